@@ -1,0 +1,79 @@
+# One folder, one static library.
+#
+#   troupe_layer(net NEEDS config plans THIRD_PARTY torch::gloo CAF::io)
+#
+# compiles net/**.cpp (and .cu when CUDA is on) into troupe::net. A header is
+# included by its path from the root: #include "net/store.hpp". NEEDS names the
+# lower layers, THIRD_PARTY any other target; both reach whoever links the layer.
+# FAST_TORCH gives the layer a precompiled header of torch's autograd core: use
+# it where many files include <torch/csrc/autograd/...>.
+
+include(CheckCXXCompilerFlag)
+
+# troupe::flags: standard, warnings and sanitizers for every target of ours.
+add_library(troupe_flags INTERFACE)
+add_library(troupe::flags ALIAS troupe_flags)
+target_compile_features(troupe_flags INTERFACE cxx_std_20)
+target_include_directories(troupe_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+# CMake 3.25 does not know how to ask nvcc 13 for C++20.
+target_compile_options(troupe_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+target_compile_options(troupe_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra> $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>)
+
+set(TROUPE_SANITIZE "" CACHE STRING "Comma-separated: address,undefined or thread")
+if(TROUPE_SANITIZE)
+  target_compile_options(troupe_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TROUPE_SANITIZE}> -fno-omit-frame-pointer)
+  target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
+  # vptr would pull type information of torch's classes into our objects, where
+  # the linker prefers it to the library's; null trips over CAF 0.17's headers.
+  if(TROUPE_SANITIZE MATCHES "undefined")
+    target_compile_options(troupe_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr,null>)
+  endif()
+endif()
+
+# ccache and mold where they are, silently without them where they are not.
+find_program(TROUPE_CCACHE ccache)
+if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The three liberties ccache needs to cache a precompiled header's users.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+endif()
+find_program(TROUPE_MOLD mold)
+if(TROUPE_MOLD)
+  check_cxx_compiler_flag(-fuse-ld=mold TROUPE_CXX_TAKES_MOLD)
+  if(TROUPE_CXX_TAKES_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
+endif()
+
+function(troupe_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "FAST_TORCH" "" "NEEDS;THIRD_PARTY")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "troupe_layer(${name}): unknown argument ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${name}/*.cpp")
+  if(TorchWheel_CUDA)
+    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${name}/*.cu")
+    list(APPEND sources ${kernels})
+  endif()
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  if(NOT sources)
+    message(STATUS "troupe_layer(${name}): no sources yet")
+    add_library(troupe_${name} INTERFACE)
+    add_library(troupe::${name} ALIAS troupe_${name})
+    list(TRANSFORM arg_NEEDS PREPEND troupe::)
+    target_link_libraries(troupe_${name} INTERFACE troupe::flags ${arg_NEEDS} ${arg_THIRD_PARTY})
+    return()
+  endif()
+  add_library(troupe_${name} STATIC ${sources})
+  add_library(troupe::${name} ALIAS troupe_${name})
+  list(TRANSFORM arg_NEEDS PREPEND troupe::)
+  target_link_libraries(troupe_${name} PUBLIC troupe::flags ${arg_NEEDS} ${arg_THIRD_PARTY})
+  if(arg_FAST_TORCH)
+    target_compile_options(troupe_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+    target_precompile_headers(troupe_${name} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/torch_pch.hpp>")
+  endif()
+endfunction()

@@ -1,0 +1,37 @@
+// Component loggers: `log::net.info("...")`. spdlog and fmt stay in the source:
+// callers format with std::string or fmt in their own .cpp files.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace troupe::log {
+
+enum class Level { debug, info, warn, error, off };
+
+class Component {
+public:
+  constexpr explicit Component(const char* name) : name_(name) {}
+  void debug(std::string_view text) const;
+  void info(std::string_view text) const;
+  void warn(std::string_view text) const;
+  void error(std::string_view text) const;
+
+private:
+  const char* name_;
+};
+
+inline constexpr Component config{"config"};
+inline constexpr Component plans{"plans"};
+inline constexpr Component net{"net"};
+inline constexpr Component models{"models"};
+inline constexpr Component actors{"actors"};
+inline constexpr Component runtime{"runtime"};
+
+/// Everything from `level` up goes to `file` (appended); warnings and errors
+/// also to stderr. Before this call: warnings and errors to stderr only.
+void open(const std::filesystem::path& file, Level level);
+/// Writes what is buffered; call before the process ends.
+void flush();
+
+} // namespace troupe::log
