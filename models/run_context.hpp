@@ -1,0 +1,42 @@
+// What one run of a call brings along besides its rows: which step, where to
+// trace, whether to stop, where to report progress, whom to sum with. Engines
+// look at the stop flag between layers, tokens and mini-batches (DESIGN 3), so
+// deadlines can be on progress.
+#pragma once
+
+#include "config/ids.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace troupe::trace {
+enum class Track : std::uint32_t;
+} // namespace troupe::trace
+namespace troupe::net {
+class Collectives;
+} // namespace troupe::net
+
+namespace troupe::models {
+
+struct RunContext {
+  StepId step;
+  std::uint64_t seed = 0; ///< of the run; generation mixes in step and sample
+  trace::Track track{};
+  const std::atomic<bool>* stop = nullptr;        ///< null: never stops
+  std::atomic<std::uint64_t>* progress = nullptr; ///< counts, never resets
+  std::shared_ptr<net::Collectives> dp;           ///< null: alone
+
+  bool stop_requested() const {
+    return stop != nullptr && stop->load(std::memory_order_relaxed);
+  }
+  /// One unit of work is done (a layer, a token): moves the deadline.
+  void made_progress() const {
+    if (progress != nullptr)
+      progress->fetch_add(1, std::memory_order_relaxed);
+  }
+  /// made_progress, and throws FailureError{aborted} if asked to stop.
+  void check() const;
+};
+
+} // namespace troupe::models
