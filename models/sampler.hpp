@@ -1,0 +1,67 @@
+// From logits to a token. Filters act in the order of Hugging Face's processors
+// (repetition penalty, temperature, top-k, top-p, min-p, each on the output of
+// the one before); then invariant I2 chooses among what is left.
+//
+// The log-probability that goes with a token is that of the model itself: of
+// log softmax(logits / temperature) over the whole vocabulary, before penalty
+// and filters. That is what PPO's training recomputes, so the ratio of the
+// first optimizer step is 1 whatever the filters were. (With filters the
+// sampler's own probabilities are larger; the ratio does not correct for that.)
+#pragma once
+
+#include "models/generate_options.hpp"
+#include "models/gumbel.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::models {
+
+struct DrawnToken {
+  std::int32_t id = 0;
+  float logprob = 0; ///< under log softmax(logits / temperature), unfiltered
+};
+
+/// Draws tokens under one set of options. Keeps scratch space: one a thread.
+class Sampler {
+public:
+  Sampler(const GenerateOptions& options, std::int64_t vocab_size);
+
+  /// Draws the token `name` speaks of. `previous` is prompt and answer so far
+  /// (read by the repetition penalty only), `num_new` the tokens drawn before.
+  /// Throws FailureError{numerics} where no logit is finite or one is NaN.
+  DrawnToken draw(std::span<const float> logits_V,
+                  std::span<const std::int32_t> previous, std::int64_t num_new,
+                  const DrawName& name);
+
+  /// Penalises, scales and filters `logits_V` in place: kept entries become
+  /// logit / temperature, removed ones -inf.
+  void filter(std::span<float> logits_V,
+              std::span<const std::int32_t> previous);
+
+private:
+  void penalize(std::span<float> logits_V,
+                std::span<const std::int32_t> previous);
+  void keep_top_k(std::span<float> logits_V);
+  void keep_top_p(std::span<float> logits_V);
+  void keep_min_p(std::span<float> logits_V) const;
+  bool filters() const;
+  std::int32_t argmax_with_noise(std::span<const float> logits_V,
+                                 double divisor, const DrawName& name);
+
+  GenerateOptions options_;
+  double temperature_ = 1; ///< of log-probabilities: 1 where options say 0
+  bool greedy_ = false;
+  std::vector<float> work_V_;       ///< filtered logits
+  std::vector<float> noise_V_;      ///< Gumbel numbers of the row
+  std::vector<float> order_;        ///< values, for top-k
+  std::vector<std::int32_t> by_id_; ///< ids by falling value, for top-p
+  std::vector<std::uint8_t> seen_V_;
+};
+
+/// log of the sum of exp(logits / temperature), in float with double totals.
+/// NaN where a logit is NaN, -inf where none is finite.
+double log_sum_exp(std::span<const float> logits_V, double temperature);
+
+} // namespace troupe::models
