@@ -1,0 +1,50 @@
+// Constants of net, each with its unit and the reason for its value.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::net {
+
+/// A pull ends when nothing moved on its connection for so long: the same 10 s
+/// after which a silent worker counts as dead.
+inline constexpr std::chrono::milliseconds kPullProgressDeadline{10'000};
+/// A member may still compute when the others already wait in a collective
+/// (uneven micro-batches), so this is longer; a death is noticed at once.
+inline constexpr std::chrono::milliseconds kCollectiveProgressDeadline{120'000};
+/// How often a waiter looks whether its peers live; a lost peer is noticed
+/// within two such slices.
+inline constexpr std::chrono::milliseconds kLivenessSlice{50};
+
+/// Headers hold names and one length a sample: 2^20 samples of 10 keys fit.
+inline constexpr std::uint32_t kMaxHeaderBytes = 64u << 20;
+/// Before the token was shown nobody may make us allocate more than this.
+inline constexpr std::uint32_t kMaxHelloBytes = 4096;
+/// Rows of one answer: far above any real batch, far below a host's memory.
+inline constexpr std::uint64_t kMaxRowsBytes = std::uint64_t{16} << 30;
+/// Depth of a msgpack header: our own have 3.
+inline constexpr std::size_t kMaxHeaderDepth = 6;
+/// Connections that one process accepts at a time: 1,000 workers and spare.
+inline constexpr std::size_t kMaxConnections = 2048;
+
+/// Weights are pulled in pieces of this size, so that rows on the same
+/// connection need not wait for gigabytes.
+inline constexpr std::uint64_t kMemoryChunkBytes = 8u << 20;
+/// Requests on the way to one peer; enough to keep its socket full.
+inline constexpr std::size_t kMaxRequestsInFlight = 8;
+/// Answers queued for one peer; then we stop reading its requests.
+inline constexpr std::size_t kMaxQueuedAnswers = 16;
+/// Most bytes asked of the kernel in one read: asio's own 64 KiB costs a third
+/// of the loopback rate.
+inline constexpr std::size_t kMaxReadBytes = 4u << 20;
+/// Received blocks that wait for reuse; above this they are freed.
+inline constexpr std::uint64_t kMaxIdleBufferBytes = std::uint64_t{512} << 20;
+
+/// Part of a buffer that members in different processes exchange at a time:
+/// two of these a member stay in the caches, and a barrier is small beside it.
+inline constexpr std::size_t kSharedChunkBytes = 1u << 20;
+/// Part of a buffer that travels along a chain of sockets at a time.
+inline constexpr std::size_t kChainChunkBytes = 256u << 10;
+
+} // namespace troupe::net
