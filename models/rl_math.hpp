@@ -1,0 +1,106 @@
+// The arithmetic of reinforcement learning on host memory: pure functions over
+// spans of one sequence (or of a packed batch), floats in, double inside.
+// Conventions are those of the golden cases (shared/golden/README, rl/).
+//
+// Masks are 1 on the model's own tokens. Per-token arrays are aligned with the
+// sequence: entry t speaks of token t. L is a sequence's length, T the tokens
+// of a packed batch, N its sequences.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace troupe::models {
+
+using Mask = std::span<const std::uint8_t>;
+
+// -- advantages ---------------------------------------------------------------
+
+struct GaeSettings {
+  double gamma = 1.0; ///< discount a token
+  double lam = 0.95;  ///< weight of longer looks ahead
+};
+
+/// Generalised advantage estimation (Schulman et al. 2016) of one sequence:
+/// delta_t = r_t + gamma V_{t+1} - V_t; A_t = delta_t + gamma lam A_{t+1};
+/// returns = A + V. Masked entries (prompt, other speakers) are skipped: t + 1
+/// means the next token of the model's own; they get 0. After the last one, V
+/// is `values[L]` if `bootstrap` (the answer was cut off), else 0.
+/// @param rewards [L]
+/// @param values [L + 1], values[t] is V before token t
+/// @param advantages, returns [L], out
+void gae(std::span<const float> rewards, std::span<const float> values,
+         Mask mask, bool bootstrap, const GaeSettings& settings,
+         std::span<float> advantages, std::span<float> returns);
+
+/// (x - mean) * rsqrt(var + 1e-8) over unmasked entries, var unbiased; masked
+/// entries become 0. Without `shift_mean` the mean is added back. A single
+/// entry has no spread: it becomes 0, or stays without `shift_mean`.
+void whiten(std::span<float> x, Mask mask, bool shift_mean = true);
+
+// -- divergence from the reference
+// ---------------------------------------------
+
+/// Estimators of KL(policy, reference) from one token (Schulman 2020): with
+/// d = logp - ref: k1 = d; k2 = d^2 / 2; k3 = exp(-d) + d - 1 in [-10, 10].
+enum class KlEstimator : std::uint8_t { k1, k2, k3 };
+
+/// Throws ConfigError for other words than k1, k2, k3.
+KlEstimator parse_kl_estimator(std::string_view word);
+double kl_estimate(KlEstimator kind, double logp, double ref_logp);
+/// d kl_estimate / d logp; 0 where k3 is clamped.
+double kl_gradient(KlEstimator kind, double logp, double ref_logp);
+
+/// reward_t = -kl_coef * kl_t on unmasked tokens, `score` added at the last of
+/// them; masked entries get 0. A sequence without unmasked tokens gets zeros.
+void token_rewards(std::span<const float> kl, Mask mask, double kl_coef,
+                   double score, std::span<float> rewards);
+
+/// The adaptive controller (Ziegler et al. 2019): returns coef * (1 + clip(kl /
+/// target - 1, -0.2, 0.2) * num_samples / horizon).
+double adaptive_kl(double coef, double kl, double target, double horizon,
+                   double num_samples);
+
+// -- means
+// ----------------------------------------------------------------------
+
+/// Running mean, extremes and variance of masked numbers.
+struct Moments {
+  double count = 0;
+  double sum = 0;
+  double sum_squares = 0;
+  double max = 0; ///< meaningless while count is 0
+  double min = 0; ///< likewise
+
+  void add(double x);
+  void add(std::span<const float> x, Mask mask);
+  double mean() const;     ///< 0 of nothing
+  double variance() const; ///< population variance; 0 of nothing
+};
+
+/// How per-token losses become one number; x is summed over unmasked tokens.
+enum class LossMean : std::uint8_t {
+  token,           ///< sum / tokens
+  sequence,        ///< mean over sequences of their token means
+  sequence_sum,    ///< mean over sequences of their sums
+  horizon_sum,     ///< sum / horizon
+  sequence_horizon ///< sum / (sequences * horizon): Dr. GRPO
+};
+
+/// Totals of the whole mini-batch, so that its parts add up to its loss.
+struct MeanDenominators {
+  double tokens = 1;
+  double sequences = 1;
+  double horizon = 1; ///< tokens
+};
+
+/// Weights w_T with which sum(w_T * x_T) is the mean asked for. Sequences
+/// without unmasked tokens weigh nothing.
+/// @param cu_seqlens [N + 1] offsets into T
+std::vector<float> loss_weights(LossMean kind, Mask mask,
+                                std::span<const std::int64_t> cu_seqlens,
+                                const MeanDenominators& denominators);
+
+} // namespace troupe::models
