@@ -1,0 +1,69 @@
+#include "models/internal/json_text.hpp"
+
+#include "config/error.hpp"
+#include "models/mapped_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace troupe::models::internal {
+
+namespace {
+
+std::string json_reason(const std::string& what) {
+  // The library's text is "[json.exception.parse_error.101] parse error at
+  // line 1, column 5: the reason"; our line numbers replace its own.
+  const auto colon = what.find(": ");
+  return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
+} // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& file,
+                          int first_line) {
+  const auto nul = text.find('\0');
+  if (nul != std::string_view::npos)
+    throw ConfigError(Place{file, first_line
+                                    + static_cast<int>(std::count(
+                                      text.begin(), text.begin() + nul, '\n'))},
+                      "not JSON: a zero byte");
+  try {
+    return nlohmann::json::parse(text.begin(), text.end());
+  } catch (const nlohmann::json::parse_error& error) {
+    const auto place = std::min<std::size_t>(error.byte, text.size());
+    const auto lines = std::count(
+      text.begin(),
+      text.begin() + static_cast<std::ptrdiff_t>(place == 0 ? 0 : place - 1),
+      '\n');
+    throw ConfigError(Place{file, first_line + static_cast<int>(lines)},
+                      "not JSON: " + json_reason(error.what()));
+  } catch (const nlohmann::json::exception& error) {
+    throw ConfigError(Place{file, first_line},
+                      "not JSON: " + json_reason(error.what()));
+  }
+}
+
+nlohmann::json read_json(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  return parse_json(file.text(), path.string());
+}
+
+std::string kind_of(const nlohmann::json& value) {
+  switch (value.type()) {
+  case nlohmann::json::value_t::null:
+    return "null";
+  case nlohmann::json::value_t::boolean:
+    return "a boolean";
+  case nlohmann::json::value_t::string:
+    return "text";
+  case nlohmann::json::value_t::array:
+    return "a list";
+  case nlohmann::json::value_t::object:
+    return "an object";
+  default:
+    return "a number";
+  }
+}
+
+} // namespace troupe::models::internal
