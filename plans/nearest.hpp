@@ -1,0 +1,18 @@
+// "Did you mean": the nearest of a few valid names, for error lines.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace troupe::plans {
+
+/// The valid name with the smallest edit distance to `name`; empty when none
+/// is nearer than half of the longer name's letters.
+std::string nearest(std::string_view name, std::span<const std::string> valid);
+
+/// "; try 'x'" or nothing.
+std::string nearest_hint(std::string_view name,
+                         std::span<const std::string> valid);
+
+} // namespace troupe::plans

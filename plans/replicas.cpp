@@ -1,0 +1,93 @@
+#include "plans/replicas.hpp"
+
+#include "config/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+Replica& replica_for(Replicas& replicas, const Call& call,
+                     const Placement& placement) {
+  for (auto& replica : replicas.all)
+    if (replica.role == call.role && replica.devices == placement.devices
+        && replica.strategy == placement.strategy)
+      return replica;
+  replicas.all.push_back({.id = ReplicaId{replicas.all.size()},
+                          .role = call.role,
+                          .devices = placement.devices,
+                          .strategy = placement.strategy,
+                          .calls = {}});
+  return replicas.all.back();
+}
+
+void choose_home(const Workflow& workflow, const std::string& role,
+                 Replicas& replicas) {
+  const Call* first_train = nullptr;
+  const Call* first_use = nullptr;
+  for (const auto& call : workflow.calls) {
+    if (call.role != role)
+      continue;
+    first_use = first_use ? first_use : &call;
+    if (call.kind != CallKind::train)
+      continue;
+    first_train = first_train ? first_train : &call;
+    if (replicas.of_call(call.name) != replicas.of_call(first_train->name))
+      throw PlanError(fmt::format(
+        "calls.{}: {} and {} train role {} and must have the same devices and "
+        "strategy",
+        call.name, first_train->name, call.name, role));
+  }
+  if (const auto* home = first_train ? first_train : first_use)
+    replicas.all[replicas.of_call(home->name).value].home = true;
+}
+
+} // namespace
+
+ReplicaId Replicas::of_call(std::string_view call) const {
+  for (const auto& replica : all)
+    if (std::ranges::find(replica.calls, call) != replica.calls.end())
+      return replica.id;
+  TROUPE_CHECK(false, fmt::format("call '{}' has no replica", call));
+  return {};
+}
+
+ReplicaId Replicas::home(std::string_view role) const {
+  for (const auto& replica : all)
+    if (replica.role == role && replica.home)
+      return replica.id;
+  TROUPE_CHECK(false, fmt::format("role '{}' has no replica", role));
+  return {};
+}
+
+std::vector<ReplicaId> Replicas::of_role(std::string_view role) const {
+  std::vector<ReplicaId> ids;
+  for (const auto& replica : all)
+    if (replica.role == role)
+      ids.push_back(replica.id);
+  return ids;
+}
+
+Replicas replicas_of(const Workflow& workflow, const ExecutionPlan& plan) {
+  Replicas replicas;
+  for (const auto& call : workflow.calls) {
+    if (call.kind == CallKind::function)
+      continue;
+    const auto placement = plan.calls.find(call.name);
+    TROUPE_CHECK(placement != plan.calls.end(),
+                 fmt::format("call '{}' has no placement", call.name));
+    auto& replica = replica_for(replicas, call, placement->second);
+    replica.calls.push_back(call.name);
+    const auto keep = plan.replicas.find(call.role + "@" + call.name);
+    if (keep != plan.replicas.end())
+      replica.keep = replica.keep || keep->second;
+  }
+  for (const auto& role : workflow.roles)
+    choose_home(workflow, role.name, replicas);
+  return replicas;
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,230 @@
+#include "plans/workflow.hpp"
+
+#include "config/error.hpp"
+#include "plans/nearest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::plans {
+
+namespace {
+
+template <class Named>
+const Named* find_named(const std::vector<Named>& all, std::string_view name) {
+  const auto found = std::ranges::find(all, name, &Named::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool contains(const std::vector<std::string>& keys, std::string_view key) {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& all) {
+  std::vector<std::string> names;
+  for (const auto& one : all)
+    names.push_back(one.name);
+  return names;
+}
+
+/// All mistakes of a workflow are its author's: a sentence without a file.
+[[noreturn]] void refuse(const Workflow& workflow, const std::string& text) {
+  throw ConfigError(Place{},
+                    fmt::format("workflow {}: {}", workflow.name, text));
+}
+
+template <class Named>
+void check_unique(const Workflow& workflow, const std::vector<Named>& all,
+                  std::string_view what) {
+  std::set<std::string_view> seen;
+  for (const auto& one : all)
+    if (one.name.empty() || !seen.insert(one.name).second)
+      refuse(workflow, one.name.empty()
+                         ? fmt::format("a {} has no name", what)
+                         : fmt::format("{} {} stands twice", what, one.name));
+}
+
+void check_roles(const Workflow& workflow) {
+  const auto names = names_of(workflow.roles);
+  for (const auto& call : workflow.calls) {
+    const bool is_function = call.kind == CallKind::function;
+    if (is_function && !call.role.empty())
+      refuse(workflow, fmt::format("function {} must not have a role, got {}",
+                                   call.name, call.role));
+    if (!is_function && !workflow.find_role(call.role))
+      refuse(workflow, fmt::format("call {}: unknown role '{}'{}", call.name,
+                                   call.role, nearest_hint(call.role, names)));
+    if (call.kind == CallKind::train && !workflow.role(call.role).trained)
+      refuse(workflow, fmt::format("call {} trains role {}, which is not "
+                                   "declared as trained",
+                                   call.name, call.role));
+  }
+  for (const auto& role : workflow.roles) {
+    const auto uses = [&](const Call& c) { return c.role == role.name; };
+    const auto trains
+      = [&](const Call& c) { return uses(c) && c.kind == CallKind::train; };
+    if (std::ranges::none_of(workflow.calls, uses))
+      refuse(workflow, fmt::format("no call uses role {}", role.name));
+    if (role.trained && std::ranges::none_of(workflow.calls, trains))
+      refuse(workflow, fmt::format("no call trains role {}", role.name));
+  }
+}
+
+void check_writers(const Workflow& workflow) {
+  for (const auto& call : workflow.calls) {
+    for (const auto& key : call.writes) {
+      const auto* first = workflow.writer(key);
+      if (first != &call)
+        refuse(workflow, fmt::format("key {} has two writers: {} and {}", key,
+                                     first->name, call.name));
+      if (std::ranges::count(call.writes, key) > 1)
+        refuse(workflow,
+               fmt::format("call {} writes key {} twice", call.name, key));
+      if (contains(workflow.dataset_keys, key))
+        refuse(workflow, fmt::format("key {} comes from the data set, {} must "
+                                     "not write it",
+                                     key, call.name));
+    }
+    for (const auto& rename : call.renames)
+      if (!contains(call.reads, rename.key)
+          && !contains(call.writes, rename.key))
+        refuse(workflow, fmt::format("call {} renames key {}, which it neither "
+                                     "reads nor writes",
+                                     call.name, rename.key));
+  }
+}
+
+void check_readers(const Workflow& workflow) {
+  std::vector<std::string> known = workflow.dataset_keys;
+  std::set<std::string> read;
+  for (const auto& call : workflow.calls) {
+    known.insert(known.end(), call.writes.begin(), call.writes.end());
+    read.insert(call.reads.begin(), call.reads.end());
+  }
+  for (const auto& call : workflow.calls) {
+    for (const auto& key : call.reads)
+      if (!contains(known, key))
+        refuse(workflow,
+               fmt::format("call {} reads key '{}', which nobody writes{}",
+                           call.name, key, nearest_hint(key, known)));
+    const auto is_read
+      = [&](const std::string& key) { return read.contains(key); };
+    if (call.kind != CallKind::train
+        && std::ranges::none_of(call.writes, is_read))
+      refuse(workflow,
+             fmt::format("nobody reads what call {} writes", call.name));
+  }
+  for (const auto& key : workflow.dataset_keys)
+    if (!read.contains(key))
+      refuse(workflow, fmt::format("nobody reads data-set key {}", key));
+}
+
+/// Follows producers backwards from a call that never became ready until one
+/// repeats.
+std::string cycle_text(const Workflow& workflow,
+                       const std::vector<bool>& done) {
+  std::size_t at = 0;
+  while (done[at])
+    ++at;
+  std::vector<std::size_t> path;
+  while (std::ranges::find(path, at) == path.end()) {
+    path.push_back(at);
+    for (const auto before : producers(workflow, at))
+      if (!done[before]) {
+        at = before;
+        break;
+      }
+  }
+  path.erase(path.begin(), std::ranges::find(path, at));
+  std::string text = workflow.calls[at].name;
+  for (auto i = path.rbegin(); i != path.rend(); ++i)
+    text += " -> " + workflow.calls[*i].name;
+  return text;
+}
+
+void check_cycles(const Workflow& workflow) {
+  std::vector<bool> done(workflow.calls.size(), false);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      const auto is_done = [&](std::uint32_t p) { return done[p]; };
+      if (!done[i] && std::ranges::all_of(producers(workflow, i), is_done))
+        done[i] = moved = true;
+    }
+  }
+  if (std::ranges::find(done, false) != done.end())
+    refuse(workflow, "calls wait for each other in a circle: "
+                       + cycle_text(workflow, done));
+}
+
+} // namespace
+
+std::string_view to_string(CallKind kind) {
+  switch (kind) {
+  case CallKind::generate:
+    return "generate";
+  case CallKind::inference:
+    return "inference";
+  case CallKind::train:
+    return "train";
+  case CallKind::function:
+    return "function";
+  }
+  return "?";
+}
+
+const std::string& Call::argument(const std::string& key) const {
+  const auto found = std::ranges::find(renames, key, &Rename::key);
+  return found == renames.end() ? key : found->argument;
+}
+
+const Call* Workflow::find_call(std::string_view wanted) const {
+  return find_named(calls, wanted);
+}
+
+const Role* Workflow::find_role(std::string_view wanted) const {
+  return find_named(roles, wanted);
+}
+
+const Call& Workflow::call(std::string_view wanted) const {
+  const auto* found = find_call(wanted);
+  TROUPE_CHECK(found, fmt::format("no call '{}'", wanted));
+  return *found;
+}
+
+const Role& Workflow::role(std::string_view wanted) const {
+  const auto* found = find_role(wanted);
+  TROUPE_CHECK(found, fmt::format("no role '{}'", wanted));
+  return *found;
+}
+
+const Call* Workflow::writer(std::string_view key) const {
+  const auto writes
+    = [&](const Call& call) { return contains(call.writes, key); };
+  const auto found = std::ranges::find_if(calls, writes);
+  return found == calls.end() ? nullptr : &*found;
+}
+
+std::vector<std::uint32_t> producers(const Workflow& workflow, std::size_t i) {
+  std::set<std::uint32_t> found;
+  for (const auto& key : workflow.calls[i].reads)
+    if (const auto* writer = workflow.writer(key))
+      found.insert(static_cast<std::uint32_t>(writer - workflow.calls.data()));
+  return {found.begin(), found.end()};
+}
+
+void check(const Workflow& workflow) {
+  if (workflow.calls.empty())
+    refuse(workflow, "it has no calls");
+  check_unique(workflow, workflow.roles, "role");
+  check_unique(workflow, workflow.calls, "call");
+  check_roles(workflow);
+  check_writers(workflow);
+  check_readers(workflow);
+  check_cycles(workflow);
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,105 @@
+// Workflows as data: calls read and write keys of samples, edges follow from
+// the keys. A key has exactly one writer; keys that no call writes come from
+// the data set. Nothing here knows devices, tensors or actors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+struct Settings;
+}
+
+namespace troupe::plans {
+
+enum class CallKind : std::uint8_t { generate, inference, train, function };
+std::string_view to_string(CallKind kind);
+
+/// How much of a step a function wants to see at once.
+enum class Scope : std::uint8_t { sample, group, batch };
+
+/// A set of weights with a job.
+struct Role {
+  std::string name = {};
+  bool trained = false;
+  bool scalar_head = false;
+
+  bool operator==(const Role&) const = default;
+};
+
+/// The workflow's word for a key and the word by which the call's fn knows it:
+/// `ref_inf` writes `ref_logprobs`, which its fn calls `logprobs`.
+struct Rename {
+  std::string key = {};
+  std::string argument = {};
+
+  bool operator==(const Rename&) const = default;
+};
+
+/// A model function call as the workflow defines it.
+struct Call {
+  std::string name = {};
+  CallKind kind = CallKind::function;
+  std::string role = {}; ///< empty for functions
+  std::vector<std::string> reads = {};
+  std::vector<std::string> writes = {};
+  std::string fn = {}; ///< "ppo_actor_loss", "logprobs", "ppo_advantages", ..
+  Scope scope = Scope::batch;
+  std::vector<Rename> renames = {}; ///< keys whose name differs inside fn
+
+  bool operator==(const Call&) const = default;
+  /// The name by which `fn` knows `key`.
+  const std::string& argument(const std::string& key) const;
+};
+
+/// State that step n passes to step n+1; host functions own and update it.
+struct CarriedValue {
+  std::string name = {};
+  double initial = 0;
+
+  bool operator==(const CarriedValue&) const = default;
+};
+
+struct Workflow {
+  std::string name = {};
+  std::vector<Role> roles = {};
+  std::vector<Call> calls = {}; ///< in an order that respects the edges
+  std::vector<std::string> dataset_keys = {};
+  bool samples_are_prompts = false; ///< `rollout.n` samples a data-set row
+  std::vector<CarriedValue> carried = {};
+
+  bool operator==(const Workflow&) const = default;
+  /// Throw InvariantError for a name that does not exist.
+  const Call& call(std::string_view name) const;
+  const Role& role(std::string_view name) const;
+  const Call* find_call(std::string_view name) const; ///< nullptr: none
+  const Role* find_role(std::string_view name) const;
+  /// The call that writes `key`; nullptr: it comes from the data set.
+  const Call* writer(std::string_view key) const;
+};
+
+/// Indices of the calls whose keys `workflow.calls[i]` reads, ascending, each
+/// once.
+std::vector<std::uint32_t> producers(const Workflow& workflow, std::size_t i);
+
+/// Refuses cycles, two writers of a key, keys without a source, data-set keys
+/// nobody reads, unknown roles, roles without calls, doubled names. Throws
+/// ConfigError with one sentence that holds the nearest name.
+void check(const Workflow& workflow);
+
+/// Names that `make_workflow` takes: sft, reward, ppo.
+const std::vector<std::string>& workflow_names();
+
+/// The workflow that the settings ask for, checked. Settings change the
+/// dataflow (`algorithm.old_logprobs`, `algorithm.kl_in`). Throws ConfigError
+/// at the place of the setting for unknown workflows and roles.
+Workflow make_workflow(const Settings& settings);
+
+Workflow sft_workflow(const Settings& settings);
+Workflow reward_workflow(const Settings& settings);
+Workflow ppo_workflow(const Settings& settings);
+
+} // namespace troupe::plans
