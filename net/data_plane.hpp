@@ -5,9 +5,9 @@
 // progress and ends at once when its peer dies (I7).
 #pragma once
 
+#include "config/defaults.hpp"
 #include "config/error.hpp"
 #include "config/ids.hpp"
-#include "net/defaults.hpp"
 #include "net/rows.hpp"
 #include "net/stash.hpp"
 
@@ -30,7 +30,7 @@ struct DataPlaneOptions {
   std::string bind_address = "127.0.0.1"; ///< loopback unless told otherwise
   std::uint16_t port = 0;                 ///< 0: any free port
   std::string token;                      ///< the run's; peers must show it
-  std::chrono::milliseconds progress_deadline = kPullProgressDeadline;
+  std::chrono::milliseconds progress_deadline = defaults::pull_deadline;
 };
 
 using RowsResult = std::variant<Rows, Failure>;

@@ -1,4 +1,5 @@
-// Constants of net, each with its unit and the reason for its value.
+// Constants that only net knows, each with its unit and the reason for its
+// value; deadlines and frame limits are in config/defaults.hpp.
 #pragma once
 
 #include <chrono>
@@ -7,22 +8,12 @@
 
 namespace troupe::net {
 
-/// A pull ends when nothing moved on its connection for so long: the same 10 s
-/// after which a silent worker counts as dead.
-inline constexpr std::chrono::milliseconds kPullProgressDeadline{10'000};
-/// A member may still compute when the others already wait in a collective
-/// (uneven micro-batches), so this is longer; a death is noticed at once.
-inline constexpr std::chrono::milliseconds kCollectiveProgressDeadline{120'000};
 /// How often a waiter looks whether its peers live; a lost peer is noticed
 /// within two such slices.
 inline constexpr std::chrono::milliseconds kLivenessSlice{50};
 
-/// Headers hold names and one length a sample: 2^20 samples of 10 keys fit.
-inline constexpr std::uint32_t kMaxHeaderBytes = 64u << 20;
 /// Before the token was shown nobody may make us allocate more than this.
 inline constexpr std::uint32_t kMaxHelloBytes = 4096;
-/// Rows of one answer: far above any real batch, far below a host's memory.
-inline constexpr std::uint64_t kMaxRowsBytes = std::uint64_t{16} << 30;
 /// Depth of a msgpack header: our own have 3.
 inline constexpr std::size_t kMaxHeaderDepth = 6;
 /// Connections that one process accepts at a time: 1,000 workers and spare.

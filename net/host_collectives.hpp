@@ -4,9 +4,9 @@
 // same bits.
 #pragma once
 
+#include "config/defaults.hpp"
 #include "config/ids.hpp"
 #include "net/collectives.hpp"
-#include "net/defaults.hpp"
 
 #include <chrono>
 #include <memory>
@@ -36,7 +36,7 @@ struct GroupSpec {
   std::uint32_t index = 0; ///< my rank
   std::vector<GroupMember> members;
   Transport transport = Transport::automatic;
-  std::chrono::milliseconds progress_deadline = kCollectiveProgressDeadline;
+  std::chrono::milliseconds progress_deadline = defaults::collective_deadline;
 };
 
 /// The groups of one process: where its members meet. Thread-safe.
