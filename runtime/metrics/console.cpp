@@ -1,0 +1,207 @@
+#include "runtime/metrics/console.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace troupe::runtime {
+
+namespace {
+
+constexpr int narrow_terminal_columns = 80; // when the terminal does not say
+
+int terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return size.ws_col;
+  return narrow_terminal_columns;
+}
+
+void write_out(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+/// Three significant digits, never in powers of ten for everyday sizes.
+std::string short_number(double value) {
+  const double size = std::fabs(value);
+  if (size != 0 && size < 0.001)
+    return fmt::format("{:.1e}", value);
+  if (size < 0.1)
+    return fmt::format("{:.4f}", value);
+  if (size < 10)
+    return fmt::format("{:.3f}", value);
+  return fmt::format("{:.1f}", value);
+}
+
+/// Tokens a second of the whole run, not per device.
+std::optional<double> tokens_per_second(const StepMetrics& metrics) {
+  const auto tokens = metrics.find("perf/total_num_tokens");
+  const auto seconds = metrics.find("timing_s/step");
+  if (!tokens || !seconds || *seconds <= 0)
+    return std::nullopt;
+  return *tokens / *seconds;
+}
+
+} // namespace
+
+std::string duration_text(double seconds) {
+  if (seconds < 0.0995)
+    return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 9.995)
+    return fmt::format("{:.2f} s", seconds);
+  if (seconds < 59.95)
+    return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  if (whole < 3600)
+    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string count_text(double count) {
+  if (count < 999.5)
+    return fmt::format("{:.0f}", count);
+  if (count < 999.5e3)
+    return fmt::format("{:.1f} k", count / 1e3);
+  if (count < 999.5e6)
+    return fmt::format("{:.1f} M", count / 1e6);
+  return fmt::format("{:.1f} G", count / 1e9);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes >= 999.5 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes)
+                   : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+bool shows_colours(int fd) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return ::isatty(fd) == 1 && (no_color == nullptr || *no_color == '\0');
+}
+
+std::string step_line(const StepMetrics& metrics, std::uint32_t num_steps) {
+  std::string line = fmt::format("step {}/{}", metrics.step, num_steps);
+  const auto add = [&](const char* label, const char* name) {
+    const auto value = metrics.find(name);
+    if (value)
+      line += fmt::format(" | {} {}", label, short_number(*value));
+    return value.has_value();
+  };
+  add("loss", "train/loss");
+  add("accuracy", "train/accuracy");
+  add("reward", "critic/score/mean");
+  if (!add("kl", "actor/reward_kl_penalty") && !add("kl", "actor/kl_loss"))
+    add("kl", "actor/ppo_kl");
+  if (const auto speed = tokens_per_second(metrics))
+    line += fmt::format(" | {} tok/s", count_text(*speed));
+  if (const auto seconds = metrics.find("timing_s/step"))
+    line += fmt::format(" | {}", duration_text(*seconds));
+  return line;
+}
+
+std::string progress_bar(std::uint32_t done, std::uint32_t num_steps,
+                         double seconds_left, int width) {
+  const double share
+    = num_steps == 0 ? 1.0 : static_cast<double>(done) / num_steps;
+  std::string tail
+    = fmt::format(" {}/{}  {:.0f} %", done, num_steps, share * 100);
+  if (seconds_left >= 0 && done < num_steps)
+    tail += fmt::format("  {} left", duration_text(seconds_left));
+  const int room = std::clamp(width - static_cast<int>(tail.size()) - 3, 0, 40);
+  const int filled = static_cast<int>(std::lround(share * room));
+  std::string bar(static_cast<std::size_t>(filled), '=');
+  if (filled > 0 && filled < room)
+    bar.back() = '>';
+  bar.append(static_cast<std::size_t>(room - filled), ' ');
+  return room > 0 ? "[" + bar + "]" + tail : tail.substr(1);
+}
+
+Console::Console(bool quiet)
+  : quiet_(quiet),
+    terminal_(::isatty(STDOUT_FILENO) == 1),
+    started_(std::chrono::steady_clock::now()) {}
+
+Console::~Console() {
+  finish();
+}
+
+void Console::start(std::uint32_t done, std::uint32_t num_steps) {
+  const std::lock_guard lock(mutex_);
+  done_at_start_ = done_ = done;
+  num_steps_ = num_steps;
+  started_ = std::chrono::steady_clock::now();
+  running_ = true;
+  show_bar();
+}
+
+void Console::step(const StepMetrics& metrics) {
+  const std::lock_guard lock(mutex_);
+  done_ = metrics.step;
+  if (quiet_)
+    return;
+  hide_bar();
+  write_out(step_line(metrics, num_steps_) + "\n");
+  show_bar();
+}
+
+void Console::say(std::string_view text) {
+  if (!quiet_)
+    print(text);
+}
+
+void Console::print(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  hide_bar();
+  write_out(text);
+  if (!text.ends_with('\n'))
+    write_out("\n");
+  show_bar();
+}
+
+void Console::finish() {
+  const std::lock_guard lock(mutex_);
+  hide_bar();
+  running_ = false;
+}
+
+double Console::seconds_left() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_left_locked();
+}
+
+double Console::seconds_left_locked() const {
+  if (done_ <= done_at_start_)
+    return -1;
+  const std::chrono::duration<double> elapsed
+    = std::chrono::steady_clock::now() - started_;
+  return elapsed.count() / (done_ - done_at_start_)
+         * (std::max(num_steps_, done_) - done_);
+}
+
+void Console::show_bar() {
+  if (!running_ || !terminal_ || quiet_)
+    return;
+  write_out("\r"
+            + progress_bar(done_, num_steps_, seconds_left_locked(),
+                           terminal_columns() - 1));
+  bar_shown_ = true;
+}
+
+void Console::hide_bar() {
+  if (bar_shown_)
+    write_out("\r\033[K"); // to the line's start, erase to its end
+  bar_shown_ = false;
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,180 @@
+#include "runtime/metrics/run_summary.hpp"
+
+#include "runtime/metrics/console.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace troupe::runtime {
+
+namespace {
+
+struct PhaseName {
+  const char* metric;
+  const char* text;
+};
+
+constexpr std::array summary_phases{
+  PhaseName{"gen", "generate"},
+  PhaseName{"reward", "reward"},
+  PhaseName{"ref", "reference log-probs"},
+  PhaseName{"values", "critic values"},
+  PhaseName{"old_log_prob", "old log-probs"},
+  PhaseName{"adv", "advantages"},
+  PhaseName{"update_critic", "train critic"},
+  PhaseName{"update_actor", "train actor"},
+  PhaseName{"train", "train"},
+  PhaseName{"move", "move weights"},
+  PhaseName{"testing", "evaluate"},
+  PhaseName{"save_checkpoint", "save checkpoint"},
+};
+
+struct Headline {
+  const char* metric;
+  const char* text;
+};
+
+constexpr std::array summary_headlines{
+  Headline{"train/loss", "loss"},
+  Headline{"train/accuracy", "accuracy"},
+  Headline{"critic/score/mean", "reward"},
+  Headline{"actor/reward_kl_penalty", "kl to reference"},
+  Headline{"response_length/mean", "response tokens"},
+};
+
+constexpr std::string_view timing_prefix = "timing_s/";
+
+const char* phase_text(const std::string& phase) {
+  for (const auto& known : summary_phases)
+    if (phase == known.metric)
+      return known.text;
+  return phase.c_str();
+}
+
+double mean_of(const double* first, std::size_t count) {
+  return std::accumulate(first, first + count, 0.0)
+         / static_cast<double>(count);
+}
+
+} // namespace
+
+void RunSummary::add(const StepMetrics& metrics) {
+  ++num_steps_;
+  steps_s_ += metrics.find("timing_s/step").value_or(0);
+  tokens_ += metrics.find("perf/total_num_tokens").value_or(0);
+  for (const auto& [name, seconds] : metrics.values) {
+    if (!name.starts_with(timing_prefix) || name == "timing_s/step")
+      continue;
+    const auto phase = name.substr(timing_prefix.size());
+    auto known
+      = std::find_if(phases_s_.begin(), phases_s_.end(),
+                     [&](const auto& entry) { return entry.first == phase; });
+    if (known == phases_s_.end())
+      phases_s_.emplace_back(phase, seconds);
+    else
+      known->second += seconds;
+  }
+  for (const auto& headline : summary_headlines) {
+    const auto value = metrics.find(headline.metric);
+    if (!value)
+      continue;
+    auto known
+      = std::find_if(series_.begin(), series_.end(), [&](const Series& series) {
+          return series.name == headline.text;
+        });
+    if (known == series_.end())
+      known = series_.insert(series_.end(), {headline.text, {}});
+    known->values.push_back(*value);
+  }
+}
+
+void RunSummary::set_device(const std::string& name, double busy_s) {
+  for (auto& device : devices_)
+    if (device.name == name) {
+      device.busy_s = busy_s;
+      return;
+    }
+  devices_.push_back({name, busy_s});
+}
+
+std::string RunSummary::print() const {
+  std::string text
+    = fmt::format("{} {} in {}", num_steps_, num_steps_ == 1 ? "step" : "steps",
+                  duration_text(wall_s_ > 0 ? wall_s_ : steps_s_));
+  if (tokens_ > 0 && steps_s_ > 0)
+    text += fmt::format(", {} tokens, {} tok/s", count_text(tokens_),
+                        count_text(tokens_ / steps_s_));
+  text += "\n";
+  text += progress_lines();
+  text += phase_table();
+  text += device_lines();
+  if (!checkpoint_.empty())
+    text += fmt::format("  checkpoint  {}\n", checkpoint_.string());
+  if (!trace_.empty())
+    text += fmt::format("  trace       {}\n", trace_.string());
+  return text;
+}
+
+std::string RunSummary::progress_lines() const {
+  std::string text;
+  for (const auto& series : series_) {
+    // a fifth of the run at each end, so that one lucky batch decides nothing
+    const auto& values = series.values;
+    const std::size_t count = std::clamp<std::size_t>(values.size() / 5, 1, 10);
+    const double first = mean_of(values.data(), count);
+    const double last = mean_of(&values[values.size() - count], count);
+    text += fmt::format("  {:<21} {:.3f} -> {:.3f}   (mean of the first and "
+                        "the last {})\n",
+                        series.name, first, last,
+                        count == 1 ? "step" : fmt::format("{} steps", count));
+  }
+  return text;
+}
+
+std::string RunSummary::phase_table() const {
+  if (phases_s_.empty() || steps_s_ <= 0)
+    return "";
+  std::string text = fmt::format("  {:<21} {:>9} {:>7}\n",
+                                 "where the time went", "seconds", "share");
+  const auto line = [&](const char* name, double seconds) {
+    text += fmt::format("  {:<21} {:>9.2f} {:>5.0f} %\n", name, seconds,
+                        100 * seconds / steps_s_);
+  };
+  double listed_s = 0;
+  auto phases_s = phases_s_;
+  const auto place = [](const std::string& phase) {
+    return std::find_if(summary_phases.begin(), summary_phases.end(),
+                        [&](const PhaseName& p) { return phase == p.metric; });
+  };
+  std::stable_sort(phases_s.begin(), phases_s.end(),
+                   [&](const auto& a, const auto& b) {
+                     return place(a.first) < place(b.first);
+                   });
+  for (const auto& [phase, seconds] : phases_s) {
+    if (seconds > 0)
+      line(phase_text(phase), seconds);
+    listed_s += seconds;
+  }
+  if (listed_s < steps_s_)
+    line("waiting and messages", steps_s_ - listed_s);
+  line("all steps", steps_s_);
+  if (listed_s > steps_s_)
+    text += "  (calls that ran at the same time count twice)\n";
+  return text;
+}
+
+std::string RunSummary::device_lines() const {
+  std::string text;
+  for (const auto& device : devices_) {
+    const double idle
+      = steps_s_ > 0 ? std::clamp(1 - device.busy_s / steps_s_, 0.0, 1.0) : 0;
+    text += fmt::format("  {:<21} idle {:.0f} %\n", device.name, 100 * idle);
+  }
+  return text;
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,57 @@
+// The table at the end of a run: where the time went, how fast it was, how much
+// each device idled, what changed, where the checkpoint and the trace are.
+#pragma once
+
+#include "runtime/metrics/step_metrics.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe::runtime {
+
+class RunSummary {
+public:
+  /// Adds a step's timing_s/*, perf/total_num_tokens and headline numbers.
+  void add(const StepMetrics& metrics);
+  /// Busy seconds of one device over the whole run ("device 0 (worker 0)").
+  void set_device(const std::string& name, double busy_s);
+  /// Wall seconds of the run, start-up and shut-down included.
+  void set_wall_seconds(double seconds) {
+    wall_s_ = seconds;
+  }
+  void set_checkpoint(std::filesystem::path path) {
+    checkpoint_ = std::move(path);
+  }
+  void set_trace(std::filesystem::path path) {
+    trace_ = std::move(path);
+  }
+  /// The whole summary, several lines ending with a newline.
+  std::string print() const;
+
+private:
+  struct Series {
+    std::string name;
+    std::vector<double> values;
+  };
+  struct Device {
+    std::string name;
+    double busy_s;
+  };
+  std::string phase_table() const;
+  std::string device_lines() const;
+  std::string progress_lines() const;
+
+  std::uint32_t num_steps_ = 0;
+  double steps_s_ = 0; ///< sum of timing_s/step
+  double wall_s_ = 0;
+  double tokens_ = 0;
+  NamedNumbers phases_s_;      ///< seconds by phase, in INTERFACE's order
+  std::vector<Series> series_; ///< headline numbers, a value a step
+  std::vector<Device> devices_;
+  std::filesystem::path checkpoint_;
+  std::filesystem::path trace_;
+};
+
+} // namespace troupe::runtime

@@ -1,0 +1,88 @@
+#include "runtime/resume.hpp"
+
+#include "config/error.hpp"
+#include "config/settings.hpp"
+#include "config/yaml_tree.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::runtime {
+
+namespace {
+
+std::string value_text(const std::string& value) {
+  return value.empty() ? "not set" : value;
+}
+
+std::string value_at(const YamlNode& tree, const std::string& key) {
+  const YamlNode* node = tree.find_path(key);
+  if (node == nullptr || node->is_null())
+    return "";
+  return node->is_scalar() ? print_yaml_scalar(node->text, node->quoted)
+                           : print_yaml(*node);
+}
+
+[[noreturn]] void refuse_changes(const ResumeInput& input) {
+  std::string list;
+  for (const auto& change : input.changes)
+    list
+      += fmt::format("{}{} was {}, is {}", list.empty() ? "" : ", ", change.key,
+                     value_text(change.before), value_text(change.now));
+  throw ConfigError({input.folder, 0},
+                    fmt::format("this run was started with other settings: "
+                                "{}; try run.resume=fresh (keeps the old run "
+                                "as {}.1), run.resume=force or another "
+                                "run.name",
+                                list, input.folder));
+}
+
+ResumeDecision continue_or_restart(const ResumeInput& input) {
+  if (!input.newest_checkpoint)
+    return {.action = ResumeAction::restart,
+            .first_step = 0,
+            .sentence = fmt::format(
+              "{}: no checkpoint yet, starting again at step 0", input.folder)};
+  const auto step = *input.newest_checkpoint;
+  if (step >= input.num_steps)
+    return {.action = ResumeAction::already_done,
+            .first_step = step,
+            .sentence = fmt::format(
+              "{}: this run is finished ({} of {} steps); raise run.steps to "
+              "go on, or use run.resume=fresh to start anew",
+              input.folder, step, input.num_steps)};
+  return {.action = ResumeAction::continue_run,
+          .first_step = step,
+          .sentence = fmt::format("{}: continuing after step {} of {}",
+                                  input.folder, step, input.num_steps)};
+}
+
+} // namespace
+
+ResumeDecision decide_resume(const ResumeInput& input) {
+  if (!input.folder_exists)
+    return {};
+  if (input.mode == "fresh")
+    return {
+      .action = ResumeAction::rename_old, .first_step = 0, .sentence = ""};
+  if (input.mode == "never")
+    throw ConfigError(
+      {input.folder, 0},
+      "a run stands here already and run.resume is never; try another "
+      "run.name, run.resume=auto or run.resume=fresh");
+  if (input.mode == "auto" && !input.changes.empty())
+    refuse_changes(input);
+  return continue_or_restart(input);
+}
+
+std::vector<SettingChange> changes_that_matter(const Settings& before,
+                                               const Settings& now) {
+  const auto before_yaml = parse_yaml(print_settings(before), "run folder");
+  const auto now_yaml = parse_yaml(print_settings(now), "command");
+  std::vector<SettingChange> changes;
+  for (const auto& key : settings_difference(before, now, resumable_changes()))
+    changes.push_back(
+      {key, value_at(before_yaml, key), value_at(now_yaml, key)});
+  return changes;
+}
+
+} // namespace troupe::runtime

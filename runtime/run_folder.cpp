@@ -1,0 +1,230 @@
+#include "runtime/run_folder.hpp"
+
+#include "config/error.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The number after `prefix` if `name` is exactly prefix + digits.
+std::optional<std::uint32_t> number_after(std::string_view name,
+                                          std::string_view prefix) {
+  if (!name.starts_with(prefix))
+    return std::nullopt;
+  name.remove_prefix(prefix.size());
+  std::uint32_t number = 0;
+  const char* last = name.data() + name.size();
+  auto [end, error] = std::from_chars(name.data(), last, number);
+  if (error != std::errc{} || end != last)
+    return std::nullopt;
+  return number;
+}
+
+ConfigError folder_error(const fs::path& folder, const std::string& reason) {
+  return ConfigError(
+    {folder.string(), 0},
+    fmt::format("cannot write the run folder: {}; try another run.dir",
+                reason));
+}
+
+int open_lock(const RunFolder& folder, int flags) {
+  return ::open(folder.lock_file().c_str(), flags | O_CLOEXEC, 0666);
+}
+
+} // namespace
+
+std::string RunFolder::name() const {
+  const auto absolute = fs::absolute(root_).lexically_normal();
+  const auto last = absolute.filename();
+  return last.empty() ? absolute.parent_path().filename().string()
+                      : last.string();
+}
+
+fs::path RunFolder::config_file() const {
+  return root_ / "config.yaml";
+}
+fs::path RunFolder::plan_file() const {
+  return root_ / "plan.yaml";
+}
+fs::path RunFolder::metrics_file() const {
+  return root_ / "metrics.jsonl";
+}
+fs::path RunFolder::samples_file() const {
+  return root_ / "samples.jsonl";
+}
+fs::path RunFolder::status_file() const {
+  return root_ / "status.json";
+}
+fs::path RunFolder::failures_file() const {
+  return root_ / "failures.jsonl";
+}
+fs::path RunFolder::log_file() const {
+  return root_ / "log.txt";
+}
+fs::path RunFolder::stop_file() const {
+  return root_ / "stop";
+}
+fs::path RunFolder::lock_file() const {
+  return root_ / ".lock";
+}
+fs::path RunFolder::worker_log(WorkerId worker) const {
+  return root_ / "logs" / fmt::format("worker_{:02}.log", worker.value);
+}
+fs::path RunFolder::attempt_folder(std::uint32_t attempt) const {
+  return root_ / "attempts" / fmt::format("{:02}", attempt);
+}
+fs::path RunFolder::trace_folder() const {
+  return root_ / "trace";
+}
+fs::path RunFolder::trace_json() const {
+  return root_ / "trace.json";
+}
+fs::path RunFolder::checkpoints_folder() const {
+  return root_ / "checkpoints";
+}
+fs::path RunFolder::checkpoint(std::uint32_t step) const {
+  return checkpoints_folder() / fmt::format("step_{:06}", step);
+}
+fs::path RunFolder::eval_file(std::uint32_t step) const {
+  return root_ / "eval" / fmt::format("step_{:06}.jsonl", step);
+}
+fs::path RunFolder::latest_link() const {
+  return root_ / "latest";
+}
+
+bool RunFolder::exists() const {
+  std::error_code ignored;
+  return fs::exists(config_file(), ignored);
+}
+
+void RunFolder::create() const {
+  std::error_code error;
+  for (const auto& folder :
+       {root_ / "logs", trace_folder(), checkpoints_folder()}) {
+    fs::create_directories(folder, error);
+    if (error)
+      throw folder_error(root_, error.message());
+  }
+  check_writable();
+}
+
+void RunFolder::check_writable() const {
+  auto nearest = fs::absolute(root_).lexically_normal();
+  std::error_code ignored;
+  while (!fs::exists(nearest, ignored) && nearest.has_relative_path())
+    nearest = nearest.parent_path();
+  if (!fs::is_directory(nearest, ignored))
+    throw folder_error(root_, nearest.string() + " is not a folder");
+  if (::access(nearest.c_str(), W_OK | X_OK) != 0)
+    throw folder_error(
+      root_, fmt::format("{}: {}", nearest.string(), std::strerror(errno)));
+}
+
+std::vector<std::uint32_t> RunFolder::checkpoints() const {
+  std::vector<std::uint32_t> steps;
+  std::error_code ignored;
+  for (const auto& entry :
+       fs::directory_iterator(checkpoints_folder(), ignored)) {
+    const auto step = step_of_checkpoint(entry.path().filename().string());
+    if (step && fs::exists(entry.path() / "manifest.json", ignored))
+      steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::uint32_t RunFolder::next_attempt() const {
+  std::uint32_t highest = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(root_ / "attempts", ignored))
+    highest = std::max(
+      highest, number_after(entry.path().filename().string(), "").value_or(0));
+  return highest + 1;
+}
+
+void RunFolder::point_latest_at(std::uint32_t step) const {
+  const auto beside = root_ / fmt::format(".latest.tmp{}", ::getpid());
+  std::error_code error;
+  fs::remove(beside, error);
+  fs::create_symlink(fs::path("checkpoints") / checkpoint(step).filename(),
+                     beside, error);
+  if (!error)
+    fs::rename(beside, latest_link(), error);
+  if (error)
+    throw FailureError(
+      {.code = Errc::io,
+       .who = "master",
+       .what = fmt::format("cannot point {} at step {}: {}",
+                           latest_link().string(), step, error.message()),
+       .cause = ""});
+}
+
+fs::path RunFolder::rename_old() const {
+  const auto absolute = fs::absolute(root_).lexically_normal();
+  const auto parent = root_.has_filename() ? root_.parent_path()
+                                           : root_.parent_path().parent_path();
+  for (std::uint32_t number = 1;; ++number) {
+    const auto target = parent / fmt::format("{}.{}", name(), number);
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(target, error)))
+      continue;
+    fs::rename(absolute, target, error);
+    if (error)
+      throw folder_error(root_, "renaming it to " + target.string() + ": "
+                                  + error.message());
+    return target;
+  }
+}
+
+std::optional<std::uint32_t> step_of_checkpoint(const std::string& name) {
+  return number_after(name, "step_");
+}
+
+RunLock::RunLock(const RunFolder& folder)
+  : fd_(open_lock(folder, O_RDWR | O_CREAT)) {
+  if (fd_ < 0)
+    throw folder_error(folder.root(), std::strerror(errno));
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0)
+    return;
+  ::close(fd_);
+  throw ConfigError({folder.root().string(), 0},
+                    fmt::format("this run is active in another process; try "
+                                "`troupe stop {}` or another run.name",
+                                folder.root().string()));
+}
+
+RunLock::~RunLock() {
+  ::close(fd_);
+}
+
+bool is_active(const RunFolder& folder) {
+  const int fd = open_lock(folder, O_RDONLY);
+  if (fd < 0)
+    return false;
+  const bool active = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+  ::close(fd);
+  return active;
+}
+
+void wait_until_idle(const RunFolder& folder) {
+  const int fd = open_lock(folder, O_RDONLY);
+  if (fd < 0)
+    return;
+  while (::flock(fd, LOCK_SH) != 0 && errno == EINTR) {
+  }
+  ::close(fd);
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,55 @@
+// Everything a run is, decided and checked before a process starts: settings
+// without `auto`, workflow, plan, run folder, where to continue. `prepare`
+// makes it and writes nothing; `begin_attempt` then claims the run folder.
+#pragma once
+
+#include "config/model_shape.hpp"
+#include "config/settings.hpp"
+#include "plans/execution_plan.hpp"
+#include "plans/plan_check.hpp"
+#include "plans/workflow.hpp"
+#include "runtime/resume.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe::runtime {
+
+struct SessionPlan {
+  Settings settings; ///< cluster, plan and run.steps without `auto`
+  plans::Workflow workflow;
+  plans::ExecutionPlan plan;
+  std::string plan_name;    ///< "data_parallel (chosen by auto)", a file's name
+  plans::PlanReport report; ///< of plan_check: warnings, peak bytes
+  std::map<std::string, ModelShape> shapes; ///< by role
+  std::uint64_t num_rows = 0;               ///< usable rows of data.train
+  std::uint32_t samples_per_step = 0;       ///< batch_size * n
+
+  std::filesystem::path run_folder;
+  std::uint32_t num_steps = 0;  ///< of the whole run
+  std::uint32_t first_step = 0; ///< committed steps it continues from
+  std::optional<std::filesystem::path> checkpoint; ///< to continue from
+  bool resuming = false;
+  std::uint32_t attempt = 1;
+  ResumeDecision resume;
+  std::chrono::duration<double> max_time{0}; ///< 0: none
+  bool quiet = false;
+};
+
+/// Resolves and checks settings, model folders, data file, plan and run folder.
+/// ConfigError (exit 2) or PlanError (exit 3) in the user's words. Writes
+/// nothing.
+SessionPlan prepare(const Settings& settings);
+
+/// Claims the run folder: renames the old one where asked, makes it, writes
+/// config.yaml, plan.yaml and attempts/NN/, cuts metrics.jsonl and
+/// samples.jsonl back to `first_step`, removes an old stop request. The lock
+/// must live as long as the run.
+std::shared_ptr<class RunLock> begin_attempt(const SessionPlan& session);
+
+} // namespace troupe::runtime
