@@ -1,8 +1,6 @@
 #include "runtime/resume.hpp"
 
 #include "config/error.hpp"
-#include "config/settings.hpp"
-#include "config/yaml_tree.hpp"
 
 #include <fmt/format.h>
 
@@ -12,14 +10,6 @@ namespace {
 
 std::string value_text(const std::string& value) {
   return value.empty() ? "not set" : value;
-}
-
-std::string value_at(const YamlNode& tree, const std::string& key) {
-  const YamlNode* node = tree.find_path(key);
-  if (node == nullptr || node->is_null())
-    return "";
-  return node->is_scalar() ? print_yaml_scalar(node->text, node->quoted)
-                           : print_yaml(*node);
 }
 
 [[noreturn]] void refuse_changes(const ResumeInput& input) {
@@ -72,17 +62,6 @@ ResumeDecision decide_resume(const ResumeInput& input) {
   if (input.mode == "auto" && !input.changes.empty())
     refuse_changes(input);
   return continue_or_restart(input);
-}
-
-std::vector<SettingChange> changes_that_matter(const Settings& before,
-                                               const Settings& now) {
-  const auto before_yaml = parse_yaml(print_settings(before), "run folder");
-  const auto now_yaml = parse_yaml(print_settings(now), "command");
-  std::vector<SettingChange> changes;
-  for (const auto& key : settings_difference(before, now, resumable_changes()))
-    changes.push_back(
-      {key, value_at(before_yaml, key), value_at(now_yaml, key)});
-  return changes;
 }
 
 } // namespace troupe::runtime
