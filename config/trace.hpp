@@ -124,7 +124,7 @@ private:
 /// A flow id unique over the run's processes (process_number << 40 | counter),
 /// never 0.
 std::uint64_t next_flow() noexcept;
-/// Events lost so far: full rings, the size limit, a full disk.
+/// Events lost since start(): full rings, the size limit, a full disk.
 std::uint64_t dropped() noexcept;
 
 } // namespace troupe::trace

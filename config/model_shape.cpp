@@ -1,0 +1,135 @@
+#include "config/model_shape.hpp"
+
+#include "config/error.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+/// Collects parameters layer by layer.
+class ParameterList {
+public:
+  void matrix(std::string name, std::int64_t rows, std::int64_t cols,
+              std::int32_t layer, std::int8_t split_dim) {
+    all.push_back({.name = std::move(name),
+                   .rows = rows,
+                   .cols = cols,
+                   .vector = false,
+                   .layer = layer,
+                   .split_dim = split_dim,
+                   .decay = true});
+  }
+  void vector(std::string name, std::int64_t rows, std::int32_t layer,
+              std::int8_t split_dim) {
+    all.push_back({.name = std::move(name),
+                   .rows = rows,
+                   .cols = 1,
+                   .vector = true,
+                   .layer = layer,
+                   .split_dim = split_dim,
+                   .decay = false});
+  }
+  std::vector<ParameterShape> all;
+};
+
+constexpr std::int8_t split_none = -1;
+constexpr std::int8_t split_rows = 0;
+constexpr std::int8_t split_cols = 1;
+
+void add_attention(const ModelShape& shape, const std::string& prefix,
+                   std::int32_t layer, ParameterList& list) {
+  const auto q_rows = shape.num_heads * shape.head_dim;
+  const auto kv_rows = shape.num_kv_heads * shape.head_dim;
+  auto projection = [&](const char* name, std::int64_t rows) {
+    list.matrix(prefix + name + ".weight", rows, shape.hidden_size, layer,
+                split_rows);
+    if (shape.attention_bias)
+      list.vector(prefix + name + ".bias", rows, layer, split_rows);
+  };
+  projection("q_proj", q_rows);
+  projection("k_proj", kv_rows);
+  projection("v_proj", kv_rows);
+  list.matrix(prefix + "o_proj.weight", shape.hidden_size, q_rows, layer,
+              split_cols);
+  // Qwen2's output projection never has a bias.
+  if (shape.attention_bias && shape.family == "llama")
+    list.vector(prefix + "o_proj.bias", shape.hidden_size, layer, split_none);
+}
+
+void add_mlp(const ModelShape& shape, const std::string& prefix,
+             std::int32_t layer, ParameterList& list) {
+  for (const char* name : {"gate_proj", "up_proj"}) {
+    list.matrix(prefix + name + ".weight", shape.intermediate_size,
+                shape.hidden_size, layer, split_rows);
+    if (shape.mlp_bias)
+      list.vector(prefix + name + ".bias", shape.intermediate_size, layer,
+                  split_rows);
+  }
+  list.matrix(prefix + "down_proj.weight", shape.hidden_size,
+              shape.intermediate_size, layer, split_cols);
+  if (shape.mlp_bias)
+    list.vector(prefix + "down_proj.bias", shape.hidden_size, layer,
+                split_none);
+}
+
+} // namespace
+
+const std::vector<std::string>& model_families() {
+  static const std::vector<std::string> families = {"llama", "qwen2"};
+  return families;
+}
+
+std::vector<ParameterShape> parameters(const ModelShape& shape) {
+  ParameterList list;
+  const auto hidden = shape.hidden_size;
+  const auto last = static_cast<std::int32_t>(shape.num_layers);
+  list.matrix("model.embed_tokens.weight", shape.vocab_size, hidden, -1,
+              split_rows);
+  for (std::int32_t layer = 0; layer < last; ++layer) {
+    const auto prefix = fmt::format("model.layers.{}.", layer);
+    list.vector(prefix + "input_layernorm.weight", hidden, layer, split_none);
+    add_attention(shape, prefix + "self_attn.", layer, list);
+    list.vector(prefix + "post_attention_layernorm.weight", hidden, layer,
+                split_none);
+    add_mlp(shape, prefix + "mlp.", layer, list);
+  }
+  list.vector("model.norm.weight", hidden, last, split_none);
+  if (shape.scalar_head)
+    list.matrix("score.weight", 1, hidden, last, split_none);
+  else if (!shape.tied_embeddings)
+    list.matrix("lm_head.weight", shape.vocab_size, hidden, last, split_rows);
+  return std::move(list.all);
+}
+
+std::uint64_t num_parameters(const ModelShape& shape) {
+  std::uint64_t sum = 0;
+  for (const auto& parameter : parameters(shape))
+    sum += static_cast<std::uint64_t>(parameter.num_elements());
+  return sum;
+}
+
+std::uint64_t weight_bytes(const ModelShape& shape, DType type) {
+  return num_parameters(shape) * size_bytes(type);
+}
+
+double forward_flops(const ModelShape& shape, double tokens,
+                     double squared_lengths) {
+  const auto hidden = static_cast<double>(shape.hidden_size);
+  const auto q_width = static_cast<double>(shape.num_heads * shape.head_dim);
+  const auto kv_width
+    = static_cast<double>(shape.num_kv_heads * shape.head_dim);
+  const double layer_weights
+    = hidden * (2 * q_width + 2 * kv_width)
+      + 3 * hidden * static_cast<double>(shape.intermediate_size);
+  const double head_weights
+    = hidden
+      * (shape.scalar_head ? 1.0 : static_cast<double>(shape.vocab_size));
+  const auto layers = static_cast<double>(shape.num_layers);
+  // q k^T and p v: 2 products of 2 L^2 width, the causal half of each
+  const double attention = layers * 2 * q_width * squared_lengths;
+  return 2 * tokens * (layers * layer_weights + head_weights) + attention;
+}
+
+} // namespace troupe

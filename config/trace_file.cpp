@@ -1,0 +1,146 @@
+#include "config/trace_file.hpp"
+
+#include "config/error.hpp"
+#include "config/trace_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+namespace troupe::trace {
+
+namespace {
+
+/// Longest text of a track or process; more means a damaged file.
+constexpr std::size_t trace_text_limit_bytes = std::size_t{1} << 20;
+
+/// Reads record after record; `left` bounds every length before allocation.
+class TraceReader {
+public:
+  TraceReader(const std::filesystem::path& path)
+    : path_(path),
+      stream_(path, std::ios::binary) {
+    std::error_code error;
+    left_ = std::filesystem::file_size(path, error);
+    if (!stream_ || error)
+      throw ConfigError({path.string(), 0},
+                        "expected a readable trace file, got none");
+    char magic[file_magic.size()] = {};
+    if (!read(magic, sizeof magic)
+        || std::string_view(magic, sizeof magic) != file_magic)
+      throw ConfigError({path.string(), 0},
+                        "expected a trace file of this version, got something "
+                        "else");
+  }
+
+  TraceFile read_all() {
+    RecordHead head{};
+    while (!file_.complete && read(&head, sizeof head) && read_record(head)) {
+    }
+    // Rings are drained one after another: order over threads is by time.
+    std::ranges::stable_sort(file_.events, {}, &Event::time_ns);
+    return std::move(file_);
+  }
+
+private:
+  bool read(void* into, std::size_t bytes) {
+    if (bytes > left_)
+      return false;
+    stream_.read(static_cast<char*>(into), static_cast<std::streamsize>(bytes));
+    left_ -= bytes;
+    return stream_.good();
+  }
+
+  /// False at the cut end of a file.
+  bool read_record(const RecordHead& head) {
+    if (head.kind == RecordKind::events)
+      return read_events(head.payload_bytes);
+    if (head.payload_bytes > left_)
+      return false;
+    if (head.payload_bytes > trace_text_limit_bytes)
+      throw damaged();
+    std::string payload(head.payload_bytes, '\0');
+    if (!read(payload.data(), payload.size()))
+      return false;
+    switch (head.kind) {
+    case RecordKind::process:
+      read_process(payload);
+      break;
+    case RecordKind::track: {
+      const auto kind = take<std::uint32_t>(payload);
+      file_.tracks.push_back({payload, static_cast<TrackKind>(kind & 1)});
+      break;
+    }
+    case RecordKind::name:
+      file_.names.push_back(payload);
+      break;
+    case RecordKind::dropped:
+      file_.dropped = take<std::uint64_t>(payload);
+      break;
+    case RecordKind::closed:
+      file_.complete = true;
+      break;
+    default:
+      throw damaged();
+    }
+    return true;
+  }
+
+  bool read_events(std::uint64_t bytes) {
+    const bool whole = bytes <= left_;
+    const auto count = std::min(bytes, left_) / sizeof(Event);
+    const auto old = file_.events.size();
+    file_.events.resize(old + count);
+    if (!read(file_.events.data() + old, count * sizeof(Event)))
+      return false;
+    for (auto i = old; i < file_.events.size(); ++i)
+      check_event(file_.events[i]);
+    return whole;
+  }
+
+  void check_event(const Event& event) const {
+    if (static_cast<std::uint32_t>(event.track) >= file_.tracks.size()
+        || static_cast<std::uint32_t>(event.name) >= file_.names.size()
+        || event.kind > Kind::failure)
+      throw damaged();
+  }
+
+  void read_process(std::string& payload) {
+    const auto process = take<ProcessRecord>(payload);
+    if (process.event_bytes != sizeof(Event))
+      throw damaged();
+    file_.process_name = payload;
+    file_.process_number = process.process_number;
+    file_.pid = process.pid;
+    file_.start_monotonic_ns = process.monotonic_ns;
+    file_.start_realtime_ns = process.realtime_ns;
+  }
+
+  template <class T>
+  T take(std::string& payload) const {
+    if (payload.size() < sizeof(T))
+      throw damaged();
+    T value;
+    std::memcpy(&value, payload.data(), sizeof value);
+    payload.erase(0, sizeof value);
+    return value;
+  }
+
+  ConfigError damaged() const {
+    return {Place{path_.string(), 0}, "expected a trace file, got a damaged "
+                                      "one"};
+  }
+
+  std::filesystem::path path_;
+  std::ifstream stream_;
+  std::uint64_t left_ = 0;
+  TraceFile file_;
+};
+
+} // namespace
+
+TraceFile read_trace(const std::filesystem::path& path) {
+  return TraceReader(path).read_all();
+}
+
+} // namespace troupe::trace

@@ -1,0 +1,257 @@
+#include "config/yaml_tree.hpp"
+
+#include "config/defaults.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+namespace troupe {
+
+namespace {
+
+/// Aliases copy; a file of a few lines could otherwise ask for all memory.
+constexpr std::size_t yaml_nodes_limit = 100'000;
+
+class YamlConverter {
+public:
+  explicit YamlConverter(std::string file) : file_(std::move(file)) {}
+
+  YamlNode convert(const YAML::Node& source, int parent_line) {
+    YamlNode node;
+    node.place = {file_, line_of(source, parent_line)};
+    if (++count_ > yaml_nodes_limit)
+      throw ConfigError(node.place,
+                        fmt::format("expected at most {} YAML values, got "
+                                    "more; try fewer aliases",
+                                    yaml_nodes_limit));
+    if (source.IsScalar())
+      convert_scalar(source, node);
+    else if (source.IsSequence())
+      convert_sequence(source, node);
+    else if (source.IsMap())
+      convert_mapping(source, node);
+    return node;
+  }
+
+private:
+  static int line_of(const YAML::Node& source, int parent_line) {
+    const YAML::Mark mark = source.Mark();
+    return mark.line >= 0 ? mark.line + 1 : parent_line;
+  }
+
+  static void convert_scalar(const YAML::Node& source, YamlNode& node) {
+    node.text = source.Scalar();
+    node.quoted = source.Tag() == "!"; // yaml-cpp's mark of a quoted scalar
+    const bool null
+      = !node.quoted
+        && (node.text.empty() || node.text == "~" || node.text == "null"
+            || node.text == "Null" || node.text == "NULL");
+    node.kind = null ? YamlNode::Kind::null : YamlNode::Kind::scalar;
+  }
+
+  void convert_sequence(const YAML::Node& source, YamlNode& node) {
+    node.kind = YamlNode::Kind::sequence;
+    for (const auto& item : source)
+      node.items.push_back(convert(item, node.place.line));
+  }
+
+  void convert_mapping(const YAML::Node& source, YamlNode& node) {
+    node.kind = YamlNode::Kind::mapping;
+    for (const auto& entry : source) {
+      const int line = line_of(entry.first, node.place.line);
+      if (!entry.first.IsScalar())
+        throw ConfigError({file_, line}, "expected a name before ':', got a "
+                                         "list or a mapping; try quotes");
+      const std::string& key = entry.first.Scalar();
+      if (const YamlNode* first = node.find(key))
+        throw ConfigError(
+          {.place = {file_, line},
+           .path = key,
+           .expected = "each key once",
+           .got = fmt::format("it again (first on line {})", first->place.line),
+           .hint = "to delete one of the two"});
+      YamlNode value = convert(entry.second, line);
+      value.place.line = line; // the key's line is what people look for
+      node.entries.emplace_back(key, std::move(value));
+    }
+  }
+
+  std::string file_;
+  std::size_t count_ = 0;
+};
+
+ConfigError yaml_mismatch(const YamlNode& node, const std::string& path,
+                          const std::string& expected,
+                          const std::string& hint) {
+  return ConfigError({.place = node.place,
+                      .path = path,
+                      .expected = expected,
+                      .got = describe(node),
+                      .hint = hint});
+}
+
+/// Reads the whole of `text` as a T.
+template <class T>
+bool read_whole(std::string_view text, T& value) {
+  if (text.starts_with('+'))
+    text.remove_prefix(1);
+  const char* last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc{} && end == last && !text.empty();
+}
+
+} // namespace
+
+const YamlNode* YamlNode::find(std::string_view key) const {
+  for (const auto& [name, value] : entries)
+    if (name == key)
+      return &value;
+  return nullptr;
+}
+
+YamlNode* YamlNode::find(std::string_view key) {
+  return const_cast<YamlNode*>(std::as_const(*this).find(key));
+}
+
+const YamlNode* YamlNode::find_path(std::string_view dotted) const {
+  const YamlNode* node = this;
+  while (node && !dotted.empty()) {
+    const auto dot = dotted.find('.');
+    node = node->find(dotted.substr(0, dot));
+    dotted = dot == dotted.npos ? "" : dotted.substr(dot + 1);
+  }
+  return node;
+}
+
+YamlNode parse_yaml(const std::string& text, const std::string& file_name) {
+  std::vector<YAML::Node> documents;
+  try {
+    documents = YAML::LoadAll(text);
+  } catch (const YAML::Exception& error) {
+    const int line = error.mark.line >= 0 ? error.mark.line + 1 : 0;
+    throw ConfigError({file_name, line},
+                      fmt::format("expected YAML, got: {}", error.msg));
+  }
+  if (documents.size() > 1)
+    throw ConfigError({file_name, documents[1].Mark().line + 1},
+                      "expected one YAML document, got a second; try removing "
+                      "'---'");
+  if (documents.empty() || documents[0].IsNull()) {
+    YamlNode empty;
+    empty.kind = YamlNode::Kind::mapping;
+    empty.place = {file_name, 1};
+    return empty;
+  }
+  return YamlConverter(file_name).convert(documents[0], 1);
+}
+
+YamlNode read_yaml(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  // a folder opens but cannot be read
+  if (!stream || !(text << stream.rdbuf()) || stream.bad()) {
+    const bool empty = stream
+                       && stream.peek() == std::ifstream::traits_type::eof()
+                       && !stream.bad();
+    if (!empty)
+      throw ConfigError({file, 0}, "expected a readable YAML file, got none");
+  }
+  if (text.str().size() > defaults::settings_file_limit_bytes)
+    throw ConfigError({file, 0}, "expected a YAML file of at most 4 MiB, got a "
+                                 "larger one");
+  return parse_yaml(text.str(), file);
+}
+
+void merge_yaml(YamlNode& base, const YamlNode& over) {
+  if (!over.is_mapping()) {
+    base = over;
+    return;
+  }
+  if (!base.is_mapping()) {
+    base = {};
+    base.kind = YamlNode::Kind::mapping;
+    base.place = over.place;
+  }
+  for (const auto& [key, value] : over.entries) {
+    if (value.is_null()) {
+      std::erase_if(base.entries,
+                    [&key](const auto& entry) { return entry.first == key; });
+      continue;
+    }
+    YamlNode* old = base.find(key);
+    if (!old)
+      old = &base.entries.emplace_back(key, YamlNode{}).second;
+    merge_yaml(*old, value);
+  }
+}
+
+std::string describe(const YamlNode& node) {
+  switch (node.kind) {
+  case YamlNode::Kind::null:
+    return "nothing";
+  case YamlNode::Kind::scalar:
+    return "'" + node.text + "'";
+  case YamlNode::Kind::sequence:
+    return "a list";
+  case YamlNode::Kind::mapping:
+    return "a mapping";
+  }
+  return "?";
+}
+
+std::int64_t yaml_integer(const YamlNode& node, const std::string& path,
+                          std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const bool whole
+    = node.is_scalar() && !node.quoted && read_whole(node.text, value);
+  if (whole && value >= least && value <= most)
+    return value;
+  const std::string expected
+    = most == INT64_MAX || most == INT32_MAX
+        ? fmt::format("a whole number >= {}", least)
+        : fmt::format("a whole number from {} to {}", least, most);
+  std::string hint;
+  double real = 0;
+  if (whole)
+    hint = std::to_string(std::clamp(value, least, most));
+  else if (node.is_scalar() && read_whole(node.text, real)
+           && std::abs(real) < 1e15)
+    hint = std::to_string(
+      std::clamp(static_cast<std::int64_t>(std::llround(real)), least, most));
+  throw yaml_mismatch(node, path, expected, hint);
+}
+
+double yaml_number(const YamlNode& node, const std::string& path) {
+  double value = 0;
+  if (node.is_scalar() && !node.quoted && read_whole(node.text, value)
+      && std::isfinite(value))
+    return value;
+  throw yaml_mismatch(node, path, "a number", "");
+}
+
+bool yaml_bool(const YamlNode& node, const std::string& path) {
+  static const std::vector<std::string> yes = {"true", "True", "yes", "on"};
+  static const std::vector<std::string> no = {"false", "False", "no", "off"};
+  if (node.is_scalar() && !node.quoted) {
+    if (std::ranges::find(yes, node.text) != yes.end())
+      return true;
+    if (std::ranges::find(no, node.text) != no.end())
+      return false;
+  }
+  throw yaml_mismatch(node, path, "true or false", "");
+}
+
+const std::string& yaml_text(const YamlNode& node, const std::string& path) {
+  if (!node.is_scalar())
+    throw yaml_mismatch(node, path, "text", "");
+  return node.text;
+}
+
+} // namespace troupe

@@ -1,0 +1,44 @@
+#include "config/error.hpp"
+#include "config/log.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace {
+
+namespace log = troupe::log;
+
+TEST(Log, FileHoldsLevelComponentAndText) {
+  const auto file = std::filesystem::temp_directory_path()
+                    / ("troupe_log_" + std::to_string(::getpid())) / "log.txt";
+  log::open(file, log::Level::info);
+  log::net.debug("too small to see");
+  log::net.info("port 4711");
+  log::actors.info("{} is not a format");
+  log::flush();
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_THAT(text.str(), testing::HasSubstr(" info net: port 4711\n"));
+  EXPECT_THAT(text.str(), testing::HasSubstr("actors: {} is not a format\n"));
+  EXPECT_THAT(text.str(), testing::Not(testing::HasSubstr("too small")));
+  std::filesystem::remove_all(file.parent_path());
+}
+
+TEST(Log, WarningsAlsoGoToStderr) {
+  testing::internal::CaptureStderr();
+  log::models.info("quiet");
+  log::models.warn("new scalar head");
+  log::flush();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "warning: models: new scalar head\n");
+}
+
+TEST(Log, UnwritableFileIsAFailure) {
+  EXPECT_THROW(log::open("/proc/none/log.txt", log::Level::info),
+               troupe::FailureError);
+}
+
+} // namespace

@@ -1,0 +1,246 @@
+#include "config/error.hpp"
+#include "config/model_shape.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+namespace {
+
+using troupe::ConfigError;
+using troupe::DType;
+using troupe::ModelShape;
+using troupe::parse_model_shape;
+using troupe::read_model_shape;
+
+std::filesystem::path shared() {
+  const char* folder = std::getenv("TROUPE_SHARED");
+  return folder ? folder : TROUPE_SHARED_DEFAULT;
+}
+
+std::string why_not(const std::string& json) {
+  try {
+    parse_model_shape(json, "config.json");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const char* const tiny_llama = R"({
+  "architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  "vocab_size": 10, "hidden_size": 8, "intermediate_size": 12,
+  "num_hidden_layers": 2, "num_attention_heads": 2,
+  "num_key_value_heads": 1, "eos_token_id": [2, 3]})";
+
+std::string changed(const std::string& key, const nlohmann::json& value) {
+  auto json = nlohmann::json::parse(tiny_llama);
+  json[key] = value;
+  return json.dump();
+}
+
+TEST(ModelShape, BothSpellingsOfEveryGoldenConfigReadAlike) {
+  const auto models = shared() / "golden/models";
+  if (!std::filesystem::exists(models))
+    GTEST_SKIP() << "no golden data at " << models;
+  int seen = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(models)) {
+    const auto name = folder.path().filename().string();
+    if (!name.starts_with("llama_") && !name.starts_with("qwen2"))
+      continue;
+    const auto now = read_model_shape(folder.path());
+    const auto published
+      = read_model_shape(folder.path() / "config_published.json");
+    EXPECT_EQ(now, published) << name;
+    EXPECT_EQ(parse_model_shape(print_hf_config(now), "printed"), now) << name;
+    ++seen;
+  }
+  EXPECT_EQ(seen, 7);
+}
+
+/// Names and shapes in the safetensors files of a golden folder.
+std::map<std::string, std::vector<std::int64_t>>
+stored_shapes(const std::filesystem::path& folder) {
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const auto name = entry.path().filename().string();
+    if (!name.starts_with("model") || !name.ends_with(".safetensors"))
+      continue;
+    std::ifstream stream(entry.path(), std::ios::binary);
+    std::uint64_t bytes = 0;
+    stream.read(reinterpret_cast<char*>(&bytes), 8);
+    std::string header(bytes, ' ');
+    stream.read(header.data(), static_cast<std::streamsize>(bytes));
+    const auto tensors = nlohmann::json::parse(header);
+    for (const auto& [key, tensor] : tensors.items())
+      if (key != "__metadata__")
+        shapes[key] = tensor["shape"].get<std::vector<std::int64_t>>();
+  }
+  return shapes;
+}
+
+TEST(ModelShape, ParametersAreThoseOfTheGoldenFiles) {
+  const auto models = shared() / "golden/models";
+  if (!std::filesystem::exists(models))
+    GTEST_SKIP() << "no golden data at " << models;
+  for (const char* name :
+       {"llama_bf16_weights", "llama_gqa", "llama_rope_llama3", "llama_score",
+        "llama_tied_sharded", "qwen2", "qwen2_score"}) {
+    std::map<std::string, std::vector<std::int64_t>> ours;
+    for (const auto& parameter : parameters(read_model_shape(models / name)))
+      ours[parameter.name] = parameter.vector
+                               ? std::vector{parameter.rows}
+                               : std::vector{parameter.rows, parameter.cols};
+    EXPECT_EQ(ours, stored_shapes(models / name)) << name;
+  }
+}
+
+TEST(ModelShape, GoldenNumbersOfLlama3Rope) {
+  const auto folder = shared() / "golden/models/llama_rope_llama3";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << "no golden data at " << folder;
+  const auto shape = read_model_shape(folder);
+  EXPECT_EQ(shape.rope_scaling, "llama3");
+  EXPECT_EQ(shape.rope_factor, 8.0);
+  EXPECT_EQ(shape.rope_low_freq_factor, 1.0);
+  EXPECT_EQ(shape.rope_high_freq_factor, 4.0);
+  EXPECT_EQ(shape.rope_original_max_positions, 24);
+  EXPECT_EQ(shape.rope_theta, 1000.0);
+  EXPECT_EQ(shape.head_dim, 32);
+  EXPECT_TRUE(shape.tied_embeddings);
+}
+
+TEST(ModelShape, BenchCardsParse) {
+  const auto file = shared() / "bench/cards.json";
+  if (!std::filesystem::exists(file))
+    GTEST_SKIP() << "no " << file;
+  std::ifstream stream(file);
+  const std::map<std::string, std::uint64_t> expected
+    = {{"tiny", 918656}, {"small", 27402752}, {"medium", 88099584}};
+  const auto cards = nlohmann::json::parse(stream);
+  for (const auto& [name, card] : cards["cards"].items()) {
+    auto config = card["model"];
+    config["model_type"] = "llama";
+    config["rms_norm_eps"] = 1e-5;
+    const auto shape = parse_model_shape(config.dump(), name);
+    EXPECT_EQ(num_parameters(shape), expected.at(name)) << name;
+    EXPECT_EQ(weight_bytes(shape, DType::f32), 4 * expected.at(name));
+  }
+}
+
+TEST(ModelShape, DefaultsAreTransformersOwn) {
+  const auto shape = parse_model_shape(tiny_llama, "config.json");
+  EXPECT_EQ(shape.head_dim, 4);
+  EXPECT_EQ(shape.norm_eps, 1e-6);
+  EXPECT_EQ(shape.rope_theta, 10000.0);
+  EXPECT_EQ(shape.stored_dtype, DType::f32);
+  EXPECT_EQ(shape.bos, -1);
+  EXPECT_EQ(shape.pad, -1);
+  EXPECT_EQ(shape.eos, (std::vector<std::int32_t>{2, 3}));
+}
+
+TEST(ModelShape, TensorParallelSplitsHeadsAndWidths) {
+  auto shape = parse_model_shape(tiny_llama, "config.json");
+  std::map<std::string, int> split;
+  for (const auto& parameter : parameters(shape))
+    split[parameter.name] = parameter.split_dim;
+  EXPECT_EQ(split["model.embed_tokens.weight"], 0);
+  EXPECT_EQ(split["model.layers.1.self_attn.q_proj.weight"], 0);
+  EXPECT_EQ(split["model.layers.1.self_attn.o_proj.weight"], 1);
+  EXPECT_EQ(split["model.layers.1.mlp.down_proj.weight"], 1);
+  EXPECT_EQ(split["model.norm.weight"], -1);
+  EXPECT_EQ(split["lm_head.weight"], 0);
+}
+
+TEST(ModelShape, OnlyMatricesDecay) {
+  for (const auto& parameter :
+       parameters(parse_model_shape(changed("attention_bias", true), "c")))
+    EXPECT_EQ(parameter.decay, !parameter.vector) << parameter.name;
+}
+
+TEST(ModelShape, ScalarHeadStandsInPlaceOfTheLanguageModelHead) {
+  auto shape = parse_model_shape(tiny_llama, "config.json");
+  EXPECT_EQ(parameters(shape).back().name, "lm_head.weight");
+  shape.scalar_head = true;
+  const auto last = parameters(shape).back();
+  EXPECT_EQ(last.name, "score.weight");
+  EXPECT_EQ(last.rows, 1);
+  EXPECT_EQ(last.cols, 8);
+  EXPECT_EQ(last.layer, 2);
+}
+
+TEST(ModelShape, ForwardFlopsCountTwoAMultiplyAdd) {
+  const auto shape = parse_model_shape(tiny_llama, "config.json");
+  // layer: q 8x8, k, v 4x8, o 8x8, mlp 3 x 8x12; head 10x8
+  const double weights = 2 * (64 + 32 + 32 + 64 + 288) + 80;
+  EXPECT_DOUBLE_EQ(forward_flops(shape, 5, 0), 2 * 5 * weights);
+  // one sequence of 4: causal half of q k^T and p v, 2 layers, width 8
+  EXPECT_DOUBLE_EQ(forward_flops(shape, 0, 16), 2 * (0.5 * 2 * 2 * 16 * 8));
+}
+
+TEST(ModelShape, PrintedConfigKeepsEveryField) {
+  auto shape = parse_model_shape(tiny_llama, "config.json");
+  shape.scalar_head = true;
+  shape.rope_scaling = "linear";
+  shape.rope_factor = 2.5;
+  shape.stored_dtype = DType::bf16;
+  shape.mlp_bias = shape.attention_bias = true;
+  shape.bos = 1;
+  shape.pad = 0;
+  const auto text = print_hf_config(shape);
+  EXPECT_EQ(parse_model_shape(text, "printed"), shape);
+  EXPECT_THAT(text, testing::HasSubstr("LlamaForSequenceClassification"));
+  EXPECT_THAT(text, testing::HasSubstr(R"("0": "LABEL_0")"));
+}
+
+TEST(ModelShape, MistakesNameFileAndKey) {
+  EXPECT_EQ(why_not(changed("model_type", "gpt9")),
+            "config.json: model_type: expected a supported family (llama, "
+            "qwen2), got \"gpt9\"");
+  EXPECT_EQ(why_not(changed("vocab_size", nullptr)),
+            "config.json: vocab_size: expected a whole number from 1 to "
+            "16777216, got nothing");
+  EXPECT_EQ(why_not(changed("hidden_size", "8")),
+            "config.json: hidden_size: expected a whole number from 1 to "
+            "16777216, got \"8\"");
+  EXPECT_EQ(why_not(changed("num_key_value_heads", 3)),
+            "config.json: num_key_value_heads: expected a divisor of "
+            "num_attention_heads (2), got 3");
+  EXPECT_EQ(why_not(changed("hidden_act", "gelu")),
+            "config.json: hidden_act: expected \"silu\", got \"gelu\"");
+  EXPECT_EQ(why_not(changed("torch_dtype", "int8")),
+            "config.json: torch_dtype: expected \"float32\", \"bfloat16\" or "
+            "\"float16\", got \"int8\"");
+  EXPECT_EQ(
+    why_not(changed("rope_scaling", {{"type", "yarn"}, {"factor", 2}})),
+    "config.json: rope_scaling.type: expected \"default\", \"linear\" or "
+    "\"llama3\", got \"yarn\"");
+  EXPECT_EQ(why_not(changed("rope_parameters", {{"rope_type", "linear"}})),
+            "config.json: rope_parameters.factor: expected a number > 0, got "
+            "nothing");
+  EXPECT_EQ(
+    why_not(changed("architectures", {"LlamaForSequenceClassification"})),
+    "config.json: num_labels: expected one label (a scalar head), got "
+    "nothing");
+  EXPECT_EQ(why_not("[1]"),
+            "config.json: expected a JSON object, got another value");
+  EXPECT_THAT(why_not("{"), testing::StartsWith("config.json: expected JSON"));
+  EXPECT_THAT(why_not(R"({"vocab_size": 1e999})"),
+              testing::StartsWith("config.json: expected JSON"));
+}
+
+TEST(ModelShape, MissingFolderIsNamed) {
+  try {
+    read_model_shape("/nonexistent/model");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "/nonexistent/model: expected a model's "
+                               "config.json, got no readable file; try a "
+                               "folder in Hugging Face format");
+  }
+}
+
+} // namespace
