@@ -1,0 +1,310 @@
+// Blocking and threads around the kernels: panels of B are packed for one block
+// of k and a few panels at a time (they stay in the second-level cache), rows
+// of A are read where they are unless they lie across.
+#include "models/gemm.hpp"
+
+#include "config/error.hpp"
+#include "models/gemm_kernels.hpp"
+#include "models/host_simd.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::models {
+
+namespace {
+
+using gemm_detail::Kernels;
+using gemm_detail::Tile;
+
+constexpr std::int64_t gemm_max_depth = 704;        // floats of k a block
+constexpr std::int64_t gemm_block_floats = 1 << 17; // packed B: 512 KiB
+constexpr double gemm_parallel_flops = 4e5;         // below, threads cost more
+constexpr std::int64_t gemm_packing_rows = 12;      // rows worth of packing B
+
+const Kernels& gemm_kernels() {
+  static const Kernels& chosen = []() -> const Kernels& {
+    switch (host_isa()) {
+    case Isa::avx512:
+      return gemm_detail::avx512_kernels();
+    case Isa::avx2:
+      return gemm_detail::avx2_kernels();
+    case Isa::plain:
+      break;
+    }
+    return gemm_detail::plain_kernels();
+  }();
+  return chosen;
+}
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+struct GemmRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// The i-th of `parts` nearly equal parts of [0, count).
+GemmRange gemm_part(std::int64_t count, std::int64_t parts, std::int64_t i) {
+  return {count * i / parts, count * (i + 1) / parts};
+}
+
+struct GemmJob {
+  GemmShape shape;
+  ConstMatrix a;
+  ConstMatrix b;
+  MutableMatrix c;
+  GemmOptions options;
+  const float* packed = nullptr; // all panels of B, or null
+  std::int64_t depth = 0;        // of a block of k
+};
+
+// Equal blocks of k; a function of K alone, so the order of a sum is too.
+std::int64_t gemm_depth(std::int64_t k) {
+  const std::int64_t blocks
+    = std::max<std::int64_t>(1, ceil_div(k, gemm_max_depth));
+  return std::max<std::int64_t>(1, ceil_div(ceil_div(k, blocks), 16) * 16);
+}
+
+void gemm_pack_panel(const Kernels& kernels, const ConstMatrix& b,
+                     std::int64_t k0, std::int64_t depth, std::int64_t col,
+                     std::int64_t cols, float* panel) {
+  const std::int64_t width = kernels.panel_cols;
+  const float* from = b.data + k0 * b.row_stride + col * b.col_stride;
+  if (b.col_stride != 1) {
+    kernels.pack_transposed(from, b.col_stride, depth, cols, panel);
+    return;
+  }
+  for (std::int64_t k = 0; k < depth; ++k, from += b.row_stride) {
+    float* to = panel + k * width;
+    std::memcpy(to, from, static_cast<std::size_t>(cols) * sizeof(float));
+    std::fill(to + cols, to + width, 0.0F);
+  }
+}
+
+// A's rows lie across (row_stride 1): [k][rows] packed, so that the kernel
+// reads one stream.
+ConstMatrix gemm_pack_rows(const ConstMatrix& a, std::int64_t rows,
+                           std::int64_t depth, std::int64_t tile_rows,
+                           float* to) {
+  const float* from = a.data;
+  const auto bytes = static_cast<std::size_t>(rows) * sizeof(float);
+  for (std::int64_t k = 0; k < depth; ++k, from += a.col_stride)
+    std::memcpy(to + k * tile_rows, from, bytes);
+  return {to, 1, tile_rows};
+}
+
+void gemm_fill_bias(const GemmJob& job, std::int64_t row, std::int64_t rows,
+                    std::int64_t col, std::int64_t cols) {
+  for (std::int64_t i = row; i < row + rows; ++i) {
+    float* c = job.c.data + i * job.c.stride + col;
+    const float* bias = job.options.bias + col;
+    for (std::int64_t j = 0; j < cols; ++j)
+      c[j] = job.options.accumulate ? c[j] + bias[j] : bias[j];
+  }
+}
+
+// One tile whose panel has only `cols` real columns.
+void gemm_edge_tile(const Kernels& kernels, Tile tile, std::int64_t rows,
+                    std::int64_t cols) {
+  alignas(64) float buffer[16 * 32];
+  float* c = tile.c;
+  const std::int64_t stride = tile.c_stride;
+  const bool add = tile.accumulate;
+  tile.c = buffer;
+  tile.c_stride = kernels.panel_cols;
+  tile.accumulate = false;
+  kernels.multiply(tile, rows);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j) {
+      const float x = buffer[i * kernels.panel_cols + j];
+      c[i * stride + j] = add ? c[i * stride + j] + x : x;
+    }
+}
+
+struct GemmBlock {
+  GemmRange panels;
+  std::int64_t k0 = 0;
+  std::int64_t depth = 0;
+  const float* packed = nullptr; // first panel of the block, at k0
+  std::int64_t panel_stride = 0; // floats between panels
+};
+
+// All rows of `rows` times one block of panels and k.
+void gemm_multiply_block(const GemmJob& job, const Kernels& kernels,
+                         const GemmRange& rows, const GemmBlock& block,
+                         float* a_scratch) {
+  const std::int64_t width = kernels.panel_cols;
+  const bool add_always = job.options.accumulate || job.options.bias != nullptr;
+  for (std::int64_t i = rows.begin; i < rows.end; i += kernels.tile_rows) {
+    const std::int64_t count = std::min(kernels.tile_rows, rows.end - i);
+    ConstMatrix a{job.a.data + i * job.a.row_stride
+                    + block.k0 * job.a.col_stride,
+                  job.a.row_stride, job.a.col_stride};
+    if (a.col_stride != 1)
+      a = gemm_pack_rows(a, count, block.depth, kernels.tile_rows, a_scratch);
+    for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p) {
+      const std::int64_t cols = std::min(width, job.shape.n - p * width);
+      if (job.options.bias != nullptr && block.k0 == 0)
+        gemm_fill_bias(job, i, count, p * width, cols);
+      Tile tile{block.depth,
+                a.data,
+                a.row_stride,
+                a.col_stride,
+                block.packed + (p - block.panels.begin) * block.panel_stride,
+                job.c.data + i * job.c.stride + p * width,
+                job.c.stride,
+                add_always || block.k0 > 0};
+      if (cols == width)
+        kernels.multiply(tile, count);
+      else
+        gemm_edge_tile(kernels, tile, count, cols);
+    }
+  }
+}
+
+void gemm_run_range(const GemmJob& job, const GemmRange& rows,
+                    const GemmRange& panels) {
+  if (rows.begin >= rows.end || panels.begin >= panels.end)
+    return;
+  static thread_local AlignedFloats b_scratch;
+  static thread_local AlignedFloats a_scratch;
+  const Kernels& kernels = gemm_kernels();
+  const std::int64_t width = kernels.panel_cols;
+  const std::int64_t a_crossed = job.a.col_stride != 1 ? 4 : 1;
+  const std::int64_t step = std::max<std::int64_t>(
+    1, a_crossed * gemm_block_floats / (job.depth * width));
+  for (std::int64_t p = panels.begin; p < panels.end; p += step) {
+    const GemmRange part{p, std::min(p + step, panels.end)};
+    for (std::int64_t k0 = 0; k0 < job.shape.k; k0 += job.depth) {
+      GemmBlock block{part, k0, std::min(job.depth, job.shape.k - k0), nullptr,
+                      0};
+      if (job.packed != nullptr) {
+        block.panel_stride = job.shape.k * width;
+        block.packed = job.packed + p * block.panel_stride + k0 * width;
+      } else {
+        block.panel_stride = block.depth * width;
+        float* to = b_scratch.reserve((part.end - p) * block.panel_stride);
+        for (std::int64_t q = p; q < part.end; ++q)
+          gemm_pack_panel(kernels, job.b, k0, block.depth, q * width,
+                          std::min(width, job.shape.n - q * width),
+                          to + (q - p) * block.panel_stride);
+        block.packed = to;
+      }
+      gemm_multiply_block(job, kernels, rows, block,
+                          a_scratch.reserve(job.depth * kernels.tile_rows));
+    }
+  }
+}
+
+struct GemmGrid {
+  std::int64_t row_parts = 1;
+  std::int64_t panel_parts = 1;
+};
+
+// How threads share C: the split whose largest part is cheapest. Rows are
+// split in whole tiles, so no element's arithmetic depends on it.
+GemmGrid gemm_grid(const GemmJob& job, std::int64_t threads) {
+  const Kernels& kernels = gemm_kernels();
+  const std::int64_t tiles = ceil_div(job.shape.m, kernels.tile_rows);
+  const std::int64_t panels = ceil_div(job.shape.n, kernels.panel_cols);
+  GemmGrid best;
+  std::int64_t best_cost = 0;
+  for (std::int64_t cols = 1; cols <= threads; ++cols) {
+    const std::int64_t rows = threads / cols;
+    const std::int64_t cost
+      = ceil_div(panels, cols) * kernels.panel_cols
+        * (ceil_div(tiles, rows) * kernels.tile_rows + gemm_packing_rows);
+    if (best_cost == 0 || cost < best_cost) {
+      best_cost = cost;
+      best = {rows, cols};
+    }
+  }
+  return best;
+}
+
+void gemm_empty_sum(const GemmJob& job) {
+  if (job.options.bias != nullptr)
+    return gemm_fill_bias(job, 0, job.shape.m, 0, job.shape.n);
+  for (std::int64_t i = 0; i < job.shape.m && !job.options.accumulate; ++i)
+    std::fill_n(job.c.data + i * job.c.stride, job.shape.n, 0.0F);
+}
+
+void gemm_run(GemmJob job, std::int64_t threads) {
+  if (job.shape.m <= 0 || job.shape.n <= 0)
+    return;
+  if (job.shape.k <= 0)
+    return gemm_empty_sum(job);
+  TROUPE_CHECK(job.a.row_stride == 1 || job.a.col_stride == 1,
+               "A must have a stride of 1");
+  TROUPE_CHECK(job.packed != nullptr || job.b.row_stride == 1
+                 || job.b.col_stride == 1,
+               "B must have a stride of 1");
+  const Kernels& kernels = gemm_kernels();
+  job.depth = gemm_depth(job.shape.k);
+  const std::int64_t tiles = ceil_div(job.shape.m, kernels.tile_rows);
+  const std::int64_t panels = ceil_div(job.shape.n, kernels.panel_cols);
+  const double flops = 2.0 * static_cast<double>(job.shape.m)
+                       * static_cast<double>(job.shape.n)
+                       * static_cast<double>(job.shape.k);
+  if (threads <= 1 || flops < gemm_parallel_flops)
+    return gemm_run_range(job, {0, job.shape.m}, {0, panels});
+  const GemmGrid grid = gemm_grid(job, threads);
+  const std::int64_t parts = grid.row_parts * grid.panel_parts;
+  at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      GemmRange rows = gemm_part(tiles, grid.row_parts, i / grid.panel_parts);
+      rows.begin *= kernels.tile_rows;
+      rows.end = std::min(rows.end * kernels.tile_rows, job.shape.m);
+      gemm_run_range(job, rows,
+                     gemm_part(panels, grid.panel_parts, i % grid.panel_parts));
+    }
+  });
+}
+
+std::int64_t gemm_threads() {
+  return at::in_parallel_region() ? 1 : at::get_num_threads();
+}
+
+} // namespace
+
+void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
+          const MutableMatrix& c, const GemmOptions& options) {
+  gemm_run({shape, a, b, c, options}, gemm_threads());
+}
+
+void gemm_serial(const GemmShape& shape, const ConstMatrix& a,
+                 const ConstMatrix& b, const MutableMatrix& c,
+                 const GemmOptions& options) {
+  gemm_run({shape, a, b, c, options}, 1);
+}
+
+PackedMatrix::PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n)
+  : k_(k),
+    n_(n) {
+  const Kernels& kernels = gemm_kernels();
+  const std::int64_t width = kernels.panel_cols;
+  const std::int64_t panels = ceil_div(n, width);
+  floats_.reserve(panels * k * width);
+  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p)
+      gemm_pack_panel(kernels, b, 0, k, p * width,
+                      std::min(width, n - p * width),
+                      floats_.data() + p * k * width);
+  });
+}
+
+void gemm(std::int64_t m, const ConstMatrix& a, const PackedMatrix& b,
+          const MutableMatrix& c, const GemmOptions& options) {
+  gemm_run({{m, b.n(), b.k()}, a, {}, c, options, b.data()}, gemm_threads());
+}
+
+const char* gemm_kernel_name() {
+  return gemm_kernels().name;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,84 @@
+// Products of fp32 matrices on the CPU, our own: C = A B (+ C) (+ bias), any
+// strides, so that transposes cost nothing but a packing pass.
+//
+// Why not at::mm: on AMD processors MKL's fp32 runs on AVX2 kernels (half the
+// rate of AVX-512 there), oneDNN inside libtorch cannot add into C and chooses
+// kernels by shape. Here every element of C is the sum over k in one fixed
+// order, whatever M, N, the thread count or the place of the row in a batch:
+// a token's numbers do not depend on its neighbours (I1, I8).
+#pragma once
+
+#include "models/aligned_floats.hpp"
+
+#include <cstdint>
+
+namespace troupe::models {
+
+/// A strided view: element (i, j) at data[i * row_stride + j * col_stride].
+struct ConstMatrix {
+  const float* data = nullptr;
+  std::int64_t row_stride = 0;
+  std::int64_t col_stride = 1;
+
+  ConstMatrix transposed() const {
+    return {data, col_stride, row_stride};
+  }
+};
+
+/// C, row-major with `stride` between rows.
+struct MutableMatrix {
+  float* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+struct GemmShape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+/// What happens to C's old content, and a row [N] to add.
+struct GemmOptions {
+  bool accumulate = false;
+  const float* bias = nullptr;
+};
+
+/// C[M,N] = A[M,K] B[K,N]. One of A's strides must be 1, one of B's too.
+/// Uses at::get_num_threads() threads.
+void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
+          const MutableMatrix& c, const GemmOptions& options = {});
+/// The same in the calling thread alone (inside parallel regions).
+void gemm_serial(const GemmShape& shape, const ConstMatrix& a,
+                 const ConstMatrix& b, const MutableMatrix& c,
+                 const GemmOptions& options = {});
+
+/// B [K, N] once and for all in the order in which the kernel reads it: for
+/// weights that serve many small products (decoding).
+class PackedMatrix {
+public:
+  PackedMatrix() = default;
+  PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n);
+  std::int64_t k() const {
+    return k_;
+  }
+  std::int64_t n() const {
+    return n_;
+  }
+  const float* data() const {
+    return floats_.data();
+  }
+
+private:
+  std::int64_t k_ = 0;
+  std::int64_t n_ = 0;
+  AlignedFloats floats_;
+};
+
+/// C[M, b.n] = A[M, b.k] B, bit for bit what `gemm` gives.
+void gemm(std::int64_t m, const ConstMatrix& a, const PackedMatrix& b,
+          const MutableMatrix& c, const GemmOptions& options = {});
+
+/// "avx512", "avx2" or "plain": the kernel of this machine.
+const char* gemm_kernel_name();
+
+} // namespace troupe::models

@@ -1,0 +1,108 @@
+// 12 x 32 tile: 24 accumulators of 16 floats, two registers of B, A broadcast.
+#include "models/gemm_kernels.hpp"
+
+#include <immintrin.h>
+
+#include <utility>
+
+namespace troupe::models::gemm_detail {
+
+namespace {
+
+constexpr int avx512_rows = 12;
+constexpr std::int64_t avx512_cols = 32;
+
+template <int Rows>
+__attribute__((target("avx512f"))) void avx512_tile(const Tile& t) {
+  __m512 acc[Rows][2];
+  for (int i = 0; i < Rows; ++i)
+    acc[i][0] = acc[i][1] = _mm512_setzero_ps();
+  const float* a = t.a;
+  const float* b = t.panel;
+  const std::int64_t rs = t.a_row_stride;
+  const std::int64_t cs = t.a_col_stride;
+  for (std::int64_t k = 0; k < t.k; ++k) {
+    const __m512 b0 = _mm512_load_ps(b);
+    const __m512 b1 = _mm512_load_ps(b + 16);
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i) {
+      const __m512 x = _mm512_set1_ps(a[i * rs]);
+      acc[i][0] = _mm512_fmadd_ps(x, b0, acc[i][0]);
+      acc[i][1] = _mm512_fmadd_ps(x, b1, acc[i][1]);
+    }
+    a += cs;
+    b += avx512_cols;
+  }
+  for (int i = 0; i < Rows; ++i) {
+    float* c = t.c + i * t.c_stride;
+    if (t.accumulate) {
+      acc[i][0] = _mm512_add_ps(_mm512_loadu_ps(c), acc[i][0]);
+      acc[i][1] = _mm512_add_ps(_mm512_loadu_ps(c + 16), acc[i][1]);
+    }
+    _mm512_storeu_ps(c, acc[i][0]);
+    _mm512_storeu_ps(c + 16, acc[i][1]);
+  }
+}
+
+template <std::size_t... I>
+void avx512_dispatch(const Tile& tile, std::int64_t rows,
+                     std::index_sequence<I...>) {
+  using Function = void (*)(const Tile&);
+  static constexpr Function table[]
+    = {&avx512_tile<static_cast<int>(I) + 1>...};
+  table[rows - 1](tile);
+}
+
+void avx512_multiply(const Tile& tile, std::int64_t rows) {
+  avx512_dispatch(tile, rows, std::make_index_sequence<avx512_rows>{});
+}
+
+// Transposes 16 rows of 16 floats by perfect shuffles.
+__attribute__((target("avx512f"))) void
+avx512_transpose(const float* b, std::int64_t stride, std::int64_t rows,
+                 __mmask16 columns, __m512* r) {
+  const __m512i low
+    = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i high = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11,
+                                        26, 10, 25, 9, 24, 8);
+  __m512 s[16];
+  for (int i = 0; i < 16; ++i)
+    r[i] = i < rows ? _mm512_maskz_loadu_ps(columns, b + i * stride)
+                    : _mm512_setzero_ps();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 8; ++i) {
+      s[2 * i] = _mm512_permutex2var_ps(r[i], low, r[i + 8]);
+      s[2 * i + 1] = _mm512_permutex2var_ps(r[i], high, r[i + 8]);
+    }
+    for (int i = 0; i < 8; ++i) {
+      r[2 * i] = _mm512_permutex2var_ps(s[i], low, s[i + 8]);
+      r[2 * i + 1] = _mm512_permutex2var_ps(s[i], high, s[i + 8]);
+    }
+  }
+}
+
+__attribute__((target("avx512f"))) void
+avx512_pack_transposed(const float* b, std::int64_t stride, std::int64_t k,
+                       std::int64_t cols, float* panel) {
+  __m512 r[16];
+  for (std::int64_t k0 = 0; k0 < k; k0 += 16) {
+    const std::int64_t depth = k - k0 < 16 ? k - k0 : 16;
+    const auto mask = static_cast<__mmask16>((1U << depth) - 1U);
+    for (std::int64_t half = 0; half < 2; ++half) {
+      avx512_transpose(b + half * 16 * stride + k0, stride, cols - half * 16,
+                       mask, r);
+      for (std::int64_t j = 0; j < depth; ++j)
+        _mm512_store_ps(panel + (k0 + j) * avx512_cols + half * 16, r[j]);
+    }
+  }
+}
+
+} // namespace
+
+const Kernels& avx512_kernels() {
+  static const Kernels kernels{"avx512", avx512_rows, avx512_cols,
+                               &avx512_multiply, &avx512_pack_transposed};
+  return kernels;
+}
+
+} // namespace troupe::models::gemm_detail

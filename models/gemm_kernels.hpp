@@ -1,0 +1,37 @@
+// The innermost loops of gemm.hpp, one set an instruction set. A kernel
+// multiplies `rows` rows of A by one packed panel of B; a panel is
+// [k][panel_cols], zero-padded behind column N.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::models::gemm_detail {
+
+struct Tile {
+  std::int64_t k = 0;
+  const float* a = nullptr;
+  std::int64_t a_row_stride = 0;
+  std::int64_t a_col_stride = 0;
+  const float* panel = nullptr;
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+  bool accumulate = false; ///< add to C instead of overwriting
+};
+
+struct Kernels {
+  const char* name;
+  std::int64_t tile_rows;  ///< most rows a call takes
+  std::int64_t panel_cols; ///< columns of a panel, and of every call
+  /// C[rows, panel_cols] (+)= A[rows, k] panel, 1 <= rows <= tile_rows.
+  void (*multiply)(const Tile& tile, std::int64_t rows);
+  /// panel[k][panel_cols] from B^T: column j of the panel is the contiguous
+  /// row b + j * stride; `cols` of them exist.
+  void (*pack_transposed)(const float* b, std::int64_t stride, std::int64_t k,
+                          std::int64_t cols, float* panel);
+};
+
+const Kernels& avx512_kernels();
+const Kernels& avx2_kernels();
+const Kernels& plain_kernels();
+
+} // namespace troupe::models::gemm_detail
