@@ -1,0 +1,231 @@
+#include "runtime/chrome_trace.hpp"
+
+#include "config/error.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace troupe::runtime {
+
+namespace {
+
+constexpr std::size_t chrome_buffer_bytes = std::size_t{1} << 20;
+
+std::string chrome_quoted(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Appends events to a file that becomes `path` in finish().
+class ChromeWriter {
+public:
+  explicit ChromeWriter(const std::filesystem::path& path)
+    : path_(path),
+      beside_(path.string() + fmt::format(".tmp{}", ::getpid())),
+      file_(std::fopen(beside_.c_str(), "wbe")) {
+    if (file_ == nullptr)
+      fail(errno);
+    text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  }
+  ~ChromeWriter() {
+    if (file_ == nullptr)
+      return;
+    std::fclose(file_);
+    ::unlink(beside_.c_str());
+  }
+  ChromeWriter(const ChromeWriter&) = delete;
+  ChromeWriter& operator=(const ChromeWriter&) = delete;
+
+  template <class... Args>
+  void event(fmt::format_string<Args...> format, Args&&... args) {
+    if (!first_)
+      text_ += ",\n";
+    first_ = false;
+    fmt::format_to(std::back_inserter(text_), format,
+                   std::forward<Args>(args)...);
+    if (text_.size() >= chrome_buffer_bytes)
+      write();
+  }
+
+  void finish() {
+    text_ += "\n]}\n";
+    write();
+    const int closed = std::fclose(std::exchange(file_, nullptr));
+    if (closed != 0 || ::rename(beside_.c_str(), path_.c_str()) != 0) {
+      const int error = errno;
+      ::unlink(beside_.c_str());
+      fail(error);
+    }
+  }
+
+private:
+  void write() {
+    if (std::fwrite(text_.data(), 1, text_.size(), file_) != text_.size())
+      fail(errno);
+    text_.clear();
+  }
+  [[noreturn]] void fail(int error) const {
+    throw FailureError(
+      {.code = Errc::io,
+       .who = "trace export",
+       .what = fmt::format("cannot write {}: {}", path_.string(),
+                           std::strerror(error)),
+       .cause = ""});
+  }
+
+  std::filesystem::path path_;
+  std::string beside_;
+  std::FILE* file_;
+  std::string text_;
+  bool first_ = true;
+};
+
+/// One process's names, quoted once, and its numbers in the JSON.
+class ChromeProcess {
+public:
+  ChromeProcess(const TracedProcess& process, std::uint32_t index)
+    : pid_(index + 1) {
+    for (const auto& name : process.names)
+      names_.push_back(chrome_quoted(name));
+  }
+  std::uint32_t pid() const {
+    return pid_; // real pids repeat over hosts and containers
+  }
+  const std::string& name(std::uint32_t id) const {
+    return names_[id];
+  }
+
+private:
+  std::uint32_t pid_;
+  std::vector<std::string> names_;
+};
+
+class ChromeExport {
+public:
+  ChromeExport(const MergedTrace& trace, ChromeWriter& out)
+    : trace_(trace),
+      out_(out) {
+    for (std::uint32_t i = 0; i < trace.processes.size(); ++i)
+      processes_.emplace_back(trace.processes[i], i);
+  }
+
+  void write() {
+    for (std::uint32_t i = 0; i < processes_.size(); ++i)
+      name_tracks(i);
+    for (const auto& slice : trace_.slices)
+      write_slice(slice);
+    std::uint64_t number = 0;
+    for (const auto& arrow : trace_.arrows)
+      write_arrow(arrow, ++number);
+    for (const auto& point : trace_.counters)
+      write_counter(point);
+    for (const auto& mark : trace_.marks)
+      write_mark(mark);
+  }
+
+private:
+  static std::uint32_t tid(TrackRef where) {
+    return where.track + 1;
+  }
+  /// Microseconds since the trace's begin, exact to the nanosecond.
+  std::string time_us(std::int64_t time_ns) const {
+    const auto since_ns = time_ns - trace_.begin_ns;
+    return fmt::format("{}.{:03}", since_ns / 1000, since_ns % 1000);
+  }
+  const ChromeProcess& process(TrackRef where) const {
+    return processes_[where.process];
+  }
+
+  void name_tracks(std::uint32_t index) {
+    const auto& traced = trace_.processes[index];
+    const auto pid = processes_[index].pid();
+    const auto title = fmt::format("{} (pid {})", traced.name, traced.pid);
+    out_.event("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},"
+               "\"args\":{{\"name\":{}}}}}",
+               pid, chrome_quoted(title));
+    out_.event("{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{},"
+               "\"args\":{{\"sort_index\":{}}}}}",
+               pid, index);
+    for (std::uint32_t track = 0; track < traced.tracks.size(); ++track) {
+      const auto& info = traced.tracks[track];
+      out_.event("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},"
+                 "\"tid\":{},\"args\":{{\"name\":{}}}}}",
+                 pid, track + 1, chrome_quoted(info.name));
+      // devices on top of their process, then actors as they appeared
+      const auto order
+        = track + (info.kind == trace::TrackKind::device ? 0u : 100'000u);
+      out_.event("{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{},"
+                 "\"tid\":{},\"args\":{{\"sort_index\":{}}}}}",
+                 pid, track + 1, order);
+    }
+  }
+
+  void write_slice(const Slice& slice) {
+    const auto length_ns = slice.end_ns - slice.begin_ns;
+    const char* kind = slice.message ? "message" : "span";
+    out_.event("{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":{},\"pid\":{},"
+               "\"tid\":{},\"ts\":{},\"dur\":{}.{:03},\"args\":{{\"step\":{},"
+               "\"amount\":{}{}}}}}",
+               kind, process(slice.where).name(slice.name),
+               process(slice.where).pid(), tid(slice.where),
+               time_us(slice.begin_ns), length_ns / 1000, length_ns % 1000,
+               slice.step, slice.amount,
+               slice.unfinished ? ",\"unfinished\":true" : "");
+  }
+
+  void write_arrow(const Arrow& arrow, std::uint64_t number) {
+    const auto& name = process(arrow.from.where).name(arrow.name);
+    out_.event("{{\"ph\":\"s\",\"cat\":\"message\",\"name\":{},\"id\":{},"
+               "\"pid\":{},\"tid\":{},\"ts\":{},\"args\":{{\"bytes\":{}}}}}",
+               name, number, process(arrow.from.where).pid(),
+               tid(arrow.from.where), time_us(arrow.from.time_ns), arrow.bytes);
+    out_.event("{{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"message\",\"name\":{},"
+               "\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}}}",
+               name, number, process(arrow.to.where).pid(), tid(arrow.to.where),
+               time_us(arrow.to.time_ns));
+  }
+
+  void write_counter(const CounterPoint& point) {
+    if (!std::isfinite(point.value))
+      return; // JSON has no such number
+    out_.event("{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":{},\"ts\":{},"
+               "\"args\":{{\"value\":{}}}}}",
+               process(point.where).name(point.name),
+               process(point.where).pid(), tid(point.where),
+               time_us(point.time_ns), point.value);
+  }
+
+  void write_mark(const Mark& mark) {
+    const char* kind = mark.kind == trace::Kind::spawn  ? "spawn"
+                       : mark.kind == trace::Kind::exit ? "exit"
+                                                        : "failure";
+    out_.event("{{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"{}\",\"name\":{},"
+               "\"pid\":{},\"tid\":{},\"ts\":{}}}",
+               kind, process(mark.where).name(mark.name),
+               process(mark.where).pid(), tid(mark.where),
+               time_us(mark.time_ns));
+  }
+
+  const MergedTrace& trace_;
+  ChromeWriter& out_;
+  std::vector<ChromeProcess> processes_;
+};
+
+} // namespace
+
+void write_chrome_trace(const MergedTrace& trace,
+                        const std::filesystem::path& path) {
+  ChromeWriter out(path);
+  ChromeExport(trace, out).write();
+  out.finish();
+}
+
+} // namespace troupe::runtime

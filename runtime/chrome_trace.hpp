@@ -1,0 +1,31 @@
+// A merged trace as Chrome's JSON, which Perfetto and chrome://tracing open: a
+// process for each process, a track for each actor and device, a slice for each
+// span, an arrow for each message.
+#pragma once
+
+#include "runtime/merged_trace.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe::runtime {
+
+/// Writes beside `path`, then renames. FailureError (io) if it cannot.
+void write_chrome_trace(const MergedTrace& trace,
+                        const std::filesystem::path& path);
+
+/// What is wrong with a Chrome trace; `problems` holds the first few sentences.
+struct ChromeTraceCheck {
+  std::uint64_t num_slices = 0;
+  std::uint64_t num_arrows = 0; ///< with both ends
+  std::uint64_t num_problems = 0;
+  std::vector<std::string> problems;
+};
+/// Reads the file as a viewer does: slices of a track nest, every arrow has one
+/// start and one later end, each inside a slice of its track. ConfigError if
+/// it is not JSON.
+ChromeTraceCheck check_chrome_trace(const std::filesystem::path& path);
+
+} // namespace troupe::runtime

@@ -1,0 +1,242 @@
+#include "runtime/merged_trace.hpp"
+
+#include "config/error.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+#include <tuple>
+
+namespace troupe::runtime {
+
+namespace {
+
+using trace::Event;
+using trace::Kind;
+
+/// Two processes whose clocks differ by less are on one host: its monotonic
+/// clock is exact, while the real-time clock may have been stepped a little.
+constexpr std::int64_t one_host_ns = 1'000'000'000;
+/// Width of a slice that only holds an arrow's end: visible, yet short.
+constexpr std::int64_t message_slice_ns = 1'000;
+
+struct FlowEnd {
+  std::uint64_t flow;
+  std::int64_t time_ns;
+  bool sent;
+  TrackRef where;
+  std::uint32_t name;
+  std::uint32_t step;
+  std::uint64_t bytes;
+};
+
+/// Turns the events of one track, by time, into slices, arrow ends and marks.
+class TrackReader {
+public:
+  TrackReader(TrackRef where, std::int64_t last_ns, MergedTrace& out,
+              std::vector<FlowEnd>& flows)
+    : where_(where),
+      last_ns_(last_ns),
+      out_(out),
+      flows_(flows) {}
+
+  void read(const std::vector<Event>& events) {
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const std::int64_t next_ns = i + 1 < events.size()
+                                     ? events[i + 1].time_ns
+                                     : std::numeric_limits<std::int64_t>::max();
+      read(events[i], next_ns);
+    }
+    while (!open_.empty())
+      close(last_ns_, true);
+  }
+
+private:
+  void read(const Event& event, std::int64_t next_ns) {
+    const auto name = static_cast<std::uint32_t>(event.name);
+    switch (event.kind) {
+    case Kind::begin:
+      open(event, name);
+      break;
+    case Kind::end:
+      end(event, name);
+      break;
+    case Kind::send:
+    case Kind::receive:
+      hold_arrow(event, name, next_ns);
+      flows_.push_back({event.flow, event.time_ns, event.kind == Kind::send,
+                        where_, name, event.step, event.amount});
+      break;
+    case Kind::counter:
+      out_.counters.push_back(
+        {where_, name, event.time_ns, std::bit_cast<double>(event.amount)});
+      break;
+    case Kind::spawn:
+    case Kind::exit:
+    case Kind::failure:
+      out_.marks.push_back({where_, name, event.time_ns, event.kind});
+      break;
+    }
+  }
+
+  void open(const Event& event, std::uint32_t name) {
+    Slice slice;
+    slice.where = where_;
+    slice.name = name;
+    slice.begin_ns = event.time_ns;
+    slice.amount = event.amount;
+    slice.step = event.step;
+    slice.depth = static_cast<std::uint32_t>(open_.size());
+    open_.push_back(out_.slices.size());
+    out_.slices.push_back(slice);
+  }
+
+  void end(const Event& event, std::uint32_t name) {
+    const bool begun
+      = std::any_of(open_.begin(), open_.end(), [&](std::size_t slice) {
+          return out_.slices[slice].name == name;
+        });
+    if (!begun)
+      return; // its begin was dropped, and counted there
+    while (out_.slices[open_.back()].name != name)
+      close(event.time_ns, true);
+    close(event.time_ns, false);
+  }
+
+  void close(std::int64_t time_ns, bool unfinished) {
+    auto& slice = out_.slices[open_.back()];
+    slice.end_ns = std::max(time_ns, slice.begin_ns);
+    slice.unfinished = unfinished;
+    open_.pop_back();
+  }
+
+  /// Viewers bind an arrow to the slice around its end: make one if none is.
+  void hold_arrow(const Event& event, std::uint32_t name,
+                  std::int64_t next_ns) {
+    if (!open_.empty())
+      return;
+    Slice slice;
+    slice.where = where_;
+    slice.name = name;
+    slice.begin_ns = event.time_ns;
+    slice.end_ns = std::min(event.time_ns + message_slice_ns, next_ns);
+    slice.amount = event.amount;
+    slice.step = event.step;
+    slice.message = true;
+    out_.slices.push_back(slice);
+  }
+
+  TrackRef where_;
+  std::int64_t last_ns_;
+  MergedTrace& out_;
+  std::vector<FlowEnd>& flows_;
+  std::vector<std::size_t> open_; ///< indices of out_.slices, innermost last
+};
+
+/// What to add to a file's times to get the first file's clock.
+std::int64_t clock_offset_ns(const trace::TraceFile& file,
+                             const trace::TraceFile& first) {
+  const std::int64_t offset
+    = (file.start_realtime_ns - file.start_monotonic_ns)
+      - (first.start_realtime_ns - first.start_monotonic_ns);
+  return std::abs(offset) < one_host_ns ? 0 : offset;
+}
+
+void read_process(const trace::TraceFile& file, std::uint32_t process,
+                  std::int64_t offset_ns, MergedTrace& out,
+                  std::vector<FlowEnd>& flows) {
+  std::vector<std::vector<Event>> by_track(file.tracks.size());
+  std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+  for (auto event : file.events) {
+    event.time_ns += offset_ns;
+    last_ns = std::max(last_ns, event.time_ns);
+    const auto track = static_cast<std::size_t>(event.track);
+    const auto name = static_cast<std::size_t>(event.name);
+    if (track < by_track.size() && name < file.names.size())
+      by_track[track].push_back(event);
+    else
+      ++out.dropped_events; // its names were cut off with the file's end
+  }
+  for (std::uint32_t track = 0; track < by_track.size(); ++track)
+    TrackReader({process, track}, last_ns, out, flows).read(by_track[track]);
+}
+
+/// Pairs the ends of each flow in time order. Attempts of a run reuse flow
+/// ids, so a flow may have several arrows, one after the other.
+void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
+  std::sort(flows.begin(), flows.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.flow, a.time_ns, !a.sent)
+           < std::tuple(b.flow, b.time_ns, !b.sent);
+  });
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    const bool has_next
+      = i + 1 < flows.size() && flows[i + 1].flow == flows[i].flow;
+    if (!has_next || flows[i].sent == flows[i + 1].sent) {
+      ++out.unmatched_arrows;
+      continue;
+    }
+    const auto& first = flows[i];
+    const auto& second = flows[++i];
+    if (!first.sent) {
+      ++out.backward_arrows;
+      continue;
+    }
+    out.arrows.push_back({.from = {first.where, first.time_ns},
+                          .to = {second.where, second.time_ns},
+                          .name = first.name,
+                          .step = first.step,
+                          .bytes = first.bytes});
+  }
+  std::stable_sort(out.arrows.begin(), out.arrows.end(),
+                   [](const Arrow& a, const Arrow& b) {
+                     return a.from.time_ns < b.from.time_ns;
+                   });
+}
+
+} // namespace
+
+MergedTrace merge_traces(const std::vector<trace::TraceFile>& files) {
+  MergedTrace out;
+  std::vector<FlowEnd> flows;
+  for (std::uint32_t i = 0; i < files.size(); ++i) {
+    const auto& file = files[i];
+    out.processes.push_back({file.process_name, file.process_number, file.pid,
+                             file.tracks, file.names});
+    out.dropped_events += file.dropped;
+    read_process(file, i, clock_offset_ns(file, files.front()), out, flows);
+  }
+  draw_arrows(flows, out);
+  out.begin_ns = std::numeric_limits<std::int64_t>::max();
+  for (const auto& slice : out.slices)
+    out.begin_ns = std::min(out.begin_ns, slice.begin_ns);
+  for (const auto& point : out.counters)
+    out.begin_ns = std::min(out.begin_ns, point.time_ns);
+  for (const auto& mark : out.marks)
+    out.begin_ns = std::min(out.begin_ns, mark.time_ns);
+  return out;
+}
+
+MergedTrace read_run_trace(const RunFolder& folder) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(folder.trace_folder(), ignored))
+    if (entry.path().extension() == ".events")
+      paths.push_back(entry.path());
+  if (paths.empty())
+    throw ConfigError({folder.trace_folder().string(), 0},
+                      "expected trace files (*.events), got none; was the run "
+                      "started with trace.enabled=true?");
+  std::sort(paths.begin(), paths.end());
+  std::vector<trace::TraceFile> files;
+  for (const auto& path : paths)
+    files.push_back(trace::read_trace(path));
+  std::stable_sort(files.begin(), files.end(),
+                   [](const auto& a, const auto& b) {
+                     return a.process_number < b.process_number;
+                   });
+  return merge_traces(files);
+}
+
+} // namespace troupe::runtime

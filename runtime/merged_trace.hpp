@@ -1,0 +1,100 @@
+// The trace files of all processes of a run as one picture: slices on tracks,
+// arrows with both ends, counters and marks, on one clock. Chrome's JSON and
+// the summary are made from this. What was lost is counted, never guessed.
+#pragma once
+
+#include "config/trace_file.hpp"
+#include "runtime/run_folder.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::runtime {
+
+/// A row of the picture: `track` of process `process` (index in the trace).
+struct TrackRef {
+  std::uint32_t process = 0;
+  std::uint32_t track = 0;
+  auto operator<=>(const TrackRef&) const = default;
+};
+
+/// A span. Slices of one track nest or are disjoint.
+struct Slice {
+  TrackRef where;
+  std::uint32_t name = 0; ///< of the process's names
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::uint64_t amount = 0;
+  std::uint32_t step = 0;
+  std::uint32_t depth = 0; ///< 0: inside no other slice
+  bool unfinished = false; ///< its end was never recorded
+  bool message = false;    ///< drawn only to hold the end of an arrow
+};
+
+struct ArrowEnd {
+  TrackRef where;
+  std::int64_t time_ns = 0;
+};
+/// A message: from its send to its handling; both ends lie inside slices.
+struct Arrow {
+  ArrowEnd from;
+  ArrowEnd to;
+  std::uint32_t name = 0; ///< of the sender's process
+  std::uint32_t step = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct CounterPoint {
+  TrackRef where;
+  std::uint32_t name = 0;
+  std::int64_t time_ns = 0;
+  double value = 0;
+};
+
+/// A moment: an actor's start or end, a failure.
+struct Mark {
+  TrackRef where;
+  std::uint32_t name = 0;
+  std::int64_t time_ns = 0;
+  trace::Kind kind = trace::Kind::spawn;
+};
+
+struct TracedProcess {
+  std::string name;
+  std::uint32_t number = 0;
+  std::uint32_t pid = 0;
+  std::vector<trace::TrackInfo> tracks;
+  std::vector<std::string> names;
+};
+
+struct MergedTrace {
+  std::vector<TracedProcess> processes;
+  std::vector<Slice> slices; ///< by track, then by begin, outer first
+  std::vector<Arrow> arrows; ///< by send time
+  std::vector<CounterPoint> counters;
+  std::vector<Mark> marks;
+  std::int64_t begin_ns = 0;          ///< the first event
+  std::uint64_t unmatched_arrows = 0; ///< one end was lost: not drawn
+  std::uint64_t backward_arrows = 0;  ///< clocks disagree: not drawn
+  std::uint64_t dropped_events = 0;
+
+  const std::string& name_of(const Slice& slice) const {
+    return processes[slice.where.process].names[slice.name];
+  }
+  const std::string& name_of(const Arrow& arrow) const {
+    return processes[arrow.from.where.process].names[arrow.name];
+  }
+  const trace::TrackInfo& track_of(TrackRef where) const {
+    return processes[where.process].tracks[where.track];
+  }
+};
+
+/// Clocks of different hosts are aligned by their start times.
+MergedTrace merge_traces(const std::vector<trace::TraceFile>& files);
+
+/// Reads all trace/*.events of a run. ConfigError if there are none or one is
+/// no trace file.
+MergedTrace read_run_trace(const RunFolder& folder);
+
+} // namespace troupe::runtime

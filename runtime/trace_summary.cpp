@@ -1,0 +1,241 @@
+#include "runtime/trace_summary.hpp"
+
+#include "runtime/metrics/console.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// Tasks this close follow each other: hand-over between threads takes so long.
+constexpr std::int64_t hand_over_ns = 2'000'000;
+
+double seconds(std::int64_t time_ns) {
+  return static_cast<double>(time_ns) * 1e-9;
+}
+
+/// Device tasks: outermost slices on device tracks.
+std::vector<const Slice*> device_tasks(const MergedTrace& trace) {
+  std::vector<const Slice*> tasks;
+  for (const auto& slice : trace.slices)
+    if (slice.depth == 0 && !slice.message
+        && trace.track_of(slice.where).kind == trace::TrackKind::device)
+      tasks.push_back(&slice);
+  return tasks;
+}
+
+/// Whether a slice means that bytes are on their way.
+bool carries_bytes(const std::string& name) {
+  return name.starts_with("fetch") || name.starts_with("pull")
+         || name.starts_with("move");
+}
+
+std::vector<const Slice*> byte_slices(const MergedTrace& trace) {
+  std::vector<const Slice*> found;
+  for (const auto& slice : trace.slices)
+    if (!slice.message && carries_bytes(trace.name_of(slice)))
+      found.push_back(&slice);
+  return found;
+}
+
+/// Part of [begin, end) during which bytes were on their way to `process`.
+std::int64_t bytes_ns(const std::vector<const Slice*>& transfers,
+                      std::uint32_t process, std::int64_t begin_ns,
+                      std::int64_t end_ns) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> parts;
+  for (const auto* slice : transfers)
+    if (slice->where.process == process && slice->begin_ns < end_ns
+        && slice->end_ns > begin_ns)
+      parts.emplace_back(std::max(slice->begin_ns, begin_ns),
+                         std::min(slice->end_ns, end_ns));
+  std::sort(parts.begin(), parts.end());
+  std::int64_t total_ns = 0;
+  std::int64_t covered_to_ns = begin_ns;
+  for (const auto& [from_ns, to_ns] : parts) {
+    total_ns
+      += std::max<std::int64_t>(0, to_ns - std::max(from_ns, covered_to_ns));
+    covered_to_ns = std::max(covered_to_ns, to_ns);
+  }
+  return total_ns;
+}
+
+void sum_idle(const MergedTrace& trace, const std::vector<const Slice*>& tasks,
+              std::int64_t begin_ns, std::int64_t end_ns,
+              TraceSummary& summary) {
+  const auto transfers = byte_slices(trace);
+  std::map<TrackRef, std::vector<const Slice*>> by_device;
+  for (const auto* task : tasks)
+    by_device[task->where].push_back(task);
+  std::int64_t most_busy_ns = 0;
+  for (const auto& [device, own] : by_device) {
+    std::int64_t busy_ns = 0;
+    std::int64_t free_from_ns = begin_ns;
+    const auto idle_until = [&](std::int64_t time_ns) {
+      if (time_ns <= free_from_ns)
+        return;
+      const auto moving_ns
+        = bytes_ns(transfers, device.process, free_from_ns, time_ns);
+      summary.idle_s["bytes"] += seconds(moving_ns);
+      summary.idle_s["dependency"]
+        += seconds(time_ns - free_from_ns - moving_ns);
+    };
+    for (const auto* task : own) {
+      idle_until(task->begin_ns);
+      busy_ns += task->end_ns - task->begin_ns;
+      free_from_ns = std::max(free_from_ns, task->end_ns);
+    }
+    idle_until(end_ns);
+    if (busy_ns > most_busy_ns) {
+      most_busy_ns = busy_ns;
+      summary.slowest_device = trace.track_of(device).name;
+    }
+  }
+}
+
+/// Walks back from the task that ended last in the last step: before each task
+/// comes the one that ended last before it began.
+std::vector<std::string> last_critical_path(const MergedTrace& trace,
+                                            std::vector<const Slice*> tasks) {
+  std::uint32_t last_step = 0;
+  for (const auto* task : tasks)
+    last_step = std::max(last_step, task->step);
+  std::erase_if(tasks,
+                [&](const Slice* task) { return task->step != last_step; });
+  std::sort(tasks.begin(), tasks.end(), [](const Slice* a, const Slice* b) {
+    return a->end_ns < b->end_ns;
+  });
+  std::vector<std::string> path;
+  while (!tasks.empty()) {
+    const auto* task = tasks.back();
+    path.push_back(trace.name_of(*task));
+    std::erase_if(tasks, [&](const Slice* other) {
+      return other->end_ns > task->begin_ns + hand_over_ns
+             || other->begin_ns >= task->begin_ns;
+    });
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  const auto index = static_cast<std::size_t>(
+    share * static_cast<double>(sorted.size() - 1) + 0.5);
+  return sorted[index];
+}
+
+void sum_messages(const MergedTrace& trace, TraceSummary& summary) {
+  std::map<std::string, std::vector<double>> waits_us;
+  std::map<std::string, std::vector<double>> link_waits_us;
+  for (const auto& arrow : trace.arrows) {
+    const double wait_us
+      = static_cast<double>(arrow.to.time_ns - arrow.from.time_ns) * 1e-3;
+    const auto& name = trace.name_of(arrow);
+    auto& cost = summary.messages[name];
+    ++cost.count;
+    cost.bytes += arrow.bytes;
+    waits_us[name].push_back(wait_us);
+    if (arrow.from.where.process != arrow.to.where.process)
+      link_waits_us[trace.processes[arrow.from.where.process].name + " -> "
+                    + trace.processes[arrow.to.where.process].name]
+        .push_back(wait_us);
+  }
+  for (auto& [name, waits] : waits_us) {
+    std::sort(waits.begin(), waits.end());
+    summary.messages[name].p50_us = quantile(waits, 0.5);
+    summary.messages[name].p99_us = quantile(waits, 0.99);
+  }
+  double slowest_us = -1;
+  for (auto& [link, waits] : link_waits_us) {
+    std::sort(waits.begin(), waits.end());
+    if (const double p99_us = quantile(waits, 0.99); p99_us > slowest_us) {
+      slowest_us = p99_us;
+      summary.slowest_link = link;
+    }
+  }
+}
+
+} // namespace
+
+TraceSummary summarise(const MergedTrace& trace) {
+  TraceSummary summary;
+  summary.unmatched_arrows = trace.unmatched_arrows + trace.backward_arrows;
+  summary.dropped_events = trace.dropped_events;
+  sum_messages(trace, summary);
+  const auto tasks = device_tasks(trace);
+  if (tasks.empty())
+    return summary;
+  std::set<std::uint32_t> steps;
+  std::int64_t begin_ns = tasks.front()->begin_ns;
+  std::int64_t end_ns = tasks.front()->end_ns;
+  for (const auto* task : tasks) {
+    steps.insert(task->step);
+    begin_ns = std::min(begin_ns, task->begin_ns);
+    end_ns = std::max(end_ns, task->end_ns);
+  }
+  summary.num_steps = static_cast<std::uint32_t>(steps.size());
+  summary.step_s = seconds(end_ns - begin_ns) / summary.num_steps;
+  sum_idle(trace, tasks, begin_ns, end_ns, summary);
+  summary.critical_path = last_critical_path(trace, tasks);
+  return summary;
+}
+
+std::string summary_json(const TraceSummary& summary) {
+  using Json = nlohmann::ordered_json;
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? Json() : Json(text);
+  };
+  Json messages = Json::object();
+  for (const auto& [name, cost] : summary.messages)
+    messages[name] = {{"count", cost.count},
+                      {"bytes", cost.bytes},
+                      {"p50_us", cost.p50_us},
+                      {"p99_us", cost.p99_us}};
+  const Json document = {
+    {"step_s", summary.step_s},
+    {"steps", summary.num_steps},
+    {"critical_path", summary.critical_path},
+    {"idle", summary.idle_s},
+    {"slowest",
+     {{"device", text_or_null(summary.slowest_device)},
+      {"link", text_or_null(summary.slowest_link)},
+      {"sample", nullptr}}},
+    {"messages", std::move(messages)},
+    {"unmatched_arrows", summary.unmatched_arrows},
+    {"dropped_events", summary.dropped_events},
+  };
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string summary_text(const TraceSummary& summary) {
+  std::string text
+    = fmt::format("{} traced steps, {} a step\n", summary.num_steps,
+                  duration_text(summary.step_s));
+  if (!summary.critical_path.empty())
+    text += fmt::format("last step       {}\n",
+                        fmt::join(summary.critical_path, " -> "));
+  for (const auto& [reason, idle_s] : summary.idle_s)
+    text += fmt::format("idle            {} waiting for {}\n",
+                        duration_text(idle_s), reason);
+  if (!summary.slowest_device.empty())
+    text += fmt::format("busiest device  {}\n", summary.slowest_device);
+  if (!summary.slowest_link.empty())
+    text += fmt::format("slowest link    {}\n", summary.slowest_link);
+  if (!summary.messages.empty())
+    text += fmt::format("{:<28} {:>8} {:>10} {:>9} {:>9}\n", "message", "count",
+                        "bytes", "p50 us", "p99 us");
+  for (const auto& [name, cost] : summary.messages)
+    text += fmt::format("{:<28} {:>8} {:>10} {:>9.1f} {:>9.1f}\n", name,
+                        cost.count, bytes_text(static_cast<double>(cost.bytes)),
+                        cost.p50_us, cost.p99_us);
+  if (summary.unmatched_arrows > 0 || summary.dropped_events > 0)
+    text += fmt::format("{} events dropped, {} arrows without both ends\n",
+                        summary.dropped_events, summary.unmatched_arrows);
+  return text;
+}
+
+} // namespace troupe::runtime
