@@ -1,0 +1,32 @@
+#include "models/loss.hpp"
+
+#include "config/error.hpp"
+
+namespace troupe::models {
+
+const at::Tensor& TrainBatch::at(std::string_view key) const {
+  const auto it = columns.find(key);
+  TROUPE_CHECK(it != columns.end(),
+               "the rows did not bring '" + std::string(key) + "'");
+  return it->second;
+}
+
+void Losses::add(LossEntry entry) {
+  entries_.push_back(std::move(entry));
+}
+
+const LossEntry& Losses::find(std::string_view name) const {
+  std::string known;
+  for (const LossEntry& entry : entries_) {
+    if (entry.name == name)
+      return entry;
+    known += (known.empty() ? "" : ", ") + entry.name;
+  }
+  throw ConfigError({.place = {},
+                     .path = "fn",
+                     .expected = "a loss (" + known + ")",
+                     .got = "'" + std::string(name) + "'",
+                     .hint = ""});
+}
+
+} // namespace troupe::models

@@ -1,0 +1,21 @@
+// The table of losses that come with Troupe; add a line for a new one.
+#include "models/losses/ppo_actor.hpp"
+#include "models/losses/ppo_critic.hpp"
+#include "models/losses/reward.hpp"
+#include "models/losses/sft.hpp"
+
+namespace troupe::models {
+
+const Losses& built_in_losses() {
+  static const Losses losses = [] {
+    Losses table;
+    table.add(sft_loss_entry());
+    table.add(reward_loss_entry());
+    table.add(ppo_actor_loss_entry());
+    table.add(ppo_critic_loss_entry());
+    return table;
+  }();
+  return losses;
+}
+
+} // namespace troupe::models
