@@ -6,6 +6,7 @@
 #pragma once
 
 #include "config/model_shape.hpp"
+#include "models/aligned_floats.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -56,11 +57,13 @@ public:
   std::span<float> plane(Plane plane) const;
 
 private:
+  float* start(Plane plane) const;
+
   std::vector<ParameterShape> shapes_;
   std::vector<std::int64_t> offsets_;
   std::int64_t size_ = 0;
   bool trainable_ = false;
-  at::Tensor planes_[num_planes];
+  AlignedFloats planes_[num_planes];
 };
 
 } // namespace troupe::models

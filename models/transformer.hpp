@@ -1,12 +1,14 @@
-// The stack of LLaMA and Qwen2 as plain structs of tensors and free functions:
-// forward over packed sequences, and the matching backward by hand (no autograd
-// inside, so nothing is kept that is not needed and no per-op overhead).
+// The stack of LLaMA and Qwen2 as plain structs and free functions: forward
+// over packed sequences, and the matching backward by hand (no autograd inside,
+// so nothing is kept that is not needed and no per-op overhead).
 //
 // Shapes: T packed tokens, N sequences, H hidden, V vocabulary, A heads,
 // G key-value heads, D head dim, I intermediate.  All fp32, contiguous.
 #pragma once
 
 #include "models/parameters.hpp"
+#include "models/rope.hpp"
+#include "models/workspace.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -30,11 +32,15 @@ struct LayerWeights {
   at::Tensor qkv;        ///< [(A+2G)*D, H] where q, k, v are neighbours, or
                          ///< undefined
   at::Tensor o;          ///< [H, A*D]
+  at::Tensor o_bias;     ///< [H], llama with attention bias only
   at::Tensor post_norm;  ///< [H]
   at::Tensor gate;       ///< [I, H]
   at::Tensor up;         ///< [I, H]
   at::Tensor gate_up;    ///< [2I, H] where neighbours, or undefined
   at::Tensor down;       ///< [H, I]
+  at::Tensor gate_bias;  ///< [I], llama with mlp bias only
+  at::Tensor up_bias;    ///< [I], likewise
+  at::Tensor down_bias;  ///< [H], likewise
 };
 
 /// A whole model's parameters in one plane.
@@ -52,8 +58,9 @@ Weights weights_of(const ModelShape& shape, const Parameters& parameters,
 
 /// Packed sequences: token ids and where each sequence begins.
 struct PackedTokens {
-  at::Tensor ids_T;                     ///< i32
-  std::vector<std::int64_t> cu_seqlens; ///< [N+1]
+  std::vector<std::int32_t> ids_T;
+  std::vector<std::int32_t> positions_T; ///< within the sequence, from 0
+  std::vector<std::int64_t> cu_seqlens;  ///< [N+1]
 
   std::int64_t num_tokens() const {
     return cu_seqlens.back();
@@ -64,29 +71,22 @@ struct PackedTokens {
 };
 PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences);
 
-/// What backward needs of one layer.
+/// What backward needs of one layer; memory of a Workspace.
 struct LayerSaved {
-  at::Tensor input_TH;   ///< residual stream before the layer
-  at::Tensor rstd1_T;    ///< 1/rms of input
-  at::Tensor qkv_TX;     ///< [T, (A+2G)*D], q and k rotated
-  at::Tensor lse_TA;     ///< log-sum-exp of the attention scores
-  at::Tensor context_TX; ///< [T, A*D] attention output
-  at::Tensor middle_TH;  ///< residual stream after attention
-  at::Tensor rstd2_T;
-  at::Tensor gate_up_TX; ///< [T, 2I]
+  float* input_TH = nullptr;   ///< residual stream before the layer
+  float* rstd1_T = nullptr;    ///< 1/rms of input
+  float* qkv_TX = nullptr;     ///< [T, (A+2G)*D], q and k rotated
+  float* lse_AT = nullptr;     ///< log-sum-exp of the attention scores
+  float* context_TX = nullptr; ///< [T, A*D] attention output
+  float* middle_TH = nullptr;  ///< residual stream after attention
+  float* rstd2_T = nullptr;
+  float* gate_up_TX = nullptr; ///< [T, 2I]
 };
 struct Saved {
   std::vector<LayerSaved> layers;
-  at::Tensor last_TH; ///< residual stream after the last layer
-  at::Tensor rstd_T;
+  float* last_TH = nullptr; ///< residual stream after the last layer
+  float* rstd_T = nullptr;
 };
-
-/// cos and sin of every position and frequency, with the model's rope scaling.
-struct RopeTable {
-  at::Tensor cos_PF; ///< [positions, D/2]
-  at::Tensor sin_PF;
-};
-RopeTable make_rope_table(const ModelShape& shape, std::int64_t positions);
 
 /// A model ready to run: shape, weights, rope.
 struct Transformer {
@@ -95,20 +95,23 @@ struct Transformer {
   const RopeTable& rope; ///< at least as long as the longest sequence
 };
 
-/// Residual stream before layer 0: rows of the embedding. [T, H]
-at::Tensor embed(const Transformer& model, const at::Tensor& ids_T);
+/// Residual stream before layer 0: rows of the embedding, [T, H].
+void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
+           float* out_TH);
 
-/// Final hidden states after the final norm, [T, H], each sequence alone with
-/// positions from 0. `saved` non-null keeps what `backward` needs. `probe_TH`,
-/// if given, receives the residual stream before layer 0 and after each layer.
-at::Tensor forward(const Transformer& model, const PackedTokens& batch,
-                   const RunContext& context, Saved* saved,
-                   std::vector<at::Tensor>* probe_TH = nullptr);
+/// Final hidden states after the final norm, [T, H] in `workspace`, each
+/// sequence alone with positions from 0. `saved` non-null keeps what `backward`
+/// needs there too. `probe`, if given, receives copies of the residual stream
+/// [T, H] before layer 0 and after each layer.
+/// Throws FailureError{aborted} between layers when asked to stop.
+float* forward(const Transformer& model, const PackedTokens& batch,
+               const RunContext& context, Workspace& workspace, Saved* saved,
+               std::vector<std::vector<float>>* probe = nullptr);
 
-/// Adds d loss / d parameter to `grads`, given d loss / d forward's result.
-/// Consumes `saved`. Does not touch the head.
-void backward(const Transformer& model, const PackedTokens& batch, Saved& saved,
-              const at::Tensor& d_hidden_TH, const Weights& grads,
-              const RunContext& context);
+/// Adds d loss / d parameter to `grads` given d loss / d forward's result
+/// [T, H], which it overwrites like `saved`. Does not touch the head.
+void backward(const Transformer& model, const PackedTokens& batch,
+              const Saved& saved, float* d_hidden_TH, const Weights& grads,
+              const RunContext& context, Workspace& workspace);
 
 } // namespace troupe::models

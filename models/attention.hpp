@@ -1,0 +1,38 @@
+// Causal attention with grouped key-value heads over packed sequences, each
+// alone. q, k, v stand beside each other in one buffer, so that one product
+// makes and one consumes them.
+//
+// Shapes: T packed tokens, A heads, G key-value heads (A % G == 0), D head dim,
+// X = (A + 2G) * D columns: A heads of q, then G of k, then G of v.
+#pragma once
+
+#include "models/workspace.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace troupe::models {
+
+struct AttentionShape {
+  std::int64_t heads = 0;    ///< A
+  std::int64_t kv_heads = 0; ///< G
+  std::int64_t head_dim = 0; ///< D
+  /// [N+1] token offsets of the sequences.
+  std::span<const std::int64_t> cu_seqlens;
+
+  std::int64_t columns() const {
+    return (heads + 2 * kv_heads) * head_dim;
+  }
+};
+
+/// context[T, A*D] = softmax(q k^T / sqrt(D), causal) v. `lse_AT`, where not
+/// null, receives log-sum-exp of each row's scores.
+void attention(const AttentionShape& shape, const float* qkv_TX, float* context,
+               float* lse_AT = nullptr);
+
+/// d_qkv[T, X] (overwritten) from the gradient of context.
+void attention_backward(const AttentionShape& shape, const float* qkv_TX,
+                        const float* context, const float* lse_AT,
+                        const float* d_context, float* d_qkv_TX);
+
+} // namespace troupe::models

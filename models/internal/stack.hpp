@@ -1,0 +1,41 @@
+// What forward and backward of the stack share: sizes of a batch's buffers and
+// the products that a layer makes from one input (fused where the weights are
+// neighbours, one by one where biases or padding stand between).
+#pragma once
+
+#include "models/attention.hpp"
+#include "models/transformer.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::models::stack {
+
+/// Widths of a batch's buffers, in floats a token.
+struct Sizes {
+  std::int64_t tokens = 0;  ///< T
+  std::int64_t hidden = 0;  ///< H
+  std::int64_t heads = 0;   ///< A
+  std::int64_t context = 0; ///< A*D
+  std::int64_t kv = 0;      ///< G*D
+  std::int64_t qkv = 0;     ///< (A+2G)*D
+  std::int64_t gate_up = 0; ///< 2I
+  float eps = 0;
+};
+Sizes sizes(const ModelShape& shape, const PackedTokens& batch);
+AttentionShape attention_shape(const ModelShape& shape,
+                               const PackedTokens& batch);
+
+/// One product: its rows of the output begin at `column`.
+struct Piece {
+  at::Tensor weight;
+  at::Tensor bias;
+  std::int64_t column = 0;
+};
+std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z);
+std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z);
+
+/// to = from, over the threads.
+void copy(const float* from, float* to, std::int64_t count);
+
+} // namespace troupe::models::stack

@@ -1,0 +1,33 @@
+#include "models/linear.hpp"
+
+namespace troupe::models {
+
+void linear(std::int64_t rows, ConstRowsView x, const at::Tensor& weight,
+            const at::Tensor& bias, RowsView y, bool accumulate) {
+  const std::int64_t out = weight.size(0);
+  const std::int64_t in = weight.size(1);
+  const float* bias_data
+    = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+  gemm({rows, out, in}, {x.data, x.stride, 1},
+       {weight.const_data_ptr<float>(), 1, in}, {y.data, y.stride},
+       {accumulate, bias_data});
+}
+
+void linear_grad_input(std::int64_t rows, ConstRowsView dy,
+                       const at::Tensor& weight, RowsView dx, bool accumulate) {
+  const std::int64_t out = weight.size(0);
+  const std::int64_t in = weight.size(1);
+  gemm({rows, in, out}, {dy.data, dy.stride, 1},
+       {weight.const_data_ptr<float>(), in, 1}, {dx.data, dx.stride},
+       {accumulate, nullptr});
+}
+
+void linear_grad_weight(std::int64_t rows, ConstRowsView dy, ConstRowsView x,
+                        const at::Tensor& d_weight) {
+  const std::int64_t out = d_weight.size(0);
+  const std::int64_t in = d_weight.size(1);
+  gemm({out, in, rows}, {dy.data, 1, dy.stride}, {x.data, x.stride, 1},
+       {d_weight.mutable_data_ptr<float>(), in}, {true, nullptr});
+}
+
+} // namespace troupe::models

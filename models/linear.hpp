@@ -1,0 +1,41 @@
+// y = x W^T + b over packed tokens, and its three gradients, on top of gemm.
+// T rows, W is [out, in]. Views of buffers are a pointer and a row stride.
+#pragma once
+
+#include "models/gemm.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace troupe::models {
+
+/// Rows of floats: `stride` from one to the next.
+struct ConstRowsView {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+};
+struct RowsView {
+  float* data = nullptr;
+  std::int64_t stride = 0;
+
+  operator ConstRowsView() const {
+    return {data, stride};
+  }
+  RowsView columns_from(std::int64_t column) const {
+    return {data + column, stride};
+  }
+};
+
+/// y[T, out] (+)= x[T, in] W^T + bias; an undefined bias is none.
+void linear(std::int64_t rows, ConstRowsView x, const at::Tensor& weight,
+            const at::Tensor& bias, RowsView y, bool accumulate = false);
+/// dx[T, in] (+)= dy[T, out] W.
+void linear_grad_input(std::int64_t rows, ConstRowsView dy,
+                       const at::Tensor& weight, RowsView dx,
+                       bool accumulate = false);
+/// dW[out, in] += dy^T x.
+void linear_grad_weight(std::int64_t rows, ConstRowsView dy, ConstRowsView x,
+                        const at::Tensor& d_weight);
+
+} // namespace troupe::models

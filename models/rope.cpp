@@ -1,0 +1,101 @@
+#include "models/rope.hpp"
+
+#include "config/error.hpp"
+#include "models/host_simd.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace troupe::models {
+
+namespace {
+
+constexpr std::int64_t rope_grain_floats = 1 << 14; // worth a thread
+
+// Low frequencies are divided by the factor, high ones kept, and those between
+// blended, as transformers' `llama3` does.
+float rope_llama3_frequency(const ModelShape& shape, float frequency) {
+  const auto factor = static_cast<float>(shape.rope_factor);
+  const double original
+    = static_cast<double>(shape.rope_original_max_positions);
+  const auto low = static_cast<float>(shape.rope_low_freq_factor);
+  const auto high = static_cast<float>(shape.rope_high_freq_factor);
+  const float wavelength = 2 * std::numbers::pi_v<float> / frequency;
+  if (wavelength > static_cast<float>(original) / low)
+    return frequency / factor;
+  if (wavelength < static_cast<float>(original) / high)
+    return frequency;
+  const float smooth
+    = (static_cast<float>(original) / wavelength - low) / (high - low);
+  return (1 - smooth) * frequency / factor + smooth * frequency;
+}
+
+} // namespace
+
+RopeTable::RopeTable(const ModelShape& shape) {
+  const auto dim = static_cast<float>(shape.head_dim);
+  for (std::int64_t i = 0; i < shape.head_dim / 2; ++i) {
+    const float exponent = static_cast<float>(2 * i) / dim;
+    float frequency = static_cast<float>(
+      1.0 / std::pow(shape.rope_theta, static_cast<double>(exponent)));
+    if (shape.rope_scaling == "linear")
+      frequency /= static_cast<float>(shape.rope_factor);
+    else if (shape.rope_scaling == "llama3")
+      frequency = rope_llama3_frequency(shape, frequency);
+    else
+      TROUPE_CHECK(shape.rope_scaling.empty(),
+                   "unknown rope scaling " + shape.rope_scaling);
+    frequencies_.push_back(frequency);
+  }
+}
+
+void RopeTable::grow(std::int64_t positions) {
+  if (positions <= positions_)
+    return;
+  positions_ = std::max(positions, 2 * positions_);
+  const std::int64_t width = num_frequencies();
+  float* cos = cos_PF_.reserve(positions_ * width);
+  float* sin = sin_PF_.reserve(positions_ * width);
+  for (std::int64_t p = 0; p < positions_; ++p)
+    for (std::int64_t i = 0; i < width; ++i) {
+      const float angle
+        = static_cast<float>(p) * frequencies_[static_cast<std::size_t>(i)];
+      cos[p * width + i] = std::cos(angle);
+      sin[p * width + i] = std::sin(angle);
+    }
+}
+
+void rope(const RopeShape& shape, const RopeTable& table,
+          const std::int32_t* positions_T, float* x, bool backwards) {
+  const std::int64_t half = shape.head_dim / 2;
+  const float sign = backwards ? -1.0F : 1.0F;
+  const std::int64_t grain = std::max<std::int64_t>(
+    1, rope_grain_floats
+         / std::max<std::int64_t>(1, shape.heads * shape.head_dim));
+  const auto run = [&](std::int64_t begin, std::int64_t end) {
+    on_best_isa([&] {
+      for (std::int64_t t = begin; t < end; ++t) {
+        const float* cos = table.cos(positions_T[t]);
+        const float* sin = table.sin(positions_T[t]);
+        float* low = x + t * shape.stride;
+        for (std::int64_t h = 0; h < shape.heads; ++h, low += 2 * half) {
+          float* high = low + half;
+#pragma omp simd
+          for (std::int64_t i = 0; i < half; ++i) {
+            const float a = low[i];
+            const float b = high[i];
+            const float s = sign * sin[i];
+            low[i] = a * cos[i] - b * s;
+            high[i] = b * cos[i] + a * s;
+          }
+        }
+      }
+    });
+  };
+  at::parallel_for(0, shape.rows, grain, run);
+}
+
+} // namespace troupe::models
