@@ -1,0 +1,56 @@
+"""Fails on what the house rules forbid: sleeps in loops, namespaces opened
+wholesale, unfinished marks, paths of one machine, floats in messages."""
+import re
+
+from cpp_outline import Outline
+from sources import (LAYERS, blank_comments, cpp_files, finish,
+                     repository_files, root)
+
+SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\(")
+NAMESPACE = re.compile(r"\busing\s+namespace\s+([\w:]+)")
+FOREIGN = {"torch", "at", "c10", "caf", "std"}
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"
+                        r"|\b(not implemented|unimplemented)\b", re.I)
+MACHINE_PATH = re.compile(r"(?<![\w.$}])/(" + "|".join(
+    ["work", "farm", "root", "home", "Users"]) + r")/")
+FLOATING = re.compile(r"\b(float|double)\b")
+TEXT = {".cpp", ".hpp", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".json",
+        ".jsonl", ""}
+
+
+def check_cpp(top):
+    for file in cpp_files(top):
+        path, text = file.relative_to(top), file.read_text()
+        loops = {line for function in Outline(text).functions
+                 for line in function.loop_lines}
+        for number, line in enumerate(blank_comments(text).splitlines(), 1):
+            product = path.parts[0] in LAYERS
+            if SLEEP.search(line) and (product or number in loops):
+                yield f"{path}:{number}: a sleep; wait for the event itself"
+            found = NAMESPACE.search(line)
+            foreign = found and found[1].split("::")[0] in FOREIGN
+            if found and not found[1].endswith("_literals") and (
+                    product or foreign):
+                yield f"{path}:{number}: using namespace {found[1]}"
+            if str(path) == "actors/messages.hpp" and FLOATING.search(line):
+                yield f"{path}:{number}: a float in a message; send its bits"
+
+
+def check_text(top):
+    for file in repository_files(top):
+        path = file.relative_to(top)
+        if file.suffix not in TEXT or path.parts[:2] == ("tests", "lint"):
+            continue
+        try:
+            lines = file.read_text().splitlines()
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(lines, 1):
+            if UNFINISHED.search(line):
+                yield f"{path}:{number}: unfinished: {line.strip()[:60]}"
+            if MACHINE_PATH.search(line):
+                yield f"{path}:{number}: a path of one machine"
+
+
+top = root()
+finish([*check_cpp(top), *check_text(top)])

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# All lints, each with its time; needs neither a build nor a network.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+failed=0
+for lint in layers sizes words format readme; do
+  if output=$(python3 -B "tests/lint/check_$lint.py" . 2>&1); then
+    echo "lint $lint: ok"
+  else
+    failed=1
+    printf 'lint %s: failed\n%s\n' "$lint" "$output"
+  fi
+done
+exit $failed
