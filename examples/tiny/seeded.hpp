@@ -1,0 +1,48 @@
+// Random numbers that are the same on every machine: the standard's generator,
+// but none of its distributions, whose results each library may choose.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numbers>
+#include <random>
+#include <vector>
+
+namespace tiny {
+
+class Seeded {
+public:
+  explicit Seeded(std::uint64_t seed) : bits_(seed) {}
+
+  /// Uniform in [0, count); the bias of the remainder is below 2^-50 here.
+  std::size_t below(std::size_t count) {
+    return static_cast<std::size_t>(bits_() % count);
+  }
+  /// Uniform in [0, 1).
+  double uniform() {
+    constexpr double unit = 0x1p-53;
+    return static_cast<double>(bits_() >> 11) * unit;
+  }
+  /// Normal with mean 0 and standard deviation 1 (Box and Muller).
+  double normal() {
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
+    return radius * std::cos(2.0 * std::numbers::pi * uniform());
+  }
+  /// One of `items`, each as likely as the others.
+  template <class T>
+  const T& one_of(const std::vector<T>& items) {
+    return items[below(items.size())];
+  }
+  /// Fisher and Yates.
+  template <class T>
+  void shuffle(std::vector<T>& items) {
+    for (std::size_t i = items.size(); i > 1; --i)
+      std::swap(items[i - 1], items[below(i)]);
+  }
+
+private:
+  std::mt19937_64 bits_;
+};
+
+} // namespace tiny
