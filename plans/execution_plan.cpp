@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <stdexcept>
@@ -94,10 +95,17 @@ Cluster parse_cluster(const YamlNode& node) {
   return cluster;
 }
 
+/// "0-3", "0,2-3", host, or a list of such: inside braces YAML takes the comma,
+/// so that `{devices: [0, 2-3]}` is how it is written there.
 std::vector<Rank> parse_placement_devices(const YamlNode& node,
                                           const std::string& path) {
+  std::string text;
+  if (!node.is_sequence())
+    text = yaml_text(node, path);
+  for (const auto& item : node.items)
+    text += (text.empty() ? "" : ",") + yaml_text(item, path);
   try {
-    return parse_devices(yaml_text(node, path));
+    return parse_devices(text);
   } catch (const std::invalid_argument& error) {
     plan_wrong(node, path, "devices", error.what());
   }
@@ -127,6 +135,9 @@ Placement parse_placement(const YamlNode& node, const std::string& path) {
       placement.micro_batches = static_cast<int>(plan_count(value, at, 0));
     else if (key == "chunks")
       placement.chunks = static_cast<int>(plan_count(value, at, 1));
+    else if (value.is_null()
+             && std::isdigit(static_cast<unsigned char>(key[0])))
+      plan_wrong(value, path + ".devices", "devices", "[0, 2-3] inside braces");
     else
       plan_unknown_key(value, path, key,
                        {"devices", "strategy", "micro_batch_tokens",
@@ -177,8 +188,9 @@ RoleMemory parse_role(const YamlNode& node, const std::string& path) {
 }
 
 std::string print_placement(const Placement& placement) {
-  std::string text
-    = fmt::format("{{devices: {}", print_devices(placement.devices));
+  const auto devices = print_devices(placement.devices);
+  const bool listed = devices.find(',') != std::string::npos;
+  std::string text = "{devices: " + (listed ? "[" + devices + "]" : devices);
   if (!placement.devices.empty() || placement.strategy != Strategy{})
     text += ", strategy: " + to_string(placement.strategy);
   if (placement.micro_batch_tokens != 0)

@@ -1,7 +1,6 @@
 // PPO: generate, score three ways at once, advantages on the host, train actor
-// and critic at once. `old_logprobs: recompute` adds a call that computes the
-// old log-probabilities with the training engine; the reference model is there
-// only where a KL term reads it.
+// and critic at once. Old log-probabilities may have a call of their own; the
+// reference model is there only where a KL term reads it.
 #include "config/settings.hpp"
 #include "plans/workflow.hpp"
 
@@ -52,9 +51,7 @@ Call ppo_train(std::string role, std::string fn,
 Workflow ppo_workflow(const Settings& settings) {
   const auto& algorithm = settings.algorithm;
   const bool recompute = algorithm.old_logprobs == "recompute";
-  const bool kl_in_reward = algorithm.kl_in == "reward";
-  const bool kl_in_loss = algorithm.kl_in == "loss";
-
+  const bool has_ref = algorithm.kl_in != "none";
   Workflow ppo{.name = "ppo",
                .roles
                = {{.name = "actor", .trained = true},
@@ -64,7 +61,7 @@ Workflow ppo_workflow(const Settings& settings) {
                .samples_are_prompts = true};
   ppo.calls = {ppo_generate(recompute),
                ppo_inference("rew_inf", "reward", "scores", "scores")};
-  if (kl_in_reward || kl_in_loss) {
+  if (has_ref) {
     ppo.roles.push_back({.name = "ref"});
     ppo.calls.push_back(
       ppo_inference("ref_inf", "ref", "logprobs", "ref_logprobs"));
@@ -86,10 +83,9 @@ Workflow ppo_workflow(const Settings& settings) {
   Call actor_train
     = ppo_train("actor", "ppo_actor_loss",
                 {"sequence_ids", "loss_mask", "logprobs", "advantages"});
-  if (kl_in_reward)
-    advantages.reads.push_back("ref_logprobs");
-  if (kl_in_loss)
-    actor_train.reads.push_back("ref_logprobs");
+  auto& kl_reader = algorithm.kl_in == "loss" ? actor_train : advantages;
+  if (has_ref)
+    kl_reader.reads.push_back("ref_logprobs");
   if (recompute)
     actor_train.reads.push_back("rollout_logprobs");
   ppo.calls.push_back(std::move(advantages));

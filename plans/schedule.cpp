@@ -1,0 +1,171 @@
+#include "plans/schedule.hpp"
+
+#include "config/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+std::string_view to_string(WaitReason reason) {
+  switch (reason) {
+  case WaitReason::dependency:
+    return "dependency";
+  case WaitReason::device:
+    return "device";
+  case WaitReason::version:
+    return "version";
+  }
+  return "?";
+}
+
+Schedule::Schedule(StepGraph graph, StepId first, StepId end,
+                   std::span<const double> durations_s)
+  : graph_(std::make_unique<const StepGraph>(std::move(graph))),
+    tracker_(*graph_, first, end),
+    order_(*graph_, first, end, durations_s),
+    queues_of_(graph_->tasks.size()),
+    ordered_from_(first.value) {
+  std::map<Rank, std::uint32_t> numbers;
+  for (std::size_t i = 0; i < graph_->tasks.size(); ++i)
+    for (const auto rank : graph_->tasks[i].devices) {
+      const auto [found, added]
+        = numbers.try_emplace(rank, static_cast<std::uint32_t>(queues_.size()));
+      if (added)
+        queues_.push_back({.device = rank, .tasks = {}});
+      queues_of_[i].push_back(found->second);
+    }
+}
+
+std::vector<TaskRef> Schedule::start() {
+  open_steps();
+  return take_startable();
+}
+
+std::vector<TaskRef> Schedule::finished(TaskRef task) {
+  TROUPE_CHECK(tracker_.is_open(task.step)
+                 && ordered(task.step).started[task.task],
+               fmt::format("task {} of step {} finished without a start",
+                           task.task, task.step.value));
+  tracker_.finish(task, candidates_);
+  for (const auto number : queues_of_[task.task]) {
+    auto& tasks = queues_[number].tasks;
+    tasks.pop_front();
+    if (!tasks.empty())
+      candidates_.push_back(tasks.front());
+  }
+  for (; ordered_from_ < tracker_.oldest(); ++ordered_from_)
+    ordered_.pop_front();
+  open_steps();
+  return take_startable();
+}
+
+void Schedule::open_steps() {
+  while (tracker_.may_open()) {
+    order_step(tracker_.next());
+    tracker_.open_step(candidates_);
+  }
+}
+
+Schedule::Ordered& Schedule::ordered(StepId step) {
+  const auto slot = step.value - ordered_from_;
+  while (ordered_.size() <= slot)
+    ordered_.push_back(
+      {.positions = std::vector<std::uint64_t>(graph_->tasks.size(), 0),
+       .started = std::vector<bool>(graph_->tasks.size(), false)});
+  return ordered_[slot];
+}
+
+/// Draws from the total order until every task of `step` has its place.
+void Schedule::order_step(std::uint32_t step) {
+  while (ordered(StepId{step}).known < graph_->tasks.size()) {
+    const auto task = order_.next();
+    TROUPE_CHECK(task, "the total order ends too early");
+    auto& in_step = ordered(task->step);
+    in_step.positions[task->task] = next_position_++;
+    ++in_step.known;
+    for (const auto number : queues_of_[task->task])
+      queues_[number].tasks.push_back(*task);
+  }
+}
+
+bool Schedule::is_first_everywhere(TaskRef task) const {
+  const auto is_first = [&](std::uint32_t number) {
+    return queues_[number].tasks.front() == task;
+  };
+  return std::ranges::all_of(queues_of_[task.task], is_first);
+}
+
+std::vector<TaskRef> Schedule::take_startable() {
+  std::vector<TaskRef> startable;
+  for (const auto task : candidates_) {
+    if (!tracker_.is_ready(task) || !is_first_everywhere(task))
+      continue;
+    auto started = ordered(task.step).started[task.task];
+    if (started)
+      continue;
+    started = true;
+    startable.push_back(task);
+  }
+  candidates_.clear();
+  std::ranges::sort(startable, {},
+                    [&](TaskRef task) { return position(task); });
+  return startable;
+}
+
+std::uint64_t Schedule::position(TaskRef task) const {
+  return ordered_.at(task.step.value - ordered_from_).positions.at(task.task);
+}
+
+std::vector<TaskRef> Schedule::running() const {
+  std::vector<TaskRef> tasks;
+  for (auto step = tracker_.oldest(); step < tracker_.next(); ++step)
+    for (std::uint32_t i = 0; i < graph_->tasks.size(); ++i)
+      if (ordered_[step - ordered_from_].started[i]
+          && !tracker_.is_finished({i, StepId{step}}))
+        tasks.push_back({i, StepId{step}});
+  std::ranges::sort(tasks, {}, [&](TaskRef task) { return position(task); });
+  return tasks;
+}
+
+std::vector<Wait> Schedule::waits() const {
+  std::vector<Wait> waits;
+  for (auto step = tracker_.oldest(); step < tracker_.next(); ++step)
+    for (std::uint32_t i = 0; i < graph_->tasks.size(); ++i) {
+      const TaskRef task{i, StepId{step}};
+      if (ordered_[step - ordered_from_].started[i])
+        continue;
+      if (const auto unmet = tracker_.first_unmet(task)) {
+        const bool weights = unmet->edge == Edge::version
+                             || unmet->edge == Edge::write_after_read;
+        waits.push_back(
+          {.who = task,
+           .whom = unmet->whom,
+           .why = weights ? WaitReason::version : WaitReason::dependency,
+           .edge = unmet->edge});
+        continue;
+      }
+      for (const auto number : queues_of_[i])
+        if (const auto& queue = queues_[number]; queue.tasks.front() != task) {
+          waits.push_back({.who = task,
+                           .whom = queue.tasks.front(),
+                           .why = WaitReason::device,
+                           .device = queue.device});
+          break;
+        }
+    }
+  return waits;
+}
+
+std::string Schedule::describe(const Wait& wait) const {
+  const auto why = wait.why == WaitReason::device
+                     ? fmt::format("device {}", wait.device->value)
+                     : std::string(to_string(wait.edge));
+  return fmt::format("{} of step {} waits for {} of step {} ({})",
+                     graph_->tasks[wait.who.task].name, wait.who.step.value,
+                     graph_->tasks[wait.whom.task].name, wait.whom.step.value,
+                     why);
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,92 @@
+// The tasks of one step as templates: task t of step n needs task u of step
+// n - steps_back. Three kinds of edges make a step right (ARCHITECTURE, "life
+// of a step"): data (keys), version (weights must be there), write-after-read
+// (who overwrites weights waits for every reader of the old ones).
+//
+// Versions. Training in step n makes version n+1 of a role. A call of a trained
+// role with lag k runs in step n on exactly version max(0, n-k) (I4):
+// - On the home replica, where the role trains, it runs after the training of
+//   step n-k-1 and before that of step n-k. That is legal for every k, but one
+//   replica holds one version, so a lag buys no overlap there.
+// - On another replica a move brings the version: the move of step n delivers
+//   version n-k to the target, after training n-k-1 made it, before training
+//   n-k overwrites it, and after the target's readers of version n-k-1. So
+//   training n waits for the move of step n+k (a need with steps_back = -k),
+//   and generation n+k then runs beside training n. With one buffer a replica,
+//   lags above 1 are kept exactly but overlap no more than lag 1.
+// - Calls on one replica may have different lags; its move follows the smallest
+//   one, and calls with a larger lag run that many steps ahead of it.
+// In steps n <= k the move delivers version 0, which every replica loads at
+// start: it has nothing to send then.
+#pragma once
+
+#include "config/ids.hpp"
+#include "plans/replicas.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::plans {
+
+/// Offloads, reloads and saves will follow.
+enum class TaskKind : std::uint8_t { call, move };
+
+/// Why a task waits for another; `order`: the same call one step earlier.
+enum class Edge : std::uint8_t { data, version, write_after_read, order };
+std::string_view to_string(Edge edge);
+
+struct Need {
+  std::uint32_t task = 0;
+  std::int32_t steps_back = 0; ///< negative: a task of a later step
+  Edge edge = Edge::data;
+
+  bool operator==(const Need&) const = default;
+};
+
+struct TaskTemplate {
+  std::string name = {}; ///< "actor_gen"; a move: "actor@actor_gen"
+  TaskKind kind = TaskKind::call;
+  std::string call = {}; ///< of a call task
+  std::string role = {}; ///< empty for functions
+  std::optional<ReplicaId> source = {};
+  std::optional<ReplicaId> target = {};
+  std::vector<Rank> devices = {}; ///< ascending; empty: on the host
+  std::vector<Need> needs = {};
+  std::uint32_t lag = 0;
+  std::uint32_t chunk = 0;
+  std::uint32_t chunks = 1;
+};
+
+struct StepGraph {
+  std::vector<TaskTemplate> tasks = {};
+  std::uint32_t max_lag = 0;
+
+  /// Index of a task by name; throws InvariantError if there is none.
+  std::uint32_t index_of(std::string_view task) const;
+};
+
+/// The version that a call or move with `lag` uses in `step` (I4).
+constexpr Version version_for(StepId step, std::uint32_t lag) {
+  return Version{step.value - std::min(step.value, lag)};
+}
+
+/// Task `task` (an index into StepGraph::tasks) in one step.
+struct TaskRef {
+  std::uint32_t task = 0;
+  StepId step = {};
+
+  auto operator<=>(const TaskRef&) const = default;
+};
+
+/// Calls in workflow order, then moves in replica order. `lag` of the plan may
+/// stand at calls that read a trained role. Throws PlanError when lags make a
+/// step wait for itself: a lagged call that reads what a call of a newer
+/// version wrote.
+StepGraph make_step_graph(const Workflow& workflow, const ExecutionPlan& plan,
+                          const Replicas& replicas);
+
+} // namespace troupe::plans

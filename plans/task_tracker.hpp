@@ -1,0 +1,69 @@
+// Counts the open needs of every task of the open steps. Knows nothing of
+// devices or order; `TotalOrder` and `Schedule` each run on one of these.
+#pragma once
+
+#include "plans/step_graph.hpp"
+
+#include <deque>
+#include <vector>
+
+namespace troupe::plans {
+
+class TaskTracker {
+public:
+  /// Steps before `first` count as done, steps from `end` on as not existing.
+  /// `graph` must outlive this.
+  TaskTracker(const StepGraph& graph, StepId first, StepId end);
+
+  /// Whether another step exists and fits into 1 + max_lag open ones.
+  bool may_open() const;
+  /// Opens the next step and appends its tasks without open needs.
+  void open_step(std::vector<TaskRef>& ready);
+  /// Notes that a task is done and appends those that waited for it only.
+  /// Throws InvariantError for a task that is not ready or done already.
+  void finish(TaskRef task, std::vector<TaskRef>& ready);
+
+  bool is_open(StepId step) const;
+  bool is_ready(TaskRef task) const; ///< open, all needs met, not finished
+  bool is_finished(TaskRef task) const;
+  bool step_done(StepId step) const;
+  bool all_done() const;
+  /// Open steps are oldest() .. next() - 1.
+  std::uint32_t oldest() const {
+    return oldest_;
+  }
+  std::uint32_t next() const {
+    return oldest_ + static_cast<std::uint32_t>(steps_.size());
+  }
+  /// The first unmet need of an open task, as the task it waits for.
+  struct Unmet {
+    TaskRef whom;
+    Edge edge;
+  };
+  std::optional<Unmet> first_unmet(TaskRef task) const;
+
+private:
+  struct Step {
+    std::vector<std::uint32_t> open_needs; ///< by task
+    std::vector<bool> finished;            ///< by task
+    std::uint32_t unfinished = 0;
+  };
+  struct Successor {
+    std::uint32_t task;
+    std::int32_t steps_back;
+  };
+  bool is_met(std::int64_t step, std::uint32_t task) const;
+
+  const StepGraph* graph_;
+  std::vector<std::uint32_t> successor_begin_; ///< by task, one past the last
+  std::vector<Successor> successors_;
+  std::int64_t first_;
+  std::int64_t end_;
+  std::uint32_t oldest_;
+  std::deque<Step> steps_;
+};
+
+/// Throws PlanError naming the tasks of a circle if `graph` cannot finish.
+void check_graph_finishes(const StepGraph& graph);
+
+} // namespace troupe::plans

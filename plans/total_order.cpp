@@ -1,0 +1,156 @@
+#include "plans/total_order.hpp"
+
+#include "config/error.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+namespace troupe::plans {
+
+namespace {
+
+template <class T>
+void order_push(std::vector<T>& heap, T value) {
+  heap.push_back(std::move(value));
+  std::ranges::push_heap(heap, std::greater<>{});
+}
+
+template <class T>
+T order_pop(std::vector<T>& heap) {
+  std::ranges::pop_heap(heap, std::greater<>{});
+  T value = std::move(heap.back());
+  heap.pop_back();
+  return value;
+}
+
+} // namespace
+
+std::vector<double> longest_paths(const StepGraph& graph,
+                                  std::span<const double> durations_s) {
+  const auto num_tasks = graph.tasks.size();
+  std::vector<std::uint32_t> open_successors(num_tasks, 0);
+  for (const auto& task : graph.tasks)
+    for (const auto& need : task.needs)
+      open_successors[need.task] += need.steps_back == 0;
+  std::vector<std::uint32_t> last;
+  for (std::uint32_t i = 0; i < num_tasks; ++i)
+    if (open_successors[i] == 0)
+      last.push_back(i);
+  std::vector<double> behind_s(num_tasks, 0);
+  for (std::size_t done = 0; done < last.size(); ++done) {
+    const auto i = last[done];
+    behind_s[i] += durations_s[i];
+    for (const auto& need : graph.tasks[i].needs) {
+      if (need.steps_back != 0)
+        continue;
+      behind_s[need.task] = std::max(behind_s[need.task], behind_s[i]);
+      if (--open_successors[need.task] == 0)
+        last.push_back(need.task);
+    }
+  }
+  TROUPE_CHECK(last.size() == num_tasks, "tasks wait for each other");
+  return behind_s;
+}
+
+TotalOrder::TotalOrder(const StepGraph& graph, StepId first, StepId end,
+                       std::span<const double> durations_s)
+  : graph_(&graph),
+    tracker_(graph, first, end),
+    durations_s_(durations_s.begin(), durations_s.end()) {
+  if (durations_s_.empty())
+    durations_s_.assign(graph.tasks.size(), 1.0);
+  TROUPE_CHECK(durations_s_.size() == graph.tasks.size(),
+               "one predicted duration a task");
+  paths_s_ = longest_paths(graph, durations_s_);
+  std::map<Rank, std::uint32_t> dense;
+  devices_.resize(graph.tasks.size());
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    for (const auto rank : graph.tasks[i].devices)
+      devices_[i].push_back(
+        dense.try_emplace(rank, static_cast<std::uint32_t>(dense.size()))
+          .first->second);
+  busy_.resize(dense.size(), 0);
+  waiting_.resize(dense.size());
+}
+
+std::optional<TaskRef> TotalOrder::next() {
+  while (emitted_.empty() && !tracker_.all_done())
+    advance();
+  if (emitted_.empty())
+    return std::nullopt;
+  const auto task = emitted_.front();
+  emitted_.pop_front();
+  return task;
+}
+
+void TotalOrder::advance() {
+  if (!running_.empty())
+    finish_earliest();
+  while (tracker_.may_open())
+    tracker_.open_step(ready_);
+  for (const auto task : ready_)
+    add_candidate(task);
+  ready_.clear();
+  run_candidates();
+  TROUPE_CHECK(!running_.empty() || tracker_.all_done(),
+               "no task of the order can start");
+}
+
+void TotalOrder::add_candidate(TaskRef task) {
+  const auto& shape = graph_->tasks[task.task];
+  const auto early = shape.kind == TaskKind::move ? shape.lag : 0u;
+  order_push(candidates_,
+             {.priority = {.step = std::int64_t{task.step.value} - early,
+                           .minus_path_s = -paths_s_[task.task],
+                           .task = task},
+              .from = no_device});
+}
+
+/// Finishes everything that ends next; wakes one waiter a freed device.
+void TotalOrder::finish_earliest() {
+  now_s_ = running_.front().end_s;
+  std::vector<std::uint32_t> freed;
+  while (!running_.empty() && running_.front().end_s <= now_s_) {
+    const auto task = order_pop(running_).task;
+    tracker_.finish(task, ready_);
+    for (const auto device : devices_[task.task]) {
+      busy_[device] = 0;
+      freed.push_back(device);
+    }
+  }
+  for (const auto device : freed)
+    wake_next(device);
+}
+
+void TotalOrder::wake_next(std::uint32_t device) {
+  if (!waiting_[device].empty())
+    order_push(candidates_, {order_pop(waiting_[device]), device});
+}
+
+/// A candidate starts if all its devices are idle, else it waits for a busy
+/// one; the idle device that woke it then gets its next waiter.
+void TotalOrder::run_candidates() {
+  const auto is_busy = [&](std::uint32_t device) { return busy_[device] != 0; };
+  while (!candidates_.empty()) {
+    const auto candidate = order_pop(candidates_);
+    const auto& devices = devices_[candidate.priority.task.task];
+    const auto blocked = std::ranges::find_if(devices, is_busy);
+    if (blocked == devices.end()) {
+      start(candidate.priority.task);
+      continue;
+    }
+    order_push(waiting_[*blocked], candidate.priority);
+    if (candidate.from != no_device && !busy_[candidate.from])
+      wake_next(candidate.from);
+  }
+}
+
+void TotalOrder::start(TaskRef task) {
+  for (const auto device : devices_[task.task])
+    busy_[device] = 1;
+  order_push(running_, {now_s_ + durations_s_[task.task], started_++, task});
+  emitted_.push_back(task);
+}
+
+} // namespace troupe::plans

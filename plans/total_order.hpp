@@ -1,0 +1,79 @@
+// The one total order of all tasks: the order in which a list schedule with
+// predicted durations would start them. Earlier steps come first and, inside a
+// step, the task with the longest predicted path behind it (moves count as part
+// of the step whose training waits for them). No device idles in the prediction
+// while a task could run on it. Depends on nothing but its arguments (I8).
+#pragma once
+
+#include "plans/task_tracker.hpp"
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace troupe::plans {
+
+class TotalOrder {
+public:
+  /// `durations_s`: predicted seconds by template, or empty for 1 each.
+  /// `graph` must outlive this.
+  TotalOrder(const StepGraph& graph, StepId first, StepId end,
+             std::span<const double> durations_s);
+
+  /// The next task, a linear extension of the needs; nullopt after the last.
+  std::optional<TaskRef> next();
+
+private:
+  /// Smaller runs first.
+  struct Priority {
+    std::int64_t step;   ///< of a move: minus its lag
+    double minus_path_s; ///< longest path behind it
+    TaskRef task;
+    auto operator<=>(const Priority&) const = default;
+  };
+  struct Candidate {
+    Priority priority;
+    std::uint32_t from; ///< the freed device it waited for, or no_device
+    bool operator>(const Candidate& other) const {
+      return priority > other.priority;
+    }
+  };
+  struct Running {
+    double end_s;
+    std::uint64_t number; ///< of its start: equal times finish in start order
+    TaskRef task;
+    bool operator>(const Running& other) const {
+      return end_s != other.end_s ? end_s > other.end_s : number > other.number;
+    }
+  };
+  static constexpr std::uint32_t no_device = ~0u;
+
+  void add_candidate(TaskRef task);
+  void advance();
+  void finish_earliest();
+  void run_candidates();
+  void start(TaskRef task);
+  void wake_next(std::uint32_t device);
+
+  const StepGraph* graph_;
+  TaskTracker tracker_;
+  std::vector<double> durations_s_;
+  std::vector<double> paths_s_;
+  std::vector<std::vector<std::uint32_t>> devices_; ///< by task, dense indices
+  std::vector<char> busy_;                          ///< by device
+  std::vector<std::vector<Priority>> waiting_;      ///< by device, heaps
+  std::vector<Candidate> candidates_;               ///< heap
+  std::vector<Running> running_;                    ///< heap
+  std::vector<TaskRef> ready_;
+  std::deque<TaskRef> emitted_;
+  double now_s_ = 0;
+  std::uint64_t started_ = 0;
+};
+
+/// Longest path from the start of each template to the end of its step, along
+/// needs within the step.
+std::vector<double> longest_paths(const StepGraph& graph,
+                                  std::span<const double> durations_s);
+
+} // namespace troupe::plans

@@ -1,0 +1,251 @@
+// Random workflows and plans on fake devices with random durations: whatever
+// happens when, versions (I4), rows (I6) and device orders (I8) are right and
+// nothing ever stands still (I7).
+#include "config/error.hpp"
+#include "plans/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+namespace troupe::plans {
+namespace {
+
+using Random = std::mt19937_64;
+
+std::uint32_t draw(Random& random, std::uint32_t below) {
+  return static_cast<std::uint32_t>(random() % below);
+}
+
+/// A few roles, calls that read random earlier keys, train calls at the end.
+Workflow random_workflow(Random& random) {
+  Workflow workflow{.name = "random", .dataset_keys = {"data"}};
+  std::vector<std::string> keys = {"data"};
+  const auto add = [&](Call call) {
+    for (auto reads = 1 + draw(random, 3); reads > 0; --reads)
+      call.reads.push_back(keys[draw(random, std::uint32_t(keys.size()))]);
+    call.name = "call" + std::to_string(workflow.calls.size());
+    call.writes = {"key" + std::to_string(workflow.calls.size())};
+    keys.push_back(call.writes.front());
+    workflow.calls.push_back(std::move(call));
+  };
+  for (std::uint32_t i = 0; i <= draw(random, 4); ++i)
+    workflow.roles.push_back(
+      {.name = "role" + std::to_string(i), .trained = draw(random, 4) != 0});
+  const auto num_roles = static_cast<std::uint32_t>(workflow.roles.size());
+  for (std::uint32_t i = 0; i < 1 + draw(random, 8); ++i) {
+    if (draw(random, 4) == 0)
+      add({.kind = CallKind::function});
+    else
+      add({.kind = CallKind::inference,
+           .role = workflow.roles[draw(random, num_roles)].name});
+  }
+  for (const auto& role : workflow.roles)
+    for (std::uint32_t i = 0; role.trained && i <= draw(random, 5) / 4; ++i)
+      add({.kind = CallKind::train, .role = role.name});
+  return workflow;
+}
+
+ExecutionPlan random_plan(const Workflow& workflow, Random& random) {
+  ExecutionPlan plan;
+  plan.cluster.devices_per_node = 1 + draw(random, 6);
+  std::map<std::string, Placement> homes;
+  for (const auto& call : workflow.calls) {
+    const auto first = draw(random, plan.cluster.devices_per_node);
+    const auto last
+      = first + draw(random, plan.cluster.devices_per_node - first);
+    auto& placement = plan.calls[call.name];
+    if (call.kind == CallKind::function)
+      continue;
+    placement = on(first, last);
+    if (call.kind == CallKind::train || draw(random, 3) == 0)
+      placement = homes.try_emplace(call.role, placement).first->second;
+    const bool may_lag
+      = call.kind != CallKind::train && workflow.role(call.role).trained;
+    if (may_lag && draw(random, 3) == 0)
+      plan.lag[call.name] = 1 + draw(random, 3);
+  }
+  return plan;
+}
+
+/// Runs a schedule on fake devices and checks every start and end.
+class World {
+public:
+  World(const Workflow& workflow, const ExecutionPlan& plan, StepGraph graph,
+        std::uint32_t steps, std::uint64_t seed)
+    : workflow_(workflow),
+      replicas_(replicas_of(workflow, plan)),
+      schedule_(std::move(graph), StepId{0}, StepId{steps}),
+      random_(seed),
+      versions_(replicas_.all.size(), 0),
+      readers_(replicas_.all.size(), 0),
+      written_(replicas_.all.size(), false) {}
+
+  void run() {
+    begin(schedule_.start());
+    while (!running_.empty()) {
+      const auto [end, task] = *running_.begin();
+      running_.erase(running_.begin());
+      now_ = end.first;
+      finish(task);
+    }
+    ASSERT_TRUE(schedule_.all_done()) << "deadlock";
+  }
+  /// Tasks of each device in the order in which they ran.
+  std::map<Rank, std::vector<TaskRef>> history;
+
+private:
+  using End = std::pair<double, std::uint64_t>;
+  struct Access {
+    std::optional<std::uint32_t> reads, writes; ///< replicas
+  };
+
+  const TaskTemplate& shape(TaskRef task) const {
+    return schedule_.graph().tasks[task.task];
+  }
+  bool is_train(TaskRef task) const {
+    return shape(task).kind == TaskKind::call
+           && workflow_.call(shape(task).call).kind == CallKind::train;
+  }
+  std::vector<std::uint32_t> producers_of(TaskRef task) const {
+    if (shape(task).kind == TaskKind::move)
+      return {};
+    return producers(workflow_, task.task);
+  }
+  Access access(TaskRef task) const {
+    const auto& t = shape(task);
+    if (t.kind == TaskKind::move)
+      return {t.source->value, t.target->value};
+    if (t.role.empty())
+      return {};
+    const auto replica = replicas_.of_call(t.call).value;
+    return is_train(task) ? Access{{}, replica} : Access{replica, {}};
+  }
+
+  void begin(const std::vector<TaskRef>& tasks) {
+    std::uint64_t position = 0;
+    for (const auto task : tasks) {
+      EXPECT_LE(position, schedule_.position(task)) << "not in total order";
+      position = schedule_.position(task);
+      begin(task);
+    }
+  }
+
+  void begin(TaskRef task) {
+    const auto& t = shape(task);
+    EXPECT_GE(task.step, schedule_.oldest_step()) << "its rows are freed";
+    EXPECT_LE(task.step.value,
+              schedule_.oldest_step().value + schedule_.graph().max_lag);
+    for (const auto rank : t.devices) {
+      EXPECT_TRUE(busy_.insert(rank).second) << "two tasks on a device";
+      auto& past = history[rank];
+      EXPECT_TRUE(past.empty()
+                  || last_position_[rank] < schedule_.position(task))
+        << "against the total order";
+      last_position_[rank] = schedule_.position(task);
+      past.push_back(task);
+    }
+    for (const auto producer : producers_of(task))
+      EXPECT_TRUE(done_.contains({producer, task.step})) << "no rows yet";
+    check_versions(task);
+    const double takes = 0.1 + double(random_() % 1000) / 100;
+    running_.emplace(End{now_ + takes, started_++}, task);
+  }
+
+  void check_versions(TaskRef task) { // I4
+    const auto& t = shape(task);
+    if (!t.role.empty() && !workflow_.role(t.role).trained)
+      return;
+    const auto [reads, writes] = access(task);
+    const auto wanted = version_for(task.step, t.lag).value;
+    if (reads) {
+      EXPECT_EQ(versions_[*reads], wanted) << t.name;
+      EXPECT_FALSE(written_[*reads]) << t.name << " reads what changes";
+      ++readers_[*reads];
+    }
+    if (writes) {
+      EXPECT_EQ(readers_[*writes], 0) << t.name << " overwrites what is read";
+      EXPECT_FALSE(written_[*writes]) << t.name;
+      if (t.kind == TaskKind::call) {
+        EXPECT_EQ(versions_[*writes], task.step.value) << t.name;
+      }
+      written_[*writes] = true;
+    }
+  }
+
+  bool is_last_train(TaskRef task) const {
+    const auto& calls = workflow_.calls;
+    for (auto i = task.task + 1; i < calls.size(); ++i)
+      if (calls[i].role == shape(task).role && calls[i].kind == CallKind::train)
+        return false;
+    return is_train(task);
+  }
+
+  void finish(TaskRef task) {
+    const auto& t = shape(task);
+    const auto [reads, writes] = access(task);
+    const bool trained = !t.role.empty() && workflow_.role(t.role).trained;
+    if (trained && reads)
+      --readers_[*reads];
+    if (trained && writes) {
+      written_[*writes] = false;
+      if (t.kind == TaskKind::move)
+        versions_[*writes] = version_for(task.step, t.lag).value;
+      else if (is_last_train(task))
+        versions_[*writes] = task.step.value + 1;
+    }
+    for (const auto rank : t.devices)
+      busy_.erase(rank);
+    done_.insert(task);
+    begin(schedule_.finished(task));
+  }
+
+  const Workflow& workflow_;
+  Replicas replicas_;
+  Schedule schedule_;
+  Random random_;
+  std::vector<std::uint32_t> versions_; ///< by replica
+  std::vector<int> readers_;
+  std::vector<bool> written_;
+  std::map<End, TaskRef> running_;
+  std::set<Rank> busy_;
+  std::set<TaskRef> done_;
+  std::map<Rank, std::uint64_t> last_position_;
+  double now_ = 0;
+  std::uint64_t started_ = 0;
+};
+
+TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
+  int ran = 0, lagged = 0, refused = 0;
+  for (std::uint64_t seed = 0; ran < 1500; ++seed) {
+    Random random(seed);
+    const auto workflow = random_workflow(random);
+    const auto plan = random_plan(workflow, random);
+    StepGraph graph;
+    try {
+      graph = make_step_graph(workflow, plan, replicas_of(workflow, plan));
+    } catch (const PlanError&) {
+      EXPECT_FALSE(plan.lag.empty()) << "refused without a lag, seed " << seed;
+      ++refused;
+      continue;
+    }
+    World fast(workflow, plan, graph, 7, seed);
+    World slow(workflow, plan, graph, 7, seed + 1'000'000);
+    ASSERT_NO_FATAL_FAILURE(fast.run()) << "seed " << seed;
+    ASSERT_NO_FATAL_FAILURE(slow.run()) << "seed " << seed;
+    EXPECT_EQ(fast.history, slow.history) << "I8, seed " << seed;
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
+    ++ran;
+    lagged += graph.max_lag > 0;
+  }
+  RecordProperty("refused", refused);
+  EXPECT_GT(lagged, 300);
+}
+
+} // namespace
+} // namespace troupe::plans

@@ -1,0 +1,200 @@
+#include "config/error.hpp"
+#include "plans/schedule.hpp"
+
+#include "support.hpp"
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+namespace troupe::plans {
+namespace {
+
+StepGraph graph_of(const Workflow& workflow, const ExecutionPlan& plan) {
+  return make_step_graph(workflow, plan, replicas_of(workflow, plan));
+}
+
+std::vector<std::string> names(const Schedule& schedule,
+                               const std::vector<TaskRef>& tasks) {
+  std::vector<std::string> texts;
+  for (const auto task : tasks)
+    texts.push_back(schedule.graph().tasks[task.task].name + "/"
+                    + std::to_string(task.step.value));
+  return texts;
+}
+
+/// Finishes the running task called `name` (its earliest step).
+std::vector<std::string> finish(Schedule& schedule, const std::string& name) {
+  for (const auto task : schedule.running())
+    if (schedule.graph().tasks[task.task].name == name)
+      return names(schedule, schedule.finished(task));
+  ADD_FAILURE() << name << " does not run";
+  return {};
+}
+
+TEST(Schedule, PpoOnOneDeviceRunsOneTaskAfterAnother) {
+  const auto workflow = make_ppo();
+  Schedule schedule(graph_of(workflow, plan_all(workflow, on(0, 0), 1)),
+                    StepId{0}, StepId{2});
+  EXPECT_THAT(names(schedule, schedule.start()), ElementsAre("actor_gen/0"));
+  EXPECT_THAT(finish(schedule, "actor_gen"), ElementsAre("rew_inf/0"));
+  EXPECT_THAT(finish(schedule, "rew_inf"), ElementsAre("ref_inf/0"));
+  EXPECT_THAT(finish(schedule, "ref_inf"), ElementsAre("critic_inf/0"));
+  EXPECT_THAT(finish(schedule, "critic_inf"), ElementsAre("advantages/0"));
+  EXPECT_THAT(finish(schedule, "advantages"), ElementsAre("actor_train/0"));
+  EXPECT_THAT(finish(schedule, "actor_train"), ElementsAre("critic_train/0"));
+  EXPECT_FALSE(schedule.step_done(StepId{0}));
+  EXPECT_THAT(finish(schedule, "critic_train"), ElementsAre("actor_gen/1"));
+  EXPECT_TRUE(schedule.step_done(StepId{0}));
+}
+
+TEST(Schedule, CallsOnDisjointDevicesRunAtTheSameTime) {
+  const auto workflow = make_ppo();
+  auto plan = plan_all(workflow, on(0, 0), 4);
+  plan.calls["ref_inf"] = on(1, 1);
+  plan.calls["critic_inf"] = plan.calls["critic_train"] = on(2, 3);
+  Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{1});
+  schedule.start();
+  EXPECT_THAT(finish(schedule, "actor_gen"),
+              UnorderedElementsAre("rew_inf/0", "ref_inf/0", "critic_inf/0"));
+  finish(schedule, "rew_inf");
+  finish(schedule, "ref_inf");
+  finish(schedule, "critic_inf");
+  EXPECT_THAT(finish(schedule, "advantages"),
+              UnorderedElementsAre("actor_train/0", "critic_train/0"));
+}
+
+TEST(Schedule, LagOneGeneratesBesideTheTraining) {
+  const auto workflow = make_ppo();
+  auto plan = plan_apart(workflow);
+  plan.lag["actor_gen"] = 1;
+  Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{5});
+  EXPECT_THAT(names(schedule, schedule.start()),
+              ElementsAre("actor@actor_gen/0"));
+  finish(schedule, "actor@actor_gen");
+  finish(schedule, "actor_gen"); // the move of step 1 waits for this reader
+  std::vector<std::string> together;
+  while (together.empty()) {
+    const auto running = names(schedule, schedule.running());
+    ASSERT_FALSE(running.empty());
+    const bool both = std::ranges::count(running, "actor_gen/1")
+                      && std::ranges::count(running, "actor_train/0");
+    together = both ? running : together;
+    if (running.front() != "actor_gen/1")
+      schedule.finished(schedule.running().front());
+    else if (!both && running.size() > 1)
+      schedule.finished(schedule.running().back());
+    else
+      break;
+  }
+  EXPECT_THAT(together, Contains("actor_train/0"));
+}
+
+TEST(Schedule, LagZeroIsStrictlyOnPolicy) {
+  const auto workflow = make_ppo();
+  Schedule schedule(graph_of(workflow, plan_apart(workflow)), StepId{0},
+                    StepId{3});
+  for (auto tasks = schedule.start(); !schedule.all_done();
+       tasks = schedule.running()) {
+    ASSERT_FALSE(tasks.empty());
+    for (const auto task : tasks)
+      EXPECT_EQ(task.step, schedule.oldest_step());
+    schedule.finished(tasks.front());
+  }
+}
+
+TEST(Schedule, TheLongerPathGoesFirst) {
+  // a -> long, b -> short: both a and b are ready on one device.
+  StepGraph graph;
+  graph.tasks = {{.name = "b", .devices = ranks(0, 0)},
+                 {.name = "a", .devices = ranks(0, 0)},
+                 {.name = "short", .needs = {{0, 0, Edge::data}}},
+                 {.name = "long", .needs = {{1, 0, Edge::data}}}};
+  const std::vector<double> durations_s = {1, 1, 1, 5};
+  Schedule schedule(graph, StepId{0}, StepId{1}, durations_s);
+  EXPECT_THAT(names(schedule, schedule.start()), ElementsAre("a/0"));
+}
+
+TEST(Schedule, WaitsHaveNamesAndReasons) { // I7
+  const auto workflow = make_ppo();
+  Schedule schedule(graph_of(workflow, plan_all(workflow, on(0, 0), 1)),
+                    StepId{0}, StepId{1});
+  schedule.start();
+  finish(schedule, "actor_gen");
+  std::vector<std::string> texts;
+  for (const auto& wait : schedule.waits())
+    texts.push_back(schedule.describe(wait));
+  EXPECT_THAT(
+    texts,
+    Contains("ref_inf of step 0 waits for rew_inf of step 0 (device 0)"));
+  EXPECT_THAT(
+    texts, Contains("advantages of step 0 waits for rew_inf of step 0 (data)"));
+  EXPECT_EQ(texts.size(), workflow.calls.size() - 2);
+}
+
+TEST(Schedule, OnlyStartedTasksMayFinish) {
+  const auto workflow = make_ppo();
+  Schedule schedule(graph_of(workflow, plan_all(workflow, on(0, 0), 1)),
+                    StepId{0}, StepId{1});
+  schedule.start();
+  EXPECT_THROW(schedule.finished({1, StepId{0}}), InvariantError);
+  EXPECT_THROW(schedule.finished({0, StepId{7}}), InvariantError);
+}
+
+TEST(Schedule, ARunMayStartInTheMiddle) {
+  const auto workflow = make_ppo();
+  Schedule schedule(graph_of(workflow, plan_apart(workflow)), StepId{17},
+                    StepId{18});
+  EXPECT_THAT(names(schedule, schedule.start()),
+              ElementsAre("actor@actor_gen/17"));
+  while (!schedule.all_done())
+    schedule.finished(schedule.running().front());
+  EXPECT_TRUE(schedule.step_done(StepId{17}));
+}
+
+TEST(Schedule, NoStepsAreDoneAtOnce) {
+  const auto workflow = make_ppo();
+  Schedule schedule(graph_of(workflow, plan_apart(workflow)), StepId{3},
+                    StepId{3});
+  EXPECT_THAT(schedule.start(), IsEmpty());
+  EXPECT_TRUE(schedule.all_done());
+}
+
+TEST(Schedule, AMillionTasksStayCheap) {
+  // 1,000 templates a step on 64 devices, 1,000 steps: chains of ten.
+  StepGraph graph;
+  graph.max_lag = 1;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    TaskTemplate task{.name = std::to_string(i),
+                      .devices = ranks(i % 64, i % 64)};
+    if (i % 10 != 0)
+      task.needs.push_back({i - 1, 0, Edge::data});
+    task.needs.push_back({i, 1, Edge::order});
+    graph.tasks.push_back(std::move(task));
+  }
+  Schedule schedule(std::move(graph), StepId{0}, StepId{1000});
+  std::deque<TaskRef> running;
+  std::size_t finished = 0;
+  const auto run = [&](const std::vector<TaskRef>& tasks) {
+    running.insert(running.end(), tasks.begin(), tasks.end());
+  };
+  const auto began = std::chrono::steady_clock::now();
+  for (run(schedule.start()); !running.empty(); ++finished) {
+    const auto task = running.front();
+    running.pop_front();
+    run(schedule.finished(task));
+  }
+  const std::chrono::duration<double> took
+    = std::chrono::steady_clock::now() - began;
+  RecordProperty("seconds", std::to_string(took.count()));
+  EXPECT_EQ(finished, 1'000'000u);
+  EXPECT_TRUE(schedule.all_done());
+}
+
+} // namespace
+} // namespace troupe::plans

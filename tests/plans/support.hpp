@@ -1,0 +1,54 @@
+// Shared by the tests of plans: workflows and plans in one line each.
+#pragma once
+
+#include "config/settings.hpp"
+#include "plans/execution_plan.hpp"
+#include "plans/workflow.hpp"
+
+#include <functional>
+#include <vector>
+
+namespace troupe::plans {
+
+inline Workflow make_ppo(const std::function<void(Settings&)>& change = {}) {
+  Settings settings;
+  settings.workflow = "ppo";
+  if (change)
+    change(settings);
+  return ppo_workflow(settings);
+}
+
+inline std::vector<Rank> ranks(std::uint32_t first, std::uint32_t last) {
+  std::vector<Rank> devices;
+  for (auto rank = first; rank <= last; ++rank)
+    devices.emplace_back(rank);
+  return devices;
+}
+
+/// Data parallel over devices first .. last.
+inline Placement on(std::uint32_t first, std::uint32_t last) {
+  return {.devices = ranks(first, last), .strategy = {.dp = last - first + 1}};
+}
+
+/// Every call with a role at `placement`, functions on the host.
+inline ExecutionPlan plan_all(const Workflow& workflow,
+                              const Placement& placement,
+                              std::uint32_t devices) {
+  ExecutionPlan plan;
+  plan.cluster.devices_per_node = devices;
+  for (const auto& call : workflow.calls)
+    plan.calls[call.name]
+      = call.kind == CallKind::function ? Placement{} : placement;
+  return plan;
+}
+
+/// PPO on 4 devices: generation and scoring on 0-1, training on 2-3.
+inline ExecutionPlan plan_apart(const Workflow& ppo) {
+  auto plan = plan_all(ppo, on(0, 1), 4);
+  plan.calls["actor_train"] = on(2, 3);
+  plan.calls["critic_inf"] = on(2, 3);
+  plan.calls["critic_train"] = on(2, 3);
+  return plan;
+}
+
+} // namespace troupe::plans

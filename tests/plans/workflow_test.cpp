@@ -1,0 +1,164 @@
+#include "config/error.hpp"
+#include "config/settings.hpp"
+#include "plans/workflow.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace troupe::plans {
+namespace {
+
+Workflow ppo(const std::function<void(Settings&)>& change = {}) {
+  Settings settings;
+  settings.workflow = "ppo";
+  if (change)
+    change(settings);
+  auto workflow = ppo_workflow(settings);
+  check(workflow);
+  return workflow;
+}
+
+std::string refusal(const Workflow& workflow) {
+  try {
+    check(workflow);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::vector<std::string> producers_of(const Workflow& workflow,
+                                      const std::string& name) {
+  std::vector<std::string> names;
+  const auto index = &workflow.call(name) - workflow.calls.data();
+  for (const auto producer : producers(workflow, std::size_t(index)))
+    names.push_back(workflow.calls[producer].name);
+  return names;
+}
+
+TEST(Workflow, PpoEdgesFollowFromKeys) {
+  const auto workflow = ppo();
+  EXPECT_THAT(producers_of(workflow, "actor_gen"), ElementsAre());
+  EXPECT_THAT(producers_of(workflow, "rew_inf"), ElementsAre("actor_gen"));
+  EXPECT_THAT(producers_of(workflow, "critic_inf"), ElementsAre("actor_gen"));
+  EXPECT_THAT(producers_of(workflow, "advantages"),
+              ElementsAre("actor_gen", "rew_inf", "ref_inf", "critic_inf"));
+  EXPECT_THAT(producers_of(workflow, "actor_train"),
+              ElementsAre("actor_gen", "advantages"));
+  EXPECT_THAT(producers_of(workflow, "critic_train"),
+              ElementsAre("actor_gen", "critic_inf", "advantages"));
+}
+
+TEST(Workflow, RecomputedLogprobsComeFromACallOfTheirOwn) {
+  const auto workflow
+    = ppo([](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
+  EXPECT_EQ(workflow.writer("logprobs")->name, "actor_inf");
+  EXPECT_EQ(workflow.writer("rollout_logprobs")->name, "actor_gen");
+  EXPECT_EQ(workflow.call("actor_gen").argument("rollout_logprobs"),
+            "logprobs");
+  EXPECT_THAT(workflow.call("actor_train").reads, Contains("rollout_logprobs"));
+}
+
+TEST(Workflow, WithoutAKlTermThereIsNoReferenceModel) {
+  const auto workflow = ppo([](Settings& s) { s.algorithm.kl_in = "none"; });
+  EXPECT_EQ(workflow.find_role("ref"), nullptr);
+  EXPECT_EQ(workflow.find_call("ref_inf"), nullptr);
+}
+
+TEST(Workflow, KlInTheLossIsReadByTheActorsTraining) {
+  const auto workflow = ppo([](Settings& s) { s.algorithm.kl_in = "loss"; });
+  EXPECT_THAT(workflow.call("actor_train").reads, Contains("ref_logprobs"));
+  EXPECT_THAT(workflow.call("advantages").reads, Not(Contains("ref_logprobs")));
+}
+
+TEST(Workflow, AnAdaptiveCoefficientIsCarriedFromStepToStep) {
+  EXPECT_TRUE(ppo().carried.empty());
+  const auto adaptive = ppo([](Settings& s) { s.algorithm.kl_target = 6; });
+  EXPECT_THAT(adaptive.carried, ElementsAre(CarriedValue{"kl_coef", 0.1}));
+}
+
+TEST(Workflow, SftAndRewardReadTheDataSetOnly) {
+  for (const auto& workflow : {sft_workflow({}), reward_workflow({})}) {
+    EXPECT_EQ(refusal(workflow), "accepted");
+    EXPECT_EQ(workflow.calls.size(), 1u);
+    EXPECT_EQ(workflow.calls[0].reads, workflow.dataset_keys);
+    EXPECT_TRUE(workflow.roles[0].trained);
+  }
+}
+
+TEST(Workflow, TwoWritersOfAKeyAreRefused) {
+  auto workflow = ppo();
+  workflow.calls[1].writes.push_back("values");
+  EXPECT_EQ(refusal(workflow), "workflow ppo: key values has two writers: "
+                               "rew_inf and critic_inf");
+}
+
+TEST(Workflow, AKeyNobodyWritesIsRefusedWithTheNearestName) {
+  auto workflow = ppo();
+  workflow.calls[1].reads = {"sequence_id"};
+  EXPECT_EQ(refusal(workflow),
+            "workflow ppo: call rew_inf reads key 'sequence_id', which nobody "
+            "writes; try 'sequence_ids'");
+}
+
+TEST(Workflow, AnUnknownRoleIsRefusedWithTheNearestName) {
+  auto workflow = ppo();
+  workflow.calls[1].role = "rewards";
+  EXPECT_EQ(refusal(workflow), "workflow ppo: call rew_inf: unknown role "
+                               "'rewards'; try 'reward'");
+}
+
+TEST(Workflow, ACircleOfCallsIsRefusedByName) {
+  auto workflow = ppo();
+  workflow.calls[0].reads.push_back("advantages");
+  EXPECT_THAT(refusal(workflow), HasSubstr("calls wait for each other in a "
+                                           "circle: "));
+  EXPECT_THAT(refusal(workflow), HasSubstr("actor_gen -> "));
+}
+
+TEST(Workflow, OutputsNobodyReadsAreRefused) {
+  auto workflow = ppo();
+  for (auto& call : workflow.calls)
+    std::erase(call.reads, "scores");
+  EXPECT_EQ(refusal(workflow),
+            "workflow ppo: nobody reads what call rew_inf writes");
+}
+
+TEST(Workflow, EveryOtherMistakeOfAnAuthorIsRefused) {
+  const auto refused = [](auto change) {
+    auto workflow = ppo();
+    change(workflow);
+    return refusal(workflow);
+  };
+  EXPECT_THAT(refused([](Workflow& w) { w.calls.clear(); }),
+              HasSubstr("it has no calls"));
+  EXPECT_THAT(refused([](Workflow& w) { w.calls[2].name = "rew_inf"; }),
+              HasSubstr("call rew_inf stands twice"));
+  EXPECT_THAT(refused([](Workflow& w) { w.roles[0].trained = false; }),
+              HasSubstr("actor_train trains role actor, which is not"));
+  EXPECT_THAT(refused([](Workflow& w) { w.roles.push_back({"judge"}); }),
+              HasSubstr("no call uses role judge"));
+  EXPECT_THAT(refused([](Workflow& w) { w.roles[2].trained = true; }),
+              HasSubstr("no call trains role reward"));
+  EXPECT_THAT(refused([](Workflow& w) { w.dataset_keys = {}; }),
+              HasSubstr("reads key 'prompt_ids', which nobody writes"));
+  EXPECT_THAT(refused([](Workflow& w) { w.dataset_keys.push_back("images"); }),
+              HasSubstr("nobody reads data-set key images"));
+  EXPECT_THAT(
+    refused([](Workflow& w) { w.dataset_keys.push_back("values"); }),
+    HasSubstr("key values comes from the data set, critic_inf must not"));
+  EXPECT_THAT(
+    refused([](Workflow& w) {
+      w.calls[1].renames = {{"x", "y"}};
+    }),
+    HasSubstr("call rew_inf renames key x, which it neither reads nor"));
+}
+
+} // namespace
+} // namespace troupe::plans
