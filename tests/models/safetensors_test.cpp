@@ -20,11 +20,11 @@ using testing::shared_folder;
 using testing::TempFolder;
 using testing::write_text;
 
-fs::path golden(const std::string& part) {
+fs::path safetensors_golden(const std::string& part) {
   return shared_folder() / "golden" / "safetensors" / part;
 }
 
-std::string hex(std::span<const std::byte> bytes) {
+std::string hex_of(std::span<const std::byte> bytes) {
   constexpr char digits[] = "0123456789abcdef";
   std::string out;
   for (const std::byte byte : bytes) {
@@ -35,12 +35,12 @@ std::string hex(std::span<const std::byte> bytes) {
 }
 
 template <class T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+std::span<const std::byte> tensor_bytes(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
 TEST(Safetensors, ReadsEveryValidGoldenFile) {
-  const fs::path folder = golden("valid");
+  const fs::path folder = safetensors_golden("valid");
   TROUPE_NEEDS_SHARED(folder);
   const json meta = json::parse(read_text(folder / "meta.json"));
   for (const auto& [name, expected] : meta.at("files").items()) {
@@ -53,13 +53,13 @@ TEST(Safetensors, ReadsEveryValidGoldenFile) {
       const StoredTensor& got = file.at(tensor);
       EXPECT_EQ(got.dtype, is.at("dtype"));
       EXPECT_EQ(json(got.shape), is.at("shape"));
-      EXPECT_EQ(hex(got.data), is.at("hex"));
+      EXPECT_EQ(hex_of(got.data), is.at("hex"));
     }
   }
 }
 
 TEST(Safetensors, RejectsEveryMalformedGoldenFileForTheRightReason) {
-  const fs::path folder = golden("malformed");
+  const fs::path folder = safetensors_golden("malformed");
   TROUPE_NEEDS_SHARED(folder);
   const json meta = json::parse(read_text(folder / "meta.json"));
   for (const auto& [name, expected] : meta.at("files").items()) {
@@ -78,7 +78,7 @@ TEST(Safetensors, RejectsEveryMalformedGoldenFileForTheRightReason) {
 }
 
 TEST(Safetensors, SurvivesEveryMutant) {
-  const fs::path folder = golden("mutants");
+  const fs::path folder = safetensors_golden("mutants");
   TROUPE_NEEDS_SHARED(folder);
   const json meta = json::parse(read_text(folder / "meta.json"));
   for (const auto& [name, expected] : meta.at("files").items()) {
@@ -93,8 +93,9 @@ TEST(Safetensors, SurvivesEveryMutant) {
 }
 
 TEST(Safetensors, FollowsOrRefusesEveryGoldenIndex) {
-  TROUPE_NEEDS_SHARED(golden("index"));
-  for (const auto& entry : fs::directory_iterator(golden("index"))) {
+  TROUPE_NEEDS_SHARED(safetensors_golden("index"));
+  for (const auto& entry :
+       fs::directory_iterator(safetensors_golden("index"))) {
     SCOPED_TRACE(entry.path().filename());
     const json meta = json::parse(read_text(entry.path() / "meta.json"));
     try {
@@ -114,9 +115,9 @@ TEST(Safetensors, FollowsOrRefusesEveryGoldenIndex) {
 }
 
 TEST(Safetensors, RefusesOnlyTheTensorOfAnUnsupportedType) {
-  TROUPE_NEEDS_SHARED(golden("valid"));
-  const auto file
-    = SafetensorsFile::open(golden("valid") / "all_dtypes.safetensors");
+  TROUPE_NEEDS_SHARED(safetensors_golden("valid"));
+  const auto file = SafetensorsFile::open(safetensors_golden("valid")
+                                          / "all_dtypes.safetensors");
   EXPECT_EQ(file.at("bf16").type(), DType::bf16);
   try {
     file.at("f8_e4m3").type();
@@ -145,14 +146,14 @@ TEST(Safetensors, ReadsBackWhatItWrote) {
   const std::vector<float> weight{1, -2, 0.5F, 3, 4, 5};
   const std::vector<std::int32_t> ids{7, -1};
   const std::vector<TensorToStore> tensors{
-    {"b", {2, 3}, DType::f32, DType::f32, bytes_of(weight)},
-    {"a", {2, 3}, DType::f32, DType::bf16, bytes_of(weight)},
-    {"scalar", {}, DType::i32, DType::i32, bytes_of(ids).first(4)},
+    {"b", {2, 3}, DType::f32, DType::f32, tensor_bytes(weight)},
+    {"a", {2, 3}, DType::f32, DType::bf16, tensor_bytes(weight)},
+    {"scalar", {}, DType::i32, DType::i32, tensor_bytes(ids).first(4)},
     {"empty", {0, 3}, DType::f32, DType::f32, {}},
   };
   write_safetensors(folder / "x.safetensors", tensors);
   const auto file = SafetensorsFile::open(folder / "x.safetensors");
-  EXPECT_EQ(hex(file.at("b").data), hex(bytes_of(weight)));
+  EXPECT_EQ(hex_of(file.at("b").data), hex_of(tensor_bytes(weight)));
   EXPECT_EQ(file.at("a").type(), DType::bf16);
   std::vector<float> back(6);
   file.at("a").copy_to(DType::f32, std::as_writable_bytes(std::span(back)));
@@ -167,7 +168,8 @@ TEST(Safetensors, WritesTheSameBytesInAnyOrder) {
   const std::vector<float> values(300, 1.25F);
   std::vector<TensorToStore> tensors;
   for (const char* name : {"z", "m", "a"})
-    tensors.push_back({name, {300}, DType::f32, DType::bf16, bytes_of(values)});
+    tensors.push_back(
+      {name, {300}, DType::f32, DType::bf16, tensor_bytes(values)});
   write_safetensors(folder / "one", tensors);
   std::swap(tensors[0], tensors[2]);
   write_safetensors(folder / "two", tensors, {.sync = true});
@@ -180,7 +182,7 @@ TEST(Safetensors, ConvertsALargeTensorBlockByBlock) {
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(i % 251) - 125.0F;
   const std::vector<TensorToStore> tensors{
-    {"w", {700'001}, DType::f32, DType::bf16, bytes_of(values)}};
+    {"w", {700'001}, DType::f32, DType::bf16, tensor_bytes(values)}};
   write_safetensors(folder / "w", tensors);
   const auto file = SafetensorsFile::open(folder / "w");
   std::vector<float> back(values.size());
@@ -193,7 +195,8 @@ TEST(Safetensors, SplitsIntoShardsAndRemovesThoseOfAnEarlierSave) {
   const std::vector<float> values(8, 2.0F);
   std::vector<TensorToStore> tensors;
   for (const char* name : {"a", "b", "c"})
-    tensors.push_back({name, {8}, DType::f32, DType::f32, bytes_of(values)});
+    tensors.push_back(
+      {name, {8}, DType::f32, DType::f32, tensor_bytes(values)});
   const auto names
     = write_weights(folder.path(), tensors, {.max_shard_bytes = 64});
   EXPECT_THAT(names, ElementsAre("model-00001-of-00002.safetensors",
@@ -208,15 +211,15 @@ TEST(Safetensors, SplitsIntoShardsAndRemovesThoseOfAnEarlierSave) {
               ElementsAre("model.safetensors"));
   EXPECT_FALSE(fs::exists(folder / "model.safetensors.index.json"));
   EXPECT_FALSE(fs::exists(folder / "model-00001-of-00002.safetensors"));
-  EXPECT_EQ(hex(StoredWeights::open(folder.path()).at("c").data),
-            hex(bytes_of(values)));
+  EXPECT_EQ(hex_of(StoredWeights::open(folder.path()).at("c").data),
+            hex_of(tensor_bytes(values)));
 }
 
 TEST(Safetensors, FullDiskIsAFailureThatNamesThePathAndLeavesNothing) {
   const TempFolder folder;
   const std::vector<float> values(64 * 1024);
   const std::vector<TensorToStore> tensors{
-    {"w", {64 * 1024}, DType::f32, DType::f32, bytes_of(values)}};
+    {"w", {64 * 1024}, DType::f32, DType::f32, tensor_bytes(values)}};
   // A limit on the file's size stands in for a full disk.
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
