@@ -1,0 +1,48 @@
+#include "models/functions.hpp"
+
+#include "config/error.hpp"
+#include "models/ppo_advantages.hpp"
+
+namespace troupe::models {
+
+void Functions::add(std::string name, Function function) {
+  TROUPE_CHECK(!has(name), "function '" + name + "' is there already");
+  entries_.emplace_back(std::move(name), function);
+}
+
+bool Functions::has(std::string_view name) const {
+  for (const auto& [known, function] : entries_)
+    if (known == name)
+      return true;
+  return false;
+}
+
+Function Functions::find(std::string_view name) const {
+  std::string known;
+  for (const auto& [entry, function] : entries_) {
+    if (entry == name)
+      return function;
+    known += (known.empty() ? "" : ", ") + entry;
+  }
+  throw ConfigError({.place = {},
+                     .path = "fn",
+                     .expected = "a function (" + known + ")",
+                     .got = "'" + std::string(name) + "'",
+                     .hint = ""});
+}
+
+const Functions& built_in_functions() {
+  static const Functions functions = [] {
+    Functions table;
+    table.add("ppo_advantages", &ppo_advantages);
+    return table;
+  }();
+  return functions;
+}
+
+FunctionResult run_function(const std::string& fn, const net::Rows& rows,
+                            const FunctionContext& context) {
+  return built_in_functions().find(fn)(rows, context);
+}
+
+} // namespace troupe::models

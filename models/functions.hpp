@@ -1,0 +1,57 @@
+// Functions of a workflow: calls without weights. A function is pure: rows of
+// the whole batch (or of one group or sample, as the call's scope says) in, new
+// keys out, plus numbers for metrics and the carried values of the next step.
+#pragma once
+
+#include "config/ids.hpp"
+#include "models/sums.hpp"
+#include "net/rows.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+struct Settings;
+} // namespace troupe
+
+namespace troupe::models {
+
+/// State from step to step by name ("kl_coef"), owned by the function's call.
+using CarriedValues = std::map<std::string, double, std::less<>>;
+
+struct FunctionContext {
+  const Settings& settings;
+  StepId step;
+  CarriedValues carried; ///< as the previous step left them
+};
+
+struct FunctionResult {
+  net::Rows rows; ///< the new keys, same samples in the same order
+  Sums sums;
+  CarriedValues carried; ///< for the next step
+};
+
+using Function = FunctionResult (*)(const net::Rows&, const FunctionContext&);
+
+/// The table of functions; built-ins below, users' through App.
+class Functions {
+public:
+  void add(std::string name, Function function);
+  /// Throws ConfigError naming the known functions.
+  Function find(std::string_view name) const;
+  bool has(std::string_view name) const;
+
+private:
+  std::vector<std::pair<std::string, Function>> entries_;
+};
+
+/// ppo_advantages.
+const Functions& built_in_functions();
+
+/// built_in_functions().find(fn)(rows, context).
+FunctionResult run_function(const std::string& fn, const net::Rows& rows,
+                            const FunctionContext& context);
+
+} // namespace troupe::models

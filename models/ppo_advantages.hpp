@@ -1,0 +1,31 @@
+// PPO's host function between scoring and training: token rewards with the KL
+// penalty, generalised advantages, whitening, and the metrics of the batch.
+#pragma once
+
+#include "models/functions.hpp"
+
+namespace troupe::models {
+
+/// Reads loss_mask u8[L], logprobs f32[L], values f32[L+1], scores f32[1],
+/// truncated u8[1], and ref_logprobs f32[L] where algorithm.kl_in is `reward`.
+/// Writes advantages, returns, kl, f32[L] each (0 where masked).
+///
+///   score   = clip(scale * scores + bias, -clip, clip); reward.missing_eos
+///             replaces it for truncated answers where set
+///   kl_t    = estimator(logprobs_t, ref_logprobs_t), 0 without reference
+///   reward_t = -kl_coef * kl_t, + score at the last masked token
+///   advantages, returns = gae(reward, values; V after the last token is
+///             values[L] where truncated, else 0), then whitened over the
+///             whole batch if algorithm.whiten
+///
+/// Carried: kl_coef, where algorithm.kl_target > 0: moved by the adaptive
+/// controller with the batch's mean KL a sequence and its number of samples.
+/// Metrics: critic/{score, rewards, advantages, returns, values}/{mean, max,
+/// min} (score: as the reward model gave it; rewards: sum of a sequence's token
+/// rewards), critic/vf_explained_var, actor/reward_kl_penalty (nats a sequence,
+/// summed over its tokens), actor/kl_coef, response_length and prompt_length
+/// /{mean, max, min}, response_length/clip_ratio (share of truncated answers).
+FunctionResult ppo_advantages(const net::Rows& rows,
+                              const FunctionContext& context);
+
+} // namespace troupe::models

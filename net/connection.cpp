@@ -1,0 +1,225 @@
+#include "net/connection.hpp"
+
+#include "net/defaults.hpp"
+
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+#include <utility>
+
+namespace troupe::net {
+
+namespace asio = boost::asio;
+
+Connection::Connection(Socket socket, std::string peer,
+                       std::chrono::milliseconds progress_deadline)
+  : socket_(std::move(socket)),
+    timer_(socket_.get_executor()),
+    peer_(std::move(peer)),
+    deadline_(progress_deadline),
+    last_progress_(std::chrono::steady_clock::now()) {}
+
+auto Connection::transfer_in_big_parts() {
+  return [this](const ErrorCode& error, std::size_t) -> std::size_t {
+    last_progress_ = std::chrono::steady_clock::now();
+    return error ? 0 : kMaxReadBytes;
+  };
+}
+
+/// A handler's WireError closes the connection; nothing else may come out.
+template <class Body>
+void Connection::guarded(Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    close({Errc::refused, peer_, error.what(), ""});
+  }
+}
+
+void Connection::start(std::shared_ptr<ConnectionHandler> handler,
+                       const FrameLimits& limits) {
+  handler_ = std::move(handler);
+  limits_ = limits;
+  ErrorCode ignored; // a socket without the option only is slower
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  read_prelude();
+  watch_progress();
+}
+
+void Connection::read_prelude() {
+  reading_ = true;
+  mid_frame_ = false;
+  asio::async_read(
+    socket_, asio::buffer(prelude_bytes_),
+    [this, self = shared_from_this()](const ErrorCode& error, std::size_t) {
+      if (closed_)
+        return;
+      if (error)
+        return fail(error, "reading");
+      guarded([this] {
+        mid_frame_ = true;
+        prelude_ = decode_prelude(prelude_bytes_, limits_);
+        header_.resize(prelude_.header_bytes);
+        read_header();
+      });
+    });
+}
+
+void Connection::read_header() {
+  watch_progress();
+  asio::async_read(
+    socket_, asio::buffer(header_), transfer_in_big_parts(),
+    [this, self = shared_from_this()](const ErrorCode& error, std::size_t) {
+      if (closed_)
+        return;
+      if (error)
+        return fail(error, "reading");
+      guarded([this] {
+        auto handler = handler_;
+        targets_
+          = handler->on_header(decode_header(header_), prelude_.payload_bytes);
+        if (!closed_)
+          read_payload();
+      });
+    });
+}
+
+void Connection::read_payload() {
+  if (asio::buffer_size(targets_) != prelude_.payload_bytes)
+    throw WireError("payload of another size than its header says");
+  if (prelude_.payload_bytes == 0)
+    return frame_done();
+  asio::async_read(
+    socket_, targets_, transfer_in_big_parts(),
+    [this, self = shared_from_this()](const ErrorCode& error, std::size_t) {
+      if (closed_)
+        return;
+      if (error)
+        return fail(error, "reading");
+      guarded([this] { frame_done(); });
+    });
+}
+
+void Connection::frame_done() {
+  reading_ = mid_frame_ = false;
+  auto handler = handler_;
+  if (handler->on_frame() && !closed_ && !reading_)
+    read_prelude();
+}
+
+void Connection::resume_reading() {
+  if (!closed_ && !reading_)
+    read_prelude();
+}
+
+void Connection::send(const Message& message, std::vector<Buffer> payload) {
+  if (closed_)
+    return;
+  std::uint64_t payload_bytes = 0;
+  for (const Buffer& piece : payload)
+    payload_bytes += piece.size_bytes();
+  queue_.push_back({encode_frame(message, payload_bytes), std::move(payload)});
+  if (!writing_)
+    write_next();
+}
+
+void Connection::write_next() {
+  writing_ = true;
+  const OutgoingFrame& frame = queue_.front();
+  std::vector<asio::const_buffer> parts;
+  parts.reserve(frame.payload.size() + 1);
+  parts.push_back(asio::buffer(frame.head));
+  for (const Buffer& piece : frame.payload)
+    parts.push_back(asio::buffer(piece.data(), piece.size_bytes()));
+  asio::async_write(socket_, std::move(parts), transfer_in_big_parts(),
+                    [this, self = shared_from_this()](const ErrorCode& error,
+                                                      std::size_t bytes) {
+                      frame_written(error, bytes);
+                    });
+  watch_progress();
+}
+
+void Connection::frame_written(const ErrorCode& error, std::size_t bytes) {
+  bytes_sent_ += bytes;
+  writing_ = false;
+  if (closed_)
+    return queue_.clear(); // only now: the kernel may have been reading them
+  if (error)
+    return fail(error, "writing");
+  queue_.pop_front();
+  guarded([this] {
+    auto handler = handler_;
+    handler->on_written();
+  });
+  if (closed_ || writing_)
+    return;
+  if (!queue_.empty())
+    write_next();
+  else if (close_when_written_)
+    close(close_reason_);
+}
+
+bool Connection::moving_expected() const {
+  return writing_ || mid_frame_ || (handler_ && handler_->expects_frames());
+}
+
+void Connection::watch_progress() {
+  last_progress_ = std::chrono::steady_clock::now();
+  if (!closed_ && !timer_armed_ && moving_expected())
+    arm_timer();
+}
+
+void Connection::arm_timer() {
+  timer_armed_ = true;
+  timer_.expires_at(last_progress_ + deadline_);
+  timer_.async_wait([this, self = shared_from_this()](const ErrorCode& error) {
+    timer_armed_ = false;
+    if (error || closed_ || !moving_expected())
+      return;
+    if (std::chrono::steady_clock::now() < last_progress_ + deadline_)
+      return arm_timer();
+    close({Errc::deadline, peer_,
+           "no byte moved for " + std::to_string(deadline_.count()) + " ms",
+           ""});
+  });
+}
+
+void Connection::fail(const ErrorCode& error, const char* doing) {
+  const bool ended = error == asio::error::eof;
+  close({Errc::peer_lost, peer_,
+         ended ? std::string("the peer closed the connection")
+               : std::string(doing) + " failed: " + error.message(),
+         ""});
+}
+
+void Connection::close_after_writing(Failure failure) {
+  close_when_written_ = true;
+  close_reason_ = std::move(failure);
+  if (!writing_)
+    close(close_reason_);
+}
+
+void Connection::close(const Failure& failure) {
+  if (std::exchange(closed_, true))
+    return;
+  ErrorCode ignored; // a socket already gone is as closed as we want it
+  socket_.close(ignored);
+  timer_.cancel();
+  if (!writing_)
+    queue_.clear();
+  auto handler = std::exchange(handler_, nullptr);
+  if (handler)
+    handler->on_closed(failure);
+}
+
+int Connection::release() {
+  closed_ = true;
+  timer_.cancel();
+  queue_.clear();
+  ErrorCode error;
+  const int descriptor = socket_.release(error);
+  auto handler = std::exchange(handler_, nullptr);
+  return error ? -1 : descriptor;
+}
+
+} // namespace troupe::net

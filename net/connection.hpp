@@ -1,0 +1,122 @@
+// One TCP connection that speaks frames: writes headers and payload pieces in
+// one scatter-gather call, reads payloads straight to where its handler says,
+// and closes when nothing moves within the deadline although something should.
+// Everything runs on the I/O thread.
+#pragma once
+
+#include "net/buffer.hpp"
+#include "net/wire.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::net {
+
+/// Places of a payload; their sizes add up to the payload's.
+using ReadTargets = std::vector<boost::asio::mutable_buffer>;
+
+/// What a connection's owner does with frames.
+class ConnectionHandler {
+public:
+  virtual ~ConnectionHandler() = default;
+  /// A header arrived: where does its payload go? Throws WireError to close.
+  virtual ReadTargets on_header(Message message, std::uint64_t payload_bytes)
+    = 0;
+  /// The payload of the last header is there. False: read no further frame
+  /// until `resume_reading`.
+  virtual bool on_frame() = 0;
+  /// A frame was written.
+  virtual void on_written() {}
+  /// Does the handler wait for the peer? Then silence is a failure.
+  virtual bool expects_frames() const = 0;
+  /// Last call; `failure` says why.
+  virtual void on_closed(const Failure& failure) = 0;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+public:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  /// `peer` is for messages: "worker 1 (127.0.0.1:4711)".
+  Connection(Socket socket, std::string peer,
+             std::chrono::milliseconds progress_deadline);
+
+  /// Starts reading frames up to `limits`; `handler` is held until the end.
+  void start(std::shared_ptr<ConnectionHandler> handler,
+             const FrameLimits& limits);
+  void set_limits(const FrameLimits& limits) {
+    limits_ = limits;
+  }
+  void send(const Message& message, std::vector<Buffer> payload = {});
+  void resume_reading();
+  /// Call when the handler begins to expect frames.
+  void watch_progress();
+  /// Closes when all queued frames are written.
+  void close_after_writing(Failure failure);
+  void close(const Failure& failure);
+  /// Gives the socket away (call inside on_written with nothing in flight).
+  int release();
+
+  std::size_t queued_frames() const noexcept {
+    return queue_.size();
+  }
+  const std::string& peer() const noexcept {
+    return peer_;
+  }
+  std::uint64_t bytes_sent() const noexcept {
+    return bytes_sent_;
+  }
+
+private:
+  struct OutgoingFrame {
+    std::string head;
+    std::vector<Buffer> payload;
+  };
+  using ErrorCode = boost::system::error_code;
+
+  void read_prelude();
+  void read_header();
+  void read_payload();
+  void frame_done();
+  void write_next();
+  void frame_written(const ErrorCode& error, std::size_t bytes);
+  void fail(const ErrorCode& error, const char* doing);
+  void arm_timer();
+  bool moving_expected() const;
+  /// Asio asks this before each system call: how many bytes at most?
+  auto transfer_in_big_parts();
+  template <class Body>
+  void guarded(Body&& body);
+
+  Socket socket_;
+  boost::asio::steady_timer timer_;
+  std::string peer_;
+  std::chrono::milliseconds deadline_;
+  std::chrono::steady_clock::time_point last_progress_;
+  std::shared_ptr<ConnectionHandler> handler_;
+  FrameLimits limits_;
+  std::array<std::byte, kPreludeBytes> prelude_bytes_{};
+  Prelude prelude_;
+  std::vector<std::byte> header_;
+  ReadTargets targets_;
+  std::deque<OutgoingFrame> queue_;
+  std::uint64_t bytes_sent_ = 0;
+  Failure close_reason_; ///< of close_after_writing
+  bool close_when_written_ = false;
+  bool writing_ = false;
+  bool reading_ = false;   ///< a frame is wanted from the socket
+  bool mid_frame_ = false; ///< a frame has begun to arrive
+  bool timer_armed_ = false;
+  bool closed_ = false;
+};
+
+} // namespace troupe::net

@@ -1,0 +1,314 @@
+#include "net/data_plane.hpp"
+
+#include "net/defaults.hpp"
+#include "net/listener.hpp"
+#include "net/peer_client.hpp"
+#include "net/serving_session.hpp"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace troupe::net {
+
+namespace {
+
+struct PeerAddress {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+std::string process_name(WorkerId self) {
+  return "worker " + to_string(self);
+}
+
+} // namespace
+
+struct DataPlane::Impl {
+  explicit Impl(DataPlaneOptions given);
+
+  DataPlaneOptions options;
+  boost::asio::io_context io{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work
+    = boost::asio::make_work_guard(io);
+  std::shared_ptr<ServingContext> serving = std::make_shared<ServingContext>();
+  std::shared_ptr<PullingContext> pulling;
+  std::shared_ptr<Listener> listener;
+  std::uint16_t port = 0;
+
+  mutable std::mutex mutex; ///< of the next two
+  bool stopped = false;
+  std::map<WorkerId, PeerAddress> addresses;
+
+  std::atomic<std::uint64_t> pulls = 0, failures = 0;
+
+  // On the I/O thread only.
+  std::map<WorkerId, std::shared_ptr<PeerClient>> clients;
+  std::map<WorkerId, Failure> failed_peers;
+  std::optional<Failure> aborted;
+  std::set<std::shared_ptr<ServingSession>> sessions;
+
+  std::thread thread; ///< last: everything else is there when it starts
+
+  void accepted(boost::asio::ip::tcp::socket socket, std::string peer);
+  /// The client, or why there is none.
+  std::variant<std::shared_ptr<PeerClient>, Failure> client_of(WorkerId peer);
+  /// Runs `task` on the I/O thread; false when that has ended.
+  template <class Task>
+  bool post(Task task);
+  void shut_down();
+  Failure stopped_failure() const;
+};
+
+DataPlane::Impl::Impl(DataPlaneOptions given)
+  : options(std::move(given)),
+    pulling(new PullingContext{options.self,
+                               options.token,
+                               options.progress_deadline,
+                               BufferPool(kMaxIdleBufferBytes),
+                               {},
+                               {}}) {
+  serving->token = options.token;
+  serving->name = process_name(options.self);
+  listener = std::make_shared<Listener>(io, options.bind_address, options.port);
+  port = listener->port();
+  listener->start(
+    [this](boost::asio::ip::tcp::socket socket, std::string peer) {
+      accepted(std::move(socket), std::move(peer));
+    });
+  thread = std::thread([this] { io.run(); });
+}
+
+void DataPlane::Impl::accepted(boost::asio::ip::tcp::socket socket,
+                               std::string peer) {
+  if (sessions.size() >= kMaxConnections)
+    return; // the socket closes: a peer of ours tries again, others may not
+  auto connection = std::make_shared<Connection>(
+    std::move(socket), std::move(peer), options.progress_deadline);
+  auto session = std::make_shared<ServingSession>(
+    std::move(connection), serving, [this](ServingSession* ended) {
+      sessions.erase(ended->shared_from_this());
+    });
+  sessions.insert(session);
+  session->start();
+}
+
+template <class Task>
+bool DataPlane::Impl::post(Task task) {
+  std::lock_guard lock(mutex);
+  if (stopped)
+    return false;
+  boost::asio::post(io, std::move(task));
+  return true;
+}
+
+Failure DataPlane::Impl::stopped_failure() const {
+  return {Errc::aborted, process_name(options.self),
+          "the data plane was stopped", ""};
+}
+
+std::variant<std::shared_ptr<PeerClient>, Failure>
+DataPlane::Impl::client_of(WorkerId peer) {
+  if (aborted)
+    return *aborted;
+  if (auto failed = failed_peers.find(peer); failed != failed_peers.end())
+    return failed->second;
+  if (auto known = clients.find(peer); known != clients.end())
+    return known->second;
+  std::lock_guard lock(mutex);
+  auto address = addresses.find(peer);
+  if (address == addresses.end())
+    return Failure{Errc::refused, process_name(peer), "its address is unknown",
+                   ""};
+  auto client = std::make_shared<PeerClient>(
+    io, pulling, peer, address->second.host, address->second.port);
+  clients.emplace(peer, client);
+  return client;
+}
+
+void DataPlane::Impl::shut_down() {
+  listener->close();
+  const auto open = sessions; // closing takes them out of the set
+  for (const auto& session : open)
+    session->close(stopped_failure());
+  aborted = stopped_failure(); // a callback that pulls again fails
+  for (auto& [peer, client] : clients)
+    client->fail(stopped_failure());
+  io.stop();
+}
+
+DataPlane::DataPlane(DataPlaneOptions options)
+  : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+DataPlane::~DataPlane() {
+  stop();
+}
+
+void DataPlane::stop() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (std::exchange(impl_->stopped, true))
+      return;
+    boost::asio::post(impl_->io, [impl = impl_.get()] { impl->shut_down(); });
+  }
+  impl_->thread.join();
+  impl_->io.restart();
+  impl_->io.poll(); // cancelled writes let go of the memory they read
+}
+
+std::uint16_t DataPlane::port() const noexcept {
+  return impl_->port;
+}
+
+const DataPlaneOptions& DataPlane::options() const noexcept {
+  return impl_->options;
+}
+
+void DataPlane::set_peer(WorkerId peer, std::string host, std::uint16_t port) {
+  bool moved = false;
+  {
+    std::lock_guard lock(impl_->mutex);
+    PeerAddress& address = impl_->addresses[peer];
+    moved = address.host != host || address.port != port;
+    address = {std::move(host), port};
+  }
+  impl_->post([impl = impl_.get(), peer, moved] {
+    impl->failed_peers.erase(peer);
+    auto found = impl->clients.find(peer);
+    if (!moved || found == impl->clients.end())
+      return;
+    auto old = std::move(found->second);
+    impl->clients.erase(found);
+    old->fail({Errc::stale, process_name(peer), "it moved elsewhere", ""});
+  });
+}
+
+std::pair<std::string, std::uint16_t>
+DataPlane::address_of(WorkerId peer) const {
+  std::lock_guard lock(impl_->mutex);
+  auto found = impl_->addresses.find(peer);
+  TROUPE_CHECK(found != impl_->addresses.end(),
+               "no address for worker " + to_string(peer));
+  return {found->second.host, found->second.port};
+}
+
+void DataPlane::begin(Incarnation incarnation) {
+  impl_->serving->incarnation = incarnation.value;
+  impl_->post([impl = impl_.get(), incarnation] {
+    impl->pulling->incarnation = incarnation;
+    impl->aborted.reset();
+  });
+}
+
+void DataPlane::serve_rows(const Stash& stash) {
+  impl_->serving->stash = &stash;
+}
+
+void DataPlane::pull_rows(WorkerId from, StepId step,
+                          std::vector<std::string> keys,
+                          std::vector<SampleId> samples, RowsDone done) {
+  ++impl_->pulls;
+  if (from == impl_->options.self) {
+    const Stash* stash = impl_->serving->stash.load();
+    TROUPE_CHECK(stash != nullptr, "no rows are served here");
+    return done(stash->get(step, keys, samples));
+  }
+  auto counted = std::make_shared<RowsDone>(
+    [impl = impl_.get(), done = std::move(done)](RowsResult result) {
+      if (std::holds_alternative<Failure>(result))
+        ++impl->failures;
+      done(std::move(result));
+    });
+  const bool posted = impl_->post([impl = impl_.get(), from, step, counted,
+                                   keys = std::move(keys),
+                                   samples = std::move(samples)]() mutable {
+    auto client = impl->client_of(from);
+    if (const auto* failure = std::get_if<Failure>(&client))
+      return (*counted)(*failure);
+    std::get<0>(client)->pull_rows(step, std::move(keys), std::move(samples),
+                                   std::move(*counted));
+  });
+  if (!posted)
+    (*counted)(impl_->stopped_failure());
+}
+
+void DataPlane::export_memory(std::uint64_t id, const void* data,
+                              std::uint64_t bytes,
+                              std::shared_ptr<void> keep_alive) {
+  impl_->serving->exports->add(id, data, bytes, std::move(keep_alive));
+}
+
+void DataPlane::withdraw(std::uint64_t id) {
+  TROUPE_CHECK(std::this_thread::get_id() != impl_->thread.get_id(),
+               "withdraw would wait for the thread it is on");
+  impl_->serving->exports->withdraw(id);
+}
+
+void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
+                            std::uint64_t source_offset,
+                            std::span<std::byte> into, MemoryDone done) {
+  ++impl_->pulls;
+  if (from == impl_->options.self) {
+    auto bytes = impl_->serving->exports->read(id, source_offset, into.size());
+    TROUPE_CHECK(bytes.has_value(),
+                 "memory " + std::to_string(id) + " is not exported that far");
+    if (!into.empty())
+      std::memcpy(into.data(), bytes->data(), into.size());
+    bytes.reset();
+    return done(std::nullopt);
+  }
+  auto counted
+    = std::make_shared<MemoryDone>([impl = impl_.get(), done = std::move(done)](
+                                     std::optional<Failure> failure) {
+        if (failure)
+          ++impl->failures;
+        done(std::move(failure));
+      });
+  const bool posted
+    = impl_->post([impl = impl_.get(), from, id, source_offset, into, counted] {
+        auto client = impl->client_of(from);
+        if (const auto* failure = std::get_if<Failure>(&client))
+          return (*counted)(*failure);
+        std::get<0>(client)->pull_memory(id, source_offset, into,
+                                         std::move(*counted));
+      });
+  if (!posted)
+    (*counted)(impl_->stopped_failure());
+}
+
+void DataPlane::fail_peer(WorkerId peer, Failure failure) {
+  impl_->post([impl = impl_.get(), peer, failure = std::move(failure)] {
+    impl->failed_peers.insert_or_assign(peer, failure);
+    if (auto found = impl->clients.find(peer); found != impl->clients.end())
+      found->second->fail(failure);
+  });
+}
+
+void DataPlane::abort(Failure failure) {
+  impl_->post([impl = impl_.get(), failure = std::move(failure)] {
+    impl->aborted = failure;
+    for (auto& [peer, client] : impl->clients)
+      client->fail(failure);
+    const auto open = impl->sessions;
+    for (const auto& session : open)
+      session->close(failure);
+  });
+}
+
+void DataPlane::on_group_socket(GroupSocketHandler handler) {
+  impl_->post([impl = impl_.get(), handler = std::move(handler)]() mutable {
+    impl->serving->on_group_socket = std::move(handler);
+  });
+}
+
+DataPlane::Counters DataPlane::counters() const noexcept {
+  return {impl_->serving->bytes_sent, impl_->pulling->bytes_received,
+          impl_->pulls, impl_->failures};
+}
+
+} // namespace troupe::net

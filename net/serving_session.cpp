@@ -1,0 +1,163 @@
+#include "net/serving_session.hpp"
+
+#include "config/log.hpp"
+#include "net/defaults.hpp"
+
+#include <utility>
+
+namespace troupe::net {
+
+namespace {
+
+constexpr FrameLimits kStrangerLimits{kMaxHelloBytes, 0};
+/// Requests carry names and samples, never a payload.
+constexpr FrameLimits kRequestLimits{defaults::frame_header_limit_bytes, 0};
+
+} // namespace
+
+ServingSession::ServingSession(std::shared_ptr<Connection> connection,
+                               std::shared_ptr<ServingContext> context,
+                               Closed on_end)
+  : connection_(std::move(connection)),
+    context_(std::move(context)),
+    on_end_(std::move(on_end)) {}
+
+void ServingSession::start() {
+  connection_->start(shared_from_this(), kStrangerLimits);
+}
+
+void ServingSession::close(const Failure& failure) {
+  connection_->close(failure);
+}
+
+bool ServingSession::expects_frames() const {
+  return !greeted_; // a stranger must speak; a known peer may be silent
+}
+
+ReadTargets ServingSession::on_header(Message message, std::uint64_t) {
+  message_ = std::move(message);
+  return {};
+}
+
+bool ServingSession::on_frame() {
+  answer(std::exchange(message_, Welcome{}));
+  if (ended_ || !hello_.group.empty())
+    return false;
+  paused_ = connection_->queued_frames() >= kMaxQueuedAnswers;
+  return !paused_;
+}
+
+void ServingSession::on_written() {
+  if (greeted_ && !hello_.group.empty()) {
+    const int descriptor = connection_->release();
+    on_closed({});
+    if (descriptor >= 0)
+      context_->on_group_socket(hello_.group, hello_.rank, descriptor);
+    return;
+  }
+  if (std::exchange(paused_, false))
+    connection_->resume_reading();
+}
+
+void ServingSession::on_closed(const Failure& failure) {
+  if (std::exchange(ended_, true))
+    return;
+  if (failure.code == Errc::refused)
+    log::net.warn("refused " + connection_->peer() + ": " + failure.what);
+  on_end_(this);
+}
+
+void ServingSession::answer(const Message& message) {
+  if (const auto* hello = std::get_if<Hello>(&message); hello && !greeted_)
+    return greet(*hello);
+  if (!greeted_)
+    throw WireError("the first frame is no hello");
+  if (const auto* rows = std::get_if<PullRows>(&message))
+    return answer_rows(*rows);
+  if (const auto* memory = std::get_if<PullMemory>(&message))
+    return answer_memory(*memory);
+  throw WireError("a frame that is no request");
+}
+
+void ServingSession::greet(const Hello& hello) {
+  std::string reason;
+  if (!same_token(hello.token, context_->token))
+    reason = "wrong token";
+  else if (hello.protocol != kWireProtocol)
+    reason = "another version of the protocol";
+  else if (!hello.group.empty() && !context_->on_group_socket)
+    reason = "no groups here";
+  if (!reason.empty()) {
+    Failure failure{Errc::refused, context_->name, reason, ""};
+    connection_->send(Refusal{0, failure});
+    ended_ = true;
+    log::net.warn("refused " + connection_->peer() + ": " + reason);
+    connection_->close_after_writing(failure);
+    return on_end_(this);
+  }
+  greeted_ = true;
+  hello_ = hello;
+  connection_->set_limits(kRequestLimits);
+  connection_->send(Welcome{});
+}
+
+bool ServingSession::stale(std::uint64_t request, Incarnation theirs) {
+  const std::uint32_t ours = context_->incarnation.load();
+  if (theirs.value == ours)
+    return false;
+  refuse(request, Errc::stale,
+         "a pull of incarnation " + to_string(theirs) + ", here is "
+           + std::to_string(ours));
+  return true;
+}
+
+void ServingSession::answer_rows(const PullRows& pull) {
+  if (stale(pull.request, pull.incarnation))
+    return;
+  const Stash* stash = context_->stash.load();
+  if (stash == nullptr)
+    return refuse(pull.request, Errc::bug, "no rows are served here");
+  std::vector<GatheredColumn> columns;
+  try {
+    columns = stash->gather(pull.step, pull.keys, pull.samples);
+  } catch (const InvariantError& error) {
+    return refuse(pull.request, Errc::bug, error.what());
+  }
+  RowsAnswer head{pull.request, {}};
+  std::vector<Buffer> payload;
+  for (GatheredColumn& column : columns) {
+    head.columns.push_back(
+      {std::move(column.key), column.dtype, std::move(column.lengths)});
+    for (Piece& piece : column.pieces)
+      payload.push_back(std::move(piece.data));
+  }
+  send_counted(head, std::move(payload));
+}
+
+void ServingSession::answer_memory(const PullMemory& pull) {
+  if (stale(pull.request, pull.incarnation))
+    return;
+  std::optional<Buffer> bytes
+    = context_->exports->read(pull.id, pull.offset_bytes, pull.size_bytes);
+  if (!bytes)
+    return refuse(pull.request, Errc::bug,
+                  "memory " + std::to_string(pull.id) + " has no "
+                    + std::to_string(pull.size_bytes) + " bytes at "
+                    + std::to_string(pull.offset_bytes));
+  send_counted(MemoryAnswer{pull.request}, {std::move(*bytes)});
+}
+
+void ServingSession::send_counted(const Message& message,
+                                  std::vector<Buffer> payload) {
+  for (const Buffer& piece : payload)
+    context_->bytes_sent += piece.size_bytes();
+  connection_->send(message, std::move(payload));
+}
+
+void ServingSession::refuse(std::uint64_t request, Errc code,
+                            std::string what) {
+  connection_->send(
+    Refusal{request, {code, context_->name, std::move(what), ""}});
+}
+
+} // namespace troupe::net
