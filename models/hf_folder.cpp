@@ -1,0 +1,179 @@
+#include "models/hf_folder.hpp"
+
+#include "models/internal/file_writer.hpp"
+#include "models/mapped_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+
+namespace troupe::models {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* scalar_head_name = "score.weight";
+
+std::vector<std::int64_t> stored_shape(const ParameterShape& parameter) {
+  if (parameter.vector)
+    return {parameter.rows};
+  return {parameter.rows, parameter.cols};
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+void check_parameter(const StoredTensor& tensor,
+                     const ParameterShape& parameter) {
+  const auto expected = stored_shape(parameter);
+  if (tensor.shape != expected)
+    throw ConfigError(Place{tensor.file, 0},
+                      "tensor '" + tensor.name + "': expected shape "
+                        + shape_text(expected) + " from config.json, got "
+                        + shape_text(tensor.shape));
+  const DType type = tensor.type();
+  if (type == DType::u8 || type == DType::i32 || type == DType::i64)
+    throw ConfigError(Place{tensor.file, 0},
+                      "tensor '" + tensor.name
+                        + "': expected floating-point numbers, got "
+                        + tensor.dtype);
+}
+
+/// The given tensors in the shape's order, each checked against it.
+std::vector<TensorToStore> in_model_order(const ModelShape& shape,
+                                          std::vector<TensorToStore> tensors,
+                                          DType stored) {
+  std::map<std::string, TensorToStore*> by_name;
+  for (TensorToStore& tensor : tensors)
+    by_name.emplace(tensor.name, &tensor);
+  std::vector<TensorToStore> ordered;
+  for (const ParameterShape& parameter : parameters(shape)) {
+    const auto it = by_name.find(parameter.name);
+    TROUPE_CHECK(it != by_name.end(), "tensor not given: " + parameter.name);
+    TensorToStore& tensor = ordered.emplace_back(std::move(*it->second));
+    tensor.shape = stored_shape(parameter);
+    tensor.stored = stored;
+  }
+  TROUPE_CHECK(ordered.size() == tensors.size(),
+               "more tensors than the model has");
+  return ordered;
+}
+
+std::string generation_config(const ModelShape& shape) {
+  nlohmann::json config = nlohmann::json::object();
+  config["_from_model_config"] = true;
+  if (shape.bos >= 0)
+    config["bos_token_id"] = shape.bos;
+  if (shape.eos.size() == 1)
+    config["eos_token_id"] = shape.eos[0];
+  else if (!shape.eos.empty())
+    config["eos_token_id"] = shape.eos;
+  if (shape.pad >= 0)
+    config["pad_token_id"] = shape.pad;
+  return config.dump(2) + "\n";
+}
+
+bool same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code ignored;
+  return fs::equivalent(a, b, ignored);
+}
+
+void copy_small_file(const fs::path& from, const fs::path& to, bool sync) {
+  internal::write_file(to, MappedFile(from).text(), sync);
+}
+
+} // namespace
+
+const std::vector<std::string>& tokenizer_files() {
+  static const std::vector<std::string> names{
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "chat_template.jinja",
+    "chat_template.json",
+  };
+  return names;
+}
+
+void require_model_folder(const fs::path& folder, const std::string& key) {
+  const std::string who = key.empty() ? "" : key + ": ";
+  const auto expected = [&](const std::string& got) {
+    throw ConfigError(Place{folder.string(), 0},
+                      who + "expected the folder of a Hugging Face model, got "
+                        + got
+                        + "; try a path with a config.json, or a run's "
+                          "latest/ROLE");
+  };
+  if (!fs::exists(folder))
+    expected("nothing of that name");
+  if (!fs::is_directory(folder))
+    expected("a file");
+  if (!fs::exists(folder / "config.json"))
+    expected("a folder without config.json");
+}
+
+StoredWeights open_model_weights(const fs::path& folder,
+                                 const ModelShape& shape, bool* missing_head) {
+  StoredWeights weights = StoredWeights::open(folder);
+  if (missing_head != nullptr)
+    *missing_head = false;
+  for (const ParameterShape& parameter : parameters(shape)) {
+    const StoredTensor* tensor = weights.find(parameter.name);
+    if (tensor != nullptr) {
+      check_parameter(*tensor, parameter);
+    } else if (parameter.name == scalar_head_name && missing_head != nullptr) {
+      *missing_head = true;
+    } else {
+      throw ConfigError(Place{folder.string(), 0},
+                        "there is no tensor '" + parameter.name
+                          + "', which config.json asks for");
+    }
+  }
+  return weights;
+}
+
+void copy_tokenizer_files(const fs::path& source, const fs::path& folder,
+                          bool sync) {
+  if (source.empty() || same_folder(source, folder))
+    return;
+  for (const std::string& name : tokenizer_files())
+    if (fs::exists(source / name))
+      copy_small_file(source / name, folder / name, sync);
+}
+
+void save_hf_folder(const fs::path& folder, const ModelShape& shape,
+                    std::vector<TensorToStore> tensors,
+                    const HfFolderOptions& options) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw FailureError(Failure{Errc::io, "",
+                               "cannot make the folder " + folder.string()
+                                 + ": " + error.message(),
+                               ""});
+  const bool sync = options.store.sync;
+  const auto ordered
+    = in_model_order(shape, std::move(tensors), options.stored);
+  write_weights(folder, ordered, options.store);
+  copy_tokenizer_files(options.source, folder, sync);
+  const fs::path given = options.source / "generation_config.json";
+  if (options.source.empty() || !fs::exists(given))
+    internal::write_file(folder / "generation_config.json",
+                         generation_config(shape), sync);
+  else if (!same_folder(options.source, folder))
+    copy_small_file(given, folder / "generation_config.json", sync);
+  ModelShape printed = shape;
+  printed.stored_dtype = options.stored;
+  internal::write_file(folder / "config.json", print_hf_config(printed), sync);
+}
+
+} // namespace troupe::models

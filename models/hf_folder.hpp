@@ -1,0 +1,56 @@
+// A model as a Hugging Face folder: config.json, tensors (one file or shards
+// with their index), generation_config.json, and the tokenizer's files and chat
+// template copied from where the model came from. transformers loads what is
+// written here; what is read here is checked against the model's shape.
+#pragma once
+
+#include "config/model_shape.hpp"
+#include "models/safetensors.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::models {
+
+/// Files of a tokenizer that travel with a model, where they exist.
+const std::vector<std::string>& tokenizer_files();
+
+/// Throws ConfigError that says what is missing unless `folder` holds a
+/// config.json; `key` is the setting that named it ("models.actor.path").
+void require_model_folder(const std::filesystem::path& folder,
+                          const std::string& key = "");
+
+/// Opens the tensors of `folder` and checks that every parameter of `shape` is
+/// there with its shape and a floating-point type. A tied or foreign head that
+/// the shape does not list is ignored. Throws ConfigError naming file, tensor
+/// and both shapes. Without `score.weight` in a scalar-head model
+/// `missing_head` becomes true (the engine makes a new zero head); it is an
+/// error where `missing_head` is null.
+StoredWeights open_model_weights(const std::filesystem::path& folder,
+                                 const ModelShape& shape,
+                                 bool* missing_head = nullptr);
+
+struct HfFolderOptions {
+  StoreOptions store;
+  DType stored = DType::f32;    ///< of every tensor in the files
+  std::filesystem::path source; ///< tokenizer files from here; "": none
+};
+
+/// Writes the whole folder (made if absent). `tensors` are keyed by HF names;
+/// a scalar-head shape is written as *ForSequenceClassification with
+/// num_labels 1. config.json comes last: a folder that has one is complete.
+/// Throws FailureError (io) naming the path, InvariantError when the tensors
+/// are not those of the shape.
+void save_hf_folder(const std::filesystem::path& folder,
+                    const ModelShape& shape, std::vector<TensorToStore> tensors,
+                    const HfFolderOptions& options);
+
+/// Copies tokenizer files and chat templates; nothing where `source` is empty
+/// or is `folder`. Throws FailureError (io).
+void copy_tokenizer_files(const std::filesystem::path& source,
+                          const std::filesystem::path& folder,
+                          bool sync = false);
+
+} // namespace troupe::models
