@@ -1,0 +1,238 @@
+#include "config/error.hpp"
+#include "plans/move_plan.hpp"
+
+#include "support.hpp"
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+namespace troupe::plans {
+namespace {
+
+using Random = std::mt19937_64;
+
+/// A model of `layers` layers: embedding, two matrices and a norm each, final
+/// norm, head unless tied.
+std::vector<ParameterShape> toy_model(std::int32_t layers, std::int64_t width,
+                                      bool tied) {
+  std::vector<ParameterShape> all;
+  const auto add = [&](std::string name, std::int64_t rows, std::int64_t cols,
+                       std::int32_t layer, std::int8_t split) {
+    all.push_back({.name = std::move(name),
+                   .rows = rows,
+                   .cols = cols,
+                   .vector = cols == 1,
+                   .layer = layer,
+                   .split_dim = split,
+                   .decay = cols > 1});
+  };
+  add("embed", 3 * width + 1, width, -1, 0);
+  for (std::int32_t i = 0; i < layers; ++i) {
+    add("up" + std::to_string(i), 2 * width, width, i, 0);
+    add("down" + std::to_string(i), width, 2 * width, i, 1);
+    add("norm" + std::to_string(i), width, 1, i, -1);
+  }
+  add("final_norm", width, 1, layers, -1);
+  if (!tied)
+    add("head", 3 * width + 1, width, layers, 0);
+  return all;
+}
+
+Layout dp_layout(const std::vector<ParameterShape>& model, std::uint32_t first,
+                 std::uint32_t last) {
+  const auto devices = ranks(first, last);
+  return make_layout(model, {.dp = last - first + 1}, devices, DType::f32);
+}
+
+TEST(Layout, DataParallelPeersOwnEverythingInOrder) {
+  const auto model = toy_model(2, 8, false);
+  const auto layout = dp_layout(model, 0, 1);
+  ASSERT_THAT(layout.shards, SizeIs(2));
+  EXPECT_EQ(layout.shards[0].boxes, layout.shards[1].boxes);
+  const auto& boxes = layout.shards[0].boxes;
+  ASSERT_EQ(boxes.size(), model.size());
+  std::uint64_t at = 0;
+  for (std::uint32_t i = 0; i < boxes.size(); ++i) {
+    EXPECT_EQ(boxes[i].parameter, i);
+    EXPECT_EQ(boxes[i].num_elements(), model[i].num_elements());
+    EXPECT_EQ(boxes[i].offset_bytes, (at + 63) / 64 * 64);
+    at = boxes[i].offset_bytes + std::uint64_t(boxes[i].num_elements()) * 4;
+  }
+  EXPECT_EQ(layout.shards[0].size_bytes, (at + 63) / 64 * 64);
+}
+
+TEST(Layout, TiedEmbeddingsAreOnTheFirstAndTheLastStage) {
+  const auto model = toy_model(4, 8, true);
+  const auto devices = ranks(0, 1);
+  const auto layout = make_layout(model, {.pp = 2}, devices, DType::f32);
+  EXPECT_EQ(layout.shards[0].boxes.front().parameter, 0u);
+  EXPECT_EQ(layout.shards[1].boxes.front().parameter, 0u);
+  const auto untied
+    = make_layout(toy_model(4, 8, false), {.pp = 2}, devices, DType::f32);
+  EXPECT_NE(untied.shards[1].boxes.front().parameter, 0u);
+}
+
+TEST(Layout, ZeroOneCutsTheOptimizerOnly) {
+  const auto model = toy_model(2, 8, false);
+  const auto devices = ranks(0, 3);
+  const Strategy z1{.dp = 4, .zero = Zero::z1};
+  const auto weights = make_layout(model, z1, devices, DType::f32);
+  const auto planes
+    = make_layout(model, z1, devices, DType::f32, Plane::optimizer);
+  EXPECT_EQ(weights.shards[0].size_bytes, weights.shards[3].size_bytes);
+  EXPECT_LT(planes.shards[0].size_bytes, weights.shards[0].size_bytes / 3);
+}
+
+TEST(Layout, AUnitCutFlatIsAtMostThreeBoxesAParameter) {
+  const auto model = toy_model(3, 7, false);
+  const auto devices = ranks(0, 4);
+  const auto layout
+    = make_layout(model, {.dp = 5, .zero = Zero::z3}, devices, DType::f32);
+  for (const auto& shard : layout.shards) {
+    std::map<std::uint32_t, int> count;
+    for (const auto& box : shard.boxes)
+      EXPECT_LE(++count[box.parameter], 3);
+  }
+}
+
+TEST(Layout, TheNumberOfDevicesMustFitTheStrategy) {
+  const auto devices = ranks(0, 2);
+  EXPECT_THROW(
+    make_layout(toy_model(1, 8, true), {.dp = 2}, devices, DType::f32),
+    InvariantError);
+}
+
+TEST(MovePlan, EqualLayoutsElsewhereMoveInOneRunADevice) {
+  const auto model = toy_model(4, 8, false);
+  const auto source = dp_layout(model, 0, 1);
+  const auto target = dp_layout(model, 2, 3);
+  const Cluster cluster{.devices_per_node = 4, .workers_per_node = 2};
+  const auto plan = move_plan(source, target, cluster);
+  ASSERT_THAT(plan, SizeIs(2)) << "joined over the padding";
+  EXPECT_NE(plan[0].from, plan[1].from) << "both peers send";
+  for (const auto& transfer : plan)
+    EXPECT_EQ(transfer.source_offset, 0u);
+}
+
+TEST(MovePlan, SendersAreTheNearestOwners) {
+  const auto model = toy_model(1, 8, false);
+  // Two nodes of four devices, two workers each: workers {0,1} {2,3} {4,5} ..
+  const Cluster cluster{
+    .nodes = 2, .devices_per_node = 4, .workers_per_node = 2};
+  const auto sender = [&](std::vector<Rank> owners, Rank to) {
+    const auto size = static_cast<std::uint32_t>(owners.size());
+    const auto source = make_layout(model, {.dp = size}, owners, DType::f32);
+    const std::vector<Rank> target = {to};
+    const auto plan
+      = move_plan(source, make_layout(model, {}, target, DType::f32), cluster);
+    EXPECT_THAT(plan, SizeIs(1));
+    return plan.front().from;
+  };
+  EXPECT_EQ(sender(ranks(0, 7), Rank{5}), Rank{5}) << "itself";
+  EXPECT_EQ(sender({Rank{0}, Rank{4}, Rank{6}}, Rank{5}), Rank{4}) << "worker";
+  EXPECT_EQ(sender({Rank{0}, Rank{6}}, Rank{5}), Rank{6}) << "host";
+  EXPECT_EQ(sender({Rank{0}, Rank{1}}, Rank{5}), Rank{0}) << "anybody";
+}
+
+TEST(MovePlan, EquallyNearSendersShareTheLoad) {
+  const auto model = toy_model(2, 64, false);
+  const Cluster cluster{.nodes = 2, .devices_per_node = 4};
+  const auto plan
+    = move_plan(dp_layout(model, 0, 3), dp_layout(model, 4, 7), cluster);
+  std::map<Rank, std::uint64_t> sent;
+  for (const auto& transfer : plan)
+    sent[transfer.from] += transfer.bytes;
+  EXPECT_THAT(sent, SizeIs(4));
+}
+
+TEST(MovePlan, MissingOwnersAndCastsAreRefused) {
+  const auto model = toy_model(2, 8, false);
+  auto source = dp_layout(model, 0, 0);
+  const auto target = dp_layout(model, 1, 1);
+  const Cluster cluster{.devices_per_node = 2};
+  source.shards[0].boxes.erase(source.shards[0].boxes.begin() + 1);
+  EXPECT_THROW(move_plan(source, target, cluster), InvariantError);
+  auto half = dp_layout(model, 0, 0);
+  half.dtype = DType::bf16;
+  EXPECT_THROW(move_plan(half, target, cluster), InvariantError);
+}
+
+/// Number of an element of a parameter, never 0.
+std::uint32_t element(std::uint32_t parameter, std::int64_t row,
+                      std::int64_t col) {
+  return (parameter + 1) * 1'000'003u + std::uint32_t(row) * 1009u
+         + std::uint32_t(col) + 1;
+}
+
+std::vector<std::uint32_t> fill(const Shard& shard) {
+  std::vector<std::uint32_t> buffer(shard.size_bytes / 4, 0);
+  for (const auto& box : shard.boxes) {
+    auto at = box.offset_bytes / 4;
+    for (auto row = box.row0; row < box.row1; ++row)
+      for (auto col = box.col0; col < box.col1; ++col)
+        buffer.at(at++) = element(box.parameter, row, col);
+  }
+  return buffer;
+}
+
+Layout random_layout(const std::vector<ParameterShape>& model,
+                     std::uint32_t num_devices, Random& random) {
+  Strategy strategy{.dp = std::uint32_t(1 + random() % 4),
+                    .pp = std::uint32_t(1 + random() % 3),
+                    .tp = std::uint32_t(1 + random() % 3),
+                    .zero = random() % 2 ? Zero::z3 : Zero::none};
+  auto devices = ranks(0, num_devices - 1);
+  std::ranges::shuffle(devices, random);
+  while (strategy.num_devices() > num_devices)
+    strategy.tp > 1 ? --strategy.tp : --strategy.dp;
+  devices.resize(strategy.num_devices());
+  return make_layout(model, strategy, devices, DType::f32);
+}
+
+TEST(MovePlanProperty, EveryTargetByteIsWrittenOnce) { // I3
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Random random(seed);
+    const auto model
+      = toy_model(std::int32_t(1 + random() % 4),
+                  std::int64_t(3 + random() % 9), random() % 2 != 0);
+    const Cluster cluster{.nodes = 3,
+                          .devices_per_node = 6,
+                          .workers_per_node = std::uint32_t(1 + random() % 6)};
+    const auto source = random_layout(model, 18, random);
+    const auto target = random_layout(model, 18, random);
+    const auto plan = move_plan(source, target, cluster);
+    EXPECT_EQ(plan, move_plan(source, target, cluster)) << "I8";
+    std::map<Rank, std::vector<std::uint32_t>> sent;
+    for (const auto& shard : source.shards)
+      sent[shard.device] = fill(shard);
+    std::size_t received = 0;
+    for (const auto& shard : target.shards) {
+      std::vector<std::uint32_t> buffer(shard.size_bytes / 4, 0);
+      std::vector<int> writes(buffer.size(), 0);
+      for (const auto& t : transfers_to(plan, shard.device)) {
+        ++received;
+        for (std::uint64_t i = 0; i < t.bytes / 4; ++i) {
+          buffer.at(t.target_offset / 4 + i)
+            = sent.at(t.from).at(t.source_offset / 4 + i);
+          ++writes.at(t.target_offset / 4 + i);
+        }
+      }
+      const auto expected = fill(shard);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const bool padding = expected[i] == 0;
+        ASSERT_TRUE(padding ? writes[i] <= 1 : writes[i] == 1)
+          << "seed " << seed;
+        ASSERT_TRUE(padding || buffer[i] == expected[i]) << "seed " << seed;
+      }
+    }
+    EXPECT_EQ(received, plan.size()) << "sends and receives match";
+  }
+}
+
+} // namespace
+} // namespace troupe::plans
