@@ -61,6 +61,17 @@ std::vector<TaskRef> Schedule::finished(TaskRef task) {
   return take_startable();
 }
 
+std::vector<TaskRef> Schedule::stop_unrolling() {
+  tracker_.stop_opening(candidates_);
+  for (auto& queue : queues_) {
+    std::erase_if(queue.tasks,
+                  [&](TaskRef task) { return task.step >= end(); });
+    if (!queue.tasks.empty())
+      candidates_.push_back(queue.tasks.front());
+  }
+  return take_startable();
+}
+
 void Schedule::open_steps() {
   while (tracker_.may_open()) {
     order_step(tracker_.next());

@@ -45,6 +45,14 @@ public:
   /// order. Throws InvariantError for a task that was not started.
   std::vector<TaskRef> finished(TaskRef task);
 
+  /// Ends the run early: steps that are not unrolled yet never begin, `end()`
+  /// moves nearer. The tasks that may start now, in total order.
+  std::vector<TaskRef> stop_unrolling();
+  /// One past the last step.
+  StepId end() const {
+    return tracker_.end();
+  }
+
   /// All tasks of `step` have finished: its rows may go.
   bool step_done(StepId step) const {
     return tracker_.step_done(step);

@@ -77,6 +77,22 @@ void TaskTracker::finish(TaskRef task, std::vector<TaskRef>& ready) {
   }
 }
 
+void TaskTracker::stop_opening(std::vector<TaskRef>& ready) {
+  end_ = next();
+  for (std::size_t slot = 0; slot < steps_.size(); ++slot)
+    for (std::uint32_t i = 0; i < graph_->tasks.size(); ++i) {
+      const auto step = std::int64_t{oldest_} + static_cast<std::int64_t>(slot);
+      const auto dropped
+        = std::ranges::count_if(graph_->tasks[i].needs, [&](const Need& need) {
+            return step - need.steps_back >= end_;
+          });
+      auto& open_needs = steps_[slot].open_needs[i];
+      open_needs -= static_cast<std::uint32_t>(dropped);
+      if (dropped > 0 && open_needs == 0)
+        ready.push_back({i, StepId{static_cast<std::uint64_t>(step)}});
+    }
+}
+
 bool TaskTracker::is_open(StepId step) const {
   return step.value >= oldest_ && step.value < next();
 }

@@ -23,6 +23,10 @@ public:
   /// Throws InvariantError for a task that is not ready or done already.
   void finish(TaskRef task, std::vector<TaskRef>& ready);
 
+  /// No step beyond the open ones exists any more; appends the tasks that
+  /// waited for such steps only.
+  void stop_opening(std::vector<TaskRef>& ready);
+
   bool is_open(StepId step) const;
   bool is_ready(TaskRef task) const; ///< open, all needs met, not finished
   bool is_finished(TaskRef task) const;
@@ -34,6 +38,9 @@ public:
   }
   std::uint32_t next() const {
     return oldest_ + static_cast<std::uint32_t>(steps_.size());
+  }
+  StepId end() const {
+    return StepId{static_cast<std::uint64_t>(end_)};
   }
   /// The first unmet need of an open task, as the task it waits for.
   struct Unmet {

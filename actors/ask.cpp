@@ -1,0 +1,153 @@
+#include "actors/ask.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr auto error_category = caf::atom("troupe");
+
+} // namespace
+
+// -- failures on the wire ----------------------------------------------------
+
+caf::error to_error(const Failure& failure) {
+  return {static_cast<std::uint8_t>(failure.code), error_category,
+          caf::make_message(failure.who, failure.what, failure.cause)};
+}
+
+Failure to_failure(const caf::error& error) {
+  const auto& context = error.context();
+  if (error.category() == error_category
+      && context.match_elements<std::string, std::string, std::string>())
+    return {.code = static_cast<Errc>(error.code()),
+            .who = context.get_as<std::string>(0),
+            .what = context.get_as<std::string>(1),
+            .cause = context.get_as<std::string>(2)};
+  return {.code = Errc::peer_lost,
+          .who = "actor system",
+          .what = fmt::format("a message was not delivered ({} {})",
+                              caf::to_string(error.category()), error.code()),
+          .cause = ""};
+}
+
+Trouble to_trouble(const Failure& failure) {
+  return {static_cast<std::uint8_t>(failure.code), failure.who, failure.what,
+          failure.cause};
+}
+
+Failure to_failure(const Trouble& trouble) {
+  return {.code = static_cast<Errc>(trouble.code),
+          .who = trouble.who,
+          .what = trouble.what,
+          .cause = trouble.cause};
+}
+
+Failure to_failure(const std::exception& error, const std::string& who) {
+  if (const auto* known = dynamic_cast<const FailureError*>(&error)) {
+    Failure failure = known->failure();
+    if (failure.who.empty())
+      failure.who = who;
+    return failure;
+  }
+  Errc code = Errc::bug;
+  if (dynamic_cast<const ConfigError*>(&error) != nullptr)
+    code = Errc::bad_input;
+  else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    code = Errc::out_of_memory;
+  return {.code = code, .who = who, .what = error.what(), .cause = ""};
+}
+
+// -- AskTable ----------------------------------------------------------------
+
+void AskTable::add(std::uint64_t id, Owner owner, AskSpec spec) {
+  const std::lock_guard lock{mutex_};
+  if (closed_) {
+    caf::anon_send(owner, fail_atom::value, id, to_trouble(*closed_));
+    return;
+  }
+  entries_.emplace(id, Entry{std::move(owner), std::move(spec), Clock::now()});
+}
+
+void AskTable::remove(std::uint64_t id) {
+  const std::lock_guard lock{mutex_};
+  entries_.erase(id);
+}
+
+void AskTable::fail_worker(WorkerId worker, const Failure& failure) {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(entries_, [&](const auto& item) {
+    const auto& [id, entry] = item;
+    if (entry.spec.worker != worker)
+      return false;
+    caf::anon_send(entry.owner, fail_atom::value, id, to_trouble(failure));
+    return true;
+  });
+}
+
+void AskTable::fail_all(const Failure& failure) {
+  const std::lock_guard lock{mutex_};
+  closed_ = failure;
+  for (const auto& [id, entry] : entries_)
+    caf::anon_send(entry.owner, fail_atom::value, id, to_trouble(failure));
+  entries_.clear();
+}
+
+void AskTable::expire(Clock::time_point now) {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(entries_, [&](const auto& item) {
+    const auto& [id, entry] = item;
+    if (entry.spec.deadline.count() == 0
+        || now - entry.since < entry.spec.deadline)
+      return false;
+    const Failure failure{.code = Errc::deadline,
+                          .who = entry.spec.name,
+                          .what = fmt::format("no answer within {} ms",
+                                              entry.spec.deadline.count()),
+                          .cause = ""};
+    caf::anon_send(entry.owner, fail_atom::value, id, to_trouble(failure));
+    return true;
+  });
+}
+
+std::vector<AskTable::Wait> AskTable::waits(Clock::time_point now) const {
+  const std::lock_guard lock{mutex_};
+  std::vector<Wait> waits;
+  for (const auto& [id, entry] : entries_)
+    waits.push_back({entry.spec.name, entry.spec.worker,
+                     std::chrono::duration_cast<std::chrono::milliseconds>(
+                       now - entry.since)});
+  std::ranges::sort(
+    waits, [](const Wait& a, const Wait& b) { return a.waited > b.waited; });
+  return waits;
+}
+
+// -- Asks --------------------------------------------------------------------
+
+void Asks::open(std::uint64_t id, AskTable::Owner owner, AskSpec spec,
+                std::function<void(Failure)> on_failure) {
+  pending_.emplace(id, std::move(on_failure));
+  table_->add(id, std::move(owner), std::move(spec));
+}
+
+bool Asks::close(std::uint64_t id) {
+  if (pending_.erase(id) == 0)
+    return false;
+  table_->remove(id);
+  return true;
+}
+
+void Asks::fail(std::uint64_t id, const Failure& failure) {
+  const auto found = pending_.find(id);
+  if (found == pending_.end())
+    return;
+  const auto on_failure = std::move(found->second);
+  pending_.erase(found);
+  on_failure(failure);
+}
+
+} // namespace troupe::actors

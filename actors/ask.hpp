@@ -1,0 +1,184 @@
+// The one way in which our actors ask each other (invariant I7). An ask has a
+// name, a peer, a deadline, and an arrow in the trace; it ends exactly once, by
+// a value or a failure. CAF 0.17 never fails a request to a dead node, so a
+// table per process knows all pending asks and fails those of a lost worker.
+#pragma once
+
+#include "actors/traced.hpp"
+#include "config/error.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Turns a failure into an error that survives the wire, and back.
+caf::error to_error(const Failure& failure);
+Failure to_failure(const caf::error& error);
+Trouble to_trouble(const Failure& failure);
+Failure to_failure(const Trouble& trouble);
+/// What a thrown exception means: ConfigError, FailureError, bad_alloc, bugs.
+Failure to_failure(const std::exception& error, const std::string& who);
+
+/// What an ask waits for.
+struct AskSpec {
+  std::string name;               ///< "run actor_gen on shard 2"
+  std::optional<WorkerId> worker; ///< whose death ends it; none: same process
+  /// Of the whole ask; zero: the master watches the devices' progress instead.
+  std::chrono::milliseconds deadline{0};
+};
+
+/// All pending asks of a process. Thread-safe.
+class AskTable {
+public:
+  using Clock = std::chrono::steady_clock;
+  using Owner = caf::typed_actor<ask_failed>;
+
+  struct Wait {
+    std::string name;
+    std::optional<WorkerId> worker;
+    std::chrono::milliseconds waited;
+  };
+
+  void add(std::uint64_t id, Owner owner, AskSpec spec);
+  void remove(std::uint64_t id);
+  /// Fails every ask that waits for `worker`.
+  void fail_worker(WorkerId worker, const Failure& failure);
+  /// Fails every ask; new ones are failed at once from now on.
+  void fail_all(const Failure& failure);
+  /// Fails what is past its deadline.
+  void expire(Clock::time_point now);
+  /// Who waits for whom, oldest first.
+  std::vector<Wait> waits(Clock::time_point now) const;
+
+private:
+  struct Entry {
+    Owner owner;
+    AskSpec spec;
+    Clock::time_point since;
+  };
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, Entry> entries_;
+  std::optional<Failure> closed_;
+};
+
+/// The asks of one actor: lives in its state, answers `fail_atom`.
+class Asks {
+public:
+  Asks() = default;
+  explicit Asks(std::shared_ptr<AskTable> table) : table_(std::move(table)) {}
+  void open(std::uint64_t id, AskTable::Owner owner, AskSpec spec,
+            std::function<void(Failure)> on_failure);
+  /// True exactly once per ask; the caller then runs its continuation.
+  bool close(std::uint64_t id);
+  /// Handler of `fail_atom`.
+  void fail(std::uint64_t id, const Failure& failure);
+
+private:
+  std::shared_ptr<AskTable> table_;
+  std::unordered_map<std::uint64_t, std::function<void(Failure)>> pending_;
+};
+
+/// Sends (atom, context, order) to `target` and calls exactly one of
+/// `on_value(Done&)` and `on_failure(Failure)`, in a handler of `self`.
+template <class Done, class SelfPointer, class Target, class Atom, class Order,
+          class OnValue, class OnFailure>
+void ask(SelfPointer self, const Target& target, Atom atom, Context context,
+         Order order, AskSpec spec, OnValue on_value, OnFailure on_failure) {
+  context.flow = trace::next_flow();
+  const auto flow = context.flow;
+  const auto step = context.step.value;
+  const auto text = trace::name(caf::to_string(Atom::get_value()));
+  self->state.asks.open(flow, AskTable::Owner{self}, std::move(spec),
+                        on_failure);
+  if (trace::enabled())
+    trace::send(self->track(), text, flow, step, 0);
+  self->request(target, caf::infinite, atom, context, std::move(order))
+    .then(
+      [=](Done& done) mutable {
+        if (!self->state.asks.close(flow))
+          return;
+        if (trace::enabled())
+          trace::receive(self->track(), text, reply_flow(flow), step);
+        on_value(done);
+      },
+      [=](caf::error& error) mutable {
+        if (self->state.asks.close(flow))
+          on_failure(to_failure(error));
+      });
+}
+
+/// Asks all `targets`, order i to target i; calls exactly one of
+/// `on_all(std::vector<Done>)`, in target order, and `on_failure`, once.
+template <class Done, class SelfPointer, class Target, class Atom, class Order,
+          class OnAll, class OnFailure>
+void ask_all(SelfPointer self, const std::vector<Target>& targets, Atom atom,
+             Context context, std::vector<Order> orders,
+             std::vector<AskSpec> specs, OnAll on_all, OnFailure on_failure) {
+  struct Progress {
+    std::vector<Done> values;
+    std::size_t missing;
+    bool failed = false;
+  };
+  auto progress = std::make_shared<Progress>(
+    Progress{std::vector<Done>(targets.size()), targets.size()});
+  if (targets.empty())
+    return on_all(std::vector<Done>{});
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    ask<Done>(
+      self, targets[i], atom, context, std::move(orders[i]),
+      std::move(specs[i]),
+      [=](Done& done) mutable {
+        progress->values[i] = std::move(done);
+        if (--progress->missing == 0 && !progress->failed)
+          on_all(std::move(progress->values));
+      },
+      [=](Failure failure) mutable {
+        if (!std::exchange(progress->failed, true))
+          on_failure(std::move(failure));
+      });
+}
+
+/// The duty to answer one message: a promise plus its arrow in the trace.
+/// Deliver in a handler of the same actor only (CAF promises are not
+/// thread-safe), exactly once.
+template <class Done>
+class Answer {
+public:
+  Answer() = default;
+  template <class SelfPointer>
+  Answer(SelfPointer self, const Context& context)
+    : promise_(self->template make_response_promise<Done>()),
+      track_(self->track()),
+      context_(context) {}
+  caf::typed_response_promise<Done> promise() const {
+    return promise_;
+  }
+  void deliver(Done done) {
+    mark();
+    promise_.deliver(std::move(done));
+  }
+  void fail(const Failure& failure) {
+    mark();
+    promise_.deliver(to_error(failure));
+  }
+
+private:
+  void mark() const {
+    if (trace::enabled() && context_.flow != 0)
+      trace::send(track_, trace::name("reply"), reply_flow(context_.flow),
+                  context_.step.value, 0);
+  }
+
+  caf::typed_response_promise<Done> promise_;
+  trace::Track track_{};
+  Context context_;
+};
+
+} // namespace troupe::actors

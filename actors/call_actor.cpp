@@ -1,0 +1,154 @@
+#include "actors/call_actor.hpp"
+
+#include "actors/row_table.hpp"
+#include "plans/call_split.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+namespace {
+
+using CallSelf = Self<CallActor, CallState>;
+
+/// One running task of a call; lives in the continuations.
+struct RunningCall {
+  Context context;
+  CallTask task;
+  std::vector<std::size_t> members; ///< indices into CallSetup::members
+  std::vector<plans::Share> shares; ///< what each of them does
+  std::uint64_t fetched_bytes = 0;
+  Answer<CallDone> answer;
+};
+
+AskSpec spec_of(const CallSetup& setup, const RunningCall& running,
+                std::size_t member, const char* what) {
+  const Member& peer = setup.members[member];
+  return {.name
+          = fmt::format("{} of {} in step {} on {}", what, setup.call.name,
+                        running.context.step.value, peer.name),
+          .worker = peer.worker,
+          .deadline = {}};
+}
+
+std::vector<SampleId> samples_of(const plans::Share& share) {
+  std::vector<SampleId> samples;
+  for (const auto& batch : share)
+    samples.insert(samples.end(), batch.begin(), batch.end());
+  std::ranges::sort(samples);
+  return samples;
+}
+
+/// The worker that already has most rows, the lowest number of equals: so a
+/// batch function moves least, and always the same.
+std::size_t best_host(const CallSetup& setup, const CallTask& task) {
+  std::vector<std::size_t> held(setup.members.size(), 0);
+  for (const auto& source : task.sources)
+    for (std::size_t i = 0; i < setup.members.size(); ++i)
+      if (setup.members[i].worker.value == source.holder)
+        held[i] += source.samples.size() * source.keys.size();
+  return static_cast<std::size_t>(std::ranges::max_element(held)
+                                  - held.begin());
+}
+
+void plan_shares(const CallSetup& setup, RunningCall& running) {
+  if (setup.call.kind == plans::CallKind::function) {
+    running.members = {best_host(setup, running.task)};
+    running.shares = plans::split_call(setup.call, 1, running.task.tokens,
+                                       setup.samples_per_group, 1);
+    return;
+  }
+  for (std::size_t i = 0; i < setup.members.size(); ++i)
+    running.members.push_back(i);
+  running.shares = plans::split_call(
+    setup.call, static_cast<std::uint32_t>(setup.members.size()),
+    running.task.tokens, setup.samples_per_group, setup.mini_batches);
+}
+
+/// Asks every member of the running call; shards and functions differ in
+/// their handle only.
+template <class Done, class Atom, class Order, class OnAll>
+void ask_members(CallSelf self, const std::shared_ptr<RunningCall>& running,
+                 Atom atom, std::vector<Order> orders, const char* what,
+                 OnAll on_all) {
+  const CallSetup& setup = self->state.setup;
+  std::vector<AskSpec> specs;
+  for (const auto member : running->members)
+    specs.push_back(spec_of(setup, *running, member, what));
+  auto on_failure
+    = [running](Failure failure) { running->answer.fail(failure); };
+  if (setup.call.kind == plans::CallKind::function) {
+    std::vector<FunctionActor> targets;
+    for (const auto member : running->members)
+      targets.push_back(setup.members[member].function);
+    return ask_all<Done>(self, targets, atom, running->context,
+                         std::move(orders), std::move(specs), on_all,
+                         on_failure);
+  }
+  std::vector<ShardActor> targets;
+  for (const auto member : running->members)
+    targets.push_back(setup.members[member].shard);
+  ask_all<Done>(self, targets, atom, running->context, std::move(orders),
+                std::move(specs), on_all, on_failure);
+}
+
+void run_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
+  std::vector<RunOrder> orders;
+  for (const auto& share : running->shares)
+    orders.push_back({.task = running->task.task,
+                      .call = self->state.setup.call.name,
+                      .version = running->task.version,
+                      .batches = share,
+                      .epochs = self->state.setup.epochs,
+                      .carried = running->task.carried});
+  ask_members<RunDone>(
+    self, running, run_atom::value, std::move(orders), "run",
+    [running](std::vector<RunDone> parts) {
+      running->answer.deliver({std::move(parts), running->fetched_bytes});
+    });
+}
+
+void fetch_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
+  std::vector<FetchOrder> orders;
+  for (const auto& share : running->shares)
+    orders.push_back(
+      {running->task.task, narrow(running->task.sources, samples_of(share))});
+  ask_members<FetchDone>(self, running, fetch_atom::value, std::move(orders),
+                         "fetch",
+                         [self, running](const std::vector<FetchDone>& done) {
+                           for (const auto& part : done)
+                             running->fetched_bytes += part.bytes;
+                           run_members(self, running);
+                         });
+}
+
+caf::result<CallDone> run_call(CallSelf self, const Context& context,
+                               const CallTask& task) {
+  auto running = std::make_shared<RunningCall>();
+  running->context = context;
+  running->task = task;
+  running->answer = Answer<CallDone>{self, context};
+  plan_shares(self->state.setup, *running);
+  fetch_members(self, running);
+  return running->answer.promise();
+}
+
+} // namespace
+
+CallActor::behavior_type call_actor(CallSelf self, CallSetup setup) {
+  self->state.name = "call " + setup.call.name;
+  self->state.asks = Asks{setup.asks};
+  self->state.setup = std::move(setup);
+  return {
+    [=](run_atom, const Context& context, const CallTask& task) {
+      return run_call(self, context, task);
+    },
+    [=](fail_atom, std::uint64_t id, const Trouble& trouble) {
+      self->state.asks.fail(id, to_failure(trouble));
+    },
+  };
+}
+
+} // namespace troupe::actors

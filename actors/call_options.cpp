@@ -1,0 +1,80 @@
+#include "actors/call_options.hpp"
+
+namespace troupe::actors {
+
+std::uint32_t mini_batches_of(const Settings& settings,
+                              const plans::Workflow& workflow) {
+  if (!workflow.samples_are_prompts)
+    return 1;
+  return static_cast<std::uint32_t>(settings.algorithm.mini_batches);
+}
+
+std::uint32_t epochs_of(const Settings& settings,
+                        const plans::Workflow& workflow) {
+  if (!workflow.samples_are_prompts)
+    return 1;
+  return static_cast<std::uint32_t>(settings.algorithm.epochs);
+}
+
+models::GenerateOptions generate_options(const Settings& settings,
+                                         const ModelShape& shape) {
+  const RolloutSettings& rollout = settings.rollout;
+  models::GenerateOptions options;
+  options.max_new_tokens = rollout.max_new_tokens;
+  options.min_new_tokens = rollout.min_new_tokens;
+  options.temperature = rollout.temperature;
+  options.top_k = rollout.top_k;
+  options.top_p = rollout.top_p;
+  options.min_p = rollout.min_p;
+  options.repetition_penalty = rollout.repetition_penalty;
+  options.greedy = rollout.temperature == 0;
+  options.seed = settings.run.seed;
+  options.stop_ids = shape.eos;
+  return options;
+}
+
+models::InferOptions infer_options(const Settings& settings,
+                                   const plans::Placement& placement) {
+  return {.temperature = settings.rollout.temperature,
+          .micro_batch_tokens = placement.micro_batch_tokens};
+}
+
+models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
+                             const plans::Placement& placement) {
+  const AlgorithmSettings& algorithm = settings.algorithm;
+  models::TrainSpec spec;
+  spec.fn = call.fn;
+  spec.micro_batch_tokens = placement.micro_batch_tokens;
+  spec.micro_batches = placement.micro_batches;
+  spec.temperature = settings.rollout.temperature;
+  spec.loss.clip_low = algorithm.clip_ratio.low;
+  spec.loss.clip_high = algorithm.clip_ratio.high;
+  spec.loss.dual_clip = algorithm.dual_clip;
+  spec.loss.value_clip = algorithm.value_clip;
+  spec.loss.entropy_coef = algorithm.entropy_coef;
+  spec.loss.beta = algorithm.beta;
+  spec.loss.kl_coef = algorithm.kl_coef;
+  spec.loss.kl_estimator = algorithm.kl_estimator;
+  spec.loss.kl_in_loss = algorithm.kl_in == "loss";
+  spec.loss.sequence_mean = algorithm.loss_mean == "sequence";
+  return spec;
+}
+
+models::Engine::Spec engine_spec(const Settings& settings,
+                                 const plans::Workflow& workflow,
+                                 const plans::Role& role,
+                                 const std::string& folder) {
+  models::Engine::Spec spec;
+  spec.folder = folder;
+  spec.role = role.name;
+  spec.scalar_head = role.scalar_head;
+  spec.trainable = role.trained;
+  spec.optimizer = settings.models.at(role.name).optimizer;
+  spec.total_optimizer_steps = std::uint64_t(settings.run.steps)
+                               * mini_batches_of(settings, workflow)
+                               * epochs_of(settings, workflow);
+  spec.seed = settings.run.seed;
+  return spec;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,35 @@
+// From settings to what an engine is asked to do: sampling options, train
+// specifications, inference options. One place, so that every device and every
+// verb reads the same meaning out of the same YAML.
+#pragma once
+
+#include "config/model_shape.hpp"
+#include "config/settings.hpp"
+#include "models/engine.hpp"
+#include "models/generate_options.hpp"
+#include "plans/execution_plan.hpp"
+#include "plans/workflow.hpp"
+
+namespace troupe::actors {
+
+/// Optimizer steps of one call in one step of the run.
+std::uint32_t mini_batches_of(const Settings& settings,
+                              const plans::Workflow& workflow);
+/// Passes over the samples of a step.
+std::uint32_t epochs_of(const Settings& settings,
+                        const plans::Workflow& workflow);
+
+models::GenerateOptions generate_options(const Settings& settings,
+                                         const ModelShape& shape);
+models::InferOptions infer_options(const Settings& settings,
+                                   const plans::Placement& placement);
+/// All but the mini-batches.
+models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
+                             const plans::Placement& placement);
+/// How a role's shard on one device is built from `folder`.
+models::Engine::Spec engine_spec(const Settings& settings,
+                                 const plans::Workflow& workflow,
+                                 const plans::Role& role,
+                                 const std::string& folder);
+
+} // namespace troupe::actors

@@ -1,0 +1,211 @@
+#include "actors/checkpoint_files.hpp"
+
+#include "config/error.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace troupe::actors {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int manifest_version = 1;
+
+[[noreturn]] void fail_io(const fs::path& path, const std::string& what) {
+  throw FailureError{{.code = Errc::io,
+                      .who = "checkpoint",
+                      .what = fmt::format("{}: {}", path.string(), what),
+                      .cause = ""}};
+}
+
+void sync_path(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY);
+  if (file < 0)
+    fail_io(path, std::strerror(errno));
+  const int result = fsync(file);
+  const int error = errno;
+  close(file);
+  if (result != 0)
+    fail_io(path, std::strerror(error));
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  std::ofstream file{path, std::ios::binary};
+  file << text;
+  file.close();
+  if (!file)
+    fail_io(path, fmt::format("cannot write ({})", std::strerror(errno)));
+  sync_path(path);
+}
+
+std::uint32_t checksum_of(const fs::path& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::vector<char> block(std::size_t{1} << 20);
+  auto sum = crc32_z(0, nullptr, 0);
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    sum = crc32_z(sum, reinterpret_cast<const Bytef*>(block.data()),
+                  static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad())
+    fail_io(path, "cannot read");
+  return static_cast<std::uint32_t>(sum);
+}
+
+json manifest_of(const fs::path& folder) {
+  json files = json::object();
+  for (const auto& entry : fs::recursive_directory_iterator{folder}) {
+    if (!entry.is_regular_file())
+      continue;
+    sync_path(entry.path());
+    files[entry.path().lexically_relative(folder).string()]
+      = {{"bytes", entry.file_size()}, {"crc32", checksum_of(entry.path())}};
+  }
+  return {{"format", manifest_version}, {"files", files}};
+}
+
+/// Doubles as bit patterns: what is carried must come back to the bit (I8).
+json state_json(const CheckpointState& state) {
+  json carried = json::object();
+  for (const auto& [name, value] : state.carried)
+    carried[name] = std::bit_cast<std::uint64_t>(value);
+  return {{"next_step", state.next_step.value},
+          {"versions", state.versions},
+          {"carried_bits", carried},
+          {"run_id", state.run_id}};
+}
+
+std::vector<fs::path> complete_checkpoints(const fs::path& run_folder) {
+  std::vector<fs::path> found;
+  const fs::path folder = run_folder / "checkpoints";
+  if (!fs::is_directory(folder))
+    return found;
+  for (const auto& entry : fs::directory_iterator{folder})
+    if (entry.path().filename().string().starts_with("step_")
+        && fs::exists(entry.path() / "manifest.json"))
+      found.push_back(entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+void point_latest(const fs::path& run_folder, const fs::path& checkpoint) {
+  const fs::path fresh = run_folder / ".latest.tmp";
+  fs::remove(fresh);
+  fs::create_directory_symlink(fs::path{"checkpoints"} / checkpoint.filename(),
+                               fresh);
+  fs::rename(fresh, run_folder / "latest");
+}
+
+json read_json(const fs::path& path) {
+  std::ifstream file{path};
+  json value = json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded() || !value.is_object())
+    throw ConfigError{Place{path.string(), 0},
+                      "is not a JSON object; the checkpoint is damaged"};
+  return value;
+}
+
+void check_files(const fs::path& folder, const json& manifest) {
+  for (const auto& [name, entry] : manifest.at("files").items()) {
+    const fs::path path = folder / name;
+    if (!fs::exists(path) || fs::file_size(path) != entry.at("bytes"))
+      throw ConfigError{Place{path.string(), 0},
+                        "is missing or has another size than the manifest "
+                        "says; the checkpoint is damaged"};
+    if (checksum_of(path) != entry.at("crc32"))
+      throw ConfigError{
+        Place{path.string(), 0},
+        "has another checksum than the manifest says; the checkpoint is "
+        "damaged"};
+  }
+}
+
+} // namespace
+
+std::string checkpoint_name(StepId next_step) {
+  return fmt::format("step_{:06}", next_step.value);
+}
+
+fs::path begin_checkpoint(const fs::path& run_folder, StepId next_step) {
+  try {
+    const fs::path temporary
+      = run_folder / "checkpoints" / (".tmp-" + checkpoint_name(next_step));
+    fs::remove_all(temporary);
+    fs::create_directories(temporary / "state");
+    return temporary;
+  } catch (const fs::filesystem_error& error) {
+    fail_io(error.path1(), error.code().message());
+  }
+}
+
+fs::path commit_checkpoint(const fs::path& temporary,
+                           const CheckpointState& state, std::uint32_t keep) {
+  try {
+    write_text(temporary / "state" / "run.json", state_json(state).dump(2));
+    write_text(temporary / "manifest.json", manifest_of(temporary).dump(2));
+    const fs::path run_folder = temporary.parent_path().parent_path();
+    const fs::path final
+      = temporary.parent_path() / checkpoint_name(state.next_step);
+    fs::remove_all(final);
+    fs::rename(temporary, final);
+    sync_path(temporary.parent_path());
+    point_latest(run_folder, final);
+    const auto all = complete_checkpoints(run_folder);
+    for (std::size_t i = 0; keep > 0 && i + keep < all.size(); ++i)
+      fs::remove_all(all[i]);
+    return final;
+  } catch (const fs::filesystem_error& error) {
+    fail_io(error.path1(), error.code().message());
+  }
+}
+
+std::optional<fs::path> latest_checkpoint(const fs::path& run_folder) {
+  const auto all = complete_checkpoints(run_folder);
+  if (all.empty())
+    return std::nullopt;
+  return all.back();
+}
+
+CheckpointState read_checkpoint(const fs::path& folder) {
+  try {
+    const json manifest = read_json(folder / "manifest.json");
+    check_files(folder, manifest);
+    const fs::path path = folder / "state" / "run.json";
+    const json value = read_json(path);
+    CheckpointState state;
+    state.next_step = StepId{value.at("next_step").get<std::uint32_t>()};
+    state.versions = value.at("versions");
+    for (const auto& [name, bits] : value.at("carried_bits").items())
+      state.carried[name] = std::bit_cast<double>(bits.get<std::uint64_t>());
+    state.run_id = value.at("run_id");
+    return state;
+  } catch (const json::exception& error) {
+    throw ConfigError{
+      Place{(folder / "manifest.json").string(), 0},
+      fmt::format("does not read as a checkpoint ({})", error.what())};
+  }
+}
+
+fs::path weights_folder(const fs::path& checkpoint, const std::string& role,
+                        const std::string& replica, bool home) {
+  return home ? checkpoint / role : checkpoint / "state" / replica;
+}
+
+fs::path optimizer_file(const fs::path& checkpoint, const std::string& role) {
+  return checkpoint / "state" / (role + ".optimizer");
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,50 @@
+// Checkpoints on disk: a folder is made under a temporary name, its manifest
+// with sizes and checksums comes last, and a rename is the commit, so a crash
+// or a full disk never leaves half a checkpoint under a good name (DESIGN 9).
+#pragma once
+
+#include "config/ids.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// What a checkpoint holds besides weights and optimizer planes.
+struct CheckpointState {
+  StepId next_step; ///< the first step not yet done
+  std::map<std::string, std::uint32_t> versions; ///< by replica name
+  std::map<std::string, double> carried;         ///< values from step to step
+  std::string run_id;
+};
+
+/// checkpoints/.tmp-step_000020, made anew (leftovers go).
+std::filesystem::path begin_checkpoint(const std::filesystem::path& run_folder,
+                                       StepId next_step);
+/// Writes state and manifest into `temporary`, syncs, renames it into place,
+/// points `latest` at it and removes all but the newest `keep` (0: keeps all).
+/// Returns the final folder. Throws FailureError (io) naming the path.
+std::filesystem::path commit_checkpoint(const std::filesystem::path& temporary,
+                                        const CheckpointState& state,
+                                        std::uint32_t keep);
+/// The newest complete checkpoint of a run; none if there is none.
+std::optional<std::filesystem::path>
+latest_checkpoint(const std::filesystem::path& run_folder);
+/// Checks the manifest (files, sizes, checksums) and reads the state. Throws
+/// ConfigError naming the file that does not fit.
+CheckpointState read_checkpoint(const std::filesystem::path& folder);
+
+/// "step_000020"
+std::string checkpoint_name(StepId next_step);
+/// Where a replica's parts lie inside a checkpoint.
+std::filesystem::path weights_folder(const std::filesystem::path& checkpoint,
+                                     const std::string& role,
+                                     const std::string& replica, bool home);
+std::filesystem::path optimizer_file(const std::filesystem::path& checkpoint,
+                                     const std::string& role);
+
+} // namespace troupe::actors

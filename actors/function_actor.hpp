@@ -1,0 +1,21 @@
+// Runs calls without weights (advantages, rules, recording samples) on the host
+// thread of the worker that has most of their rows.
+// Parent: the node actor; queued work is dropped when the node aborts.
+#pragma once
+
+#include "actors/row_gather.hpp"
+
+namespace troupe::actors {
+
+struct FunctionState {
+  std::string name;
+  std::shared_ptr<WorkerContext> worker;
+  RowInbox inbox;
+  OpenAnswers open;
+};
+
+FunctionActor::behavior_type
+function_actor(Self<FunctionActor, FunctionState> self,
+               std::shared_ptr<WorkerContext> worker);
+
+} // namespace troupe::actors

@@ -1,0 +1,42 @@
+// The published door of a run: checks a worker's token and binary, gives it a
+// number and the texts it needs. When all are there, `on_full` gets their nodes
+// and addresses; a worker that goes later is reported to the master.
+// Parent: the session, which keeps its handle.
+#pragma once
+
+#include "actors/ask.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+
+namespace troupe::actors {
+
+struct Joined {
+  NodeActor node;
+  JoinRequest request;
+};
+
+struct LobbySetup {
+  std::string token;
+  std::string build;
+  std::uint32_t num_workers = 1;
+  Welcome welcome; ///< all but the worker's number
+  std::function<void(std::vector<Joined>)> on_full; ///< in order of numbers
+  /// A worker's process or connection is gone.
+  std::function<void(WorkerId, Failure)> on_lost;
+};
+
+struct LobbyState {
+  std::string name = "lobby";
+  LobbySetup setup;
+  std::map<std::uint32_t, Joined> joined; ///< by worker number
+};
+
+LobbyActor::behavior_type lobby_actor(Self<LobbyActor, LobbyState> self,
+                                      LobbySetup setup);
+
+/// Compares without leaking by its time where the first difference is.
+bool same_token(const std::string& a, const std::string& b);
+
+} // namespace troupe::actors

@@ -1,0 +1,79 @@
+// Runs the schedule: hands each task to its call or move actor as soon as the
+// schedule says so, records where rows are, commits steps, asks for
+// checkpoints, and ends the run - done, stopped after a checkpoint, or failed
+// with the first cause. All decisions are plans::Schedule's; this only sends.
+//
+//     start -> launch ready tasks -> task done -> more ready tasks
+//                                       |-> step done -> commit, save? report
+//     stop  -> no new steps -> last step done -> save -> end(stopped)
+//     down / failure -> abort all nodes -> end(failed)
+//
+// Parent: the session, which ends it with the actor system.
+#pragma once
+
+#include "actors/ask.hpp"
+#include "actors/row_table.hpp"
+#include "actors/step_report.hpp"
+#include "config/settings.hpp"
+#include "plans/replicas.hpp"
+#include "plans/schedule.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+
+namespace troupe::actors {
+
+struct MasterSetup {
+  plans::Workflow workflow;
+  plans::ExecutionPlan plan;
+  plans::Replicas replicas;
+  plans::StepGraph graph;
+  Incarnation incarnation;
+  StepId first_step;
+  StepId end_step;
+  std::uint32_t samples_per_row = 1; ///< rollout.n where samples are prompts
+  std::uint32_t save_every = 0;      ///< steps; 0: at the end only
+  std::map<std::string, double> carried; ///< at the start
+  std::map<ReplicaId, Version> versions; ///< that the replicas were loaded at
+  std::map<std::string, CallActor> calls;
+  std::map<std::pair<ReplicaId, ReplicaId>, MoveActor> moves;
+  DataActor data;
+  CheckpointActor checkpoint;
+  TraceActor trace;
+  std::vector<NodeActor> nodes; ///< by worker
+  std::shared_ptr<AskTable> asks;
+  std::function<void(const StepReport&)> on_step;
+  std::function<void(const RunEnd&)> on_end;        ///< once, from a handler
+  std::function<void(const std::string&)> on_stall; ///< who waits for whom
+};
+
+struct MasterState {
+  std::string name = "master";
+  Asks asks;
+  MasterSetup setup;
+  std::optional<plans::Schedule> schedule;
+  RowTable rows;
+  std::map<StepId, StepReport> reports;
+  std::map<StepId, std::vector<plans::TaskRef>> need_data; ///< wait for rows
+  std::vector<plans::TaskRef> held; ///< wait for a save or the end
+  std::map<std::string, double> carried;
+  std::map<ReplicaId, Version> versions; ///< of targets of moves
+  StepId committed_end;                  ///< steps before this are committed
+  std::optional<StepId> saving;
+  StepId end_step;           ///< moves nearer when the run is to stop
+  std::uint32_t running = 0; ///< tasks sent and not answered
+  std::string checkpoint;
+  Clock::time_point last_commit;
+  Clock::time_point last_progress;
+  std::uint64_t progress_seen = 0;
+  std::uint64_t peak_memory_bytes = 0;
+  std::map<std::uint32_t, std::uint64_t> progress; ///< by worker
+  bool stall_shown = false;
+  bool ended = false;
+};
+
+MasterActor::behavior_type master_actor(Self<MasterActor, MasterState> self,
+                                        MasterSetup setup);
+
+} // namespace troupe::actors

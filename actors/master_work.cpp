@@ -1,0 +1,320 @@
+#include "actors/master_work.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+namespace {
+
+const plans::TaskTemplate& template_of(MasterSelf self, plans::TaskRef task) {
+  return self->state.setup.graph.tasks.at(task.task);
+}
+
+const plans::Call* call_of(MasterSelf self, plans::TaskRef task) {
+  const auto& entry = template_of(self, task);
+  return entry.kind == plans::TaskKind::call
+           ? &self->state.setup.workflow.call(entry.call)
+           : nullptr;
+}
+
+/// Whether a checkpoint is written at the end of `step`.
+bool save_due(const MasterState& state, StepId step) {
+  const auto done = step.value + 1;
+  return done == state.end_step.value
+         || (state.setup.save_every != 0 && done % state.setup.save_every == 0);
+}
+
+/// Whether the task would overwrite weights that the checkpoint after `step`
+/// still has to read: later trains; moves of the step after next (the move of
+/// the next step brings what a lagged replica has at this checkpoint).
+bool overwrites(MasterSelf self, plans::TaskRef task, StepId step) {
+  const auto* call = call_of(self, task);
+  if (call == nullptr)
+    return task.step.value > step.value + 1;
+  return call->kind == plans::CallKind::train && task.step > step;
+}
+
+bool held_back(MasterSelf self, plans::TaskRef task) {
+  const auto& state = self->state;
+  if (state.saving && overwrites(self, task, *state.saving))
+    return true;
+  for (StepId step = state.committed_end; step < task.step; ++step.value)
+    if (save_due(state, step) && overwrites(self, task, step))
+      return true;
+  return false;
+}
+
+Version version_of(MasterSelf self, plans::TaskRef task) {
+  const auto& entry = template_of(self, task);
+  const auto* call = call_of(self, task);
+  if (call != nullptr
+      && (call->role.empty()
+          || !self->state.setup.workflow.role(call->role).trained))
+    return Version{0};
+  return plans::version_for(task.step, entry.lag);
+}
+
+std::vector<Carried> carried_list(const MasterState& state) {
+  std::vector<Carried> list;
+  for (const auto& [name, value] : state.carried)
+    list.push_back({name, Bits{value}});
+  return list;
+}
+
+TaskReport task_report(MasterSelf self, plans::TaskRef task,
+                       Clock::time_point started) {
+  const auto& entry = template_of(self, task);
+  return {.name = entry.name,
+          .kind = entry.kind,
+          .devices = entry.devices,
+          .started = started,
+          .ended = Clock::now(),
+          .busy = {}};
+}
+
+// -- commit ------------------------------------------------------------------
+
+void tell_nodes_commit(MasterSelf self, StepId step) {
+  const auto& nodes = self->state.setup.nodes;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i)
+    ask<CommitDone>(
+      self, nodes[i], commit_atom::value, context_for(self, step),
+      CommitOrder{step},
+      {.name = fmt::format("commit of step {} on worker {}", step.value, i),
+       .worker = WorkerId{i},
+       .deadline = {}},
+      [](const CommitDone&) {},
+      [=](const Failure& failure) { fail_run(self, failure); });
+}
+
+void publish(MasterSelf self, StepId step) {
+  auto& state = self->state;
+  StepReport report = std::move(state.reports[step]);
+  state.reports.erase(step);
+  const auto now = Clock::now();
+  report.step = step;
+  report.duration = now - state.last_commit;
+  report.carried = state.carried;
+  report.peak_memory_bytes = state.peak_memory_bytes;
+  state.last_commit = now;
+  if (state.setup.on_step)
+    state.setup.on_step(report);
+}
+
+void end_if_over(MasterSelf self) {
+  auto& state = self->state;
+  if (state.committed_end < state.end_step || state.running > 0 || state.saving)
+    return;
+  const bool done = state.end_step == state.setup.end_step;
+  end_run(self, {.kind = done ? RunEnd::Kind::done : RunEnd::Kind::stopped,
+                 .next_step = state.committed_end,
+                 .failure = {},
+                 .checkpoint = state.checkpoint});
+}
+
+void saved(MasterSelf self, StepId step, const SaveDone& done,
+           Clock::time_point started) {
+  auto& state = self->state;
+  state.checkpoint = done.folder;
+  state.reports[step].save = Clock::now() - started;
+  publish(self, step);
+  state.saving.reset();
+  launch(self, std::exchange(state.held, {}));
+  end_if_over(self);
+}
+
+/// Replicas that a continued run must find again: the homes of trained roles,
+/// and lagged replicas, whose version is older than home's.
+SaveTask save_task(MasterSelf self, StepId step) {
+  const auto& setup = self->state.setup;
+  SaveTask task{.step = step,
+                .carried = carried_list(self->state),
+                .replicas = {},
+                .versions = {}};
+  for (const auto& replica : setup.replicas.all) {
+    if (!setup.workflow.role(replica.role).trained)
+      continue;
+    std::uint32_t lag = 0;
+    for (const auto& call : replica.calls)
+      lag = std::max(lag, setup.plan.lag_of(call));
+    if (!replica.home && lag == 0)
+      continue;
+    task.replicas.push_back(replica.id);
+    task.versions.push_back(plans::version_for(StepId{step.value + 1}, lag));
+  }
+  return task;
+}
+
+void save(MasterSelf self, StepId step) {
+  const auto started = Clock::now();
+  ask<SaveDone>(
+    self, self->state.setup.checkpoint, save_atom::value,
+    context_for(self, step), save_task(self, step),
+    {.name = fmt::format("checkpoint after step {}", step.value),
+     .worker = {},
+     .deadline = {}},
+    [=](const SaveDone& done) { saved(self, step, done, started); },
+    [=](const Failure& failure) { fail_run(self, failure); });
+}
+
+void commit_steps(MasterSelf self) {
+  auto& state = self->state;
+  while (!state.saving && state.committed_end < state.end_step
+         && state.schedule->step_done(state.committed_end)) {
+    const StepId step = state.committed_end;
+    tell_nodes_commit(self, step);
+    state.rows.commit(step);
+    state.committed_end = StepId{step.value + 1};
+    if (save_due(state, step)) {
+      state.saving = step;
+      save(self, step);
+    } else {
+      publish(self, step);
+    }
+  }
+}
+
+// -- tasks -------------------------------------------------------------------
+
+void finish(MasterSelf self, plans::TaskRef task) {
+  auto& state = self->state;
+  --state.running;
+  if (state.ended)
+    return;
+  state.last_progress = Clock::now();
+  const auto ready = state.schedule->finished(task);
+  commit_steps(self);
+  launch(self, ready);
+  end_if_over(self);
+}
+
+void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
+               const CallDone& done) {
+  auto& state = self->state;
+  auto& report = state.reports[task.step];
+  for (const auto& part : done.parts) {
+    state.rows.produced(task.step, part);
+    for (const auto& carried : part.carried)
+      state.carried[carried.name] = carried.value.number();
+  }
+  const auto* call = call_of(self, task);
+  if (call->kind == plans::CallKind::generate)
+    report.prompt_tokens = report.tokens;
+  report.tokens = 0;
+  for (const auto tokens : state.rows.tokens(task.step))
+    report.tokens += tokens;
+  add_call(report, task_report(self, task, started), done);
+  finish(self, task);
+}
+
+void send_call(MasterSelf self, plans::TaskRef task) {
+  auto& state = self->state;
+  const auto& call = *call_of(self, task);
+  const CallTask order{.task = task.task,
+                       .version = version_of(self, task),
+                       .sources = state.rows.sources(task.step, call.reads),
+                       .tokens = state.rows.tokens(task.step),
+                       .carried = carried_list(state)};
+  const auto started = Clock::now();
+  ++state.running;
+  ask<CallDone>(
+    self, state.setup.calls.at(call.name), run_atom::value,
+    context_for(self, task.step), order,
+    {.name = fmt::format("{} of step {}", call.name, task.step.value),
+     .worker = {},
+     .deadline = {}},
+    [=](const CallDone& done) { call_done(self, task, started, done); },
+    [=](const Failure& failure) { fail_run(self, failure); });
+}
+
+void send_move(MasterSelf self, plans::TaskRef task) {
+  auto& state = self->state;
+  const auto& entry = template_of(self, task);
+  const auto started = Clock::now();
+  const Version version = version_of(self, task);
+  ++state.running;
+  // Loaded at the start, or refreshed by the checkpoint: nothing to send.
+  if (std::exchange(state.versions[*entry.target], version) == version)
+    return finish(self, task);
+  ask<MoveDone>(
+    self, state.setup.moves.at({*entry.source, *entry.target}), run_atom::value,
+    context_for(self, task.step), MoveTask{task.task, version},
+    {.name = fmt::format("move {} of step {}", entry.name, task.step.value),
+     .worker = {},
+     .deadline = {}},
+    [=](const MoveDone& done) {
+      add_move(self->state.reports[task.step], task_report(self, task, started),
+               done);
+      finish(self, task);
+    },
+    [=](const Failure& failure) { fail_run(self, failure); });
+}
+
+void got_data(MasterSelf self, StepId step, const DataBatch& batch) {
+  auto& state = self->state;
+  state.rows.begin(step, batch, state.setup.samples_per_row);
+  auto& report = state.reports[step];
+  report.epoch = batch.epoch;
+  report.num_samples = state.rows.num_samples(step);
+  for (const auto tokens : state.rows.tokens(step))
+    report.tokens += tokens;
+  launch(self, std::exchange(state.need_data[step], {}));
+  state.need_data.erase(step);
+}
+
+/// Keeps the task until the step's rows are known; asks for them once.
+void wait_for_data(MasterSelf self, plans::TaskRef task) {
+  auto& waiting = self->state.need_data[task.step];
+  waiting.push_back(task);
+  if (waiting.size() > 1)
+    return;
+  ask<DataBatch>(
+    self, self->state.setup.data, next_atom::value,
+    context_for(self, task.step), NextOrder{},
+    {.name = fmt::format("rows of step {}", task.step.value),
+     .worker = {},
+     .deadline = {}},
+    [=](const DataBatch& batch) { got_data(self, task.step, batch); },
+    [=](const Failure& failure) { fail_run(self, failure); });
+}
+
+} // namespace
+
+Context context_for(MasterSelf self, StepId step) {
+  return {
+    .flow = 0, .step = step, .incarnation = self->state.setup.incarnation};
+}
+
+void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks) {
+  for (const auto task : tasks) {
+    if (held_back(self, task))
+      self->state.held.push_back(task);
+    else if (template_of(self, task).kind == plans::TaskKind::move)
+      send_move(self, task);
+    else if (!self->state.rows.known(task.step))
+      wait_for_data(self, task);
+    else
+      send_call(self, task);
+  }
+}
+
+void fail_run(MasterSelf self, const Failure& failure) {
+  auto& state = self->state;
+  if (state.ended)
+    return;
+  for (const auto& node : state.setup.nodes)
+    self->send(node, abort_atom::value, to_trouble(failure));
+  end_run(self, {.kind = RunEnd::Kind::failed,
+                 .next_step = state.committed_end,
+                 .failure = failure,
+                 .checkpoint = state.checkpoint});
+  state.setup.asks->fail_all(failure);
+}
+
+void end_run(MasterSelf self, const RunEnd& end) {
+  if (std::exchange(self->state.ended, true))
+    return;
+  self->state.setup.on_end(end);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,188 @@
+#include "actors/node_actor.hpp"
+
+#include "actors/function_actor.hpp"
+#include "actors/shard_actor.hpp"
+#include "config/defaults.hpp"
+#include "config/log.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace troupe::actors {
+
+namespace {
+
+using NodeSelf = Self<NodeActor, NodeState>;
+
+void end_node(NodeSelf self, std::optional<Failure> failure) {
+  if (std::exchange(self->state.ended, true))
+    return;
+  self->state.setup->on_end(std::move(failure));
+}
+
+/// The master is gone or does not want us: this process is over.
+void master_lost(NodeSelf self, const std::string& what) {
+  end_node(self, Failure{.code = Errc::peer_lost,
+                         .who = "master",
+                         .what = what,
+                         .cause = ""});
+}
+
+void joined(NodeSelf self, const Welcome& welcome) {
+  try {
+    auto worker = make_worker_context(welcome);
+    if (worker->settings.trace.enabled)
+      trace::start(
+        worker->run_folder / "trace"
+          / fmt::format("worker_{:02}_{:02}.events", worker->worker.value,
+                        worker->incarnation.value),
+        fmt::format("worker {}", worker->worker.value),
+        worker->worker.value + 1,
+        static_cast<std::uint64_t>(worker->settings.trace.max_gb * 1e9));
+    worker->data = std::move(self->state.setup->data);
+    worker->data->begin(welcome.incarnation);
+    worker->data->serve_rows(worker->stash);
+    worker->groups.use(*worker->data);
+    self->state.worker = std::move(worker);
+  } catch (const std::exception& error) {
+    end_node(self, to_failure(error, "worker"));
+  }
+}
+
+void start_threads(WorkerContext& worker) {
+  worker.host = std::make_unique<DeviceThread>(
+    fmt::format("host {}", worker.worker.value));
+  for (const Rank rank : worker.plan.cluster.devices_of(worker.worker))
+    worker.devices[rank]
+      = std::make_unique<DeviceThread>(fmt::format("device {}", rank.value));
+}
+
+caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
+                                 const SetupOrder& order) {
+  Answer<SetupDone> answer{self, context};
+  auto& worker = self->state.worker;
+  for (const auto& peer : order.peers) {
+    worker->hosts[peer.worker] = peer.host;
+    if (peer.worker != worker->worker)
+      worker->data->set_peer(peer.worker, peer.host, peer.data_port);
+  }
+  start_threads(*worker);
+  SetupDone done;
+  for (const auto& replica : worker->replicas.all)
+    for (const Rank rank : replica.devices) {
+      if (!worker->devices.contains(rank))
+        continue;
+      auto shard = self->home_system().spawn(
+        shard_actor, ShardSetup{worker, replica.id, rank});
+      self->state.shards.push_back(shard);
+      done.shards.push_back({replica.id, rank, shard});
+    }
+  self->state.function = self->home_system().spawn(function_actor, worker);
+  done.function = self->state.function;
+  answer.deliver(std::move(done));
+  return answer.promise();
+}
+
+caf::result<CommitDone> commit(NodeSelf self, const Context& context,
+                               const CommitOrder& order) {
+  Answer<CommitDone> answer{self, context};
+  auto& stash = self->state.worker->stash;
+  const auto before = stash.size_bytes();
+  stash.drop(order.step);
+  answer.deliver({before - std::min(before, stash.size_bytes())});
+  return answer.promise();
+}
+
+std::uint64_t resident_bytes() {
+  std::ifstream statm{"/proc/self/statm"};
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+caf::result<Pong> pong(NodeSelf self, const Context& context) {
+  self->state.master_heard = AskTable::Clock::now();
+  Answer<Pong> answer{self, context};
+  Pong pong;
+  auto& worker = *self->state.worker;
+  for (const auto& [rank, device] : worker.devices) {
+    pong.devices.push_back(rank);
+    pong.progress.push_back(device->progress());
+  }
+  pong.memory_bytes = resident_bytes();
+  pong.stash_bytes = worker.stash.size_bytes();
+  pong.dropped_events = trace::dropped();
+  answer.deliver(std::move(pong));
+  return answer.promise();
+}
+
+/// Stops whatever runs or waits here: somebody, here or elsewhere, failed.
+void abort_work(NodeSelf self, const Failure& failure) {
+  if (!self->state.worker)
+    return;
+  auto& worker = *self->state.worker;
+  worker.groups.abort_all(failure);
+  worker.data->abort(failure);
+  worker.host->abort();
+  for (auto& [rank, device] : worker.devices)
+    device->abort();
+}
+
+void tick(NodeSelf self) {
+  const auto silent = AskTable::Clock::now() - self->state.master_heard;
+  if (silent > defaults::worker_exits_without_master_after)
+    return master_lost(self, "the master has been silent for too long");
+  self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);
+}
+
+void stop(NodeSelf self) {
+  for (const auto& shard : self->state.shards)
+    self->send_exit(shard, caf::exit_reason::user_shutdown);
+  if (self->state.function)
+    self->send_exit(self->state.function, caf::exit_reason::user_shutdown);
+  end_node(self, std::nullopt);
+}
+
+void join_run(NodeSelf self) {
+  const auto& setup = *self->state.setup;
+  self->monitor(setup.lobby);
+  self->set_down_handler([=](const caf::down_msg&) {
+    master_lost(self, "the connection to the master closed");
+  });
+  self
+    ->request(setup.lobby, caf::infinite, join_atom::value, setup.join,
+              NodeActor{self})
+    .then([=](JoinAnswer& answer) { joined(self, answer.welcome); },
+          [=](caf::error& error) { end_node(self, to_failure(error)); });
+}
+
+} // namespace
+
+NodeActor::behavior_type node_actor(NodeSelf self,
+                                    std::shared_ptr<NodeSetup> setup) {
+  self->state.setup = std::move(setup);
+  self->state.master_heard = AskTable::Clock::now();
+  join_run(self);
+  self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);
+  return {
+    [=](setup_atom, const Context& context, const SetupOrder& order) {
+      return setup_run(self, context, order);
+    },
+    [=](commit_atom, const Context& context, const CommitOrder& order) {
+      return commit(self, context, order);
+    },
+    [=](ping_atom, const Context& context, const PingOrder&) {
+      return pong(self, context);
+    },
+    [=](abort_atom, const Trouble& trouble) {
+      abort_work(self, to_failure(trouble));
+    },
+    [=](stop_atom) { stop(self); },
+    [=](tick_atom) { tick(self); },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,36 @@
+// A worker process as one actor: joins the run, spawns the shards and the
+// function actor, answers heartbeats, drops rows at commit, and stops what runs
+// when somebody failed. `on_end` tells the process's main why it is over.
+// Parent: the worker's main; shards and functions end with it.
+#pragma once
+
+#include "actors/ask.hpp"
+#include "actors/worker_context.hpp"
+
+#include <functional>
+
+namespace troupe::actors {
+
+struct NodeSetup {
+  LobbyActor lobby;
+  JoinRequest join;
+  /// Made before the run is known: the join request names its port.
+  std::unique_ptr<net::DataPlane> data;
+  /// Called once with nothing (orderly end) or the reason.
+  std::function<void(std::optional<Failure>)> on_end;
+};
+
+struct NodeState {
+  std::string name = "node";
+  std::shared_ptr<NodeSetup> setup;
+  std::shared_ptr<WorkerContext> worker;
+  std::vector<ShardActor> shards;
+  FunctionActor function;
+  AskTable::Clock::time_point master_heard;
+  bool ended = false;
+};
+
+NodeActor::behavior_type node_actor(Self<NodeActor, NodeState> self,
+                                    std::shared_ptr<NodeSetup> setup);
+
+} // namespace troupe::actors

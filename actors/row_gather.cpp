@@ -1,0 +1,113 @@
+#include "actors/row_gather.hpp"
+
+#include <atomic>
+#include <set>
+
+namespace troupe::actors {
+
+namespace {
+
+/// The remote parts of one gather; the last one to arrive finishes it.
+struct Gathering {
+  std::mutex mutex;
+  std::vector<net::Rows> parts;
+  std::size_t missing = 0;
+  std::uint64_t wire_bytes = 0;
+  bool ended = false;
+  std::function<void(Result<Gathered>)> done;
+};
+
+void finish_gathering(Gathering& gathering) {
+  gathering.done(Gathered{join_parts(gathering.parts), gathering.wire_bytes});
+}
+
+void part_arrived(const std::shared_ptr<Gathering>& gathering,
+                  net::RowsResult result) {
+  const std::lock_guard lock{gathering->mutex};
+  if (gathering->ended)
+    return;
+  if (auto* failure = std::get_if<Failure>(&result)) {
+    gathering->ended = true;
+    return gathering->done(*failure);
+  }
+  auto& rows = std::get<net::Rows>(result);
+  gathering->wire_bytes += rows.size_bytes();
+  gathering->parts.push_back(std::move(rows));
+  if (--gathering->missing > 0)
+    return;
+  gathering->ended = true;
+  finish_gathering(*gathering);
+}
+
+net::Rows local_part(WorkerContext& context, StepId step,
+                     const RowSource& source) {
+  if (source.holder == dataset_holder)
+    return context.dataset().rows(source.rows, source.samples, source.keys);
+  return context.stash.get(step, source.keys, source.samples);
+}
+
+void gather_on_host(const std::shared_ptr<WorkerContext>& context, StepId step,
+                    const FetchOrder& order,
+                    std::function<void(Result<Gathered>)> done) {
+  auto gathering = std::make_shared<Gathering>();
+  gathering->done = std::move(done);
+  std::vector<const RowSource*> remote;
+  for (const auto& source : order.sources)
+    if (source.holder == dataset_holder
+        || source.holder == context->worker.value)
+      gathering->parts.push_back(local_part(*context, step, source));
+    else
+      remote.push_back(&source);
+  gathering->missing = remote.size();
+  if (remote.empty())
+    return finish_gathering(*gathering);
+  for (const auto* source : remote)
+    context->data->pull_rows(WorkerId{source->holder}, step, source->keys,
+                             source->samples,
+                             [gathering](net::RowsResult result) {
+                               part_arrived(gathering, std::move(result));
+                             });
+}
+
+} // namespace
+
+void gather_rows(const std::shared_ptr<WorkerContext>& context, StepId step,
+                 FetchOrder order, std::function<void(Result<Gathered>)> done) {
+  context->host->post([=, order = std::move(order)] {
+    try {
+      gather_on_host(context, step, order, done);
+    } catch (const std::exception& error) {
+      done(to_failure(error, context->who));
+    }
+  });
+}
+
+net::Rows join_parts(const std::vector<net::Rows>& parts) {
+  std::vector<std::string> keys;
+  std::map<std::string, std::vector<net::Rows>> by_key;
+  for (const auto& part : parts)
+    for (const auto& column : part.columns) {
+      if (!by_key.contains(column.key))
+        keys.push_back(column.key);
+      const std::string only[] = {column.key};
+      by_key[column.key].push_back(net::select_keys(part, only));
+    }
+  std::vector<net::Rows> columns;
+  for (const auto& key : keys)
+    columns.push_back(net::concat(by_key[key]));
+  return columns.empty() ? net::Rows{} : net::merge(columns);
+}
+
+void RowInbox::put(StepId step, std::uint32_t task, net::Rows rows) {
+  rows_[{step, task}] = std::move(rows);
+}
+
+net::Rows RowInbox::take(StepId step, std::uint32_t task) {
+  const auto found = rows_.find({step, task});
+  TROUPE_CHECK(found != rows_.end(), "run before fetch");
+  net::Rows rows = std::move(found->second);
+  rows_.erase(found);
+  return rows;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,54 @@
+// Makes a task's rows local: from this worker's stash, from the data set, and
+// from other holders over the data plane. Shards and functions both start here.
+#pragma once
+
+#include "actors/open_answers.hpp"
+#include "actors/worker_context.hpp"
+
+namespace troupe::actors {
+
+struct Gathered {
+  net::Rows rows; ///< every key of the order, samples ascending
+  std::uint64_t wire_bytes = 0;
+};
+
+/// Starts on the worker's host thread; `done` runs once, on any thread.
+void gather_rows(const std::shared_ptr<WorkerContext>& context, StepId step,
+                 FetchOrder order, std::function<void(Result<Gathered>)> done);
+
+/// One Rows out of parts that hold different samples of some keys each.
+net::Rows join_parts(const std::vector<net::Rows>& parts);
+
+/// Rows that were fetched and wait for their run, by (step, task).
+class RowInbox {
+public:
+  void put(StepId step, std::uint32_t task, net::Rows rows);
+  /// Removes them. Throws InvariantError where nothing was fetched.
+  net::Rows take(StepId step, std::uint32_t task);
+
+private:
+  std::map<std::pair<StepId, std::uint32_t>, net::Rows> rows_;
+};
+
+/// Handler of `fetch_atom` for an actor whose state has `inbox` and `open`.
+template <class SelfPointer>
+caf::result<FetchDone>
+fetch_rows(SelfPointer self, const std::shared_ptr<WorkerContext>& worker,
+           const Context& context, const FetchOrder& order) {
+  Answer<FetchDone> answer{self, context};
+  auto rows = std::make_shared<net::Rows>();
+  auto callback = self->state.open.template open<SelfPointer, FetchDone>(
+    self, answer, [=, task = order.task](FetchDone&) {
+      self->state.inbox.put(context.step, task, std::move(*rows));
+    });
+  gather_rows(worker, context.step, order, [=](Result<Gathered> result) {
+    if (auto* failure = std::get_if<Failure>(&result))
+      return callback(*failure);
+    auto& gathered = std::get<Gathered>(result);
+    *rows = std::move(gathered.rows);
+    callback(FetchDone{gathered.wire_bytes});
+  });
+  return answer.promise();
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,126 @@
+#include "actors/row_table.hpp"
+
+#include "config/error.hpp"
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Not produced yet.
+constexpr std::uint32_t no_holder = dataset_holder - 1;
+
+} // namespace
+
+void RowTable::begin(StepId step, const DataBatch& batch, std::uint32_t n) {
+  Step& entry = steps_[step];
+  entry.batch = batch;
+  entry.rows.clear();
+  entry.tokens.clear();
+  for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+    entry.rows.insert(entry.rows.end(), n, batch.rows[i]);
+    entry.tokens.insert(entry.tokens.end(), n, batch.tokens[i]);
+  }
+}
+
+bool RowTable::known(StepId step) const {
+  return steps_.contains(step);
+}
+
+void RowTable::produced(StepId step, const RunDone& done) {
+  Step& entry = steps_.at(step);
+  for (const auto& key : done.keys) {
+    auto& holders = entry.holders[key];
+    holders.resize(entry.tokens.size(), no_holder);
+    for (const SampleId sample : done.samples) {
+      TROUPE_CHECK(holders.at(sample.value) == no_holder,
+                   "I6: '" + key + "' was produced twice");
+      holders[sample.value] = done.holder.value;
+    }
+  }
+  for (std::size_t i = 0; i < done.tokens.size(); ++i)
+    entry.tokens.at(done.samples.at(i).value) = done.tokens[i];
+}
+
+std::vector<RowSource>
+RowTable::sources(StepId step, std::span<const std::string> keys) const {
+  const Step& entry = at(step);
+  std::map<std::uint32_t, std::map<std::vector<std::uint32_t>, RowSource>>
+    by_holder;
+  std::vector<RowSource> sources;
+  RowSource dataset;
+  for (const auto& key : keys) {
+    const auto found = entry.holders.find(key);
+    if (found == entry.holders.end()) {
+      dataset.keys.push_back(key);
+      continue;
+    }
+    std::map<std::uint32_t, std::vector<std::uint32_t>> samples;
+    for (std::uint32_t i = 0; i < found->second.size(); ++i)
+      samples[found->second[i]].push_back(i);
+    TROUPE_CHECK(!samples.contains(no_holder),
+                 "rows of '" + key + "' are read before all were produced");
+    for (auto& [holder, ids] : samples) {
+      RowSource& source = by_holder[holder][ids];
+      source.holder = holder;
+      source.keys.push_back(key);
+      if (source.samples.empty())
+        for (const auto id : ids)
+          source.samples.emplace_back(id);
+    }
+  }
+  for (auto& [holder, sets] : by_holder)
+    for (auto& [ids, source] : sets)
+      sources.push_back(std::move(source));
+  if (!dataset.keys.empty()) {
+    dataset.rows = entry.rows;
+    for (std::uint32_t i = 0; i < entry.rows.size(); ++i)
+      dataset.samples.emplace_back(i);
+    sources.push_back(std::move(dataset));
+  }
+  return sources;
+}
+
+const std::vector<std::uint32_t>& RowTable::tokens(StepId step) const {
+  return at(step).tokens;
+}
+
+std::uint32_t RowTable::num_samples(StepId step) const {
+  return static_cast<std::uint32_t>(at(step).tokens.size());
+}
+
+const DataBatch& RowTable::batch(StepId step) const {
+  return at(step).batch;
+}
+
+void RowTable::commit(StepId step) {
+  steps_.erase(step);
+}
+
+const RowTable::Step& RowTable::at(StepId step) const {
+  const auto found = steps_.find(step);
+  TROUPE_CHECK(found != steps_.end(),
+               "step " + to_string(step) + " has no rows");
+  return found->second;
+}
+
+std::vector<RowSource> narrow(const std::vector<RowSource>& sources,
+                              std::span<const SampleId> samples) {
+  std::vector<RowSource> narrowed;
+  for (const auto& source : sources) {
+    RowSource part{source.holder, source.keys, {}, {}};
+    for (std::size_t i = 0; i < source.samples.size(); ++i) {
+      if (!std::ranges::binary_search(samples, source.samples[i]))
+        continue;
+      part.samples.push_back(source.samples[i]);
+      if (!source.rows.empty())
+        part.rows.push_back(source.rows[i]);
+    }
+    if (!part.samples.empty())
+      narrowed.push_back(std::move(part));
+  }
+  return narrowed;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,65 @@
+#include "actors/setup_actor.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+namespace {
+
+using SetupSelf = Self<SetupActor, SetupState>;
+
+Context context_of_run(SetupSelf self) {
+  return {
+    .flow = 0, .step = StepId{}, .incarnation = self->state.setup.incarnation};
+}
+
+void load_shards(SetupSelf self, const std::vector<SetupDone>& ready) {
+  const auto& setup = self->state.setup;
+  std::vector<ShardActor> targets;
+  std::vector<LoadOrder> orders;
+  std::vector<AskSpec> specs;
+  for (std::uint32_t worker = 0; worker < ready.size(); ++worker)
+    for (const auto& entry : ready[worker].shards) {
+      targets.push_back(entry.shard);
+      orders.push_back(setup.loads.at(entry.replica.value).order);
+      specs.push_back(
+        {.name = fmt::format("load of replica {} on device {}",
+                             entry.replica.value, entry.rank.value),
+         .worker = WorkerId{worker},
+         .deadline = {}});
+    }
+  ask_all<LoadDone>(
+    self, targets, load_atom::value, context_of_run(self), std::move(orders),
+    std::move(specs),
+    [=](const std::vector<LoadDone>&) { setup.on_ready(ready); },
+    [=](const Failure& failure) { setup.on_failure(failure); });
+}
+
+void set_up(SetupSelf self) {
+  const auto& setup = self->state.setup;
+  std::vector<AskSpec> specs;
+  for (std::uint32_t i = 0; i < setup.nodes.size(); ++i)
+    specs.push_back({.name = fmt::format("set-up of worker {}", i),
+                     .worker = WorkerId{i},
+                     .deadline = {}});
+  ask_all<SetupDone>(
+    self, setup.nodes, setup_atom::value, context_of_run(self),
+    std::vector(setup.nodes.size(), SetupOrder{setup.peers}), std::move(specs),
+    [=](const std::vector<SetupDone>& ready) { load_shards(self, ready); },
+    [=](const Failure& failure) { setup.on_failure(failure); });
+}
+
+} // namespace
+
+SetupActor::behavior_type setup_actor(SetupSelf self, SetupSetup setup) {
+  self->state.asks = Asks{setup.asks};
+  self->state.setup = std::move(setup);
+  return {
+    [=](start_atom) { set_up(self); },
+    [=](fail_atom, std::uint64_t id, const Trouble& trouble) {
+      self->state.asks.fail(id, to_failure(trouble));
+    },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,45 @@
+// One device's part of one replica. Event-based and always answering: the work
+// itself goes to the device thread and comes back as a message. Refuses work of
+// an older incarnation or for another version than it has (I4).
+// Parent: the node actor; queued work is dropped when the node aborts.
+#pragma once
+
+#include "actors/row_gather.hpp"
+#include "models/engine.hpp"
+#include "plans/move_plan.hpp"
+
+namespace troupe::actors {
+
+struct ShardSetup {
+  std::shared_ptr<WorkerContext> worker;
+  ReplicaId replica;
+  Rank rank;
+};
+
+/// The part that the device thread works on; only its jobs touch it after
+/// `load`, one at a time.
+struct Shard {
+  std::shared_ptr<WorkerContext> worker;
+  plans::Replica replica;
+  Rank rank;
+  Coordinate where;
+  DeviceThread* device = nullptr;
+  std::unique_ptr<models::Engine> engine;
+  std::shared_ptr<net::Collectives> dp; ///< null: alone
+  /// What this device receives, by source replica (compiled once).
+  std::map<ReplicaId, std::vector<plans::Transfer>> transfers;
+};
+
+struct ShardState {
+  std::string name;
+  std::shared_ptr<Shard> shard;
+  RowInbox inbox;
+  OpenAnswers open;
+  Version version;
+  bool loaded = false; ///< has a version at all
+};
+
+ShardActor::behavior_type shard_actor(Self<ShardActor, ShardState> self,
+                                      ShardSetup setup);
+
+} // namespace troupe::actors

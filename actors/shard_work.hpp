@@ -1,0 +1,22 @@
+// What a shard does on its device thread: plain functions over a Shard, without
+// actors. They throw; the shard actor turns that into failures.
+#pragma once
+
+#include "actors/shard_actor.hpp"
+
+namespace troupe::actors {
+
+LoadDone load_shard(Shard& shard, const LoadOrder& order);
+RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
+                  const net::Rows& rows);
+MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order);
+WriteDone write_shard(Shard& shard, const WriteOrder& order);
+
+/// Bookkeeping of a finished call: what was written, now in the stash.
+RunDone stash_outputs(WorkerContext& worker, StepId step, net::Rows outputs);
+std::vector<SumPart> to_parts(const models::Sums& sums);
+models::Sums to_sums(const std::vector<SumPart>& parts);
+/// Steady clock of this process, nanoseconds; the clock of the trace.
+std::uint64_t now_ns();
+
+} // namespace troupe::actors

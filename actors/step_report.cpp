@@ -1,0 +1,37 @@
+#include "actors/step_report.hpp"
+
+#include "actors/shard_work.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+Seconds seconds_of(std::uint64_t nanoseconds) {
+  return std::chrono::nanoseconds{nanoseconds};
+}
+
+} // namespace
+
+void add_call(StepReport& report, TaskReport task, const CallDone& done) {
+  for (std::size_t i = 0; i < done.parts.size(); ++i) {
+    const auto busy = seconds_of(done.parts[i].busy_ns);
+    task.busy.push_back(busy);
+    if (i < task.devices.size())
+      report.busy[task.devices[i]] += busy;
+    report.sums.merge(to_sums(done.parts[i].sums));
+  }
+  report.fetched_bytes += done.fetched_bytes;
+  report.tasks.push_back(std::move(task));
+}
+
+void add_move(StepReport& report, TaskReport task, const MoveDone& done) {
+  const auto busy = seconds_of(done.busy_ns);
+  task.busy.push_back(busy);
+  for (const Rank rank : task.devices)
+    report.busy[rank] += busy;
+  report.moved_bytes += done.bytes;
+  report.wire_bytes += done.wire_bytes;
+  report.tasks.push_back(std::move(task));
+}
+
+} // namespace troupe::actors

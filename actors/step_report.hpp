@@ -1,0 +1,60 @@
+// What the master knows of a step when it commits: which task ran when and
+// where, the merged sums of all calls, bytes and tokens. The runtime turns it
+// into metric names; nothing here knows files or consoles.
+#pragma once
+
+#include "actors/messages.hpp"
+#include "config/error.hpp"
+#include "models/sums.hpp"
+#include "plans/step_graph.hpp"
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+struct TaskReport {
+  std::string name; ///< "actor_gen", "actor@actor_gen"
+  plans::TaskKind kind = plans::TaskKind::call;
+  std::vector<Rank> devices;
+  Clock::time_point started; ///< sent by the master
+  Clock::time_point ended;   ///< answered
+  std::vector<Seconds> busy; ///< of each part, on its device
+};
+
+struct StepReport {
+  StepId step;
+  std::uint32_t epoch = 0;
+  Seconds duration{}; ///< from the previous commit to this one
+  models::Sums sums;  ///< of all calls, merged in mesh order
+  std::vector<TaskReport> tasks;
+  std::map<std::string, double> carried; ///< values after the step
+  std::uint64_t tokens = 0;              ///< of all samples
+  std::uint64_t prompt_tokens = 0;
+  std::uint32_t num_samples = 0;
+  std::uint64_t fetched_bytes = 0;
+  std::uint64_t moved_bytes = 0;
+  std::uint64_t wire_bytes = 0;        ///< moved between processes
+  std::map<Rank, Seconds> busy;        ///< by device
+  std::uint64_t peak_memory_bytes = 0; ///< largest worker process so far
+  Seconds save{}; ///< of the checkpoint written after the step
+};
+
+/// Adds a finished call or move to the report.
+void add_call(StepReport& report, TaskReport task, const CallDone& done);
+void add_move(StepReport& report, TaskReport task, const MoveDone& done);
+
+/// How a run ended.
+struct RunEnd {
+  enum class Kind { done, stopped, failed } kind = Kind::done;
+  StepId next_step;       ///< first step that is not committed
+  Failure failure;        ///< of failed runs: the first one
+  std::string checkpoint; ///< last one written; may be empty
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,33 @@
+#include "actors/trace_actor.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+namespace {
+
+void note_heartbeat(Self<TraceActor, TraceState> self, std::uint32_t worker,
+                    const Pong& pong) {
+  const auto count = [&](const char* what, std::uint64_t value) {
+    trace::counter(self->track(),
+                   trace::name(fmt::format("{} worker {}", what, worker)),
+                   static_cast<double>(value));
+  };
+  count("memory_bytes", pong.memory_bytes);
+  count("stash_bytes", pong.stash_bytes);
+  if (pong.dropped_events > self->state.last[worker].dropped_events)
+    count("dropped_events", pong.dropped_events);
+  self->state.last[worker] = pong;
+}
+
+} // namespace
+
+TraceActor::behavior_type trace_actor(Self<TraceActor, TraceState> self) {
+  return {
+    [=](ping_atom, std::uint32_t worker, const Pong& pong) {
+      note_heartbeat(self, worker, pong);
+    },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,19 @@
+// Keeps what the workers' heartbeats say in the trace: memory, rows in the
+// stash and dropped events as counters, one set a worker.
+// Parent: the session.
+#pragma once
+
+#include "actors/ask.hpp"
+
+#include <map>
+
+namespace troupe::actors {
+
+struct TraceState {
+  std::string name = "trace";
+  std::map<std::uint32_t, Pong> last; ///< by worker
+};
+
+TraceActor::behavior_type trace_actor(Self<TraceActor, TraceState> self);
+
+} // namespace troupe::actors

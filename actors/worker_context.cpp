@@ -1,0 +1,64 @@
+#include "actors/worker_context.hpp"
+
+#include "actors/recording.hpp"
+#include "config/error.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace troupe::actors {
+
+void LocalWeights::lend(std::uint64_t id, std::span<const std::byte> bytes) {
+  const std::lock_guard lock{mutex_};
+  spans_[id] = bytes;
+}
+
+std::span<const std::byte> LocalWeights::find(std::uint64_t id) const {
+  const std::lock_guard lock{mutex_};
+  const auto found = spans_.find(id);
+  return found == spans_.end() ? std::span<const std::byte>{} : found->second;
+}
+
+const models::Dataset& WorkerContext::dataset() {
+  std::call_once(dataset_opened_,
+                 [this] { dataset_ = models::open_dataset(settings); });
+  return *dataset_;
+}
+
+const models::Tokenizer& WorkerContext::tokenizer() {
+  std::call_once(tokenizer_opened_, [this] {
+    for (const auto& call : workflow.calls)
+      if (call.kind == plans::CallKind::generate)
+        tokenizer_
+          = models::Tokenizer::load(settings.models.at(call.role).path);
+    TROUPE_CHECK(tokenizer_, "no call generates");
+  });
+  return *tokenizer_;
+}
+
+std::shared_ptr<WorkerContext> make_worker_context(const Welcome& welcome) {
+  auto context = std::make_shared<WorkerContext>();
+  context->worker = welcome.worker;
+  context->incarnation = welcome.incarnation;
+  context->run_id = welcome.run_id;
+  context->who
+    = fmt::format("worker {} (pid {})", welcome.worker.value, getpid());
+  context->settings = parse_settings(welcome.settings_yaml, "config.yaml");
+  context->workflow = with_recording(plans::make_workflow(context->settings));
+  context->plan = plans::parse_plan(welcome.plan_yaml, "plan.yaml");
+  context->replicas = plans::replicas_of(context->workflow, context->plan);
+  context->run_folder = welcome.run_folder;
+  for (const auto& role : context->workflow.roles) {
+    const std::filesystem::path folder
+      = context->settings.models.at(role.name).path;
+    auto shape = read_model_shape(folder / "config.json");
+    shape.scalar_head = role.scalar_head;
+    context->shapes[role.name] = shape;
+  }
+  if (!context->settings.run.replay.empty())
+    context->replay
+      = std::make_unique<models::RolloutReplay>(context->settings.run.replay);
+  return context;
+}
+
+} // namespace troupe::actors

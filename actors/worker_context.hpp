@@ -1,0 +1,86 @@
+// What the actors of one worker process share: the run's words (settings,
+// workflow, plan, replicas), the stash with its data plane, the device threads,
+// the data set. Built once from the master's welcome; read-only afterwards but
+// for the parts that are thread-safe by themselves.
+#pragma once
+
+#include "actors/device_thread.hpp"
+#include "actors/messages.hpp"
+#include "config/model_shape.hpp"
+#include "config/settings.hpp"
+#include "models/dataset.hpp"
+#include "models/rollout_replay.hpp"
+#include "models/tokenizer.hpp"
+#include "net/data_plane.hpp"
+#include "net/host_collectives.hpp"
+#include "net/stash.hpp"
+#include "plans/execution_plan.hpp"
+#include "plans/replicas.hpp"
+#include "plans/workflow.hpp"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Weights that shards of this process lend to each other, by export number.
+class LocalWeights {
+public:
+  void lend(std::uint64_t id, std::span<const std::byte> bytes);
+  /// Empty when another process holds them.
+  std::span<const std::byte> find(std::uint64_t id) const;
+
+private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::span<const std::byte>> spans_;
+};
+
+/// The number under which a shard exports its weights to the data plane.
+constexpr std::uint64_t export_id(ReplicaId replica, Rank rank) {
+  return std::uint64_t{replica.value} << 32 | rank.value;
+}
+
+struct WorkerContext {
+  WorkerId worker;
+  Incarnation incarnation;
+  std::string who;    ///< "worker 1 (pid 4711)"
+  std::string run_id; ///< random; names shared memory and groups
+  Settings settings;
+  plans::Workflow workflow;
+  plans::ExecutionPlan plan;
+  plans::Replicas replicas;
+  std::filesystem::path run_folder;
+  std::map<std::string, ModelShape> shapes; ///< by role
+
+  std::unique_ptr<models::RolloutReplay> replay; ///< run.replay, if set
+
+  net::Stash stash;
+  std::unique_ptr<net::DataPlane> data;
+  net::GroupRegistry groups;
+  LocalWeights weights;
+  std::map<WorkerId, std::string> hosts;                 ///< of all workers
+  std::map<Rank, std::unique_ptr<DeviceThread>> devices; ///< of this worker
+  std::unique_ptr<DeviceThread> host; ///< functions and data-set reads
+
+  /// The data set, opened at the first use (functions may need none).
+  const models::Dataset& dataset();
+  /// Of the role that generates, for the texts of samples.
+  const models::Tokenizer& tokenizer();
+
+private:
+  std::once_flag dataset_opened_;
+  std::unique_ptr<models::Dataset> dataset_;
+  std::once_flag tokenizer_opened_;
+  std::optional<models::Tokenizer> tokenizer_;
+};
+
+/// Settings, workflow, plan and shapes out of a welcome; no threads yet.
+/// Throws ConfigError as the master would have.
+std::shared_ptr<WorkerContext> make_worker_context(const Welcome& welcome);
+
+} // namespace troupe::actors

@@ -1,0 +1,74 @@
+#include "models/rollout_record.hpp"
+
+#include "config/error.hpp"
+#include "models/tokenizer.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace troupe::models {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Sample i's elements of a column.
+template <class T>
+std::span<const T> values_of(const net::Column& column, std::size_t i) {
+  const auto offsets = column.offsets();
+  return column.as<T>().subspan(offsets[i], column.lengths[i]);
+}
+
+/// The prompt is what stands before the model's first own token.
+std::size_t prompt_length(std::span<const std::uint8_t> loss_mask) {
+  return static_cast<std::size_t>(std::ranges::find(loss_mask, 1)
+                                  - loss_mask.begin());
+}
+
+ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
+                         const Tokenizer& tokenizer) {
+  const auto ids = values_of<std::int32_t>(rows.at("sequence_ids"), i);
+  const auto mask = values_of<std::uint8_t>(rows.at("loss_mask"), i);
+  const auto logprobs = values_of<float>(rows.at("logprobs"), i);
+  const bool truncated
+    = values_of<std::uint8_t>(rows.at("truncated"), i).front() != 0;
+  const auto prompt = prompt_length(mask);
+  ordered_json line;
+  line["step"] = step.value + 1;
+  line["sample"] = rows.samples[i].value;
+  line["prompt"] = tokenizer.decode(ids.first(prompt));
+  line["response"] = tokenizer.decode(ids.subspan(prompt));
+  if (rows.has("scores"))
+    line["score"] = values_of<float>(rows.at("scores"), i).front();
+  line["finish_reason"] = truncated ? "length" : "eos";
+  line["sequence_ids"] = std::vector(ids.begin(), ids.end());
+  line["loss_mask"] = std::vector<int>(mask.begin(), mask.end());
+  line["logprobs"] = std::vector(logprobs.begin(), logprobs.end());
+  return line;
+}
+
+} // namespace
+
+void append_samples(const std::filesystem::path& file, StepId step,
+                    const net::Rows& rows, const Tokenizer& tokenizer) {
+  std::string text;
+  for (std::size_t i = 0; i < rows.num_samples(); ++i)
+    text += sample_json(step, rows, i, tokenizer)
+              .dump(-1, ' ', false, ordered_json::error_handler_t::replace)
+            + "\n";
+  std::ofstream stream{file, std::ios::app | std::ios::binary};
+  stream << text << std::flush;
+  if (!stream)
+    throw FailureError{
+      {.code = Errc::io,
+       .who = "",
+       .what = fmt::format("{}: {}", file.string(), std::strerror(errno)),
+       .cause = ""}};
+}
+
+} // namespace troupe::models

@@ -1,0 +1,23 @@
+// One line of samples.jsonl: what was asked, what was answered, token by token,
+// and what it was worth. Numbers are printed so that they read back to the bit:
+// `run.replay` feeds recorded answers to another plan (I1).
+#pragma once
+
+#include "config/ids.hpp"
+#include "net/rows.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace troupe::models {
+
+class Tokenizer;
+
+/// Appends the samples of `rows` (sequence_ids, loss_mask, logprobs, truncated,
+/// and scores where there are any) to `file`, in sample order. Steps count from
+/// 1 in the file. Throws FailureError (io).
+void append_samples(const std::filesystem::path& file, StepId step,
+                    const net::Rows& rows, const Tokenizer& tokenizer);
+
+} // namespace troupe::models

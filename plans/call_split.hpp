@@ -1,0 +1,30 @@
+// How a call's samples go to the dp coordinates of its mesh (DESIGN 4.3).
+// Mini-batches are equal contiguous ranges of sample ids, groups whole; each is
+// then balanced by tokens over dp. Pure arithmetic: every process that does it
+// gets the same answer.
+#pragma once
+
+#include "config/ids.hpp"
+#include "plans/workflow.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::plans {
+
+/// One dp coordinate's part of a call: mini-batches in order (calls other than
+/// train have one), sample ids ascending in each. A batch may be empty.
+using Share = std::vector<std::vector<SampleId>>;
+
+/// Splits all samples of a step over `dp` coordinates.
+/// \param tokens       length of each sample
+/// \param group_size   samples of one prompt; a group is never cut by
+///                     mini-batches, and stays together in generation
+/// \param mini_batches optimizer steps of a train call
+std::vector<Share> split_call(const Call& call, std::uint32_t dp,
+                              std::span<const std::uint32_t> tokens,
+                              std::uint32_t group_size,
+                              std::uint32_t mini_batches);
+
+} // namespace troupe::plans

@@ -1,0 +1,350 @@
+#include "runtime/session.hpp"
+
+#include "actors/system.hpp"
+#include "config/defaults.hpp"
+#include "config/log.hpp"
+#include "runtime/chrome_trace.hpp"
+#include "runtime/event_queue.hpp"
+#include "runtime/launcher.hpp"
+#include "runtime/metrics/console.hpp"
+#include "runtime/metrics/run_summary.hpp"
+#include "runtime/run_status.hpp"
+#include "runtime/session_actors.hpp"
+#include "runtime/session_files.hpp"
+#include "runtime/step_names.hpp"
+#include "runtime/stop_signals.hpp"
+#include "runtime/worker.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <csignal>
+#include <variant>
+
+namespace troupe::runtime {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// -- what can happen ---------------------------------------------------------
+
+struct AllJoined {
+  std::vector<actors::Joined> workers;
+};
+struct AllLoaded {
+  std::vector<actors::SetupDone> ready;
+};
+struct StartFailed {
+  Failure failure;
+};
+struct WorkerLost { ///< its connection closed
+  WorkerId worker;
+  Failure failure;
+};
+struct WorkerExited { ///< a child of ours ended
+  WorkerId worker;
+  net::ChildExit exit;
+};
+struct StopAsked {
+  int signal;
+};
+struct StepCommitted {
+  actors::StepReport report;
+};
+struct Stalled {
+  std::string text;
+};
+using Event
+  = std::variant<AllJoined, AllLoaded, StartFailed, WorkerLost, WorkerExited,
+                 StopAsked, StepCommitted, Stalled, actors::RunEnd>;
+
+std::string random_hex(std::size_t bytes) {
+  std::vector<unsigned char> noise(bytes);
+  if (getrandom(noise.data(), noise.size(), 0)
+      != static_cast<ssize_t>(noise.size()))
+    throw std::system_error{errno, std::generic_category(), "getrandom"};
+  std::string text;
+  for (const auto byte : noise)
+    text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+// -- the session -------------------------------------------------------------
+
+class Session {
+public:
+  explicit Session(const SessionPlan& plan)
+    : plan_(plan),
+      files_(plan),
+      basis_(make_basis(plan, random_hex(8))),
+      signals_([this](int signal) { events_.push(StopAsked{signal}); }),
+      launcher_([this](WorkerId worker, const net::ChildExit& exit) {
+        events_.push(WorkerExited{worker, exit});
+      }),
+      system_(config_) {}
+
+  ExitCode run();
+
+private:
+  void open_door();
+  void start_workers(std::uint16_t port);
+  void handle(const AllJoined& event);
+  void handle(const AllLoaded& event);
+  void handle(const StartFailed& event);
+  void handle(const WorkerLost& event);
+  void handle(const WorkerExited& event);
+  void handle(const StopAsked& event);
+  void handle(const StepCommitted& event);
+  void handle(const Stalled& event);
+  void handle(const actors::RunEnd& event);
+  void on_idle();
+  void lose_worker(WorkerId worker, Failure failure);
+  void fail(const Failure& failure);
+  void close_down();
+  ExitCode conclude();
+
+  const SessionPlan& plan_;
+  SessionFiles files_;
+  RunBasis basis_;
+  std::string token_ = random_hex(defaults::token_bytes);
+  EventQueue<Event> events_;
+  StopSignals signals_;
+  LocalLauncher launcher_;
+  actors::SystemConfig config_{0};
+  caf::actor_system system_;
+
+  actors::LobbyActor lobby_;
+  actors::SetupActor setup_;
+  actors::MasterActor master_;
+  std::vector<actors::NodeActor> nodes_;
+  /// Lost connections wait a moment for the exit status that explains them.
+  std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
+  std::optional<actors::RunEnd> end_;
+  std::optional<int> signal_;
+  bool ending_ = false;
+  steady_clock::time_point started_ = steady_clock::now();
+};
+
+void Session::open_door() {
+  actors::LobbySetup setup;
+  setup.token = token_;
+  setup.build = build_id();
+  setup.num_workers = plan_.plan.cluster.num_workers();
+  setup.welcome.incarnation = basis_.incarnation;
+  setup.welcome.run_id = basis_.run_id;
+  setup.welcome.settings_yaml = print_settings(plan_.settings);
+  setup.welcome.plan_yaml = plans::print(plan_.plan);
+  setup.welcome.run_folder
+    = std::filesystem::absolute(plan_.run_folder).string();
+  setup.on_full = [this](std::vector<actors::Joined> workers) {
+    events_.push(AllJoined{std::move(workers)});
+  };
+  setup.on_lost = [this](WorkerId worker, Failure failure) {
+    events_.push(WorkerLost{worker, std::move(failure)});
+  };
+  lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
+  const auto port
+    = system_.middleman().publish(lobby_, 0, "127.0.0.1", /*reuse=*/true);
+  if (!port)
+    throw FailureError{{.code = Errc::io,
+                        .who = "master",
+                        .what = "cannot listen on 127.0.0.1",
+                        .cause = system_.render(port.error())}};
+  start_workers(*port);
+}
+
+void Session::start_workers(std::uint16_t port) {
+  const auto& cluster = plan_.plan.cluster;
+  launcher_.start({.program = own_program(),
+                   .address = fmt::format("127.0.0.1:{}", port),
+                   .token_file = files_.write_token(token_),
+                   .num_workers = cluster.num_workers(),
+                   .threads = threads_per_device(cluster.devices_per_node),
+                   .environment = plan_.settings.cluster.env,
+                   .folder = files_.folder()});
+}
+
+ExitCode Session::run() {
+  files_.write_state("starting");
+  open_door();
+  while (!end_) {
+    const auto event
+      = events_.pop_until(steady_clock::now() + std::chrono::milliseconds{100});
+    if (event)
+      std::visit([this](const auto& what) { handle(what); }, *event);
+    on_idle();
+  }
+  close_down();
+  return conclude();
+}
+
+// -- events ------------------------------------------------------------------
+
+void Session::handle(const AllJoined& event) {
+  actors::SetupSetup setup;
+  for (std::uint32_t i = 0; i < event.workers.size(); ++i) {
+    const auto& request = event.workers[i].request;
+    nodes_.push_back(event.workers[i].node);
+    setup.peers.push_back({WorkerId{i}, request.host, request.data_port});
+    files_.add_worker(i, request.host, request.pid);
+  }
+  setup.nodes = nodes_;
+  setup.loads = load_specs(basis_);
+  setup.incarnation = basis_.incarnation;
+  setup.asks = basis_.asks;
+  setup.on_ready = [this](std::vector<actors::SetupDone> ready) {
+    events_.push(AllLoaded{std::move(ready)});
+  };
+  setup.on_failure = [this](Failure failure) {
+    events_.push(StartFailed{std::move(failure)});
+  };
+  setup_ = system_.spawn(actors::setup_actor, std::move(setup));
+  caf::anon_send(setup_, actors::start_atom::value);
+}
+
+void Session::handle(const AllLoaded& event) {
+  master_ = spawn_master(
+    system_, basis_, event.ready, nodes_,
+    [this](const actors::StepReport& report) {
+      events_.push(StepCommitted{report});
+    },
+    [this](const actors::RunEnd& end) { events_.push(end); },
+    [this](const std::string& text) { events_.push(Stalled{text}); });
+  files_.begin_steps();
+  caf::anon_send(master_, actors::start_atom::value);
+  if (signal_)
+    caf::anon_send(master_, actors::stop_atom::value);
+}
+
+void Session::handle(const StartFailed& event) {
+  fail(event.failure);
+}
+
+void Session::handle(const WorkerLost& event) {
+  if (!ending_)
+    lost_.try_emplace(event.worker, event.failure,
+                      steady_clock::now() + std::chrono::milliseconds{300});
+}
+
+void Session::handle(const WorkerExited& event) {
+  if (ending_)
+    return;
+  lose_worker(event.worker,
+              {.code = Errc::peer_lost,
+               .who = fmt::format("worker {} (pid {})", event.worker.value,
+                                  event.exit.pid),
+               .what = net::to_string(event.exit),
+               .cause = files_.last_words(event.worker)});
+}
+
+void Session::handle(const StopAsked& event) {
+  signal_ = event.signal;
+  files_.write_state("stopping");
+  if (master_)
+    caf::anon_send(master_, actors::stop_atom::value);
+  else
+    end_ = actors::RunEnd{.kind = actors::RunEnd::Kind::stopped,
+                          .next_step = StepId{plan_.first_step},
+                          .failure = {},
+                          .checkpoint = ""};
+}
+
+void Session::handle(const StepCommitted& event) {
+  files_.add_step(event.report);
+}
+
+void Session::handle(const Stalled& event) {
+  log::runtime.warn(event.text);
+}
+
+void Session::handle(const actors::RunEnd& event) {
+  if (!end_)
+    end_ = event;
+}
+
+/// A connection whose process did not explain itself in time counts as is; a
+/// run that has used up its time stops after a checkpoint.
+void Session::on_idle() {
+  const auto now = steady_clock::now();
+  for (const auto& [worker, lost] : std::map{lost_})
+    if (now > lost.second)
+      lose_worker(worker, lost.first);
+  if (files_.stop_requested() && !signal_)
+    handle(StopAsked{SIGTERM});
+  if (plan_.max_time.count() > 0 && now - started_ > plan_.max_time && !signal_)
+    handle(StopAsked{SIGTERM});
+  if (nodes_.empty() && now - started_ > defaults::workers_join_within)
+    fail({.code = Errc::deadline,
+          .who = "master",
+          .what = "not all workers joined in time",
+          .cause = files_.last_words(WorkerId{0})});
+}
+
+void Session::lose_worker(WorkerId worker, Failure failure) {
+  lost_.erase(worker);
+  if (!master_)
+    return fail(failure);
+  caf::anon_send(master_, actors::down_atom::value, worker.value,
+                 actors::to_trouble(failure));
+}
+
+void Session::fail(const Failure& failure) {
+  if (end_)
+    return;
+  end_ = actors::RunEnd{.kind = actors::RunEnd::Kind::failed,
+                        .next_step = StepId{plan_.first_step},
+                        .failure = failure,
+                        .checkpoint = ""};
+}
+
+// -- the end -----------------------------------------------------------------
+
+void Session::close_down() {
+  ending_ = true;
+  if (end_->kind == actors::RunEnd::Kind::failed) {
+    launcher_.kill_all();
+    launcher_.end_all(defaults::kill_workers_within);
+  } else {
+    for (const auto& node : nodes_)
+      caf::anon_send(node, actors::stop_atom::value);
+    if (nodes_.empty())
+      launcher_.kill_all();
+    launcher_.end_all(defaults::shutdown_grace);
+  }
+  const auto end_actor = [](auto& handle) {
+    if (handle)
+      caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
+    handle = {};
+  };
+  end_actor(master_);
+  end_actor(setup_);
+  end_actor(lobby_);
+  trace::stop();
+}
+
+ExitCode Session::conclude() {
+  const double wall_s = actors::Seconds{steady_clock::now() - started_}.count();
+  switch (end_->kind) {
+  case actors::RunEnd::Kind::done:
+    files_.conclude_done(*end_, wall_s);
+    return ExitCode::done;
+  case actors::RunEnd::Kind::stopped:
+    files_.conclude_stopped(*end_, wall_s, signal_ == SIGINT);
+    return signal_ == SIGINT ? ExitCode::interrupted : ExitCode::stopped;
+  case actors::RunEnd::Kind::failed:
+    files_.conclude_failed(*end_);
+    return end_->failure.code == Errc::bad_input ? ExitCode::wrong_input
+                                                 : ExitCode::failed;
+  }
+  return ExitCode::failed;
+}
+
+} // namespace
+
+ExitCode run_session(const SessionPlan& session) {
+  Session run{session};
+  return run.run();
+}
+
+} // namespace troupe::runtime

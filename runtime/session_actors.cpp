@@ -1,0 +1,213 @@
+#include "runtime/session_actors.hpp"
+
+#include "actors/call_actor.hpp"
+#include "actors/call_options.hpp"
+#include "actors/checkpoint_actor.hpp"
+#include "actors/checkpoint_files.hpp"
+#include "actors/data_actor.hpp"
+#include "actors/move_actor.hpp"
+#include "actors/recording.hpp"
+#include "actors/trace_actor.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::runtime {
+
+namespace {
+
+using actors::Member;
+
+/// The shards of a replica in mesh order.
+std::vector<Member> members_of(const RunBasis& basis,
+                               const plans::Replica& replica,
+                               const std::vector<actors::SetupDone>& ready) {
+  std::vector<Member> members;
+  for (const Rank rank : replica.devices) {
+    const auto worker = basis.session.plan.cluster.worker_of(rank);
+    for (const auto& entry : ready.at(worker.value).shards)
+      if (entry.replica == replica.id && entry.rank == rank)
+        members.push_back(
+          {entry.shard, {}, worker, fmt::format("device {}", rank.value)});
+  }
+  TROUPE_CHECK(members.size() == replica.devices.size(),
+               "a shard of " + replica.name() + " is missing");
+  return members;
+}
+
+std::vector<Member> hosts_of(const std::vector<actors::SetupDone>& ready) {
+  std::vector<Member> members;
+  for (std::uint32_t i = 0; i < ready.size(); ++i)
+    members.push_back(
+      {{}, ready[i].function, WorkerId{i}, fmt::format("worker {}", i)});
+  return members;
+}
+
+std::uint32_t samples_per_row(const RunBasis& basis) {
+  return basis.workflow.samples_are_prompts
+           ? static_cast<std::uint32_t>(basis.session.settings.rollout.n)
+           : 1;
+}
+
+std::map<std::string, actors::CallActor>
+spawn_calls(caf::actor_system& system, const RunBasis& basis,
+            const std::vector<actors::SetupDone>& ready) {
+  const Settings& settings = basis.session.settings;
+  std::map<std::string, actors::CallActor> calls;
+  for (const auto& call : basis.workflow.calls) {
+    actors::CallSetup setup;
+    setup.call = call;
+    setup.members
+      = call.kind == plans::CallKind::function
+          ? hosts_of(ready)
+          : members_of(basis, basis.replicas[basis.replicas.of_call(call.name)],
+                       ready);
+    setup.samples_per_group = samples_per_row(basis);
+    setup.mini_batches = actors::mini_batches_of(settings, basis.workflow);
+    setup.epochs = actors::epochs_of(settings, basis.workflow);
+    setup.asks = basis.asks;
+    calls[call.name] = system.spawn(actors::call_actor, setup);
+  }
+  return calls;
+}
+
+std::map<std::pair<ReplicaId, ReplicaId>, actors::MoveActor>
+spawn_moves(caf::actor_system& system, const RunBasis& basis,
+            const std::vector<actors::SetupDone>& ready) {
+  std::map<std::pair<ReplicaId, ReplicaId>, actors::MoveActor> moves;
+  for (const auto& task : basis.graph.tasks) {
+    if (task.kind != plans::TaskKind::move)
+      continue;
+    actors::MoveSetup setup;
+    setup.name = task.name;
+    setup.source = *task.source;
+    setup.sources = members_of(basis, basis.replicas[*task.source], ready);
+    setup.targets = members_of(basis, basis.replicas[*task.target], ready);
+    setup.check = basis.session.settings.run.check_moves;
+    setup.asks = basis.asks;
+    moves[{*task.source, *task.target}]
+      = system.spawn(actors::move_actor, setup);
+  }
+  return moves;
+}
+
+actors::CheckpointActor
+spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
+                 const std::vector<actors::SetupDone>& ready) {
+  actors::CheckpointSetup setup;
+  setup.run_folder = basis.session.run_folder;
+  setup.run_id = basis.run_id;
+  setup.replicas = basis.replicas;
+  setup.workflow = basis.workflow;
+  for (const auto& replica : basis.replicas.all)
+    setup.writers[replica.id] = members_of(basis, replica, ready).front();
+  setup.keep = static_cast<std::uint32_t>(basis.session.settings.run.keep);
+  setup.asks = basis.asks;
+  return system.spawn(actors::checkpoint_actor, setup);
+}
+
+actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
+  const Settings& settings = basis.session.settings;
+  actors::DataSetup setup;
+  setup.dataset = models::open_dataset(settings);
+  setup.batch_size = static_cast<std::uint32_t>(settings.data.batch_size);
+  setup.seed = settings.run.seed;
+  setup.shuffle = settings.data.shuffle;
+  return system.spawn(actors::data_actor, setup);
+}
+
+/// Version of each replica of a trained role after `steps` committed steps.
+Version version_after(const RunBasis& basis, const plans::Replica& replica,
+                      StepId steps) {
+  if (!basis.workflow.role(replica.role).trained)
+    return Version{0};
+  std::uint32_t lag = 0;
+  if (!replica.home)
+    for (const auto& call : replica.calls)
+      lag = std::max(lag, basis.session.plan.lag_of(call));
+  return plans::version_for(steps, lag);
+}
+
+} // namespace
+
+RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
+  const auto workflow = actors::with_recording(session.workflow);
+  const auto replicas = plans::replicas_of(workflow, session.plan);
+  RunBasis basis{.session = session,
+                 .workflow = workflow,
+                 .replicas = replicas,
+                 .graph
+                 = plans::make_step_graph(workflow, session.plan, replicas),
+                 .incarnation = Incarnation{session.attempt},
+                 .run_id = run_id,
+                 .asks = std::make_shared<actors::AskTable>(),
+                 .versions = {},
+                 .carried = {}};
+  for (const auto& value : workflow.carried)
+    basis.carried[value.name] = value.initial;
+  if (session.checkpoint)
+    for (const auto& [name, value] :
+         actors::read_checkpoint(*session.checkpoint).carried)
+      basis.carried[name] = value;
+  for (const auto& replica : replicas.all)
+    basis.versions[replica.id]
+      = version_after(basis, replica, StepId{session.first_step});
+  return basis;
+}
+
+std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
+  const SessionPlan& session = basis.session;
+  std::vector<actors::LoadSpec> specs;
+  for (const auto& replica : basis.replicas.all) {
+    actors::LoadOrder order;
+    order.version = basis.versions.at(replica.id);
+    order.folder = session.settings.models.at(replica.role).path;
+    const bool trained = basis.workflow.role(replica.role).trained;
+    if (trained && session.checkpoint) {
+      const bool home_version
+        = replica.home || order.version == Version{session.first_step};
+      order.folder = actors::weights_folder(*session.checkpoint, replica.role,
+                                            replica.name(), home_version)
+                       .string();
+      if (replica.home)
+        order.state_file
+          = actors::optimizer_file(*session.checkpoint, replica.role).string();
+    }
+    specs.push_back({replica.id, order});
+  }
+  return specs;
+}
+
+actors::MasterActor
+spawn_master(caf::actor_system& system, const RunBasis& basis,
+             const std::vector<actors::SetupDone>& ready,
+             const std::vector<actors::NodeActor>& nodes,
+             std::function<void(const actors::StepReport&)> on_step,
+             std::function<void(const actors::RunEnd&)> on_end,
+             std::function<void(const std::string&)> on_stall) {
+  const SessionPlan& session = basis.session;
+  actors::MasterSetup setup{
+    .workflow = basis.workflow,
+    .plan = session.plan,
+    .replicas = basis.replicas,
+    .graph = basis.graph,
+    .incarnation = basis.incarnation,
+    .first_step = StepId{session.first_step},
+    .end_step = StepId{session.num_steps},
+    .samples_per_row = samples_per_row(basis),
+    .save_every = static_cast<std::uint32_t>(session.settings.run.save_every),
+    .carried = basis.carried,
+    .versions = basis.versions,
+    .calls = spawn_calls(system, basis, ready),
+    .moves = spawn_moves(system, basis, ready),
+    .data = spawn_data(system, basis),
+    .checkpoint = spawn_checkpoint(system, basis, ready),
+    .trace = system.spawn(actors::trace_actor),
+    .nodes = nodes,
+    .asks = basis.asks,
+    .on_step = std::move(on_step),
+    .on_end = std::move(on_end),
+    .on_stall = std::move(on_stall)};
+  return system.spawn(actors::master_actor, std::move(setup));
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,46 @@
+// The actors of the master process for one run: made from the session's plan
+// once all shards are loaded. Handles stay with the session (unreferenced CAF
+// actors are collected).
+#pragma once
+
+#include "actors/lobby_actor.hpp"
+#include "actors/master_actor.hpp"
+#include "actors/setup_actor.hpp"
+#include "runtime/session_plan.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::runtime {
+
+/// What the session and its actors share.
+struct RunBasis {
+  const SessionPlan& session;
+  plans::Workflow workflow; ///< with recording
+  plans::Replicas replicas;
+  plans::StepGraph graph;
+  Incarnation incarnation;
+  std::string run_id;
+  std::shared_ptr<actors::AskTable> asks;
+  /// Versions that the replicas are loaded at, by replica.
+  std::map<ReplicaId, Version> versions;
+  std::map<std::string, double> carried;
+};
+
+RunBasis make_basis(const SessionPlan& session, const std::string& run_id);
+
+/// What every replica loads: its role's folder, or its part of the checkpoint.
+std::vector<actors::LoadSpec> load_specs(const RunBasis& basis);
+
+/// Spawns call, move, data, checkpoint and trace actors around a master, which
+/// waits for `start`. `ready` and `nodes` are by worker.
+actors::MasterActor
+spawn_master(caf::actor_system& system, const RunBasis& basis,
+             const std::vector<actors::SetupDone>& ready,
+             const std::vector<actors::NodeActor>& nodes,
+             std::function<void(const actors::StepReport&)> on_step,
+             std::function<void(const actors::RunEnd&)> on_end,
+             std::function<void(const std::string&)> on_stall);
+
+} // namespace troupe::runtime

@@ -1,0 +1,147 @@
+#include "runtime/session_files.hpp"
+
+#include "config/log.hpp"
+#include "config/trace.hpp"
+#include "runtime/chrome_trace.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/step_names.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+
+namespace troupe::runtime {
+
+SessionFiles::SessionFiles(const SessionPlan& session)
+  : session_(session),
+    lock_(begin_attempt(session)),
+    folder_(session.run_folder),
+    console_(session.quiet) {
+  log::open(folder_.log_file(), log::Level::info);
+  if (session.settings.trace.enabled)
+    trace::start(
+      folder_.trace_folder()
+        / fmt::format("master_{:02}.events", session.attempt),
+      "master", 0,
+      static_cast<std::uint64_t>(session.settings.trace.max_gb * 1e9));
+  if (session.settings.metrics.jsonl)
+    metrics_ = std::make_unique<MetricsFile>(folder_.metrics_file());
+  status_.step = session.first_step;
+  status_.steps = session.num_steps;
+  status_.attempt = session.attempt;
+  status_.host = host_name();
+  status_.pid = getpid();
+}
+
+SessionFiles::~SessionFiles() {
+  std::error_code ignored;
+  std::filesystem::remove(folder_.root() / ".token", ignored);
+  trace::stop();
+  log::flush();
+}
+
+std::filesystem::path SessionFiles::write_token(const std::string& token) {
+  const auto path = std::filesystem::absolute(folder_.root() / ".token");
+  const auto old_mask = umask(0077);
+  replace_file(path, token + "\n");
+  umask(old_mask);
+  return path;
+}
+
+void SessionFiles::write_state(const std::string& state) {
+  status_.state = state;
+  status_.eta_s = console_.seconds_left();
+  write_status(folder_, status_);
+}
+
+void SessionFiles::add_worker(std::uint32_t number, const std::string& host,
+                              std::int64_t pid) {
+  status_.workers.push_back({number, host, pid, "ready"});
+}
+
+void SessionFiles::begin_steps() {
+  console_.start(session_.first_step, session_.num_steps);
+  write_state("running");
+}
+
+void SessionFiles::add_step(const actors::StepReport& report) {
+  const StepMetrics metrics = name_step(session_, report);
+  if (metrics_)
+    metrics_->write(metrics);
+  if (session_.settings.metrics.console)
+    console_.step(metrics);
+  summary_.add(metrics);
+  for (const auto& [rank, busy] : report.busy)
+    busy_[rank] += busy;
+  status_.step = metrics.step;
+  write_state(status_.state);
+}
+
+std::string SessionFiles::last_words(WorkerId worker) const {
+  std::ifstream file{folder_.worker_log(worker)};
+  std::string last;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty())
+      last = line;
+  return last;
+}
+
+bool SessionFiles::stop_requested() const {
+  return std::filesystem::exists(folder_.stop_file());
+}
+
+void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
+  console_.finish();
+  const auto& cluster = session_.plan.cluster;
+  for (std::uint32_t i = 0; i < cluster.num_devices(); ++i)
+    summary_.set_device(
+      fmt::format("device {} (worker {})", i, cluster.worker_of(Rank{i}).value),
+      busy_[Rank{i}].count());
+  summary_.set_wall_seconds(wall_s);
+  if (!end.checkpoint.empty())
+    summary_.set_checkpoint(end.checkpoint);
+  if (session_.settings.trace.enabled) {
+    trace::stop();
+    write_chrome_trace(folder_.root());
+    summary_.set_trace(folder_.trace_json());
+  }
+  console_.say(summary_.print());
+}
+
+void SessionFiles::conclude_done(const actors::RunEnd& end, double wall_s) {
+  for (auto& worker : status_.workers)
+    worker.state = "done";
+  write_state("done");
+  summarise(end, wall_s);
+}
+
+void SessionFiles::conclude_stopped(const actors::RunEnd& end, double wall_s,
+                                    bool interrupted) {
+  write_state(interrupted ? "interrupted" : "stopped");
+  summarise(end, wall_s);
+  console_.say(fmt::format("stopped after step {}; the same command continues",
+                           end.next_step.value));
+}
+
+void SessionFiles::conclude_failed(const actors::RunEnd& end) {
+  console_.finish();
+  const Failure& failure = end.failure;
+  append_failure(folder_,
+                 {.attempt = session_.attempt,
+                  .who = failure.who,
+                  .host = host_name(),
+                  .when = fmt::format("step {}", end.next_step.value + 1),
+                  .code = failure.code,
+                  .what = failure.what,
+                  .cause = failure.cause,
+                  .action = "stopped the run"});
+  status_.last_failure = to_string(failure);
+  write_state("failed");
+  log::runtime.error(status_.last_failure);
+  std::cerr << "error: " << status_.last_failure << "\n";
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,60 @@
+// Everything that a running session writes and says: log, trace, status,
+// metrics, failures, the console and the summary at the end. The session
+// decides, this records.
+#pragma once
+
+#include "actors/step_report.hpp"
+#include "runtime/metrics/console.hpp"
+#include "runtime/metrics/run_summary.hpp"
+#include "runtime/metrics/step_metrics.hpp"
+#include "runtime/run_folder.hpp"
+#include "runtime/run_status.hpp"
+#include "runtime/session_plan.hpp"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe::runtime {
+
+class SessionFiles {
+public:
+  /// Claims the run folder and opens log and trace. Throws ConfigError.
+  explicit SessionFiles(const SessionPlan& session);
+  ~SessionFiles();
+
+  const RunFolder& folder() const {
+    return folder_;
+  }
+  /// The run's token in a file that only this user can read; returns its path.
+  std::filesystem::path write_token(const std::string& token);
+  void write_state(const std::string& state);
+  void add_worker(std::uint32_t number, const std::string& host,
+                  std::int64_t pid);
+  void begin_steps();
+  void add_step(const actors::StepReport& report);
+  /// Last line of a worker's log: why it ended, if it said so.
+  std::string last_words(WorkerId worker) const;
+  bool stop_requested() const;
+
+  void conclude_done(const actors::RunEnd& end, double wall_s);
+  void conclude_stopped(const actors::RunEnd& end, double wall_s,
+                        bool interrupted);
+  void conclude_failed(const actors::RunEnd& end);
+
+private:
+  void summarise(const actors::RunEnd& end, double wall_s);
+
+  const SessionPlan& session_;
+  std::shared_ptr<RunLock> lock_;
+  RunFolder folder_;
+  Console console_;
+  std::unique_ptr<MetricsFile> metrics_;
+  RunSummary summary_;
+  RunStatus status_;
+  std::map<Rank, actors::Seconds> busy_; ///< over the run
+};
+
+} // namespace troupe::runtime

@@ -1,0 +1,83 @@
+#include "runtime/step_names.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// timing_s/NAME of a call by what it does.
+std::string phase_of(const plans::Workflow& workflow, const std::string& name) {
+  const auto* call = workflow.find_call(name);
+  if (call == nullptr)
+    return "timing_s/move";
+  const bool critic = call->role == "critic";
+  switch (call->kind) {
+  case plans::CallKind::generate:
+    return "timing_s/gen";
+  case plans::CallKind::train:
+    return critic ? "timing_s/update_critic" : "timing_s/update_actor";
+  case plans::CallKind::inference:
+    if (call->fn == "scores")
+      return "timing_s/reward";
+    return critic ? "timing_s/values" : "timing_s/ref";
+  case plans::CallKind::function:
+    return "timing_s/adv";
+  }
+  return "timing_s/other";
+}
+
+void name_times(const SessionPlan& session, const actors::StepReport& report,
+                StepMetrics& metrics) {
+  std::map<std::string, double> phases;
+  for (const auto& task : report.tasks) {
+    if (session.workflow.find_call(task.name) == nullptr
+        && task.kind == plans::TaskKind::call)
+      continue; // recording samples is nobody's phase
+    phases[phase_of(session.workflow, task.name)]
+      += actors::Seconds{task.ended - task.started}.count();
+  }
+  for (const auto& [name, seconds] : phases)
+    metrics.set(name, seconds);
+  const double step_s = report.duration.count();
+  metrics.set("timing_s/step", step_s);
+  if (report.save.count() > 0)
+    metrics.set("timing_s/save_checkpoint", report.save.count());
+  metrics.set("perf/time_per_step", step_s);
+}
+
+void name_speed(const SessionPlan& session, const actors::StepReport& report,
+                StepMetrics& metrics) {
+  const double step_s = std::max(report.duration.count(), 1e-9);
+  const auto devices = std::max(1U, session.plan.cluster.num_devices());
+  const auto tokens = static_cast<double>(report.tokens);
+  metrics.set("perf/total_num_tokens", tokens);
+  metrics.set("perf/throughput", tokens / step_s / devices);
+  metrics.set("perf/max_memory_gb",
+              static_cast<double>(report.peak_memory_bytes) / 1e9);
+  double busy_s = 0;
+  for (const auto& [rank, busy] : report.busy)
+    busy_s += std::min(busy.count(), step_s);
+  metrics.set("perf/idle_ratio", 1 - busy_s / (step_s * devices));
+}
+
+} // namespace
+
+StepMetrics name_step(const SessionPlan& session,
+                      const actors::StepReport& report) {
+  StepMetrics metrics;
+  metrics.step = report.step.value + 1;
+  metrics.attempt = session.attempt;
+  for (const auto& entry : report.sums.all())
+    metrics.set(entry.name, report.sums.value(entry.name));
+  for (const auto& [name, value] : report.carried)
+    if (name == "kl_coef")
+      metrics.set("actor/kl_coef", value);
+  metrics.set("training/epoch", report.epoch);
+  name_times(session, report, metrics);
+  name_speed(session, report, metrics);
+  return metrics;
+}
+
+} // namespace troupe::runtime

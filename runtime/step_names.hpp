@@ -1,0 +1,14 @@
+// From what the master reports of a step to the metric names of INTERFACE.
+// Pure: a value in, numbers out.
+#pragma once
+
+#include "actors/step_report.hpp"
+#include "runtime/metrics/step_metrics.hpp"
+#include "runtime/session_plan.hpp"
+
+namespace troupe::runtime {
+
+StepMetrics name_step(const SessionPlan& session,
+                      const actors::StepReport& report);
+
+} // namespace troupe::runtime

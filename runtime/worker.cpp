@@ -1,0 +1,91 @@
+#include "runtime/worker.hpp"
+
+#include "actors/node_actor.hpp"
+#include "actors/system.hpp"
+#include "config/defaults.hpp"
+#include "config/log.hpp"
+#include "config/version.hpp"
+#include "models/threads.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/run_status.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+
+namespace troupe::runtime {
+
+namespace {
+
+std::string read_token(const std::filesystem::path& file) {
+  std::string token = read_file(file);
+  std::erase_if(token, [](unsigned char c) { return std::isspace(c) != 0; });
+  return token;
+}
+
+actors::LobbyActor find_lobby(caf::actor_system& system,
+                              const WorkerOptions& options) {
+  const auto found = system.middleman().remote_actor<actors::LobbyActor>(
+    options.host, options.port);
+  if (found)
+    return *found;
+  throw FailureError{
+    {.code = Errc::peer_lost,
+     .who = "worker",
+     .what = fmt::format("no run listens at {}:{}", options.host, options.port),
+     .cause = system.render(found.error())}};
+}
+
+using End = std::optional<Failure>;
+
+ExitCode report_end(const End& end) {
+  if (!end)
+    return ExitCode::done;
+  log::runtime.error(to_string(*end));
+  log::flush();
+  return end->code == Errc::bad_input ? ExitCode::wrong_input
+                                      : ExitCode::failed;
+}
+
+} // namespace
+
+std::string build_id() {
+  return version_text();
+}
+
+ExitCode run_worker(const WorkerOptions& options) {
+  models::set_compute_threads(static_cast<int>(options.threads));
+  const std::string token = read_token(options.token_file);
+  net::DataPlaneOptions plane;
+  plane.token = token;
+  auto data = std::make_unique<net::DataPlane>(plane);
+  auto setup = std::make_shared<actors::NodeSetup>();
+  setup->join = {.token = token,
+                 .build = build_id(),
+                 .host = plane.bind_address,
+                 .data_port = data->port(),
+                 .pid = static_cast<std::uint32_t>(getpid()),
+                 .wanted = options.number.value_or(0xFFFF'FFFF)};
+  setup->data = std::move(data);
+  auto ended = std::make_shared<std::promise<End>>();
+  setup->on_end = [ended](End end) { ended->set_value(std::move(end)); };
+
+  const auto salt = options.number.value_or(getpid() % 251);
+  actors::SystemConfig config{salt + 1};
+  caf::actor_system system{config};
+  setup->lobby = find_lobby(system, options);
+  const auto node = system.spawn(actors::node_actor, setup);
+  const End end = ended->get_future().get();
+  trace::stop();
+  const ExitCode code = report_end(end);
+  // A failed worker may have threads that wait for peers which are gone; the
+  // orderly end joins everything, the other one leaves at once.
+  if (code != ExitCode::done)
+    _exit(static_cast<int>(code));
+  caf::anon_send_exit(node, caf::exit_reason::user_shutdown);
+  return code;
+}
+
+} // namespace troupe::runtime
