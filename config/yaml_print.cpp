@@ -63,26 +63,6 @@ bool is_leaf(const YamlNode& node) {
          || (node.items.empty() && node.entries.empty());
 }
 
-std::string print_flow(const YamlNode& node) {
-  std::string out;
-  switch (node.kind) {
-  case YamlNode::Kind::null:
-    return "null";
-  case YamlNode::Kind::scalar:
-    return print_yaml_scalar(node.text, node.quoted);
-  case YamlNode::Kind::sequence:
-    for (const auto& item : node.items)
-      out += (out.empty() ? "" : ", ") + print_flow(item);
-    return "[" + out + "]";
-  case YamlNode::Kind::mapping:
-    for (const auto& [key, value] : node.entries)
-      out += (out.empty() ? "" : ", ") + print_yaml_scalar(key) + ": "
-             + print_flow(value);
-    return "{" + out + "}";
-  }
-  return out;
-}
-
 bool fits_flow(const YamlNode& node) {
   const bool simple
     = std::ranges::all_of(node.items, is_leaf)
@@ -91,14 +71,15 @@ bool fits_flow(const YamlNode& node) {
                   || (entry.second.is_sequence()
                       && std::ranges::all_of(entry.second.items, is_leaf));
          });
-  return is_leaf(node) || (simple && print_flow(node).size() <= flow_width);
+  return is_leaf(node)
+         || (simple && print_yaml_flow(node).size() <= flow_width);
 }
 
 void print_block(const YamlNode& node, int indent, std::string& out) {
   const std::string margin(static_cast<std::size_t>(indent), ' ');
   auto print_child = [&](const std::string& head, const YamlNode& value) {
     if (fits_flow(value)) {
-      out += margin + head + " " + print_flow(value) + "\n";
+      out += margin + head + " " + print_yaml_flow(value) + "\n";
       return;
     }
     out += margin + head + "\n";
@@ -116,11 +97,31 @@ std::string print_yaml_scalar(std::string_view text, bool force_quotes) {
   return force_quotes || !is_plain(text) ? quote(text) : std::string(text);
 }
 
+std::string print_yaml_flow(const YamlNode& node) {
+  std::string out;
+  switch (node.kind) {
+  case YamlNode::Kind::null:
+    return "null";
+  case YamlNode::Kind::scalar:
+    return print_yaml_scalar(node.text, node.quoted);
+  case YamlNode::Kind::sequence:
+    for (const auto& item : node.items)
+      out += (out.empty() ? "" : ", ") + print_yaml_flow(item);
+    return "[" + out + "]";
+  case YamlNode::Kind::mapping:
+    for (const auto& [key, value] : node.entries)
+      out += (out.empty() ? "" : ", ") + print_yaml_scalar(key) + ": "
+             + print_yaml_flow(value);
+    return "{" + out + "}";
+  }
+  return out;
+}
+
 std::string print_yaml(const YamlNode& node, int indent) {
   std::string out;
   if (is_leaf(node))
-    return std::string(static_cast<std::size_t>(indent), ' ') + print_flow(node)
-           + "\n";
+    return std::string(static_cast<std::size_t>(indent), ' ')
+           + print_yaml_flow(node) + "\n";
   print_block(node, indent, out);
   return out;
 }

@@ -54,6 +54,8 @@ void merge_yaml(YamlNode& base, const YamlNode& over);
 /// Block style, 2 spaces a level; small mappings of scalars in flow style.
 /// Parses back to the same tree, places aside.
 std::string print_yaml(const YamlNode& node, int indent = 0);
+/// The same on one line.
+std::string print_yaml_flow(const YamlNode& node);
 /// A scalar as it must be written in YAML: quoted where its text would read as
 /// something else.
 std::string print_yaml_scalar(std::string_view text, bool force_quotes = false);

@@ -116,6 +116,11 @@ TEST(YamlTree, PrintParsesBack) {
   EXPECT_EQ(print_yaml(parse_yaml(print_yaml(tree), "b")), text);
 }
 
+TEST(YamlTree, FlowFormIsOneLine) {
+  const auto tree = parse_yaml("a: [1, {b: x}]\nc:\n  d: '~'\n", "a.yaml");
+  EXPECT_EQ(print_yaml_flow(tree), "{a: [1, {b: x}], c: {d: \"~\"}}");
+}
+
 TEST(YamlTree, ScalarsReadWithRangeAndHint) {
   const auto tree = parse_yaml("i: 64\nr: 64.0\nt: ten\nq: '5'\nb: yes\n"
                                "n: .inf\nl: [1]\n",

@@ -1,0 +1,98 @@
+#include "config/overrides.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+const Place command_line{"command line", 0};
+
+void put_on_command_line(YamlNode& node) {
+  node.place = command_line;
+  for (auto& item : node.items)
+    put_on_command_line(item);
+  for (auto& entry : node.entries)
+    put_on_command_line(entry.second);
+}
+
+/// "{question} Answer:" and "{question}" are templates, not mappings.
+bool is_template(const std::string& text) {
+  if (text[0] != '{')
+    return false;
+  try {
+    const auto node = parse_yaml(text, command_line.file);
+    return !node.entries.empty()
+           && std::ranges::all_of(node.entries, [](const auto& entry) {
+                return entry.second.is_null();
+              });
+  } catch (const ConfigError&) {
+    return true;
+  }
+}
+
+YamlNode override_value(const std::string& text) {
+  YamlNode node;
+  constexpr std::string_view yaml_starts = "[{\"'";
+  const bool yaml = !text.empty()
+                    && yaml_starts.find(text[0]) != yaml_starts.npos
+                    && !is_template(text);
+  if (yaml)
+    node = parse_yaml(text, command_line.file);
+  else if (text != "null" && text != "~")
+    node.kind = YamlNode::Kind::scalar;
+  if (!yaml)
+    node.text = text;
+  put_on_command_line(node);
+  return node;
+}
+
+YamlNode empty_mapping() {
+  YamlNode node;
+  node.kind = YamlNode::Kind::mapping;
+  node.place = command_line;
+  return node;
+}
+
+/// Puts `value` at `path` in `tree`; an earlier value there goes.
+void put_at(YamlNode& tree, std::string_view path, YamlNode value) {
+  YamlNode* node = &tree;
+  while (true) {
+    const auto dot = path.find('.');
+    const auto key = path.substr(0, dot);
+    YamlNode* child = node->find(key);
+    if (!child)
+      child = &node->entries.emplace_back(key, empty_mapping()).second;
+    if (dot == path.npos) {
+      *child = std::move(value);
+      return;
+    }
+    if (!child->is_mapping())
+      *child = empty_mapping();
+    node = child;
+    path.remove_prefix(dot + 1);
+  }
+}
+
+} // namespace
+
+YamlNode parse_overrides(const std::vector<std::string>& overrides) {
+  auto tree = empty_mapping();
+  for (const auto& text : overrides) {
+    const auto equals = text.find('=');
+    const auto path = text.substr(0, equals);
+    const bool good = equals != text.npos && !path.empty()
+                      && path.front() != '.' && path.back() != '.'
+                      && path.find("..") == path.npos;
+    if (!good)
+      throw ConfigError({.place = command_line,
+                         .path = "",
+                         .expected = "key=value",
+                         .got = "'" + text + "'",
+                         .hint = "run.steps=5"});
+    put_at(tree, path, override_value(text.substr(equals + 1)));
+  }
+  return tree;
+}
+
+} // namespace troupe

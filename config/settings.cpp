@@ -1,0 +1,237 @@
+#include "config/settings.hpp"
+
+#include "config/nearest.hpp"
+#include "config/overrides.hpp"
+#include "config/settings_schema.hpp"
+#include "config/translations.hpp"
+#include "config/yaml_tree.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace troupe {
+
+namespace {
+
+/// Every key and section that exists, with the roles of `workflow` put in.
+std::vector<std::string> settings_known_keys(const std::string& workflow) {
+  auto roles = roles_of(workflow);
+  if (roles.empty())
+    roles = {"actor"};
+  std::vector<std::string> keys;
+  auto add = [&](const std::string& path) {
+    if (path_with_role(path, "x") == path)
+      keys.push_back(path);
+    else
+      for (const auto& role : roles)
+        keys.push_back(path_with_role(path, role));
+  };
+  for (const auto& field : settings_fields())
+    add(field.path);
+  for (const auto& section : settings_sections())
+    add(section.name);
+  return keys;
+}
+
+/// The first key below `node` that another system knows.
+std::pair<std::string, const Translation*>
+translation_below(const YamlNode& node, const std::string& path,
+                  const YamlNode*& where) {
+  if (const auto* found = find_translation(path)) {
+    where = &node;
+    return {path, found};
+  }
+  for (const auto& [key, value] : node.entries) {
+    auto found = translation_below(value, path + "." + key, where);
+    if (found.second)
+      return found;
+  }
+  return {"", nullptr};
+}
+
+/// "critic" of "models.critic.x", "" elsewhere.
+std::string find_role(const std::string& path) {
+  return path.starts_with("models.") ? path.substr(7, path.find('.', 7) - 7)
+                                     : "";
+}
+
+[[noreturn]] void throw_unknown_key(const YamlNode& node,
+                                    const std::string& path,
+                                    const std::string& key,
+                                    const std::string& workflow) {
+  const YamlNode* where = nullptr;
+  const auto [theirs, translation] = translation_below(node, path, where);
+  if (translation) {
+    // "models.critic.learning_rate" means the critic's
+    std::string ours = translation->ours;
+    const auto role = find_role(path);
+    if (ours.starts_with("models.actor.") && !role.empty())
+      ours.replace(7, 5, role);
+    throw ConfigError(
+      {.place = where->place,
+       .path = theirs,
+       .expected = "a setting of Troupe",
+       .got = fmt::format("{}'s {}", translation->system, translation->theirs),
+       .hint = ours});
+  }
+  const auto nearest = nearest_key(path, settings_known_keys(workflow));
+  const bool dotted = key.find('.') != key.npos && nearest == path;
+  throw ConfigError(
+    {.place = node.place,
+     .path = path,
+     .expected = "a known setting",
+     .got = fmt::format("'{}'", key),
+     .hint = dotted ? "nesting it instead of writing dots" : nearest});
+}
+
+/// Walks a merged tree and fills settings by the table.
+class SettingsReader {
+public:
+  explicit SettingsReader(std::string workflow) {
+    settings_.workflow = std::move(workflow);
+  }
+
+  Settings read(const YamlNode& tree) {
+    read_entries(tree, "");
+    return std::move(settings_);
+  }
+
+private:
+  void read_entries(const YamlNode& node, const std::string& prefix) {
+    for (const auto& [key, value] : node.entries)
+      read_entry(value, prefix.empty() ? key : prefix + "." + key, key);
+  }
+
+  void read_entry(const YamlNode& node, const std::string& path,
+                  const std::string& key) {
+    if (key.find('.') != key.npos)
+      throw_unknown_key(node, path, key, settings_.workflow);
+    if (const auto [field, role] = find_field(path); field) {
+      check_role(node, role);
+      read_value(*field, settings_, role, node, path);
+      settings_.places[path] = node.place;
+      return;
+    }
+    if (!is_section(path))
+      throw_unknown_key(node, path, key, settings_.workflow);
+    if (!node.is_mapping())
+      throw ConfigError({.place = node.place,
+                         .path = path,
+                         .expected = "a mapping of settings",
+                         .got = describe(node),
+                         .hint = fmt::format("'troupe explain {}'", path)});
+    if (path.starts_with("models.") && path.find('.', 7) == path.npos)
+      check_role(node, key);
+    read_entries(node, path);
+  }
+
+  void check_role(const YamlNode& node, const std::string& role) const {
+    const auto roles = roles_of(settings_.workflow);
+    if (role.empty() || applies(roles, role))
+      return;
+    throw ConfigError(
+      {.place = node.place,
+       .path = "models." + role,
+       .expected = fmt::format("a role of workflow {} ({})", settings_.workflow,
+                               join_or(roles)),
+       .got = fmt::format("'{}'", role),
+       .hint = "models." + nearest_word(role, roles)});
+  }
+
+  Settings settings_;
+};
+
+std::string settings_workflow(const YamlNode& tree, const Place& whole) {
+  const auto [field, role] = find_field("workflow");
+  const YamlNode* node = tree.find("workflow");
+  if (!node)
+    throw ConfigError({.place = whole,
+                       .path = "workflow",
+                       .expected = expected_text(*field),
+                       .got = "nothing",
+                       .hint = ""});
+  Settings scratch;
+  read_value(*field, scratch, role, *node, "workflow");
+  return scratch.workflow;
+}
+
+/// Values that other settings give where the user gave none.
+void fill_in_settings(Settings& settings, const std::string& name) {
+  if (settings.run.name.empty())
+    settings.run.name = name;
+  if (settings.workflow == "ppo" && uses_role(settings, "ref")
+      && settings.models["ref"].path.empty())
+    settings.models["ref"].path = settings.models["actor"].path;
+}
+
+Settings read_settings(const YamlNode& tree, const Place& whole,
+                       const std::string& name) {
+  const auto workflow = settings_workflow(tree, whole);
+  auto settings = SettingsReader(workflow).read(tree);
+  fill_in_settings(settings, name);
+  check_settings(settings, whole);
+  return settings;
+}
+
+void check_is_mapping(const YamlNode& tree) {
+  if (!tree.is_mapping())
+    throw ConfigError(tree.place, fmt::format("expected a mapping of settings, "
+                                              "got {}; try 'troupe explain'",
+                                              describe(tree)));
+}
+
+} // namespace
+
+Settings load_settings(const std::vector<std::string>& files,
+                       const std::vector<std::string>& overrides) {
+  YamlNode merged;
+  merged.kind = YamlNode::Kind::mapping;
+  for (const auto& file : files) {
+    const auto tree = read_yaml(file);
+    check_is_mapping(tree);
+    merge_yaml(merged, tree);
+  }
+  merge_yaml(merged, parse_overrides(overrides));
+  const auto last = files.empty() ? std::string("run") : files.back();
+  return read_settings(merged, {files.empty() ? "command line" : last, 0},
+                       std::filesystem::path(last).stem().string());
+}
+
+Settings parse_settings(const std::string& yaml_text,
+                        const std::string& file_name) {
+  YamlNode merged;
+  merged.kind = YamlNode::Kind::mapping;
+  const auto tree = parse_yaml(yaml_text, file_name);
+  check_is_mapping(tree);
+  merge_yaml(merged, tree); // drops nulls
+  return read_settings(merged, {file_name, 0},
+                       std::filesystem::path(file_name).stem().string());
+}
+
+Place place_of(const Settings& settings, const std::string& dotted_key) {
+  // The key itself, or the first one below it.
+  const auto at = settings.places.lower_bound(dotted_key);
+  if (at == settings.places.end())
+    return {};
+  if (at->first == dotted_key)
+    return at->second;
+  const auto below = settings.places.lower_bound(dotted_key + ".");
+  if (below != settings.places.end()
+      && below->first.starts_with(dotted_key + "."))
+    return below->second;
+  return {};
+}
+
+bool was_set(const Settings& settings, const std::string& dotted_key) {
+  return !place_of(settings, dotted_key).file.empty();
+}
+
+const std::vector<std::string>& resumable_changes() {
+  static const std::vector<std::string> keys
+    = {"cluster", "plan",      "metrics",        "trace",
+       "eval",    "run.steps", "run.save_every", "run.keep"};
+  return keys;
+}
+
+} // namespace troupe

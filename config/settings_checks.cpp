@@ -1,0 +1,189 @@
+// Checks of settings as a whole (declared in settings_schema.hpp).
+#include "config/settings_schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+ConfigError ignored_setting(const Settings& settings, const std::string& path,
+                            const std::string& expected,
+                            const std::string& got) {
+  return ConfigError({.place = place_of(settings, path),
+                      .path = path,
+                      .expected = expected,
+                      .got = got,
+                      .hint = fmt::format("removing it ({}=null)", path)});
+}
+
+bool equals_default(const Field& field, const Settings& settings,
+                    const std::string& role) {
+  return value_text(field, settings, role) == default_text(field);
+}
+
+/// Refuses settings of a section that the workflow does not use.
+void check_section(const Settings& settings, const std::string& path) {
+  if (!section_applies(path, settings.workflow))
+    throw ignored_setting(
+      settings, path,
+      fmt::format("only settings that workflow {} uses", settings.workflow),
+      "one that it would ignore");
+}
+
+/// Refuses a set value that nothing would read. Inside a section that the
+/// workflow uses, writing out a default is harmless and allowed.
+void check_not_ignored(const Field& field, const Settings& settings,
+                       const std::string& path, const std::string& role) {
+  const auto& workflow = settings.workflow;
+  if (!role.empty() && !uses_role(settings, role))
+    throw ignored_setting(settings, path, "only models that the run uses",
+                          fmt::format("'{}', which it would ignore", role));
+  if (equals_default(field, settings, role))
+    return;
+  if (!applies(field.workflows, workflow))
+    throw ignored_setting(
+      settings, path,
+      fmt::format("only settings that workflow {} uses", workflow),
+      "one that it would ignore");
+  if (field.is_trained_only && !is_trained(workflow, role))
+    throw ignored_setting(
+      settings, path,
+      fmt::format("it only for roles that workflow {} trains", workflow),
+      fmt::format("it for '{}'", role));
+  if (!needs_hold(field, settings)) {
+    const Field* other = find_field(field.needs_key).first;
+    const auto wanted = field.needs_value.empty()
+                          ? "set"
+                          : "to be " + join_or(field.needs_value);
+    throw ignored_setting(settings, path,
+                          fmt::format("{} {}", field.needs_key, wanted),
+                          fmt::format("{}, which ignores this setting",
+                                      value_text(*other, settings, "")));
+  }
+}
+
+void check_runs(const Field& field, const Settings& settings,
+                const std::string& path, const std::string& role) {
+  const auto text = value_text(field, settings, role);
+  if (applies(field.runs, text))
+    return;
+  throw ConfigError(
+    {.place = place_of(settings, path),
+     .path = path,
+     .expected
+     = fmt::format("{} (the only {} this version runs)", join_or(field.runs),
+                   field.runs.size() == 1 ? "kind" : "kinds"),
+     .got = field.choices.empty() ? text : "'" + text + "'",
+     .hint = ""});
+}
+
+void check_required_models(const Settings& settings, const Place& whole) {
+  for (const auto& role : roles_of(settings.workflow)) {
+    if (!uses_role(settings, role))
+      continue;
+    const auto at = settings.models.find(role);
+    if (at != settings.models.end() && !at->second.path.empty())
+      continue;
+    const auto path = fmt::format("models.{}.path", role);
+    const auto place = place_of(settings, path);
+    throw ConfigError({.place = place.file.empty() ? whole : place,
+                       .path = path,
+                       .expected = "a folder in Hugging Face format",
+                       .got = "nothing",
+                       .hint = fmt::format("{}=FOLDER", path)});
+  }
+}
+
+/// The place of the first of `keys` that was set, else of the whole.
+Place first_place(const Settings& settings,
+                  const std::vector<std::string>& keys, const Place& whole) {
+  for (const auto& key : keys)
+    if (was_set(settings, key))
+      return place_of(settings, key);
+  return whole;
+}
+
+void check_length(const Settings& settings, const Place& whole) {
+  const auto& run = settings.run;
+  const bool by_epochs = settings.workflow != "ppo";
+  if (run.steps == 0 && run.epochs == 0)
+    throw ConfigError({.place = first_place(settings, {"run.steps"}, whole),
+                       .path = "run.steps",
+                       .expected = by_epochs ? "run.steps or run.epochs >= 1"
+                                             : "a whole number >= 1",
+                       .got = was_set(settings, "run.steps") ? "0" : "nothing",
+                       .hint = "run.steps=100"});
+  if (run.steps > 0 && run.epochs > 0)
+    throw ConfigError({.place = place_of(settings, "run.epochs"),
+                       .path = "run.epochs",
+                       .expected = "run.steps or run.epochs",
+                       .got = "both",
+                       .hint = "run.steps=null"});
+}
+
+void check_sizes(const Settings& settings, const Place& whole) {
+  const auto& rollout = settings.rollout;
+  if (rollout.min_new_tokens > rollout.max_new_tokens)
+    throw ConfigError(
+      {.place = first_place(
+         settings, {"rollout.min_new_tokens", "rollout.max_new_tokens"}, whole),
+       .path = "rollout.min_new_tokens",
+       .expected = fmt::format("a whole number <= rollout.max_new_tokens ({})",
+                               rollout.max_new_tokens),
+       .got = fmt::format("'{}'", rollout.min_new_tokens),
+       .hint = std::to_string(rollout.max_new_tokens)});
+  const auto samples = std::int64_t{settings.data.batch_size} * rollout.n;
+  if (settings.workflow == "ppo" && settings.algorithm.mini_batches > samples)
+    throw ConfigError(
+      {.place = first_place(
+         settings, {"algorithm.mini_batches", "data.batch_size"}, whole),
+       .path = "algorithm.mini_batches",
+       .expected = fmt::format("at most the samples of a step ({})", samples),
+       .got = fmt::format("'{}'", settings.algorithm.mini_batches),
+       .hint = std::to_string(samples)});
+}
+
+/// Calls `work` for each field that the user set, in table order.
+template <class Work>
+void for_each_set(const Settings& settings, Work&& work) {
+  for (const auto& field : settings_fields()) {
+    const bool by_role = path_with_role(field.path, "x") != field.path;
+    const auto roles
+      = by_role ? roles_of(settings.workflow) : std::vector<std::string>{""};
+    for (const auto& role : roles) {
+      const auto path = path_with_role(field.path, role);
+      if (was_set(settings, path))
+        work(field, path, role);
+    }
+  }
+}
+
+} // namespace
+
+void check_settings(const Settings& settings, const Place& whole) {
+  // What cannot run comes before what it makes useless: reward.kind before the
+  // reward model.
+  for_each_set(settings, [&](const Field& field, const std::string& path,
+                             const std::string& role) {
+    check_section(settings, path);
+    check_runs(field, settings, path, role);
+  });
+  for_each_set(settings, [&](const Field& field, const std::string& path,
+                             const std::string& role) {
+    check_not_ignored(field, settings, path, role);
+  });
+  check_length(settings, whole);
+  check_required_models(settings, whole);
+  if (settings.data.train.empty())
+    throw ConfigError({.place = first_place(settings, {"data.train"}, whole),
+                       .path = "data.train",
+                       .expected = "a JSONL file",
+                       .got = "nothing",
+                       .hint = "data.train=FILE"});
+  check_sizes(settings, whole);
+}
+
+} // namespace troupe

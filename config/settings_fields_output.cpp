@@ -1,0 +1,102 @@
+#include "config/settings_fields.hpp"
+
+namespace troupe {
+
+namespace {
+
+bool fits_prometheus(const std::string& text) {
+  int port = 0;
+  char rest = 0;
+  return text == "off"
+         || (std::sscanf(text.c_str(), "%d%c", &port, &rest) == 1 && port >= 1
+             && port <= 65535);
+}
+
+void add_eval(FieldTable& table) {
+  using E = EvalSettings;
+  auto add = [&]<class T>(const char* key, T E::*member,
+                          const char* sentence) -> Field& {
+    return table.add("eval", key, &Settings::eval, member, sentence);
+  };
+  add("data", &E::data, "JSONL file of evaluation rows. Empty: no evaluation.")
+    .only_runs({"\"\""});
+  add("every", &E::every, "Steps between evaluations. 0: none in between.")
+    .at_least(0)
+    .needs("eval.data");
+  add("at_start", &E::at_start, "Evaluate before the first step.")
+    .needs("eval.data");
+  add("at_end", &E::at_end, "Evaluate after the last step.").needs("eval.data");
+  add("n", &E::n, "Responses to each prompt.")
+    .at_least(1)
+    .of({"ppo"})
+    .needs("eval.data");
+  add("temperature", &E::temperature,
+      "Sampling temperature. 0: greedy, always the likeliest token.")
+    .at_least(0)
+    .of({"ppo"})
+    .needs("eval.data");
+  add("max_rows", &E::max_rows, "Rows to evaluate, from the first. 0: all.")
+    .at_least(0)
+    .needs("eval.data");
+  add("pass_at", &E::pass_at, "Reward from which an answer counts as right.")
+    .of({"ppo"})
+    .needs("eval.data");
+}
+
+void add_metrics(FieldTable& table) {
+  using M = MetricsSettings;
+  auto add = [&]<class T>(const char* key, T M::*member,
+                          const char* sentence) -> Field& {
+    return table.add("metrics", key, &Settings::metrics, member, sentence);
+  };
+  add("console", &M::console, "Print one line a step.");
+  add("jsonl", &M::jsonl, "Write metrics.jsonl into the run folder.");
+  add("tensorboard", &M::tensorboard, "Write tensorboard/ in the run folder.")
+    .only_runs({"false"});
+  add("prometheus", &M::prometheus,
+      "TCP port that serves the metrics to Prometheus. off: none.")
+    .shaped("off or a port from 1 to 65535", fits_prometheus)
+    .only_runs({"off"});
+  add("command", &M::command,
+      "Program that gets each line of metrics.jsonl on its standard input. "
+      "Empty: none.")
+    .only_runs({"\"\""});
+}
+
+void add_trace(FieldTable& table) {
+  using T = TraceSettings;
+  auto add = [&]<class M>(const char* key, M T::*member,
+                          const char* sentence) -> Field& {
+    return table.add("trace", key, &Settings::trace, member, sentence);
+  };
+  add("enabled", &T::enabled,
+      "Record events into trace/*.events of the run folder.");
+  add("port", &T::port, "TCP port of the trace page. auto: any free one.")
+    .at_least(1)
+    .at_most(65535)
+    .only_runs({"auto"});
+  add("max_gb", &T::max_gb,
+      "Largest size of all event files together, in GB (10^9 bytes); later "
+      "events are dropped and counted.")
+    .above(0);
+}
+
+} // namespace
+
+std::vector<Field> make_output_fields() {
+  FieldTable table;
+  add_eval(table);
+  table.add(
+    "plan",
+    [](Settings& settings, const std::string&) -> Slot {
+      return PlanSlot{&settings.plan, &settings.plan_inline};
+    },
+    "Which devices run what, and how: the name of a preset, a plan "
+    "file, an inline mapping as in a plan file, or auto (search; until "
+    "search exists, the best-fitting preset).");
+  add_metrics(table);
+  add_trace(table);
+  return std::move(table.fields);
+}
+
+} // namespace troupe

@@ -1,0 +1,206 @@
+#include "config/settings_fields.hpp"
+
+namespace troupe {
+
+namespace {
+
+void add_rollout(FieldTable& table) {
+  using R = RolloutSettings;
+  auto add = [&]<class T>(const char* key, T R::*member,
+                          const char* sentence) -> Field& {
+    return table.add("rollout", key, &Settings::rollout, member, sentence);
+  };
+  add("n", &R::n, "Responses to each prompt.").at_least(1);
+  add("max_new_tokens", &R::max_new_tokens,
+      "Longest response, in tokens; a longer one is cut and counts as "
+      "truncated.")
+    .at_least(1);
+  add("min_new_tokens", &R::min_new_tokens,
+      "The end-of-sequence token is not allowed before so many tokens.")
+    .at_least(0);
+  add("temperature", &R::temperature,
+      "Divides the logits before sampling; also in the log-probabilities that "
+      "training sees.")
+    .above(0);
+  add("top_k", &R::top_k, "Samples among the k likeliest tokens. 0: all.")
+    .at_least(0);
+  add("top_p", &R::top_p,
+      "Samples among the likeliest tokens that together reach this "
+      "probability. 1: all.")
+    .above(0)
+    .at_most(1);
+  add("min_p", &R::min_p,
+      "Samples among tokens with at least this share of the likeliest one's "
+      "probability. 0: all.")
+    .at_least(0)
+    .at_most(1);
+  add("repetition_penalty", &R::repetition_penalty,
+      "Divides (positive) or multiplies (negative) the logits of tokens that "
+      "occurred. 1: off.")
+    .above(0);
+  add("stop", &R::stop, "Texts that end a response, besides its end token.")
+    .only_runs({"[]"});
+}
+
+void add_kl(FieldTable& table) {
+  using A = AlgorithmSettings;
+  auto add = [&]<class T>(const char* key, T A::*member,
+                          const char* sentence) -> Field& {
+    return table.add("algorithm", key, &Settings::algorithm, member, sentence);
+  };
+  add("kl_in", &A::kl_in,
+      "Where the KL divergence from the reference counts. reward: taken off "
+      "each token's reward; loss: added to the actor's loss; none: nowhere, "
+      "and no reference model is loaded.")
+    .one_of({"reward", "loss", "none"})
+    .only_runs({"reward", "none"});
+  add("kl_estimator", &A::kl_estimator,
+      "Estimate of a token's KL from d = log p - log p_ref. k1: d; k2: d^2 / "
+      "2; k3: exp(-d) - 1 + d.")
+    .one_of({"k1", "k2", "k3"})
+    .needs("algorithm.kl_in", {"reward", "loss"});
+  add("kl_coef", &A::kl_coef,
+      "Weight of the KL term, per nat; the first value if kl_target is set.")
+    .at_least(0)
+    .needs("algorithm.kl_in", {"reward", "loss"});
+  add("kl_target", &A::kl_target,
+      "KL of a sequence, in nats, that the adaptive controller steers kl_coef "
+      "towards. 0: kl_coef stays.")
+    .at_least(0)
+    .only_runs({"0"});
+  add("kl_horizon", &A::kl_horizon,
+      "Samples over which the adaptive controller reacts.")
+    .above(0)
+    .needs("algorithm.kl_target");
+}
+
+void add_advantage(FieldTable& table) {
+  using A = AlgorithmSettings;
+  auto add = [&]<class T>(const char* key, T A::*member,
+                          const char* sentence) -> Field& {
+    return table.add("algorithm", key, &Settings::algorithm, member, sentence);
+  };
+  add("advantage", &A::advantage,
+      "Estimator of advantages. gae: with a critic; group, rloo, remax, "
+      "reinforce_pp: without.")
+    .one_of({"gae", "group", "rloo", "remax", "reinforce_pp"})
+    .only_runs({"gae"});
+  add("gamma", &A::gamma, "Discount of a token's reward per token.")
+    .at_least(0)
+    .at_most(1);
+  add("lam", &A::lam, "Lambda of GAE: 0 one-step, 1 whole returns.")
+    .at_least(0)
+    .at_most(1)
+    .needs("algorithm.advantage", {"gae"});
+  add("whiten", &A::whiten,
+      "Advantages of a batch get mean 0 and variance 1 over its response "
+      "tokens.");
+}
+
+void add_loss(FieldTable& table) {
+  using A = AlgorithmSettings;
+  auto add = [&]<class T>(const char* key, T A::*member,
+                          const char* sentence) -> Field& {
+    return table.add("algorithm", key, &Settings::algorithm, member, sentence);
+  };
+  add("clip_ratio", &A::clip_ratio,
+      "Clip range of the probability ratio: x for [1-x, 1+x], or [low, high] "
+      "for [1-low, 1+high].")
+    .above(0);
+  add("value_clip", &A::value_clip,
+      "Largest change of a value that the critic's loss rewards. 0: no "
+      "clipping.")
+    .at_least(0)
+    .needs("algorithm.advantage", {"gae"});
+  add("loss_mean", &A::loss_mean,
+      "What a loss averages over. token: all response tokens alike; sequence: "
+      "the means of the sequences.")
+    .one_of({"token", "sequence"});
+  add("entropy_coef", &A::entropy_coef,
+      "Weight of the entropy bonus in the actor's loss. 0: none.")
+    .at_least(0);
+  add("dual_clip", &A::dual_clip,
+      "Lower bound of the loss at negative advantages, as a ratio > 1. 0: "
+      "off.")
+    .at_least(0)
+    .only_runs({"0"});
+  add("old_logprobs", &A::old_logprobs,
+      "Old log-probabilities. rollout: those of generation; recompute: of a "
+      "separate forward pass.")
+    .one_of({"rollout", "recompute"})
+    .only_runs({"rollout"});
+  add("value_norm", &A::value_norm,
+      "The critic predicts returns normalised by their running moments.")
+    .only_runs({"false"});
+  add("beta", &A::beta, "DPO's weight of the implicit KL term.")
+    .above(0)
+    .of({"dpo"});
+  add("mini_batches", &A::mini_batches,
+      "Optimizer steps a pass over the batch: it is cut into so many parts.")
+    .at_least(1);
+  add("epochs", &A::epochs, "Passes over the batch in each step.").at_least(1);
+  add("recompute", &A::recompute,
+      "Activations of training: keep (false) or compute again in the backward "
+      "pass to save memory (true). auto: keep them if they fit.")
+    .one_of({"auto", "true", "false"})
+    .only_runs({"auto", "false"});
+}
+
+void add_reward(FieldTable& table) {
+  using R = RewardSettings;
+  const std::vector<std::string> programs
+    = {"rule", "python", "process", "http"};
+  auto add = [&]<class T>(const char* key, T R::*member,
+                          const char* sentence) -> Field& {
+    return table.add("reward", key, &Settings::reward, member, sentence);
+  };
+  add("kind", &R::kind,
+      "Who scores. model: models.reward; rule: a built-in check of the answer; "
+      "python: a file with compute_score; process, http: a program of your "
+      "own that answers JSON lines.")
+    .one_of({"model", "rule", "python", "process", "http"})
+    .only_runs({"model"});
+  add("rule", &R::rule, "Which rule. auto: by the row's data_source.")
+    .needs("reward.kind", {"rule"});
+  add("command", &R::command, "The program and its arguments.")
+    .needs("reward.kind", {"process"});
+  add("file", &R::file, "The Python file.").needs("reward.kind", {"python"});
+  add("function", &R::function, "The function in reward.file.")
+    .needs("reward.kind", {"python"});
+  add("url", &R::url, "Where to POST the rows.").needs("reward.kind", {"http"});
+  add("workers", &R::workers, "Processes or connections at work at once.")
+    .at_least(1)
+    .needs("reward.kind", programs);
+  add("timeout_s", &R::timeout_s, "Longest wait for one score, in seconds.")
+    .above(0)
+    .needs("reward.kind", programs);
+  add("on_error", &R::on_error,
+      "When a score fails or comes too late. fail: stop; zero: score 0; skip: "
+      "leave the sample out.")
+    .one_of({"fail", "zero", "skip"})
+    .needs("reward.kind", programs);
+  add("scale", &R::scale, "Scores are multiplied by this, then bias is added.");
+  add("bias", &R::bias, "Added to every score.");
+  add("clip", &R::clip,
+      "Largest absolute reward, after scale and bias. 0: no clipping.")
+    .at_least(0);
+  add("missing_eos", &R::missing_eos,
+      "Replaces the reward of a truncated answer. 0: keep its own.");
+  add("weights", &R::weights,
+      "Several rewards at once: name to weight. Empty: one reward.")
+    .only_runs({"{}"});
+}
+
+} // namespace
+
+std::vector<Field> make_algorithm_fields() {
+  FieldTable table;
+  add_rollout(table);
+  add_advantage(table);
+  add_kl(table);
+  add_loss(table);
+  add_reward(table);
+  return std::move(table.fields);
+}
+
+} // namespace troupe

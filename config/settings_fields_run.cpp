@@ -1,0 +1,141 @@
+#include "config/settings_fields.hpp"
+
+namespace troupe {
+
+namespace {
+
+bool fits_duration(const std::string& text) {
+  return text.empty() || parse_duration_s(text).has_value();
+}
+
+/// "FIRST-LAST" with 1 <= FIRST <= LAST <= 65535.
+bool fits_ports(const std::string& text) {
+  if (text == "auto")
+    return true;
+  int first = 0;
+  int last = 0;
+  char rest = 0;
+  return std::sscanf(text.c_str(), "%d-%d%c", &first, &last, &rest) == 2
+         && first >= 1 && first <= last && last <= 65535;
+}
+
+bool fits_run_name(const std::string& text) {
+  return text.find('/') == std::string::npos && text != "." && text != "..";
+}
+
+void add_run(FieldTable& table) {
+  auto add = [&]<class T>(const char* key, T RunSettings::*member,
+                          const char* sentence) -> Field& {
+    return table.add("run", key, &Settings::run, member, sentence);
+  };
+  add("name", &RunSettings::name,
+      "Name of the run: its folder is run.dir/run.name. Default: the name of "
+      "the last settings file without its ending.")
+    .shaped("a name without '/'", fits_run_name);
+  add("seed", &RunSettings::seed,
+      "Seed of all randomness: sampling, shuffling, new heads.")
+    .at_least(0);
+  add("steps", &RunSettings::steps,
+      "Steps of the run: each is one pass of the workflow over one batch. 0: "
+      "as run.epochs says.")
+    .at_least(0);
+  add("epochs", &RunSettings::epochs,
+      "Passes over the data file, in place of run.steps. 0: as run.steps says.")
+    .at_least(0)
+    .of({"sft", "reward"});
+  add("dir", &RunSettings::dir,
+      "Folder that run folders are made in, relative to the working directory.")
+    .shaped("a folder", [](const std::string& text) { return !text.empty(); });
+  add("resume", &RunSettings::resume,
+      "What to do when the run folder exists. auto: continue if the settings "
+      "are equal except cluster, plan, metrics, trace, eval, run.steps, "
+      "run.save_every and run.keep; force: continue whatever changed; fresh: "
+      "rename the old folder to NAME.1 and start over; never: stop.")
+    .one_of({"auto", "force", "fresh", "never"});
+  add("replay", &RunSettings::replay,
+      "A samples.jsonl whose recorded responses are used in place of "
+      "generation. Empty: generate.")
+    .of({"ppo"});
+  add("save_every", &RunSettings::save_every,
+      "Steps between checkpoints. 0: only at the end.")
+    .at_least(0);
+  add("keep", &RunSettings::keep,
+      "Newest checkpoints to keep; older ones are deleted. 0: all.")
+    .at_least(0);
+  add("keep_best", &RunSettings::keep_best,
+      "Name of an evaluation metric; the checkpoint with its highest value is "
+      "kept too. Empty: none.")
+    .only_runs({"\"\""});
+  add("max_time", &RunSettings::max_time,
+      "Wall time after which the run saves a checkpoint and exits with code "
+      "75, such as 90m, 3h30m or 11:30:00. Empty: no limit.")
+    .shaped("a duration such as 90m, 3h30m or 11:30:00", fits_duration);
+}
+
+void add_cluster(FieldTable& table) {
+  using C = ClusterSettings;
+  auto add = [&]<class T>(const char* key, T C::*member,
+                          const char* sentence) -> Field& {
+    return table.add("cluster", key, &Settings::cluster, member, sentence);
+  };
+  add("nodes", &C::nodes,
+      "Hosts of the run. auto: Slurm's number if there is one, else 1.")
+    .at_least(1);
+  add("devices_per_node", &C::devices_per_node,
+      "Devices of a host: GPUs, or CPU slots (a thread with its share of "
+      "cores). auto: all GPUs, else 1 CPU slot.")
+    .at_least(1);
+  add("workers_per_node", &C::workers_per_node,
+      "Worker processes of a host, which share its devices. auto: one a GPU, "
+      "or one for all CPU slots.")
+    .at_least(1);
+  add("device", &C::device, "Kind of device. auto: gpu if there are any.")
+    .one_of({"auto", "cpu", "gpu"})
+    .only_runs({"auto", "cpu"});
+  add("launcher", &C::launcher,
+      "Who starts the workers. auto: slurm inside a Slurm job, else local.")
+    .one_of({"auto", "local", "ssh", "slurm"})
+    .only_runs({"auto", "local"});
+  add("hosts", &C::hosts, "Host names for the ssh launcher.")
+    .needs("cluster.launcher", {"ssh"});
+  add("bind", &C::bind,
+      "Address that the processes listen on. auto: loopback on one node, else "
+      "the address that the others reach.")
+    .shaped("an address or auto",
+            [](const std::string& text) { return !text.empty(); });
+  add("ports", &C::ports,
+      "Range of TCP ports to listen on, FIRST-LAST. auto: any free ones.")
+    .shaped("auto or FIRST-LAST with ports from 1 to 65535", fits_ports);
+  add("env", &C::env, "Environment variables of the workers.");
+  add("max_restarts", &C::max_restarts,
+      "Recoveries from lost workers before the run gives up. This version "
+      "stops at the first loss.")
+    .at_least(0)
+    .only_runs({"3", "0"});
+  add("lost_node", &C::lost_node,
+      "When a whole node is lost. fail: stop; wait: for it to come back; "
+      "shrink: go on with a new plan for what is left.")
+    .one_of({"fail", "wait", "shrink"})
+    .only_runs({"fail"});
+}
+
+} // namespace
+
+std::vector<Field> make_run_fields() {
+  FieldTable table;
+  add_run(table);
+  add_cluster(table);
+  table
+    .add(
+      "workflow",
+      [](Settings& settings, const std::string&) -> Slot {
+        return &settings.workflow;
+      },
+      "What a step does. sft: supervised fine-tuning; reward: a reward "
+      "model from preference pairs; ppo: reinforcement learning.")
+    .one_of({"sft", "reward", "ppo"})
+    .required();
+  return std::move(table.fields);
+}
+
+} // namespace troupe

@@ -1,0 +1,120 @@
+// The one table of settings: path, place in `Settings`, type, range, sentence,
+// where it applies and which values this version runs. Parsing, printing,
+// range checks, `troupe explain` and unknown-key errors all read it. Private to
+// config and its tests.
+#pragma once
+
+#include "config/settings.hpp"
+#include "config/yaml_tree.hpp"
+
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// `plan`: a word, or an inline mapping kept as YAML text.
+struct PlanSlot {
+  std::string* text;
+  bool* is_inline;
+};
+
+/// Where a field's value lives.
+using Slot
+  = std::variant<bool*, int*, std::uint64_t*, double*, std::string*,
+                 std::optional<int>*, ClipRatio*, std::array<double, 2>*,
+                 std::vector<std::string>*, std::map<std::string, std::string>*,
+                 std::map<std::string, double>*, PlanSlot>;
+
+struct Field {
+  std::string path; ///< "rollout.n"; of models "models.ROLE.path"
+  std::function<Slot(Settings&, const std::string& role)> slot;
+  std::string sentence; ///< what it is, with unit and sentinel values
+
+  std::vector<std::string> choices; ///< empty: any
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false; ///< `least` itself is excluded
+  bool below_most = false;
+  std::string shape; ///< of texts: "a duration such as 90m"; "": any text
+  bool (*fits_shape)(const std::string&) = nullptr;
+  bool is_required = false;
+  bool is_trained_only = false;         ///< models: roles that train
+  std::vector<std::string> workflows;   ///< that use it; empty: all
+  std::string needs_key;                ///< used only if this other setting ...
+  std::vector<std::string> needs_value; ///< ... is one of these, or (empty
+                                        ///< list) differs from its default
+  std::vector<std::string> runs; ///< values this version runs; empty: all
+
+  Field& one_of(std::vector<std::string> values);
+  Field& at_least(double value);
+  Field& above(double value);
+  Field& at_most(double value);
+  Field& below(double value);
+  Field& shaped(std::string text, bool (*fits)(const std::string&));
+  Field& required();
+  Field& trained_only();
+  Field& of(std::vector<std::string> names);
+  Field& needs(std::string key, std::vector<std::string> values = {});
+  Field& only_runs(std::vector<std::string> values);
+};
+
+struct Section {
+  std::string name; ///< "rollout"; "models.ROLE.optimizer"
+  std::string sentence;
+  std::vector<std::string> workflows; ///< that use it; empty: all
+};
+
+/// In the order of INTERFACE's block.
+const std::vector<Section>& settings_sections();
+const std::vector<Field>& settings_fields();
+// The table's parts, one a source.
+std::vector<Field> make_run_fields();
+std::vector<Field> make_model_and_data_fields();
+std::vector<Field> make_algorithm_fields();
+std::vector<Field> make_output_fields();
+
+/// The field of "models.actor.path" and its role ("actor"), or nullptr.
+std::pair<const Field*, std::string> find_field(const std::string& path);
+/// Whether `path` names a section, at any depth.
+bool is_section(const std::string& path);
+/// "models.ROLE.path" with the role put in.
+std::string path_with_role(const std::string& path, const std::string& role);
+
+bool applies(const std::vector<std::string>& workflows,
+             const std::string& workflow);
+/// Whether the section that `path` stands in is used by `workflow`.
+bool section_applies(const std::string& path, const std::string& workflow);
+/// Whether `workflow` trains `role`.
+bool is_trained(const std::string& workflow, const std::string& role);
+/// Whether the settings use `role`: no ref without a KL term, no reward model
+/// without reward.kind model.
+bool uses_role(const Settings& settings, const std::string& role);
+/// Whether the field's `needs` holds.
+bool needs_hold(const Field& field, const Settings& settings);
+
+/// "a whole number >= 1", "one of a, b or c", ...
+std::string expected_text(const Field& field);
+/// Reads `node` into the field's slot; throws ConfigError with `path`.
+void read_value(const Field& field, Settings& settings, const std::string& role,
+                const YamlNode& node, const std::string& path);
+/// The field's value as YAML.
+YamlNode value_node(const Field& field, const Settings& settings,
+                    const std::string& role);
+/// The same on one line, as a user would write it.
+std::string value_text(const Field& field, const Settings& settings,
+                       const std::string& role);
+std::string default_text(const Field& field);
+
+/// Everything that needs the whole: required ones, ignored ones, values this
+/// version does not run, settings that contradict each other.
+void check_settings(const Settings& settings, const Place& whole);
+
+/// "a, b or c".
+std::string join_or(const std::vector<std::string>& words);
+
+} // namespace troupe

@@ -1,0 +1,341 @@
+// Values of settings to and from YAML (declared in settings_schema.hpp).
+#include "config/nearest.hpp"
+#include "config/settings_schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace troupe {
+
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+/// Shortest text that reads back as the same number; with a dot before an
+/// exponent, without which YAML 1.1 readers see text.
+std::string number_text(double value) {
+  auto text = fmt::format("{}", value);
+  const auto exponent = text.find('e');
+  if (exponent != text.npos && text.find('.') == text.npos)
+    text.insert(exponent, ".0");
+  return text;
+}
+
+YamlNode scalar_node(std::string text, bool quoted = false) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::scalar;
+  node.text = std::move(text);
+  node.quoted = quoted;
+  return node;
+}
+
+YamlNode list_node(std::vector<YamlNode> items) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::sequence;
+  node.items = std::move(items);
+  return node;
+}
+
+/// Reads one value, with errors that speak of the field.
+class ValueReader {
+public:
+  ValueReader(const Field& field, const YamlNode& node, const std::string& path)
+    : field_(field),
+      node_(node),
+      path_(path) {}
+
+  double number(const YamlNode& node) const {
+    double value = 0;
+    if (!node.is_scalar() || node.quoted || !read_whole(node.text, value)
+        || !std::isfinite(value))
+      fail(default_hint());
+    if (!in_range(value))
+      fail(default_hint());
+    return value;
+  }
+  template <class T>
+  T integer() const {
+    T value = 0;
+    const bool whole
+      = node_.is_scalar() && !node_.quoted && read_whole(node_.text, value);
+    if (!whole || !in_range(static_cast<double>(value)))
+      fail(integer_hint());
+    return value;
+  }
+  bool truth() const {
+    if (node_.is_scalar() && !node_.quoted) {
+      if (node_.text == "1")
+        fail("true");
+      if (node_.text == "0")
+        fail("false");
+    }
+    try {
+      return yaml_bool(node_, path_);
+    } catch (const ConfigError&) {
+      fail(default_hint());
+    }
+  }
+  const std::string& text() const {
+    if (!node_.is_scalar())
+      fail(default_hint());
+    const auto& choices = field_.choices;
+    if (!choices.empty()
+        && std::ranges::find(choices, node_.text) == choices.end())
+      fail(nearest_word(node_.text, choices));
+    if (field_.fits_shape && !field_.fits_shape(node_.text))
+      fail(default_hint());
+    return node_.text;
+  }
+  std::vector<std::string> texts() const {
+    if (!node_.is_sequence())
+      fail(node_.is_scalar() ? fmt::format("[{}]", node_.text) : "");
+    std::vector<std::string> all;
+    for (const auto& item : node_.items) {
+      if (!item.is_scalar())
+        fail("");
+      all.push_back(item.text);
+    }
+    return all;
+  }
+  [[noreturn]] void fail(const std::string& hint) const {
+    throw ConfigError({.place = node_.place,
+                       .path = path_,
+                       .expected = expected_text(field_),
+                       .got = got(),
+                       .hint = hint});
+  }
+  const YamlNode& node() const {
+    return node_;
+  }
+
+private:
+  template <class T>
+  static bool read_whole(std::string_view text, T& value) {
+    if (text.starts_with('+'))
+      text.remove_prefix(1);
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, value);
+    return error == std::errc{} && end == last && !text.empty();
+  }
+  bool in_range(double value) const {
+    return (field_.above_least ? value > field_.least : value >= field_.least)
+           && (field_.below_most ? value < field_.most : value <= field_.most);
+  }
+  std::string got() const {
+    return node_.is_sequence() ? print_yaml_flow(node_) : describe(node_);
+  }
+  std::string default_hint() const {
+    return field_.is_required ? "" : default_text(field_);
+  }
+  /// "64.0" and "1e3" mean a whole number; out of range: the nearest in it.
+  std::string integer_hint() const {
+    double value = 0;
+    if (!node_.is_scalar() || !read_whole(node_.text, value)
+        || std::abs(value) > 1e9)
+      return default_hint();
+    return number_text(std::clamp(std::round(value),
+                                  std::max(field_.least, -1e9),
+                                  std::min(field_.most, 1e9)));
+  }
+
+  const Field& field_;
+  const YamlNode& node_;
+  const std::string& path_;
+};
+
+void read_clip_ratio(const ValueReader& reader, ClipRatio& ratio) {
+  const auto& node = reader.node();
+  if (!node.is_sequence()) {
+    ratio.low = ratio.high = reader.number(node);
+    return;
+  }
+  if (node.items.size() != 2)
+    reader.fail("[0.2, 0.28]");
+  ratio = {reader.number(node.items[0]), reader.number(node.items[1])};
+}
+
+void read_pair(const ValueReader& reader, std::array<double, 2>& pair) {
+  const auto& node = reader.node();
+  if (!node.is_sequence() || node.items.size() != 2)
+    reader.fail("[0.9, 0.95]");
+  pair = {reader.number(node.items[0]), reader.number(node.items[1])};
+}
+
+void read_plan(const ValueReader& reader, const PlanSlot& plan) {
+  const auto& node = reader.node();
+  if (node.is_mapping()) {
+    *plan.text = print_yaml(node);
+    *plan.is_inline = true;
+    return;
+  }
+  if (!node.is_scalar() || node.text.empty())
+    reader.fail("auto");
+  *plan.text = node.text;
+  *plan.is_inline = false;
+}
+
+template <class T, class Read>
+void read_map(const ValueReader& reader, std::map<std::string, T>& map,
+              Read&& read) {
+  if (!reader.node().is_mapping())
+    reader.fail("{name: value}");
+  map.clear();
+  for (const auto& [key, value] : reader.node().entries)
+    map[key] = read(value);
+}
+
+std::string range_text(const Field& field, const char* noun) {
+  const bool low = std::isfinite(field.least);
+  const bool high = std::isfinite(field.most);
+  if (low && high && !field.above_least && !field.below_most)
+    return fmt::format("{} from {} to {}", noun, field.least, field.most);
+  std::string text = noun;
+  if (low)
+    text += fmt::format(" {} {}", field.above_least ? ">" : ">=", field.least);
+  if (high)
+    text += fmt::format("{} {} {}", low ? " and" : "",
+                        field.below_most ? "<" : "<=", field.most);
+  return text;
+}
+
+} // namespace
+
+std::string expected_text(const Field& field) {
+  if (!field.choices.empty())
+    return "one of " + join_or(field.choices);
+  if (!field.shape.empty())
+    return field.shape;
+  Settings scratch;
+  return std::visit(
+    Overloaded{
+      [](bool*) -> std::string { return "true or false"; },
+      [&](int*) { return range_text(field, "a whole number"); },
+      [&](std::uint64_t*) { return range_text(field, "a whole number"); },
+      [&](double*) { return range_text(field, "a number"); },
+      [](std::string*) -> std::string { return "text"; },
+      [&](std::optional<int>*) {
+        return range_text(field, "auto or a whole number");
+      },
+      [&](ClipRatio*) {
+        return range_text(field, "a number") + " or [low, high]";
+      },
+      [&](std::array<double, 2>*) {
+        return "two " + range_text(field, "numbers") + " in [ ]";
+      },
+      [](std::vector<std::string>*) -> std::string {
+        return "a list of texts";
+      },
+      [](std::map<std::string, std::string>*) -> std::string {
+        return "a mapping of names to texts";
+      },
+      [](std::map<std::string, double>*) -> std::string {
+        return "a mapping of names to numbers";
+      },
+      [](PlanSlot) -> std::string {
+        return "auto, a preset, a plan file or a mapping";
+      }},
+    field.slot(scratch, "actor"));
+}
+
+void read_value(const Field& field, Settings& settings, const std::string& role,
+                const YamlNode& node, const std::string& path) {
+  const ValueReader reader(field, node, path);
+  std::visit(
+    Overloaded{
+      [&](bool* value) { *value = reader.truth(); },
+      [&](int* value) { *value = reader.integer<int>(); },
+      [&](std::uint64_t* value) { *value = reader.integer<std::uint64_t>(); },
+      [&](double* value) { *value = reader.number(node); },
+      [&](std::string* value) { *value = reader.text(); },
+      [&](std::optional<int>* value) {
+        if (node.is_scalar() && node.text == "auto")
+          value->reset();
+        else
+          *value = reader.integer<int>();
+      },
+      [&](ClipRatio* value) { read_clip_ratio(reader, *value); },
+      [&](std::array<double, 2>* value) { read_pair(reader, *value); },
+      [&](std::vector<std::string>* value) { *value = reader.texts(); },
+      [&](std::map<std::string, std::string>* value) {
+        read_map(reader, *value, [&](const YamlNode& item) {
+          if (!item.is_scalar())
+            reader.fail("");
+          return item.text;
+        });
+      },
+      [&](std::map<std::string, double>* value) {
+        read_map(reader, *value,
+                 [&](const YamlNode& item) { return reader.number(item); });
+      },
+      [&](PlanSlot plan) { read_plan(reader, plan); }},
+    field.slot(settings, role));
+}
+
+YamlNode value_node(const Field& field, const Settings& settings,
+                    const std::string& role) {
+  // Slots are for writing too; only this function reads through one of a const.
+  auto& source = const_cast<Settings&>(settings);
+  auto text_map = [](const auto& map, auto&& to_node) {
+    YamlNode node;
+    node.kind = YamlNode::Kind::mapping;
+    for (const auto& [key, value] : map)
+      node.entries.emplace_back(key, to_node(value));
+    return node;
+  };
+  auto number_node
+    = [](double value) { return scalar_node(number_text(value)); };
+  auto text_node = [](const std::string& text) { return scalar_node(text); };
+  return std::visit(
+    Overloaded{
+      [](bool* value) { return scalar_node(*value ? "true" : "false"); },
+      [](int* value) { return scalar_node(std::to_string(*value)); },
+      [](std::uint64_t* value) { return scalar_node(std::to_string(*value)); },
+      [&](double* value) { return number_node(*value); },
+      [&](std::string* value) { return text_node(*value); },
+      [](std::optional<int>* value) {
+        return scalar_node(*value ? std::to_string(**value) : "auto");
+      },
+      [&](ClipRatio* value) {
+        if (value->low == value->high)
+          return number_node(value->low);
+        return list_node({number_node(value->low), number_node(value->high)});
+      },
+      [&](std::array<double, 2>* value) {
+        return list_node({number_node((*value)[0]), number_node((*value)[1])});
+      },
+      [&](std::vector<std::string>* value) {
+        std::vector<YamlNode> items;
+        std::ranges::transform(*value, std::back_inserter(items), text_node);
+        return list_node(std::move(items));
+      },
+      [&](std::map<std::string, std::string>* value) {
+        return text_map(*value, text_node);
+      },
+      [&](std::map<std::string, double>* value) {
+        return text_map(*value, number_node);
+      },
+      [&](PlanSlot plan) {
+        return *plan.is_inline ? parse_yaml(*plan.text, "plan")
+                               : scalar_node(*plan.text);
+      }},
+    field.slot(source, role));
+}
+
+std::string value_text(const Field& field, const Settings& settings,
+                       const std::string& role) {
+  return print_yaml_flow(value_node(field, settings, role));
+}
+
+std::string default_text(const Field& field) {
+  Settings defaults;
+  return value_text(field, defaults, "ROLE");
+}
+
+} // namespace troupe

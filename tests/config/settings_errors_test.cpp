@@ -1,0 +1,335 @@
+// The exact lines that people see for wrong settings.
+#include "config/nearest.hpp"
+#include "config/settings.hpp"
+#include "config/translations.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+using troupe::ConfigError;
+
+class SettingsErrors : public testing::Test {
+protected:
+  SettingsErrors() {
+    std::filesystem::create_directories(folder_);
+    std::filesystem::current_path(folder_);
+    write("ppo.yaml", "workflow: ppo\n"
+                      "run: {steps: 60}\n"
+                      "models:\n"
+                      "  actor: {path: a}\n"
+                      "  critic: {path: c}\n"
+                      "  reward: {path: r}\n"
+                      "data: {train: p.jsonl}\n");
+    write("sft.yaml", "workflow: sft\n"
+                      "run: {steps: 60}\n"
+                      "models: {actor: {path: a}}\n"
+                      "data: {train: p.jsonl}\n");
+  }
+  ~SettingsErrors() override {
+    std::filesystem::current_path("/");
+    std::filesystem::remove_all(folder_);
+  }
+  static void write(const std::string& name, const std::string& text) {
+    std::ofstream(name) << text;
+  }
+  static std::string error(const std::vector<std::string>& files,
+                           const std::vector<std::string>& overrides) {
+    try {
+      troupe::load_settings(files, overrides);
+    } catch (const ConfigError& caught) {
+      return caught.what();
+    }
+    return "no error";
+  }
+  /// With `text` merged over the good ppo.yaml.
+  static std::string ppo(const std::string& text) {
+    write("x.yaml", text);
+    return error({"ppo.yaml", "x.yaml"}, {});
+  }
+  static std::string sft(const std::string& text) {
+    write("x.yaml", text);
+    return error({"sft.yaml", "x.yaml"}, {});
+  }
+  static std::string over(const std::string& text) {
+    return error({"ppo.yaml"}, {text});
+  }
+  std::filesystem::path folder_
+    = std::filesystem::temp_directory_path()
+      / ("troupe_errors_" + std::to_string(::getpid()));
+};
+
+TEST_F(SettingsErrors, GoodFilesAreGood) {
+  EXPECT_EQ(ppo(""), "no error");
+  EXPECT_EQ(sft(""), "no error");
+}
+
+TEST_F(SettingsErrors, UnknownKeysNameTheNearest) {
+  EXPECT_EQ(ppo("\nrollout:\n  temprature: 1\n"),
+            "x.yaml:3: rollout.temprature: expected a known setting, got "
+            "'temprature'; try rollout.temperature");
+  EXPECT_EQ(ppo("rolout: {n: 1}\n"),
+            "x.yaml:1: rolout: expected a known setting, got 'rolout'; try "
+            "rollout");
+  EXPECT_EQ(ppo("run: {batch_size: 1}\n"),
+            "x.yaml:1: run.batch_size: expected a known setting, got "
+            "'batch_size'; try data.batch_size");
+  EXPECT_EQ(ppo("models: {actor: {lr: 1}}\n"),
+            "x.yaml:1: models.actor.lr: expected a known setting, got 'lr'; "
+            "try models.actor.optimizer.lr");
+  EXPECT_EQ(over("rollout.tmperature=1"),
+            "command line: rollout.tmperature: expected a known setting, got "
+            "'tmperature'; try rollout.temperature");
+  EXPECT_EQ(ppo("run.steps: 5\n"),
+            "x.yaml:1: run.steps: expected a known setting, got 'run.steps'; "
+            "try nesting it instead of writing dots");
+}
+
+TEST_F(SettingsErrors, KeysOfOtherSystemsAreTranslated) {
+  EXPECT_EQ(ppo("actor_rollout_ref:\n  rollout:\n    n: 4\n"),
+            "x.yaml:3: actor_rollout_ref.rollout.n: expected a setting of "
+            "Troupe, got verl's actor_rollout_ref.rollout.n; try rollout.n");
+  EXPECT_EQ(ppo("algorithm: {adv_estimator: gae}\n"),
+            "x.yaml:1: algorithm.adv_estimator: expected a setting of Troupe, "
+            "got verl's algorithm.adv_estimator; try algorithm.advantage");
+  EXPECT_EQ(over("init_kl_coef=0.1"),
+            "command line: init_kl_coef: expected a setting of Troupe, got "
+            "OpenRLHF's init_kl_coef; try algorithm.kl_coef");
+  EXPECT_EQ(over("algorithm.num_ppo_epochs=4"),
+            "command line: algorithm.num_ppo_epochs: expected a setting of "
+            "Troupe, got TRL's num_ppo_epochs; try algorithm.epochs");
+  EXPECT_EQ(over("models.critic.learning-rate=1"),
+            "command line: models.critic.learning-rate: expected a setting of "
+            "Troupe, got TRL's learning_rate; try models.critic.optimizer.lr");
+}
+
+TEST_F(SettingsErrors, MistypedValuesSayWhatWasExpected) {
+  EXPECT_EQ(ppo("run:\n  steps: ten\n"),
+            "x.yaml:2: run.steps: expected a whole number >= 0, got 'ten'; try "
+            "0");
+  EXPECT_EQ(ppo("data: {batch_size: 64.0}\n"),
+            "x.yaml:1: data.batch_size: expected a whole number >= 1, got "
+            "'64.0'; try 64");
+  EXPECT_EQ(ppo("data: {batch_size: 0}\n"),
+            "x.yaml:1: data.batch_size: expected a whole number >= 1, got '0'; "
+            "try 1");
+  EXPECT_EQ(ppo("data: {batch_size: '8'}\n"),
+            "x.yaml:1: data.batch_size: expected a whole number >= 1, got "
+            "'8'; try 8");
+  EXPECT_EQ(ppo("data: {batch_size: 99999999999}\n"),
+            "x.yaml:1: data.batch_size: expected a whole number >= 1, got "
+            "'99999999999'; try 64");
+  EXPECT_EQ(ppo("rollout: {temperature: hot}\n"),
+            "x.yaml:1: rollout.temperature: expected a number > 0, got 'hot'; "
+            "try 1");
+  EXPECT_EQ(ppo("rollout: {temperature: .nan}\n"),
+            "x.yaml:1: rollout.temperature: expected a number > 0, got "
+            "'.nan'; try 1");
+  EXPECT_EQ(ppo("rollout: {top_p: 1.5}\n"),
+            "x.yaml:1: rollout.top_p: expected a number > 0 and <= 1, got "
+            "'1.5'; try 1");
+  EXPECT_EQ(ppo("rollout: {min_p: [1]}\n"),
+            "x.yaml:1: rollout.min_p: expected a number from 0 to 1, got [1]; "
+            "try 0");
+  EXPECT_EQ(ppo("algorithm: {whiten: 1}\n"),
+            "x.yaml:1: algorithm.whiten: expected true or false, got '1'; try "
+            "true");
+  EXPECT_EQ(ppo("algorithm: {clip_ratio: [0.1]}\n"),
+            "x.yaml:1: algorithm.clip_ratio: expected a number > 0 or [low, "
+            "high], got [0.1]; try [0.2, 0.28]");
+  EXPECT_EQ(ppo("models: {actor: {optimizer: {betas: [0.9, 1]}}}\n"),
+            "x.yaml:1: models.actor.optimizer.betas: expected two numbers >= 0 "
+            "and < 1 in [ ], got [0.9, 1]; try [0.9, 0.95]");
+  EXPECT_EQ(over("rollout.stop=x"),
+            "command line: rollout.stop: expected a list of texts, got 'x'; "
+            "try [x]");
+  EXPECT_EQ(over("run.seed=-1"),
+            "command line: run.seed: expected a whole number >= 0, got '-1'; "
+            "try 0");
+  EXPECT_EQ(over("cluster.nodes=some"),
+            "command line: cluster.nodes: expected auto or a whole number >= "
+            "1, got 'some'; try auto");
+  EXPECT_EQ(over("data.fields=x"),
+            "command line: data.fields: expected a mapping of names to texts, "
+            "got 'x'; try {name: value}");
+}
+
+TEST_F(SettingsErrors, WordsOutsideAChoiceNameTheNearest) {
+  EXPECT_EQ(over("workflow=pop"),
+            "command line: workflow: expected one of sft, reward or ppo, got "
+            "'pop'; try ppo");
+  EXPECT_EQ(over("data.overlong=truncated"),
+            "command line: data.overlong: expected one of skip, truncate or "
+            "error, got 'truncated'; try truncate");
+}
+
+TEST_F(SettingsErrors, ShapesOfTextsAreChecked) {
+  EXPECT_EQ(over("run.max_time=soon"),
+            "command line: run.max_time: expected a duration such as 90m, "
+            "3h30m or 11:30:00, got 'soon'; try \"\"");
+  EXPECT_EQ(over("cluster.ports=1-99999"),
+            "command line: cluster.ports: expected auto or FIRST-LAST with "
+            "ports from 1 to 65535, got '1-99999'; try auto");
+  EXPECT_EQ(over("run.name=a/b"), "command line: run.name: expected a name "
+                                  "without '/', got 'a/b'; try \"\"");
+}
+
+TEST_F(SettingsErrors, SectionsMustBeMappings) {
+  EXPECT_EQ(ppo("rollout: 5\n"),
+            "x.yaml:1: rollout: expected a mapping of settings, got '5'; try "
+            "'troupe explain rollout'");
+  EXPECT_EQ(ppo("models: {actor: some/path}\n"),
+            "x.yaml:1: models.actor: expected a mapping of settings, got "
+            "'some/path'; try 'troupe explain models.actor'");
+  EXPECT_EQ(ppo("- a\n"), "x.yaml:1: expected a mapping of settings, got a "
+                          "list; try 'troupe explain'");
+}
+
+TEST_F(SettingsErrors, IgnoredSettingsAreRefused) {
+  EXPECT_EQ(sft("algorithm:\n  kl_in: reward\n"),
+            "x.yaml:2: algorithm.kl_in: expected only settings that workflow "
+            "sft uses, got one that it would ignore; try removing it "
+            "(algorithm.kl_in=null)");
+  EXPECT_EQ(ppo("reward: {rule: math}\n"),
+            "x.yaml:1: reward.rule: expected reward.kind to be rule, got "
+            "model, which ignores this setting; try removing it "
+            "(reward.rule=null)");
+  EXPECT_EQ(ppo("run: {epochs: 2}\n"),
+            "x.yaml:1: run.epochs: expected only settings that workflow ppo "
+            "uses, got one that it would ignore; try removing it "
+            "(run.epochs=null)");
+  EXPECT_EQ(ppo("models: {ref: {optimizer: {lr: 1}}}\n"),
+            "x.yaml:1: models.ref.optimizer.lr: expected it only for roles "
+            "that workflow ppo trains, got it for 'ref'; try removing it "
+            "(models.ref.optimizer.lr=null)");
+  EXPECT_EQ(ppo("models: {ref: {path: x}}\nalgorithm: {kl_in: none}\n"),
+            "x.yaml:1: models.ref.path: expected only models that the run "
+            "uses, got 'ref', which it would ignore; try removing it "
+            "(models.ref.path=null)");
+  EXPECT_EQ(ppo("algorithm: {kl_in: none, kl_coef: 0.5}\n"),
+            "x.yaml:1: algorithm.kl_coef: expected algorithm.kl_in to be "
+            "reward or loss, got none, which ignores this setting; try "
+            "removing it (algorithm.kl_coef=null)");
+  EXPECT_EQ(ppo("algorithm: {kl_horizon: 5}\n"),
+            "x.yaml:1: algorithm.kl_horizon: expected algorithm.kl_target set, "
+            "got 0, which ignores this setting; try removing it "
+            "(algorithm.kl_horizon=null)");
+  EXPECT_EQ(ppo("eval: {every: 5}\n"),
+            "x.yaml:1: eval.every: expected eval.data set, got \"\", which "
+            "ignores this setting; try removing it (eval.every=null)");
+}
+
+TEST_F(SettingsErrors, WritingOutADefaultIsHarmlessInAUsedSection) {
+  EXPECT_EQ(ppo("reward: {rule: auto, workers: 8}\nalgorithm: {beta: 0.1}\n"),
+            "no error");
+}
+
+TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
+  EXPECT_EQ(ppo("reward: {kind: rule}\n"),
+            "x.yaml:1: reward.kind: expected model (the only kind this version "
+            "runs), got 'rule'");
+  EXPECT_EQ(over("metrics.tensorboard=true"),
+            "command line: metrics.tensorboard: expected false (the only kind "
+            "this version runs), got true");
+  EXPECT_EQ(over("metrics.prometheus=9090"),
+            "command line: metrics.prometheus: expected off (the only kind "
+            "this version runs), got 9090");
+  EXPECT_EQ(over("eval.data=x.jsonl"),
+            "command line: eval.data: expected \"\" (the only kind this "
+            "version runs), got x.jsonl");
+  EXPECT_EQ(over("cluster.launcher=ssh"),
+            "command line: cluster.launcher: expected auto or local (the only "
+            "kinds this version runs), got 'ssh'");
+  EXPECT_EQ(over("trace.port=8080"),
+            "command line: trace.port: expected auto (the only kind this "
+            "version runs), got 8080");
+}
+
+TEST_F(SettingsErrors, RequiredSettingsAreNamed) {
+  EXPECT_EQ(error({"ppo.yaml"}, {"workflow=null"}),
+            "ppo.yaml: workflow: expected one of sft, reward or ppo, got "
+            "nothing");
+  EXPECT_EQ(over("run.steps=null"), "ppo.yaml: run.steps: expected a whole "
+                                    "number >= 1, got nothing; try "
+                                    "run.steps=100");
+  EXPECT_EQ(over("run.steps=0"), "command line: run.steps: expected a whole "
+                                 "number >= 1, got 0; try run.steps=100");
+  EXPECT_EQ(sft("run: {steps: null}\n"),
+            "x.yaml: run.steps: expected run.steps or run.epochs >= 1, got "
+            "nothing; try run.steps=100");
+  EXPECT_EQ(sft("run: {epochs: 3}\n"),
+            "x.yaml:1: run.epochs: expected run.steps or run.epochs, got both; "
+            "try run.steps=null");
+  EXPECT_EQ(over("models.critic=null"),
+            "ppo.yaml: models.critic.path: expected a folder in Hugging Face "
+            "format, got nothing; try models.critic.path=FOLDER");
+  EXPECT_EQ(over("models.actor.path="),
+            "command line: models.actor.path: expected a folder in Hugging "
+            "Face format, got nothing; try models.actor.path=FOLDER");
+  EXPECT_EQ(over("data.train=null"),
+            "ppo.yaml: data.train: expected a JSONL file, got nothing; try "
+            "data.train=FILE");
+}
+
+TEST_F(SettingsErrors, RolesBelongToTheWorkflow) {
+  EXPECT_EQ(ppo("models: {acter: {path: x}}\n"),
+            "x.yaml:1: models.acter: expected a role of workflow ppo (actor, "
+            "critic, ref or reward), got 'acter'; try models.actor");
+  EXPECT_EQ(sft("models: {critic: {path: x}}\n"),
+            "x.yaml:1: models.critic: expected a role of workflow sft (actor), "
+            "got 'critic'; try models.actor");
+}
+
+TEST_F(SettingsErrors, SizesMustFitEachOther) {
+  EXPECT_EQ(ppo("rollout: {min_new_tokens: 9, max_new_tokens: 8}\n"),
+            "x.yaml:1: rollout.min_new_tokens: expected a whole number <= "
+            "rollout.max_new_tokens (8), got '9'; try 8");
+  EXPECT_EQ(ppo("data: {batch_size: 2}\n"),
+            "x.yaml:1: algorithm.mini_batches: expected at most the samples of "
+            "a step (2), got '4'; try 2");
+}
+
+TEST_F(SettingsErrors, OverridesNeedKeyAndValue) {
+  EXPECT_EQ(over("run.steps"), "command line: expected key=value, got "
+                               "'run.steps'; try run.steps=5");
+  EXPECT_EQ(over("=5"),
+            "command line: expected key=value, got '=5'; try run.steps=5");
+  EXPECT_EQ(over("run..steps=5"), "command line: expected key=value, got "
+                                  "'run..steps=5'; try run.steps=5");
+  EXPECT_THAT(over("algorithm.clip_ratio=[0.1"),
+              testing::StartsWith("command line:"));
+}
+
+TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
+  EXPECT_EQ(error({"none.yaml"}, {}),
+            "none.yaml: expected a readable YAML file, got none");
+  EXPECT_THAT(ppo("a: [1\n"), testing::StartsWith("x.yaml:2: expected YAML"));
+  EXPECT_EQ(error({}, {}), "command line: workflow: expected one of sft, "
+                           "reward or ppo, got nothing");
+}
+
+TEST(Nearest, SwapsAndWrongSectionsAreNear) {
+  EXPECT_EQ(troupe::edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(troupe::edit_distance("ab", "ba"), 1u);
+  EXPECT_EQ(troupe::edit_distance("", "abc"), 3u);
+  EXPECT_EQ(troupe::nearest_word("x", {}), "");
+  EXPECT_EQ(
+    troupe::nearest_key("run.batch_size", {"run.name", "data.batch_size"}),
+    "data.batch_size");
+}
+
+TEST(Translations, PointToSettingsThatExist) {
+  for (const char* key : {"trainer.save_freq", "max_steps", "eps_clip",
+                          "reward_pretrain", "--n-samples-per-prompt"}) {
+    const auto* row = troupe::find_translation(key);
+    ASSERT_NE(row, nullptr) << key;
+    EXPECT_NO_THROW(troupe::explain_settings(row->ours)) << row->ours;
+  }
+  EXPECT_EQ(troupe::find_translation("rollout.temprature"), nullptr);
+}
+
+} // namespace
