@@ -26,6 +26,7 @@ struct RunSettings {
   int save_every = 20; ///< steps; 0: at the end only
   int keep = 3;        ///< checkpoints; 0: all
   std::string keep_best;
+  bool check_moves = false;
   std::string max_time; ///< "" or a duration, see `parse_duration_s`
 };
 

@@ -66,6 +66,9 @@ void add_run(FieldTable& table) {
       "Name of an evaluation metric; the checkpoint with its highest value is "
       "kept too. Empty: none.")
     .only_runs({"\"\""});
+  add("check_moves", &RunSettings::check_moves,
+      "Debugging: compare checksums of the weights on both ends of every move; "
+      "a difference fails the run. Costs a pass over the weights a move.");
   add("max_time", &RunSettings::max_time,
       "Wall time after which the run saves a checkpoint and exits with code "
       "75, such as 90m, 3h30m or 11:30:00. Empty: no limit.")

@@ -16,7 +16,7 @@ balanced(std::uint32_t first, std::uint32_t end, std::uint32_t dp,
   for (std::uint32_t i = first; i < end; ++i)
     costs[(i - first) / unit] += tokens[i];
   std::vector<std::vector<SampleId>> parts(dp);
-  const auto bins = balance(costs, dp, EqualCount::no);
+  const auto bins = balance(costs, dp, /*equal_count=*/false);
   for (std::uint32_t part = 0; part < dp; ++part) {
     for (const auto bin : bins[part]) {
       const auto begin = first + bin * unit;
@@ -41,8 +41,8 @@ std::vector<Share> split_call(const Call& call, std::uint32_t dp,
   const auto ranges
     = plans::mini_batches(num_samples, trains ? mini_batches : 1, group_size);
   for (const auto& range : ranges) {
-    auto parts
-      = balanced(range.first, range.first + range.count, dp, tokens, unit);
+    auto parts = balanced(range.first.value, range.first.value + range.count,
+                          dp, tokens, unit);
     for (std::uint32_t i = 0; i < dp; ++i)
       shares[i].push_back(std::move(parts[i]));
   }

@@ -19,6 +19,9 @@ namespace troupe::runtime {
 
 namespace {
 
+/// Of a worker that was started by hand: the lobby finds it a number.
+constexpr std::uint32_t unknown_number = 0xFFFF'FFFF;
+
 std::string read_token(const std::filesystem::path& file) {
   std::string token = read_file(file);
   std::erase_if(token, [](unsigned char c) { return std::isspace(c) != 0; });
@@ -60,6 +63,7 @@ ExitCode run_worker(const WorkerOptions& options) {
   const std::string token = read_token(options.token_file);
   net::DataPlaneOptions plane;
   plane.token = token;
+  plane.self = WorkerId{options.number.value_or(unknown_number)};
   auto data = std::make_unique<net::DataPlane>(plane);
   auto setup = std::make_shared<actors::NodeSetup>();
   setup->join = {.token = token,
@@ -67,7 +71,7 @@ ExitCode run_worker(const WorkerOptions& options) {
                  .host = plane.bind_address,
                  .data_port = data->port(),
                  .pid = static_cast<std::uint32_t>(getpid()),
-                 .wanted = options.number.value_or(0xFFFF'FFFF)};
+                 .wanted = options.number.value_or(unknown_number)};
   setup->data = std::move(data);
   auto ended = std::make_shared<std::promise<End>>();
   setup->on_end = [ended](End end) { ended->set_value(std::move(end)); };
