@@ -1,0 +1,78 @@
+// From hidden states to what losses read, fused over the vocabulary: the
+// log-probability of one token and the entropy of the distribution it came
+// from, in chunks of rows so that the logits of all tokens never exist at once
+// unless they are small enough to be worth keeping for the gradient. And the
+// scalar head, a dot product a token.
+//
+// Shapes: T packed tokens, R rows wanted, H hidden, V vocabulary.
+#pragma once
+
+#include "models/workspace.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::models {
+
+/// The head and how its logits are scaled.
+struct VocabularyHead {
+  at::Tensor weight_VH;
+  double temperature = 1.0; ///< logits are divided by it
+
+  std::int64_t vocab() const {
+    return weight_VH.size(0);
+  }
+  std::int64_t hidden() const {
+    return weight_VH.size(1);
+  }
+};
+
+/// Which numbers are wanted: of hidden row `positions[r]` (each at most once,
+/// rising), the log-probability of id `targets[r]`.
+struct WantedTokens {
+  std::vector<std::int64_t> positions_R;
+  std::vector<std::int32_t> targets_R;
+
+  std::int64_t size() const {
+    return static_cast<std::int64_t>(positions_R.size());
+  }
+};
+
+/// What forward found; memory of a Workspace.
+struct TokenStatistics {
+  float* logprobs_R = nullptr;
+  float* entropy_R = nullptr; ///< nats
+  float* lse_R = nullptr;     ///< log-sum-exp of the scaled logits
+  float* logits_RV = nullptr; ///< raw; null where too large to keep
+};
+
+/// Fills all of TokenStatistics; `keep_logits` allows keeping them for
+/// `token_statistics_backward` (which else computes them again).
+TokenStatistics token_statistics(const VocabularyHead& head,
+                                 const float* hidden_TH,
+                                 const WantedTokens& wanted,
+                                 Workspace& workspace, bool keep_logits);
+
+/// Adds to rows of `d_hidden_TH` and to `d_weight_VH` given the gradients of
+/// log-probabilities and entropies (null: none). Consumes kept logits.
+void token_statistics_backward(
+  const VocabularyHead& head, const float* hidden_TH,
+  const WantedTokens& wanted, const TokenStatistics& found,
+  const float* d_logprobs_R, const float* d_entropy_R, float* d_hidden_TH,
+  const at::Tensor& d_weight_VH, Workspace& workspace);
+
+/// logits[rows, V] / temperature of the first `rows` hidden states.
+void raw_logits(const VocabularyHead& head, const float* hidden_TH,
+                std::int64_t rows, float* logits);
+
+/// out[t] = hidden[t] . weight for all T rows.
+void scalar_head(const at::Tensor& weight_1H, const float* hidden_TH,
+                 std::int64_t rows, float* out_T);
+/// Adds to d_hidden and d_weight given d out.
+void scalar_head_backward(const at::Tensor& weight_1H, const float* hidden_TH,
+                          std::int64_t rows, const float* d_out_T,
+                          float* d_hidden_TH, const at::Tensor& d_weight_1H);
+
+} // namespace troupe::models
