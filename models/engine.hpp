@@ -32,13 +32,14 @@ struct Rows;
 
 namespace troupe::models {
 
-struct GenerateOptions; // models/generator.hpp
+struct GenerateOptions;
 class Parameters;
 struct Transformer;
 
 /// How `infer` runs.
 struct InferOptions {
   double temperature = 1.0; ///< divides the logits of `logprobs`
+  bool entropy = false;     ///< `logprobs` also gives key `entropy` [L], nats
   /// Most tokens computed at once; 0 = default. A longer sequence is one
   /// micro-batch by itself.
   std::int64_t micro_batch_tokens = 0;
@@ -91,7 +92,8 @@ public:
                      RunContext& context);
 
   /// `fn` logprobs | values | scores over `sequence_ids` (scores of pairs:
-  /// chosen_ids and rejected_ids -> chosen_scores, rejected_scores).
+  /// chosen_ids and rejected_ids -> chosen_scores, rejected_scores). No samples
+  /// in, no columns out.
   net::Rows infer(const std::string& fn, const net::Rows& rows,
                   RunContext& context, const InferOptions& options = {});
 
@@ -119,8 +121,9 @@ public:
   const Transformer& transformer() const;
   std::uint64_t optimizer_steps() const;
 
+  struct Impl; ///< models/internal/engine_impl.hpp
+
 private:
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

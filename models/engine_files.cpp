@@ -1,0 +1,153 @@
+// Engine and files: HF folders in and out, optimizer state.
+#include "config/error.hpp"
+#include "config/log.hpp"
+#include "models/engine.hpp"
+#include "models/internal/engine_impl.hpp"
+#include "models/safetensors.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+namespace troupe::models {
+
+namespace {
+
+std::vector<std::int64_t> engine_file_shape(const ParameterShape& shape) {
+  if (shape.vector)
+    return {shape.rows};
+  return {shape.rows, shape.cols};
+}
+
+std::string engine_shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+std::span<std::byte> engine_bytes(const Parameters& parameters,
+                                  std::size_t index, Plane plane) {
+  float* data = parameters.plane(plane).data() + parameters.offset(index);
+  return std::as_writable_bytes(std::span<float>(
+    data, static_cast<std::size_t>(parameters.shapes()[index].num_elements())));
+}
+
+void engine_check_shape(const StoredTensor& stored,
+                        const ParameterShape& want) {
+  const std::vector<std::int64_t> shape = engine_file_shape(want);
+  if (stored.shape == shape)
+    return;
+  throw ConfigError(ConfigError::Parts{
+    Place{stored.file, 0}, stored.name, "shape " + engine_shape_text(shape),
+    "shape " + engine_shape_text(stored.shape),
+    "check that config.json and the weights belong together"});
+}
+
+// Heads that the role replaces, and buffers that old checkpoints carry.
+bool engine_may_ignore(const std::string& name) {
+  return name == "lm_head.weight" || name == "score.weight"
+         || name.ends_with("rotary_emb.inv_freq");
+}
+
+void engine_refuse_unknown(const StoredWeights& stored,
+                           const Parameters& parameters) {
+  for (const std::string& name : stored.names())
+    if (parameters.find(name) < 0 && !engine_may_ignore(name))
+      throw ConfigError(ConfigError::Parts{
+        Place{stored.at(name).file, 0}, name, "a parameter of the model",
+        "a tensor that config.json does not account for",
+        "is a bias or a layer missing in config.json?"});
+}
+
+std::string engine_moment_name(const ParameterShape& shape, Plane plane) {
+  return (plane == Plane::m ? "m." : "v.") + shape.name;
+}
+
+} // namespace
+
+void Engine::load_weights() {
+  const StoredWeights stored = StoredWeights::open(impl_->spec.folder);
+  Parameters& parameters = impl_->parameters;
+  engine_refuse_unknown(stored, parameters);
+  for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
+    const ParameterShape& shape = parameters.shapes()[i];
+    const StoredTensor* tensor = stored.find(shape.name);
+    const std::span<std::byte> target
+      = engine_bytes(parameters, i, Plane::weight);
+    if (tensor == nullptr && shape.name == "score.weight") {
+      std::fill(target.begin(), target.end(), std::byte{0});
+      log::models.warn("role " + impl_->spec.role + ": "
+                       + impl_->spec.folder.string()
+                       + " has no scalar head; starting from a zero head");
+      continue;
+    }
+    const StoredTensor& found = stored.at(shape.name);
+    engine_check_shape(found, shape);
+    found.copy_to(DType::f32, target);
+  }
+  weights_changed();
+}
+
+void Engine::save_hf(const std::filesystem::path& folder, DType dtype) const {
+  const Parameters& parameters = impl_->parameters;
+  std::vector<TensorToStore> tensors;
+  for (std::size_t i = 0; i < parameters.shapes().size(); ++i)
+    tensors.push_back({parameters.shapes()[i].name,
+                       engine_file_shape(parameters.shapes()[i]), DType::f32,
+                       dtype, engine_bytes(parameters, i, Plane::weight)});
+  std::filesystem::create_directories(folder);
+  ModelShape shape = impl_->shape;
+  shape.stored_dtype = dtype;
+  const std::filesystem::path config = folder / "config.json";
+  std::ofstream file(config, std::ios::binary);
+  file << print_hf_config(shape);
+  file.flush();
+  if (!file)
+    throw FailureError(
+      Failure{Errc::io, "engine", "cannot write " + config.string(), ""});
+  write_weights(folder, tensors);
+}
+
+void Engine::save_state(const std::filesystem::path& file) const {
+  TROUPE_CHECK(impl_->spec.trainable, "an untrained role has no state");
+  const Parameters& parameters = impl_->parameters;
+  std::vector<TensorToStore> tensors;
+  for (const Plane plane : {Plane::m, Plane::v})
+    for (std::size_t i = 0; i < parameters.shapes().size(); ++i)
+      tensors.push_back({engine_moment_name(parameters.shapes()[i], plane),
+                         engine_file_shape(parameters.shapes()[i]), DType::f32,
+                         DType::f32, engine_bytes(parameters, i, plane)});
+  StoreOptions options;
+  options.metadata
+    = {{"optimizer_steps", std::to_string(impl_->optimizer_steps)},
+       {"applied_steps", std::to_string(impl_->applied_steps)}};
+  write_safetensors(file, tensors, options);
+}
+
+void Engine::load_state(const std::filesystem::path& file) {
+  TROUPE_CHECK(impl_->spec.trainable, "an untrained role has no state");
+  const SafetensorsFile stored = SafetensorsFile::open(file);
+  const auto number = [&](const char* key) {
+    const auto found = stored.metadata().find(key);
+    if (found == stored.metadata().end()
+        || found->second.find_first_not_of("0123456789") != std::string::npos
+        || found->second.empty())
+      throw ConfigError(Place{file.string(), 0},
+                        std::string("no step count '") + key
+                          + "' in this optimizer state");
+    return std::stoull(found->second);
+  };
+  const Parameters& parameters = impl_->parameters;
+  for (const Plane plane : {Plane::m, Plane::v})
+    for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
+      const ParameterShape& shape = parameters.shapes()[i];
+      const StoredTensor& tensor = stored.at(engine_moment_name(shape, plane));
+      engine_check_shape(tensor, shape);
+      tensor.copy_to(DType::f32, engine_bytes(parameters, i, plane));
+    }
+  impl_->optimizer_steps = number("optimizer_steps");
+  impl_->applied_steps = number("applied_steps");
+}
+
+} // namespace troupe::models

@@ -1,0 +1,172 @@
+// Engine::infer: log-probabilities, values and scores of finished sequences,
+// without gradients. A token's numbers do not depend on how samples are put
+// into micro-batches (gemm.hpp).
+#include "config/error.hpp"
+#include "config/trace.hpp"
+#include "models/engine.hpp"
+#include "models/internal/engine_impl.hpp"
+#include "models/internal/row_reader.hpp"
+#include "net/rows.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+
+namespace {
+
+std::vector<std::uint32_t>
+infer_lengths(const ColumnReader& ids, std::size_t count, std::uint32_t more) {
+  std::vector<std::uint32_t> lengths(count);
+  for (std::size_t i = 0; i < count; ++i)
+    lengths[i] = static_cast<std::uint32_t>(ids.length(i)) + more;
+  return lengths;
+}
+
+// A column of zeros.
+net::Column infer_column(const std::string& key,
+                         std::vector<std::uint32_t> lengths) {
+  net::Column column = net::make_column(key, DType::f32, std::move(lengths));
+  std::ranges::fill(column.as<float>(), 0.0F);
+  return column;
+}
+
+// One micro-batch of rows first .. last-1.
+struct InferBatch {
+  PackedTokens tokens;
+  std::vector<std::size_t> rows;
+  const float* hidden_TH = nullptr;
+};
+
+// Runs the stack over the sequences of `key`, handing each micro-batch to
+// `consume`.
+template <class Consume>
+void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
+                     std::size_t count, const RunContext& context,
+                     const InferOptions& options, const Consume& consume) {
+  std::vector<std::int64_t> lengths(count);
+  for (std::size_t i = 0; i < count; ++i)
+    lengths[i] = ids.length(i);
+  static const trace::Name name = trace::name("forward");
+  std::size_t first = 0;
+  for (const std::size_t last :
+       micro_batch_ends(lengths, options.micro_batch_tokens, 1)) {
+    InferBatch batch;
+    std::vector<std::span<const std::int32_t>> sequences;
+    for (std::size_t i = first; i < last; ++i) {
+      batch.rows.push_back(i);
+      sequences.push_back(ids.ids(i));
+    }
+    first = last;
+    batch.tokens = pack(sequences);
+    const trace::Span span(
+      context.track, name, context.step.value,
+      static_cast<std::uint64_t>(batch.tokens.num_tokens()));
+    impl.workspace.reset();
+    batch.hidden_TH = impl.run_forward(batch.tokens, context, nullptr);
+    consume(batch);
+  }
+}
+
+void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
+                    const RunContext& context, const InferOptions& options,
+                    net::Rows& out) {
+  const VocabularyHead head = impl.vocabulary_head(options.temperature);
+  const ColumnReader ids(rows.at("sequence_ids"));
+  std::optional<ColumnReader> loss_mask;
+  if (rows.has("loss_mask"))
+    loss_mask.emplace(rows.at("loss_mask"));
+  const auto lengths = infer_lengths(ids, rows.num_samples(), 0);
+  net::Column logprobs = infer_column("logprobs", lengths);
+  net::Column entropy = infer_column("entropy", lengths);
+  const std::vector<std::uint64_t> offsets = logprobs.offsets();
+  const auto consume = [&](const InferBatch& batch) {
+    const std::vector<float> mask_T = token_mask(
+      loss_mask ? &*loss_mask : nullptr, batch.rows, batch.tokens.cu_seqlens);
+    const WantedTokens wanted = wanted_tokens(batch.tokens, mask_T);
+    const TokenStatistics found
+      = token_statistics(head, batch.hidden_TH, wanted, impl.workspace, false);
+    // Samples are consecutive: packed token t is element offset + t.
+    const auto shift = static_cast<std::int64_t>(offsets[batch.rows.front()]);
+    for (std::int64_t r = 0; r < wanted.size(); ++r) {
+      const auto t = static_cast<std::size_t>(
+        shift + wanted.positions_R[static_cast<std::size_t>(r)] + 1);
+      logprobs.as<float>()[t] = found.logprobs_R[r];
+      entropy.as<float>()[t] = found.entropy_R[r];
+    }
+  };
+  infer_sequences(impl, ids, rows.num_samples(), context, options, consume);
+  out.add(std::move(logprobs));
+  if (options.entropy)
+    out.add(std::move(entropy));
+}
+
+void infer_values(Engine::Impl& impl, const net::Rows& rows,
+                  const RunContext& context, const InferOptions& options,
+                  net::Rows& out) {
+  impl.need_scalar_head("values");
+  const ColumnReader ids(rows.at("sequence_ids"));
+  net::Column values
+    = infer_column("values", infer_lengths(ids, rows.num_samples(), 1));
+  const std::vector<std::uint64_t> offsets = values.offsets();
+  const auto consume = [&](const InferBatch& batch) {
+    float* out_T = impl.workspace.take(batch.tokens.num_tokens());
+    scalar_head(impl.weights.head, batch.hidden_TH, batch.tokens.num_tokens(),
+                out_T);
+    for (std::size_t i = 0; i < batch.rows.size(); ++i)
+      std::copy(out_T + batch.tokens.cu_seqlens[i],
+                out_T + batch.tokens.cu_seqlens[i + 1],
+                values.as<float>().data() + offsets[batch.rows[i]] + 1);
+  };
+  infer_sequences(impl, ids, rows.num_samples(), context, options, consume);
+  out.add(std::move(values));
+}
+
+void infer_scores(Engine::Impl& impl, const net::Rows& rows,
+                  const std::string& ids_key, const std::string& score_key,
+                  const RunContext& context, const InferOptions& options,
+                  net::Rows& out) {
+  impl.need_scalar_head("scores");
+  const ColumnReader ids(rows.at(ids_key));
+  const std::int64_t width = impl.shape.hidden_size;
+  net::Column scores = infer_column(
+    score_key, std::vector<std::uint32_t>(rows.num_samples(), 1));
+  const auto consume = [&](const InferBatch& batch) {
+    for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+      if (batch.tokens.cu_seqlens[i] == batch.tokens.cu_seqlens[i + 1])
+        continue; // an empty sequence scores 0
+      scalar_head(impl.weights.head,
+                  batch.hidden_TH
+                    + (batch.tokens.cu_seqlens[i + 1] - 1) * width,
+                  1, scores.as<float>().data() + batch.rows[i]);
+    }
+  };
+  infer_sequences(impl, ids, rows.num_samples(), context, options, consume);
+  out.add(std::move(scores));
+}
+
+} // namespace
+
+net::Rows Engine::infer(const std::string& fn, const net::Rows& rows,
+                        RunContext& context, const InferOptions& options) {
+  net::Rows out(rows.samples, {});
+  if (rows.num_samples() == 0)
+    return out;
+  if (fn == "logprobs") {
+    infer_logprobs(*impl_, rows, context, options, out);
+  } else if (fn == "values") {
+    infer_values(*impl_, rows, context, options, out);
+  } else if (fn == "scores" && rows.has("chosen_ids")) {
+    infer_scores(*impl_, rows, "chosen_ids", "chosen_scores", context, options,
+                 out);
+    infer_scores(*impl_, rows, "rejected_ids", "rejected_scores", context,
+                 options, out);
+  } else if (fn == "scores") {
+    infer_scores(*impl_, rows, "sequence_ids", "scores", context, options, out);
+  } else {
+    throw ConfigError(Place{}, "unknown inference '" + fn
+                                 + "'; known: logprobs, scores, values");
+  }
+  return out;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,348 @@
+// Engine::train: for each mini-batch, global denominators, micro-batches
+// forward and backward into the flat gradient, one sum over dp, clip, AdamW.
+#include "config/error.hpp"
+#include "config/trace.hpp"
+#include "models/engine.hpp"
+#include "models/internal/engine_impl.hpp"
+#include "models/internal/row_reader.hpp"
+#include "models/lr_schedule.hpp"
+#include "net/collectives.hpp"
+#include "net/rows.hpp"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace troupe::models {
+
+namespace {
+
+// One micro-batch between forward and backward.
+struct TrainMicroBatch {
+  PackedTokens tokens;
+  std::vector<std::size_t> rows; // of the samples, in order
+  std::vector<float> mask_T;
+  WantedTokens wanted;
+  TokenStatistics found;
+  std::vector<float> outputs_T; // of the scalar head, unshifted
+  Saved saved;
+  float* hidden_TH = nullptr;
+  TrainBatch batch;
+};
+
+at::Tensor train_leaf(std::int64_t size) {
+  return at::zeros({size}, at::kFloat);
+}
+
+// One train call. Everything about the rows is read once, then each mini-batch
+// is an optimizer step.
+class TrainRun {
+public:
+  TrainRun(Engine::Impl& impl, const TrainSpec& spec, const net::Rows& rows,
+           RunContext& context)
+    : impl_(impl),
+      spec_(spec),
+      context_(context),
+      loss_(impl.losses.find(spec.fn)),
+      index_(rows) {
+    if (loss_.exposes.values || loss_.exposes.scores)
+      impl.need_scalar_head(spec.fn);
+    if (rows.num_samples() == 0)
+      return; // nothing here, but the collectives are for every rank
+    if (loss_.pairs) {
+      ids_.emplace_back(rows.at("chosen_ids"));
+      ids_.emplace_back(rows.at("rejected_ids"));
+    } else {
+      ids_.emplace_back(rows.at("sequence_ids"));
+    }
+    if (rows.has("loss_mask"))
+      loss_mask_.emplace(rows.at("loss_mask"));
+    for (const std::string& key : loss_.columns)
+      if (rows.has(key))
+        columns_.emplace(key, ColumnReader(rows.at(key)));
+  }
+
+  Sums run() {
+    const std::vector<Denominators> denominators = all_denominators();
+    Sums sums;
+    for (std::size_t i = 0; i < spec_.mini_batches.size(); ++i) {
+      context_.check();
+      impl_.adam->clear_gradient();
+      gradient(rows_of(spec_.mini_batches[i]), denominators[i], sums);
+      if (context_.dp != nullptr && context_.dp->size() > 1) {
+        const std::span<float> g = impl_.parameters.plane(Plane::grad);
+        context_.dp->all_reduce_sum(g.data(), g.size(), DType::f32,
+                                    "gradients");
+      }
+      optimizer_step(sums);
+    }
+    return sums;
+  }
+
+private:
+  std::vector<std::size_t> rows_of(const std::vector<SampleId>& samples) const {
+    std::vector<std::size_t> rows;
+    for (const SampleId sample : samples)
+      rows.push_back(index_.row(sample));
+    return rows;
+  }
+
+  // Packed offsets of these rows' sequences (two a row for pairs).
+  PackedTokens pack_rows(std::span<const std::size_t> rows) const {
+    std::vector<std::span<const std::int32_t>> sequences;
+    for (const std::size_t row : rows)
+      for (const ColumnReader& ids : ids_)
+        sequences.push_back(ids.ids(row));
+    return pack(sequences);
+  }
+
+  std::vector<float> mask_of(const PackedTokens& tokens,
+                             std::span<const std::size_t> rows) const {
+    if (loss_.pairs) // no mask in pairs: every token but the first counts
+      return token_mask(nullptr,
+                        std::vector<std::size_t>(tokens.cu_seqlens.size() - 1),
+                        tokens.cu_seqlens);
+    return token_mask(loss_mask_ ? &*loss_mask_ : nullptr, rows,
+                      tokens.cu_seqlens);
+  }
+
+  Denominators own_denominators(std::span<const std::size_t> rows) const {
+    Denominators own;
+    own.pairs = loss_.pairs ? static_cast<double>(rows.size()) : 0;
+    const PackedTokens tokens = pack_rows(rows);
+    const std::vector<float> mask = mask_of(tokens, rows);
+    for (std::size_t s = 0; s + 1 < tokens.cu_seqlens.size(); ++s) {
+      double count = 0;
+      for (auto t = tokens.cu_seqlens[s]; t < tokens.cu_seqlens[s + 1]; ++t)
+        count += mask[static_cast<std::size_t>(t)];
+      own.tokens += count;
+      own.sequences += count > 0 ? 1 : 0;
+    }
+    return own;
+  }
+
+  // Of every mini-batch, over all ranks, with one sum.
+  std::vector<Denominators> all_denominators() {
+    std::vector<double> flat;
+    for (const std::vector<SampleId>& samples : spec_.mini_batches) {
+      const Denominators own = own_denominators(rows_of(samples));
+      flat.insert(flat.end(), {own.tokens, own.sequences, own.pairs});
+    }
+    if (context_.dp != nullptr && context_.dp->size() > 1 && !flat.empty())
+      context_.dp->all_reduce_sum(flat.data(), flat.size(), DType::f64,
+                                  "denominators");
+    std::vector<Denominators> all;
+    for (std::size_t i = 0; i < flat.size(); i += 3)
+      all.push_back({flat[i], flat[i + 1], flat[i + 2]});
+    return all;
+  }
+
+  // Adds the mini-batch's gradient, micro-batch by micro-batch.
+  void gradient(const std::vector<std::size_t>& rows,
+                const Denominators& denominators, Sums& sums) {
+    if (denominators.tokens == 0 && denominators.pairs == 0)
+      return; // nothing to learn from, on any rank
+    std::vector<std::int64_t> lengths;
+    for (const std::size_t row : rows) {
+      std::int64_t length = 0;
+      for (const ColumnReader& ids : ids_)
+        length += ids.length(row);
+      lengths.push_back(length);
+    }
+    std::size_t first = 0;
+    for (const std::size_t last : micro_batch_ends(
+           lengths, spec_.micro_batch_tokens, spec_.micro_batches)) {
+      const auto part
+        = std::span<const std::size_t>(rows).subspan(first, last - first);
+      first = last;
+      micro_batch(part, denominators, sums);
+    }
+  }
+
+  void micro_batch(std::span<const std::size_t> rows,
+                   const Denominators& denominators, Sums& sums) {
+    static const trace::Name forward_name = trace::name("forward");
+    static const trace::Name backward_name = trace::name("backward");
+    TrainMicroBatch m;
+    m.tokens = pack_rows(rows);
+    if (m.tokens.num_tokens() == 0)
+      return;
+    m.rows.assign(rows.begin(), rows.end());
+    m.mask_T = mask_of(m.tokens, rows);
+    const auto amount = static_cast<std::uint64_t>(m.tokens.num_tokens());
+    impl_.workspace.reset();
+    LossResult result;
+    {
+      const trace::Span span(context_.track, forward_name, context_.step.value,
+                             amount);
+      m.hidden_TH = impl_.run_forward(m.tokens, context_, &m.saved);
+      expose(m);
+      result = loss_.function(m.batch, denominators, spec_.loss);
+    }
+    sums.merge(result.sums);
+    const trace::Span span(context_.track, backward_name, context_.step.value,
+                           amount);
+    result.loss.backward();
+    float* d_hidden_TH = gradient_of_outputs(m);
+    backward(impl_.model, m.tokens, m.saved, d_hidden_TH, *impl_.grads,
+             context_, impl_.workspace);
+  }
+
+  // Leaf tensors that the loss reads, filled with what the model says.
+  void expose(TrainMicroBatch& m) {
+    const std::int64_t tokens = m.tokens.num_tokens();
+    TrainBatch& b = m.batch;
+    b.cu_seqlens = m.tokens.cu_seqlens;
+    b.mask_T = train_leaf(tokens);
+    std::copy(m.mask_T.begin(), m.mask_T.end(),
+              b.mask_T.mutable_data_ptr<float>());
+    for (const auto& [key, column] : columns_)
+      b.columns.emplace(key,
+                        packed_column(column, m.rows, m.tokens.cu_seqlens));
+    if (loss_.exposes.logprobs || loss_.exposes.entropy)
+      expose_tokens(m);
+    if (loss_.exposes.values || loss_.exposes.scores)
+      expose_scalars(m);
+  }
+
+  void expose_tokens(TrainMicroBatch& m) {
+    const std::int64_t tokens = m.tokens.num_tokens();
+    m.wanted = wanted_tokens(m.tokens, m.mask_T);
+    m.found = token_statistics(impl_.vocabulary_head(spec_.temperature),
+                               m.hidden_TH, m.wanted, impl_.workspace, true);
+    const auto scatter = [&](const float* from_R) {
+      at::Tensor leaf_T = train_leaf(tokens);
+      float* to = leaf_T.mutable_data_ptr<float>();
+      for (std::int64_t r = 0; r < m.wanted.size(); ++r)
+        to[m.wanted.positions_R[static_cast<std::size_t>(r)] + 1] = from_R[r];
+      return leaf_T.set_requires_grad(true);
+    };
+    if (loss_.exposes.logprobs)
+      m.batch.logprobs_T = scatter(m.found.logprobs_R);
+    if (loss_.exposes.entropy)
+      m.batch.entropy_T = scatter(m.found.entropy_R);
+  }
+
+  void expose_scalars(TrainMicroBatch& m) {
+    const std::int64_t tokens = m.tokens.num_tokens();
+    m.outputs_T.resize(static_cast<std::size_t>(tokens));
+    scalar_head(impl_.weights.head, m.hidden_TH, tokens, m.outputs_T.data());
+    const std::vector<std::int64_t>& cu = m.tokens.cu_seqlens;
+    at::Tensor values_T = train_leaf(tokens);
+    at::Tensor scores_N = train_leaf(m.tokens.num_sequences());
+    for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
+      if (cu[s] == cu[s + 1])
+        continue;
+      const float* own = m.outputs_T.data() + cu[s];
+      const std::int64_t length = cu[s + 1] - cu[s];
+      std::copy_n(own, length - 1,
+                  values_T.mutable_data_ptr<float>() + cu[s] + 1);
+      scores_N.mutable_data_ptr<float>()[s] = own[length - 1];
+    }
+    if (loss_.exposes.values)
+      m.batch.values_T = values_T.set_requires_grad(true);
+    if (loss_.exposes.scores)
+      m.batch.scores_N = scores_N.set_requires_grad(true);
+  }
+
+  // From the leaves' gradients through the head; [T, H] in the workspace.
+  float* gradient_of_outputs(TrainMicroBatch& m) {
+    const std::int64_t tokens = m.tokens.num_tokens();
+    const std::int64_t floats = tokens * impl_.shape.hidden_size;
+    float* d_hidden_TH = impl_.workspace.take(floats);
+    std::fill_n(d_hidden_TH, floats, 0.0F);
+    if (m.batch.logprobs_T.defined() || m.batch.entropy_T.defined())
+      gradient_of_tokens(m, d_hidden_TH);
+    if (m.batch.values_T.defined() || m.batch.scores_N.defined())
+      gradient_of_scalars(m, d_hidden_TH);
+    return d_hidden_TH;
+  }
+
+  void gradient_of_tokens(TrainMicroBatch& m, float* d_hidden_TH) {
+    const auto gather = [&](const at::Tensor& leaf_T) -> const float* {
+      if (!leaf_T.defined() || !leaf_T.grad().defined())
+        return nullptr;
+      const at::Tensor d_T = leaf_T.grad().contiguous();
+      const float* from = d_T.const_data_ptr<float>();
+      float* to = impl_.workspace.take(m.wanted.size());
+      for (std::int64_t r = 0; r < m.wanted.size(); ++r)
+        to[r] = from[m.wanted.positions_R[static_cast<std::size_t>(r)] + 1];
+      return to;
+    };
+    const float* d_logprobs_R = gather(m.batch.logprobs_T);
+    const float* d_entropy_R = gather(m.batch.entropy_T);
+    token_statistics_backward(impl_.vocabulary_head(spec_.temperature),
+                              m.hidden_TH, m.wanted, m.found, d_logprobs_R,
+                              d_entropy_R, d_hidden_TH, impl_.grads->head,
+                              impl_.workspace);
+  }
+
+  void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) {
+    const std::vector<std::int64_t>& cu = m.tokens.cu_seqlens;
+    std::vector<float> d_T(static_cast<std::size_t>(m.tokens.num_tokens()),
+                           0.0F);
+    const auto values
+      = m.batch.values_T.defined() ? m.batch.values_T.grad() : at::Tensor{};
+    const auto scores
+      = m.batch.scores_N.defined() ? m.batch.scores_N.grad() : at::Tensor{};
+    for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
+      if (cu[s] == cu[s + 1])
+        continue;
+      float* own = d_T.data() + cu[s];
+      const std::int64_t length = cu[s + 1] - cu[s];
+      if (values.defined())
+        std::copy_n(values.contiguous().const_data_ptr<float>() + cu[s] + 1,
+                    length - 1, own);
+      if (scores.defined())
+        own[length - 1] += scores.contiguous().const_data_ptr<float>()[s];
+    }
+    scalar_head_backward(impl_.weights.head, m.hidden_TH, m.tokens.num_tokens(),
+                         d_T.data(), d_hidden_TH, impl_.grads->head);
+  }
+
+  // The norm is that of the reduced gradient: all ranks decide alike.
+  void optimizer_step(Sums& sums) {
+    static const trace::Name name = trace::name("optimizer");
+    const trace::Span span(context_.track, name, context_.step.value);
+    const double norm = impl_.adam->gradient_norm();
+    const double rate
+      = learning_rate(impl_.spec.optimizer, impl_.spec.total_optimizer_steps,
+                      impl_.optimizer_steps);
+    ++impl_.optimizer_steps;
+    const bool finite = std::isfinite(norm);
+    if (finite)
+      impl_.adam->apply(rate, impl_.adam->clip_scale(norm),
+                        ++impl_.applied_steps);
+    if (context_.dp != nullptr && context_.dp->rank() != 0)
+      return;
+    const std::string& prefix = loss_.metric_prefix;
+    if (finite)
+      sums.add(prefix + "grad_norm", norm, 1);
+    sums.add(prefix + "lr", rate, 1);
+    sums.add_total(prefix + "skipped_steps", finite ? 0 : 1);
+  }
+
+  Engine::Impl& impl_;
+  const TrainSpec& spec_;
+  RunContext& context_;
+  const LossEntry& loss_;
+  SampleIndex index_;
+  std::vector<ColumnReader> ids_; // one, or chosen and rejected
+  std::optional<ColumnReader> loss_mask_;
+  std::map<std::string, ColumnReader> columns_;
+};
+
+} // namespace
+
+Sums Engine::train(const TrainSpec& spec, const net::Rows& rows,
+                   RunContext& context) {
+  TROUPE_CHECK(impl_->spec.trainable,
+               "role " + impl_->spec.role + " is not trained");
+  Sums sums = TrainRun(*impl_, spec, rows, context).run();
+  weights_changed();
+  return sums;
+}
+
+} // namespace troupe::models

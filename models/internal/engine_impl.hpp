@@ -1,0 +1,44 @@
+// What an engine holds, for the sources that implement it.
+#pragma once
+
+#include "models/engine.hpp"
+#include "models/optimizer.hpp"
+#include "models/parallel_loss.hpp"
+#include "models/parameters.hpp"
+#include "models/transformer.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace troupe::models {
+
+struct Engine::Impl {
+  explicit Impl(Engine::Spec given);
+
+  Engine::Spec spec;
+  ModelShape shape; ///< with the head that the role asks for
+  Parameters parameters;
+  Weights weights;
+  std::optional<Weights> grads; ///< trained roles
+  RopeTable rope;
+  Transformer model;
+  Workspace workspace;
+  std::unique_ptr<AdamW> adam;       ///< trained roles
+  std::uint64_t optimizer_steps = 0; ///< all, skipped ones included
+  std::uint64_t applied_steps = 0;   ///< Adam's bias correction
+  const Losses& losses;
+
+  /// Final hidden states of these sequences; checks lengths and grows rope.
+  float* run_forward(const PackedTokens& batch, const RunContext& context,
+                     Saved* saved);
+  VocabularyHead vocabulary_head(double temperature) const;
+  /// Throws ConfigError unless the role has a scalar head.
+  void need_scalar_head(const std::string& fn) const;
+};
+
+/// Every masked token of the packed sequences: its predecessor's hidden row and
+/// its id.
+WantedTokens wanted_tokens(const PackedTokens& batch,
+                           const std::vector<float>& mask_T);
+
+} // namespace troupe::models

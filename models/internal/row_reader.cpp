@@ -1,0 +1,116 @@
+#include "models/internal/row_reader.hpp"
+
+#include "config/defaults.hpp"
+#include "config/error.hpp"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe::models {
+
+namespace {
+
+template <class T>
+void row_reader_convert(const net::Column& column, std::uint64_t first,
+                        std::int64_t count, float* to) {
+  const T* from = column.as<T>().data() + first;
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<float>(from[i]);
+}
+
+} // namespace
+
+ColumnReader::ColumnReader(const net::Column& column)
+  : column_(column),
+    offsets_(column.offsets()) {}
+
+std::span<const std::int32_t> ColumnReader::ids(std::size_t row) const {
+  TROUPE_CHECK(column_.dtype == DType::i32,
+               "column " + column_.key + " must hold i32 token ids");
+  return column_.as<std::int32_t>().subspan(
+    offsets_[row], static_cast<std::size_t>(length(row)));
+}
+
+void ColumnReader::floats(std::size_t row, std::int64_t count,
+                          float* to) const {
+  const std::int64_t own = length(row);
+  TROUPE_CHECK(own == count || own == count + 1,
+               "column " + column_.key + " has " + std::to_string(own)
+                 + " entries for a sequence of " + std::to_string(count)
+                 + " tokens");
+  switch (column_.dtype) {
+  case DType::f32:
+    return row_reader_convert<float>(column_, offsets_[row], count, to);
+  case DType::i32:
+    return row_reader_convert<std::int32_t>(column_, offsets_[row], count, to);
+  case DType::u8:
+    return row_reader_convert<std::uint8_t>(column_, offsets_[row], count, to);
+  default:
+    TROUPE_CHECK(false, "column " + column_.key + " must be f32, i32 or u8");
+  }
+}
+
+SampleIndex::SampleIndex(const net::Rows& rows) {
+  rows_.reserve(rows.num_samples());
+  for (std::size_t i = 0; i < rows.num_samples(); ++i)
+    rows_.emplace(rows.samples[i], i);
+}
+
+std::size_t SampleIndex::row(SampleId sample) const {
+  const auto found = rows_.find(sample);
+  TROUPE_CHECK(found != rows_.end(), "no rows of sample " + to_string(sample));
+  return found->second;
+}
+
+std::vector<std::size_t> micro_batch_ends(std::span<const std::int64_t> lengths,
+                                          std::int64_t max_tokens,
+                                          int min_parts) {
+  const std::int64_t total
+    = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  std::int64_t budget
+    = max_tokens > 0 ? max_tokens : defaults::micro_batch_tokens;
+  if (min_parts > 1)
+    budget = std::min(budget, (total + min_parts - 1) / min_parts);
+  std::vector<std::size_t> ends;
+  std::int64_t used = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (used > 0 && used + lengths[i] > budget) {
+      ends.push_back(i);
+      used = 0;
+    }
+    used += lengths[i];
+  }
+  if (!lengths.empty())
+    ends.push_back(lengths.size());
+  return ends;
+}
+
+std::vector<float> token_mask(const ColumnReader* loss_mask,
+                              std::span<const std::size_t> rows,
+                              std::span<const std::int64_t> cu_seqlens) {
+  std::vector<float> mask(static_cast<std::size_t>(cu_seqlens.back()), 1.0F);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    float* own = mask.data() + cu_seqlens[i];
+    const std::int64_t length = cu_seqlens[i + 1] - cu_seqlens[i];
+    if (loss_mask != nullptr)
+      loss_mask->floats(rows[i], length, own);
+    for (std::int64_t t = 0; t < length; ++t)
+      own[t] = t > 0 && own[t] != 0 ? 1.0F : 0.0F;
+  }
+  return mask;
+}
+
+at::Tensor packed_column(const ColumnReader& column,
+                         std::span<const std::size_t> rows,
+                         std::span<const std::int64_t> cu_seqlens) {
+  at::Tensor packed_T = at::empty({cu_seqlens.back()}, at::kFloat);
+  float* data = packed_T.mutable_data_ptr<float>();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    column.floats(rows[i], cu_seqlens[i + 1] - cu_seqlens[i],
+                  data + cu_seqlens[i]);
+  return packed_T;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,66 @@
+// Rows as the engine reads them: sequences by sample, micro-batches under a
+// token budget, columns as packed tensors of the micro-batch.
+#pragma once
+
+#include "config/ids.hpp"
+#include "models/transformer.hpp"
+#include "net/rows.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe::models {
+
+/// One column with its offsets, read by row.
+class ColumnReader {
+public:
+  explicit ColumnReader(const net::Column& column);
+  std::int64_t length(std::size_t row) const {
+    return static_cast<std::int64_t>(offsets_[row + 1] - offsets_[row]);
+  }
+  /// Elements of an i32 column. Throws InvariantError for another type.
+  std::span<const std::int32_t> ids(std::size_t row) const;
+  /// The first `count` elements of the row as floats. Throws InvariantError
+  /// naming the key where the row has neither `count` nor count + 1 elements.
+  void floats(std::size_t row, std::int64_t count, float* to) const;
+
+private:
+  const net::Column& column_;
+  std::vector<std::uint64_t> offsets_;
+};
+
+/// Where each sample stands in the rows.
+class SampleIndex {
+public:
+  explicit SampleIndex(const net::Rows& rows);
+  /// Throws InvariantError where the rows lack the sample.
+  std::size_t row(SampleId sample) const;
+
+private:
+  std::unordered_map<SampleId, std::size_t> rows_;
+};
+
+/// Cuts `lengths` (tokens of each item, in order) into runs of at most
+/// `max_tokens` (0: the default), an item never split, and at least
+/// `min_parts` runs where there are so many items. Gives the runs' ends.
+std::vector<std::size_t> micro_batch_ends(std::span<const std::int64_t> lengths,
+                                          std::int64_t max_tokens,
+                                          int min_parts);
+
+/// mask[T] of the packed sequences from `loss_mask` (null: all ones); the first
+/// token of a sequence, which nothing predicts, is 0.
+std::vector<float> token_mask(const ColumnReader* loss_mask,
+                              std::span<const std::size_t> rows,
+                              std::span<const std::int64_t> cu_seqlens);
+
+/// A per-token column of these rows as one f32 tensor [T].
+at::Tensor packed_column(const ColumnReader& column,
+                         std::span<const std::size_t> rows,
+                         std::span<const std::int64_t> cu_seqlens);
+
+} // namespace troupe::models
