@@ -1,0 +1,250 @@
+// Whole training runs against transformers: SFT, a reward model and one PPO
+// update, to the tolerances of golden training/. The engine does everything:
+// denominators, micro-batches, clip, AdamW, schedule.
+#include "models/engine.hpp"
+#include "models/parameters.hpp"
+
+#include <gtest/gtest.h>
+
+#include "../support/models/engine_support.hpp"
+#include "../support/models/golden.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::models {
+namespace {
+
+using troupe::testing::column_of;
+using troupe::testing::first_samples;
+using troupe::testing::GoldenTensors;
+using troupe::testing::read_golden;
+using troupe::testing::split;
+
+OptimizerSettings optimizer_of(const nlohmann::json& json) {
+  OptimizerSettings settings;
+  settings.lr = json["lr"];
+  settings.betas = {json["betas"][0], json["betas"][1]};
+  settings.weight_decay = json["weight_decay"];
+  settings.eps = json["eps"];
+  settings.clip = json["clip"];
+  settings.schedule = json["schedule"];
+  settings.warmup = json["warmup_steps"];
+  return settings;
+}
+
+struct TrainingCase {
+  std::filesystem::path folder;
+  nlohmann::json meta;
+  GoldenTensors data;
+
+  explicit TrainingCase(const std::string& name)
+    : folder(troupe::testing::golden_folder() / "training" / name),
+      meta(troupe::testing::read_golden_meta(folder)),
+      data(read_golden(folder / "data.safetensors")) {}
+
+  std::unique_ptr<Engine> engine(const char* part, bool scalar_head,
+                                 const char* optimizer = "optimizer",
+                                 std::uint64_t steps = 1) const {
+    Engine::Spec spec;
+    spec.folder = folder / part;
+    spec.role = part;
+    spec.scalar_head = scalar_head;
+    spec.trainable = true;
+    spec.optimizer = optimizer_of(meta["spec"][optimizer]);
+    spec.total_optimizer_steps = steps;
+    auto made = std::make_unique<Engine>(spec);
+    made->load_weights();
+    return made;
+  }
+
+  // A plane of the engine against tensors by HF name.
+  void expect_plane(Engine& engine, Plane plane, const std::string& file,
+                    double allowed) const {
+    const GoldenTensors want = read_golden(folder / file);
+    const Parameters& parameters = engine.parameters();
+    ASSERT_EQ(want.size(), parameters.shapes().size());
+    for (std::size_t p = 0; p < want.size(); ++p) {
+      const std::string& name = parameters.shapes()[p].name;
+      const auto& values = want.at(name).values;
+      const float* got = parameters.plane(plane).data() + parameters.offset(p);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_NEAR(got[i], values[i], allowed) << name << " entry " << i;
+    }
+  }
+  double tolerance(const char* name) const {
+    return meta["tolerance_abs"][name];
+  }
+};
+
+// Steps of samples from golden offsets.
+std::vector<std::vector<SampleId>>
+steps_of(const std::vector<double>& cu_samples) {
+  std::vector<std::vector<SampleId>> steps;
+  for (std::size_t s = 0; s + 1 < cu_samples.size(); ++s) {
+    auto& own = steps.emplace_back();
+    for (auto i = static_cast<std::uint64_t>(cu_samples[s]);
+         i < static_cast<std::uint64_t>(cu_samples[s + 1]); ++i)
+      own.emplace_back(i);
+  }
+  return steps;
+}
+
+// Runs step by step, comparing the trajectory as it goes.
+void expect_trajectory(const TrainingCase& c, Engine& engine,
+                       const net::Rows& rows, TrainSpec spec,
+                       const std::vector<std::vector<SampleId>>& steps,
+                       const std::map<std::string, std::string>& columns) {
+  const GoldenTensors want = read_golden(c.folder / "trajectory.safetensors");
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    spec.mini_batches = {steps[s]};
+    RunContext context;
+    const Sums sums = engine.train(spec, rows, context);
+    for (const auto& [golden, metric] : columns)
+      ASSERT_NEAR(sums.value(metric), want.at(golden).values[s], 1e-4)
+        << metric << " of step " << s;
+    const double norm = want.at("grad_norm").values[s];
+    ASSERT_NEAR(sums.value("train/grad_norm"), norm, 1e-3 * norm);
+    const double rate = want.at("lr").values[s];
+    ASSERT_NEAR(sums.value("train/lr"), rate, 1e-6 * rate + 1e-15);
+    if (s == 0)
+      c.expect_plane(engine, Plane::grad, "grads_step0.safetensors",
+                     c.tolerance("grads_step0"));
+  }
+  c.expect_plane(engine, Plane::weight, "final.safetensors",
+                 c.tolerance("final"));
+}
+
+class GoldenSft : public ::testing::TestWithParam<int> {};
+
+TEST_P(GoldenSft, FollowsTheReferenceForAnyMicroBatching) {
+  TROUPE_NEEDS_GOLDEN();
+  const TrainingCase c(GetParam() == 4 ? "sft_micro_batches" : "sft");
+  const auto& cu = c.data.at("cu_seqlens").values;
+  const auto ids = split(c.data.at("tokens").ints(), cu);
+  const net::Rows rows(first_samples(ids.size()),
+                       {column_of("sequence_ids", DType::i32, ids),
+                        column_of("loss_mask", DType::u8,
+                                  split(c.data.at("loss_mask").mask(), cu))});
+  const auto steps = steps_of(c.data.at("step_cu_sequences").values);
+  const auto engine = c.engine("init", false, "optimizer", steps.size());
+  TrainSpec spec;
+  spec.fn = "sft_loss";
+  spec.micro_batches = GetParam();
+  expect_trajectory(c, *engine, rows, spec, steps,
+                    {{"loss", "train/loss"}, {"tokens", "train/tokens"}});
+}
+INSTANTIATE_TEST_SUITE_P(MicroBatches, GoldenSft, ::testing::Values(1, 4, 8));
+
+TEST(GoldenTraining, RewardModelFollowsTheReference) {
+  TROUPE_NEEDS_GOLDEN();
+  const TrainingCase c("reward");
+  const auto chosen = split(c.data.at("chosen_tokens").ints(),
+                            c.data.at("chosen_cu_seqlens").values);
+  const auto rejected = split(c.data.at("rejected_tokens").ints(),
+                              c.data.at("rejected_cu_seqlens").values);
+  const net::Rows rows(first_samples(chosen.size()),
+                       {column_of("chosen_ids", DType::i32, chosen),
+                        column_of("rejected_ids", DType::i32, rejected)});
+  const auto steps = steps_of(c.data.at("step_cu_pairs").values);
+  const auto engine = c.engine("init", true, "optimizer", steps.size());
+  TrainSpec spec;
+  spec.fn = "reward_loss";
+  spec.micro_batches = 2;
+  expect_trajectory(c, *engine, rows, spec, steps,
+                    {{"loss", "train/loss"},
+                     {"accuracy", "train/accuracy"},
+                     {"chosen_score", "train/chosen_score"},
+                     {"rejected_score", "train/rejected_score"}});
+}
+
+// Response arrays of the golden case at their tokens, 0 elsewhere.
+std::vector<std::vector<float>> spread(const TrainingCase& c,
+                                       const char* name) {
+  const auto packed
+    = split(c.data.at(name).floats(), c.data.at("response_cu_seqlens").values);
+  std::vector<std::vector<float>> out;
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    const auto prompt
+      = static_cast<std::size_t>(c.data.at("prompt_lengths").values[i]);
+    auto& own = out.emplace_back(prompt, 0.0F);
+    own.insert(own.end(), packed[i].begin(), packed[i].end());
+  }
+  return out;
+}
+
+net::Rows ppo_rows(const TrainingCase& c) {
+  const auto ids
+    = split(c.data.at("tokens").ints(), c.data.at("cu_seqlens").values);
+  std::vector<std::vector<std::uint8_t>> mask;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto prompt
+      = static_cast<std::size_t>(c.data.at("prompt_lengths").values[i]);
+    auto& own = mask.emplace_back(prompt, 0);
+    own.resize(ids[i].size(), 1);
+  }
+  auto old_values = spread(c, "old_values");
+  for (auto& own : old_values)
+    own.push_back(0.0F); // the value after the last token
+  return {first_samples(ids.size()),
+          {column_of("sequence_ids", DType::i32, ids),
+           column_of("loss_mask", DType::u8, mask),
+           column_of("logprobs", DType::f32, spread(c, "old_logprobs")),
+           column_of("advantages", DType::f32, spread(c, "advantages")),
+           column_of("returns", DType::f32, spread(c, "returns")),
+           column_of("values", DType::f32, old_values)}};
+}
+
+class GoldenPpo : public ::testing::TestWithParam<int> {};
+
+TEST_P(GoldenPpo, ActorUpdateIsTheReferences) {
+  TROUPE_NEEDS_GOLDEN();
+  const TrainingCase c("ppo");
+  const GoldenTensors scalars = read_golden(c.folder / "scalars.safetensors");
+  const auto engine = c.engine("actor", false);
+  TrainSpec spec;
+  spec.fn = "ppo_actor_loss";
+  spec.mini_batches = {first_samples(6)};
+  spec.micro_batches = GetParam();
+  spec.loss.entropy_coef = c.meta["spec"]["entropy_coef"];
+  RunContext context;
+  const Sums sums = engine->train(spec, ppo_rows(c), context);
+  const auto near = [&](const char* metric, const char* golden) {
+    EXPECT_NEAR(sums.value(metric), scalars.at(golden).item(),
+                c.tolerance("scalars"))
+      << metric;
+  };
+  near("actor/pg_loss", "pg_loss");
+  near("actor/entropy", "entropy");
+  near("actor/ppo_kl", "approx_kl");
+  near("actor/pg_clipfrac", "clip_fraction");
+  near("actor/grad_norm", "actor_grad_norm");
+  c.expect_plane(*engine, Plane::grad, "actor_grads.safetensors",
+                 c.tolerance("actor_grads"));
+  c.expect_plane(*engine, Plane::weight, "actor_after.safetensors",
+                 c.tolerance("actor_after"));
+}
+
+TEST_P(GoldenPpo, CriticUpdateIsTheReferences) {
+  TROUPE_NEEDS_GOLDEN();
+  const TrainingCase c("ppo");
+  const GoldenTensors scalars = read_golden(c.folder / "scalars.safetensors");
+  const auto engine = c.engine("critic", true, "critic_optimizer");
+  TrainSpec spec;
+  spec.fn = "ppo_critic_loss";
+  spec.mini_batches = {first_samples(6)};
+  spec.micro_batches = GetParam();
+  RunContext context;
+  const Sums sums = engine->train(spec, ppo_rows(c), context);
+  EXPECT_NEAR(sums.value("critic/vf_loss"), scalars.at("vf_loss").item(), 1e-4);
+  EXPECT_NEAR(sums.value("critic/vf_clipfrac"),
+              scalars.at("vf_clip_fraction").item(), 1e-4);
+  c.expect_plane(*engine, Plane::grad, "critic_grads.safetensors",
+                 c.tolerance("critic_grads"));
+  c.expect_plane(*engine, Plane::weight, "critic_after.safetensors",
+                 c.tolerance("critic_after"));
+}
+INSTANTIATE_TEST_SUITE_P(MicroBatches, GoldenPpo, ::testing::Values(1, 3));
+
+} // namespace
+} // namespace troupe::models

@@ -1,0 +1,151 @@
+#include "engine_support.hpp"
+
+#include "models/safetensors.hpp"
+
+#include <barrier>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+namespace troupe::testing {
+
+namespace {
+
+struct ThreadGroup {
+  explicit ThreadGroup(std::uint32_t size)
+    : barrier(static_cast<std::ptrdiff_t>(size)),
+      data(size) {}
+  std::barrier<> barrier;
+  std::vector<void*> data;
+};
+
+class ThreadCollectives : public net::Collectives {
+public:
+  ThreadCollectives(std::shared_ptr<ThreadGroup> group, std::uint32_t rank)
+    : group_(std::move(group)),
+      rank_(rank) {}
+  std::uint32_t rank() const noexcept override {
+    return rank_;
+  }
+  std::uint32_t size() const noexcept override {
+    return static_cast<std::uint32_t>(group_->data.size());
+  }
+  void all_reduce_sum(void* data, std::size_t count, DType dtype,
+                      const char*) override {
+    if (dtype == DType::f64)
+      reduce<double>(data, count);
+    else
+      reduce<float>(data, count);
+  }
+  void all_gather(const void*, void*, std::size_t, DType,
+                  const char*) override {
+    std::abort();
+  }
+  void reduce_scatter_sum(const void*, void*, std::size_t, DType,
+                          const char*) override {
+    std::abort();
+  }
+  void broadcast(void*, std::size_t, DType, std::uint32_t,
+                 const char*) override {
+    std::abort();
+  }
+  void barrier(const char*) override {
+    group_->barrier.arrive_and_wait();
+  }
+  void abort(const Failure&) noexcept override {}
+
+private:
+  template <class T>
+  void reduce(void* data, std::size_t count) {
+    group_->data[rank_] = data;
+    group_->barrier.arrive_and_wait();
+    std::vector<T> sum(count, T{0});
+    for (void* member : group_->data)
+      for (std::size_t i = 0; i < count; ++i)
+        sum[i] += static_cast<const T*>(member)[i];
+    group_->barrier.arrive_and_wait();
+    std::memcpy(data, sum.data(), count * sizeof(T));
+    group_->barrier.arrive_and_wait();
+  }
+
+  std::shared_ptr<ThreadGroup> group_;
+  std::uint32_t rank_;
+};
+
+} // namespace
+
+ModelShape small_shape() {
+  ModelShape shape;
+  shape.family = "llama";
+  shape.vocab_size = 75;
+  shape.hidden_size = 40;
+  shape.num_layers = 2;
+  shape.num_heads = 4;
+  shape.num_kv_heads = 2;
+  shape.head_dim = 10;
+  shape.intermediate_size = 52;
+  shape.max_positions = 128;
+  shape.norm_eps = 1e-5;
+  return shape;
+}
+
+void write_random_model(const std::filesystem::path& folder,
+                        const ModelShape& shape, std::uint64_t seed) {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json") << print_hf_config(shape);
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal(0.0F, 0.1F);
+  std::vector<std::vector<float>> data;
+  std::vector<models::TensorToStore> tensors;
+  for (const ParameterShape& p : parameters(shape)) {
+    std::vector<float>& own = data.emplace_back();
+    const bool norm = p.name.find("norm") != std::string::npos;
+    for (std::int64_t i = 0; i < p.num_elements(); ++i)
+      own.push_back(normal(random) + (norm ? 1.0F : 0.0F));
+    std::vector<std::int64_t> sizes{p.rows};
+    if (!p.vector)
+      sizes.push_back(p.cols);
+    tensors.push_back({p.name, sizes, DType::f32, DType::f32,
+                       std::as_bytes(std::span<const float>(own))});
+  }
+  models::write_weights(folder, tensors);
+}
+
+std::vector<SampleId> first_samples(std::size_t count) {
+  std::vector<SampleId> samples;
+  for (std::size_t i = 0; i < count; ++i)
+    samples.emplace_back(i);
+  return samples;
+}
+
+net::Rows random_sequences(std::size_t count, std::int32_t vocab,
+                           std::size_t longest, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<std::int32_t>> ids;
+  std::vector<std::vector<std::uint8_t>> masks;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t length = 2 + random() % (longest - 1);
+    const std::size_t prompt = 1 + random() % (length - 1);
+    auto& own = ids.emplace_back();
+    auto& mask = masks.emplace_back();
+    for (std::size_t t = 0; t < length; ++t) {
+      own.push_back(static_cast<std::int32_t>(
+        random() % static_cast<std::uint64_t>(vocab)));
+      mask.push_back(t >= prompt ? 1 : 0);
+    }
+  }
+  return {first_samples(count),
+          {column_of("sequence_ids", DType::i32, ids),
+           column_of("loss_mask", DType::u8, masks)}};
+}
+
+std::vector<std::shared_ptr<net::Collectives>>
+thread_collectives(std::uint32_t size) {
+  const auto group = std::make_shared<ThreadGroup>(size);
+  std::vector<std::shared_ptr<net::Collectives>> members;
+  for (std::uint32_t rank = 0; rank < size; ++rank)
+    members.push_back(std::make_shared<ThreadCollectives>(group, rank));
+  return members;
+}
+
+} // namespace troupe::testing
