@@ -41,8 +41,11 @@ void part_arrived(const std::shared_ptr<Gathering>& gathering,
 
 net::Rows local_part(WorkerContext& context, StepId step,
                      const RowSource& source) {
-  if (source.holder == dataset_holder)
-    return context.dataset().rows(source.rows, source.samples, source.keys);
+  if (source.holder == dataset_holder) {
+    net::Rows rows = context.dataset().rows(source.rows, SampleId{0});
+    rows.samples = source.samples;
+    return net::select_keys(rows, source.keys);
+  }
   return context.stash.get(step, source.keys, source.samples);
 }
 

@@ -19,9 +19,17 @@ std::span<const std::byte> LocalWeights::find(std::uint64_t id) const {
   return found == spans_.end() ? std::span<const std::byte>{} : found->second;
 }
 
+models::Dataset open_dataset(const Settings& settings,
+                             const plans::Workflow& workflow) {
+  const auto& role = workflow.roles.front().name;
+  return models::Dataset::open(
+    settings, models::Tokenizer::load(settings.models.at(role).path));
+}
+
 const models::Dataset& WorkerContext::dataset() {
-  std::call_once(dataset_opened_,
-                 [this] { dataset_ = models::open_dataset(settings); });
+  std::call_once(dataset_opened_, [this] {
+    dataset_.emplace(open_dataset(settings, workflow));
+  });
   return *dataset_;
 }
 

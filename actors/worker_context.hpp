@@ -74,10 +74,14 @@ struct WorkerContext {
 
 private:
   std::once_flag dataset_opened_;
-  std::unique_ptr<models::Dataset> dataset_;
+  std::optional<models::Dataset> dataset_;
   std::once_flag tokenizer_opened_;
   std::optional<models::Tokenizer> tokenizer_;
 };
+
+/// The rows of `data.train`, tokenised for the workflow's first role.
+models::Dataset open_dataset(const Settings& settings,
+                             const plans::Workflow& workflow);
 
 /// Settings, workflow, plan and shapes out of a welcome; no threads yet.
 /// Throws ConfigError as the master would have.

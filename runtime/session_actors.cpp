@@ -8,6 +8,7 @@
 #include "actors/move_actor.hpp"
 #include "actors/recording.hpp"
 #include "actors/trace_actor.hpp"
+#include "actors/worker_context.hpp"
 
 #include <fmt/format.h>
 
@@ -107,12 +108,13 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
 
 actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
   const Settings& settings = basis.session.settings;
-  actors::DataSetup setup;
-  setup.dataset = models::open_dataset(settings);
-  setup.batch_size = static_cast<std::uint32_t>(settings.data.batch_size);
-  setup.seed = settings.run.seed;
-  setup.shuffle = settings.data.shuffle;
-  return system.spawn(actors::data_actor, setup);
+  const auto dataset = std::make_shared<const models::Dataset>(
+    actors::open_dataset(settings, basis.session.workflow));
+  const models::DataOrder order{
+    static_cast<std::uint32_t>(dataset->size()),
+    static_cast<std::uint32_t>(settings.data.batch_size), settings.run.seed,
+    settings.data.shuffle};
+  return system.spawn(actors::data_actor, actors::DataSetup{dataset, order});
 }
 
 /// Version of each replica of a trained role after `steps` committed steps.
