@@ -113,8 +113,6 @@ std::span<std::byte> Engine::weights() {
   return std::as_writable_bytes(impl_->parameters.plane(Plane::weight));
 }
 
-void Engine::weights_changed() {}
-
 std::uint64_t Engine::checksum() const {
   return engine_hash(impl_->parameters.plane(Plane::weight));
 }

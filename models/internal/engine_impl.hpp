@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/engine.hpp"
+#include "models/generator.hpp"
 #include "models/optimizer.hpp"
 #include "models/parallel_loss.hpp"
 #include "models/parameters.hpp"
@@ -27,6 +28,7 @@ struct Engine::Impl {
   std::uint64_t optimizer_steps = 0; ///< all, skipped ones included
   std::uint64_t applied_steps = 0;   ///< Adam's bias correction
   const Losses& losses;
+  std::unique_ptr<Generator> generator; ///< from the first generate on
 
   /// Final hidden states of these sequences; checks lengths and grows rope.
   float* run_forward(const PackedTokens& batch, const RunContext& context,

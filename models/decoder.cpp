@@ -1,0 +1,252 @@
+#include "models/decoder.hpp"
+
+#include "config/error.hpp"
+#include "models/decode_kernels.hpp"
+#include "models/run_context.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::models {
+namespace {
+
+constexpr std::int64_t decode_parallel_floats = 1 << 15; // below: one thread
+
+/// B^T of a weight [out, in] as the products want it.
+PackedMatrix pack_weight(const float* weight, std::int64_t out,
+                         std::int64_t in) {
+  return {ConstMatrix{weight, in, 1}.transposed(), in, out};
+}
+
+/// Weights [out_i, in] one below the other, packed as one.
+PackedMatrix pack_stacked(const at::Tensor& fused,
+                          std::initializer_list<at::Tensor> parts) {
+  if (fused.defined())
+    return pack_weight(fused.const_data_ptr<float>(), fused.size(0),
+                       fused.size(1));
+  std::vector<float> rows;
+  std::int64_t out = 0;
+  std::int64_t in = 0;
+  for (const at::Tensor& part : parts) {
+    TROUPE_CHECK(part.is_contiguous() && part.scalar_type() == at::kFloat,
+                 "weights are contiguous f32");
+    const float* from = part.const_data_ptr<float>();
+    rows.insert(rows.end(), from, from + part.numel());
+    out += part.size(0);
+    in = part.size(1);
+  }
+  return pack_weight(rows.data(), out, in);
+}
+
+std::vector<float> stack_bias(std::initializer_list<at::Tensor> parts) {
+  std::vector<float> bias;
+  for (const at::Tensor& part : parts)
+    if (part.defined()) {
+      const float* from = part.const_data_ptr<float>();
+      bias.insert(bias.end(), from, from + part.numel());
+    }
+  return bias;
+}
+
+const float* pointer_or_null(const std::vector<float>& bias) {
+  return bias.empty() ? nullptr : bias.data();
+}
+
+const float* pointer_or_null(const at::Tensor& bias) {
+  return bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+}
+
+/// Runs body(begin, end) over rows, on all threads where it pays.
+template <class Body>
+void over_rows(std::int64_t rows, std::int64_t width, const Body& body) {
+  const std::int64_t grain
+    = std::max<std::int64_t>(1, decode_parallel_floats / width);
+  if (rows <= grain)
+    return body(0, rows);
+  at::parallel_for(0, rows, grain, body);
+}
+
+} // namespace
+
+Decoder::Decoder(const ModelShape& shape, const Weights& weights)
+  : shape_(shape),
+    weights_(weights),
+    rope_(shape),
+    heads_width_(shape.num_heads * shape.head_dim),
+    kv_width_(shape.num_kv_heads * shape.head_dim) {
+  TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
+}
+
+void Decoder::pack() {
+  layers_.clear();
+  for (const LayerWeights& w : weights_.layers) {
+    Layer& layer = layers_.emplace_back();
+    layer.qkv = pack_stacked(w.qkv, {w.q, w.k, w.v});
+    layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
+    layer.o = pack_stacked(w.o, {});
+    layer.gate_up = pack_stacked(w.gate_up, {w.gate, w.up});
+    layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
+    layer.down = pack_stacked(w.down, {});
+  }
+  head_ = pack_stacked(weights_.head, {});
+}
+
+void Decoder::release() {
+  layers_.clear();
+  head_ = PackedMatrix();
+  for (AlignedFloats* buffer :
+       {&stream_RH_, &normed_RH_, &qkv_RX_, &context_RX_, &gate_up_RX_,
+        &activation_RI_, &last_NH_, &logits_NV_})
+    *buffer = AlignedFloats();
+}
+
+void Decoder::feed(std::span<const DecodeRow> rows, KvCache& cache,
+                   const RunContext& context) {
+  TROUPE_CHECK(layers_.size() == weights_.layers.size(),
+               "weights are packed before they are used");
+  const auto num_rows = static_cast<std::int64_t>(rows.size());
+  const std::int64_t hidden = shape_.hidden_size;
+  rope_.grow(cache.capacity());
+  normed_RH_.reserve(num_rows * hidden);
+  qkv_RX_.reserve(num_rows * (heads_width_ + 2 * kv_width_));
+  context_RX_.reserve(num_rows * heads_width_);
+  gate_up_RX_.reserve(num_rows * 2 * shape_.intermediate_size);
+  activation_RI_.reserve(num_rows * shape_.intermediate_size);
+  groups_.clear();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (i == 0 || rows[i].slot != rows[i - 1].slot)
+      groups_.push_back(i);
+  groups_.push_back(rows.size());
+
+  embed(rows);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    context.check();
+    const auto layer = static_cast<std::int64_t>(i);
+    norm(weights_.layers[i].input_norm, num_rows);
+    attention(layer, rows, cache);
+    norm(weights_.layers[i].post_norm, num_rows);
+    mlp(layer, num_rows);
+  }
+}
+
+void Decoder::embed(std::span<const DecodeRow> rows) {
+  const std::int64_t hidden = shape_.hidden_size;
+  float* stream
+    = stream_RH_.reserve(static_cast<std::int64_t>(rows.size()) * hidden);
+  const float* table = weights_.embedding.const_data_ptr<float>();
+  for (const DecodeRow& row : rows) {
+    std::copy_n(table + row.token * hidden, hidden, stream);
+    stream += hidden;
+  }
+}
+
+void Decoder::norm(const at::Tensor& weight, std::int64_t num_rows) {
+  const std::int64_t hidden = shape_.hidden_size;
+  const float* by = weight.const_data_ptr<float>();
+  over_rows(num_rows, hidden, [&](std::int64_t begin, std::int64_t end) {
+    rms_norm_rows(stream_RH_.data() + begin * hidden, by, shape_.norm_eps,
+                  end - begin, hidden, normed_RH_.data() + begin * hidden);
+  });
+}
+
+void Decoder::attention(std::int64_t layer, std::span<const DecodeRow> rows,
+                        KvCache& cache) {
+  const Layer& packed = layers_[static_cast<std::size_t>(layer)];
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
+  const auto num_rows = static_cast<std::int64_t>(rows.size());
+  const std::int64_t hidden = shape_.hidden_size;
+  gemm(num_rows, {normed_RH_.data(), hidden}, packed.qkv,
+       {qkv_RX_.data(), packed.qkv.n()},
+       {.accumulate = false, .bias = pointer_or_null(packed.qkv_bias)});
+
+  // A sequence's head is one thread's: its new keys stand before their use.
+  const std::int64_t kv_heads = shape_.num_kv_heads;
+  const auto num_groups = static_cast<std::int64_t>(groups_.size()) - 1;
+  const auto work = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto group = static_cast<std::size_t>(i / kv_heads);
+      const std::size_t first = groups_[group];
+      attend_rows(layer, i % kv_heads,
+                  rows.subspan(first, groups_[group + 1] - first),
+                  static_cast<std::int64_t>(first), cache);
+    }
+  };
+  if (num_rows * hidden < decode_parallel_floats / 4)
+    work(0, num_groups * kv_heads);
+  else
+    at::parallel_for(0, num_groups * kv_heads, 1, work);
+
+  gemm(num_rows, {context_RX_.data(), heads_width_}, packed.o,
+       {stream_RH_.data(), hidden},
+       {.accumulate = true, .bias = pointer_or_null(w.o_bias)});
+}
+
+void Decoder::attend_rows(std::int64_t layer, std::int64_t head,
+                          std::span<const DecodeRow> rows,
+                          std::int64_t first_row, KvCache& cache) {
+  static thread_local AlignedFloats scores;
+  scores.reserve(cache.capacity());
+  const std::int32_t slot = rows.front().slot;
+  const CachedHead cached{cache.keys(layer, slot, head),
+                          cache.values(layer, slot, head), cache.capacity(),
+                          cache.value_stride(), shape_.head_dim};
+  const std::int64_t width = heads_width_ + 2 * kv_width_;
+  const std::int64_t dim = shape_.head_dim;
+  const std::int64_t queries = shape_.num_heads / shape_.num_kv_heads;
+  const auto scale
+    = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
+  float* row_qkv = qkv_RX_.data() + first_row * width;
+  for (const DecodeRow& row : rows) {
+    float* key = row_qkv + heads_width_ + head * dim;
+    rope_head(key, rope_.cos(row.position), rope_.sin(row.position), dim, 1.0F);
+    append_to_cache(cached, row.position, key, key + kv_width_);
+    row_qkv += width;
+  }
+  row_qkv = qkv_RX_.data() + first_row * width;
+  float* row_out = context_RX_.data() + first_row * heads_width_;
+  for (const DecodeRow& row : rows) {
+    for (std::int64_t i = head * queries; i < (head + 1) * queries; ++i) {
+      float* query = row_qkv + i * dim;
+      rope_head(query, rope_.cos(row.position), rope_.sin(row.position), dim,
+                scale);
+      attend(cached, query, row.position + 1, scores.data(), row_out + i * dim);
+    }
+    row_qkv += width;
+    row_out += heads_width_;
+  }
+}
+
+void Decoder::mlp(std::int64_t layer, std::int64_t num_rows) {
+  const Layer& packed = layers_[static_cast<std::size_t>(layer)];
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
+  const std::int64_t hidden = shape_.hidden_size;
+  const std::int64_t width = shape_.intermediate_size;
+  gemm(num_rows, {normed_RH_.data(), hidden}, packed.gate_up,
+       {gate_up_RX_.data(), 2 * width},
+       {.accumulate = false, .bias = pointer_or_null(packed.gate_up_bias)});
+  over_rows(num_rows, width, [&](std::int64_t begin, std::int64_t end) {
+    swiglu_rows(gate_up_RX_.data() + begin * 2 * width, end - begin, width,
+                activation_RI_.data() + begin * width);
+  });
+  gemm(num_rows, {activation_RI_.data(), width}, packed.down,
+       {stream_RH_.data(), hidden},
+       {.accumulate = true, .bias = pointer_or_null(w.down_bias)});
+}
+
+const float* Decoder::logits(std::span<const std::int64_t> rows) {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const std::int64_t hidden = shape_.hidden_size;
+  float* last = last_NH_.reserve(count * hidden);
+  const float* by = weights_.final_norm.const_data_ptr<float>();
+  for (std::int64_t i = 0; i < count; ++i)
+    rms_norm_rows(stream_RH_.data()
+                    + rows[static_cast<std::size_t>(i)] * hidden,
+                  by, shape_.norm_eps, 1, hidden, last + i * hidden);
+  float* out = logits_NV_.reserve(count * shape_.vocab_size);
+  gemm(count, {last, hidden}, head_, {out, shape_.vocab_size});
+  return out;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,87 @@
+// The LLaMA/Qwen2 stack for generation: rows of any mixture of prompts and
+// answers go through it together, each at its own position of its own
+// sequence, with keys and values in a KvCache. No autograd. Products run on
+// packed copies of the weights; every number of a row comes from that row and
+// its sequence alone, so batches may be mixed at will (I1 b).
+//
+// R rows of a pass, H hidden, V vocabulary, A heads, G key-value heads, D head
+// dim, I intermediate.
+#pragma once
+
+#include "models/aligned_floats.hpp"
+#include "models/gemm.hpp"
+#include "models/kv_cache.hpp"
+#include "models/rope.hpp"
+#include "models/transformer.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::models {
+
+struct RunContext;
+
+/// One token that enters the stack.
+struct DecodeRow {
+  std::int32_t token = 0;
+  std::int32_t slot = 0;
+  std::int32_t position = 0; ///< in its sequence; earlier ones are cached
+};
+
+class Decoder {
+public:
+  /// Keeps references to both; packs nothing yet.
+  Decoder(const ModelShape& shape, const Weights& weights);
+
+  /// Packs the weights as they are now.
+  void pack();
+  /// Gives packed weights and buffers back.
+  void release();
+
+  /// Computes the rows and writes their keys and values. Rows of a slot are
+  /// neighbours with rising positions. Checks `context` between layers.
+  void feed(std::span<const DecodeRow> rows, KvCache& cache,
+            const RunContext& context);
+  /// Logits [N, V] of the rows of the last feed that `rows` [N] names; valid
+  /// until the next call.
+  const float* logits(std::span<const std::int64_t> rows);
+
+private:
+  struct Layer {
+    PackedMatrix qkv;                ///< [H, (A+2G)*D]
+    PackedMatrix o;                  ///< [A*D, H]
+    PackedMatrix gate_up;            ///< [H, 2I]
+    PackedMatrix down;               ///< [I, H]
+    std::vector<float> qkv_bias;     ///< empty without
+    std::vector<float> gate_up_bias; ///< likewise
+  };
+
+  void embed(std::span<const DecodeRow> rows);
+  void norm(const at::Tensor& weight, std::int64_t num_rows);
+  void attention(std::int64_t layer, std::span<const DecodeRow> rows,
+                 KvCache& cache);
+  void attend_rows(std::int64_t layer, std::int64_t head,
+                   std::span<const DecodeRow> rows, std::int64_t first_row,
+                   KvCache& cache);
+  void mlp(std::int64_t layer, std::int64_t num_rows);
+
+  const ModelShape& shape_;
+  const Weights& weights_;
+  RopeTable rope_;
+  std::int64_t heads_width_;  ///< A*D
+  std::int64_t kv_width_;     ///< G*D
+  std::vector<Layer> layers_; ///< packed
+  PackedMatrix head_;         ///< [H, V]
+  AlignedFloats stream_RH_;   ///< residual stream
+  AlignedFloats normed_RH_;   ///< its norm
+  AlignedFloats qkv_RX_;      ///< [R, (A+2G)*D]
+  AlignedFloats context_RX_;  ///< [R, A*D]
+  AlignedFloats gate_up_RX_;  ///< [R, 2I]
+  AlignedFloats activation_RI_;
+  AlignedFloats last_NH_; ///< rows that logits are asked of
+  AlignedFloats logits_NV_;
+  std::vector<std::size_t> groups_; ///< first row of each slot's rows, and R
+};
+
+} // namespace troupe::models

@@ -1,0 +1,67 @@
+// Generation with continuous batching: prompts wait for a slot of the KV cache,
+// every pass through the model mixes one token of each answer under way with as
+// many waiting prompt tokens as the budget allows, and a finished answer's slot
+// goes to the next prompt. What a sample gets depends on its prompt, its id and
+// the options alone, not on the company it keeps (I2).
+#pragma once
+
+#include "config/ids.hpp"
+#include "config/model_shape.hpp"
+#include "models/generate_options.hpp"
+#include "models/run_context.hpp"
+#include "models/transformer.hpp"
+#include "net/rows.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace troupe::models {
+
+struct GeneratorLimits {
+  /// Most memory of the KV cache; slots are made to fit.
+  std::uint64_t kv_cache_bytes = std::uint64_t{1} << 30;
+};
+
+/// A finished sample, as `run` reports it; valid during the call only.
+struct GeneratedSample {
+  SampleId sample;
+  std::span<const std::int32_t> sequence_ids; ///< [L] prompt and answer
+  std::span<const float> logprobs;            ///< [L], 0 at prompt tokens
+  std::int64_t num_prompt_tokens = 0;
+  bool truncated = false; ///< cut by a length limit, no end token
+};
+using OnGenerated = std::function<void(const GeneratedSample&)>;
+
+class Generator {
+public:
+  /// Keeps references to shape and weights.
+  Generator(const ModelShape& shape, const Weights& weights,
+            GeneratorLimits limits = {});
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+
+  /// The weights have new values: the next run packs them anew.
+  void weights_changed();
+  /// Gives cache and packed weights back.
+  void release();
+
+  /// `prompt_ids` i32[P] -> sequence_ids i32[L], loss_mask u8[L] (1 on new
+  /// tokens), logprobs f32[L] (of the model at the temperature, unfiltered),
+  /// truncated u8[1]. Calls `on_generated` for each sample as it finishes.
+  /// Noise is named by (options.seed, context.step, sample id, position, id).
+  /// Throws FailureError: aborted when stopped, bad_input for a prompt that is
+  /// empty, too long or holds unknown ids, out_of_memory where not one sequence
+  /// fits the cache, numerics for logits that are not finite.
+  net::Rows run(const net::Rows& prompts, const GenerateOptions& options,
+                const RunContext& context,
+                const OnGenerated& on_generated = {});
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace troupe::models

@@ -1,0 +1,65 @@
+// Keys and values of the sequences under way, in one slab of equal slots: a
+// finished sequence's slot is handed to the next prompt as it is. Layout a
+// (layer, slot, head): keys [D][capacity], so that scores of neighbouring
+// tokens are neighbours, then values [capacity][D padded to 16].
+//
+// D head dim; capacity: tokens a slot holds.
+#pragma once
+
+#include "config/model_shape.hpp"
+#include "models/aligned_floats.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::models {
+
+class KvCache {
+public:
+  /// Floats a vector register block of the kernels spans.
+  static constexpr std::int64_t block = 16;
+
+  explicit KvCache(const ModelShape& shape);
+
+  /// Bytes of a slot that holds `tokens`.
+  std::uint64_t slot_bytes(std::int64_t tokens) const;
+  /// Makes room for `num_slots` sequences of up to `tokens`; all are free
+  /// afterwards. Keeps its memory where it is large enough.
+  void reset(std::int64_t num_slots, std::int64_t tokens);
+  /// Gives the memory back.
+  void release();
+
+  bool has_free_slot() const {
+    return !free_.empty();
+  }
+  /// The free slot with the lowest number.
+  std::int32_t take_slot();
+  void free_slot(std::int32_t slot);
+
+  std::int64_t capacity() const {
+    return capacity_;
+  }
+  std::int64_t value_stride() const {
+    return value_stride_;
+  }
+  float* keys(std::int64_t layer, std::int32_t slot, std::int64_t head);
+  float* values(std::int64_t layer, std::int32_t slot, std::int64_t head) {
+    return keys(layer, slot, head) + head_dim_ * capacity_;
+  }
+
+private:
+  std::int64_t head_floats(std::int64_t capacity) const {
+    return capacity * (head_dim_ + value_stride_);
+  }
+
+  std::int64_t num_layers_;
+  std::int64_t num_heads_;
+  std::int64_t head_dim_;
+  std::int64_t value_stride_;
+  std::int64_t capacity_ = 0;
+  std::int64_t num_slots_ = 0;
+  std::vector<std::int32_t> free_; ///< a heap, the lowest first
+  AlignedFloats slab_;
+};
+
+} // namespace troupe::models

@@ -1,0 +1,343 @@
+// Generation: greedy continuations of Hugging Face (golden models/), sampling
+// that does not depend on the batch (I1 b, I2), limits and errors.
+#include "config/error.hpp"
+#include "models/engine.hpp"
+#include "models/generator.hpp"
+#include "models/kv_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include "../support/models/golden.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <random>
+
+namespace troupe::models {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+net::Rows prompt_rows(const std::vector<Ids>& prompts,
+                      std::uint32_t first_sample = 0) {
+  net::Rows rows;
+  std::vector<std::uint32_t> lengths;
+  Ids packed;
+  for (const Ids& prompt : prompts) {
+    rows.samples.emplace_back(first_sample + rows.samples.size());
+    lengths.push_back(static_cast<std::uint32_t>(prompt.size()));
+    packed.insert(packed.end(), prompt.begin(), prompt.end());
+  }
+  rows.add(net::make_column("prompt_ids", DType::i32, lengths, packed.data()));
+  return rows;
+}
+
+RunContext at_step(std::uint32_t step) {
+  RunContext context;
+  context.step = StepId(step);
+  return context;
+}
+
+Engine::Spec actor_of(const std::filesystem::path& folder) {
+  Engine::Spec spec;
+  spec.folder = folder;
+  spec.role = "actor";
+  return spec;
+}
+
+/// What came out for one sample.
+struct Answer {
+  Ids ids; ///< new tokens
+  std::vector<float> logprobs;
+  bool truncated = false;
+  bool operator==(const Answer&) const = default;
+};
+
+std::vector<Answer> answers_of(const net::Rows& rows) {
+  const auto ids = rows.at("sequence_ids").as<std::int32_t>();
+  const auto mask = rows.at("loss_mask").as<std::uint8_t>();
+  const auto logprobs = rows.at("logprobs").as<float>();
+  const auto offsets = rows.at("sequence_ids").offsets();
+  std::vector<Answer> answers(rows.num_samples());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    answers[i].truncated = rows.at("truncated").as<std::uint8_t>()[i] != 0;
+    for (auto t = offsets[i]; t < offsets[i + 1]; ++t) {
+      if (mask[t] == 0) {
+        EXPECT_EQ(logprobs[t], 0.0F);
+        continue;
+      }
+      answers[i].ids.push_back(ids[t]);
+      answers[i].logprobs.push_back(logprobs[t]);
+    }
+  }
+  return answers;
+}
+
+// -- golden
+// ---------------------------------------------------------------------
+
+class GoldenGeneration : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenGeneration, ContinuesGreedilyLikeHuggingFace) {
+  TROUPE_NEEDS_GOLDEN();
+  const auto folder = testing::golden_folder() / "models" / GetParam();
+  const auto golden = testing::read_golden(folder / "generation.safetensors");
+  const auto tokens = golden.at("prompt_tokens").ints();
+  const auto starts = golden.at("prompt_cu_seqlens").ints();
+  std::vector<Ids> prompts;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+    prompts.emplace_back(tokens.begin() + starts[i],
+                         tokens.begin() + starts[i + 1]);
+  Engine engine(actor_of(folder));
+  engine.load_weights();
+  RunContext context;
+  GenerateOptions options;
+  options.greedy = true;
+  options.ignore_eos = true;
+  options.max_new_tokens = golden.at("new_tokens").shape[1];
+  const auto answers
+    = answers_of(engine.generate(prompt_rows(prompts), options, context));
+  const auto want = golden.at("new_tokens").ints();
+  const auto& logprobs = golden.at("new_logprobs").values;
+  const auto count = static_cast<std::size_t>(options.max_new_tokens);
+  ASSERT_EQ(answers.size(), prompts.size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto first = want.begin() + static_cast<std::ptrdiff_t>(i * count);
+    EXPECT_EQ(answers[i].ids,
+              Ids(first, first + static_cast<std::ptrdiff_t>(count)));
+    EXPECT_TRUE(answers[i].truncated);
+    for (std::size_t t = 0; t < count; ++t)
+      EXPECT_NEAR(answers[i].logprobs[t], logprobs[i * count + t], 1e-4);
+  }
+
+  options.ignore_eos = false;
+  options.stop_ids = golden.at("eos_token").ints();
+  const auto ended
+    = answers_of(engine.generate(prompt_rows(prompts), options, context));
+  for (std::size_t i = 0; i < ended.size(); ++i) {
+    EXPECT_EQ(static_cast<double>(ended[i].ids.size()),
+              golden.at("new_lengths_with_eos").values[i]);
+    EXPECT_EQ(ended[i].truncated, ended[i].ids.back() != options.stop_ids[0]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenGeneration,
+                         ::testing::Values("llama_gqa", "llama_bf16_weights",
+                                           "llama_rope_llama3",
+                                           "llama_tied_sharded", "qwen2"));
+
+TEST(Generator, LogprobsAreWhatTrainingRecomputes) {
+  TROUPE_NEEDS_GOLDEN();
+  Engine engine(actor_of(testing::golden_folder() / "models" / "qwen2"));
+  engine.load_weights();
+  RunContext context;
+  GenerateOptions options;
+  options.temperature = 0.8;
+  options.top_k = 20;
+  options.repetition_penalty = 1.2;
+  options.max_new_tokens = 20;
+  const net::Rows rows = engine.generate(
+    prompt_rows({{5, 6, 7}, {9}, {3, 4, 5, 6, 7, 8}}), options, context);
+  const net::Rows again
+    = engine.infer("logprobs", rows, context, {.temperature = 0.8});
+  const auto got = rows.at("logprobs").as<float>();
+  const auto want = again.at("logprobs").as<float>();
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t t = 0; t < got.size(); ++t)
+    EXPECT_NEAR(got[t], want[t], 1e-4) << "token " << t;
+}
+
+// -- a small random model
+// -------------------------------------------------------
+
+struct SmallModel {
+  ModelShape shape;
+  std::unique_ptr<Parameters> parameters;
+  Weights weights;
+
+  SmallModel() {
+    shape.family = "qwen2";
+    shape.vocab_size = 131;
+    shape.hidden_size = 48;
+    shape.num_layers = 2;
+    shape.num_heads = 4;
+    shape.num_kv_heads = 2;
+    shape.head_dim = 12;
+    shape.intermediate_size = 80;
+    shape.max_positions = 64;
+    shape.attention_bias = true;
+    shape.eos = {7};
+    parameters = std::make_unique<Parameters>(troupe::parameters(shape), false);
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal(0.0F, 0.3F);
+    for (float& x : parameters->plane(Plane::weight))
+      x = normal(random);
+    weights = weights_of(shape, *parameters, Plane::weight);
+  }
+};
+
+std::vector<Ids> mixed_prompts() {
+  return {{1, 2, 3}, {4},     {5, 6, 7, 8, 9, 10, 11, 12, 13},
+          {14, 15},  {16, 1}, {2, 2, 2, 2, 2}};
+}
+
+GenerateOptions sampling_options() {
+  GenerateOptions options;
+  options.max_new_tokens = 12;
+  options.stop_ids = {7};
+  options.seed = 3;
+  return options;
+}
+
+TEST(Generator, TheBatchDoesNotChangeASample_I1_I2) {
+  const SmallModel model;
+  const RunContext context = at_step(5);
+  Generator generator(model.shape, model.weights);
+  const auto prompts = mixed_prompts();
+  GenerateOptions options = sampling_options();
+  const auto base
+    = answers_of(generator.run(prompt_rows(prompts), options, context));
+  for (const std::int64_t sequences : {1, 2, 64})
+    for (const std::int64_t tokens : {1, 4, 2048}) {
+      options.max_sequences = sequences;
+      options.max_batch_tokens = tokens;
+      EXPECT_EQ(
+        answers_of(generator.run(prompt_rows(prompts), options, context)), base)
+        << sequences << " sequences, " << tokens << " tokens";
+    }
+  options = sampling_options();
+  for (std::uint32_t i = 0; i < prompts.size(); ++i)
+    EXPECT_EQ(
+      answers_of(generator.run(prompt_rows({prompts[i]}, i), options, context))
+        .front(),
+      base[i]);
+}
+
+TEST(Generator, StepSampleAndSeedChangeTheNoise_I2) {
+  const SmallModel model;
+  Generator generator(model.shape, model.weights);
+  const GenerateOptions options = sampling_options();
+  GenerateOptions other = options;
+  other.seed = 4;
+  const RunContext context = at_step(5);
+  const RunContext later = at_step(6);
+  const std::vector<Ids> prompts{{1, 2, 3}};
+  const auto base
+    = answers_of(generator.run(prompt_rows(prompts), options, context));
+  EXPECT_NE(answers_of(generator.run(prompt_rows(prompts), options, later)),
+            base);
+  EXPECT_NE(
+    answers_of(generator.run(prompt_rows(prompts, 1), options, context)), base);
+  EXPECT_NE(answers_of(generator.run(prompt_rows(prompts), other, context)),
+            base);
+}
+
+TEST(Generator, NewWeightsAreUsedOnceTheyAreAnnounced) {
+  const SmallModel model;
+  Generator generator(model.shape, model.weights);
+  const RunContext context;
+  const auto run = [&] {
+    return answers_of(
+      generator.run(prompt_rows(mixed_prompts()), sampling_options(), context));
+  };
+  const auto before = run();
+  for (float& x : model.parameters->plane(Plane::weight))
+    x = -x;
+  generator.weights_changed();
+  EXPECT_NE(run(), before);
+  for (float& x : model.parameters->plane(Plane::weight))
+    x = -x;
+  generator.weights_changed();
+  generator.release();
+  EXPECT_EQ(run(), before);
+}
+
+TEST(Generator, AFullCacheMakesPromptsWait) {
+  const SmallModel model;
+  const RunContext context;
+  const auto run = [&](std::uint64_t bytes) {
+    Generator generator(model.shape, model.weights, {.kv_cache_bytes = bytes});
+    return answers_of(
+      generator.run(prompt_rows(mixed_prompts()), sampling_options(), context));
+  };
+  KvCache cache(model.shape);
+  const auto one_slot = cache.slot_bytes(9 + 12);
+  EXPECT_EQ(run(one_slot), run(one_slot * 100));
+  EXPECT_THROW(run(one_slot - 1), FailureError);
+}
+
+TEST(Generator, StopsAtLengthLimitsAndSaysSo) {
+  const SmallModel model;
+  const RunContext context;
+  Generator generator(model.shape, model.weights);
+  GenerateOptions options = sampling_options();
+  options.max_new_tokens = 1000;
+  options.min_new_tokens = 1000;
+  const auto answers = answers_of(
+    generator.run(prompt_rows({Ids(60, 1), Ids(64, 2)}), options, context));
+  EXPECT_EQ(answers[0].ids.size(), 4U); // 64 positions
+  EXPECT_TRUE(answers[1].ids.empty());
+  EXPECT_TRUE(answers[0].truncated);
+  EXPECT_TRUE(answers[1].truncated);
+}
+
+TEST(Generator, ReportsEverySampleOnceAsItFinishes) {
+  const SmallModel model;
+  const RunContext context;
+  Generator generator(model.shape, model.weights);
+  std::map<std::uint32_t, Ids> seen;
+  const net::Rows rows
+    = generator.run(prompt_rows(mixed_prompts()), sampling_options(), context,
+                    [&](const GeneratedSample& sample) {
+                      const auto [at, is_new] = seen.emplace(
+                        sample.sample.value, Ids(sample.sequence_ids.begin(),
+                                                 sample.sequence_ids.end()));
+                      EXPECT_TRUE(is_new);
+                    });
+  const auto offsets = rows.at("sequence_ids").offsets();
+  const auto ids = rows.at("sequence_ids").as<std::int32_t>();
+  ASSERT_EQ(seen.size(), rows.num_samples());
+  for (std::uint32_t i = 0; i < seen.size(); ++i) {
+    const auto part = ids.subspan(offsets[i], offsets[i + 1] - offsets[i]);
+    EXPECT_EQ(seen.at(i), Ids(part.begin(), part.end()));
+  }
+}
+
+TEST(Generator, TheStopFlagAbortsAndProgressIsReported) {
+  const SmallModel model;
+  Generator generator(model.shape, model.weights);
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> progress{0};
+  RunContext context;
+  context.stop = &stop;
+  context.progress = &progress;
+  generator.run(prompt_rows({{1, 2}}), sampling_options(), context);
+  EXPECT_GE(progress.load(), 2U);
+  stop = true;
+  try {
+    generator.run(prompt_rows({{1, 2}}), sampling_options(), context);
+    FAIL() << "a stopped run must throw";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::aborted);
+  }
+}
+
+TEST(Generator, BadPromptsAreNamed) {
+  const SmallModel model;
+  const RunContext context;
+  Generator generator(model.shape, model.weights);
+  for (const Ids& prompt : {Ids{}, Ids{131}, Ids{-1}, Ids(65, 1)}) {
+    try {
+      generator.run(prompt_rows({{1}, prompt}), sampling_options(), context);
+      FAIL() << "a bad prompt must throw";
+    } catch (const FailureError& error) {
+      EXPECT_EQ(error.failure().code, Errc::bad_input);
+      EXPECT_NE(error.failure().what.find("sample 1"), std::string::npos);
+    }
+  }
+}
+
+} // namespace
+} // namespace troupe::models
