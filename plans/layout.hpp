@@ -15,6 +15,7 @@
 // major inside a box.
 #pragma once
 
+#include "config/defaults.hpp"
 #include "config/dtype.hpp"
 #include "config/ids.hpp"
 #include "config/model_shape.hpp"
@@ -27,7 +28,8 @@
 namespace troupe::plans {
 
 /// Offsets of parameters in a flat buffer are multiples of this.
-inline constexpr std::uint64_t parameter_alignment_bytes = 64;
+inline constexpr std::uint64_t parameter_alignment_bytes
+  = defaults::buffer_alignment_bytes;
 
 struct Box {
   std::uint32_t parameter = 0; ///< index into the list of parameters

@@ -1,0 +1,356 @@
+#include "plans/plan_check.hpp"
+
+#include "config/error.hpp"
+#include "plans/nearest.hpp"
+#include "plans/step_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::plans {
+
+namespace {
+
+bool are_disjoint(const std::vector<Rank>& a, const std::vector<Rank>& b) {
+  return std::ranges::none_of(
+    a, [&](Rank rank) { return std::ranges::find(b, rank) != b.end(); });
+}
+
+std::string quantity(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string gigabytes(std::uint64_t bytes) {
+  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
+}
+
+/// The nearest strategy of `num_devices` that runs: keeps p and t where they
+/// divide it.
+Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices) {
+  const auto inner = strategy.pp * strategy.tp;
+  strategy.dp = num_devices / inner;
+  const bool runs = num_devices % inner == 0 && why_not_run(strategy).empty();
+  return runs ? strategy : Strategy{.dp = num_devices};
+}
+
+class PlanChecker {
+public:
+  explicit PlanChecker(const CheckContext& context)
+    : context_(context),
+      workflow_(context.workflow),
+      plan_(context.plan) {}
+
+  PlanReport run() {
+    check_cluster();
+    if (plan_.cluster.num_devices() == 0)
+      return std::move(report_);
+    check_names();
+    for (const auto& call : workflow_.calls)
+      check_call(call);
+    check_mini_batches();
+    check_lags();
+    if (report_.ok())
+      check_whole();
+    return std::move(report_);
+  }
+
+private:
+  void wrong(std::string path, std::string message) {
+    report_.errors.push_back({std::move(path), std::move(message)});
+  }
+  void warn(std::string text) {
+    report_.warnings.push_back(std::move(text));
+  }
+
+  void check_cluster() {
+    const auto& cluster = plan_.cluster;
+    if (cluster.num_devices() == 0)
+      wrong("cluster", "expected at least 1 device, got 0");
+    else if (cluster.workers_per_node == 0
+             || cluster.workers_per_node > cluster.devices_per_node)
+      wrong("cluster.workers_per_node",
+            fmt::format(
+              "expected 1 to {}, one worker a device at most, got "
+              "{}; try {}",
+              cluster.devices_per_node, cluster.workers_per_node,
+              cluster.workers_per_node == 0 ? 1 : cluster.devices_per_node));
+  }
+
+  void check_names() {
+    std::vector<std::string> calls, replicas, roles;
+    for (const auto& call : workflow_.calls) {
+      calls.push_back(call.name);
+      if (!call.role.empty())
+        replicas.push_back(call.role + "@" + call.name);
+    }
+    for (const auto& role : workflow_.roles)
+      roles.push_back(role.name);
+    for (const auto& [name, placement] : plan_.calls)
+      check_name("calls", "call", name, calls);
+    for (const auto& [name, keep] : plan_.replicas)
+      check_name("replicas", "replica", name, replicas);
+    for (const auto& [name, lag] : plan_.lag)
+      check_name("lag", "call", name, calls);
+    for (const auto& [name, memory] : plan_.roles) {
+      check_name("roles", "role", name, roles);
+      if (memory.offload_weights || memory.offload_optimizer)
+        wrong(fmt::format("roles.{}.offload", name),
+              "this version keeps weights and optimizer on the device; leave "
+              "offload out");
+    }
+  }
+
+  void check_name(std::string_view section, std::string_view what,
+                  const std::string& name,
+                  const std::vector<std::string>& valid) {
+    if (std::ranges::find(valid, name) != valid.end())
+      return;
+    wrong(fmt::format("{}.{}", section, name),
+          fmt::format("workflow {} has no {} '{}'{}", workflow_.name, what,
+                      name, nearest_hint(name, valid)));
+  }
+
+  void check_call(const Call& call) {
+    const auto path = "calls." + call.name;
+    const auto found = plan_.calls.find(call.name);
+    if (found == plan_.calls.end())
+      return wrong(path,
+                   fmt::format("the plan does not place call {}; try {}: {}",
+                               call.name, call.name, placement_example(call)));
+    const auto& placement = found->second;
+    if (placement.chunks != 1)
+      wrong(path + ".chunks",
+            fmt::format("this version runs calls whole, got {} chunks; try 1",
+                        placement.chunks));
+    if (call.kind == CallKind::function)
+      check_function(path, placement);
+    else if (check_devices(path, placement) && check_strategy(path, placement))
+      check_batch(path, call, placement);
+  }
+
+  std::string placement_example(const Call& call) const {
+    if (call.kind == CallKind::function)
+      return "{devices: host}";
+    const auto last = plan_.cluster.num_devices() - 1;
+    return last == 0
+             ? "{devices: 0, strategy: d1}"
+             : fmt::format("{{devices: 0-{}, strategy: d{}}}", last, last + 1);
+  }
+
+  void check_function(const std::string& path, const Placement& placement) {
+    if (!placement.devices.empty())
+      wrong(path + ".devices",
+            fmt::format("functions run on the host, got devices {}; try host",
+                        print_devices(placement.devices)));
+    else if (placement.strategy != Strategy{})
+      wrong(path + ".strategy",
+            fmt::format("functions have no strategy, got {}; leave it out",
+                        to_string(placement.strategy)));
+  }
+
+  bool check_devices(const std::string& path, const Placement& placement) {
+    const auto count = plan_.cluster.num_devices();
+    const auto& devices = placement.devices;
+    const auto got = print_devices(devices);
+    const auto before = report_.errors.size();
+    const auto valid
+      = count == 1 ? std::string("0") : fmt::format("0-{}", count - 1);
+    if (devices.empty())
+      wrong(path + ".devices",
+            fmt::format("a call with weights needs devices, got host; try {}",
+                        valid));
+    else if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{})
+             != devices.end())
+      wrong(path + ".devices",
+            fmt::format("devices must ascend, each once, got {}", got));
+    else if (devices.back().value >= count)
+      wrong(path + ".devices",
+            fmt::format("the cluster has {} (0 to {}), got {}; try {}",
+                        quantity(count, "device"), count - 1, got, valid));
+    return report_.errors.size() == before;
+  }
+
+  bool check_strategy(const std::string& path, const Placement& placement) {
+    const auto& strategy = placement.strategy;
+    const auto count = static_cast<std::uint32_t>(placement.devices.size());
+    if (strategy.num_devices() != count) {
+      wrong(path + ".strategy",
+            fmt::format("{} is for {}, the call has {} ({}); try {}",
+                        to_string(strategy),
+                        quantity(strategy.num_devices(), "device"), count,
+                        print_devices(placement.devices),
+                        to_string(nearest_strategy(strategy, count))));
+      return false;
+    }
+    const auto why = why_not_run(strategy);
+    if (!why.empty())
+      wrong(path + ".strategy", why);
+    return why.empty();
+  }
+
+  /// The fewest samples that an optimizer step or a pass of `call` has.
+  std::uint32_t least_samples(const Call& call) const {
+    const auto& sizes = context_.sizes;
+    if (call.kind != CallKind::train)
+      return sizes.samples_per_step;
+    const auto groups = sizes.samples_per_step / std::max(1u, sizes.group_size);
+    return groups / std::max(1u, sizes.mini_batches) * sizes.group_size;
+  }
+
+  void check_batch(const std::string& path, const Call& call,
+                   const Placement& placement) {
+    const auto least = least_samples(call);
+    const auto dp = placement.strategy.dp;
+    if (least > 0 && dp > least)
+      wrong(path + ".strategy",
+            fmt::format("d{} needs at least {} a {}, got {}; try d{} on {}", dp,
+                        quantity(dp, "sample"),
+                        call.kind == CallKind::train ? "mini-batch" : "step",
+                        least, least, quantity(least, "device")));
+    if (placement.micro_batch_tokens < 0)
+      wrong(path + ".micro_batch_tokens",
+            fmt::format("expected a number >= 0, got {}",
+                        placement.micro_batch_tokens));
+    if (placement.micro_batches < 0)
+      wrong(
+        path + ".micro_batches",
+        fmt::format("expected a number >= 0, got {}", placement.micro_batches));
+    if (placement.micro_batches > 0 && placement.micro_batch_tokens > 0)
+      wrong(path + ".micro_batches",
+            "micro_batches and micro_batch_tokens exclude each other; leave "
+            "one out");
+    const auto a_rank = std::max(1u, least / std::max(1u, dp));
+    if (least > 0 && placement.micro_batches > static_cast<int>(a_rank))
+      wrong(path + ".micro_batches",
+            fmt::format("a device has {} at a time, got {} micro-batches; try "
+                        "{}",
+                        quantity(a_rank, "sample"), placement.micro_batches,
+                        a_rank));
+  }
+
+  void check_mini_batches() {
+    const auto& sizes = context_.sizes;
+    const auto groups = sizes.samples_per_step / std::max(1u, sizes.group_size);
+    if (sizes.mini_batches == 0 || sizes.mini_batches > groups)
+      wrong("algorithm.mini_batches",
+            fmt::format("expected 1 to {}, the rows of a step, got {}", groups,
+                        sizes.mini_batches));
+  }
+
+  void check_lags() {
+    for (const auto& [name, lag] : plan_.lag) {
+      const auto* call = workflow_.find_call(name);
+      if (!call || lag == 0)
+        continue;
+      const auto path = "lag." + name;
+      if (call->kind == CallKind::function)
+        wrong(path, fmt::format("{} has no weights, it cannot lag; leave it "
+                                "out",
+                                name));
+      else if (call->kind == CallKind::train)
+        wrong(path, fmt::format("{} makes the newest version, it cannot lag; "
+                                "leave it out",
+                                name));
+      else if (!workflow_.role(call->role).trained)
+        wrong(path, fmt::format("role {} is never trained, {} cannot lag; "
+                                "leave it out",
+                                call->role, name));
+      else if (lag > max_plan_lag)
+        wrong(path, fmt::format("expected 0 to {}, got {}; try 1", max_plan_lag,
+                                lag));
+    }
+  }
+
+  /// What needs a plan whose parts are right.
+  void check_whole() {
+    try {
+      const auto replicas = replicas_of(workflow_, plan_);
+      const auto graph = make_step_graph(workflow_, plan_, replicas);
+      warn_lags(replicas);
+      warn_idle_devices();
+      check_memory(replicas);
+    } catch (const PlanError& error) {
+      const std::string text = error.what();
+      const auto colon = text.find(": ");
+      wrong(text.substr(0, colon), text.substr(colon + 2));
+    }
+  }
+
+  void warn_lags(const Replicas& replicas) {
+    for (const auto& call : workflow_.calls) {
+      const auto lag = plan_.lag_of(call.name);
+      if (lag == 0)
+        continue;
+      const auto& home = replicas[replicas.home(call.role)];
+      const auto& devices = plan_.calls.at(call.name).devices;
+      if (!are_disjoint(devices, home.devices))
+        warn(fmt::format("lag.{}: buys no overlap, {} shares devices with the "
+                         "training of {} (devices {})",
+                         call.name, call.name, call.role,
+                         print_devices(home.devices)));
+      else if (lag > 1)
+        warn(fmt::format("lag.{}: {} overlaps no more than 1, a replica holds "
+                         "one version",
+                         call.name, lag));
+      if (!context_.corrects_for_lag)
+        warn(fmt::format("lag.{}: the loss does not correct for samples of an "
+                         "older version; try algorithm.old_logprobs: rollout",
+                         call.name));
+    }
+  }
+
+  void warn_idle_devices() {
+    std::set<Rank> used;
+    for (const auto& [name, placement] : plan_.calls)
+      used.insert(placement.devices.begin(), placement.devices.end());
+    std::vector<Rank> idle;
+    for (std::uint32_t rank = 0; rank < plan_.cluster.num_devices(); ++rank)
+      if (!used.contains(Rank{rank}))
+        idle.emplace_back(rank);
+    if (!idle.empty())
+      warn(fmt::format("no call runs on {} {}",
+                       idle.size() == 1 ? "device" : "devices",
+                       print_devices(idle)));
+  }
+
+  void check_memory(const Replicas& replicas) {
+    for (auto& memory :
+         device_memory(workflow_, plan_, replicas, context_.shapes,
+                       context_.dtypes, context_.sizes)) {
+      const auto resident = memory.resident_bytes();
+      DevicePeak peak{.device = memory.device,
+                      .peak_bytes = resident,
+                      .resident_bytes = resident,
+                      .tasks = std::move(memory.tasks)};
+      for (const auto& task : peak.tasks)
+        if (resident + task.bytes > peak.peak_bytes) {
+          peak.peak_bytes = resident + task.bytes;
+          peak.at_task = task.task;
+        }
+      const auto limit = context_.device_memory_bytes.value_or(~0ull);
+      if (peak.peak_bytes > limit)
+        wrong(peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
+              fmt::format("device {} needs {} ({} of it weights, gradients and "
+                          "optimizer), it has {}; try fewer calls on it or a "
+                          "smaller micro_batch_tokens",
+                          peak.device.value, gigabytes(peak.peak_bytes),
+                          gigabytes(resident), gigabytes(limit)));
+      report_.devices.push_back(std::move(peak));
+    }
+  }
+
+  const CheckContext& context_;
+  const Workflow& workflow_;
+  const ExecutionPlan& plan_;
+  PlanReport report_;
+};
+
+} // namespace
+
+PlanReport check_plan(const CheckContext& context) {
+  return PlanChecker(context).run();
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,74 @@
+// Everything that can be known about a plan before a process starts: every
+// reason why it cannot run, each with the nearest value that would, warnings,
+// and the peak memory of each device. One check for files and presets.
+#pragma once
+
+#include "plans/memory_model.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::plans {
+
+/// What a plan is checked against. The references must live during the check.
+struct CheckContext {
+  const Workflow& workflow;
+  const ExecutionPlan& plan;
+  BatchSizes sizes = {};
+  std::map<std::string, ModelShape> shapes = {}; ///< by role; absent: unknown
+  std::map<std::string, DType> dtypes = {};      ///< by role; absent: f32
+  std::optional<std::uint64_t> device_memory_bytes = {}; ///< absent: unknown
+  /// The loss weighs samples of older versions by their own log-probabilities
+  /// (`old_logprobs: rollout`).
+  bool corrects_for_lag = true;
+};
+
+/// Sizes and corrections from the settings; shapes, dtypes and device memory
+/// stay for the caller to fill in.
+CheckContext make_check_context(const Settings& settings,
+                                const Workflow& workflow,
+                                const ExecutionPlan& plan);
+
+struct PlanMistake {
+  std::string path; ///< "calls.actor_gen.strategy"
+  std::string message;
+
+  bool operator==(const PlanMistake&) const = default;
+};
+
+struct DevicePeak {
+  Rank device = {};
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t resident_bytes = 0; ///< weights, gradients, optimizer
+  std::string at_task = {};         ///< empty: no task, resident only
+  std::vector<TaskMemory> tasks = {};
+};
+
+struct PlanReport {
+  std::vector<PlanMistake> errors = {};
+  std::vector<std::string> warnings = {};
+  std::vector<DevicePeak> devices = {}; ///< empty when there are errors before
+
+  bool ok() const {
+    return errors.empty();
+  }
+};
+
+/// All mistakes at once; those that follow from others are left out.
+PlanReport check_plan(const CheckContext& context);
+
+/// Throws PlanError with the first mistake and the number of the others.
+void require_ok(const PlanReport& report);
+
+/// Why this version cannot run a strategy, with a strategy that it can; empty
+/// if it can. The only place that says so.
+std::string why_not_run(const Strategy& strategy);
+
+/// A lag beyond this is a typo: nothing overlaps further than one step, and
+/// every step of lag keeps a step's rows in memory.
+inline constexpr std::uint32_t max_plan_lag = 8;
+
+} // namespace troupe::plans

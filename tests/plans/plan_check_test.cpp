@@ -1,0 +1,434 @@
+// Broken plans with the exact message a user reads, warnings, and the memory
+// that a plan needs.
+#include "config/error.hpp"
+#include "plans/plan_check.hpp"
+#include "plans/presets.hpp"
+
+#include "support.hpp"
+#include <gmock/gmock.h>
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+namespace troupe::plans {
+namespace {
+
+ModelShape toy_shape(bool scalar_head) {
+  return {.family = "llama",
+          .vocab_size = 512,
+          .hidden_size = 64,
+          .num_layers = 4,
+          .num_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 16,
+          .intermediate_size = 128,
+          .max_positions = 256,
+          .scalar_head = scalar_head,
+          .rope_scaling = "",
+          .eos = {}};
+}
+
+/// PPO on four devices, 64 samples a step in 4 mini-batches; `break_it`
+/// changes plan or context.
+struct Case {
+  Workflow workflow = make_ppo();
+  ExecutionPlan plan = plan_apart(workflow);
+  CheckContext context{
+    .workflow = workflow,
+    .plan = plan,
+    .sizes
+    = {.samples_per_step = 64, .mini_batches = 4, .max_sequence_tokens = 128}};
+};
+
+PlanReport report_of(const std::function<void(Case&)>& break_it) {
+  Case one;
+  break_it(one);
+  return check_plan(one.context);
+}
+
+/// The only error as "path: message", or all of them.
+std::string broken(const std::function<void(Case&)>& break_it) {
+  std::string text;
+  for (const auto& [path, message] : report_of(break_it).errors)
+    text += (text.empty() ? "" : "\n") + path + ": " + message;
+  return text;
+}
+
+Placement placed(std::vector<Rank> devices, const char* strategy) {
+  return {.devices = std::move(devices), .strategy = parse_strategy(strategy)};
+}
+
+TEST(PlanCheck, AGoodPlanHasNoErrorsNorWarnings) {
+  const auto report = report_of([](Case&) {});
+  EXPECT_TRUE(report.ok());
+  EXPECT_THAT(report.warnings, IsEmpty());
+  EXPECT_THAT(report.devices, SizeIs(4));
+  require_ok(report);
+}
+
+TEST(PlanCheck, DevicesMustExist) {
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"] = on(4, 7); }),
+            "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), got "
+            "4-7; try 0-3");
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"] = on(3, 4); }),
+            "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), got "
+            "3-4; try 0-3");
+  EXPECT_EQ(broken([](Case& c) {
+              c.plan = plan_all(c.workflow, on(0, 0), 1);
+              c.plan.calls["rew_inf"] = on(1, 1);
+            }),
+            "calls.rew_inf.devices: the cluster has 1 device (0 to 0), got 1; "
+            "try 0");
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"].devices = {}; }),
+            "calls.rew_inf.devices: a call with weights needs devices, got "
+            "host; try 0-3");
+  EXPECT_EQ(broken([](Case& c) {
+              c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{0}}, "d2");
+            }),
+            "calls.rew_inf.devices: devices must ascend, each once, got 1,0");
+  EXPECT_EQ(broken([](Case& c) {
+              c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{1}}, "d2");
+            }),
+            "calls.rew_inf.devices: devices must ascend, each once, got 1,1");
+}
+
+TEST(PlanCheck, EveryCallIsPlacedAndNoOther) {
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls.erase("ref_inf"); }),
+            "calls.ref_inf: the plan does not place call ref_inf; try ref_inf: "
+            "{devices: 0-3, strategy: d4}");
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls.erase("advantages"); }),
+            "calls.advantages: the plan does not place call advantages; try "
+            "advantages: {devices: host}");
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inff"] = on(0, 0); }),
+            "calls.rew_inff: workflow ppo has no call 'rew_inff'; try "
+            "'rew_inf'");
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls["judge"] = on(0, 0); }),
+            "calls.judge: workflow ppo has no call 'judge'");
+}
+
+TEST(PlanCheck, OtherNamesMustExistToo) {
+  EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_gem"] = 1; }),
+            "lag.actor_gem: workflow ppo has no call 'actor_gem'; try "
+            "'actor_gen'");
+  EXPECT_EQ(broken([](Case& c) { c.plan.replicas["actor@gen"] = true; }),
+            "replicas.actor@gen: workflow ppo has no replica 'actor@gen'; try "
+            "'actor@actor_gen'");
+  EXPECT_EQ(broken([](Case& c) { c.plan.roles["reff"] = {}; }),
+            "roles.reff: workflow ppo has no role 'reff'; try 'ref'");
+}
+
+TEST(PlanCheck, StrategiesMustFitTheirDevices) {
+  EXPECT_EQ(broken([](Case& c) {
+              c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d3");
+            }),
+            "calls.rew_inf.strategy: d3 is for 3 devices, the call has 4 "
+            "(0-3); try d4");
+  EXPECT_EQ(broken([](Case& c) {
+              c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d4t2");
+            }),
+            "calls.rew_inf.strategy: d4t2 is for 8 devices, the call has 4 "
+            "(0-3); try d4");
+  EXPECT_EQ(broken([](Case& c) {
+              c.plan.calls["rew_inf"] = placed(ranks(0, 2), "t2");
+            }),
+            "calls.rew_inf.strategy: t2 is for 2 devices, the call has 3 "
+            "(0-2); try d3");
+  EXPECT_EQ(broken([](Case& c) {
+              c.plan.calls["rew_inf"] = placed(ranks(0, 1), "d1");
+            }),
+            "calls.rew_inf.strategy: d1 is for 1 device, the call has 2 "
+            "(0-1); try d2");
+}
+
+TEST(PlanCheck, OnlyDataParallelismRunsInThisVersion) {
+  const auto with = [](const char* strategy) {
+    return broken([&](Case& c) {
+      c.plan.calls["rew_inf"] = placed(ranks(0, 3), strategy);
+    });
+  };
+  EXPECT_EQ(with("d2t2"),
+            "calls.rew_inf.strategy: tensor parallelism (t) comes with a later "
+            "version, got d2t2; try d4");
+  EXPECT_EQ(with("d2p2"),
+            "calls.rew_inf.strategy: pipeline parallelism (p) comes with a "
+            "later version, got d2p2; try d4");
+  EXPECT_EQ(with("d4z1"),
+            "calls.rew_inf.strategy: sharding (z) comes with a later version, "
+            "got d4z1; try d4");
+  EXPECT_EQ(with("d4z3"),
+            "calls.rew_inf.strategy: sharding (z) comes with a later version, "
+            "got d4z3; try d4");
+  EXPECT_EQ(with("d4s"),
+            "calls.rew_inf.strategy: sequence parallelism (s) comes with a "
+            "later version, got d4s; try d4");
+  EXPECT_EQ(with("d4"), "");
+}
+
+TEST(PlanCheck, WhatLaterVersionsRunIsSaid) {
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls["actor_gen"].chunks = 4; }),
+            "calls.actor_gen.chunks: this version runs calls whole, got 4 "
+            "chunks; try 1");
+  EXPECT_EQ(broken([](Case& c) { c.plan.roles["ref"].offload_weights = true; }),
+            "roles.ref.offload: this version keeps weights and optimizer on "
+            "the device; leave offload out");
+}
+
+TEST(PlanCheck, FunctionsRunOnTheHost) {
+  EXPECT_EQ(broken([](Case& c) { c.plan.calls["advantages"] = on(0, 1); }),
+            "calls.advantages.devices: functions run on the host, got devices "
+            "0-1; try host");
+  EXPECT_EQ(
+    broken([](Case& c) { c.plan.calls["advantages"].strategy.dp = 2; }),
+    "calls.advantages.strategy: functions have no strategy, got d2; leave it "
+    "out");
+}
+
+TEST(PlanCheck, EveryDeviceNeedsASample) {
+  EXPECT_EQ(broken([](Case& c) { c.context.sizes.mini_batches = 64; }),
+            "calls.actor_train.strategy: d2 needs at least 2 samples a "
+            "mini-batch, got 1; try d1 on 1 device\n"
+            "calls.critic_train.strategy: d2 needs at least 2 samples a "
+            "mini-batch, got 1; try d1 on 1 device");
+  EXPECT_EQ(broken([](Case& c) {
+              c.context.sizes.samples_per_step = 3;
+              c.context.sizes.mini_batches = 1;
+              c.plan.calls["rew_inf"] = on(0, 3);
+            }),
+            "calls.rew_inf.strategy: d4 needs at least 4 samples a step, got "
+            "3; try d3 on 3 devices");
+}
+
+TEST(PlanCheck, MiniBatchesMustHaveRows) {
+  EXPECT_EQ(broken([](Case& c) {
+              c.context.sizes.group_size = 8;
+              c.context.sizes.mini_batches = 9;
+            }),
+            "algorithm.mini_batches: expected 1 to 8, the rows of a step, got "
+            "9");
+  EXPECT_EQ(broken([](Case& c) { c.context.sizes.mini_batches = 0; }),
+            "algorithm.mini_batches: expected 1 to 64, the rows of a step, "
+            "got 0");
+}
+
+TEST(PlanCheck, MicroBatchesMustBePossible) {
+  const auto with = [](int count, std::int64_t tokens) {
+    return broken([&](Case& c) {
+      c.plan.calls["actor_train"].micro_batches = count;
+      c.plan.calls["actor_train"].micro_batch_tokens = tokens;
+    });
+  };
+  EXPECT_EQ(with(2, 4096),
+            "calls.actor_train.micro_batches: micro_batches and "
+            "micro_batch_tokens exclude each other; leave one out");
+  EXPECT_EQ(with(9, 0),
+            "calls.actor_train.micro_batches: a device has 8 samples at a "
+            "time, got 9 micro-batches; try 8");
+  EXPECT_EQ(with(0, -1), "calls.actor_train.micro_batch_tokens: expected a "
+                         "number >= 0, got -1");
+  EXPECT_EQ(with(-1, 0), "calls.actor_train.micro_batches: expected a number "
+                         ">= 0, got -1");
+}
+
+TEST(PlanCheck, OnlyReadersOfTrainedRolesMayLag) {
+  EXPECT_EQ(broken([](Case& c) { c.plan.lag["advantages"] = 1; }),
+            "lag.advantages: advantages has no weights, it cannot lag; leave "
+            "it out");
+  EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_train"] = 1; }),
+            "lag.actor_train: actor_train makes the newest version, it cannot "
+            "lag; leave it out");
+  EXPECT_EQ(broken([](Case& c) { c.plan.lag["ref_inf"] = 1; }),
+            "lag.ref_inf: role ref is never trained, ref_inf cannot lag; leave "
+            "it out");
+  EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_gen"] = 9; }),
+            "lag.actor_gen: expected 0 to 8, got 9; try 1");
+  EXPECT_EQ(broken([](Case& c) { c.plan.lag["ref_inf"] = 0; }), "");
+}
+
+TEST(PlanCheck, ALagThatMakesAStepWaitForItselfIsAnError) {
+  EXPECT_THAT(broken([](Case& c) {
+                c.workflow = make_ppo(
+                  [](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
+                c.plan = plan_apart(c.workflow);
+                c.plan.lag["actor_inf"] = 1;
+              }),
+              HasSubstr("lag: with these lags a step waits for itself: "));
+}
+
+TEST(PlanCheck, TrainCallsOfARoleShareAReplica) {
+  EXPECT_EQ(broken([](Case& c) {
+              auto again = c.workflow.call("actor_train");
+              again.name = "actor_train_2";
+              c.workflow.calls.push_back(again);
+              c.plan.calls["actor_train_2"] = on(0, 0);
+            }),
+            "calls.actor_train_2: actor_train and actor_train_2 train role "
+            "actor and must have the same devices and strategy");
+}
+
+TEST(PlanCheck, WorkersHaveDevices) {
+  EXPECT_EQ(broken([](Case& c) { c.plan.cluster.workers_per_node = 5; }),
+            "cluster.workers_per_node: expected 1 to 4, one worker a device "
+            "at most, got 5; try 4");
+  EXPECT_EQ(broken([](Case& c) { c.plan.cluster.workers_per_node = 0; }),
+            "cluster.workers_per_node: expected 1 to 4, one worker a device "
+            "at most, got 0; try 1");
+  EXPECT_THAT(broken([](Case& c) { c.plan.cluster.nodes = 0; }),
+              HasSubstr("cluster: expected at least 1 device, got 0"));
+}
+
+TEST(PlanCheck, AllMistakesAreReportedAtOnce) {
+  const auto report = report_of([](Case& c) {
+    c.plan.calls["rew_inf"] = on(4, 4);
+    c.plan.lag["ref_inf"] = 1;
+    c.plan.calls.erase("critic_inf");
+  });
+  EXPECT_THAT(report.errors, SizeIs(3));
+  try {
+    require_ok(report);
+    FAIL();
+  } catch (const PlanError& error) {
+    EXPECT_STREQ(error.what(),
+                 "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), "
+                 "got 4; try 0-3 (and 2 more)");
+  }
+}
+
+TEST(PlanCheck, WarnsOfALagThatBuysNothing) {
+  const auto warnings = [](const std::function<void(Case&)>& change) {
+    return report_of(change).warnings;
+  };
+  EXPECT_THAT(warnings([](Case& c) { c.plan.lag["actor_gen"] = 1; }),
+              IsEmpty());
+  EXPECT_THAT(warnings([](Case& c) {
+                c.plan = plan_all(c.workflow, on(0, 3), 4);
+                c.plan.lag["actor_gen"] = 1;
+              }),
+              ElementsAre("lag.actor_gen: buys no overlap, actor_gen shares "
+                          "devices with the training of actor (devices 0-3)"));
+  EXPECT_THAT(warnings([](Case& c) { c.plan.lag["actor_gen"] = 2; }),
+              ElementsAre("lag.actor_gen: 2 overlaps no more than 1, a replica "
+                          "holds one version"));
+  EXPECT_THAT(warnings([](Case& c) {
+                c.plan.lag["actor_gen"] = 1;
+                c.context.corrects_for_lag = false;
+              }),
+              ElementsAre("lag.actor_gen: the loss does not correct for "
+                          "samples of an older version; try "
+                          "algorithm.old_logprobs: rollout"));
+}
+
+TEST(PlanCheck, WarnsOfIdleDevices) {
+  EXPECT_THAT(
+    report_of([](Case& c) { c.plan.cluster.devices_per_node = 6; }).warnings,
+    ElementsAre("no call runs on devices 4-5"));
+}
+
+TEST(PlanCheck, MemoryPeaksWhereTheRoleTrains) {
+  const auto report = report_of([](Case& c) {
+    for (const auto* role : {"actor", "ref"})
+      c.context.shapes[role] = toy_shape(false);
+    for (const auto* role : {"critic", "reward"})
+      c.context.shapes[role] = toy_shape(true);
+  });
+  ASSERT_TRUE(report.ok());
+  const auto weights = weight_bytes(toy_shape(false), DType::f32);
+  const auto& generates = report.devices[0];
+  const auto& trains = report.devices[2];
+  EXPECT_EQ(generates.at_task, "ref_inf") << "logits of a micro-batch";
+  EXPECT_EQ(trains.at_task, "actor_train");
+  EXPECT_GE(trains.resident_bytes, 4 * weights) << "w, grad, m, v";
+  EXPECT_GT(trains.peak_bytes, trains.resident_bytes);
+}
+
+TEST(PlanCheck, APlanThatDoesNotFitNamesDeviceAndTask) {
+  EXPECT_THAT(broken([](Case& c) {
+                c.context.shapes["actor"] = toy_shape(false);
+                c.context.device_memory_bytes = 1'000'000;
+              }),
+              HasSubstr("calls.actor_train: device 2 needs "));
+}
+
+TEST(MemoryModel, FormulasMatchCountsByHand) {
+  const auto shape = toy_shape(false);
+  // 2 * 4 layers * 2 heads * 16 * 4 bytes
+  EXPECT_EQ(kv_cache_bytes(shape, DType::f32), 1024u);
+  // (4*64 + 2*64 + 2*32 + 3*128) * 2 bytes
+  EXPECT_EQ(layer_activation_bytes(shape, DType::bf16), 1664u);
+}
+
+TEST(MemoryModel, Bf16KeepsMasterWeights) {
+  const auto optimizer = [](DType dtype) {
+    return report_of([&](Case& c) {
+             c.context.shapes["actor"] = toy_shape(false);
+             c.context.dtypes["actor"] = dtype;
+           })
+      .devices[2]
+      .resident_bytes;
+  };
+  // f32: 4 planes of 4 bytes; bf16: 2 of 2 bytes and 3 of 4 bytes.
+  EXPECT_NEAR(double(optimizer(DType::bf16)), double(optimizer(DType::f32)),
+              1e4);
+}
+
+TEST(Presets, AreValidForEveryWorkflowAndCluster) {
+  for (const auto& workflow :
+       {make_ppo(), sft_workflow({}), reward_workflow({})})
+    for (const auto& name : preset_names())
+      for (const std::uint32_t devices : {1u, 2u, 4u}) {
+        const Cluster cluster{.devices_per_node = devices};
+        const auto plan = preset(name, workflow, cluster);
+        CheckContext context{.workflow = workflow,
+                             .plan = plan,
+                             .sizes = {.samples_per_step = 64}};
+        EXPECT_TRUE(check_plan(context).ok()) << name;
+        EXPECT_EQ(parse_plan(print(plan), "printed"), plan);
+      }
+}
+
+TEST(Presets, DataParallelUsesEveryDeviceAndSingleOne) {
+  const Cluster cluster{.nodes = 2, .devices_per_node = 4};
+  const auto workflow = make_ppo();
+  EXPECT_EQ(preset("data_parallel", workflow, cluster).calls["rew_inf"],
+            on(0, 7));
+  EXPECT_EQ(preset("single", workflow, cluster).calls["rew_inf"], on(0, 0));
+  EXPECT_TRUE(
+    preset("single", workflow, cluster).calls["advantages"].devices.empty());
+}
+
+TEST(Presets, UnknownAndLaterNamesSayWhatThereIs) {
+  const auto refusal = [](const char* name) -> std::string {
+    try {
+      preset(name, make_ppo(), Cluster{});
+    } catch (const PlanError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal("flattening"),
+            "plan: preset flattening comes with a later version; this one has "
+            "single, data_parallel");
+  EXPECT_EQ(refusal("data_paralel"),
+            "plan: unknown preset 'data_paralel'; this version has single, "
+            "data_parallel; try 'data_parallel'");
+}
+
+TEST(CheckContext, FollowsTheSettings) {
+  Settings settings;
+  settings.data.batch_size = 16;
+  settings.rollout.n = 4;
+  settings.algorithm.old_logprobs = "recompute";
+  const auto ppo = make_ppo();
+  const ExecutionPlan plan;
+  const auto context = make_check_context(settings, ppo, plan);
+  EXPECT_EQ(context.sizes.samples_per_step, 64u);
+  EXPECT_EQ(context.sizes.group_size, 4u);
+  EXPECT_FALSE(context.corrects_for_lag);
+  const auto sft = sft_workflow({});
+  EXPECT_EQ(make_check_context(settings, sft, plan).sizes.samples_per_step,
+            16u);
+}
+
+} // namespace
+} // namespace troupe::plans
