@@ -6,10 +6,12 @@
 
 #include "config/defaults.hpp"
 #include "config/ids.hpp"
+#include "config/trace.hpp"
 #include "net/collectives.hpp"
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,7 @@ struct GroupSpec {
   std::vector<GroupMember> members;
   Transport transport = Transport::automatic;
   std::chrono::milliseconds progress_deadline = defaults::collective_deadline;
+  std::optional<trace::Track> track; ///< where each call's span is drawn
 };
 
 /// The groups of one process: where its members meet. Thread-safe.

@@ -1,0 +1,61 @@
+// A group over sockets: rank r is connected to r-1 and r+1. Partial sums go
+// from rank 0 to the last in rank order, totals come back, both at the same
+// time in pieces, so the bits equal those of every other transport.
+#pragma once
+
+#include "net/group_control.hpp"
+#include "net/group_sockets.hpp"
+#include "net/host_group.hpp"
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace troupe::net {
+
+class DataPlane;
+
+class ChainCollectives final : public HostCollectives {
+public:
+  /// Takes the socket of rank `rank` of a group when it has come.
+  using TakeSocket = std::function<Descriptor(std::uint32_t rank)>;
+
+  explicit ChainCollectives(GroupSpec spec);
+  ~ChainCollectives() override;
+  /// Dials the left neighbour, then waits for the right one's call.
+  void connect(const DataPlane& plane, const TakeSocket& take);
+  void abort(const Failure& failure) noexcept override;
+  /// Throws the failure of the group if there is one.
+  void check() const;
+
+private:
+  void do_all_reduce(std::byte* data, const Call& call) override;
+  void do_all_gather(const std::byte* mine, std::byte* all,
+                     const Call& call) override;
+  void do_reduce_scatter(const std::byte* all, std::byte* mine,
+                         const Call& call) override;
+  void do_broadcast(std::byte* data, const Call& call) override;
+  void do_barrier(const Call& call) override;
+
+  bool first() const noexcept {
+    return spec_.index == 0;
+  }
+  bool last() const noexcept {
+    return spec_.index + 1 == spec_.members.size();
+  }
+  template <class Body>
+  void guarded(const Call& call, Body&& body);
+  void agree(GroupOperation operation, const Call& call);
+  void sum_chain(std::byte* data, std::size_t count, DType dtype);
+  void sum_any(std::byte* data, std::size_t count, DType dtype);
+  void send_from(std::byte* data, std::size_t bytes, std::uint32_t root);
+  Lane lane(bool to_left, bool sending, std::byte* data, std::size_t end) const;
+  LaneWaits waits() const;
+
+  Descriptor left_, right_, abort_event_;
+  mutable std::mutex mutex_; ///< of the failure, and of sockets while made
+  std::optional<Failure> failure_;
+};
+
+} // namespace troupe::net

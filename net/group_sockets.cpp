@@ -1,0 +1,217 @@
+#include "net/group_sockets.hpp"
+
+#include "config/defaults.hpp"
+#include "net/wire.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <variant>
+
+namespace troupe::net {
+
+namespace {
+
+using LaneClock = std::chrono::steady_clock;
+
+bool lane_has_work(const Lane& lane) {
+  return lane.done < (lane.sending ? *lane.available : lane.end);
+}
+
+[[noreturn]] void lane_lost(const Lane& lane, const std::string& what) {
+  throw FailureError({Errc::peer_lost, lane.peer, what, ""});
+}
+
+/// Moves what can be moved now; returns the number of bytes.
+std::size_t move_bytes(Lane& lane) {
+  ssize_t moved = 0;
+  if (lane.sending) {
+    moved = ::send(lane.socket, lane.data + lane.done,
+                   *lane.available - lane.done, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } else {
+    const auto [to, most]
+      = lane.next ? lane.next()
+                  : std::pair(lane.data + lane.done, lane.end - lane.done);
+    moved = ::recv(lane.socket, to, most, MSG_DONTWAIT);
+    if (moved == 0)
+      lane_lost(lane, "the peer closed the connection");
+  }
+  if (moved < 0) {
+    if (errno == EAGAIN || errno == EINTR)
+      return 0;
+    lane_lost(lane,
+              std::string("the connection broke: ") + std::strerror(errno));
+  }
+  lane.done += static_cast<std::size_t>(moved);
+  if (!lane.sending && lane.received)
+    lane.received(static_cast<std::size_t>(moved));
+  return static_cast<std::size_t>(moved);
+}
+
+std::string waited_for(const std::vector<Lane*>& lanes) {
+  std::string text;
+  for (const Lane* lane : lanes)
+    if (lane->done < lane->end)
+      text += (text.empty() ? "" : ", ") + lane->peer;
+  return text;
+}
+
+/// Waits until a lane with work, or the abort event, is ready.
+void poll_lanes(const std::vector<Lane*>& lanes, const LaneWaits& waits,
+                LaneClock::time_point deadline) {
+  std::vector<pollfd> ready{{waits.abort_event, POLLIN, 0}};
+  for (const Lane* lane : lanes)
+    if (lane_has_work(*lane))
+      ready.push_back({lane->socket,
+                       static_cast<short>(lane->sending ? POLLOUT : POLLIN),
+                       0});
+  const auto left
+    = std::chrono::ceil<std::chrono::milliseconds>(deadline - LaneClock::now());
+  const int count = left.count() <= 0 ? 0
+                                      : ::poll(ready.data(), ready.size(),
+                                               static_cast<int>(left.count()));
+  if (ready[0].revents != 0)
+    throw FailureError({Errc::aborted, "group", "aborted", ""});
+  if (count == 0)
+    throw FailureError({Errc::deadline, waited_for(lanes),
+                        "no byte moved for "
+                          + std::to_string(waits.progress_deadline.count())
+                          + " ms",
+                        ""});
+}
+
+struct AddressList {
+  explicit AddressList(const GroupDial& dial) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    const int error = ::getaddrinfo(
+      dial.host.c_str(), std::to_string(dial.port).c_str(), &hints, &first);
+    if (error != 0)
+      throw FailureError(
+        {Errc::peer_lost, dial.peer,
+         "cannot find " + dial.host + ": " + ::gai_strerror(error), ""});
+  }
+  ~AddressList() {
+    ::freeaddrinfo(first);
+  }
+  AddressList(const AddressList&) = delete;
+  AddressList& operator=(const AddressList&) = delete;
+  addrinfo* first = nullptr;
+};
+
+/// 0, or the error number.
+int connect_one(int socket, const addrinfo& address, const LaneWaits& waits) {
+  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0)
+    return 0;
+  if (errno != EINPROGRESS)
+    return errno;
+  pollfd ready[] = {{socket, POLLOUT, 0}, {waits.abort_event, POLLIN, 0}};
+  const auto limit = std::min<std::chrono::milliseconds>(
+    waits.progress_deadline, defaults::connect_within);
+  if (::poll(ready, 2, static_cast<int>(limit.count())) == 0)
+    return ETIMEDOUT;
+  if (ready[1].revents != 0)
+    throw FailureError({Errc::aborted, "group", "aborted", ""});
+  int error = 0;
+  socklen_t size = sizeof(error);
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+Descriptor connect_any(const GroupDial& dial, const LaneWaits& waits) {
+  const AddressList addresses(dial);
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* at = addresses.first; at != nullptr; at = at->ai_next) {
+    Descriptor socket(
+      ::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (socket.get() < 0) {
+      error = errno;
+      continue;
+    }
+    error = connect_one(socket.get(), *at, waits);
+    if (error != 0)
+      continue;
+    const int yes = 1;
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    return socket;
+  }
+  throw FailureError({Errc::peer_lost, dial.peer,
+                      std::string("cannot connect: ") + std::strerror(error),
+                      ""});
+}
+
+void receive_exactly(int socket, const std::string& peer,
+                     std::span<std::byte> into, const LaneWaits& waits) {
+  Lane lane{socket, peer, false, into.data(), into.size(), nullptr, 0, {}, {}};
+  run_lanes({&lane}, waits);
+}
+
+} // namespace
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0)
+    ::close(number_);
+}
+
+void run_lanes(std::vector<Lane*> lanes, const LaneWaits& waits) {
+  auto last_progress = LaneClock::now();
+  for (;;) {
+    std::size_t moved = 0;
+    bool work_left = false;
+    for (Lane* lane : lanes) {
+      if (lane_has_work(*lane))
+        moved += move_bytes(*lane);
+      work_left |= lane->done < lane->end;
+    }
+    if (!work_left)
+      return;
+    if (moved != 0)
+      last_progress = LaneClock::now();
+    else
+      poll_lanes(lanes, waits, last_progress + waits.progress_deadline);
+  }
+}
+
+Descriptor dial_group(const GroupDial& dial, const LaneWaits& waits) {
+  Descriptor socket = connect_any(dial, waits);
+  std::string hello = encode_frame(
+    Hello{kWireProtocol, dial.token, dial.self, dial.group, dial.rank}, 0);
+  const std::size_t size = hello.size();
+  Lane out{socket.get(),
+           dial.peer,
+           true,
+           reinterpret_cast<std::byte*>(hello.data()),
+           size,
+           &size,
+           0,
+           {},
+           {}};
+  run_lanes({&out}, waits);
+  std::array<std::byte, kPreludeBytes> prelude_bytes{};
+  receive_exactly(socket.get(), dial.peer, prelude_bytes, waits);
+  try {
+    constexpr std::uint32_t most_header_bytes = 16 << 10;
+    const Prelude prelude
+      = decode_prelude(prelude_bytes, {most_header_bytes, 0});
+    std::vector<std::byte> header(prelude.header_bytes);
+    receive_exactly(socket.get(), dial.peer, header, waits);
+    const Message answer = decode_header(header);
+    if (const auto* refusal = std::get_if<Refusal>(&answer))
+      throw FailureError(refusal->failure);
+    if (!std::holds_alternative<Welcome>(answer))
+      throw WireError("no welcome");
+  } catch (const WireError& error) {
+    throw FailureError({Errc::refused, dial.peer, error.what(), ""});
+  }
+  return socket;
+}
+
+} // namespace troupe::net

@@ -1,0 +1,189 @@
+#include "net/host_collectives.hpp"
+
+#include "net/chain_collectives.hpp"
+#include "net/data_plane.hpp"
+#include "net/defaults.hpp"
+#include "net/local_collectives.hpp"
+#include "net/shared_collectives.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <list>
+#include <map>
+#include <mutex>
+
+namespace troupe::net {
+
+struct GroupRegistry::State {
+  std::mutex mutex;
+  std::condition_variable socket_came;
+  DataPlane* plane = nullptr;
+  std::map<std::string, std::shared_ptr<LocalGroup>> meeting; ///< not all came
+  std::map<std::pair<std::string, std::uint32_t>, Descriptor> sockets;
+  std::list<std::weak_ptr<Collectives>> groups;
+
+  void add(const std::shared_ptr<Collectives>& group);
+  std::shared_ptr<Collectives> join_threads(const GroupSpec& spec);
+  std::shared_ptr<Collectives> join_chain(const GroupSpec& spec);
+  Descriptor take_socket(const ChainCollectives& group, const GroupSpec& spec,
+                         std::uint32_t rank);
+};
+
+namespace {
+
+/// A group of one: nothing to wait for.
+class LonelyCollectives final : public HostCollectives {
+public:
+  using HostCollectives::HostCollectives;
+  void abort(const Failure&) noexcept override {}
+
+private:
+  void do_all_reduce(std::byte*, const Call&) override {}
+  void do_all_gather(const std::byte* mine, std::byte* all,
+                     const Call& call) override {
+    if (mine != all && call.count != 0)
+      std::memcpy(all, mine, call.bytes());
+  }
+  void do_reduce_scatter(const std::byte* all, std::byte* mine,
+                         const Call& call) override {
+    if (mine != all && call.count != 0)
+      std::memcpy(mine, all, call.bytes());
+  }
+  void do_broadcast(std::byte*, const Call&) override {}
+  void do_barrier(const Call&) override {}
+};
+
+Transport chosen_transport(const GroupSpec& spec) {
+  if (spec.transport != Transport::automatic)
+    return spec.transport;
+  const auto all_share = [&](auto part) {
+    return std::all_of(spec.members.begin(), spec.members.end(),
+                       [&](const GroupMember& member) {
+                         return member.*part == spec.members[0].*part;
+                       });
+  };
+  if (all_share(&GroupMember::worker))
+    return Transport::threads;
+  return all_share(&GroupMember::host) ? Transport::shared_memory
+                                       : Transport::sockets;
+}
+
+} // namespace
+
+void GroupRegistry::State::add(const std::shared_ptr<Collectives>& group) {
+  std::lock_guard lock(mutex);
+  groups.remove_if([](const auto& old) { return old.expired(); });
+  groups.push_back(group);
+}
+
+std::shared_ptr<Collectives>
+GroupRegistry::State::join_threads(const GroupSpec& spec) {
+  std::shared_ptr<LocalCollectives> member;
+  {
+    std::lock_guard lock(mutex);
+    std::shared_ptr<LocalGroup>& group = meeting[spec.name];
+    if (!group)
+      group = std::make_shared<LocalGroup>(spec.members.size());
+    TROUPE_CHECK(group->places.size() == spec.members.size(),
+                 "group '" + spec.name + "' with two sizes");
+    member = std::make_shared<LocalCollectives>(spec, group);
+    if (member->attach())
+      meeting.erase(spec.name);
+  }
+  add(member);
+  return member;
+}
+
+Descriptor GroupRegistry::State::take_socket(const ChainCollectives& group,
+                                             const GroupSpec& spec,
+                                             std::uint32_t rank) {
+  const auto deadline
+    = std::chrono::steady_clock::now() + spec.progress_deadline;
+  std::unique_lock lock(mutex);
+  for (;;) {
+    group.check(); // aborted while it waits
+    auto found = sockets.find({spec.name, rank});
+    if (found != sockets.end()) {
+      Descriptor socket = std::move(found->second);
+      sockets.erase(found);
+      return socket;
+    }
+    if (std::chrono::steady_clock::now() > deadline)
+      throw FailureError({Errc::deadline, "group '" + spec.name + "'",
+                          "rank " + std::to_string(rank) + " did not connect",
+                          ""});
+    socket_came.wait_for(lock, kLivenessSlice);
+  }
+}
+
+std::shared_ptr<Collectives>
+GroupRegistry::State::join_chain(const GroupSpec& spec) {
+  DataPlane* via = nullptr;
+  {
+    std::lock_guard lock(mutex);
+    via = plane;
+  }
+  TROUPE_CHECK(via != nullptr, "a group over sockets needs a data plane");
+  auto member = std::make_shared<ChainCollectives>(spec);
+  add(member);
+  member->connect(
+    *via, [&](std::uint32_t rank) { return take_socket(*member, spec, rank); });
+  return member;
+}
+
+GroupRegistry::GroupRegistry() : state_(std::make_shared<State>()) {}
+
+GroupRegistry::~GroupRegistry() {
+  abort_all({Errc::aborted, "this process", "its groups were closed", ""});
+}
+
+void GroupRegistry::use(DataPlane& plane) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->plane = &plane;
+  }
+  plane.on_group_socket(
+    [state = state_](std::string group, std::uint32_t rank, int descriptor) {
+      std::lock_guard lock(state->mutex);
+      state->sockets.insert_or_assign({std::move(group), rank},
+                                      Descriptor(descriptor));
+      state->socket_came.notify_all();
+    });
+}
+
+void GroupRegistry::abort_all(const Failure& failure) noexcept {
+  std::list<std::weak_ptr<Collectives>> groups;
+  {
+    std::lock_guard lock(state_->mutex);
+    groups.swap(state_->groups);
+    state_->sockets.clear();
+    // `meeting` stays: who comes late to an aborted group finds it aborted.
+  }
+  for (const auto& weak : groups)
+    if (auto group = weak.lock())
+      group->abort(failure);
+}
+
+std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
+                                                   GroupRegistry& registry) {
+  TROUPE_CHECK(spec.index < spec.members.size()
+                 && spec.members.size() <= kMaxHostMembers,
+               "group '" + spec.name + "': rank " + std::to_string(spec.index)
+                 + " of " + std::to_string(spec.members.size()));
+  if (spec.members.size() == 1)
+    return std::make_shared<LonelyCollectives>(spec);
+  switch (chosen_transport(spec)) {
+  case Transport::threads:
+    return registry.state().join_threads(spec);
+  case Transport::shared_memory: {
+    auto member = std::make_shared<SharedCollectives>(spec);
+    registry.state().add(member);
+    return member;
+  }
+  default:
+    return registry.state().join_chain(spec);
+  }
+}
+
+} // namespace troupe::net

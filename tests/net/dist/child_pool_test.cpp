@@ -1,0 +1,140 @@
+#include "config/error.hpp"
+#include "net/child_pool.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+namespace troupe::net {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+std::string file_text(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+class Children : public ::testing::Test {
+protected:
+  Children() {
+    char pattern[] = "/tmp/troupe_children_XXXXXX";
+    folder_ = ::mkdtemp(pattern);
+  }
+  ~Children() override {
+    std::filesystem::remove_all(folder_);
+  }
+  ChildSpec shell(const std::string& script) const {
+    ChildSpec spec;
+    spec.name = "child";
+    spec.argv = {"sh", "-c", script};
+    spec.output_file = folder_ / "output";
+    return spec;
+  }
+  std::vector<ChildExit> exits() {
+    std::lock_guard lock(mutex_);
+    return exits_;
+  }
+
+  std::filesystem::path folder_;
+  std::mutex mutex_;
+  std::vector<ChildExit> exits_;
+  ChildPool pool_{[this](const ChildExit& exit) {
+    std::lock_guard lock(mutex_);
+    exits_.push_back(exit);
+  }};
+};
+
+TEST_F(Children, ReportHowTheyEnded) {
+  const pid_t one = pool_.start(shell("exit 3"));
+  ASSERT_TRUE(pool_.wait_all(20s));
+  const pid_t two = pool_.start(shell("kill -9 $$"));
+  ASSERT_TRUE(pool_.wait_all(20s));
+  const auto ended = exits();
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended[0].pid, one);
+  EXPECT_EQ(to_string(ended[0]), "exit code 3");
+  EXPECT_EQ(ended[1].pid, two);
+  EXPECT_EQ(to_string(ended[1]), "killed by signal 9 (Killed)");
+  EXPECT_FALSE(pool_.signal(one, SIGTERM));
+}
+
+TEST_F(Children, WriteToTheirFileInTheirFolderWithTheirEnvironment) {
+  ChildSpec spec = shell("pwd; echo $TROUPE_CHILD; echo oops >&2");
+  spec.environment = {{"TROUPE_CHILD", "hello"}};
+  spec.working_folder = folder_;
+  pool_.start(spec);
+  ASSERT_TRUE(pool_.wait_all(20s));
+  EXPECT_EQ(file_text(folder_ / "output"),
+            folder_.string() + "\nhello\noops\n");
+}
+
+TEST_F(Children, ThatCannotStartSayWhy) {
+  ChildSpec spec = shell("");
+  spec.argv = {"/no/such/program"};
+  try {
+    pool_.start(spec);
+    FAIL();
+  } catch (const FailureError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/no/such/program"));
+    EXPECT_THAT(error.what(), HasSubstr("No such file"));
+  }
+  spec = shell("true");
+  spec.output_file = folder_ / "missing" / "output";
+  EXPECT_THROW(pool_.start(spec), FailureError);
+  EXPECT_TRUE(pool_.running().empty());
+}
+
+TEST_F(Children, InheritNoDescriptor) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0); // not close-on-exec
+  pool_.start(shell("ls /proc/$$/fd | tr '\\n' ' '"));
+  ASSERT_TRUE(pool_.wait_all(20s));
+  EXPECT_THAT(file_text(folder_ / "output"),
+              ::testing::Not(HasSubstr(" " + std::to_string(ends[0]) + " ")));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(Children, AreStoppedWithTheirOwnChildren) {
+  // The shell ignores TERM; its child would outlive it.
+  const pid_t pid = pool_.start(
+    shell("trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000"));
+  while (file_text(folder_ / "output").find('\n') == std::string::npos)
+    std::this_thread::yield();
+  const pid_t grandchild = std::stoi(file_text(folder_ / "output"));
+  pool_.stop_all(100ms);
+  EXPECT_TRUE(pool_.running().empty());
+  const auto ended = exits();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].pid, pid);
+  EXPECT_EQ(ended[0].signal, SIGKILL);
+  const auto stat = file_text("/proc/" + std::to_string(grandchild) + "/stat");
+  EXPECT_TRUE(stat.empty() || stat.find(" Z ") != std::string::npos) << stat;
+}
+
+TEST(ChildPool, LeavesNobodyBehind) {
+  pid_t pid = 0;
+  {
+    ChildPool pool;
+    ChildSpec spec;
+    spec.name = "sleeper";
+    spec.argv = {"sleep", "1000"};
+    pid = pool.start(spec);
+    EXPECT_EQ(::kill(pid, 0), 0);
+  }
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+} // namespace
+} // namespace troupe::net
