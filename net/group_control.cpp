@@ -68,12 +68,6 @@ const char* operation_text(std::uint8_t operation) {
 
 } // namespace
 
-bool CallMark::operator==(const CallMark& other) const noexcept {
-  return count == other.count && root == other.root
-         && operation == other.operation && dtype == other.dtype
-         && std::strncmp(name, other.name, sizeof(name)) == 0;
-}
-
 CallMark make_call_mark(GroupOperation operation, std::size_t count,
                         DType dtype, std::uint32_t root, const char* name) {
   CallMark mark;

@@ -24,7 +24,7 @@ struct CallMark {
   std::uint8_t operation = 0; ///< of GroupOperation
   std::uint8_t dtype = 0;
   char name[50] = {};
-  bool operator==(const CallMark& other) const noexcept;
+  bool operator==(const CallMark&) const = default;
 };
 enum class GroupOperation : std::uint8_t {
   all_reduce,

@@ -227,8 +227,8 @@ TEST_P(StoppedPeer, FrozenEndsAtTheProgressDeadlineI7) {
 INSTANTIATE_TEST_SUITE_P(Transports, StoppedPeer,
                          ::testing::Values(Transport::shared_memory,
                                            Transport::sockets),
-                         [](const auto& info) {
-                           return info.param == Transport::sockets
+                         [](const auto& which) {
+                           return which.param == Transport::sockets
                                     ? std::string("Sockets")
                                     : std::string("SharedMemory");
                          });
