@@ -151,6 +151,12 @@ std::string sample_line(const SampleLine& sample) {
                    {"prompt", sample.prompt}, {"response", sample.response}};
   if (!sample.finish_reason.empty())
     document["finish_reason"] = sample.finish_reason;
+  if (!sample.prompt_ids.empty())
+    document["prompt_ids"] = sample.prompt_ids;
+  if (!sample.response_ids.empty())
+    document["response_ids"] = sample.response_ids;
+  if (!sample.logprobs.empty())
+    document["logprobs"] = sample.logprobs;
   for (const auto& [name, value] : sample.numbers)
     document[name] = number_json(name, value);
   return dump_line(document);

@@ -50,7 +50,11 @@ struct SampleLine {
   std::string prompt;
   std::string response;
   std::string finish_reason; ///< eos, length, ..; empty: left out
-  NamedNumbers numbers;      ///< score, reward, kl, response_length, ..
+  /// What `run.replay` needs; empty: left out.
+  std::vector<std::int32_t> prompt_ids;
+  std::vector<std::int32_t> response_ids;
+  std::vector<float> logprobs; ///< of response_ids
+  NamedNumbers numbers;        ///< score, reward, kl, response_length, ..
 };
 std::string sample_line(const SampleLine& sample);
 
