@@ -30,8 +30,9 @@ std::string lost_text(const MergedTrace& trace) {
 int export_trace(const TraceOptions& options) {
   const RunFolder folder(options.folder);
   const auto trace = read_run_trace(folder);
-  const std::filesystem::path out
-    = options.out.empty() ? folder.trace_json() : options.out;
+  const std::filesystem::path out = options.out.empty()
+                                      ? folder.trace_json()
+                                      : std::filesystem::path(options.out);
   write_chrome_trace(trace, out);
   print_note(options,
              fmt::format("{}: {} processes, {} slices, {} arrows{}\nopen it at "

@@ -1,0 +1,35 @@
+// What `auto` means for the cluster and the plan: how many devices and workers
+// this machine gives a run, and which plan it runs.
+#pragma once
+
+#include "config/settings.hpp"
+#include "plans/execution_plan.hpp"
+#include "plans/workflow.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace troupe::runtime {
+
+/// A plan and where it came from.
+struct ChosenPlan {
+  plans::ExecutionPlan plan;
+  std::string name; ///< "data_parallel (chosen by auto)", a file's name
+  bool from_auto = false;
+};
+
+/// Reads the plan that the settings name, or chooses one.
+///
+/// `cluster.*: auto` follows the plan's own `cluster:` block where it has one;
+/// else one node, one CPU slot (a device that computes on all cores), one
+/// worker. Numbers in the settings that contradict the plan are a PlanError.
+/// `plan: auto` takes the plan of `old_plan` (a run's plan.yaml) if that has as
+/// many devices, else the preset data_parallel, or single on one device.
+ChosenPlan choose_plan(const Settings& settings,
+                       const plans::Workflow& workflow,
+                       const std::filesystem::path& old_plan);
+
+/// The settings with every `auto` of the cluster replaced by the plan's number.
+Settings with_cluster(Settings settings, const plans::Cluster& cluster);
+
+} // namespace troupe::runtime
