@@ -108,46 +108,65 @@ std::optional<plans::ExecutionPlan> reusable_plan(const fs::path& old_plan,
   return plan;
 }
 
-} // namespace
+ChosenPlan
+automatic_plan(const Settings& settings, const plans::Workflow& workflow,
+               const fs::path& old_plan,
+               const std::function<bool(const plans::ExecutionPlan&)>& fits) {
+  const auto cluster = settings_cluster(settings, {});
+  if (auto old = reusable_plan(old_plan, cluster); old && fits(*old))
+    return {std::move(*old), "of the run so far"};
+  // all devices at work where possible; on one device both are the same
+  auto all = plans::preset("data_parallel", workflow, cluster);
+  auto single = plans::preset("single", workflow, cluster);
+  if (cluster.num_devices() == 1 || (!fits(all) && fits(single)))
+    return {std::move(single), "single (chosen by auto)"};
+  return {std::move(all), "data_parallel (chosen by auto)"};
+}
 
-ChosenPlan choose_plan(const Settings& settings,
-                       const plans::Workflow& workflow,
-                       const fs::path& old_plan) {
-  if (settings.plan_inline) {
-    const auto place = place_of(settings, "plan");
-    return {written_plan(settings, settings.plan,
-                         place.file.empty() ? "plan" : place.file),
-            "written in the settings", false};
-  }
-  if (settings.plan == "auto") {
-    const auto cluster = settings_cluster(settings, {});
-    if (auto old = reusable_plan(old_plan, cluster))
-      return {std::move(*old), "of the run so far", true};
-    const std::string name
-      = cluster.num_devices() == 1 ? "single" : "data_parallel";
-    return {plans::preset(name, workflow, cluster), name + " (chosen by auto)",
-            true};
-  }
-  const auto& presets = plans::preset_names();
-  if (std::find(presets.begin(), presets.end(), settings.plan) != presets.end())
-    return {
-      plans::preset(settings.plan, workflow, settings_cluster(settings, {})),
-      settings.plan, false};
-  std::error_code ignored;
-  if (fs::is_regular_file(settings.plan, ignored))
-    return {written_plan(settings, read_file(settings.plan), settings.plan),
-            settings.plan, false};
-  auto names = presets;
+bool is_preset(const std::string& name) {
+  const auto& names = plans::preset_names();
+  return std::find(names.begin(), names.end(), name) != names.end()
+         || plans::is_later_preset(name);
+}
+
+[[noreturn]] void unknown_plan(const Settings& settings) {
+  auto names = plans::preset_names();
+  const auto expected
+    = fmt::format("auto, a preset ({}) or a plan file", fmt::join(names, ", "));
   names.emplace_back("auto");
   const auto near = plans::nearest(settings.plan, names);
   throw ConfigError(
     {.place = place_of(settings, "plan"),
      .path = "plan",
-     .expected = fmt::format("auto, a preset ({}) or a plan file",
-                             fmt::join(presets, ", ")),
+     .expected = expected,
      .got = "'" + settings.plan + "'",
      .hint = near.empty() ? "`troupe plan show CONFIG` to write a plan file"
                           : "'" + near + "'"});
+}
+
+} // namespace
+
+ChosenPlan
+choose_plan(const Settings& settings, const plans::Workflow& workflow,
+            const fs::path& old_plan,
+            const std::function<bool(const plans::ExecutionPlan&)>& fits) {
+  if (settings.plan_inline) {
+    const auto place = place_of(settings, "plan");
+    return {written_plan(settings, settings.plan,
+                         place.file.empty() ? "plan" : place.file),
+            "written in the settings"};
+  }
+  if (settings.plan == "auto")
+    return automatic_plan(settings, workflow, old_plan, fits);
+  std::error_code ignored;
+  if (fs::is_regular_file(settings.plan, ignored))
+    return {written_plan(settings, read_file(settings.plan), settings.plan),
+            settings.plan};
+  if (is_preset(settings.plan))
+    return {
+      plans::preset(settings.plan, workflow, settings_cluster(settings, {})),
+      settings.plan};
+  unknown_plan(settings);
 }
 
 Settings with_cluster(Settings settings, const Cluster& cluster) {

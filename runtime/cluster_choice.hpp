@@ -7,6 +7,7 @@
 #include "plans/workflow.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace troupe::runtime {
@@ -15,7 +16,6 @@ namespace troupe::runtime {
 struct ChosenPlan {
   plans::ExecutionPlan plan;
   std::string name; ///< "data_parallel (chosen by auto)", a file's name
-  bool from_auto = false;
 };
 
 /// Reads the plan that the settings name, or chooses one.
@@ -24,10 +24,11 @@ struct ChosenPlan {
 /// else one node, one CPU slot (a device that computes on all cores), one
 /// worker. Numbers in the settings that contradict the plan are a PlanError.
 /// `plan: auto` takes the plan of `old_plan` (a run's plan.yaml) if that has as
-/// many devices, else the preset data_parallel, or single on one device.
-ChosenPlan choose_plan(const Settings& settings,
-                       const plans::Workflow& workflow,
-                       const std::filesystem::path& old_plan);
+/// many devices, else the first preset that `fits`: data_parallel, single.
+ChosenPlan
+choose_plan(const Settings& settings, const plans::Workflow& workflow,
+            const std::filesystem::path& old_plan,
+            const std::function<bool(const plans::ExecutionPlan&)>& fits);
 
 /// The settings with every `auto` of the cluster replaced by the plan's number.
 Settings with_cluster(Settings settings, const plans::Cluster& cluster);

@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "config/version.hpp"
 #include "models/torch_info.hpp"
+#include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/run_status.hpp"
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <thread>
 
 namespace troupe::runtime {
@@ -50,24 +50,10 @@ DoctorCheck check_devices() {
           ""};
 }
 
-/// A line of /proc/meminfo in bytes; below 0 if there is none.
-double meminfo_bytes(const std::string& key) {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  double kib = 0;
-  std::string unit;
-  while (file >> name >> kib) {
-    std::getline(file, unit);
-    if (name == key + ":")
-      return kib * 1024;
-  }
-  return -1;
-}
-
 DoctorCheck check_memory() {
-  const double total = meminfo_bytes("MemTotal");
-  const double available = meminfo_bytes("MemAvailable");
-  const bool ok = available < 0 || available >= enough_memory_bytes;
+  const auto total = static_cast<double>(host_memory_bytes());
+  const auto available = static_cast<double>(available_memory_bytes());
+  const bool ok = available == 0 || available >= enough_memory_bytes;
   return {
     "memory", ok,
     fmt::format("{} available of {}", bytes_text(available), bytes_text(total)),

@@ -1,5 +1,6 @@
 #include "runtime/run_tables.hpp"
 
+#include "actors/call_options.hpp"
 #include "plans/replicas.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/text_table.hpp"
@@ -17,11 +18,6 @@ std::string parts_text(std::uint64_t total, std::uint64_t parts) {
   const auto least = total / parts;
   return total % parts == 0 ? std::to_string(least)
                             : fmt::format("{} or {}", least, least + 1);
-}
-
-std::uint64_t mini_batches_of(const Settings& settings) {
-  return static_cast<std::uint64_t>(
-    std::max(1, settings.algorithm.mini_batches));
 }
 
 void add_tokens(const SessionPlan& session, TextTable& table) {
@@ -63,7 +59,8 @@ std::string batch_table(const SessionPlan& session) {
              session.workflow.samples_are_prompts
                ? fmt::format("rows x rollout.n = {}", settings.rollout.n)
                : ""});
-  const auto mini_batches = mini_batches_of(settings);
+  const std::uint64_t mini_batches
+    = actors::mini_batches_of(settings, session.workflow);
   table.row({"mini-batches", std::to_string(mini_batches),
              fmt::format("of {} samples", parts_text(samples, mini_batches))});
   for (const auto& call : session.workflow.calls) {
@@ -78,8 +75,7 @@ std::string batch_table(const SessionPlan& session) {
        fmt::format("samples of a mini-batch (dp {})", dp)});
   }
   add_tokens(session, table);
-  const auto epochs
-    = static_cast<std::uint64_t>(std::max(1, settings.algorithm.epochs));
+  const std::uint64_t epochs = actors::epochs_of(settings, session.workflow);
   table.row({"steps", std::to_string(session.num_steps),
              fmt::format("{:.2f} passes over the data",
                          session.num_rows == 0
@@ -90,6 +86,16 @@ std::string batch_table(const SessionPlan& session) {
     {"optimizer steps",
      std::to_string(mini_batches * epochs * session.num_steps),
      fmt::format("{} mini-batches x {} epochs x steps", mini_batches, epochs)});
+  return table.print();
+}
+
+std::string memory_table(const plans::PlanReport& report) {
+  TextTable table({"device", ">peak memory", ">of it resident", "at task"});
+  for (const auto& device : report.devices)
+    table.row({to_string(device.device),
+               bytes_text(static_cast<double>(device.peak_bytes)),
+               bytes_text(static_cast<double>(device.resident_bytes)),
+               device.at_task.empty() ? "-" : device.at_task});
   return table.print();
 }
 

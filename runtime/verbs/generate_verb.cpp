@@ -1,6 +1,7 @@
 // generate: answers to prompts, one line a sample.
 #include "config/error.hpp"
 #include "config/model_shape.hpp"
+#include "models/dataset.hpp"
 #include "models/engine.hpp"
 #include "models/generate_options.hpp"
 #include "models/tokenizer.hpp"
@@ -8,15 +9,17 @@
 #include "runtime/jsonl_file.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/verbs/model_options.hpp"
-#include "runtime/verbs/row_file.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
+#include <span>
 
 namespace troupe::runtime {
 
@@ -32,48 +35,32 @@ struct GenerateVerbOptions : VerbOptions {
   int n = 1;
 };
 
+/// Every prompt must leave room for its answer; found out before any work.
 void check_lengths(const GenerateVerbOptions& options, const ModelShape& shape,
-                   const std::vector<RowTokens>& rows) {
-  for (const auto& row : rows) {
-    const auto longest = static_cast<std::int64_t>(row.ids.size())
-                         + options.sampling.max_new_tokens;
-    if (longest <= shape.max_positions)
+                   const models::Dataset& prompts) {
+  const auto most = shape.max_positions - options.sampling.max_new_tokens;
+  for (std::uint32_t row = 0; row < prompts.size(); ++row) {
+    const auto rows = prompts.rows(std::span(&row, 1), SampleId{0});
+    const auto length = rows.at("prompt_ids").lengths.front();
+    if (static_cast<std::int64_t>(length) <= most)
       continue;
-    throw ConfigError({.place = {options.prompts, row.line},
-                       .path = "prompt",
-                       .expected = fmt::format(
-                         "at most {} tokens with --max-new-tokens {}",
-                         shape.max_positions - options.sampling.max_new_tokens,
-                         options.sampling.max_new_tokens),
-                       .got = std::to_string(row.ids.size()),
-                       .hint = "fewer new tokens"});
+    throw ConfigError(
+      {.place = {options.prompts, prompts.text(row).line},
+       .path = "prompt",
+       .expected = fmt::format("at most {} tokens with --max-new-tokens {}",
+                               std::max<std::int64_t>(most, 0),
+                               options.sampling.max_new_tokens),
+       .got = std::to_string(length),
+       .hint = "fewer new tokens"});
   }
-}
-
-/// Prompts of samples [first, last): sample i answers row i / n.
-net::Rows prompt_rows(const std::vector<RowTokens>& rows, std::size_t first,
-                      std::size_t last, std::size_t n) {
-  std::vector<SampleId> samples;
-  std::vector<std::uint32_t> lengths;
-  std::vector<std::int32_t> packed;
-  for (std::size_t i = first; i < last; ++i) {
-    const auto& ids = rows[i / n].ids;
-    samples.emplace_back(i);
-    lengths.push_back(static_cast<std::uint32_t>(ids.size()));
-    packed.insert(packed.end(), ids.begin(), ids.end());
-  }
-  std::vector<net::Column> columns;
-  columns.push_back(net::make_column("prompt_ids", DType::i32,
-                                     std::move(lengths), packed.data()));
-  return {std::move(samples), std::move(columns)};
 }
 
 /// The row plus what was answered to it.
-std::string answer_line(const RowTokens& row, std::size_t sample,
+std::string answer_line(const std::string& row, std::size_t sample,
                         std::span<const std::int32_t> response_ids,
                         std::span<const float> logprobs, bool truncated,
                         const models::Tokenizer& tokenizer) {
-  Json line = Json::parse(row.json);
+  Json line = Json::parse(row);
   line["sample"] = sample;
   line["response"] = tokenizer.decode(response_ids);
   line["response_ids"] = response_ids;
@@ -82,28 +69,55 @@ std::string answer_line(const RowTokens& row, std::size_t sample,
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string answer_lines(const net::Rows& answers,
-                         const std::vector<RowTokens>& rows, std::size_t n,
-                         const models::Tokenizer& tokenizer,
-                         std::uint64_t& num_tokens) {
-  const auto& sequences = answers.at("sequence_ids");
-  const auto& logprobs = answers.at("logprobs");
-  const auto ids_T = sequences.as<std::int32_t>();                     // [T]
-  const auto logprobs_T = logprobs.as<float>();                        // [T]
-  const auto truncated_N = answers.at("truncated").as<std::uint8_t>(); // [N]
-  const auto offsets = sequences.offsets();
-  std::string text;
-  for (std::size_t i = 0; i < answers.num_samples(); ++i) {
-    const std::size_t sample = answers.samples[i].value;
-    const auto& row = rows[sample / n];
-    const auto begin = offsets[i] + row.ids.size();
-    const auto count = offsets[i + 1] - begin;
-    num_tokens += count;
-    text += answer_line(row, sample % n, ids_T.subspan(begin, count),
-                        logprobs_T.subspan(begin, count), truncated_N[i] != 0,
-                        tokenizer);
+/// Rows go in one by one, so that sample i answers row i / n.
+class Answers {
+public:
+  Answers(const models::Dataset& prompts, const models::Tokenizer& tokenizer,
+          std::size_t n)
+    : prompts_(prompts),
+      tokenizer_(tokenizer),
+      n_(n) {}
+
+  void add(const net::Rows& prompts, const net::Rows& answers) {
+    const auto& sequences = answers.at("sequence_ids");
+    const auto ids_T = sequences.as<std::int32_t>();                     // [T]
+    const auto logprobs_T = answers.at("logprobs").as<float>();          // [T]
+    const auto truncated_N = answers.at("truncated").as<std::uint8_t>(); // [N]
+    const auto& prompt_lengths = prompts.at("prompt_ids").lengths;       // [N]
+    const auto offsets = sequences.offsets();
+    TROUPE_CHECK(answers.samples == prompts.samples, "answers keep the order");
+    for (std::size_t i = 0; i < answers.num_samples(); ++i) {
+      const std::size_t sample = answers.samples[i].value;
+      const auto begin = offsets[i] + prompt_lengths[i];
+      const auto count = offsets[i + 1] - begin;
+      const auto row = static_cast<std::uint32_t>(sample / n_);
+      num_tokens_ += count;
+      text_ += answer_line(
+        prompts_.text(row).json, sample % n_, ids_T.subspan(begin, count),
+        logprobs_T.subspan(begin, count), truncated_N[i] != 0, tokenizer_);
+    }
   }
-  return text;
+  const std::string& text() const {
+    return text_;
+  }
+  std::uint64_t num_tokens() const {
+    return num_tokens_;
+  }
+
+private:
+  const models::Dataset& prompts_;
+  const models::Tokenizer& tokenizer_;
+  std::size_t n_;
+  std::string text_;
+  std::uint64_t num_tokens_ = 0;
+};
+
+/// The model's end tokens, else the tokenizer's.
+std::vector<std::int32_t> stop_ids(const ModelShape& shape,
+                                   const models::Tokenizer& tokenizer) {
+  if (shape.eos.empty() && tokenizer.eos_id() >= 0)
+    return {tokenizer.eos_id()};
+  return shape.eos;
 }
 
 int generate(GenerateVerbOptions options) {
@@ -114,36 +128,38 @@ int generate(GenerateVerbOptions options) {
                       "`troupe score`");
   const auto tokenizer = models::Tokenizer::load(options.model.model);
   tokenizer.check_fits(shape, options.model.model);
-  const auto rows = read_prompts(options.prompts, tokenizer);
-  check_lengths(options, shape, rows);
-  options.sampling.stop_ids = shape.eos;
-  if (shape.eos.empty() && tokenizer.eos_id() >= 0)
-    options.sampling.stop_ids = {tokenizer.eos_id()};
+  const auto prompts = models::Dataset::open(
+    {.file = options.prompts, .kind = models::DataKind::prompts}, tokenizer);
+  check_lengths(options, shape, prompts);
+  options.sampling.stop_ids = stop_ids(shape, tokenizer);
   const auto engine = open_engine(options.model, shape, options.sampling.seed);
 
   const auto started = std::chrono::steady_clock::now();
-  const auto n = static_cast<std::size_t>(options.n);
-  const std::size_t num_samples = rows.size() * n;
-  std::string text;
-  std::uint64_t num_tokens = 0;
+  const auto n = static_cast<std::uint32_t>(options.n);
+  const auto rows_a_batch = std::max(1u, verb_batch_samples / n);
+  Answers answers(prompts, tokenizer, n);
   models::RunContext context;
   context.seed = options.sampling.seed;
-  for (std::size_t first = 0; first < num_samples;) {
-    const auto last = std::min(first + verb_batch_samples, num_samples);
-    const auto answers = engine->generate(prompt_rows(rows, first, last, n),
-                                          options.sampling, context);
-    text += answer_lines(answers, rows, n, tokenizer, num_tokens);
+  for (std::uint32_t first = 0; first < prompts.size();) {
+    const auto last = std::min(first + rows_a_batch, prompts.size());
+    std::vector<std::uint32_t> indices(last - first);
+    std::iota(indices.begin(), indices.end(), first);
+    const auto rows
+      = prompts.rows(indices, SampleId{std::uint64_t{first} * n}, n);
+    answers.add(rows, engine->generate(rows, options.sampling, context));
     first = last;
   }
-  replace_file(options.out, text);
+  replace_file(options.out, answers.text());
   const std::chrono::duration<double> took
     = std::chrono::steady_clock::now() - started;
-  print_note(
-    options,
-    fmt::format("{}: {} samples of {} rows, {} tokens in {} ({} tok/s)",
-                options.out, num_samples, rows.size(), num_tokens,
-                duration_text(took.count()),
-                count_text(static_cast<double>(num_tokens) / took.count())));
+  const auto num_tokens = static_cast<double>(answers.num_tokens());
+  print_note(options,
+             fmt::format("{}: {} samples of {} rows, {} tokens in {} "
+                         "({} tok/s)",
+                         options.out, std::uint64_t{n} * prompts.size(),
+                         prompts.size(), answers.num_tokens(),
+                         duration_text(took.count()),
+                         count_text(num_tokens / took.count())));
   return static_cast<int>(ExitCode::done);
 }
 

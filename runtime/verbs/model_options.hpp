@@ -33,6 +33,6 @@ std::unique_ptr<models::Engine> open_engine(const ModelOptions& options,
                                             std::uint64_t seed);
 
 /// Samples that go through an engine at once: bounds the memory of a verb.
-inline constexpr std::size_t verb_batch_samples = 512;
+inline constexpr std::uint32_t verb_batch_samples = 512;
 
 } // namespace troupe::runtime

@@ -2,12 +2,12 @@
 // models with a scalar head.
 #include "config/error.hpp"
 #include "config/model_shape.hpp"
+#include "models/dataset.hpp"
 #include "models/engine.hpp"
 #include "models/tokenizer.hpp"
 #include "net/rows.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/verbs/model_options.hpp"
-#include "runtime/verbs/row_file.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 namespace troupe::runtime {
 
@@ -29,22 +30,6 @@ struct ScoreOptions : VerbOptions {
   std::string out;
 };
 
-net::Rows score_rows(const std::vector<RowTokens>& rows, std::size_t first,
-                     std::size_t last) {
-  std::vector<SampleId> samples;
-  std::vector<std::uint32_t> lengths;
-  std::vector<std::int32_t> packed;
-  for (std::size_t i = first; i < last; ++i) {
-    samples.emplace_back(i);
-    lengths.push_back(static_cast<std::uint32_t>(rows[i].ids.size()));
-    packed.insert(packed.end(), rows[i].ids.begin(), rows[i].ids.end());
-  }
-  std::vector<net::Column> columns;
-  columns.push_back(net::make_column("sequence_ids", DType::i32,
-                                     std::move(lengths), packed.data()));
-  return {std::move(samples), std::move(columns)};
-}
-
 /// Elements `skip` .. of the i-th sample of a column, as a JSON list.
 Json elements(const net::Column& column, std::size_t i, std::size_t skip) {
   const auto offsets = column.offsets();
@@ -52,13 +37,16 @@ Json elements(const net::Column& column, std::size_t i, std::size_t skip) {
                                     offsets[i + 1] - offsets[i] - skip);
 }
 
-std::string scored_lines(const std::vector<RowTokens>& rows, std::size_t first,
-                         const net::Rows& results) {
+/// The rows plus their tokens and what the model thinks of them.
+std::string scored_lines(const models::Dataset& data, std::uint32_t first,
+                         const net::Rows& rows, const net::Rows& results) {
+  const auto& sequences = rows.at("sequence_ids");
+  const auto ids_T = sequences.as<std::int32_t>();
+  const auto offsets = sequences.offsets();
   std::string text;
-  for (std::size_t i = 0; i < results.num_samples(); ++i) {
-    const auto& row = rows[first + i];
-    Json line = Json::parse(row.json);
-    line["ids"] = row.ids;
+  for (std::uint32_t i = 0; i < results.num_samples(); ++i) {
+    Json line = Json::parse(data.text(first + i).json);
+    line["ids"] = ids_T.subspan(offsets[i], offsets[i + 1] - offsets[i]);
     if (results.has("scores")) {
       line["score"] = results.at("scores").as<float>()[i];
       // the first entry stands for "before any token"
@@ -82,30 +70,47 @@ net::Rows score_batch(models::Engine& engine, const ModelShape& shape,
   return net::merge(parts);
 }
 
+/// The tokens of rows [first, last); `ids` alone, so that every token counts.
+net::Rows score_rows(const models::Dataset& data, std::uint32_t first,
+                     std::uint32_t last) {
+  std::vector<std::uint32_t> indices(last - first);
+  std::iota(indices.begin(), indices.end(), first);
+  const std::vector<std::string> keys{"sequence_ids"};
+  return net::select_keys(data.rows(indices, SampleId{first}), keys);
+}
+
+void check_lengths(const ScoreOptions& options, const ModelShape& shape,
+                   const models::Dataset& data) {
+  for (std::uint32_t row = 0; row < data.size(); ++row) {
+    const auto length
+      = score_rows(data, row, row + 1).at("sequence_ids").lengths.front();
+    if (length > shape.max_positions)
+      throw ConfigError(
+        {.place = {options.data, data.text(row).line},
+         .path = "",
+         .expected = fmt::format("at most {} tokens", shape.max_positions),
+         .got = std::to_string(length),
+         .hint = ""});
+  }
+}
+
 int score(const ScoreOptions& options) {
   const auto shape = open_shape(options.model);
   const auto tokenizer = models::Tokenizer::load(options.model.model);
   tokenizer.check_fits(shape, options.model.model);
-  const auto rows = read_sequences(options.data, tokenizer);
-  for (const auto& row : rows)
-    if (static_cast<std::int64_t>(row.ids.size()) > shape.max_positions)
-      throw ConfigError(
-        {.place = {options.data, row.line},
-         .path = "ids",
-         .expected = fmt::format("at most {} tokens", shape.max_positions),
-         .got = std::to_string(row.ids.size()),
-         .hint = ""});
+  const auto data = models::Dataset::open(
+    {.file = options.data, .kind = models::DataKind::score}, tokenizer);
+  check_lengths(options, shape, data);
   const auto engine = open_engine(options.model, shape, 0);
   std::string text;
-  for (std::size_t first = 0; first < rows.size();) {
-    const auto last = std::min(first + verb_batch_samples, rows.size());
-    const auto results
-      = score_batch(*engine, shape, score_rows(rows, first, last));
-    text += scored_lines(rows, first, results);
+  for (std::uint32_t first = 0; first < data.size();) {
+    const auto last = std::min(first + verb_batch_samples, data.size());
+    const auto rows = score_rows(data, first, last);
+    text += scored_lines(data, first, rows, score_batch(*engine, shape, rows));
     first = last;
   }
   replace_file(options.out, text);
-  print_note(options, fmt::format("{}: {} rows", options.out, rows.size()));
+  print_note(options, fmt::format("{}: {} rows", options.out, data.size()));
   return static_cast<int>(ExitCode::done);
 }
 
