@@ -1,6 +1,5 @@
 // tokenize: one JSON value a line from stdin, its tokens (or text) to stdout.
 #include "config/error.hpp"
-#include "models/chat_template.hpp"
 #include "models/tokenizer.hpp"
 #include "runtime/verbs/verb.hpp"
 
@@ -31,25 +30,6 @@ struct TokenizeOptions : VerbOptions {
                      .hint = ""});
 }
 
-std::vector<std::int32_t> chat_ids(const models::Tokenizer& tokenizer,
-                                   const Json& value, int line) {
-  const Json& list = value.is_object() && value.contains("messages")
-                       ? value["messages"]
-                       : value;
-  std::vector<models::Message> messages;
-  for (const auto& entry : list) {
-    if (!entry.is_object() || !entry.contains("role")
-        || !entry["role"].is_string() || !entry.contains("content")
-        || !entry["content"].is_string())
-      wrong_line(line, "messages with role and content", value.dump());
-    messages.push_back(
-      {entry["role"].get<std::string>(), entry["content"].get<std::string>()});
-  }
-  if (messages.empty())
-    wrong_line(line, "a list of messages", value.dump());
-  return models::encode_chat(tokenizer, messages, true);
-}
-
 Json decoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
   std::vector<std::int32_t> ids;
   if (!value.is_array())
@@ -69,9 +49,10 @@ Json encoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
 }
 
 int tokenize(const TokenizeOptions& options) {
-  if (options.decode && options.chat)
+  if (options.chat)
     throw ConfigError({"command line", 0},
-                      "--decode and --chat exclude each other");
+                      "--chat: this version cannot render chat templates; try "
+                      "texts without --chat");
   const auto tokenizer = models::Tokenizer::load(options.model);
   int number = 0;
   for (std::string text; std::getline(std::cin, text);) {
@@ -82,9 +63,7 @@ int tokenize(const TokenizeOptions& options) {
     if (value.is_discarded())
       wrong_line(number, "one JSON value a line", text);
     const Json result = options.decode ? decoded(tokenizer, value, number)
-                        : options.chat
-                          ? Json(chat_ids(tokenizer, value, number))
-                          : encoded(tokenizer, value, number);
+                                       : encoded(tokenizer, value, number);
     std::cout << result.dump(-1, ' ', false, Json::error_handler_t::replace)
               << "\n"
               << std::flush;
@@ -103,7 +82,7 @@ void add_tokenize(CLI::App& app, VerbRun& chosen) {
     ->required();
   verb->add_flag("--decode", options->decode, "From lists of ids to texts");
   verb->add_flag("--chat", options->chat,
-                 "From lists of messages, through the chat template");
+                 "Through the chat template (comes with a later version)");
   add_verb_options(*verb, *options, false);
   verb->callback(
     [options, &chosen] { chosen = [options] { return tokenize(*options); }; });
