@@ -36,11 +36,12 @@ int app_fail(ExitCode code, std::string sentence) {
 }
 
 void add_verbs(CLI::App& app, VerbRun& chosen) {
-  using namespace runtime; // NOLINT: the verbs live there
   for (const auto add :
-       {add_train, add_plan, add_generate, add_score, add_tokenize, add_convert,
-        add_worker, add_status, add_stop, add_logs, add_trace, add_explain,
-        add_doctor, add_slurm})
+       {runtime::add_train, runtime::add_plan, runtime::add_generate,
+        runtime::add_score, runtime::add_tokenize, runtime::add_convert,
+        runtime::add_worker, runtime::add_status, runtime::add_stop,
+        runtime::add_logs, runtime::add_trace, runtime::add_explain,
+        runtime::add_doctor, runtime::add_slurm})
     add(app, chosen);
 }
 
