@@ -228,4 +228,9 @@ void write_chrome_trace(const MergedTrace& trace,
   out.finish();
 }
 
+void write_chrome_trace(const std::filesystem::path& run_folder) {
+  const RunFolder folder(run_folder);
+  write_chrome_trace(read_run_trace(folder), folder.trace_json());
+}
+
 } // namespace troupe::runtime

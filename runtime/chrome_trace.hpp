@@ -16,6 +16,9 @@ namespace troupe::runtime {
 void write_chrome_trace(const MergedTrace& trace,
                         const std::filesystem::path& path);
 
+/// Merges trace/*.events of the run into its trace.json.
+void write_chrome_trace(const std::filesystem::path& run_folder);
+
 /// What is wrong with a Chrome trace; `problems` holds the first few sentences.
 struct ChromeTraceCheck {
   std::uint64_t num_slices = 0;

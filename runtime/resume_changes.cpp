@@ -20,8 +20,13 @@ std::vector<SettingChange> changes_that_matter(const Settings& before,
                                                const Settings& now) {
   const auto before_yaml = parse_yaml(print_settings(before), "run folder");
   const auto now_yaml = parse_yaml(print_settings(now), "command");
+  // where a run lies and how this attempt is handled are no part of it
+  auto free_keys = resumable_changes();
+  for (const char* key :
+       {"run.name", "run.dir", "run.resume", "run.max_time", "run.keep_best"})
+    free_keys.emplace_back(key);
   std::vector<SettingChange> changes;
-  for (const auto& key : settings_difference(before, now, resumable_changes()))
+  for (const auto& key : settings_difference(before, now, free_keys))
     changes.push_back(
       {key, value_at(before_yaml, key), value_at(now_yaml, key)});
   return changes;

@@ -41,6 +41,10 @@ struct SessionPlan {
   bool quiet = false;
 };
 
+/// Workflow, shapes and plan of the settings: what the plan verbs need. Model
+/// folders need no weights, errors of the plan stand in `report`.
+SessionPlan plan_session(const Settings& settings);
+
 /// Resolves and checks settings, model folders, data file, plan and run folder.
 /// ConfigError (exit 2) or PlanError (exit 3) in the user's words. Writes
 /// nothing.

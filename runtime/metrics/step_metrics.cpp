@@ -108,11 +108,6 @@ Json number_json(const std::string& name, double value) {
   return value;
 }
 
-std::string dump_line(const Json& document) {
-  // a response may hold half a character: replace it rather than fail
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 } // namespace
 
 std::optional<double> StepMetrics::find(std::string_view name) const {
@@ -142,18 +137,7 @@ std::string metrics_line(const StepMetrics& metrics) {
   Json document = {{"step", metrics.step}};
   for (const auto& [name, value] : all.values)
     document[name] = number_json(name, value);
-  return dump_line(document);
-}
-
-std::string sample_line(const SampleLine& sample) {
-  Json document = {{"step", sample.step},     {"sample", sample.sample},
-                   {"row", sample.row},       {"attempt", sample.attempt},
-                   {"prompt", sample.prompt}, {"response", sample.response}};
-  if (!sample.finish_reason.empty())
-    document["finish_reason"] = sample.finish_reason;
-  for (const auto& [name, value] : sample.numbers)
-    document[name] = number_json(name, value);
-  return dump_line(document);
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 } // namespace troupe::runtime

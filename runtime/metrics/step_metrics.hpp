@@ -1,5 +1,5 @@
 // The numbers of one step under the names of INTERFACE ("Metric names"), in
-// the order in which they are written; metrics.jsonl and samples.jsonl.
+// the order in which metrics.jsonl has them.
 #pragma once
 
 #include "runtime/jsonl_file.hpp"
@@ -35,30 +35,6 @@ public:
   explicit MetricsFile(const std::filesystem::path& path) : file_(path) {}
   void write(const StepMetrics& metrics) {
     file_.append(metrics_line(metrics));
-  }
-
-private:
-  JsonlFile file_;
-};
-
-/// One sample as samples.jsonl shows it.
-struct SampleLine {
-  std::uint32_t step = 0; ///< 1, 2, ..
-  std::uint32_t attempt = 1;
-  std::uint32_t sample = 0; ///< SampleId of the step
-  std::uint32_t row = 0;    ///< of the data file, from 0
-  std::string prompt;
-  std::string response;
-  std::string finish_reason; ///< eos, length, ..; empty: left out
-  NamedNumbers numbers;      ///< score, reward, kl, response_length, ..
-};
-std::string sample_line(const SampleLine& sample);
-
-class SamplesFile {
-public:
-  explicit SamplesFile(const std::filesystem::path& path) : file_(path) {}
-  void write(const SampleLine& sample) {
-    file_.append(sample_line(sample));
   }
 
 private:

@@ -40,18 +40,6 @@ TEST(Metrics, WhatIsNotFiniteIsNullAndTheLineStaysJson) {
   EXPECT_TRUE(document["train/loss"].is_null());
 }
 
-TEST(Samples, HalfCharactersDoNotBreakTheLine) {
-  SampleLine sample;
-  sample.step = 3;
-  sample.prompt = "good";
-  sample.response = "caf\xc3"; // first half of an e with an accent
-  sample.numbers = {{"score", 0.5}};
-  const auto document = nlohmann::json::parse(sample_line(sample));
-  EXPECT_EQ(document["step"], 3);
-  EXPECT_EQ(document["score"], 0.5);
-  EXPECT_EQ(document["response"], "caf\xef\xbf\xbd");
-}
-
 TEST(StepLine, ShowsWhatTheRunHas) {
   StepMetrics ppo{.step = 12, .attempt = 1, .values = {}};
   ppo.values = {{"critic/score/mean", 0.83},

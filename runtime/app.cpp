@@ -1,0 +1,141 @@
+#include "runtime/app.hpp"
+
+#include "config/error.hpp"
+#include "config/version.hpp"
+#include "plans/nearest.hpp"
+#include "runtime/metrics/console.hpp"
+#include "runtime/verbs/verb.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using runtime::VerbRun;
+
+int app_fail(ExitCode code, std::string sentence) {
+  // one line, whatever a library put into its text
+  for (char& letter : sentence)
+    if (letter == '\n' || letter == '\r')
+      letter = ' ';
+  const bool red = runtime::shows_colours(STDERR_FILENO);
+  fmt::print(stderr, "{}error:{} {}\n", red ? "\033[31m" : "",
+             red ? "\033[0m" : "", sentence);
+  return static_cast<int>(code);
+}
+
+void add_verbs(CLI::App& app, VerbRun& chosen) {
+  for (const auto add :
+       {runtime::add_train, runtime::add_plan, runtime::add_generate,
+        runtime::add_score, runtime::add_tokenize, runtime::add_convert,
+        runtime::add_worker, runtime::add_status, runtime::add_stop,
+        runtime::add_logs, runtime::add_trace, runtime::add_explain,
+        runtime::add_doctor, runtime::add_slurm})
+    add(app, chosen);
+}
+
+/// The deepest verb that the words so far name: `plan check`.
+const CLI::App* deepest_verb(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? &app : deepest_verb(*parsed.front());
+}
+
+/// What comes with a later version: said plainly instead of "unknown verb".
+bool comes_later(const std::string& verb) {
+  return verb == "profile" || verb == "eval";
+}
+
+/// An unknown first word gets the nearest verb.
+void check_verb(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-')
+    return;
+  const std::string word = argv[1];
+  std::vector<std::string> verbs;
+  for (const auto* verb : app.get_subcommands({}))
+    verbs.push_back(verb->get_name());
+  if (std::find(verbs.begin(), verbs.end(), word) != verbs.end())
+    return;
+  if (comes_later(word))
+    throw ConfigError(
+      {"command line", 0},
+      fmt::format("`troupe {}` comes with a later version", word));
+  const auto near = plans::nearest(word, verbs);
+  throw ConfigError(
+    {.place = {"command line", 0},
+     .path = "",
+     .expected = "a verb",
+     .got = "'" + word + "'",
+     .hint = near.empty() ? "`troupe --help`" : "'" + near + "'"});
+}
+
+std::string verb_path(const CLI::App* verb) {
+  return verb->get_parent() == nullptr
+           ? verb->get_name()
+           : verb_path(verb->get_parent()) + " " + verb->get_name();
+}
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app{"Troupe trains language models with reinforcement learning "
+               "from human feedback.\nStart with: troupe train "
+               "examples/tiny/ppo.yaml",
+               "troupe"};
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  VerbRun chosen;
+  add_verbs(app, chosen);
+  check_verb(app, argc, argv);
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stdout);
+    return static_cast<int>(ExitCode::wrong_input);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) // --help, --version
+      return app.exit(error);
+    throw ConfigError({"command line", 0},
+                      fmt::format("{}; try `{} --help`", error.what(),
+                                  verb_path(deepest_verb(app))));
+  }
+  return chosen();
+}
+
+} // namespace
+
+int App::main(int argc, char** argv) {
+  // a peer that dies while we send must be an error, not our end
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run_command_line(argc, argv);
+  } catch (const ConfigError& error) {
+    return app_fail(ExitCode::wrong_input, error.what());
+  } catch (const PlanError& error) {
+    return app_fail(ExitCode::plan_cannot_run, error.what());
+  } catch (const FailureError& error) {
+    const auto code = error.failure().code == Errc::bad_input
+                        ? ExitCode::wrong_input
+                        : ExitCode::failed;
+    return app_fail(code, error.what());
+  } catch (const InvariantError& error) {
+    return app_fail(
+      ExitCode::failed,
+      fmt::format("{} (a bug in troupe: please report it)", error.what()));
+  } catch (const std::bad_alloc&) {
+    return app_fail(ExitCode::failed, "out of memory");
+  } catch (const std::exception& error) {
+    return app_fail(ExitCode::failed, error.what());
+  }
+}
+
+} // namespace troupe

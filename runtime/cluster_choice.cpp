@@ -1,0 +1,181 @@
+#include "runtime/cluster_choice.hpp"
+
+#include "config/error.hpp"
+#include "config/yaml_tree.hpp"
+#include "plans/nearest.hpp"
+#include "plans/presets.hpp"
+#include "runtime/jsonl_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+using plans::Cluster;
+
+namespace {
+
+std::uint32_t cluster_number(const std::optional<int>& setting,
+                             std::uint32_t otherwise) {
+  return setting ? static_cast<std::uint32_t>(*setting) : otherwise;
+}
+
+void check_one_node(const Settings& settings, const Cluster& cluster) {
+  if (cluster.nodes > 1)
+    throw ConfigError({.place = place_of(settings, "cluster.nodes"),
+                       .path = "cluster.nodes",
+                       .expected = "1 in this version",
+                       .got = std::to_string(cluster.nodes),
+                       .hint = "one node with more devices or workers"});
+}
+
+void check_workers(const Settings& settings, const Cluster& cluster) {
+  if (cluster.workers_per_node > cluster.devices_per_node)
+    throw ConfigError(
+      {.place = place_of(settings, "cluster.workers_per_node"),
+       .path = "cluster.workers_per_node",
+       .expected = fmt::format("at most one worker a device ({})",
+                               cluster.devices_per_node),
+       .got = std::to_string(cluster.workers_per_node),
+       .hint
+       = fmt::format("cluster.devices_per_node={}", cluster.workers_per_node)});
+}
+
+/// The cluster of the settings; `auto` becomes `otherwise`'s number.
+Cluster settings_cluster(const Settings& settings, const Cluster& otherwise) {
+  Cluster cluster;
+  cluster.nodes = cluster_number(settings.cluster.nodes, otherwise.nodes);
+  cluster.devices_per_node = cluster_number(settings.cluster.devices_per_node,
+                                            otherwise.devices_per_node);
+  // more workers than devices would leave some without work
+  cluster.workers_per_node = cluster_number(
+    settings.cluster.workers_per_node,
+    std::min(otherwise.workers_per_node, cluster.devices_per_node));
+  check_one_node(settings, cluster);
+  check_workers(settings, cluster);
+  return cluster;
+}
+
+void check_same(const Settings& settings, const char* key,
+                const std::optional<int>& setting, std::uint32_t of_plan,
+                const std::string& plan_name) {
+  if (!setting || static_cast<std::uint32_t>(*setting) == of_plan)
+    return;
+  const auto place = place_of(settings, std::string("cluster.") + key);
+  throw PlanError(fmt::format(
+    "{}{}cluster.{}: expected {} as in plan {}, got {}; try cluster.{}={} or "
+    "another plan",
+    place.file,
+    place.line > 0 ? fmt::format(":{}: ", place.line)
+                   : (place.file.empty() ? "" : ": "),
+    key, of_plan, plan_name, *setting, key, of_plan));
+}
+
+/// A plan written by the user: its cluster block and the settings must agree.
+plans::ExecutionPlan written_plan(const Settings& settings,
+                                  const std::string& yaml,
+                                  const std::string& file) {
+  auto plan = plans::parse_plan(yaml, file);
+  if (parse_yaml(yaml, file).find("cluster") == nullptr) {
+    plan.cluster = settings_cluster(settings, {});
+    return plan;
+  }
+  const auto& given = settings.cluster;
+  check_same(settings, "nodes", given.nodes, plan.cluster.nodes, file);
+  check_same(settings, "devices_per_node", given.devices_per_node,
+             plan.cluster.devices_per_node, file);
+  // how devices are dealt to processes is no part of what a plan means
+  plan.cluster.workers_per_node
+    = cluster_number(given.workers_per_node, plan.cluster.workers_per_node);
+  check_one_node(settings, plan.cluster);
+  check_workers(settings, plan.cluster);
+  return plan;
+}
+
+std::optional<plans::ExecutionPlan> reusable_plan(const fs::path& old_plan,
+                                                  const Cluster& cluster) {
+  std::error_code ignored;
+  if (old_plan.empty() || !fs::exists(old_plan, ignored))
+    return std::nullopt;
+  auto plan = plans::parse_plan(read_file(old_plan), old_plan.string());
+  if (plan.cluster.num_devices() != cluster.num_devices())
+    return std::nullopt;
+  plan.cluster = cluster;
+  return plan;
+}
+
+ChosenPlan
+automatic_plan(const Settings& settings, const plans::Workflow& workflow,
+               const fs::path& old_plan,
+               const std::function<bool(const plans::ExecutionPlan&)>& fits) {
+  const auto cluster = settings_cluster(settings, {});
+  if (auto old = reusable_plan(old_plan, cluster); old && fits(*old))
+    return {std::move(*old), "of the run so far"};
+  // all devices at work where possible; on one device both are the same
+  auto all = plans::preset("data_parallel", workflow, cluster);
+  auto single = plans::preset("single", workflow, cluster);
+  if (cluster.num_devices() == 1 || (!fits(all) && fits(single)))
+    return {std::move(single), "single (chosen by auto)"};
+  return {std::move(all), "data_parallel (chosen by auto)"};
+}
+
+bool is_preset(const std::string& name) {
+  const auto& names = plans::preset_names();
+  return std::find(names.begin(), names.end(), name) != names.end()
+         || plans::is_later_preset(name);
+}
+
+[[noreturn]] void unknown_plan(const Settings& settings) {
+  auto names = plans::preset_names();
+  const auto expected
+    = fmt::format("auto, a preset ({}) or a plan file", fmt::join(names, ", "));
+  names.emplace_back("auto");
+  const auto near = plans::nearest(settings.plan, names);
+  throw ConfigError(
+    {.place = place_of(settings, "plan"),
+     .path = "plan",
+     .expected = expected,
+     .got = "'" + settings.plan + "'",
+     .hint = near.empty() ? "`troupe plan show CONFIG` to write a plan file"
+                          : "'" + near + "'"});
+}
+
+} // namespace
+
+ChosenPlan
+choose_plan(const Settings& settings, const plans::Workflow& workflow,
+            const fs::path& old_plan,
+            const std::function<bool(const plans::ExecutionPlan&)>& fits) {
+  if (settings.plan_inline) {
+    const auto place = place_of(settings, "plan");
+    return {written_plan(settings, settings.plan,
+                         place.file.empty() ? "plan" : place.file),
+            "written in the settings"};
+  }
+  if (settings.plan == "auto")
+    return automatic_plan(settings, workflow, old_plan, fits);
+  std::error_code ignored;
+  if (fs::is_regular_file(settings.plan, ignored))
+    return {written_plan(settings, read_file(settings.plan), settings.plan),
+            settings.plan};
+  if (is_preset(settings.plan))
+    return {
+      plans::preset(settings.plan, workflow, settings_cluster(settings, {})),
+      settings.plan};
+  unknown_plan(settings);
+}
+
+Settings with_cluster(Settings settings, const Cluster& cluster) {
+  settings.cluster.nodes = static_cast<int>(cluster.nodes);
+  settings.cluster.devices_per_node
+    = static_cast<int>(cluster.devices_per_node);
+  settings.cluster.workers_per_node
+    = static_cast<int>(cluster.workers_per_node);
+  return settings;
+}
+
+} // namespace troupe::runtime

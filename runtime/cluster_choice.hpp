@@ -1,0 +1,36 @@
+// What `auto` means for the cluster and the plan: how many devices and workers
+// this machine gives a run, and which plan it runs.
+#pragma once
+
+#include "config/settings.hpp"
+#include "plans/execution_plan.hpp"
+#include "plans/workflow.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace troupe::runtime {
+
+/// A plan and where it came from.
+struct ChosenPlan {
+  plans::ExecutionPlan plan;
+  std::string name; ///< "data_parallel (chosen by auto)", a file's name
+};
+
+/// Reads the plan that the settings name, or chooses one.
+///
+/// `cluster.*: auto` follows the plan's own `cluster:` block where it has one;
+/// else one node, one CPU slot (a device that computes on all cores), one
+/// worker. Numbers in the settings that contradict the plan are a PlanError.
+/// `plan: auto` takes the plan of `old_plan` (a run's plan.yaml) if that has as
+/// many devices, else the first preset that `fits`: data_parallel, single.
+ChosenPlan
+choose_plan(const Settings& settings, const plans::Workflow& workflow,
+            const std::filesystem::path& old_plan,
+            const std::function<bool(const plans::ExecutionPlan&)>& fits);
+
+/// The settings with every `auto` of the cluster replaced by the plan's number.
+Settings with_cluster(Settings settings, const plans::Cluster& cluster);
+
+} // namespace troupe::runtime

@@ -1,0 +1,188 @@
+#include "runtime/doctor.hpp"
+
+#include "config/error.hpp"
+#include "config/version.hpp"
+#include "models/torch_info.hpp"
+#include "runtime/host_memory.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/metrics/console.hpp"
+#include "runtime/run_status.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace troupe::runtime {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double doctor_gib = 1024.0 * 1024.0 * 1024.0;
+/// The demo's four processes with libtorch need about this much.
+constexpr double enough_memory_bytes = 2 * doctor_gib;
+/// A few checkpoints of a small model and its logs.
+constexpr double enough_disk_bytes = 1 * doctor_gib;
+/// Gradients of the demo's models pass through it.
+constexpr double enough_shared_bytes = 0.0625 * doctor_gib;
+constexpr rlim_t enough_open_files = 1024;
+
+DoctorCheck check_versions() {
+  return {"versions", true,
+          fmt::format("{}, {}", version_text(), models::torch_info()), ""};
+}
+
+DoctorCheck check_devices() {
+  const auto cores = std::max(1u, std::thread::hardware_concurrency());
+  return {"devices", true,
+          fmt::format("{} CPU cores, {}; this version runs on CPUs", cores,
+                      models::cpu_info()),
+          ""};
+}
+
+DoctorCheck check_memory() {
+  const auto total = static_cast<double>(host_memory_bytes());
+  const auto available = static_cast<double>(available_memory_bytes());
+  const bool ok = available == 0 || available >= enough_memory_bytes;
+  return {
+    "memory", ok,
+    fmt::format("{} available of {}", bytes_text(available), bytes_text(total)),
+    ok ? "" : "end other programs: the demo needs about 2 GiB"};
+}
+
+DoctorCheck check_space(const std::string& name, const fs::path& path,
+                        double enough, const std::string& fix) {
+  std::error_code error;
+  const auto space = fs::space(path, error);
+  if (error)
+    return {name, false, path.string() + ": " + error.message(), fix};
+  const auto available = static_cast<double>(space.available);
+  const bool ok = available >= enough;
+  return {name, ok,
+          fmt::format("{} free in {}", bytes_text(available), path.string()),
+          ok ? "" : fix};
+}
+
+fs::path nearest_existing(fs::path path) {
+  path = fs::absolute(path).lexically_normal();
+  std::error_code ignored;
+  while (!fs::is_directory(path, ignored) && path.has_relative_path())
+    path = path.parent_path();
+  return path;
+}
+
+DoctorCheck check_writing(const fs::path& folder) {
+  const auto file = folder / fmt::format(".troupe_doctor_{}", ::getpid());
+  try {
+    replace_file(file, "written by troupe doctor");
+  } catch (const FailureError& error) {
+    return {"run folder", false, error.failure().what,
+            "choose a writable run.dir"};
+  }
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  return {"run folder", true, folder.string() + " is writable", ""};
+}
+
+/// Two sockets on loopback find each other.
+DoctorCheck check_ports() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* raw = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof address;
+  const bool ok
+    = listener >= 0 && client >= 0 && ::bind(listener, raw, size) == 0
+      && ::listen(listener, 1) == 0 && ::getsockname(listener, raw, &size) == 0
+      && ::connect(client, raw, size) == 0;
+  const int error = errno;
+  ::close(client);
+  ::close(listener);
+  return {
+    "ports", ok,
+    ok ? fmt::format("loopback works (tried port {})", ntohs(address.sin_port))
+       : fmt::format("no TCP over 127.0.0.1: {}", std::strerror(error)),
+    ok ? "" : "bring up the loopback interface, allow local sockets"};
+}
+
+DoctorCheck check_open_files() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const bool ok = limit.rlim_cur >= enough_open_files;
+  return {"open files", ok, fmt::format("limit {}", limit.rlim_cur),
+          ok ? "" : "ulimit -n 1024"};
+}
+
+/// On one host the clock only dates log lines, so unsynchronised is no error.
+DoctorCheck check_clock() {
+  timex state{};
+  const bool synchronised = ::adjtimex(&state) != TIME_ERROR;
+  return {"clock", true,
+          fmt::format("{}, {}", utc_now(),
+                      synchronised ? "synchronised"
+                                   : "not synchronised (matters for runs over "
+                                     "several hosts only)"),
+          ""};
+}
+
+} // namespace
+
+std::vector<DoctorCheck> examine_machine(const fs::path& run_dir) {
+  const auto folder = nearest_existing(run_dir);
+  return {
+    check_versions(),
+    check_devices(),
+    check_memory(),
+    check_space("shared memory", "/dev/shm", enough_shared_bytes,
+                "enlarge /dev/shm (docker run --shm-size=1g)"),
+    check_ports(),
+    check_open_files(),
+    check_clock(),
+    check_space("disk", folder, enough_disk_bytes, "make room in run.dir"),
+    check_writing(folder),
+  };
+}
+
+bool all_ok(const std::vector<DoctorCheck>& checks) {
+  return std::all_of(checks.begin(), checks.end(),
+                     [](const DoctorCheck& check) { return check.ok; });
+}
+
+std::string doctor_json(const std::vector<DoctorCheck>& checks) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const auto& check : checks)
+    list.push_back({{"name", check.name},
+                    {"ok", check.ok},
+                    {"found", check.found},
+                    {"fix", check.fix}});
+  return Json{{"ok", all_ok(checks)}, {"checks", std::move(list)}}.dump(
+    2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string doctor_text(const std::vector<DoctorCheck>& checks) {
+  std::string text;
+  for (const auto& check : checks) {
+    text += fmt::format("{:<4} {:<14} {}\n", check.ok ? "ok" : "BAD",
+                        check.name, check.found);
+    if (!check.fix.empty())
+      text += fmt::format("{:>19} fix: {}\n", "", check.fix);
+  }
+  text += all_ok(checks) ? "This machine is ready.\n"
+                         : "Fix what is marked BAD, then run this again.\n";
+  return text;
+}
+
+} // namespace troupe::runtime

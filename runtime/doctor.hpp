@@ -1,0 +1,25 @@
+// Is this machine fit to run? Each check says what it found and, where it is
+// not, what to do about it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe::runtime {
+
+struct DoctorCheck {
+  std::string name;
+  bool ok = true;
+  std::string found;
+  std::string fix; ///< empty where ok
+};
+
+/// Versions, devices, memory, shared memory, ports, clock, disk. `run_dir` is
+/// where runs would be written.
+std::vector<DoctorCheck> examine_machine(const std::filesystem::path& run_dir);
+bool all_ok(const std::vector<DoctorCheck>& checks);
+std::string doctor_json(const std::vector<DoctorCheck>& checks);
+std::string doctor_text(const std::vector<DoctorCheck>& checks);
+
+} // namespace troupe::runtime

@@ -1,0 +1,5 @@
+#include "runtime/app.hpp"
+
+int main(int argc, char** argv) {
+  return troupe::App{}.main(argc, argv);
+}

@@ -1,0 +1,133 @@
+#include "runtime/run_tables.hpp"
+
+#include "actors/call_options.hpp"
+#include "plans/replicas.hpp"
+#include "runtime/metrics/console.hpp"
+#include "runtime/text_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// "16", or "16 or 17" where they do not divide.
+std::string parts_text(std::uint64_t total, std::uint64_t parts) {
+  const auto least = total / parts;
+  return total % parts == 0 ? std::to_string(least)
+                            : fmt::format("{} or {}", least, least + 1);
+}
+
+void add_tokens(const SessionPlan& session, TextTable& table) {
+  const auto& settings = session.settings;
+  const double samples = session.samples_per_step;
+  if (!session.workflow.samples_are_prompts) {
+    table.row({"tokens a step, at most",
+               count_text(samples * settings.data.max_tokens),
+               fmt::format("{} a sample", settings.data.max_tokens)});
+    return;
+  }
+  const int longest
+    = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
+  table.row(
+    {"tokens a step, at most", count_text(samples * longest),
+     fmt::format("{} prompt + {} new a sample", settings.data.max_prompt_tokens,
+                 settings.rollout.max_new_tokens)});
+}
+
+std::string micro_batch_text(const plans::Placement& placement) {
+  if (placement.micro_batches > 0)
+    return fmt::format("{} parts", placement.micro_batches);
+  return placement.micro_batch_tokens > 0
+           ? fmt::format("{} tokens", placement.micro_batch_tokens)
+           : "auto";
+}
+
+} // namespace
+
+std::string batch_table(const SessionPlan& session) {
+  const auto& settings = session.settings;
+  const auto rows = static_cast<std::uint64_t>(settings.data.batch_size);
+  const std::uint64_t samples = session.samples_per_step;
+  TextTable table({"batch", ">", ""});
+  table.row(
+    {"rows a step", std::to_string(rows),
+     fmt::format("of {} in {}", session.num_rows, settings.data.train)});
+  table.row({"samples a step", std::to_string(samples),
+             session.workflow.samples_are_prompts
+               ? fmt::format("rows x rollout.n = {}", settings.rollout.n)
+               : ""});
+  const std::uint64_t mini_batches
+    = actors::mini_batches_of(settings, session.workflow);
+  table.row({"mini-batches", std::to_string(mini_batches),
+             fmt::format("of {} samples", parts_text(samples, mini_batches))});
+  for (const auto& call : session.workflow.calls) {
+    const auto placed = session.plan.calls.find(call.name);
+    if (call.kind != plans::CallKind::train
+        || placed == session.plan.calls.end())
+      continue;
+    const auto dp = placed->second.strategy.dp;
+    table.row(
+      {fmt::format("  {}, each rank", call.name),
+       parts_text(std::max<std::uint64_t>(samples / mini_batches, 1), dp),
+       fmt::format("samples of a mini-batch (dp {})", dp)});
+  }
+  add_tokens(session, table);
+  const std::uint64_t epochs = actors::epochs_of(settings, session.workflow);
+  table.row({"steps", std::to_string(session.num_steps),
+             fmt::format("{:.2f} passes over the data",
+                         session.num_rows == 0
+                           ? 0.0
+                           : static_cast<double>(rows) * session.num_steps
+                               / static_cast<double>(session.num_rows))});
+  table.row(
+    {"optimizer steps",
+     std::to_string(mini_batches * epochs * session.num_steps),
+     fmt::format("{} mini-batches x {} epochs x steps", mini_batches, epochs)});
+  return table.print();
+}
+
+std::string memory_table(const plans::PlanReport& report) {
+  TextTable table({"device", ">peak memory", ">of it resident", "at task"});
+  for (const auto& device : report.devices)
+    table.row({to_string(device.device),
+               bytes_text(static_cast<double>(device.peak_bytes)),
+               bytes_text(static_cast<double>(device.resident_bytes)),
+               device.at_task.empty() ? "-" : device.at_task});
+  return table.print();
+}
+
+std::string plan_table(const SessionPlan& session) {
+  const auto& cluster = session.plan.cluster;
+  TextTable table(
+    {"call", "kind", "devices", "strategy", "micro-batch", ">lag"});
+  for (const auto& call : session.workflow.calls) {
+    const auto placed = session.plan.calls.find(call.name);
+    if (placed == session.plan.calls.end() || placed->second.devices.empty()) {
+      table.row({call.name, std::string(to_string(call.kind)), "host"});
+      continue;
+    }
+    const auto& placement = placed->second;
+    const auto lag = session.plan.lag_of(call.name);
+    table.row({call.name, std::string(to_string(call.kind)),
+               plans::print_devices(placement.devices),
+               to_string(placement.strategy), micro_batch_text(placement),
+               std::to_string(lag)});
+  }
+  std::string text = fmt::format(
+    "plan {}: {} {}, {} {}, {} {}\n", session.plan_name, cluster.nodes,
+    cluster.nodes == 1 ? "node" : "nodes", cluster.num_workers(),
+    cluster.num_workers() == 1 ? "worker" : "workers", cluster.num_devices(),
+    cluster.num_devices() == 1 ? "device" : "devices");
+  text += table.print();
+  const auto replicas = plans::replicas_of(session.workflow, session.plan);
+  for (const auto& replica : replicas.all)
+    if (!replica.home)
+      text += fmt::format("weights of {} move to devices {} each step\n",
+                          replica.role, plans::print_devices(replica.devices));
+  return text;
+}
+
+} // namespace troupe::runtime

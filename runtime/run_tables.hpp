@@ -1,0 +1,18 @@
+// What `train` prints before it starts: the batch as it is cut, the plan as it
+// will run. Derived numbers that nobody should have to work out by hand.
+#pragma once
+
+#include "runtime/session_plan.hpp"
+
+#include <string>
+
+namespace troupe::runtime {
+
+/// Rows, samples, mini-batches, samples a dp rank, tokens, optimizer steps.
+std::string batch_table(const SessionPlan& session);
+/// A line a call: kind, devices, strategy, lag; then replicas and devices.
+std::string plan_table(const SessionPlan& session);
+/// Peak bytes by device, and at which task.
+std::string memory_table(const plans::PlanReport& report);
+
+} // namespace troupe::runtime

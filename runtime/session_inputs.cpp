@@ -1,0 +1,115 @@
+#include "runtime/session_inputs.hpp"
+
+#include "config/error.hpp"
+#include "models/dataset.hpp"
+#include "models/hf_folder.hpp"
+#include "models/tokenizer.hpp"
+#include "runtime/jsonl_file.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string path_key(const plans::Role& role) {
+  return "models." + role.name + ".path";
+}
+
+fs::path folder_of(const Settings& settings, const plans::Role& role) {
+  const auto model = settings.models.find(role.name);
+  return model == settings.models.end() ? fs::path{}
+                                        : fs::path(model->second.path);
+}
+
+void require_folder(const Settings& settings, const plans::Role& role) {
+  const auto folder = folder_of(settings, role);
+  std::error_code ignored;
+  if (fs::is_regular_file(folder / "config.json", ignored))
+    return;
+  throw ConfigError(
+    {.place = place_of(settings, path_key(role)),
+     .path = path_key(role),
+     .expected = "a model folder with a config.json",
+     .got = folder.empty() ? "nothing" : "'" + folder.string() + "'",
+     .hint = fs::exists(folder, ignored)
+               ? "a folder that transformers' save_pretrained wrote"
+               : "a folder that exists (does a run before this one make it?)"});
+}
+
+/// Roles get the same token ids, so their tokenizers must mean the same.
+void check_same_tokenizer(const Settings& settings, const plans::Role& first,
+                          const plans::Role& other) {
+  const auto a = folder_of(settings, first) / "tokenizer.json";
+  const auto b = folder_of(settings, other) / "tokenizer.json";
+  std::error_code ignored;
+  if (!fs::exists(b, ignored) || fs::equivalent(a, b, ignored)
+      || read_file(a) == read_file(b))
+    return;
+  const auto ours = models::Tokenizer::load(a.parent_path());
+  const auto theirs = models::Tokenizer::load(b.parent_path());
+  for (std::int32_t id = 0;
+       id < std::max(ours.vocab_size(), theirs.vocab_size()); ++id) {
+    const auto* mine = ours.token_of(id);
+    const auto* other_token = theirs.token_of(id);
+    if (mine == nullptr && other_token == nullptr)
+      continue;
+    if (mine != nullptr && other_token != nullptr && *mine == *other_token)
+      continue;
+    throw ConfigError(
+      {.place = place_of(settings, path_key(other)),
+       .path = path_key(other),
+       .expected = fmt::format("the tokenizer of {}", first.name),
+       .got = fmt::format("another one (token {} is {} there, {} here)", id,
+                          mine == nullptr ? "missing" : "'" + *mine + "'",
+                          other_token == nullptr ? "missing"
+                                                 : "'" + *other_token + "'"),
+       .hint = "models of one family"});
+  }
+}
+
+} // namespace
+
+std::map<std::string, ModelShape> read_shapes(const Settings& settings,
+                                              const plans::Workflow& workflow) {
+  std::map<std::string, ModelShape> shapes;
+  for (const auto& role : workflow.roles) {
+    require_folder(settings, role);
+    auto shape = read_model_shape(folder_of(settings, role));
+    shape.scalar_head = role.scalar_head;
+    shapes[role.name] = std::move(shape);
+  }
+  return shapes;
+}
+
+fs::path tokenizer_folder(const Settings& settings,
+                          const plans::Workflow& workflow) {
+  TROUPE_CHECK(!workflow.roles.empty(), "every workflow has a role");
+  return folder_of(settings, workflow.roles.front());
+}
+
+void check_models(const Settings& settings, const plans::Workflow& workflow,
+                  const std::map<std::string, ModelShape>& shapes) {
+  const auto folder = tokenizer_folder(settings, workflow);
+  const auto tokenizer = models::Tokenizer::load(folder);
+  const auto& first = workflow.roles.front();
+  for (const auto& role : workflow.roles) {
+    const auto& shape = shapes.at(role.name);
+    bool missing_head = false; // the engine makes a new one and says so
+    models::open_model_weights(folder_of(settings, role), shape, &missing_head);
+    tokenizer.check_fits(shape, folder_of(settings, role).string());
+    if (role.name != first.name)
+      check_same_tokenizer(settings, first, role);
+  }
+}
+
+std::uint64_t count_rows(const Settings& settings,
+                         const plans::Workflow& workflow) {
+  const auto tokenizer
+    = models::Tokenizer::load(tokenizer_folder(settings, workflow));
+  return models::Dataset::open(settings, tokenizer).size();
+}
+
+} // namespace troupe::runtime

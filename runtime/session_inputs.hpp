@@ -1,0 +1,35 @@
+// The input files of a run, checked before any process starts: model folders,
+// tokenizers, the data file.
+#pragma once
+
+#include "config/model_shape.hpp"
+#include "config/settings.hpp"
+#include "plans/workflow.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace troupe::runtime {
+
+/// Each role's config.json, with the head that the workflow wants.
+/// ConfigError at the place of the setting for a folder that is not there.
+std::map<std::string, ModelShape> read_shapes(const Settings& settings,
+                                              const plans::Workflow& workflow);
+
+/// That weights are complete, that tokenizers fit the models, and that roles
+/// which see the same tokens agree on them.
+void check_models(const Settings& settings, const plans::Workflow& workflow,
+                  const std::map<std::string, ModelShape>& shapes);
+
+/// The folder whose tokenizer reads the data file: the first role's.
+std::filesystem::path tokenizer_folder(const Settings& settings,
+                                       const plans::Workflow& workflow);
+
+/// Usable rows of data.train. ConfigError with file, line and field for a bad
+/// row, where the settings do not skip it.
+std::uint64_t count_rows(const Settings& settings,
+                         const plans::Workflow& workflow);
+
+} // namespace troupe::runtime

@@ -1,0 +1,164 @@
+#include "runtime/session_plan.hpp"
+
+#include "config/error.hpp"
+#include "plans/replicas.hpp"
+#include "runtime/cluster_choice.hpp"
+#include "runtime/host_memory.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/run_folder.hpp"
+#include "runtime/session_inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path run_folder_of(const Settings& settings) {
+  return fs::path(settings.run.dir) / settings.run.name;
+}
+
+std::uint32_t samples_per_step(const Settings& settings,
+                               const plans::Workflow& workflow) {
+  const auto rows = static_cast<std::uint32_t>(settings.data.batch_size);
+  return workflow.samples_are_prompts
+           ? rows * static_cast<std::uint32_t>(settings.rollout.n)
+           : rows;
+}
+
+plans::PlanReport report_on(const SessionPlan& session,
+                            const plans::ExecutionPlan& plan) {
+  auto context
+    = plans::make_check_context(session.settings, session.workflow, plan);
+  context.shapes = session.shapes;
+  // devices of a host share its memory
+  if (const auto bytes = host_memory_bytes(); bytes > 0)
+    context.device_memory_bytes
+      = bytes / std::max(1u, plan.cluster.devices_per_node);
+  return plans::check_plan(context);
+}
+
+/// All of a plan's errors in one line; the verb `plan check` has them apart.
+void refuse_bad_plan(const SessionPlan& session) {
+  const auto& errors = session.report.errors;
+  if (errors.empty())
+    return;
+  std::string text = errors.front().path + ": " + errors.front().message;
+  if (errors.size() > 1)
+    text += fmt::format(" (and {} more: see `troupe plan check`)",
+                        errors.size() - 1);
+  throw PlanError(fmt::format("plan {}: {}", session.plan_name, text));
+}
+
+/// Steps of the whole run; an epoch that ends within a step counts as whole.
+std::uint32_t steps_of(const Settings& settings, std::uint64_t num_rows) {
+  if (settings.run.steps > 0)
+    return static_cast<std::uint32_t>(settings.run.steps);
+  const auto batch = static_cast<std::uint64_t>(settings.data.batch_size);
+  const auto rows = num_rows * static_cast<std::uint64_t>(settings.run.epochs);
+  return static_cast<std::uint32_t>((rows + batch - 1) / batch);
+}
+
+ResumeDecision decide(const SessionPlan& session, const RunFolder& folder) {
+  ResumeInput input;
+  input.mode = session.settings.run.resume;
+  input.folder = folder.root().string();
+  input.folder_exists = folder.exists();
+  input.num_steps = session.num_steps;
+  if (input.folder_exists) {
+    const auto file = folder.config_file().string();
+    const auto steps = folder.checkpoints();
+    if (!steps.empty())
+      input.newest_checkpoint = steps.back();
+    if (input.mode == "auto")
+      input.changes = changes_that_matter(
+        parse_settings(read_file(folder.config_file()), file),
+        session.settings);
+  }
+  return decide_resume(input);
+}
+
+/// Nobody may start a run in a folder where one is under way; found out before
+/// anything is renamed.
+void check_idle(const RunFolder& folder) {
+  if (folder.exists())
+    const RunLock free(folder);
+}
+
+void resolve_resume(SessionPlan& session) {
+  const RunFolder folder(session.run_folder);
+  folder.check_writable();
+  check_idle(folder);
+  session.resume = decide(session, folder);
+  session.first_step = session.resume.first_step;
+  session.resuming = session.resume.action == ResumeAction::continue_run;
+  if (session.resuming)
+    session.checkpoint = folder.checkpoint(session.first_step);
+  session.attempt = session.resume.action == ResumeAction::rename_old
+                      ? 1
+                      : folder.next_attempt();
+}
+
+} // namespace
+
+SessionPlan plan_session(const Settings& settings) {
+  SessionPlan session;
+  session.settings = settings;
+  session.run_folder = run_folder_of(settings);
+  session.workflow = plans::make_workflow(settings);
+  session.shapes = read_shapes(settings, session.workflow);
+  session.samples_per_step = samples_per_step(settings, session.workflow);
+  const RunFolder folder(session.run_folder);
+  const bool reuses = settings.run.resume != "fresh";
+  auto chosen = choose_plan(
+    settings, session.workflow, reuses ? folder.plan_file() : fs::path{},
+    [&](const auto& plan) { return report_on(session, plan).ok(); });
+  session.plan = std::move(chosen.plan);
+  session.plan_name = std::move(chosen.name);
+  session.settings = with_cluster(settings, session.plan.cluster);
+  session.report = report_on(session, session.plan);
+  return session;
+}
+
+SessionPlan prepare(const Settings& settings) {
+  auto session = plan_session(settings);
+  check_models(session.settings, session.workflow, session.shapes);
+  session.num_rows = count_rows(session.settings, session.workflow);
+  session.num_steps = steps_of(settings, session.num_rows);
+  session.settings.run.steps = static_cast<int>(session.num_steps);
+  session.settings.run.epochs = 0;
+  refuse_bad_plan(session);
+  if (!settings.run.max_time.empty())
+    session.max_time = std::chrono::duration<double>(
+      parse_duration_s(settings.run.max_time).value_or(0));
+  resolve_resume(session);
+  return session;
+}
+
+std::shared_ptr<RunLock> begin_attempt(const SessionPlan& session) {
+  const RunFolder folder(session.run_folder);
+  if (session.resume.action == ResumeAction::rename_old)
+    folder.rename_old();
+  folder.create();
+  auto lock = std::make_shared<RunLock>(folder);
+  const auto attempt = folder.attempt_folder(session.attempt);
+  fs::create_directories(attempt);
+  const auto config = print_settings(session.settings);
+  const auto plan = plans::print(session.plan);
+  replace_file(attempt / "config.yaml", config);
+  replace_file(attempt / "plan.yaml", plan);
+  replace_file(folder.plan_file(), plan);
+  cut_back(folder.metrics_file(), session.first_step);
+  cut_back(folder.samples_file(), session.first_step);
+  std::error_code ignored;
+  fs::remove(folder.stop_file(), ignored);
+  // last: a folder with a config.yaml is a run
+  replace_file(folder.config_file(), config);
+  return lock;
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,88 @@
+#include "runtime/slurm_script.hpp"
+
+#include "config/error.hpp"
+#include "config/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// Slurm sends TERM this long before the job's end: time for a checkpoint.
+constexpr int term_before_end_s = 120;
+
+std::string slurm_time(const std::string& max_time) {
+  const auto seconds = parse_duration_s(max_time);
+  if (max_time.empty() || !seconds)
+    return "";
+  // the run saves at max_time; the job needs a little longer
+  const auto minutes
+    = static_cast<long>(std::ceil((*seconds + 2 * term_before_end_s) / 60));
+  return fmt::format("#SBATCH --time={}\n", minutes);
+}
+
+} // namespace
+
+std::string shell_quoted(const std::string& text) {
+  const bool plain
+    = !text.empty()
+      && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS"
+                                "TUVWXYZ0123456789_./=:,+-")
+           == std::string::npos;
+  if (plain)
+    return text;
+  std::string quoted = "'";
+  for (const char letter : text)
+    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+std::string slurm_script(const Settings& settings,
+                         const std::vector<std::string>& words) {
+  if (settings.cluster.nodes.value_or(1) > 1)
+    throw ConfigError({.place = place_of(settings, "cluster.nodes"),
+                       .path = "cluster.nodes",
+                       .expected = "1 in this version",
+                       .got = std::to_string(*settings.cluster.nodes),
+                       .hint = "one node with more devices"});
+  std::string command = "troupe train";
+  for (const auto& word : words)
+    command += " " + shell_quoted(word);
+  const int cores = std::max(1, settings.cluster.devices_per_node.value_or(1));
+  return fmt::format(
+    R"(#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task={cores}
+{time}#SBATCH --signal=B:TERM@{early_s}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=%x_%j.log
+
+# TERM makes the run save a checkpoint and exit with code 75: queue it again.
+{command} &
+run=$!
+trap 'kill -TERM "$run"' TERM
+wait "$run"
+code=$?
+# a trapped signal ends the first wait early
+while kill -0 "$run" 2>/dev/null; do
+  wait "$run"
+  code=$?
+done
+if [ "$code" -eq 75 ]; then
+  scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$code"
+)",
+    fmt::arg("name", shell_quoted(settings.run.name)), fmt::arg("cores", cores),
+    fmt::arg("time", slurm_time(settings.run.max_time)),
+    fmt::arg("early_s", term_before_end_s), fmt::arg("command", command));
+}
+
+} // namespace troupe::runtime

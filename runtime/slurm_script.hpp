@@ -1,0 +1,22 @@
+// A Slurm batch script: one `troupe train` a job, told to save a checkpoint
+// before its time ends, and queued again when it did.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+struct Settings;
+}
+
+namespace troupe::runtime {
+
+/// `words`: CONFIG... [key=value ...] of the command line. ConfigError for what
+/// this version cannot start (several nodes).
+std::string slurm_script(const Settings& settings,
+                         const std::vector<std::string>& words);
+
+/// `text` as one word of a POSIX shell.
+std::string shell_quoted(const std::string& text);
+
+} // namespace troupe::runtime

@@ -1,0 +1,35 @@
+// slurm: a batch script for one `troupe train`.
+#include "config/settings.hpp"
+#include "runtime/slurm_script.hpp"
+#include "runtime/verbs/verb.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+struct SlurmOptions : VerbOptions {
+  ConfigWords config;
+};
+
+} // namespace
+
+void add_slurm(CLI::App& app, VerbRun& chosen) {
+  auto* verb = app.add_subcommand("slurm", "Print a Slurm batch script");
+  auto options = std::make_shared<SlurmOptions>();
+  add_config_words(*verb, options->config, true);
+  add_verb_options(*verb, *options, false);
+  verb->callback([options, &chosen] {
+    chosen = [options] {
+      const auto settings
+        = load_settings(options->config.files(), options->config.overrides());
+      print_out(slurm_script(settings, options->config.words));
+      return 0;
+    };
+  });
+}
+
+} // namespace troupe::runtime

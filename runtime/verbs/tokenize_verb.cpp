@@ -1,0 +1,91 @@
+// tokenize: one JSON value a line from stdin, its tokens (or text) to stdout.
+#include "config/error.hpp"
+#include "models/tokenizer.hpp"
+#include "runtime/verbs/verb.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TokenizeOptions : VerbOptions {
+  std::string model;
+  bool decode = false;
+  bool chat = false;
+};
+
+[[noreturn]] void wrong_line(int line, const std::string& expected,
+                             const std::string& got) {
+  throw ConfigError({.place = {"stdin", line},
+                     .path = "",
+                     .expected = expected,
+                     .got = got.substr(0, 60),
+                     .hint = ""});
+}
+
+Json decoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
+  std::vector<std::int32_t> ids;
+  if (!value.is_array())
+    wrong_line(line, "a list of token ids", value.dump());
+  for (const auto& id : value) {
+    if (!id.is_number_integer())
+      wrong_line(line, "a list of token ids", value.dump());
+    ids.push_back(id.get<std::int32_t>());
+  }
+  return tokenizer.decode(ids, false);
+}
+
+Json encoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
+  if (!value.is_string())
+    wrong_line(line, "a JSON text such as \"hello\"", value.dump());
+  return tokenizer.encode(value.get<std::string>());
+}
+
+int tokenize(const TokenizeOptions& options) {
+  if (options.chat)
+    throw ConfigError({"command line", 0},
+                      "--chat: this version cannot render chat templates; try "
+                      "texts without --chat");
+  const auto tokenizer = models::Tokenizer::load(options.model);
+  int number = 0;
+  for (std::string text; std::getline(std::cin, text);) {
+    ++number;
+    if (text.find_first_not_of(" \t\r") == std::string::npos)
+      continue;
+    const Json value = Json::parse(text, nullptr, false);
+    if (value.is_discarded())
+      wrong_line(number, "one JSON value a line", text);
+    const Json result = options.decode ? decoded(tokenizer, value, number)
+                                       : encoded(tokenizer, value, number);
+    std::cout << result.dump(-1, ' ', false, Json::error_handler_t::replace)
+              << "\n"
+              << std::flush;
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+} // namespace
+
+void add_tokenize(CLI::App& app, VerbRun& chosen) {
+  auto* verb = app.add_subcommand(
+    "tokenize", "Texts on stdin (a JSON value a line) to token ids");
+  auto options = std::make_shared<TokenizeOptions>();
+  verb->add_option("--model", options->model, "Folder with tokenizer.json")
+    ->type_name("DIR")
+    ->required();
+  verb->add_flag("--decode", options->decode, "From lists of ids to texts");
+  verb->add_flag("--chat", options->chat,
+                 "Through the chat template (comes with a later version)");
+  add_verb_options(*verb, *options, false);
+  verb->callback(
+    [options, &chosen] { chosen = [options] { return tokenize(*options); }; });
+}
+
+} // namespace troupe::runtime

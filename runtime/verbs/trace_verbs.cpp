@@ -1,0 +1,104 @@
+// trace export, trace summary.
+#include "config/error.hpp"
+#include "runtime/chrome_trace.hpp"
+#include "runtime/trace_summary.hpp"
+#include "runtime/verbs/verb.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+struct TraceOptions : VerbOptions {
+  std::string folder;
+  std::string out;
+  bool check = false;
+};
+
+std::string lost_text(const MergedTrace& trace) {
+  const auto lost = trace.unmatched_arrows + trace.backward_arrows;
+  if (lost == 0 && trace.dropped_events == 0)
+    return "";
+  return fmt::format("; not drawn: {} arrows with one end, {} dropped events",
+                     lost, trace.dropped_events);
+}
+
+int export_trace(const TraceOptions& options) {
+  const RunFolder folder(options.folder);
+  const auto trace = read_run_trace(folder);
+  const std::filesystem::path out = options.out.empty()
+                                      ? folder.trace_json()
+                                      : std::filesystem::path(options.out);
+  write_chrome_trace(trace, out);
+  print_note(options,
+             fmt::format("{}: {} processes, {} slices, {} arrows{}\nopen it at "
+                         "https://ui.perfetto.dev or chrome://tracing",
+                         out.string(), trace.processes.size(),
+                         trace.slices.size(), trace.arrows.size(),
+                         lost_text(trace)));
+  if (!options.check)
+    return 0;
+  const auto check = check_chrome_trace(out);
+  for (const auto& problem : check.problems)
+    print_note(VerbOptions{}, problem);
+  print_note(options,
+             fmt::format("checked {} slices and {} arrows: {} problems",
+                         check.num_slices, check.num_arrows,
+                         check.num_problems));
+  return check.num_problems == 0 ? 0 : static_cast<int>(ExitCode::failed);
+}
+
+int show_summary(const TraceOptions& options) {
+  const auto summary = summarise(read_run_trace(RunFolder(options.folder)));
+  print_out(options.json ? summary_json(summary) : summary_text(summary));
+  return 0;
+}
+
+[[noreturn]] int trace_later(const std::string& verb) {
+  throw ConfigError(
+    {"command line", 0},
+    fmt::format("`troupe trace {}` comes with a later version; try `troupe "
+                "trace export`, or `troupe status` for a run under way",
+                verb));
+}
+
+} // namespace
+
+void add_trace(CLI::App& app, VerbRun& chosen) {
+  auto* trace = app.add_subcommand("trace", "Look at what a run's actors did");
+  trace->require_subcommand(1);
+  auto options = std::make_shared<TraceOptions>();
+
+  auto* to_json = trace->add_subcommand(
+    "export", "Write trace.json for Chrome or Perfetto");
+  to_json->add_option("run", options->folder, "Run folder")->required();
+  to_json->add_option("--out", options->out,
+                      "File to write; without it RUN/trace.json");
+  to_json->add_flag("--check", options->check,
+                    "Then check that every arrow has two ends inside slices");
+  add_verb_options(*to_json, *options, false);
+  to_json->callback([options, &chosen] {
+    chosen = [options] { return export_trace(*options); };
+  });
+
+  auto* summary = trace->add_subcommand(
+    "summary", "Time of a step, critical path, idle time, cost of messages");
+  summary->add_option("run", options->folder, "Run folder")->required();
+  add_verb_options(*summary, *options, true);
+  summary->callback([options, &chosen] {
+    chosen = [options] { return show_summary(*options); };
+  });
+
+  for (const char* name : {"serve", "top"}) {
+    auto* later = trace->add_subcommand(name, "(comes with a later version)");
+    later->allow_extras();
+    later->callback(
+      [name, &chosen] { chosen = [name]() -> int { trace_later(name); }; });
+  }
+}
+
+} // namespace troupe::runtime

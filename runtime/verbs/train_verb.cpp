@@ -1,0 +1,65 @@
+// train: everything is checked and shown first, then the session runs.
+#include "config/error.hpp"
+#include "config/settings.hpp"
+#include "runtime/metrics/console.hpp"
+#include "runtime/run_tables.hpp"
+#include "runtime/session.hpp"
+#include "runtime/session_plan.hpp"
+#include "runtime/verbs/verb.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+struct TrainOptions : VerbOptions {
+  ConfigWords config;
+  bool dry_run = false;
+};
+
+void show_tables(const SessionPlan& session) {
+  print_out("settings\n--------\n" + print_settings(session.settings));
+  print_out("\n" + batch_table(session));
+  print_out("\n" + plan_table(session));
+  for (const auto& warning : session.report.warnings)
+    print_out("warning: " + warning);
+  print_out("");
+}
+
+int train(const TrainOptions& options) {
+  const auto settings
+    = load_settings(options.config.files(), options.config.overrides());
+  auto session = prepare(settings);
+  session.quiet = options.quiet;
+  if (!options.quiet)
+    show_tables(session);
+  if (!session.resume.sentence.empty() && !options.quiet)
+    print_out(session.resume.sentence);
+  if (session.resume.action == ResumeAction::already_done)
+    return static_cast<int>(ExitCode::done);
+  if (options.dry_run) {
+    if (!options.quiet)
+      print_out("dry run: nothing was started or written");
+    return static_cast<int>(ExitCode::done);
+  }
+  return static_cast<int>(run_session(session));
+}
+
+} // namespace
+
+void add_train(CLI::App& app, VerbRun& chosen) {
+  auto* verb = app.add_subcommand("train", "Run a workflow: sft, reward, ppo");
+  auto options = std::make_shared<TrainOptions>();
+  add_config_words(*verb, options->config, true);
+  verb->add_flag("--dry-run", options->dry_run,
+                 "Check everything, print the tables, start nothing");
+  add_verb_options(*verb, *options, false);
+  verb->callback(
+    [options, &chosen] { chosen = [options] { return train(*options); }; });
+}
+
+} // namespace troupe::runtime

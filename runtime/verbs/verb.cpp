@@ -1,0 +1,88 @@
+#include "runtime/verbs/verb.hpp"
+
+#include "runtime/run_folder.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// key=value, unless a file of that very name exists.
+bool is_override(const std::string& word) {
+  std::error_code ignored;
+  return word.find('=') != std::string::npos
+         && !std::filesystem::exists(word, ignored);
+}
+
+} // namespace
+
+void add_verb_options(CLI::App& verb, VerbOptions& options, bool has_table) {
+  verb.add_flag("--quiet", options.quiet, "Print results and errors only");
+  if (has_table)
+    verb.add_flag("--json", options.json,
+                  "Print one JSON document on stdout, all else on stderr");
+}
+
+std::vector<std::string> ConfigWords::files() const {
+  std::vector<std::string> files;
+  for (const auto& word : words) {
+    std::error_code ignored;
+    if (is_override(word))
+      continue;
+    files.push_back(std::filesystem::is_directory(word, ignored)
+                      ? RunFolder(word).config_file().string()
+                      : word);
+  }
+  return files;
+}
+
+std::vector<std::string> ConfigWords::overrides() const {
+  std::vector<std::string> overrides;
+  for (const auto& word : words) {
+    std::error_code ignored;
+    if (is_override(word))
+      overrides.push_back(word);
+    else if (std::filesystem::is_directory(word, ignored)) {
+      // the run in this folder, wherever it was moved
+      const RunFolder folder(word);
+      const auto parent
+        = std::filesystem::absolute(word / std::filesystem::path(""))
+            .lexically_normal()
+            .parent_path()
+            .parent_path();
+      overrides.push_back("run.name=" + folder.name());
+      overrides.push_back("run.dir=" + parent.string());
+    }
+  }
+  return overrides;
+}
+
+void add_config_words(CLI::App& verb, ConfigWords& config, bool required) {
+  auto* words = verb.add_option(
+    "config", config.words,
+    "Settings files, merged left to right (or a run folder), then key=value");
+  words->type_name("CONFIG... [key=value ...]");
+  if (required)
+    words->required();
+}
+
+void print_out(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!text.ends_with('\n'))
+    std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+void print_note(const VerbOptions& options, const std::string& text) {
+  if (options.quiet)
+    return;
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (!text.ends_with('\n'))
+    std::fputc('\n', stderr);
+}
+
+} // namespace troupe::runtime

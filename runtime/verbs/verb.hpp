@@ -1,0 +1,55 @@
+// What all verbs share. A verb is a function that adds its subcommand to the
+// command line and, when it is the one that was asked for, leaves what to run
+// in `chosen`. CLI11 stays in the sources.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace troupe::runtime {
+
+/// Runs the chosen verb; the result is the exit code.
+using VerbRun = std::function<int()>;
+
+struct VerbOptions {
+  bool quiet = false;
+  bool json = false;
+};
+/// --quiet, and --json where the verb prints a table.
+void add_verb_options(CLI::App& verb, VerbOptions& options, bool has_table);
+
+/// CONFIG... [key=value ...] as one list of words.
+struct ConfigWords {
+  std::vector<std::string> words;
+  /// Files before overrides; a run folder stands for its config.yaml.
+  std::vector<std::string> files() const;
+  std::vector<std::string> overrides() const;
+};
+void add_config_words(CLI::App& verb, ConfigWords& config, bool required);
+
+/// Writes `text` to stdout with one newline at its end.
+void print_out(const std::string& text);
+/// The same to stderr, unless quiet.
+void print_note(const VerbOptions& options, const std::string& text);
+
+void add_train(CLI::App& app, VerbRun& chosen);
+void add_worker(CLI::App& app, VerbRun& chosen);
+void add_plan(CLI::App& app, VerbRun& chosen);
+void add_generate(CLI::App& app, VerbRun& chosen);
+void add_score(CLI::App& app, VerbRun& chosen);
+void add_tokenize(CLI::App& app, VerbRun& chosen);
+void add_convert(CLI::App& app, VerbRun& chosen);
+void add_status(CLI::App& app, VerbRun& chosen);
+void add_stop(CLI::App& app, VerbRun& chosen);
+void add_logs(CLI::App& app, VerbRun& chosen);
+void add_trace(CLI::App& app, VerbRun& chosen);
+void add_explain(CLI::App& app, VerbRun& chosen);
+void add_doctor(CLI::App& app, VerbRun& chosen);
+void add_slurm(CLI::App& app, VerbRun& chosen);
+
+} // namespace troupe::runtime

@@ -1,0 +1,72 @@
+// worker: joins a run from this process. The local launcher runs this verb too.
+#include "config/error.hpp"
+#include "runtime/verbs/verb.hpp"
+#include "runtime/worker.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <memory>
+#include <string>
+
+namespace troupe::runtime {
+
+namespace {
+
+struct WorkerVerbOptions : VerbOptions {
+  std::string join;
+  std::string token_file;
+  std::optional<std::uint32_t> number;
+  std::uint32_t threads = 1;
+};
+
+/// "HOST:PORT"; the port follows the last colon.
+WorkerOptions worker_options(const WorkerVerbOptions& given) {
+  const auto colon = given.join.rfind(':');
+  const auto digits
+    = colon == std::string::npos ? std::string{} : given.join.substr(colon + 1);
+  std::uint16_t port = 0;
+  const char* last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, port);
+  if (error != std::errc{} || end != last || port == 0 || colon == 0)
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--join",
+                       .expected = "HOST:PORT",
+                       .got = "'" + given.join + "'",
+                       .hint = "the address that `troupe train` logged"});
+  return {.host = given.join.substr(0, colon),
+          .port = port,
+          .token_file = given.token_file,
+          .number = given.number,
+          .threads = given.threads};
+}
+
+} // namespace
+
+void add_worker(CLI::App& app, VerbRun& chosen) {
+  auto* verb = app.add_subcommand(
+    "worker", "Join a run from another process (train starts its own)");
+  auto options = std::make_shared<WorkerVerbOptions>();
+  verb->add_option("--join", options->join, "Address of the run's master")
+    ->type_name("HOST:PORT")
+    ->required();
+  verb
+    ->add_option("--token-file", options->token_file,
+                 "File with the run's token (RUN/.token)")
+    ->required();
+  verb->add_option("--number", options->number,
+                   "Worker number; without it, the next free one");
+  verb
+    ->add_option("--threads", options->threads,
+                 "Compute threads of each device")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  add_verb_options(*verb, *options, false);
+  verb->callback([options, &chosen] {
+    chosen = [options] {
+      return static_cast<int>(run_worker(worker_options(*options)));
+    };
+  });
+}
+
+} // namespace troupe::runtime

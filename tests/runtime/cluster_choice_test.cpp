@@ -1,0 +1,114 @@
+#include "config/error.hpp"
+#include "runtime/cluster_choice.hpp"
+
+#include "tests/support/runtime/temp_folder.hpp"
+#include <gmock/gmock.h>
+
+using namespace troupe;
+using namespace troupe::runtime;
+using testing::HasSubstr;
+using troupe::test::TempFolder;
+using troupe::test::write_text;
+
+namespace {
+
+plans::Workflow one_call() {
+  plans::Workflow workflow;
+  workflow.name = "sft";
+  workflow.roles = {{.name = "actor", .trained = true, .scalar_head = false}};
+  workflow.calls
+    = {{.name = "train", .kind = plans::CallKind::train, .role = "actor"}};
+  return workflow;
+}
+
+bool always(const plans::ExecutionPlan&) {
+  return true;
+}
+bool never(const plans::ExecutionPlan&) {
+  return false;
+}
+
+std::string choice_error(const Settings& settings) {
+  try {
+    choose_plan(settings, one_call(), "", always);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+} // namespace
+
+TEST(ClusterChoice, AutoIsOneDeviceOnAllCores) {
+  const auto chosen = choose_plan({}, one_call(), "", always);
+  EXPECT_EQ(chosen.plan.cluster.num_devices(), 1u);
+  EXPECT_EQ(chosen.plan.cluster.num_workers(), 1u);
+  EXPECT_EQ(chosen.name, "single (chosen by auto)");
+}
+
+TEST(ClusterChoice, SeveralDevicesWorkTogetherWhereThatFits) {
+  Settings settings;
+  settings.cluster.devices_per_node = 4;
+  settings.cluster.workers_per_node = 2;
+  const auto chosen = choose_plan(settings, one_call(), "", always);
+  EXPECT_EQ(chosen.name, "data_parallel (chosen by auto)");
+  EXPECT_EQ(chosen.plan.calls.at("train").strategy.dp, 4u);
+  EXPECT_EQ(chosen.plan.cluster.num_workers(), 2u);
+  const auto single_fits = [](const plans::ExecutionPlan& plan) {
+    return plan.calls.at("train").strategy.dp == 1;
+  };
+  EXPECT_EQ(choose_plan(settings, one_call(), "", single_fits).name,
+            "single (chosen by auto)");
+  // nothing fits: its errors are then about the one that uses everything
+  EXPECT_EQ(choose_plan(settings, one_call(), "", never).name,
+            "data_parallel (chosen by auto)");
+}
+
+TEST(ClusterChoice, ARunKeepsItsPlanWhileTheDeviceCountIsTheSame) {
+  const TempFolder temp;
+  const auto old_plan = temp.path() / "plan.yaml";
+  write_text(old_plan, "cluster: {nodes: 1, devices_per_node: 2}\n"
+                       "calls: {train: {devices: 1, strategy: d1}}\n");
+  Settings settings;
+  settings.cluster.devices_per_node = 2;
+  auto chosen = choose_plan(settings, one_call(), old_plan, always);
+  EXPECT_EQ(chosen.name, "of the run so far");
+  EXPECT_EQ(chosen.plan.calls.at("train").devices.at(0), Rank{1});
+  settings.cluster.devices_per_node = 3;
+  chosen = choose_plan(settings, one_call(), old_plan, always);
+  EXPECT_EQ(chosen.name, "data_parallel (chosen by auto)");
+}
+
+TEST(ClusterChoice, AutoFollowsThePlansOwnCluster) {
+  Settings settings;
+  settings.plan_inline = true;
+  settings.plan = "cluster: {nodes: 1, devices_per_node: 4, "
+                  "workers_per_node: 2}\n"
+                  "calls: {train: {devices: 0-3, strategy: d4}}\n";
+  auto chosen = choose_plan(settings, one_call(), "", always);
+  EXPECT_EQ(chosen.plan.cluster.num_devices(), 4u);
+  EXPECT_EQ(chosen.plan.cluster.num_workers(), 2u);
+  EXPECT_EQ(
+    *with_cluster(settings, chosen.plan.cluster).cluster.devices_per_node, 4);
+  settings.cluster.workers_per_node = 1;
+  chosen = choose_plan(settings, one_call(), "", always);
+  EXPECT_EQ(chosen.plan.cluster.num_workers(), 1u);
+  settings.cluster.devices_per_node = 2;
+  EXPECT_THROW(choose_plan(settings, one_call(), "", always), PlanError);
+  EXPECT_THAT(choice_error(settings), HasSubstr("expected 4 as in plan"));
+}
+
+TEST(ClusterChoice, UnknownPlansGetTheNearestName) {
+  Settings settings;
+  settings.plan = "data_paralel";
+  EXPECT_THROW(choose_plan(settings, one_call(), "", always), ConfigError);
+  EXPECT_THAT(choice_error(settings), HasSubstr("'data_parallel'"));
+  settings.plan = "verl";
+  EXPECT_THROW(choose_plan(settings, one_call(), "", always), PlanError);
+}
+
+TEST(ClusterChoice, MoreWorkersThanDevicesAreRefused) {
+  Settings settings;
+  settings.cluster.workers_per_node = 2;
+  EXPECT_THAT(choice_error(settings), HasSubstr("cluster.workers_per_node"));
+}

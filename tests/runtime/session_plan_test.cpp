@@ -1,0 +1,182 @@
+// What a run checks and decides before it starts anything.
+#include "config/error.hpp"
+#include "runtime/run_folder.hpp"
+#include "runtime/run_tables.hpp"
+#include "runtime/session_plan.hpp"
+
+#include "tests/support/runtime/temp_folder.hpp"
+#include "tests/support/runtime/tiny_model.hpp"
+#include <gmock/gmock.h>
+
+namespace fs = std::filesystem;
+using namespace troupe;
+using namespace troupe::runtime;
+using testing::AllOf;
+using testing::HasSubstr;
+using troupe::test::read_text;
+using troupe::test::TempFolder;
+using troupe::test::tiny_shape;
+using troupe::test::write_text;
+using troupe::test::write_tiny_model;
+using troupe::test::write_tiny_tokenizer;
+
+namespace {
+
+class SessionPlanTest : public testing::Test {
+protected:
+  SessionPlanTest() {
+    write_tiny_model(temp_.path() / "base");
+    std::string rows;
+    for (int i = 0; i < 10; ++i)
+      rows += "{\"prompt\": \"a b\", \"completion\": \"c d\"}\n";
+    write_text(temp_.path() / "sft.jsonl", rows);
+  }
+
+  Settings settings(std::vector<std::string> more = {}) const {
+    const auto file = temp_.path() / "sft.yaml";
+    write_text(file, "run: {steps: 5, dir: " + (temp_.path() / "runs").string()
+                       + "}\nworkflow: sft\nmodels:\n  actor:\n    path: "
+                       + (temp_.path() / "base").string()
+                       + "\ndata: {train: " + data().string()
+                       + ", batch_size: 4, max_tokens: 32}\n");
+    return load_settings({file.string()}, more);
+  }
+  fs::path data() const {
+    return temp_.path() / "sft.jsonl";
+  }
+  std::string error_of(std::vector<std::string> more) const {
+    try {
+      prepare(settings(std::move(more)));
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  /// As a run of 5 steps with a checkpoint after step 3 leaves it.
+  void leave_a_run() const {
+    const auto session = prepare(settings());
+    const auto lock = begin_attempt(session);
+    const RunFolder folder(session.run_folder);
+    write_text(folder.checkpoint(3) / "manifest.json", "{}");
+    write_text(folder.metrics_file(),
+               "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n{\"step\":4}\n");
+  }
+
+  TempFolder temp_;
+};
+
+} // namespace
+
+TEST_F(SessionPlanTest, LeavesNoAutoInTheCluster) {
+  const auto session = prepare(settings());
+  EXPECT_EQ(session.settings.cluster.nodes, 1);
+  EXPECT_EQ(session.settings.cluster.devices_per_node, 1);
+  EXPECT_EQ(session.settings.cluster.workers_per_node, 1);
+  EXPECT_EQ(session.plan_name, "single (chosen by auto)");
+  EXPECT_EQ(session.num_rows, 10u);
+  EXPECT_EQ(session.num_steps, 5u);
+  EXPECT_EQ(session.samples_per_step, 4u);
+  EXPECT_EQ(session.attempt, 1u);
+  EXPECT_FALSE(session.resuming);
+}
+
+TEST_F(SessionPlanTest, PreparingWritesNothing) {
+  prepare(settings());
+  EXPECT_FALSE(fs::exists(temp_.path() / "runs"));
+}
+
+TEST_F(SessionPlanTest, EpochsBecomeSteps) {
+  const auto session = prepare(settings({"run.steps=null", "run.epochs=2"}));
+  EXPECT_EQ(session.num_steps, 5u); // 20 rows in steps of 4
+  EXPECT_EQ(session.settings.run.steps, 5);
+  // and what workers parse again still says so
+  EXPECT_EQ(parse_settings(print_settings(session.settings), "x").run.steps, 5);
+}
+
+TEST_F(SessionPlanTest, MissingThingsAreNamedAtTheirPlace) {
+  EXPECT_THAT(error_of({"models.actor.path=/nowhere"}),
+              AllOf(HasSubstr("command line: models.actor.path"),
+                    HasSubstr("'/nowhere'")));
+  EXPECT_THAT(error_of({"data.train=/nowhere.jsonl"}), HasSubstr("data.train"));
+  write_text(data(), "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"pro\n");
+  EXPECT_THAT(error_of({}), HasSubstr("sft.jsonl:2"));
+}
+
+TEST_F(SessionPlanTest, ATokenizerThatDoesNotFitIsRefused) {
+  auto shape = tiny_shape();
+  shape.vocab_size = 4;
+  write_tiny_model(temp_.path() / "base", shape);
+  EXPECT_THROW(prepare(settings()), ConfigError);
+}
+
+TEST_F(SessionPlanTest, AModelWithoutItsWeightsIsRefused) {
+  fs::remove(temp_.path() / "base" / "model.safetensors");
+  EXPECT_THROW(prepare(settings()), ConfigError);
+  EXPECT_NO_THROW(plan_session(settings())); // plans need no weights
+}
+
+TEST_F(SessionPlanTest, APlanThatCannotRunIsAPlanError) {
+  EXPECT_THROW(
+    prepare(settings({"cluster.devices_per_node=8", "plan=data_parallel"})),
+    PlanError); // 4 samples over 8 devices
+  const auto session = prepare(settings({"cluster.devices_per_node=8"}));
+  EXPECT_EQ(session.plan_name, "single (chosen by auto)");
+}
+
+TEST_F(SessionPlanTest, AnAttemptClaimsTheFolder) {
+  const auto session = prepare(settings());
+  const auto lock = begin_attempt(session);
+  const RunFolder folder(session.run_folder);
+  EXPECT_TRUE(is_active(folder));
+  EXPECT_EQ(read_text(folder.config_file()), print_settings(session.settings));
+  EXPECT_EQ(read_text(folder.attempt_folder(1) / "plan.yaml"),
+            plans::print(session.plan));
+  EXPECT_THAT(error_of({}), HasSubstr("active in another process"));
+}
+
+TEST_F(SessionPlanTest, AContinuedRunIsCutBackToItsCheckpoint) {
+  leave_a_run();
+  const auto session = prepare(settings());
+  EXPECT_TRUE(session.resuming);
+  EXPECT_EQ(session.first_step, 3u);
+  EXPECT_EQ(session.attempt, 2u);
+  const RunFolder folder(session.run_folder);
+  EXPECT_EQ(session.checkpoint, folder.checkpoint(3));
+  const auto lock = begin_attempt(session);
+  EXPECT_EQ(read_text(folder.metrics_file()),
+            "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
+  EXPECT_TRUE(fs::exists(folder.attempt_folder(2) / "config.yaml"));
+}
+
+TEST_F(SessionPlanTest, ResumeRefusesWhatChangesTheResult) {
+  leave_a_run();
+  EXPECT_THAT(
+    error_of({"models.actor.optimizer.lr=0.5"}),
+    AllOf(HasSubstr("models.actor.optimizer.lr was"), HasSubstr("is 0.5")));
+  EXPECT_EQ(error_of({"run.steps=9", "run.save_every=2", "run.keep=1",
+                      "run.max_time=1h", "trace.enabled=false"}),
+            "no error");
+  EXPECT_TRUE(
+    prepare(settings({"run.resume=force", "data.batch_size=2"})).resuming);
+}
+
+TEST_F(SessionPlanTest, FreshMovesTheOldRunAway) {
+  leave_a_run();
+  const auto session = prepare(settings({"run.resume=fresh", "run.seed=9"}));
+  EXPECT_FALSE(session.resuming);
+  EXPECT_EQ(session.attempt, 1u);
+  const auto lock = begin_attempt(session);
+  const RunFolder old(session.run_folder.string() + ".1");
+  EXPECT_TRUE(old.exists());
+  EXPECT_EQ(RunFolder(session.run_folder).checkpoints().size(), 0u);
+}
+
+TEST_F(SessionPlanTest, TablesShowTheDerivedNumbers) {
+  const auto session = prepare(settings());
+  EXPECT_THAT(batch_table(session),
+              AllOf(HasSubstr("rows a step"), HasSubstr("of 10 in"),
+                    HasSubstr("2.00 passes over the data")));
+  EXPECT_THAT(plan_table(session),
+              AllOf(HasSubstr("1 device"), HasSubstr("d1")));
+  EXPECT_THAT(memory_table(session.report), HasSubstr("peak memory"));
+}

@@ -1,0 +1,62 @@
+#include "config/error.hpp"
+#include "config/settings.hpp"
+#include "runtime/slurm_script.hpp"
+#include "runtime/verbs/verb.hpp"
+
+#include "tests/support/runtime/temp_folder.hpp"
+#include <gmock/gmock.h>
+
+using namespace troupe;
+using namespace troupe::runtime;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using troupe::test::TempFolder;
+using troupe::test::write_text;
+
+TEST(ConfigWords, FilesAndOverridesMayMix) {
+  const ConfigWords words{{"a.yaml", "run.steps=5", "b.yaml", "plan=null"}};
+  EXPECT_THAT(words.files(), ElementsAre("a.yaml", "b.yaml"));
+  EXPECT_THAT(words.overrides(), ElementsAre("run.steps=5", "plan=null"));
+}
+
+TEST(ConfigWords, AFileWithAnEqualSignIsAFile) {
+  const TempFolder temp;
+  const auto file = (temp.path() / "lr=1.yaml").string();
+  write_text(file, "workflow: sft\n");
+  EXPECT_THAT(ConfigWords{{file}}.files(), ElementsAre(file));
+}
+
+TEST(ConfigWords, ARunFolderContinuesWhereverItWasMoved) {
+  const TempFolder temp;
+  const auto folder = temp.path() / "moved";
+  write_text(folder / "config.yaml", "workflow: sft\n");
+  for (const std::string word : {folder.string(), folder.string() + "/"}) {
+    const ConfigWords words{{word}};
+    EXPECT_EQ(std::filesystem::path(words.files().at(0)).lexically_normal(),
+              folder / "config.yaml");
+    EXPECT_THAT(
+      words.overrides(),
+      ElementsAre("run.name=moved", "run.dir=" + temp.path().string()));
+  }
+}
+
+TEST(ShellQuoted, SurvivesAShell) {
+  EXPECT_EQ(shell_quoted("run.steps=5"), "run.steps=5");
+  EXPECT_EQ(shell_quoted("a b"), "'a b'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted(""), "''");
+}
+
+TEST(SlurmScript, RequeuesWhatStoppedAfterACheckpoint) {
+  Settings settings;
+  settings.run.name = "tiny";
+  settings.run.max_time = "90m";
+  const auto script = slurm_script(settings, {"ppo.yaml", "run.name=a b"});
+  EXPECT_THAT(script, HasSubstr("#SBATCH --job-name=tiny\n"));
+  EXPECT_THAT(script, HasSubstr("#SBATCH --time=94\n"));
+  EXPECT_THAT(script, HasSubstr("#SBATCH --signal=B:TERM@"));
+  EXPECT_THAT(script, HasSubstr("troupe train ppo.yaml 'run.name=a b' &"));
+  EXPECT_THAT(script, HasSubstr("-eq 75"));
+  settings.cluster.nodes = 2;
+  EXPECT_THROW(slurm_script(settings, {"ppo.yaml"}), ConfigError);
+}
