@@ -1,0 +1,43 @@
+// Which rows a step trains on, as a pure function of seed and step: the same on
+// every machine and after every resume. Steps walk through the epochs' orders
+// without a gap; a batch may span the end of one epoch and the start of the
+// next, so every row is used once an epoch and none is dropped.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::models {
+
+/// A permutation of 0 .. num_rows-1: Fisher-Yates over Philox, keyed by `seed`
+/// and `epoch` only.
+std::vector<std::uint32_t> epoch_order(std::uint32_t num_rows,
+                                       std::uint64_t seed, std::uint64_t epoch);
+
+class DataOrder {
+public:
+  /// `num_rows` > 0 and `batch_rows` > 0; without `shuffle` every epoch is in
+  /// file order.
+  DataOrder(std::uint32_t num_rows, std::uint32_t batch_rows,
+            std::uint64_t seed, bool shuffle);
+
+  /// The rows of a step (from 0), in sample order: [batch_rows]. Not
+  /// thread-safe: keeps the last epoch's order.
+  std::vector<std::uint32_t> batch(std::uint64_t step);
+  /// Epoch (from 0) of the step's first row.
+  std::uint64_t epoch_of(std::uint64_t step) const;
+  /// Steps after which each row has been used at least `epochs` times.
+  std::uint64_t steps_of_epochs(std::uint64_t epochs) const;
+
+private:
+  const std::vector<std::uint32_t>& order_of(std::uint64_t epoch);
+
+  std::uint32_t num_rows_;
+  std::uint32_t batch_rows_;
+  std::uint64_t seed_;
+  bool shuffle_;
+  std::uint64_t cached_epoch_ = UINT64_MAX;
+  std::vector<std::uint32_t> cached_order_;
+};
+
+} // namespace troupe::models

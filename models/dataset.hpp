@@ -1,0 +1,94 @@
+// Rows of a JSONL file as samples: prompts for generation, sequences with a
+// loss mask for SFT, pairs for preference training, texts for scoring.
+// Opening reads and checks every row once (so a bad row stops a run before it
+// starts) but keeps only their places; tokens are made again when a step needs
+// them, so files may be larger than memory.
+//
+// Keys (per sample):  prompts     prompt_ids i32[P]
+//                     sft, score  sequence_ids i32[L], loss_mask u8[L]
+//                     preference  chosen_ids i32[L], rejected_ids i32[L]
+#pragma once
+
+#include "config/settings.hpp"
+#include "models/tokenizer.hpp"
+#include "net/rows.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::models {
+
+enum class DataKind : std::uint8_t {
+  prompts,    ///< `prompt` or `prompt_ids`
+  sft,        ///< `prompt` + `completion`, or `text`
+  preference, ///< `prompt` (optional), `chosen`, `rejected`
+  score,      ///< `ids`, `text`, or `prompt` + `response`
+};
+/// sft -> sft, reward -> preference, everything else -> prompts.
+DataKind data_kind_of(const std::string& workflow);
+
+struct DatasetOptions {
+  std::filesystem::path file;
+  DataKind kind = DataKind::prompts;
+  std::map<std::string, std::string> fields; ///< INTERFACE, `data.fields`
+  std::map<std::string, Place> places;       ///< of settings, for messages
+  bool chat = false;                ///< render string prompts with the template
+  int max_tokens = 0;               ///< of a prompt, or a sequence; 0: no limit
+  std::string overlong = "skip";    ///< skip | truncate | error
+  std::string on_bad_row = "error"; ///< error | skip
+};
+/// Options of `data.train` under the workflow's limits.
+DatasetOptions train_options(const Settings& settings);
+
+/// What opening found.
+struct DatasetReport {
+  std::uint64_t rows = 0; ///< in the file
+  std::uint64_t bad_rows = 0;
+  std::uint64_t overlong_rows = 0; ///< left out
+  std::uint64_t truncated_rows = 0;
+  std::vector<std::string> messages; ///< of the first bad rows
+};
+
+/// What people and reward programs read of a row.
+struct RowText {
+  int line = 0;
+  std::string prompt;
+  std::string response; ///< completion, text or chosen; "" for prompts
+  std::string rejected;
+  std::string ground_truth; ///< also from reward_model.ground_truth
+  std::string data_source;
+  std::string extra_info; ///< JSON
+  std::string json;       ///< the whole row as it stands in the file
+};
+
+class Dataset {
+public:
+  /// Opens `data.train` of the settings. Throws ConfigError: a missing file, a
+  /// bad row (FILE:LINE: field: ..), nothing usable, `messages` without a chat
+  /// template, a tokenizer without an end token where one must be appended.
+  static Dataset open(const Settings& settings, const Tokenizer& tokenizer);
+  static Dataset open(const DatasetOptions& options,
+                      const Tokenizer& tokenizer);
+
+  /// Usable rows.
+  std::uint32_t size() const;
+  const DatasetReport& report() const;
+  DataKind kind() const;
+
+  /// Samples of the rows, n a row: row i gives the ids first + i*n .. + n-1.
+  net::Rows rows(std::span<const std::uint32_t> row_indices, SampleId first,
+                 std::uint32_t n = 1) const;
+  RowText text(std::uint32_t row) const;
+
+private:
+  struct State;
+  explicit Dataset(std::shared_ptr<const State> state);
+  std::shared_ptr<const State> state_;
+};
+
+} // namespace troupe::models

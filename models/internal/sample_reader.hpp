@@ -1,0 +1,48 @@
+// One JSONL row to the token ids of one sample.
+#pragma once
+
+#include "models/dataset.hpp"
+#include "models/internal/row_fields.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace troupe::models::internal {
+
+struct SampleTokens {
+  std::vector<std::int32_t> ids;      ///< prompt, sequence, or chosen
+  std::vector<std::int32_t> rejected; ///< preference
+  std::size_t prompt_tokens = 0;      ///< of `ids`: no loss there
+  bool overlong = false;              ///< longer than allowed
+  bool truncated = false;             ///< was overlong and could be cut
+};
+
+/// What turns rows into tokens; a value that may be used from any thread.
+class SampleReader {
+public:
+  /// Throws ConfigError where the options ask for what the tokenizer lacks.
+  SampleReader(const DatasetOptions& options, Tokenizer tokenizer);
+
+  /// Throws ConfigError FILE:LINE: field: .. for a bad row.
+  SampleTokens tokens(std::string_view line, const Place& place) const;
+  RowText text(std::string_view line, const Place& place) const;
+
+private:
+  SampleTokens read(const RowFields& fields) const;
+  SampleTokens read_prompt(const RowFields& fields) const;
+  SampleTokens read_sft(const RowFields& fields) const;
+  SampleTokens read_pair(const RowFields& fields) const;
+  SampleTokens read_score(const RowFields& fields) const;
+  void refuse_messages(const RowFields& fields, const char* field) const;
+  std::vector<std::int32_t> begin_ids(const std::string& text) const;
+  void append(std::vector<std::int32_t>& ids, const std::string& text,
+              bool end) const;
+  void limit(SampleTokens& row) const;
+
+  DatasetOptions options_;
+  FieldMapping mapping_;
+  Tokenizer tokenizer_;
+};
+
+} // namespace troupe::models::internal

@@ -1,0 +1,189 @@
+#include "models/internal/row_fields.hpp"
+
+#include "models/internal/json_text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::models::internal {
+
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void bad_template(const std::string& field,
+                               const std::string& text, Place place) {
+  throw ConfigError(
+    ConfigError::Parts{std::move(place), "data.fields." + field,
+                       "a column or a template like '{question} text'",
+                       "'" + text + "'", "'{{' and '}}' for literal braces"});
+}
+
+/// nullopt: a brace without its partner, or with nothing inside.
+std::optional<FieldMapping::Source> parse_template(const std::string& text) {
+  FieldMapping::Source source{true, {{false, ""}}};
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool doubled = at + 1 < text.size() && text[at + 1] == c;
+    if (c != '{' && c != '}') {
+      source.parts.back().text += c;
+    } else if (doubled) {
+      source.parts.back().text += c;
+      ++at;
+    } else {
+      const auto end = c == '{' ? text.find('}', at) : std::string::npos;
+      if (end == std::string::npos || end == at + 1)
+        return std::nullopt;
+      source.parts.push_back({true, text.substr(at + 1, end - at - 1)});
+      source.parts.push_back({false, ""});
+      at = end;
+    }
+  }
+  return source;
+}
+
+std::string text_of_json(const json& value) {
+  if (value.is_string())
+    return value.get<std::string>();
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// "a.b.c" inside `row`, or the column of exactly that name; may be null.
+const json* find_column(const json& row, const std::string& name) {
+  if (const auto it = row.find(name); it != row.end())
+    return &*it;
+  const json* at = &row;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const auto dot = std::min(name.find('.', begin), name.size());
+    if (!at->is_object())
+      return nullptr;
+    const auto it = at->find(name.substr(begin, dot - begin));
+    if (it == at->end())
+      return nullptr;
+    at = &*it;
+    begin = dot + 1;
+  }
+  return at;
+}
+
+} // namespace
+
+FieldMapping::FieldMapping(const std::map<std::string, std::string>& fields,
+                           const std::map<std::string, Place>& places) {
+  for (const auto& [field, text] : fields) {
+    const auto it = places.find("data.fields." + field);
+    const Place place = it == places.end() ? Place{} : it->second;
+    if (text.empty())
+      bad_template(field, text, place);
+    if (text.find_first_of("{}") == std::string::npos) {
+      sources_[field] = {false, {{true, text}}};
+      continue;
+    }
+    auto source = parse_template(text);
+    if (!source)
+      bad_template(field, text, place);
+    sources_[field] = std::move(*source);
+  }
+}
+
+const FieldMapping::Source* FieldMapping::find(const std::string& field) const {
+  const auto it = sources_.find(field);
+  return it == sources_.end() ? nullptr : &it->second;
+}
+
+RowFields::RowFields(const FieldMapping& mapping, const json& row, Place place)
+  : mapping_(mapping),
+    row_(row),
+    place_(std::move(place)) {
+  if (!row.is_object())
+    throw ConfigError(ConfigError::Parts{place_, "", "a row (a JSON object)",
+                                         kind_of(row), ""});
+}
+
+const json& RowFields::column(const std::string& field,
+                              const std::string& name) const {
+  const json* found = find_column(row_, name);
+  if (found == nullptr || found->is_null())
+    expected(field, "a value in column '" + name + "'", "nothing");
+  return *found;
+}
+
+std::optional<json> RowFields::value(const std::string& field) const {
+  const FieldMapping::Source* source = mapping_.find(field);
+  if (source == nullptr) {
+    const auto it = row_.find(field);
+    if (it == row_.end() || it->is_null())
+      return std::nullopt;
+    return *it;
+  }
+  if (!source->is_template)
+    return column(field, source->parts[0].text);
+  std::string text;
+  for (const auto& part : source->parts)
+    text += part.is_column ? text_of_json(column(field, part.text)) : part.text;
+  return json(std::move(text));
+}
+
+bool RowFields::has(const std::string& field) const {
+  if (mapping_.find(field) != nullptr)
+    return true; // a missing column is then an error of the row
+  const auto it = row_.find(field);
+  return it != row_.end() && !it->is_null();
+}
+
+bool RowFields::is_mapped(const std::string& field) const {
+  return mapping_.find(field) != nullptr;
+}
+
+void RowFields::check_mapped() const {
+  for (const auto& [field, source] : mapping_.sources())
+    for (const auto& part : source.parts)
+      if (part.is_column)
+        column(field, part.text);
+}
+
+bool RowFields::is_text(const std::string& field) const {
+  const auto found = value(field);
+  return found && found->is_string();
+}
+
+std::string RowFields::text(const std::string& field) const {
+  const auto found = value(field);
+  if (!found)
+    expected(field, "text", "nothing");
+  if (!found->is_string())
+    expected(field, "text", kind_of(*found));
+  return found->get<std::string>();
+}
+
+std::string RowFields::text_of_any(const std::string& field) const {
+  const auto found = value(field);
+  return found ? text_of_json(*found) : "";
+}
+
+std::vector<std::int32_t> RowFields::ids(const std::string& field,
+                                         std::int32_t end_id) const {
+  const std::string what
+    = "a list of token ids from 0 to " + std::to_string(end_id - 1);
+  const auto found = value(field);
+  if (!found || !found->is_array())
+    expected(field, what, found ? kind_of(*found) : "nothing");
+  std::vector<std::int32_t> ids;
+  ids.reserve(found->size());
+  for (const json& entry : *found) {
+    const bool fits = entry.is_number_integer() && entry >= 0 && entry < end_id;
+    if (!fits)
+      expected(field, what, text_of_json(entry).substr(0, 40));
+    ids.push_back(entry.get<std::int32_t>());
+  }
+  return ids;
+}
+
+void RowFields::expected(const std::string& field, const std::string& what,
+                         const std::string& got) const {
+  throw ConfigError(ConfigError::Parts{place_, field, what, got, ""});
+}
+
+} // namespace troupe::models::internal

@@ -1,0 +1,340 @@
+#include "models/dataset.hpp"
+#include "models/jsonl.hpp"
+
+#include "tests/support/models/io_support.hpp"
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <numeric>
+
+namespace troupe::models {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::shared_folder;
+using testing::TempFolder;
+using testing::write_text;
+
+/// One token a character: '<' begins, '>' ends a text, then a..z and space.
+Tokenizer letters() {
+  json vocab = {{"<", 0}, {">", 1}, {"?", 2}, {" ", 3}};
+  for (char c = 'a'; c <= 'z'; ++c)
+    vocab[std::string(1, c)] = 10 + (c - 'a');
+  const json document = {
+    {"pre_tokenizer",
+     {{"type", "Split"},
+      {"pattern", {{"Regex", "[\\s\\S]"}}},
+      {"behavior", "Isolated"}}},
+    {"post_processor",
+     {{"type", "TemplateProcessing"},
+      {"single",
+       {{{"SpecialToken", {{"id", "<"}}}}, {{"Sequence", {{"id", "A"}}}}}},
+      {"special_tokens", {{"<", {{"ids", {0}}}}}}}},
+    {"decoder", {{"type", "Fuse"}}},
+    {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "?"}}},
+  };
+  return Tokenizer::parse(document.dump(), R"({"eos_token": ">"})", "letters");
+}
+
+class DatasetFile : public ::testing::Test {
+protected:
+  DatasetOptions options(DataKind kind, const std::string& text) {
+    write_text(folder_ / "rows.jsonl", text);
+    DatasetOptions options;
+    options.file = folder_ / "rows.jsonl";
+    options.kind = kind;
+    return options;
+  }
+  Dataset open(DataKind kind, const std::string& text) {
+    return Dataset::open(options(kind, text), letters());
+  }
+  static std::string complaint(const DatasetOptions& options) {
+    try {
+      Dataset::open(options, letters());
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no complaint";
+  }
+  template <class T = std::int32_t>
+  static std::vector<T> packed(const net::Rows& rows, const char* key) {
+    const auto span = rows.at(key).as<T>();
+    return {span.begin(), span.end()};
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(DatasetFile, PromptsGiveNSamplesARowInOrder) {
+  const auto data = open(DataKind::prompts, "{\"prompt\": \"ab\"}\n\n"
+                                            "{\"prompt\": \"c\"}\r\n");
+  EXPECT_EQ(data.size(), 2U);
+  const std::vector<std::uint32_t> wanted{1, 0};
+  const net::Rows rows = data.rows(wanted, SampleId(4), 2);
+  EXPECT_THAT(rows.samples,
+              ElementsAre(SampleId(4), SampleId(5), SampleId(6), SampleId(7)));
+  EXPECT_THAT(rows.at("prompt_ids").lengths, ElementsAre(2, 2, 3, 3));
+  EXPECT_THAT(packed(rows, "prompt_ids"),
+              ElementsAre(0, 12, 0, 12, 0, 10, 11, 0, 10, 11));
+  EXPECT_EQ(data.text(1).line, 3);
+  EXPECT_EQ(data.text(1).prompt, "c");
+}
+
+TEST_F(DatasetFile, SftMasksThePromptAndEndsTheCompletion) {
+  const auto data
+    = open(DataKind::sft, "{\"prompt\": \"ab\", \"completion\": \"c\"}\n"
+                          "{\"text\": \"xy\"}");
+  const std::vector<std::uint32_t> both{0, 1};
+  const net::Rows rows = data.rows(both, SampleId(0));
+  EXPECT_THAT(packed(rows, "sequence_ids"),
+              ElementsAre(0, 10, 11, 12, 1, 0, 33, 34, 1));
+  EXPECT_THAT(packed<std::uint8_t>(rows, "loss_mask"),
+              ElementsAre(0, 0, 0, 1, 1, 0, 1, 1, 1));
+  EXPECT_EQ(data.text(0).response, "c");
+}
+
+TEST_F(DatasetFile, PairsShareThePromptAndEndBoth) {
+  const auto data
+    = open(DataKind::preference,
+           "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"cd\"}\n"
+           "{\"chosen\": \"b\", \"rejected\": \"\"}\n");
+  const std::vector<std::uint32_t> both{0, 1};
+  const net::Rows rows = data.rows(both, SampleId(0));
+  EXPECT_THAT(packed(rows, "chosen_ids"), ElementsAre(0, 10, 11, 1, 0, 11, 1));
+  EXPECT_THAT(packed(rows, "rejected_ids"),
+              ElementsAre(0, 10, 12, 13, 1, 0, 1));
+}
+
+TEST_F(DatasetFile, ScoringTakesIdsTextOrPromptAndResponse) {
+  const auto data
+    = open(DataKind::score, "{\"ids\": [5, 6]}\n{\"text\": \"a\"}\n"
+                            "{\"prompt\": \"a\", \"response\": \"b\"}\n");
+  const std::vector<std::uint32_t> all{0, 1, 2};
+  const net::Rows rows = data.rows(all, SampleId(0));
+  EXPECT_THAT(packed(rows, "sequence_ids"),
+              ElementsAre(5, 6, 0, 10, 0, 10, 11));
+  EXPECT_THAT(packed<std::uint8_t>(rows, "loss_mask"),
+              ElementsAre(0, 1, 0, 1, 0, 0, 1));
+}
+
+TEST_F(DatasetFile, FieldsMapAndTemplateColumns) {
+  auto given = options(
+    DataKind::prompts,
+    R"({"q": "ab", "n": 3, "meta": {"answer": 7}, "data_source": "x"})"
+    "\n");
+  given.fields = {{"prompt", "{q} {{{n}}}"}, {"ground_truth", "meta.answer"}};
+  const Dataset data = Dataset::open(given, letters());
+  const RowText text = data.text(0);
+  EXPECT_EQ(text.prompt, "ab {3}");
+  EXPECT_EQ(text.ground_truth, "7");
+  EXPECT_EQ(text.data_source, "x");
+  EXPECT_THAT(text.json, HasSubstr("\"meta\""));
+}
+
+TEST_F(DatasetFile, VerlRowsKeepTheirGroundTruth) {
+  const auto data = open(
+    DataKind::prompts,
+    R"({"prompt": "a", "reward_model": {"style": "rule", "ground_truth": "72"}, "extra_info": {"split": "train"}})"
+    "\n");
+  EXPECT_EQ(data.text(0).ground_truth, "72");
+  EXPECT_EQ(data.text(0).extra_info, "{\"split\":\"train\"}");
+}
+
+TEST_F(DatasetFile, BadRowsNameFileLineAndField) {
+  const auto of = [&](DataKind kind, const std::string& row) {
+    return complaint(options(kind, "{\"prompt\": \"a\", \"chosen\": \"b\", "
+                                   "\"rejected\": \"c\", \"completion\": "
+                                   "\"d\"}\n"
+                                     + row + "\n"));
+  };
+  EXPECT_THAT(of(DataKind::prompts, "{\"prompt\": 3}"),
+              HasSubstr("rows.jsonl:2: prompt: expected text, got"));
+  EXPECT_THAT(of(DataKind::prompts, "{\"promt\": \"a\"}"),
+              HasSubstr("rows.jsonl:2: prompt: expected text, got nothing"));
+  EXPECT_THAT(of(DataKind::sft, "{\"prompt\": \"a\"}"),
+              HasSubstr("rows.jsonl:2: completion: expected text"));
+  EXPECT_THAT(of(DataKind::preference, "{\"chosen\": \"a\"}"),
+              HasSubstr("rows.jsonl:2: rejected: expected text"));
+  EXPECT_THAT(of(DataKind::prompts, "{\"prompt\": \"a\""),
+              HasSubstr("rows.jsonl:2: not JSON"));
+  EXPECT_THAT(of(DataKind::prompts, "[1]"),
+              HasSubstr("rows.jsonl:2: expected a row"));
+  EXPECT_THAT(of(DataKind::prompts, "{\"prompt_ids\": [1, 99]}"),
+              HasSubstr("rows.jsonl:2: prompt_ids: expected a list"));
+  EXPECT_THAT(of(DataKind::prompts, "{\"prompt_ids\": []}"),
+              HasSubstr("rows.jsonl:2: prompt: expected at least one token"));
+}
+
+TEST_F(DatasetFile, BadRowsCanBeSkippedAndAreCounted) {
+  auto given = options(DataKind::prompts, "{\"prompt\": \"a\"}\nbroken\n"
+                                          "{\"prompt\": null}\n"
+                                          "{\"prompt\": \"b\"}\n");
+  given.on_bad_row = "skip";
+  const Dataset data = Dataset::open(given, letters());
+  EXPECT_EQ(data.size(), 2U);
+  EXPECT_EQ(data.report().rows, 4U);
+  EXPECT_EQ(data.report().bad_rows, 2U);
+  EXPECT_THAT(data.report().messages, ElementsAre(HasSubstr("rows.jsonl:2"),
+                                                  HasSubstr("rows.jsonl:3")));
+  EXPECT_EQ(data.text(1).line, 4);
+}
+
+TEST_F(DatasetFile, NothingUsableIsAnError) {
+  EXPECT_THAT(complaint(options(DataKind::prompts, "")),
+              HasSubstr("no usable row"));
+  auto given = options(DataKind::prompts, "{\"prompt\": \"abc\"}\n");
+  given.max_tokens = 2;
+  EXPECT_THAT(complaint(given), HasSubstr("1 overlong"));
+}
+
+TEST_F(DatasetFile, OverlongRowsAreSkippedCutOrRefused) {
+  auto given = options(DataKind::prompts,
+                       "{\"prompt\": \"abcdef\"}\n{\"prompt\": \"ab\"}\n");
+  given.max_tokens = 3;
+  EXPECT_EQ(Dataset::open(given, letters()).size(), 1U);
+  EXPECT_EQ(Dataset::open(given, letters()).report().overlong_rows, 1U);
+  given.overlong = "truncate";
+  const Dataset cut = Dataset::open(given, letters());
+  EXPECT_EQ(cut.report().truncated_rows, 1U);
+  const std::vector<std::uint32_t> first{0};
+  EXPECT_THAT(packed(cut.rows(first, SampleId(0)), "prompt_ids"),
+              ElementsAre(13, 14, 15)); // a prompt keeps its end
+  given.overlong = "error";
+  EXPECT_THAT(complaint(given), HasSubstr("rows.jsonl:1: prompt: expected at "
+                                          "most 3 tokens, got 7"));
+}
+
+TEST_F(DatasetFile, ATruncatedSequenceMustKeepSomethingToLearn) {
+  auto given
+    = options(DataKind::sft, "{\"prompt\": \"abcdef\", \"completion\": \"x\"}\n"
+                             "{\"prompt\": \"a\", \"completion\": \"xyz\"}\n");
+  given.max_tokens = 4;
+  given.overlong = "truncate";
+  const Dataset data = Dataset::open(given, letters());
+  EXPECT_EQ(data.size(), 1U);
+  const std::vector<std::uint32_t> first{0};
+  EXPECT_THAT(packed(data.rows(first, SampleId(0)), "sequence_ids"),
+              ElementsAre(0, 10, 33, 34));
+}
+
+TEST_F(DatasetFile, MessagesNeedAChatTemplate) {
+  EXPECT_THAT(complaint(options(DataKind::prompts,
+                                R"({"messages": [{"role": "user"}]})")),
+              HasSubstr("rows.jsonl:1: messages: expected text, got messages "
+                        "(chat templates"));
+  EXPECT_THAT(
+    complaint(options(DataKind::prompts, R"({"prompt": [{"role": "user"}]})")),
+    HasSubstr("rows.jsonl:1: prompt: expected text, got messages"));
+  auto given = options(DataKind::prompts, "{\"prompt\": \"a\"}");
+  given.chat = true;
+  given.places["data.chat"] = Place{"x.yaml", 7};
+  EXPECT_THAT(complaint(given), HasSubstr("x.yaml:7: data.chat: chat"));
+}
+
+TEST_F(DatasetFile, AMappedColumnThatIsMissingIsABadRow) {
+  auto given = options(DataKind::prompts, "{\"prompt\": \"a\"}\n");
+  given.fields = {{"ground_truth", "answer"}};
+  EXPECT_THAT(complaint(given),
+              HasSubstr("rows.jsonl:1: ground_truth: expected a value in "
+                        "column 'answer', got nothing"));
+  given.fields = {{"prompt", "{question"}};
+  given.places["data.fields.prompt"] = Place{"x.yaml", 3};
+  EXPECT_THAT(complaint(given), HasSubstr("x.yaml:3: data.fields.prompt"));
+}
+
+TEST_F(DatasetFile, OtherFormatsGetTheirConversion) {
+  write_text(folder_ / "x.parquet", "PAR1....PAR1");
+  DatasetOptions given;
+  given.file = folder_ / "x.parquet";
+  EXPECT_THAT(complaint(given), HasSubstr("a Parquet file"));
+  EXPECT_THAT(complaint(given), HasSubstr("read_parquet"));
+  EXPECT_THAT(complaint(given), HasSubstr("x.jsonl"));
+  EXPECT_THAT(complaint(options(DataKind::prompts, " [\n{}]")),
+              HasSubstr("jq -c"));
+  EXPECT_THAT(complaint(options(DataKind::prompts, "\x1F\x8B..")),
+              HasSubstr("gunzip"));
+}
+
+TEST_F(DatasetFile, TheSettingThatNamedAMissingFileIsNamed) {
+  Settings settings;
+  settings.workflow = "ppo";
+  settings.data.train = folder_ / "none.jsonl";
+  settings.places["data.train"] = Place{"my.yaml", 12};
+  try {
+    Dataset::open(settings, letters());
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("my.yaml:12: data.train: expected"));
+    EXPECT_THAT(error.what(), HasSubstr("none.jsonl"));
+  }
+}
+
+TEST_F(DatasetFile, TrainingNeedsAnEndToken) {
+  const Tokenizer endless = Tokenizer::parse(
+    R"({"model": {"type": "WordLevel", "vocab": {"a": 0}}})", "", "t.json");
+  const auto given
+    = options(DataKind::sft, "{\"prompt\": \"a\", \"completion\": \"a\"}");
+  EXPECT_THROW(Dataset::open(given, endless), ConfigError);
+}
+
+TEST(GoldenDataset, ReadsRealRowsThroughFieldMapping) {
+  const fs::path file = shared_folder() / "data/gsm8k_test.jsonl";
+  TROUPE_NEEDS_SHARED(file);
+  const Tokenizer tokenizer
+    = Tokenizer::load(shared_folder() / "golden/tokenizers/bpe_qwen2");
+  DatasetOptions options;
+  options.file = file;
+  options.fields = {{"prompt", "{question} End with '#### <number>'."},
+                    {"ground_truth", "answer"}};
+  options.max_tokens = 400;
+  const Dataset data = Dataset::open(options, tokenizer);
+  EXPECT_EQ(data.report().rows, 1319U);
+  EXPECT_EQ(data.size() + data.report().overlong_rows, 1319U);
+  EXPECT_GT(data.size(), 1000U);
+  std::vector<std::uint32_t> all(data.size());
+  std::iota(all.begin(), all.end(), 0U);
+  const net::Rows rows = data.rows(all, SampleId(0));
+  const auto offsets = rows.at("prompt_ids").offsets();
+  const auto ids = rows.at("prompt_ids").as<std::int32_t>();
+  for (std::uint32_t row = 0; row < data.size(); ++row) {
+    const RowText text = data.text(row);
+    EXPECT_EQ(tokenizer.decode(
+                ids.subspan(offsets[row], offsets[row + 1] - offsets[row])),
+              text.prompt);
+    EXPECT_THAT(text.ground_truth, HasSubstr("#### "));
+  }
+}
+
+TEST(GoldenDataset, ReadsRealPreferencePairs) {
+  const fs::path file = shared_folder() / "data/gsm8k_pairs.jsonl";
+  TROUPE_NEEDS_SHARED(file);
+  const Tokenizer tokenizer
+    = Tokenizer::load(shared_folder() / "golden/tokenizers/bpe_gpt2");
+  DatasetOptions options;
+  options.file = file;
+  options.kind = DataKind::preference;
+  const Dataset data = Dataset::open(options, tokenizer);
+  EXPECT_EQ(data.size(), 1163U);
+  const std::vector<std::uint32_t> some{0, 1162};
+  const net::Rows rows = data.rows(some, SampleId(0));
+  for (const char* key : {"chosen_ids", "rejected_ids"}) {
+    const auto ids = rows.at(key).as<std::int32_t>();
+    EXPECT_EQ(ids.back(), tokenizer.eos_id());
+  }
+}
+
+TEST(JsonLines, KeepsLineNumbersOverBlankLines) {
+  const auto lines
+    = JsonLines::view("\xEF\xBB\xBF{}\r\n \t\n{\"a\": 1}", "x.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines.text(0), "{}");
+  EXPECT_EQ(lines.text(1), "{\"a\": 1}");
+  EXPECT_EQ(lines.line_number(1), 3);
+}
+
+} // namespace
+} // namespace troupe::models
