@@ -1,4 +1,4 @@
-#include "config/settings.hpp"
+#include "config/duration.hpp"
 
 #include <array>
 #include <charconv>

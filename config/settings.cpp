@@ -229,8 +229,10 @@ bool was_set(const Settings& settings, const std::string& dotted_key) {
 
 const std::vector<std::string>& resumable_changes() {
   static const std::vector<std::string> keys
-    = {"cluster", "plan",      "metrics",        "trace",
-       "eval",    "run.steps", "run.save_every", "run.keep"};
+    = {"cluster", "plan", "metrics", "trace", "eval", "run.steps",
+       "run.save_every", "run.keep",
+       // how to continue is no property of the run
+       "run.resume"};
   return keys;
 }
 

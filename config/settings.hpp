@@ -1,159 +1,17 @@
-// A run's settings: plain structs whose member names are the YAML keys and
-// whose initial values are the defaults. One table (settings_schema.hpp) gives
-// each its type, range and sentence; parsing, printing and `troupe explain` all
-// come from that table.
+// A run's settings, read from YAML files and `key=value` overrides. One table
+// (settings_schema.hpp) gives each its type, range and sentence; parsing,
+// printing and `troupe explain` all come from that table.
 #pragma once
 
+#include "config/duration.hpp"
 #include "config/error.hpp"
+#include "config/settings_types.hpp"
 
-#include <array>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace troupe {
-
-struct RunSettings {
-  std::string name; ///< default: the last settings file's name, no ending
-  std::uint64_t seed = 1;
-  int steps = 0;  ///< 0: by epochs
-  int epochs = 0; ///< sft, reward; 0: by steps
-  std::string dir = "runs";
-  std::string resume = "auto"; ///< auto | force | fresh | never
-  std::string replay;
-  int save_every = 20; ///< steps; 0: at the end only
-  int keep = 3;        ///< checkpoints; 0: all
-  std::string keep_best;
-  bool check_moves = false;
-  std::string max_time; ///< "" or a duration, see `parse_duration_s`
-};
-
-struct ClusterSettings {
-  std::optional<int> nodes, devices_per_node, workers_per_node; ///< {}: auto
-  std::string device = "auto";   ///< auto|cpu|gpu
-  std::string launcher = "auto"; ///< auto | local | ssh | slurm
-  std::vector<std::string> hosts;
-  std::string bind = "auto";
-  std::string ports = "auto"; ///< auto | first-last
-  std::map<std::string, std::string> env;
-  int max_restarts = 3;
-  std::string lost_node = "fail"; ///< fail | wait | shrink
-};
-
-struct OptimizerSettings {
-  double lr = 1e-5;
-  double weight_decay = 0.05;
-  std::array<double, 2> betas = {0.9, 0.95};
-  double eps = 1e-8;
-  std::string schedule = "cosine"; ///< cosine | linear | constant
-  double warmup = 0.02; ///< < 1: share of all optimizer steps, else steps
-  double clip = 1.0;    ///< global gradient norm; 0: off
-  bool operator==(const OptimizerSettings&) const = default;
-};
-
-struct ModelSettings {
-  std::string path;
-  std::string dtype = "auto";      ///< auto | fp32 | bf16
-  std::string save_dtype = "auto"; ///< auto | fp32 | bf16
-  OptimizerSettings optimizer;     ///< trained roles only
-};
-
-struct DataSettings {
-  std::string train;
-  std::map<std::string, std::string> fields;
-  std::string chat = "auto";        ///< auto | true | false
-  int batch_size = 64;              ///< rows of the data file a step
-  int max_prompt_tokens = 512;      ///< ppo
-  int max_tokens = 1024;            ///< sft, reward: of a whole sequence
-  std::string overlong = "skip";    ///< skip | truncate | error
-  std::string on_bad_row = "error"; ///< error | skip
-  bool shuffle = true;
-};
-
-struct RolloutSettings {
-  int n = 1;
-  int max_new_tokens = 256;
-  int min_new_tokens = 0;
-  double temperature = 1.0;
-  int top_k = 0; ///< 0: off
-  double top_p = 1.0;
-  double min_p = 0.0;
-  double repetition_penalty = 1.0;
-  std::vector<std::string> stop;
-};
-
-struct ClipRatio {
-  double low = 0.2;
-  double high = 0.2;
-  bool operator==(const ClipRatio&) const = default;
-};
-
-struct AlgorithmSettings {
-  std::string advantage = "gae"; ///< gae | group | rloo | remax | reinforce_pp
-  double gamma = 1.0;
-  double lam = 0.95;
-  bool whiten = true;
-  std::string kl_in = "reward";    ///< reward | loss | none
-  std::string kl_estimator = "k1"; ///< k1 | k2 | k3
-  double kl_coef = 0.1;
-  ClipRatio clip_ratio;
-  double value_clip = 0.2;         ///< 0: off
-  std::string loss_mean = "token"; ///< token | sequence
-  double entropy_coef = 0.0;
-  double dual_clip = 0.0;               ///< 0: off
-  std::string old_logprobs = "rollout"; ///< rollout | recompute
-  bool value_norm = false;
-  double kl_target = 0.0;    ///< > 0 turns the adaptive controller on
-  double kl_horizon = 10000; ///< samples
-  double beta = 0.1;         ///< dpo
-  int mini_batches = 4;
-  int epochs = 1;
-  std::string recompute = "auto"; ///< activations: auto | true | false
-};
-
-struct RewardSettings {
-  std::string kind = "model"; ///< model | rule | python | process | http
-  std::string rule = "auto";
-  std::string command;
-  std::string file;
-  std::string function = "compute_score";
-  std::string url;
-  int workers = 8;
-  double timeout_s = 10;
-  std::string on_error = "fail"; ///< fail | zero | skip
-  double scale = 1.0;
-  double bias = 0.0;
-  double clip = 0.0;        ///< 0: off
-  double missing_eos = 0.0; ///< replaces a truncated answer's reward where set
-  std::map<std::string, double> weights;
-};
-
-struct EvalSettings {
-  std::string data;
-  int every = 0; ///< steps; 0: never between start and end
-  bool at_start = true;
-  bool at_end = true;
-  int n = 1;
-  double temperature = 0.0; ///< 0: greedy
-  int max_rows = 0;         ///< 0: all
-  double pass_at = 0.5;
-};
-
-struct MetricsSettings {
-  bool console = true;
-  bool jsonl = true;
-  bool tensorboard = false;
-  std::string prometheus = "off"; ///< off | port
-  std::string command;
-};
-
-struct TraceSettings {
-  bool enabled = true;
-  std::optional<int> port; ///< {}: auto
-  double max_gb = 4;
-};
 
 struct Settings {
   RunSettings run;
@@ -192,7 +50,8 @@ std::string explain_settings(const std::string& key);
 Place place_of(const Settings& settings, const std::string& dotted_key);
 /// A value that only equals the default but was written counts as set.
 bool was_set(const Settings& settings, const std::string& dotted_key);
-/// reward.missing_eos replaces rewards only where the user set it.
+
+/// reward.missing_eos replaces rewards only where it is set and not 0.
 inline bool replaces_missing_eos(const Settings& settings) {
   return settings.reward.missing_eos != 0;
 }
@@ -208,8 +67,5 @@ const std::vector<std::string>& resumable_changes();
 /// Roles of a built-in workflow: sft {actor}, reward {reward}, ppo {actor,
 /// critic, ref, reward}. Empty for an unknown workflow.
 std::vector<std::string> roles_of(const std::string& workflow);
-
-/// Seconds of "90", "45s", "90m", "3h30m", "1d" or "HH:MM:SS"; {} otherwise.
-std::optional<double> parse_duration_s(const std::string& text);
 
 } // namespace troupe

@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 namespace troupe {
 
@@ -153,20 +154,16 @@ YamlNode parse_yaml(const std::string& text, const std::string& file_name) {
 }
 
 YamlNode read_yaml(const std::string& file) {
+  std::error_code error;
   std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  // a folder opens but cannot be read
-  if (!stream || !(text << stream.rdbuf()) || stream.bad()) {
-    const bool empty = stream
-                       && stream.peek() == std::ifstream::traits_type::eof()
-                       && !stream.bad();
-    if (!empty)
-      throw ConfigError({file, 0}, "expected a readable YAML file, got none");
-  }
-  if (text.str().size() > defaults::settings_file_limit_bytes)
+  // a folder opens, but cannot be read
+  if (!stream || std::filesystem::is_directory(file, error))
+    throw ConfigError({file, 0}, "expected a readable YAML file, got none");
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (text.size() > defaults::settings_file_limit_bytes)
     throw ConfigError({file, 0}, "expected a YAML file of at most 4 MiB, got a "
                                  "larger one");
-  return parse_yaml(text.str(), file);
+  return parse_yaml(text, file);
 }
 
 void merge_yaml(YamlNode& base, const YamlNode& over) {

@@ -1,10 +1,10 @@
 #include "config/error.hpp"
 #include "config/model_shape.hpp"
 
+#include "tests/support/config/shared_folder.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <fstream>
 #include <map>
 
@@ -15,11 +15,6 @@ using troupe::DType;
 using troupe::ModelShape;
 using troupe::parse_model_shape;
 using troupe::read_model_shape;
-
-std::filesystem::path shared() {
-  const char* folder = std::getenv("TROUPE_SHARED");
-  return folder ? folder : TROUPE_SHARED_DEFAULT;
-}
 
 std::string why_not(const std::string& json) {
   try {
@@ -43,7 +38,7 @@ std::string changed(const std::string& key, const nlohmann::json& value) {
 }
 
 TEST(ModelShape, BothSpellingsOfEveryGoldenConfigReadAlike) {
-  const auto models = shared() / "golden/models";
+  const auto models = troupe::support::shared_folder() / "golden/models";
   if (!std::filesystem::exists(models))
     GTEST_SKIP() << "no golden data at " << models;
   int seen = 0;
@@ -83,7 +78,7 @@ stored_shapes(const std::filesystem::path& folder) {
 }
 
 TEST(ModelShape, ParametersAreThoseOfTheGoldenFiles) {
-  const auto models = shared() / "golden/models";
+  const auto models = troupe::support::shared_folder() / "golden/models";
   if (!std::filesystem::exists(models))
     GTEST_SKIP() << "no golden data at " << models;
   for (const char* name :
@@ -99,7 +94,8 @@ TEST(ModelShape, ParametersAreThoseOfTheGoldenFiles) {
 }
 
 TEST(ModelShape, GoldenNumbersOfLlama3Rope) {
-  const auto folder = shared() / "golden/models/llama_rope_llama3";
+  const auto folder
+    = troupe::support::shared_folder() / "golden/models/llama_rope_llama3";
   if (!std::filesystem::exists(folder))
     GTEST_SKIP() << "no golden data at " << folder;
   const auto shape = read_model_shape(folder);
@@ -114,7 +110,7 @@ TEST(ModelShape, GoldenNumbersOfLlama3Rope) {
 }
 
 TEST(ModelShape, BenchCardsParse) {
-  const auto file = shared() / "bench/cards.json";
+  const auto file = troupe::support::shared_folder() / "bench/cards.json";
   if (!std::filesystem::exists(file))
     GTEST_SKIP() << "no " << file;
   std::ifstream stream(file);

@@ -1,10 +1,10 @@
 #include "config/settings.hpp"
 #include "config/settings_schema.hpp"
 
+#include "tests/support/config/shared_folder.hpp"
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -31,11 +31,6 @@ workflow: sft
 models: {actor: {path: base}}
 data: {train: text.jsonl}
 )";
-
-std::filesystem::path shared() {
-  const char* folder = std::getenv("TROUPE_SHARED");
-  return folder ? folder : TROUPE_SHARED_DEFAULT;
-}
 
 /// Files that go when the test ends.
 class SettingsFiles : public testing::Test {
@@ -105,7 +100,7 @@ TEST(Settings, EveryKindOfValueReads) {
 }
 
 TEST(Settings, TheBlockOfTheInterfaceParses) {
-  const auto file = shared() / "INTERFACE.md";
+  const auto file = troupe::support::shared_folder() / "INTERFACE.md";
   if (!std::filesystem::exists(file))
     GTEST_SKIP() << "no " << file;
   std::ostringstream text;
