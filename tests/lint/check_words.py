@@ -29,8 +29,9 @@ def check_cpp(top):
                 yield f"{path}:{number}: a sleep; wait for the event itself"
             found = NAMESPACE.search(line)
             foreign = found and found[1].split("::")[0] in FOREIGN
+            whole_file = found and product and found.start() == 0
             if found and not found[1].endswith("_literals") and (
-                    product or foreign):
+                    whole_file or foreign):
                 yield f"{path}:{number}: using namespace {found[1]}"
             if str(path) == "actors/messages.hpp" and FLOATING.search(line):
                 yield f"{path}:{number}: a float in a message; send its bits"
