@@ -13,7 +13,9 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"
                         r"|\b(not implemented|unimplemented)\b", re.I)
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(" + "|".join(
     ["work", "farm", "root", "home", "Users"]) + r")/")
-FLOATING = re.compile(r"\b(float|double)\b")
+FLOATING = re.compile(  # a field, not a conversion to or from bits
+    r"^\s*(?:std::\w+<[^;]*\b(?:float|double)\b[^;]*>|float|double)\s+\w+"
+    r"\s*(?:[={][^;]*)?;")
 TEXT = {".cpp", ".hpp", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".json",
         ".jsonl", ""}
 
