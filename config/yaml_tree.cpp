@@ -2,6 +2,7 @@
 
 #include "config/defaults.hpp"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <fmt/format.h>
@@ -108,6 +109,39 @@ bool read_whole(std::string_view text, T& value) {
   return error == std::errc{} && end == last && !text.empty();
 }
 
+/// Hears a document and keeps only where it starts.
+class DocumentStart : public YAML::EventHandler {
+public:
+  int line = 0; ///< from 1; 0: no document
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    line = mark.line + 1;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+/// 0 if `text` is one document. YAML::LoadAll would tell too, but never ends on
+/// some broken texts: yaml-cpp 0.7 finds empty documents there without end.
+int second_document_line(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart first;
+  DocumentStart second;
+  if (parser.HandleNextDocument(first) && parser.HandleNextDocument(second))
+    return second.line;
+  return 0;
+}
+
 } // namespace
 
 const YamlNode* YamlNode::find(std::string_view key) const {
@@ -132,25 +166,27 @@ const YamlNode* YamlNode::find_path(std::string_view dotted) const {
 }
 
 YamlNode parse_yaml(const std::string& text, const std::string& file_name) {
-  std::vector<YAML::Node> documents;
+  YAML::Node document;
+  int second_line = 0;
   try {
-    documents = YAML::LoadAll(text);
+    document = YAML::Load(text);
+    second_line = second_document_line(text);
   } catch (const YAML::Exception& error) {
     const int line = error.mark.line >= 0 ? error.mark.line + 1 : 0;
     throw ConfigError({file_name, line},
                       fmt::format("expected YAML, got: {}", error.msg));
   }
-  if (documents.size() > 1)
-    throw ConfigError({file_name, documents[1].Mark().line + 1},
+  if (second_line > 0)
+    throw ConfigError({file_name, second_line},
                       "expected one YAML document, got a second; try removing "
                       "'---'");
-  if (documents.empty() || documents[0].IsNull()) {
+  if (!document.IsDefined() || document.IsNull()) {
     YamlNode empty;
     empty.kind = YamlNode::Kind::mapping;
     empty.place = {file_name, 1};
     return empty;
   }
-  return YamlConverter(file_name).convert(documents[0], 1);
+  return YamlConverter(file_name).convert(document, 1);
 }
 
 YamlNode read_yaml(const std::string& file) {

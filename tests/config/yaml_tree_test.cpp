@@ -58,7 +58,7 @@ TEST(YamlTree, MistakesNameFileAndLine) {
   EXPECT_THAT(parse_error("a:\n\t b: 1\n"),
               testing::StartsWith("a.yaml:2: expected YAML, got: "));
   EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"),
-            "a.yaml:3: expected one YAML document, got a second; try removing "
+            "a.yaml:2: expected one YAML document, got a second; try removing "
             "'---'");
   EXPECT_EQ(parse_error("[1]: 2\n"),
             "a.yaml:1: expected a name before ':', got a list or a mapping; "
@@ -75,6 +75,10 @@ TEST(YamlTree, AliasesThatBlowUpAreRefused) {
       text += last + (k < 9 ? ", " : "]\n");
   }
   EXPECT_THAT(parse_error(text), testing::HasSubstr("try fewer aliases"));
+}
+
+TEST(YamlTree, EndlessEmptyDocumentsOfTheParserAreRefused) { // found by fuzzing
+  EXPECT_THAT(parse_error(" : \n,"), testing::StartsWith("a.yaml:"));
 }
 
 TEST(YamlTree, DeepNestingIsRefused) {

@@ -13,7 +13,9 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"
                         r"|\b(not implemented|unimplemented)\b", re.I)
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(" + "|".join(
     ["work", "farm", "root", "home", "Users"]) + r")/")
-FLOATING = re.compile(r"\b(float|double)\b")
+FLOATING = re.compile(  # a field, not a conversion to or from bits
+    r"^\s*(?:std::\w+<[^;]*\b(?:float|double)\b[^;]*>|float|double)\s+\w+"
+    r"\s*(?:[={][^;]*)?;")
 TEXT = {".cpp", ".hpp", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".json",
         ".jsonl", ""}
 
@@ -29,8 +31,9 @@ def check_cpp(top):
                 yield f"{path}:{number}: a sleep; wait for the event itself"
             found = NAMESPACE.search(line)
             foreign = found and found[1].split("::")[0] in FOREIGN
+            whole_file = found and product and found.start() == 0
             if found and not found[1].endswith("_literals") and (
-                    product or foreign):
+                    whole_file or foreign):
                 yield f"{path}:{number}: using namespace {found[1]}"
             if str(path) == "actors/messages.hpp" and FLOATING.search(line):
                 yield f"{path}:{number}: a float in a message; send its bits"

@@ -1,0 +1,251 @@
+"""What users get wrong, and what the world does to a run: one clear line on
+stderr, the right exit code, nothing half-written."""
+import json
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+from support import TINY, TROUPE, Case
+
+WRONG_INPUT, PLAN_CANNOT_RUN, FAILED = 2, 3, 1
+
+
+class BadInput(Case):
+    def refused(self, arguments, code, *words, seconds=60):
+        """Runs, expects `code`, one error line that says all of `words`, and
+        no run folder."""
+        done = self.troupe(*arguments, code=code, seconds=seconds)
+        lines = [line for line in done.stderr.splitlines()
+                 if line.startswith("error: ")]
+        self.assertEqual(len(lines), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+        for word in ("terminate called", "what():", ".cpp:", "Traceback"):
+            self.assertNotIn(word, done.stderr)
+        if code != FAILED:
+            self.assertFalse((self.folder / "runs").exists(), lines[0])
+        return lines[0]
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+    def model(self, name="model"):
+        """A model folder of our own that a test may break."""
+        shutil.copytree(self.folder / "data/base", self.folder / name)
+        return self.folder / name
+
+    # -- settings ------------------------------------------------------------
+
+    def test_unknown_setting_names_file_line_and_nearest(self):
+        file = self.write("wrong.yaml", "run: {name: x, steps: 3}\n"
+                          "workflow: sft\nalgorithm:\n  gama: 1\n")
+        line = self.refused(["train", file], WRONG_INPUT, "algorithm.gama",
+                            "gamma")
+        self.assertIn("wrong.yaml:4", line)
+
+    def test_unknown_override_names_the_command_line(self):
+        self.refused(self.sft("run.stepz=3"), WRONG_INPUT, "command line",
+                     "run.stepz", "steps")
+
+    def test_wrong_type_says_expected_and_got(self):
+        self.refused(self.sft("run.steps=many"), WRONG_INPUT, "run.steps",
+                     "expected", "got", "many")
+
+    def test_value_out_of_range(self):
+        self.refused(self.ppo("algorithm.gamma=1.5"), WRONG_INPUT,
+                     "algorithm.gamma", "1.5")
+
+    def test_broken_yaml_names_its_line(self):
+        file = self.write("wrong.yaml", "run: {name: x\nworkflow: [\n")
+        self.refused(["train", file], WRONG_INPUT, "wrong.yaml:")
+
+    def test_settings_of_another_program_are_translated(self):
+        self.refused(self.ppo("algorithm.kl_ctrl.kl_coef=0.1"), WRONG_INPUT,
+                     "algorithm.kl_coef")
+
+    def test_unknown_workflow_role_and_preset(self):
+        self.refused(self.sft("workflow=stf"), WRONG_INPUT, "workflow", "sft")
+        self.refused(self.sft("models.acter.path=data/base"), WRONG_INPUT,
+                     "acter", "actor")
+        self.refused(self.sft("plan=singel"), WRONG_INPUT, "plan", "single")
+
+    def test_wrong_usage(self):
+        self.refused(["trian"], WRONG_INPUT, "train")
+        self.refused(["train"], WRONG_INPUT)
+        self.refused(["train", "--no-such-flag"], WRONG_INPUT)
+
+    # -- files ---------------------------------------------------------------
+
+    def test_missing_files_are_named(self):
+        self.refused(["train", "nowhere.yaml"], WRONG_INPUT, "nowhere.yaml")
+        self.refused(self.sft("data.train=nowhere.jsonl"), WRONG_INPUT,
+                     "nowhere.jsonl")
+        self.refused(self.sft("models.actor.path=nowhere"), WRONG_INPUT,
+                     "nowhere")
+        self.refused(self.ppo("plan=nowhere.yaml"), WRONG_INPUT, "nowhere.yaml")
+
+    def test_a_broken_row_names_file_line_and_field(self):
+        good = '{"prompt": "a", "completion": "b"}\n'
+        for bad, word in (('{"prompt": "a"\n', "rows.jsonl:3"),
+                          ('{"prompt": "a"}\n', "completion"),
+                          ('{"prompt": 1, "completion": "b"}\n', "prompt"),
+                          ("[1]\n", "rows.jsonl:3")):
+            file = self.write("rows.jsonl", good * 2 + bad + good * 20)
+            with self.subTest(row=bad):
+                line = self.refused(self.sft(f"data.train={file}"), WRONG_INPUT,
+                                    word)
+                self.assertIn("rows.jsonl:3", line)
+
+    def test_bad_rows_may_be_skipped_and_are_counted(self):
+        good = '{"prompt": "a", "completion": "b"}\n'
+        file = self.write("rows.jsonl", good * 20 + '{"prompt": 1}\n' + "no\n")
+        self.troupe(*self.sft(f"data.train={file}", "data.on_bad_row=skip"))
+        self.assertEqual(self.metrics("sft")[3]["data/bad_rows"], 2)
+
+    def test_a_parquet_file_gets_the_conversion(self):
+        file = self.write("rows.parquet", "PAR1")
+        self.refused(self.sft(f"data.train={file}"), WRONG_INPUT, "parquet",
+                     "jsonl")
+
+    def test_a_data_file_without_usable_rows(self):
+        file = self.write("rows.jsonl", "")
+        self.refused(self.sft(f"data.train={file}"), WRONG_INPUT, "rows.jsonl")
+
+    # -- model folders -------------------------------------------------------
+
+    def test_an_unknown_model_family(self):
+        folder = self.model()
+        config = json.loads((folder / "config.json").read_text())
+        config |= {"model_type": "mamba", "architectures": ["MambaForCausalLM"]}
+        (folder / "config.json").write_text(json.dumps(config))
+        self.refused(self.sft("models.actor.path=model"), WRONG_INPUT, "mamba",
+                     "llama")
+
+    def test_a_folder_without_config_or_tokenizer(self):
+        for file in ("config.json", "tokenizer.json"):
+            folder = self.model(file.split(".")[0])
+            (folder / file).unlink()
+            with self.subTest(missing=file):
+                self.refused(self.sft(f"models.actor.path={folder}"),
+                             WRONG_INPUT, file)
+
+    def test_a_tokenizer_with_more_ids_than_the_model(self):
+        folder = self.model()
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(
+            json.dumps(config | {"vocab_size": 300}))
+        self.refused(self.sft("models.actor.path=model"), WRONG_INPUT)
+
+    def test_a_truncated_weight_file(self):
+        file = self.model() / "model.safetensors"
+        file.write_bytes(file.read_bytes()[:5000])
+        self.refused(self.sft("models.actor.path=model"), WRONG_INPUT,
+                     "model.safetensors")
+
+    def test_weights_that_are_not_those_of_the_config(self):
+        folder = self.model()
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(
+            json.dumps(config | {"num_hidden_layers": 3}))
+        self.refused(self.sft("models.actor.path=model"), WRONG_INPUT,
+                     "model.layers.2")
+
+    def test_a_critic_of_another_vocabulary(self):
+        folder = self.model()
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(
+            json.dumps(config | {"vocab_size": 511}))
+        self.refused(self.ppo("models.critic.path=model"), WRONG_INPUT)
+
+    # -- plans ---------------------------------------------------------------
+
+    def plan(self, **changes):
+        """groups.yaml with some calls changed: actor_gen="{devices: ..}"."""
+        lines = (TINY / "plans/groups.yaml").read_text().splitlines()
+        for call, value in changes.items():
+            lines = [f"  {call}: {value}" if line.strip().startswith(call + ":")
+                     else line for line in lines]
+        return f"plan={self.write('plan.yaml', chr(10).join(lines))}"
+
+    def test_a_strategy_that_does_not_fit_its_devices(self):
+        line = self.refused(
+            self.ppo(self.plan(actor_gen="{devices: 0-3, strategy: d3}")),
+            PLAN_CANNOT_RUN, "actor_gen", "d3", "4")
+        self.assertIn("d4", line)  # the nearest that fits
+
+    def test_more_devices_than_there_are(self):
+        self.refused(
+            self.ppo(self.plan(actor_gen="{devices: 0-7, strategy: d8}")),
+            PLAN_CANNOT_RUN, "actor_gen", "4")
+
+    def test_a_plan_of_another_cluster(self):
+        self.refused(self.ppo("cluster.devices_per_node=2"), PLAN_CANNOT_RUN)
+
+    def test_a_plan_without_a_call_or_with_an_unknown_one(self):
+        text = (TINY / "plans/groups.yaml").read_text()
+        file = self.write("plan.yaml", text.replace("  rew_inf", "  rew_imf"))
+        self.refused(self.ppo(f"plan={file}"), WRONG_INPUT, "rew_imf", "rew_inf")
+
+    def test_a_malformed_strategy(self):
+        self.refused(
+            self.ppo(self.plan(actor_gen="{devices: 0-3, strategy: 4d}")),
+            WRONG_INPUT, "plan.yaml:", "strategy", "4d")
+
+    # -- the world -----------------------------------------------------------
+
+    def test_an_unwritable_run_folder(self):
+        self.refused(self.sft("run.dir=/proc/troupe"), WRONG_INPUT,
+                     "/proc/troupe")
+        file = self.write("occupied", "")
+        self.refused(self.sft(f"run.dir={file}"), WRONG_INPUT, "occupied")
+        self.assertEqual(file.read_text(), "")
+
+    def test_a_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.refused(self.sft(f"cluster.ports={port}-{port}"), FAILED,
+                         str(port))
+
+    def test_a_disk_that_is_full_while_saving(self):
+        # a limit on file sizes makes write() fail just as a full disk does
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+        done = subprocess.run(
+            [str(TROUPE), *map(str, self.sft("trace.enabled=false"))],
+            cwd=self.folder, env=self.environment, capture_output=True,
+            text=True, timeout=60, preexec_fn=limit)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        errors = [line for line in done.stderr.splitlines()
+                  if line.startswith("error: ")]
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertIn("step_000003", errors[0])
+        folder = self.run_folder("sft")
+        self.assertFalse((folder / "latest").exists())
+        complete = list((folder / "checkpoints").glob("step_*"))
+        self.assertEqual(complete, [], "a checkpoint without its weights")
+
+    # -- resume --------------------------------------------------------------
+
+    def test_other_settings_do_not_continue_a_run(self):
+        self.troupe(*self.sft())
+        before = (self.run_folder("sft") / "metrics.jsonl").read_bytes()
+        done = self.troupe(*self.sft("run.steps=5", "run.seed=2"), code=2)
+        self.assertIn("run.seed", done.stderr)
+        after = (self.run_folder("sft") / "metrics.jsonl").read_bytes()
+        self.assertEqual(before, after)
+        self.troupe(*self.sft("run.seed=2", "run.resume=fresh"))
+        self.assertTrue((self.folder / "runs/sft.1/config.yaml").is_file())
+        done = self.troupe(*self.sft("run.resume=never", "run.seed=2"), code=2)
+        self.assertIn("never", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,204 @@
+"""What the end-to-end tests share: the binary under test, a folder of tiny data
+made once a test file, runs with deadlines, and proof that no process is left."""
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("TROUPE_BUILD", SOURCE / "build"))
+TROUPE = BUILD / "troupe"
+TINY = SOURCE / "examples/tiny"
+DEADLINE_S = 90  # of one command; CI machines are slow, hangs are not
+POLL_S = 0.02    # between two looks at a file or process that we wait for
+
+
+def until(condition, what, seconds=DEADLINE_S):
+    """Waits for `condition()` to be true and returns what it returned."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(POLL_S)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+def read_rows(file):
+    with open(file, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def write_rows(file, rows):
+    pathlib.Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def make_scorer(base, folder):
+    """A copy of the model folder `base` with a random scalar head, so that
+    scores and values differ between answers."""
+    shutil.copytree(base, folder)
+    config = json.loads((base / "config.json").read_text())
+    config |= {"architectures": ["LlamaForSequenceClassification"],
+               "num_labels": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    stored = (base / "model.safetensors").read_bytes()
+    length, = struct.unpack("<Q", stored[:8])
+    header, data = json.loads(stored[8:8 + length]), stored[8 + length:]
+    begin, _ = header.pop("lm_head.weight")["data_offsets"]  # the last one
+    draw, width = random.Random(1), config["hidden_size"]
+    head = struct.pack(f"<{width}f", *(draw.gauss(0, 0.3) for _ in range(width)))
+    data = data[:begin] + head
+    header["score.weight"] = {"dtype": "F32", "shape": [1, width],
+                              "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (folder / "model.safetensors").write_bytes(
+        struct.pack("<Q", len(text)) + text + data)
+
+
+def tree_bytes(folder, pattern="**/*"):
+    """{relative path: bytes} of a folder's files."""
+    return {str(file.relative_to(folder)): file.read_bytes()
+            for file in sorted(folder.glob(pattern)) if file.is_file()}
+
+
+class Process:
+    """A troupe process that runs beside the test."""
+
+    def __init__(self, case, arguments):
+        self.case, self.begin = case, time.monotonic()
+        self.popen = subprocess.Popen(
+            [str(TROUPE), *map(str, arguments)], cwd=case.folder,
+            env=case.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def send(self, number):
+        self.popen.send_signal(number)
+
+    def finish(self, seconds=DEADLINE_S):
+        """Waits for the end; the process with code, out and err."""
+        try:
+            self.out, self.err = self.popen.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+            self.out, self.err = self.popen.communicate()
+            raise AssertionError(
+                f"still running after {seconds} s\n{self.out}\n{self.err}")
+        self.code = self.popen.returncode
+        return self
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own that holds data/ (tiny_data's output)."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared_folder = pathlib.Path(tempfile.mkdtemp(prefix="troupe-e2e-"))
+        subprocess.run([BUILD / "tiny_data", "--out", cls.shared_folder],
+                       check=True, stdout=subprocess.DEVNULL)
+        make_scorer(cls.shared_folder / "base", cls.shared_folder / "scorer")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.shared_folder)
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="troupe-e2e-"))
+        (self.folder / "data").symlink_to(self.shared_folder)
+        self.mark = f"TROUPE_E2E={uuid.uuid4()}"
+        name, _, value = self.mark.partition("=")
+        self.environment = {**os.environ, name: value}
+
+    def tearDown(self):
+        left = self.processes()
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if left or os.environ.get("TROUPE_E2E_KEEP"):
+            print("kept:", self.folder)
+        else:
+            shutil.rmtree(self.folder)
+        self.assertEqual(left, {}, "processes left over")
+
+    # -- processes -----------------------------------------------------------
+
+    def processes(self):
+        """{pid: command line} of every live process of this test."""
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                if self.mark.encode() in (entry / "environ").read_bytes():
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    found[int(entry.name)] = b" ".join(words).decode()
+        return found
+
+    def workers(self):
+        return sorted(pid for pid, words in self.processes().items()
+                      if " worker " in words)
+
+    def start(self, *arguments):
+        return Process(self, arguments)
+
+    def troupe(self, *arguments, code=0, text_in=None, seconds=DEADLINE_S):
+        """Runs to the end and checks the exit code."""
+        done = subprocess.run(
+            [str(TROUPE), *map(str, arguments)], cwd=self.folder,
+            env=self.environment, input=text_in, capture_output=True, text=True,
+            timeout=seconds)
+        self.assertEqual(done.returncode, code,
+                         f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    # -- runs ----------------------------------------------------------------
+
+    def sft(self, *overrides):
+        """Arguments of a small SFT run named `sft` on two workers."""
+        return ["train", TINY / "sft.yaml", "run.name=sft", "run.steps=3",
+                "models.actor.path=data/base", "data.train=data/sft.jsonl",
+                "data.batch_size=8", *overrides]
+
+    def ppo(self, *overrides):
+        """Arguments of a small PPO run named `ppo`: every role untrained."""
+        models = [f"models.{role}.path=data/{folder}" for role, folder in
+                  (("actor", "base"), ("ref", "base"),
+                   ("critic", "scorer"), ("reward", "scorer"))]
+        return ["train", TINY / "ppo.yaml", "run.name=ppo", "run.steps=3",
+                *models, "data.train=data/prompts.jsonl", "data.batch_size=16",
+                "rollout.max_new_tokens=12", "run.save_every=0",
+                f"plan={TINY}/plans/groups.yaml", *overrides]
+
+    def run_folder(self, name):
+        return self.folder / "runs" / name
+
+    def metrics(self, name):
+        """{step: line}; the last line of a step wins."""
+        rows = read_rows(self.run_folder(name) / "metrics.jsonl")
+        return {row["step"]: row for row in rows}
+
+    def wait_for_step(self, name, step):
+        """Waits until the run has written its metrics of `step`."""
+        file = self.run_folder(name) / "metrics.jsonl"
+        pattern = re.compile(rf'"step": ?{step}\b')
+        until(lambda: file.exists() and pattern.search(file.read_text()),
+              f"step {step} of {name}")
+
+    def latest(self, name):
+        return (self.run_folder(name) / "latest").resolve()
+
+
+def without_times(line):
+    """A metrics line less what a clock or a memory meter measured."""
+    measured = ("timing_s/", "perf/", "training/attempt")
+    return {key: value for key, value in line.items()
+            if not key.startswith(measured)}

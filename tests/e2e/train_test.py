@@ -1,0 +1,124 @@
+"""Whole short runs: files, metrics, tables, trace; nothing left over."""
+import json
+import math
+import unittest
+
+from support import Case, TINY, read_rows
+
+PPO_METRICS = [
+    "actor/pg_loss", "actor/pg_clipfrac", "actor/ppo_kl", "actor/entropy",
+    "actor/grad_norm", "actor/lr", "actor/reward_kl_penalty", "critic/vf_loss",
+    "critic/vf_clipfrac", "critic/grad_norm", "critic/lr",
+    *[f"critic/{what}/{how}" for how in ("mean", "max", "min")
+      for what in ("score", "rewards", "advantages", "returns", "values")],
+    "response_length/mean", "response_length/max", "response_length/min",
+    "response_length/clip_ratio", "prompt_length/mean", "timing_s/gen",
+    "timing_s/reward", "timing_s/ref", "timing_s/values", "timing_s/adv",
+    "timing_s/update_critic", "timing_s/update_actor", "timing_s/move",
+    "timing_s/step", "perf/throughput", "perf/total_num_tokens",
+    "perf/time_per_step", "training/global_step", "training/epoch",
+    "training/attempt", "training/rollout_probs_diff_mean"]
+
+
+class Train(Case):
+    def check_run_folder(self, name, role):
+        folder = self.run_folder(name)
+        for file in ("config.yaml", "plan.yaml", "metrics.jsonl", "status.json",
+                     "log.txt", "logs/worker_00.log", "logs/worker_01.log",
+                     "attempts/01/config.yaml", "attempts/01/plan.yaml"):
+            self.assertTrue((folder / file).is_file(), file)
+        self.assertTrue(list(folder.glob("trace/*.events")))
+        latest = self.latest(name)
+        self.assertEqual(latest.name, "step_000003")
+        self.assertIn("version", json.dumps(
+            json.loads((latest / "manifest.json").read_text())))
+        for file in ("config.json", "model.safetensors", "tokenizer.json",
+                     "tokenizer_config.json", "generation_config.json"):
+            self.assertTrue((latest / role / file).is_file(), file)
+        self.assertFalse(list((folder / "checkpoints").glob(".tmp*")))
+
+    def test_sft_trains_three_steps_on_two_workers(self):
+        done = self.troupe(*self.sft("data.batch_size=32"))
+        self.check_run_folder("sft", "actor")
+        losses = [line["train/loss"] for line in self.metrics("sft").values()]
+        self.assertEqual(len(losses), 3)
+        # untrained: near uniform over 512 tokens; then it goes down
+        self.assertAlmostEqual(losses[0], math.log(512), delta=1)
+        self.assertLess(losses[2], losses[0])
+        self.assertIn("actor_train", done.stdout)
+
+    def test_reward_model_gets_a_new_head_and_is_saved_as_hf_does(self):
+        done = self.troupe("train", TINY / "reward.yaml", "run.name=reward",
+                           "run.steps=3", "models.reward.path=data/base",
+                           "data.train=data/pairs_train.jsonl")
+        self.check_run_folder("reward", "reward")
+        line = self.metrics("reward")[3]
+        self.assertIn("train/accuracy", line)
+        first = self.metrics("reward")[1]["train/loss"]
+        self.assertAlmostEqual(first, math.log(2), places=5)  # a zero head
+        config = json.loads(
+            (self.latest("reward") / "reward/config.json").read_text())
+        self.assertEqual(config["architectures"],
+                         ["LlamaForSequenceClassification"])
+        log = done.stdout + done.stderr + "".join(
+            file.read_text() for file in
+            self.run_folder("reward").glob("logs/*.log"))
+        self.assertIn("head", log)
+
+    def test_ppo_trains_three_steps_with_every_metric(self):
+        done = self.troupe(*self.ppo())
+        self.check_run_folder("ppo", "actor")
+        self.assertTrue((self.latest("ppo") / "critic/config.json").is_file())
+        lines = self.metrics("ppo")
+        self.assertEqual(sorted(lines), [1, 2, 3])
+        missing = [name for name in PPO_METRICS if name not in lines[3]]
+        self.assertEqual(missing, [])
+        samples = read_rows(self.run_folder("ppo") / "samples.jsonl")
+        self.assertEqual(len(samples), 3 * 16)
+        for name in ("prompt", "response", "score", "step"):
+            self.assertIn(name, samples[0])
+        # with lag 0 old log-probabilities come from the very same weights
+        self.assertLess(abs(lines[1]["training/rollout_probs_diff_mean"]), 1e-5)
+        self.assertIn("step 3/3", done.stdout)
+        status = json.loads(
+            self.troupe("status", "runs/ppo", "--json").stdout)
+        self.assertEqual((status["state"], status["step"]), ("done", 3))
+
+    def test_dry_run_prints_the_tables_and_writes_nothing(self):
+        done = self.troupe(*self.ppo(), "--dry-run")
+        for word in ("actor_gen", "critic_train", "samples", "mini"):
+            self.assertIn(word, done.stdout)
+        self.assertFalse(self.run_folder("ppo").exists())
+
+    def test_every_arrow_of_the_trace_has_two_ends(self):
+        self.troupe(*self.ppo())
+        self.troupe("trace", "export", "runs/ppo")
+        file = self.run_folder("ppo") / "trace.json"
+        events = json.loads(file.read_text())
+        events = events if isinstance(events, list) else events["traceEvents"]
+        starts = {e["id"] for e in events if e["ph"] == "s"}
+        ends = {e["id"] for e in events if e["ph"] == "f"}
+        self.assertGreater(len(starts), 100)
+        self.assertEqual(starts, ends)
+        tracks = " ".join(e["args"]["name"] for e in events
+                          if e["ph"] == "M" and e["name"] == "thread_name")
+        for word in ("master", "actor_gen", "device"):
+            self.assertIn(word, tracks)
+
+    def test_lag_one_generates_with_the_version_before(self):
+        self.troupe(*self.ppo(f"plan={TINY}/plans/lag.yaml", "run.steps=4"))
+        lags = [line["training/lag_mean"]
+                for line in self.metrics("ppo").values()]
+        self.assertEqual(lags, [0, 1, 1, 1])
+
+    def test_a_run_folder_is_a_configuration(self):
+        self.troupe(*self.sft())
+        done = self.troupe("train", "runs/sft")
+        self.assertIn("3", done.stdout + done.stderr)  # finished: it says so
+        self.assertEqual(len(self.metrics("sft")), 3)
+        self.troupe("train", "runs/sft", "run.steps=5")
+        self.assertEqual(sorted(self.metrics("sft")), [1, 2, 3, 4, 5])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,161 @@
+"""The verbs beside train: what goes in, what comes out, in which order."""
+import json
+import math
+import unittest
+
+from support import TINY, Case, read_rows, tree_bytes, write_rows
+
+
+class Verbs(Case):
+    def rows(self, name, rows):
+        write_rows(self.folder / name, rows)
+        return self.folder / name
+
+    def generate(self, *arguments):
+        self.troupe("generate", "--model", "data/base", "--prompts",
+                    "prompts.jsonl", "--out", "out.jsonl", "--max-new-tokens",
+                    "8", *arguments)
+        return read_rows(self.folder / "out.jsonl")
+
+    def test_generate_gives_a_line_a_sample_and_keeps_columns(self):
+        self.rows("prompts.jsonl", [{"prompt": "The soup", "note": i}
+                                    for i in range(3)])
+        found = self.generate("--n", "2", "--seed", "3")
+        self.assertEqual([(row["note"], row["sample"]) for row in found],
+                         [(i, k) for i in range(3) for k in range(2)])
+        for row in found:
+            self.assertEqual(len(row["response_ids"]), len(row["logprobs"]))
+            self.assertLessEqual(len(row["response_ids"]), 8)
+            self.assertIn(row["finish_reason"], ("eos", "length"))
+        self.assertEqual(found, self.generate("--n", "2", "--seed", "3"))
+        self.assertNotEqual(found, self.generate("--n", "2", "--seed", "4"))
+
+    def test_generate_greedy_is_one_answer_under_any_strategy(self):
+        self.rows("prompts.jsonl", [{"prompt": "The tea was"},
+                                    {"prompt": "I felt"}] * 4)
+        one = self.generate("--greedy")
+        two = self.generate("--greedy", "--strategy", "d2", "--devices", "2")
+        self.assertEqual([row["response_ids"] for row in one],
+                         [row["response_ids"] for row in two])
+
+    def test_generate_min_new_tokens_holds_and_ignore_eos(self):
+        self.rows("prompts.jsonl", [{"prompt_ids": [40, 41, 42]}] * 20)
+        found = self.generate("--min-new-tokens", "8")
+        self.assertEqual({len(row["response_ids"]) for row in found}, {8})
+        found = self.generate("--ignore-eos")
+        self.assertEqual({row["finish_reason"] for row in found}, {"length"})
+
+    def test_score_gives_logprobs_and_entropies_of_a_language_model(self):
+        ids = [5, 6, 7, 8, 9]
+        self.rows("in.jsonl", [{"ids": ids}, {"text": "The soup was plain."},
+                               {"prompt": "The", "response": " soup"}])
+        self.troupe("score", "--model", "data/base", "--data", "in.jsonl",
+                    "--out", "out.jsonl")
+        found = read_rows(self.folder / "out.jsonl")
+        self.assertEqual(found[0]["ids"], ids)
+        for row in found:
+            self.assertEqual(len(row["logprobs"]), len(row["ids"]) - 1)
+            self.assertEqual(len(row["entropy"]), len(row["ids"]) - 1)
+            self.assertLess(max(row["logprobs"]), 0)
+            self.assertLess(max(row["entropy"]), math.log(512) + 1e-4)
+
+    def test_score_gives_scores_of_a_scalar_head(self):
+        self.rows("in.jsonl", [{"ids": [5, 6, 7]}, {"ids": [5, 6]}])
+        self.troupe("score", "--model", "data/scorer", "--data", "in.jsonl",
+                    "--out", "out.jsonl")
+        found = read_rows(self.folder / "out.jsonl")
+        self.assertNotEqual(found[0]["score"], found[1]["score"])
+        self.assertEqual(len(found[0]["values"]), 3)
+        self.assertAlmostEqual(found[0]["values"][2], found[0]["score"], places=5)
+        # causal: the value of a token does not depend on what follows
+        self.assertAlmostEqual(found[0]["values"][1], found[1]["score"], places=5)
+
+    def test_what_generate_says_score_confirms(self):
+        self.rows("prompts.jsonl", [{"prompt_ids": [40, 41, 42]}] * 5)
+        made = self.generate("--ignore-eos")
+        self.rows("in.jsonl", [{"ids": [40, 41, 42] + row["response_ids"]}
+                               for row in made])
+        self.troupe("score", "--model", "data/base", "--data", "in.jsonl",
+                    "--out", "out.jsonl")
+        for row, scored in zip(made, read_rows(self.folder / "out.jsonl")):
+            for a, b in zip(row["logprobs"], scored["logprobs"][2:]):
+                self.assertAlmostEqual(a, b, places=4)
+
+    def test_convert_to_bf16_and_back_halves_the_file(self):
+        self.troupe("convert", "--model", "data/base", "--out", "half",
+                    "--dtype", "bf16")
+        self.troupe("convert", "--model", "half", "--out", "shards",
+                    "--max-shard-size", "200KB")
+        size = (self.folder / "half/model.safetensors").stat().st_size
+        whole = (self.folder / "data/base/model.safetensors").stat().st_size
+        self.assertLess(abs(size / whole - 0.5), 0.01)
+        self.assertTrue(
+            (self.folder / "shards/model.safetensors.index.json").is_file())
+        self.assertGreater(
+            len(list((self.folder / "shards").glob("*.safetensors"))), 1)
+        self.troupe("convert", "--model", "shards", "--out", "again")
+        self.assertEqual(tree_bytes(self.folder / "half", "*.safetensors"),
+                         tree_bytes(self.folder / "again", "*.safetensors"))
+
+    def test_plan_show_prints_a_plan_that_plan_check_accepts(self):
+        shown = self.troupe("plan", "show", *self.ppo()[1:], "--preset",
+                            "data_parallel").stdout
+        (self.folder / "plan.yaml").write_text(shown)
+        report = json.loads(self.troupe(
+            "plan", "check", *self.ppo()[1:], "--plan", "plan.yaml",
+            "--json").stdout)
+        self.assertTrue(report["ok"], report)
+        self.assertEqual(report["errors"], [])
+        self.assertEqual(len(report["devices"]), 4)
+        self.assertGreater(report["devices"][0]["peak_bytes"], 0)
+
+    def test_plan_check_lists_every_reason(self):
+        text = (TINY / "plans/groups.yaml").read_text()
+        text = text.replace("0-3, strategy: d4", "0-3, strategy: d3")
+        text = text.replace("devices: 1, strategy: d1",
+                            "devices: 1, strategy: d2")
+        (self.folder / "plan.yaml").write_text(text)
+        done = self.troupe("plan", "check", *self.ppo()[1:], "--plan",
+                           "plan.yaml", "--json", code=3)
+        paths = " ".join(error["path"]
+                         for error in json.loads(done.stdout)["errors"])
+        self.assertIn("actor_gen", paths)
+        self.assertIn("ref_inf", paths)
+
+    def test_explain_one_all_and_a_wrong_key(self):
+        self.assertIn("kl_coef",
+                      self.troupe("explain", "algorithm.kl_coef").stdout)
+        everything = self.troupe("explain").stdout
+        for section in ("run:", "cluster:", "models:", "rollout:", "trace:"):
+            self.assertIn(section, everything)
+        done = self.troupe("explain", "algorithm.kl_coff", code=2)
+        self.assertIn("kl_coef", done.stderr)
+
+    def test_status_logs_and_stop_of_a_finished_run(self):
+        self.troupe(*self.sft())
+        status = json.loads(self.troupe("status", "runs/sft", "--json").stdout)
+        self.assertEqual(status["state"], "done")
+        self.assertEqual(status["steps"], 3)
+        self.assertIn("workers", status)
+        self.assertIn("done", self.troupe("status", "runs/sft").stdout)
+        self.troupe("logs", "runs/sft", "--worker", "1")
+        self.troupe("logs", "runs/sft")
+        self.troupe("status", "runs/nothing", code=2)
+
+    def test_doctor_and_version(self):
+        report = json.loads(self.troupe("doctor", "--json", seconds=60).stdout)
+        self.assertTrue(report["ok"], report)
+        for check in report["checks"]:
+            self.assertLessEqual({"name", "ok", "found"}, set(check))
+        self.assertRegex(self.troupe("--version").stdout, r"^troupe \d")
+
+    def test_every_verb_has_help(self):
+        for verb in ("train", "plan", "generate", "score", "tokenize", "convert",
+                     "worker", "status", "stop", "logs", "trace", "explain",
+                     "doctor"):
+            with self.subTest(verb=verb):
+                self.assertIn("--help", self.troupe(verb, "--help").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,156 @@
+#include "tests/fuzz/targets.hpp"
+
+#include "config/model_shape.hpp"
+#include "config/settings.hpp"
+#include "config/strategy.hpp"
+#include "config/trace.hpp"
+#include "config/trace_file.hpp"
+#include "models/safetensors.hpp"
+#include "models/tokenizer.hpp"
+#include "net/wire.hpp"
+#include "plans/execution_plan.hpp"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+namespace troupe::fuzz {
+
+namespace {
+
+std::string read_bytes(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// `input` as a file of that name.
+std::filesystem::path as_file(const std::string& folder,
+                              const std::string& name,
+                              const std::string& input) {
+  std::filesystem::path path = std::filesystem::path(folder) / name;
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << input;
+  return path;
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string small_safetensors() {
+  std::string header = R"({"__metadata__":{"format":"pt"},)"
+                       R"("a":{"dtype":"F32","shape":[2,2],)"
+                       R"("data_offsets":[0,16]},"b":{"dtype":"BF16",)"
+                       R"("shape":[3],"data_offsets":[16,22]}})";
+  const std::uint64_t size = header.size();
+  std::string bytes(sizeof size, '\0');
+  std::memcpy(bytes.data(), &size, sizeof size);
+  return bytes + header + std::string(22, '\1');
+}
+
+constexpr const char* small_tokenizer = R"({"version":"1.0","added_tokens":[
+{"id":6,"content":"<|end|>","single_word":false,"lstrip":false,"rstrip":false,
+"normalized":false,"special":true}],"normalizer":null,"pre_tokenizer":{"type":
+"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},
+"post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":false,
+"trim_offsets":true,"use_regex":true},"model":{"type":"BPE","dropout":null,
+"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,
+"fuse_unk":false,"byte_fallback":false,"vocab":{"a":0,"b":1,"c":2,"ab":3,
+"abc":4,"Ġ":5,"<|end|>":6},"merges":[["a","b"],["ab","c"]]}})";
+
+constexpr const char* small_model = R"({"architectures":["LlamaForCausalLM"],
+"model_type":"llama","vocab_size":32,"hidden_size":16,"intermediate_size":32,
+"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,
+"hidden_act":"silu","max_position_embeddings":64,"rms_norm_eps":1e-05,
+"rope_theta":10000.0,"rope_scaling":{"rope_type":"llama3","factor":8.0,
+"low_freq_factor":1.0,"high_freq_factor":4.0,
+"original_max_position_embeddings":32},"tie_word_embeddings":true,
+"eos_token_id":[1,2],"torch_dtype":"float32"})";
+
+std::vector<std::string> frames() {
+  using namespace net; // NOLINT: a list of its messages
+  RowsAnswer rows;
+  rows.request = 3;
+  rows.columns.push_back({"logprobs", DType::f32, {1, 2, 3}});
+  const std::vector<Message> messages{
+    Hello{.token = "secret", .from = WorkerId{1}, .group = "g", .rank = 1},
+    Welcome{},
+    PullRows{2, Incarnation{1}, StepId{3}, {"values"}, {SampleId{5}}},
+    rows,
+    PullMemory{4, Incarnation{1}, 1, 64, 128},
+    MemoryAnswer{.request = 4},
+    Refusal{.request = 5, .failure = {Errc::stale, "worker 1", "old", ""}}};
+  std::vector<std::string> headers;
+  for (const Message& message : messages)
+    headers.push_back(encode_frame(message, 24));
+  return headers;
+}
+
+void read_frame(const std::string& input) {
+  if (input.size() < net::kPreludeBytes)
+    return;
+  const auto bytes = bytes_of(input);
+  net::decode_prelude(bytes.first<net::kPreludeBytes>(), {1 << 16, 1 << 20});
+  net::decode_header(bytes.subspan(net::kPreludeBytes));
+}
+
+void read_tokenizer(const std::string& input) {
+  const auto tokenizer
+    = models::Tokenizer::parse(input, "{}", "tokenizer.json");
+  const auto ids = tokenizer.encode("abc cab \xff\xc3\xa9 <|end|>");
+  tokenizer.decode(ids);
+}
+
+std::string small_trace(const std::string& folder) {
+  const std::filesystem::path file = std::filesystem::path(folder) / "valid";
+  trace::start(file, "fuzz", 1);
+  const auto track = trace::track("device 0", trace::TrackKind::device);
+  const auto name = trace::name("forward");
+  trace::begin(track, name, 1);
+  trace::end(track, name);
+  trace::stop();
+  return read_bytes(file);
+}
+
+std::vector<std::string> files_in(const std::filesystem::path& folder) {
+  std::vector<std::string> texts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".yaml")
+      texts.push_back(read_bytes(entry.path()));
+  return texts;
+}
+
+} // namespace
+
+std::vector<Target> all_targets(const std::string& folder,
+                                const std::string& examples) {
+  return {
+    {"settings", files_in(examples),
+     [](const std::string& input) { parse_settings(input, "run.yaml"); }},
+    {"plan", files_in(examples + "/plans"),
+     [](const std::string& input) { plans::parse_plan(input, "plan.yaml"); }},
+    {"strategy",
+     {"d4p2t2", "d8z1", "d2t4s"},
+     [](const std::string& input) { parse_strategy(input); }},
+    {"model_shape",
+     {small_model},
+     [folder](const std::string& input) {
+       parameters(read_model_shape(as_file(folder, "config.json", input)));
+     }},
+    {"trace_file",
+     {small_trace(folder)},
+     [folder](const std::string& input) {
+       trace::read_trace(as_file(folder, "x.events", input));
+     }},
+    {"safetensors",
+     {small_safetensors()},
+     [](const std::string& input) {
+       models::SafetensorsFile::view(bytes_of(input), "model.safetensors");
+     }},
+    {"tokenizer", {small_tokenizer}, read_tokenizer},
+    {"frame", frames(), read_frame},
+  };
+}
+
+} // namespace troupe::fuzz

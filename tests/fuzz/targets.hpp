@@ -1,0 +1,23 @@
+// What is fuzzed: everything that reads what a user, a file or a peer wrote.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace troupe::fuzz {
+
+struct Target {
+  std::string name;
+  std::vector<std::string> corpus; ///< valid inputs to damage
+  /// Reads one input. Allowed to throw: ConfigError, PlanError, FailureError,
+  /// net::WireError, std::invalid_argument. Anything else is a finding.
+  std::function<void(const std::string&)> read;
+};
+
+/// All targets; `folder` is for those that read files, `examples` holds the
+/// demo's settings and plans.
+std::vector<Target> all_targets(const std::string& folder,
+                                const std::string& examples);
+
+} // namespace troupe::fuzz

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What needs long or a quiet machine: make soak. Prints a line a part with its
+# seconds; goes on after a failure; exit code 1 if any part failed.
+#   - the demo learns with seeds 1, 2 and 3
+#   - ten minutes of fuzzing
+#   - the end-to-end tests ten times (a race shows here or nowhere)
+#   - 200 PPO steps with flat memory
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=build/soak
+mkdir -p "$folder"
+failed=0
+part() { # part <title> <command>...
+  local title=$1 begin=$SECONDS log
+  log="$folder/${title//[^a-z0-9]/_}.log"
+  shift
+  if "$@" >"$log" 2>&1; then
+    echo "ok      $((SECONDS - begin)) s  $title"
+  else
+    failed=1
+    echo "FAILED  $((SECONDS - begin)) s  $title (see $log)"
+  fi
+}
+
+for seed in 1 2 3; do
+  part "demo, seed $seed" \
+    examples/tiny/run.sh --seed "$seed" --folder "$folder/demo$seed"
+done
+part "fuzzing, 600 s" tests/fuzz/run.sh 600
+part "end to end, ten times" \
+  ctest --test-dir build -L 'e2e|dist' --repeat until-fail:10 --output-on-failure
+part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
+  python3 -B tests/e2e/memory_test.py
+exit $failed
