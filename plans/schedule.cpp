@@ -140,31 +140,34 @@ std::vector<TaskRef> Schedule::running() const {
   return tasks;
 }
 
+std::optional<Wait> Schedule::wait_of(TaskRef task) const {
+  if (const auto unmet = tracker_.first_unmet(task)) {
+    const bool weights
+      = unmet->edge == Edge::version || unmet->edge == Edge::write_after_read;
+    return Wait{.who = task,
+                .whom = unmet->whom,
+                .why = weights ? WaitReason::version : WaitReason::dependency,
+                .edge = unmet->edge};
+  }
+  for (const auto number : queues_of_[task.task]) {
+    const auto& queue = queues_[number];
+    if (queue.tasks.front() != task)
+      return Wait{.who = task,
+                  .whom = queue.tasks.front(),
+                  .why = WaitReason::device,
+                  .device = queue.device};
+  }
+  return std::nullopt;
+}
+
 std::vector<Wait> Schedule::waits() const {
   std::vector<Wait> waits;
   for (auto step = tracker_.oldest(); step < tracker_.next(); ++step)
     for (std::uint32_t i = 0; i < graph_->tasks.size(); ++i) {
-      const TaskRef task{i, StepId{step}};
       if (ordered_[step - ordered_from_].started[i])
         continue;
-      if (const auto unmet = tracker_.first_unmet(task)) {
-        const bool weights = unmet->edge == Edge::version
-                             || unmet->edge == Edge::write_after_read;
-        waits.push_back(
-          {.who = task,
-           .whom = unmet->whom,
-           .why = weights ? WaitReason::version : WaitReason::dependency,
-           .edge = unmet->edge});
-        continue;
-      }
-      for (const auto number : queues_of_[i])
-        if (const auto& queue = queues_[number]; queue.tasks.front() != task) {
-          waits.push_back({.who = task,
-                           .whom = queue.tasks.front(),
-                           .why = WaitReason::device,
-                           .device = queue.device});
-          break;
-        }
+      if (auto wait = wait_of({i, StepId{step}}))
+        waits.push_back(*wait);
     }
   return waits;
 }

@@ -92,6 +92,7 @@ private:
   void order_step(std::uint32_t step);
   Ordered& ordered(StepId step);
   bool is_first_everywhere(TaskRef task) const;
+  std::optional<Wait> wait_of(TaskRef task) const;
   std::vector<TaskRef> take_startable();
 
   std::unique_ptr<const StepGraph> graph_; ///< trackers point to it

@@ -65,33 +65,44 @@ TEST(ExecutionPlan, PrintsWhatItParses) {
   EXPECT_EQ(hash(again), hash(plan));
 }
 
+Placement random_placement(std::mt19937_64& random) {
+  const auto draw = [&](std::uint32_t below) { return random() % below; };
+  Placement placement;
+  for (std::uint32_t d = 0; d < 12; ++d)
+    if (draw(3) == 0)
+      placement.devices.emplace_back(d);
+  placement.strategy = {.dp = std::uint32_t(1 + draw(4)),
+                        .tp = std::uint32_t(1 + draw(2)),
+                        .zero = draw(2) ? Zero::z3 : Zero::none};
+  placement.chunks = int(1 + draw(3));
+  placement.micro_batches = int(draw(3));
+  placement.micro_batch_tokens = std::int64_t(draw(2) * 4096);
+  return placement;
+}
+
+ExecutionPlan random_plan_of_yaml(std::mt19937_64& random) {
+  const auto draw = [&](std::uint32_t below) { return random() % below; };
+  ExecutionPlan plan;
+  plan.cluster = {.nodes = std::uint32_t(1 + draw(4)),
+                  .devices_per_node = std::uint32_t(4 + draw(8)),
+                  .workers_per_node = std::uint32_t(1 + draw(4))};
+  for (std::uint32_t i = 0; i <= draw(6); ++i) {
+    const auto name = "call_" + std::to_string(i);
+    plan.calls[name] = random_placement(random);
+    if (draw(2))
+      plan.lag[name] = std::uint32_t(draw(3));
+    if (draw(2))
+      plan.replicas["role@" + name] = draw(2) != 0;
+  }
+  plan.roles["actor"]
+    = {.offload_weights = draw(2) != 0, .offload_optimizer = draw(2) != 0};
+  return plan;
+}
+
 TEST(ExecutionPlan, RandomPlansSurviveTheirYaml) {
   std::mt19937_64 random(7);
-  const auto draw = [&](std::uint32_t below) { return random() % below; };
   for (int round = 0; round < 300; ++round) {
-    ExecutionPlan plan;
-    plan.cluster = {.nodes = std::uint32_t(1 + draw(4)),
-                    .devices_per_node = std::uint32_t(4 + draw(8)),
-                    .workers_per_node = std::uint32_t(1 + draw(4))};
-    for (std::uint32_t i = 0; i <= draw(6); ++i) {
-      const auto name = "call_" + std::to_string(i);
-      auto& placement = plan.calls[name];
-      for (std::uint32_t d = 0; d < 12; ++d)
-        if (draw(3) == 0)
-          placement.devices.emplace_back(d);
-      placement.strategy = {.dp = std::uint32_t(1 + draw(4)),
-                            .tp = std::uint32_t(1 + draw(2)),
-                            .zero = draw(2) ? Zero::z3 : Zero::none};
-      placement.chunks = int(1 + draw(3));
-      placement.micro_batches = int(draw(3));
-      placement.micro_batch_tokens = std::int64_t(draw(2) * 4096);
-      if (draw(2))
-        plan.lag[name] = std::uint32_t(draw(3));
-      if (draw(2))
-        plan.replicas["role@" + name] = draw(2) != 0;
-    }
-    plan.roles["actor"]
-      = {.offload_weights = draw(2) != 0, .offload_optimizer = draw(2) != 0};
+    const auto plan = random_plan_of_yaml(random);
     ASSERT_EQ(parse_plan(print(plan), "printed"), plan) << print(plan);
   }
 }

@@ -63,6 +63,22 @@ TEST(GoldenPlans, KarmarkarKarpGivesTheSameBins) {
   EXPECT_EQ(balance(lens, golden["params"]["k"], false), bins);
 }
 
+/// What `shard` holds after the plan; -1 where nothing was written.
+std::vector<std::int32_t> received(const Shard& shard, const Layout& source,
+                                   const std::vector<Transfer>& plan,
+                                   std::int64_t cols) {
+  std::vector<std::int32_t> filled(shard.size_bytes / 4, -1);
+  for (const auto& t : transfers_to(plan, shard.device)) {
+    const auto sent = numbers_of(source.of(t.from).boxes[0], cols);
+    for (std::uint64_t i = 0; i < t.bytes / 4; ++i) {
+      auto& slot = filled.at(t.target_offset / 4 + i);
+      EXPECT_EQ(slot, -1) << "written twice";
+      slot = sent.at(t.source_offset / 4 + i);
+    }
+  }
+  return filled;
+}
+
 TEST(GoldenPlans, EveryReshardingFillsItsBoxesOnce) { // I3
   if (!std::filesystem::exists(golden_folder()))
     GTEST_SKIP() << "no golden data at " << golden_folder();
@@ -79,18 +95,10 @@ TEST(GoldenPlans, EveryReshardingFillsItsBoxesOnce) { // I3
     const auto target = layout_of(golden["outputs"]["dst_regions"], cols);
     const Cluster cluster{.devices_per_node = 64, .workers_per_node = 8};
     const auto plan = move_plan(source, target, cluster);
-    for (const auto& shard : target.shards) {
-      std::vector<std::int32_t> filled(shard.size_bytes / 4, -1);
-      for (const auto& t : transfers_to(plan, shard.device)) {
-        const auto sent = numbers_of(source.of(t.from).boxes[0], cols);
-        for (std::uint64_t i = 0; i < t.bytes / 4; ++i) {
-          auto& slot = filled.at(t.target_offset / 4 + i);
-          EXPECT_EQ(slot, -1) << "written twice";
-          slot = sent.at(t.source_offset / 4 + i);
-        }
-      }
-      EXPECT_EQ(filled, numbers_of(shard.boxes[0], cols)) << entry.path();
-    }
+    for (const auto& shard : target.shards)
+      EXPECT_EQ(received(shard, source, plan, cols),
+                numbers_of(shard.boxes[0], cols))
+        << entry.path();
   }
   EXPECT_GT(cases, 0);
 }

@@ -2,7 +2,6 @@
 // that a plan needs.
 #include "config/error.hpp"
 #include "plans/plan_check.hpp"
-#include "plans/presets.hpp"
 
 #include "support.hpp"
 #include <gmock/gmock.h>
@@ -370,48 +369,6 @@ TEST(MemoryModel, Bf16KeepsMasterWeights) {
   // f32: 4 planes of 4 bytes; bf16: 2 of 2 bytes and 3 of 4 bytes.
   EXPECT_NEAR(double(optimizer(DType::bf16)), double(optimizer(DType::f32)),
               1e4);
-}
-
-TEST(Presets, AreValidForEveryWorkflowAndCluster) {
-  for (const auto& workflow :
-       {make_ppo(), sft_workflow({}), reward_workflow({})})
-    for (const auto& name : preset_names())
-      for (const std::uint32_t devices : {1u, 2u, 4u}) {
-        const Cluster cluster{.devices_per_node = devices};
-        const auto plan = preset(name, workflow, cluster);
-        CheckContext context{.workflow = workflow,
-                             .plan = plan,
-                             .sizes = {.samples_per_step = 64}};
-        EXPECT_TRUE(check_plan(context).ok()) << name;
-        EXPECT_EQ(parse_plan(print(plan), "printed"), plan);
-      }
-}
-
-TEST(Presets, DataParallelUsesEveryDeviceAndSingleOne) {
-  const Cluster cluster{.nodes = 2, .devices_per_node = 4};
-  const auto workflow = make_ppo();
-  EXPECT_EQ(preset("data_parallel", workflow, cluster).calls["rew_inf"],
-            on(0, 7));
-  EXPECT_EQ(preset("single", workflow, cluster).calls["rew_inf"], on(0, 0));
-  EXPECT_TRUE(
-    preset("single", workflow, cluster).calls["advantages"].devices.empty());
-}
-
-TEST(Presets, UnknownAndLaterNamesSayWhatThereIs) {
-  const auto refusal = [](const char* name) -> std::string {
-    try {
-      preset(name, make_ppo(), Cluster{});
-    } catch (const PlanError& error) {
-      return error.what();
-    }
-    return "accepted";
-  };
-  EXPECT_EQ(refusal("flattening"),
-            "plan: preset flattening comes with a later version; this one has "
-            "single, data_parallel");
-  EXPECT_EQ(refusal("data_paralel"),
-            "plan: unknown preset 'data_paralel'; this version has single, "
-            "data_parallel; try 'data_parallel'");
 }
 
 TEST(CheckContext, FollowsTheSettings) {

@@ -160,5 +160,50 @@ TEST(Workflow, EveryOtherMistakeOfAnAuthorIsRefused) {
     HasSubstr("call rew_inf renames key x, which it neither reads nor"));
 }
 
+std::string mistake(const std::function<void(Settings&)>& change) {
+  Settings settings;
+  settings.workflow = "ppo";
+  change(settings);
+  try {
+    make_workflow(settings);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(MakeWorkflow, KnowsItsNames) {
+  for (const auto& name : workflow_names()) {
+    Settings settings;
+    settings.workflow = name;
+    EXPECT_EQ(make_workflow(settings).name, name);
+  }
+}
+
+TEST(MakeWorkflow, MistakesNameTheSettingAndItsPlace) {
+  EXPECT_EQ(mistake([](Settings& s) {
+              s.workflow = "pppo";
+              s.places["workflow"] = {"run.yaml", 7};
+            }),
+            "run.yaml:7: workflow: expected one of sft, reward, ppo, got "
+            "'pppo'; try ppo");
+  EXPECT_EQ(mistake([](Settings& s) { s.models["critik"] = {}; }),
+            "models.critik: expected a role of workflow ppo (actor, critic, "
+            "reward, ref), got 'critik'; try critic");
+  EXPECT_EQ(mistake([](Settings& s) { s.algorithm.advantage = "rloo"; }),
+            "algorithm.advantage: expected gae, got 'rloo'; try gae");
+  EXPECT_EQ(mistake([](Settings& s) { s.reward.kind = "rule"; }),
+            "reward.kind: expected model, got 'rule'; try model");
+}
+
+TEST(MakeWorkflow, TheReferenceModelMayBeLeftOutOrUnused) {
+  EXPECT_EQ(mistake([](Settings& s) { s.models["actor"] = {}; }), "accepted");
+  EXPECT_EQ(mistake([](Settings& s) {
+              s.models["ref"] = {};
+              s.algorithm.kl_in = "none";
+            }),
+            "accepted");
+}
+
 } // namespace
 } // namespace troupe::plans
