@@ -317,7 +317,9 @@ std::string print_hf_config(const ModelShape& shape) {
   json["num_hidden_layers"] = shape.num_layers;
   json["num_attention_heads"] = shape.num_heads;
   json["num_key_value_heads"] = shape.num_kv_heads;
-  json["head_dim"] = shape.head_dim;
+  // Qwen2's own configs do not name it
+  if (llama || shape.head_dim * shape.num_heads != shape.hidden_size)
+    json["head_dim"] = shape.head_dim;
   json["max_position_embeddings"] = shape.max_positions;
   json["hidden_act"] = "silu";
   json["rms_norm_eps"] = shape.norm_eps;

@@ -117,8 +117,8 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
   for (const auto& field : troupe::settings_fields())
     ours.insert(field.path);
   std::set<std::string> theirs
-    = {"run.epochs", "data.max_tokens", "rollout.repetition_penalty",
-       "models.ROLE.optimizer.eps"};
+    = {"run.epochs", "run.check_moves", "data.max_tokens",
+       "rollout.repetition_penalty", "models.ROLE.optimizer.eps"};
   for (const auto& [key, place] : settings.places) {
     const auto role = key.starts_with("models.")
                         ? key.substr(7, key.find('.', 7) - 7)
