@@ -93,9 +93,7 @@ DrawnToken Sampler::draw(std::span<const float> logits_V,
   if (filters() || stop_is_banned) {
     std::copy(logits_V.begin(), logits_V.end(), work_V_.begin());
     if (stop_is_banned)
-      for (const std::int32_t id : options_.stop_ids)
-        if (id >= 0 && static_cast<std::size_t>(id) < work_V_.size())
-          work_V_[static_cast<std::size_t>(id)] = sampler_removed;
+      ban_stop_ids(work_V_);
     filter(work_V_, previous);
     allowed_V = work_V_;
     divisor = 1;
@@ -110,6 +108,12 @@ DrawnToken Sampler::draw(std::span<const float> logits_V,
   const double logit = logits_V[static_cast<std::size_t>(drawn.id)];
   drawn.logprob = static_cast<float>(logit / temperature_ - total);
   return drawn;
+}
+
+void Sampler::ban_stop_ids(std::span<float> logits_V) const {
+  for (const std::int32_t id : options_.stop_ids)
+    if (id >= 0 && static_cast<std::size_t>(id) < logits_V.size())
+      logits_V[static_cast<std::size_t>(id)] = sampler_removed;
 }
 
 std::int32_t Sampler::argmax_with_noise(std::span<const float> logits_V,

@@ -41,6 +41,7 @@ public:
               std::span<const std::int32_t> previous);
 
 private:
+  void ban_stop_ids(std::span<float> logits_V) const;
   void penalize(std::span<float> logits_V,
                 std::span<const std::int32_t> previous);
   void keep_top_k(std::span<float> logits_V);

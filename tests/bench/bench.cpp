@@ -1,0 +1,69 @@
+#include "bench.hpp"
+
+#include "config/model_shape.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <stdexcept>
+
+namespace troupe::bench {
+
+nlohmann::json read_card(const Options& options) {
+  std::filesystem::path file = options.cards;
+  if (file.empty()) {
+    const char* shared = std::getenv("TROUPE_SHARED");
+    file = std::filesystem::path(shared ? shared : TROUPE_SHARED_DEFAULT)
+           / "bench" / "cards.json";
+  }
+  std::ifstream in(file);
+  if (!in)
+    throw std::runtime_error("cannot read " + file.string()
+                             + "; give --cards FILE");
+  const auto document = nlohmann::json::parse(in);
+  const auto& cards = document.at("cards");
+  if (!cards.contains(options.card))
+    throw std::runtime_error("no card '" + options.card + "' in "
+                             + file.string());
+  return cards.at(options.card);
+}
+
+ModelShape shape_of(const nlohmann::json& card) {
+  const auto& model = card.at("model");
+  ModelShape shape;
+  shape.family = "llama";
+  shape.vocab_size = model.at("vocab_size");
+  shape.hidden_size = model.at("hidden_size");
+  shape.num_layers = model.at("num_hidden_layers");
+  shape.num_heads = model.at("num_attention_heads");
+  shape.num_kv_heads = model.at("num_key_value_heads");
+  shape.head_dim = shape.hidden_size / shape.num_heads;
+  shape.intermediate_size = model.at("intermediate_size");
+  shape.max_positions = model.at("max_position_embeddings");
+  shape.norm_eps = 1e-5;
+  return shape;
+}
+
+double seconds_of(const Options& options, const std::function<void()>& work) {
+  const auto now = [&] {
+    timespec time{};
+    clock_gettime(
+      options.cpu_clock ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec)
+           + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double begin = now();
+  work();
+  return now() - begin;
+}
+
+nlohmann::json summary(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return {{"median", numbers[numbers.size() / 2]},
+          {"min", numbers.front()},
+          {"max", numbers.back()},
+          {"n", numbers.size()}};
+}
+
+} // namespace troupe::bench

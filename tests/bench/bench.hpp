@@ -1,0 +1,54 @@
+// What the benchmarks share: options of the command line, the cards of
+// shared/bench, timing and the JSON document that each prints as its last line
+// (INTERFACE, "Benchmarks").
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+struct ModelShape;
+} // namespace troupe
+
+namespace troupe::bench {
+
+struct Options {
+  std::string card = "tiny";
+  std::filesystem::path cards; ///< default: $TROUPE_SHARED/bench/cards.json
+  int threads = 1;
+  int runs = 5;
+  std::string dtype = "fp32";
+  /// Processor time of the process instead of wall time: for busy machines,
+  /// means something with one thread only.
+  bool cpu_clock = false;
+  std::filesystem::path json; ///< also written here, if not empty
+};
+
+/// A benchmark: measures and returns its part of the document.
+struct Benchmark {
+  std::string name;
+  std::string sentence; ///< for --help
+  nlohmann::json (*run)(const Options&);
+};
+
+/// {"model": .., "generate": .., "train": .., "ppo": ..} of the card asked for.
+nlohmann::json read_card(const Options& options);
+/// A LLaMA of the card's shape.
+ModelShape shape_of(const nlohmann::json& card);
+
+/// Seconds by the clock that `options` name.
+double seconds_of(const Options& options, const std::function<void()>& work);
+/// {"median", "min", "max", "n"}.
+nlohmann::json summary(std::vector<double> numbers);
+
+// -- the benchmarks
+// -------------------------------------------------------------
+
+nlohmann::json bench_generate(const Options& options);
+
+} // namespace troupe::bench
