@@ -315,7 +315,7 @@ void Session::close_down() {
   const auto end_actor = [](auto& handle) {
     if (handle)
       caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
-    handle = {};
+    handle = std::decay_t<decltype(handle)>{};
   };
   end_actor(master_);
   end_actor(setup_);
