@@ -18,11 +18,6 @@ namespace troupe::net {
 
 namespace {
 
-struct PeerAddress {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
 std::string process_name(WorkerId self) {
   return "worker " + to_string(self);
 }
@@ -30,6 +25,10 @@ std::string process_name(WorkerId self) {
 } // namespace
 
 struct DataPlane::Impl {
+  struct PeerAddress {
+    std::string host;
+    std::uint16_t port = 0;
+  };
   explicit Impl(DataPlaneOptions given);
 
   DataPlaneOptions options;
@@ -173,7 +172,7 @@ void DataPlane::set_peer(WorkerId peer, std::string host, std::uint16_t port) {
   bool moved = false;
   {
     std::lock_guard lock(impl_->mutex);
-    PeerAddress& address = impl_->addresses[peer];
+    Impl::PeerAddress& address = impl_->addresses[peer];
     moved = address.host != host || address.port != port;
     address = {std::move(host), port};
   }

@@ -11,7 +11,7 @@
 
 namespace troupe::net {
 
-namespace {
+namespace stash_internal {
 
 /// One column as it was put, with what finds a sample in it fast.
 struct StashBlock {
@@ -31,6 +31,15 @@ struct StashKey {
 };
 
 using StashStep = std::map<std::string, StashKey, std::less<>>;
+
+} // namespace stash_internal
+
+namespace {
+
+using stash_internal::StashBlock;
+using stash_internal::StashKey;
+using stash_internal::StashPlace;
+using stash_internal::StashStep;
 
 std::string row_text(StepId step, std::string_view key, SampleId sample) {
   return "step " + to_string(step) + ", key '" + std::string(key) + "', sample "
