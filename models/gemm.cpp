@@ -10,7 +10,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace troupe::models {
 
@@ -79,23 +78,15 @@ void gemm_pack_panel(const Kernels& kernels, const ConstMatrix& b,
     kernels.pack_transposed(from, b.col_stride, depth, cols, panel);
     return;
   }
-  for (std::int64_t k = 0; k < depth; ++k, from += b.row_stride) {
-    float* to = panel + k * width;
-    std::memcpy(to, from, static_cast<std::size_t>(cols) * sizeof(float));
-    std::fill(to + cols, to + width, 0.0F);
-  }
+  kernels.pack_rows(from, b.row_stride, depth, cols, panel, width);
 }
 
 // A's rows lie across (row_stride 1): [k][rows] packed, so that the kernel
 // reads one stream.
-ConstMatrix gemm_pack_rows(const ConstMatrix& a, std::int64_t rows,
-                           std::int64_t depth, std::int64_t tile_rows,
-                           float* to) {
-  const float* from = a.data;
-  const auto bytes = static_cast<std::size_t>(rows) * sizeof(float);
-  for (std::int64_t k = 0; k < depth; ++k, from += a.col_stride)
-    std::memcpy(to + k * tile_rows, from, bytes);
-  return {to, 1, tile_rows};
+ConstMatrix gemm_pack_rows(const Kernels& kernels, const ConstMatrix& a,
+                           std::int64_t rows, std::int64_t depth, float* to) {
+  kernels.pack_rows(a.data, a.col_stride, depth, rows, to, kernels.tile_rows);
+  return {to, 1, kernels.tile_rows};
 }
 
 void gemm_fill_bias(const GemmJob& job, std::int64_t row, std::int64_t rows,
@@ -146,7 +137,7 @@ void gemm_multiply_block(const GemmJob& job, const Kernels& kernels,
                     + block.k0 * job.a.col_stride,
                   job.a.row_stride, job.a.col_stride};
     if (a.col_stride != 1)
-      a = gemm_pack_rows(a, count, block.depth, kernels.tile_rows, a_scratch);
+      a = gemm_pack_rows(kernels, a, count, block.depth, a_scratch);
     for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p) {
       const std::int64_t cols = std::min(width, job.shape.n - p * width);
       if (job.options.bias != nullptr && block.k0 == 0)

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe::models::gemm_detail {
@@ -15,6 +16,7 @@ constexpr std::int64_t avx2_cols = 16;
 template <int Rows>
 __attribute__((target("avx2,fma"))) void avx2_tile(const Tile& t) {
   __m256 acc[Rows][2];
+#pragma GCC unroll 6
   for (int i = 0; i < Rows; ++i)
     acc[i][0] = acc[i][1] = _mm256_setzero_ps();
   const float* a = t.a;
@@ -33,6 +35,7 @@ __attribute__((target("avx2,fma"))) void avx2_tile(const Tile& t) {
     a += cs;
     b += avx2_cols;
   }
+#pragma GCC unroll 6
   for (int i = 0; i < Rows; ++i) {
     float* c = t.c + i * t.c_stride;
     if (t.accumulate) {
@@ -69,11 +72,20 @@ avx2_pack_transposed(const float* b, std::int64_t stride, std::int64_t k,
   }
 }
 
+void avx2_pack_rows(const float* from, std::int64_t stride, std::int64_t k,
+                    std::int64_t count, float* to, std::int64_t width) {
+  for (std::int64_t i = 0; i < k; ++i, from += stride, to += width) {
+    std::copy(from, from + count, to);
+    std::fill(to + count, to + width, 0.0F);
+  }
+}
+
 } // namespace
 
 const Kernels& avx2_kernels() {
-  static const Kernels kernels{"avx2", avx2_rows, avx2_cols, &avx2_multiply,
-                               &avx2_pack_transposed};
+  static const Kernels kernels{
+    "avx2",         avx2_rows, avx2_cols, &avx2_multiply, &avx2_pack_transposed,
+    &avx2_pack_rows};
   return kernels;
 }
 

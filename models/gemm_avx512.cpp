@@ -15,6 +15,7 @@ constexpr std::int64_t avx512_cols = 32;
 template <int Rows>
 __attribute__((target("avx512f"))) void avx512_tile(const Tile& t) {
   __m512 acc[Rows][2];
+#pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i)
     acc[i][0] = acc[i][1] = _mm512_setzero_ps();
   const float* a = t.a;
@@ -33,6 +34,7 @@ __attribute__((target("avx512f"))) void avx512_tile(const Tile& t) {
     a += cs;
     b += avx512_cols;
   }
+#pragma GCC unroll 12
   for (int i = 0; i < Rows; ++i) {
     float* c = t.c + i * t.c_stride;
     if (t.accumulate) {
@@ -97,11 +99,32 @@ avx512_pack_transposed(const float* b, std::int64_t stride, std::int64_t k,
   }
 }
 
+__attribute__((target("avx512f"))) void
+avx512_pack_rows(const float* from, std::int64_t stride, std::int64_t k,
+                 std::int64_t count, float* to, std::int64_t width) {
+  const auto mask_of = [](std::int64_t floats) {
+    return static_cast<__mmask16>(
+      floats >= 16 ? 0xffffU : (1U << (floats < 0 ? 0 : floats)) - 1U);
+  };
+  const __mmask16 first = mask_of(count);
+  const __mmask16 second = mask_of(count - 16);
+  const __mmask16 kept = mask_of(width);
+  for (std::int64_t i = 0; i < k; ++i, from += stride, to += width) {
+    _mm512_mask_storeu_ps(to, kept, _mm512_maskz_loadu_ps(first, from));
+    if (width > 16)
+      _mm512_storeu_ps(to + 16, _mm512_maskz_loadu_ps(second, from + 16));
+  }
+}
+
 } // namespace
 
 const Kernels& avx512_kernels() {
-  static const Kernels kernels{"avx512", avx512_rows, avx512_cols,
-                               &avx512_multiply, &avx512_pack_transposed};
+  static const Kernels kernels{"avx512",
+                               avx512_rows,
+                               avx512_cols,
+                               &avx512_multiply,
+                               &avx512_pack_transposed,
+                               &avx512_pack_rows};
   return kernels;
 }
 

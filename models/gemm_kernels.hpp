@@ -28,6 +28,10 @@ struct Kernels {
   /// row b + j * stride; `cols` of them exist.
   void (*pack_transposed)(const float* b, std::int64_t stride, std::int64_t k,
                           std::int64_t cols, float* panel);
+  /// to[k][width] = from[k * stride ..], `count` floats each; width is
+  /// panel_cols (zeros behind count) or tile_rows (anything behind count).
+  void (*pack_rows)(const float* from, std::int64_t stride, std::int64_t k,
+                    std::int64_t count, float* to, std::int64_t width);
 };
 
 const Kernels& avx512_kernels();

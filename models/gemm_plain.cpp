@@ -36,11 +36,23 @@ void plain_pack_transposed(const float* b, std::int64_t stride, std::int64_t k,
       panel[i * plain_cols + j] = j < cols ? b[j * stride + i] : 0.0F;
 }
 
+void plain_pack_rows(const float* from, std::int64_t stride, std::int64_t k,
+                     std::int64_t count, float* to, std::int64_t width) {
+  for (std::int64_t i = 0; i < k; ++i, from += stride, to += width) {
+    std::copy(from, from + count, to);
+    std::fill(to + count, to + width, 0.0F);
+  }
+}
+
 } // namespace
 
 const Kernels& plain_kernels() {
-  static const Kernels kernels{"plain", plain_rows, plain_cols, &plain_multiply,
-                               &plain_pack_transposed};
+  static const Kernels kernels{"plain",
+                               plain_rows,
+                               plain_cols,
+                               &plain_multiply,
+                               &plain_pack_transposed,
+                               &plain_pack_rows};
   return kernels;
 }
 

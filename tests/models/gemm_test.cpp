@@ -1,0 +1,163 @@
+// Products against loops in double, for every way an operand can lie, and the
+// two promises of gemm.hpp: neighbours and threads change no bit (I1, I8).
+#include "models/gemm.hpp"
+#include "models/gemm_kernels.hpp"
+#include "models/host_simd.hpp"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "../support/models/reference.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+namespace {
+
+using troupe::testing::random_floats;
+
+struct GemmCase {
+  std::int64_t m, n, k;
+};
+
+class GemmShapes : public ::testing::TestWithParam<GemmCase> {};
+
+// C of A [m,k], B [k,n], both row-major.
+std::vector<double> gemm_reference(const GemmCase& c,
+                                   const std::vector<float>& a,
+                                   const std::vector<float>& b) {
+  std::vector<double> out(static_cast<std::size_t>(c.m * c.n));
+  for (std::int64_t i = 0; i < c.m; ++i)
+    for (std::int64_t j = 0; j < c.n; ++j)
+      for (std::int64_t k = 0; k < c.k; ++k)
+        out[static_cast<std::size_t>(i * c.n + j)]
+          += double{a[static_cast<std::size_t>(i * c.k + k)]}
+             * b[static_cast<std::size_t>(k * c.n + j)];
+  return out;
+}
+
+std::vector<float> transpose(const std::vector<float>& x, std::int64_t rows,
+                             std::int64_t cols) {
+  std::vector<float> out(x.size());
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j)
+      out[static_cast<std::size_t>(j * rows + i)]
+        = x[static_cast<std::size_t>(i * cols + j)];
+  return out;
+}
+
+TEST_P(GemmShapes, EqualTheLoopsForEveryOrderOfStorage) {
+  const GemmCase c = GetParam();
+  const auto a = random_floats(c.m * c.k, 1);
+  const auto b = random_floats(c.k * c.n, 2);
+  const auto bias = random_floats(c.n, 3);
+  const auto start = random_floats(c.m * c.n, 4);
+  const auto a_t = transpose(a, c.m, c.k);
+  const auto b_t = transpose(b, c.k, c.n);
+  const auto want = gemm_reference(c, a, b);
+  const ConstMatrix as[] = {{a.data(), c.k, 1}, {a_t.data(), 1, c.m}};
+  const ConstMatrix bs[] = {{b.data(), c.n, 1}, {b_t.data(), 1, c.k}};
+  for (const ConstMatrix& left : as)
+    for (const ConstMatrix& right : bs)
+      for (const bool add : {false, true})
+        for (const bool biased : {false, true}) {
+          std::vector<float> got = start;
+          gemm({c.m, c.n, c.k}, left, right, {got.data(), c.n},
+               {add, biased ? bias.data() : nullptr});
+          for (std::size_t i = 0; i < got.size(); ++i) {
+            const double expected
+              = want[i] + (add ? start[i] : 0.0F)
+                + (biased ? bias[i % static_cast<std::size_t>(c.n)] : 0.0F);
+            ASSERT_NEAR(got[i], expected, 1e-4 * std::sqrt(double(c.k)) + 1e-6);
+          }
+        }
+}
+
+TEST_P(GemmShapes, NoRowsBitsDependOnItsNeighboursOrPacking) {
+  const GemmCase c = GetParam();
+  const auto a = random_floats(c.m * c.k, 5);
+  const auto b_t = random_floats(c.k * c.n, 6);
+  const ConstMatrix b{b_t.data(), 1, c.k};
+  std::vector<float> whole(static_cast<std::size_t>(c.m * c.n));
+  std::vector<float> packed(whole.size());
+  std::vector<float> rows(whole.size());
+  gemm({c.m, c.n, c.k}, {a.data(), c.k, 1}, b, {whole.data(), c.n});
+  gemm(c.m, {a.data(), c.k, 1}, PackedMatrix(b, c.k, c.n),
+       {packed.data(), c.n});
+  for (std::int64_t i = 0; i < c.m; ++i)
+    gemm_serial({1, c.n, c.k}, {a.data() + i * c.k, c.k, 1}, b,
+                {rows.data() + i * c.n, c.n});
+  EXPECT_EQ(whole, packed);
+  EXPECT_EQ(whole, rows);
+}
+
+TEST_P(GemmShapes, NoBitsDependOnTheThreadCount) {
+  const GemmCase c = GetParam();
+  const auto a = random_floats(c.m * c.k, 7);
+  const auto b = random_floats(c.k * c.n, 8);
+  const int before = at::get_num_threads();
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    std::vector<float>& got
+      = results.emplace_back(static_cast<std::size_t>(c.m * c.n), 0.5F);
+    gemm({c.m, c.n, c.k}, {a.data(), 1, c.m}, {b.data(), c.n, 1},
+         {got.data(), c.n}, {true, nullptr});
+  }
+  at::set_num_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+  Shapes, GemmShapes,
+  ::testing::Values(GemmCase{1, 1, 1}, GemmCase{12, 32, 16},
+                    GemmCase{13, 33, 17}, GemmCase{5, 100, 3},
+                    GemmCase{97, 65, 130}, GemmCase{64, 48, 1500},
+                    GemmCase{3, 257, 64}, GemmCase{121, 7, 40}));
+
+TEST(Gemm, EmptySumsLeaveTheBiasOrTheOldContent) {
+  const float bias[] = {1, 2};
+  float c[] = {5, 6};
+  gemm({1, 2, 0}, {nullptr, 1, 1}, {nullptr, 1, 1}, {c, 2}, {true, nullptr});
+  EXPECT_EQ(c[0], 5);
+  gemm({1, 2, 0}, {nullptr, 1, 1}, {nullptr, 1, 1}, {c, 2}, {false, bias});
+  EXPECT_EQ(c[1], 2);
+  gemm({1, 2, 0}, {nullptr, 1, 1}, {nullptr, 1, 1}, {c, 2});
+  EXPECT_EQ(c[0], 0);
+}
+
+// Every kernel set that this processor runs says the same as the plain one.
+TEST(GemmKernels, AllInstructionSetsAgree) {
+  std::vector<const gemm_detail::Kernels*> sets{&gemm_detail::plain_kernels()};
+  if (host_isa() != Isa::plain)
+    sets.push_back(&gemm_detail::avx2_kernels());
+  if (host_isa() == Isa::avx512)
+    sets.push_back(&gemm_detail::avx512_kernels());
+  constexpr std::int64_t depth = 37;
+  constexpr std::int64_t cols = 11;
+  const auto a = random_floats(12 * depth, 9);
+  const auto b_t = random_floats(cols * depth, 10);
+  std::vector<std::vector<float>> results;
+  for (const gemm_detail::Kernels* set : sets) {
+    AlignedFloats panel(depth * set->panel_cols);
+    set->pack_transposed(b_t.data(), depth, depth, cols, panel.data());
+    std::vector<float>& out = results.emplace_back();
+    for (std::int64_t rows = 1; rows <= 4; ++rows) {
+      std::vector<float> c(
+        static_cast<std::size_t>(set->tile_rows * set->panel_cols), 1.0F);
+      set->multiply({depth, a.data(), depth, 1, panel.data(), c.data(),
+                     set->panel_cols, true},
+                    rows);
+      for (std::int64_t i = 0; i < rows; ++i)
+        out.insert(out.end(), c.begin() + i * set->panel_cols,
+                   c.begin() + i * set->panel_cols + cols);
+    }
+  }
+  for (const auto& result : results)
+    for (std::size_t i = 0; i < result.size(); ++i)
+      ASSERT_NEAR(result[i], results[0][i], 1e-5);
+}
+
+} // namespace
+} // namespace troupe::models
