@@ -99,12 +99,13 @@ void attention_softmax(float* scores, std::int64_t stride, std::int64_t rows,
 #pragma omp simd reduction(max : top)
       for (std::int64_t j = 0; j < seen; ++j)
         top = row[j] > top ? row[j] : top;
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (std::int64_t j = 0; j < seen; ++j) {
+#pragma omp simd
+      for (std::int64_t j = 0; j < seen; ++j)
         row[j] = fast_exp((row[j] - top) * scale);
+      float sum = 0; // a loop of its own: together they do not vectorise
+#pragma omp simd reduction(+ : sum)
+      for (std::int64_t j = 0; j < seen; ++j)
         sum += row[j];
-      }
       const float inverse = 1.0F / sum;
 #pragma omp simd
       for (std::int64_t j = 0; j < seen; ++j)

@@ -109,7 +109,8 @@ public:
   /// Of the weight plane's bits; equal weights, equal number, on any machine.
   std::uint64_t checksum() const;
 
-  /// Writes an HF folder (config.json, safetensors) as `dtype`.
+  /// Writes a whole HF folder with tensors as `dtype`; tokenizer files come
+  /// from where the model was loaded.
   void save_hf(const std::filesystem::path& folder, DType dtype) const;
   /// Moments and step count, one file (the caller's folder is made atomic).
   void save_state(const std::filesystem::path& file) const;

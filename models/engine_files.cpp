@@ -2,12 +2,11 @@
 #include "config/error.hpp"
 #include "config/log.hpp"
 #include "models/engine.hpp"
+#include "models/hf_folder.hpp"
 #include "models/internal/engine_impl.hpp"
 #include "models/safetensors.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <set>
 
 namespace troupe::models {
 
@@ -67,25 +66,24 @@ std::string engine_moment_name(const ParameterShape& shape, Plane plane) {
 } // namespace
 
 void Engine::load_weights() {
-  const StoredWeights stored = StoredWeights::open(impl_->spec.folder);
-  Parameters& parameters = impl_->parameters;
+  bool missing_head = false;
+  const StoredWeights stored
+    = open_model_weights(impl_->spec.folder, impl_->shape, &missing_head);
+  const Parameters& parameters = impl_->parameters;
   engine_refuse_unknown(stored, parameters);
   for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
-    const ParameterShape& shape = parameters.shapes()[i];
-    const StoredTensor* tensor = stored.find(shape.name);
+    const std::string& name = parameters.shapes()[i].name;
     const std::span<std::byte> target
       = engine_bytes(parameters, i, Plane::weight);
-    if (tensor == nullptr && shape.name == "score.weight") {
+    if (missing_head && name == "score.weight")
       std::fill(target.begin(), target.end(), std::byte{0});
-      log::models.warn("role " + impl_->spec.role + ": "
-                       + impl_->spec.folder.string()
-                       + " has no scalar head; starting from a zero head");
-      continue;
-    }
-    const StoredTensor& found = stored.at(shape.name);
-    engine_check_shape(found, shape);
-    found.copy_to(DType::f32, target);
+    else
+      stored.at(name).copy_to(DType::f32, target);
   }
+  if (missing_head)
+    log::models.warn("role " + impl_->spec.role + ": "
+                     + impl_->spec.folder.string()
+                     + " has no scalar head; starting from a zero head");
   weights_changed();
 }
 
@@ -96,17 +94,10 @@ void Engine::save_hf(const std::filesystem::path& folder, DType dtype) const {
     tensors.push_back({parameters.shapes()[i].name,
                        engine_file_shape(parameters.shapes()[i]), DType::f32,
                        dtype, engine_bytes(parameters, i, Plane::weight)});
-  std::filesystem::create_directories(folder);
-  ModelShape shape = impl_->shape;
-  shape.stored_dtype = dtype;
-  const std::filesystem::path config = folder / "config.json";
-  std::ofstream file(config, std::ios::binary);
-  file << print_hf_config(shape);
-  file.flush();
-  if (!file)
-    throw FailureError(
-      Failure{Errc::io, "engine", "cannot write " + config.string(), ""});
-  write_weights(folder, tensors);
+  HfFolderOptions options;
+  options.stored = dtype;
+  options.source = impl_->spec.folder;
+  save_hf_folder(folder, impl_->shape, std::move(tensors), options);
 }
 
 void Engine::save_state(const std::filesystem::path& file) const {

@@ -20,8 +20,10 @@ using gemm_detail::Tile;
 
 constexpr std::int64_t gemm_max_depth = 704;        // floats of k a block
 constexpr std::int64_t gemm_block_floats = 1 << 17; // packed B: 512 KiB
-constexpr double gemm_parallel_flops = 4e5;         // below, threads cost more
-constexpr std::int64_t gemm_packing_rows = 12;      // rows worth of packing B
+// A tile of A that lies across is packed if it meets more panels than these.
+constexpr std::int64_t gemm_unpacked_panels = 4;
+constexpr double gemm_parallel_flops = 1.5e6;  // below, threads cost more
+constexpr std::int64_t gemm_packing_rows = 12; // rows worth of packing B
 
 const Kernels& gemm_kernels() {
   static const Kernels& chosen = []() -> const Kernels& {
@@ -136,7 +138,8 @@ void gemm_multiply_block(const GemmJob& job, const Kernels& kernels,
     ConstMatrix a{job.a.data + i * job.a.row_stride
                     + block.k0 * job.a.col_stride,
                   job.a.row_stride, job.a.col_stride};
-    if (a.col_stride != 1)
+    if (a.col_stride != 1
+        && block.panels.end - block.panels.begin > gemm_unpacked_panels)
       a = gemm_pack_rows(kernels, a, count, block.depth, a_scratch);
     for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p) {
       const std::int64_t cols = std::min(width, job.shape.n - p * width);

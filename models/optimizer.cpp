@@ -13,6 +13,7 @@ namespace troupe::models {
 namespace {
 
 constexpr std::int64_t adamw_piece_floats = 1 << 15; // 128 KiB a plane
+constexpr std::int64_t adamw_sum_floats = 1 << 10;   // of a float sum
 
 struct AdamNumbers {
   float keep;  // 1 - lr * weight_decay, or 1
@@ -47,15 +48,22 @@ void adam_update(const AdamNumbers& n, const AdamMemory& at, std::int64_t begin,
   });
 }
 
+float adam_short_sum(const float* g, std::int64_t count) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i)
+    sum += g[i] * g[i];
+  return sum;
+}
+
+// Short sums in float, which vectorise, added up in double.
 double adam_sum_of_squares(const float* g, std::int64_t begin,
                            std::int64_t end) {
   double sum = 0;
   on_best_isa([&] {
-    double own = 0;
-#pragma omp simd reduction(+ : own)
-    for (std::int64_t i = begin; i < end; ++i)
-      own += static_cast<double>(g[i]) * static_cast<double>(g[i]);
-    sum = own;
+    for (std::int64_t at = begin; at < end; at += adamw_sum_floats)
+      sum += static_cast<double>(
+        adam_short_sum(g + at, std::min(adamw_sum_floats, end - at)));
   });
   return sum;
 }
