@@ -125,7 +125,7 @@ std::vector<std::string> files_in(const std::filesystem::path& folder) {
 
 std::vector<Target> all_targets(const std::string& folder,
                                 const std::string& examples) {
-  return {
+  std::vector<Target> targets{
     {"settings", files_in(examples),
      [](const std::string& input) { parse_settings(input, "run.yaml"); }},
     {"plan", files_in(examples + "/plans"),
@@ -151,6 +151,8 @@ std::vector<Target> all_targets(const std::string& folder,
     {"tokenizer", {small_tokenizer}, read_tokenizer},
     {"frame", frames(), read_frame},
   };
+  add_reader_targets(targets, folder);
+  return targets;
 }
 
 } // namespace troupe::fuzz

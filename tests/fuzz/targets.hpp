@@ -19,5 +19,8 @@ struct Target {
 /// demo's settings and plans.
 std::vector<Target> all_targets(const std::string& folder,
                                 const std::string& examples);
+/// Those of data and model folders, in reader_targets.cpp.
+void add_reader_targets(std::vector<Target>& targets,
+                        const std::string& folder);
 
 } // namespace troupe::fuzz

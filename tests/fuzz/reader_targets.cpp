@@ -1,0 +1,165 @@
+// Readers of data and model folders beyond the plain ones: every component of a
+// tokenizer.json, shard indexes, tensors touched and converted, JSONL rows of
+// all kinds.
+#include "config/error.hpp"
+#include "models/internal/sample_reader.hpp"
+#include "models/jsonl.hpp"
+#include "models/safetensors.hpp"
+#include "models/tokenizer.hpp"
+
+#include "tests/fuzz/targets.hpp"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <span>
+
+namespace troupe::fuzz {
+
+namespace {
+
+using models::DataKind;
+
+const std::vector<std::string>& many_part_tokenizers() {
+  static const std::vector<std::string> texts{
+    R"({"added_tokens": [{"id": 5, "content": "<e>", "special": true,
+      "normalized": false, "lstrip": true, "rstrip": true,
+      "single_word": true}], "normalizer": {"type": "Sequence", "normalizers":
+      [{"type": "NFC"}, {"type": "Prepend", "prepend": "_"}, {"type":
+      "Replace", "pattern": {"String": " "}, "content": "_"}, {"type":
+      "Strip", "strip_left": true, "strip_right": true}]}, "pre_tokenizer":
+      {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern":
+      {"Regex": "(?i:'s|'t)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|\\s+"},
+      "behavior": "Isolated", "invert": false}, {"type": "ByteLevel",
+      "add_prefix_space": true, "use_regex": true}]}, "post_processor":
+      {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<e>",
+      "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+      "special_tokens": {"<e>": {"id": "<e>", "ids": [5]}}}, "decoder":
+      {"type": "ByteLevel"}, "model": {"type": "BPE", "unk_token": "a",
+      "fuse_unk": true, "ignore_merges": true, "vocab": {"a": 0, "b": 1,
+      "ab": 2, "Ġ": 3, "abab": 4}, "merges": ["a b", ["ab", "ab"]]}})",
+    R"({"pre_tokenizer": {"type": "Metaspace", "replacement": "▁",
+      "prepend_scheme": "first", "split": true}, "decoder": {"type":
+      "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"},
+      "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type":
+      "Strip", "content": " ", "start": 1, "stop": 0}]}, "model": {"type":
+      "BPE", "byte_fallback": true, "unk_token": "<unk>", "vocab": {"<unk>": 0,
+      "<0xE2>": 1, "▁": 2, "a": 3, "▁a": 4}, "merges": ["▁ a"]}})",
+    R"({"pre_tokenizer": {"type": "Whitespace"}, "decoder": null, "model":
+      {"type": "WordLevel", "vocab": {"<unk>": 0, "a": 1, "b": 2},
+      "unk_token": "<unk>"}})",
+  };
+  return texts;
+}
+
+void read_many_part_tokenizer(const std::string& input) {
+  const auto tokenizer = models::Tokenizer::parse(input, "", "tokenizer.json");
+  for (const char* text :
+       {"", "ab abab<e> b", "a\xC3\xA9 \xE2\x96\x81 \xF0\x9F\x98\x80 \xFF",
+        "it's 12345\r\n  a"}) {
+    const auto ids = tokenizer.encode(text);
+    tokenizer.decode(ids, false);
+    models::TextStream stream(tokenizer);
+    for (const std::int32_t id : ids)
+      stream.push(id);
+    stream.finish();
+  }
+}
+
+std::string three_tensors() {
+  const std::string header
+    = R"({"a":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]},)"
+      R"("b":{"dtype":"BF16","shape":[],"data_offsets":[4,6]},)"
+      R"("c":{"dtype":"F64","shape":[2],"data_offsets":[6,22]}})";
+  const std::uint64_t size = header.size();
+  std::string bytes(sizeof size, '\0');
+  std::memcpy(bytes.data(), &size, sizeof size);
+  return bytes + header + std::string(22, '\x3F');
+}
+
+/// Touches every byte in memory of the exact size, so that a sanitizer sees
+/// any overrun.
+void read_tensors(const std::string& input) {
+  const std::unique_ptr<std::byte[]> memory(new std::byte[input.size()]);
+  std::memcpy(memory.get(), input.data(), input.size());
+  const auto file = models::SafetensorsFile::view({memory.get(), input.size()},
+                                                  "model.safetensors");
+  for (const auto& tensor : file.tensors()) {
+    const DType type = tensor.type();
+    const bool real
+      = size_bytes(type) > 1 && type != DType::i32 && type != DType::i64;
+    const DType as = real ? DType::f32 : type;
+    std::vector<std::byte> out(tensor.data.size() / size_bytes(type)
+                               * size_bytes(as));
+    tensor.copy_to(as, out);
+  }
+}
+
+void read_shard_index(const std::string& folder, const std::string& input) {
+  namespace fs = std::filesystem;
+  const fs::path model = fs::path(folder) / "sharded";
+  if (fs::create_directories(model))
+    std::ofstream(model / "one.safetensors", std::ios::binary)
+      << three_tensors();
+  std::ofstream(model / "model.safetensors.index.json",
+                std::ios::binary | std::ios::trunc)
+    << input;
+  const auto weights = models::StoredWeights::open(model);
+  for (const std::string& name : weights.names())
+    weights.at(name).type();
+}
+
+/// Each row by itself: the next one may be good.
+void read_each_row(const models::JsonLines& lines,
+                   const models::internal::SampleReader& reader) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const Place place{lines.file(), lines.line_number(i)};
+    try {
+      reader.tokens(lines.text(i), place);
+      reader.text(lines.text(i), place);
+    } catch (const ConfigError&) {
+      continue;
+    }
+  }
+}
+
+void read_json_lines(const std::string& input) {
+  static const auto tokenizer = models::Tokenizer::parse(
+    many_part_tokenizers().back(), R"({"eos_token": "b"})", "tokenizer.json");
+  const auto lines = models::JsonLines::view(input, "rows.jsonl");
+  for (const DataKind kind : {DataKind::prompts, DataKind::sft,
+                              DataKind::preference, DataKind::score}) {
+    models::DatasetOptions options;
+    options.kind = kind;
+    options.max_tokens = 3;
+    options.overlong = "truncate";
+    if (kind == DataKind::score)
+      options.fields = {{"text", "{prompt} {reward_model.ground_truth}"}};
+    read_each_row(lines, models::internal::SampleReader(options, tokenizer));
+  }
+}
+
+} // namespace
+
+void add_reader_targets(std::vector<Target>& targets,
+                        const std::string& folder) {
+  targets.push_back(
+    {"tokenizer_parts", many_part_tokenizers(), read_many_part_tokenizer});
+  targets.push_back({"tensors", {three_tensors()}, read_tensors});
+  targets.push_back(
+    {"shard_index",
+     {R"({"metadata": {"total_size": 8}, "weight_map": )"
+      R"({"a": "one.safetensors", "c": "one.safetensors"}})"},
+     [folder](const std::string& input) { read_shard_index(folder, input); }});
+  targets.push_back(
+    {"json_lines",
+     {"{\"prompt\": \"a b\", \"completion\": \"b\", \"ground_truth\": 3}\n"
+      "{\"prompt\": \"b\", \"chosen\": \"a\", \"rejected\": \"\"}\n",
+      "{\"text\": \"a\\u00e9\\ud83d\\ude00\"}\r\n\n{\"ids\": [1, 2, 0]}",
+      "{\"prompt_ids\": [1, 0], \"reward_model\": {\"ground_truth\": \"x\"}}\n"
+      "{\"prompt\": [{\"role\": \"user\", \"content\": \"a\"}]}\n"},
+     read_json_lines});
+}
+
+} // namespace troupe::fuzz
