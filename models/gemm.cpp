@@ -161,6 +161,29 @@ void gemm_multiply_block(const GemmJob& job, const Kernels& kernels,
   }
 }
 
+// The panels of one block of k: inside the packed matrix, or packed now.
+GemmBlock gemm_block(const GemmJob& job, const Kernels& kernels,
+                     const GemmRange& panels, std::int64_t k0,
+                     AlignedFloats& scratch) {
+  const std::int64_t width = kernels.panel_cols;
+  GemmBlock block{panels, k0, std::min(job.depth, job.shape.k - k0), nullptr,
+                  0};
+  if (job.packed != nullptr) {
+    block.panel_stride = job.shape.k * width;
+    block.packed = job.packed + panels.begin * block.panel_stride + k0 * width;
+    return block;
+  }
+  block.panel_stride = block.depth * width;
+  float* to = scratch.reserve((panels.end - panels.begin) * block.panel_stride);
+  block.packed = to;
+  for (std::int64_t p = panels.begin; p < panels.end; ++p) {
+    gemm_pack_panel(kernels, job.b, k0, block.depth, p * width,
+                    std::min(width, job.shape.n - p * width), to);
+    to += block.panel_stride;
+  }
+  return block;
+}
+
 void gemm_run_range(const GemmJob& job, const GemmRange& rows,
                     const GemmRange& panels) {
   if (rows.begin >= rows.end || panels.begin >= panels.end)
@@ -168,30 +191,16 @@ void gemm_run_range(const GemmJob& job, const GemmRange& rows,
   static thread_local AlignedFloats b_scratch;
   static thread_local AlignedFloats a_scratch;
   const Kernels& kernels = gemm_kernels();
-  const std::int64_t width = kernels.panel_cols;
+  float* a_tile = a_scratch.reserve(job.depth * kernels.tile_rows);
   const std::int64_t a_crossed = job.a.col_stride != 1 ? 4 : 1;
   const std::int64_t step = std::max<std::int64_t>(
-    1, a_crossed * gemm_block_floats / (job.depth * width));
+    1, a_crossed * gemm_block_floats / (job.depth * kernels.panel_cols));
   for (std::int64_t p = panels.begin; p < panels.end; p += step) {
     const GemmRange part{p, std::min(p + step, panels.end)};
-    for (std::int64_t k0 = 0; k0 < job.shape.k; k0 += job.depth) {
-      GemmBlock block{part, k0, std::min(job.depth, job.shape.k - k0), nullptr,
-                      0};
-      if (job.packed != nullptr) {
-        block.panel_stride = job.shape.k * width;
-        block.packed = job.packed + p * block.panel_stride + k0 * width;
-      } else {
-        block.panel_stride = block.depth * width;
-        float* to = b_scratch.reserve((part.end - p) * block.panel_stride);
-        for (std::int64_t q = p; q < part.end; ++q)
-          gemm_pack_panel(kernels, job.b, k0, block.depth, q * width,
-                          std::min(width, job.shape.n - q * width),
-                          to + (q - p) * block.panel_stride);
-        block.packed = to;
-      }
-      gemm_multiply_block(job, kernels, rows, block,
-                          a_scratch.reserve(job.depth * kernels.tile_rows));
-    }
+    for (std::int64_t k0 = 0; k0 < job.shape.k; k0 += job.depth)
+      gemm_multiply_block(job, kernels, rows,
+                          gemm_block(job, kernels, part, k0, b_scratch),
+                          a_tile);
   }
 }
 

@@ -50,5 +50,6 @@ nlohmann::json summary(std::vector<double> numbers);
 // -------------------------------------------------------------
 
 nlohmann::json bench_generate(const Options& options);
+nlohmann::json bench_train(const Options& options);
 
 } // namespace troupe::bench

@@ -18,6 +18,7 @@ namespace {
 const std::vector<Benchmark>& benchmarks() {
   static const std::vector<Benchmark> all{
     {"generate", "prefill and decode tokens a second", &bench_generate},
+    {"train", "tokens a second of whole optimizer steps", &bench_train},
   };
   return all;
 }

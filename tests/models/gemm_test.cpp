@@ -46,31 +46,45 @@ std::vector<float> transpose(const std::vector<float>& x, std::int64_t rows,
   return out;
 }
 
+// One product in one order of storage, with and without old content and bias.
+struct GemmData {
+  GemmCase shape;
+  std::vector<double> want;
+  std::vector<float> start;
+  std::vector<float> bias;
+
+  void expect(const ConstMatrix& a, const ConstMatrix& b,
+              const GemmOptions& options) const {
+    const auto n = static_cast<std::size_t>(shape.n);
+    std::vector<float> got = start;
+    gemm({shape.m, shape.n, shape.k}, a, b, {got.data(), shape.n}, options);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double expected = want[i] + (options.accumulate ? start[i] : 0.0F)
+                              + (options.bias != nullptr ? bias[i % n] : 0.0F);
+      ASSERT_NEAR(got[i], expected,
+                  1e-4 * std::sqrt(static_cast<double>(shape.k)) + 1e-6);
+    }
+  }
+};
+
 TEST_P(GemmShapes, EqualTheLoopsForEveryOrderOfStorage) {
   const GemmCase c = GetParam();
   const auto a = random_floats(c.m * c.k, 1);
   const auto b = random_floats(c.k * c.n, 2);
-  const auto bias = random_floats(c.n, 3);
-  const auto start = random_floats(c.m * c.n, 4);
   const auto a_t = transpose(a, c.m, c.k);
   const auto b_t = transpose(b, c.k, c.n);
-  const auto want = gemm_reference(c, a, b);
+  const GemmData data{c, gemm_reference(c, a, b), random_floats(c.m * c.n, 4),
+                      random_floats(c.n, 3)};
   const ConstMatrix as[] = {{a.data(), c.k, 1}, {a_t.data(), 1, c.m}};
   const ConstMatrix bs[] = {{b.data(), c.n, 1}, {b_t.data(), 1, c.k}};
-  for (const ConstMatrix& left : as)
-    for (const ConstMatrix& right : bs)
-      for (const bool add : {false, true})
-        for (const bool biased : {false, true}) {
-          std::vector<float> got = start;
-          gemm({c.m, c.n, c.k}, left, right, {got.data(), c.n},
-               {add, biased ? bias.data() : nullptr});
-          for (std::size_t i = 0; i < got.size(); ++i) {
-            const double expected
-              = want[i] + (add ? start[i] : 0.0F)
-                + (biased ? bias[i % static_cast<std::size_t>(c.n)] : 0.0F);
-            ASSERT_NEAR(got[i], expected, 1e-4 * std::sqrt(double(c.k)) + 1e-6);
-          }
-        }
+  for (int order = 0; order < 4; ++order) {
+    const ConstMatrix& left = as[order / 2];
+    const ConstMatrix& right = bs[order % 2];
+    data.expect(left, right, {});
+    data.expect(left, right, {true, nullptr});
+    data.expect(left, right, {false, data.bias.data()});
+    data.expect(left, right, {true, data.bias.data()});
+  }
 }
 
 TEST_P(GemmShapes, NoRowsBitsDependOnItsNeighboursOrPacking) {

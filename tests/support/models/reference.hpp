@@ -48,39 +48,41 @@ struct ReferenceHeads {
   std::int64_t head_dim = 0;
 };
 
+/// out[t] of one head: softmax over its sequence's tokens `first` .. t.
+inline void reference_attention_row(const ReferenceHeads& h, std::int64_t head,
+                                    std::int64_t first, std::int64_t t,
+                                    const Doubles& qkv, Doubles& out) {
+  const std::int64_t d = h.head_dim;
+  const std::int64_t width = (h.heads + 2 * h.kv_heads) * d;
+  const std::int64_t group = head / (h.heads / h.kv_heads);
+  const std::int64_t k_col = (h.heads + group) * d;
+  const std::int64_t v_col = (h.heads + h.kv_heads + group) * d;
+  Doubles weights;
+  double sum = 0;
+  for (std::int64_t u = first; u <= t; ++u) {
+    double score = 0;
+    for (std::int64_t i = 0; i < d; ++i)
+      score += qkv[at2(t, head * d + i, width)] * qkv[at2(u, k_col + i, width)];
+    weights.push_back(std::exp(score / std::sqrt(static_cast<double>(d))));
+    sum += weights.back();
+  }
+  for (std::int64_t u = first; u <= t; ++u)
+    for (std::int64_t i = 0; i < d; ++i)
+      out[at2(t, head * d + i, h.heads * d)]
+        += weights[static_cast<std::size_t>(u - first)] / sum
+           * qkv[at2(u, v_col + i, width)];
+}
+
 /// Causal attention, one sequence after the other, one score at a time.
 inline Doubles reference_attention(const ReferenceHeads& h,
                                    const std::vector<std::int64_t>& cu_seqlens,
                                    const Doubles& qkv) {
-  const std::int64_t d = h.head_dim;
-  const std::int64_t width = (h.heads + 2 * h.kv_heads) * d;
-  Doubles out(static_cast<std::size_t>(cu_seqlens.back() * h.heads * d));
-  const auto dot = [&](std::int64_t a, std::int64_t a_col, std::int64_t b,
-                       std::int64_t b_col) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < d; ++i)
-      sum += qkv[at2(a, a_col + i, width)] * qkv[at2(b, b_col + i, width)];
-    return sum;
-  };
+  Doubles out(
+    static_cast<std::size_t>(cu_seqlens.back() * h.heads * h.head_dim));
   for (std::size_t s = 0; s + 1 < cu_seqlens.size(); ++s)
-    for (std::int64_t head = 0; head < h.heads; ++head)
-      for (std::int64_t t = cu_seqlens[s]; t < cu_seqlens[s + 1]; ++t) {
-        const std::int64_t group = head / (h.heads / h.kv_heads);
-        const std::int64_t k_col = (h.heads + group) * d;
-        const std::int64_t v_col = (h.heads + h.kv_heads + group) * d;
-        Doubles weights;
-        double sum = 0;
-        for (std::int64_t u = cu_seqlens[s]; u <= t; ++u) {
-          weights.push_back(std::exp(dot(t, head * d, u, k_col)
-                                     / std::sqrt(static_cast<double>(d))));
-          sum += weights.back();
-        }
-        for (std::int64_t u = cu_seqlens[s]; u <= t; ++u)
-          for (std::int64_t i = 0; i < d; ++i)
-            out[at2(t, head * d + i, h.heads * d)]
-              += weights[static_cast<std::size_t>(u - cu_seqlens[s])] / sum
-                 * qkv[at2(u, v_col + i, width)];
-      }
+    for (std::int64_t t = cu_seqlens[s]; t < cu_seqlens[s + 1]; ++t)
+      for (std::int64_t head = 0; head < h.heads; ++head)
+        reference_attention_row(h, head, cu_seqlens[s], t, qkv, out);
   return out;
 }
 
