@@ -118,6 +118,7 @@ private:
   actors::SetupActor setup_;
   actors::MasterActor master_;
   std::vector<actors::NodeActor> nodes_;
+  std::vector<caf::actor_addr> ours_; ///< of this process; told to exit
   /// Lost connections wait a moment for the exit status that explains them.
   std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
   std::optional<actors::RunEnd> end_;
@@ -144,6 +145,7 @@ void Session::open_door() {
     events_.push(WorkerLost{worker, std::move(failure)});
   };
   lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
+  ours_.push_back(lobby_.address());
   const auto port
     = system_.middleman().publish(lobby_, 0, "127.0.0.1", /*reuse=*/true);
   if (!port)
@@ -200,17 +202,20 @@ void Session::handle(const AllJoined& event) {
     events_.push(StartFailed{std::move(failure)});
   };
   setup_ = system_.spawn(actors::setup_actor, std::move(setup));
+  ours_.push_back(setup_.address());
   caf::anon_send(setup_, actors::start_atom::value);
 }
 
 void Session::handle(const AllLoaded& event) {
-  master_ = spawn_master(
+  auto made = spawn_master(
     system_, basis_, event.ready, nodes_,
     [this](const actors::StepReport& report) {
       events_.push(StepCommitted{report});
     },
     [this](const actors::RunEnd& end) { events_.push(end); },
     [this](const std::string& text) { events_.push(Stalled{text}); });
+  master_ = made.master;
+  ours_.insert(ours_.end(), made.all.begin(), made.all.end());
   files_.begin_steps();
   caf::anon_send(master_, actors::start_atom::value);
   if (signal_)
@@ -312,14 +317,8 @@ void Session::close_down() {
       launcher_.kill_all();
     launcher_.end_all(defaults::shutdown_grace);
   }
-  const auto end_actor = [](auto& handle) {
-    if (handle)
-      caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
-    handle = std::decay_t<decltype(handle)>{};
-  };
-  end_actor(master_);
-  end_actor(setup_);
-  end_actor(lobby_);
+  for (const auto& actor : ours_)
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   trace::stop();
 }
 

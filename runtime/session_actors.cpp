@@ -179,7 +179,7 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
   return specs;
 }
 
-actors::MasterActor
+MasterActors
 spawn_master(caf::actor_system& system, const RunBasis& basis,
              const std::vector<actors::SetupDone>& ready,
              const std::vector<actors::NodeActor>& nodes,
@@ -209,7 +209,17 @@ spawn_master(caf::actor_system& system, const RunBasis& basis,
     .on_step = std::move(on_step),
     .on_end = std::move(on_end),
     .on_stall = std::move(on_stall)};
-  return system.spawn(actors::master_actor, std::move(setup));
+  MasterActors made;
+  for (const auto& [name, call] : setup.calls)
+    made.all.push_back(call.address());
+  for (const auto& [pair, move] : setup.moves)
+    made.all.push_back(move.address());
+  made.all.push_back(setup.data.address());
+  made.all.push_back(setup.checkpoint.address());
+  made.all.push_back(setup.trace.address());
+  made.master = system.spawn(actors::master_actor, std::move(setup));
+  made.all.push_back(made.master.address());
+  return made;
 }
 
 } // namespace troupe::runtime

@@ -33,9 +33,17 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id);
 /// What every replica loads: its role's folder, or its part of the checkpoint.
 std::vector<actors::LoadSpec> load_specs(const RunBasis& basis);
 
+/// A master and the actors that work for it.
+struct MasterActors {
+  actors::MasterActor master;
+  /// All of them, the master too: each must be told to exit at the end, or the
+  /// actor system would wait for it.
+  std::vector<caf::actor_addr> all;
+};
+
 /// Spawns call, move, data, checkpoint and trace actors around a master, which
 /// waits for `start`. `ready` and `nodes` are by worker.
-actors::MasterActor
+MasterActors
 spawn_master(caf::actor_system& system, const RunBasis& basis,
              const std::vector<actors::SetupDone>& ready,
              const std::vector<actors::NodeActor>& nodes,
