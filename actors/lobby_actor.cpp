@@ -38,8 +38,9 @@ void watch(LobbySelf self, const NodeActor& node) {
 }
 
 void open_if_full(LobbySelf self) {
-  const auto& state = self->state;
-  if (state.joined.size() < state.setup.num_workers)
+  auto& state = self->state;
+  if (state.joined.size() < state.setup.num_workers
+      || std::exchange(state.opened, true))
     return;
   std::vector<Joined> all;
   for (const auto& [number, joined] : state.joined)

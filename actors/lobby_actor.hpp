@@ -31,6 +31,7 @@ struct LobbyState {
   std::string name = "lobby";
   LobbySetup setup;
   std::map<std::uint32_t, Joined> joined; ///< by worker number
+  bool opened = false;                    ///< `on_full` was called
 };
 
 LobbyActor::behavior_type lobby_actor(Self<LobbyActor, LobbyState> self,

@@ -17,7 +17,7 @@ plans::Workflow with_recording(plans::Workflow workflow) {
   call.fn = record_fn;
   call.scope = plans::Scope::batch;
   for (const char* key : {"sequence_ids", "loss_mask", "logprobs", "truncated",
-                          "scores", "advantages"})
+                          "scores", "ref_logprobs"})
     if (workflow.writer(key) != nullptr)
       call.reads.emplace_back(key);
   workflow.calls.push_back(std::move(call));

@@ -30,6 +30,17 @@ std::size_t prompt_length(std::span<const std::uint8_t> loss_mask) {
                                   - loss_mask.begin());
 }
 
+/// Nats of the whole answer: sum over own tokens of logprob - ref_logprob (k1).
+double kl_of(std::span<const std::uint8_t> mask,
+             std::span<const float> logprobs,
+             std::span<const float> reference) {
+  double sum = 0;
+  for (std::size_t t = 0; t < mask.size(); ++t)
+    if (mask[t] != 0)
+      sum += double{logprobs[t]} - double{reference[t]};
+  return sum;
+}
+
 ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
                          const Tokenizer& tokenizer) {
   const auto ids = values_of<std::int32_t>(rows.at("sequence_ids"), i);
@@ -45,6 +56,9 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
   line["response"] = tokenizer.decode(ids.subspan(prompt));
   if (rows.has("scores"))
     line["score"] = values_of<float>(rows.at("scores"), i).front();
+  if (rows.has("ref_logprobs"))
+    line["kl"]
+      = kl_of(mask, logprobs, values_of<float>(rows.at("ref_logprobs"), i));
   line["finish_reason"] = truncated ? "length" : "eos";
   line["sequence_ids"] = std::vector(ids.begin(), ids.end());
   line["loss_mask"] = std::vector<int>(mask.begin(), mask.end());

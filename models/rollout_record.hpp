@@ -14,9 +14,10 @@ namespace troupe::models {
 
 class Tokenizer;
 
-/// Appends the samples of `rows` (sequence_ids, loss_mask, logprobs, truncated,
-/// and scores where there are any) to `file`, in sample order. Steps count from
-/// 1 in the file. Throws FailureError (io).
+/// Appends the samples of `rows` (sequence_ids, loss_mask, logprobs, truncated;
+/// scores and ref_logprobs where there are any: `kl` is nats a sequence) to
+/// `file`, in sample order. Steps count from 1 in the file. Throws FailureError
+/// (io).
 void append_samples(const std::filesystem::path& file, StepId step,
                     const net::Rows& rows, const Tokenizer& tokenizer);
 

@@ -50,15 +50,18 @@ public:
   }
 
 private:
+  /// Functions without a placement run on the host.
   void add_call(const Call& call) {
     const auto placement = plan_.calls.find(call.name);
-    TROUPE_CHECK(placement != plan_.calls.end(),
+    const bool placed = placement != plan_.calls.end();
+    TROUPE_CHECK(placed || call.kind == CallKind::function,
                  fmt::format("call '{}' has no placement", call.name));
     const auto lag = plan_.lag_of(call.name);
     graph_.tasks.push_back({.name = call.name,
                             .call = call.name,
                             .role = call.role,
-                            .devices = placement->second.devices,
+                            .devices = placed ? placement->second.devices
+                                              : std::vector<Rank>{},
                             .lag = lag});
     graph_.max_lag = std::max(graph_.max_lag, lag);
   }
