@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace troupe::plans {
 
 TaskTracker::TaskTracker(const StepGraph& graph, StepId first, StepId end)
@@ -78,13 +80,14 @@ void TaskTracker::finish(TaskRef task, std::vector<TaskRef>& ready) {
 }
 
 void TaskTracker::stop_opening(std::vector<TaskRef>& ready) {
-  end_ = next();
+  const auto old_end = std::exchange(end_, std::int64_t{next()});
   for (std::size_t slot = 0; slot < steps_.size(); ++slot)
     for (std::uint32_t i = 0; i < graph_->tasks.size(); ++i) {
       const auto step = std::int64_t{oldest_} + static_cast<std::int64_t>(slot);
       const auto dropped
         = std::ranges::count_if(graph_->tasks[i].needs, [&](const Need& need) {
-            return step - need.steps_back >= end_;
+            const auto needed = step - need.steps_back;
+            return needed >= end_ && needed < old_end; // the rest was met
           });
       auto& open_needs = steps_[slot].open_needs[i];
       open_needs -= static_cast<std::uint32_t>(dropped);

@@ -1,0 +1,59 @@
+// A run that is told to stop finishes the steps that it has begun, whatever
+// lag, plan and moment, and begins no other (Schedule::stop_unrolling).
+#include "plans/schedule.hpp"
+
+#include "support.hpp"
+#include <gmock/gmock.h>
+
+#include <map>
+#include <random>
+
+namespace troupe::plans {
+namespace {
+
+/// Runs steps 0..9, stops after `stop_after` finished tasks, finishing running
+/// tasks in random order; returns the tasks that were started, by step.
+std::map<std::uint32_t, std::size_t>
+run_and_stop(Schedule& schedule, std::size_t stop_after, std::uint32_t seed) {
+  std::mt19937 random{seed};
+  std::map<std::uint32_t, std::size_t> started;
+  std::vector<TaskRef> running = schedule.start();
+  std::size_t finished = 0;
+  const auto note = [&](const std::vector<TaskRef>& tasks) {
+    running.insert(running.end(), tasks.begin(), tasks.end());
+  };
+  while (!running.empty()) {
+    if (finished++ == stop_after)
+      note(schedule.stop_unrolling());
+    const auto pick = random() % running.size();
+    const TaskRef task = running[pick];
+    running.erase(running.begin() + static_cast<std::ptrdiff_t>(pick));
+    ++started[task.step.value];
+    note(schedule.finished(task));
+  }
+  return started;
+}
+
+class EarlyStop : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(EarlyStop, EveryBegunStepEndsAndNoneIsHalfDone) {
+  const auto workflow = make_ppo();
+  auto plan = plan_apart(workflow);
+  plan.lag["actor_gen"] = GetParam();
+  const auto graph
+    = make_step_graph(workflow, plan, replicas_of(workflow, plan));
+  for (std::uint32_t stop_after = 0; stop_after < 60; ++stop_after) {
+    Schedule schedule(graph, StepId{0}, StepId{10});
+    const auto started = run_and_stop(schedule, stop_after, stop_after);
+    EXPECT_TRUE(schedule.all_done()) << "stopped after " << stop_after;
+    for (const auto& [step, count] : started) {
+      EXPECT_LT(StepId{step}, schedule.end());
+      EXPECT_EQ(count, graph.tasks.size()) << "step " << step;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lags, EarlyStop, testing::Values(0U, 1U, 2U));
+
+} // namespace
+} // namespace troupe::plans
