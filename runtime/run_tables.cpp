@@ -13,6 +13,10 @@ namespace troupe::runtime {
 
 namespace {
 
+const char* plural(std::uint64_t count, const char* one, const char* many) {
+  return count == 1 ? one : many;
+}
+
 /// "16", or "16 or 17" where they do not divide.
 std::string parts_text(std::uint64_t total, std::uint64_t parts) {
   const auto least = total / parts;
@@ -118,9 +122,9 @@ std::string plan_table(const SessionPlan& session) {
   }
   std::string text = fmt::format(
     "plan {}: {} {}, {} {}, {} {}\n", session.plan_name, cluster.nodes,
-    cluster.nodes == 1 ? "node" : "nodes", cluster.num_workers(),
-    cluster.num_workers() == 1 ? "worker" : "workers", cluster.num_devices(),
-    cluster.num_devices() == 1 ? "device" : "devices");
+    plural(cluster.nodes, "node", "nodes"), cluster.num_workers(),
+    plural(cluster.num_workers(), "worker", "workers"), cluster.num_devices(),
+    plural(cluster.num_devices(), "device", "devices"));
   text += table.print();
   const auto replicas = plans::replicas_of(session.workflow, session.plan);
   for (const auto& replica : replicas.all)

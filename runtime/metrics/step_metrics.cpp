@@ -17,6 +17,7 @@ constexpr std::array metric_order{
   "train/loss",
   "train/accuracy",
   "train/tokens",
+  "train/",
   "actor/pg_loss",
   "actor/pg_clipfrac",
   "actor/pg_clipfrac_lower",
@@ -76,9 +77,10 @@ constexpr std::array metric_order{
 };
 
 constexpr std::array counted_metrics{
-  "train/tokens",     "perf/total_num_tokens", "training/global_step",
-  "training/attempt", "data/bad_rows",         "reward/errors",
-  "reward/timeouts",
+  "train/tokens",         "train/skipped_steps",   "actor/skipped_steps",
+  "critic/skipped_steps", "perf/total_num_tokens", "training/global_step",
+  "training/epoch",       "training/attempt",      "data/bad_rows",
+  "reward/errors",        "reward/timeouts",
 };
 
 std::size_t place_in_order(const std::string& name) {
