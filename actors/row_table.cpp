@@ -11,6 +11,26 @@ namespace {
 /// Not produced yet.
 constexpr std::uint32_t no_holder = dataset_holder - 1;
 
+using SampleLists = std::map<std::uint32_t, std::vector<std::uint32_t>>;
+
+/// holder -> its samples, ascending.
+SampleLists samples_by_holder(const std::string& key,
+                              const std::vector<std::uint32_t>& holders) {
+  SampleLists samples;
+  for (std::uint32_t i = 0; i < holders.size(); ++i)
+    samples[holders[i]].push_back(i);
+  TROUPE_CHECK(!samples.contains(no_holder),
+               "rows of '" + key + "' are read before all were produced");
+  return samples;
+}
+
+std::vector<SampleId> sample_ids(const std::vector<std::uint32_t>& numbers) {
+  std::vector<SampleId> ids;
+  for (const auto number : numbers)
+    ids.emplace_back(number);
+  return ids;
+}
+
 } // namespace
 
 void RowTable::begin(StepId step, const DataBatch& batch, std::uint32_t n) {
@@ -56,18 +76,11 @@ RowTable::sources(StepId step, std::span<const std::string> keys) const {
       dataset.keys.push_back(key);
       continue;
     }
-    std::map<std::uint32_t, std::vector<std::uint32_t>> samples;
-    for (std::uint32_t i = 0; i < found->second.size(); ++i)
-      samples[found->second[i]].push_back(i);
-    TROUPE_CHECK(!samples.contains(no_holder),
-                 "rows of '" + key + "' are read before all were produced");
-    for (auto& [holder, ids] : samples) {
+    for (const auto& [holder, ids] : samples_by_holder(key, found->second)) {
       RowSource& source = by_holder[holder][ids];
       source.holder = holder;
       source.keys.push_back(key);
-      if (source.samples.empty())
-        for (const auto id : ids)
-          source.samples.emplace_back(id);
+      source.samples = sample_ids(ids);
     }
   }
   for (auto& [holder, sets] : by_holder)

@@ -57,12 +57,12 @@ private:
     TROUPE_CHECK(placed || call.kind == CallKind::function,
                  fmt::format("call '{}' has no placement", call.name));
     const auto lag = plan_.lag_of(call.name);
-    graph_.tasks.push_back({.name = call.name,
-                            .call = call.name,
-                            .role = call.role,
-                            .devices = placed ? placement->second.devices
-                                              : std::vector<Rank>{},
-                            .lag = lag});
+    graph_.tasks.push_back(
+      {.name = call.name,
+       .call = call.name,
+       .role = call.role,
+       .devices = placed ? placement->second.devices : std::vector<Rank>{},
+       .lag = lag});
     graph_.max_lag = std::max(graph_.max_lag, lag);
   }
 

@@ -1,0 +1,60 @@
+// Messages between the actors of the master process.
+#pragma once
+
+#include "actors/worker_messages.hpp"
+
+namespace troupe::actors {
+
+/// A whole call of one step, as the master hands it to its call actor.
+struct CallTask {
+  std::uint32_t task = 0;
+  Version version;
+  std::vector<RowSource> sources;    ///< of the keys that the call reads
+  std::vector<std::uint32_t> tokens; ///< of each sample of the step
+  std::vector<Carried> carried;
+};
+TROUPE_INSPECT(CallTask, x.task, x.version, x.sources, x.tokens, x.carried)
+
+struct CallDone {
+  std::vector<RunDone> parts; ///< in order of the mesh
+  std::uint64_t fetched_bytes = 0;
+};
+TROUPE_INSPECT(CallDone, x.parts, x.fetched_bytes)
+
+struct MoveTask {
+  std::uint32_t task = 0;
+  Version version;
+};
+TROUPE_INSPECT(MoveTask, x.task, x.version)
+
+/// The rows of the context's step, please.
+struct NextOrder {};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, NextOrder&) {
+  return f(caf::meta::type_name("NextOrder"));
+}
+
+/// Which rows of the data set a step trains on.
+struct DataBatch {
+  std::vector<std::uint32_t> rows;   ///< data-set row of each prompt
+  std::vector<std::uint32_t> tokens; ///< length of each prompt or sequence
+  std::uint32_t epoch = 0;           ///< of the first row
+};
+TROUPE_INSPECT(DataBatch, x.rows, x.tokens, x.epoch)
+
+/// Write a checkpoint of everything as of the end of `step`.
+struct SaveTask {
+  StepId step;
+  std::vector<Carried> carried;
+  std::vector<ReplicaId> replicas; ///< indices into plans::Replicas
+  std::vector<Version> versions;   ///< of each
+};
+TROUPE_INSPECT(SaveTask, x.step, x.carried, x.replicas, x.versions)
+
+struct SaveDone {
+  std::string folder;
+  std::uint64_t bytes = 0;
+};
+TROUPE_INSPECT(SaveDone, x.folder, x.bytes)
+
+} // namespace troupe::actors
