@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 namespace troupe::runtime {
@@ -64,17 +65,40 @@ std::int64_t bytes_ns(const std::vector<const Slice*>& transfers,
   return total_ns;
 }
 
+struct Window {
+  std::int64_t begin_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+
+  void cover(const Slice& slice) {
+    begin_ns = std::min(begin_ns, slice.begin_ns);
+    end_ns = std::max(end_ns, slice.end_ns);
+  }
+};
+
+/// Each process's attempt: how many earlier files have the same number. The
+/// time between attempts is nobody's idle time.
+std::vector<std::uint32_t> attempts_of(const MergedTrace& trace) {
+  std::vector<std::uint32_t> attempts;
+  std::map<std::uint32_t, std::uint32_t> seen;
+  for (const auto& process : trace.processes)
+    attempts.push_back(seen[process.number]++);
+  return attempts;
+}
+
 void sum_idle(const MergedTrace& trace, const std::vector<const Slice*>& tasks,
-              std::int64_t begin_ns, std::int64_t end_ns,
               TraceSummary& summary) {
   const auto transfers = byte_slices(trace);
+  const auto attempts = attempts_of(trace);
+  std::map<std::uint32_t, Window> windows;
   std::map<TrackRef, std::vector<const Slice*>> by_device;
-  for (const auto* task : tasks)
+  for (const auto* task : tasks) {
     by_device[task->where].push_back(task);
-  std::int64_t most_busy_ns = 0;
+    windows[attempts[task->where.process]].cover(*task);
+  }
+  std::map<std::string, std::int64_t> busy_ns;
   for (const auto& [device, own] : by_device) {
-    std::int64_t busy_ns = 0;
-    std::int64_t free_from_ns = begin_ns;
+    const auto& window = windows[attempts[device.process]];
+    std::int64_t free_from_ns = window.begin_ns;
     const auto idle_until = [&](std::int64_t time_ns) {
       if (time_ns <= free_from_ns)
         return;
@@ -86,15 +110,41 @@ void sum_idle(const MergedTrace& trace, const std::vector<const Slice*>& tasks,
     };
     for (const auto* task : own) {
       idle_until(task->begin_ns);
-      busy_ns += task->end_ns - task->begin_ns;
+      busy_ns[trace.track_of(device).name] += task->end_ns - task->begin_ns;
       free_from_ns = std::max(free_from_ns, task->end_ns);
     }
-    idle_until(end_ns);
-    if (busy_ns > most_busy_ns) {
-      most_busy_ns = busy_ns;
-      summary.slowest_device = trace.track_of(device).name;
+    idle_until(window.end_ns);
+  }
+  const auto busiest = std::max_element(
+    busy_ns.begin(), busy_ns.end(),
+    [](const auto& a, const auto& b) { return a.second < b.second; });
+  summary.slowest_device = busiest->first;
+}
+
+/// The median time from one step's last task to the next one's; the first step
+/// of an attempt counts from its own first task.
+void measure_steps(const MergedTrace& trace,
+                   const std::vector<const Slice*>& tasks,
+                   TraceSummary& summary) {
+  const auto attempts = attempts_of(trace);
+  std::map<std::uint32_t, std::map<std::uint32_t, Window>> steps;
+  for (const auto* task : tasks)
+    steps[attempts[task->where.process]][task->step].cover(*task);
+  std::vector<std::int64_t> lengths_ns;
+  std::set<std::uint32_t> distinct;
+  for (const auto& [attempt, windows] : steps) {
+    std::int64_t from_ns = windows.begin()->second.begin_ns;
+    for (const auto& [step, window] : windows) {
+      lengths_ns.push_back(window.end_ns - from_ns);
+      from_ns = window.end_ns;
+      distinct.insert(step);
     }
   }
+  const auto middle
+    = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
+  std::nth_element(lengths_ns.begin(), middle, lengths_ns.end());
+  summary.step_s = seconds(*middle);
+  summary.num_steps = static_cast<std::uint32_t>(distinct.size());
 }
 
 /// Walks back from the task that ended last in the last step: before each task
@@ -169,17 +219,8 @@ TraceSummary summarise(const MergedTrace& trace) {
   const auto tasks = device_tasks(trace);
   if (tasks.empty())
     return summary;
-  std::set<std::uint32_t> steps;
-  std::int64_t begin_ns = tasks.front()->begin_ns;
-  std::int64_t end_ns = tasks.front()->end_ns;
-  for (const auto* task : tasks) {
-    steps.insert(task->step);
-    begin_ns = std::min(begin_ns, task->begin_ns);
-    end_ns = std::max(end_ns, task->end_ns);
-  }
-  summary.num_steps = static_cast<std::uint32_t>(steps.size());
-  summary.step_s = seconds(end_ns - begin_ns) / summary.num_steps;
-  sum_idle(trace, tasks, begin_ns, end_ns, summary);
+  measure_steps(trace, tasks, summary);
+  sum_idle(trace, tasks, summary);
   summary.critical_path = last_critical_path(trace, tasks);
   return summary;
 }

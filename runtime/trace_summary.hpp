@@ -19,7 +19,7 @@ struct MessageCost {
 };
 
 struct TraceSummary {
-  double step_s = 0; ///< mean over the traced steps
+  double step_s = 0; ///< median over the traced steps
   std::uint32_t num_steps = 0;
   std::vector<std::string> critical_path;      ///< tasks of the last step
   std::map<std::string, double> idle_s;        ///< by reason, over all devices

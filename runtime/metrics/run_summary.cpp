@@ -60,6 +60,11 @@ double mean_of(const double* first, std::size_t count) {
          / static_cast<double>(count);
 }
 
+/// What would print as -0.000 is 0.
+double unsigned_zero(double value) {
+  return std::fabs(value) < 0.0005 ? 0.0 : value;
+}
+
 } // namespace
 
 void RunSummary::add(const StepMetrics& metrics) {
@@ -125,8 +130,9 @@ std::string RunSummary::progress_lines() const {
     // a fifth of the run at each end, so that one lucky batch decides nothing
     const auto& values = series.values;
     const std::size_t count = std::clamp<std::size_t>(values.size() / 5, 1, 10);
-    const double first = mean_of(values.data(), count);
-    const double last = mean_of(&values[values.size() - count], count);
+    const double first = unsigned_zero(mean_of(values.data(), count));
+    const double last
+      = unsigned_zero(mean_of(&values[values.size() - count], count));
     text += fmt::format("  {:<21} {:.3f} -> {:.3f}   (mean of the first and "
                         "the last {})\n",
                         series.name, first, last,
@@ -154,9 +160,14 @@ std::string RunSummary::phase_table() const {
                    [&](const auto& a, const auto& b) {
                      return place(a.first) < place(b.first);
                    });
+  const bool one_model
+    = std::none_of(phases_s.begin(), phases_s.end(), [](const auto& entry) {
+        return entry.first == "gen" || entry.first == "update_critic";
+      });
   for (const auto& [phase, seconds] : phases_s) {
+    const bool only_training = one_model && phase == "update_actor";
     if (seconds > 0)
-      line(phase_text(phase), seconds);
+      line(only_training ? "train" : phase_text(phase), seconds);
     listed_s += seconds;
   }
   if (listed_s < steps_s_)
