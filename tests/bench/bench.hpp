@@ -22,6 +22,9 @@ struct Options {
   std::filesystem::path cards; ///< default: $TROUPE_SHARED/bench/cards.json
   int threads = 1;
   int runs = 5;
+  /// Of runs of the whole program: `single`, one device with all threads, or
+  /// `data_parallel`, a device a thread.
+  std::string plan = "single";
   std::string dtype = "fp32";
   /// Processor time of the process instead of wall time: for busy machines,
   /// means something with one thread only.
@@ -50,6 +53,7 @@ nlohmann::json summary(std::vector<double> numbers);
 // -------------------------------------------------------------
 
 nlohmann::json bench_generate(const Options& options);
+nlohmann::json bench_ppo(const Options& options);
 nlohmann::json bench_train(const Options& options);
 
 } // namespace troupe::bench

@@ -18,6 +18,7 @@ namespace {
 const std::vector<Benchmark>& benchmarks() {
   static const std::vector<Benchmark> all{
     {"generate", "prefill and decode tokens a second", &bench_generate},
+    {"ppo", "seconds of a PPO iteration of the whole program", &bench_ppo},
     {"train", "tokens a second of whole optimizer steps", &bench_train},
   };
   return all;
@@ -50,6 +51,8 @@ Options parse_options(const std::vector<std::string>& arguments) {
       options.dtype = value;
     else if (word == "--clock" && (value == "wall" || value == "cpu"))
       options.cpu_clock = value == "cpu";
+    else if (word == "--plan")
+      options.plan = value;
     else if (word == "--json")
       options.json = value;
     else
@@ -84,7 +87,7 @@ int run_benchmark(const std::string& name, const Options& options) {
 int usage() {
   std::puts("troupe-bench NAME [--card tiny|small|medium] [--cards FILE] "
             "[--threads T] [--runs N] [--clock wall|cpu] [--dtype fp32|bf16] "
-            "[--json OUT]");
+            "[--plan single|data_parallel] [--json OUT]");
   for (const Benchmark& benchmark : benchmarks())
     std::printf("  %-12s %s\n", benchmark.name.c_str(),
                 benchmark.sentence.c_str());

@@ -1,0 +1,29 @@
+// A card of shared/bench as files, made in a temporary folder: actor, critic
+// and reward model with random weights as Hugging Face folders, a tokenizer and
+// prompts. As in shared/bench/make_models.py the end token exists but can never
+// be drawn, so every answer has exactly the card's length.
+#pragma once
+
+#include "bench.hpp"
+
+namespace troupe::bench {
+
+class CardFolder {
+public:
+  explicit CardFolder(const nlohmann::json& card);
+  ~CardFolder(); ///< removes the folder with all that lies in it
+  CardFolder(const CardFolder&) = delete;
+  CardFolder& operator=(const CardFolder&) = delete;
+
+  const std::filesystem::path& root() const {
+    return root_;
+  }
+  /// Settings of the card's PPO: one command-line override each.
+  std::vector<std::string> ppo_settings() const;
+
+private:
+  nlohmann::json card_;
+  std::filesystem::path root_;
+};
+
+} // namespace troupe::bench

@@ -1,0 +1,128 @@
+// A PPO iteration as shared/bench/trl_ppo.py measures it, through the whole
+// program: prompts, answers of fixed length, reward, ref and critic inference,
+// GAE, four mini-batches by one epoch. Seconds are those from one commit to the
+// next; the work is counted in the run's own trace, and the benchmark fails
+// where it is not the card's.
+#include "card_folder.hpp"
+#include "troupe_run.hpp"
+
+#include <stdexcept>
+
+namespace troupe::bench {
+namespace {
+
+constexpr int warm_up_steps = 2;
+
+struct Expected {
+  double samples = 0;
+  double tokens = 0; ///< of a step's sequences
+  double optimizer_steps = 0;
+};
+
+Expected expected_of(const nlohmann::json& card) {
+  const auto& ppo = card.at("ppo");
+  const double samples = ppo.at("prompts");
+  const double length
+    = ppo.at("prompt_len").get<double>() + ppo.at("new_tokens").get<double>();
+  return {samples, samples * length,
+          ppo.at("minibatches").get<double>()
+            * ppo.at("ppo_epochs").get<double>()};
+}
+
+// Settings of `--plan`: one device with all threads, or one a thread.
+std::vector<std::string> cluster_settings(const Options& options) {
+  const bool single = options.plan == "single";
+  const std::string devices = std::to_string(single ? 1 : options.threads);
+  return {"cluster.nodes=1", "cluster.devices_per_node=" + devices,
+          "cluster.workers_per_node=1", "cluster.device=cpu",
+          "plan=" + options.plan};
+}
+
+// Every step made all of its tokens; throws otherwise.
+void check_steps(const RunSteps& steps, const Expected& expected) {
+  for (const auto& line : steps.metrics)
+    if (line.at("perf/total_num_tokens").get<double>() != expected.tokens
+        || line.at("actor/skipped_steps").get<double>() != 0)
+      throw std::runtime_error("a step did not do the card's work: "
+                               + line.dump());
+}
+
+nlohmann::json checked_work(const std::map<std::string, CallWork>& work,
+                            const Expected& expected, int ranks) {
+  nlohmann::json document;
+  for (const auto& [call, own] : work) {
+    const bool trains = call.ends_with("_train");
+    const double steps = own.optimizer_steps / ranks; // one each rank
+    if (own.tokens != expected.tokens
+        || steps != (trains ? expected.optimizer_steps : 0))
+      throw std::runtime_error(call + " did not do the card's work: "
+                               + std::to_string(own.tokens) + " tokens, "
+                               + std::to_string(steps) + " optimizer steps");
+    document[call] = {{"tokens", own.tokens}, {"optimizer_steps", steps}};
+  }
+  for (const char* call :
+       {"actor_train", "critic_train", "ref_inf", "rew_inf", "critic_inf"})
+    if (!document.contains(call))
+      throw std::runtime_error(std::string(call) + " did not run");
+  return document;
+}
+
+// Medians of the parts of a step, as the run itself reports them.
+nlohmann::json split_of(const RunSteps& steps, std::size_t first,
+                        std::size_t last) {
+  std::map<std::string, std::vector<double>> parts;
+  for (std::size_t i = first; i <= last; ++i)
+    for (const auto& [key, value] : steps.metrics[i].items())
+      if (key.starts_with("timing_s/") && key != "timing_s/step")
+        parts[key.substr(9)].push_back(value);
+  nlohmann::json split;
+  for (const auto& [name, seconds] : parts)
+    split[name] = summary(seconds)["median"];
+  return split;
+}
+
+} // namespace
+
+nlohmann::json bench_ppo(const Options& options) {
+  if (options.dtype != "fp32")
+    throw std::runtime_error("training is fp32 in this build");
+  const auto card = read_card(options);
+  const CardFolder folder(card);
+  RunRequest request;
+  request.threads = options.threads;
+  request.run_folder = folder.root() / "runs" / "bench";
+  request.settings = folder.ppo_settings();
+  for (const auto& words : cluster_settings(options))
+    request.settings.push_back(words);
+  // the last step writes a checkpoint: it does not count
+  request.settings.push_back("run.name=bench");
+  request.settings.push_back(
+    "run.steps=" + std::to_string(warm_up_steps + options.runs + 1));
+  const RunSteps steps = run_steps(request);
+
+  const Expected expected = expected_of(card);
+  check_steps(steps, expected);
+  const auto first = static_cast<std::uint32_t>(warm_up_steps);
+  const auto last = first + static_cast<std::uint32_t>(options.runs) - 1;
+  const auto work
+    = checked_work(traced_work(request.run_folder, first, last), expected,
+                   options.plan == "single" ? 1 : options.threads);
+  const auto measured = [&](const std::vector<double>& all) {
+    return summary({all.begin() + first, all.begin() + last + 1});
+  };
+  const auto time = measured(options.cpu_clock ? steps.cpu_s : steps.wall_s);
+  return {{"s_per_iter", time["median"]},
+          {"s_per_iter_min", time["min"]},
+          {"s_per_iter_max", time["max"]},
+          {"n", options.runs},
+          {"wall_s", measured(steps.wall_s)},
+          {"cpu_s", measured(steps.cpu_s)},
+          {"split_s", split_of(steps, first, last)},
+          {"plan", options.plan},
+          {"sequences_per_iter", expected.samples},
+          {"tokens_per_iter", expected.tokens},
+          {"optimizer_steps_per_iter", expected.optimizer_steps},
+          {"work", work}};
+}
+
+} // namespace troupe::bench
