@@ -52,8 +52,10 @@ nlohmann::json summary(std::vector<double> numbers);
 // -- the benchmarks
 // -------------------------------------------------------------
 
+nlohmann::json bench_control(const Options& options);
 nlohmann::json bench_generate(const Options& options);
 nlohmann::json bench_ppo(const Options& options);
+nlohmann::json bench_trace(const Options& options);
 nlohmann::json bench_train(const Options& options);
 
 } // namespace troupe::bench

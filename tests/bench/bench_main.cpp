@@ -17,8 +17,11 @@ namespace {
 
 const std::vector<Benchmark>& benchmarks() {
   static const std::vector<Benchmark> all{
+    {"control", "microseconds of an empty task, idle processor time",
+     &bench_control},
     {"generate", "prefill and decode tokens a second", &bench_generate},
     {"ppo", "seconds of a PPO iteration of the whole program", &bench_ppo},
+    {"trace", "nanoseconds of an event, share of a step", &bench_trace},
     {"train", "tokens a second of whole optimizer steps", &bench_train},
   };
   return all;

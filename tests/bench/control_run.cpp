@@ -1,0 +1,263 @@
+#include "control_run.hpp"
+
+#include "actors/call_actor.hpp"
+#include "actors/data_actor.hpp"
+#include "actors/lobby_actor.hpp"
+#include "actors/master_actor.hpp"
+#include "actors/setup_actor.hpp"
+#include "actors/system.hpp"
+#include "actors/trace_actor.hpp"
+#include "config/defaults.hpp"
+#include "config/settings.hpp"
+#include "runtime/event_queue.hpp"
+#include "runtime/launcher.hpp"
+#include "runtime/session_actors.hpp"
+#include "runtime/worker.hpp"
+
+#include "troupe_run.hpp"
+
+#include <fstream>
+#include <stdexcept>
+#include <variant>
+
+namespace troupe::bench {
+namespace {
+
+using actors::Joined;
+
+constexpr auto patience = std::chrono::seconds{60};
+
+// The data set's and the checkpoints' place: no rows, nothing to write.
+actors::DataActor::behavior_type no_rows(actors::DataActor::pointer) {
+  return {[](actors::next_atom, const actors::Context&,
+             const actors::NextOrder&) { return actors::DataBatch{}; }};
+}
+
+actors::CheckpointActor::behavior_type
+no_checkpoint(actors::CheckpointActor::pointer) {
+  return {[](actors::save_atom, const actors::Context&,
+             const actors::SaveTask&) { return actors::SaveDone{}; },
+          [](actors::done_atom, std::uint64_t) {},
+          [](actors::fail_atom, std::uint64_t, const actors::Trouble&) {}};
+}
+
+struct Loaded {
+  std::vector<actors::SetupDone> ready;
+};
+using Event = std::variant<std::vector<Joined>, Loaded, actors::StepReport,
+                           actors::RunEnd, Failure>;
+
+runtime::SessionPlan session_of(const CardFolder& folder) {
+  auto words = folder.ppo_settings();
+  words.insert(words.end(),
+               {"run.name=control", "run.steps=1", "cluster.nodes=1",
+                "cluster.devices_per_node=2", "cluster.workers_per_node=2",
+                "cluster.device=cpu", "plan=data_parallel"});
+  return runtime::prepare(load_settings({"/dev/null"}, words));
+}
+
+std::string call_on(std::uint32_t worker) {
+  return "empty call on worker " + std::to_string(worker);
+}
+
+} // namespace
+
+struct ControlRun::Impl {
+  explicit Impl(const CardFolder& folder)
+    : session(session_of(folder)),
+      lock(runtime::begin_attempt(session)),
+      basis(runtime::make_basis(session, "bench")),
+      launcher([this](WorkerId worker, const net::ChildExit& exit) {
+        lost(worker, to_string(exit));
+      }),
+      system(config) {}
+
+  void lost(WorkerId worker, const std::string& why) {
+    events.push(Failure{.code = Errc::peer_lost,
+                        .who = "worker " + std::to_string(worker.value),
+                        .what = "is gone",
+                        .cause = why});
+  }
+
+  // The next event if it is what everybody waits for.
+  template <class Wanted>
+  Wanted wait_for() {
+    auto event = events.pop_until(std::chrono::steady_clock::now() + patience);
+    if (!event)
+      throw std::runtime_error("the control plane is silent");
+    if (auto* failure = std::get_if<Failure>(&*event))
+      throw FailureError{*failure};
+    if (auto* wanted = std::get_if<Wanted>(&*event))
+      return std::move(*wanted);
+    throw std::runtime_error("the control plane ended early");
+  }
+
+  void start_workers();
+  void load();
+  actors::MasterSetup master_setup(std::uint32_t tasks, std::uint32_t steps,
+                                   bool chained);
+  std::map<std::string, actors::CallActor> spawn_calls();
+  void keep(const caf::actor_addr& actor) {
+    ours.push_back(actor);
+  }
+
+  runtime::SessionPlan session;
+  std::shared_ptr<runtime::RunLock> lock;
+  runtime::RunBasis basis;
+  runtime::EventQueue<Event> events;
+  runtime::LocalLauncher launcher;
+  actors::SystemConfig config{0};
+  caf::actor_system system;
+  actors::LobbyActor lobby;
+  actors::SetupActor setup;
+  std::vector<actors::NodeActor> nodes;
+  std::vector<actors::SetupDone> ready;
+  std::vector<caf::actor_addr> ours;
+};
+
+void ControlRun::Impl::start_workers() {
+  const runtime::RunFolder folder(session.run_folder);
+  const std::string token(32, '5');
+  const auto token_file = std::filesystem::absolute(folder.root() / ".token");
+  std::ofstream(token_file) << token;
+  actors::LobbySetup door;
+  door.token = token;
+  door.build = runtime::build_id();
+  door.num_workers = session.plan.cluster.num_workers();
+  door.welcome.incarnation = basis.incarnation;
+  door.welcome.run_id = basis.run_id;
+  door.welcome.settings_yaml = print_settings(session.settings);
+  door.welcome.plan_yaml = plans::print(session.plan);
+  door.welcome.run_folder = std::filesystem::absolute(folder.root()).string();
+  door.on_full
+    = [this](std::vector<Joined> all) { events.push(std::move(all)); };
+  door.on_lost
+    = [this](WorkerId worker, Failure why) { lost(worker, why.what); };
+  lobby = system.spawn(actors::lobby_actor, std::move(door));
+  keep(lobby.address());
+  const auto port = system.middleman().publish(lobby, 0, "127.0.0.1", true);
+  if (!port)
+    throw std::runtime_error("cannot listen on 127.0.0.1");
+  launcher.start({.program = troupe_program().string(),
+                  .address = "127.0.0.1:" + std::to_string(*port),
+                  .token_file = token_file,
+                  .num_workers = session.plan.cluster.num_workers(),
+                  .threads = 1,
+                  .environment = {},
+                  .folder = folder});
+}
+
+void ControlRun::Impl::load() {
+  actors::SetupSetup orders;
+  for (const Joined& worker : wait_for<std::vector<Joined>>()) {
+    orders.peers.push_back({WorkerId{std::uint32_t(nodes.size())},
+                            worker.request.host, worker.request.data_port});
+    nodes.push_back(worker.node);
+  }
+  orders.nodes = nodes;
+  orders.loads = runtime::load_specs(basis);
+  orders.incarnation = basis.incarnation;
+  orders.asks = basis.asks;
+  orders.on_ready = [this](std::vector<actors::SetupDone> all) {
+    events.push(Loaded{std::move(all)});
+  };
+  orders.on_failure = [this](Failure failure) { events.push(failure); };
+  setup = system.spawn(actors::setup_actor, std::move(orders));
+  keep(setup.address());
+  caf::anon_send(setup, actors::start_atom::value);
+  ready = wait_for<Loaded>().ready;
+}
+
+// One call actor a worker, which asks the reference model's shard there.
+std::map<std::string, actors::CallActor> ControlRun::Impl::spawn_calls() {
+  std::map<std::string, actors::CallActor> calls;
+  const ReplicaId replica = basis.replicas.of_call("ref_inf");
+  for (std::uint32_t worker = 0; worker < ready.size(); ++worker) {
+    actors::CallSetup orders;
+    orders.call = basis.workflow.call("ref_inf");
+    orders.asks = basis.asks;
+    for (const auto& entry : ready[worker].shards)
+      if (entry.replica == replica)
+        orders.members.push_back(
+          {entry.shard, {}, WorkerId{worker}, call_on(worker)});
+    calls[call_on(worker)] = system.spawn(actors::call_actor, orders);
+    keep(calls[call_on(worker)].address());
+  }
+  return calls;
+}
+
+actors::MasterSetup ControlRun::Impl::master_setup(std::uint32_t tasks,
+                                                   std::uint32_t steps,
+                                                   bool chained) {
+  actors::MasterSetup orders;
+  orders.workflow.roles = {basis.workflow.role("ref")};
+  for (std::uint32_t worker = 0; worker < nodes.size(); ++worker) {
+    plans::Call call = basis.workflow.call("ref_inf");
+    call.name = call_on(worker);
+    call.reads.clear();
+    call.writes.clear();
+    orders.workflow.calls.push_back(call);
+  }
+  for (std::uint32_t i = 0; i < tasks; ++i) {
+    const auto worker = i % static_cast<std::uint32_t>(nodes.size());
+    plans::TaskTemplate task;
+    task.name = "empty " + std::to_string(i);
+    task.call = call_on(worker);
+    task.role = "ref";
+    task.devices = {Rank{worker}};
+    if (chained && i > 0)
+      task.needs = {{i - 1, 0, plans::Edge::data}};
+    orders.graph.tasks.push_back(task);
+  }
+  orders.plan = session.plan;
+  orders.incarnation = basis.incarnation;
+  orders.end_step = StepId{steps};
+  orders.calls = spawn_calls();
+  orders.data = system.spawn(no_rows);
+  orders.checkpoint = system.spawn(no_checkpoint);
+  orders.trace = system.spawn(actors::trace_actor);
+  orders.nodes = nodes;
+  orders.asks = basis.asks;
+  orders.on_step = [this](const auto& report) { events.push(report); };
+  orders.on_end = [this](const actors::RunEnd& end) { events.push(end); };
+  keep(orders.data.address());
+  keep(orders.checkpoint.address());
+  keep(orders.trace.address());
+  return orders;
+}
+
+ControlRun::ControlRun(const CardFolder& folder)
+  : impl_(std::make_unique<Impl>(folder)) {
+  impl_->start_workers();
+  impl_->load();
+}
+
+ControlRun::~ControlRun() {
+  for (const auto& node : impl_->nodes)
+    caf::anon_send(node, actors::stop_atom::value);
+  impl_->launcher.end_all(defaults::shutdown_grace);
+  for (const auto& actor : impl_->ours)
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+
+std::vector<double> ControlRun::run(std::uint32_t tasks, std::uint32_t steps,
+                                    bool chained) {
+  const auto master = impl_->system.spawn(
+    actors::master_actor, impl_->master_setup(tasks, steps, chained));
+  impl_->keep(master.address());
+  caf::anon_send(master, actors::start_atom::value);
+  std::vector<double> seconds;
+  for (std::uint32_t i = 0; i < steps; ++i) {
+    const auto report = impl_->wait_for<actors::StepReport>();
+    if (report.tasks.size() != tasks)
+      throw std::runtime_error(
+        "a step ran " + std::to_string(report.tasks.size()) + " tasks");
+    seconds.push_back(report.duration.count());
+  }
+  const auto end = impl_->wait_for<actors::RunEnd>();
+  if (end.kind != actors::RunEnd::Kind::done)
+    throw FailureError{end.failure};
+  return seconds;
+}
+
+} // namespace troupe::bench

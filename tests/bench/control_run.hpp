@@ -1,0 +1,32 @@
+// Master actor, call actors and two worker processes as in a run, over a graph
+// of empty tasks: what the control plane costs where nothing is computed. A
+// task is an inference call on no samples; the master asks its call actor, that
+// asks the worker's shard to fetch and then to run, and the answer comes back.
+#pragma once
+
+#include "card_folder.hpp"
+
+#include <memory>
+
+namespace troupe::bench {
+
+class ControlRun {
+public:
+  /// Starts both workers with the card's models and waits until all is loaded.
+  explicit ControlRun(const CardFolder& folder);
+  ~ControlRun();
+  ControlRun(const ControlRun&) = delete;
+  ControlRun& operator=(const ControlRun&) = delete;
+
+  /// Seconds of each of `steps` steps of `tasks` empty tasks, dealt to the two
+  /// workers in turn. `chained`: each task waits for the one before it, on the
+  /// other worker; else only for its own device.
+  std::vector<double> run(std::uint32_t tasks, std::uint32_t steps,
+                          bool chained);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace troupe::bench
