@@ -10,7 +10,8 @@
 namespace troupe::actors {
 namespace {
 
-using Server = caf::typed_actor<handles<next_atom, NextOrder, DataBatch>>;
+using Server
+  = caf::typed_actor<handles<next_atom, NextOrder, DataBatch>, job_done>;
 using Client = caf::typed_actor<caf::reacts_to<start_atom>, ask_failed>;
 
 struct ServerState {
@@ -27,14 +28,24 @@ struct ClientState {
   Asks asks;
 };
 
-/// Keeps every answer open until the test delivers it.
-Server::behavior_type server_actor(Self<Server, ServerState> self,
-                                   std::vector<Answer<DataBatch>>** open) {
-  *open = &self->state.open;
-  return {[=](next_atom, const Context& context, const NextOrder&) {
-    self->state.open.emplace_back(self, context);
-    return self->state.open.back().promise();
-  }};
+constexpr std::uint64_t with_a_value = 0;
+constexpr std::uint64_t with_a_failure = 1;
+
+/// Keeps the answer open until the test says how it ends; delivers in its own
+/// handler, as all our actors must.
+Server::behavior_type server_actor(Self<Server, ServerState> self) {
+  return {
+    [=](next_atom, const Context& context, const NextOrder&) {
+      self->state.open.emplace_back(self, context);
+      return self->state.open.back().promise();
+    },
+    [=](done_atom, std::uint64_t how) {
+      if (how == with_a_value)
+        self->state.open.front().deliver({});
+      else
+        self->state.open.front().fail({Errc::io, "disk", "full", "quota"});
+    },
+  };
 }
 
 Client::behavior_type client_actor(Self<Client, ClientState> self,
@@ -69,7 +80,7 @@ protected:
     system_ = std::make_unique<caf::actor_system>(config_);
     scheduler_
       = dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
-    server_ = system_->spawn(server_actor, &open_);
+    server_ = system_->spawn(server_actor);
     client_ = system_->spawn(client_actor, server_, table_, &outcome_);
     caf::anon_send(client_, start_atom::value);
     scheduler_->run();
@@ -80,26 +91,28 @@ protected:
     scheduler_->run();
   }
 
+  void answer(std::uint64_t how) {
+    caf::anon_send(server_, done_atom::value, how);
+    scheduler_->run();
+  }
+
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   caf::scheduler::test_coordinator* scheduler_ = nullptr;
   std::shared_ptr<AskTable> table_ = std::make_shared<AskTable>();
-  std::vector<Answer<DataBatch>>* open_ = nullptr;
   Outcome outcome_;
   Server server_;
   Client client_;
 };
 
 TEST_F(Ask, AValueEndsIt) {
-  open_->front().deliver({});
-  scheduler_->run();
+  answer(with_a_value);
   EXPECT_EQ(outcome_.values, 1);
   EXPECT_THAT(table_->waits(AskTable::Clock::now()), testing::IsEmpty());
 }
 
 TEST_F(Ask, AFailureKeepsItsFirstCause) {
-  open_->front().fail({Errc::io, "disk", "full", "quota"});
-  scheduler_->run();
+  answer(with_a_failure);
   EXPECT_EQ(outcome_.failure.code, Errc::io);
   EXPECT_EQ(outcome_.failure.who, "disk");
   EXPECT_EQ(outcome_.failure.cause, "quota");
@@ -108,8 +121,7 @@ TEST_F(Ask, AFailureKeepsItsFirstCause) {
 TEST_F(Ask, ALostWorkerEndsItOnceAndALateValueIsIgnored) {
   table_->fail_worker(WorkerId{1}, {Errc::peer_lost, "worker 1", "gone", ""});
   scheduler_->run();
-  open_->front().deliver({});
-  scheduler_->run();
+  answer(with_a_value);
   EXPECT_EQ(outcome_.failures, 1);
   EXPECT_EQ(outcome_.values, 0);
 }
