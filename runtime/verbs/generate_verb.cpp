@@ -33,26 +33,40 @@ struct GenerateVerbOptions : VerbOptions {
   std::string out;
   models::GenerateOptions sampling;
   int n = 1;
+  bool max_new_tokens_given = false;
 };
 
 /// Every prompt must leave room for its answer; found out before any work.
-void check_lengths(const GenerateVerbOptions& options, const ModelShape& shape,
-                   const models::Dataset& prompts) {
-  const auto most = shape.max_positions - options.sampling.max_new_tokens;
+/// Without --max-new-tokens, answers may be as long as the longest prompt
+/// leaves room for, up to the default.
+void settle_lengths(GenerateVerbOptions& options, const ModelShape& shape,
+                    const models::Dataset& prompts) {
+  std::uint32_t longest_row = 0;
+  std::int64_t longest = 0;
   for (std::uint32_t row = 0; row < prompts.size(); ++row) {
     const auto rows = prompts.rows(std::span(&row, 1), SampleId{0});
-    const auto length = rows.at("prompt_ids").lengths.front();
-    if (static_cast<std::int64_t>(length) <= most)
-      continue;
-    throw ConfigError(
-      {.place = {options.prompts, prompts.text(row).line},
-       .path = "prompt",
-       .expected = fmt::format("at most {} tokens with --max-new-tokens {}",
-                               std::max<std::int64_t>(most, 0),
-                               options.sampling.max_new_tokens),
-       .got = std::to_string(length),
-       .hint = "fewer new tokens"});
+    const std::int64_t length = rows.at("prompt_ids").lengths.front();
+    if (length > longest) {
+      longest = length;
+      longest_row = row;
+    }
   }
+  auto& wanted = options.sampling.max_new_tokens;
+  const auto room = shape.max_positions - longest;
+  if (!options.max_new_tokens_given)
+    wanted = std::min(wanted, std::max<std::int64_t>(room, 1));
+  if (wanted <= room)
+    return;
+  throw ConfigError({.place = {options.prompts, prompts.text(longest_row).line},
+                     .path = "prompt",
+                     .expected = fmt::format(
+                       "at most {} tokens with --max-new-tokens {} (the model "
+                       "has {} positions)",
+                       std::max<std::int64_t>(shape.max_positions - wanted, 0),
+                       wanted, shape.max_positions),
+                     .got = std::to_string(longest),
+                     .hint = room > 0 ? fmt::format("--max-new-tokens {}", room)
+                                      : "a shorter prompt"});
 }
 
 /// The row plus what was answered to it.
@@ -121,6 +135,7 @@ std::vector<std::int32_t> stop_ids(const ModelShape& shape,
 }
 
 int generate(GenerateVerbOptions options) {
+  check_out_file(options.out);
   const auto shape = open_shape(options.model);
   if (shape.scalar_head)
     throw ConfigError({options.model.model, 0},
@@ -130,7 +145,7 @@ int generate(GenerateVerbOptions options) {
   tokenizer.check_fits(shape, options.model.model);
   const auto prompts = models::Dataset::open(
     {.file = options.prompts, .kind = models::DataKind::prompts}, tokenizer);
-  check_lengths(options, shape, prompts);
+  settle_lengths(options, shape, prompts);
   options.sampling.stop_ids = stop_ids(shape, tokenizer);
   const auto engine = open_engine(options.model, shape, options.sampling.seed);
 
@@ -166,10 +181,15 @@ int generate(GenerateVerbOptions options) {
 void add_sampling_options(CLI::App& verb, GenerateVerbOptions& options) {
   auto& sampling = options.sampling;
   sampling.max_new_tokens = 256;
-  verb.add_option("--max-new-tokens", sampling.max_new_tokens)
+  verb
+    .add_option("--max-new-tokens", sampling.max_new_tokens,
+                "Longest answer; without it, at most what the model has room "
+                "for")
     ->check(CLI::PositiveNumber)
     ->capture_default_str();
-  verb.add_option("--min-new-tokens", sampling.min_new_tokens)
+  verb
+    .add_option("--min-new-tokens", sampling.min_new_tokens,
+                "No end token before so many tokens")
     ->check(CLI::NonNegativeNumber)
     ->capture_default_str();
   verb
@@ -177,19 +197,26 @@ void add_sampling_options(CLI::App& verb, GenerateVerbOptions& options) {
                 "Divides the logits; 0 is greedy")
     ->check(CLI::NonNegativeNumber)
     ->capture_default_str();
-  verb.add_option("--top-k", sampling.top_k, "0: off")
+  verb
+    .add_option("--top-k", sampling.top_k,
+                "Keep the k likeliest tokens; 0: off")
     ->check(CLI::NonNegativeNumber)
     ->capture_default_str();
-  verb.add_option("--top-p", sampling.top_p, "1: off")
+  verb
+    .add_option("--top-p", sampling.top_p,
+                "Keep the likeliest tokens up to this probability; 1: off")
     ->check(CLI::Range(0.0, 1.0))
     ->capture_default_str();
-  verb.add_option("--min-p", sampling.min_p, "0: off")
+  verb
+    .add_option("--min-p", sampling.min_p,
+                "Keep tokens with this share of the likeliest; 0: off")
     ->check(CLI::Range(0.0, 1.0))
     ->capture_default_str();
   verb.add_option("--n", options.n, "Samples of each prompt")
     ->check(CLI::PositiveNumber)
     ->capture_default_str();
-  verb.add_option("--seed", sampling.seed)->capture_default_str();
+  verb.add_option("--seed", sampling.seed, "Of the sampling noise")
+    ->capture_default_str();
   verb.add_flag("--greedy", sampling.greedy, "Take the likeliest token");
   verb.add_flag("--ignore-eos", sampling.ignore_eos,
                 "Go on to --max-new-tokens whatever comes");
@@ -204,13 +231,15 @@ void add_generate(CLI::App& app, VerbRun& chosen) {
   add_model_options(*verb, options->model);
   verb
     ->add_option("--prompts", options->prompts,
-                 "JSONL rows with prompt, prompt_ids or messages")
+                 "JSONL rows with prompt or prompt_ids")
     ->required();
   verb->add_option("--out", options->out, "JSONL file to write")->required();
   add_sampling_options(*verb, *options);
   add_verb_options(*verb, *options, false);
-  verb->callback(
-    [options, &chosen] { chosen = [options] { return generate(*options); }; });
+  verb->callback([options, verb, &chosen] {
+    options->max_new_tokens_given = verb->count("--max-new-tokens") > 0;
+    chosen = [options] { return generate(*options); };
+  });
 }
 
 } // namespace troupe::runtime

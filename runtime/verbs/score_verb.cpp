@@ -95,6 +95,7 @@ void check_lengths(const ScoreOptions& options, const ModelShape& shape,
 }
 
 int score(const ScoreOptions& options) {
+  check_out_file(options.out);
   const auto shape = open_shape(options.model);
   const auto tokenizer = models::Tokenizer::load(options.model.model);
   tokenizer.check_fits(shape, options.model.model);

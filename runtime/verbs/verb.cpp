@@ -1,8 +1,10 @@
 #include "runtime/verbs/verb.hpp"
 
+#include "config/error.hpp"
 #include "runtime/run_folder.hpp"
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -68,6 +70,20 @@ void add_config_words(CLI::App& verb, ConfigWords& config, bool required) {
   words->type_name("CONFIG... [key=value ...]");
   if (required)
     words->required();
+}
+
+void check_out_file(const std::string& file) {
+  const std::filesystem::path path(file);
+  const auto folder
+    = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)
+      || ::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--out",
+                       .expected = "a file in a writable folder",
+                       .got = "'" + file + "'",
+                       .hint = ""});
 }
 
 void print_out(const std::string& text) {

@@ -32,6 +32,9 @@ struct ConfigWords {
 };
 void add_config_words(CLI::App& verb, ConfigWords& config, bool required);
 
+/// ConfigError unless `file` can be written: found out before the work.
+void check_out_file(const std::string& file);
+
 /// Writes `text` to stdout with one newline at its end.
 void print_out(const std::string& text);
 /// The same to stderr, unless quiet.
