@@ -227,7 +227,9 @@ void send_call(MasterSelf self, plans::TaskRef task) {
     [=](const Failure& failure) { fail_run(self, failure); });
 }
 
-void send_move(MasterSelf self, plans::TaskRef task) {
+/// `then` runs when the weights are there; `step` has the move in its report.
+void send_move(MasterSelf self, plans::TaskRef task, StepId step,
+               const std::function<void()>& then) {
   auto& state = self->state;
   const auto& entry = template_of(self, task);
   const auto started = Clock::now();
@@ -235,7 +237,7 @@ void send_move(MasterSelf self, plans::TaskRef task) {
   ++state.running;
   // Loaded at the start, or refreshed by the checkpoint: nothing to send.
   if (std::exchange(state.versions[*entry.target], version) == version)
-    return finish(self, task);
+    return then();
   ask<MoveDone>(
     self, state.setup.moves.at({*entry.source, *entry.target}), run_atom::value,
     context_for(self, task.step), MoveTask{task.task, version},
@@ -243,11 +245,44 @@ void send_move(MasterSelf self, plans::TaskRef task) {
      .worker = {},
      .deadline = {}},
     [=](const MoveDone& done) {
-      add_move(self->state.reports[task.step], task_report(self, task, started),
+      add_move(self->state.reports[step], task_report(self, task, started),
                done);
-      finish(self, task);
+      then();
     },
     [=](const Failure& failure) { fail_run(self, failure); });
+}
+
+/// The move of a lagged replica that `train` waits for in a longer run: at the
+/// run's end its step never begins, but the checkpoint needs the version that
+/// `train` overwrites, or a continued run would generate with an older one.
+std::optional<plans::TaskRef> move_past_end(MasterSelf self,
+                                            plans::TaskRef train) {
+  const auto& state = self->state;
+  const auto* call = call_of(self, train);
+  if (call == nullptr || call->kind != plans::CallKind::train)
+    return std::nullopt;
+  const auto& tasks = state.setup.graph.tasks;
+  for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+    const plans::TaskRef move{i, StepId{train.step.value + 1}};
+    if (tasks[i].kind == plans::TaskKind::move && tasks[i].lag == 1
+        && tasks[i].role == call->role && move.step >= state.end_step
+        && state.versions.at(*tasks[i].target) != version_of(self, move))
+      return move;
+  }
+  return std::nullopt;
+}
+
+void start_task(MasterSelf self, plans::TaskRef task) {
+  if (template_of(self, task).kind == plans::TaskKind::move)
+    return send_move(self, task, task.step, [=] { finish(self, task); });
+  const auto move = move_past_end(self, task);
+  if (!move)
+    return send_call(self, task);
+  send_move(self, *move, task.step, [=] {
+    --self->state.running;
+    if (!self->state.ended)
+      start_task(self, task);
+  });
 }
 
 void got_data(MasterSelf self, StepId step, const DataBatch& batch) {
@@ -289,12 +324,11 @@ void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks) {
   for (const auto task : tasks) {
     if (held_back(self, task))
       self->state.held.push_back(task);
-    else if (template_of(self, task).kind == plans::TaskKind::move)
-      send_move(self, task);
-    else if (!self->state.rows.known(task.step))
+    else if (template_of(self, task).kind == plans::TaskKind::call
+             && !self->state.rows.known(task.step))
       wait_for_data(self, task);
     else
-      send_call(self, task);
+      start_task(self, task);
   }
 }
 

@@ -110,6 +110,7 @@ private:
     wrong(fmt::format("{}.{}", section, name),
           fmt::format("workflow {} has no {} '{}'{}", workflow_.name, what,
                       name, nearest_hint(name, valid)));
+    report_.errors.back().wrong_name = true;
   }
 
   void check_call(const Call& call) {

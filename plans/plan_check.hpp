@@ -35,6 +35,7 @@ CheckContext make_check_context(const Settings& settings,
 struct PlanMistake {
   std::string path; ///< "calls.actor_gen.strategy"
   std::string message;
+  bool wrong_name = false; ///< of a call, replica or role: not arithmetic
 
   bool operator==(const PlanMistake&) const = default;
 };

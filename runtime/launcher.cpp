@@ -40,7 +40,8 @@ void LocalLauncher::start(const LaunchSpec& spec) {
     child.argv = {spec.program, "worker",          "--join",
                   spec.address, "--token-file",    spec.token_file.string(),
                   "--number",   std::to_string(i), "--threads",
-                  threads};
+                  threads,      "--bind",          spec.bind,
+                  "--ports",    spec.ports};
     child.environment = {spec.environment.begin(), spec.environment.end()};
     child.environment.emplace_back("OMP_NUM_THREADS", threads);
     child.output_file = spec.folder.worker_log(WorkerId{i});

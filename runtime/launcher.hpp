@@ -21,6 +21,8 @@ struct LaunchSpec {
   std::filesystem::path token_file;
   std::uint32_t num_workers = 1;
   std::uint32_t threads = 1;                      ///< of each device
+  std::string bind = "auto";                      ///< cluster.bind
+  std::string ports = "auto";                     ///< cluster.ports
   std::map<std::string, std::string> environment; ///< cluster.env
   RunFolder folder;
 };

@@ -6,6 +6,7 @@
 #include "runtime/chrome_trace.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/launcher.hpp"
+#include "runtime/listen_ports.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/metrics/run_summary.hpp"
 #include "runtime/run_status.hpp"
@@ -146,30 +147,43 @@ void Session::open_door() {
   };
   lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
   ours_.push_back(lobby_.address());
-  const auto port
-    = system_.middleman().publish(lobby_, 0, "127.0.0.1", /*reuse=*/true);
-  if (!port)
-    throw FailureError{{.code = Errc::io,
-                        .who = "master",
-                        .what = "cannot listen on 127.0.0.1",
-                        .cause = system_.render(port.error())}};
-  start_workers(*port);
+  const auto& cluster = plan_.settings.cluster;
+  const auto where = listen_ports(cluster.bind, cluster.ports);
+  listen_on_first_free(where, "master", [&](std::uint16_t wanted) {
+    const auto port = system_.middleman().publish(
+      lobby_, wanted, where.address.c_str(), /*reuse=*/true);
+    if (!port)
+      throw FailureError{{.code = Errc::io,
+                          .who = "master",
+                          .what = system_.render(port.error()),
+                          .cause = ""}};
+    start_workers(*port);
+  });
 }
 
 void Session::start_workers(std::uint16_t port) {
   const auto& cluster = plan_.plan.cluster;
-  launcher_.start({.program = own_program(),
-                   .address = fmt::format("127.0.0.1:{}", port),
-                   .token_file = files_.write_token(token_),
-                   .num_workers = cluster.num_workers(),
-                   .threads = threads_per_device(cluster.devices_per_node),
-                   .environment = plan_.settings.cluster.env,
-                   .folder = files_.folder()});
+  launcher_.start(
+    {.program = own_program(),
+     .address = fmt::format(
+       "{}:{}", listen_ports(plan_.settings.cluster.bind, "auto").address,
+       port),
+     .token_file = files_.write_token(token_),
+     .num_workers = cluster.num_workers(),
+     .threads = threads_per_device(cluster.devices_per_node),
+     .bind = plan_.settings.cluster.bind,
+     .ports = plan_.settings.cluster.ports,
+     .environment = plan_.settings.cluster.env,
+     .folder = files_.folder()});
 }
 
 ExitCode Session::run() {
   files_.write_state("starting");
-  open_door();
+  try {
+    open_door();
+  } catch (const FailureError& error) {
+    fail(error.failure());
+  }
   while (!end_) {
     const auto event
       = events_.pop_until(steady_clock::now() + std::chrono::milliseconds{100});

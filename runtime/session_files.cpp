@@ -140,7 +140,7 @@ void SessionFiles::conclude_failed(const actors::RunEnd& end) {
                   .action = "stopped the run"});
   status_.last_failure = to_string(failure);
   write_state("failed");
-  log::runtime.error(status_.last_failure);
+  log::runtime.info("failed: " + status_.last_failure); // stderr: once, below
   std::cerr << "error: " << status_.last_failure << "\n";
 }
 

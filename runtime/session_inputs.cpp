@@ -105,11 +105,12 @@ void check_models(const Settings& settings, const plans::Workflow& workflow,
   }
 }
 
-std::uint64_t count_rows(const Settings& settings,
-                         const plans::Workflow& workflow) {
+RowCounts count_rows(const Settings& settings,
+                     const plans::Workflow& workflow) {
   const auto tokenizer
     = models::Tokenizer::load(tokenizer_folder(settings, workflow));
-  return models::Dataset::open(settings, tokenizer).size();
+  const auto dataset = models::Dataset::open(settings, tokenizer);
+  return {dataset.size(), dataset.report().bad_rows};
 }
 
 } // namespace troupe::runtime

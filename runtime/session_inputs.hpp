@@ -27,9 +27,13 @@ void check_models(const Settings& settings, const plans::Workflow& workflow,
 std::filesystem::path tokenizer_folder(const Settings& settings,
                                        const plans::Workflow& workflow);
 
-/// Usable rows of data.train. ConfigError with file, line and field for a bad
-/// row, where the settings do not skip it.
-std::uint64_t count_rows(const Settings& settings,
-                         const plans::Workflow& workflow);
+struct RowCounts {
+  std::uint64_t usable = 0;
+  std::uint64_t bad = 0; ///< skipped, where the settings allow that
+};
+
+/// Rows of data.train. ConfigError with file, line and field for a bad row,
+/// where the settings do not skip it.
+RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow);
 
 } // namespace troupe::runtime

@@ -43,6 +43,7 @@ plans::PlanReport report_on(const SessionPlan& session,
 }
 
 /// All of a plan's errors in one line; the verb `plan check` has them apart.
+/// A name that does not exist is a slip of the pen, not a plan that cannot run.
 void refuse_bad_plan(const SessionPlan& session) {
   const auto& errors = session.report.errors;
   if (errors.empty())
@@ -51,6 +52,8 @@ void refuse_bad_plan(const SessionPlan& session) {
   if (errors.size() > 1)
     text += fmt::format(" (and {} more: see `troupe plan check`)",
                         errors.size() - 1);
+  if (std::ranges::any_of(errors, &plans::PlanMistake::wrong_name))
+    throw ConfigError({session.plan_name, 0}, text);
   throw PlanError(fmt::format("plan {}: {}", session.plan_name, text));
 }
 
@@ -127,7 +130,9 @@ SessionPlan plan_session(const Settings& settings) {
 SessionPlan prepare(const Settings& settings) {
   auto session = plan_session(settings);
   check_models(session.settings, session.workflow, session.shapes);
-  session.num_rows = count_rows(session.settings, session.workflow);
+  const auto rows = count_rows(session.settings, session.workflow);
+  session.num_rows = rows.usable;
+  session.bad_rows = rows.bad;
   session.num_steps = steps_of(settings, session.num_rows);
   session.settings.run.steps = static_cast<int>(session.num_steps);
   session.settings.run.epochs = 0;

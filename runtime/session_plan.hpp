@@ -28,6 +28,7 @@ struct SessionPlan {
   plans::PlanReport report; ///< of plan_check: warnings, peak bytes
   std::map<std::string, ModelShape> shapes; ///< by role
   std::uint64_t num_rows = 0;               ///< usable rows of data.train
+  std::uint64_t bad_rows = 0;               ///< skipped ones of data.train
   std::uint32_t samples_per_step = 0;       ///< batch_size * n
 
   std::filesystem::path run_folder;

@@ -62,6 +62,20 @@ void name_speed(const SessionPlan& session, const actors::StepReport& report,
   metrics.set("perf/idle_ratio", 1 - busy_s / (step_s * devices));
 }
 
+/// Versions between the weights that generated the step's samples and those
+/// that its training began with. Every shard checks its version (I4).
+void name_lag(const SessionPlan& session, const actors::StepReport& report,
+              StepMetrics& metrics) {
+  for (const auto& call : session.workflow.calls) {
+    if (call.kind != plans::CallKind::generate)
+      continue;
+    const auto made_by
+      = plans::version_for(report.step, session.plan.lag_of(call.name));
+    metrics.set("training/lag_mean",
+                static_cast<double>(report.step.value - made_by.value));
+  }
+}
+
 } // namespace
 
 StepMetrics name_step(const SessionPlan& session,
@@ -75,6 +89,8 @@ StepMetrics name_step(const SessionPlan& session,
     if (name == "kl_coef")
       metrics.set("actor/kl_coef", value);
   metrics.set("training/epoch", report.epoch);
+  metrics.set("data/bad_rows", static_cast<double>(session.bad_rows));
+  name_lag(session, report, metrics);
   name_times(session, report, metrics);
   name_speed(session, report, metrics);
   return metrics;

@@ -64,7 +64,12 @@ ExitCode run_worker(const WorkerOptions& options) {
   net::DataPlaneOptions plane;
   plane.token = token;
   plane.self = WorkerId{options.number.value_or(unknown_number)};
-  auto data = std::make_unique<net::DataPlane>(plane);
+  plane.bind_address = options.listen.address;
+  std::unique_ptr<net::DataPlane> data;
+  listen_on_first_free(options.listen, "worker", [&](std::uint16_t port) {
+    plane.port = port;
+    data = std::make_unique<net::DataPlane>(plane);
+  });
   auto setup = std::make_shared<actors::NodeSetup>();
   setup->join = {.token = token,
                  .build = build_id(),

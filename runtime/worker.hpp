@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/error.hpp"
+#include "runtime/listen_ports.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +17,7 @@ struct WorkerOptions {
   std::filesystem::path token_file;
   std::optional<std::uint32_t> number; ///< that the launcher gave
   std::uint32_t threads = 1;           ///< compute threads of each device
+  ListenPorts listen = {};             ///< of the data plane
 };
 
 /// Joins, works until the master says stop, and returns the exit code. Errors

@@ -18,6 +18,8 @@ struct WorkerVerbOptions : VerbOptions {
   std::string token_file;
   std::optional<std::uint32_t> number;
   std::uint32_t threads = 1;
+  std::string bind = "auto";
+  std::string ports = "auto";
 };
 
 /// "HOST:PORT"; the port follows the last colon.
@@ -38,7 +40,8 @@ WorkerOptions worker_options(const WorkerVerbOptions& given) {
           .port = port,
           .token_file = given.token_file,
           .number = given.number,
-          .threads = given.threads};
+          .threads = given.threads,
+          .listen = listen_ports(given.bind, given.ports)};
 }
 
 } // namespace
@@ -60,6 +63,13 @@ void add_worker(CLI::App& app, VerbRun& chosen) {
     ->add_option("--threads", options->threads,
                  "Compute threads of each device")
     ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  verb
+    ->add_option("--bind", options->bind, "Address that this worker listens on")
+    ->capture_default_str();
+  verb
+    ->add_option("--ports", options->ports,
+                 "Ports that it may listen on: FIRST-LAST, or auto")
     ->capture_default_str();
   add_verb_options(*verb, *options, false);
   verb->callback([options, &chosen] {

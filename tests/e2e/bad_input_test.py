@@ -218,8 +218,11 @@ class BadInput(Case):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
+        # one device: the shared memory of several counts as a file, too
+        alone = self.sft("trace.enabled=false", "cluster.devices_per_node=1",
+                         "cluster.workers_per_node=1")
         done = subprocess.run(
-            [str(TROUPE), *map(str, self.sft("trace.enabled=false"))],
+            [str(TROUPE), *map(str, alone)],
             cwd=self.folder, env=self.environment, capture_output=True,
             text=True, timeout=60, preexec_fn=limit)
         self.assertEqual(done.returncode, FAILED, done.stderr)
