@@ -12,6 +12,7 @@
 
 #include <fstream>
 #include <iostream>
+#include <utility>
 
 namespace troupe::runtime {
 
@@ -52,13 +53,16 @@ std::filesystem::path SessionFiles::write_token(const std::string& token) {
 }
 
 void SessionFiles::write_state(const std::string& state) {
-  status_.state = state;
+  if (std::exchange(status_.state, state) != state)
+    log::runtime.info(fmt::format("{} at step {}", state, status_.step));
   status_.eta_s = console_.seconds_left();
   write_status(folder_, status_);
 }
 
 void SessionFiles::add_worker(std::uint32_t number, const std::string& host,
                               std::int64_t pid) {
+  log::runtime.info(
+    fmt::format("worker {} joined from {} (pid {})", number, host, pid));
   status_.workers.push_back({number, host, pid, "ready"});
 }
 
@@ -95,6 +99,9 @@ bool SessionFiles::stop_requested() const {
 
 void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
   console_.finish();
+  log::runtime.info(
+    fmt::format("ended before step {}; checkpoint {}", end.next_step.value + 1,
+                end.checkpoint.empty() ? "none" : end.checkpoint));
   const auto& cluster = session_.plan.cluster;
   for (std::uint32_t i = 0; i < cluster.num_devices(); ++i)
     summary_.set_device(
