@@ -53,8 +53,9 @@ std::filesystem::path SessionFiles::write_token(const std::string& token) {
 }
 
 void SessionFiles::write_state(const std::string& state) {
-  if (std::exchange(status_.state, state) != state)
-    log::runtime.info(fmt::format("{} at step {}", state, status_.step));
+  const std::string now = state; // `state` may be the status itself
+  if (std::exchange(status_.state, now) != now)
+    log::runtime.info(fmt::format("{} at step {}", now, status_.step));
   status_.eta_s = console_.seconds_left();
   write_status(folder_, status_);
 }
