@@ -3,6 +3,7 @@
 #include "card_folder.hpp"
 #include "control_run.hpp"
 #include "troupe_run.hpp"
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -65,9 +66,13 @@ nlohmann::json bench_control(const Options& options) {
   const CardFolder folder(read_card(options));
   nlohmann::json independent;
   nlohmann::json chained;
+  double cpu_us = 0; // of master and workers together, an independent task
   {
     ControlRun control(folder);
+    const double before = cpu_seconds(getpid());
     independent = summary(microseconds_per_task(control, options.runs, false));
+    cpu_us = 1e6 * (cpu_seconds(getpid()) - before)
+             / (num_tasks * (warm_up_steps + options.runs));
     chained = summary(microseconds_per_task(control, options.runs, true));
   }
   return {{"us_per_task", independent["median"]},
@@ -75,6 +80,7 @@ nlohmann::json bench_control(const Options& options) {
           {"us_per_task_max", independent["max"]},
           {"n", options.runs},
           {"us_per_chained_task", chained},
+          {"cpu_us_per_task", cpu_us},
           {"tasks", num_tasks},
           {"workers", 2},
           {"idle_cpu_share", idle_share(folder)}};

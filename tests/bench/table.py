@@ -53,6 +53,7 @@ def single_rows(folder):
     if control := load(folder, "control"):
         line("empty task, us", control["us_per_task"], None)
         line("empty task in a chain, us", control["us_per_chained_task"]["median"], None)
+        line("empty task, us of processor time", control["cpu_us_per_task"], None)
         line("idle, share of a core", control["idle_cpu_share"], None)
     if trace := load(folder, "trace"):
         line("trace event, ns", trace["ns_per_event"], None)
