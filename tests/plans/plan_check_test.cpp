@@ -50,8 +50,8 @@ PlanReport report_of(const std::function<void(Case&)>& break_it) {
 /// The only error as "path: message", or all of them.
 std::string broken(const std::function<void(Case&)>& break_it) {
   std::string text;
-  for (const auto& [path, message] : report_of(break_it).errors)
-    text += (text.empty() ? "" : "\n") + path + ": " + message;
+  for (const auto& mistake : report_of(break_it).errors)
+    text += (text.empty() ? "" : "\n") + mistake.path + ": " + mistake.message;
   return text;
 }
 
