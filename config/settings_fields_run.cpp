@@ -96,9 +96,10 @@ void add_cluster(FieldTable& table) {
     .one_of({"auto", "cpu", "gpu"})
     .only_runs({"auto", "cpu"});
   add("launcher", &C::launcher,
-      "Who starts the workers. auto: slurm inside a Slurm job, else local.")
-    .one_of({"auto", "local", "ssh", "slurm"})
-    .only_runs({"auto", "local"});
+      "Who starts the workers. auto: slurm inside a Slurm job, else local. "
+      "manual: you, with the command that the run prints.")
+    .one_of({"auto", "local", "manual", "ssh", "slurm"})
+    .only_runs({"auto", "local", "manual"});
   add("hosts", &C::hosts, "Host names for the ssh launcher.")
     .needs("cluster.launcher", {"ssh"});
   add("bind", &C::bind,

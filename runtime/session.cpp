@@ -163,18 +163,24 @@ void Session::open_door() {
 
 void Session::start_workers(std::uint16_t port) {
   const auto& cluster = plan_.plan.cluster;
-  launcher_.start(
-    {.program = own_program(),
-     .address = fmt::format(
-       "{}:{}", listen_ports(plan_.settings.cluster.bind, "auto").address,
-       port),
-     .token_file = files_.write_token(token_),
-     .num_workers = cluster.num_workers(),
-     .threads = threads_per_device(cluster.devices_per_node),
-     .bind = plan_.settings.cluster.bind,
-     .ports = plan_.settings.cluster.ports,
-     .environment = plan_.settings.cluster.env,
-     .folder = files_.folder()});
+  const auto& settings = plan_.settings.cluster;
+  const auto host = listen_ports(settings.bind, "auto").address;
+  const LaunchSpec spec{.program = own_program(),
+                        .address = fmt::format("{}:{}", host, port),
+                        .token_file = files_.write_token(token_),
+                        .num_workers = cluster.num_workers(),
+                        .threads = threads_per_device(cluster.devices_per_node),
+                        .bind = settings.bind,
+                        .ports = settings.ports,
+                        .environment = settings.env,
+                        .folder = files_.folder()};
+  log::runtime.info("workers join at " + spec.address);
+  if (settings.launcher != "manual")
+    return launcher_.start(spec);
+  files_.say(fmt::format("waiting for {} workers: troupe worker --join {} "
+                         "--token-file {} --threads {}",
+                         spec.num_workers, spec.address,
+                         spec.token_file.string(), spec.threads));
 }
 
 ExitCode Session::run() {

@@ -43,6 +43,10 @@ public:
   void conclude_stopped(const actors::RunEnd& end, double wall_s,
                         bool interrupted);
   void conclude_failed(const actors::RunEnd& end);
+  /// A line for people.
+  void say(const std::string& text) {
+    console_.say(text);
+  }
 
 private:
   void summarise(const actors::RunEnd& end, double wall_s);

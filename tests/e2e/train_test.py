@@ -1,9 +1,10 @@
 """Whole short runs: files, metrics, tables, trace; nothing left over."""
 import json
 import math
+import re
 import unittest
 
-from support import Case, TINY, read_rows
+from support import Case, TINY, read_rows, until, without_times
 
 PPO_METRICS = [
     "actor/pg_loss", "actor/pg_clipfrac", "actor/ppo_kl", "actor/entropy",
@@ -116,6 +117,24 @@ class Train(Case):
         lags = [line["training/lag_mean"]
                 for line in self.metrics("ppo").values()]
         self.assertEqual(lags, [0, 1, 1, 1])
+
+    def test_workers_started_by_hand_make_the_same_run(self):
+        self.troupe(*self.sft())
+        begin = ["run.name=hand", "cluster.launcher=manual"]
+        master = self.start(*self.sft(*begin))
+        log, token = (self.run_folder("hand") / name
+                      for name in ("log.txt", ".token"))
+        found = until(lambda: log.exists() and re.search(
+            r"workers join at (\S+)", log.read_text()), "the address")
+        join = ["worker", "--join", found.group(1), "--token-file"]
+        (self.folder / "wrong").write_text("0" * 64)
+        self.assertIn("token", self.troupe(*join, "wrong", code=1).stderr)
+        workers = [self.start(*join, token) for _ in range(2)]
+        self.assertEqual(master.finish().code, 0, master.err)
+        self.assertEqual([worker.finish().code for worker in workers], [0, 0])
+        self.assertEqual(*([without_times(line)
+                            for line in self.metrics(name).values()]
+                           for name in ("sft", "hand")))
 
     def test_a_run_folder_is_a_configuration(self):
         self.troupe(*self.sft())
