@@ -65,8 +65,7 @@ void write_line(const char* component, spdlog::level::level_enum level,
     if (!sink || !sink->should_log(level))
       continue;
     sink->log(message);
-    if (level >= spdlog::level::warn)
-      sink->flush(); // a crash may follow
+    sink->flush(); // somebody follows the file, or a crash may come
   }
 }
 

@@ -299,7 +299,8 @@ void Session::on_idle() {
     handle(StopAsked{SIGTERM});
   if (plan_.max_time.count() > 0 && now - started_ > plan_.max_time && !signal_)
     handle(StopAsked{SIGTERM});
-  if (nodes_.empty() && now - started_ > defaults::workers_join_within)
+  if (nodes_.empty() && plan_.settings.cluster.launcher != "manual"
+      && now - started_ > defaults::workers_join_within)
     fail({.code = Errc::deadline,
           .who = "master",
           .what = "not all workers joined in time",
