@@ -241,9 +241,10 @@ TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
   EXPECT_EQ(over("eval.data=x.jsonl"),
             "command line: eval.data: expected \"\" (the only kind this "
             "version runs), got x.jsonl");
-  EXPECT_EQ(over("cluster.launcher=ssh"),
-            "command line: cluster.launcher: expected auto, local or manual (the "
-            "only kinds this version runs), got 'ssh'");
+  EXPECT_EQ(
+    over("cluster.launcher=ssh"),
+    "command line: cluster.launcher: expected auto, local or manual (the "
+    "only kinds this version runs), got 'ssh'");
   EXPECT_EQ(over("trace.port=8080"),
             "command line: trace.port: expected auto (the only kind this "
             "version runs), got 8080");
