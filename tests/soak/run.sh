@@ -5,6 +5,7 @@
 #   - ten minutes of fuzzing
 #   - the end-to-end tests ten times (a race shows here or nowhere)
 #   - 200 PPO steps with flat memory
+#   - every unit test under ASan and UBSan (CI leaves out the runtime's)
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=build/soak
@@ -31,4 +32,6 @@ part "end to end, ten times" \
   ctest --test-dir build -L 'e2e|dist' --repeat until-fail:10 --output-on-failure
 part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/memory_test.py
+part "all unit tests under sanitizers" \
+  sh -c 'make build PRESET=asan && ctest --preset asan -L unit'
 exit $failed
