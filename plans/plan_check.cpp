@@ -1,8 +1,10 @@
 #include "plans/plan_check.hpp"
 
 #include "config/error.hpp"
+#include "plans/internal/plan_limits.hpp"
 #include "plans/nearest.hpp"
 #include "plans/step_graph.hpp"
+#include "plans/strategy_rules.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +14,9 @@
 namespace troupe::plans {
 
 namespace {
+
+using internal::why_no_chunks;
+using internal::why_no_offload;
 
 bool are_disjoint(const std::vector<Rank>& a, const std::vector<Rank>& b) {
   return std::ranges::none_of(
@@ -28,10 +33,12 @@ std::string gigabytes(std::uint64_t bytes) {
 
 /// The nearest strategy of `num_devices` that runs: keeps p and t where they
 /// divide it.
-Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices) {
+Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
+                          bool must_run) {
   const auto inner = strategy.pp * strategy.tp;
   strategy.dp = num_devices / inner;
-  const bool runs = num_devices % inner == 0 && why_not_run(strategy).empty();
+  const bool runs
+    = num_devices % inner == 0 && (!must_run || why_not_run(strategy).empty());
   return runs ? strategy : Strategy{.dp = num_devices};
 }
 
@@ -95,10 +102,9 @@ private:
       check_name("lag", "call", name, calls);
     for (const auto& [name, memory] : plan_.roles) {
       check_name("roles", "role", name, roles);
-      if (memory.offload_weights || memory.offload_optimizer)
-        wrong(fmt::format("roles.{}.offload", name),
-              "this version keeps weights and optimizer on the device; leave "
-              "offload out");
+      const auto why = why_no_offload(context_, name, memory);
+      if (!why.empty())
+        wrong(fmt::format("roles.{}.offload", name), why);
     }
   }
 
@@ -121,13 +127,13 @@ private:
                    fmt::format("the plan does not place call {}; try {}: {}",
                                call.name, call.name, placement_example(call)));
     const auto& placement = found->second;
-    if (placement.chunks != 1)
-      wrong(path + ".chunks",
-            fmt::format("this version runs calls whole, got {} chunks; try 1",
-                        placement.chunks));
+    const auto why = why_no_chunks(context_, call, placement);
+    if (!why.empty())
+      wrong(path + ".chunks", why);
     if (call.kind == CallKind::function)
       check_function(path, placement);
-    else if (check_devices(path, placement) && check_strategy(path, placement))
+    else if (check_devices(path, placement)
+             && check_strategy(path, call, placement))
       check_batch(path, call, placement);
   }
 
@@ -173,19 +179,23 @@ private:
     return report_.errors.size() == before;
   }
 
-  bool check_strategy(const std::string& path, const Placement& placement) {
+  bool check_strategy(const std::string& path, const Call& call,
+                      const Placement& placement) {
     const auto& strategy = placement.strategy;
     const auto count = static_cast<std::uint32_t>(placement.devices.size());
     if (strategy.num_devices() != count) {
       wrong(path + ".strategy",
-            fmt::format("{} is for {}, the call has {} ({}); try {}",
-                        to_string(strategy),
-                        quantity(strategy.num_devices(), "device"), count,
-                        print_devices(placement.devices),
-                        to_string(nearest_strategy(strategy, count))));
+            fmt::format(
+              "{} is for {}, the call has {} ({}); try {}", to_string(strategy),
+              quantity(strategy.num_devices(), "device"), count,
+              print_devices(placement.devices),
+              to_string(nearest_strategy(strategy, count, context_.for_run))));
       return false;
     }
-    const auto why = why_not_run(strategy);
+    auto why = context_.for_run ? why_not_run(strategy) : std::string{};
+    const auto shape = context_.shapes.find(call.role);
+    if (why.empty() && shape != context_.shapes.end())
+      why = why_illegal(strategy, shape->second);
     if (!why.empty())
       wrong(path + ".strategy", why);
     return why.empty();

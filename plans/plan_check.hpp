@@ -24,6 +24,8 @@ struct CheckContext {
   /// The loss weighs samples of older versions by their own log-probabilities
   /// (`old_logprobs: rollout`).
   bool corrects_for_lag = true;
+  /// Also refuses what this version plans but does not run yet.
+  bool for_run = true;
 };
 
 /// Sizes and corrections from the settings; shapes, dtypes and device memory
@@ -67,6 +69,10 @@ void require_ok(const PlanReport& report);
 /// Why this version cannot run a strategy, with a strategy that it can; empty
 /// if it can. The only place that says so.
 std::string why_not_run(const Strategy& strategy);
+
+/// The plan without what changes no result and this version does not run yet
+/// (chunks, offload); `left_out` names it.
+ExecutionPlan runnable(ExecutionPlan plan, std::vector<std::string>& left_out);
 
 /// A lag beyond this is a typo: nothing overlaps further than one step, and
 /// every step of lag keeps a step's rows in memory.

@@ -1,25 +1,49 @@
-// Plans by name, for any workflow and cluster they fit.
+// Plans by name: the systems of the field and the two plain ones, for any
+// workflow and cluster that they fit. Pure: equal arguments, equal plan.
+//
+// single          every call on device 0
+// data_parallel   every call on all devices, all of them data-parallel
+// deepspeed_chat  (flattening) everything on all devices; sharded training
+//                 (z3), gathered to tensor parallel for generation (Yao et al.
+//                 2023, arXiv 2308.01320, "hybrid engine")
+// openrlhf        generation on half, actor, critic, ref and reward on groups
+//                 of their own (Hu et al. 2024, arXiv 2405.11143)
+// openrlhf_colocated  generation apart; actor with ref, critic with reward
+// interleaving    generation beside chunked scoring; scoring calls exclusive,
+//                 trainings exclusive
+// separation      training and the rest apart; kept shadows, refreshed
+// async           separation, generation one version behind
+// megatron        one layout for all: tp in a node, pp over nodes
+// real_heuristic  ReaL's rule for PPO (Mei et al. 2024, arXiv 2406.14088)
+// verl            colocated: sharded training, generation in its own tp, idle
+//                 weights offloaded (Sheng et al. 2024, arXiv 2409.19256)
 #pragma once
 
+#include "config/model_shape.hpp"
 #include "plans/execution_plan.hpp"
 #include "plans/workflow.hpp"
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace troupe::plans {
 
-/// Presets that this version runs: single, data_parallel.
-const std::vector<std::string>& preset_names();
-/// Whether a later version has a preset of this name (flattening, openrlhf,
-/// ..): `preset` then says so.
-bool is_later_preset(std::string_view name);
+/// What presets look at beside calls and devices.
+struct PresetFacts {
+  std::map<std::string, ModelShape> shapes = {}; ///< by role; absent: no limits
+  std::uint64_t device_memory_bytes = 0;         ///< 0: not known
+  std::uint64_t weight_element_bytes = 2;        ///< of one parameter
+};
 
-/// `single`: every call on device 0. `data_parallel`: every call on all
-/// devices, all of them data-parallel. Functions run on the host. Throws
-/// PlanError that lists the presets of this version and the nearest name.
+const std::vector<std::string>& preset_names();
+bool is_preset(std::string_view name);
+
+/// Functions run on the host. Throws PlanError: an unknown name with the
+/// nearest one, or why this cluster or workflow does not fit it.
 ExecutionPlan preset(const std::string& name, const Workflow& workflow,
-                     const Cluster& cluster);
+                     const Cluster& cluster, const PresetFacts& facts = {});
 
 } // namespace troupe::plans

@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "config/yaml_tree.hpp"
 #include "plans/nearest.hpp"
+#include "plans/plan_check.hpp"
 #include "plans/presets.hpp"
 #include "runtime/jsonl_file.hpp"
 
@@ -123,10 +124,18 @@ automatic_plan(const Settings& settings, const plans::Workflow& workflow,
   return {std::move(all), "data_parallel (chosen by auto)"};
 }
 
-bool is_preset(const std::string& name) {
-  const auto& names = plans::preset_names();
-  return std::find(names.begin(), names.end(), name) != names.end()
-         || plans::is_later_preset(name);
+ChosenPlan runnable_preset(const Settings& settings,
+                           const plans::Workflow& workflow,
+                           const plans::PresetFacts& facts) {
+  std::vector<std::string> left_out;
+  auto plan
+    = plans::runnable(plans::preset(settings.plan, workflow,
+                                    settings_cluster(settings, {}), facts),
+                      left_out);
+  auto name = settings.plan;
+  if (!left_out.empty())
+    name += fmt::format(" without {}", fmt::join(left_out, ", "));
+  return {std::move(plan), std::move(name)};
 }
 
 [[noreturn]] void unknown_plan(const Settings& settings) {
@@ -149,7 +158,8 @@ bool is_preset(const std::string& name) {
 ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const fs::path& old_plan,
-            const std::function<bool(const plans::ExecutionPlan&)>& fits) {
+            const std::function<bool(const plans::ExecutionPlan&)>& fits,
+            const plans::PresetFacts& facts) {
   if (settings.plan_inline) {
     const auto place = place_of(settings, "plan");
     return {written_plan(settings, settings.plan,
@@ -162,10 +172,8 @@ choose_plan(const Settings& settings, const plans::Workflow& workflow,
   if (fs::is_regular_file(settings.plan, ignored))
     return {written_plan(settings, read_file(settings.plan), settings.plan),
             settings.plan};
-  if (is_preset(settings.plan))
-    return {
-      plans::preset(settings.plan, workflow, settings_cluster(settings, {})),
-      settings.plan};
+  if (plans::is_preset(settings.plan))
+    return runnable_preset(settings, workflow, facts);
   unknown_plan(settings);
 }
 

@@ -4,6 +4,7 @@
 
 #include "config/settings.hpp"
 #include "plans/execution_plan.hpp"
+#include "plans/presets.hpp"
 #include "plans/workflow.hpp"
 
 #include <filesystem>
@@ -25,10 +26,13 @@ struct ChosenPlan {
 /// worker. Numbers in the settings that contradict the plan are a PlanError.
 /// `plan: auto` takes the plan of `old_plan` (a run's plan.yaml) if that has as
 /// many devices, else the first preset that `fits`: data_parallel, single.
+/// Presets look at `facts`; what of them does not run yet is left out, and the
+/// name says so.
 ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const std::filesystem::path& old_plan,
-            const std::function<bool(const plans::ExecutionPlan&)>& fits);
+            const std::function<bool(const plans::ExecutionPlan&)>& fits,
+            const plans::PresetFacts& facts = {});
 
 /// The settings with every `auto` of the cluster replaced by the plan's number.
 Settings with_cluster(Settings settings, const plans::Cluster& cluster);

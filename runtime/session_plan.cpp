@@ -119,7 +119,8 @@ SessionPlan plan_session(const Settings& settings) {
   const bool reuses = settings.run.resume != "fresh";
   auto chosen = choose_plan(
     settings, session.workflow, reuses ? folder.plan_file() : fs::path{},
-    [&](const auto& plan) { return report_on(session, plan).ok(); });
+    [&](const auto& plan) { return report_on(session, plan).ok(); },
+    {.shapes = session.shapes, .weight_element_bytes = 4});
   session.plan = std::move(chosen.plan);
   session.plan_name = std::move(chosen.name);
   session.settings = with_cluster(settings, session.plan.cluster);

@@ -1,27 +1,87 @@
 #include "config/error.hpp"
 #include "plans/plan_check.hpp"
 #include "plans/presets.hpp"
+#include "plans/replicas.hpp"
 
 #include <gtest/gtest.h>
 
 #include "support.hpp"
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+using ::testing::HasSubstr;
 
 namespace troupe::plans {
 namespace {
 
-TEST(Presets, AreValidForEveryWorkflowAndCluster) {
+ModelShape preset_shape(std::int64_t layers, std::int64_t hidden) {
+  return {.family = "llama",
+          .vocab_size = 32000,
+          .hidden_size = hidden,
+          .num_layers = layers,
+          .num_heads = hidden / 128,
+          .num_kv_heads = hidden / 128,
+          .head_dim = 128,
+          .intermediate_size = hidden * 11 / 4,
+          .max_positions = 4096,
+          .rope_scaling = "",
+          .eos = {}};
+}
+
+PresetFacts facts_of(const Workflow& workflow, const ModelShape& shape) {
+  PresetFacts facts{.device_memory_bytes = 80'000'000'000};
+  for (const auto& role : workflow.roles) {
+    facts.shapes[role.name] = shape;
+    facts.shapes[role.name].scalar_head = role.scalar_head;
+  }
+  return facts;
+}
+
+std::string refusal(const char* name, const Workflow& workflow,
+                    const Cluster& cluster) {
+  try {
+    preset(name, workflow, cluster);
+  } catch (const PlanError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+/// Empty if `name` passes the plan check, or refuses with a reason.
+std::string fit_mistake(const std::string& name, const Workflow& workflow,
+                        const Cluster& cluster) {
+  const auto facts = facts_of(workflow, preset_shape(48, 6144));
+  const auto why = refusal(name.c_str(), workflow, cluster);
+  if (why != "accepted")
+    return why.starts_with("plan: preset " + name)
+               && why.find("try ") != std::string::npos
+             ? ""
+             : why;
+  const auto plan = preset(name, workflow, cluster, facts);
+  const CheckContext context{.workflow = workflow,
+                             .plan = plan,
+                             .sizes = {.samples_per_step = 1024},
+                             .shapes = facts.shapes,
+                             .for_run = false};
+  const auto report = check_plan(context);
+  if (parse_plan(print(plan), "printed") != plan)
+    return "prints as another plan";
+  return report.ok() ? ""
+                     : report.errors[0].path + ": " + report.errors[0].message;
+}
+
+TEST(Presets, FitAnyDeviceCountOrSayWhyNot) {
+  std::vector<Cluster> clusters;
+  for (const std::uint32_t nodes : {1u, 2u, 3u, 16u})
+    for (const std::uint32_t on_node : {1u, 2u, 3u, 5u, 6u, 7u, 8u})
+      clusters.push_back({.nodes = nodes, .devices_per_node = on_node});
   for (const auto& workflow :
        {make_ppo(), sft_workflow({}), reward_workflow({})})
-    for (const auto& name : preset_names())
-      for (const std::uint32_t devices : {1u, 2u, 4u}) {
-        const Cluster cluster{.devices_per_node = devices};
-        const auto plan = preset(name, workflow, cluster);
-        CheckContext context{.workflow = workflow,
-                             .plan = plan,
-                             .sizes = {.samples_per_step = 64}};
-        EXPECT_TRUE(check_plan(context).ok()) << name;
-        EXPECT_EQ(parse_plan(print(plan), "printed"), plan);
-      }
+    for (const auto& cluster : clusters)
+      for (const auto& name : preset_names())
+        EXPECT_EQ(fit_mistake(name, workflow, cluster), "")
+          << name << " of " << workflow.name << " on " << cluster.nodes << "x"
+          << cluster.devices_per_node;
 }
 
 TEST(Presets, DataParallelUsesEveryDeviceAndSingleOne) {
@@ -34,21 +94,141 @@ TEST(Presets, DataParallelUsesEveryDeviceAndSingleOne) {
     preset("single", workflow, cluster).calls["advantages"].devices.empty());
 }
 
-TEST(Presets, UnknownAndLaterNamesSayWhatThereIs) {
-  const auto refusal = [](const char* name) -> std::string {
-    try {
-      preset(name, make_ppo(), Cluster{});
-    } catch (const PlanError& error) {
-      return error.what();
-    }
-    return "accepted";
+std::string placed_at(ExecutionPlan& plan, const std::string& call) {
+  const auto& placement = plan.calls.at(call);
+  return fmt::format("{} {}", print_devices(placement.devices),
+                     to_string(placement.strategy));
+}
+
+TEST(Presets, DeepSpeedChatShardsTrainingAndGathersForGeneration) {
+  auto plan = preset("deepspeed_chat", make_ppo(), {.devices_per_node = 8});
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-7 d4t2");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "0-7 d8z3");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "0-7 d8z3");
+  EXPECT_EQ(plan, preset("flattening", make_ppo(), {.devices_per_node = 8}));
+  const auto verl = preset("verl", make_ppo(), {.devices_per_node = 8});
+  EXPECT_EQ(verl.calls, plan.calls);
+  EXPECT_TRUE(verl.roles.at("ref").offload_weights);
+}
+
+TEST(Presets, GenerationIsGatheredOnlyAsFarAsMemoryNeeds) {
+  const auto workflow = make_ppo();
+  const auto degree = [&](std::int64_t layers, std::int64_t hidden) {
+    return preset("deepspeed_chat", workflow, {.devices_per_node = 8},
+                  facts_of(workflow, preset_shape(layers, hidden)))
+      .calls["actor_gen"]
+      .strategy.tp;
   };
-  EXPECT_EQ(refusal("flattening"),
-            "plan: preset flattening comes with a later version; this one has "
-            "single, data_parallel");
-  EXPECT_EQ(refusal("data_paralel"),
-            "plan: unknown preset 'data_paralel'; this version has single, "
-            "data_parallel; try 'data_parallel'");
+  EXPECT_EQ(degree(32, 4096), 1u);
+  EXPECT_EQ(degree(80, 8192), 4u);
+}
+
+TEST(Presets, OpenRlhfHasFiveDisjointGroups) {
+  auto plan = preset("openrlhf", make_ppo(), {.devices_per_node = 8});
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-3 d2t2");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "4 d1");
+  EXPECT_EQ(placed_at(plan, "critic_inf"), "5 d1");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "5 d1");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "6 d1");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "7 d1");
+  plan = preset("openrlhf_colocated", make_ppo(), {.devices_per_node = 8});
+  EXPECT_EQ(placed_at(plan, "ref_inf"), placed_at(plan, "actor_train"));
+  EXPECT_EQ(placed_at(plan, "rew_inf"), placed_at(plan, "critic_train"));
+}
+
+TEST(Presets, InterleavingScoresBesideGeneration) {
+  auto plan = preset("interleaving", make_ppo(), {.devices_per_node = 8});
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-3 d2t2");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "4-5 d2");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "6 d1");
+  EXPECT_EQ(placed_at(plan, "critic_inf"), "7 d1");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "0-3 d4");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "4-7 d4");
+  EXPECT_EQ(plan.calls["actor_gen"].chunks, 4);
+  EXPECT_EQ(plan.calls["actor_train"].chunks, 1);
+}
+
+TEST(Presets, SeparationKeepsShadowsAndAsyncLags) {
+  auto plan = preset("separation", make_ppo(), {.devices_per_node = 8});
+  EXPECT_EQ(placed_at(plan, "critic_inf"), "0-3 d4");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "4-7 d4");
+  EXPECT_TRUE(plan.replicas.at("actor@actor_gen"));
+  EXPECT_TRUE(plan.replicas.at("critic@critic_inf"));
+  EXPECT_EQ(plan.replicas.size(), 2u);
+  auto async = preset("async", make_ppo(), {.devices_per_node = 8});
+  EXPECT_EQ(async.lag_of("actor_gen"), 1u);
+  async.lag.clear();
+  EXPECT_EQ(async, plan);
+}
+
+TEST(Presets, MegatronHasOneLayoutOverNodes) {
+  const auto workflow = make_ppo();
+  auto plan = preset("megatron", workflow, {.nodes = 4, .devices_per_node = 8},
+                     facts_of(workflow, preset_shape(48, 8192)));
+  for (const auto& call : workflow.calls)
+    if (call.kind != CallKind::function)
+      EXPECT_EQ(placed_at(plan, call.name), "0-31 p4t8");
+}
+
+TEST(Presets, RealHeuristicFollowsTheRuleOfThePaper) {
+  const auto workflow = make_ppo();
+  auto plan
+    = preset("real_heuristic", workflow, {.nodes = 2, .devices_per_node = 8},
+             facts_of(workflow, preset_shape(32, 4096)));
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-15 d2p2t4");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "0-15 d2p2t4");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "0-7 d2t4");
+  EXPECT_EQ(placed_at(plan, "critic_inf"), "8-15 d2t4");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "0-7 d2t4");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "8-15 d2t4");
+}
+
+TEST(Presets, TensorDegreesFollowTheHeads) {
+  const auto workflow = make_ppo();
+  auto shape = preset_shape(32, 4096);
+  shape.num_heads = 6;
+  shape.num_kv_heads = 3;
+  auto plan = preset("megatron", workflow, {.devices_per_node = 8},
+                     facts_of(workflow, shape));
+  EXPECT_EQ(placed_at(plan, "actor_train"), "0-7 d8");
+  plan = preset("megatron", workflow, {.devices_per_node = 6},
+                facts_of(workflow, shape));
+  EXPECT_EQ(placed_at(plan, "actor_train"), "0-5 t6");
+}
+
+TEST(Presets, RefusalsNameTheReasonAndAWayOut) {
+  const Cluster two{.devices_per_node = 2};
+  EXPECT_EQ(refusal("openrlhf", make_ppo(), two),
+            "plan: preset openrlhf needs at least 5 devices, one for each of "
+            "its 5 groups, the cluster has 2; try openrlhf_colocated");
+  EXPECT_EQ(refusal("openrlhf_colocated", make_ppo(), two),
+            "plan: preset openrlhf_colocated needs at least 3 devices, one for "
+            "each of its 3 groups, the cluster has 2; try deepspeed_chat");
+  EXPECT_EQ(refusal("interleaving", make_ppo(), two),
+            "plan: preset interleaving needs at least 4 devices, one for "
+            "generation and one for each of 3 scoring calls, the cluster has "
+            "2; try data_parallel");
+  EXPECT_EQ(refusal("separation", make_ppo(), {}),
+            "plan: preset separation needs at least 2 devices, one to train "
+            "and one for the rest, the cluster has 1; try single");
+  EXPECT_EQ(refusal("async", sft_workflow({}), two),
+            "plan: preset async is for workflows with a generate call, sft has "
+            "none; try deepspeed_chat");
+  EXPECT_EQ(refusal("data_paralel", make_ppo(), two),
+            "plan: unknown preset 'data_paralel'; there are single, "
+            "data_parallel, deepspeed_chat, flattening, openrlhf, "
+            "openrlhf_colocated, interleaving, separation, megatron, "
+            "real_heuristic, verl, async; try 'data_parallel'");
+}
+
+TEST(Presets, WhatDoesNotRunYetIsLeftOutByName) {
+  std::vector<std::string> left_out;
+  const auto plan = runnable(
+    preset("interleaving", make_ppo(), {.devices_per_node = 4}), left_out);
+  EXPECT_EQ(left_out.size(), 4u);
+  EXPECT_EQ(left_out.front(), "chunks of actor_gen");
+  for (const auto& [name, placement] : plan.calls)
+    EXPECT_EQ(placement.chunks, 1);
 }
 
 } // namespace

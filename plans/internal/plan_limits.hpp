@@ -1,0 +1,18 @@
+// What the plan checker says of batching and offload, apart from the checker's
+// walk over the plan.
+#pragma once
+
+#include "plans/plan_check.hpp"
+
+#include <string>
+
+namespace troupe::plans::internal {
+
+/// One sentence, empty if the call may be cut like this.
+std::string why_no_chunks(const CheckContext& context, const Call& call,
+                          const Placement& placement);
+/// One sentence, empty if the role may leave the device like this.
+std::string why_no_offload(const CheckContext& context, const std::string& role,
+                           const RoleMemory& memory);
+
+} // namespace troupe::plans::internal
