@@ -149,6 +149,16 @@ std::uint64_t place_boxes(std::vector<Box>& boxes, DType dtype) {
   return layout_align(at);
 }
 
+/// What one coordinate owns of a plane.
+std::vector<Box> owned_boxes(std::span<const ParameterShape> parameters,
+                             const Stages& stages, const Strategy& strategy,
+                             const Coordinate& where, Plane plane) {
+  auto boxes = whole_boxes(parameters, stages, strategy, where);
+  const bool cut = strategy.zero == Zero::z3
+                   || (strategy.zero == Zero::z1 && plane == Plane::optimizer);
+  return cut ? cut_units(parameters, boxes, strategy.dp, where.dp) : boxes;
+}
+
 } // namespace
 
 const Shard& Layout::of(Rank device) const {
@@ -158,22 +168,30 @@ const Shard& Layout::of(Rank device) const {
   return *found;
 }
 
+std::vector<std::uint64_t>
+largest_shards(std::span<const ParameterShape> parameters,
+               const Strategy& strategy, DType dtype, Plane plane) {
+  const Stages stages(parameters, strategy.pp);
+  std::vector<std::uint64_t> sizes;
+  for (std::uint32_t stage = 0; stage < strategy.pp; ++stage) {
+    auto boxes
+      = owned_boxes(parameters, stages, strategy, {.pp = stage}, plane);
+    sizes.push_back(place_boxes(boxes, dtype));
+  }
+  return sizes;
+}
+
 Layout make_layout(std::span<const ParameterShape> parameters,
                    const Strategy& strategy, std::span<const Rank> devices,
                    DType dtype, Plane plane) {
   TROUPE_CHECK(devices.size() == strategy.num_devices(),
                fmt::format("{} devices for strategy {}", devices.size(),
                            to_string(strategy)));
-  const bool cut = strategy.zero == Zero::z3
-                   || (strategy.zero == Zero::z1 && plane == Plane::optimizer);
   const Stages stages(parameters, strategy.pp);
   Layout layout{.dtype = dtype};
   for (std::uint32_t i = 0; i < devices.size(); ++i) {
     Shard shard{.device = devices[i], .where = coordinate_of(strategy, i)};
-    shard.boxes = whole_boxes(parameters, stages, strategy, shard.where);
-    if (cut)
-      shard.boxes
-        = cut_units(parameters, shard.boxes, strategy.dp, shard.where.dp);
+    shard.boxes = owned_boxes(parameters, stages, strategy, shard.where, plane);
     shard.size_bytes = place_boxes(shard.boxes, dtype);
     layout.shards.push_back(std::move(shard));
   }

@@ -68,4 +68,10 @@ Layout make_layout(std::span<const ParameterShape> parameters,
                    const Strategy& strategy, std::span<const Rank> devices,
                    DType dtype, Plane plane = Plane::weight);
 
+/// Bytes of the largest shard of each pipeline stage: what `make_layout` gives
+/// its first tensor and data coordinate, without laying out the others.
+std::vector<std::uint64_t>
+largest_shards(std::span<const ParameterShape> parameters,
+               const Strategy& strategy, DType dtype, Plane plane);
+
 } // namespace troupe::plans

@@ -2,8 +2,10 @@
 
 #include "config/defaults.hpp"
 #include "plans/layout.hpp"
+#include "plans/micro_batches.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe::plans {
 
@@ -35,17 +37,16 @@ public:
 
 private:
   std::uint64_t samples_a_rank() const {
-    return ceil_div(sizes_.samples_per_step, placement_.strategy.dp);
+    const auto chunks
+      = static_cast<std::uint64_t>(std::max(1, placement_.chunks));
+    return ceil_div(sizes_.samples_per_step, chunks * placement_.strategy.dp);
   }
-  /// Packed tokens of one forward pass.
-  std::uint64_t tokens() const {
-    auto budget = unsigned_of(placement_.micro_batch_tokens);
-    if (budget == 0)
-      budget = unsigned_of(sizes_.micro_batch_tokens);
-    if (budget == 0)
-      budget = unsigned_of(defaults::micro_batch_tokens);
-    const auto longest = unsigned_of(sizes_.max_sequence_tokens);
-    return std::min(std::max(budget, longest), samples_a_rank() * longest);
+  /// Packed tokens of one forward pass, at the longest.
+  std::uint64_t tokens(CallKind kind) const {
+    const auto longest = static_cast<double>(
+      std::max<std::int64_t>(1, sizes_.max_sequence_tokens));
+    const auto batches = micro_batches_of(kind, placement_, sizes_, longest);
+    return static_cast<std::uint64_t>(std::ceil(batches.samples) * longest);
   }
   std::uint64_t layers() const {
     return ceil_div(unsigned_of(shape_.num_layers), placement_.strategy.pp);
@@ -66,10 +67,18 @@ private:
     const auto kept_a_token = sizes_.recompute_activations
                                 ? layers() * input_bytes() + layer_bytes()
                                 : layers() * layer_bytes();
-    return tokens() * kept_a_token + 2 * logits_bytes(tokens());
+    return tokens(CallKind::train) * kept_a_token
+           + 2 * logits_bytes(tokens(CallKind::train));
   }
   std::uint64_t inference_bytes() const {
-    return tokens() * layer_bytes() + logits_bytes(tokens());
+    const auto count = tokens(CallKind::inference);
+    return count * layer_bytes() + logits_bytes(count);
+  }
+  /// Prompts go through in passes of the default size.
+  std::uint64_t prefill_tokens() const {
+    const auto longest = unsigned_of(sizes_.max_sequence_tokens);
+    const auto budget = unsigned_of(defaults::micro_batch_tokens);
+    return std::min(std::max(budget, longest), samples_a_rank() * longest);
   }
   std::uint64_t generate_bytes() const {
     const auto cached
@@ -78,7 +87,7 @@ private:
       = kv_cache_bytes(shape_, dtype_)
         / (std::uint64_t{placement_.strategy.pp} * placement_.strategy.tp);
     return cached * cache + logits_bytes(samples_a_rank())
-           + tokens() * layer_bytes();
+           + prefill_tokens() * layer_bytes();
   }
 
   const ModelShape& shape_;
@@ -93,24 +102,114 @@ DType memory_dtype(const std::map<std::string, DType>& dtypes,
   return found == dtypes.end() ? DType::f32 : found->second;
 }
 
-/// Weights of a replica and, where its role trains, gradients and optimizer.
-void add_resident(const Replica& replica, const ModelShape& shape, DType dtype,
-                  bool trains, std::vector<DeviceMemory>& devices) {
-  const auto all = parameters(shape);
-  const auto weights
-    = make_layout(all, replica.strategy, replica.devices, dtype);
-  const auto planes = make_layout(all, replica.strategy, replica.devices,
-                                  DType::f32, Plane::optimizer);
-  const std::uint64_t num_planes = dtype == DType::f32 ? 2 : 3;
-  for (std::size_t i = 0; i < replica.devices.size(); ++i) {
-    auto& device = devices.at(replica.devices[i].value);
-    device.weight_bytes += weights.shards[i].size_bytes;
-    if (!trains)
-      continue;
-    device.gradient_bytes += weights.shards[i].size_bytes;
-    device.optimizer_bytes += num_planes * planes.shards[i].size_bytes;
+/// Adds up what each device holds and needs.
+class MemoryBook {
+public:
+  MemoryBook(const Workflow& workflow, const ExecutionPlan& plan,
+             const Replicas& replicas,
+             const std::map<std::string, ModelShape>& shapes,
+             const std::map<std::string, DType>& dtypes,
+             const BatchSizes& sizes, ReplicaLife life)
+    : workflow_(workflow),
+      plan_(plan),
+      replicas_(replicas),
+      shapes_(shapes),
+      dtypes_(dtypes),
+      sizes_(sizes),
+      life_(life) {
+    for (std::uint32_t rank = 0; rank < plan.cluster.num_devices(); ++rank)
+      devices_.push_back({.device = Rank{rank}});
   }
-}
+
+  std::vector<DeviceMemory> add_up() {
+    for (const auto& call : workflow_.calls)
+      if (shapes_.contains(call.role))
+        add_call(call);
+    for (const auto& replica : replicas_.all)
+      if (shapes_.contains(replica.role))
+        add_replica(replica);
+    return std::move(devices_);
+  }
+
+private:
+  RoleMemory offload_of(const std::string& role) const {
+    const auto found = plan_.roles.find(role);
+    return life_ == ReplicaLife::as_planned && found != plan_.roles.end()
+             ? found->second
+             : RoleMemory{};
+  }
+
+  void add_call(const Call& call) {
+    const auto& placement = plan_.calls.at(call.name);
+    const CallMemory memory(shapes_.at(call.role),
+                            memory_dtype(dtypes_, call.role), placement,
+                            sizes_);
+    const auto bytes = memory.bytes(call.kind);
+    for (const auto rank : placement.devices)
+      devices_.at(rank.value).tasks.push_back({call.name, bytes});
+  }
+
+  /// `bytes` for every task on the device from the replica's first reader to
+  /// its last one.
+  void add_transient(const Replica& replica, DeviceMemory& device,
+                     std::uint64_t bytes) {
+    const auto& last = replica.calls.back();
+    bool reads = false;
+    for (const auto& call : workflow_.calls) {
+      reads = reads || call.name == replica.calls.front();
+      for (auto& task : device.tasks)
+        task.bytes += reads && task.task == call.name ? bytes : 0;
+      if (call.name == last)
+        break;
+    }
+    const bool moves = workflow_.role(replica.role).trained && !replica.home;
+    if (moves)
+      device.tasks.push_back(
+        {replica.name(), bytes + std::min(bytes, move_staging_bytes)});
+  }
+
+  void add_training(const Replica& replica, DeviceMemory& device,
+                    const StageBytes& stage) {
+    device.gradient_bytes += stage.weights;
+    if (!offload_of(replica.role).offload_optimizer) {
+      device.optimizer_bytes += stage.optimizer;
+      return;
+    }
+    for (auto& task : device.tasks)
+      for (const auto& name : replica.calls)
+        if (task.task == name && workflow_.call(name).kind == CallKind::train)
+          task.bytes += stage.optimizer;
+  }
+
+  void add_replica(const Replica& replica) {
+    const auto stages = stage_bytes(shapes_.at(replica.role), replica.strategy,
+                                    memory_dtype(dtypes_, replica.role));
+    const bool stays = life_ == ReplicaLife::stays
+                       || ((replica.home || replica.keep)
+                           && !offload_of(replica.role).offload_weights);
+    const bool trains = replica.home && workflow_.role(replica.role).trained;
+    for (std::size_t i = 0; i < replica.devices.size(); ++i) {
+      auto& device = devices_.at(replica.devices[i].value);
+      const auto& stage = stages.at(
+        coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
+      if (stays)
+        device.weight_bytes += stage.weights;
+      else
+        add_transient(replica, device, stage.weights);
+      if (trains)
+        add_training(replica, device, stage);
+    }
+  }
+
+  const Workflow& workflow_;
+  const ExecutionPlan& plan_;
+  const Replicas& replicas_;
+  const std::map<std::string, ModelShape>& shapes_;
+  const std::map<std::string, DType>& dtypes_;
+  const BatchSizes& sizes_;
+  ReplicaLife life_;
+  std::vector<DeviceMemory> devices_;
+};
 
 } // namespace
 
@@ -129,30 +228,33 @@ std::uint64_t kv_cache_bytes(const ModelShape& shape, DType dtype) {
          * size_bytes(dtype);
 }
 
-std::vector<DeviceMemory> device_memory(
-  const Workflow& workflow, const ExecutionPlan& plan, const Replicas& replicas,
-  const std::map<std::string, ModelShape>& shapes,
-  const std::map<std::string, DType>& dtypes, const BatchSizes& sizes) {
-  std::vector<DeviceMemory> devices;
-  for (std::uint32_t rank = 0; rank < plan.cluster.num_devices(); ++rank)
-    devices.push_back({.device = Rank{rank}});
-  for (const auto& replica : replicas.all)
-    if (const auto shape = shapes.find(replica.role); shape != shapes.end())
-      add_resident(replica, shape->second, memory_dtype(dtypes, replica.role),
-                   replica.home && workflow.role(replica.role).trained,
-                   devices);
-  for (const auto& call : workflow.calls) {
-    const auto shape = shapes.find(call.role);
-    if (shape == shapes.end())
-      continue;
-    const auto& placement = plan.calls.at(call.name);
-    const CallMemory memory(shape->second, memory_dtype(dtypes, call.role),
-                            placement, sizes);
-    for (const auto rank : placement.devices)
-      devices.at(rank.value)
-        .tasks.push_back({call.name, memory.bytes(call.kind)});
-  }
-  return devices;
+std::vector<StageBytes> stage_bytes(const ModelShape& shape,
+                                    const Strategy& strategy, DType dtype) {
+  const auto all = parameters(shape);
+  const auto weights = largest_shards(all, strategy, dtype, Plane::weight);
+  const auto planes
+    = largest_shards(all, strategy, DType::f32, Plane::optimizer);
+  const std::uint64_t num_planes = dtype == DType::f32 ? 2 : 3;
+  std::vector<StageBytes> stages(weights.size());
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    stages[i] = {weights[i], num_planes * planes[i]};
+  return stages;
+}
+
+std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
+                           const Placement& placement,
+                           const BatchSizes& sizes) {
+  return CallMemory(shape, dtype, placement, sizes).bytes(kind);
+}
+
+std::vector<DeviceMemory>
+device_memory(const Workflow& workflow, const ExecutionPlan& plan,
+              const Replicas& replicas,
+              const std::map<std::string, ModelShape>& shapes,
+              const std::map<std::string, DType>& dtypes,
+              const BatchSizes& sizes, ReplicaLife life) {
+  return MemoryBook(workflow, plan, replicas, shapes, dtypes, sizes, life)
+    .add_up();
 }
 
 } // namespace troupe::plans

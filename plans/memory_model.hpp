@@ -1,14 +1,15 @@
-// How many bytes of device memory each task of a plan needs. Resident: weights
-// of every replica, gradients and optimizer where a role trains (this version
-// keeps them on the device). On top, while a task runs: activations and logits,
-// or the KV cache. Upper bounds for the longest sequences that the settings
-// allow; the allocator's own waste is not in them.
+// How many bytes of device memory each task of a plan needs, over the life of a
+// step. Resident: weights of home and kept replicas, gradients and optimizer
+// where a role trains. On top, while a task runs: activations and logits, the
+// KV cache, staging of a move; weights that come for this task only (replicas
+// that are dropped after use, offloaded roles). Upper bounds for the longest
+// sequences that the settings allow; the allocator's own waste is not in them.
 //
-// Sources: resident planes are exact (plans/layout). Activations count the
-// tensors that a LLaMA layer keeps for its backward pass (the method of
-// Korthikanti et al. 2022, arXiv 2205.05198, section 4, for RMSNorm, GQA and a
-// gated MLP, attention without score matrices as in Dao et al. 2022). The KV
-// cache is 2 * layers * kv_heads * head_dim elements a token.
+// Sources: planes are exact (plans/layout). Activations count the tensors that
+// a LLaMA layer keeps for its backward pass (the method of Korthikanti et al.
+// 2022, arXiv 2205.05198, section 4, for RMSNorm, GQA and a gated MLP,
+// attention without score matrices as in Dao et al. 2022). The KV cache is 2 *
+// layers * kv_heads * head_dim elements a token.
 #pragma once
 
 #include "config/dtype.hpp"
@@ -30,6 +31,7 @@ struct BatchSizes {
   std::uint32_t samples_per_step = 1;
   std::uint32_t group_size = 1;   ///< samples a prompt, `rollout.n`
   std::uint32_t mini_batches = 1; ///< optimizer steps a train call and epoch
+  std::uint32_t epochs = 1;       ///< passes of a train call over the samples
   std::int64_t max_sequence_tokens = 1; ///< prompt and response
   std::int64_t micro_batch_tokens = 0;  ///< 0: defaults::micro_batch_tokens
   bool recompute_activations = false;   ///< keep layer inputs only
@@ -52,12 +54,34 @@ struct DeviceMemory {
   }
 };
 
+/// What happens to a replica that no running call needs.
+enum class ReplicaLife : std::uint8_t {
+  stays,      ///< what this version runs: nothing leaves a device
+  as_planned, ///< dropped unless home or kept; offloaded where the plan says
+};
+
 /// Memory of every device of the cluster, ascending. `shapes` and `dtypes` by
 /// role; a role without a shape counts as nothing, one without dtype as f32.
-std::vector<DeviceMemory> device_memory(
-  const Workflow& workflow, const ExecutionPlan& plan, const Replicas& replicas,
-  const std::map<std::string, ModelShape>& shapes,
-  const std::map<std::string, DType>& dtypes, const BatchSizes& sizes);
+std::vector<DeviceMemory>
+device_memory(const Workflow& workflow, const ExecutionPlan& plan,
+              const Replicas& replicas,
+              const std::map<std::string, ModelShape>& shapes,
+              const std::map<std::string, DType>& dtypes,
+              const BatchSizes& sizes, ReplicaLife life = ReplicaLife::stays);
+
+/// Planes of one pipeline stage on its fullest device.
+struct StageBytes {
+  std::uint64_t weights = 0;
+  std::uint64_t optimizer = 0; ///< moments; bf16: master weights too
+};
+/// By stage.
+std::vector<StageBytes> stage_bytes(const ModelShape& shape,
+                                    const Strategy& strategy, DType dtype);
+/// What one call needs beside weights while it runs, on its fullest device.
+std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
+                           const Placement& placement, const BatchSizes& sizes);
+/// Most bytes that a move keeps in flight on a device.
+inline constexpr std::uint64_t move_staging_bytes = std::uint64_t{64} << 20;
 
 /// Bytes that the backward pass of one layer needs a token.
 std::uint64_t layer_activation_bytes(const ModelShape& shape, DType dtype);

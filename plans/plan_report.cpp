@@ -90,6 +90,7 @@ CheckContext make_check_context(const Settings& settings,
     sizes.group_size = positive(settings.rollout.n);
     sizes.samples_per_step *= sizes.group_size;
     sizes.mini_batches = positive(settings.algorithm.mini_batches);
+    sizes.epochs = positive(settings.algorithm.epochs);
     sizes.max_sequence_tokens
       = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
   }

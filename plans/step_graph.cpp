@@ -26,7 +26,10 @@ std::vector<Rank> union_of(const std::vector<Rank>& a,
   return both;
 }
 
-/// Builds the templates; indices of calls in workflow and graph agree.
+/// Builds the templates. A call without chunks has one task, and where no call
+/// has chunks, indices of calls in workflow and graph agree. The chunks of a
+/// call follow each other: who waits for the call's start or end looks at the
+/// first or the last of them.
 class GraphBuilder {
 public:
   GraphBuilder(const Workflow& workflow, const ExecutionPlan& plan,
@@ -40,8 +43,8 @@ public:
       add_call(call);
     for (std::uint32_t i = 0; i < workflow_.calls.size(); ++i) {
       for (const auto producer : producers(workflow_, i))
-        add_need(graph_.tasks[i], {producer, 0, Edge::data});
-      add_need(graph_.tasks[i], {i, 1, Edge::order});
+        add_data(producer, i);
+      add_order(i);
     }
     for (const auto& role : workflow_.roles)
       if (role.trained)
@@ -50,6 +53,14 @@ public:
   }
 
 private:
+  struct Chunks {
+    std::uint32_t first = 0; ///< task of the first chunk
+    std::uint32_t count = 1;
+    std::uint32_t last() const {
+      return first + count - 1;
+    }
+  };
+
   /// Functions without a placement run on the host.
   void add_call(const Call& call) {
     const auto placement = plan_.calls.find(call.name);
@@ -57,18 +68,45 @@ private:
     TROUPE_CHECK(placed || call.kind == CallKind::function,
                  fmt::format("call '{}' has no placement", call.name));
     const auto lag = plan_.lag_of(call.name);
-    graph_.tasks.push_back(
-      {.name = call.name,
-       .call = call.name,
-       .role = call.role,
-       .devices = placed ? placement->second.devices : std::vector<Rank>{},
-       .lag = lag});
+    const auto count
+      = placed ? static_cast<std::uint32_t>(placement->second.chunks) : 1u;
+    chunks_.push_back({static_cast<std::uint32_t>(graph_.tasks.size()), count});
+    for (std::uint32_t chunk = 0; chunk < count; ++chunk)
+      graph_.tasks.push_back(
+        {.name
+         = count == 1 ? call.name : fmt::format("{}[{}]", call.name, chunk),
+         .call = call.name,
+         .role = call.role,
+         .devices = placed ? placement->second.devices : std::vector<Rank>{},
+         .lag = lag,
+         .chunk = chunk,
+         .chunks = count});
     graph_.max_lag = std::max(graph_.max_lag, lag);
   }
 
-  std::uint32_t index(const std::string& call) const {
-    return static_cast<std::uint32_t>(&workflow_.call(call)
-                                      - workflow_.calls.data());
+  /// A chunk of the reader needs the writer's chunks with samples of its own.
+  void add_data(std::uint32_t writer, std::uint32_t reader) {
+    const auto& from = chunks_[writer];
+    const auto& to = chunks_[reader];
+    for (std::uint32_t i = 0; i < to.count; ++i) {
+      const auto first = i * from.count / to.count;
+      const auto last = ((i + 1) * from.count + to.count - 1) / to.count;
+      for (auto k = first; k < last; ++k)
+        add_need(graph_.tasks[to.first + i], {from.first + k, 0, Edge::data});
+    }
+  }
+
+  void add_order(std::uint32_t call) {
+    const auto& all = chunks_[call];
+    for (std::uint32_t i = 1; i < all.count; ++i)
+      add_need(graph_.tasks[all.first + i],
+               {all.first + i - 1, 0, Edge::order});
+    add_need(graph_.tasks[all.first], {all.last(), 1, Edge::order});
+  }
+
+  const Chunks& chunks_of(const std::string& call) const {
+    return chunks_[static_cast<std::size_t>(&workflow_.call(call)
+                                            - workflow_.calls.data())];
   }
 
   /// The role's train calls follow each other inside a step, so that readers
@@ -78,7 +116,7 @@ private:
     for (std::uint32_t i = 0; i < workflow_.calls.size(); ++i)
       if (workflow_.calls[i].role == role
           && workflow_.calls[i].kind == CallKind::train)
-        trains.push_back(i);
+        trains.push_back(chunks_[i].first);
     for (std::size_t i = 1; i < trains.size(); ++i)
       add_need(graph_.tasks[trains[i]], {trains[i - 1], 0, Edge::version});
     first_train_ = trains.front();
@@ -90,22 +128,24 @@ private:
 
   void add_home(const Replica& home) {
     for (const auto& name : home.calls) {
-      const auto reader = index(name);
-      if (workflow_.calls[reader].kind == CallKind::train)
+      if (workflow_.call(name).kind == CallKind::train)
         continue;
-      const auto lag = static_cast<std::int32_t>(graph_.tasks[reader].lag);
-      add_need(graph_.tasks[reader], {last_train_, lag + 1, Edge::version});
+      const auto& reader = chunks_of(name);
+      const auto lag
+        = static_cast<std::int32_t>(graph_.tasks[reader.first].lag);
+      add_need(graph_.tasks[reader.first],
+               {last_train_, lag + 1, Edge::version});
       add_need(graph_.tasks[first_train_],
-               {reader, -lag, Edge::write_after_read});
+               {reader.last(), -lag, Edge::write_after_read});
     }
   }
 
   void add_shadow(const Replica& shadow) {
     const auto move = static_cast<std::uint32_t>(graph_.tasks.size());
     const auto& home = replicas_[replicas_.home(shadow.role)];
-    auto least = graph_.tasks[index(shadow.calls.front())].lag;
+    auto least = graph_.tasks[chunks_of(shadow.calls.front()).first].lag;
     for (const auto& name : shadow.calls)
-      least = std::min(least, graph_.tasks[index(name)].lag);
+      least = std::min(least, graph_.tasks[chunks_of(name).first].lag);
     graph_.tasks.push_back({.name = shadow.name(),
                             .kind = TaskKind::move,
                             .role = shadow.role,
@@ -120,11 +160,11 @@ private:
     add_need(graph_.tasks[first_train_],
              {move, -move_lag, Edge::write_after_read});
     for (const auto& name : shadow.calls) {
-      const auto reader = index(name);
+      const auto& reader = chunks_of(name);
       const auto ahead
-        = static_cast<std::int32_t>(graph_.tasks[reader].lag) - move_lag;
-      add_need(graph_.tasks[reader], {move, ahead, Edge::version});
-      add_need(task, {reader, 1 - ahead, Edge::write_after_read});
+        = static_cast<std::int32_t>(graph_.tasks[reader.first].lag) - move_lag;
+      add_need(graph_.tasks[reader.first], {move, ahead, Edge::version});
+      add_need(task, {reader.last(), 1 - ahead, Edge::write_after_read});
     }
   }
 
@@ -132,6 +172,7 @@ private:
   const ExecutionPlan& plan_;
   const Replicas& replicas_;
   StepGraph graph_;
+  std::vector<Chunks> chunks_; ///< by call
   std::uint32_t first_train_ = 0;
   std::uint32_t last_train_ = 0;
 };

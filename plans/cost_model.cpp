@@ -1,0 +1,328 @@
+#include "plans/cost_model.hpp"
+
+#include "config/error.hpp"
+#include "plans/micro_batches.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Passes of element-wise operations over the hidden states of a layer.
+constexpr double elementwise_passes = 30;
+/// Products of the head and of decoding reach less of the matrix rate.
+constexpr double head_efficiency = 0.8;
+constexpr double decode_efficiency = 0.7;
+constexpr double cache_efficiency = 0.6;
+/// fp32 logits, written and read.
+constexpr double logits_bytes_a_token = 8;
+/// Sampling: logits in fp32, sorted and summed.
+constexpr double sampling_bytes_a_token = 24;
+/// Reads and writes of weights, gradients, moments and master weights.
+constexpr double optimizer_bytes_a_parameter = 30;
+
+bool cost_run_spans(const std::vector<Rank>& devices, std::size_t begin,
+                    std::size_t count, const Cluster& cluster) {
+  return cluster.node_of(devices[begin])
+         != cluster.node_of(devices[begin + count - 1]);
+}
+
+} // namespace
+
+MeshSpan span_of(const Placement& placement, const Cluster& cluster) {
+  MeshSpan span;
+  const auto& devices = placement.devices;
+  const auto& strategy = placement.strategy;
+  if (devices.empty())
+    return span;
+  const auto stage = std::size_t{strategy.tp} * strategy.dp;
+  for (std::size_t i = 0; i < devices.size(); i += strategy.tp)
+    span.tensor |= cost_run_spans(devices, i, strategy.tp, cluster);
+  for (std::size_t i = 0; i < devices.size(); i += stage)
+    span.data |= cost_run_spans(devices, i, stage, cluster);
+  span.pipeline = cost_run_spans(devices, 0, devices.size(), cluster);
+  return span;
+}
+
+double CostModel::LayerTime::forward() const {
+  return std::max(compute + network, host);
+}
+
+CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
+  : problem_(problem),
+    hardware_(problem.hardware),
+    effects_(effects) {
+  for (const auto& [role, shape] : problem.shapes) {
+    Model model;
+    const auto dtype = problem.dtype(role);
+    model.element_bytes = static_cast<double>(size_bytes(dtype));
+    model.units = unit_bytes(shape, dtype);
+    model.layers = static_cast<double>(shape.num_layers);
+    model.hidden = static_cast<double>(shape.hidden_size);
+    model.kv_width = static_cast<double>(shape.num_kv_heads * shape.head_dim);
+    model.attention_width
+      = static_cast<double>(shape.num_heads * shape.head_dim);
+    model.head_width
+      = shape.scalar_head ? 0 : static_cast<double>(shape.vocab_size);
+    model.layer_parameters = model.units.units.at(1) / model.element_bytes;
+    model.num_parameters = num_parameters(shape);
+    model.parameters = static_cast<double>(model.num_parameters);
+    models_.emplace(role, std::move(model));
+  }
+}
+
+CostModel::Job CostModel::make_job(const Call& call, const Placement& placement,
+                                   const RoleMemory& offload) const {
+  const auto found = models_.find(call.role);
+  TROUPE_CHECK(found != models_.end(), "role without a shape: " + call.role);
+  const auto batches = micro_batches_of(call.kind, placement, problem_.sizes,
+                                        problem_.lengths.sequence_mean());
+  const auto& strategy = placement.strategy;
+  return {.model = found->second,
+          .placement = placement,
+          .span = span_of(placement, problem_.cluster),
+          .offload = offload,
+          .d = double(strategy.dp),
+          .p = double(strategy.pp),
+          .t = double(strategy.tp),
+          .micro_batches = double(batches.count),
+          .samples = batches.samples};
+}
+
+double CostModel::call_s(const Call& call, const Placement& placement,
+                         const RoleMemory& offload) const {
+  if (call.kind == CallKind::function || placement.devices.empty())
+    return 0;
+  const auto job = make_job(call, placement, offload);
+  switch (call.kind) {
+  case CallKind::generate:
+    return hardware_.call_s + generate_s(job);
+  case CallKind::train:
+    return hardware_.call_s + train_s(job);
+  default:
+    return hardware_.call_s + inference_s(job);
+  }
+}
+
+MoveBytes CostModel::move_bytes_of(const std::string& role,
+                                   const Placement& from,
+                                   const Placement& to) const {
+  return move_bytes(models_.find(role)->second.units, from, to,
+                    problem_.cluster);
+}
+
+double CostModel::move_s(const std::string& role, const Placement& from,
+                         const Placement& to) const {
+  const auto bytes = move_bytes_of(role, from, to);
+  const auto seconds = move_seconds(bytes, hardware_);
+  // Sharded parameters are gathered by all devices at once.
+  if (from.strategy.zero != Zero::z3)
+    return seconds;
+  const auto& model = models_.find(role)->second;
+  const auto share = model.parameters * model.element_bytes
+                     / (double(to.strategy.tp) * to.strategy.pp);
+  return std::max(seconds, hardware_.move_s + share / hardware_.zero_Bps);
+}
+
+double CostModel::link_Bps(bool between_nodes) const {
+  return between_nodes ? hardware_.inter_Bps : hardware_.intra_Bps;
+}
+
+double CostModel::link_latency_s(bool between_nodes) const {
+  return between_nodes ? hardware_.inter_lat_s : hardware_.intra_lat_s;
+}
+
+/// One all-reduce of the hidden states of `tokens` over the tensor group.
+double CostModel::tensor_sum_s(const Job& job, double tokens) const {
+  if (job.t <= 1)
+    return 0;
+  const auto bytes = 2 * (job.t - 1) / job.t * job.model.element_bytes * tokens
+                     * job.model.hidden;
+  return bytes / link_Bps(job.span.tensor) + link_latency_s(job.span.tensor);
+}
+
+CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
+                                      double attends) const {
+  const auto& m = job.model;
+  const auto& hw = hardware_;
+  const auto width = m.hidden / job.t;
+  const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
+  const auto gemm
+    = std::max(2 * m.layer_parameters * tokens / (job.t * rate),
+               m.element_bytes * m.layer_parameters / (job.t * hw.mem_Bps));
+  const auto other
+    = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops)
+      + elementwise_passes * m.element_bytes * tokens * m.hidden
+          / (job.t * hw.mem_Bps);
+  LayerTime time{.compute = gemm + other,
+                 .network = 2 * tensor_sum_s(job, tokens),
+                 .host = hw.launch_layer_s
+                         + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
+  if (effects_.dschat_engine)
+    time.compute *= hw.dschat_compute;
+  return time;
+}
+
+double CostModel::head_s(const Job& job, double tokens) const {
+  const auto& m = job.model;
+  return 2 * m.head_width * m.hidden * tokens
+           / (head_efficiency * job.t * hardware_.gemm_flops)
+         + logits_bytes_a_token * m.head_width * tokens
+             / (job.t * hardware_.mem_Bps);
+}
+
+/// Hidden states of `tokens` to the next stage.
+double CostModel::hop_s(const Job& job, double tokens) const {
+  if (job.p <= 1)
+    return 0;
+  const auto bytes = job.model.element_bytes * tokens * job.model.hidden;
+  const bool far = job.span.pipeline;
+  return (far ? bytes / (job.t * hardware_.inter_Bps)
+              : bytes / hardware_.intra_Bps)
+         + link_latency_s(far);
+}
+
+/// M micro-batches through p stages; the last stage has the head.
+double CostModel::passes_s(const Job& job, double layer_s, double head,
+                           double hop) const {
+  const auto all = job.model.layers * layer_s + head + job.p * hop;
+  const auto last = std::floor(job.model.layers / job.p) * layer_s + head;
+  const auto slowest
+    = std::max(std::ceil(job.model.layers / job.p) * layer_s, last) + hop;
+  if (!effects_.bubbles)
+    return job.micro_batches * all / job.p;
+  return all + (job.micro_batches - 1) * slowest;
+}
+
+/// Gathering (or scattering) a stage's sharded parameters `times` times.
+double CostModel::gather_s(const Job& job, double times) const {
+  if (job.placement.strategy.zero != Zero::z3 || job.d <= 1)
+    return 0;
+  const auto bytes = job.model.parameters * job.model.element_bytes
+                     / (job.t * job.p) * (job.d - 1) / job.d;
+  return times * bytes / hardware_.zero_Bps;
+}
+
+/// Weights that lie in host memory come layer by layer, beside the compute.
+double CostModel::reload_s(const Job& job) const {
+  if (!job.offload.offload_weights)
+    return 0;
+  return job.model.parameters * job.model.element_bytes / (job.t * job.p)
+         / hardware_.host_Bps;
+}
+
+/// A forward over the share of each sequence that is its prompt, or all of it.
+double CostModel::forward_pass_s(const Job& job, double prompt_share) const {
+  const auto& lengths = problem_.lengths;
+  const bool whole = prompt_share >= 1;
+  const auto tokens = job.samples * lengths.sequence_mean() * prompt_share;
+  const auto attends = whole ? lengths.attention_length() : lengths.prompt();
+  const auto measured
+    = problem_.profile.seconds(ProfileOp::forward, job.model.num_parameters,
+                               job.placement.strategy.tp, tokens);
+  const auto hop = hop_s(job, tokens);
+  if (measured)
+    return passes_s(job, *measured / job.model.layers, 0, hop);
+  const auto time = layer(job, tokens, attends);
+  return passes_s(job, time.forward(), whole ? head_s(job, tokens) : 0, hop);
+}
+
+double CostModel::inference_s(const Job& job) const {
+  const auto seconds
+    = forward_pass_s(job, 1) + gather_s(job, job.micro_batches);
+  return std::max(seconds, reload_s(job));
+}
+
+/// Sum of gradients over dp, a mini-batch. Sharding (z1) sends the same bytes.
+double CostModel::gradients_s(const Job& job) const {
+  if (job.d <= 1 || job.placement.strategy.zero == Zero::z3)
+    return 0;
+  const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
+                     * job.model.parameters / (job.t * job.p);
+  return bytes / link_Bps(job.span.data) + link_latency_s(job.span.data);
+}
+
+double CostModel::optimizer_s(const Job& job) const {
+  const auto share = job.placement.strategy.zero == Zero::none ? 1.0 : job.d;
+  const auto parameters = job.model.parameters / (job.t * job.p * share);
+  const auto link
+    = job.offload.offload_optimizer ? hardware_.host_Bps : hardware_.mem_Bps;
+  return optimizer_bytes_a_parameter * parameters / link + hardware_.opt_step_s;
+}
+
+double CostModel::train_s(const Job& job) const {
+  const auto& lengths = problem_.lengths;
+  const auto tokens = job.samples * lengths.sequence_mean();
+  const auto hop = 2 * hop_s(job, tokens);
+  const auto head = 3 * head_s(job, tokens);
+  const auto measured
+    = problem_.profile.seconds(ProfileOp::train, job.model.num_parameters,
+                               job.placement.strategy.tp, tokens);
+  double pass = 0;
+  if (measured) {
+    pass = passes_s(job, *measured / job.model.layers, 0, hop);
+  } else {
+    const auto time = layer(job, tokens, lengths.attention_length());
+    const auto forwards = problem_.sizes.recompute_activations ? 2.0 : 1.0;
+    const auto backward
+      = std::max(2 * time.compute + time.network, 2 * time.host);
+    pass = passes_s(job, forwards * time.forward() + backward, head, hop);
+  }
+  const auto gathers = gather_s(job, 3 * job.micro_batches);
+  const auto steps
+    = double(problem_.sizes.mini_batches) * problem_.sizes.epochs;
+  return steps * (pass + gathers + gradients_s(job) + optimizer_s(job));
+}
+
+/// One token of `answers` answers with `context` tokens each behind them, on
+/// one stage's layer.
+double CostModel::decode_token_s(const Job& job, double answers,
+                                 double context) const {
+  const auto& m = job.model;
+  const auto& hw = hardware_;
+  const auto weights
+    = std::max(m.element_bytes * m.layer_parameters / (job.t * hw.mem_Bps),
+               2 * m.layer_parameters * answers
+                 / (decode_efficiency * job.t * hw.gemm_flops));
+  const auto head_dim_share = std::max(m.kv_width / job.t, 1.0);
+  const auto cache = answers * context * 2 * m.element_bytes * head_dim_share
+                     / (cache_efficiency * hw.mem_Bps);
+  const auto device = weights + cache + 2 * tensor_sum_s(job, answers);
+  if (effects_.dschat_engine)
+    return std::max(device, hw.dschat_decode_layer_s);
+  const auto eager
+    = hw.launch_layer_s + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
+  return std::max(device, hw.launch_graph_s > 0 ? hw.launch_graph_s : eager);
+}
+
+double CostModel::generate_s(const Job& job) const {
+  const auto& lengths = problem_.lengths;
+  const auto& m = job.model;
+  const auto layers = std::ceil(m.layers / job.p);
+  const auto hops = job.p > 1 ? 2 * link_latency_s(job.span.pipeline) : 0.0;
+  double seconds
+    = forward_pass_s(job, lengths.prompt() / lengths.sequence_mean());
+  for (const auto& phase : lengths.phases(job.samples * job.micro_batches)) {
+    const auto answers = phase.active / job.micro_batches;
+    const auto measured = problem_.profile.seconds(
+      ProfileOp::decode, m.num_parameters, job.placement.strategy.tp, answers);
+    if (measured) {
+      seconds += phase.steps * job.micro_batches * (*measured / job.p + hops);
+      continue;
+    }
+    const auto logits
+      = 2 * m.head_width * m.hidden / (job.t * hardware_.mem_Bps)
+        + sampling_bytes_a_token * answers * m.head_width / hardware_.mem_Bps;
+    const auto layer_s
+      = decode_token_s(job, answers, lengths.prompt() + phase.context);
+    seconds += phase.steps
+               * (job.micro_batches
+                    * (layers * layer_s + hardware_.stage_token_s + hops)
+                  + logits);
+  }
+  return std::max(seconds, reload_s(job));
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,121 @@
+// How long a call takes, from its work and the machine. All times in seconds,
+// sizes in bytes, work in FLOP; one device of the mesh is followed, the others
+// do the same beside it.
+//
+// Symbols: L layers, h hidden, K KV width, V vocabulary, P_l parameters of a
+// layer's matrices, P of the model, e bytes a parameter; strategy d, p, t; B
+// samples, q their tokens, M micro-batches, tok tokens of one micro-batch; F
+// matrix FLOP/s, Fa attention FLOP/s, W device memory bytes/s, nv and ib
+// bytes/s inside a node and between nodes.
+//
+//   layer   gemm  = max(2 P_l tok / (t F u), e P_l / (t W)),  u = w / (w + w0),
+//                   w = h / t: narrow shards are slower
+//           other = 2 A q tok / (t Fa) + 30 e tok h / (t W): causal attention
+//           of
+//                   width A, about 30 passes over the hidden states
+//           comm  = 2 (2 (t-1)/t e tok h / link + latency): two all-reduces;
+//                   sequence parallelism sends the same bytes
+//           host  = launches; a layer takes max(gemm + other + comm, host)
+//   head    2 V h tok / (0.8 t F) + 8 V tok / (t W): fp32 logits
+//   passes  of M micro-batches through p stages: sum of stages + (M-1) slowest
+//   train   forward, recomputed forward, backward of twice the work; gradients
+//           summed over d; 30 bytes of optimizer traffic a parameter, over d
+//           where sharded (z1, z3); z3 gathers parameters three times a pass
+//   decode  a token's layer: max(read e P_l / t, 2 P_l b / (0.7 t F)) + the KV
+//           cache of b answers + comm, or its launches; + sampling a stage
+//
+// Sources: forms and constants of 0.7, 0.8, 30 and 8 follow the estimator notes
+// of the project (fitted to ReaL, Mei et al. 2024, arXiv 2406.14088); pipeline
+// bubbles: Narayanan et al. 2021, arXiv 2104.04473; bytes of collectives: ring
+// algorithms (Thakur et al. 2005); ZeRO traffic: Rajbhandari et al. 2020.
+#pragma once
+
+#include "plans/move_cost.hpp"
+#include "plans/plan_problem.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe::plans {
+
+/// Which groups of a mesh span nodes.
+struct MeshSpan {
+  bool tensor = false;
+  bool data = false;
+  bool pipeline = false;
+};
+MeshSpan span_of(const Placement& placement, const Cluster& cluster);
+
+/// Terms that a study may leave out; all are on otherwise.
+struct CostEffects {
+  bool bubbles = true;
+  /// Engine of DeepSpeed-Chat in place of ours (`engines` of the hardware).
+  bool dschat_engine = false;
+};
+
+class CostModel {
+public:
+  /// `problem` must outlive this.
+  explicit CostModel(const PlanProblem& problem, CostEffects effects = {});
+
+  /// Seconds of a call, of one chunk of it where it has chunks. Functions are
+  /// free.
+  double call_s(const Call& call, const Placement& placement,
+                const RoleMemory& offload = {}) const;
+  /// Seconds to bring `role` from one mesh and strategy to another.
+  double move_s(const std::string& role, const Placement& from,
+                const Placement& to) const;
+  MoveBytes move_bytes_of(const std::string& role, const Placement& from,
+                          const Placement& to) const;
+
+private:
+  struct Model {
+    double layers = 0, hidden = 0, kv_width = 0, attention_width = 0;
+    double layer_parameters = 0, parameters = 0, head_width = 0;
+    double element_bytes = 2;
+    std::uint64_t num_parameters = 0;
+    UnitBytes units;
+  };
+  struct LayerTime {
+    double compute = 0, network = 0, host = 0;
+    double forward() const;
+  };
+  /// One call being estimated.
+  struct Job {
+    const Model& model;
+    const Placement& placement;
+    MeshSpan span;
+    RoleMemory offload;
+    double d, p, t;
+    double micro_batches;
+    double samples; ///< of a micro-batch
+  };
+
+  Job make_job(const Call& call, const Placement& placement,
+               const RoleMemory& offload) const;
+  double link_Bps(bool between_nodes) const;
+  double link_latency_s(bool between_nodes) const;
+  double tensor_sum_s(const Job& job, double tokens) const;
+  LayerTime layer(const Job& job, double tokens, double attends) const;
+  double head_s(const Job& job, double tokens) const;
+  double hop_s(const Job& job, double tokens) const;
+  double passes_s(const Job& job, double layer_s, double head,
+                  double hop) const;
+  double gather_s(const Job& job, double times) const;
+  double forward_pass_s(const Job& job, double prompt_share) const;
+  double inference_s(const Job& job) const;
+  double train_s(const Job& job) const;
+  double gradients_s(const Job& job) const;
+  double optimizer_s(const Job& job) const;
+  double generate_s(const Job& job) const;
+  double decode_token_s(const Job& job, double answers, double context) const;
+  double reload_s(const Job& job) const;
+
+  const PlanProblem& problem_;
+  const Hardware& hardware_;
+  CostEffects effects_;
+  std::map<std::string, Model, std::less<>> models_;
+};
+
+} // namespace troupe::plans

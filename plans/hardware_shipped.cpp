@@ -1,0 +1,146 @@
+// The hardware files that come with the program.
+#include "config/error.hpp"
+#include "plans/hardware.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace troupe::plans {
+
+namespace {
+
+// Constants of one A100-80G of a node of 8, fitted to the 7B and 34B rows that
+// ReaL published (tests/bench/fit_bench.cpp prints them). Label what follows
+// from them "simulated, constants fitted to ReaL's published cells".
+constexpr const char* a100x8_text = R"(name: a100x8
+devices_per_node: 8
+device:
+  mem_bytes: {value: 80e9, source: "spec: A100-SXM4-80GB data sheet"}
+  reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
+  gemm_flops: {value: 1.6e14, source: "fitted to ReaL's published cells"}
+  gemm_width_half: {value: 137, source: "fitted to ReaL's published cells"}
+  attn_flops: {value: 8e13, source: "fitted to ReaL's published cells"}
+  mem_Bps: {value: 1.08e12, source: "fitted to ReaL's published cells"}
+host:
+  launch_layer_s: {value: 0.68e-3, source: "fitted to ReaL's published cells"}
+  launch_tp_extra_s: {value: 0.64e-3, source: "fitted to ReaL's published cells"}
+  launch_graph_s: {value: 0, source: "ReaL ran without CUDA graphs"}
+  stage_token_s: {value: 1.4e-3, source: "fitted to ReaL's published cells"}
+  call_s: {value: 0.37, source: "fitted to ReaL's published cells"}
+  opt_step_s: {value: 0.1, source: "fitted to ReaL's published cells"}
+  move_s: {value: 0.3, source: "fitted to ReaL's published cells"}
+links:
+  intra_Bps: {value: 1.7e11, source: "fitted to ReaL's published cells"}
+  intra_lat_s: {value: 20e-6, source: "assumed: NCCL on NVLink"}
+  inter_Bps: {value: 1.0e10, source: "fitted to ReaL's published cells"}
+  inter_lat_s: {value: 40e-6, source: "assumed: NCCL on InfiniBand"}
+  host_Bps: {value: 20e9, source: "spec: PCIe 4 x16, 80 %"}
+  zero_Bps: {value: 8e9, source: "fitted to ReaL's published cells"}
+engines:
+  dschat_compute: {value: 1.5, source: "fitted to ReaL's published cells"}
+  dschat_decode_layer_s: {value: 1.2e-3, source: "fitted to ReaL's published cells"}
+)";
+
+constexpr const char* h100x8_text = R"(name: h100x8
+devices_per_node: 8
+device:
+  mem_bytes: {value: 80e9, source: "spec: H100-SXM5-80GB data sheet"}
+  reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
+  gemm_flops: {value: 5.1e14, source: "spec 989 TFLOP/s times 0.52, the share that fits the A100 cells"}
+  gemm_width_half: {value: 137, source: "as a100x8"}
+  attn_flops: {value: 2.6e14, source: "spec 989 TFLOP/s times 0.26, as a100x8"}
+  mem_Bps: {value: 1.8e12, source: "spec 3.35 TB/s times 0.54, as a100x8"}
+host:
+  launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
+  launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}
+  launch_graph_s: {value: 10e-6, source: "assumed: CUDA graphs in decoding"}
+  stage_token_s: {value: 0.3e-3, source: "assumed: sampling without Python"}
+  call_s: {value: 5e-3, source: "assumed: control messages of this runtime"}
+  opt_step_s: {value: 5e-3, source: "assumed: norm and launch"}
+  move_s: {value: 10e-3, source: "assumed: messages of a move"}
+links:
+  intra_Bps: {value: 3.6e11, source: "spec 450 GB/s a direction times 0.8"}
+  intra_lat_s: {value: 15e-6, source: "assumed: NCCL on NVLink"}
+  inter_Bps: {value: 4.0e10, source: "spec 400 Gb/s a device times 0.8"}
+  inter_lat_s: {value: 30e-6, source: "assumed: NCCL on InfiniBand"}
+  host_Bps: {value: 50e9, source: "spec: PCIe 5 x16, 80 %"}
+  zero_Bps: {value: 3.5e10, source: "assumed: inter_Bps less waits of a gather"}
+)";
+
+constexpr const char* h200x8_text = R"(name: h200x8
+devices_per_node: 8
+device:
+  mem_bytes: {value: 141e9, source: "spec: H200-SXM data sheet"}
+  reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
+  gemm_flops: {value: 5.1e14, source: "as h100x8: the same cores"}
+  gemm_width_half: {value: 137, source: "as a100x8"}
+  attn_flops: {value: 2.6e14, source: "as h100x8"}
+  mem_Bps: {value: 2.6e12, source: "spec 4.8 TB/s times 0.54, as a100x8"}
+host:
+  launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
+  launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}
+  launch_graph_s: {value: 10e-6, source: "assumed: CUDA graphs in decoding"}
+  stage_token_s: {value: 0.3e-3, source: "assumed: sampling without Python"}
+  call_s: {value: 5e-3, source: "assumed: control messages of this runtime"}
+  opt_step_s: {value: 5e-3, source: "assumed: norm and launch"}
+  move_s: {value: 10e-3, source: "assumed: messages of a move"}
+links:
+  intra_Bps: {value: 3.6e11, source: "spec 450 GB/s a direction times 0.8"}
+  intra_lat_s: {value: 15e-6, source: "assumed: NCCL on NVLink"}
+  inter_Bps: {value: 4.0e10, source: "spec 400 Gb/s a device times 0.8"}
+  inter_lat_s: {value: 30e-6, source: "assumed: NCCL on InfiniBand"}
+  host_Bps: {value: 50e9, source: "spec: PCIe 5 x16, 80 %"}
+  zero_Bps: {value: 3.5e10, source: "assumed: inter_Bps less waits of a gather"}
+)";
+
+// One device is one core. `troupe profile` measures the machine at hand.
+constexpr const char* laptop_text = R"(name: laptop
+devices_per_node: 8
+device:
+  mem_bytes: {value: 0, source: "not known: the host's memory is shared"}
+  gemm_flops: {value: 6e10, source: "assumed: fp32 products of one core with AVX2"}
+  gemm_width_half: {value: 16, source: "assumed"}
+  attn_flops: {value: 2e10, source: "assumed"}
+  mem_Bps: {value: 1.0e10, source: "assumed: one core of a laptop"}
+host:
+  launch_layer_s: {value: 20e-6, source: "assumed: dispatch of 20 operations"}
+  launch_tp_extra_s: {value: 20e-6, source: "assumed: two collectives of threads"}
+  stage_token_s: {value: 20e-6, source: "assumed: sampling"}
+  call_s: {value: 1e-3, source: "assumed: control messages of this runtime"}
+  opt_step_s: {value: 0.5e-3, source: "assumed"}
+  move_s: {value: 1e-3, source: "assumed: messages of a move"}
+links:
+  intra_Bps: {value: 4e9, source: "assumed: shared memory between processes"}
+  intra_lat_s: {value: 10e-6, source: "assumed: barrier of threads"}
+  inter_Bps: {value: 1.2e9, source: "assumed: 10 Gb/s network"}
+  inter_lat_s: {value: 100e-6, source: "assumed: TCP"}
+  host_Bps: {value: 5e9, source: "assumed: memcpy"}
+  zero_Bps: {value: 4e9, source: "as intra_Bps"}
+)";
+
+const std::map<std::string, std::string>& shipped_texts() {
+  static const std::map<std::string, std::string> texts
+    = {{"a100x8", a100x8_text},
+       {"h100x8", h100x8_text},
+       {"h200x8", h200x8_text},
+       {"laptop", laptop_text}};
+  return texts;
+}
+
+} // namespace
+
+const std::vector<std::string>& shipped_hardware() {
+  static const std::vector<std::string> names
+    = {"laptop", "h100x8", "h200x8", "a100x8"};
+  return names;
+}
+
+const std::string& shipped_hardware_text(const std::string& name) {
+  const auto found = shipped_texts().find(name);
+  TROUPE_CHECK(found != shipped_texts().end(),
+               fmt::format("no hardware '{}'", name));
+  return found->second;
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,271 @@
+#include "plans/move_cost.hpp"
+
+#include "plans/hardware.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Half-open range of bytes or of shares of a tensor dim.
+struct Part {
+  double begin = 0;
+  double end = 0;
+  double size() const {
+    return std::max(0.0, end - begin);
+  }
+};
+
+Part common(const Part& a, const Part& b) {
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+}
+
+/// One dp share of one tensor share of one stage: what owners hold alike.
+struct Cell {
+  std::uint32_t stage = 0;
+  std::uint32_t tensor = 0;
+  std::uint32_t data = 0; ///< 0 unless parameters are sharded over dp
+  auto operator<=>(const Cell&) const = default;
+};
+
+/// A layout as cells: a model's bytes on a line (units one after another), cut
+/// into stages along it and into tensor and data shares across it.
+class CellLayout {
+public:
+  CellLayout(const UnitBytes& model, const Placement& placement)
+    : placement_(placement),
+      sharded_(placement.strategy.zero == Zero::z3) {
+    const auto pp = placement.strategy.pp;
+    const auto num_layers = model.units.size() - 2;
+    stages_.resize(pp);
+    double at = 0;
+    for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
+      std::size_t stage = 0;
+      if (unit == model.units.size() - 1)
+        stage = pp - 1;
+      else if (unit > 0)
+        stage = (unit - 1) * pp / num_layers;
+      if (stages_[stage].size() == 0)
+        stages_[stage].begin = at;
+      at += model.units[unit];
+      stages_[stage].end = at;
+    }
+    embedding_ = {0, model.units.front()};
+    head_ = {at - model.units.back(), at};
+    if (model.tied && pp > 1)
+      tied_ = {0, model.units.front()};
+  }
+
+  Cell cell(std::size_t index) const {
+    const auto where
+      = coordinate_of(placement_.strategy, static_cast<std::uint32_t>(index));
+    return {where.pp, where.tp, sharded_ ? where.dp : 0};
+  }
+  Part tensor_share(const Cell& cell) const {
+    const double tp = placement_.strategy.tp;
+    return {cell.tensor / tp, (cell.tensor + 1) / tp};
+  }
+  /// Devices that hold equal cells.
+  double copies() const {
+    return sharded_ ? 1.0 : placement_.strategy.dp;
+  }
+  double data_shares() const {
+    return sharded_ ? placement_.strategy.dp : 1.0;
+  }
+  Part data_share(const Cell& cell) const {
+    return {cell.data / data_shares(), (cell.data + 1) / data_shares()};
+  }
+  double bytes(const Cell& cell) const {
+    return (stages_[cell.stage].size() + tied_extra(cell.stage))
+           * tensor_share(cell).size() / data_shares();
+  }
+  /// Bytes that `mine` of this layout shares with `theirs` of `other`.
+  double common_bytes(const Cell& mine, const CellLayout& other,
+                      const Cell& theirs) const {
+    const auto across
+      = common(tensor_share(mine), other.tensor_share(theirs)).size();
+    if (across <= 0)
+      return 0;
+    const auto along = common(stages_[mine.stage], other.stages_[theirs.stage]);
+    const auto ends
+      = common(along, embedding_).size() + common(along, head_).size();
+    const auto layers = std::max(0.0, along.size() - ends);
+    return layers * across * flat_share(mine, other, theirs)
+           + (ends + tied_common(mine.stage, other, theirs.stage))
+               * common(row_share(mine), other.row_share(theirs)).size();
+  }
+
+private:
+  /// Of equal cuts only equal shares meet; else a flat share of a layer, whole
+  /// parameters, is spread evenly over the shares of each parameter.
+  double flat_share(const Cell& mine, const CellLayout& other,
+                    const Cell& theirs) const {
+    const bool aligned = placement_.strategy.tp == other.placement_.strategy.tp;
+    return aligned && sharded_ && other.sharded_
+             ? common(data_share(mine), other.data_share(theirs)).size()
+             : 1.0 / (data_shares() * other.data_shares());
+  }
+  /// Embedding and head are one matrix cut by rows: flat shares are rows too.
+  Part row_share(const Cell& cell) const {
+    const auto rows = tensor_share(cell);
+    const auto data = data_share(cell);
+    return {rows.begin + rows.size() * data.begin,
+            rows.begin + rows.size() * data.end};
+  }
+  double tied_extra(std::uint32_t stage) const {
+    return stage + 1 == stages_.size() ? tied_.size() : 0;
+  }
+  /// The embedding of a last stage, which a first stage holds too.
+  double tied_common(std::uint32_t mine, const CellLayout& other,
+                     std::uint32_t theirs) const {
+    const bool mine_last = tied_extra(mine) > 0;
+    const bool theirs_last = other.tied_extra(theirs) > 0;
+    if (mine_last && theirs_last)
+      return tied_.size();
+    if (mine_last)
+      return theirs == 0 ? tied_.size() : 0;
+    return theirs_last && mine == 0 ? other.tied_.size() : 0;
+  }
+
+  const Placement& placement_;
+  bool sharded_;
+  std::vector<Part> stages_;
+  Part embedding_;
+  Part head_;
+  Part tied_;
+};
+
+/// Cells of the source by node, and which node has a device with them.
+struct SourceIndex {
+  std::map<std::uint32_t, std::vector<Cell>> on_node; ///< distinct, ascending
+  std::map<std::pair<std::uint32_t, Cell>, double> owners_on_node;
+  std::map<Cell, double> owners;
+  std::map<Rank, Cell> of_device;
+};
+
+SourceIndex index_source(const CellLayout& layout, const Placement& source,
+                         const Cluster& cluster) {
+  SourceIndex index;
+  for (std::size_t i = 0; i < source.devices.size(); ++i) {
+    const auto cell = layout.cell(i);
+    const auto node = cluster.node_of(source.devices[i]);
+    index.of_device[source.devices[i]] = cell;
+    if (index.owners_on_node[{node, cell}]++ == 0)
+      index.on_node[node].push_back(cell);
+    ++index.owners[cell];
+  }
+  return index;
+}
+
+/// Adds up what targets take from whom.
+class MoveTally {
+public:
+  MoveTally(const CellLayout& from, const CellLayout& to,
+            const SourceIndex& source, const Cluster& cluster)
+    : from_(from),
+      to_(to),
+      source_(source),
+      cluster_(cluster) {}
+
+  void receive(Rank device, const Cell& cell) {
+    const auto wanted = to_.bytes(cell);
+    double here = 0;
+    const auto own = source_.of_device.find(device);
+    if (own != source_.of_device.end())
+      here = std::min(wanted, to_.common_bytes(cell, from_, own->second));
+    const auto node = cluster_.node_of(device);
+    const auto near = from_node(cell, node, wanted - here);
+    const auto far = std::max(0.0, wanted - here - near);
+    if (far > 0)
+      from_far(cell, far);
+    total_.device += here;
+    total_.intra += near;
+    total_.inter += far;
+    total_.busiest_intra = std::max(total_.busiest_intra, near);
+    total_.busiest_inter = std::max(total_.busiest_inter, far);
+  }
+
+  MoveBytes total() {
+    for (const auto& [owner, bytes] : sent_near_)
+      total_.busiest_intra = std::max(total_.busiest_intra,
+                                      bytes / source_.owners_on_node.at(owner));
+    for (const auto& [cell, bytes] : sent_far_)
+      total_.busiest_inter
+        = std::max(total_.busiest_inter, bytes / source_.owners.at(cell));
+    return total_;
+  }
+
+private:
+  /// What owners on `node` can give of `cell`, at most `missing`.
+  double from_node(const Cell& cell, std::uint32_t node, double missing) {
+    const auto cells = source_.on_node.find(node);
+    if (cells == source_.on_node.end() || missing <= 0)
+      return 0;
+    double covered = 0;
+    for (const auto& theirs : cells->second)
+      covered += to_.common_bytes(cell, from_, theirs);
+    // what lies on the device itself is covered too, but not sent
+    const auto wanted = to_.bytes(cell);
+    const auto sent = std::clamp(covered - (wanted - missing), 0.0, missing);
+    for (const auto& theirs : cells->second)
+      if (covered > 0)
+        sent_near_[{node, theirs}]
+          += sent * to_.common_bytes(cell, from_, theirs) / covered;
+    return sent;
+  }
+
+  void from_far(const Cell& cell, double bytes) {
+    double all = 0;
+    for (const auto& [theirs, owners] : source_.owners)
+      all += to_.common_bytes(cell, from_, theirs);
+    for (const auto& [theirs, owners] : source_.owners)
+      if (all > 0)
+        sent_far_[theirs]
+          += bytes * to_.common_bytes(cell, from_, theirs) / all;
+  }
+
+  const CellLayout& from_;
+  const CellLayout& to_;
+  const SourceIndex& source_;
+  const Cluster& cluster_;
+  MoveBytes total_;
+  std::map<std::pair<std::uint32_t, Cell>, double> sent_near_;
+  std::map<Cell, double> sent_far_;
+};
+
+} // namespace
+
+UnitBytes unit_bytes(const ModelShape& shape, DType dtype) {
+  UnitBytes model;
+  model.units.resize(static_cast<std::size_t>(shape.num_layers) + 2);
+  for (const auto& parameter : parameters(shape))
+    model.units.at(static_cast<std::size_t>(parameter.layer + 1))
+      += static_cast<double>(parameter.num_elements())
+         * static_cast<double>(size_bytes(dtype));
+  model.tied = shape.tied_embeddings && !shape.scalar_head;
+  return model;
+}
+
+MoveBytes move_bytes(const UnitBytes& model, const Placement& source,
+                     const Placement& target, const Cluster& cluster) {
+  const CellLayout from(model, source);
+  const CellLayout to(model, target);
+  const auto index = index_source(from, source, cluster);
+  MoveTally tally(from, to, index, cluster);
+  for (std::size_t i = 0; i < target.devices.size(); ++i)
+    tally.receive(target.devices[i], to.cell(i));
+  return tally.total();
+}
+
+double move_seconds(const MoveBytes& bytes, const Hardware& hardware) {
+  if (bytes.intra + bytes.inter <= 0)
+    return 0;
+  return hardware.move_s
+         + std::max(bytes.busiest_intra / hardware.intra_Bps,
+                    bytes.busiest_inter / hardware.inter_Bps);
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,38 @@
+// Everything that planning depends on, in one value: what is computed, on what,
+// how long answers are, and what this machine can do. Cost model, simulator and
+// search take one of these.
+#pragma once
+
+#include "plans/hardware.hpp"
+#include "plans/lengths.hpp"
+#include "plans/plan_check.hpp"
+#include "plans/profile_table.hpp"
+#include "plans/workflow.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe::plans {
+
+struct PlanProblem {
+  Workflow workflow = {};
+  Cluster cluster = {};
+  std::map<std::string, ModelShape> shapes = {}; ///< by role, all of them
+  std::map<std::string, DType> dtypes = {};      ///< by role; absent: f32
+  BatchSizes sizes = {};
+  Lengths lengths = {};
+  Hardware hardware = {};
+  ProfileTable profile = {}; ///< empty: formulas only
+  bool corrects_for_lag = true;
+  bool for_run = false; ///< only what this version runs
+
+  /// Bytes that a plan may use of each device; 0: no limit known.
+  std::uint64_t device_memory_bytes() const;
+  DType dtype(const std::string& role) const;
+};
+
+/// The plan check in this problem: its shapes, sizes and memory.
+PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan);
+
+} // namespace troupe::plans

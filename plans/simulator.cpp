@@ -1,0 +1,299 @@
+#include "plans/simulator.hpp"
+
+#include "config/error.hpp"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <unordered_map>
+
+namespace troupe::plans {
+
+namespace {
+
+/// The graph with one device for each set of devices that run the same tasks.
+StepGraph with_device_classes(const StepGraph& graph) {
+  std::map<Rank, std::vector<std::uint32_t>> tasks_of;
+  for (std::uint32_t i = 0; i < graph.tasks.size(); ++i)
+    for (const auto rank : graph.tasks[i].devices)
+      tasks_of[rank].push_back(i);
+  std::map<std::vector<std::uint32_t>, Rank> classes;
+  for (const auto& [rank, tasks] : tasks_of)
+    classes.try_emplace(tasks, rank);
+  StepGraph small;
+  small.max_lag = graph.max_lag;
+  for (const auto& task : graph.tasks) {
+    auto copy = task;
+    copy.devices.clear();
+    small.tasks.push_back(std::move(copy));
+  }
+  for (const auto& [tasks, rank] : classes)
+    for (const auto i : tasks)
+      small.tasks[i].devices.push_back(rank);
+  for (auto& task : small.tasks)
+    std::ranges::sort(task.devices);
+  return small;
+}
+
+struct RunningTask {
+  double end_s;
+  std::size_t number; ///< equal times end in the order of starts
+  bool operator>(const RunningTask& other) const {
+    return end_s != other.end_s ? end_s > other.end_s : number > other.number;
+  }
+};
+
+/// What held a task back, and until when.
+struct Hold {
+  double until_s = 0;
+  Edge edge = Edge::data;
+  bool device = false;
+  std::int64_t by = -1; ///< index of the times; -1: nothing
+};
+
+/// Explains recorded times: who held whom.
+class HoldFinder {
+public:
+  HoldFinder(const StepGraph& graph, const std::vector<TaskTimes>& times)
+    : graph_(graph),
+      times_(times) {
+    for (std::size_t i = 0; i < times.size(); ++i)
+      index_[key(times[i].task.task, times[i].task.step.value)] = i;
+    std::map<Rank, std::int64_t> last;
+    before_.resize(times.size());
+    for (std::size_t i = 0; i < times.size(); ++i)
+      for (const auto rank : graph.tasks[times[i].task.task].devices) {
+        const auto found = last.find(rank);
+        before_[i].emplace_back(rank, found == last.end() ? -1 : found->second);
+        last[rank] = static_cast<std::int64_t>(i);
+      }
+  }
+
+  Hold find(std::size_t i) const {
+    Hold hold;
+    const auto& task = times_[i].task;
+    for (const auto& need : graph_.tasks[task.task].needs) {
+      const auto step = std::int64_t{task.step.value} - need.steps_back;
+      const auto found = index_.find(key(need.task, step));
+      if (step >= 0 && found != index_.end())
+        consider(hold, found->second, need.edge, false);
+    }
+    for (const auto& [rank, earlier] : before_[i])
+      if (earlier >= 0)
+        consider(hold, static_cast<std::size_t>(earlier), Edge::order, true);
+    return hold;
+  }
+
+  /// The task before `i` on `rank`; -1 if it is the first.
+  std::int64_t before(std::size_t i, Rank rank) const {
+    for (const auto& [device, earlier] : before_[i])
+      if (device == rank)
+        return earlier;
+    return -1;
+  }
+
+private:
+  static std::uint64_t key(std::uint32_t task, std::int64_t step) {
+    return (static_cast<std::uint64_t>(step) << 32) | task;
+  }
+  void consider(Hold& hold, std::size_t by, Edge edge, bool device) const {
+    if (hold.by >= 0 && times_[by].end_s <= hold.until_s)
+      return;
+    hold = {times_[by].end_s, edge, device, static_cast<std::int64_t>(by)};
+  }
+
+  const StepGraph& graph_;
+  const std::vector<TaskTimes>& times_;
+  std::unordered_map<std::uint64_t, std::size_t> index_;
+  std::vector<std::vector<std::pair<Rank, std::int64_t>>> before_;
+};
+
+void add_idle(IdleTime& idle, const Hold& hold, double seconds) {
+  if (hold.device)
+    idle.device_s += seconds;
+  else if (hold.edge == Edge::version || hold.edge == Edge::write_after_read)
+    idle.version_s += seconds;
+  else
+    idle.dependency_s += seconds;
+}
+
+/// Names along the chain of holds that ends with the last task, back to the
+/// first task of its step.
+std::vector<std::string> critical_path(const Simulation& run,
+                                       const HoldFinder& holds) {
+  const auto last = std::ranges::max_element(run.times, {}, &TaskTimes::end_s);
+  if (last == run.times.end())
+    return {};
+  const auto step = last->task.step;
+  std::vector<std::string> path;
+  auto at = last - run.times.begin();
+  while (at >= 0 && run.times[static_cast<std::size_t>(at)].task.step == step) {
+    const auto& times = run.times[static_cast<std::size_t>(at)];
+    if (times.end_s > times.start_s)
+      path.push_back(run.graph.tasks[times.task.task].name);
+    at = holds.find(static_cast<std::size_t>(at)).by;
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+/// Busy and idle seconds a step, over the steps after the first.
+void add_use(Simulation& run, const HoldFinder& holds) {
+  std::map<Rank, DeviceUse> use;
+  for (std::size_t i = 0; i < run.times.size(); ++i) {
+    const auto& times = run.times[i];
+    if (times.task.step.value == 0)
+      continue;
+    const auto hold = holds.find(i);
+    for (const auto rank : run.graph.tasks[times.task.task].devices) {
+      auto& device = use[rank];
+      device.busy_s += times.end_s - times.start_s;
+      const auto earlier = holds.before(i, rank);
+      const auto free_s
+        = earlier < 0 ? 0 : run.times[static_cast<std::size_t>(earlier)].end_s;
+      add_idle(device.idle, hold, std::max(0.0, times.start_s - free_s));
+    }
+  }
+  const auto steps = std::max(1.0, run.num_steps - 1.0);
+  double busy = 0;
+  for (auto& device : run.devices) {
+    const auto& found = use[device.device];
+    device.busy_s = found.busy_s / steps;
+    device.idle = {found.idle.dependency_s / steps,
+                   found.idle.version_s / steps, found.idle.device_s / steps};
+    // what follows a step's last task on the device waits for other tasks
+    device.idle.dependency_s
+      += std::max(0.0, run.step_s - device.busy_s - device.idle.total_s());
+    busy += device.busy_s;
+    run.idle.dependency_s += device.idle.dependency_s;
+    run.idle.version_s += device.idle.version_s;
+    run.idle.device_s += device.idle.device_s;
+  }
+  const auto count = std::max<double>(1, double(run.devices.size()));
+  run.idle = {run.idle.dependency_s / count, run.idle.version_s / count,
+              run.idle.device_s / count};
+  run.idle_share
+    = run.step_s > 0 ? std::max(0.0, 1 - busy / count / run.step_s) : 0;
+}
+
+Placement placement_of(const Replica& replica) {
+  return {.devices = replica.devices, .strategy = replica.strategy};
+}
+
+} // namespace
+
+std::vector<TaskTimes> run_schedule(const StepGraph& graph,
+                                    std::span<const double> durations_s,
+                                    std::uint32_t num_steps) {
+  Schedule schedule(with_device_classes(graph), StepId{0},
+                    StepId{std::uint64_t{num_steps}}, durations_s);
+  std::vector<TaskTimes> times;
+  times.reserve(std::size_t{num_steps} * graph.tasks.size());
+  std::priority_queue<RunningTask, std::vector<RunningTask>, std::greater<>>
+    running;
+  double now_s = 0;
+  const auto start = [&](const std::vector<TaskRef>& tasks) {
+    for (const auto task : tasks) {
+      const auto end_s = now_s + durations_s[task.task];
+      running.push({end_s, times.size()});
+      times.push_back({task, now_s, end_s});
+    }
+  };
+  start(schedule.start());
+  while (!running.empty()) {
+    const auto next = running.top();
+    running.pop();
+    now_s = next.end_s;
+    start(schedule.finished(times[next.number].task));
+  }
+  TROUPE_CHECK(schedule.all_done(), "the simulated schedule stopped early");
+  return times;
+}
+
+std::uint32_t steps_to_simulate(const StepGraph& graph) {
+  return graph.max_lag == 0 ? 3 : 6 + 4 * graph.max_lag;
+}
+
+double steady_step_s(const StepGraph& graph, std::span<const TaskTimes> times,
+                     std::uint32_t num_steps) {
+  const auto first = std::min(1 + graph.max_lag, num_steps - 1);
+  double early = 0, late = 0;
+  for (const auto& task : times) {
+    if (task.task.step.value < first)
+      early = std::max(early, task.end_s);
+    late = std::max(late, task.end_s);
+  }
+  return (late - early) / std::max(1u, num_steps - first);
+}
+
+double Simulation::moved_bytes() const {
+  double bytes = 0;
+  for (const auto& move : moved)
+    bytes += move.intra + move.inter;
+  return bytes;
+}
+
+std::vector<double> predict_durations(const PlanProblem& problem,
+                                      const CostModel& costs,
+                                      const ExecutionPlan& plan,
+                                      const Replicas& replicas,
+                                      const StepGraph& graph) {
+  std::vector<double> durations;
+  for (const auto& task : graph.tasks) {
+    if (task.kind == TaskKind::move) {
+      durations.push_back(costs.move_s(task.role,
+                                       placement_of(replicas[*task.source]),
+                                       placement_of(replicas[*task.target])));
+      continue;
+    }
+    const auto& call = problem.workflow.call(task.call);
+    const auto placement = plan.calls.find(task.call);
+    const auto offload = plan.roles.find(task.role);
+    const bool placed = placement != plan.calls.end();
+    durations.push_back(placed ? costs.call_s(call, placement->second,
+                                              offload == plan.roles.end()
+                                                ? RoleMemory{}
+                                                : offload->second)
+                               : 0);
+  }
+  return durations;
+}
+
+Simulation simulate(const PlanProblem& problem, const CostModel& costs,
+                    const ExecutionPlan& plan) {
+  const auto report = check_plan(problem, plan);
+  require_ok(report);
+  const auto replicas = replicas_of(problem.workflow, plan);
+  Simulation run;
+  run.graph = make_step_graph(problem.workflow, plan, replicas);
+  run.durations_s
+    = predict_durations(problem, costs, plan, replicas, run.graph);
+  for (const auto& task : run.graph.tasks)
+    run.moved.push_back(task.kind == TaskKind::move ? costs.move_bytes_of(
+                          task.role, placement_of(replicas[*task.source]),
+                          placement_of(replicas[*task.target]))
+                                                    : MoveBytes{});
+  run.num_steps = steps_to_simulate(run.graph);
+  run.times = run_schedule(run.graph, run.durations_s, run.num_steps);
+  run.step_s = steady_step_s(run.graph, run.times, run.num_steps);
+  for (const auto& device : report.devices)
+    run.devices.push_back({.device = device.device,
+                           .peak_bytes = device.peak_bytes,
+                           .peak_task = device.at_task});
+  const HoldFinder holds(run.graph, run.times);
+  run.critical_path = critical_path(run, holds);
+  add_use(run, holds);
+  return run;
+}
+
+double simulate_step_s(const PlanProblem& problem, const CostModel& costs,
+                       const ExecutionPlan& plan) {
+  const auto replicas = replicas_of(problem.workflow, plan);
+  const auto graph = make_step_graph(problem.workflow, plan, replicas);
+  const auto durations
+    = predict_durations(problem, costs, plan, replicas, graph);
+  const auto steps = steps_to_simulate(graph);
+  return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,86 @@
+// Runs the master's own step graph and schedule (plans/schedule) over several
+// steps with predicted durations in place of real work: when each task starts
+// and ends, what it waited for, what moves, what each device holds. The same
+// plan, simulated and run, starts its tasks in the same order.
+#pragma once
+
+#include "plans/cost_model.hpp"
+#include "plans/schedule.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::plans {
+
+/// A task in a step, with what it waited for last (`by_device`: its turn on a
+/// device, else a need).
+struct TaskTimes {
+  TaskRef task = {};
+  double start_s = 0;
+  double end_s = 0;
+};
+
+/// Start and end of every task of `num_steps` steps, in the order of starts.
+/// `durations_s` by task of the graph. Devices that run the same tasks are
+/// simulated as one.
+std::vector<TaskTimes> run_schedule(const StepGraph& graph,
+                                    std::span<const double> durations_s,
+                                    std::uint32_t num_steps);
+/// Seconds a step once the pipeline of steps is full.
+double steady_step_s(const StepGraph& graph, std::span<const TaskTimes> times,
+                     std::uint32_t num_steps);
+/// Enough steps for `steady_step_s`.
+std::uint32_t steps_to_simulate(const StepGraph& graph);
+
+/// Idle seconds of a device, a step, by what its next task waited for.
+struct IdleTime {
+  double dependency_s = 0; ///< rows of another call
+  double version_s = 0;    ///< weights
+  double device_s = 0;     ///< another device of the task's mesh
+  double total_s() const {
+    return dependency_s + version_s + device_s;
+  }
+};
+
+struct DeviceUse {
+  Rank device = {};
+  double busy_s = 0; ///< a step
+  IdleTime idle = {};
+  std::uint64_t peak_bytes = 0;
+  std::string peak_task = {};
+};
+
+struct Simulation {
+  double step_s = 0;
+  double idle_share = 0; ///< of all devices
+  IdleTime idle = {};    ///< mean over the devices
+  StepGraph graph = {};
+  std::vector<double> durations_s = {}; ///< by task of the graph
+  std::vector<MoveBytes> moved = {};    ///< by task of the graph
+  std::vector<TaskTimes> times = {};    ///< of all simulated steps
+  std::uint32_t num_steps = 0;
+  std::vector<std::string> critical_path = {}; ///< of the last step
+  std::vector<DeviceUse> devices = {};
+
+  double moved_bytes() const; ///< between devices, a step
+};
+
+/// Predicted seconds of each task of `graph`.
+std::vector<double> predict_durations(const PlanProblem& problem,
+                                      const CostModel& costs,
+                                      const ExecutionPlan& plan,
+                                      const Replicas& replicas,
+                                      const StepGraph& graph);
+
+/// The whole story of a plan that passes the check (PlanError otherwise).
+Simulation simulate(const PlanProblem& problem, const CostModel& costs,
+                    const ExecutionPlan& plan);
+
+/// Only seconds a step: what searches ask for, thousands of times.
+double simulate_step_s(const PlanProblem& problem, const CostModel& costs,
+                       const ExecutionPlan& plan);
+
+} // namespace troupe::plans

@@ -1,0 +1,102 @@
+#include "config/error.hpp"
+#include "plans/hardware.hpp"
+#include "plans/lengths.hpp"
+#include "plans/profile_table.hpp"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+using ::testing::HasSubstr;
+
+namespace troupe::plans {
+namespace {
+
+TEST(Hardware, ShippedFilesGiveEveryNumberASource) {
+  for (const auto& name : shipped_hardware()) {
+    const auto hardware = load_hardware(name);
+    EXPECT_EQ(hardware.name, name);
+    EXPECT_EQ(hardware.devices_per_node, 8u);
+    for (const auto& [path, source] : hardware.sources)
+      EXPECT_GT(source.size(), 5u) << name << " " << path;
+  }
+}
+
+TEST(Hardware, PrintsAndParsesBack) {
+  const auto hardware = load_hardware("a100x8");
+  const auto again = parse_hardware(print(hardware), "printed");
+  EXPECT_EQ(print(again), print(hardware));
+  for (const auto& field : hardware_fields())
+    EXPECT_EQ(again.*(field.value), hardware.*(field.value)) << field.name;
+}
+
+std::string hardware_error(const std::string& yaml) {
+  try {
+    parse_hardware(yaml, "own.yaml");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Hardware, MistakesNameLineKeyAndNearest) {
+  EXPECT_THAT(hardware_error("device: {gem_flops: 1}"),
+              HasSubstr("own.yaml:1: device.gem_flops"));
+  EXPECT_THAT(hardware_error("device: {gem_flops: 1}"),
+              HasSubstr("'device.gemm_flops'"));
+  EXPECT_THAT(hardware_error("device: {gemm_flops: -1}"),
+              HasSubstr("expected a positive number of FLOP/s, got -1"));
+  EXPECT_THAT(hardware_error("device: {gemm_flops: 1e12}"),
+              HasSubstr("device.attn_flops: expected a positive number"));
+  EXPECT_THAT(hardware_error("devices: {}"), HasSubstr("device"));
+  try {
+    load_hardware("h100");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("--hardware: expected one of laptop, h100x8, h200x8, "
+                          "a100x8 or a file, got 'h100'; try 'h100x8'"));
+  }
+}
+
+TEST(Lengths, AreFixedOrFallOffToTheMaximum) {
+  const auto fixed = parse_lengths("128", 64);
+  EXPECT_EQ(fixed.mean(), 128);
+  EXPECT_EQ(fixed.attention_length(), 192);
+  EXPECT_EQ(fixed.phases(8).size(), 1u);
+  EXPECT_EQ(fixed.phases(8)[0].active, 8);
+
+  const auto ragged = parse_lengths("100:1000", 0);
+  double tokens = 0, steps = 0;
+  for (const auto& phase : ragged.phases(64)) {
+    tokens += phase.steps * phase.active;
+    steps += phase.steps;
+  }
+  EXPECT_NEAR(tokens, 64 * 100, 0.02 * 64 * 100) << "every token is decoded";
+  // the mean of the longest of 64 exponentials is 100 * H(64) = 474
+  EXPECT_NEAR(steps, 474, 20);
+  EXPECT_GT(ragged.attention_length(), 150) << "long answers hold more tokens";
+}
+
+TEST(Lengths, BadOnesAreSaidInOneSentence) {
+  EXPECT_THROW(parse_lengths("", 0), std::invalid_argument);
+  EXPECT_THROW(parse_lengths("0:5", 0), std::invalid_argument);
+  EXPECT_THROW(parse_lengths("10:5", 0), std::invalid_argument);
+  EXPECT_THROW(parse_lengths("10:x", 0), std::invalid_argument);
+}
+
+TEST(ProfileTable, InterpolatesBetweenMeasuredSizesOnly) {
+  const ProfileTable table({{ProfileOp::forward, 10, 1, 100, 1.0},
+                            {ProfileOp::forward, 10, 1, 300, 2.0},
+                            {ProfileOp::forward, 10, 2, 100, 0.5}});
+  EXPECT_DOUBLE_EQ(*table.seconds(ProfileOp::forward, 10, 1, 200), 1.5);
+  EXPECT_DOUBLE_EQ(*table.seconds(ProfileOp::forward, 10, 1, 600), 3.5);
+  EXPECT_FALSE(table.seconds(ProfileOp::forward, 10, 1, 700));
+  EXPECT_FALSE(table.seconds(ProfileOp::forward, 10, 2, 100)) << "one size";
+  EXPECT_FALSE(table.seconds(ProfileOp::train, 10, 1, 200));
+  EXPECT_FALSE(table.seconds(ProfileOp::forward, 11, 1, 200));
+  EXPECT_EQ(parse_profile(print(table), "x").entries(), table.entries());
+}
+
+} // namespace
+} // namespace troupe::plans

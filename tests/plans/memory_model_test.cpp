@@ -1,0 +1,86 @@
+#include "plans/layout.hpp"
+#include "plans/memory_model.hpp"
+#include "plans/micro_batches.hpp"
+#include "plans/presets.hpp"
+
+#include <gtest/gtest.h>
+
+#include "problem_support.hpp"
+
+namespace troupe::plans {
+namespace {
+
+TEST(MemoryModel, AStagesBytesAreThoseOfItsLargestShard) {
+  const auto shape = llama_shape(6, 192, 512, 6, 3);
+  const auto all = parameters(shape);
+  for (const char* text :
+       {"d1", "d3", "p4", "t3", "d2p3t2", "d4z1", "d4z3", "d2p2t3z3"}) {
+    const auto strategy = parse_strategy(text);
+    const auto layout
+      = make_layout(all, strategy, ranks(0, strategy.num_devices() - 1),
+                    DType::bf16, Plane::optimizer);
+    std::vector<std::uint64_t> largest(strategy.pp, 0);
+    for (const auto& shard : layout.shards)
+      largest[shard.where.pp]
+        = std::max(largest[shard.where.pp], shard.size_bytes);
+    EXPECT_EQ(largest_shards(all, strategy, DType::bf16, Plane::optimizer),
+              largest)
+      << text;
+  }
+}
+
+std::uint64_t peak_of(const PlanProblem& problem, const ExecutionPlan& plan) {
+  const auto report = check_plan(problem, plan);
+  std::uint64_t peak = 0;
+  for (const auto& device : report.devices)
+    peak = std::max(peak, device.peak_bytes);
+  EXPECT_TRUE(report.ok()) << report.errors.front().message;
+  return peak;
+}
+
+TEST(MemoryModel, OffloadShardingAndDroppingLowerThePeak) {
+  auto problem = make_problem(shape_7b(), 1, 8, "h200x8");
+  problem.hardware.mem_bytes = 0;
+  const auto megatron = preset("megatron", problem.workflow, problem.cluster,
+                               {.shapes = problem.shapes});
+  auto offloaded = megatron;
+  offloaded.roles["ref"].offload_weights = true;
+  offloaded.roles["reward"].offload_weights = true;
+  EXPECT_LT(peak_of(problem, offloaded), peak_of(problem, megatron));
+  auto optimizer = megatron;
+  optimizer.roles["critic"].offload_optimizer = true;
+  EXPECT_LT(peak_of(problem, optimizer), peak_of(problem, megatron));
+
+  auto dropped = megatron;
+  dropped.calls["actor_gen"].strategy = parse_strategy("d4t2");
+  auto kept = dropped;
+  kept.replicas["actor@actor_gen"] = true;
+  EXPECT_LT(peak_of(problem, dropped), peak_of(problem, kept));
+}
+
+TEST(MemoryModel, MoreMicroBatchesNeedLess) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.mem_bytes = 0;
+  auto plan = preset("megatron", problem.workflow, problem.cluster,
+                     {.shapes = problem.shapes});
+  const auto whole = peak_of(problem, plan);
+  for (const char* call : {"actor_train", "critic_train", "ref_inf"})
+    plan.calls[call].micro_batches = 8;
+  EXPECT_LT(peak_of(problem, plan), whole);
+}
+
+TEST(MicroBatches, PipelinesStayBusyAndBudgetsHold) {
+  const BatchSizes sizes{
+    .samples_per_step = 512, .mini_batches = 4, .micro_batch_tokens = 4096};
+  Placement place{.devices = ranks(0, 3), .strategy = parse_strategy("d4")};
+  // 32 samples a rank and mini-batch of 256 tokens: 2 passes of 4096
+  EXPECT_EQ(micro_batches_of(CallKind::train, place, sizes, 256).count, 2u);
+  place.strategy = parse_strategy("p4");
+  EXPECT_EQ(micro_batches_of(CallKind::train, place, sizes, 16).count, 8u);
+  EXPECT_EQ(micro_batches_of(CallKind::generate, place, sizes, 256).count, 4u);
+  place.micro_batches = 3;
+  EXPECT_EQ(micro_batches_of(CallKind::train, place, sizes, 16).count, 3u);
+}
+
+} // namespace
+} // namespace troupe::plans

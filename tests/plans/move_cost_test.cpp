@@ -1,0 +1,98 @@
+// The closed form against the planner that lists every transfer.
+#include "plans/hardware.hpp"
+#include "plans/layout.hpp"
+#include "plans/move_cost.hpp"
+#include "plans/move_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "problem_support.hpp"
+
+#include <random>
+
+namespace troupe::plans {
+namespace {
+
+/// Bytes by link as the planner has them.
+MoveBytes planned_bytes(const ModelShape& shape, const Placement& source,
+                        const Placement& target, const Cluster& cluster) {
+  const auto all = parameters(shape);
+  MoveBytes bytes;
+  for (const auto& transfer :
+       move_plan(make_layout(all, source.strategy, source.devices, DType::bf16),
+                 make_layout(all, target.strategy, target.devices, DType::bf16),
+                 cluster)) {
+    const auto size = static_cast<double>(transfer.bytes);
+    if (transfer.from == transfer.to)
+      bytes.device += size;
+    else if (cluster.node_of(transfer.from) == cluster.node_of(transfer.to))
+      bytes.intra += size;
+    else
+      bytes.inter += size;
+  }
+  return bytes;
+}
+
+Placement random_placement(std::mt19937& random, const Cluster& cluster) {
+  const char* strategies[]
+    = {"d1",   "d2", "d4",   "t2",   "t4",   "p2",     "p4",     "d2t2", "p2t2",
+       "d2p2", "t8", "d4t2", "p2t4", "d4z3", "d2t2z3", "d2p2t2", "d8"};
+  while (true) {
+    const auto strategy = parse_strategy(strategies[random() % 17]);
+    if (strategy.num_devices() > cluster.num_devices())
+      continue;
+    const auto count = strategy.num_devices();
+    const auto first = random() % (cluster.num_devices() / count) * count;
+    return {.devices
+            = ranks(std::uint32_t(first), std::uint32_t(first) + count - 1),
+            .strategy = strategy};
+  }
+}
+
+TEST(MoveCost, ClosedFormIsWithin5PercentOfTheMovePlanByLink) {
+  const auto shape = llama_shape(8, 512, 1408, 8, 8);
+  const auto model = unit_bytes(shape, DType::bf16);
+  const auto whole = static_cast<double>(weight_bytes(shape, DType::bf16));
+  const Cluster cluster{.nodes = 2, .devices_per_node = 8};
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    const auto source = random_placement(random, cluster);
+    const auto target = random_placement(random, cluster);
+    const auto fast = move_bytes(model, source, target, cluster);
+    const auto slow = planned_bytes(shape, source, target, cluster);
+    const auto text = print_devices(source.devices) + " "
+                      + to_string(source.strategy) + " -> "
+                      + print_devices(target.devices) + " "
+                      + to_string(target.strategy);
+    const auto all = slow.device + slow.intra + slow.inter;
+    const auto slack = 0.05 * std::max(all, 0.2 * whole);
+    EXPECT_NEAR(fast.device, slow.device, slack) << text;
+    EXPECT_NEAR(fast.intra, slow.intra, slack) << text;
+    EXPECT_NEAR(fast.inter, slow.inter, slack) << text;
+  }
+}
+
+TEST(MoveCost, NothingMovesBetweenEqualReplicas) {
+  const auto model = unit_bytes(shape_7b(), DType::bf16);
+  const Cluster cluster{.devices_per_node = 8};
+  const Placement place{.devices = ranks(0, 7),
+                        .strategy = parse_strategy("d2t4")};
+  const auto bytes = move_bytes(model, place, place, cluster);
+  EXPECT_EQ(bytes.intra + bytes.inter, 0);
+  EXPECT_EQ(move_seconds(bytes, load_hardware("a100x8")), 0);
+}
+
+TEST(MoveCost, TimeFollowsTheBusiestDevice) {
+  const auto model = unit_bytes(shape_7b(), DType::bf16);
+  const Cluster cluster{.nodes = 2, .devices_per_node = 8};
+  const Placement one{.devices = ranks(0, 0), .strategy = {}};
+  const Placement all{.devices = ranks(8, 15), .strategy = {.dp = 8}};
+  const auto bytes = move_bytes(model, one, all, cluster);
+  const auto whole = static_cast<double>(weight_bytes(shape_7b(), DType::bf16));
+  EXPECT_NEAR(bytes.inter, 8 * whole, 0.01 * whole);
+  EXPECT_NEAR(bytes.busiest_inter, 8 * whole, 0.01 * whole)
+    << "the one owner sends to all";
+}
+
+} // namespace
+} // namespace troupe::plans

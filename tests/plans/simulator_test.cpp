@@ -1,0 +1,107 @@
+#include "plans/presets.hpp"
+#include "plans/simulator.hpp"
+
+#include "problem_support.hpp"
+#include <gmock/gmock.h>
+
+using ::testing::ElementsAre;
+
+namespace troupe::plans {
+namespace {
+
+double scheduled_s(const Workflow& workflow, const ExecutionPlan& plan,
+                   const std::function<double(const TaskTemplate&)>& duration) {
+  const auto graph
+    = make_step_graph(workflow, plan, replicas_of(workflow, plan));
+  std::vector<double> durations;
+  for (const auto& task : graph.tasks)
+    durations.push_back(duration(task));
+  const auto steps = steps_to_simulate(graph);
+  return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
+}
+
+double one_a_call(const TaskTemplate& task) {
+  return task.kind == TaskKind::call && !task.devices.empty()
+           ? 1.0 / task.chunks
+           : 0.0;
+}
+
+TEST(Simulator, SharedDevicesSerialiseAndDisjointOnesOverlap) {
+  const auto ppo = make_ppo();
+  EXPECT_DOUBLE_EQ(scheduled_s(ppo, plan_all(ppo, on(0, 3), 4), one_a_call), 6);
+  auto plan = plan_all(ppo, on(0, 3), 4);
+  plan.calls["rew_inf"] = on(0, 0);
+  plan.calls["ref_inf"] = on(1, 1);
+  plan.calls["critic_inf"] = on(2, 3);
+  plan.calls["actor_train"] = on(0, 1);
+  plan.calls["critic_train"] = on(2, 3);
+  EXPECT_DOUBLE_EQ(scheduled_s(ppo, plan, one_a_call), 3);
+}
+
+TEST(Simulator, ALagOverlapsGenerationWithTraining) {
+  const auto ppo = make_ppo();
+  auto plan = preset("separation", ppo, {.devices_per_node = 4});
+  EXPECT_DOUBLE_EQ(scheduled_s(ppo, plan, one_a_call), 6);
+  plan.lag["actor_gen"] = 1;
+  // Generation and a scoring run beside the two trainings before them.
+  EXPECT_NEAR(scheduled_s(ppo, plan, one_a_call), 4, 1e-9);
+}
+
+TEST(Simulator, ChunksOverlapScoringWithGeneration) {
+  const auto ppo = make_ppo();
+  auto plan = preset("interleaving", ppo, {.devices_per_node = 4});
+  EXPECT_DOUBLE_EQ(scheduled_s(ppo, plan, one_a_call), 1 + 0.25 + 1);
+  for (auto& [name, placement] : plan.calls)
+    placement.chunks = 1;
+  EXPECT_DOUBLE_EQ(scheduled_s(ppo, plan, one_a_call), 1 + 1 + 1);
+}
+
+TEST(Simulator, TellsTheWholeStory) {
+  const auto problem = make_problem(shape_7b(), 1, 8);
+  const CostModel costs(problem);
+  const auto plan
+    = preset("openrlhf", problem.workflow, problem.cluster,
+             {.shapes = problem.shapes, .device_memory_bytes = 80'000'000'000});
+  auto roomy = problem;
+  roomy.hardware.mem_bytes = 0;
+  const auto run = simulate(roomy, costs, plan);
+  EXPECT_GT(run.step_s, 1);
+  EXPECT_GT(run.idle_share, 0.3) << "groups of their own wait a lot";
+  EXPECT_GT(run.moved_bytes(), 4 * 7e9);
+  ASSERT_EQ(run.devices.size(), 8u);
+  for (const auto& device : run.devices) {
+    EXPECT_NEAR(device.busy_s + device.idle.total_s(), run.step_s,
+                1e-6 * run.step_s);
+    EXPECT_GT(device.peak_bytes, 1e9);
+  }
+  EXPECT_THAT(run.critical_path, ElementsAre("actor@actor_gen", "actor_gen",
+                                             testing::_, testing::_));
+}
+
+TEST(Simulator, FastAndFullAnswersAgree) {
+  auto problem = make_problem(shape_7b(), 2, 8);
+  problem.hardware.mem_bytes = 0;
+  const CostModel costs(problem);
+  for (const auto& name : preset_names()) {
+    const auto plan = preset(name, problem.workflow, problem.cluster,
+                             {.shapes = problem.shapes});
+    EXPECT_DOUBLE_EQ(simulate(problem, costs, plan).step_s,
+                     simulate_step_s(problem, costs, plan))
+      << name;
+  }
+}
+
+TEST(Simulator, AThousandDevicesAreOnePlan) {
+  auto problem = make_problem(shape_70b(), 128, 8, "h100x8");
+  problem.sizes.samples_per_step = 4096;
+  problem.hardware.mem_bytes = 0;
+  const CostModel costs(problem);
+  const auto plan = preset("megatron", problem.workflow, problem.cluster,
+                           {.shapes = problem.shapes});
+  const auto run = simulate(problem, costs, plan);
+  EXPECT_EQ(run.devices.size(), 1024u);
+  EXPECT_LT(run.idle_share, 1e-6);
+}
+
+} // namespace
+} // namespace troupe::plans
