@@ -19,6 +19,7 @@ struct RunningCall {
   CallTask task;
   std::vector<std::size_t> members; ///< indices into CallSetup::members
   std::vector<plans::Share> shares; ///< what each of them does
+  std::vector<FetchOrder> fetches;  ///< what each of them reads
   std::uint64_t fetched_bytes = 0;
   Answer<CallDone> answer;
 };
@@ -67,28 +68,28 @@ void plan_shares(const CallSetup& setup, RunningCall& running) {
     running.task.tokens, setup.samples_per_group, setup.mini_batches);
 }
 
-/// Asks every member of the running call; shards and functions differ in
+/// Asks some members of the running call; shards and functions differ in
 /// their handle only.
 template <class Done, class Atom, class Order, class OnAll>
 void ask_members(CallSelf self, const std::shared_ptr<RunningCall>& running,
-                 Atom atom, std::vector<Order> orders, const char* what,
-                 OnAll on_all) {
+                 const std::vector<std::size_t>& members, Atom atom,
+                 std::vector<Order> orders, const char* what, OnAll on_all) {
   const CallSetup& setup = self->state.setup;
   std::vector<AskSpec> specs;
-  for (const auto member : running->members)
+  for (const auto member : members)
     specs.push_back(spec_of(setup, *running, member, what));
   auto on_failure
     = [running](Failure failure) { running->answer.fail(failure); };
   if (setup.call.kind == plans::CallKind::function) {
     std::vector<FunctionActor> targets;
-    for (const auto member : running->members)
+    for (const auto member : members)
       targets.push_back(setup.members[member].function);
     return ask_all<Done>(self, targets, atom, running->context,
                          std::move(orders), std::move(specs), on_all,
                          on_failure);
   }
   std::vector<ShardActor> targets;
-  for (const auto member : running->members)
+  for (const auto member : members)
     targets.push_back(setup.members[member].shard);
   ask_all<Done>(self, targets, atom, running->context, std::move(orders),
                 std::move(specs), on_all, on_failure);
@@ -96,27 +97,36 @@ void ask_members(CallSelf self, const std::shared_ptr<RunningCall>& running,
 
 void run_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
   std::vector<RunOrder> orders;
-  for (const auto& share : running->shares)
+  for (std::size_t i = 0; i < running->shares.size(); ++i)
     orders.push_back({.task = running->task.task,
                       .call = self->state.setup.call.name,
                       .version = running->task.version,
-                      .batches = share,
+                      .batches = running->shares[i],
                       .epochs = self->state.setup.epochs,
-                      .carried = running->task.carried});
+                      .carried = running->task.carried,
+                      .has_rows = !running->fetches[i].sources.empty()});
   ask_members<RunDone>(
-    self, running, run_atom::value, std::move(orders), "run",
+    self, running, running->members, run_atom::value, std::move(orders), "run",
     [running](std::vector<RunDone> parts) {
       running->answer.deliver({std::move(parts), running->fetched_bytes});
     });
 }
 
+/// Who reads nothing has nothing to wait for and is not asked.
 void fetch_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
   std::vector<FetchOrder> orders;
-  for (const auto& share : running->shares)
-    orders.push_back(
-      {running->task.task, narrow(running->task.sources, samples_of(share))});
-  ask_members<FetchDone>(self, running, fetch_atom::value, std::move(orders),
-                         "fetch",
+  std::vector<std::size_t> readers;
+  for (std::size_t i = 0; i < running->shares.size(); ++i) {
+    const FetchOrder& order = running->fetches.emplace_back(FetchOrder{
+      running->task.task,
+      narrow(running->task.sources, samples_of(running->shares[i]))});
+    if (order.sources.empty())
+      continue;
+    orders.push_back(order);
+    readers.push_back(running->members[i]);
+  }
+  ask_members<FetchDone>(self, running, readers, fetch_atom::value,
+                         std::move(orders), "fetch",
                          [self, running](const std::vector<FetchDone>& done) {
                            for (const auto& part : done)
                              running->fetched_bytes += part.bytes;

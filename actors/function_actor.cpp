@@ -56,7 +56,7 @@ caf::result<RunDone> run(FunctionSelf self, const Context& context,
   Answer<RunDone> answer{self, context};
   auto worker = self->state.worker;
   auto rows = std::make_shared<net::Rows>(
-    self->state.inbox.take(context.step, order.task));
+    self->state.inbox.take(context.step, order));
   auto callback = self->state.open.open(self, answer);
   run_job<RunDone>(*worker->host,
                    fmt::format("{}, {} of step {}", worker->who, order.call,

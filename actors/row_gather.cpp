@@ -105,8 +105,10 @@ void RowInbox::put(StepId step, std::uint32_t task, net::Rows rows) {
   rows_[{step, task}] = std::move(rows);
 }
 
-net::Rows RowInbox::take(StepId step, std::uint32_t task) {
-  const auto found = rows_.find({step, task});
+net::Rows RowInbox::take(StepId step, const RunOrder& order) {
+  if (!order.has_rows)
+    return {};
+  const auto found = rows_.find({step, order.task});
   TROUPE_CHECK(found != rows_.end(), "run before fetch");
   net::Rows rows = std::move(found->second);
   rows_.erase(found);

@@ -23,8 +23,9 @@ net::Rows join_parts(const std::vector<net::Rows>& parts);
 class RowInbox {
 public:
   void put(StepId step, std::uint32_t task, net::Rows rows);
-  /// Removes them. Throws InvariantError where nothing was fetched.
-  net::Rows take(StepId step, std::uint32_t task);
+  /// Removes those of the order; none where it reads none. Throws
+  /// InvariantError where they should have been fetched and were not.
+  net::Rows take(StepId step, const RunOrder& order);
 
 private:
   std::map<std::pair<StepId, std::uint32_t>, net::Rows> rows_;

@@ -61,7 +61,7 @@ caf::result<RunDone> run(ShardSelf self, const Context& context,
     return to_error(*failure);
   auto shard = self->state.shard;
   auto rows = std::make_shared<net::Rows>(
-    self->state.inbox.take(context.step, order.task));
+    self->state.inbox.take(context.step, order));
   const bool trains
     = shard->worker->workflow.call(order.call).kind == plans::CallKind::train;
   return on_device<RunDone>(

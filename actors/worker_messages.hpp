@@ -100,9 +100,10 @@ struct RunOrder {
     batches; ///< mini-batches in order; else one
   std::uint32_t epochs = 1;
   std::vector<Carried> carried;
+  bool has_rows = true; ///< false: it reads no rows, so none were fetched
 };
 TROUPE_INSPECT(RunOrder, x.task, x.call, x.version, x.batches, x.epochs,
-               x.carried)
+               x.carried, x.has_rows)
 
 struct RunDone {
   WorkerId holder;

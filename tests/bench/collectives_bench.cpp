@@ -186,6 +186,10 @@ void print_case(const Case& c, const Times& times, bool last) {
 
 int main() {
   std::signal(SIGPIPE, SIG_IGN);
+  // Gloo's flight recorder is shared by all groups of a process and crashes
+  // where two threads record at once; no entries means no recorder.
+  ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
+  ::setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", "0", 1);
   char pattern[] = "/tmp/troupe_bench_XXXXXX";
   const std::string folder = ::mkdtemp(pattern);
   std::vector<Case> cases;
