@@ -87,7 +87,8 @@ DatasetOptions train_options(const Settings& settings) {
   options.kind = data_kind_of(settings.workflow);
   options.fields = data.fields;
   options.places = settings.places;
-  options.chat = data.chat == "true";
+  if (data.chat != "auto")
+    options.chat = data.chat == "true" ? ChatUse::always : ChatUse::never;
   options.max_tokens = options.kind == DataKind::prompts
                          ? data.max_prompt_tokens
                          : data.max_tokens;
@@ -171,9 +172,7 @@ net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
     const std::uint32_t line = state_->usable.at(row);
     auto tokens
       = state_->reader.tokens(state_->lines.text(line), state_->place(line));
-    std::vector<std::uint8_t> mask(tokens.ids.size(), 1);
-    std::fill_n(mask.begin(), std::min(tokens.prompt_tokens, mask.size()), 0);
-    masks.push_back(std::move(mask));
+    masks.push_back(tokens.mask());
     ids.push_back(std::move(tokens.ids));
     rejected.push_back(std::move(tokens.rejected));
     for (std::uint32_t k = 0; k < n; ++k)

@@ -4,6 +4,10 @@
 // starts) but keeps only their places; tokens are made again when a step needs
 // them, so files may be larger than memory.
 //
+// A prompt, completion, chosen or rejected may be a list of messages, which the
+// tokenizer's chat template renders; of a conversation the loss sees what the
+// assistant says.
+//
 // Keys (per sample):  prompts     prompt_ids i32[P]
 //                     sft, score  sequence_ids i32[L], loss_mask u8[L]
 //                     preference  chosen_ids i32[L], rejected_ids i32[L]
@@ -24,20 +28,24 @@
 namespace troupe::models {
 
 enum class DataKind : std::uint8_t {
-  prompts,    ///< `prompt` or `prompt_ids`
-  sft,        ///< `prompt` + `completion`, or `text`
+  prompts,    ///< `prompt`, `prompt_ids` or `messages`
+  sft,        ///< `prompt` + `completion`, `text` or `messages`
   preference, ///< `prompt` (optional), `chosen`, `rejected`
-  score,      ///< `ids`, `text`, or `prompt` + `response`
+  score,      ///< `ids`, `text`, `prompt` + `response`, or `messages`
 };
 /// sft -> sft, reward -> preference, everything else -> prompts.
 DataKind data_kind_of(const std::string& workflow);
+
+/// What `data.chat` says: `auto` renders rows that are messages, `true` makes
+/// messages of string prompts too, `false` refuses messages.
+enum class ChatUse : std::uint8_t { automatic, always, never };
 
 struct DatasetOptions {
   std::filesystem::path file;
   DataKind kind = DataKind::prompts;
   std::map<std::string, std::string> fields; ///< INTERFACE, `data.fields`
   std::map<std::string, Place> places;       ///< of settings, for messages
-  bool chat = false;                ///< render string prompts with the template
+  ChatUse chat = ChatUse::automatic;
   int max_tokens = 0;               ///< of a prompt, or a sequence; 0: no limit
   std::string overlong = "skip";    ///< skip | truncate | error
   std::string on_bad_row = "error"; ///< error | skip

@@ -18,10 +18,9 @@ std::string json_reason(const std::string& what) {
   return colon == std::string::npos ? what : what.substr(colon + 2);
 }
 
-} // namespace
-
-nlohmann::json parse_json(std::string_view text, const std::string& file,
-                          int first_line) {
+template <class Json>
+Json json_parsed(std::string_view text, const std::string& file,
+                 int first_line) {
   const auto nul = text.find('\0');
   if (nul != std::string_view::npos)
     throw ConfigError(Place{file, first_line
@@ -29,8 +28,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& file,
                                       text.begin(), text.begin() + nul, '\n'))},
                       "not JSON: a zero byte");
   try {
-    return nlohmann::json::parse(text.begin(), text.end());
-  } catch (const nlohmann::json::parse_error& error) {
+    return Json::parse(text.begin(), text.end());
+  } catch (const typename Json::parse_error& error) {
     const auto place = std::min<std::size_t>(error.byte, text.size());
     const auto lines = std::count(
       text.begin(),
@@ -38,18 +37,14 @@ nlohmann::json parse_json(std::string_view text, const std::string& file,
       '\n');
     throw ConfigError(Place{file, first_line + static_cast<int>(lines)},
                       "not JSON: " + json_reason(error.what()));
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const typename Json::exception& error) {
     throw ConfigError(Place{file, first_line},
                       "not JSON: " + json_reason(error.what()));
   }
 }
 
-nlohmann::json read_json(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  return parse_json(file.text(), path.string());
-}
-
-std::string kind_of(const nlohmann::json& value) {
+template <class Json>
+std::string json_kind(const Json& value) {
   switch (value.type()) {
   case nlohmann::json::value_t::null:
     return "null";
@@ -64,6 +59,32 @@ std::string kind_of(const nlohmann::json& value) {
   default:
     return "a number";
   }
+}
+
+} // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& file,
+                          int first_line) {
+  return json_parsed<nlohmann::json>(text, file, first_line);
+}
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text,
+                                          const std::string& file,
+                                          int first_line) {
+  return json_parsed<nlohmann::ordered_json>(text, file, first_line);
+}
+
+nlohmann::json read_json(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  return parse_json(file.text(), path.string());
+}
+
+std::string kind_of(const nlohmann::json& value) {
+  return json_kind(value);
+}
+
+std::string kind_of(const nlohmann::ordered_json& value) {
+  return json_kind(value);
 }
 
 } // namespace troupe::models::internal

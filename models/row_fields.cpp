@@ -11,7 +11,7 @@ namespace troupe::models::internal {
 
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 [[noreturn]] void bad_template(const std::string& field,
                                const std::string& text, Place place) {
@@ -179,6 +179,27 @@ std::vector<std::int32_t> RowFields::ids(const std::string& field,
     ids.push_back(entry.get<std::int32_t>());
   }
   return ids;
+}
+
+bool RowFields::is_list(const std::string& field) const {
+  const auto found = value(field);
+  return found && found->is_array();
+}
+
+json RowFields::messages(const std::string& field) const {
+  const std::string what = "a list of messages like {\"role\": \"user\", "
+                           "\"content\": \"..\"}";
+  auto found = value(field);
+  if (!found || !found->is_array() || found->empty())
+    expected(field, what,
+             found && found->is_array() ? "an empty list"
+             : found                    ? kind_of(*found)
+                                        : "nothing");
+  for (const json& message : *found)
+    if (!message.is_object() || !message.contains("role")
+        || !message["role"].is_string())
+      expected(field, what, text_of_json(message).substr(0, 60));
+  return std::move(*found);
 }
 
 void RowFields::expected(const std::string& field, const std::string& what,

@@ -11,18 +11,6 @@ namespace troupe::models::internal {
 
 namespace {
 
-[[noreturn]] void needs_chat_template(Place place, const std::string& path) {
-  throw ConfigError(std::move(place),
-                    path
-                      + ": chat templates cannot be rendered yet; try a string "
-                        "prompt, for instance with data.fields");
-}
-
-Place place_of_setting(const DatasetOptions& options, const std::string& key) {
-  const auto it = options.places.find(key);
-  return it == options.places.end() ? Place{} : it->second;
-}
-
 std::string first_text(const RowFields& fields,
                        std::initializer_list<const char*> names) {
   for (const char* name : names)
@@ -33,7 +21,7 @@ std::string first_text(const RowFields& fields,
 
 /// verl's rows keep the truth in reward_model.ground_truth.
 std::string ground_truth_of(const RowFields& fields,
-                            const nlohmann::json& row) {
+                            const nlohmann::ordered_json& row) {
   if (fields.has("ground_truth"))
     return fields.text_of_any("ground_truth");
   const auto model = row.find("reward_model");
@@ -47,12 +35,19 @@ std::string ground_truth_of(const RowFields& fields,
 
 } // namespace
 
+std::vector<std::uint8_t> SampleTokens::mask() const {
+  if (!loss_mask.empty())
+    return loss_mask;
+  std::vector<std::uint8_t> mask(ids.size(), 1);
+  std::fill_n(mask.begin(), std::min(prompt_tokens, mask.size()), 0);
+  return mask;
+}
+
 SampleReader::SampleReader(const DatasetOptions& options, Tokenizer tokenizer)
   : options_(options),
     mapping_(options.fields, options.places),
-    tokenizer_(std::move(tokenizer)) {
-  if (options_.chat)
-    needs_chat_template(place_of_setting(options_, "data.chat"), "data.chat");
+    tokenizer_(std::move(tokenizer)),
+    chat_(tokenizer_) {
   const bool ends
     = options_.kind == DataKind::sft || options_.kind == DataKind::preference;
   if (ends && tokenizer_.eos_id() < 0)
@@ -64,10 +59,18 @@ SampleReader::SampleReader(const DatasetOptions& options, Tokenizer tokenizer)
 
 SampleTokens SampleReader::tokens(std::string_view line,
                                   const Place& place) const {
-  const nlohmann::json row = parse_json(line, place.file, place.line);
+  const auto row = parse_ordered_json(line, place.file, place.line);
   const RowFields fields(mapping_, row, place);
   fields.check_mapped();
-  SampleTokens tokens = read(fields);
+  SampleTokens tokens;
+  try {
+    tokens = read(fields);
+  } catch (const ConfigError& error) {
+    if (error.parts().place.line > 0)
+      throw;
+    // A template's complaint: say which row it is about.
+    throw ConfigError(place, std::string("messages: ") + error.what());
+  }
   if (tokens.ids.empty())
     fields.expected(options_.kind == DataKind::prompts ? "prompt" : "text",
                     "at least one token", "none");
@@ -89,13 +92,19 @@ SampleTokens SampleReader::read(const RowFields& fields) const {
   return {};
 }
 
-void SampleReader::refuse_messages(const RowFields& fields,
-                                   const char* field) const {
-  const bool list = fields.has(field) && !fields.is_text(field);
-  if (!list && (fields.has(field) || !fields.has("messages")))
-    return;
-  fields.expected(list ? field : "messages", "text",
-                  "messages (chat templates cannot be rendered yet)");
+/// Whether `field` holds messages, or a text that is to become one.
+bool SampleReader::is_chat(const RowFields& fields, const char* field) const {
+  const bool list = fields.is_list(field);
+  if (list && options_.chat == ChatUse::never)
+    fields.expected(field, "text", "messages, which data.chat: false refuses");
+  return list || (options_.chat == ChatUse::always && fields.has(field));
+}
+
+nlohmann::ordered_json SampleReader::messages(const RowFields& fields,
+                                              const char* field,
+                                              const char* role) const {
+  return fields.is_text(field) ? one_message(role, fields.text(field))
+                               : fields.messages(field);
 }
 
 /// The start of a sequence with the tokenizer's own first tokens; an end token
@@ -121,16 +130,47 @@ SampleTokens SampleReader::read_prompt(const RowFields& fields) const {
   SampleTokens row;
   if (fields.has("prompt_ids")) {
     row.ids = fields.ids("prompt_ids", tokenizer_.vocab_size());
+  } else if (!fields.has("prompt") && is_chat(fields, "messages")) {
+    row.ids = chat_.prompt_ids(fields.messages("messages"));
+  } else if (is_chat(fields, "prompt")) {
+    row.ids = chat_.prompt_ids(messages(fields, "prompt", "user"));
   } else {
-    refuse_messages(fields, "prompt");
     row.ids = begin_ids(fields.text("prompt"));
   }
   row.prompt_tokens = row.ids.size();
   return row;
 }
 
+/// `messages`, or `prompt` and `completion` that make one conversation.
+SampleTokens SampleReader::read_conversation(const RowFields& fields) const {
+  SampleTokens row;
+  nlohmann::ordered_json all;
+  if (fields.has("messages")) {
+    all = fields.messages("messages");
+  } else {
+    all = messages(fields, "prompt", "user");
+    row.prompt_tokens = chat_.prompt_ids(all).size();
+    for (const auto& message : messages(fields, "completion", "assistant"))
+      all.push_back(message);
+  }
+  ChatTokens chat = chat_.conversation(all);
+  row.ids = std::move(chat.ids);
+  row.loss_mask = std::move(chat.loss_mask);
+  std::fill_n(row.loss_mask.begin(),
+              std::min(row.prompt_tokens, row.loss_mask.size()), 0);
+  const auto first = std::ranges::find(row.loss_mask, 1);
+  if (first == row.loss_mask.end())
+    fields.expected(fields.has("messages") ? "messages" : "completion",
+                    "a message of the assistant", "none");
+  row.prompt_tokens = static_cast<std::size_t>(first - row.loss_mask.begin());
+  return row;
+}
+
 SampleTokens SampleReader::read_sft(const RowFields& fields) const {
   SampleTokens row;
+  if (fields.has("messages") ? is_chat(fields, "messages")
+                             : is_chat(fields, "prompt"))
+    return read_conversation(fields);
   if (fields.is_mapped("text")
       || (fields.has("text") && !fields.has("completion"))) {
     row.ids = begin_ids(fields.text("text"));
@@ -138,24 +178,42 @@ SampleTokens SampleReader::read_sft(const RowFields& fields) const {
     row.prompt_tokens = 1; // nothing predicts the first token
     return row;
   }
-  refuse_messages(fields, "prompt");
   row.ids = begin_ids(fields.text("prompt"));
   row.prompt_tokens = std::max<std::size_t>(row.ids.size(), 1);
   append(row.ids, fields.text("completion"), true);
   return row;
 }
 
+/// chosen and rejected are whole conversations, or what follows the prompt.
+SampleTokens SampleReader::read_chat_pair(const RowFields& fields) const {
+  SampleTokens row;
+  auto prompt = nlohmann::ordered_json::array();
+  if (fields.has("prompt")) {
+    prompt = messages(fields, "prompt", "user");
+    row.prompt_tokens = chat_.prompt_ids(prompt).size();
+  }
+  const auto ids_of = [&](const char* field) {
+    auto all = prompt;
+    for (const auto& message : messages(fields, field, "assistant"))
+      all.push_back(message);
+    return chat_.conversation(all).ids;
+  };
+  row.ids = ids_of("chosen");
+  row.rejected = ids_of("rejected");
+  return row;
+}
+
 SampleTokens SampleReader::read_pair(const RowFields& fields) const {
   SampleTokens row;
+  if (is_chat(fields, "prompt") || fields.is_list("chosen"))
+    return read_chat_pair(fields);
   if (!fields.has("prompt")) {
-    refuse_messages(fields, "chosen");
     row.ids = begin_ids(fields.text("chosen"));
     row.ids.push_back(tokenizer_.eos_id());
     row.rejected = begin_ids(fields.text("rejected"));
     row.rejected.push_back(tokenizer_.eos_id());
     return row;
   }
-  refuse_messages(fields, "prompt");
   row.ids = begin_ids(fields.text("prompt"));
   row.prompt_tokens = row.ids.size();
   row.rejected = row.ids;
@@ -170,9 +228,14 @@ SampleTokens SampleReader::read_score(const RowFields& fields) const {
     row.ids = fields.ids("ids", tokenizer_.vocab_size());
   } else if (fields.has("text") && !fields.has("response")) {
     row.ids = begin_ids(fields.text("text"));
+  } else if (fields.has("messages") && !fields.has("response")) {
+    if (is_chat(fields, "messages"))
+      return read_conversation(fields);
+    fields.messages("messages"); // says what is wrong
   } else {
-    refuse_messages(fields, "prompt");
-    row.ids = begin_ids(fields.text("prompt"));
+    row.ids = is_chat(fields, "prompt")
+                ? chat_.prompt_ids(messages(fields, "prompt", "user"))
+                : begin_ids(fields.text("prompt"));
     row.prompt_tokens = std::max<std::size_t>(row.ids.size(), 1);
     append(row.ids, fields.text("response"), false);
     return row;
@@ -201,15 +264,26 @@ void SampleReader::limit(SampleTokens& row) const {
     return;
   }
   row.ids.resize(std::min(row.ids.size(), most));
+  row.loss_mask.resize(std::min(row.loss_mask.size(), most));
   row.rejected.resize(std::min(row.rejected.size(), most));
 }
 
+/// The rendered text where the prompt is messages.
+std::string SampleReader::prompt_text(const RowFields& fields) const {
+  const bool prompt = fields.has("prompt");
+  const bool of_kind = prompt || options_.kind == DataKind::prompts;
+  const char* field = prompt ? "prompt" : "messages";
+  if (of_kind && fields.has(field) && is_chat(fields, field))
+    return chat_.prompt_text(messages(fields, field, "user"));
+  return fields.text_of_any("prompt");
+}
+
 RowText SampleReader::text(std::string_view line, const Place& place) const {
-  const nlohmann::json row = parse_json(line, place.file, place.line);
+  const auto row = parse_ordered_json(line, place.file, place.line);
   const RowFields fields(mapping_, row, place);
   RowText text;
   text.line = place.line;
-  text.prompt = fields.text_of_any("prompt");
+  text.prompt = prompt_text(fields);
   if (options_.kind != DataKind::prompts)
     text.response
       = first_text(fields, {"completion", "text", "chosen", "response"});

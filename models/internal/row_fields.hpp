@@ -44,7 +44,7 @@ private:
 class RowFields {
 public:
   /// `row` and `mapping` must outlive this; the row must be an object.
-  RowFields(const FieldMapping& mapping, const nlohmann::json& row,
+  RowFields(const FieldMapping& mapping, const nlohmann::ordered_json& row,
             Place place);
 
   bool has(const std::string& field) const; ///< there and not null
@@ -58,16 +58,19 @@ public:
   /// Token ids, each in 0 .. end_id-1.
   std::vector<std::int32_t> ids(const std::string& field,
                                 std::int32_t end_id) const;
+  bool is_list(const std::string& field) const;
+  /// A list of messages, each an object that names its role.
+  nlohmann::ordered_json messages(const std::string& field) const;
   [[noreturn]] void expected(const std::string& field, const std::string& what,
                              const std::string& got) const;
 
 private:
-  std::optional<nlohmann::json> value(const std::string& field) const;
-  const nlohmann::json& column(const std::string& field,
-                               const std::string& name) const;
+  std::optional<nlohmann::ordered_json> value(const std::string& field) const;
+  const nlohmann::ordered_json& column(const std::string& field,
+                                       const std::string& name) const;
 
   const FieldMapping& mapping_;
-  const nlohmann::json& row_;
+  const nlohmann::ordered_json& row_;
   Place place_;
 };
 

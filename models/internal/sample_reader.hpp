@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/dataset.hpp"
+#include "models/internal/chat_rows.hpp"
 #include "models/internal/row_fields.hpp"
 
 #include <cstdint>
@@ -14,8 +15,13 @@ struct SampleTokens {
   std::vector<std::int32_t> ids;      ///< prompt, sequence, or chosen
   std::vector<std::int32_t> rejected; ///< preference
   std::size_t prompt_tokens = 0;      ///< of `ids`: no loss there
-  bool overlong = false;              ///< longer than allowed
-  bool truncated = false;             ///< was overlong and could be cut
+  /// Of a conversation, 1 on the assistant's tokens; empty: all behind the
+  /// prompt.
+  std::vector<std::uint8_t> loss_mask;
+  bool overlong = false;  ///< longer than allowed
+  bool truncated = false; ///< was overlong and could be cut
+
+  std::vector<std::uint8_t> mask() const; ///< as long as ids
 };
 
 /// What turns rows into tokens; a value that may be used from any thread.
@@ -34,7 +40,12 @@ private:
   SampleTokens read_sft(const RowFields& fields) const;
   SampleTokens read_pair(const RowFields& fields) const;
   SampleTokens read_score(const RowFields& fields) const;
-  void refuse_messages(const RowFields& fields, const char* field) const;
+  bool is_chat(const RowFields& fields, const char* field) const;
+  nlohmann::ordered_json messages(const RowFields& fields, const char* field,
+                                  const char* role) const;
+  SampleTokens read_conversation(const RowFields& fields) const;
+  SampleTokens read_chat_pair(const RowFields& fields) const;
+  std::string prompt_text(const RowFields& fields) const;
   std::vector<std::int32_t> begin_ids(const std::string& text) const;
   void append(std::vector<std::int32_t>& ids, const std::string& text,
               bool end) const;
@@ -43,6 +54,7 @@ private:
   DatasetOptions options_;
   FieldMapping mapping_;
   Tokenizer tokenizer_;
+  ChatRows chat_;
 };
 
 } // namespace troupe::models::internal

@@ -1,5 +1,6 @@
 // tokenize: one JSON value a line from stdin, its tokens (or text) to stdout.
 #include "config/error.hpp"
+#include "models/chat_template.hpp"
 #include "models/tokenizer.hpp"
 #include "runtime/verbs/verb.hpp"
 
@@ -8,6 +9,7 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
 namespace troupe::runtime {
 
@@ -48,12 +50,20 @@ Json encoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
   return tokenizer.encode(value.get<std::string>());
 }
 
+/// A list of messages, as a prompt: the assistant speaks next.
+Json chat_encoded(const models::Tokenizer& tokenizer,
+                  const models::ChatTemplate& chat, const Json& value,
+                  int line) {
+  if (!value.is_array())
+    wrong_line(line, "a list of messages", value.dump());
+  return tokenizer.encode(chat.render(value, true), false);
+}
+
 int tokenize(const TokenizeOptions& options) {
-  if (options.chat)
-    throw ConfigError({"command line", 0},
-                      "--chat: this version cannot render chat templates; try "
-                      "texts without --chat");
   const auto tokenizer = models::Tokenizer::load(options.model);
+  std::optional<models::ChatTemplate> chat;
+  if (options.chat)
+    chat.emplace(tokenizer);
   int number = 0;
   for (std::string text; std::getline(std::cin, text);) {
     ++number;
@@ -63,7 +73,8 @@ int tokenize(const TokenizeOptions& options) {
     if (value.is_discarded())
       wrong_line(number, "one JSON value a line", text);
     const Json result = options.decode ? decoded(tokenizer, value, number)
-                                       : encoded(tokenizer, value, number);
+                        : chat ? chat_encoded(tokenizer, *chat, value, number)
+                               : encoded(tokenizer, value, number);
     std::cout << result.dump(-1, ' ', false, Json::error_handler_t::replace)
               << "\n"
               << std::flush;
@@ -80,9 +91,12 @@ void add_tokenize(CLI::App& app, VerbRun& chosen) {
   verb->add_option("--model", options->model, "Folder with tokenizer.json")
     ->type_name("DIR")
     ->required();
-  verb->add_flag("--decode", options->decode, "From lists of ids to texts");
-  verb->add_flag("--chat", options->chat,
-                 "Through the chat template (comes with a later version)");
+  auto* decode
+    = verb->add_flag("--decode", options->decode, "From lists of ids to texts");
+  verb
+    ->add_flag("--chat", options->chat,
+               "From lists of messages, through the chat template")
+    ->excludes(decode);
   add_verb_options(*verb, *options, false);
   verb->callback(
     [options, &chosen] { chosen = [options] { return tokenize(*options); }; });

@@ -2,12 +2,14 @@
 // tokenizer.json, shard indexes, tensors touched and converted, JSONL rows of
 // all kinds.
 #include "config/error.hpp"
+#include "models/chat_template.hpp"
 #include "models/internal/sample_reader.hpp"
 #include "models/jsonl.hpp"
 #include "models/safetensors.hpp"
 #include "models/tokenizer.hpp"
 
 #include "tests/fuzz/targets.hpp"
+#include <nlohmann/json.hpp>
 
 #include <cstring>
 #include <filesystem>
@@ -140,12 +142,42 @@ void read_json_lines(const std::string& input) {
   }
 }
 
+const std::vector<std::string>& chat_templates() {
+  static const std::vector<std::string> texts{
+    "{% for m in messages %}{{ '<' + m['role'] + '>\\n' + m.content | trim }}"
+    "{% if loop.last and add_generation_prompt %}a{% elif loop.first %}b"
+    "{% else %}c{% endif %}{% endfor %}",
+    "{%- set ns = namespace(n=0, l=messages[::-1]) -%}\n"
+    "{%- macro f(x, y=2) -%}{{ x ~ y }}{%- endmacro -%}\n"
+    "{% for k, v in messages[0].items() if v is string %}"
+    "{%- set ns.n = ns.n + v | length %}{{ f(k) }}{% break %}{% else %}-"
+    "{% endfor %}{# c #}{% generation %}{{ ns.n // 2 ** 3 % 5 }}"
+    "{% endgeneration %}",
+    "{{ messages | map(attribute='role') | join(', ') }}{{ messages | "
+    "selectattr('role', 'equalto', 'user') | list | tojson(indent=1) }}"
+    "{{ 'a b'.split(' ', 1)[-1].replace('b', '\\u00e9')[0:5:2] }}"
+    "{{ range(1, 5) | sort(reverse=true) | sum / 3 if 1 < 2 != none else [] }}"
+    "{{ {'a': (1, 2.5e3)} | dictsort }}{{ 'x' * 3 | default('y', true) }}",
+  };
+  return texts;
+}
+
+void render_template(const std::string& input) {
+  static const auto messages = nlohmann::ordered_json::parse(
+    R"([{"role": "user", "content": "h\u00e9 <b>"},
+        {"role": "assistant", "content": "ok"}])");
+  const models::ChatTemplate chat(input, {{"bos_token", "<s>"}}, "template");
+  chat.render(messages, true);
+  chat.render_turns(messages);
+}
+
 } // namespace
 
 void add_reader_targets(std::vector<Target>& targets,
                         const std::string& folder) {
   targets.push_back(
     {"tokenizer_parts", many_part_tokenizers(), read_many_part_tokenizer});
+  targets.push_back({"chat_template", chat_templates(), render_template});
   targets.push_back({"tensors", {three_tensors()}, read_tensors});
   targets.push_back(
     {"shard_index",

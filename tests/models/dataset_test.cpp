@@ -1,6 +1,7 @@
 #include "models/dataset.hpp"
 #include "models/jsonl.hpp"
 
+#include "tests/support/models/dataset_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -12,62 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using testing::DatasetFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::letters;
 using testing::shared_folder;
 using testing::TempFolder;
 using testing::write_text;
-
-/// One token a character: '<' begins, '>' ends a text, then a..z and space.
-Tokenizer letters() {
-  json vocab = {{"<", 0}, {">", 1}, {"?", 2}, {" ", 3}};
-  for (char c = 'a'; c <= 'z'; ++c)
-    vocab[std::string(1, c)] = 10 + (c - 'a');
-  const json document = {
-    {"pre_tokenizer",
-     {{"type", "Split"},
-      {"pattern", {{"Regex", "[\\s\\S]"}}},
-      {"behavior", "Isolated"}}},
-    {"post_processor",
-     {{"type", "TemplateProcessing"},
-      {"single",
-       {{{"SpecialToken", {{"id", "<"}}}}, {{"Sequence", {{"id", "A"}}}}}},
-      {"special_tokens", {{"<", {{"ids", {0}}}}}}}},
-    {"decoder", {{"type", "Fuse"}}},
-    {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "?"}}},
-  };
-  return Tokenizer::parse(document.dump(), R"({"eos_token": ">"})", "letters");
-}
-
-class DatasetFile : public ::testing::Test {
-protected:
-  DatasetOptions options(DataKind kind, const std::string& text) {
-    write_text(folder_ / "rows.jsonl", text);
-    DatasetOptions options;
-    options.file = folder_ / "rows.jsonl";
-    options.kind = kind;
-    return options;
-  }
-  Dataset open(DataKind kind, const std::string& text) {
-    return Dataset::open(options(kind, text), letters());
-  }
-  static std::string complaint(const DatasetOptions& options) {
-    try {
-      Dataset::open(options, letters());
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no complaint";
-  }
-  template <class T = std::int32_t>
-  static std::vector<T> packed(const net::Rows& rows, const char* key) {
-    const auto span = rows.at(key).as<T>();
-    return {span.begin(), span.end()};
-  }
-
-  TempFolder folder_;
-};
 
 TEST_F(DatasetFile, PromptsGiveNSamplesARowInOrder) {
   const auto data = open(DataKind::prompts, "{\"prompt\": \"ab\"}\n\n"
@@ -219,20 +172,6 @@ TEST_F(DatasetFile, ATruncatedSequenceMustKeepSomethingToLearn) {
   const std::vector<std::uint32_t> first{0};
   EXPECT_THAT(packed(data.rows(first, SampleId(0)), "sequence_ids"),
               ElementsAre(0, 10, 33, 34));
-}
-
-TEST_F(DatasetFile, MessagesNeedAChatTemplate) {
-  EXPECT_THAT(complaint(options(DataKind::prompts,
-                                R"({"messages": [{"role": "user"}]})")),
-              HasSubstr("rows.jsonl:1: messages: expected text, got messages "
-                        "(chat templates"));
-  EXPECT_THAT(
-    complaint(options(DataKind::prompts, R"({"prompt": [{"role": "user"}]})")),
-    HasSubstr("rows.jsonl:1: prompt: expected text, got messages"));
-  auto given = options(DataKind::prompts, "{\"prompt\": \"a\"}");
-  given.chat = true;
-  given.places["data.chat"] = Place{"x.yaml", 7};
-  EXPECT_THAT(complaint(given), HasSubstr("x.yaml:7: data.chat: chat"));
 }
 
 TEST_F(DatasetFile, AMappedColumnThatIsMissingIsABadRow) {

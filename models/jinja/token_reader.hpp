@@ -1,0 +1,38 @@
+// Tokens read from left to right, with errors that name the line.
+#pragma once
+
+#include "models/jinja/lexer.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::models::jinja {
+
+/// Functions named `need_` throw TemplateError.
+class TokenReader {
+public:
+  explicit TokenReader(std::vector<Token> tokens)
+    : tokens_(std::move(tokens)) {}
+
+  const Token& peek(std::size_t ahead = 0) const {
+    const std::size_t last = tokens_.size() - 1;
+    return tokens_[at_ + ahead < last ? at_ + ahead : last];
+  }
+  Token take();
+  bool is_op(std::string_view text) const;
+  bool is_name(std::string_view text) const;
+  bool skip_op(std::string_view text); ///< true if it was there
+  bool skip_name(std::string_view text);
+  void need_op(std::string_view text);
+  std::string need_name();
+  [[noreturn]] void fail(const std::string& what) const;
+
+private:
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+};
+
+} // namespace troupe::models::jinja

@@ -1,0 +1,143 @@
+// Values of the template language: what Jinja's expressions compute with, in
+// Python's sense (texts are counted in code points, division of integers gives
+// a real number, printing follows str() and repr()). Lists and mappings are
+// shared and never change, apart from a namespace, which templates assign to.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::models::jinja {
+
+/// A mistake of a template or of its data; `line` 0: not known yet.
+struct TemplateError : std::runtime_error {
+  explicit TemplateError(const std::string& what, int at_line = 0)
+    : std::runtime_error(what),
+      line(at_line) {}
+  int line;
+};
+
+class Value;
+using List = std::vector<Value>;
+using Dict = std::vector<std::pair<std::string, Value>>; ///< in written order
+using Named = std::vector<std::pair<std::string, Value>>;
+
+/// Arguments of a call, filter or test.
+struct Arguments {
+  std::vector<Value> positional;
+  Named named;
+
+  /// The argument at `index` or of that name; nullptr if it was not given.
+  const Value* find(std::size_t index, std::string_view name) const;
+  /// Throws TemplateError naming `who` where it was not given.
+  const Value& need(std::size_t index, std::string_view name,
+                    std::string_view who) const;
+};
+
+struct Undefined {
+  std::string name; ///< what was looked for, for messages
+};
+struct None {};
+using Function = std::function<Value(const Arguments&)>;
+
+class Value {
+public:
+  using Data = std::variant<Undefined, None, bool, std::int64_t, double,
+                            std::string, std::shared_ptr<const List>,
+                            std::shared_ptr<Dict>, std::shared_ptr<Function>>;
+
+  Value() = default; ///< undefined
+  Value(Undefined undefined) : data_(std::move(undefined)) {}
+  Value(None none) : data_(none) {}
+  Value(bool flag) : data_(flag) {}
+  Value(std::int64_t number) : data_(number) {}
+  Value(double number) : data_(number) {}
+  Value(std::string text) : data_(std::move(text)) {}
+  Value(const char* text) : data_(std::string(text)) {}
+  Value(List list) : data_(std::make_shared<const List>(std::move(list))) {}
+  Value(Dict dict) : data_(std::make_shared<Dict>(std::move(dict))) {}
+  Value(Function function)
+    : data_(std::make_shared<Function>(std::move(function))) {}
+  static Value name_space(Dict members);
+  static Value tuple(List entries); ///< a list that prints as (a, b)
+  static Value from_json(const nlohmann::ordered_json& json);
+
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&data_);
+  }
+  const List* list() const;
+  const Dict* dict() const;         ///< also of a namespace
+  const Function* function() const; ///< nullptr if it cannot be called
+  const std::string* text() const {
+    return as<std::string>();
+  }
+  bool undefined() const {
+    return std::holds_alternative<Undefined>(data_);
+  }
+  bool none() const {
+    return std::holds_alternative<None>(data_);
+  }
+  bool is_namespace() const {
+    return flavor_ == Flavor::name_space;
+  }
+  bool is_tuple() const {
+    return flavor_ == Flavor::tuple;
+  }
+  /// A whole number (True is 1), else TemplateError naming `who`.
+  std::int64_t integer(std::string_view who) const;
+  bool is_number() const; ///< integers, reals and booleans
+  double real() const;    ///< of a number
+  /// The text, else TemplateError naming `who`.
+  const std::string& need_text(std::string_view who) const;
+
+  bool truth() const;
+  const char* kind() const; ///< "a text", "a list", .., for messages
+  /// What a template prints: str() of Python; "" of an undefined value.
+  std::string print() const;
+  std::string repr() const;
+  /// json.dumps without ASCII escapes; indent < 0: on one line.
+  std::string to_json(std::int64_t indent = -1) const;
+
+  /// Sets a namespace's member.
+  void assign(const std::string& name, Value value) const;
+
+private:
+  enum class Flavor : std::uint8_t { plain, name_space, tuple };
+
+  Data data_;
+  Flavor flavor_ = Flavor::plain;
+};
+
+/// nullptr if the mapping has no such key.
+const Value* find(const Dict& dict, std::string_view key);
+
+bool equal(const Value& a, const Value& b);
+/// Python's <; TemplateError for values that have no order.
+bool less(const Value& a, const Value& b);
+/// a in b.
+bool contains(const Value& a, const Value& b);
+/// `op` one of + - * / // % ** ~.
+Value arithmetic(std::string_view op, const Value& a, const Value& b);
+/// What a loop sees: entries of a list, keys of a mapping, characters of a
+/// text, nothing of an undefined value.
+List iterate(const Value& value);
+
+/// object.name: methods first, then entries; undefined if there is none.
+Value attribute(const Value& object, const std::string& name);
+/// object[key]: entries first, then methods.
+Value item(const Value& object, const Value& key);
+/// object[start:stop:step]; undefined bounds are open.
+Value slice(const Value& object, const Value& start, const Value& stop,
+            const Value& step);
+
+} // namespace troupe::models::jinja

@@ -1,0 +1,145 @@
+// Rows of messages through a data set, as training reads them.
+#include "models/dataset.hpp"
+
+#include "tests/support/models/dataset_support.hpp"
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe::models {
+namespace {
+
+using nlohmann::json;
+using testing::DatasetFile;
+using ::testing::HasSubstr;
+using testing::letters_document;
+
+/// letters() with a template: "u hi. a ok>" of a user's and an answer's text;
+/// '>' ends an answer, a space follows it.
+Tokenizer chatting_letters() {
+  const json config
+    = {{"eos_token", ">"},
+       {"chat_template",
+        "{% for m in messages %}{{ m.role[0] }} {{ m.content }}"
+        "{{ eos_token + ' ' if m.role == 'assistant' else '?' }}{% endfor %}"
+        "{% if add_generation_prompt %}a {% endif %}"}};
+  return Tokenizer::parse(letters_document().dump(), config.dump(), "letters");
+}
+
+std::string spelled(const Tokenizer& tokenizer,
+                    const std::vector<std::int32_t>& ids) {
+  return tokenizer.decode(ids, false);
+}
+
+TEST_F(DatasetFile, MessagesBecomeAPromptThroughTheTemplate) {
+  const std::string rows
+    = R"({"messages": [{"role": "user", "content": "hi"}]})"
+      "\n"
+      R"({"prompt": [{"role": "user", "content": "yo"}]})"
+      "\n"
+      R"({"prompt": "raw"})"
+      "\n";
+  const std::vector<std::uint32_t> all{0, 1, 2};
+  const Tokenizer tokenizer = chatting_letters();
+  auto given = options(DataKind::prompts, rows);
+  const auto data = Dataset::open(given, tokenizer);
+  EXPECT_EQ(
+    spelled(tokenizer, packed(data.rows(all, SampleId(0)), "prompt_ids")),
+    "u hi?a u yo?a <raw");
+  EXPECT_EQ(data.text(0).prompt, "u hi?a ");
+  given.chat = ChatUse::always;
+  EXPECT_EQ(
+    spelled(tokenizer,
+            packed(Dataset::open(given, tokenizer).rows(all, SampleId(0)),
+                   "prompt_ids")),
+    "u hi?a u yo?a u raw?a ");
+}
+
+TEST_F(DatasetFile, OnlyTheAssistantsTurnsAreLearned) {
+  const std::string row = R"({"messages": [{"role": "user", "content": "hi"},
+      {"role": "assistant", "content": "ok"}, {"role": "user", "content": "b"},
+      {"role": "assistant", "content": "c"}]})";
+  std::string line = row;
+  std::erase(line, '\n');
+  const Tokenizer tokenizer = chatting_letters();
+  const auto data = Dataset::open(options(DataKind::sft, line), tokenizer);
+  const std::vector<std::uint32_t> first{0};
+  const net::Rows rows = data.rows(first, SampleId(0));
+  // What the template writes behind the last end token is cut.
+  EXPECT_EQ(spelled(tokenizer, packed(rows, "sequence_ids")),
+            "u hi?a ok> u b?a c>");
+  std::string mask;
+  for (const std::uint8_t m : packed<std::uint8_t>(rows, "loss_mask"))
+    mask += m == 1 ? '1' : '.';
+  EXPECT_EQ(mask, ".......1111......11");
+}
+
+TEST_F(DatasetFile, PromptAndCompletionMessagesAreOneConversation) {
+  const Tokenizer tokenizer = chatting_letters();
+  auto given = options(
+    DataKind::sft,
+    R"({"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", )"
+    R"("content": "b"}, {"role": "user", "content": "c"}], )"
+    R"("completion": [{"role": "assistant", "content": "d"}]})"
+    "\n"
+    R"({"prompt": "x", "completion": "y"})");
+  given.chat = ChatUse::always;
+  const auto data = Dataset::open(given, tokenizer);
+  const std::vector<std::uint32_t> both{0, 1};
+  const net::Rows rows = data.rows(both, SampleId(0));
+  EXPECT_EQ(spelled(tokenizer, packed(rows, "sequence_ids")),
+            "u a?a b> u c?a d>u x?a y>");
+  std::string mask;
+  for (const std::uint8_t m : packed<std::uint8_t>(rows, "loss_mask"))
+    mask += m == 1 ? '1' : '.';
+  EXPECT_EQ(mask, "...............11......11");
+}
+
+TEST_F(DatasetFile, PairsOfMessagesAreConversations) {
+  const Tokenizer tokenizer = chatting_letters();
+  const auto data = Dataset::open(
+    options(DataKind::preference,
+            R"({"prompt": [{"role": "user", "content": "a"}], )"
+            R"("chosen": [{"role": "assistant", "content": "b"}], )"
+            R"("rejected": [{"role": "assistant", "content": "c"}]})"
+            "\n"
+            R"({"chosen": [{"role": "user", "content": "a"}, )"
+            R"({"role": "assistant", "content": "b"}], )"
+            R"("rejected": [{"role": "user", "content": "a"}, )"
+            R"({"role": "assistant", "content": "c"}]})"),
+    tokenizer);
+  const std::vector<std::uint32_t> both{0, 1};
+  const net::Rows rows = data.rows(both, SampleId(0));
+  EXPECT_EQ(spelled(tokenizer, packed(rows, "chosen_ids")), "u a?a b>u a?a b>");
+  EXPECT_EQ(spelled(tokenizer, packed(rows, "rejected_ids")),
+            "u a?a c>u a?a c>");
+}
+
+TEST_F(DatasetFile, MessagesThatCannotBeRenderedAreBadRows) {
+  const std::string row = R"({"messages": [{"role": "user"}]})";
+  EXPECT_THAT(complaint(options(DataKind::prompts, row)),
+              HasSubstr("rows.jsonl:1: messages: letters: the tokenizer has no "
+                        "chat template"));
+  auto refused = options(DataKind::prompts, row);
+  refused.chat = ChatUse::never;
+  EXPECT_THAT(complaint(refused),
+              HasSubstr("rows.jsonl:1: messages: expected text, got messages, "
+                        "which data.chat: false refuses"));
+  const auto says = [&](DataKind kind, const char* text) {
+    try {
+      Dataset::open(options(kind, text), chatting_letters());
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no complaint");
+  };
+  EXPECT_THAT(says(DataKind::prompts, R"({"messages": [{"content": "a"}]})"),
+              HasSubstr("rows.jsonl:1: messages: expected a list of messages"));
+  EXPECT_THAT(says(DataKind::prompts, R"({"messages": []})"),
+              HasSubstr("got an empty list"));
+  EXPECT_THAT(
+    says(DataKind::sft, R"({"messages": [{"role": "user", "content": "a"}]})"),
+    HasSubstr("expected a message of the assistant, got none"));
+}
+
+} // namespace
+} // namespace troupe::models

@@ -1,0 +1,71 @@
+// Data sets of a few rows over a tokenizer whose tokens are letters.
+#pragma once
+
+#include "models/dataset.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/models/io_support.hpp"
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace troupe::models::testing {
+
+/// One token a character: '<' begins, '>' ends a text, then a..z and space.
+inline nlohmann::json letters_document() {
+  nlohmann::json vocab = {{"<", 0}, {">", 1}, {"?", 2}, {" ", 3}};
+  for (char c = 'a'; c <= 'z'; ++c)
+    vocab[std::string(1, c)] = 10 + (c - 'a');
+  const nlohmann::json document = {
+    {"pre_tokenizer",
+     {{"type", "Split"},
+      {"pattern", {{"Regex", "[\\s\\S]"}}},
+      {"behavior", "Isolated"}}},
+    {"post_processor",
+     {{"type", "TemplateProcessing"},
+      {"single",
+       {{{"SpecialToken", {{"id", "<"}}}}, {{"Sequence", {{"id", "A"}}}}}},
+      {"special_tokens", {{"<", {{"ids", {0}}}}}}}},
+    {"decoder", {{"type", "Fuse"}}},
+    {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "?"}}},
+  };
+  return document;
+}
+
+inline Tokenizer letters() {
+  return Tokenizer::parse(letters_document().dump(), R"({"eos_token": ">"})",
+                          "letters");
+}
+
+class DatasetFile : public ::testing::Test {
+protected:
+  DatasetOptions options(DataKind kind, const std::string& text) {
+    write_text(folder_ / "rows.jsonl", text);
+    DatasetOptions options;
+    options.file = folder_ / "rows.jsonl";
+    options.kind = kind;
+    return options;
+  }
+  Dataset open(DataKind kind, const std::string& text) {
+    return Dataset::open(options(kind, text), letters());
+  }
+  static std::string complaint(const DatasetOptions& options) {
+    try {
+      Dataset::open(options, letters());
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "no complaint";
+  }
+  template <class T = std::int32_t>
+  static std::vector<T> packed(const net::Rows& rows, const char* key) {
+    const auto span = rows.at(key).as<T>();
+    return {span.begin(), span.end()};
+  }
+
+  TempFolder folder_;
+};
+
+} // namespace troupe::models::testing
