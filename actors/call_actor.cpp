@@ -117,9 +117,9 @@ void fetch_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
   std::vector<FetchOrder> orders;
   std::vector<std::size_t> readers;
   for (std::size_t i = 0; i < running->shares.size(); ++i) {
-    const FetchOrder& order = running->fetches.emplace_back(FetchOrder{
-      running->task.task,
-      narrow(running->task.sources, samples_of(running->shares[i]))});
+    const FetchOrder& order = running->fetches.emplace_back(
+      FetchOrder{running->task.task, narrow(running->task.sources,
+                                            samples_of(running->shares[i]))});
     if (order.sources.empty())
       continue;
     orders.push_back(order);

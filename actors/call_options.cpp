@@ -1,5 +1,7 @@
 #include "actors/call_options.hpp"
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 std::uint32_t mini_batches_of(const Settings& settings,
@@ -27,16 +29,26 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.top_p = rollout.top_p;
   options.min_p = rollout.min_p;
   options.repetition_penalty = rollout.repetition_penalty;
-  options.greedy = rollout.temperature == 0;
+  options.greedy = rollout.greedy;
+  options.ignore_eos = rollout.ignore_eos;
   options.seed = settings.run.seed;
   options.stop_ids = shape.eos;
   return options;
 }
 
 models::InferOptions infer_options(const Settings& settings,
+                                   const plans::Call& call,
                                    const plans::Placement& placement) {
   return {.temperature = settings.rollout.temperature,
+          .entropy
+          = std::ranges::find(call.writes, "entropy") != call.writes.end(),
           .micro_batch_tokens = placement.micro_batch_tokens};
+}
+
+std::uint64_t trace_bytes_a_process(const Settings& settings,
+                                    const plans::Cluster& cluster) {
+  const auto processes = 1 + cluster.num_workers(); // the master's too
+  return static_cast<std::uint64_t>(settings.trace.max_gb * 1e9) / processes;
 }
 
 models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,

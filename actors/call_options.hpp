@@ -22,7 +22,12 @@ std::uint32_t epochs_of(const Settings& settings,
 models::GenerateOptions generate_options(const Settings& settings,
                                          const ModelShape& shape);
 models::InferOptions infer_options(const Settings& settings,
+                                   const plans::Call& call,
                                    const plans::Placement& placement);
+/// Of the trace file of one process: all of a run's together keep to
+/// trace.max_gb.
+std::uint64_t trace_bytes_a_process(const Settings& settings,
+                                    const plans::Cluster& cluster);
 /// All but the mini-batches.
 models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
                              const plans::Placement& placement);

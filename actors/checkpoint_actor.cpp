@@ -11,8 +11,8 @@ namespace {
 using CheckpointSelf = Self<CheckpointActor, CheckpointActorState>;
 using SaveCallback = std::function<void(Result<SaveDone>)>;
 
-/// A save under way; lives in the continuations.
-struct RunningSave {
+/// A write under way; lives in the continuations.
+struct RunningWrite {
   Context context;
   SaveTask task;
   std::filesystem::path temporary;
@@ -21,7 +21,7 @@ struct RunningSave {
 
 CheckpointState state_of(const CheckpointSetup& setup, const SaveTask& task) {
   CheckpointState state;
-  state.next_step = StepId{task.step.value + 1};
+  state.next_step = task.next_step;
   state.run_id = setup.run_id;
   for (std::size_t i = 0; i < task.replicas.size(); ++i)
     state.versions[setup.replicas[task.replicas[i]].name()]
@@ -31,65 +31,108 @@ CheckpointState state_of(const CheckpointSetup& setup, const SaveTask& task) {
   return state;
 }
 
-WriteOrder write_order(const CheckpointSetup& setup, const RunningSave& save,
-                       ReplicaId id) {
-  const auto& replica = setup.replicas[id];
+/// Whether the optimizer of this replica is saved too.
+bool saves_moments(const CheckpointSetup& setup,
+                   const plans::Replica& replica) {
+  return replica.home && setup.workflow.role(replica.role).trained;
+}
+
+/// Folders of a role are for its users, in the type that they asked for; those
+/// of other replicas are for a continued run, to the bit.
+WriteOrder write_order(const CheckpointSetup& setup, const RunningWrite& write,
+                       const plans::Replica& replica) {
   WriteOrder order;
-  order.folder = weights_folder(save.temporary, replica.role, replica.name(),
+  order.folder = weights_folder(write.temporary, replica.role, replica.name(),
                                 replica.home);
-  if (replica.home && setup.workflow.role(replica.role).trained)
-    order.state_file = optimizer_file(save.temporary, replica.role);
+  const auto store
+    = replica.home ? setup.stores.at(replica.role) : models::HfStore{};
+  order.dtype = static_cast<std::uint8_t>(store.dtype);
+  order.max_shard_bytes = store.max_shard_bytes;
+  if (saves_moments(setup, replica))
+    order.state_file = optimizer_file(write.temporary, replica.role);
   return order;
 }
 
-void commit_save(CheckpointSelf self, const std::shared_ptr<RunningSave>& save,
+/// Asks the writer of every replica that is saved.
+template <class Done, class Atom, class Order, class OnAll, class OnFailure>
+void ask_writers(CheckpointSelf self, const SaveTask& task,
+                 const Context& context, Atom atom, std::vector<Order> orders,
+                 const char* what, OnAll on_all, OnFailure on_failure) {
+  const auto& setup = self->state.setup;
+  std::vector<ShardActor> targets;
+  std::vector<AskSpec> specs;
+  for (const auto id : task.replicas) {
+    const Member& writer = setup.writers.at(id);
+    targets.push_back(writer.shard);
+    specs.push_back(
+      {.name = fmt::format("{} {} on {}", what, setup.replicas[id].name(),
+                           writer.name),
+       .worker = writer.worker,
+       .deadline = {}});
+  }
+  ask_all<Done>(self, targets, atom, context, std::move(orders),
+                std::move(specs), on_all, on_failure);
+}
+
+void commit_save(CheckpointSelf self,
+                 const std::shared_ptr<RunningWrite>& write,
                  const std::vector<WriteDone>& written) {
   const auto& setup = self->state.setup;
   std::uint64_t bytes = 0;
   for (const auto& part : written)
     bytes += part.bytes;
   run_job<SaveDone>(
-    *self->state.thread, "checkpoint", save->callback,
-    [save, bytes, state = state_of(setup, save->task), keep = setup.keep] {
-      return SaveDone{commit_checkpoint(save->temporary, state, keep), bytes};
+    *self->state.thread, "checkpoint", write->callback,
+    [write, bytes, state = state_of(setup, write->task), keep = setup.keep] {
+      return SaveDone{commit_checkpoint(write->temporary, state, keep), bytes};
     });
 }
 
-void write_parts(CheckpointSelf self,
-                 const std::shared_ptr<RunningSave>& save) {
-  const auto& setup = self->state.setup;
-  std::vector<ShardActor> targets;
-  std::vector<WriteOrder> orders;
-  std::vector<AskSpec> specs;
-  for (const auto id : save->task.replicas) {
-    const Member& writer = setup.writers.at(id);
-    targets.push_back(writer.shard);
-    orders.push_back(write_order(setup, *save, id));
-    specs.push_back(
-      {.name
-       = fmt::format("write {} on {}", setup.replicas[id].name(), writer.name),
-       .worker = writer.worker,
-       .deadline = {}});
-  }
-  ask_all<WriteDone>(
-    self, targets, write_atom::value, save->context, std::move(orders),
-    std::move(specs),
-    [self, save](const std::vector<WriteDone>& written) {
-      commit_save(self, save, written);
+caf::result<SaveCopied> copy(CheckpointSelf self, const Context& context,
+                             const SaveTask& task) {
+  Answer<SaveCopied> answer{self, context};
+  TROUPE_CHECK(!self->state.copied, "one save at a time");
+  std::vector<CopyOrder> orders;
+  for (const auto id : task.replicas)
+    orders.push_back(
+      {saves_moments(self->state.setup, self->state.setup.replicas[id])});
+  ask_writers<CopyDone>(
+    self, task, context, copy_atom::value, std::move(orders), "copy",
+    [self, task, answer](const std::vector<CopyDone>& copied) mutable {
+      SaveCopied done;
+      for (const auto& part : copied)
+        done.bytes += part.bytes;
+      self->state.copied = task;
+      answer.deliver(done);
     },
-    [save](const Failure& failure) { save->callback(failure); });
+    [answer](const Failure& failure) mutable { answer.fail(failure); });
+  return answer.promise();
 }
 
-caf::result<SaveDone> save(CheckpointSelf self, const Context& context,
-                           const SaveTask& task) {
+void write_parts(CheckpointSelf self,
+                 const std::shared_ptr<RunningWrite>& write) {
+  std::vector<WriteOrder> orders;
+  for (const auto id : write->task.replicas)
+    orders.push_back(
+      write_order(self->state.setup, *write, self->state.setup.replicas[id]));
+  ask_writers<WriteDone>(
+    self, write->task, write->context, write_atom::value, std::move(orders),
+    "write",
+    [self, write](const std::vector<WriteDone>& written) {
+      commit_save(self, write, written);
+    },
+    [write](const Failure& failure) { write->callback(failure); });
+}
+
+caf::result<SaveDone> write(CheckpointSelf self, const Context& context) {
   Answer<SaveDone> answer{self, context};
-  auto running = std::make_shared<RunningSave>();
+  auto running = std::make_shared<RunningWrite>();
   running->context = context;
-  running->task = task;
+  running->task = std::exchange(self->state.copied, {}).value();
   running->callback = self->state.open.open(self, answer);
   try {
-    running->temporary = begin_checkpoint(self->state.setup.run_folder,
-                                          StepId{task.step.value + 1});
+    running->temporary
+      = begin_checkpoint(self->state.setup.run_folder, running->task.next_step);
     write_parts(self, running);
   } catch (const std::exception& error) {
     running->callback(to_failure(error, "checkpoint"));
@@ -106,7 +149,10 @@ CheckpointActor::behavior_type checkpoint_actor(CheckpointSelf self,
   self->state.thread = std::make_shared<DeviceThread>("checkpoint");
   return {
     [=](save_atom, const Context& context, const SaveTask& task) {
-      return save(self, context, task);
+      return copy(self, context, task);
+    },
+    [=](write_atom, const Context& context, const WriteTask&) {
+      return write(self, context);
     },
     [=](done_atom, std::uint64_t id) { self->state.open.finish(id); },
     [=](fail_atom, std::uint64_t id, const Trouble& trouble) {

@@ -4,8 +4,11 @@
 #include "actors/shard_work.hpp"
 #include "models/functions.hpp"
 #include "models/rollout_record.hpp"
+#include "models/row_lines.hpp"
 
 #include <fmt/format.h>
+
+#include <string_view>
 
 namespace troupe::actors {
 
@@ -13,12 +16,44 @@ namespace {
 
 using FunctionSelf = Self<FunctionActor, FunctionState>;
 
-RunDone record(WorkerContext& worker, StepId step, const net::Rows& rows) {
+/// Functions that write rows to a file of the run folder instead of making new
+/// ones: samples.jsonl, and the rows of verbs.
+using RowWriter = void (*)(WorkerContext&, StepId, const net::Rows&);
+
+void record(WorkerContext& worker, StepId step, const net::Rows& rows) {
   models::append_samples(worker.run_folder / "samples.jsonl", step, rows,
                          worker.tokenizer());
-  RunDone done;
-  done.holder = worker.worker;
-  return done;
+}
+
+/// Where the batch of `step` begins in the data file, which verbs read once
+/// from its start to its end.
+models::LineSource line_source(WorkerContext& worker, StepId step) {
+  const Settings& settings = worker.settings;
+  const bool prompts = worker.workflow.samples_are_prompts;
+  return {.data = worker.dataset(),
+          .tokenizer = worker.tokenizer(),
+          .first_row
+          = step.value * static_cast<std::uint32_t>(settings.data.batch_size),
+          .samples_per_row
+          = prompts ? static_cast<std::uint32_t>(settings.rollout.n) : 1};
+}
+
+void write_answers(WorkerContext& worker, StepId step, const net::Rows& rows) {
+  models::append_text(worker.run_folder / verb_rows_file,
+                      models::answer_lines(line_source(worker, step), rows));
+}
+
+void write_scores(WorkerContext& worker, StepId step, const net::Rows& rows) {
+  models::append_text(worker.run_folder / verb_rows_file,
+                      models::score_lines(line_source(worker, step), rows));
+}
+
+RowWriter writer_of(std::string_view fn) {
+  if (fn == record_fn)
+    return record;
+  if (fn == "write_answers")
+    return write_answers;
+  return fn == "write_scores" ? write_scores : nullptr;
 }
 
 RunDone run_registered(WorkerContext& worker, StepId step,
@@ -43,9 +78,13 @@ RunDone run_here(WorkerContext& worker, StepId step, const RunOrder& order,
   const trace::Span span{worker.host->track(), trace::name(call.name),
                          step.value};
   const auto begin = now_ns();
-  RunDone done = call.fn == record_fn
-                   ? record(worker, step, rows)
-                   : run_registered(worker, step, order, call, rows);
+  RunDone done;
+  if (const auto writer = writer_of(call.fn)) {
+    writer(worker, step, rows);
+    done.holder = worker.worker;
+  } else {
+    done = run_registered(worker, step, order, call, rows);
+  }
   done.begin_ns = begin;
   done.busy_ns = now_ns() - begin;
   return done;
@@ -55,8 +94,8 @@ caf::result<RunDone> run(FunctionSelf self, const Context& context,
                          const RunOrder& order) {
   Answer<RunDone> answer{self, context};
   auto worker = self->state.worker;
-  auto rows = std::make_shared<net::Rows>(
-    self->state.inbox.take(context.step, order));
+  auto rows
+    = std::make_shared<net::Rows>(self->state.inbox.take(context.step, order));
   auto callback = self->state.open.open(self, answer);
   run_job<RunDone>(*worker->host,
                    fmt::format("{}, {} of step {}", worker->who, order.call,

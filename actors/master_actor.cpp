@@ -84,14 +84,11 @@ void start(MasterSelf self) {
   auto& state = self->state;
   const auto& setup = state.setup;
   state.last_commit = state.last_progress = Clock::now();
-  if (setup.first_step >= setup.end_step)
-    return end_run(self, {.kind = RunEnd::Kind::done,
-                          .next_step = setup.first_step,
-                          .failure = {},
-                          .checkpoint = ""});
+  tick(self);
+  if (setup.first_step >= setup.end_step) // to save what was loaded
+    return save(self, setup.first_step);
   state.schedule.emplace(setup.graph, setup.first_step, setup.end_step);
   launch(self, state.schedule->start());
-  tick(self);
 }
 
 /// Steps that have not begun do not begin any more.

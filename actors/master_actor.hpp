@@ -4,7 +4,9 @@
 // with the first cause. All decisions are plans::Schedule's; this only sends.
 //
 //     start -> launch ready tasks -> task done -> more ready tasks
-//                                       |-> step done -> commit, save? report
+//                                       |-> step done -> commit, copy? report
+//                                                               |-> write,
+//                                                               commit
 //     stop  -> no new steps -> last step done -> save -> end(stopped)
 //     down / failure -> abort all nodes -> end(failed)
 //
@@ -24,6 +26,12 @@
 
 namespace troupe::actors {
 
+/// What a checkpoint holds of a replica: version max(0, steps - lag).
+struct SavedReplica {
+  ReplicaId replica;
+  std::uint32_t lag = 0;
+};
+
 struct MasterSetup {
   plans::Workflow workflow;
   plans::ExecutionPlan plan;
@@ -34,6 +42,7 @@ struct MasterSetup {
   StepId end_step;
   std::uint32_t samples_per_row = 1; ///< rollout.n where samples are prompts
   std::uint32_t save_every = 0;      ///< steps; 0: at the end only
+  std::vector<SavedReplica> saved;   ///< in checkpoints; empty: there are none
   std::map<std::string, double> carried; ///< at the start
   std::map<ReplicaId, Version> versions; ///< that the replicas were loaded at
   std::map<std::string, CallActor> calls;
@@ -60,7 +69,9 @@ struct MasterState {
   std::map<std::string, double> carried;
   std::map<ReplicaId, Version> versions; ///< of targets of moves
   StepId committed_end;                  ///< steps before this are committed
-  std::optional<StepId> saving;
+  /// Steps of the checkpoint that devices are copying: weights must stay.
+  std::optional<StepId> copying;
+  bool writing = false;      ///< a checkpoint that was copied
   StepId end_step;           ///< moves nearer when the run is to stop
   std::uint32_t running = 0; ///< tasks sent and not answered
   std::string checkpoint;

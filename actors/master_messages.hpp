@@ -42,14 +42,28 @@ struct DataBatch {
 };
 TROUPE_INSPECT(DataBatch, x.rows, x.tokens, x.epoch)
 
-/// Write a checkpoint of everything as of the end of `step`.
+/// Copy everything that a checkpoint holds as of the end of the step before
+/// `next_step`; one save at a time.
 struct SaveTask {
-  StepId step;
+  StepId next_step;
   std::vector<Carried> carried;
   std::vector<ReplicaId> replicas; ///< indices into plans::Replicas
   std::vector<Version> versions;   ///< of each
 };
-TROUPE_INSPECT(SaveTask, x.step, x.carried, x.replicas, x.versions)
+TROUPE_INSPECT(SaveTask, x.next_step, x.carried, x.replicas, x.versions)
+
+/// The weights may change again.
+struct SaveCopied {
+  std::uint64_t bytes = 0;
+};
+TROUPE_INSPECT(SaveCopied, x.bytes)
+
+/// Write what was copied, then commit the checkpoint.
+struct WriteTask {};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, WriteTask&) {
+  return f(caf::meta::type_name("WriteTask"));
+}
 
 struct SaveDone {
   std::string folder;

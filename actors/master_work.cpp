@@ -17,29 +17,32 @@ const plans::Call* call_of(MasterSelf self, plans::TaskRef task) {
            : nullptr;
 }
 
-/// Whether a checkpoint is written at the end of `step`.
-bool save_due(const MasterState& state, StepId step) {
-  const auto done = step.value + 1;
-  return done == state.end_step.value
-         || (state.setup.save_every != 0 && done % state.setup.save_every == 0);
+/// Whether a checkpoint is written before `next_step`.
+bool save_due(const MasterState& state, StepId next_step) {
+  return !state.setup.saved.empty()
+         && (next_step == state.end_step
+             || (state.setup.save_every != 0
+                 && next_step.value % state.setup.save_every == 0));
 }
 
-/// Whether the task would overwrite weights that the checkpoint after `step`
-/// still has to read: later trains; moves of the step after next (the move of
-/// the next step brings what a lagged replica has at this checkpoint).
-bool overwrites(MasterSelf self, plans::TaskRef task, StepId step) {
+/// Whether the task would overwrite weights that the checkpoint before
+/// `next_step` still has to copy: trains from there on; moves of later steps
+/// (that of the step itself brings what a lagged replica has at the
+/// checkpoint).
+bool overwrites(MasterSelf self, plans::TaskRef task, StepId next_step) {
   const auto* call = call_of(self, task);
   if (call == nullptr)
-    return task.step.value > step.value + 1;
-  return call->kind == plans::CallKind::train && task.step > step;
+    return task.step > next_step;
+  return call->kind == plans::CallKind::train && task.step >= next_step;
 }
 
 bool held_back(MasterSelf self, plans::TaskRef task) {
   const auto& state = self->state;
-  if (state.saving && overwrites(self, task, *state.saving))
+  if (state.copying && overwrites(self, task, *state.copying))
     return true;
-  for (StepId step = state.committed_end; step < task.step; ++step.value)
-    if (save_due(state, step) && overwrites(self, task, step))
+  for (StepId next{state.committed_end.value + 1}; next <= task.step;
+       ++next.value)
+    if (save_due(state, next) && overwrites(self, task, next))
       return true;
   return false;
 }
@@ -103,7 +106,8 @@ void publish(MasterSelf self, StepId step) {
 
 void end_if_over(MasterSelf self) {
   auto& state = self->state;
-  if (state.committed_end < state.end_step || state.running > 0 || state.saving)
+  if (state.committed_end < state.end_step || state.running > 0 || state.copying
+      || state.writing)
     return;
   const bool done = state.end_step == state.setup.end_step;
   end_run(self, {.kind = done ? RunEnd::Kind::done : RunEnd::Kind::stopped,
@@ -112,65 +116,59 @@ void end_if_over(MasterSelf self) {
                  .checkpoint = state.checkpoint});
 }
 
-void saved(MasterSelf self, StepId step, const SaveDone& done,
-           Clock::time_point started) {
-  auto& state = self->state;
-  state.checkpoint = done.folder;
-  state.reports[step].save = Clock::now() - started;
-  publish(self, step);
-  state.saving.reset();
-  launch(self, std::exchange(state.held, {}));
+void commit_steps(MasterSelf self);
+
+/// What a save held up may go on.
+void release(MasterSelf self) {
+  commit_steps(self);
+  launch(self, std::exchange(self->state.held, {}));
   end_if_over(self);
 }
 
-/// Replicas that a continued run must find again: the homes of trained roles,
-/// and lagged replicas, whose version is older than home's.
-SaveTask save_task(MasterSelf self, StepId step) {
-  const auto& setup = self->state.setup;
-  SaveTask task{.step = step,
-                .carried = carried_list(self->state),
-                .replicas = {},
-                .versions = {}};
-  for (const auto& replica : setup.replicas.all) {
-    if (!setup.workflow.role(replica.role).trained)
-      continue;
-    std::uint32_t lag = 0;
-    for (const auto& call : replica.calls)
-      lag = std::max(lag, setup.plan.lag_of(call));
-    if (!replica.home && lag == 0)
-      continue;
-    task.replicas.push_back(replica.id);
-    task.versions.push_back(plans::version_for(StepId{step.value + 1}, lag));
-  }
-  return task;
-}
-
-void save(MasterSelf self, StepId step) {
-  const auto started = Clock::now();
+/// Behind the steps' back; only the next save waits for it.
+void write_copied(MasterSelf self, StepId next_step) {
+  self->state.writing = true;
   ask<SaveDone>(
-    self, self->state.setup.checkpoint, save_atom::value,
-    context_for(self, step), save_task(self, step),
-    {.name = fmt::format("checkpoint after step {}", step.value),
+    self, self->state.setup.checkpoint, write_atom::value,
+    context_for(self, next_step), WriteTask{},
+    {.name = fmt::format("checkpoint of {} steps", next_step.value),
      .worker = {},
      .deadline = {}},
-    [=](const SaveDone& done) { saved(self, step, done, started); },
+    [=](const SaveDone& done) {
+      self->state.writing = false;
+      self->state.checkpoint = done.folder;
+      release(self);
+    },
     [=](const Failure& failure) { fail_run(self, failure); });
 }
 
+void copied(MasterSelf self, StepId next_step, Clock::time_point started) {
+  auto& state = self->state;
+  if (next_step > state.setup.first_step) {
+    const StepId step{next_step.value - 1};
+    state.reports[step].save = Clock::now() - started;
+    publish(self, step);
+  }
+  state.copying.reset();
+  write_copied(self, next_step);
+  release(self);
+}
+
+/// A step's rows may go, its checkpoint be made. A save that is due waits for
+/// the one before it: there is memory for one.
 void commit_steps(MasterSelf self) {
   auto& state = self->state;
-  while (!state.saving && state.committed_end < state.end_step
+  while (!state.copying && state.committed_end < state.end_step
          && state.schedule->step_done(state.committed_end)) {
     const StepId step = state.committed_end;
+    const StepId next{step.value + 1};
+    const bool saves = save_due(state, next);
+    if (saves && state.writing)
+      return;
     tell_nodes_commit(self, step);
     state.rows.commit(step);
-    state.committed_end = StepId{step.value + 1};
-    if (save_due(state, step)) {
-      state.saving = step;
-      save(self, step);
-    } else {
-      publish(self, step);
-    }
+    state.committed_end = next;
+    saves ? save(self, next) : publish(self, step);
   }
 }
 
@@ -318,6 +316,29 @@ void wait_for_data(MasterSelf self, plans::TaskRef task) {
 Context context_for(MasterSelf self, StepId step) {
   return {
     .flow = 0, .step = step, .incarnation = self->state.setup.incarnation};
+}
+
+void save(MasterSelf self, StepId next_step) {
+  auto& state = self->state;
+  state.copying = next_step;
+  SaveTask task{.next_step = next_step,
+                .carried = carried_list(state),
+                .replicas = {},
+                .versions = {}};
+  for (const auto& saved : state.setup.saved) {
+    task.replicas.push_back(saved.replica);
+    task.versions.push_back(plans::version_for(next_step, saved.lag));
+  }
+  const auto started = Clock::now();
+  ask<SaveCopied>(
+    self, state.setup.checkpoint, save_atom::value,
+    context_for(self, next_step), task,
+    {.name
+     = fmt::format("copy for the checkpoint of {} steps", next_step.value),
+     .worker = {},
+     .deadline = {}},
+    [=](const SaveCopied&) { copied(self, next_step, started); },
+    [=](const Failure& failure) { fail_run(self, failure); });
 }
 
 void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks) {

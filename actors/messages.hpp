@@ -24,7 +24,8 @@ using ShardActor = caf::typed_actor<
   handles<run_atom, RunOrder, RunDone>,       // this device's part of a call
   handles<lend_atom, LendOrder, LendDone>, // confirm the version to read from
   handles<move_atom, MoveOrder, MoveDone>, // overwrite weights by a move
-  handles<write_atom, WriteOrder, WriteDone>, // part of a checkpoint
+  handles<copy_atom, CopyOrder, CopyDone>, // weights as of now, for ..
+  handles<write_atom, WriteOrder, WriteDone>, // .. its part of a checkpoint
   job_done>;
 
 /// Runs calls without weights where the rows are.
@@ -76,8 +77,10 @@ using MoveActor
 using DataActor = caf::typed_actor<handles<next_atom, NextOrder, DataBatch>>;
 
 /// Checkpoints: commit and retention.
-using CheckpointActor = caf::typed_actor<handles<save_atom, SaveTask, SaveDone>,
-                                         job_done, ask_failed>;
+using CheckpointActor
+  = caf::typed_actor<handles<save_atom, SaveTask, SaveCopied>,
+                     handles<write_atom, WriteTask, SaveDone>, job_done,
+                     ask_failed>;
 
 /// The schedule, versions, incarnation.
 using MasterActor = caf::typed_actor<

@@ -1,5 +1,6 @@
 #include "actors/node_actor.hpp"
 
+#include "actors/call_options.hpp"
 #include "actors/function_actor.hpp"
 #include "actors/shard_actor.hpp"
 #include "config/defaults.hpp"
@@ -40,7 +41,7 @@ void joined(NodeSelf self, const Welcome& welcome) {
                         worker->incarnation.value),
         fmt::format("worker {}", worker->worker.value),
         worker->worker.value + 1,
-        static_cast<std::uint64_t>(worker->settings.trace.max_gb * 1e9));
+        trace_bytes_a_process(worker->settings, worker->plan.cluster));
     worker->data = std::move(self->state.setup->data);
     worker->data->begin(welcome.incarnation);
     worker->data->serve_rows(worker->stash);
@@ -54,6 +55,8 @@ void joined(NodeSelf self, const Welcome& welcome) {
 void start_threads(WorkerContext& worker) {
   worker.host = std::make_unique<DeviceThread>(
     fmt::format("host {}", worker.worker.value));
+  worker.writer = std::make_unique<DeviceThread>(
+    fmt::format("writer {}", worker.worker.value));
   for (const Rank rank : worker.plan.cluster.devices_of(worker.worker))
     worker.devices[rank]
       = std::make_unique<DeviceThread>(fmt::format("device {}", rank.value));
@@ -127,6 +130,7 @@ void abort_work(NodeSelf self, const Failure& failure) {
   worker.groups.abort_all(failure);
   worker.data->abort(failure);
   worker.host->abort();
+  worker.writer->abort();
   for (auto& [rank, device] : worker.devices)
     device->abort();
 }

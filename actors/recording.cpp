@@ -5,11 +5,12 @@
 namespace troupe::actors {
 
 plans::Workflow with_recording(plans::Workflow workflow) {
-  const bool generates
-    = std::ranges::any_of(workflow.calls, [](const plans::Call& call) {
-        return call.kind == plans::CallKind::generate;
-      });
-  if (!generates)
+  const auto has = [&](plans::CallKind kind) {
+    return std::ranges::any_of(workflow.calls, [=](const plans::Call& call) {
+      return call.kind == kind;
+    });
+  };
+  if (!has(plans::CallKind::generate) || !has(plans::CallKind::train))
     return workflow;
   plans::Call call;
   call.name = record_fn;

@@ -29,19 +29,27 @@ std::optional<Failure> refuse(const ShardState& state, const Context& context,
   return std::nullopt;
 }
 
-/// Queues `work` on the device and answers with what it returns.
+/// Queues `work` on the thread and answers with what it returns.
 template <class Done, class Work>
-caf::result<Done> on_device(ShardSelf self, const Context& context,
-                            std::string what, Work work,
+caf::result<Done> on_thread(ShardSelf self, DeviceThread& thread,
+                            const Context& context, std::string what, Work work,
                             std::function<void(Done&)> on_value = {}) {
   Answer<Done> answer{self, context};
   const auto& shard = self->state.shard;
   auto callback = self->state.open.open(self, answer, std::move(on_value));
   run_job<Done>(
-    *shard->device,
+    thread,
     fmt::format("{}, {}, {}", shard->worker->who, self->state.name, what),
     std::move(callback), std::move(work));
   return answer.promise();
+}
+
+template <class Done, class Work>
+caf::result<Done> on_device(ShardSelf self, const Context& context,
+                            std::string what, Work work,
+                            std::function<void(Done&)> on_value = {}) {
+  return on_thread<Done>(self, *self->state.shard->device, context,
+                         std::move(what), std::move(work), std::move(on_value));
 }
 
 caf::result<LoadDone> load(ShardSelf self, const Context& context,
@@ -60,8 +68,8 @@ caf::result<RunDone> run(ShardSelf self, const Context& context,
   if (const auto failure = refuse(self->state, context, order.version))
     return to_error(*failure);
   auto shard = self->state.shard;
-  auto rows = std::make_shared<net::Rows>(
-    self->state.inbox.take(context.step, order));
+  auto rows
+    = std::make_shared<net::Rows>(self->state.inbox.take(context.step, order));
   const bool trains
     = shard->worker->workflow.call(order.call).kind == plans::CallKind::train;
   return on_device<RunDone>(
@@ -98,10 +106,19 @@ caf::result<MoveDone> move(ShardSelf self, const Context& context,
     });
 }
 
+caf::result<CopyDone> copy(ShardSelf self, const Context& context,
+                           const CopyOrder& order) {
+  auto shard = self->state.shard;
+  return on_device<CopyDone>(self, context, "copy for checkpoint",
+                             [=] { return copy_shard(*shard, order); });
+}
+
+/// Behind the device's back: it goes on with the next step meanwhile.
 caf::result<WriteDone> write(ShardSelf self, const Context& context,
                              const WriteOrder& order) {
   auto shard = self->state.shard;
-  return on_device<WriteDone>(self, context, "write checkpoint",
+  return on_thread<WriteDone>(self, *shard->worker->writer, context,
+                              "write checkpoint",
                               [=] { return write_shard(*shard, order); });
 }
 
@@ -139,6 +156,9 @@ ShardActor::behavior_type shard_actor(ShardSelf self, ShardSetup setup) {
     },
     [=](move_atom, const Context& context, const MoveOrder& order) {
       return move(self, context, order);
+    },
+    [=](copy_atom, const Context& context, const CopyOrder& order) {
+      return copy(self, context, order);
     },
     [=](write_atom, const Context& context, const WriteOrder& order) {
       return write(self, context, order);

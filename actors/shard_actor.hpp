@@ -6,6 +6,7 @@
 
 #include "actors/row_gather.hpp"
 #include "models/engine.hpp"
+#include "models/snapshot.hpp"
 #include "plans/move_plan.hpp"
 
 namespace troupe::actors {
@@ -26,6 +27,9 @@ struct Shard {
   DeviceThread* device = nullptr;
   std::unique_ptr<models::Engine> engine;
   std::shared_ptr<net::Collectives> dp; ///< null: alone
+  /// Of the checkpoint under way: the device thread fills it, then the writer
+  /// thread reads it (one save at a time).
+  models::Snapshot snapshot;
   /// What this device receives, by source replica (compiled once).
   std::map<ReplicaId, std::vector<plans::Transfer>> transfers;
 };

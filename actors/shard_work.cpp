@@ -84,8 +84,9 @@ RunDone generate_rows(Shard& shard, const plans::Call& call,
       worker, context.step,
       rename_out(call, worker.replay->rows(context.step, rows.samples)));
   }
-  const auto options
-    = generate_options(worker.settings, worker.shapes.at(call.role));
+  auto options = generate_options(worker.settings, worker.shapes.at(call.role));
+  if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
+    options.stop_ids = {worker.tokenizer().eos_id()};
   return stash_outputs(
     worker, context.step,
     rename_out(call, shard.engine->generate(rows, options, context)));
@@ -207,7 +208,7 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
       *shard.worker, step,
       rename_out(call, shard.engine->infer(
                          call.fn, rows, context,
-                         infer_options(worker.settings,
+                         infer_options(worker.settings, call,
                                        worker.plan.calls.at(call.name)))));
     break;
   case plans::CallKind::train:
@@ -249,12 +250,24 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   return done;
 }
 
+CopyDone copy_shard(Shard& shard, const CopyOrder& order) {
+  const trace::Span span{shard.device->track(), trace::name("copy")};
+  shard.engine->copy_to(shard.snapshot, order.moments);
+  return {shard.engine->weights().size()};
+}
+
 WriteDone write_shard(Shard& shard, const WriteOrder& order) {
-  const trace::Span span{shard.device->track(), trace::name("write")};
-  if (!order.folder.empty())
-    shard.engine->save_hf(order.folder, DType::f32);
+  const trace::Span span{shard.worker->writer->track(), trace::name("write")};
+  const auto dtype = static_cast<DType>(order.dtype);
+  // not from a checkpoint that was loaded: it goes when newer ones are there
+  const auto& models = shard.worker->settings.models;
+  shard.snapshot.save_hf(order.folder,
+                         {.dtype = dtype,
+                          .max_shard_bytes = order.max_shard_bytes,
+                          .files_from = models.at(shard.replica.role).path});
   if (!order.state_file.empty())
-    shard.engine->save_state(order.state_file);
+    shard.snapshot.save_state(order.state_file,
+                              /*with_weights=*/dtype != DType::f32);
   return {shard.engine->weights().size()};
 }
 

@@ -10,6 +10,8 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order);
 RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
                   const net::Rows& rows);
 MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order);
+CopyDone copy_shard(Shard& shard, const CopyOrder& order);
+/// On the worker's writer thread.
 WriteDone write_shard(Shard& shard, const WriteOrder& order);
 
 /// Bookkeeping of a finished call: what was written, now in the stash.

@@ -35,11 +35,9 @@ const models::Dataset& WorkerContext::dataset() {
 
 const models::Tokenizer& WorkerContext::tokenizer() {
   std::call_once(tokenizer_opened_, [this] {
-    for (const auto& call : workflow.calls)
-      if (call.kind == plans::CallKind::generate)
-        tokenizer_
-          = models::Tokenizer::load(settings.models.at(call.role).path);
-    TROUPE_CHECK(tokenizer_, "no call generates");
+    // every role's tokenizer means the same (checked before the start)
+    const auto& role = workflow.roles.front().name;
+    tokenizer_ = models::Tokenizer::load(settings.models.at(role).path);
   });
   return *tokenizer_;
 }

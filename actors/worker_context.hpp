@@ -65,11 +65,12 @@ struct WorkerContext {
   LocalWeights weights;
   std::map<WorkerId, std::string> hosts;                 ///< of all workers
   std::map<Rank, std::unique_ptr<DeviceThread>> devices; ///< of this worker
-  std::unique_ptr<DeviceThread> host; ///< functions and data-set reads
+  std::unique_ptr<DeviceThread> host;   ///< functions and data-set reads
+  std::unique_ptr<DeviceThread> writer; ///< of checkpoints
 
   /// The data set, opened at the first use (functions may need none).
   const models::Dataset& dataset();
-  /// Of the role that generates, for the texts of samples.
+  /// For the texts of samples.
   const models::Tokenizer& tokenizer();
 
 private:

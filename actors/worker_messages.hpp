@@ -149,12 +149,25 @@ struct MoveDone {
 TROUPE_INSPECT(MoveDone, x.bytes, x.wire_bytes, x.begin_ns, x.busy_ns,
                x.checksum)
 
-/// Write the replica's weights as a HF folder, and its state.
+/// Copy the replica's weights to host memory, where they wait for `write`.
+struct CopyOrder {
+  bool moments = false; ///< the optimizer's planes too
+};
+TROUPE_INSPECT(CopyOrder, x.moments)
+
+struct CopyDone {
+  std::uint64_t bytes = 0; ///< of weights
+};
+TROUPE_INSPECT(CopyDone, x.bytes)
+
+/// Write what was copied as a HF folder, and its state.
 struct WriteOrder {
-  std::string folder;     ///< HF folder to make; empty: weights are not saved
+  std::string folder;
+  std::uint8_t dtype = 0; ///< DType of the folder's tensors
+  std::uint64_t max_shard_bytes = 0;
   std::string state_file; ///< optimizer planes; empty: none
 };
-TROUPE_INSPECT(WriteOrder, x.folder, x.state_file)
+TROUPE_INSPECT(WriteOrder, x.folder, x.dtype, x.max_shard_bytes, x.state_file)
 
 struct WriteDone {
   std::uint64_t bytes = 0;

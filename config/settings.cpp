@@ -174,6 +174,16 @@ Settings read_settings(const YamlNode& tree, const Place& whole,
   return settings;
 }
 
+void refuse_verb_workflow(const YamlNode& tree) {
+  const YamlNode* node = tree.find("workflow");
+  if (node && is_verb_workflow(node->text))
+    throw ConfigError({.place = node->place,
+                       .path = "workflow",
+                       .expected = expected_text(*find_field("workflow").first),
+                       .got = fmt::format("'{}'", node->text),
+                       .hint = fmt::format("`troupe {}`", node->text)});
+}
+
 void check_is_mapping(const YamlNode& tree) {
   if (!tree.is_mapping())
     throw ConfigError(tree.place, fmt::format("expected a mapping of settings, "
@@ -194,6 +204,7 @@ Settings load_settings(const std::vector<std::string>& files,
   }
   merge_yaml(merged, parse_overrides(overrides));
   const auto last = files.empty() ? std::string("run") : files.back();
+  refuse_verb_workflow(merged);
   return read_settings(merged, {files.empty() ? "command line" : last, 0},
                        std::filesystem::path(last).stem().string());
 }

@@ -64,8 +64,13 @@ settings_difference(const Settings& a, const Settings& b,
 /// What may change between a run and its continuation (`run.resume: auto`).
 const std::vector<std::string>& resumable_changes();
 
+/// generate, score, convert: what a verb runs with one model. The verb makes
+/// the settings itself; users' files do not name these workflows.
+bool is_verb_workflow(const std::string& workflow);
+
 /// Roles of a built-in workflow: sft {actor}, reward {reward}, ppo {actor,
-/// critic, ref, reward}. Empty for an unknown workflow.
+/// critic, ref, reward}; of a verb's actor, or reward for a scalar head. Empty
+/// for an unknown workflow.
 std::vector<std::string> roles_of(const std::string& workflow);
 
 } // namespace troupe

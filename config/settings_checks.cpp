@@ -164,6 +164,8 @@ void for_each_set(const Settings& settings, Work&& work) {
 } // namespace
 
 void check_settings(const Settings& settings, const Place& whole) {
+  if (is_verb_workflow(settings.workflow))
+    return; // made by the verb, which has checked what the user gave
   // What cannot run comes before what it makes useless: reward.kind before the
   // reward model.
   for_each_set(settings, [&](const Field& field, const std::string& path,

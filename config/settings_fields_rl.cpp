@@ -38,6 +38,13 @@ void add_rollout(FieldTable& table) {
       "Divides (positive) or multiplies (negative) the logits of tokens that "
       "occurred. 1: off.")
     .above(0);
+  add("greedy", &R::greedy,
+      "Take the likeliest token; set by `troupe generate --greedy`.")
+    .of({"generate"});
+  add("ignore_eos", &R::ignore_eos,
+      "Go on to max_new_tokens whatever token comes; set by `troupe generate "
+      "--ignore-eos`.")
+    .of({"generate"});
   add("stop", &R::stop, "Texts that end a response, besides its end token.")
     .only_runs({"[]"});
 }

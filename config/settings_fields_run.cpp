@@ -138,6 +138,7 @@ std::vector<Field> make_run_fields() {
       "What a step does. sft: supervised fine-tuning; reward: a reward "
       "model from preference pairs; ppo: reinforcement learning.")
     .one_of({"sft", "reward", "ppo"})
+    .or_own(is_verb_workflow)
     .required();
   return std::move(table.fields);
 }

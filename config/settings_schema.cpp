@@ -10,6 +10,11 @@ Field& Field::one_of(std::vector<std::string> values) {
   return *this;
 }
 
+Field& Field::or_own(bool (*is_own)(const std::string&)) {
+  is_own_choice = is_own;
+  return *this;
+}
+
 Field& Field::at_least(double value) {
   least = value;
   return *this;
@@ -156,9 +161,15 @@ bool section_applies(const std::string& path, const std::string& workflow) {
   return true;
 }
 
+bool is_verb_workflow(const std::string& workflow) {
+  return workflow == "generate" || workflow == "score" || workflow == "convert";
+}
+
 std::vector<std::string> roles_of(const std::string& workflow) {
   if (workflow == "ppo")
     return {"actor", "critic", "ref", "reward"};
+  if (is_verb_workflow(workflow))
+    return {"actor", "reward"};
   return trained_roles(workflow);
 }
 
@@ -172,6 +183,8 @@ bool uses_role(const Settings& settings, const std::string& role) {
     return settings.algorithm.kl_in != "none";
   if (settings.workflow == "ppo" && role == "reward")
     return settings.reward.kind == "model";
+  if (is_verb_workflow(settings.workflow))
+    return settings.models.contains(role);
   const auto roles = roles_of(settings.workflow);
   return std::ranges::find(roles, role) != roles.end();
 }

@@ -36,6 +36,8 @@ struct Field {
   std::string sentence; ///< what it is, with unit and sentinel values
 
   std::vector<std::string> choices; ///< empty: any
+  /// Also a choice, of this program and not of users: no message names it.
+  bool (*is_own_choice)(const std::string&) = nullptr;
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool above_least = false; ///< `least` itself is excluded
@@ -51,6 +53,7 @@ struct Field {
   std::vector<std::string> runs; ///< values this version runs; empty: all
 
   Field& one_of(std::vector<std::string> values);
+  Field& or_own(bool (*is_own)(const std::string&));
   Field& at_least(double value);
   Field& above(double value);
   Field& at_most(double value);

@@ -78,6 +78,8 @@ struct RolloutSettings {
   double min_p = 0.0;
   double repetition_penalty = 1.0;
   std::vector<std::string> stop;
+  bool greedy = false;     ///< generate
+  bool ignore_eos = false; ///< generate
 };
 
 struct ClipRatio {

@@ -86,7 +86,9 @@ public:
     if (!node_.is_scalar())
       fail(default_hint());
     const auto& choices = field_.choices;
-    if (!choices.empty()
+    const bool own
+      = field_.is_own_choice != nullptr && field_.is_own_choice(node_.text);
+    if (!choices.empty() && !own
         && std::ranges::find(choices, node_.text) == choices.end())
       fail(nearest_word(node_.text, choices));
     if (field_.fits_shape && !field_.fits_shape(node_.text))

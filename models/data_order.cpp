@@ -38,20 +38,24 @@ epoch_order(std::uint32_t num_rows, std::uint64_t seed, std::uint64_t epoch) {
 }
 
 DataOrder::DataOrder(std::uint32_t num_rows, std::uint32_t batch_rows,
-                     std::uint64_t seed, bool shuffle)
+                     std::uint64_t seed, bool shuffle, std::uint64_t num_epochs)
   : num_rows_(num_rows),
     batch_rows_(batch_rows),
     seed_(seed),
-    shuffle_(shuffle) {
+    shuffle_(shuffle),
+    num_epochs_(num_epochs) {
   TROUPE_CHECK(num_rows > 0 && batch_rows > 0, "nothing to put in order");
 }
 
 std::vector<std::uint32_t> DataOrder::batch(std::uint64_t step) {
-  std::vector<std::uint32_t> rows(batch_rows_);
+  std::vector<std::uint32_t> rows;
   for (std::uint32_t i = 0; i < batch_rows_; ++i) {
     const std::uint64_t position = step * batch_rows_ + i;
+    const std::uint64_t epoch = position / num_rows_;
+    if (num_epochs_ > 0 && epoch >= num_epochs_)
+      break;
     const auto place = static_cast<std::uint32_t>(position % num_rows_);
-    rows[i] = shuffle_ ? order_of(position / num_rows_)[place] : place;
+    rows.push_back(shuffle_ ? order_of(epoch)[place] : place);
   }
   return rows;
 }

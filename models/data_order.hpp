@@ -17,12 +17,12 @@ std::vector<std::uint32_t> epoch_order(std::uint32_t num_rows,
 class DataOrder {
 public:
   /// `num_rows` > 0 and `batch_rows` > 0; without `shuffle` every epoch is in
-  /// file order.
+  /// file order. After `num_epochs` there are no rows any more; 0: never.
   DataOrder(std::uint32_t num_rows, std::uint32_t batch_rows,
-            std::uint64_t seed, bool shuffle);
+            std::uint64_t seed, bool shuffle, std::uint64_t num_epochs = 0);
 
-  /// The rows of a step (from 0), in sample order: [batch_rows]. Not
-  /// thread-safe: keeps the last epoch's order.
+  /// The rows of a step (from 0), in sample order: [batch_rows], fewer at the
+  /// end. Not thread-safe: keeps the last epoch's order.
   std::vector<std::uint32_t> batch(std::uint64_t step);
   /// Epoch (from 0) of the step's first row.
   std::uint64_t epoch_of(std::uint64_t step) const;
@@ -36,6 +36,7 @@ private:
   std::uint32_t batch_rows_;
   std::uint64_t seed_;
   bool shuffle_;
+  std::uint64_t num_epochs_;
   std::uint64_t cached_epoch_ = UINT64_MAX;
   std::vector<std::uint32_t> cached_order_;
 };

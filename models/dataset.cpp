@@ -77,6 +77,8 @@ net::Column pack_column(const char* key, DType dtype,
 DataKind data_kind_of(const std::string& workflow) {
   if (workflow == "sft")
     return DataKind::sft;
+  if (workflow == "score")
+    return DataKind::score;
   return workflow == "reward" ? DataKind::preference : DataKind::prompts;
 }
 
@@ -94,6 +96,8 @@ DatasetOptions train_options(const Settings& settings) {
                          : data.max_tokens;
   options.overlong = data.overlong;
   options.on_bad_row = data.on_bad_row;
+  options.ends_answers
+    = settings.workflow == "score" && settings.models.contains("reward");
   return options;
 }
 

@@ -31,9 +31,10 @@ enum class DataKind : std::uint8_t {
   prompts,    ///< `prompt`, `prompt_ids` or `messages`
   sft,        ///< `prompt` + `completion`, `text` or `messages`
   preference, ///< `prompt` (optional), `chosen`, `rejected`
-  score,      ///< `ids`, `text`, `prompt` + `response`, or `messages`
+  score,      ///< `ids`, `text`, `messages`, or a prompt + `response` or
+              ///< `response_ids`
 };
-/// sft -> sft, reward -> preference, everything else -> prompts.
+/// sft -> sft, reward -> preference, score -> score, all else -> prompts.
 DataKind data_kind_of(const std::string& workflow);
 
 /// What `data.chat` says: `auto` renders rows that are messages, `true` makes
@@ -49,6 +50,9 @@ struct DatasetOptions {
   int max_tokens = 0;               ///< of a prompt, or a sequence; 0: no limit
   std::string overlong = "skip";    ///< skip | truncate | error
   std::string on_bad_row = "error"; ///< error | skip
+  bool ends_answers = false; ///< score: an answer is whole unless its row says
+                             ///< otherwise (`finish_reason`), so its end token
+                             ///< follows, as in training pairs and rollouts
 };
 /// Options of `data.train` under the workflow's limits.
 DatasetOptions train_options(const Settings& settings);

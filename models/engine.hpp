@@ -34,6 +34,7 @@ namespace troupe::models {
 
 struct GenerateOptions;
 class Parameters;
+class Snapshot;
 struct Transformer;
 
 /// How `infer` runs.
@@ -109,11 +110,16 @@ public:
   /// Of the weight plane's bits; equal weights, equal number, on any machine.
   std::uint64_t checksum() const;
 
+  /// Copies what a checkpoint is written from; the moments of trained roles
+  /// `with_moments`.
+  void copy_to(Snapshot& snapshot, bool with_moments) const;
   /// Writes a whole HF folder with tensors as `dtype`; tokenizer files come
   /// from where the model was loaded.
   void save_hf(const std::filesystem::path& folder, DType dtype) const;
   /// Moments and step count, one file (the caller's folder is made atomic).
   void save_state(const std::filesystem::path& file) const;
+  /// .. and back; also the weights where the file has them (Snapshot), which
+  /// is all that an engine takes that does not train.
   /// Throws ConfigError where the file does not fit this model.
   void load_state(const std::filesystem::path& file);
 

@@ -5,6 +5,7 @@
 #include "models/hf_folder.hpp"
 #include "models/internal/engine_impl.hpp"
 #include "models/safetensors.hpp"
+#include "models/snapshot.hpp"
 
 #include <algorithm>
 
@@ -59,7 +60,9 @@ void engine_refuse_unknown(const StoredWeights& stored,
         "is a bias or a layer missing in config.json?"});
 }
 
-std::string engine_moment_name(const ParameterShape& shape, Plane plane) {
+std::string engine_plane_name(const ParameterShape& shape, Plane plane) {
+  if (plane == Plane::weight)
+    return "w." + shape.name;
   return (plane == Plane::m ? "m." : "v.") + shape.name;
 }
 
@@ -87,37 +90,29 @@ void Engine::load_weights() {
   weights_changed();
 }
 
+void Engine::copy_to(Snapshot& snapshot, bool with_moments) const {
+  snapshot.fill({.shape = impl_->shape,
+                 .parameters = impl_->parameters,
+                 .folder = impl_->spec.folder,
+                 .optimizer_steps = impl_->optimizer_steps,
+                 .applied_steps = impl_->applied_steps},
+                with_moments);
+}
+
 void Engine::save_hf(const std::filesystem::path& folder, DType dtype) const {
-  const Parameters& parameters = impl_->parameters;
-  std::vector<TensorToStore> tensors;
-  for (std::size_t i = 0; i < parameters.shapes().size(); ++i)
-    tensors.push_back({parameters.shapes()[i].name,
-                       engine_file_shape(parameters.shapes()[i]), DType::f32,
-                       dtype, engine_bytes(parameters, i, Plane::weight)});
-  HfFolderOptions options;
-  options.stored = dtype;
-  options.source = impl_->spec.folder;
-  save_hf_folder(folder, impl_->shape, std::move(tensors), options);
+  Snapshot snapshot;
+  copy_to(snapshot, /*with_moments=*/false);
+  snapshot.save_hf(folder, {.dtype = dtype});
 }
 
 void Engine::save_state(const std::filesystem::path& file) const {
   TROUPE_CHECK(impl_->spec.trainable, "an untrained role has no state");
-  const Parameters& parameters = impl_->parameters;
-  std::vector<TensorToStore> tensors;
-  for (const Plane plane : {Plane::m, Plane::v})
-    for (std::size_t i = 0; i < parameters.shapes().size(); ++i)
-      tensors.push_back({engine_moment_name(parameters.shapes()[i], plane),
-                         engine_file_shape(parameters.shapes()[i]), DType::f32,
-                         DType::f32, engine_bytes(parameters, i, plane)});
-  StoreOptions options;
-  options.metadata
-    = {{"optimizer_steps", std::to_string(impl_->optimizer_steps)},
-       {"applied_steps", std::to_string(impl_->applied_steps)}};
-  write_safetensors(file, tensors, options);
+  Snapshot snapshot;
+  copy_to(snapshot, /*with_moments=*/true);
+  snapshot.save_state(file, /*with_weights=*/false);
 }
 
 void Engine::load_state(const std::filesystem::path& file) {
-  TROUPE_CHECK(impl_->spec.trainable, "an untrained role has no state");
   const SafetensorsFile stored = SafetensorsFile::open(file);
   const auto number = [&](const char* key) {
     const auto found = stored.metadata().find(key);
@@ -130,15 +125,23 @@ void Engine::load_state(const std::filesystem::path& file) {
     return std::stoull(found->second);
   };
   const Parameters& parameters = impl_->parameters;
-  for (const Plane plane : {Plane::m, Plane::v})
+  std::vector<Plane> planes;
+  if (impl_->spec.trainable)
+    planes = {Plane::m, Plane::v};
+  // folders that hold fewer bits than the weights have
+  if (stored.find(engine_plane_name(parameters.shapes().front(), Plane::weight))
+      != nullptr)
+    planes.push_back(Plane::weight);
+  for (const Plane plane : planes)
     for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
       const ParameterShape& shape = parameters.shapes()[i];
-      const StoredTensor& tensor = stored.at(engine_moment_name(shape, plane));
+      const StoredTensor& tensor = stored.at(engine_plane_name(shape, plane));
       engine_check_shape(tensor, shape);
       tensor.copy_to(DType::f32, engine_bytes(parameters, i, plane));
     }
   impl_->optimizer_steps = number("optimizer_steps");
   impl_->applied_steps = number("applied_steps");
+  weights_changed();
 }
 
 } // namespace troupe::models

@@ -68,13 +68,7 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
 
 } // namespace
 
-void append_samples(const std::filesystem::path& file, StepId step,
-                    const net::Rows& rows, const Tokenizer& tokenizer) {
-  std::string text;
-  for (std::size_t i = 0; i < rows.num_samples(); ++i)
-    text += sample_json(step, rows, i, tokenizer)
-              .dump(-1, ' ', false, ordered_json::error_handler_t::replace)
-            + "\n";
+void append_text(const std::filesystem::path& file, const std::string& text) {
   std::ofstream stream{file, std::ios::app | std::ios::binary};
   stream << text << std::flush;
   if (!stream)
@@ -83,6 +77,16 @@ void append_samples(const std::filesystem::path& file, StepId step,
        .who = "",
        .what = fmt::format("{}: {}", file.string(), std::strerror(errno)),
        .cause = ""}};
+}
+
+void append_samples(const std::filesystem::path& file, StepId step,
+                    const net::Rows& rows, const Tokenizer& tokenizer) {
+  std::string text;
+  for (std::size_t i = 0; i < rows.num_samples(); ++i)
+    text += sample_json(step, rows, i, tokenizer)
+              .dump(-1, ' ', false, ordered_json::error_handler_t::replace)
+            + "\n";
+  append_text(file, text);
 }
 
 } // namespace troupe::models

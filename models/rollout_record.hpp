@@ -14,6 +14,9 @@ namespace troupe::models {
 
 class Tokenizer;
 
+/// Appends `text`, whole or with a FailureError (io).
+void append_text(const std::filesystem::path& file, const std::string& text);
+
 /// Appends the samples of `rows` (sequence_ids, loss_mask, logprobs, truncated;
 /// scores and ref_logprobs where there are any: `kl` is nats a sequence) to
 /// `file`, in sample order. Steps count from 1 in the file. Throws FailureError

@@ -226,21 +226,38 @@ SampleTokens SampleReader::read_score(const RowFields& fields) const {
   SampleTokens row;
   if (fields.has("ids")) {
     row.ids = fields.ids("ids", tokenizer_.vocab_size());
-  } else if (fields.has("text") && !fields.has("response")) {
+  } else if (fields.has("text") && !fields.has("response")
+             && !fields.has("response_ids")) {
     row.ids = begin_ids(fields.text("text"));
-  } else if (fields.has("messages") && !fields.has("response")) {
+  } else if (fields.has("messages") && !fields.has("response")
+             && !fields.has("response_ids")) {
     if (is_chat(fields, "messages"))
       return read_conversation(fields);
     fields.messages("messages"); // says what is wrong
   } else {
-    row.ids = is_chat(fields, "prompt")
-                ? chat_.prompt_ids(messages(fields, "prompt", "user"))
-                : begin_ids(fields.text("prompt"));
-    row.prompt_tokens = std::max<std::size_t>(row.ids.size(), 1);
-    append(row.ids, fields.text("response"), false);
-    return row;
+    return read_answer(fields);
   }
   row.prompt_tokens = 1; // nothing predicts the first token
+  return row;
+}
+
+/// A prompt and its answer with the tokens of a rollout: those that were
+/// generated (`response_ids`), else the text's and, where the answer is whole,
+/// the end token - once, also where the text spells it out.
+SampleTokens SampleReader::read_answer(const RowFields& fields) const {
+  SampleTokens row = read_prompt(fields);
+  row.prompt_tokens = std::max<std::size_t>(row.ids.size(), 1);
+  if (fields.has("response_ids")) {
+    const auto ids = fields.ids("response_ids", tokenizer_.vocab_size());
+    row.ids.insert(row.ids.end(), ids.begin(), ids.end());
+    return row;
+  }
+  append(row.ids, fields.text("response"), false);
+  const auto reason = fields.text_of_any("finish_reason");
+  const bool whole = reason.empty() ? options_.ends_answers : reason == "eos";
+  if (whole && tokenizer_.eos_id() >= 0
+      && (row.ids.empty() || row.ids.back() != tokenizer_.eos_id()))
+    row.ids.push_back(tokenizer_.eos_id());
   return row;
 }
 

@@ -112,8 +112,7 @@ void check_readers(const Workflow& workflow) {
                            call.name, key, nearest_hint(key, known)));
     const auto is_read
       = [&](const std::string& key) { return read.contains(key); };
-    if (call.kind != CallKind::train
-        && std::ranges::none_of(call.writes, is_read))
+    if (!call.writes.empty() && std::ranges::none_of(call.writes, is_read))
       refuse(workflow,
              fmt::format("nobody reads what call {} writes", call.name));
   }

@@ -98,6 +98,13 @@ const std::vector<std::string>& workflow_names();
 /// at the place of the setting for unknown workflows and roles.
 Workflow make_workflow(const Settings& settings);
 
+/// Of verbs (config: is_verb_workflow), whose model is the only one of the
+/// settings: answers to prompts, ..
+Workflow generate_workflow(const Settings& settings);
+/// .. log-probabilities of given tokens, or scores and values, ..
+Workflow score_workflow(const Settings& settings);
+/// .. and a model that is loaded, then saved; its call never runs.
+Workflow convert_workflow(const Settings& settings);
 Workflow sft_workflow(const Settings& settings);
 Workflow reward_workflow(const Settings& settings);
 Workflow ppo_workflow(const Settings& settings);

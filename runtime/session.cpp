@@ -266,7 +266,7 @@ void Session::handle(const WorkerExited& event) {
 void Session::handle(const StopAsked& event) {
   signal_ = event.signal;
   files_.write_state("stopping");
-  if (master_)
+  if (master_ && !plan_.stops_at_once)
     caf::anon_send(master_, actors::stop_atom::value);
   else
     end_ = actors::RunEnd{.kind = actors::RunEnd::Kind::stopped,
@@ -277,6 +277,8 @@ void Session::handle(const StopAsked& event) {
 
 void Session::handle(const StepCommitted& event) {
   files_.add_step(event.report);
+  if (plan_.on_step)
+    plan_.on_step(event.report);
 }
 
 void Session::handle(const Stalled& event) {
@@ -334,7 +336,9 @@ void Session::close_down() {
   } else {
     for (const auto& node : nodes_)
       caf::anon_send(node, actors::stop_atom::value);
-    if (nodes_.empty())
+    const bool cut_short
+      = plan_.stops_at_once && end_->kind == actors::RunEnd::Kind::stopped;
+    if (nodes_.empty() || cut_short)
       launcher_.kill_all();
     launcher_.end_all(defaults::shutdown_grace);
   }

@@ -91,6 +91,14 @@ spawn_moves(caf::actor_system& system, const RunBasis& basis,
   return moves;
 }
 
+DType save_dtype(const Settings& settings, const std::string& role,
+                 const ModelShape& shape) {
+  const auto& wanted = settings.models.at(role).save_dtype;
+  if (wanted == "auto")
+    return shape.stored_dtype;
+  return wanted == "bf16" ? DType::bf16 : DType::f32;
+}
+
 actors::CheckpointActor
 spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
                  const std::vector<actors::SetupDone>& ready) {
@@ -102,19 +110,38 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
   for (const auto& replica : basis.replicas.all)
     setup.writers[replica.id] = members_of(basis, replica, ready).front();
   setup.keep = static_cast<std::uint32_t>(basis.session.settings.run.keep);
+  for (const auto& [role, shape] : basis.session.shapes)
+    setup.stores[role]
+      = {.dtype = save_dtype(basis.session.settings, role, shape)};
+  if (const auto& store = basis.session.convert_to)
+    setup.stores[basis.workflow.roles.front().name] = *store;
   setup.asks = basis.asks;
   return system.spawn(actors::checkpoint_actor, setup);
 }
 
+/// None where the workflow reads no data set.
 actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
   const Settings& settings = basis.session.settings;
+  if (basis.workflow.dataset_keys.empty())
+    return {};
   const auto dataset = std::make_shared<const models::Dataset>(
     actors::open_dataset(settings, basis.session.workflow));
   const models::DataOrder order{
     static_cast<std::uint32_t>(dataset->size()),
     static_cast<std::uint32_t>(settings.data.batch_size), settings.run.seed,
-    settings.data.shuffle};
+    settings.data.shuffle,
+    // a verb reads its file once
+    is_verb_workflow(settings.workflow) ? 1U : 0U};
   return system.spawn(actors::data_actor, actors::DataSetup{dataset, order});
+}
+
+/// By how many versions a replica may be behind home's.
+std::uint32_t lag_of(const RunBasis& basis, const plans::Replica& replica) {
+  std::uint32_t lag = 0;
+  if (!replica.home)
+    for (const auto& call : replica.calls)
+      lag = std::max(lag, basis.session.plan.lag_of(call));
+  return lag;
 }
 
 /// Version of each replica of a trained role after `steps` committed steps.
@@ -122,11 +149,22 @@ Version version_after(const RunBasis& basis, const plans::Replica& replica,
                       StepId steps) {
   if (!basis.workflow.role(replica.role).trained)
     return Version{0};
-  std::uint32_t lag = 0;
-  if (!replica.home)
-    for (const auto& call : replica.calls)
-      lag = std::max(lag, basis.session.plan.lag_of(call));
-  return plans::version_for(steps, lag);
+  return plans::version_for(steps, lag_of(basis, replica));
+}
+
+/// Replicas that a continued run must find again: the homes of trained roles,
+/// and lagged replicas, whose version is older than home's. All that `convert`
+/// loads is there to be saved.
+std::vector<actors::SavedReplica> saved_replicas(const RunBasis& basis) {
+  std::vector<actors::SavedReplica> saved;
+  for (const auto& replica : basis.replicas.all) {
+    const auto lag = lag_of(basis, replica);
+    const bool kept = basis.session.convert_to.has_value()
+                      || basis.workflow.role(replica.role).trained;
+    if (kept && (replica.home || lag > 0))
+      saved.push_back({replica.id, lag});
+  }
+  return saved;
 }
 
 } // namespace
@@ -170,7 +208,7 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
       order.folder = actors::weights_folder(*session.checkpoint, replica.role,
                                             replica.name(), home_version)
                        .string();
-      if (replica.home)
+      if (home_version)
         order.state_file
           = actors::optimizer_file(*session.checkpoint, replica.role).string();
     }
@@ -197,6 +235,7 @@ spawn_master(caf::actor_system& system, const RunBasis& basis,
     .end_step = StepId{session.num_steps},
     .samples_per_row = samples_per_row(basis),
     .save_every = static_cast<std::uint32_t>(session.settings.run.save_every),
+    .saved = saved_replicas(basis),
     .carried = basis.carried,
     .versions = basis.versions,
     .calls = spawn_calls(system, basis, ready),
@@ -214,7 +253,8 @@ spawn_master(caf::actor_system& system, const RunBasis& basis,
     made.all.push_back(call.address());
   for (const auto& [pair, move] : setup.moves)
     made.all.push_back(move.address());
-  made.all.push_back(setup.data.address());
+  if (setup.data)
+    made.all.push_back(setup.data.address());
   made.all.push_back(setup.checkpoint.address());
   made.all.push_back(setup.trace.address());
   made.master = system.spawn(actors::master_actor, std::move(setup));

@@ -1,5 +1,6 @@
 #include "runtime/session_files.hpp"
 
+#include "actors/call_options.hpp"
 #include "config/log.hpp"
 #include "config/trace.hpp"
 #include "runtime/chrome_trace.hpp"
@@ -27,7 +28,7 @@ SessionFiles::SessionFiles(const SessionPlan& session)
       folder_.trace_folder()
         / fmt::format("master_{:02}.events", session.attempt),
       "master", 0,
-      static_cast<std::uint64_t>(session.settings.trace.max_gb * 1e9));
+      actors::trace_bytes_a_process(session.settings, session.plan.cluster));
   if (session.settings.metrics.jsonl)
     metrics_ = std::make_unique<MetricsFile>(folder_.metrics_file());
   status_.step = session.first_step;

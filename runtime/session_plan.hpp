@@ -3,8 +3,10 @@
 // makes it and writes nothing; `begin_attempt` then claims the run folder.
 #pragma once
 
+#include "actors/step_report.hpp"
 #include "config/model_shape.hpp"
 #include "config/settings.hpp"
+#include "models/snapshot.hpp"
 #include "plans/execution_plan.hpp"
 #include "plans/plan_check.hpp"
 #include "plans/workflow.hpp"
@@ -13,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +43,13 @@ struct SessionPlan {
   ResumeDecision resume;
   std::chrono::duration<double> max_time{0}; ///< 0: none
   bool quiet = false;
+
+  /// Of `convert`: the loaded model is saved so, without a step.
+  std::optional<models::HfStore> convert_to;
+  /// Of verbs, which have no checkpoint to stop after: a signal ends them.
+  bool stops_at_once = false;
+  /// Told of each committed step, on the session's thread.
+  std::function<void(const actors::StepReport&)> on_step;
 };
 
 /// Workflow, shapes and plan of the settings: what the plan verbs need. Model

@@ -35,10 +35,7 @@ def troupe(*arguments):
 def held_out_accuracy():
     """Share of the test pairs whose chosen answer gets the higher score."""
     pairs = read_rows(DATA / "pairs_test.jsonl")
-    # the model judges whole answers: training pairs and those of PPO end so
-    end = json.loads((REWARD / "latest/reward/tokenizer_config.json")
-                     .read_text(encoding="utf-8"))["eos_token"]
-    answers = [{"prompt": pair["prompt"], "response": pair[side] + end}
+    answers = [{"prompt": pair["prompt"], "response": pair[side]}
                for pair in pairs for side in ("chosen", "rejected")]
     write_rows(DATA / "answers_test.jsonl", answers)
     troupe("score", "--model", REWARD / "latest/reward", "--data",

@@ -46,6 +46,7 @@ private:
   SampleTokens read_conversation(const RowFields& fields) const;
   SampleTokens read_chat_pair(const RowFields& fields) const;
   std::string prompt_text(const RowFields& fields) const;
+  SampleTokens read_answer(const RowFields& fields) const;
   std::vector<std::int32_t> begin_ids(const std::string& text) const;
   void append(std::vector<std::int32_t>& ids, const std::string& text,
               bool end) const;

@@ -51,6 +51,13 @@ void check_models(const Settings& settings, const Workflow& workflow) {
   }
 }
 
+Workflow verb_workflow(const Settings& settings) {
+  if (settings.workflow == "generate")
+    return generate_workflow(settings);
+  return settings.workflow == "score" ? score_workflow(settings)
+                                      : convert_workflow(settings);
+}
+
 } // namespace
 
 const std::vector<std::string>& workflow_names() {
@@ -59,6 +66,8 @@ const std::vector<std::string>& workflow_names() {
 }
 
 Workflow make_workflow(const Settings& settings) {
+  if (is_verb_workflow(settings.workflow))
+    return verb_workflow(settings);
   require_value(settings, "workflow", settings.workflow, workflow_names());
   Workflow workflow;
   if (settings.workflow == "sft") {

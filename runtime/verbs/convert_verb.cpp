@@ -1,10 +1,8 @@
 // convert: a model folder, saved again with another type or shard size.
 #include "config/error.hpp"
 #include "config/model_shape.hpp"
-#include "models/hf_folder.hpp"
-#include "models/safetensors.hpp"
 #include "runtime/metrics/console.hpp"
-#include "runtime/verbs/model_options.hpp"
+#include "runtime/verb_session.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
@@ -78,43 +76,17 @@ void check_target(const fs::path& out) {
                        .hint = "another name"});
 }
 
-std::vector<models::TensorToStore> stored_tensors(const ModelShape& shape,
-                                                  models::StoredWeights& from,
-                                                  DType type) {
-  std::vector<models::TensorToStore> tensors;
-  for (const auto& parameter : parameters(shape)) {
-    const auto& stored = from.at(parameter.name);
-    tensors.push_back({.name = stored.name,
-                       .shape = stored.shape,
-                       .type = stored.type(),
-                       .stored = type,
-                       .data = stored.data});
-  }
-  return tensors;
-}
-
 int convert(const ConvertOptions& options) {
+  const auto max_shard_bytes = shard_bytes(options);
+  check_target(options.out);
   const auto shape = open_shape(options.model);
   const auto type = target_type(options, shape);
-  models::HfFolderOptions save;
-  save.store.max_shard_bytes = shard_bytes(options);
-  save.stored = type;
-  save.source = options.model.model;
-  check_target(options.out);
-  auto weights = models::open_model_weights(options.model.model, shape);
-  // beside first, then renamed: never half a model under the asked-for name
-  const fs::path beside = options.out + ".part";
-  std::error_code ignored;
-  fs::remove_all(beside, ignored);
-  try {
-    models::save_hf_folder(beside, shape, stored_tensors(shape, weights, type),
-                           save);
-    fs::remove(options.out, ignored); // an empty folder
-    fs::rename(beside, options.out);
-  } catch (...) {
-    fs::remove_all(beside, ignored);
-    throw;
-  }
+  VerbSession session("convert", options.model, shape, options.out);
+  const auto outcome
+    = session.run_convert({.dtype = type, .max_shard_bytes = max_shard_bytes});
+  if (outcome.code != ExitCode::done)
+    return static_cast<int>(outcome.code);
+  session.keep_model();
   print_note(
     options,
     fmt::format("{}: {} parameters as {}, {}", options.out,

@@ -1,10 +1,10 @@
-// --model DIR and how the verbs that work on one model open it: on one device
-// of this process, with all cores.
+// --model DIR, --strategy, --devices: the model that a verb works on, and the
+// devices of this host that it is laid over.
 #pragma once
 
-#include "models/engine.hpp"
+#include "config/strategy.hpp"
 
-#include <memory>
+#include <cstdint>
 #include <string>
 
 namespace CLI {
@@ -17,22 +17,18 @@ struct ModelShape;
 namespace troupe::runtime {
 
 struct ModelOptions {
-  std::string model; ///< HF folder
-  std::string strategy = "d1";
-  int devices = 1;
+  std::string model;         ///< HF folder
+  std::string strategy;      ///< "d2t2"; "": data-parallel over `devices`
+  std::uint32_t devices = 0; ///< 0: as many as the strategy needs
 };
-/// --model, --strategy, --devices.
 void add_model_options(CLI::App& verb, ModelOptions& options);
 
-/// The shape in the folder's config.json. ConfigError if there is none, or if
-/// the strategy is more than this version runs here.
-ModelShape open_shape(const ModelOptions& options);
-/// Loads the weights.
-std::unique_ptr<models::Engine> open_engine(const ModelOptions& options,
-                                            const ModelShape& shape,
-                                            std::uint64_t seed);
+/// The degrees that are meant; ConfigError where they are none.
+Strategy strategy_of(const ModelOptions& options);
+std::uint32_t num_devices(const ModelOptions& options);
 
-/// Samples that go through an engine at once: bounds the memory of a verb.
-inline constexpr std::uint32_t verb_batch_samples = 512;
+/// The shape in the folder's config.json. ConfigError if there is none, or if
+/// its weights are not all there.
+ModelShape open_shape(const ModelOptions& options);
 
 } // namespace troupe::runtime

@@ -36,7 +36,9 @@ actors::DataActor::behavior_type no_rows(actors::DataActor::pointer) {
 actors::CheckpointActor::behavior_type
 no_checkpoint(actors::CheckpointActor::pointer) {
   return {[](actors::save_atom, const actors::Context&,
-             const actors::SaveTask&) { return actors::SaveDone{}; },
+             const actors::SaveTask&) { return actors::SaveCopied{}; },
+          [](actors::write_atom, const actors::Context&,
+             const actors::WriteTask&) { return actors::SaveDone{}; },
           [](actors::done_atom, std::uint64_t) {},
           [](actors::fail_atom, std::uint64_t, const actors::Trouble&) {}};
 }

@@ -99,6 +99,23 @@ TEST(Settings, EveryKindOfValueReads) {
   EXPECT_EQ(settings.metrics.prometheus, "off");
 }
 
+TEST(Settings, OnlyVerbsMakeTheirWorkflows) {
+  const std::string yaml = "workflow: generate\n"
+                           "models: {actor: {path: m}}\n"
+                           "rollout: {greedy: true, n: 3}\n";
+  const auto made = parse_settings(yaml, "config.yaml");
+  EXPECT_EQ(parse_settings(print_settings(made), "config.yaml"), made);
+  EXPECT_TRUE(made.rollout.greedy);
+  try {
+    load_settings({}, {"workflow=generate"});
+    FAIL() << "accepted";
+  } catch (const troupe::ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "command line: workflow: expected one of sft, reward or ppo, "
+                 "got 'generate'; try `troupe generate`");
+  }
+}
+
 TEST(Settings, TheBlockOfTheInterfaceParses) {
   const auto file = troupe::support::shared_folder() / "INTERFACE.md";
   if (!std::filesystem::exists(file))
@@ -118,7 +135,9 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
     ours.insert(field.path);
   std::set<std::string> theirs
     = {"run.epochs", "run.check_moves", "data.max_tokens",
-       "rollout.repetition_penalty", "models.ROLE.optimizer.eps"};
+       "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
+       // of the verb generate
+       "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {
     const auto role = key.starts_with("models.")
                         ? key.substr(7, key.find('.', 7) - 7)

@@ -1,5 +1,6 @@
 """I1 and I8 with whole runs of the binary: what a plan may change (nothing but
 time) and what a repetition or a resumed run may change (nothing at all)."""
+import json
 import unittest
 
 from support import Case, TINY, read_rows, tree_bytes, without_times
@@ -41,6 +42,21 @@ class Determinism(Case):
         parts = self.train("parts", "run.steps=4", *constant)
         self.assertEqual(whole, parts)
         self.assertEqual(self.weights("whole"), self.weights("parts"))
+
+    def test_a_run_with_bf16_folders_resumes_bit_identically_I8(self):
+        short = ["algorithm.mini_batches=1"] + [
+            f"models.{role}.{key}" for role in ("actor", "critic")
+            for key in ("optimizer.schedule=constant", "save_dtype=bf16")]
+        whole = self.train("whole", "run.steps=4", *short)
+        self.train("parts", "run.steps=2", *short)
+        config = json.loads(
+            (self.latest("parts") / "actor/config.json").read_text())
+        self.assertEqual(config["torch_dtype"], "bfloat16")
+        self.assertEqual(whole, self.train("parts", "run.steps=4", *short))
+        self.assertEqual(self.weights("whole"), self.weights("parts"))
+        states = [tree_bytes(self.latest(name), "state/*.optimizer")
+                  for name in ("whole", "parts")]
+        self.assertEqual(*states)  # with the fp32 weights
 
     def test_lag_one_resumes_bit_identically_I8(self):
         lag = [f"plan={TINY}/plans/lag.yaml"] + [

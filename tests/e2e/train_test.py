@@ -112,6 +112,36 @@ class Train(Case):
         for word in ("master", "actor_gen", "device"):
             self.assertIn(word, tracks)
 
+    def test_training_goes_on_while_a_checkpoint_is_written(self):
+        self.troupe(*self.sft("run.steps=8", "run.save_every=1"))
+        slices = self.slices("sft")
+        writes = [s for s in slices if s["name"] == "write"
+                  and s["track"].startswith("writer")]
+        trains = [s for s in slices if s["name"] == "actor_train"
+                  and s["track"].startswith("device")]
+        beside = [train for train in trains for write in writes
+                  if write["begin"] < train["begin"] < write["end"]]
+        self.assertEqual(len(writes), 8)
+        self.assertTrue(beside, "every training waited for a write")
+
+    def slices(self, name):
+        """The slices of a run's trace: name, track, begin and end in us."""
+        self.troupe("trace", "export", f"runs/{name}")
+        file = self.run_folder(name) / "trace.json"
+        events = json.loads(file.read_text())["traceEvents"]
+        tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events
+                  if e["ph"] == "M" and e["name"] == "thread_name"}
+        return [{"name": e["name"], "track": tracks[e["pid"], e["tid"]],
+                 "begin": e["ts"], "end": e["ts"] + e["dur"]}
+                for e in events if e["ph"] == "X"]
+
+    def test_checkpoints_keep_their_tokenizer_when_older_ones_go(self):
+        for steps in (1, 3, 5):
+            self.troupe(*self.sft(f"run.steps={steps}", "run.save_every=1",
+                                  "run.keep=1"))
+        files = {file.name for file in (self.latest("sft") / "actor").iterdir()}
+        self.assertLessEqual({"tokenizer.json", "tokenizer_config.json"}, files)
+
     def test_lag_one_generates_with_the_version_before(self):
         self.troupe(*self.ppo(f"plan={TINY}/plans/lag.yaml", "run.steps=4"))
         lags = [line["training/lag_mean"]

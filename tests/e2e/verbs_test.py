@@ -1,9 +1,10 @@
 """The verbs beside train: what goes in, what comes out, in which order."""
 import json
 import math
+import signal
 import unittest
 
-from support import TINY, Case, read_rows, tree_bytes, write_rows
+from support import TINY, Case, read_rows, tree_bytes, until, write_rows
 
 
 class Verbs(Case):
@@ -30,15 +31,51 @@ class Verbs(Case):
         self.assertEqual(found, self.generate("--n", "2", "--seed", "3"))
         self.assertNotEqual(found, self.generate("--n", "2", "--seed", "4"))
 
-    # the verbs of one model refuse degrees until they run as a session
-    @unittest.expectedFailure
-    def test_generate_greedy_is_one_answer_under_any_strategy(self):
+    def test_generate_gives_the_same_answers_under_any_degree_i2(self):
+        # more samples than one step has
         self.rows("prompts.jsonl", [{"prompt": "The tea was"},
-                                    {"prompt": "I felt"}] * 4)
-        one = self.generate("--greedy")
-        two = self.generate("--greedy", "--strategy", "d2", "--devices", "2")
-        self.assertEqual([row["response_ids"] for row in one],
-                         [row["response_ids"] for row in two])
+                                    {"prompt": "I felt"}] * 150)
+        for options in (["--greedy"], ["--seed", "7", "--n", "2"]):
+            one = self.generate(*options)
+            self.assertEqual(one, self.generate(*options, "--strategy", "d2",
+                                                "--devices", "2"))
+            self.assertEqual(one, self.generate(*options, "--devices", "3"))
+
+    def test_score_gives_the_same_numbers_under_any_degree(self):
+        self.rows("in.jsonl", [{"ids": list(range(5, 8 + i))}
+                               for i in range(9)])
+        for model in ("base", "scorer"):
+            found = []
+            for devices in (1, 2):
+                self.troupe("score", "--model", f"data/{model}", "--data",
+                            "in.jsonl", "--out", "out.jsonl", "--strategy",
+                            f"d{devices}", "--devices", devices)
+                found.append(read_rows(self.folder / "out.jsonl"))
+            self.assertEqual(found[0], found[1])
+
+    def test_degrees_that_cannot_run_are_the_plan_checkers_business(self):
+        self.rows("prompts.jsonl", [{"prompt": "I felt"}])
+        rows = ["--prompts", "prompts.jsonl", "--out", "out.jsonl"]
+        for arguments, code in ((["--strategy", "d3", "--devices", "2"], 3),
+                                (["--strategy", "x2"], 2)):
+            done = self.troupe("generate", "--model", "data/base", *rows,
+                               *arguments, code=code)
+            self.assertRegex(done.stderr, r"^error: [^\n]*\n$")
+        # neither rows nor a run folder are left
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
+                         ["data", "prompts.jsonl"])
+
+    def test_ctrl_c_ends_a_verb_without_a_result(self):
+        self.rows("prompts.jsonl", [{"prompt": "I felt"}] * 20000)
+        process = self.start("generate", "--model", "data/base", "--prompts",
+                             "prompts.jsonl", "--out", "out.jsonl",
+                             "--ignore-eos", "--max-new-tokens", "100")
+        until(self.workers, "a worker")
+        process.send(signal.SIGINT)
+        done = process.finish(20)
+        self.assertEqual(done.code, 130, done.err)
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
+                         ["data", "prompts.jsonl"])
 
     def test_generate_min_new_tokens_holds_and_ignore_eos(self):
         self.rows("prompts.jsonl", [{"prompt_ids": [40, 41, 42]}] * 20)
@@ -72,6 +109,38 @@ class Verbs(Case):
         # causal: the value of a token does not depend on what follows
         self.assertAlmostEqual(found[0]["values"][1], found[1]["score"], places=5)
 
+    def test_a_scalar_head_scores_what_the_reward_call_scores(self):
+        # a rollout's tokens, its end token with them, whichever way it is given
+        self.troupe(*self.ppo("run.steps=1", "data.batch_size=64",
+                              "rollout.max_new_tokens=60"))
+        samples = read_rows(self.run_folder("ppo") / "samples.jsonl")
+        self.assertEqual({row["finish_reason"] for row in samples},
+                         {"eos", "length"})
+        self.rows("in.jsonl", [{"ids": row["sequence_ids"]} for row in samples]
+                  + [{"prompt_ids": row["sequence_ids"][:-sum(row["loss_mask"])],
+                      "response_ids":
+                      row["sequence_ids"][-sum(row["loss_mask"]):]}
+                     for row in samples])
+        self.troupe("score", "--model", "data/scorer", "--data", "in.jsonl",
+                    "--out", "out.jsonl")
+        found = read_rows(self.folder / "out.jsonl")
+        for scored, row in zip(found, samples * 2):
+            self.assertAlmostEqual(scored["score"], row["score"], places=5)
+
+    def test_an_answer_as_text_ends_unless_its_row_says_otherwise(self):
+        whole = {"prompt": "The", "response": " soup"}
+        self.rows("in.jsonl", [whole, {**whole, "finish_reason": "eos"},
+                               {**whole, "finish_reason": "length"}])
+        lengths = {}
+        for model in ("base", "scorer"):
+            self.troupe("score", "--model", f"data/{model}", "--data",
+                        "in.jsonl", "--out", "out.jsonl")
+            lengths[model] = [len(row["ids"]) for row in
+                              read_rows(self.folder / "out.jsonl")]
+        cut = lengths["base"][0]  # a language model reads the text as it is
+        self.assertEqual(lengths["base"], [cut, cut + 1, cut])
+        self.assertEqual(lengths["scorer"], [cut + 1, cut + 1, cut])
+
     def test_what_generate_says_score_confirms(self):
         self.rows("prompts.jsonl", [{"prompt_ids": [40, 41, 42]}] * 5)
         made = self.generate("--ignore-eos")
@@ -95,7 +164,8 @@ class Verbs(Case):
             (self.folder / "shards/model.safetensors.index.json").is_file())
         self.assertGreater(
             len(list((self.folder / "shards").glob("*.safetensors"))), 1)
-        self.troupe("convert", "--model", "shards", "--out", "again")
+        self.troupe("convert", "--model", "shards", "--out", "again",
+                    "--strategy", "d2", "--devices", "2")
         self.assertEqual(tree_bytes(self.folder / "half", "*.safetensors"),
                          tree_bytes(self.folder / "again", "*.safetensors"))
 

@@ -29,6 +29,13 @@ TEST(DataOrder, IsTheSameOnEveryMachine) {
   EXPECT_THAT(epoch_order(8, 1, 0), ElementsAre(3, 0, 2, 5, 6, 1, 4, 7));
 }
 
+TEST(DataOrder, AWalkWithAnEndLeavesItsLastBatchShort) {
+  DataOrder order(5, 3, 1, /*shuffle=*/false, /*num_epochs=*/1);
+  EXPECT_THAT(order.batch(0), ElementsAre(0, 1, 2));
+  EXPECT_THAT(order.batch(1), ElementsAre(3, 4));
+  EXPECT_TRUE(order.batch(2).empty());
+}
+
 TEST(DataOrder, AFirstPlaceIsTakenByAllRowsEquallyOften) {
   std::vector<int> count(10);
   for (std::uint64_t epoch = 0; epoch < 5000; ++epoch)

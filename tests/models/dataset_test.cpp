@@ -74,6 +74,23 @@ TEST_F(DatasetFile, ScoringTakesIdsTextOrPromptAndResponse) {
               ElementsAre(0, 1, 0, 1, 0, 0, 1));
 }
 
+TEST_F(DatasetFile, ScoringAnswersTakesTheTokensOfRollouts) {
+  auto given = options(
+    DataKind::score,
+    "{\"prompt\": \"a\", \"response\": \"b\"}\n"
+    "{\"prompt\": \"a\", \"response\": \"b\", \"finish_reason\": \"length\"}\n"
+    "{\"prompt_ids\": [5], \"response_ids\": [6, 1], \"response\": \"b\"}\n");
+  const std::vector<std::uint32_t> all{0, 1, 2};
+  given.ends_answers = true;
+  const Dataset whole = Dataset::open(given, letters());
+  EXPECT_THAT(packed(whole.rows(all, SampleId(0)), "sequence_ids"),
+              ElementsAre(0, 10, 11, 1, 0, 10, 11, 5, 6, 1));
+  given.ends_answers = false;
+  const Dataset as_is = Dataset::open(given, letters());
+  EXPECT_THAT(packed(as_is.rows(all, SampleId(0)), "sequence_ids"),
+              ElementsAre(0, 10, 11, 0, 10, 11, 5, 6, 1));
+}
+
 TEST_F(DatasetFile, FieldsMapAndTemplateColumns) {
   auto given = options(
     DataKind::prompts,

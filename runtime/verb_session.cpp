@@ -1,0 +1,150 @@
+#include "runtime/verb_session.hpp"
+
+#include "actors/checkpoint_files.hpp"
+#include "actors/recording.hpp"
+#include "config/model_shape.hpp"
+#include "runtime/cluster_choice.hpp"
+#include "runtime/session.hpp"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Samples of a step: bounds the memory of a verb. The same for any degrees, so
+/// that the noise, and with it the answers, are the same too (I2).
+constexpr std::uint32_t verb_batch_samples = 512;
+
+fs::path make_folder_beside(const fs::path& out, const std::string& verb) {
+  const auto parent = fs::absolute(out).lexically_normal().parent_path();
+  auto name = (parent / fmt::format(".troupe-{}-XXXXXX", verb)).string();
+  if (::mkdtemp(name.data()) == nullptr)
+    throw ConfigError(
+      {.place = {"command line", 0},
+       .path = "--out",
+       .expected = "a name in a writable folder",
+       .got = fmt::format("'{}' ({})", out.string(), std::strerror(errno)),
+       .hint = ""});
+  return name;
+}
+
+plans::ExecutionPlan verb_plan(const plans::Workflow& workflow,
+                               const ModelOptions& model) {
+  plans::ExecutionPlan plan;
+  plan.cluster.devices_per_node = num_devices(model);
+  plans::Placement placement{.strategy = strategy_of(model)};
+  for (std::uint32_t rank = 0; rank < num_devices(model); ++rank)
+    placement.devices.emplace_back(rank);
+  for (const auto& call : workflow.calls)
+    plan.calls[call.name]
+      = call.kind == plans::CallKind::function ? plans::Placement{} : placement;
+  return plan;
+}
+
+void rename_to(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (fs::is_directory(to, error))
+    fs::remove(to, error); // an empty one
+  fs::rename(from, to, error);
+  if (error)
+    throw FailureError{
+      {.code = Errc::io,
+       .who = "",
+       .what = fmt::format("cannot write {}: {}", to.string(), error.message()),
+       .cause = ""}};
+}
+
+/// A signal ends a verb without a result: nothing is there to go on from.
+ExitCode verb_exit_code(ExitCode code) {
+  if (code == ExitCode::stopped || code == ExitCode::interrupted)
+    std::cerr << "error: stopped by a signal; nothing was written\n";
+  return code == ExitCode::stopped ? ExitCode::failed : code;
+}
+
+} // namespace
+
+VerbSession::VerbSession(const std::string& verb, const ModelOptions& model,
+                         const ModelShape& shape, const fs::path& out)
+  : model_(model),
+    shape_(shape),
+    out_(out),
+    folder_(make_folder_beside(out, verb)),
+    role_(shape.scalar_head ? "reward" : "actor") {
+  settings_.workflow = verb;
+  settings_.run.dir = folder_.parent_path().string();
+  settings_.run.name = folder_.filename().string();
+  settings_.run.keep = 1;
+  settings_.models[role_].path = model.model;
+  settings_.cluster.launcher = "local";
+  settings_.data.shuffle = false;
+  settings_.metrics.console = false;
+  settings_.metrics.jsonl = false;
+  settings_.trace.enabled = false;
+}
+
+VerbSession::~VerbSession() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+VerbSession::Outcome VerbSession::run_rows(std::uint32_t num_rows) {
+  const auto n = static_cast<std::uint32_t>(settings_.rollout.n);
+  const auto rows = std::max(1U, verb_batch_samples / n);
+  settings_.data.batch_size = static_cast<int>(rows);
+  return run((num_rows + rows - 1) / rows, std::nullopt);
+}
+
+VerbSession::Outcome VerbSession::run_convert(const models::HfStore& store) {
+  return run(0, store);
+}
+
+VerbSession::Outcome
+VerbSession::run(std::uint32_t num_steps,
+                 const std::optional<models::HfStore>& store) {
+  SessionPlan session;
+  session.settings = settings_;
+  session.settings.run.steps = static_cast<int>(num_steps);
+  session.workflow = plans::make_workflow(settings_);
+  session.shapes[role_] = shape_;
+  session.plan = verb_plan(session.workflow, model_);
+  session.plan_name = "of the command line";
+  session.settings = with_cluster(session.settings, session.plan.cluster);
+  // without the memory of the machine: generation fits itself into it
+  auto context = plans::make_check_context(session.settings, session.workflow,
+                                           session.plan);
+  context.shapes = session.shapes;
+  session.report = plans::check_plan(context);
+  plans::require_ok(session.report);
+  session.run_folder = folder_;
+  session.num_steps = num_steps;
+  session.quiet = true;
+  session.convert_to = store;
+  session.stops_at_once = true;
+  Outcome outcome;
+  session.on_step = [&](const actors::StepReport& report) {
+    outcome.made_tokens += report.tokens - report.prompt_tokens;
+    outcome.seconds += report.duration.count();
+  };
+  outcome.code = verb_exit_code(run_session(session));
+  return outcome;
+}
+
+void VerbSession::keep_rows() {
+  rename_to(folder_ / actors::verb_rows_file, out_);
+}
+
+void VerbSession::keep_model() {
+  const auto checkpoint = actors::latest_checkpoint(folder_);
+  TROUPE_CHECK(checkpoint, "a session that converts makes a checkpoint");
+  rename_to(*checkpoint / role_, out_);
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,64 @@
+// `generate`, `score` and `convert` as sessions: the settings of a small
+// workflow with one model, a plan with the asked-for degrees, and a run folder
+// that lies beside the output until it is renamed into place. So these verbs
+// are the actors of a run, and there is one road to an engine.
+#pragma once
+
+#include "config/error.hpp"
+#include "config/settings.hpp"
+#include "models/snapshot.hpp"
+#include "runtime/verbs/model_options.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace troupe {
+struct ModelShape;
+}
+
+namespace troupe::runtime {
+
+class VerbSession {
+public:
+  /// Makes the run folder beside `out`. ConfigError where that cannot be.
+  VerbSession(const std::string& verb, const ModelOptions& model,
+              const ModelShape& shape, const std::filesystem::path& out);
+  ~VerbSession(); ///< removes the run folder
+  VerbSession(const VerbSession&) = delete;
+  VerbSession& operator=(const VerbSession&) = delete;
+
+  /// For the verb to fill in: data, rollout, seed.
+  Settings& settings() {
+    return settings_;
+  }
+
+  /// What a run did, all steps together.
+  struct Outcome {
+    ExitCode code = ExitCode::done; ///< else the error is on stderr already
+    std::uint64_t made_tokens = 0;
+    double seconds = 0; ///< of the steps, without starting the processes
+  };
+  /// Reads `num_rows` rows of data.train once. PlanError for degrees that
+  /// cannot run.
+  Outcome run_rows(std::uint32_t num_rows);
+  /// Loads the model and saves it as `store` says.
+  Outcome run_convert(const models::HfStore& store);
+
+  /// Renames the rows (or the converted model) to `out`.
+  void keep_rows();
+  void keep_model();
+
+private:
+  Outcome run(std::uint32_t num_steps,
+              const std::optional<models::HfStore>& store);
+
+  ModelOptions model_;
+  const ModelShape& shape_;
+  std::filesystem::path out_;
+  std::filesystem::path folder_;
+  std::string role_;
+  Settings settings_;
+};
+
+} // namespace troupe::runtime
