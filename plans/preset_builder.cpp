@@ -75,6 +75,14 @@ bool PresetBuilder::fits(const Call& call, const Strategy& strategy) const {
          <= static_cast<double>(facts_.device_memory_bytes) / 2;
 }
 
+bool PresetBuilder::fits_sharded(const std::string& role,
+                                 std::uint32_t parts) const {
+  constexpr double state_bytes = 16; // 16-bit weights and gradients, fp32 rest
+  const auto half = static_cast<double>(facts_.device_memory_bytes) / 2;
+  return half == 0 || !workflow_.role(role).trained
+         || num_parameters_of(role) * state_bytes / parts <= half;
+}
+
 void PresetBuilder::place_fitting(const Call& call, DeviceSpan span) {
   const auto shape = shape_of(call.role);
   const auto node = plan_.cluster.devices_per_node;

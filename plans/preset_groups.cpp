@@ -29,12 +29,15 @@ void place_generation(PresetBuilder& builder, DeviceSpan span) {
     builder.place_gathered(*call, span);
 }
 
-/// Every inference and training of `role` on `span`, sharded.
+/// Every inference and training of `role` on `span`, sharded; the optimizer in
+/// host memory where the devices are too small.
 void place_role_sharded(PresetBuilder& builder, const std::string& role,
                         DeviceSpan span) {
   for (const auto& call : builder.workflow().calls)
     if (call.role == role && call.kind != CallKind::generate)
       builder.place_sharded(call, span);
+  if (!builder.fits_sharded(role, span.count))
+    builder.plan().roles[role].offload_optimizer = true;
 }
 
 /// A group a list of roles, beside a half for generation if there is one.

@@ -55,6 +55,10 @@ public:
   /// tp up to `tp_limit` inside a node, pp over the span's nodes.
   void place_tensor(const Call& call, DeviceSpan span, std::uint32_t tp_limit);
 
+  /// Whether a role's training state, cut into `parts`, leaves half of a
+  /// device.
+  bool fits_sharded(const std::string& role, std::uint32_t parts) const;
+
   /// Nodes that a span touches.
   std::uint32_t nodes_of(DeviceSpan span) const;
   ModelShape shape_of(const std::string& role) const;      ///< zeros: not known

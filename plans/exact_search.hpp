@@ -1,0 +1,73 @@
+// Branch and bound over all plans of a step whose calls form layers with
+// barriers (PPO: generate; score; train): which option each call takes, which
+// calls of a layer run side by side and which one after the other.
+//
+// Conflicts of up to three intervals on a line have few patterns: lanes side by
+// side, calls of a lane one after the other; or one call before or after two
+// that run side by side. A layer's time under a pattern is exact. Each pattern
+// is realised at every position on up to 8 devices, beyond at canonical ones
+// (packed from the left in every order, the last lane at the right end too);
+// positions matter only for moves and memory.
+//
+// Method: layers of training first (their replicas are the homes), entries of a
+// layer fastest first, depth first; a branch ends where its time and the
+// fastest rest reach the best plan. Lists hold entries up to a budget of time
+// that grows until a plan within it is found, which then is the optimum.
+#pragma once
+
+#include "plans/search_space.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace troupe::plans {
+
+struct ExactOption {
+  std::uint32_t num_devices = 1;
+  double seconds = 0;
+};
+
+struct ExactCall {
+  std::vector<ExactOption> options = {}; ///< fastest first
+  std::int32_t home = -1; ///< the call whose replica it is refreshed from
+  bool trains = false;
+};
+
+struct ExactInstance {
+  std::uint32_t num_devices = 1;
+  std::vector<ExactCall> calls = {};
+  std::vector<std::vector<std::uint32_t>> layers = {}; ///< 1 to 3 calls each
+  /// First well-lying position from `from` on for `count` devices.
+  std::function<std::uint32_t(std::uint32_t from, std::uint32_t count)> align
+    = {};
+  /// Seconds before the call starts; 0 where it shares the home's replica.
+  std::function<double(std::uint32_t call, const SpacePoint& point)> move_s
+    = {};
+  /// Memory, with calls that are not chosen yet (`not_chosen`) left out.
+  std::function<bool(const SpacePoint& point)> fits = {};
+};
+
+struct ExactResult {
+  bool found = false;
+  bool proved = false; ///< the tree was closed
+  SpacePoint point = {};
+  double seconds = 0;
+  /// Of all plans, wherever their meshes lie: no moves, no shared memory.
+  double lower_bound_s = 0;
+  std::uint64_t nodes = 0;
+};
+
+/// `stop` ends the search early, `known_s` is the time of a plan at hand (0:
+/// none): nothing slower is looked for.
+ExactResult exact_search(const ExactInstance& instance, double known_s,
+                         const std::atomic<bool>* stop,
+                         std::uint64_t node_limit);
+
+/// Seconds of a layer whose calls, at these positions, run in the best order.
+double layer_makespan(const std::vector<double>& seconds,
+                      const std::vector<std::uint32_t>& positions,
+                      const std::vector<std::uint32_t>& num_devices);
+
+} // namespace troupe::plans

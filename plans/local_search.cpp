@@ -1,0 +1,234 @@
+#include "plans/local_search.hpp"
+
+#include "plans/simulator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace troupe::plans {
+
+namespace {
+
+constexpr std::size_t remembered_points = 6;
+constexpr double infinite_s = std::numeric_limits<double>::infinity();
+
+double wall_s() {
+  return std::chrono::duration<double>(
+           std::chrono::steady_clock::now().time_since_epoch())
+    .count();
+}
+
+} // namespace
+
+double PointCost::step_s(const SpacePoint& point) {
+  if (peak_bytes(space_, point) > space_.memory_bytes())
+    return infinite_s;
+  ++evaluations_;
+  const auto& workflow = space_.problem().workflow;
+  const auto plan = small_plan_at(space_, point, lag_);
+  const auto replicas = replicas_of(workflow, plan);
+  const auto graph = make_step_graph(workflow, plan, replicas);
+  const auto& calls = space_.calls();
+  const auto index = [&](const std::string& name) {
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (calls[i].call->name == name)
+        return i;
+    return calls.size();
+  };
+  std::vector<double> durations;
+  for (const auto& task : graph.tasks) {
+    const bool moves = task.kind == TaskKind::move;
+    const auto i
+      = index(moves ? replicas[*task.target].calls.front() : task.call);
+    double seconds = 0;
+    if (i < calls.size() && moves) {
+      const auto k = static_cast<std::size_t>(calls[i].home);
+      seconds = space_.move_s(i, point.options[i], point.positions[i],
+                              point.options[k], point.positions[k]);
+    } else if (i < calls.size()) {
+      seconds = calls[i].options[point.options[i]].seconds;
+    }
+    durations.push_back(seconds);
+  }
+  const auto steps = steps_to_simulate(graph);
+  const auto step_s
+    = steady_step_s(graph, run_schedule(graph, durations, steps), steps);
+  remember(step_s, point);
+  return step_s;
+}
+
+void PointCost::remember(double step_s, const SpacePoint& point) {
+  if (best_.size() == remembered_points && step_s >= best_.back().step_s)
+    return;
+  const auto same
+    = std::ranges::find(best_, point.options, [](const Scored& scored) {
+        return scored.point.options;
+      });
+  if (same != best_.end()) {
+    if (same->step_s <= step_s)
+      return;
+    best_.erase(same);
+  }
+  const auto at = std::ranges::lower_bound(best_, step_s, {}, &Scored::step_s);
+  best_.insert(at, {step_s, point});
+  if (best_.size() > remembered_points)
+    best_.pop_back();
+}
+
+Walk::Walk(const SearchSpace& space, PointCost& cost, WalkLimits limits,
+           std::uint64_t seed)
+  : space_(space),
+    cost_(cost),
+    limits_(limits),
+    random_(seed),
+    first_evaluation_(cost.evaluations()),
+    begin_s_(wall_s()) {}
+
+bool Walk::ended() const {
+  if (limits_.stop && limits_.stop->load(std::memory_order_relaxed))
+    return true;
+  if (limits_.seconds > 0)
+    return wall_s() - begin_s_ > limits_.seconds;
+  return cost_.evaluations() - first_evaluation_ >= limits_.evaluations;
+}
+
+/// The same on every platform, unlike standard distributions.
+std::uint32_t Walk::draw(std::size_t below) {
+  return static_cast<std::uint32_t>(random_() % below);
+}
+
+SpacePoint Walk::random_point() {
+  SpacePoint point;
+  for (const auto& call : space_.calls()) {
+    const auto option = draw(call.options.size());
+    const auto count = call.options[option].num_devices;
+    std::vector<std::uint32_t> positions;
+    for (auto at = space_.align(0, count); at + count <= space_.num_devices();
+         at = space_.align(at + 1, count))
+      positions.push_back(at);
+    point.options.push_back(option);
+    point.positions.push_back(positions[draw(positions.size())]);
+  }
+  return point;
+}
+
+bool Walk::find_start(SpacePoint& point) {
+  constexpr int tries = 3000;
+  point = {};
+  for (const auto& call : space_.calls()) {
+    const auto whole = std::ranges::find(call.options, space_.num_devices(),
+                                         &CallOption::num_devices);
+    const auto chosen
+      = whole == call.options.end() ? call.options.begin() : whole;
+    point.options.push_back(
+      static_cast<std::uint32_t>(chosen - call.options.begin()));
+    point.positions.push_back(0);
+  }
+  for (int i = 0; i < tries; ++i) {
+    if (peak_bytes(space_, point) <= space_.memory_bytes())
+      return true;
+    point = random_point();
+  }
+  return false;
+}
+
+/// Each option where it may matter: at the ends of the line and of the other
+/// calls' meshes.
+std::vector<Walk::Candidate> Walk::candidates(const SpacePoint& point,
+                                              std::size_t call) const {
+  std::vector<std::uint32_t> starts = {0};
+  for (std::size_t i = 0; i < point.positions.size(); ++i) {
+    const auto& option = space_.calls()[i].options[point.options[i]];
+    starts.push_back(point.positions[i]);
+    starts.push_back(point.positions[i] + option.num_devices);
+  }
+  std::vector<Candidate> all;
+  const auto& options = space_.calls()[call].options;
+  const auto line = space_.num_devices();
+  for (std::uint32_t i = 0; i < options.size(); ++i) {
+    const auto count = options[i].num_devices;
+    std::set<std::uint32_t> positions = {space_.align(line - count, count)};
+    for (const auto start : starts)
+      positions.insert(space_.align(start, count));
+    for (const auto at : positions)
+      if (at + count <= line)
+        all.push_back({i, at});
+  }
+  return all;
+}
+
+double Walk::descend(SpacePoint& point) {
+  auto best_s = cost_.step_s(point);
+  for (bool improved = true; improved && !ended();) {
+    improved = false;
+    for (std::size_t call = 0; call < point.options.size(); ++call)
+      improved = improve_call(point, call, best_s) || improved;
+  }
+  return best_s;
+}
+
+bool Walk::improve_call(SpacePoint& point, std::size_t call, double& best_s) {
+  bool improved = false;
+  for (const auto& candidate : candidates(point, call)) {
+    const auto& option = space_.calls()[call].options[candidate.option];
+    if (ended() || option.total_s() >= best_s)
+      break; // fastest first: the rest is slower than a whole step
+    auto next = point;
+    next.options[call] = candidate.option;
+    next.positions[call] = candidate.position;
+    const auto seconds = cost_.step_s(next);
+    if (seconds >= best_s * (1 - 1e-9))
+      continue;
+    best_s = seconds;
+    point = std::move(next);
+    improved = true;
+  }
+  return improved;
+}
+
+void Walk::restart() {
+  while (!ended()) {
+    auto point = random_point();
+    for (int i = 0;
+         i < 100 && peak_bytes(space_, point) > space_.memory_bytes(); ++i)
+      point = random_point();
+    if (peak_bytes(space_, point) > space_.memory_bytes()) {
+      if (!find_start(point))
+        return;
+    }
+    descend(point);
+  }
+}
+
+void Walk::anneal() {
+  constexpr std::uint64_t moves_a_restart = 4000;
+  SpacePoint point;
+  while (!ended()) {
+    if (!find_start(point))
+      return;
+    auto now_s = cost_.step_s(point);
+    const auto start_s = now_s;
+    for (std::uint64_t i = 0; i < moves_a_restart && !ended(); ++i) {
+      const auto cold = double(i) / moves_a_restart;
+      const auto temperature_s = 0.1 * start_s * std::pow(1e-3, cold);
+      const auto call = draw(point.options.size());
+      const auto all = candidates(point, call);
+      const auto& candidate = all[draw(all.size())];
+      auto next = point;
+      next.options[call] = candidate.option;
+      next.positions[call] = candidate.position;
+      const auto seconds = cost_.step_s(next);
+      const auto chance = double(random_() >> 11) * 0x1p-53;
+      if (seconds <= now_s
+          || chance < std::exp((now_s - seconds) / temperature_s)) {
+        point = std::move(next);
+        now_s = seconds;
+      }
+    }
+  }
+}
+
+} // namespace troupe::plans

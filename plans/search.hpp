@@ -1,0 +1,64 @@
+// Finding a plan: presets as starts, branch and bound where it applies,
+// coordinate descent or ReaL's MCMC elsewhere, polishing in the full space with
+// the real simulator. Whatever happens, the answer passes the plan check, is no
+// worse than the best preset, and comes with a lower bound of all plans of the
+// space.
+#pragma once
+
+#include "plans/search_space.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::plans {
+
+enum class SearchMethod : std::uint8_t { automatic, exact, mcmc, descent };
+std::string_view to_string(SearchMethod method);
+/// auto, exact, mcmc, descent. ConfigError with the nearest one.
+SearchMethod parse_search_method(const std::string& name);
+
+struct SearchOptions {
+  SearchMethod method = SearchMethod::automatic;
+  std::uint64_t seed = 1;
+  std::uint64_t iterations = 0; ///< evaluations of local searches; 0: by size
+  double seconds = 0;           ///< of local searches; 0: by iterations
+  std::map<std::string, std::uint32_t> lag = {}; ///< that the user allows
+  bool chunks = true;
+  bool polish = true;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct FoundPlan {
+  double step_s = 0;
+  std::string origin = {}; ///< "exact", "preset megatron", ..
+  ExecutionPlan plan = {};
+};
+
+struct SearchResult {
+  FoundPlan best = {};
+  std::vector<FoundPlan> next = {}; ///< up to three others, fastest first
+  double lower_bound_s = 0;
+  bool proved = false; ///< no plan of layers with barriers is faster
+  bool interrupted = false;
+  std::string method = {}; ///< what ran
+  std::uint64_t evaluations = 0;
+  std::uint64_t nodes = 0; ///< of branch and bound
+  double seconds = 0;
+  SpaceCounts counts = {};
+  std::vector<std::string> history = {}; ///< a sentence a stage
+
+  double gap() const;
+};
+
+/// PlanError in one line when nothing fits.
+SearchResult search_plan(const PlanProblem& problem, const CostModel& costs,
+                         const SearchOptions& options);
+
+/// "best 12.31 s, lower bound 11.70 s, gap 5.2 %".
+std::string summary(const SearchResult& result);
+
+} // namespace troupe::plans

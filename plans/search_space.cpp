@@ -1,0 +1,364 @@
+#include "plans/search_space.hpp"
+
+#include "plans/memory_model.hpp"
+#include "plans/micro_batches.hpp"
+#include "plans/strategy_rules.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Memory of the stages of one strategy; several options share one.
+StageBytes space_stage(const ModelShape& shape, const Strategy& strategy,
+                       DType dtype) {
+  StageBytes largest;
+  for (const auto& stage : stage_bytes(shape, strategy, dtype)) {
+    largest.weights = std::max(largest.weights, stage.weights);
+    largest.optimizer = std::max(largest.optimizer, stage.optimizer);
+  }
+  return largest;
+}
+
+bool is_as_good(const CallOption& a, const CallOption& b) {
+  return a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
+         && a.seconds <= b.seconds && a.static_bytes <= b.static_bytes
+         && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
+}
+
+bool same_layout(const Strategy& a, const Strategy& b) {
+  return a.dp == b.dp && a.pp == b.pp && a.tp == b.tp
+         && (a.zero == Zero::z3) == (b.zero == Zero::z3);
+}
+
+} // namespace
+
+SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
+                         SpaceLimits limits)
+  : problem_(problem),
+    costs_(costs),
+    limits_(limits) {
+  for (const auto& call : problem.workflow.calls)
+    if (call.kind != CallKind::function)
+      calls_.push_back({.call = &call, .trains = call.kind == CallKind::train});
+  for (std::size_t i = 0; i < calls_.size(); ++i)
+    for (std::size_t k = calls_.size(); k-- > 0;)
+      if (calls_[k].trains && calls_[k].call->role == calls_[i].call->role)
+        calls_[i].home = static_cast<std::int32_t>(k);
+  for (auto& call : calls_) {
+    add_options(call);
+    prune(call);
+    counts_.kept += call.options.size();
+  }
+}
+
+std::uint64_t SearchSpace::memory_bytes() const {
+  const auto bytes = problem_.device_memory_bytes();
+  return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
+}
+
+/// Powers of two and the whole inside a node; then runs of whole nodes: powers
+/// of two, three times those, and what they leave of the cluster.
+std::vector<std::uint32_t> SearchSpace::mesh_sizes() const {
+  const auto node = problem_.cluster.devices_per_node;
+  const auto nodes = problem_.cluster.nodes;
+  std::set<std::uint32_t> sizes = {node};
+  for (std::uint32_t size = 1; size < node; size *= 2) {
+    sizes.insert(size);
+    sizes.insert(node - size);
+  }
+  for (std::uint32_t runs = 1; runs <= nodes; ++runs) {
+    const auto is_nice = [](std::uint32_t number) {
+      while (number % 2 == 0 && number > 0)
+        number /= 2;
+      return number == 1 || number == 3;
+    };
+    if (nodes <= 8 || runs == nodes || is_nice(runs) || is_nice(nodes - runs))
+      sizes.insert(runs * node);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+void SearchSpace::add_options(SpaceCall& call) {
+  for (const auto size : mesh_sizes())
+    add_strategies(call, size);
+}
+
+void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices) {
+  const auto& shape = problem_.shapes.at(call.call->role);
+  const auto node = problem_.cluster.devices_per_node;
+  const auto in_node = std::min(node, num_devices);
+  for (std::uint32_t tp = 1; tp <= in_node; ++tp)
+    for (std::uint32_t pp = 1; pp * tp <= num_devices; ++pp) {
+      if (num_devices % (tp * pp) != 0 || in_node % tp != 0)
+        continue;
+      Strategy strategy{.dp = num_devices / tp / pp, .pp = pp, .tp = tp};
+      const bool runs = !limits_.only_what_runs || (tp == 1 && pp == 1);
+      if (!runs || !why_illegal(strategy, shape).empty()) {
+        ++counts_.illegal;
+        continue;
+      }
+      add_variants(call, {.num_devices = num_devices, .strategy = strategy});
+    }
+}
+
+/// Shardings, micro-batchings, chunks and offloads that may pay.
+void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
+  const auto kind = call.call->kind;
+  const auto& sizes = problem_.sizes;
+  auto samples = sizes.samples_per_step;
+  if (kind == CallKind::train)
+    samples /= std::max(1u, sizes.mini_batches);
+  if (option.strategy.dp > samples) {
+    ++counts_.illegal;
+    return;
+  }
+  const bool free = !limits_.only_what_runs;
+  std::vector<Zero> zeros = {Zero::none};
+  if (free && kind == CallKind::train && option.strategy.dp > 1)
+    zeros = {Zero::z1, Zero::z3, Zero::none};
+  std::vector<int> chunk_counts = {1};
+  if (free && limits_.chunks && kind != CallKind::train)
+    chunk_counts = {1, 2, 4};
+  const auto a_rank = std::max(1u, samples / option.strategy.dp);
+  for (const auto zero : zeros) {
+    option.strategy.zero = zero;
+    const auto stage
+      = space_stage(problem_.shapes.at(call.call->role), option.strategy,
+                    problem_.dtype(call.call->role));
+    for (const auto chunks : chunk_counts) {
+      option.chunks = chunks;
+      add_batchings(call, option, stage, static_cast<int>(a_rank));
+    }
+  }
+}
+
+void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
+                                const StageBytes& stage, int most) {
+  const auto kind = call.call->kind;
+  const auto least = static_cast<int>(
+    micro_batches_of(kind, placement(option, 0), problem_.sizes,
+                     problem_.lengths.sequence_mean())
+      .count);
+  std::set<int> counts = {0}; // the default rule
+  if (kind != CallKind::generate && !limits_.only_what_runs)
+    for (const auto count : {least * 2, least * 4, most})
+      if (count > least && count <= most)
+        counts.insert(count);
+  const bool may_offload = !limits_.only_what_runs && call.home < 0;
+  for (const auto count : counts) {
+    option.micro_batches = count;
+    option.offload = {};
+    add_option(call, option, stage);
+    option.offload.offload_weights = true;
+    if (may_offload)
+      add_option(call, option, stage);
+  }
+}
+
+void SearchSpace::add_option(SpaceCall& call, CallOption option,
+                             const StageBytes& stage) {
+  const auto kind = call.call->kind;
+  const auto place = placement(option, 0);
+  const auto& role = call.call->role;
+  option.seconds = costs_.call_s(*call.call, place, option.offload);
+  option.active_bytes
+    = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
+                   problem_.sizes);
+  if (kind == CallKind::train) // weights, gradients, optimizer
+    option.static_bytes = 2 * stage.weights + stage.optimizer;
+  else if (call.home < 0 && !option.offload.offload_weights)
+    option.static_bytes = stage.weights;
+  else
+    option.weight_bytes = stage.weights;
+  if (call.home >= 0 && !call.trains)
+    option.weight_bytes += std::min(stage.weights, move_staging_bytes);
+  const auto bytes
+    = option.static_bytes + option.weight_bytes + option.active_bytes;
+  call.smallest_bytes = std::min(call.smallest_bytes, bytes);
+  if (bytes > memory_bytes())
+    ++counts_.memory;
+  else
+    call.options.push_back(option);
+}
+
+/// Options of a role that moves are compared within their layout only: another
+/// layout has other moves.
+void SearchSpace::prune(SpaceCall& call) {
+  std::ranges::stable_sort(call.options, {}, [](const CallOption& option) {
+    return std::tuple{option.total_s(), option.num_devices, option.static_bytes,
+                      option.active_bytes, option.strategy};
+  });
+  const bool moves = call.home >= 0;
+  std::vector<CallOption> kept;
+  for (const auto& option : call.options) {
+    const bool beaten = std::ranges::any_of(kept, [&](const CallOption& other) {
+      return is_as_good(other, option)
+             && (!moves
+                 || (other.num_devices == option.num_devices
+                     && same_layout(other.strategy, option.strategy)));
+    });
+    if (beaten)
+      ++counts_.dominated;
+    else
+      kept.push_back(option);
+  }
+  call.options = std::move(kept);
+}
+
+std::uint32_t SearchSpace::align(std::uint32_t from,
+                                 std::uint32_t count) const {
+  const auto node = problem_.cluster.devices_per_node;
+  if (count >= node)
+    return (from + node - 1) / node * node;
+  const auto in_node = from % node;
+  auto local = (in_node + count - 1) / count * count;
+  if (node % count != 0 && in_node + count <= node)
+    local = in_node + count == node ? in_node : local; // the end of a node
+  return local + count <= node ? from - in_node + local : from - in_node + node;
+}
+
+Placement SearchSpace::placement(const CallOption& option,
+                                 std::uint32_t position) const {
+  Placement place{.strategy = option.strategy,
+                  .micro_batches = option.micro_batches,
+                  .chunks = option.chunks};
+  for (std::uint32_t i = 0; i < option.num_devices; ++i)
+    place.devices.emplace_back(position + i);
+  return place;
+}
+
+bool SearchSpace::shares(const CallOption& option, std::uint32_t position,
+                         const CallOption& home, std::uint32_t home_position) {
+  return position == home_position && option.num_devices == home.num_devices
+         && same_layout(option.strategy, home.strategy)
+         && home.strategy.zero != Zero::z3;
+}
+
+double SearchSpace::move_s(std::size_t call, std::uint32_t option,
+                           std::uint32_t position, std::uint32_t home_option,
+                           std::uint32_t home_position) const {
+  const auto& one = calls_[call];
+  const auto& mine = one.options[option];
+  const auto& home
+    = calls_[static_cast<std::size_t>(one.home)].options[home_option];
+  if (shares(mine, position, home, home_position))
+    return 0;
+  auto key = std::uint64_t{call};
+  for (const auto part : {option, position, home_option, home_position})
+    key = key << 12 | (part & 0xfff);
+  key ^= (std::uint64_t{position >> 12} << 60);
+  const auto [found, added] = moves_s_.try_emplace(key, 0.0);
+  if (added)
+    found->second
+      = costs_.move_s(one.call->role, placement(home, home_position),
+                      placement(mine, position));
+  return found->second;
+}
+
+namespace {
+
+/// `devices_of(first, count)` lists a mesh.
+template <class DevicesOf>
+ExecutionPlan plan_with(const SearchSpace& space, const SpacePoint& point,
+                        const std::map<std::string, std::uint32_t>& lag,
+                        DevicesOf devices_of) {
+  ExecutionPlan plan{.cluster = space.problem().cluster};
+  plan.lag = lag;
+  for (const auto& call : space.problem().workflow.calls)
+    plan.calls[call.name] = {};
+  for (std::size_t i = 0; i < space.calls().size(); ++i) {
+    const auto& call = space.calls()[i];
+    const auto& option = call.options[point.options[i]];
+    Placement place{.devices
+                    = devices_of(point.positions[i], option.num_devices),
+                    .strategy = option.strategy,
+                    .micro_batches = option.micro_batches,
+                    .chunks = option.chunks};
+    const auto k = static_cast<std::size_t>(std::max(0, call.home));
+    const auto& home = space.calls()[k].options[point.options[k]];
+    const bool reads_home = call.home >= 0 && !call.trains;
+    if (reads_home
+        && SearchSpace::shares(option, point.positions[i], home,
+                               point.positions[k]))
+      place.strategy = home.strategy; // one replica: equal to the letter
+    plan.calls[call.call->name] = std::move(place);
+    if (option.offload.offload_weights)
+      plan.roles[call.call->role].offload_weights = true;
+  }
+  return plan;
+}
+
+} // namespace
+
+ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,
+                      const std::map<std::string, std::uint32_t>& lag) {
+  return plan_with(space, point, lag,
+                   [](std::uint32_t first, std::uint32_t count) {
+                     std::vector<Rank> devices;
+                     for (std::uint32_t i = 0; i < count; ++i)
+                       devices.emplace_back(first + i);
+                     return devices;
+                   });
+}
+
+ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
+                            const std::map<std::string, std::uint32_t>& lag) {
+  std::vector<std::uint32_t> ends;
+  for (std::size_t i = 0; i < point.positions.size(); ++i) {
+    const auto& option = space.calls()[i].options[point.options[i]];
+    ends.push_back(point.positions[i]);
+    ends.push_back(point.positions[i] + option.num_devices);
+  }
+  std::ranges::sort(ends);
+  return plan_with(space, point, lag,
+                   [&](std::uint32_t first, std::uint32_t count) {
+                     std::vector<Rank> devices;
+                     for (std::uint32_t i = 0; i + 1 < ends.size(); ++i)
+                       if (ends[i] >= first && ends[i] < first + count
+                           && ends[i] != ends[i + 1])
+                         devices.emplace_back(i);
+                     return devices;
+                   });
+}
+
+namespace {
+
+/// Bytes on the device `at`: what is held, plus the largest call.
+std::uint64_t bytes_at(const SearchSpace& space, const SpacePoint& point,
+                       std::uint32_t at) {
+  const auto& calls = space.calls();
+  std::uint64_t held = 0, active = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (point.options[i] == not_chosen)
+      continue;
+    const auto& option = calls[i].options[point.options[i]];
+    const auto first = point.positions[i];
+    if (at < first || at >= first + option.num_devices)
+      continue;
+    const auto k = static_cast<std::size_t>(std::max(0, calls[i].home));
+    const bool shared = calls[i].home >= 0
+                        && SearchSpace::shares(
+                          option, first, calls[k].options[point.options[k]],
+                          point.positions[k]);
+    held += option.static_bytes;
+    active = std::max(active,
+                      (shared ? 0 : option.weight_bytes) + option.active_bytes);
+  }
+  return held + active;
+}
+
+} // namespace
+
+std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point) {
+  std::uint64_t peak = 0;
+  for (const auto at : point.positions) // the fullest is where a mesh begins
+    peak = std::max(peak, bytes_at(space, point, at));
+  return peak;
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,127 @@
+// The space that searches walk: for each call the meshes by size, every legal
+// strategy, micro-batching, sharding, offload and chunks, with its time and
+// memory worked out once. Position on the line of devices is apart: time does
+// not depend on it as long as small meshes lie inside a node and large ones are
+// runs of whole nodes.
+#pragma once
+
+#include "plans/cost_model.hpp"
+#include "plans/memory_model.hpp"
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe::plans {
+
+/// One way to run a call, anywhere.
+struct CallOption {
+  std::uint32_t num_devices = 1;
+  Strategy strategy = {};
+  int micro_batches = 0;
+  int chunks = 1;
+  RoleMemory offload = {};
+  double seconds = 0;             ///< of one chunk
+  std::uint64_t static_bytes = 0; ///< on its devices all the time
+  std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
+  std::uint64_t active_bytes = 0; ///< while it runs
+
+  double total_s() const {
+    return seconds * chunks;
+  }
+};
+
+/// Where the space ends.
+struct SpaceLimits {
+  bool chunks = true;
+  bool only_what_runs = false; ///< d only, whole calls, nothing offloaded
+};
+
+struct SpaceCounts {
+  std::uint64_t kept = 0;
+  std::uint64_t illegal = 0;   ///< heads, layers, samples
+  std::uint64_t memory = 0;    ///< too large for a device on its own
+  std::uint64_t dominated = 0; ///< another one is as good in everything
+};
+
+class SearchSpace {
+public:
+  SearchSpace(const PlanProblem& problem, const CostModel& costs,
+              SpaceLimits limits);
+
+  struct SpaceCall {
+    const Call* call = nullptr;
+    std::vector<CallOption> options = {}; ///< fastest first
+    std::int32_t home = -1; ///< index of the call that trains its role
+    bool trains = false;
+    /// Of a device, over all options, also those that do not fit.
+    std::uint64_t smallest_bytes = ~std::uint64_t{0};
+  };
+
+  const PlanProblem& problem() const {
+    return problem_;
+  }
+  /// Calls with devices, in workflow order.
+  const std::vector<SpaceCall>& calls() const {
+    return calls_;
+  }
+  const SpaceCounts& counts() const {
+    return counts_;
+  }
+  std::uint32_t num_devices() const {
+    return problem_.cluster.num_devices();
+  }
+  std::uint64_t memory_bytes() const; ///< of a device; huge if not known
+
+  /// The first position from `from` on at which a mesh of `count` devices lies
+  /// well; past the end if there is none.
+  std::uint32_t align(std::uint32_t from, std::uint32_t count) const;
+
+  Placement placement(const CallOption& option, std::uint32_t position) const;
+  /// Whether a call shares the replica of its home.
+  static bool shares(const CallOption& option, std::uint32_t position,
+                     const CallOption& home, std::uint32_t home_position);
+  /// Seconds to bring the home's weights to the option; remembered.
+  double move_s(std::size_t call, std::uint32_t option, std::uint32_t position,
+                std::uint32_t home_option, std::uint32_t home_position) const;
+
+private:
+  std::vector<std::uint32_t> mesh_sizes() const;
+  void add_options(SpaceCall& call);
+  void add_strategies(SpaceCall& call, std::uint32_t num_devices);
+  void add_variants(SpaceCall& call, CallOption option);
+  void add_batchings(SpaceCall& call, CallOption option,
+                     const StageBytes& stage, int most);
+  void add_option(SpaceCall& call, CallOption option, const StageBytes& stage);
+  void prune(SpaceCall& call);
+
+  const PlanProblem& problem_;
+  const CostModel& costs_;
+  SpaceLimits limits_;
+  std::vector<SpaceCall> calls_;
+  SpaceCounts counts_;
+  mutable std::unordered_map<std::uint64_t, double> moves_s_;
+};
+
+/// A choice for every call of a space: its option and first device.
+struct SpacePoint {
+  std::vector<std::uint32_t> options = {};
+  std::vector<std::uint32_t> positions = {};
+  bool operator==(const SpacePoint&) const = default;
+};
+inline constexpr std::uint32_t not_chosen = ~0u; ///< of SpacePoint::options
+
+/// The plan that a point means.
+ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,
+                      const std::map<std::string, std::uint32_t>& lag);
+
+/// The same with the cluster's devices replaced by the runs between the ends of
+/// meshes: as many as there are different ones, so simulating is fast.
+ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
+                            const std::map<std::string, std::uint32_t>& lag);
+
+/// The fullest device of a point; calls that are not chosen count nothing.
+std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point);
+
+} // namespace troupe::plans

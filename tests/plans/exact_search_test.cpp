@@ -1,0 +1,188 @@
+// Branch and bound against enumeration of every option at every position.
+#include "plans/exact_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace troupe::plans {
+namespace {
+
+using Random = std::mt19937_64;
+
+/// A PPO-shaped instance of random times, sizes and memory.
+struct SmallInstance {
+  ExactInstance exact;
+  std::vector<std::vector<std::uint64_t>> held, active; ///< by call and option
+  std::uint64_t memory = 100;
+  double move = 0;
+
+  bool fits(const SpacePoint& point) const {
+    for (std::uint32_t device = 0; device < exact.num_devices; ++device) {
+      std::uint64_t sum = 0, most = 0;
+      for (std::size_t i = 0; i < exact.calls.size(); ++i) {
+        const auto option = point.options[i];
+        if (option == not_chosen)
+          continue;
+        const auto count = exact.calls[i].options[option].num_devices;
+        if (device < point.positions[i] || device >= point.positions[i] + count)
+          continue;
+        sum += held[i][option];
+        most = std::max(most, active[i][option]);
+      }
+      if (sum + most > memory)
+        return false;
+    }
+    return true;
+  }
+  double move_s(std::uint32_t call, const SpacePoint& point) const {
+    const auto home = static_cast<std::size_t>(exact.calls[call].home);
+    return point.options[call] == point.options[home]
+               && point.positions[call] == point.positions[home]
+             ? 0
+             : move;
+  }
+};
+
+void add_call(SmallInstance& small, Random& random, std::int32_t home,
+              bool trains) {
+  ExactCall call{.home = home, .trains = trains};
+  const auto work = 1.0 + double(random() % 100);
+  std::vector<std::uint64_t> held, active;
+  for (std::uint32_t count = 1; count <= small.exact.num_devices; count *= 2)
+    if (random() % 4 != 0 || count == 1)
+      call.options.push_back(
+        {count, work / std::pow(count, 0.5 + double(random() % 50) / 100)});
+  std::ranges::sort(call.options, {}, &ExactOption::seconds);
+  for (const auto& option : call.options) {
+    held.push_back((trains ? 60 : 20) / option.num_devices + random() % 10);
+    active.push_back(random() % 40);
+  }
+  small.exact.calls.push_back(std::move(call));
+  small.held.push_back(std::move(held));
+  small.active.push_back(std::move(active));
+}
+
+void make_instance(SmallInstance& small, std::uint64_t seed) {
+  Random random(seed);
+  small.exact.num_devices = random() % 3 == 0 ? 2 : 4;
+  small.move = double(random() % 20);
+  small.memory = 60 + random() % 140;
+  add_call(small, random, 4, false); // actor_gen
+  add_call(small, random, -1, false);
+  add_call(small, random, -1, false);
+  add_call(small, random, 5, false); // critic_inf
+  add_call(small, random, 4, true);
+  add_call(small, random, 5, true);
+  small.exact.layers = {{0}, {1, 2, 3}, {4, 5}};
+  small.exact.align = [](std::uint32_t from, std::uint32_t count) {
+    return (from + count - 1) / count * count;
+  };
+  small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
+    return small.move_s(call, point);
+  };
+  small.exact.fits
+    = [&small](const SpacePoint& point) { return small.fits(point); };
+}
+
+/// Everything, everywhere; 0 if nothing fits.
+class Enumeration {
+public:
+  explicit Enumeration(const SmallInstance& small) : small_(small) {
+    point_.options.assign(small.exact.calls.size(), not_chosen);
+    point_.positions.assign(small.exact.calls.size(), 0);
+  }
+  double best() {
+    choose(small_.exact.calls.size());
+    return best_;
+  }
+
+private:
+  /// From the last call to the first: trainings come first.
+  void choose(std::size_t left) {
+    if (left == 0) {
+      const auto seconds = seconds_of();
+      best_ = best_ == 0 ? seconds : std::min(best_, seconds);
+      return;
+    }
+    const auto call = left - 1;
+    const auto& options = small_.exact.calls[call].options;
+    for (std::uint32_t i = 0; i < options.size(); ++i) {
+      const auto count = options[i].num_devices;
+      for (std::uint32_t at = 0; at + count <= small_.exact.num_devices;
+           at += count) {
+        point_.options[call] = i;
+        point_.positions[call] = at;
+        if (small_.fits(point_))
+          choose(left - 1);
+      }
+    }
+    point_.options[call] = not_chosen;
+  }
+
+  double seconds_of() const {
+    double sum = 0;
+    for (const auto& layer : small_.exact.layers) {
+      std::vector<double> seconds;
+      std::vector<std::uint32_t> positions, counts;
+      for (const auto call : layer) {
+        const auto& one = small_.exact.calls[call];
+        const auto& option = one.options[point_.options[call]];
+        const bool moves = one.home >= 0 && !one.trains;
+        seconds.push_back(option.seconds
+                          + (moves ? small_.move_s(call, point_) : 0));
+        positions.push_back(point_.positions[call]);
+        counts.push_back(option.num_devices);
+      }
+      sum += layer_makespan(seconds, positions, counts);
+    }
+    return sum;
+  }
+
+  const SmallInstance& small_;
+  SpacePoint point_;
+  double best_ = 0;
+};
+
+TEST(ExactSearch, EqualsEnumerationOn500RandomInstances) {
+  int without_plan = 0;
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    SmallInstance small;
+    make_instance(small, seed);
+    const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+    const auto best = Enumeration(small).best();
+    EXPECT_TRUE(found.proved) << "seed " << seed;
+    EXPECT_EQ(found.found, best > 0) << "seed " << seed;
+    without_plan += best == 0;
+    if (!found.found || best == 0)
+      continue;
+    EXPECT_NEAR(found.seconds, best, 1e-9 * best) << "seed " << seed;
+    EXPECT_LE(found.lower_bound_s, best * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_TRUE(small.fits(found.point)) << "seed " << seed;
+  }
+  EXPECT_LT(without_plan, 250) << "most instances should have a plan";
+}
+
+TEST(ExactSearch, AKnownPlanIsOnlyBeaten) {
+  SmallInstance small;
+  make_instance(small, 11);
+  const auto first = exact_search(small.exact, 0, nullptr, ~0ull);
+  ASSERT_TRUE(first.found);
+  const auto again = exact_search(small.exact, first.seconds, nullptr, ~0ull);
+  EXPECT_FALSE(again.found) << "nothing is faster than the optimum";
+  EXPECT_TRUE(again.proved);
+}
+
+TEST(ExactSearch, AStoppedSearchProvesNothing) {
+  SmallInstance small;
+  make_instance(small, 11);
+  const std::atomic<bool> stop = true;
+  const auto found = exact_search(small.exact, 0, &stop, ~0ull);
+  EXPECT_FALSE(found.proved);
+  EXPECT_GT(found.lower_bound_s, 0) << "the bound is there all the same";
+}
+
+} // namespace
+} // namespace troupe::plans
