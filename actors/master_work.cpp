@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 namespace {
@@ -26,14 +28,17 @@ bool save_due(const MasterState& state, StepId next_step) {
 }
 
 /// Whether the task would overwrite weights that the checkpoint before
-/// `next_step` still has to copy: trains from there on; moves of later steps
-/// (that of the step itself brings what a lagged replica has at the
-/// checkpoint).
+/// `next_step` still has to copy.
 bool overwrites(MasterSelf self, plans::TaskRef task, StepId next_step) {
+  if (task.step < next_step)
+    return false;
   const auto* call = call_of(self, task);
-  if (call == nullptr)
-    return task.step > next_step;
-  return call->kind == plans::CallKind::train && task.step >= next_step;
+  if (call != nullptr)
+    return call->kind == plans::CallKind::train;
+  const auto& saved = self->state.setup.saved;
+  return std::ranges::find(saved, *template_of(self, task).target,
+                           &SavedReplica::replica)
+         != saved.end();
 }
 
 bool held_back(MasterSelf self, plans::TaskRef task) {
@@ -225,9 +230,7 @@ void send_call(MasterSelf self, plans::TaskRef task) {
     [=](const Failure& failure) { fail_run(self, failure); });
 }
 
-/// `then` runs when the weights are there; `step` has the move in its report.
-void send_move(MasterSelf self, plans::TaskRef task, StepId step,
-               const std::function<void()>& then) {
+void send_move(MasterSelf self, plans::TaskRef task) {
   auto& state = self->state;
   const auto& entry = template_of(self, task);
   const auto started = Clock::now();
@@ -235,7 +238,7 @@ void send_move(MasterSelf self, plans::TaskRef task, StepId step,
   ++state.running;
   // Loaded at the start, or refreshed by the checkpoint: nothing to send.
   if (std::exchange(state.versions[*entry.target], version) == version)
-    return then();
+    return finish(self, task);
   ask<MoveDone>(
     self, state.setup.moves.at({*entry.source, *entry.target}), run_atom::value,
     context_for(self, task.step), MoveTask{task.task, version},
@@ -243,44 +246,16 @@ void send_move(MasterSelf self, plans::TaskRef task, StepId step,
      .worker = {},
      .deadline = {}},
     [=](const MoveDone& done) {
-      add_move(self->state.reports[step], task_report(self, task, started),
+      add_move(self->state.reports[task.step], task_report(self, task, started),
                done);
-      then();
+      finish(self, task);
     },
     [=](const Failure& failure) { fail_run(self, failure); });
 }
 
-/// The move of a lagged replica that `train` waits for in a longer run: at the
-/// run's end its step never begins, but the checkpoint needs the version that
-/// `train` overwrites, or a continued run would generate with an older one.
-std::optional<plans::TaskRef> move_past_end(MasterSelf self,
-                                            plans::TaskRef train) {
-  const auto& state = self->state;
-  const auto* call = call_of(self, train);
-  if (call == nullptr || call->kind != plans::CallKind::train)
-    return std::nullopt;
-  const auto& tasks = state.setup.graph.tasks;
-  for (std::uint32_t i = 0; i < tasks.size(); ++i) {
-    const plans::TaskRef move{i, StepId{train.step.value + 1}};
-    if (tasks[i].kind == plans::TaskKind::move && tasks[i].lag == 1
-        && tasks[i].role == call->role && move.step >= state.end_step
-        && state.versions.at(*tasks[i].target) != version_of(self, move))
-      return move;
-  }
-  return std::nullopt;
-}
-
 void start_task(MasterSelf self, plans::TaskRef task) {
-  if (template_of(self, task).kind == plans::TaskKind::move)
-    return send_move(self, task, task.step, [=] { finish(self, task); });
-  const auto move = move_past_end(self, task);
-  if (!move)
-    return send_call(self, task);
-  send_move(self, *move, task.step, [=] {
-    --self->state.running;
-    if (!self->state.ended)
-      start_task(self, task);
-  });
+  template_of(self, task).kind == plans::TaskKind::move ? send_move(self, task)
+                                                        : send_call(self, task);
 }
 
 void got_data(MasterSelf self, StepId step, const DataBatch& batch) {

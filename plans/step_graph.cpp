@@ -143,28 +143,22 @@ private:
   void add_shadow(const Replica& shadow) {
     const auto move = static_cast<std::uint32_t>(graph_.tasks.size());
     const auto& home = replicas_[replicas_.home(shadow.role)];
-    auto least = graph_.tasks[chunks_of(shadow.calls.front()).first].lag;
-    for (const auto& name : shadow.calls)
-      least = std::min(least, graph_.tasks[chunks_of(name).first].lag);
     graph_.tasks.push_back({.name = shadow.name(),
                             .kind = TaskKind::move,
                             .role = shadow.role,
                             .source = home.id,
                             .target = shadow.id,
-                            .devices = union_of(home.devices, shadow.devices),
-                            .lag = least});
-    const auto move_lag = static_cast<std::int32_t>(least);
+                            .devices = union_of(home.devices, shadow.devices)});
     auto& task = graph_.tasks[move];
-    add_need(task, {last_train_, move_lag + 1, Edge::version});
+    add_need(task, {last_train_, 1, Edge::version});
     add_need(task, {move, 1, Edge::order});
-    add_need(graph_.tasks[first_train_],
-             {move, -move_lag, Edge::write_after_read});
+    add_need(graph_.tasks[first_train_], {move, 0, Edge::write_after_read});
     for (const auto& name : shadow.calls) {
       const auto& reader = chunks_of(name);
-      const auto ahead
-        = static_cast<std::int32_t>(graph_.tasks[reader.first].lag) - move_lag;
-      add_need(graph_.tasks[reader.first], {move, ahead, Edge::version});
-      add_need(task, {reader.last(), 1 - ahead, Edge::write_after_read});
+      const auto lag
+        = static_cast<std::int32_t>(graph_.tasks[reader.first].lag);
+      add_need(graph_.tasks[reader.first], {move, lag, Edge::version});
+      add_need(task, {reader.last(), 1 - lag, Edge::write_after_read});
     }
   }
 

@@ -9,15 +9,15 @@
 //   step n-k-1 and before that of step n-k. That is legal for every k, but one
 //   replica holds one version, so a lag buys no overlap there.
 // - On another replica a move brings the version: the move of step n delivers
-//   version n-k to the target, after training n-k-1 made it, before training
-//   n-k overwrites it, and after the target's readers of version n-k-1. So
-//   training n waits for the move of step n+k (a need with steps_back = -k),
-//   and generation n+k then runs beside training n. With one buffer a replica,
+//   version n to the target, after training n-1 made it, before training n
+//   overwrites it, and after the target's readers of version n-1. A call with
+//   lag k reads in step n what the move of step n-k brought, so the move of
+//   step n waits for that call in step n+k-1 (a need with steps_back = 1-k),
+//   and generation n+1 then runs beside training n. With one buffer a replica,
 //   lags above 1 are kept exactly but overlap no more than lag 1.
-// - Calls on one replica may have different lags; its move follows the smallest
-//   one, and calls with a larger lag run that many steps ahead of it.
-// In steps n <= k the move delivers version 0, which every replica loads at
-// start: it has nothing to send then.
+// - Calls on one replica may have different lags.
+// Steps n < k use version 0, which every replica loads at start; so does the
+// move of step 0, which has nothing to send.
 #pragma once
 
 #include "config/ids.hpp"

@@ -98,13 +98,10 @@ void TotalOrder::advance() {
 }
 
 void TotalOrder::add_candidate(TaskRef task) {
-  const auto& shape = graph_->tasks[task.task];
-  const auto early = shape.kind == TaskKind::move ? shape.lag : 0u;
-  order_push(candidates_,
-             {.priority = {.step = std::int64_t{task.step.value} - early,
-                           .minus_path_s = -paths_s_[task.task],
-                           .task = task},
-              .from = no_device});
+  order_push(candidates_, {.priority = {.step = task.step.value,
+                                        .minus_path_s = -paths_s_[task.task],
+                                        .task = task},
+                           .from = no_device});
 }
 
 /// Finishes everything that ends next; wakes one waiter a freed device.

@@ -74,10 +74,8 @@ TEST(Schedule, LagOneGeneratesBesideTheTraining) {
   auto plan = plan_apart(workflow);
   plan.lag["actor_gen"] = 1;
   Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{5});
-  EXPECT_THAT(names(schedule, schedule.start()),
-              ElementsAre("actor@actor_gen/0"));
-  finish(schedule, "actor@actor_gen");
-  finish(schedule, "actor_gen"); // the move of step 1 waits for this reader
+  EXPECT_THAT(names(schedule, schedule.start()), ElementsAre("actor_gen/0"));
+  finish(schedule, "actor_gen"); // the step's move waits for this reader
   std::vector<std::string> together;
   while (together.empty()) {
     const auto running = names(schedule, schedule.running());

@@ -68,19 +68,26 @@ TEST(StepGraph, FrozenRolesNeverMove) {
     EXPECT_TRUE(task.kind == TaskKind::call || task.role == "actor");
 }
 
-TEST(StepGraph, LagLetsTrainingWaitForTheMoveOfALaterStep) {
+TEST(StepGraph, LagLetsACallReadWhatTheMoveOfAnEarlierStepBrought) {
   const auto workflow = make_ppo();
   auto plan = plan_apart(workflow);
-  plan.lag["actor_gen"] = 1;
-  const auto graph = graph_of(workflow, plan);
-  EXPECT_EQ(graph.max_lag, 1u);
-  EXPECT_EQ(graph.tasks[graph.index_of("actor@actor_gen")].lag, 1u);
-  EXPECT_THAT(needs_of(graph, "actor@actor_gen"),
-              Contains("actor_train -2 version"));
-  EXPECT_THAT(needs_of(graph, "actor_train"),
-              Contains("actor@actor_gen --1 write after read"));
-  EXPECT_THAT(needs_of(graph, "actor_gen"), Not(Contains("actor_train -1 "
-                                                         "version")));
+  for (const std::uint32_t lag : {1u, 2u}) {
+    plan.lag["actor_gen"] = lag;
+    const auto graph = graph_of(workflow, plan);
+    EXPECT_EQ(graph.max_lag, lag);
+    EXPECT_EQ(graph.tasks[graph.index_of("actor@actor_gen")].lag, 0u);
+    EXPECT_THAT(
+      needs_of(graph, "actor_gen"),
+      AllOf(Contains("actor@actor_gen -" + std::to_string(lag) + " version"),
+            Not(Contains("actor_train -1 version"))));
+    // every step's own move, the last one's too: a checkpoint needs it
+    EXPECT_THAT(needs_of(graph, "actor@actor_gen"),
+                AllOf(Contains("actor_train -1 version"),
+                      Contains(lag == 1 ? "actor_gen -0 write after read"
+                                        : "actor_gen --1 write after read")));
+    EXPECT_THAT(needs_of(graph, "actor_train"),
+                Contains("actor@actor_gen -0 write after read"));
+  }
 }
 
 TEST(StepGraph, VersionsFollowTheLag) {
