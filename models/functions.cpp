@@ -17,6 +17,13 @@ bool Functions::has(std::string_view name) const {
   return false;
 }
 
+std::vector<std::string> Functions::names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : entries_)
+    names.push_back(entry.first);
+  return names;
+}
+
 Function Functions::find(std::string_view name) const {
   std::string known;
   for (const auto& [entry, function] : entries_) {

@@ -42,6 +42,7 @@ public:
   /// Throws ConfigError naming the known functions.
   Function find(std::string_view name) const;
   bool has(std::string_view name) const;
+  std::vector<std::string> names() const;
 
 private:
   std::vector<std::pair<std::string, Function>> entries_;

@@ -15,6 +15,13 @@ void Losses::add(LossEntry entry) {
   entries_.push_back(std::move(entry));
 }
 
+std::vector<std::string> Losses::names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : entries_)
+    names.push_back(entry.name);
+  return names;
+}
+
 const LossEntry& Losses::find(std::string_view name) const {
   std::string known;
   for (const LossEntry& entry : entries_) {

@@ -95,6 +95,7 @@ public:
   void add(LossEntry entry);
   /// Throws ConfigError naming the known losses.
   const LossEntry& find(std::string_view name) const;
+  std::vector<std::string> names() const;
 
 private:
   std::vector<LossEntry> entries_;

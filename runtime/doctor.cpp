@@ -155,6 +155,24 @@ std::vector<DoctorCheck> examine_machine(const fs::path& run_dir) {
   };
 }
 
+DoctorCheck examine_moves(const MoveCheckPlan& plan) {
+  const auto found = check_moves(plan);
+  if (const auto* failure = std::get_if<Failure>(&found))
+    return {"moves", false, to_string(*failure),
+            "see the checks of ports, shared memory and memory above"};
+  const auto& result = std::get<actors::MoveCheckResult>(found);
+  const double seconds = result.took.count();
+  return {
+    "moves", true,
+    fmt::format("{} moves of {} over {} devices and {} workers in {}, "
+                "checksums equal: {}/s",
+                result.moves,
+                bytes_text(static_cast<double>(result.bytes) / result.moves),
+                plan.devices, plan.workers, duration_text(seconds),
+                bytes_text(static_cast<double>(result.bytes) / seconds)),
+    ""};
+}
+
 bool all_ok(const std::vector<DoctorCheck>& checks) {
   return std::all_of(checks.begin(), checks.end(),
                      [](const DoctorCheck& check) { return check.ok; });

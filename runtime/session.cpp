@@ -3,6 +3,7 @@
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
+#include "runtime/build_identity.hpp"
 #include "runtime/chrome_trace.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/launcher.hpp"
@@ -99,6 +100,7 @@ private:
   void handle(const StepCommitted& event);
   void handle(const Stalled& event);
   void handle(const actors::RunEnd& event);
+  void begin_move_check(const AllLoaded& event);
   void on_idle();
   void lose_worker(WorkerId worker, Failure failure);
   void fail(const Failure& failure);
@@ -118,6 +120,7 @@ private:
   actors::LobbyActor lobby_;
   actors::SetupActor setup_;
   actors::MasterActor master_;
+  actors::MoveCheckActor move_check_;
   std::vector<actors::NodeActor> nodes_;
   std::vector<caf::actor_addr> ours_; ///< of this process; told to exit
   /// Lost connections wait a moment for the exit status that explains them.
@@ -131,7 +134,7 @@ private:
 void Session::open_door() {
   actors::LobbySetup setup;
   setup.token = token_;
-  setup.build = build_id();
+  setup.build = build_identity();
   setup.num_workers = plan_.plan.cluster.num_workers();
   setup.welcome.incarnation = basis_.incarnation;
   setup.welcome.run_id = basis_.run_id;
@@ -227,6 +230,8 @@ void Session::handle(const AllJoined& event) {
 }
 
 void Session::handle(const AllLoaded& event) {
+  if (plan_.move_check.count() > 0)
+    return begin_move_check(event);
   auto made = spawn_master(
     system_, basis_, event.ready, nodes_,
     [this](const actors::StepReport& report) {
@@ -240,6 +245,15 @@ void Session::handle(const AllLoaded& event) {
   caf::anon_send(master_, actors::start_atom::value);
   if (signal_)
     caf::anon_send(master_, actors::stop_atom::value);
+}
+
+void Session::begin_move_check(const AllLoaded& event) {
+  auto made = spawn_move_check(
+    system_, basis_, event.ready,
+    [this](const actors::RunEnd& end) { events_.push(end); });
+  move_check_ = made.check;
+  ours_.insert(ours_.end(), made.all.begin(), made.all.end());
+  caf::anon_send(move_check_, actors::start_atom::value);
 }
 
 void Session::handle(const StartFailed& event) {
@@ -348,6 +362,8 @@ void Session::close_down() {
 }
 
 ExitCode Session::conclude() {
+  if (plan_.on_end)
+    plan_.on_end(*end_);
   const double wall_s = actors::Seconds{steady_clock::now() - started_}.count();
   switch (end_->kind) {
   case actors::RunEnd::Kind::done:

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 namespace troupe::runtime {
 
 namespace {
@@ -71,6 +73,20 @@ spawn_calls(caf::actor_system& system, const RunBasis& basis,
   return calls;
 }
 
+actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
+                             const std::vector<actors::SetupDone>& ready,
+                             const plans::Replica& source,
+                             const plans::Replica& target) {
+  actors::MoveSetup setup;
+  setup.name = target.name();
+  setup.source = source.id;
+  setup.sources = members_of(basis, source, ready);
+  setup.targets = members_of(basis, target, ready);
+  setup.check = basis.session.settings.run.check_moves;
+  setup.asks = basis.asks;
+  return system.spawn(actors::move_actor, setup);
+}
+
 std::map<std::pair<ReplicaId, ReplicaId>, actors::MoveActor>
 spawn_moves(caf::actor_system& system, const RunBasis& basis,
             const std::vector<actors::SetupDone>& ready) {
@@ -78,15 +94,9 @@ spawn_moves(caf::actor_system& system, const RunBasis& basis,
   for (const auto& task : basis.graph.tasks) {
     if (task.kind != plans::TaskKind::move)
       continue;
-    actors::MoveSetup setup;
-    setup.name = task.name;
-    setup.source = *task.source;
-    setup.sources = members_of(basis, basis.replicas[*task.source], ready);
-    setup.targets = members_of(basis, basis.replicas[*task.target], ready);
-    setup.check = basis.session.settings.run.check_moves;
-    setup.asks = basis.asks;
     moves[{*task.source, *task.target}]
-      = system.spawn(actors::move_actor, setup);
+      = spawn_move(system, basis, ready, basis.replicas[*task.source],
+                   basis.replicas[*task.target]);
   }
   return moves;
 }
@@ -201,6 +211,7 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
     actors::LoadOrder order;
     order.version = basis.versions.at(replica.id);
     order.folder = session.settings.models.at(replica.role).path;
+    order.shape_only = session.move_check.count() > 0 && !replica.home;
     const bool trained = basis.workflow.role(replica.role).trained;
     if (trained && session.checkpoint) {
       const bool home_version
@@ -215,6 +226,41 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
     specs.push_back({replica.id, order});
   }
   return specs;
+}
+
+MoveCheckActors
+spawn_move_check(caf::actor_system& system, const RunBasis& basis,
+                 const std::vector<actors::SetupDone>& ready,
+                 std::function<void(const actors::RunEnd&)> on_end) {
+  TROUPE_CHECK(basis.replicas.all.size() == 2, "moves go between two replicas");
+  const auto& [there, back]
+    = std::tie(basis.replicas.all[0], basis.replicas.all[1]);
+  actors::MoveCheckSetup setup;
+  setup.moves = {spawn_move(system, basis, ready, there, back),
+                 spawn_move(system, basis, ready, back, there)};
+  setup.incarnation = basis.incarnation;
+  setup.at_least = basis.session.move_check;
+  setup.asks = basis.asks;
+  setup.on_done = [on_end, on_moved = basis.session.on_moved](
+                    const actors::MoveCheckResult& result) {
+    on_moved(result);
+    on_end({.kind = actors::RunEnd::Kind::done,
+            .next_step = {},
+            .failure = {},
+            .checkpoint = ""});
+  };
+  setup.on_failure = [on_end](const Failure& failure) {
+    on_end({.kind = actors::RunEnd::Kind::failed,
+            .next_step = {},
+            .failure = failure,
+            .checkpoint = ""});
+  };
+  MoveCheckActors made;
+  for (const auto& move : setup.moves)
+    made.all.push_back(move.address());
+  made.check = system.spawn(actors::move_check_actor, std::move(setup));
+  made.all.push_back(made.check.address());
+  return made;
 }
 
 MasterActors

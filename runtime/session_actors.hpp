@@ -41,6 +41,16 @@ struct MasterActors {
   std::vector<caf::actor_addr> all;
 };
 
+/// The self-test of moves in place of a master, which waits for `start`.
+struct MoveCheckActors {
+  actors::MoveCheckActor check;
+  std::vector<caf::actor_addr> all;
+};
+MoveCheckActors
+spawn_move_check(caf::actor_system& system, const RunBasis& basis,
+                 const std::vector<actors::SetupDone>& ready,
+                 std::function<void(const actors::RunEnd&)> on_end);
+
 /// Spawns call, move, data, checkpoint and trace actors around a master, which
 /// waits for `start`. `ready` and `nodes` are by worker.
 MasterActors

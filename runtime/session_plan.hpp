@@ -3,6 +3,7 @@
 // makes it and writes nothing; `begin_attempt` then claims the run folder.
 #pragma once
 
+#include "actors/move_check_actor.hpp"
 #include "actors/step_report.hpp"
 #include "config/model_shape.hpp"
 #include "config/settings.hpp"
@@ -48,6 +49,12 @@ struct SessionPlan {
   std::optional<models::HfStore> convert_to;
   /// Of verbs, which have no checkpoint to stop after: a signal ends them.
   bool stops_at_once = false;
+  /// Of the doctor: instead of steps, moves weights to and fro between the two
+  /// replicas of its model for so long; zero: no.
+  std::chrono::duration<double> move_check{0};
+  std::function<void(const actors::MoveCheckResult&)> on_moved;
+  /// Told how it ended.
+  std::function<void(const actors::RunEnd&)> on_end;
   /// Told of each committed step, on the session's thread.
   std::function<void(const actors::StepReport&)> on_step;
 };

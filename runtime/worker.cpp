@@ -4,8 +4,8 @@
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
-#include "config/version.hpp"
 #include "models/threads.hpp"
+#include "runtime/build_identity.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/run_status.hpp"
 
@@ -54,10 +54,6 @@ ExitCode report_end(const End& end) {
 
 } // namespace
 
-std::string build_id() {
-  return version_text();
-}
-
 ExitCode run_worker(const WorkerOptions& options) {
   models::set_compute_threads(static_cast<int>(options.threads));
   const std::string token = read_token(options.token_file);
@@ -72,7 +68,7 @@ ExitCode run_worker(const WorkerOptions& options) {
   });
   auto setup = std::make_shared<actors::NodeSetup>();
   setup->join = {.token = token,
-                 .build = build_id(),
+                 .build = build_identity(),
                  .host = plane.bind_address,
                  .data_port = data->port(),
                  .pid = static_cast<std::uint32_t>(getpid()),

@@ -24,7 +24,4 @@ struct WorkerOptions {
 /// go to stderr (the launcher's log file).
 ExitCode run_worker(const WorkerOptions& options);
 
-/// What master and workers must have in common: version and registry.
-std::string build_id();
-
 } // namespace troupe::runtime

@@ -38,10 +38,12 @@ int run_doctor(const DoctorOptions& options) {
   std::vector<DoctorCheck> checks;
   if (options.config.words.empty()) {
     checks = examine_machine("runs");
+    checks.push_back(examine_moves({}));
   } else {
     const auto settings
       = load_settings(options.config.files(), options.config.overrides());
     checks = examine_machine(settings.run.dir);
+    checks.push_back(examine_moves(move_check_plan(settings)));
     checks.push_back(check_configuration(settings));
   }
   print_out(options.json ? doctor_json(checks) : doctor_text(checks));

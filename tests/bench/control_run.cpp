@@ -9,6 +9,7 @@
 #include "actors/trace_actor.hpp"
 #include "config/defaults.hpp"
 #include "config/settings.hpp"
+#include "runtime/build_identity.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/session_actors.hpp"
@@ -124,7 +125,7 @@ void ControlRun::Impl::start_workers() {
   std::ofstream(token_file) << token;
   actors::LobbySetup door;
   door.token = token;
-  door.build = runtime::build_id();
+  door.build = runtime::build_identity();
   door.num_workers = session.plan.cluster.num_workers();
   door.welcome.incarnation = basis.incarnation;
   door.welcome.run_id = basis.run_id;

@@ -66,6 +66,17 @@ class Determinism(Case):
         self.train("parts", "run.steps=2", *lag)
         self.assertEqual(whole, self.train("parts", "run.steps=4", *lag))
 
+    def test_a_lag_above_one_runs_and_is_not_continued(self):
+        text = (TINY / "plans/lag.yaml").read_text()
+        (self.folder / "lag.yaml").write_text(
+            text.replace("actor_gen: 1", "actor_gen: 2"))
+        self.assertEqual([line["training/lag_mean"] for line in
+                          self.train("two", "plan=lag.yaml").values()],
+                         [0, 1, 2])
+        done = self.troupe(*self.ppo("run.name=two", "plan=lag.yaml",
+                                     "run.steps=4"), code=2)
+        self.assertIn("lag.actor_gen: 2 cannot be continued", done.stderr)
+
     def sequences(self, name, step=1):
         rows = read_rows(self.run_folder(name) / "samples.jsonl")
         return [(row["sample"], row["response"]) for row in rows

@@ -2,9 +2,11 @@
 import json
 import math
 import re
+import signal
+import subprocess
 import unittest
 
-from support import Case, TINY, read_rows, until, without_times
+from support import Case, TINY, TROUPE, read_rows, until, without_times
 
 PPO_METRICS = [
     "actor/pg_loss", "actor/pg_clipfrac", "actor/ppo_kl", "actor/entropy",
@@ -165,6 +167,28 @@ class Train(Case):
         self.assertEqual(*([without_times(line)
                             for line in self.metrics(name).values()]
                            for name in ("sft", "hand")))
+
+    def test_a_worker_of_another_build_is_refused(self):
+        binary = TROUPE.read_bytes()
+        note = b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"  # the linker's build id
+        at = binary.index(note) + len(note)
+        other = self.folder / "other"
+        other.write_bytes(binary[:at] + b"\0" * 8 + binary[at + 8:])
+        other.chmod(0o755)
+        master = self.start(*self.sft("run.name=hand",
+                                      "cluster.launcher=manual"))
+        log, token = (self.run_folder("hand") / name
+                      for name in ("log.txt", ".token"))
+        found = until(lambda: log.exists() and re.search(
+            r"workers join at (\S+)", log.read_text()), "the address")
+        done = subprocess.run([other, "worker", "--join", found.group(1),
+                               "--token-file", token], cwd=self.folder,
+                              env=self.environment, capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("start the same binary everywhere", done.stderr)
+        master.send(signal.SIGTERM)
+        self.assertEqual(master.finish().code, 75, master.err)
 
     def test_a_run_folder_is_a_configuration(self):
         self.troupe(*self.sft())

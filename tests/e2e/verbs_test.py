@@ -219,6 +219,9 @@ class Verbs(Case):
         self.assertTrue(report["ok"], report)
         for check in report["checks"]:
             self.assertLessEqual({"name", "ok", "found"}, set(check))
+        moves = report["checks"][-1]
+        self.assertEqual(moves["name"], "moves")
+        self.assertRegex(moves["found"], r"checksums equal: [\d.]+ .iB/s$")
         self.assertRegex(self.troupe("--version").stdout, r"^troupe \d")
 
     def test_every_verb_has_help(self):

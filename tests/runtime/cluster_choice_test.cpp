@@ -103,8 +103,12 @@ TEST(ClusterChoice, UnknownPlansGetTheNearestName) {
   settings.plan = "data_paralel";
   EXPECT_THROW(choose_plan(settings, one_call(), "", always), ConfigError);
   EXPECT_THAT(choice_error(settings), HasSubstr("'data_parallel'"));
-  settings.plan = "openrlhf"; // one device is too few for its groups
-  EXPECT_THROW(choose_plan(settings, one_call(), "", always), PlanError);
+  settings.plan = "openrlhf"; // one device is too few for two groups
+  auto two_roles = one_call();
+  two_roles.roles.push_back({.name = "critic", .trained = true});
+  two_roles.calls.push_back(
+    {.name = "train_critic", .kind = plans::CallKind::train, .role = "critic"});
+  EXPECT_THROW(choose_plan(settings, two_roles, "", always), PlanError);
 }
 
 TEST(ClusterChoice, MoreWorkersThanDevicesAreRefused) {

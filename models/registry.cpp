@@ -1,0 +1,17 @@
+#include "models/registry.hpp"
+
+#include "models/functions.hpp"
+#include "models/loss.hpp"
+
+namespace troupe::models {
+
+std::vector<std::string> registered_names() {
+  std::vector<std::string> names;
+  for (const auto& name : built_in_losses().names())
+    names.push_back("loss " + name);
+  for (const auto& name : built_in_functions().names())
+    names.push_back("function " + name);
+  return names;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,89 @@
+#include "runtime/build_identity.hpp"
+
+#include "config/version.hpp"
+#include "models/registry.hpp"
+#include "plans/workflow.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// The bytes of the build id among the notes of one segment.
+std::span<const unsigned char> find_build_id(std::span<const char> notes) {
+  const auto padded = [](std::size_t size) { return (size + 3) / 4 * 4; };
+  while (notes.size() >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes.data(), sizeof note);
+    const auto name = sizeof note;
+    const auto value = name + padded(note.n_namesz);
+    const auto end = value + padded(note.n_descsz);
+    if (end > notes.size())
+      return {};
+    if (note.n_type == NT_GNU_BUILD_ID
+        && std::string_view(notes.data() + name, note.n_namesz)
+             == std::string_view("GNU\0", 4))
+      return {reinterpret_cast<const unsigned char*>(notes.data() + value),
+              note.n_descsz};
+    notes = notes.subspan(end);
+  }
+  return {};
+}
+
+/// dl_iterate_phdr's callback; the first object is the program itself.
+int read_own_notes(dl_phdr_info* info, std::size_t, void* out) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE)
+      continue;
+    const auto* begin
+      = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
+    const auto id = find_build_id({begin, segment.p_memsz});
+    for (const auto byte : id.first(std::min<std::size_t>(id.size(), 8)))
+      *static_cast<std::string*>(out) += fmt::format("{:02x}", byte);
+    if (!id.empty())
+      break;
+  }
+  return 1; // no further objects
+}
+
+std::vector<std::string> registered_names() {
+  auto names = models::registered_names();
+  for (const auto& name : plans::workflow_names())
+    names.push_back("workflow " + name);
+  return names;
+}
+
+} // namespace
+
+std::string own_build_id() {
+  std::string id;
+  ::dl_iterate_phdr(read_own_notes, &id);
+  return id;
+}
+
+std::uint64_t registry_hash(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const auto& name : names)
+    for (const char letter : name + "\n")
+      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return hash;
+}
+
+std::string build_identity() {
+  const auto id = own_build_id();
+  return fmt::format("{} (build {}, registry {:016x})", version_text(),
+                     id.empty() ? "unknown" : id,
+                     registry_hash(registered_names()));
+}
+
+} // namespace troupe::runtime

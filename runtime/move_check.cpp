@@ -1,0 +1,154 @@
+#include "runtime/move_check.hpp"
+
+#include "config/model_shape.hpp"
+#include "models/hf_folder.hpp"
+#include "runtime/cluster_choice.hpp"
+#include "runtime/session.hpp"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder below /tmp (or TMPDIR) that goes with its owner.
+class CheckFolder {
+public:
+  CheckFolder() {
+    auto name = (fs::temp_directory_path() / "troupe-doctor-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw std::system_error{errno, std::generic_category(), name};
+    path_ = name;
+  }
+  ~CheckFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  CheckFolder(const CheckFolder&) = delete;
+  CheckFolder& operator=(const CheckFolder&) = delete;
+  const fs::path& path() const {
+    return path_;
+  }
+
+private:
+  fs::path path_;
+};
+
+/// 7 million parameters: 30 MB a copy.
+ModelShape check_shape() {
+  ModelShape shape;
+  shape.family = "llama";
+  shape.vocab_size = 2048;
+  shape.hidden_size = 512;
+  shape.num_layers = 2;
+  shape.num_heads = shape.num_kv_heads = 8;
+  shape.head_dim = 64;
+  shape.intermediate_size = 1376;
+  shape.max_positions = 64;
+  shape.scalar_head = true;
+  return shape;
+}
+
+void write_random_model(const fs::path& folder, const ModelShape& shape) {
+  std::uint64_t noise = 0x9e3779b97f4a7c15; // xorshift64
+  std::vector<std::vector<float>> values;
+  std::vector<models::TensorToStore> tensors;
+  for (const auto& parameter : parameters(shape)) {
+    auto& data
+      = values.emplace_back(static_cast<std::size_t>(parameter.num_elements()));
+    for (float& value : data) {
+      noise ^= noise << 13;
+      noise ^= noise >> 7;
+      noise ^= noise << 17;
+      value = static_cast<float>(static_cast<std::int64_t>(noise)) * 0x1p-63F;
+    }
+    tensors.push_back({.name = parameter.name,
+                       .shape = {parameter.rows, parameter.cols},
+                       .data = std::as_bytes(std::span<const float>(data))});
+  }
+  models::save_hf_folder(folder, shape, std::move(tensors), {});
+}
+
+/// Two calls of one role on two halves of the devices: two replicas, whose
+/// calls never run.
+plans::ExecutionPlan two_halves(const plans::Workflow& workflow,
+                                const MoveCheckPlan& wanted) {
+  plans::ExecutionPlan plan;
+  plan.cluster.devices_per_node = wanted.devices;
+  plan.cluster.workers_per_node = wanted.workers;
+  std::uint32_t first = 0;
+  std::uint32_t end = (wanted.devices + 1) / 2;
+  for (const auto& call : workflow.calls) {
+    auto& placement = plan.calls[call.name];
+    if (call.kind == plans::CallKind::function)
+      continue;
+    placement.strategy.dp = end - first;
+    for (; first < end; ++first)
+      placement.devices.emplace_back(first);
+    end = wanted.devices;
+  }
+  return plan;
+}
+
+Settings check_settings(const fs::path& folder) {
+  Settings settings;
+  settings.workflow = "score";
+  settings.run.dir = folder.string();
+  settings.run.name = "run";
+  settings.run.check_moves = true;
+  settings.models["reward"].path = (folder / "model").string();
+  settings.cluster.launcher = "local";
+  settings.metrics.console = settings.metrics.jsonl = false;
+  settings.trace.enabled = false;
+  return settings;
+}
+
+} // namespace
+
+MoveCheckPlan move_check_plan(const Settings& settings) {
+  MoveCheckPlan plan;
+  const auto& cluster = settings.cluster;
+  plan.devices = static_cast<std::uint32_t>(
+    std::max(2, cluster.devices_per_node.value_or(2)));
+  plan.workers = static_cast<std::uint32_t>(
+    cluster.workers_per_node.value_or(cluster.devices_per_node ? 1 : 2));
+  plan.workers = std::min(plan.workers, plan.devices);
+  return plan;
+}
+
+std::variant<actors::MoveCheckResult, Failure>
+check_moves(const MoveCheckPlan& plan) {
+  const CheckFolder folder;
+  const auto shape = check_shape();
+  write_random_model(folder.path() / "model", shape);
+  SessionPlan session;
+  session.settings = check_settings(folder.path());
+  session.workflow = plans::make_workflow(session.settings);
+  session.shapes["reward"] = shape;
+  session.plan = two_halves(session.workflow, plan);
+  session.settings = with_cluster(session.settings, session.plan.cluster);
+  session.run_folder = folder.path() / "run";
+  session.quiet = true;
+  session.stops_at_once = true;
+  session.move_check = plan.at_least;
+  actors::MoveCheckResult result;
+  std::optional<Failure> failure;
+  session.on_moved = [&](const auto& moved) { result = moved; };
+  session.on_end = [&](const actors::RunEnd& end) {
+    if (end.kind != actors::RunEnd::Kind::done)
+      failure = end.failure;
+  };
+  run_session(session);
+  if (failure)
+    return *failure;
+  return result;
+}
+
+} // namespace troupe::runtime
