@@ -273,7 +273,9 @@ double CostModel::train_s(const Job& job) const {
   const auto gathers = gather_s(job, 3 * job.micro_batches);
   const auto steps
     = double(problem_.sizes.mini_batches) * problem_.sizes.epochs;
-  return steps * (pass + gathers + gradients_s(job) + optimizer_s(job));
+  // what was measured is a whole optimizer step
+  const auto optimizer = measured ? 0.0 : optimizer_s(job);
+  return steps * (pass + gathers + gradients_s(job) + optimizer);
 }
 
 /// One token of `answers` answers with `context` tokens each behind them, on

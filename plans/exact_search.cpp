@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <numeric>
 
 namespace troupe::plans {
@@ -17,8 +18,8 @@ using internal::pattern_positions;
 using internal::pattern_seconds;
 using internal::pattern_width;
 
-constexpr double exact_first_budget = 1.05;
-constexpr double exact_budget_growth = 1.6;
+constexpr double exact_first_budget = 1.02;
+constexpr double exact_budget_growth = 1.15;
 
 /// Options of a layer's calls and how they share the line.
 struct LayerEntry {
@@ -105,24 +106,48 @@ private:
                  bool only_fastest) const {
     std::vector<LayerEntry> entries;
     LayerEntry entry;
-    collect(layer, 0, limit, only_fastest, entry, entries);
+    std::vector<double> rest = {0};
+    for (std::size_t i = layer.size(); i-- > 0;)
+      rest.insert(rest.begin(), rest.front() + least_area(layer[i]));
+    collect({layer, rest}, 0, 0, limit, only_fastest, entry, entries);
     std::ranges::stable_sort(entries, {}, &LayerEntry::seconds);
     return entries;
   }
 
-  void collect(const std::vector<std::uint32_t>& layer, std::size_t depth,
+  /// Calls of a layer, and the least device-seconds of those from i on.
+  struct LayerWork {
+    const std::vector<std::uint32_t>& calls;
+    const std::vector<double>& rest;
+  };
+
+  static double area_of(const ExactOption& option) {
+    return option.seconds * option.num_devices;
+  }
+  double least_area(std::uint32_t call) const {
+    auto least = std::numeric_limits<double>::infinity();
+    for (const auto& option : instance_.calls[call].options)
+      least = std::min(least, area_of(option));
+    return least;
+  }
+
+  /// No pattern is faster than the device-seconds shared out evenly.
+  void collect(const LayerWork& layer, std::size_t depth, double area,
                double& limit, bool only_fastest, LayerEntry& entry,
                std::vector<LayerEntry>& entries) const {
-    if (depth == layer.size()) {
-      add_patterns(layer, limit, only_fastest, entry, entries);
+    if (depth == layer.calls.size()) {
+      add_patterns(layer.calls, limit, only_fastest, entry, entries);
       return;
     }
-    const auto& options = instance_.calls[layer[depth]].options;
+    const auto& options = instance_.calls[layer.calls[depth]].options;
     for (std::uint32_t i = 0; i < options.size(); ++i) {
       if (options[i].seconds > limit)
         break; // fastest first
+      const auto sum = area + area_of(options[i]);
+      if (sum + layer.rest[depth + 1]
+          > limit * instance_.num_devices * (1 + 1e-9))
+        continue;
       entry.options[depth] = i;
-      collect(layer, depth + 1, limit, only_fastest, entry, entries);
+      collect(layer, depth + 1, sum, limit, only_fastest, entry, entries);
     }
   }
 
@@ -189,8 +214,7 @@ private:
       counts.push_back(
         instance_.calls[layer[i]].options[entry.options[i]].num_devices);
     }
-    for (const auto& positions : pattern_positions(
-           pattern, counts, instance_.num_devices, instance_.align)) {
+    for (const auto& positions : positions_of(entry.pattern, pattern, counts)) {
       ++result_.nodes;
       for (std::size_t i = 0; i < layer.size(); ++i)
         point_.positions[layer[i]] = positions[i];
@@ -203,6 +227,19 @@ private:
       for (std::size_t i = 0; i < layer.size(); ++i)
         point_.options[layer[i]] = entry.options[i]; // the descent clears them
     }
+  }
+
+  /// Few combinations of sizes come again and again.
+  const std::vector<std::vector<std::uint32_t>>&
+  positions_of(std::uint32_t number, const internal::LayerPattern& pattern,
+               const std::vector<std::uint32_t>& counts) {
+    auto key = counts;
+    key.push_back(number);
+    const auto [found, added] = positions_.try_emplace(std::move(key));
+    if (added)
+      found->second = pattern_positions(pattern, counts, instance_.num_devices,
+                                        instance_.align);
+    return found->second;
   }
 
   double seconds_with_moves(const std::vector<std::uint32_t>& layer,
@@ -226,6 +263,8 @@ private:
   std::vector<std::vector<std::uint32_t>> layers_; ///< trainings first
   std::vector<double> least_s_;                    ///< of layers from i on
   std::vector<std::vector<LayerEntry>> entries_;
+  std::map<std::vector<std::uint32_t>, std::vector<std::vector<std::uint32_t>>>
+    positions_;
   SpacePoint point_;
   ExactResult result_;
 };

@@ -1,5 +1,7 @@
 #include "plans/plan_problem.hpp"
 
+#include "plans/presets.hpp"
+
 #include <algorithm>
 
 namespace troupe::plans {
@@ -25,6 +27,27 @@ PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan) {
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;
   return check_plan(context);
+}
+
+ExecutionPlan fitted_preset(const std::string& name,
+                            const PlanProblem& problem) {
+  constexpr std::int64_t smaller_tokens[] = {8192, 2048, 512};
+  PresetFacts facts{.shapes = problem.shapes,
+                    .device_memory_bytes = problem.device_memory_bytes()};
+  for (const auto& [role, type] : problem.dtypes)
+    facts.weight_element_bytes = size_bytes(type);
+  const auto whole = preset(name, problem.workflow, problem.cluster, facts);
+  if (check_plan(problem, whole).ok())
+    return whole;
+  for (const auto tokens : smaller_tokens) {
+    auto plan = whole;
+    for (const auto& call : problem.workflow.calls)
+      if (call.kind == CallKind::train || call.kind == CallKind::inference)
+        plan.calls[call.name].micro_batch_tokens = tokens;
+    if (check_plan(problem, plan).ok())
+      return plan;
+  }
+  return whole;
 }
 
 } // namespace troupe::plans

@@ -35,4 +35,9 @@ struct PlanProblem {
 /// The plan check in this problem: its shapes, sizes and memory.
 PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan);
 
+/// A preset in this problem, with micro-batches as small as its memory needs;
+/// as it is where none is small enough. Throws PlanError as `preset` does.
+ExecutionPlan fitted_preset(const std::string& name,
+                            const PlanProblem& problem);
+
 } // namespace troupe::plans

@@ -19,8 +19,9 @@ namespace troupe::plans {
 
 namespace {
 
-/// Nodes of branch and bound, positions included: a minute of one core.
-constexpr std::uint64_t exact_node_limit = 200'000'000;
+/// Nodes of branch and bound, positions included: some ten seconds of one core.
+/// A search that ends here says that it is not proved.
+constexpr std::uint64_t exact_node_limit = 5'000'000;
 constexpr std::size_t next_best = 3;
 constexpr double gib = 1024.0 * 1024 * 1024;
 
@@ -119,11 +120,9 @@ private:
   }
 
   void try_presets() {
-    PresetFacts facts{.shapes = problem_.shapes,
-                      .device_memory_bytes = problem_.device_memory_bytes()};
     for (const auto& name : preset_names()) {
       try {
-        auto plan = preset(name, problem_.workflow, problem_.cluster, facts);
+        auto plan = fitted_preset(name, problem_);
         if (problem_.for_run) {
           std::vector<std::string> left_out;
           plan = runnable(std::move(plan), left_out);
@@ -176,10 +175,13 @@ private:
       return space_.align(from, count);
     };
     instance.fits = [this](const SpacePoint& point) {
-      return peak_bytes(space_, in_space(point)) <= space_.memory_bytes();
+      return (has_chunks() ? peak_bytes(space_, in_space(point))
+                           : peak_bytes(space_, point))
+             <= space_.memory_bytes();
     };
     instance.move_s = [this](std::uint32_t i, const SpacePoint& point) {
-      const auto at = in_space(point);
+      SpacePoint whole;
+      const auto& at = has_chunks() ? whole = in_space(point) : point;
       const auto k = static_cast<std::size_t>(space_.calls()[i].home);
       return space_.move_s(i, at.options[i], at.positions[i], at.options[k],
                            at.positions[k]);
@@ -189,6 +191,8 @@ private:
 
   /// From numbers of whole options to numbers of all options.
   SpacePoint in_space(SpacePoint point) const {
+    if (!has_chunks())
+      return point; // all options are whole
     for (std::size_t i = 0; i < point.options.size(); ++i)
       if (point.options[i] != not_chosen)
         point.options[i] = option_numbers_[i][point.options[i]];

@@ -27,7 +27,7 @@ struct SearchOptions {
   std::uint64_t iterations = 0; ///< evaluations of local searches; 0: by size
   double seconds = 0;           ///< of local searches; 0: by iterations
   std::map<std::string, std::uint32_t> lag = {}; ///< that the user allows
-  bool chunks = true;
+  bool chunks = false; ///< they break the barriers that the proof needs
   bool polish = true;
   const std::atomic<bool>* stop = nullptr;
 };

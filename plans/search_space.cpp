@@ -140,15 +140,19 @@ void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
 void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
                                 const StageBytes& stage, int most) {
   const auto kind = call.call->kind;
+  // The default rule, and the least memory where memory may matter.
+  std::set<int> counts = {0};
+  const bool may_cut = kind != CallKind::generate && !limits_.only_what_runs;
+  const auto& role = call.call->role;
+  const auto active
+    = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role),
+                   placement(option, 0), problem_.sizes);
   const auto least = static_cast<int>(
     micro_batches_of(kind, placement(option, 0), problem_.sizes,
                      problem_.lengths.sequence_mean())
       .count);
-  std::set<int> counts = {0}; // the default rule
-  if (kind != CallKind::generate && !limits_.only_what_runs)
-    for (const auto count : {least * 2, least * 4, most})
-      if (count > least && count <= most)
-        counts.insert(count);
+  if (may_cut && most > least && active > memory_bytes() / 10)
+    counts.insert({std::min(most, 4 * least), most});
   const bool may_offload = !limits_.only_what_runs && call.home < 0;
   for (const auto count : counts) {
     option.micro_batches = count;

@@ -34,7 +34,7 @@ struct CallOption {
 
 /// Where the space ends.
 struct SpaceLimits {
-  bool chunks = true;
+  bool chunks = false;
   bool only_what_runs = false; ///< d only, whole calls, nothing offloaded
 };
 

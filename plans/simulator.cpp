@@ -11,30 +11,6 @@ namespace troupe::plans {
 
 namespace {
 
-/// The graph with one device for each set of devices that run the same tasks.
-StepGraph with_device_classes(const StepGraph& graph) {
-  std::map<Rank, std::vector<std::uint32_t>> tasks_of;
-  for (std::uint32_t i = 0; i < graph.tasks.size(); ++i)
-    for (const auto rank : graph.tasks[i].devices)
-      tasks_of[rank].push_back(i);
-  std::map<std::vector<std::uint32_t>, Rank> classes;
-  for (const auto& [rank, tasks] : tasks_of)
-    classes.try_emplace(tasks, rank);
-  StepGraph small;
-  small.max_lag = graph.max_lag;
-  for (const auto& task : graph.tasks) {
-    auto copy = task;
-    copy.devices.clear();
-    small.tasks.push_back(std::move(copy));
-  }
-  for (const auto& [tasks, rank] : classes)
-    for (const auto i : tasks)
-      small.tasks[i].devices.push_back(rank);
-  for (auto& task : small.tasks)
-    std::ranges::sort(task.devices);
-  return small;
-}
-
 struct RunningTask {
   double end_s;
   std::size_t number; ///< equal times end in the order of starts
@@ -181,6 +157,29 @@ Placement placement_of(const Replica& replica) {
 }
 
 } // namespace
+
+StepGraph with_device_classes(const StepGraph& graph) {
+  std::map<Rank, std::vector<std::uint32_t>> tasks_of;
+  for (std::uint32_t i = 0; i < graph.tasks.size(); ++i)
+    for (const auto rank : graph.tasks[i].devices)
+      tasks_of[rank].push_back(i);
+  std::map<std::vector<std::uint32_t>, Rank> classes;
+  for (const auto& [rank, tasks] : tasks_of)
+    classes.try_emplace(tasks, rank);
+  StepGraph small;
+  small.max_lag = graph.max_lag;
+  for (const auto& task : graph.tasks) {
+    auto copy = task;
+    copy.devices.clear();
+    small.tasks.push_back(std::move(copy));
+  }
+  for (const auto& [tasks, rank] : classes)
+    for (const auto i : tasks)
+      small.tasks[i].devices.push_back(rank);
+  for (auto& task : small.tasks)
+    std::ranges::sort(task.devices);
+  return small;
+}
 
 std::vector<TaskTimes> run_schedule(const StepGraph& graph,
                                     std::span<const double> durations_s,

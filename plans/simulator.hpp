@@ -23,6 +23,9 @@ struct TaskTimes {
   double end_s = 0;
 };
 
+/// The graph with one device for each set of devices that run the same tasks.
+StepGraph with_device_classes(const StepGraph& graph);
+
 /// Start and end of every task of `num_steps` steps, in the order of starts.
 /// `durations_s` by task of the graph. Devices that run the same tasks are
 /// simulated as one.

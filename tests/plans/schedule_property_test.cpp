@@ -65,6 +65,8 @@ ExecutionPlan random_plan(const Workflow& workflow, Random& random) {
     placement = on(first, last);
     if (call.kind == CallKind::train || draw(random, 3) == 0)
       placement = homes.try_emplace(call.role, placement).first->second;
+    if (call.kind != CallKind::train && draw(random, 4) == 0)
+      placement.chunks = 1 + static_cast<int>(draw(random, 4));
     const bool may_lag
       = call.kind != CallKind::train && workflow.role(call.role).trained;
     if (may_lag && draw(random, 3) == 0)
@@ -115,7 +117,24 @@ private:
   std::vector<std::uint32_t> producers_of(TaskRef task) const {
     if (shape(task).kind == TaskKind::move)
       return {};
-    return producers(workflow_, task.task);
+    std::vector<std::uint32_t> tasks;
+    for (const auto call : producers(workflow_, call_index(task)))
+      append_chunks(workflow_.calls[call].name, shape(task), tasks);
+    return tasks;
+  }
+  std::size_t call_index(TaskRef task) const {
+    return static_cast<std::size_t>(&workflow_.call(shape(task).call)
+                                    - workflow_.calls.data());
+  }
+  /// The writer's chunks that share samples with `reader`.
+  void append_chunks(const std::string& writer, const TaskTemplate& reader,
+                     std::vector<std::uint32_t>& tasks) const {
+    const auto& all = schedule_.graph().tasks;
+    for (std::uint32_t i = 0; i < all.size(); ++i)
+      if (all[i].call == writer
+          && all[i].chunk * reader.chunks < (reader.chunk + 1) * all[i].chunks
+          && reader.chunk * all[i].chunks < (all[i].chunk + 1) * reader.chunks)
+        tasks.push_back(i);
   }
   Access access(TaskRef task) const {
     const auto& t = shape(task);
@@ -180,10 +199,12 @@ private:
 
   bool is_last_train(TaskRef task) const {
     const auto& calls = workflow_.calls;
-    for (auto i = task.task + 1; i < calls.size(); ++i)
+    if (!is_train(task))
+      return false;
+    for (auto i = call_index(task) + 1; i < calls.size(); ++i)
       if (calls[i].role == shape(task).role && calls[i].kind == CallKind::train)
         return false;
-    return is_train(task);
+    return true;
   }
 
   void finish(TaskRef task) {
@@ -221,7 +242,7 @@ private:
 };
 
 TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
-  int ran = 0, lagged = 0, refused = 0;
+  int ran = 0, lagged = 0, refused = 0, chunked = 0;
   for (std::uint64_t seed = 0; ran < 1500; ++seed) {
     Random random(seed);
     const auto workflow = random_workflow(random);
@@ -242,9 +263,12 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
     ++ran;
     lagged += graph.max_lag > 0;
+    chunked += std::ranges::any_of(
+      graph.tasks, [](const TaskTemplate& task) { return task.chunks > 1; });
   }
   RecordProperty("refused", refused);
   EXPECT_GT(lagged, 300);
+  EXPECT_GT(chunked, 300);
 }
 
 } // namespace

@@ -61,7 +61,7 @@ TEST(Search, TheSameSeedGivesTheSamePlan) {
 TEST(Search, WalksNeverBeatTheProof) {
   const auto problem = make_problem(shape_7b(), 1, 4);
   const CostModel costs(problem);
-  SearchOptions options{.chunks = false};
+  SearchOptions options;
   const auto exact = search_plan(problem, costs, options);
   ASSERT_TRUE(exact.proved);
   options.iterations = 3000;

@@ -1,0 +1,19 @@
+// A simulated step to look at: text for a terminal, SVG for a page, Chrome
+// trace JSON for ui.perfetto.dev.
+#pragma once
+
+#include "plans/simulator.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace troupe::plans {
+
+/// One line a group of devices that do the same, one letter a task, a legend.
+std::string ascii_timeline(const Simulation& run, std::uint32_t columns = 72);
+/// The last simulated step and what overlaps it.
+std::string svg_timeline(const Simulation& run);
+/// All simulated steps, a row a device (a group of devices that do the same).
+std::string chrome_timeline(const Simulation& run);
+
+} // namespace troupe::plans

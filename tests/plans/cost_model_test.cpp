@@ -1,0 +1,122 @@
+#include "plans/cost_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include "problem_support.hpp"
+
+namespace troupe::plans {
+namespace {
+
+double seconds(const PlanProblem& problem, const char* call,
+               const char* strategy, std::uint32_t first = 0) {
+  const CostModel costs(problem);
+  const auto parsed = parse_strategy(strategy);
+  return costs.call_s(
+    problem.workflow.call(call),
+    {.devices = ranks(first, first + parsed.num_devices() - 1),
+     .strategy = parsed});
+}
+
+TEST(CostModel, LargeForwardsRunNearTheMatrixRate) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.call_s = 0;
+  const auto tokens = 512.0 * 256;
+  const auto least = forward_flops(shape_7b(), tokens, tokens * 256)
+                     / problem.hardware.gemm_flops;
+  const auto one = seconds(problem, "ref_inf", "d1");
+  EXPECT_GT(one, least);
+  EXPECT_LT(one, 1.4 * least);
+}
+
+TEST(CostModel, DataParallelismDividesInferenceAndPipelinesHaveBubbles) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.call_s = 0;
+  const auto one = seconds(problem, "ref_inf", "d1");
+  EXPECT_NEAR(seconds(problem, "ref_inf", "d8"), one / 8, 0.02 * one);
+  const auto piped = seconds(problem, "ref_inf", "p8");
+  EXPECT_GT(piped, one / 8);
+  const CostModel ideal(problem, {.bubbles = false});
+  EXPECT_LT(
+    ideal.call_s(problem.workflow.call("ref_inf"),
+                 {.devices = ranks(0, 7), .strategy = parse_strategy("p8")}),
+    piped);
+}
+
+TEST(CostModel, SmallDecodeBatchesAreBoundByLaunchesOrMemory) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.sizes.samples_per_step = 8;
+  const auto few = seconds(problem, "actor_gen", "d8");
+  problem.sizes.samples_per_step = 64;
+  EXPECT_LT(seconds(problem, "actor_gen", "d8"), 1.2 * few);
+  // graphs take the launches away
+  auto graphs = problem;
+  graphs.hardware.launch_graph_s = 1e-6;
+  EXPECT_LT(seconds(graphs, "actor_gen", "d8"),
+            seconds(problem, "actor_gen", "d8"));
+}
+
+TEST(CostModel, GroupedHeadsMakeTheCacheCheaper) {
+  auto problem = make_problem(shape_34b(), 1, 8, "h100x8");
+  problem.sizes.samples_per_step = 2048;
+  problem.lengths = Lengths(128, 896, 896);
+  const auto grouped = seconds(problem, "actor_gen", "t8");
+  problem.shapes["actor"].num_kv_heads = 64;
+  EXPECT_GT(seconds(problem, "actor_gen", "t8"), 1.1 * grouped);
+}
+
+TEST(CostModel, RaggedAnswersCostLessThanTheirMaximum) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.lengths = Lengths(128, 1024, 1024);
+  const auto fixed = seconds(problem, "actor_gen", "d8");
+  problem.lengths = Lengths(128, 200, 1024);
+  const auto ragged = seconds(problem, "actor_gen", "d8");
+  problem.lengths = Lengths(128, 200, 200);
+  EXPECT_LT(ragged, fixed);
+  EXPECT_GT(ragged, seconds(problem, "actor_gen", "d8"))
+    << "the longest answer of a device ends the call";
+}
+
+TEST(CostModel, SlowLinksShowInWhatUsesThem) {
+  auto problem = make_problem(shape_7b(), 2, 8);
+  auto slow = problem;
+  slow.hardware.inter_Bps /= 10;
+  EXPECT_EQ(seconds(problem, "actor_train", "d8"),
+            seconds(slow, "actor_train", "d8"));
+  EXPECT_LT(seconds(problem, "actor_train", "d16"),
+            seconds(slow, "actor_train", "d16"));
+  slow = problem;
+  slow.hardware.zero_Bps /= 10;
+  EXPECT_LT(seconds(problem, "actor_train", "d16z3"),
+            seconds(slow, "actor_train", "d16z3"));
+}
+
+TEST(CostModel, MeasuredTimesComeBeforeFormulas) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  const auto formula = seconds(problem, "ref_inf", "d8");
+  const auto parameters = num_parameters(problem.shapes.at("ref"));
+  problem.profile
+    = ProfileTable({{ProfileOp::forward, parameters, 1, 1e3, 1},
+                    {ProfileOp::forward, parameters, 1, 1e6, 99}});
+  EXPECT_GT(seconds(problem, "ref_inf", "d8"), formula);
+  EXPECT_EQ(seconds(problem, "ref_inf", "t8"),
+            seconds(make_problem(shape_7b(), 1, 8), "ref_inf", "t8"))
+    << "tensor degrees that were not measured";
+}
+
+TEST(CostModel, SpansFollowTheNodes) {
+  const Cluster cluster{.nodes = 2, .devices_per_node = 8};
+  const auto span = [&](std::uint32_t first, const char* text) {
+    const auto strategy = parse_strategy(text);
+    return span_of({.devices = ranks(first, first + strategy.num_devices() - 1),
+                    .strategy = strategy},
+                   cluster);
+  };
+  EXPECT_FALSE(span(0, "d2t4").pipeline);
+  EXPECT_TRUE(span(6, "t4").tensor);
+  EXPECT_TRUE(span(0, "d16").data);
+  EXPECT_FALSE(span(0, "p2t8").data);
+  EXPECT_TRUE(span(0, "p2t8").pipeline);
+}
+
+} // namespace
+} // namespace troupe::plans

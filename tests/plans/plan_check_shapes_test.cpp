@@ -1,0 +1,133 @@
+// Broken plans whose mistake needs a model's shape or a machine to see, each
+// with its exact message; and what a plan may say that this version only plans.
+#include "plans/plan_check.hpp"
+
+#include "problem_support.hpp"
+#include <gmock/gmock.h>
+
+using ::testing::HasSubstr;
+
+namespace troupe::plans {
+namespace {
+
+/// PPO of 6 heads, 3 KV heads, 5 layers on 12 devices.
+struct ShapeCase {
+  PlanProblem problem;
+  ExecutionPlan plan;
+
+  ShapeCase() {
+    problem = make_problem(llama_shape(5, 192, 512, 6, 3), 1, 12);
+    problem.sizes.samples_per_step = 48;
+    problem.hardware.mem_bytes = 0;
+    plan = plan_all(problem.workflow, on(0, 11), 12);
+  }
+  ShapeCase& set(const char* call, const char* strategy) {
+    plan.calls[call].strategy = parse_strategy(strategy);
+    return *this;
+  }
+  /// All errors as "path: message".
+  std::string errors() const {
+    std::string text;
+    for (const auto& mistake : check_plan(problem, plan).errors)
+      text
+        += (text.empty() ? "" : "\n") + mistake.path + ": " + mistake.message;
+    return text;
+  }
+};
+
+TEST(PlanCheckShapes, TensorDegreesFollowTheHeads) {
+  EXPECT_EQ(
+    ShapeCase().set("rew_inf", "d3t4").errors(),
+    "calls.rew_inf.strategy: t4 must divide 6 heads, and divide or be a "
+    "multiple of 3 KV heads, got d3t4; try d4t3");
+  EXPECT_EQ(
+    ShapeCase().set("ref_inf", "d6t2").errors(),
+    "calls.ref_inf.strategy: t2 must divide 6 heads, and divide or be a "
+    "multiple of 3 KV heads, got d6t2; try d12");
+  EXPECT_EQ(
+    ShapeCase().set("actor_train", "t12").errors(),
+    "calls.actor_train.strategy: t12 must divide 6 heads, and divide or "
+    "be a multiple of 3 KV heads, got t12; try d2t6");
+  EXPECT_EQ(ShapeCase().set("actor_gen", "d2t6").errors(), "");
+  EXPECT_EQ(ShapeCase().set("actor_gen", "d4t3").errors(), "");
+}
+
+TEST(PlanCheckShapes, StagesNeedALayerEach) {
+  EXPECT_EQ(ShapeCase().set("critic_inf", "d2p6").errors(),
+            "calls.critic_inf.strategy: p6 needs at least 6 layers, the model "
+            "has 5, got d2p6; try d3p4");
+  EXPECT_EQ(ShapeCase().set("critic_inf", "d3p4").errors(), "");
+}
+
+TEST(PlanCheckShapes, SequenceParallelismNeedsTensorParallelism) {
+  EXPECT_EQ(ShapeCase().set("actor_train", "d12s").errors(),
+            "calls.actor_train.strategy: sequence parallelism (s) needs t2 or "
+            "more, got d12s; try d12");
+}
+
+TEST(PlanCheckShapes, ShardedTrainingNeedsSamplesForEveryDevice) {
+  ShapeCase one;
+  one.problem.sizes.mini_batches = 12;
+  one.set("actor_train", "d12z3");
+  one.set("critic_train", "d4t3");
+  EXPECT_EQ(one.errors(),
+            "calls.actor_train.strategy: d12 needs at least 12 samples a "
+            "mini-batch, got 4; try d4 on 4 devices");
+}
+
+TEST(PlanCheckShapes, OnlyWhatIsCutMayHaveChunks) {
+  const auto with = [](const char* call, int chunks) {
+    ShapeCase one;
+    one.plan.calls[call].chunks = chunks;
+    return one.errors();
+  };
+  EXPECT_EQ(with("actor_train", 2),
+            "calls.actor_train.chunks: a training joins all chunks; leave "
+            "chunks out");
+  EXPECT_EQ(with("advantages", 2),
+            "calls.advantages.chunks: advantages wants the whole batch; leave "
+            "chunks out");
+  EXPECT_EQ(with("actor_gen", 49),
+            "calls.actor_gen.chunks: expected 1 to 48, the rows of a step, got "
+            "49");
+  EXPECT_EQ(
+    with("rew_inf", 0),
+    "calls.rew_inf.chunks: expected 1 to 48, the rows of a step, got 0");
+  EXPECT_EQ(with("actor_gen", 4), "");
+}
+
+TEST(PlanCheckShapes, OnlyTrainedRolesHaveAnOptimizer) {
+  ShapeCase one;
+  one.plan.roles["ref"].offload_optimizer = true;
+  EXPECT_EQ(
+    one.errors(),
+    "roles.ref.offload: role ref is never trained and has no optimizer; "
+    "leave optimizer out");
+  one.plan.roles["ref"] = {.offload_weights = true};
+  one.plan.roles["actor"] = {.offload_optimizer = true};
+  EXPECT_EQ(one.errors(), "");
+}
+
+TEST(PlanCheckShapes, ARunRefusesWhatIsOnlyPlanned) {
+  ShapeCase one;
+  one.plan.calls["actor_gen"].chunks = 4;
+  one.plan.roles["ref"].offload_weights = true;
+  EXPECT_EQ(one.errors(), "");
+  one.problem.for_run = true;
+  EXPECT_THAT(one.errors(), HasSubstr("calls.actor_gen.chunks: this version "
+                                      "runs calls whole, got 4 chunks; try 1"));
+  EXPECT_THAT(one.errors(), HasSubstr("roles.ref.offload: this version keeps"));
+}
+
+TEST(PlanCheckShapes, MemoryNamesDeviceTaskAndNumbers) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  auto plan = plan_all(problem.workflow, on(0, 7), 8);
+  const auto report = check_plan(problem, plan);
+  ASSERT_EQ(report.errors.size(), 8u) << "one a device";
+  EXPECT_EQ(report.errors[0].path, "calls.actor_gen") << "its KV cache";
+  EXPECT_THAT(report.errors[0].message, HasSubstr("device 0 needs "));
+  EXPECT_THAT(report.errors[0].message, HasSubstr("it has 76.00 GB; try "));
+}
+
+} // namespace
+} // namespace troupe::plans
