@@ -51,16 +51,14 @@ void add_metrics(FieldTable& table) {
   };
   add("console", &M::console, "Print one line a step.");
   add("jsonl", &M::jsonl, "Write metrics.jsonl into the run folder.");
-  add("tensorboard", &M::tensorboard, "Write tensorboard/ in the run folder.")
-    .only_runs({"false"});
+  add("tensorboard", &M::tensorboard, "Write tensorboard/ in the run folder.");
   add("prometheus", &M::prometheus,
       "TCP port that serves the metrics to Prometheus. off: none.")
     .shaped("off or a port from 1 to 65535", fits_prometheus)
     .only_runs({"off"});
   add("command", &M::command,
-      "Program that gets each line of metrics.jsonl on its standard input. "
-      "Empty: none.")
-    .only_runs({"\"\""});
+      "Shell command that gets each line of metrics.jsonl on its standard "
+      "input. Empty: none.");
 }
 
 void add_trace(FieldTable& table) {

@@ -59,8 +59,7 @@ void add_kl(FieldTable& table) {
       "Where the KL divergence from the reference counts. reward: taken off "
       "each token's reward; loss: added to the actor's loss; none: nowhere, "
       "and no reference model is loaded.")
-    .one_of({"reward", "loss", "none"})
-    .only_runs({"reward", "none"});
+    .one_of({"reward", "loss", "none"});
   add("kl_estimator", &A::kl_estimator,
       "Estimate of a token's KL from d = log p - log p_ref. k1: d; k2: d^2 / "
       "2; k3: exp(-d) - 1 + d.")
@@ -74,7 +73,7 @@ void add_kl(FieldTable& table) {
       "KL of a sequence, in nats, that the adaptive controller steers kl_coef "
       "towards. 0: kl_coef stays.")
     .at_least(0)
-    .only_runs({"0"});
+    .needs("algorithm.kl_in", {"reward"});
   add("kl_horizon", &A::kl_horizon,
       "Samples over which the adaptive controller reacts.")
     .above(0)
@@ -129,13 +128,11 @@ void add_loss(FieldTable& table) {
   add("dual_clip", &A::dual_clip,
       "Lower bound of the loss at negative advantages, as a ratio > 1. 0: "
       "off.")
-    .at_least(0)
-    .only_runs({"0"});
+    .at_least(0);
   add("old_logprobs", &A::old_logprobs,
       "Old log-probabilities. rollout: those of generation; recompute: of a "
       "separate forward pass.")
-    .one_of({"rollout", "recompute"})
-    .only_runs({"rollout"});
+    .one_of({"rollout", "recompute"});
   add("value_norm", &A::value_norm,
       "The critic predicts returns normalised by their running moments.")
     .only_runs({"false"});

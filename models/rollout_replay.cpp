@@ -57,6 +57,12 @@ RolloutReplay::RolloutReplay(const std::filesystem::path& file) : file_(file) {
   }
 }
 
+std::size_t RolloutReplay::num_samples(StepId step) const {
+  const auto first = samples_.lower_bound({step, SampleId{0}});
+  const auto next = samples_.lower_bound({StepId{step.value + 1}, SampleId{0}});
+  return static_cast<std::size_t>(std::distance(first, next));
+}
+
 net::Rows RolloutReplay::rows(StepId step,
                               std::span<const SampleId> samples) const {
   std::vector<const Sample*> found;

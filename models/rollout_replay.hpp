@@ -22,6 +22,8 @@ public:
   /// sequence_ids, loss_mask, logprobs, truncated of `samples`. Throws
   /// ConfigError naming the step and sample that the file does not have.
   net::Rows rows(StepId step, std::span<const SampleId> samples) const;
+  /// Recorded samples of a step.
+  std::size_t num_samples(StepId step) const;
 
 private:
   struct Sample {

@@ -85,6 +85,9 @@ fs::path RunFolder::worker_log(WorkerId worker) const {
 fs::path RunFolder::attempt_folder(std::uint32_t attempt) const {
   return root_ / "attempts" / fmt::format("{:02}", attempt);
 }
+fs::path RunFolder::tensorboard_folder() const {
+  return root_ / "tensorboard";
+}
 fs::path RunFolder::trace_folder() const {
   return root_ / "trace";
 }

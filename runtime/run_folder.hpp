@@ -33,6 +33,7 @@ public:
   std::filesystem::path lock_file() const;
   std::filesystem::path worker_log(WorkerId worker) const;
   std::filesystem::path attempt_folder(std::uint32_t attempt) const;
+  std::filesystem::path tensorboard_folder() const;
   std::filesystem::path trace_folder() const;
   std::filesystem::path trace_json() const;
   std::filesystem::path checkpoints_folder() const;

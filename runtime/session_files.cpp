@@ -31,6 +31,11 @@ SessionFiles::SessionFiles(const SessionPlan& session)
       actors::trace_bytes_a_process(session.settings, session.plan.cluster));
   if (session.settings.metrics.jsonl)
     metrics_ = std::make_unique<MetricsFile>(folder_.metrics_file());
+  if (session.settings.metrics.tensorboard)
+    tensorboard_
+      = std::make_unique<TensorboardFile>(folder_.tensorboard_folder());
+  if (const auto& command = session.settings.metrics.command; !command.empty())
+    command_ = std::make_unique<MetricsCommand>(command);
   status_.step = session.first_step;
   status_.steps = session.num_steps;
   status_.attempt = session.attempt;
@@ -77,6 +82,10 @@ void SessionFiles::add_step(const actors::StepReport& report) {
   const StepMetrics metrics = name_step(session_, report);
   if (metrics_)
     metrics_->write(metrics);
+  if (tensorboard_)
+    tensorboard_->write(metrics);
+  if (command_)
+    command_->write(metrics_line(metrics));
   if (session_.settings.metrics.console)
     console_.step(metrics);
   summary_.add(metrics);

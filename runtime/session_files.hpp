@@ -5,8 +5,10 @@
 
 #include "actors/step_report.hpp"
 #include "runtime/metrics/console.hpp"
+#include "runtime/metrics/metrics_command.hpp"
 #include "runtime/metrics/run_summary.hpp"
 #include "runtime/metrics/step_metrics.hpp"
+#include "runtime/metrics/tensorboard_file.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/run_status.hpp"
 #include "runtime/session_plan.hpp"
@@ -56,6 +58,8 @@ private:
   RunFolder folder_;
   Console console_;
   std::unique_ptr<MetricsFile> metrics_;
+  std::unique_ptr<TensorboardFile> tensorboard_;
+  std::unique_ptr<MetricsCommand> command_;
   RunSummary summary_;
   RunStatus status_;
   std::map<Rank, actors::Seconds> busy_; ///< over the run

@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "models/dataset.hpp"
 #include "models/hf_folder.hpp"
+#include "models/rollout_replay.hpp"
 #include "models/tokenizer.hpp"
 #include "runtime/jsonl_file.hpp"
 
@@ -103,6 +104,31 @@ void check_models(const Settings& settings, const plans::Workflow& workflow,
     if (role.name != first.name)
       check_same_tokenizer(settings, first, role);
   }
+}
+
+void check_replay(const Settings& settings, std::uint32_t num_steps,
+                  std::uint32_t samples_per_step) {
+  const auto& file = settings.run.replay;
+  if (file.empty())
+    return;
+  const auto expect = [&](const std::string& expected, const std::string& got) {
+    throw ConfigError(
+      {.place = place_of(settings, "run.replay"),
+       .path = "run.replay",
+       .expected = expected,
+       .got = got,
+       .hint = "the samples.jsonl of a run with as many steps, the same data, "
+               "data.batch_size and rollout.n"});
+  };
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored))
+    expect("a file of recorded samples", fmt::format("'{}'", file));
+  const models::RolloutReplay replay(file);
+  for (std::uint32_t step = 0; step < num_steps; ++step)
+    if (const auto found = replay.num_samples(StepId{step});
+        found != samples_per_step)
+      expect(fmt::format("{} samples of step {}", samples_per_step, step + 1),
+             fmt::format("{} in {}", found, file));
 }
 
 RowCounts count_rows(const Settings& settings,

@@ -27,6 +27,10 @@ void check_models(const Settings& settings, const plans::Workflow& workflow,
 std::filesystem::path tokenizer_folder(const Settings& settings,
                                        const plans::Workflow& workflow);
 
+/// That `run.replay`, where set, has the samples of every step of the run.
+void check_replay(const Settings& settings, std::uint32_t num_steps,
+                  std::uint32_t samples_per_step);
+
 struct RowCounts {
   std::uint64_t usable = 0;
   std::uint64_t bad = 0; ///< skipped, where the settings allow that

@@ -154,6 +154,7 @@ SessionPlan prepare(const Settings& settings) {
   session.settings.run.steps = static_cast<int>(session.num_steps);
   session.settings.run.epochs = 0;
   refuse_bad_plan(session);
+  check_replay(session.settings, session.num_steps, session.samples_per_step);
   if (!settings.run.max_time.empty())
     session.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));

@@ -232,8 +232,8 @@ TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
   EXPECT_EQ(ppo("reward: {kind: rule}\n"),
             "x.yaml:1: reward.kind: expected model (the only kind this version "
             "runs), got 'rule'");
-  EXPECT_EQ(over("metrics.tensorboard=true"),
-            "command line: metrics.tensorboard: expected false (the only kind "
+  EXPECT_EQ(over("algorithm.value_norm=true"),
+            "command line: algorithm.value_norm: expected false (the only kind "
             "this version runs), got true");
   EXPECT_EQ(over("metrics.prometheus=9090"),
             "command line: metrics.prometheus: expected off (the only kind "

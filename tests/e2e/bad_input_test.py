@@ -204,6 +204,16 @@ class BadInput(Case):
         self.refused(self.sft(f"run.dir={file}"), WRONG_INPUT, "occupied")
         self.assertEqual(file.read_text(), "")
 
+    def test_a_replay_that_does_not_fit(self):
+        self.refused(self.ppo("run.replay=nothing.jsonl"), WRONG_INPUT,
+                     "run.replay")
+        self.troupe(*self.ppo("run.steps=1", "run.dir=recorded"))
+        samples = "run.replay=recorded/ppo/samples.jsonl"
+        self.refused(self.ppo(samples), WRONG_INPUT, "16 samples of step 2",
+                     "0 in")
+        self.refused(self.ppo(samples, "run.steps=1", "data.batch_size=8"),
+                     WRONG_INPUT, "8 samples of step 1")
+
     def test_a_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

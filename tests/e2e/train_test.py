@@ -3,6 +3,7 @@ import json
 import math
 import re
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -167,6 +168,51 @@ class Train(Case):
         self.assertEqual(*([without_times(line)
                             for line in self.metrics(name).values()]
                            for name in ("sft", "hand")))
+
+    def test_metrics_go_to_a_command_and_nowhere_else_where_asked(self):
+        done = self.troupe(*self.sft("metrics.command=cat > lines.jsonl",
+                                     "metrics.jsonl=false",
+                                     "metrics.console=false"))
+        self.assertNotIn("step 1/3", done.stdout)
+        self.assertFalse((self.run_folder("sft") / "metrics.jsonl").exists())
+        self.assertEqual([row["step"] for row in
+                          read_rows(self.folder / "lines.jsonl")], [1, 2, 3])
+        # one that reads nothing and never ends holds nothing up
+        self.assertFalse((self.run_folder("sft") / "tensorboard").exists())
+        self.troupe(*self.sft("run.name=deaf", "metrics.command=sleep 1000"))
+
+    def test_tensorboard_has_a_record_a_step(self):
+        self.troupe(*self.sft("metrics.tensorboard=true"))
+        file, = (self.run_folder("sft") / "tensorboard").iterdir()
+        data, records = file.read_bytes(), []
+        while data:
+            length, = struct.unpack("<Q", data[:8])
+            records.append(data[12:12 + length])
+            data = data[16 + length:]
+        self.assertIn(b"brain.Event:2", records[0])
+        self.assertEqual([b"train/loss" in record for record in records],
+                         [False, True, True, True])
+
+    def test_the_other_ways_of_ppo(self):
+        lines = {}
+        for name, overrides in {
+                "kl in the loss": ["algorithm.kl_in=loss",
+                                   "algorithm.kl_estimator=k3"],
+                "adaptive kl": ["algorithm.kl_target=0.001",
+                                "algorithm.kl_horizon=100"],
+                "dual clip": ["algorithm.dual_clip=3"],
+                "old log-probabilities": ["algorithm.old_logprobs=recompute"],
+        }.items():
+            self.troupe(*self.ppo("run.resume=fresh", "plan=data_parallel",
+                                  *overrides))
+            lines[name] = self.metrics("ppo")
+        self.assertGreater(lines["kl in the loss"][3]["actor/kl_loss"], 0)
+        found = [line["actor/kl_coef"] for line in lines["adaptive kl"].values()]
+        self.assertEqual(len(set(found)), 3, found)
+        self.assertIn("actor/pg_clipfrac_lower", lines["dual clip"][3])
+        # the sampler's log-probabilities beside those of training's own pass
+        self.assertLess(lines["old log-probabilities"][3]
+                        ["training/rollout_probs_diff_mean"], 1e-5)
 
     def test_a_worker_of_another_build_is_refused(self):
         binary = TROUPE.read_bytes()

@@ -1,0 +1,37 @@
+// metrics.command: a program of the user's that gets each line of metrics.jsonl
+// on its standard input. It never holds up the run: lines that it does not read
+// in time are dropped and counted, and its end is logged once.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe::runtime {
+
+class MetricsCommand {
+public:
+  /// Starts `command` with the shell. FailureError (io) if that fails.
+  explicit MetricsCommand(const std::string& command);
+  /// Closes its input and waits for its end, for a short time; then kills it.
+  ~MetricsCommand();
+  MetricsCommand(const MetricsCommand&) = delete;
+  MetricsCommand& operator=(const MetricsCommand&) = delete;
+
+  /// `line` without a line end.
+  void write(std::string_view line);
+  std::uint64_t dropped() const {
+    return dropped_;
+  }
+
+private:
+  void give_up(int error);
+
+  int input_ = -1; ///< -1: it reads no more
+  pid_t pid_ = -1;
+  std::uint64_t dropped_ = 0;
+};
+
+} // namespace troupe::runtime
