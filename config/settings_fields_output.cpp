@@ -71,8 +71,7 @@ void add_trace(FieldTable& table) {
       "Record events into trace/*.events of the run folder.");
   add("port", &T::port, "TCP port of the trace page. auto: any free one.")
     .at_least(1)
-    .at_most(65535)
-    .only_runs({"auto"});
+    .at_most(65535);
   add("max_gb", &T::max_gb,
       "Largest size of all event files together, in GB (10^9 bytes); later "
       "events are dropped and counted.")

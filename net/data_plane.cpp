@@ -1,5 +1,6 @@
 #include "net/data_plane.hpp"
 
+#include "config/trace.hpp"
 #include "net/defaults.hpp"
 #include "net/listener.hpp"
 #include "net/peer_client.hpp"
@@ -51,6 +52,7 @@ struct DataPlane::Impl {
   std::map<WorkerId, Failure> failed_peers;
   std::optional<Failure> aborted;
   std::set<std::shared_ptr<ServingSession>> sessions;
+  std::map<WorkerId, std::uint64_t> pulled_bytes; ///< for the trace, by holder
 
   std::thread thread; ///< last: everything else is there when it starts
 
@@ -62,7 +64,18 @@ struct DataPlane::Impl {
   bool post(Task task);
   void shut_down();
   Failure stopped_failure() const;
+  void count_pulled(WorkerId from, std::uint64_t bytes);
 };
+
+void DataPlane::Impl::count_pulled(WorkerId from, std::uint64_t bytes) {
+  if (!trace::enabled())
+    return;
+  pulled_bytes[from] += bytes;
+  trace::counter(trace::track("data plane", trace::TrackKind::actor),
+                 trace::name("pulled_bytes worker " + to_string(from)
+                             + " > worker " + to_string(options.self)),
+                 static_cast<double>(pulled_bytes[from]));
+}
 
 DataPlane::Impl::Impl(DataPlaneOptions given)
   : options(std::move(given)),
@@ -218,8 +231,10 @@ void DataPlane::pull_rows(WorkerId from, StepId step,
     return done(stash->get(step, keys, samples));
   }
   auto counted = std::make_shared<RowsDone>(
-    [impl = impl_.get(), done = std::move(done)](RowsResult result) {
-      if (std::holds_alternative<Failure>(result))
+    [impl = impl_.get(), from, done = std::move(done)](RowsResult result) {
+      if (const auto* rows = std::get_if<Rows>(&result))
+        impl->count_pulled(from, rows->size_bytes());
+      else
         ++impl->failures;
       done(std::move(result));
     });
@@ -261,13 +276,15 @@ void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
     bytes.reset();
     return done(std::nullopt);
   }
-  auto counted
-    = std::make_shared<MemoryDone>([impl = impl_.get(), done = std::move(done)](
-                                     std::optional<Failure> failure) {
-        if (failure)
-          ++impl->failures;
-        done(std::move(failure));
-      });
+  auto counted = std::make_shared<MemoryDone>(
+    [impl = impl_.get(), from, bytes = into.size(),
+     done = std::move(done)](std::optional<Failure> failure) {
+      if (failure)
+        ++impl->failures;
+      else
+        impl->count_pulled(from, bytes);
+      done(std::move(failure));
+    });
   const bool posted
     = impl_->post([impl = impl_.get(), from, id, source_offset, into, counted] {
         auto client = impl->client_of(from);

@@ -10,6 +10,7 @@
 #include "runtime/listen_ports.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/metrics/run_summary.hpp"
+#include "runtime/random_hex.hpp"
 #include "runtime/run_status.hpp"
 #include "runtime/session_actors.hpp"
 #include "runtime/session_files.hpp"
@@ -18,7 +19,6 @@
 #include "runtime/worker.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <csignal>
 #include <variant>
@@ -60,17 +60,6 @@ struct Stalled {
 using Event
   = std::variant<AllJoined, AllLoaded, StartFailed, WorkerLost, WorkerExited,
                  StopAsked, StepCommitted, Stalled, actors::RunEnd>;
-
-std::string random_hex(std::size_t bytes) {
-  std::vector<unsigned char> noise(bytes);
-  if (getrandom(noise.data(), noise.size(), 0)
-      != static_cast<ssize_t>(noise.size()))
-    throw std::system_error{errno, std::generic_category(), "getrandom"};
-  std::string text;
-  for (const auto byte : noise)
-    text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 // -- the session -------------------------------------------------------------
 

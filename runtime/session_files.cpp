@@ -41,6 +41,8 @@ SessionFiles::SessionFiles(const SessionPlan& session)
   status_.attempt = session.attempt;
   status_.host = host_name();
   status_.pid = getpid();
+  if (session.settings.trace.enabled)
+    open_page();
 }
 
 SessionFiles::~SessionFiles() {
@@ -48,6 +50,26 @@ SessionFiles::~SessionFiles() {
   std::filesystem::remove(folder_.root() / ".token", ignored);
   trace::stop();
   log::flush();
+}
+
+/// On loopback, unless the run itself listens elsewhere.
+void SessionFiles::open_page() {
+  const auto& settings = session_.settings;
+  page_ = std::make_unique<TraceServer>(
+    folder_,
+    page_options(settings.cluster.bind,
+                 static_cast<std::uint16_t>(settings.trace.port.value_or(0))));
+  status_.trace_url = page_->url();
+  if (session_.quiet)
+    return;
+  console_.say("watch the run at " + page_->url());
+  if (session_.open_page)
+    open_in_browser(page_->url());
+}
+
+void SessionFiles::close_page() {
+  page_.reset();
+  status_.trace_url.clear();
 }
 
 std::filesystem::path SessionFiles::write_token(const std::string& token) {
@@ -130,6 +152,7 @@ void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
 }
 
 void SessionFiles::conclude_done(const actors::RunEnd& end, double wall_s) {
+  close_page();
   for (auto& worker : status_.workers)
     worker.state = "done";
   write_state("done");
@@ -138,6 +161,7 @@ void SessionFiles::conclude_done(const actors::RunEnd& end, double wall_s) {
 
 void SessionFiles::conclude_stopped(const actors::RunEnd& end, double wall_s,
                                     bool interrupted) {
+  close_page();
   write_state(interrupted ? "interrupted" : "stopped");
   summarise(end, wall_s);
   console_.say(fmt::format("stopped after step {}; the same command continues",
@@ -145,6 +169,7 @@ void SessionFiles::conclude_stopped(const actors::RunEnd& end, double wall_s,
 }
 
 void SessionFiles::conclude_failed(const actors::RunEnd& end) {
+  close_page();
   console_.finish();
   const Failure& failure = end.failure;
   append_failure(folder_,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/step_report.hpp"
+#include "runtime/live/trace_server.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/metrics/metrics_command.hpp"
 #include "runtime/metrics/run_summary.hpp"
@@ -51,6 +52,8 @@ public:
   }
 
 private:
+  void open_page();
+  void close_page();
   void summarise(const actors::RunEnd& end, double wall_s);
 
   const SessionPlan& session_;
@@ -63,6 +66,7 @@ private:
   RunSummary summary_;
   RunStatus status_;
   std::map<Rank, actors::Seconds> busy_; ///< over the run
+  std::unique_ptr<TraceServer> page_;
 };
 
 } // namespace troupe::runtime

@@ -57,6 +57,7 @@ struct SessionPlan {
   std::function<void(const actors::RunEnd&)> on_end;
   /// Told of each committed step, on the session's thread.
   std::function<void(const actors::StepReport&)> on_step;
+  bool open_page = false; ///< show the trace page in a browser
 };
 
 /// Workflow, shapes and plan of the settings: what the plan verbs need. Model

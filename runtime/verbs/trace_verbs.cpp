@@ -1,12 +1,17 @@
 // trace export, trace summary.
 #include "config/error.hpp"
 #include "runtime/chrome_trace.hpp"
+#include "runtime/live/trace_server.hpp"
+#include "runtime/stop_signals.hpp"
 #include "runtime/trace_summary.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <future>
+#include <iostream>
 #include <memory>
 
 namespace troupe::runtime {
@@ -17,6 +22,9 @@ struct TraceOptions : VerbOptions {
   std::string folder;
   std::string out;
   bool check = false;
+  std::string bind = "auto";
+  std::uint16_t port = 0;
+  bool open = false;
 };
 
 std::string lost_text(const MergedTrace& trace) {
@@ -58,11 +66,26 @@ int show_summary(const TraceOptions& options) {
   return 0;
 }
 
+int serve_trace(const TraceOptions& options) {
+  const RunFolder folder(options.folder);
+  if (!folder.exists())
+    throw ConfigError({options.folder, 0}, "expected a run folder, got none");
+  TraceServer server(folder, page_options(options.bind, options.port));
+  print_out(server.url());
+  std::cout.flush();
+  if (options.open)
+    open_in_browser(server.url());
+  std::promise<void> stopped;
+  StopSignals signals([&](int) { stopped.set_value(); });
+  stopped.get_future().wait();
+  return 0;
+}
+
 [[noreturn]] int trace_later(const std::string& verb) {
   throw ConfigError(
     {"command line", 0},
     fmt::format("`troupe trace {}` comes with a later version; try `troupe "
-                "trace export`, or `troupe status` for a run under way",
+                "trace serve`, or `troupe status` for a run under way",
                 verb));
 }
 
@@ -93,7 +116,19 @@ void add_trace(CLI::App& app, VerbRun& chosen) {
     chosen = [options] { return show_summary(*options); };
   });
 
-  for (const char* name : {"serve", "top"}) {
+  auto* serve = trace->add_subcommand(
+    "serve", "Show a run under way, finished or crashed in a browser");
+  serve->add_option("run", options->folder, "Run folder")->required();
+  serve->add_option("--port", options->port, "Port; without it any free one");
+  serve->add_option("--bind", options->bind,
+                    "Address to listen on; without it loopback only");
+  serve->add_flag("--open", options->open, "Open a browser");
+  add_verb_options(*serve, *options, false);
+  serve->callback([options, &chosen] {
+    chosen = [options] { return serve_trace(*options); };
+  });
+
+  for (const char* name : {"top"}) {
     auto* later = trace->add_subcommand(name, "(comes with a later version)");
     later->allow_extras();
     later->callback(

@@ -19,6 +19,7 @@ namespace {
 struct TrainOptions : VerbOptions {
   ConfigWords config;
   bool dry_run = false;
+  bool open = false;
 };
 
 void show_tables(const SessionPlan& session) {
@@ -35,6 +36,7 @@ int train(const TrainOptions& options) {
     = load_settings(options.config.files(), options.config.overrides());
   auto session = prepare(settings);
   session.quiet = options.quiet;
+  session.open_page = options.open;
   if (!options.quiet)
     show_tables(session);
   if (!session.resume.sentence.empty() && !options.quiet)
@@ -57,6 +59,7 @@ void add_train(CLI::App& app, VerbRun& chosen) {
   add_config_words(*verb, options->config, true);
   verb->add_flag("--dry-run", options->dry_run,
                  "Check everything, print the tables, start nothing");
+  verb->add_flag("--open", options->open, "Show the run's page in a browser");
   add_verb_options(*verb, *options, false);
   verb->callback(
     [options, &chosen] { chosen = [options] { return train(*options); }; });

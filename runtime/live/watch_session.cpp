@@ -1,0 +1,134 @@
+#include "runtime/live/watch_session.hpp"
+
+#include "config/error.hpp"
+#include "runtime/live/run_graph.hpp"
+
+#include <boost/asio/buffer.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace troupe::runtime {
+
+namespace {
+
+using nlohmann::json;
+namespace beast = boost::beast;
+
+/// Twice the drainers' rate: an event is on its way 75 ms after it happened.
+constexpr auto look_period = std::chrono::milliseconds{25};
+/// Of one round: a finished run of gigabytes arrives in portions.
+constexpr std::size_t portion_bytes = std::size_t{4} << 20;
+/// Older events of a long run are left out.
+constexpr std::uint64_t history_bytes = std::uint64_t{64} << 20;
+
+/// Lines of JSON as one message; broken bytes become U+FFFD, never an error.
+std::string text_message(const std::string& type, const std::string& text) {
+  return json{{"type", type}, {"text", text}}.dump(
+    -1, ' ', false, json::error_handler_t::replace);
+}
+
+} // namespace
+
+WatchSession::WatchSession(boost::asio::ip::tcp::socket socket,
+                           const RunFolder& folder)
+  : socket_(std::move(socket)),
+    timer_(socket_.get_executor()),
+    folder_(folder),
+    trace_(folder, history_bytes) {
+  lines_.push_back({folder.metrics_file(), "metrics", {}});
+  lines_.push_back({folder.failures_file(), "failures", {}});
+  lines_.push_back({folder.samples_file(), "samples", {}});
+  lines_.push_back({folder.log_file(), "log", {}});
+}
+
+void WatchSession::start(const Request& request) {
+  socket_.async_accept(request, [self = shared_from_this()](auto error) {
+    if (error)
+      return;
+    self->outbox_.push_back(
+      {false, text_message("run", run_graph_json(self->folder_))});
+    self->listen();
+    self->tick();
+  });
+}
+
+/// Reads only to answer pings and to see the watcher leave.
+void WatchSession::listen() {
+  socket_.async_read(ignored_, [self = shared_from_this()](auto error, auto) {
+    if (error)
+      return self->end();
+    self->ignored_.clear();
+    self->listen();
+  });
+}
+
+void WatchSession::end() {
+  ended_ = true;
+  timer_.cancel();
+}
+
+void WatchSession::tick() {
+  if (ended_)
+    return;
+  collect();
+  if (!outbox_.empty())
+    return send_next();
+  timer_.expires_after(look_period);
+  timer_.async_wait([self = shared_from_this()](auto) { self->tick(); });
+}
+
+void WatchSession::collect() {
+  for (const auto& name : trace_.find_files())
+    outbox_.push_back({false, text_message("file", name)});
+  for (const auto& chunk : trace_.read(portion_bytes)) {
+    Message message{true, std::string(sizeof chunk.file, '\0')};
+    std::memcpy(message.bytes.data(), &chunk.file, sizeof chunk.file);
+    message.bytes += chunk.bytes;
+    outbox_.push_back(std::move(message));
+  }
+  for (auto& lines : lines_)
+    collect_lines(lines);
+  collect_status();
+}
+
+void WatchSession::collect_lines(Lines& lines) {
+  std::error_code none;
+  if (!lines.file && std::filesystem::exists(lines.path, none))
+    lines.file = std::make_unique<FollowFile>(lines.path);
+  if (!lines.file)
+    return;
+  if (auto text = lines.file->read_new(); !text.empty())
+    outbox_.push_back({false, text_message(lines.type, text)});
+}
+
+/// status.json is replaced as a whole, so it is compared as a whole.
+void WatchSession::collect_status() {
+  std::ifstream file(folder_.status_file());
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text == std::exchange(status_, text))
+    return;
+  outbox_.push_back({false, text_message("status", text)});
+}
+
+void WatchSession::send_next() {
+  if (ended_)
+    return;
+  if (outbox_.empty())
+    return tick();
+  socket_.binary(outbox_.front().binary);
+  socket_.async_write(boost::asio::buffer(outbox_.front().bytes),
+                      [self = shared_from_this()](auto error, auto) {
+                        if (error)
+                          return self->end();
+                        self->outbox_.pop_front();
+                        self->send_next();
+                      });
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,63 @@
+// One watcher's WebSocket: looks at the run folder every few milliseconds while
+// the connection is idle and sends what is new, one message at a time, so a
+// slow watcher gets larger portions and never a queue.
+#pragma once
+
+#include "runtime/follow_file.hpp"
+#include "runtime/live/trace_follower.hpp"
+#include "runtime/run_folder.hpp"
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/websocket/stream.hpp>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe::runtime {
+
+class WatchSession : public std::enable_shared_from_this<WatchSession> {
+public:
+  using Request = boost::beast::http::request<boost::beast::http::string_body>;
+
+  WatchSession(boost::asio::ip::tcp::socket socket, const RunFolder& folder);
+  /// Answers the upgrade and starts sending.
+  void start(const Request& request);
+
+private:
+  struct Message {
+    bool binary = false;
+    std::string bytes;
+  };
+  /// A growing text file and the word under which its lines are sent.
+  struct Lines {
+    std::filesystem::path path;
+    std::string type;
+    std::unique_ptr<FollowFile> file;
+  };
+
+  void listen();
+  void tick();
+  void collect();
+  void collect_lines(Lines& lines);
+  void collect_status();
+  void send_next();
+  void end();
+
+  boost::beast::websocket::stream<boost::asio::ip::tcp::socket> socket_;
+  boost::asio::steady_timer timer_;
+  boost::beast::flat_buffer ignored_;
+  RunFolder folder_;
+  TraceFollower trace_;
+  std::vector<Lines> lines_;
+  std::string status_;
+  std::deque<Message> outbox_;
+  bool ended_ = false;
+};
+
+} // namespace troupe::runtime

@@ -1,0 +1,145 @@
+// Why: what an idle gap waited for, a step's critical path, who waits for whom,
+// which device or sample is slow. Plain functions over the model.
+
+const HAND_OVER_NS = 2e6;
+
+function taskSpan(model, step, call) {
+  const parts = (model.steps.get(step) || new Map()).get(call);
+  if (!parts || !parts.length) return null;
+  return { call, step, b: Math.min(...parts.map((p) => p.b)),
+    e: Math.max(...parts.map((p) => (Number.isNaN(p.e) ? Infinity : p.e))), parts };
+}
+
+// Tasks that must end before (call, step) may start: its keys' writers, and the
+// training or move that made its weights.
+function upstream(model, call, step) {
+  const found = [];
+  for (const edge of model.graph.edges)
+    if (edge.to === call) {
+      const span = taskSpan(model, step, edge.from);
+      if (span) found.push(span);
+      else found.push(...upstream(model, edge.from, step)); // a host function
+    }
+  const own = model.graph.calls.find((c) => c.name === call);
+  if (own && own.role)
+    for (const other of model.graph.calls)
+      if (other.role === own.role && other.kind === 'train' && other.name !== call) {
+        const span = taskSpan(model, step - 1 - own.lag, other.name);
+        if (span) found.push(span);
+      }
+  const move = taskSpan(model, step - 1, 'move') || taskSpan(model, step, 'move');
+  if (own && own.kind === 'generate' && move) found.push(move);
+  return found;
+}
+
+// The reason of the gap before `task` on its device.
+function gapReason(model, before, task) {
+  const bytes = model.arrows.length && fetchOverlaps(model, task.track, before.e, task.b);
+  const ready = upstream(model, task.name, task.step).filter((u) => u.e <= task.b + HAND_OVER_NS);
+  const latest = ready.sort((a, b) => b.e - a.e)[0];
+  if (latest && latest.e > before.e) {
+    const tail = task.b - latest.e;
+    if (bytes && tail > HAND_OVER_NS) return `waits for bytes after ${latest.call} (step ${latest.step})`;
+    return `waits for ${latest.call} (step ${latest.step})`;
+  }
+  if (bytes) return 'waits for bytes';
+  return task.step > before.step ? 'waits for the step to commit' : 'waits for other devices or host functions';
+}
+
+// Whether a fetch on the task's worker runs inside [from, to].
+function fetchOverlaps(model, track, from, to) {
+  return track.file.tracks.some((t) => t.host && (() => {
+    const { row, first, last } = t.visible(0, from, to);
+    for (let i = first; i < last; ++i) if (/^(fetch|pull|gather)/.test(row[i].name)) return true;
+    return false;
+  })());
+}
+
+// From the step's last task back along the latest upstream task.
+function criticalPath(model, step) {
+  const calls = [...(model.steps.get(step) || new Map()).keys()].map((c) => taskSpan(model, step, c));
+  let at = calls.filter(Boolean).sort((a, b) => b.e - a.e)[0];
+  const path = [];
+  while (at && path.length < 64) {
+    path.unshift(at);
+    at = upstream(model, at.call, at.step)
+      .filter((u) => u.step === step && u.e <= at.b + HAND_OVER_NS && !path.includes(u))
+      .sort((a, b) => b.e - a.e)[0];
+  }
+  return path;
+}
+
+function idleByReason(model, steps) {
+  const reasons = new Map();
+  for (const device of model.devices()) {
+    const tasks = device.tasks().filter((t) => steps.has(t.step) && !Number.isNaN(t.e));
+    for (let i = 1; i < tasks.length; ++i) {
+      const gap = tasks[i].b - tasks[i - 1].e;
+      if (gap <= 0) continue;
+      const why = gap < HAND_OVER_NS ? 'hand-over' : gapReason(model, tasks[i - 1], tasks[i]).replace(/ \(step \d+\)/, '');
+      reasons.set(why, (reasons.get(why) || 0) + gap);
+    }
+  }
+  return [...reasons].sort((a, b) => b[1] - a[1]);
+}
+
+// Asks without an answer, oldest first: who waits for whom since when.
+function openWaits(model) {
+  return [...model.asks.values()]
+    .filter((a) => model.answered.has(a.name) && !a.from.file.closed && !a.to.file.closed)
+    .sort((a, b) => a.t1 - b.t1);
+}
+
+// A cycle of waiting actors, as names; empty: none.
+function waitCycle(waits) {
+  const next = new Map();
+  for (const w of waits) next.set(w.from, [...(next.get(w.from) || []), w.to]);
+  const done = new Set();
+  const visit = (actor, path) => {
+    const at = path.indexOf(actor);
+    if (at >= 0) return path.slice(at);
+    if (done.has(actor)) return null;
+    for (const to of next.get(actor) || []) {
+      const cycle = visit(to, [...path, actor]);
+      if (cycle) return cycle;
+    }
+    done.add(actor);
+    return null;
+  };
+  for (const actor of next.keys()) {
+    const cycle = visit(actor, []);
+    if (cycle) return cycle.map((a) => a.name);
+  }
+  return [];
+}
+
+const median = (list) => {
+  const sorted = [...list].sort((a, b) => a - b);
+  return sorted.length ? sorted[sorted.length >> 1] : NaN;
+};
+const quantile = (list, q) => {
+  const sorted = [...list].sort((a, b) => a - b);
+  return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] : NaN;
+};
+
+// Each call's devices over the last steps, against the call's median device.
+function stragglers(model, lastSteps = 20) {
+  const steps = [...model.steps.keys()].sort((a, b) => a - b).slice(-lastSteps);
+  const times = new Map(); // call -> device -> [ns]
+  for (const step of steps)
+    for (const [call, parts] of model.steps.get(step))
+      for (const part of parts) {
+        if (Number.isNaN(part.e)) continue;
+        const devices = times.get(call) || times.set(call, new Map()).get(call);
+        const own = devices.get(part.track.name) || devices.set(part.track.name, []).get(part.track.name);
+        own.push(part.e - part.b);
+      }
+  const rows = [];
+  for (const [call, devices] of times) {
+    if (devices.size < 2) continue;
+    const medians = [...devices].map(([device, list]) => [device, median(list)]).sort((a, b) => b[1] - a[1]);
+    const rest = median(medians.slice(1).map((m) => m[1]));
+    rows.push({ call, device: medians[0][0], slow: medians[0][1], rest, ratio: medians[0][1] / rest });
+  }
+  return rows.sort((a, b) => b.ratio - a.ratio);
+}

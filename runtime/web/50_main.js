@@ -1,0 +1,158 @@
+// Connects, feeds the model, redraws when something changed.
+
+const byId = (id) => document.getElementById(id);
+const model = new Model();
+const state = { tab: 'dataflow', pinnedStep: 0, filterStep: 0 };
+const timeline = new Timeline(byId('timeline'), model, (slice) => drawDetail(byId('detail'), slice, model, state), (text) => { byId('hover').textContent = text; });
+state.timeline = timeline;
+state.pick = (slice) => { timeline.picked = slice; timeline.show(slice.b, Number.isNaN(slice.e) ? model.last : slice.e); drawDetail(byId('detail'), slice, model, state); };
+state.follow = (arrow) => { timeline.show(arrow.t0, arrow.t1); drawFlow(byId('detail'), arrow, model); };
+
+function jsonLines(text, into, most) {
+  for (const line of text.split('\n')) {
+    if (!line) continue;
+    try { into.push(JSON.parse(line)); } catch { /* the end of a line is on its way */ into.cut = line; }
+  }
+  if (into.length > most) into.splice(0, into.length - most);
+}
+
+const HANDLERS = {
+  run: (text) => { model.graph = JSON.parse(text); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },
+  file: (text) => model.addFile(text),
+  status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } },
+  metrics: (text) => {
+    jsonLines(text, model.metrics, 20000);
+    const byStep = new Map(model.metrics.map((m) => [m.step, m])); // the last line of a step wins
+    model.metrics = [...byStep.values()].sort((a, b) => a.step - b.step);
+  },
+  failures: (text) => jsonLines(text, model.failures, 200),
+  samples: (text) => jsonLines(text, model.samples, 400),
+  log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - 2000)); },
+};
+
+let connected = false;
+function connect() {
+  const socket = new WebSocket(`ws://${location.host}/events${location.search}`);
+  socket.binaryType = 'arraybuffer';
+  socket.onopen = () => { connected = true; model.changed = true; };
+  socket.onmessage = (message) => {
+    if (typeof message.data === 'string') {
+      const { type, text } = JSON.parse(message.data);
+      if (HANDLERS[type]) HANDLERS[type](text);
+    } else {
+      const file = model.files[new DataView(message.data).getUint32(0, true)];
+      if (file) file.seen = performance.now();
+      model.addRecords(message.data);
+    }
+    model.changed = true;
+  };
+  socket.onclose = () => { connected = false; model.changed = true; };
+}
+
+function chooseTab(name) {
+  state.tab = name;
+  for (const button of byId('tabs').children) button.classList.toggle('on', button.dataset.tab === name);
+  model.changed = true;
+}
+for (const name of Object.keys(PANELS)) {
+  const button = el('button', { onclick: () => chooseTab(name) }, name);
+  button.dataset.tab = name;
+  byId('tabs').append(button);
+}
+
+const toggle = (id, get, set) => { byId(id).onclick = () => { set(!get()); byId(id).classList.toggle('on', get()); timeline.dirty = true; }; };
+toggle('actors', () => timeline.showActors, (v) => { timeline.showActors = v; });
+toggle('arrows', () => timeline.showArrows, (v) => { timeline.showArrows = v; });
+timeline.onFollow = (on) => byId('follow').classList.toggle('on', on);
+byId('follow').onclick = () => timeline.setFollow(!timeline.follow);
+byId('fit').onclick = () => timeline.fit();
+const showLastStep = () => { const span = model.stepSpan(model.lastWholeStep()); if (span) timeline.show(span.b, span.e); };
+byId('last-step').onclick = showLastStep;
+byId('pin').onclick = () => {
+  const step = state.filterStep || model.lastWholeStep();
+  state.pinnedStep = state.pinnedStep ? 0 : step || 0;
+  byId('pinned').textContent = state.pinnedStep ? `step ${state.pinnedStep} is pinned: see "steps"` : '';
+  model.changed = true;
+};
+byId('filter-kind').onchange = (e) => { timeline.filter.kind = e.target.value; model.changed = true; };
+byId('filter-actor').onchange = (e) => { timeline.filter.actor = e.target.value; model.changed = true; };
+byId('filter-step').onchange = (e) => { state.filterStep = timeline.filter.step = Number(e.target.value) || 0; model.changed = true; };
+const setTheme = (dark) => { document.documentElement.classList.toggle('dark', dark); model.changed = true; };
+setTheme(matchMedia('(prefers-color-scheme: dark)').matches);
+byId('theme').onclick = () => setTheme(!document.documentElement.classList.contains('dark'));
+document.addEventListener('keydown', (e) => {
+  if (/INPUT|SELECT/.test(e.target.tagName)) return;
+  const button = { f: 'follow', 0: 'fit', s: 'last-step', a: 'actors', m: 'arrows', p: 'pin' }[e.key];
+  if (button) byId(button).click();
+});
+
+function fill(select, values) {
+  if (select.options.length === values.length + 1) return;
+  const first = select.options[0];
+  select.replaceChildren(first, ...values.map((v) => el('option', { value: v }, v)));
+}
+
+function drawHeader() {
+  const s = model.status;
+  const live = model.live() && connected;
+  byId('state').textContent = s ? `${s.state}${connected ? '' : ', not connected'}` : connected ? 'connected' : 'not connected';
+  byId('state').className = `pill ${s && /failed|lost/.test(s.state) ? 'bad' : live ? 'good' : ''}`;
+  byId('progress').textContent = s ? `step ${s.step} of ${s.steps}${s.eta_s > 0 && live ? `, ${timeText(s.eta_s * 1e9)} left` : ''}, attempt ${s.attempt}` : '';
+  const dropped = model.dropped();
+  byId('drops').textContent = `${model.events.toLocaleString('en')} events${dropped ? `, ${dropped} dropped` : ''}`;
+  byId('drops').className = dropped ? 'warn' : 'quiet';
+  fill(byId('filter-kind'), [...model.kinds.keys()].sort());
+  fill(byId('filter-actor'), [...new Set(model.tracks.filter((t) => t.kind === 'actor').map((t) => t.name))].sort());
+  drawBanner(live);
+}
+
+// A run whose devices say nothing is stalled, and the page says on what.
+const STALL_S = 10;
+let lastProgress = 0, progressMark = '';
+function drawBanner(live) {
+  const newest = model.devices().map((d) => d.tasks().length).join() + (model.status ? model.status.step : '');
+  if (newest !== progressMark) { progressMark = newest; lastProgress = performance.now(); }
+  const quiet = (performance.now() - lastProgress) / 1e3;
+  const waits = openWaits(model), cycle = waitCycle(waits);
+  const failed = model.status && model.status.last_failure;
+  const suspect = model.status && (model.status.workers || []).filter((w) => /suspect|lost/.test(w.state));
+  let text = '';
+  if (failed) text = failed;
+  else if (live && suspect && suspect.length) text = suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
+  else if (live && cycle.length) text = `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
+  else if (live && quiet > STALL_S) text = `no progress for ${quiet.toFixed(0)} s; ${waits.slice(0, 3).map((w) => `${w.from.name} waits for ${w.to.name} (${w.name})`).join('; ') || 'nobody waits for an answer'}`;
+  byId('banner').hidden = !text;
+  byId('banner').textContent = text;
+}
+
+let panelAt = 0, framed = false;
+function frame(now) {
+  model.settleQuiet();
+  const live = model.live();
+  if (!framed && model.lastWholeStep()) {
+    framed = true;
+    const span = model.stepSpan(model.lastWholeStep());
+    if (live) { timeline.from = model.last - Math.max(2e9, (span.e - span.b) * 3); timeline.to = model.last; } else showLastStep();
+  }
+  if (model.changed || timeline.dirty) {
+    const before = performance.now();
+    timeline.dirty = false;
+    timeline.draw();
+    timeline.frameMs.push(performance.now() - before);
+    if (timeline.frameMs.length > 600) timeline.frameMs.splice(0, 300);
+    if (now - panelAt > 400 || !model.changed) {
+      panelAt = now;
+      drawHeader();
+      if (!byId('panel').matches(':hover') || !live) PANELS[state.tab](byId('panel'), model, state);
+      model.changed = false;
+    }
+  } else if (live && now - panelAt > 1000) {
+    panelAt = now;
+    drawHeader();
+  }
+  requestAnimationFrame(frame);
+}
+window.troupe = { model, timeline, state };  // for tests and the curious
+chooseTab('dataflow');
+connect();
+requestAnimationFrame(frame);

@@ -1,0 +1,146 @@
+// The follower gives the trace files' own bytes, whole records only.
+#include "config/trace_writer.hpp"
+#include "runtime/live/trace_follower.hpp"
+
+#include "tests/support/runtime/temp_folder.hpp"
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <deque>
+
+using namespace troupe;
+using namespace troupe::runtime;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using troupe::test::read_text;
+using troupe::test::TempFolder;
+using troupe::test::write_text;
+
+namespace {
+
+constexpr std::size_t plenty = std::size_t{1} << 24;
+constexpr std::uint64_t all_history = std::uint64_t{1} << 30;
+
+class TraceFollowing : public testing::Test {
+protected:
+  TraceFollowing() : folder_(temp_.path() / "run") {
+    folder_.create();
+  }
+  std::filesystem::path file(const std::string& name) const {
+    return folder_.trace_folder() / name;
+  }
+  static std::string joined(const std::vector<TraceChunk>& chunks) {
+    std::string text;
+    for (const auto& chunk : chunks)
+      text += chunk.bytes;
+    return text;
+  }
+
+  TempFolder temp_;
+  RunFolder folder_;
+  std::deque<trace::TrackInfo> tracks_{{"device 0", trace::TrackKind::device}};
+  std::deque<std::string> names_{"actor_gen"};
+};
+
+} // namespace
+
+TEST_F(TraceFollowing, GivesEachFileAsItIs) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 0);
+  writer.add_texts(tracks_, names_);
+  writer.write({trace::Event{}}, 0);
+  TraceFollower follower(folder_, all_history);
+  EXPECT_THAT(follower.find_files(), ElementsAre("master_01.events"));
+  EXPECT_EQ(joined(follower.read(plenty)), read_text(file("master_01.events")));
+  EXPECT_THAT(follower.find_files(), IsEmpty());
+  EXPECT_THAT(follower.read(plenty), IsEmpty());
+}
+
+TEST_F(TraceFollowing, GivesWhatIsAppendedAndFilesThatComeLater) {
+  trace::TraceWriter first(file("master_01.events"), "master", 0, 0);
+  TraceFollower follower(folder_, all_history);
+  follower.find_files();
+  std::string seen = joined(follower.read(plenty));
+  first.add_texts(tracks_, names_);
+  first.write({trace::Event{}, trace::Event{}}, 0);
+  seen += joined(follower.read(plenty));
+  EXPECT_EQ(seen, read_text(file("master_01.events")));
+  const trace::TraceWriter second(file("worker_00_01.events"), "worker 0", 1,
+                                  0);
+  EXPECT_THAT(follower.find_files(), ElementsAre("worker_00_01.events"));
+  const auto chunks = follower.read(plenty);
+  ASSERT_EQ(chunks.size(), 1u);
+  EXPECT_EQ(chunks[0].file, 1u);
+}
+
+TEST_F(TraceFollowing, HoldsARecordBackUntilItIsWhole) {
+  {
+    trace::TraceWriter writer(file("whole.events"), "master", 0, 0);
+    writer.add_texts(tracks_, names_);
+    writer.write({trace::Event{}}, 0);
+  }
+  const std::string whole = read_text(file("whole.events"));
+  std::filesystem::remove(file("whole.events"));
+  std::ofstream growing(file("growing.events"), std::ios::binary);
+  growing << whole.substr(0, whole.size() - 1) << std::flush;
+  TraceFollower follower(folder_, all_history);
+  follower.find_files();
+  const std::string early = joined(follower.read(plenty));
+  EXPECT_EQ(early.size(),
+            whole.size() - sizeof(trace::RecordHead) - sizeof(trace::Event));
+  growing << whole.back() << std::flush;
+  EXPECT_EQ(early + joined(follower.read(plenty)), whole);
+}
+
+TEST_F(TraceFollowing, LeavesOldEventsOutButNoNames) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 0);
+  writer.add_texts(tracks_, names_);
+  trace::Event old;
+  old.time_ns = 1;
+  trace::Event young;
+  young.time_ns = 2;
+  writer.write({old}, 0);
+  names_.emplace_back("actor_train");
+  writer.add_texts(tracks_, names_);
+  writer.write({young}, 0);
+  TraceFollower follower(folder_,
+                         sizeof(trace::RecordHead) + sizeof(trace::Event));
+  follower.find_files();
+  const std::string seen = joined(follower.read(plenty));
+  const auto bytes_of = [](const trace::Event& event) {
+    return std::string(reinterpret_cast<const char*>(&event), sizeof event);
+  };
+  EXPECT_EQ(seen.find(bytes_of(old)), std::string::npos);
+  EXPECT_NE(seen.find(bytes_of(young)), std::string::npos);
+  EXPECT_NE(seen.find("actor_gen"), std::string::npos);
+  EXPECT_EQ(follower.skipped_bytes(),
+            sizeof(trace::RecordHead) + sizeof(trace::Event));
+}
+
+TEST_F(TraceFollowing, ReadsInPortionsOfAboutTheSizeAsked) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 0);
+  for (int i = 0; i < 1000; ++i)
+    writer.write({trace::Event{}}, 0);
+  TraceFollower follower(folder_, all_history);
+  follower.find_files();
+  std::string seen;
+  int portions = 0;
+  for (auto chunks = follower.read(4096); !chunks.empty();
+       chunks = follower.read(4096), ++portions) {
+    EXPECT_LE(joined(chunks).size(), 8192u);
+    seen += joined(chunks);
+  }
+  EXPECT_GT(portions, 5);
+  EXPECT_EQ(seen, read_text(file("master_01.events")));
+}
+
+TEST_F(TraceFollowing, LeavesAFileAloneThatIsNoTrace) {
+  write_text(file("bad.events"), "not a trace at all");
+  std::string hostile(trace::file_magic);
+  const trace::RecordHead head{trace::RecordKind::events, 0xffffffff};
+  hostile.append(reinterpret_cast<const char*>(&head), sizeof head);
+  write_text(file("hostile.events"), hostile);
+  TraceFollower follower(folder_, all_history);
+  follower.find_files();
+  EXPECT_THAT(follower.read(plenty), IsEmpty());
+  EXPECT_THAT(follower.read(plenty), IsEmpty());
+}
