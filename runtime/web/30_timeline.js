@@ -3,10 +3,11 @@
 
 const GROUP_PX = 16, LANE_PX = 20, PHASE_PX = 8, ACTOR_PX = 12, AXIS_PX = 20;
 
+const hues = new Map();         // in order of appearance, far from each other
+
 function colour(name, dark) {
-  let hash = 7;
-  for (const c of name) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
-  return `hsl(${(hash * 137) % 360} ${dark ? '45% 42%' : '60% 68%'})`;
+  if (!hues.has(name)) hues.set(name, (hues.size * 137.5) % 360);
+  return `hsl(${hues.get(name)} ${dark ? '45% 42%' : '60% 68%'})`;
 }
 
 const timeText = (ns) => {
@@ -93,7 +94,6 @@ class Timeline {
     for (const file of this.model.files) {
       const tracks = file.tracks.filter((t) => t.kind === 'device' || this.showActors);
       const drawn = tracks.filter((t) => t.isDevice || (t.kind === 'device' && t.tasks().length) || (t.kind === 'actor' && (t.received || t.tasks().length)));
-      if (!drawn.length) continue;
       this.lanes.push({ group: `${file.process} (pid ${file.pid})`, y, h: GROUP_PX });
       y += GROUP_PX;
       drawn.sort((a, b) => (a.kind === b.kind ? 0 : a.kind === 'device' ? -1 : 1));

@@ -17,7 +17,7 @@ function jsonLines(text, into, most) {
 }
 
 const HANDLERS = {
-  run: (text) => { model.graph = JSON.parse(text); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },
+  run: (text) => { model.graph = JSON.parse(text); model.graph.calls.forEach((c) => colour(c.name)); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },
   file: (text) => model.addFile(text),
   status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } },
   metrics: (text) => {
@@ -30,7 +30,7 @@ const HANDLERS = {
   log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - 2000)); },
 };
 
-let connected = false;
+let connected = false, lastData = 0;
 function connect() {
   const socket = new WebSocket(`ws://${location.host}/events${location.search}`);
   socket.binaryType = 'arraybuffer';
@@ -43,6 +43,7 @@ function connect() {
       const file = model.files[new DataView(message.data).getUint32(0, true)];
       if (file) file.seen = performance.now();
       model.addRecords(message.data);
+      lastData = performance.now();
     }
     model.changed = true;
   };
@@ -129,12 +130,13 @@ let panelAt = 0, framed = false;
 function frame(now) {
   model.settleQuiet();
   const live = model.live();
-  if (!framed && model.lastWholeStep()) {
+  const arriving = performance.now() - lastData < 400; // a finished run comes in portions
+  if (!framed && model.lastWholeStep() && (live || !arriving)) {
     framed = true;
     const span = model.stepSpan(model.lastWholeStep());
     if (live) { timeline.from = model.last - Math.max(2e9, (span.e - span.b) * 3); timeline.to = model.last; } else showLastStep();
   }
-  if (model.changed || timeline.dirty) {
+  if (model.changed || timeline.dirty || !framed) {
     const before = performance.now();
     timeline.dirty = false;
     timeline.draw();
