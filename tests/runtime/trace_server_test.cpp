@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
@@ -97,7 +98,9 @@ TEST_F(TracePage, SaysWhichPortIsInUse) {
   const TraceServer server(folder_, {});
   const auto port = port_of(server);
   try {
-    const TraceServer second(folder_, {.port = port});
+    TraceServerOptions taken;
+    taken.port = port;
+    const TraceServer second(folder_, taken);
     FAIL() << "two servers on one port";
   } catch (const FailureError& error) {
     EXPECT_THAT(error.what(), HasSubstr("cannot listen on 127.0.0.1:"
