@@ -18,28 +18,28 @@ devices_per_node: 8
 device:
   mem_bytes: {value: 80e9, source: "spec: A100-SXM4-80GB data sheet"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
-  gemm_flops: {value: 1.6e14, source: "fitted to ReaL's published cells"}
-  gemm_width_half: {value: 137, source: "fitted to ReaL's published cells"}
-  attn_flops: {value: 8e13, source: "fitted to ReaL's published cells"}
-  mem_Bps: {value: 1.08e12, source: "fitted to ReaL's published cells"}
+  gemm_flops: {value: 1.69e14, source: "fitted to ReaL's published cells"}
+  gemm_width_half: {value: 110, source: "fitted to ReaL's published cells"}
+  attn_flops: {value: 8.1e13, source: "fitted to ReaL's published cells"}
+  mem_Bps: {value: 9.3e11, source: "fitted to ReaL's published cells"}
 host:
-  launch_layer_s: {value: 0.68e-3, source: "fitted to ReaL's published cells"}
+  launch_layer_s: {value: 0.69e-3, source: "fitted to ReaL's published cells"}
   launch_tp_extra_s: {value: 0.64e-3, source: "fitted to ReaL's published cells"}
   launch_graph_s: {value: 0, source: "ReaL ran without CUDA graphs"}
-  stage_token_s: {value: 1.4e-3, source: "fitted to ReaL's published cells"}
-  call_s: {value: 0.37, source: "fitted to ReaL's published cells"}
-  opt_step_s: {value: 0.1, source: "fitted to ReaL's published cells"}
-  move_s: {value: 0.3, source: "fitted to ReaL's published cells"}
+  stage_token_s: {value: 1.36e-3, source: "fitted to ReaL's published cells"}
+  call_s: {value: 0.34, source: "fitted to ReaL's published cells"}
+  opt_step_s: {value: 0.091, source: "fitted to ReaL's published cells"}
+  move_s: {value: 0.3, source: "assumed, no row sees it alone"}
 links:
-  intra_Bps: {value: 1.7e11, source: "fitted to ReaL's published cells"}
+  intra_Bps: {value: 2.04e11, source: "fitted to ReaL's published cells"}
   intra_lat_s: {value: 20e-6, source: "assumed: NCCL on NVLink"}
-  inter_Bps: {value: 1.0e10, source: "fitted to ReaL's published cells"}
+  inter_Bps: {value: 8.8e9, source: "fitted to ReaL's published cells"}
   inter_lat_s: {value: 40e-6, source: "assumed: NCCL on InfiniBand"}
   host_Bps: {value: 20e9, source: "spec: PCIe 4 x16, 80 %"}
-  zero_Bps: {value: 8e9, source: "fitted to ReaL's published cells"}
+  zero_Bps: {value: 1.62e10, source: "fitted to ReaL's published cells"}
 engines:
-  dschat_compute: {value: 1.5, source: "fitted to ReaL's published cells"}
-  dschat_decode_layer_s: {value: 1.2e-3, source: "fitted to ReaL's published cells"}
+  dschat_compute: {value: 2.04, source: "fitted to ReaL's published cells"}
+  dschat_decode_layer_s: {value: 1.29e-3, source: "fitted to ReaL's published cells"}
 )";
 
 constexpr const char* h100x8_text = R"(name: h100x8
@@ -47,10 +47,10 @@ devices_per_node: 8
 device:
   mem_bytes: {value: 80e9, source: "spec: H100-SXM5-80GB data sheet"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
-  gemm_flops: {value: 5.1e14, source: "spec 989 TFLOP/s times 0.52, the share that fits the A100 cells"}
-  gemm_width_half: {value: 137, source: "as a100x8"}
+  gemm_flops: {value: 5.3e14, source: "spec 989 TFLOP/s times 0.54, the share that fits the A100 cells"}
+  gemm_width_half: {value: 110, source: "as a100x8"}
   attn_flops: {value: 2.6e14, source: "spec 989 TFLOP/s times 0.26, as a100x8"}
-  mem_Bps: {value: 1.8e12, source: "spec 3.35 TB/s times 0.54, as a100x8"}
+  mem_Bps: {value: 1.54e12, source: "spec 3.35 TB/s times 0.46, as a100x8"}
 host:
   launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
   launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}
@@ -73,10 +73,10 @@ devices_per_node: 8
 device:
   mem_bytes: {value: 141e9, source: "spec: H200-SXM data sheet"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
-  gemm_flops: {value: 5.1e14, source: "as h100x8: the same cores"}
-  gemm_width_half: {value: 137, source: "as a100x8"}
+  gemm_flops: {value: 5.3e14, source: "as h100x8: the same cores"}
+  gemm_width_half: {value: 110, source: "as a100x8"}
   attn_flops: {value: 2.6e14, source: "as h100x8"}
-  mem_Bps: {value: 2.6e12, source: "spec 4.8 TB/s times 0.54, as a100x8"}
+  mem_Bps: {value: 2.2e12, source: "spec 4.8 TB/s times 0.46, as a100x8"}
 host:
   launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
   launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}

@@ -37,11 +37,11 @@ int app_fail(ExitCode code, std::string sentence) {
 
 void add_verbs(CLI::App& app, VerbRun& chosen) {
   for (const auto add :
-       {runtime::add_train, runtime::add_plan, runtime::add_generate,
-        runtime::add_score, runtime::add_tokenize, runtime::add_convert,
-        runtime::add_worker, runtime::add_status, runtime::add_stop,
-        runtime::add_logs, runtime::add_trace, runtime::add_explain,
-        runtime::add_doctor, runtime::add_slurm})
+       {runtime::add_train, runtime::add_plan, runtime::add_profile,
+        runtime::add_generate, runtime::add_score, runtime::add_tokenize,
+        runtime::add_convert, runtime::add_worker, runtime::add_status,
+        runtime::add_stop, runtime::add_logs, runtime::add_trace,
+        runtime::add_explain, runtime::add_doctor, runtime::add_slurm})
     add(app, chosen);
 }
 
@@ -53,7 +53,7 @@ const CLI::App* deepest_verb(const CLI::App& app) {
 
 /// What comes with a later version: said plainly instead of "unknown verb".
 bool comes_later(const std::string& verb) {
-  return verb == "profile" || verb == "eval";
+  return verb == "eval";
 }
 
 /// An unknown first word gets the nearest verb.

@@ -112,16 +112,19 @@ std::optional<plans::ExecutionPlan> reusable_plan(const fs::path& old_plan,
 ChosenPlan
 automatic_plan(const Settings& settings, const plans::Workflow& workflow,
                const fs::path& old_plan,
-               const std::function<bool(const plans::ExecutionPlan&)>& fits) {
+               const std::function<bool(const plans::ExecutionPlan&)>& fits,
+               const std::function<ChosenPlan(const Cluster&)>& search) {
   const auto cluster = settings_cluster(settings, {});
   if (auto old = reusable_plan(old_plan, cluster); old && fits(*old))
-    return {std::move(*old), "of the run so far"};
+    return {std::move(*old), "of the run so far", {}};
+  if (search && cluster.num_devices() > 1)
+    return search(cluster);
   // all devices at work where possible; on one device both are the same
   auto all = plans::preset("data_parallel", workflow, cluster);
   auto single = plans::preset("single", workflow, cluster);
   if (cluster.num_devices() == 1 || (!fits(all) && fits(single)))
-    return {std::move(single), "single (chosen by auto)"};
-  return {std::move(all), "data_parallel (chosen by auto)"};
+    return {std::move(single), "single (chosen by auto)", {}};
+  return {std::move(all), "data_parallel (chosen by auto)", {}};
 }
 
 ChosenPlan runnable_preset(const Settings& settings,
@@ -135,7 +138,7 @@ ChosenPlan runnable_preset(const Settings& settings,
   auto name = settings.plan;
   if (!left_out.empty())
     name += fmt::format(" without {}", fmt::join(left_out, ", "));
-  return {std::move(plan), std::move(name)};
+  return {std::move(plan), std::move(name), {}};
 }
 
 [[noreturn]] void unknown_plan(const Settings& settings) {
@@ -159,19 +162,22 @@ ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const fs::path& old_plan,
             const std::function<bool(const plans::ExecutionPlan&)>& fits,
-            const plans::PresetFacts& facts) {
+            const plans::PresetFacts& facts,
+            const std::function<ChosenPlan(const Cluster&)>& search) {
   if (settings.plan_inline) {
     const auto place = place_of(settings, "plan");
     return {written_plan(settings, settings.plan,
                          place.file.empty() ? "plan" : place.file),
-            "written in the settings"};
+            "written in the settings",
+            {}};
   }
   if (settings.plan == "auto")
-    return automatic_plan(settings, workflow, old_plan, fits);
+    return automatic_plan(settings, workflow, old_plan, fits, search);
   std::error_code ignored;
   if (fs::is_regular_file(settings.plan, ignored))
     return {written_plan(settings, read_file(settings.plan), settings.plan),
-            settings.plan};
+            settings.plan,
+            {}};
   if (plans::is_preset(settings.plan))
     return runnable_preset(settings, workflow, facts);
   unknown_plan(settings);

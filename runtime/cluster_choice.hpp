@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -17,6 +18,7 @@ namespace troupe::runtime {
 struct ChosenPlan {
   plans::ExecutionPlan plan;
   std::string name; ///< "data_parallel (chosen by auto)", a file's name
+  std::vector<std::string> why = {}; ///< of a searched plan
 };
 
 /// Reads the plan that the settings name, or chooses one.
@@ -25,14 +27,17 @@ struct ChosenPlan {
 /// else one node, one CPU slot (a device that computes on all cores), one
 /// worker. Numbers in the settings that contradict the plan are a PlanError.
 /// `plan: auto` takes the plan of `old_plan` (a run's plan.yaml) if that has as
-/// many devices, else the first preset that `fits`: data_parallel, single.
+/// many devices, else what `search` finds for more than one device, else (or
+/// without it) the first preset that `fits`: data_parallel, single.
 /// Presets look at `facts`; what of them does not run yet is left out, and the
 /// name says so.
 ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const std::filesystem::path& old_plan,
             const std::function<bool(const plans::ExecutionPlan&)>& fits,
-            const plans::PresetFacts& facts = {});
+            const plans::PresetFacts& facts = {},
+            const std::function<ChosenPlan(const plans::Cluster&)>& search
+            = {});
 
 /// The settings with every `auto` of the cluster replaced by the plan's number.
 Settings with_cluster(Settings settings, const plans::Cluster& cluster);

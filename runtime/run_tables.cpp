@@ -126,6 +126,8 @@ std::string plan_table(const SessionPlan& session) {
     plural(cluster.num_workers(), "worker", "workers"), cluster.num_devices(),
     plural(cluster.num_devices(), "device", "devices"));
   text += table.print();
+  for (const auto& line : session.plan_why)
+    text += line + "\n";
   const auto replicas = plans::replicas_of(session.workflow, session.plan);
   for (const auto& replica : replicas.all)
     if (!replica.home)

@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "plans/replicas.hpp"
+#include "runtime/auto_plan.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
@@ -136,9 +137,14 @@ SessionPlan plan_session(const Settings& settings) {
   auto chosen = choose_plan(
     settings, session.workflow, reuses ? folder.plan_file() : fs::path{},
     [&](const auto& plan) { return report_on(session, plan).ok(); },
-    {.shapes = session.shapes, .weight_element_bytes = 4});
+    {.shapes = session.shapes, .weight_element_bytes = 4},
+    [&](const plans::Cluster& cluster) {
+      return search_for_run(settings, session.workflow, session.shapes,
+                            cluster);
+    });
   session.plan = std::move(chosen.plan);
   session.plan_name = std::move(chosen.name);
+  session.plan_why = std::move(chosen.why);
   session.settings = with_cluster(settings, session.plan.cluster);
   session.report = report_on(session, session.plan);
   return session;

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -28,8 +29,9 @@ struct SessionPlan {
   Settings settings; ///< cluster, plan and run.steps without `auto`
   plans::Workflow workflow;
   plans::ExecutionPlan plan;
-  std::string plan_name;    ///< "data_parallel (chosen by auto)", a file's name
-  plans::PlanReport report; ///< of plan_check: warnings, peak bytes
+  std::string plan_name; ///< "data_parallel (chosen by auto)", a file's name
+  std::vector<std::string> plan_why; ///< of a searched one: how good, the next
+  plans::PlanReport report;          ///< of plan_check: warnings, peak bytes
   std::map<std::string, ModelShape> shapes; ///< by role
   std::uint64_t num_rows = 0;               ///< usable rows of data.train
   std::uint64_t bad_rows = 0;               ///< skipped ones of data.train

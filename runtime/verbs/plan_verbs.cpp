@@ -5,7 +5,7 @@
 #include "plans/plan_check.hpp"
 #include "runtime/run_tables.hpp"
 #include "runtime/session_plan.hpp"
-#include "runtime/verbs/verb.hpp"
+#include "runtime/verbs/plan_words.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,29 +17,20 @@ namespace troupe::runtime {
 
 namespace {
 
-struct PlanOptions : VerbOptions {
-  ConfigWords config;
-  std::string preset;
-  std::string plan_file;
-};
-
-/// --preset and --plan are other words for `plan=...`.
-Settings plan_settings(const PlanOptions& options) {
-  if (!options.preset.empty() && !options.plan_file.empty())
-    throw ConfigError({"command line", 0},
-                      "--preset and --plan exclude each other");
-  auto overrides = options.config.overrides();
-  if (!options.preset.empty())
-    overrides.push_back("plan=" + options.preset);
-  if (!options.plan_file.empty())
-    overrides.push_back("plan=" + options.plan_file);
-  return load_settings(options.config.files(), overrides);
-}
-
-int show_plan(const PlanOptions& options) {
-  const auto session = plan_session(plan_settings(options));
-  print_note(options, "plan " + session.plan_name);
-  print_out(plans::print(session.plan));
+/// Plans on other hardware are looked at through the planning problem; without
+/// it the plan is the one that a run would have here.
+int show_plan(const PlanWords& words) {
+  const auto settings = words.settings();
+  if (words.hardware.empty() && settings.plan == "auto") {
+    const auto session = plan_session(settings);
+    print_note(words, "plan " + session.plan_name);
+    print_out(plans::print(session.plan));
+    return static_cast<int>(ExitCode::done);
+  }
+  const auto problem = make_problem(settings, words);
+  const auto named = plan_or_search(settings, problem, words);
+  print_note(words, "plan " + named.name);
+  print_out(plans::print(named.plan));
   return static_cast<int>(ExitCode::done);
 }
 
@@ -60,12 +51,11 @@ std::string check_json(const plans::PlanReport& report) {
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-int check_plan_verb(const PlanOptions& options) {
-  const auto session = plan_session(plan_settings(options));
-  const auto& report = session.report;
+int print_check(const PlanWords& words, const plans::PlanReport& report,
+                const std::string& table, const char* last) {
   const int code = static_cast<int>(
     report.errors.empty() ? ExitCode::done : ExitCode::plan_cannot_run);
-  if (options.json) {
+  if (words.json) {
     print_out(check_json(report));
     return code;
   }
@@ -75,31 +65,23 @@ int check_plan_verb(const PlanOptions& options) {
     print_out("warning: " + warning);
   if (!report.errors.empty())
     return code;
-  print_out(plan_table(session));
+  print_out(table);
   print_out(memory_table(report));
-  print_out("this plan can run");
+  print_out(last);
   return code;
 }
 
-void add_plan_options(CLI::App& verb, PlanOptions& options) {
-  add_config_words(verb, options.config, true);
-  verb.add_option("--preset", options.preset, "A preset in place of `plan`");
-  verb.add_option("--plan", options.plan_file,
-                  "A plan file in place of `plan`");
-}
-
-void add_later(CLI::App& plan, const char* name, VerbRun& chosen) {
-  auto* verb = plan.add_subcommand(name, "(comes with a later version)");
-  verb->allow_extras();
-  verb->callback([name, &chosen] {
-    chosen = [name]() -> int {
-      throw ConfigError(
-        {"command line", 0},
-        fmt::format("`troupe plan {}` comes with a later version; try `troupe "
-                    "plan check`, or `troupe train` with run.steps=3",
-                    name));
-    };
-  });
+int check_plan_verb(const PlanWords& words) {
+  const auto settings = words.settings();
+  if (words.hardware.empty()) {
+    const auto session = plan_session(settings);
+    return print_check(words, session.report, plan_table(session),
+                       "this plan can run");
+  }
+  const auto problem = make_problem(settings, words);
+  const auto named = plan_or_search(settings, problem, words);
+  return print_check(words, plans::check_plan(problem, named.plan),
+                     plans::print(named.plan), "this plan fits the hardware");
 }
 
 } // namespace
@@ -107,25 +89,27 @@ void add_later(CLI::App& plan, const char* name, VerbRun& chosen) {
 void add_plan(CLI::App& app, VerbRun& chosen) {
   auto* plan = app.add_subcommand("plan", "Look at execution plans");
   plan->require_subcommand(1);
-  auto options = std::make_shared<PlanOptions>();
+  auto words = std::make_shared<PlanWords>();
 
   auto* show
     = plan->add_subcommand("show", "Print the plan as YAML (a plan file)");
-  add_plan_options(*show, *options);
-  add_verb_options(*show, *options, false);
+  add_plan_words(*show, *words);
+  add_problem_words(*show, *words);
+  add_verb_options(*show, *words, false);
   show->callback(
-    [options, &chosen] { chosen = [options] { return show_plan(*options); }; });
+    [words, &chosen] { chosen = [words] { return show_plan(*words); }; });
 
   auto* check = plan->add_subcommand(
     "check", "Every reason why it cannot run, or the peak memory");
-  add_plan_options(*check, *options);
-  add_verb_options(*check, *options, true);
-  check->callback([options, &chosen] {
-    chosen = [options] { return check_plan_verb(*options); };
-  });
+  add_plan_words(*check, *words);
+  add_problem_words(*check, *words);
+  add_verb_options(*check, *words, true);
+  check->callback(
+    [words, &chosen] { chosen = [words] { return check_plan_verb(*words); }; });
 
-  for (const char* name : {"simulate", "search", "compare"})
-    add_later(*plan, name, chosen);
+  add_plan_simulate(*plan, chosen);
+  add_plan_search(*plan, chosen);
+  add_plan_compare(*plan, chosen);
 }
 
 } // namespace troupe::runtime

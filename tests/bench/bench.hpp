@@ -55,6 +55,8 @@ nlohmann::json summary(std::vector<double> numbers);
 nlohmann::json bench_control(const Options& options);
 nlohmann::json bench_generate(const Options& options);
 nlohmann::json bench_ppo(const Options& options);
+nlohmann::json bench_search(const Options& options);
+nlohmann::json bench_simulate(const Options& options);
 nlohmann::json bench_trace(const Options& options);
 nlohmann::json bench_train(const Options& options);
 

@@ -21,6 +21,9 @@ const std::vector<Benchmark>& benchmarks() {
      &bench_control},
     {"generate", "prefill and decode tokens a second", &bench_generate},
     {"ppo", "seconds of a PPO iteration of the whole program", &bench_ppo},
+    {"search", "seconds of plan searches for 8 to 1,024 devices",
+     &bench_search},
+    {"simulate", "simulated PPO steps a second", &bench_simulate},
     {"trace", "nanoseconds of an event, share of a step", &bench_trace},
     {"train", "tokens a second of whole optimizer steps", &bench_train},
   };

@@ -1,0 +1,27 @@
+// What `plan: auto` means for a run: a search over what this version runs, on
+// this machine as `troupe profile` measured it (its file in the user's cache),
+// else on the shipped `laptop`.
+#pragma once
+
+#include "config/model_shape.hpp"
+#include "runtime/cluster_choice.hpp"
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace troupe::runtime {
+
+/// Where `troupe profile` leaves a copy of what it measured:
+/// $XDG_CACHE_HOME/troupe/hardware.yaml, else ~/.cache/troupe/hardware.yaml;
+/// empty without a home.
+std::filesystem::path cached_hardware_file();
+
+/// The best plan found and, in `why`, its step time, its bound and what the
+/// three next best lose. PlanError if nothing fits.
+ChosenPlan search_for_run(const Settings& settings,
+                          const plans::Workflow& workflow,
+                          const std::map<std::string, ModelShape>& shapes,
+                          const plans::Cluster& cluster);
+
+} // namespace troupe::runtime

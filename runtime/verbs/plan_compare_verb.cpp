@@ -1,0 +1,298 @@
+// plan compare: presets and the search in one table, for one run or for a
+// folder of workloads with measured times beside them.
+#include "config/error.hpp"
+#include "plans/real_flops.hpp"
+#include "plans/search.hpp"
+#include "plans/simulator.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/text_table.hpp"
+#include "runtime/verbs/plan_measure.hpp"
+#include "runtime/verbs/plan_words.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CompareWords : PlanWords {
+  std::string suite;
+  std::string presets;
+  int measure_steps = 0;
+};
+
+struct CompareRow {
+  std::string workload;
+  std::string plan;
+  std::string reason; ///< why it does not fit; empty: it fits
+  double step_s = 0;
+  double pflops = 0; ///< PFLOP/s as ReaL counts them
+  double tokens_per_s_device = 0;
+  double idle_share = 0;
+  std::uint64_t peak_bytes = 0;
+  std::string peak_task;
+  double moved_bytes = 0;
+  std::optional<double> measured_s;
+
+  std::optional<double> error() const {
+    return measured_s && reason.empty()
+             ? std::optional(step_s / *measured_s - 1)
+             : std::nullopt;
+  }
+};
+
+/// Systems of the published table run their own engines.
+plans::CostEffects effects_of(const std::string& plan, bool in_suite) {
+  const bool dschat = plan == "deepspeed_chat" || plan == "flattening";
+  return {.dschat_engine = in_suite && dschat};
+}
+
+void fill_row(CompareRow& row, const plans::PlanProblem& problem,
+              const plans::CostModel& costs, const plans::ExecutionPlan& plan) {
+  const auto run = plans::simulate(problem, costs, plan);
+  const auto tokens
+    = problem.sizes.samples_per_step * problem.lengths.sequence_mean();
+  row.step_s = run.step_s;
+  row.pflops = plans::real_flops(problem) / run.step_s / 1e15;
+  row.tokens_per_s_device = tokens / run.step_s / problem.cluster.num_devices();
+  row.idle_share = run.idle_share;
+  row.moved_bytes = run.moved_bytes();
+  for (const auto& device : run.devices)
+    if (device.peak_bytes > row.peak_bytes) {
+      row.peak_bytes = device.peak_bytes;
+      row.peak_task = device.peak_task;
+    }
+}
+
+/// One plan of one problem; a plan that does not fit says why.
+CompareRow compare_one(const std::string& workload, const std::string& name,
+                       const plans::PlanProblem& problem, bool in_suite) {
+  CompareRow row{.workload = workload, .plan = name};
+  const plans::CostModel costs(problem, effects_of(name, in_suite));
+  try {
+    const auto plan = name == "search"
+                        ? plans::search_plan(problem, costs, {}).best.plan
+                        : plans::fitted_preset(name, problem);
+    fill_row(row, problem, costs, plan);
+  } catch (const PlanError& error) {
+    row.reason = error.what();
+  }
+  return row;
+}
+
+std::vector<std::string> plans_to_compare(const CompareWords& words) {
+  std::vector<std::string> names;
+  std::stringstream list(words.presets);
+  for (std::string name; std::getline(list, name, ',');)
+    names.push_back(name);
+  if (!names.empty()) {
+    for (const auto& name : names)
+      if (name != "search" && !plans::is_preset(name))
+        plans::preset(name, {}, {}); // says which there are
+    return names;
+  }
+  if (!words.suite.empty())
+    return {"deepspeed_chat", "openrlhf", "megatron", "search"};
+  names = plans::preset_names();
+  std::erase(names, "flattening"); // deepspeed_chat by another name
+  names.emplace_back("search");
+  return names;
+}
+
+/// FOLDER/measured.json: seconds by workload and plan; none is fine.
+Json measured_of(const std::string& suite) {
+  const auto file = fs::path(suite) / "measured.json";
+  if (!fs::exists(file))
+    return Json::object();
+  const auto json = Json::parse(read_file(file), nullptr, false);
+  if (!json.is_object() || !json.contains("seconds"))
+    throw ConfigError({file.string(), 0},
+                      "expected {\"seconds\": {WORKLOAD: {PLAN: number}}}");
+  return json["seconds"];
+}
+
+std::vector<fs::path> suite_files(const std::string& suite) {
+  std::error_code ignored;
+  if (!fs::is_directory(suite, ignored))
+    throw ConfigError({"command line", 0},
+                      fmt::format("--suite: expected a folder of settings "
+                                  "files, got '{}'",
+                                  suite));
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(suite))
+    if (entry.path().extension() == ".yaml")
+      files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<CompareRow> compare_suite(const CompareWords& words) {
+  const auto measured = measured_of(words.suite);
+  std::vector<CompareRow> rows;
+  for (const auto& file : suite_files(words.suite)) {
+    const auto workload = file.stem().string();
+    auto own = words;
+    if (own.hardware.empty())
+      own.hardware = "a100x8";
+    const auto settings
+      = load_settings({file.string()}, words.config.overrides());
+    if (!settings.cluster.nodes)
+      continue; // for any cluster: not a workload of the suite
+    const auto problem = make_problem(settings, own);
+    for (const auto& name : plans_to_compare(words)) {
+      auto row = compare_one(workload, name, problem, true);
+      if (measured.contains(workload) && measured[workload].contains(name))
+        row.measured_s = measured[workload][name].get<double>();
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+std::vector<CompareRow> compare_config(const CompareWords& words) {
+  const auto settings = words.settings();
+  const auto problem = make_problem(settings, words);
+  std::vector<CompareRow> rows;
+  for (const auto& name : plans_to_compare(words)) {
+    auto row = compare_one(settings.run.name, name, problem, false);
+    if (words.measure_steps > 0 && name != "search" && row.reason.empty()) {
+      const auto measured
+        = measure_plan(words.config, name, words.measure_steps);
+      row.measured_s = measured.step_s;
+      if (!measured.step_s)
+        row.reason = measured.why;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string compare_json(const std::vector<CompareRow>& rows) {
+  auto list = Json::array();
+  const auto optional_number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  for (const auto& row : rows)
+    list.push_back({{"workload", row.workload},
+                    {"plan", row.plan},
+                    {"fits", row.reason.empty()},
+                    {"reason", row.reason},
+                    {"step_s", row.reason.empty() ? Json(row.step_s) : Json()},
+                    {"pflops", row.reason.empty() ? Json(row.pflops) : Json()},
+                    {"tokens_per_s_device", row.tokens_per_s_device},
+                    {"idle_share", row.idle_share},
+                    {"peak_bytes", row.peak_bytes},
+                    {"peak_task", row.peak_task},
+                    {"moved_bytes", row.moved_bytes},
+                    {"measured_s", optional_number(row.measured_s)},
+                    {"error", optional_number(row.error())}});
+  return Json{{"rows", std::move(list)}}.dump(2, ' ', false,
+                                              Json::error_handler_t::replace);
+}
+
+std::string compare_table(const std::vector<CompareRow>& rows) {
+  TextTable table({"workload", "plan", "> s/step", "> PFLOP/s",
+                   "> tok/s/device", "> idle", "> peak GB", "at", "> moved GB",
+                   "> measured s", "> error"});
+  std::string reasons;
+  for (const auto& row : rows) {
+    if (!row.reason.empty()) {
+      table.row({row.workload, row.plan, "-"});
+      reasons += fmt::format("{} {}: {}\n", row.workload, row.plan, row.reason);
+      continue;
+    }
+    table.row(
+      {row.workload, row.plan, fmt::format("{:.4g}", row.step_s),
+       fmt::format("{:.3g}", row.pflops),
+       fmt::format("{:.0f}", row.tokens_per_s_device),
+       fmt::format("{:.0f} %", 100 * row.idle_share),
+       fmt::format("{:.1f}", double(row.peak_bytes) / 1e9), row.peak_task,
+       fmt::format("{:.1f}", row.moved_bytes / 1e9),
+       row.measured_s ? fmt::format("{:.4g}", *row.measured_s) : "",
+       row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : ""});
+  }
+  return table.print() + reasons;
+}
+
+const CompareRow* row_of(const std::vector<CompareRow>& rows,
+                         const std::string& workload, const std::string& plan) {
+  for (const auto& row : rows)
+    if (row.workload == workload && row.plan == plan && row.measured_s
+        && row.reason.empty())
+      return &row;
+  return nullptr;
+}
+
+/// Mean absolute errors by plan, and of megatron over search.
+std::string error_summary(const std::vector<CompareRow>& rows) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const auto& row : rows) {
+    if (row.error())
+      errors[row.plan].push_back(std::abs(*row.error()));
+    const auto* heuristic = row_of(rows, row.workload, "megatron");
+    if (row.plan != "search" || !row.error() || !heuristic)
+      continue;
+    const auto ratio = heuristic->step_s / row.step_s;
+    const auto measured = *heuristic->measured_s / *row.measured_s;
+    errors["megatron/search"].push_back(std::abs(ratio / measured - 1));
+  }
+  std::string text;
+  for (const auto& [name, all] : errors) {
+    double sum = 0;
+    for (const auto error : all)
+      sum += error;
+    text += fmt::format("mean absolute error of {}: {:.1f} % of {} rows\n",
+                        name, 100 * sum / double(all.size()), all.size());
+  }
+  return text;
+}
+
+int compare_verb(const CompareWords& words) {
+  const bool files = !words.config.files().empty();
+  if (words.suite.empty() && !files)
+    throw ConfigError({"command line", 0},
+                      "expected CONFIG or --suite FOLDER, got neither");
+  if (!words.suite.empty() && files)
+    throw ConfigError({"command line", 0},
+                      "CONFIG and --suite exclude each other");
+  const auto rows
+    = words.suite.empty() ? compare_config(words) : compare_suite(words);
+  print_out(words.json ? compare_json(rows)
+                       : compare_table(rows) + error_summary(rows));
+  return static_cast<int>(ExitCode::done);
+}
+
+} // namespace
+
+void add_plan_compare(CLI::App& plan, VerbRun& chosen) {
+  auto words = std::make_shared<CompareWords>();
+  auto* verb = plan.add_subcommand(
+    "compare", "Presets and the search in one table, predicted and measured");
+  add_config_words(*verb, words->config, false);
+  add_problem_words(*verb, *words);
+  verb->add_option("--suite", words->suite, "A folder of settings files");
+  verb->add_option("--presets", words->presets,
+                   "Comma-separated; `search` is one");
+  verb
+    ->add_option("--measure", words->measure_steps,
+                 "Run so many steps of each preset here")
+    ->check(CLI::NonNegativeNumber);
+  add_verb_options(*verb, *words, true);
+  verb->callback(
+    [words, &chosen] { chosen = [words] { return compare_verb(*words); }; });
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,130 @@
+// plan search: the plan found on stdout, how it was found on stderr.
+#include "config/error.hpp"
+#include "plans/search.hpp"
+#include "runtime/verbs/plan_words.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct SearchWords : PlanWords {
+  std::string method = "auto";
+  double seconds = 0;
+  std::uint64_t iterations = 0;
+  std::uint64_t seed = 1;
+  bool chunks = false;
+  std::vector<std::string> lag; ///< "actor_gen=1"
+};
+
+std::atomic<bool> search_stop{false};
+
+extern "C" void stop_search(int) {
+  search_stop = true;
+}
+
+/// --lag CALL=STEPS.
+std::map<std::string, std::uint32_t>
+parse_lags(const std::vector<std::string>& words) {
+  std::map<std::string, std::uint32_t> lag;
+  for (const auto& word : words) {
+    const auto at = word.find('=');
+    const auto digits = at == std::string::npos ? "" : word.substr(at + 1);
+    if (digits.size() != 1 || digits < "1" || digits > "8")
+      throw ConfigError({"command line", 0},
+                        fmt::format("--lag: expected CALL=STEPS with 1 to 8 "
+                                    "steps, got '{}'; try actor_gen=1",
+                                    word));
+    lag[word.substr(0, at)] = static_cast<std::uint32_t>(digits[0] - '0');
+  }
+  return lag;
+}
+
+std::string search_json(const plans::SearchResult& found) {
+  auto next = Json::array();
+  for (const auto& other : found.next)
+    next.push_back({{"step_s", other.step_s},
+                    {"origin", other.origin},
+                    {"plan", plans::print(other.plan)}});
+  const auto& counts = found.counts;
+  return Json{{"step_s", found.best.step_s},
+              {"lower_bound_s", found.lower_bound_s},
+              {"gap", found.gap()},
+              {"method", found.method},
+              {"proved", found.proved},
+              {"interrupted", found.interrupted},
+              {"origin", found.best.origin},
+              {"evaluations", found.evaluations},
+              {"nodes", found.nodes},
+              {"seconds", found.seconds},
+              {"options",
+               {{"kept", counts.kept},
+                {"illegal", counts.illegal},
+                {"memory", counts.memory},
+                {"dominated", counts.dominated}}},
+              {"plan", plans::print(found.best.plan)},
+              {"next", std::move(next)}}
+    .dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+int search_verb(const SearchWords& words) {
+  const auto settings = words.settings();
+  const auto problem = make_problem(settings, words);
+  const plans::CostModel costs(problem);
+  std::signal(SIGINT, stop_search);
+  std::signal(SIGTERM, stop_search);
+  const auto found
+    = plans::search_plan(problem, costs,
+                         {.method = plans::parse_search_method(words.method),
+                          .seed = words.seed,
+                          .iterations = words.iterations,
+                          .seconds = words.seconds,
+                          .lag = parse_lags(words.lag),
+                          .chunks = words.chunks,
+                          .stop = &search_stop});
+  for (const auto& line : found.history)
+    print_note(words, line);
+  print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),
+                                found.best.origin, found.seconds,
+                                found.interrupted ? ", interrupted" : ""));
+  for (const auto& other : found.next)
+    print_note(words, fmt::format("next best: {:.4g} s, {:.1f} % more ({})",
+                                  other.step_s,
+                                  100 * (other.step_s / found.best.step_s - 1),
+                                  other.origin));
+  print_out(words.json ? search_json(found) : plans::print(found.best.plan));
+  return static_cast<int>(ExitCode::done);
+}
+
+} // namespace
+
+void add_plan_search(CLI::App& plan, VerbRun& chosen) {
+  auto words = std::make_shared<SearchWords>();
+  auto* verb = plan.add_subcommand(
+    "search", "Find a plan: YAML on stdout, how and how good on stderr");
+  add_plan_words(*verb, *words);
+  add_problem_words(*verb, *words);
+  verb->add_option("--method", words->method, "auto, exact, mcmc, descent");
+  verb->add_option("--seconds", words->seconds, "Wall time of local searches")
+    ->check(CLI::NonNegativeNumber);
+  verb->add_option("--iterations", words->iterations,
+                   "Simulations of local searches: same answer everywhere");
+  verb->add_option("--seed", words->seed, "Of local searches");
+  verb->add_flag("--chunks", words->chunks,
+                 "Also cut calls into chunks: no proof then");
+  verb->add_option("--lag", words->lag, "Allow a call to lag: CALL=STEPS");
+  add_verb_options(*verb, *words, true);
+  verb->callback(
+    [words, &chosen] { chosen = [words] { return search_verb(*words); }; });
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,145 @@
+// plan simulate: what a step of a plan would be, second by second.
+#include "config/error.hpp"
+#include "plans/simulator.hpp"
+#include "plans/timeline.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/text_table.hpp"
+#include "runtime/verbs/plan_words.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct SimulateWords : PlanWords {
+  std::string svg;
+  std::string trace;
+};
+
+/// Tasks of the last simulated step, when the pipeline of steps is full.
+Json simulated_tasks(const plans::Simulation& run) {
+  auto tasks = Json::array();
+  for (const auto& times : run.times) {
+    const auto& task = run.graph.tasks[times.task.task];
+    tasks.push_back({{"name", task.name},
+                     {"call", task.call},
+                     {"step", times.task.step.value},
+                     {"start_s", times.start_s},
+                     {"end_s", times.end_s},
+                     {"devices", plans::print_devices(task.devices)}});
+  }
+  return tasks;
+}
+
+std::string simulation_json(const plans::Simulation& run,
+                            const std::string& plan_name) {
+  auto devices = Json::array();
+  for (const auto& device : run.devices)
+    devices.push_back({{"device", device.device.value},
+                       {"busy_s", device.busy_s},
+                       {"idle_s", device.idle.total_s()},
+                       {"peak_bytes", device.peak_bytes},
+                       {"peak_task", device.peak_task}});
+  double intra = 0, inter = 0;
+  for (const auto& move : run.moved) {
+    intra += move.intra;
+    inter += move.inter;
+  }
+  return Json{{"plan", plan_name},
+              {"step_s", run.step_s},
+              {"idle_share", run.idle_share},
+              {"idle_s",
+               {{"dependency", run.idle.dependency_s},
+                {"version", run.idle.version_s},
+                {"device", run.idle.device_s}}},
+              {"critical_path", run.critical_path},
+              {"tasks", simulated_tasks(run)},
+              {"devices", std::move(devices)},
+              {"moved_bytes", run.moved_bytes()},
+              {"moved_bytes_by_link", {{"intra", intra}, {"inter", inter}}}}
+    .dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string task_table(const plans::Simulation& run) {
+  TextTable table({"task", "devices", "> seconds", "> moved GB"});
+  for (std::size_t i = 0; i < run.graph.tasks.size(); ++i) {
+    const auto& task = run.graph.tasks[i];
+    const auto& moved = run.moved[i];
+    table.row({task.name, plans::print_devices(task.devices),
+               fmt::format("{:.4g}", run.durations_s[i]),
+               moved.intra + moved.inter > 0
+                 ? fmt::format("{:.2f}", (moved.intra + moved.inter) / 1e9)
+                 : ""});
+  }
+  return table.print();
+}
+
+std::string simulation_text(const plans::Simulation& run,
+                            const std::string& plan_name,
+                            const std::string& hardware) {
+  const plans::DeviceUse* fullest = nullptr;
+  for (const auto& device : run.devices)
+    if (!fullest || device.peak_bytes > fullest->peak_bytes)
+      fullest = &device;
+  auto text = fmt::format(
+    "plan {} on {}\n{}\n{}\nstep {:.4g} s, idle {:.1f} % (rows {:.3g} s, "
+    "weights {:.3g} s, devices {:.3g} s), moved {:.2f} GB\ncritical path: "
+    "{}\n",
+    plan_name, hardware, task_table(run), plans::ascii_timeline(run),
+    run.step_s, 100 * run.idle_share, run.idle.dependency_s, run.idle.version_s,
+    run.idle.device_s, run.moved_bytes() / 1e9,
+    fmt::join(run.critical_path, " > "));
+  if (fullest)
+    text += fmt::format(
+      "peak memory {:.2f} GB on device {} in {}\n",
+      static_cast<double>(fullest->peak_bytes) / 1e9, fullest->device.value,
+      fullest->peak_task.empty() ? "no task" : fullest->peak_task);
+  return text;
+}
+
+int simulate_verb(const SimulateWords& words) {
+  for (const auto& file : {words.svg, words.trace})
+    if (!file.empty())
+      check_out_file(file);
+  const auto settings = words.settings();
+  const auto problem = make_problem(settings, words);
+  const auto named = plan_or_search(settings, problem, words);
+  const plans::CostModel costs(problem);
+  const auto run = plans::simulate(problem, costs, named.plan);
+  for (const auto& warning : plans::check_plan(problem, named.plan).warnings)
+    print_note(words, "warning: " + warning);
+  if (!words.svg.empty())
+    replace_file(words.svg, plans::svg_timeline(run));
+  if (!words.trace.empty())
+    replace_file(words.trace, plans::chrome_timeline(run));
+  print_out(words.json
+              ? simulation_json(run, named.name)
+              : simulation_text(run, named.name, problem.hardware.name));
+  return static_cast<int>(ExitCode::done);
+}
+
+} // namespace
+
+void add_plan_simulate(CLI::App& plan, VerbRun& chosen) {
+  auto words = std::make_shared<SimulateWords>();
+  auto* verb = plan.add_subcommand(
+    "simulate", "Predicted step: times, timeline, idle share, memory");
+  add_plan_words(*verb, *words);
+  add_problem_words(*verb, *words);
+  verb->add_option("--svg", words->svg, "Write the timeline as SVG");
+  verb->add_option("--trace", words->trace,
+                   "Write the timeline for ui.perfetto.dev");
+  add_verb_options(*verb, *words, true);
+  verb->callback(
+    [words, &chosen] { chosen = [words] { return simulate_verb(*words); }; });
+}
+
+} // namespace troupe::runtime

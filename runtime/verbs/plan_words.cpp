@@ -1,0 +1,183 @@
+#include "runtime/verbs/plan_words.hpp"
+
+#include "config/error.hpp"
+#include "config/yaml_tree.hpp"
+#include "plans/nearest.hpp"
+#include "plans/search.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/profiler.hpp"
+#include "runtime/session_inputs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A pass of this many tokens fills a GPU; smaller ones launch more.
+constexpr std::int64_t gpu_micro_batch_tokens = 32768;
+
+bool is_plan_file(const std::string& plan) {
+  std::error_code ignored;
+  return fs::is_regular_file(plan, ignored);
+}
+
+/// The YAML of a written plan; empty for names.
+std::string plan_text(const Settings& settings) {
+  if (settings.plan_inline)
+    return settings.plan;
+  return is_plan_file(settings.plan) ? read_file(settings.plan) : "";
+}
+
+plans::Cluster problem_cluster(const Settings& settings,
+                               const plans::Hardware& hardware,
+                               bool hardware_is_asked_for) {
+  const auto text = plan_text(settings);
+  const bool written
+    = !text.empty() && parse_yaml(text, settings.plan).find("cluster");
+  if (written)
+    return plans::parse_plan(text, settings.plan).cluster;
+  const auto number = [](const std::optional<int>& value, std::uint32_t other) {
+    return value ? static_cast<std::uint32_t>(*value) : other;
+  };
+  plans::Cluster cluster;
+  cluster.nodes = number(settings.cluster.nodes, 1);
+  cluster.devices_per_node
+    = number(settings.cluster.devices_per_node,
+             hardware_is_asked_for ? hardware.devices_per_node : 1);
+  cluster.workers_per_node = number(settings.cluster.workers_per_node, 1);
+  return cluster;
+}
+
+plans::Lengths problem_lengths(const Settings& settings,
+                               const plans::Workflow& workflow,
+                               const std::string& response_tokens) {
+  if (!workflow.samples_are_prompts)
+    return {0, double(settings.data.max_tokens),
+            double(settings.data.max_tokens)};
+  const double prompt = settings.data.max_prompt_tokens;
+  const double longest = settings.rollout.max_new_tokens;
+  if (response_tokens.empty())
+    return {prompt, longest, longest};
+  try {
+    return plans::parse_lengths(response_tokens, prompt);
+  } catch (const std::invalid_argument& error) {
+    throw ConfigError({"command line", 0},
+                      fmt::format("--response-tokens: {}", error.what()));
+  }
+}
+
+DType problem_dtype(const Settings& settings, const std::string& role,
+                    bool on_gpu) {
+  const auto model = settings.models.find(role);
+  const auto word
+    = model == settings.models.end() ? "auto" : model->second.dtype;
+  if (word == "auto")
+    return on_gpu ? DType::bf16 : DType::f32;
+  return word == "bf16" ? DType::bf16 : DType::f32;
+}
+
+} // namespace
+
+Settings PlanWords::settings() const {
+  if (!preset.empty() && !plan_file.empty())
+    throw ConfigError({"command line", 0},
+                      "--preset and --plan exclude each other");
+  auto overrides = config.overrides();
+  if (!preset.empty())
+    overrides.push_back("plan=" + preset);
+  if (!plan_file.empty())
+    overrides.push_back("plan=" + plan_file);
+  return load_settings(config.files(), overrides);
+}
+
+void add_plan_words(CLI::App& verb, PlanWords& words) {
+  add_config_words(verb, words.config, true);
+  verb.add_option("--preset", words.preset, "A preset in place of `plan`");
+  verb.add_option("--plan", words.plan_file, "A plan file in place of `plan`");
+}
+
+void add_problem_words(CLI::App& verb, PlanWords& words) {
+  verb.add_option("--hardware", words.hardware,
+                  "laptop, h100x8, h200x8, a100x8 or a file");
+  verb.add_option("--response-tokens", words.response_tokens,
+                  "Lengths of answers as MEAN or MEAN:MAX");
+}
+
+plans::PlanProblem make_problem(const Settings& settings,
+                                const PlanWords& words) {
+  plans::PlanProblem problem;
+  const bool asked = !words.hardware.empty();
+  problem.hardware = plans::load_hardware(asked ? words.hardware : "laptop");
+  if (is_plan_file(words.hardware))
+    problem.profile = plans::load_profile(words.hardware);
+  problem.workflow = plans::make_workflow(settings);
+  problem.shapes = read_shapes(settings, problem.workflow);
+  problem.cluster = problem_cluster(settings, problem.hardware, asked);
+  const bool on_gpu = problem.hardware.mem_bytes > 0;
+  for (const auto& [role, shape] : problem.shapes)
+    problem.dtypes[role] = problem_dtype(settings, role, on_gpu);
+  const auto context
+    = plans::make_check_context(settings, problem.workflow, {});
+  problem.sizes = context.sizes;
+  problem.corrects_for_lag = context.corrects_for_lag;
+  problem.lengths
+    = problem_lengths(settings, problem.workflow, words.response_tokens);
+  problem.sizes.max_sequence_tokens = static_cast<std::int64_t>(
+    problem.lengths.prompt() + problem.lengths.max());
+  if (on_gpu) {
+    problem.sizes.micro_batch_tokens = gpu_micro_batch_tokens;
+    // `auto` there: large models keep layer inputs only
+    problem.sizes.recompute_activations
+      = settings.algorithm.recompute != "false";
+  }
+  const auto& name = problem.hardware.name;
+  if (name.starts_with("profiled on ") && name != profiled_name())
+    print_note(words, fmt::format("warning: {} was {}, this machine is not: "
+                                  "predictions are for that one",
+                                  words.hardware, name));
+  return problem;
+}
+
+std::optional<NamedPlan> named_plan(const Settings& settings,
+                                    const plans::PlanProblem& problem) {
+  if (const auto text = plan_text(settings); !text.empty()) {
+    auto plan
+      = plans::parse_plan(text, settings.plan_inline ? "plan" : settings.plan);
+    plan.cluster = problem.cluster;
+    return NamedPlan{std::move(plan), settings.plan_inline
+                                        ? "written in the settings"
+                                        : settings.plan};
+  }
+  if (settings.plan == "auto")
+    return std::nullopt;
+  if (!plans::is_preset(settings.plan))
+    throw ConfigError(
+      {.place = place_of(settings, "plan"),
+       .path = "plan",
+       .expected = fmt::format("auto, a preset ({}) or a plan file",
+                               fmt::join(plans::preset_names(), ", ")),
+       .got = "'" + settings.plan + "'",
+       .hint = plans::nearest(settings.plan, plans::preset_names())});
+  return NamedPlan{plans::fitted_preset(settings.plan, problem), settings.plan};
+}
+
+NamedPlan plan_or_search(const Settings& settings,
+                         const plans::PlanProblem& problem,
+                         const VerbOptions& options) {
+  if (auto named = named_plan(settings, problem))
+    return std::move(*named);
+  const plans::CostModel costs(problem);
+  auto found = plans::search_plan(problem, costs, {});
+  print_note(options, "plan auto: " + plans::summary(found));
+  return {std::move(found.best.plan), found.best.origin + " (found by search)"};
+}
+
+} // namespace troupe::runtime

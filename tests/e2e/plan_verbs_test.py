@@ -1,0 +1,106 @@
+"""The planning verbs on machines that are not here: documents with the fields of
+INTERFACE, plans that parse back, mistakes in one line."""
+import json
+import signal
+import subprocess
+import unittest
+
+from support import DEADLINE_S, SOURCE, TROUPE
+
+SIZES = "examples/paper/7b.yaml"
+WORKLOAD = "examples/paper/actor-a7c7-n8-g128.yaml"
+
+
+class PlanVerbs(unittest.TestCase):
+    def plan(self, *words, code=0):
+        """Runs from the source folder, where examples/paper lies."""
+        done = subprocess.run([TROUPE, "plan", *map(str, words)], cwd=SOURCE,
+                              capture_output=True, text=True,
+                              timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def document(self, *words):
+        return json.loads(self.plan(*words, "--json").stdout)
+
+    def refused(self, code, *words):
+        done = self.plan(*words, code=code)
+        lines = [line for line in done.stderr.splitlines()
+                 if line.startswith("error: ")]
+        self.assertEqual(len(lines), 1, done.stderr)
+        return lines[0]
+
+    def test_a_simulation_has_its_fields_and_a_picture(self):
+        run = self.document("simulate", WORKLOAD, "--hardware", "a100x8",
+                            "--preset", "megatron")
+        self.assertGreater(run["step_s"], 1)
+        self.assertIn("actor_gen", run["critical_path"])
+        self.assertEqual(len(run["devices"]), 8)
+        for key in ("name", "call", "step", "start_s", "end_s", "devices"):
+            self.assertIn(key, run["tasks"][0])
+        for key in ("device", "busy_s", "idle_s", "peak_bytes"):
+            self.assertIn(key, run["devices"][0])
+        text = self.plan("simulate", WORKLOAD, "--hardware", "a100x8",
+                         "--preset", "megatron").stdout
+        self.assertIn("0-7 |", text)
+        self.assertIn("critical path: ", text)
+
+    def test_short_answers_make_a_step_shorter(self):
+        words = ("simulate", WORKLOAD, "--hardware", "a100x8", "--preset",
+                 "megatron", "--response-tokens")
+        self.assertLess(self.document(*words, "32:128")["step_s"],
+                        self.document(*words, "128")["step_s"])
+
+    def test_a_searched_plan_is_a_plan_file_no_worse_than_the_presets(self):
+        found = self.document("search", WORKLOAD, "--hardware", "a100x8")
+        self.assertTrue(found["proved"])
+        self.assertLessEqual(found["lower_bound_s"], found["step_s"])
+        self.assertIn("calls:", found["plan"])
+        rows = self.document("compare", WORKLOAD, "--hardware",
+                             "a100x8")["rows"]
+        for row in rows:
+            if row["fits"] and row["plan"] != "async":
+                self.assertGreaterEqual(row["step_s"],
+                                        found["step_s"] * (1 - 1e-9), row)
+            if not row["fits"]:
+                self.assertTrue(row["reason"], row)
+
+    def test_a_sharded_plan_fits_any_number_of_nodes(self):
+        for nodes in (1, 3, 16):
+            checked = self.document("check", SIZES, "--hardware", "h100x8",
+                                    "--preset", "deepspeed_chat",
+                                    f"cluster.nodes={nodes}")
+            self.assertEqual(len(checked["devices"]), 8 * nodes)
+
+    def test_an_interrupted_search_prints_its_best(self):
+        child = subprocess.Popen(
+            [TROUPE, "plan", "search", SIZES, "--hardware", "h100x8",
+             "cluster.nodes=2", "--method", "mcmc", "--seconds", "60"],
+            cwd=SOURCE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            child.communicate(timeout=3)
+        child.send_signal(signal.SIGINT)
+        out, errors = child.communicate(timeout=30)
+        self.assertEqual(child.returncode, 0, errors)
+        self.assertIn("calls:", out)
+        self.assertIn("interrupted", errors)
+        self.assertIn("lower bound", errors)
+
+    def test_mistakes_are_one_line(self):
+        self.assertIn("try 'h100x8'", self.refused(
+            2, "simulate", SIZES, "--hardware", "h100"))
+        self.assertIn("try 'exact'", self.refused(
+            2, "search", SIZES, "--hardware", "h100x8", "--method", "exat"))
+        self.assertIn("--response-tokens", self.refused(
+            2, "simulate", SIZES, "--hardware", "h100x8", "--response-tokens",
+            "9:3"))
+        self.assertIn("no plan fits: the smallest peak is", self.refused(
+            3, "search", "examples/paper/70b.yaml", "--hardware", "h100x8"))
+        self.assertIn("needs at least 5 devices", self.refused(
+            3, "show", SIZES, "--preset", "openrlhf", "--hardware", "h100x8",
+            "cluster.devices_per_node=2"))
+
+
+if __name__ == "__main__":
+    unittest.main()
