@@ -77,8 +77,10 @@ void check_out_file(const std::string& file) {
   const auto folder
     = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)
-      || ::access(folder.c_str(), W_OK | X_OK) != 0)
+  // the result is renamed over `path`: never over a device or a pipe
+  const bool is_other = std::filesystem::exists(path, ignored)
+                        && !std::filesystem::is_regular_file(path, ignored);
+  if (is_other || ::access(folder.c_str(), W_OK | X_OK) != 0)
     throw ConfigError({.place = {"command line", 0},
                        .path = "--out",
                        .expected = "a file in a writable folder",

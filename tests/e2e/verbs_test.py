@@ -1,6 +1,7 @@
 """The verbs beside train: what goes in, what comes out, in which order."""
 import json
 import math
+import os
 import signal
 import unittest
 
@@ -64,6 +65,14 @@ class Verbs(Case):
         # neither rows nor a run folder are left
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
                          ["data", "prompts.jsonl"])
+
+    def test_the_result_never_replaces_what_is_no_file(self):
+        self.rows("prompts.jsonl", [{"prompt": "I felt"}])
+        os.mkfifo(self.folder / "pipe")
+        done = self.troupe("generate", "--model", "data/base", "--prompts",
+                           "prompts.jsonl", "--out", "pipe", code=2)
+        self.assertRegex(done.stderr, r"^error: command line: --out: ")
+        self.assertTrue((self.folder / "pipe").is_fifo())
 
     def test_ctrl_c_ends_a_verb_without_a_result(self):
         self.rows("prompts.jsonl", [{"prompt": "I felt"}] * 20000)
