@@ -61,11 +61,14 @@ void plan_shares(const CallSetup& setup, RunningCall& running) {
                                        setup.samples_per_group, 1);
     return;
   }
-  for (std::size_t i = 0; i < setup.members.size(); ++i)
+  const auto by_dp
+    = plans::split_call(setup.call, setup.strategy.dp, running.task.tokens,
+                        setup.samples_per_group, setup.mini_batches);
+  for (std::uint32_t i = 0; i < setup.members.size(); ++i) {
     running.members.push_back(i);
-  running.shares = plans::split_call(
-    setup.call, static_cast<std::uint32_t>(setup.members.size()),
-    running.task.tokens, setup.samples_per_group, setup.mini_batches);
+    // Tensor peers and stages get the same samples.
+    running.shares.push_back(by_dp[coordinate_of(setup.strategy, i).dp]);
+  }
 }
 
 /// Asks some members of the running call; shards and functions differ in

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "actors/ask.hpp"
+#include "config/strategy.hpp"
 #include "plans/workflow.hpp"
 
 namespace troupe::actors {
@@ -19,7 +20,8 @@ struct Member {
 
 struct CallSetup {
   plans::Call call;
-  std::vector<Member> members;         ///< dp order; functions: one a worker
+  std::vector<Member> members;         ///< mesh order; functions: one a worker
+  Strategy strategy;                   ///< of the mesh
   std::uint32_t samples_per_group = 1; ///< rollout.n
   std::uint32_t mini_batches = 1;
   std::uint32_t epochs = 1;

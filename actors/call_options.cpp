@@ -59,6 +59,7 @@ models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
   spec.micro_batch_tokens = placement.micro_batch_tokens;
   spec.micro_batches = placement.micro_batches;
   spec.temperature = settings.rollout.temperature;
+  spec.recompute = algorithm.recompute == "true";
   spec.loss.clip_low = algorithm.clip_ratio.low;
   spec.loss.clip_high = algorithm.clip_ratio.high;
   spec.loss.dual_clip = algorithm.dual_clip;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 namespace {
@@ -35,18 +37,28 @@ std::vector<ShardActor> shards_of(const std::vector<Member>& members) {
   return shards;
 }
 
-/// With full replicas on both sides every checksum must be the lender's.
-bool checksums_agree(const RunningMove& running,
+/// Checksums of the model's copies on one side: those of a copy's parts add up,
+/// whatever the parts are.
+template <class Done>
+std::vector<std::uint64_t> copies(const Strategy& strategy,
+                                  const std::vector<Done>& parts) {
+  std::vector<std::uint64_t> sums(strategy.zero == Zero::z3 ? 1 : strategy.dp);
+  for (std::uint32_t i = 0; i < parts.size(); ++i)
+    sums[coordinate_of(strategy, i).dp % sums.size()] += parts[i].checksum;
+  return sums;
+}
+
+bool checksums_agree(const MoveSetup& setup, const RunningMove& running,
                      const std::vector<MoveDone>& done) {
-  for (const auto& part : done)
-    if (part.checksum != running.lent.front().checksum)
-      return false;
-  return true;
+  const auto lent = copies(setup.source_strategy, running.lent).front();
+  return std::ranges::all_of(copies(setup.target_strategy, done),
+                             [&](auto sum) { return sum == lent; });
 }
 
 void finish(MoveSelf self, const std::shared_ptr<RunningMove>& running,
             const std::vector<MoveDone>& done) {
-  if (self->state.setup.check && !checksums_agree(*running, done))
+  const MoveSetup& setup = self->state.setup;
+  if (setup.check && !checksums_agree(setup, *running, done))
     return running->answer.fail(
       {.code = Errc::bug,
        .who = self->state.name,

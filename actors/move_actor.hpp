@@ -12,6 +12,8 @@ struct MoveSetup {
   std::string name; ///< "actor@actor_gen"
   ReplicaId source;
   std::vector<Member> sources;
+  Strategy source_strategy;
+  Strategy target_strategy;
   std::vector<Member> targets;
   bool check = false; ///< compare checksums of both ends
   std::shared_ptr<AskTable> asks;

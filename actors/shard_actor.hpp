@@ -26,7 +26,7 @@ struct Shard {
   Coordinate where;
   DeviceThread* device = nullptr;
   std::unique_ptr<models::Engine> engine;
-  std::shared_ptr<net::Collectives> dp; ///< null: alone
+  models::Groups groups; ///< of the mesh axes
   /// Of the checkpoint under way: the device thread fills it, then the writer
   /// thread reads it (one save at a time).
   models::Snapshot snapshot;

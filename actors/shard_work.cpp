@@ -1,7 +1,9 @@
 #include "actors/shard_work.hpp"
 
 #include "actors/call_options.hpp"
+#include "actors/shard_groups.hpp"
 #include "config/defaults.hpp"
+#include "models/parameters.hpp"
 #include "models/rollout_replay.hpp"
 
 #include <fmt/format.h>
@@ -20,31 +22,38 @@ models::RunContext run_context(Shard& shard, StepId step) {
   context.track = shard.device->track();
   context.stop = &shard.device->stop_flag();
   context.progress = &shard.device->progress();
-  context.dp = shard.dp;
+  context.groups = shard.groups;
   return context;
 }
 
-/// The replica's dp group; a group of one is none.
-std::shared_ptr<net::Collectives> join_group(Shard& shard) {
-  if (shard.replica.strategy.dp == 1)
-    return nullptr;
-  WorkerContext& worker = *shard.worker;
-  net::GroupSpec spec;
-  spec.name = fmt::format("{}-{}-r{}-dp", worker.run_id,
-                          worker.incarnation.value, shard.replica.id.value);
-  spec.index = shard.where.dp;
-  for (const Rank rank : shard.replica.devices) {
-    const WorkerId home = worker.plan.cluster.worker_of(rank);
-    spec.members.push_back({home, worker.hosts.at(home)});
-  }
-  return net::make_host_collectives(spec, worker.groups);
+/// Of the devices that have the same samples, the one whose results count.
+bool gives_results(const Shard& shard) {
+  return shard.where.tp == 0 && shard.where.pp + 1 == shard.replica.strategy.pp;
 }
 
-void lend_weights(Shard& shard) {
-  const auto id = export_id(shard.replica.id, shard.rank);
-  const auto bytes = shard.engine->weights();
-  shard.worker->weights.lend(id, bytes);
-  shard.worker->data->export_memory(id, bytes.data(), bytes.size());
+/// Rows into the stash, where this device's are the ones that count.
+RunDone keep_outputs(Shard& shard, StepId step, net::Rows rows) {
+  if (!gives_results(shard))
+    rows = {};
+  return stash_outputs(*shard.worker, step, std::move(rows));
+}
+
+/// Planes that others may read: of the weights, for moves; of all, for saving.
+std::vector<models::Plane> lent_planes(const Shard& shard) {
+  std::vector<models::Plane> planes = {models::Plane::weight};
+  if (shard.engine->parameters().trainable())
+    planes.insert(planes.end(), {models::Plane::m, models::Plane::v});
+  return planes;
+}
+
+void lend_planes(Shard& shard) {
+  for (const auto plane : lent_planes(shard)) {
+    const auto id = export_id(shard.replica.id, shard.rank,
+                              static_cast<std::uint8_t>(plane));
+    const auto bytes = std::as_bytes(shard.engine->parameters().plane(plane));
+    shard.worker->weights.lend(id, bytes);
+    shard.worker->data->export_memory(id, bytes.data(), bytes.size());
+  }
 }
 
 /// Keys as the call's function knows them, and back (plans::Rename).
@@ -80,38 +89,56 @@ RunDone generate_rows(Shard& shard, const plans::Call& call,
                       const net::Rows& rows, models::RunContext& context) {
   WorkerContext& worker = *shard.worker;
   if (worker.replay) {
-    return stash_outputs(
-      worker, context.step,
+    return keep_outputs(
+      shard, context.step,
       rename_out(call, worker.replay->rows(context.step, rows.samples)));
   }
   auto options = generate_options(worker.settings, worker.shapes.at(call.role));
   if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
     options.stop_ids = {worker.tokenizer().eos_id()};
-  return stash_outputs(
-    worker, context.step,
+  return keep_outputs(
+    shard, context.step,
     rename_out(call, shard.engine->generate(rows, options, context)));
 }
 
-void copy_transfer(Shard& shard, const MoveOrder& order,
-                   const plans::Transfer& part,
-                   std::vector<std::future<std::optional<Failure>>>& pulls) {
-  WorkerContext& worker = *shard.worker;
-  const auto id = export_id(order.source, part.from);
-  const auto target
-    = shard.engine->weights().subspan(part.target_offset, part.bytes);
-  const auto local = worker.weights.find(id);
-  if (!local.empty()) {
-    std::memcpy(target.data(), local.data() + part.source_offset, part.bytes);
-    return;
+/// Bytes on their way to this device.
+class Pulls {
+public:
+  explicit Pulls(Shard& shard) : shard_(shard) {}
+
+  /// A run of plane `plane` of `source`: copied now, or pulled from its worker.
+  void take(ReplicaId source, std::uint8_t plane, const plans::Transfer& part,
+            std::span<std::byte> into) {
+    WorkerContext& worker = *shard_.worker;
+    const auto id = export_id(source, part.from, plane);
+    const auto target = into.subspan(part.target_offset, part.bytes);
+    const auto local = worker.weights.find(id);
+    if (!local.empty()) {
+      std::memcpy(target.data(), local.data() + part.source_offset, part.bytes);
+      return;
+    }
+    auto promise = std::make_shared<std::promise<std::optional<Failure>>>();
+    pending_.push_back(promise->get_future());
+    worker.data->pull_memory(worker.plan.cluster.worker_of(part.from), id,
+                             part.source_offset, target,
+                             [promise](std::optional<Failure> failure) {
+                               promise->set_value(std::move(failure));
+                             });
   }
-  auto promise = std::make_shared<std::promise<std::optional<Failure>>>();
-  pulls.push_back(promise->get_future());
-  worker.data->pull_memory(worker.plan.cluster.worker_of(part.from), id,
-                           part.source_offset, target,
-                           [promise](std::optional<Failure> failure) {
-                             promise->set_value(std::move(failure));
-                           });
-}
+  /// Throws the first failure once all have ended.
+  void wait() {
+    std::optional<Failure> failed;
+    for (auto& pull : pending_)
+      if (auto failure = pull.get(); failure && !failed)
+        failed = failure;
+    if (failed)
+      throw FailureError{*failed};
+  }
+
+private:
+  Shard& shard_;
+  std::vector<std::future<std::optional<Failure>>> pending_;
+};
 
 /// This device's receives, compiled at the first move of a pair.
 const std::vector<plans::Transfer>& transfers_from(Shard& shard,
@@ -184,8 +211,8 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
     shard.engine->load_weights();
   if (!order.state_file.empty())
     shard.engine->load_state(order.state_file);
-  shard.dp = join_group(shard);
-  lend_weights(shard);
+  shard.groups = join_groups(shard);
+  lend_planes(shard);
   return {shard.engine->weights().size()};
 }
 
@@ -204,8 +231,8 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
     done = generate_rows(shard, call, rows, context);
     break;
   case plans::CallKind::inference:
-    done = stash_outputs(
-      *shard.worker, step,
+    done = keep_outputs(
+      shard, step,
       rename_out(call, shard.engine->infer(
                          call.fn, rows, context,
                          infer_options(worker.settings, call,
@@ -215,6 +242,8 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
     done.holder = worker.worker;
     done.sums = to_parts(
       shard.engine->train(train_spec_of(shard, call, order), rows, context));
+    if (!gives_results(shard))
+      done.sums.clear();
     break;
   case plans::CallKind::function:
     TROUPE_CHECK(false, "functions do not run on shards");
@@ -229,20 +258,15 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
                          step.value};
   MoveDone done;
   done.begin_ns = now_ns();
-  std::vector<std::future<std::optional<Failure>>> pulls;
+  Pulls pulls(shard);
   const auto me = shard.worker->worker;
   for (const auto& part : transfers_from(shard, order.source)) {
-    copy_transfer(shard, order, part, pulls);
+    pulls.take(order.source, 0, part, shard.engine->weights());
     done.bytes += part.bytes;
     if (shard.worker->plan.cluster.worker_of(part.from) != me)
       done.wire_bytes += part.bytes;
   }
-  std::optional<Failure> failed;
-  for (auto& pull : pulls)
-    if (auto failure = pull.get(); failure && !failed)
-      failed = failure;
-  if (failed)
-    throw FailureError{*failed};
+  pulls.wait();
   shard.engine->weights_changed();
   done.busy_ns = now_ns() - done.begin_ns;
   if (shard.worker->settings.run.check_moves)
@@ -250,10 +274,34 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   return done;
 }
 
+/// The move from a replica's layout to whole tensors here. Others' planes are
+/// read where they are: weights stay as they are until the copy is done.
 CopyDone copy_shard(Shard& shard, const CopyOrder& order) {
   const trace::Span span{shard.device->track(), trace::name("copy")};
-  shard.engine->copy_to(shard.snapshot, order.moments);
-  return {shard.engine->weights().size()};
+  const WorkerContext& worker = *shard.worker;
+  const plans::Replica& replica = shard.replica;
+  const auto shapes = parameters(worker.shapes.at(replica.role));
+  const auto whole = plans::make_layout(shapes, Strategy{},
+                                        std::vector{shard.rank}, DType::f32);
+  shard.engine->describe(shard.snapshot, order.moments);
+  CopyDone done;
+  Pulls pulls(shard);
+  for (const auto plane : lent_planes(shard)) {
+    const bool weights = plane == models::Plane::weight;
+    if (!weights && !order.moments)
+      continue;
+    const auto layout = plans::make_layout(
+      shapes, replica.strategy, replica.devices, DType::f32,
+      weights ? plans::Plane::weight : plans::Plane::optimizer);
+    const auto room = shard.snapshot.room(plane);
+    for (const auto& part :
+         plans::move_plan(layout, whole, worker.plan.cluster))
+      pulls.take(replica.id, static_cast<std::uint8_t>(plane), part, room);
+    if (weights)
+      done.bytes = room.size();
+  }
+  pulls.wait();
+  return done;
 }
 
 WriteDone write_shard(Shard& shard, const WriteOrder& order) {

@@ -40,9 +40,12 @@ private:
   std::map<std::uint64_t, std::span<const std::byte>> spans_;
 };
 
-/// The number under which a shard exports its weights to the data plane.
-constexpr std::uint64_t export_id(ReplicaId replica, Rank rank) {
-  return std::uint64_t{replica.value} << 32 | rank.value;
+/// The number under which a shard exports a plane (0: weights) to the data
+/// plane.
+constexpr std::uint64_t export_id(ReplicaId replica, Rank rank,
+                                  std::uint8_t plane = 0) {
+  return std::uint64_t{plane} << 60 | std::uint64_t{replica.value} << 32
+         | rank.value;
 }
 
 struct WorkerContext {

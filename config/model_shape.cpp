@@ -12,24 +12,27 @@ namespace {
 class ParameterList {
 public:
   void matrix(std::string name, std::int64_t rows, std::int64_t cols,
-              std::int32_t layer, std::int8_t split_dim) {
+              std::int32_t layer, std::int8_t split_dim,
+              std::int64_t split_unit = 1) {
     all.push_back({.name = std::move(name),
                    .rows = rows,
                    .cols = cols,
                    .vector = false,
                    .layer = layer,
                    .split_dim = split_dim,
-                   .decay = true});
+                   .decay = true,
+                   .split_unit = split_unit});
   }
   void vector(std::string name, std::int64_t rows, std::int32_t layer,
-              std::int8_t split_dim) {
+              std::int8_t split_dim, std::int64_t split_unit = 1) {
     all.push_back({.name = std::move(name),
                    .rows = rows,
                    .cols = 1,
                    .vector = true,
                    .layer = layer,
                    .split_dim = split_dim,
-                   .decay = false});
+                   .decay = false,
+                   .split_unit = split_unit});
   }
   std::vector<ParameterShape> all;
 };
@@ -44,15 +47,16 @@ void add_attention(const ModelShape& shape, const std::string& prefix,
   const auto kv_rows = shape.num_kv_heads * shape.head_dim;
   auto projection = [&](const char* name, std::int64_t rows) {
     list.matrix(prefix + name + ".weight", rows, shape.hidden_size, layer,
-                split_rows);
+                split_rows, shape.head_dim);
     if (shape.attention_bias)
-      list.vector(prefix + name + ".bias", rows, layer, split_rows);
+      list.vector(prefix + name + ".bias", rows, layer, split_rows,
+                  shape.head_dim);
   };
   projection("q_proj", q_rows);
   projection("k_proj", kv_rows);
   projection("v_proj", kv_rows);
   list.matrix(prefix + "o_proj.weight", shape.hidden_size, q_rows, layer,
-              split_cols);
+              split_cols, shape.head_dim);
   // Qwen2's output projection never has a bias.
   if (shape.attention_bias && shape.family == "llama")
     list.vector(prefix + "o_proj.bias", shape.hidden_size, layer, split_none);

@@ -20,6 +20,8 @@ struct ParameterShape {
   std::int32_t layer = 0;     ///< -1 embedding, 0..L-1, L: final norm and head
   std::int8_t split_dim = -1; ///< tensor parallel: -1 whole, 0 rows, 1 columns
   bool decay = true;          ///< AdamW decays it: two or more dimensions
+  /// Rows (or columns) that a split keeps together: the dim of a head.
+  std::int64_t split_unit = 1;
   bool operator==(const ParameterShape&) const = default;
   std::int64_t num_elements() const {
     return rows * cols;

@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "models/decode_kernels.hpp"
 #include "models/run_context.hpp"
+#include "net/channel.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -90,7 +91,8 @@ void Decoder::pack() {
     layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
     layer.down = pack_stacked(w.down, {});
   }
-  head_ = pack_stacked(weights_.head, {});
+  if (weights_.head.defined())
+    head_ = pack_stacked(weights_.head, {});
 }
 
 void Decoder::release() {
@@ -98,7 +100,7 @@ void Decoder::release() {
   head_ = PackedMatrix();
   for (AlignedFloats* buffer :
        {&stream_RH_, &normed_RH_, &qkv_RX_, &context_RX_, &gate_up_RX_,
-        &activation_RI_, &last_NH_, &logits_NV_})
+        &activation_RI_, &last_NH_, &logits_NV_, &peer_logits_})
     *buffer = AlignedFloats();
 }
 
@@ -120,26 +122,56 @@ void Decoder::feed(std::span<const DecodeRow> rows, KvCache& cache,
       groups_.push_back(i);
   groups_.push_back(rows.size());
 
-  embed(rows);
+  const TensorPeers peers(context);
+  if (context.groups.first_stage())
+    embed(rows, peers);
+  else
+    context.groups.previous->receive(stream_RH_.reserve(num_rows * hidden),
+                                     stream_bytes(num_rows), "decode stream");
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     context.check();
     const auto layer = static_cast<std::int64_t>(i);
     norm(weights_.layers[i].input_norm, num_rows);
-    attention(layer, rows, cache);
+    attention(layer, rows, cache, peers);
     norm(weights_.layers[i].post_norm, num_rows);
-    mlp(layer, num_rows);
+    mlp(layer, num_rows, peers);
   }
+  if (!context.groups.last_stage())
+    context.groups.next->send(stream_RH_.data(), stream_bytes(num_rows),
+                              "decode stream");
 }
 
-void Decoder::embed(std::span<const DecodeRow> rows) {
+std::size_t Decoder::stream_bytes(std::int64_t num_rows) const {
+  return static_cast<std::size_t>(num_rows * shape_.hidden_size)
+         * sizeof(float);
+}
+
+void Decoder::embed(std::span<const DecodeRow> rows, const TensorPeers& peers) {
   const std::int64_t hidden = shape_.hidden_size;
   float* stream
     = stream_RH_.reserve(static_cast<std::int64_t>(rows.size()) * hidden);
   const float* table = weights_.embedding.const_data_ptr<float>();
+  const std::int64_t known = weights_.embedding.size(0);
   for (const DecodeRow& row : rows) {
-    std::copy_n(table + row.token * hidden, hidden, stream);
+    const std::int64_t id = row.token - weights_.first_token;
+    if (id >= 0 && id < known)
+      std::copy_n(table + id * hidden, hidden, stream);
+    else // another tensor peer's
+      std::fill_n(stream, hidden, 0.0F);
     stream += hidden;
   }
+  peers.sum(stream_RH_.data(), static_cast<std::int64_t>(rows.size()) * hidden,
+            "embedding");
+}
+
+void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
+                          const PackedMatrix& b, const at::Tensor& bias,
+                          const TensorPeers& peers) {
+  const std::int64_t hidden = shape_.hidden_size;
+  gemm(num_rows, {x.data(), b.k()}, b, {stream_RH_.data(), hidden},
+       {.accumulate = peers.first(),
+        .bias = peers.first() ? pointer_or_null(bias) : nullptr});
+  peers.sum(stream_RH_.data(), num_rows * hidden, "sum of products");
 }
 
 void Decoder::norm(const at::Tensor& weight, std::int64_t num_rows) {
@@ -152,7 +184,7 @@ void Decoder::norm(const at::Tensor& weight, std::int64_t num_rows) {
 }
 
 void Decoder::attention(std::int64_t layer, std::span<const DecodeRow> rows,
-                        KvCache& cache) {
+                        KvCache& cache, const TensorPeers& peers) {
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const auto num_rows = static_cast<std::int64_t>(rows.size());
@@ -178,9 +210,7 @@ void Decoder::attention(std::int64_t layer, std::span<const DecodeRow> rows,
   else
     at::parallel_for(0, num_groups * kv_heads, 1, work);
 
-  gemm(num_rows, {context_RX_.data(), heads_width_}, packed.o,
-       {stream_RH_.data(), hidden},
-       {.accumulate = true, .bias = pointer_or_null(w.o_bias)});
+  add_product(num_rows, context_RX_, packed.o, w.o_bias, peers);
 }
 
 void Decoder::attend_rows(std::int64_t layer, std::int64_t head,
@@ -218,7 +248,8 @@ void Decoder::attend_rows(std::int64_t layer, std::int64_t head,
   }
 }
 
-void Decoder::mlp(std::int64_t layer, std::int64_t num_rows) {
+void Decoder::mlp(std::int64_t layer, std::int64_t num_rows,
+                  const TensorPeers& peers) {
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t hidden = shape_.hidden_size;
@@ -230,12 +261,11 @@ void Decoder::mlp(std::int64_t layer, std::int64_t num_rows) {
     swiglu_rows(gate_up_RX_.data() + begin * 2 * width, end - begin, width,
                 activation_RI_.data() + begin * width);
   });
-  gemm(num_rows, {activation_RI_.data(), width}, packed.down,
-       {stream_RH_.data(), hidden},
-       {.accumulate = true, .bias = pointer_or_null(w.down_bias)});
+  add_product(num_rows, activation_RI_, packed.down, w.down_bias, peers);
 }
 
-const float* Decoder::logits(std::span<const std::int64_t> rows) {
+const float* Decoder::logits(std::span<const std::int64_t> rows,
+                             const RunContext& context) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const std::int64_t hidden = shape_.hidden_size;
   float* last = last_NH_.reserve(count * hidden);
@@ -244,8 +274,24 @@ const float* Decoder::logits(std::span<const std::int64_t> rows) {
     rms_norm_rows(stream_RH_.data()
                     + rows[static_cast<std::size_t>(i)] * hidden,
                   by, shape_.norm_eps, 1, hidden, last + i * hidden);
-  float* out = logits_NV_.reserve(count * shape_.vocab_size);
-  gemm(count, {last, hidden}, head_, {out, shape_.vocab_size});
+  const TensorPeers peers(context);
+  const std::int64_t vocab = shape_.vocab_size;
+  float* out = logits_NV_.reserve(count * vocab);
+  if (peers.alone()) {
+    gemm(count, {last, hidden}, head_, {out, vocab});
+    return out;
+  }
+  // Each peer's run of the vocabulary, padded to the longest, then side by
+  // side.
+  const std::int64_t run = (vocab + peers.size() - 1) / peers.size();
+  float* all = peer_logits_.reserve(count * run * (peers.size() + 1));
+  float* mine = all + count * run * peers.size();
+  gemm(count, {last, hidden}, head_, {mine, run});
+  peers.collect(mine, all, count * run, "logits");
+  for (std::int64_t first = 0; first < vocab; first += run)
+    for (std::int64_t i = 0; i < count; ++i)
+      std::copy_n(all + (first / run * count + i) * run,
+                  std::min(run, vocab - first), out + i * vocab + first);
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "models/gemm.hpp"
 #include "models/kv_cache.hpp"
 #include "models/rope.hpp"
+#include "models/tensor_peers.hpp"
 #include "models/transformer.hpp"
 
 #include <cstdint>
@@ -40,12 +41,15 @@ public:
   void release();
 
   /// Computes the rows and writes their keys and values. Rows of a slot are
-  /// neighbours with rising positions. Checks `context` between layers.
+  /// neighbours with rising positions. Checks `context` between layers. In a
+  /// pipeline the rows' stream comes from the stage before and goes to the
+  /// next.
   void feed(std::span<const DecodeRow> rows, KvCache& cache,
             const RunContext& context);
-  /// Logits [N, V] of the rows of the last feed that `rows` [N] names; valid
-  /// until the next call.
-  const float* logits(std::span<const std::int64_t> rows);
+  /// Logits [N, V] of the rows of the last feed that `rows` [N] names, alike on
+  /// all tensor peers; valid until the next call. Of the last stage only.
+  const float* logits(std::span<const std::int64_t> rows,
+                      const RunContext& context);
 
 private:
   struct Layer {
@@ -57,14 +61,19 @@ private:
     std::vector<float> gate_up_bias; ///< likewise
   };
 
-  void embed(std::span<const DecodeRow> rows);
+  std::size_t stream_bytes(std::int64_t num_rows) const;
+  void embed(std::span<const DecodeRow> rows, const TensorPeers& peers);
+  /// Adds x [R, k] B + bias to the stream, the product split over the peers.
+  void add_product(std::int64_t num_rows, const AlignedFloats& x,
+                   const PackedMatrix& b, const at::Tensor& bias,
+                   const TensorPeers& peers);
   void norm(const at::Tensor& weight, std::int64_t num_rows);
   void attention(std::int64_t layer, std::span<const DecodeRow> rows,
-                 KvCache& cache);
+                 KvCache& cache, const TensorPeers& peers);
   void attend_rows(std::int64_t layer, std::int64_t head,
                    std::span<const DecodeRow> rows, std::int64_t first_row,
                    KvCache& cache);
-  void mlp(std::int64_t layer, std::int64_t num_rows);
+  void mlp(std::int64_t layer, std::int64_t num_rows, const TensorPeers& peers);
 
   const ModelShape& shape_;
   const Weights& weights_;
@@ -81,6 +90,7 @@ private:
   AlignedFloats activation_RI_;
   AlignedFloats last_NH_; ///< rows that logits are asked of
   AlignedFloats logits_NV_;
+  AlignedFloats peer_logits_;       ///< [peers, N, ceil(V / peers)]
   std::vector<std::size_t> groups_; ///< first row of each slot's rows, and R
 };
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 namespace troupe::models {
 
@@ -25,8 +24,7 @@ ModelShape engine_shape(const Engine::Spec& spec) {
 
 // What this build runs; the rest of a strategy comes with later parts.
 void engine_check_spec(const Engine::Spec& spec) {
-  if (spec.strategy.tp > 1 || spec.strategy.pp > 1
-      || spec.strategy.zero != Zero::none)
+  if (spec.strategy.zero == Zero::z3)
     throw PlanError("role " + spec.role + ": strategy "
                     + to_string(spec.strategy)
                     + " is not supported by this build; use d"
@@ -37,54 +35,70 @@ void engine_check_spec(const Engine::Spec& spec) {
                     + std::string(to_string(spec.dtype)));
 }
 
-// FNV-1a over 64-bit words, four lanes so that it runs at memory speed.
-std::uint64_t engine_hash(std::span<const float> floats) {
-  constexpr std::uint64_t prime = 0x100000001b3;
-  std::uint64_t lanes[4] = {0xcbf29ce484222325, 0x84222325cbf29ce4,
-                            0x9ce484222325cbf2, 0x2325cbf29ce48422};
-  for (std::size_t i = 0; i + 8 <= floats.size(); i += 8)
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, floats.data() + i + 2 * lane, sizeof word);
-      lanes[lane] = std::rotl((lanes[lane] ^ word) * prime, 29);
+// A sum of one number an element, made of its place in the whole model and its
+// bits: parts on several devices add up to that of the model on one.
+std::uint64_t engine_hash(const plans::Box& box, std::int64_t cols,
+                          const float* elements) {
+  constexpr std::uint64_t place_prime = 0x9e3779b97f4a7c15;
+  constexpr std::uint64_t bits_prime = 0xff51afd7ed558ccd;
+  std::uint64_t sum = 0;
+  for (std::int64_t row = box.row0; row < box.row1; ++row)
+    for (std::int64_t col = box.col0; col < box.col1; ++col) {
+      const auto place = std::uint64_t{box.parameter} << 44
+                         ^ static_cast<std::uint64_t>(row * cols + col);
+      const auto bits = std::bit_cast<std::uint32_t>(*elements++);
+      const std::uint64_t mixed = (place * place_prime ^ bits) * bits_prime;
+      sum += (mixed ^ mixed >> 32) * place_prime;
     }
-  std::uint64_t hash = floats.size();
-  for (const std::uint64_t lane : lanes)
-    hash = std::rotl((hash ^ lane) * prime, 31);
-  return hash;
+  return sum;
 }
 
 } // namespace
 
 Engine::Impl::Impl(Engine::Spec given)
   : spec((engine_check_spec(given), std::move(given))),
-    shape(engine_shape(spec)),
-    parameters(troupe::parameters(shape), spec.trainable),
-    weights(weights_of(shape, parameters, Plane::weight)),
+    part(engine_shape(spec), spec.strategy, spec.where),
+    shape(part.local),
+    parameters(
+      part.local_parameters, spec.trainable,
+      static_cast<std::int64_t>(part.optimizer.size_bytes / sizeof(float))),
+    weights(weights_of(part, parameters, Plane::weight)),
     rope(shape),
-    model{shape, weights, rope},
+    model{shape, weights, rope, spec.strategy.sequence_parallel,
+          part.first_layer},
     losses(spec.losses != nullptr ? *spec.losses : built_in_losses()) {
   if (!spec.trainable)
     return;
-  grads = weights_of(shape, parameters, Plane::grad);
-  adam = std::make_unique<AdamW>(parameters, spec.optimizer);
+  grads = weights_of(part, parameters, Plane::grad);
+  adam = std::make_unique<AdamW>(parameters, spec.optimizer,
+                                 optimizer_runs(part, parameters));
+  sync = std::make_unique<GradientSync>(part, parameters);
 }
 
 float* Engine::Impl::run_forward(const PackedTokens& batch,
-                                 const RunContext& context, Saved* saved) {
+                                 const RunContext& context, Workspace& memory,
+                                 Saved* saved) {
   std::int64_t longest = 0;
   for (std::size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i)
     longest = std::max(longest, batch.cu_seqlens[i + 1] - batch.cu_seqlens[i]);
   rope.grow(longest);
-  return forward(model, batch, context, workspace, saved);
+  return forward(model, batch, context, memory, saved);
 }
 
-VocabularyHead Engine::Impl::vocabulary_head(double temperature) const {
+Workspace& Engine::Impl::workspace_of(std::size_t i) {
+  if (i > 0 && more_workspaces.size() < i)
+    more_workspaces.resize(i);
+  return i == 0 ? workspace : more_workspaces[i - 1];
+}
+
+VocabularyHead Engine::Impl::vocabulary_head(double temperature,
+                                             const RunContext& context) const {
   if (shape.scalar_head)
     throw ConfigError(Place{spec.folder.string(), 0},
                       "role " + spec.role
                         + " has a scalar head and gives no logprobs");
-  return {weights.head, temperature > 0 ? temperature : 1.0};
+  return {weights.head, temperature > 0 ? temperature : 1.0,
+          weights.first_token, TensorPeers(context)};
 }
 
 void Engine::Impl::need_scalar_head(const std::string& fn) const {
@@ -114,11 +128,24 @@ std::span<std::byte> Engine::weights() {
 }
 
 std::uint64_t Engine::checksum() const {
-  return engine_hash(impl_->parameters.plane(Plane::weight));
+  const ModelPart& part = impl_->part;
+  const float* weights = impl_->parameters.plane(Plane::weight).data();
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < part.boxes.size(); ++i) {
+    const PartBox& mine = part.boxes[i];
+    if (mine.first_owner)
+      sum += engine_hash(mine.box, part.parameters[mine.box.parameter].cols,
+                         weights + impl_->parameters.offset(i));
+  }
+  return sum;
 }
 
 const ModelShape& Engine::shape() const {
-  return impl_->shape;
+  return impl_->part.whole;
+}
+
+const ModelPart& Engine::part() const {
+  return impl_->part;
 }
 
 Parameters& Engine::parameters() {

@@ -1,7 +1,7 @@
 // One shard: a role's weights on one device and everything that is done with
 // them - generate, infer, train, load, save. Device threads call it with rows
-// in and rows out; nothing here knows of actors, plans or sockets. The dp
-// group's collectives come with the RunContext.
+// in and rows out; nothing here knows of actors or sockets. The collectives of
+// its mesh axes come with the RunContext.
 //
 // Not thread-safe: only its device thread calls it. Results depend on the rows,
 // the weights and the thread count alone (I8).
@@ -33,6 +33,7 @@ struct Rows;
 namespace troupe::models {
 
 struct GenerateOptions;
+struct ModelPart;
 class Parameters;
 class Snapshot;
 struct Transformer;
@@ -57,6 +58,7 @@ struct TrainSpec {
   /// tokens alone.
   int micro_batches = 0;
   double temperature = 1.0; ///< of the sampler that made the rows
+  bool recompute = false;   ///< activations in backward instead of keeping them
   LossSettings loss;
 };
 
@@ -103,27 +105,42 @@ public:
   /// except for grad_norm, lr and skipped_steps, which rank 0 alone reports.
   Sums train(const TrainSpec& spec, const net::Rows& rows, RunContext& context);
 
-  /// The flat weight plane, in the order of plans::Layout.
+  /// The flat weight plane of this part, in the order of plans::Layout.
   std::span<std::byte> weights();
   /// After somebody wrote `weights()`: refreshes what is derived from them.
   void weights_changed();
-  /// Of the weight plane's bits; equal weights, equal number, on any machine.
+  /// Of the bits of the weights that this device is the first to own; equal
+  /// weights, equal number, on any machine. Those of a copy's devices add up to
+  /// that of the whole model.
   std::uint64_t checksum() const;
 
+  /// Makes a snapshot ready for the copies of the planes (Snapshot::room).
+  void describe(Snapshot& snapshot, bool with_moments) const;
   /// Copies what a checkpoint is written from; the moments of trained roles
   /// `with_moments`.
   void copy_to(Snapshot& snapshot, bool with_moments) const;
   /// Writes a whole HF folder with tensors as `dtype`; tokenizer files come
-  /// from where the model was loaded.
-  void save_hf(const std::filesystem::path& folder, DType dtype) const;
-  /// Moments and step count, one file (the caller's folder is made atomic).
-  void save_state(const std::filesystem::path& file) const;
-  /// .. and back; also the weights where the file has them (Snapshot), which
-  /// is all that an engine takes that does not train.
+  /// Copies what a checkpoint is written from; the moments of trained roles
+  /// `with_moments`. All devices of a replica call it, the first one's copy is
+  /// the whole model's.
+  void copy_to(Snapshot& snapshot, bool with_moments,
+               const Groups& groups = {}) const;
+  /// Writes a whole HF folder with tensors as `dtype`; tokenizer files come
+  /// from where the model was loaded. All devices of a replica call it, the
+  /// first one writes.
+  void save_hf(const std::filesystem::path& folder, DType dtype,
+               const Groups& groups = {}) const;
+  /// Moments and step count, one file (the caller's folder is made atomic);
+  /// likewise.
+  void save_state(const std::filesystem::path& file,
+                  const Groups& groups = {}) const;
   /// Throws ConfigError where the file does not fit this model.
   void load_state(const std::filesystem::path& file);
 
+  /// Of the whole model.
   const ModelShape& shape() const;
+  /// What of it is here.
+  const ModelPart& part() const;
   Parameters& parameters();
   const Transformer& transformer() const;
   std::uint64_t optimizer_steps() const;

@@ -26,11 +26,16 @@ std::string engine_shape_text(const std::vector<std::int64_t>& shape) {
   return text + "]";
 }
 
-std::span<std::byte> engine_bytes(const Parameters& parameters,
-                                  std::size_t index, Plane plane) {
-  float* data = parameters.plane(plane).data() + parameters.offset(index);
-  return std::as_writable_bytes(std::span<float>(
-    data, static_cast<std::size_t>(parameters.shapes()[index].num_elements())));
+void engine_read_box(const StoredTensor& stored, const plans::Box& box,
+                     float* data) {
+  stored.copy_box_to(box.row0, box.row1, box.col0, box.col1, DType::f32,
+                     std::as_writable_bytes(std::span<float>(
+                       data, static_cast<std::size_t>(box.num_elements()))));
+}
+
+// The one device that writes whole tensors.
+bool engine_writes(const ModelPart& part) {
+  return part.where == Coordinate{};
 }
 
 void engine_check_shape(const StoredTensor& stored,
@@ -51,9 +56,11 @@ bool engine_may_ignore(const std::string& name) {
 }
 
 void engine_refuse_unknown(const StoredWeights& stored,
-                           const Parameters& parameters) {
+                           const std::vector<ParameterShape>& parameters) {
   for (const std::string& name : stored.names())
-    if (parameters.find(name) < 0 && !engine_may_ignore(name))
+    if (std::ranges::find(parameters, name, &ParameterShape::name)
+          == parameters.end()
+        && !engine_may_ignore(name))
       throw ConfigError(ConfigError::Parts{
         Place{stored.at(name).file, 0}, name, "a parameter of the model",
         "a tensor that config.json does not account for",
@@ -69,47 +76,57 @@ std::string engine_plane_name(const ParameterShape& shape, Plane plane) {
 } // namespace
 
 void Engine::load_weights() {
+  const ModelPart& part = impl_->part;
   bool missing_head = false;
   const StoredWeights stored
-    = open_model_weights(impl_->spec.folder, impl_->shape, &missing_head);
+    = open_model_weights(impl_->spec.folder, part.whole, &missing_head);
   const Parameters& parameters = impl_->parameters;
-  engine_refuse_unknown(stored, parameters);
-  for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
+  engine_refuse_unknown(stored, part.parameters);
+  for (std::size_t i = 0; i < part.boxes.size(); ++i) {
     const std::string& name = parameters.shapes()[i].name;
-    const std::span<std::byte> target
-      = engine_bytes(parameters, i, Plane::weight);
     if (missing_head && name == "score.weight")
-      std::fill(target.begin(), target.end(), std::byte{0});
+      parameters.view(i, Plane::weight).zero_();
     else
-      stored.at(name).copy_to(DType::f32, target);
+      engine_read_box(stored.at(name), part.boxes[i].box,
+                      parameters.plane(Plane::weight).data()
+                        + parameters.offset(i));
   }
-  if (missing_head)
+  if (missing_head && engine_writes(part))
     log::models.warn("role " + impl_->spec.role + ": "
                      + impl_->spec.folder.string()
                      + " has no scalar head; starting from a zero head");
   weights_changed();
 }
 
-void Engine::copy_to(Snapshot& snapshot, bool with_moments) const {
-  snapshot.fill({.shape = impl_->shape,
-                 .parameters = impl_->parameters,
-                 .folder = impl_->spec.folder,
-                 .optimizer_steps = impl_->optimizer_steps,
-                 .applied_steps = impl_->applied_steps},
-                with_moments);
+void Engine::describe(Snapshot& snapshot, bool with_moments) const {
+  snapshot.describe({.part = impl_->part,
+                     .folder = impl_->spec.folder,
+                     .optimizer_steps = impl_->optimizer_steps,
+                     .applied_steps = impl_->applied_steps},
+                    with_moments);
 }
 
-void Engine::save_hf(const std::filesystem::path& folder, DType dtype) const {
+void Engine::copy_to(Snapshot& snapshot, bool with_moments,
+                     const Groups& groups) const {
+  describe(snapshot, with_moments);
+  snapshot.fill(impl_->part, impl_->parameters, groups);
+}
+
+void Engine::save_hf(const std::filesystem::path& folder, DType dtype,
+                     const Groups& groups) const {
   Snapshot snapshot;
-  copy_to(snapshot, /*with_moments=*/false);
-  snapshot.save_hf(folder, {.dtype = dtype});
+  copy_to(snapshot, /*with_moments=*/false, groups);
+  if (engine_writes(impl_->part))
+    snapshot.save_hf(folder, {.dtype = dtype});
 }
 
-void Engine::save_state(const std::filesystem::path& file) const {
+void Engine::save_state(const std::filesystem::path& file,
+                        const Groups& groups) const {
   TROUPE_CHECK(impl_->spec.trainable, "an untrained role has no state");
   Snapshot snapshot;
-  copy_to(snapshot, /*with_moments=*/true);
-  snapshot.save_state(file, /*with_weights=*/false);
+  copy_to(snapshot, /*with_moments=*/true, groups);
+  if (engine_writes(impl_->part))
+    snapshot.save_state(file, /*with_weights=*/false);
 }
 
 void Engine::load_state(const std::filesystem::path& file) {
@@ -124,20 +141,22 @@ void Engine::load_state(const std::filesystem::path& file) {
                           + "' in this optimizer state");
     return std::stoull(found->second);
   };
-  const Parameters& parameters = impl_->parameters;
-  std::vector<Plane> planes;
+  const ModelPart& part = impl_->part;
+  std::vector<std::pair<Plane, const plans::Shard*>> planes;
   if (impl_->spec.trainable)
-    planes = {Plane::m, Plane::v};
+    planes = {{Plane::m, &part.optimizer}, {Plane::v, &part.optimizer}};
   // folders that hold fewer bits than the weights have
-  if (stored.find(engine_plane_name(parameters.shapes().front(), Plane::weight))
+  if (stored.find(engine_plane_name(part.parameters.front(), Plane::weight))
       != nullptr)
-    planes.push_back(Plane::weight);
-  for (const Plane plane : planes)
-    for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
-      const ParameterShape& shape = parameters.shapes()[i];
+    planes.emplace_back(Plane::weight, &part.held);
+  for (const auto& [plane, shard] : planes)
+    for (const plans::Box& box : shard->boxes) {
+      const ParameterShape& shape = part.parameters[box.parameter];
       const StoredTensor& tensor = stored.at(engine_plane_name(shape, plane));
       engine_check_shape(tensor, shape);
-      tensor.copy_to(DType::f32, engine_bytes(parameters, i, plane));
+      engine_read_box(tensor, box,
+                      impl_->parameters.plane(plane).data()
+                        + box.offset_bytes / sizeof(float));
     }
   impl_->optimizer_steps = number("optimizer_steps");
   impl_->applied_steps = number("applied_steps");

@@ -6,6 +6,7 @@
 #include "models/engine.hpp"
 #include "models/internal/engine_impl.hpp"
 #include "models/internal/row_reader.hpp"
+#include "models/pipeline.hpp"
 #include "net/rows.hpp"
 
 #include <algorithm>
@@ -48,8 +49,11 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
     lengths[i] = ids.length(i);
   static const trace::Name name = trace::name("forward");
   std::size_t first = 0;
+  const int parts = options.micro_batch_tokens > 0
+                      ? 1
+                      : default_micro_batches(context.groups.stages());
   for (const std::size_t last :
-       micro_batch_ends(lengths, options.micro_batch_tokens, 1)) {
+       micro_batch_ends(lengths, options.micro_batch_tokens, parts)) {
     InferBatch batch;
     std::vector<std::span<const std::int32_t>> sequences;
     for (std::size_t i = first; i < last; ++i) {
@@ -62,15 +66,18 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
       context.track, name, context.step.value,
       static_cast<std::uint64_t>(batch.tokens.num_tokens()));
     impl.workspace.reset();
-    batch.hidden_TH = impl.run_forward(batch.tokens, context, nullptr);
-    consume(batch);
+    batch.hidden_TH
+      = impl.run_forward(batch.tokens, context, impl.workspace, nullptr);
+    if (batch.hidden_TH != nullptr) // the last stage has it
+      consume(batch);
   }
 }
 
 void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
                     const RunContext& context, const InferOptions& options,
                     net::Rows& out) {
-  const VocabularyHead head = impl.vocabulary_head(options.temperature);
+  const VocabularyHead head
+    = impl.vocabulary_head(options.temperature, context);
   const ColumnReader ids(rows.at("sequence_ids"));
   std::optional<ColumnReader> loss_mask;
   if (rows.has("loss_mask"))

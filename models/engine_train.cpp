@@ -1,11 +1,13 @@
 // Engine::train: for each mini-batch, global denominators, micro-batches
-// forward and backward into the flat gradient, one sum over dp, clip, AdamW.
+// forward and backward into the flat gradient by the pipeline's schedule, sums
+// over owners and copies, clip, AdamW.
 #include "config/error.hpp"
 #include "config/trace.hpp"
 #include "models/engine.hpp"
 #include "models/internal/engine_impl.hpp"
 #include "models/internal/row_reader.hpp"
 #include "models/lr_schedule.hpp"
+#include "models/pipeline.hpp"
 #include "net/collectives.hpp"
 #include "net/rows.hpp"
 
@@ -30,6 +32,8 @@ struct TrainMicroBatch {
   Saved saved;
   float* hidden_TH = nullptr;
   TrainBatch batch;
+  at::Tensor loss;
+  Workspace* workspace = nullptr;
 };
 
 at::Tensor train_leaf(std::int64_t size) {
@@ -65,17 +69,15 @@ public:
   }
 
   Sums run() {
+    impl_.model.gate = nullptr; // of a run that was aborted
     const std::vector<Denominators> denominators = all_denominators();
     Sums sums;
     for (std::size_t i = 0; i < spec_.mini_batches.size(); ++i) {
       context_.check();
       impl_.adam->clear_gradient();
       gradient(rows_of(spec_.mini_batches[i]), denominators[i], sums);
-      if (context_.dp != nullptr && context_.dp->size() > 1) {
-        const std::span<float> g = impl_.parameters.plane(Plane::grad);
-        context_.dp->all_reduce_sum(g.data(), g.size(), DType::f32,
-                                    "gradients");
-      }
+      impl_.model.gate = nullptr;
+      impl_.sync->finish(context_.groups);
       optimizer_step(sums);
     }
     return sums;
@@ -130,9 +132,10 @@ private:
       const Denominators own = own_denominators(rows_of(samples));
       flat.insert(flat.end(), {own.tokens, own.sequences, own.pairs});
     }
-    if (context_.dp != nullptr && context_.dp->size() > 1 && !flat.empty())
-      context_.dp->all_reduce_sum(flat.data(), flat.size(), DType::f64,
-                                  "denominators");
+    if (context_.groups.dp != nullptr && context_.groups.dp->size() > 1
+        && !flat.empty())
+      context_.groups.dp->all_reduce_sum(flat.data(), flat.size(), DType::f64,
+                                         "denominators");
     std::vector<Denominators> all;
     for (std::size_t i = 0; i < flat.size(); i += 3)
       all.push_back({flat[i], flat[i + 1], flat[i + 2]});
@@ -151,43 +154,83 @@ private:
         length += ids.length(row);
       lengths.push_back(length);
     }
-    std::size_t first = 0;
-    for (const std::size_t last : micro_batch_ends(
-           lengths, spec_.micro_batch_tokens, spec_.micro_batches)) {
-      const auto part
-        = std::span<const std::size_t>(rows).subspan(first, last - first);
-      first = last;
-      micro_batch(part, denominators, sums);
+    const std::vector<std::vector<std::size_t>> parts
+      = micro_batches(rows, lengths);
+    const std::uint32_t stage = context_.groups.stage();
+    const std::uint32_t stages = context_.groups.stages();
+    std::vector<TrainMicroBatch> flying(pipeline_depth(stage, stages));
+    for (const PipelineTurn& turn : one_forward_one_backward(
+           stage, stages, static_cast<std::uint32_t>(parts.size()))) {
+      const std::size_t slot = turn.micro_batch % flying.size();
+      if (turn.backward && turn.micro_batch + 1 == parts.size()) {
+        impl_.sync->begin(context_.groups);
+        impl_.model.gate = impl_.sync.get();
+      }
+      if (turn.backward)
+        backward_turn(flying[slot]);
+      else
+        flying[slot]
+          = forward_turn(parts[turn.micro_batch], impl_.workspace_of(slot),
+                         denominators, sums);
     }
   }
 
-  void micro_batch(std::span<const std::size_t> rows,
-                   const Denominators& denominators, Sums& sums) {
-    static const trace::Name forward_name = trace::name("forward");
-    static const trace::Name backward_name = trace::name("backward");
-    TrainMicroBatch m;
-    m.tokens = pack_rows(rows);
-    if (m.tokens.num_tokens() == 0)
-      return;
-    m.rows.assign(rows.begin(), rows.end());
-    m.mask_T = mask_of(m.tokens, rows);
-    const auto amount = static_cast<std::uint64_t>(m.tokens.num_tokens());
-    impl_.workspace.reset();
-    LossResult result;
-    {
-      const trace::Span span(context_.track, forward_name, context_.step.value,
-                             amount);
-      m.hidden_TH = impl_.run_forward(m.tokens, context_, &m.saved);
-      expose(m);
-      result = loss_.function(m.batch, denominators, spec_.loss);
+  // Rows of each micro-batch with any tokens.
+  std::vector<std::vector<std::size_t>>
+  micro_batches(const std::vector<std::size_t>& rows,
+                const std::vector<std::int64_t>& lengths) const {
+    int least = spec_.micro_batches;
+    if (least == 0 && spec_.micro_batch_tokens == 0)
+      least = default_micro_batches(context_.groups.stages());
+    std::vector<std::vector<std::size_t>> parts;
+    std::size_t first = 0;
+    for (const std::size_t last :
+         micro_batch_ends(lengths, spec_.micro_batch_tokens, least)) {
+      std::int64_t tokens = 0;
+      for (std::size_t i = first; i < last; ++i)
+        tokens += lengths[i];
+      if (tokens > 0)
+        parts.emplace_back(rows.begin() + static_cast<std::ptrdiff_t>(first),
+                           rows.begin() + static_cast<std::ptrdiff_t>(last));
+      first = last;
     }
+    return parts;
+  }
+
+  TrainMicroBatch forward_turn(const std::vector<std::size_t>& rows,
+                               Workspace& workspace,
+                               const Denominators& denominators, Sums& sums) {
+    static const trace::Name name = trace::name("forward");
+    TrainMicroBatch m;
+    m.workspace = &workspace;
+    m.tokens = pack_rows(rows);
+    m.rows = rows;
+    const trace::Span span(context_.track, name, context_.step.value,
+                           static_cast<std::uint64_t>(m.tokens.num_tokens()));
+    workspace.reset();
+    m.saved.recompute = spec_.recompute;
+    m.hidden_TH = impl_.run_forward(m.tokens, context_, workspace, &m.saved);
+    if (m.hidden_TH == nullptr)
+      return m; // the last stage has the loss
+    m.mask_T = mask_of(m.tokens, rows);
+    expose(m);
+    LossResult result = loss_.function(m.batch, denominators, spec_.loss);
     sums.merge(result.sums);
-    const trace::Span span(context_.track, backward_name, context_.step.value,
-                           amount);
-    result.loss.backward();
-    float* d_hidden_TH = gradient_of_outputs(m);
+    m.loss = result.loss;
+    return m;
+  }
+
+  void backward_turn(TrainMicroBatch& m) {
+    static const trace::Name name = trace::name("backward");
+    const trace::Span span(context_.track, name, context_.step.value,
+                           static_cast<std::uint64_t>(m.tokens.num_tokens()));
+    float* d_hidden_TH = nullptr;
+    if (m.loss.defined()) {
+      m.loss.backward();
+      d_hidden_TH = gradient_of_outputs(m);
+    }
     backward(impl_.model, m.tokens, m.saved, d_hidden_TH, *impl_.grads,
-             context_, impl_.workspace);
+             context_, *m.workspace);
   }
 
   // Leaf tensors that the loss reads, filled with what the model says.
@@ -210,8 +253,9 @@ private:
   void expose_tokens(TrainMicroBatch& m) {
     const std::int64_t tokens = m.tokens.num_tokens();
     m.wanted = wanted_tokens(m.tokens, m.mask_T);
-    m.found = token_statistics(impl_.vocabulary_head(spec_.temperature),
-                               m.hidden_TH, m.wanted, impl_.workspace, true);
+    m.found
+      = token_statistics(impl_.vocabulary_head(spec_.temperature, context_),
+                         m.hidden_TH, m.wanted, *m.workspace, true);
     const auto scatter = [&](const float* from_R) {
       at::Tensor leaf_T = train_leaf(tokens);
       float* to = leaf_T.mutable_data_ptr<float>();
@@ -249,9 +293,8 @@ private:
 
   // From the leaves' gradients through the head; [T, H] in the workspace.
   float* gradient_of_outputs(TrainMicroBatch& m) {
-    const std::int64_t tokens = m.tokens.num_tokens();
-    const std::int64_t floats = tokens * impl_.shape.hidden_size;
-    float* d_hidden_TH = impl_.workspace.take(floats);
+    const std::int64_t floats = hidden_floats(impl_.model, m.tokens, context_);
+    float* d_hidden_TH = m.workspace->take(floats);
     std::fill_n(d_hidden_TH, floats, 0.0F);
     if (m.batch.logprobs_T.defined() || m.batch.entropy_T.defined())
       gradient_of_tokens(m, d_hidden_TH);
@@ -266,17 +309,17 @@ private:
         return nullptr;
       const at::Tensor d_T = leaf_T.grad().contiguous();
       const float* from = d_T.const_data_ptr<float>();
-      float* to = impl_.workspace.take(m.wanted.size());
+      float* to = m.workspace->take(m.wanted.size());
       for (std::int64_t r = 0; r < m.wanted.size(); ++r)
         to[r] = from[m.wanted.positions_R[static_cast<std::size_t>(r)] + 1];
       return to;
     };
     const float* d_logprobs_R = gather(m.batch.logprobs_T);
     const float* d_entropy_R = gather(m.batch.entropy_T);
-    token_statistics_backward(impl_.vocabulary_head(spec_.temperature),
-                              m.hidden_TH, m.wanted, m.found, d_logprobs_R,
-                              d_entropy_R, d_hidden_TH, impl_.grads->head,
-                              impl_.workspace);
+    token_statistics_backward(
+      impl_.vocabulary_head(spec_.temperature, context_), m.hidden_TH, m.wanted,
+      m.found, d_logprobs_R, d_entropy_R, d_hidden_TH, impl_.grads->head,
+      *m.workspace);
   }
 
   void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) {
@@ -298,6 +341,8 @@ private:
       if (scores.defined())
         own[length - 1] += scores.contiguous().const_data_ptr<float>()[s];
     }
+    if (!TensorPeers(context_).first())
+      return; // the head is on all tensor peers: the first one counts it
     scalar_head_backward(impl_.weights.head, m.hidden_TH, m.tokens.num_tokens(),
                          d_T.data(), d_hidden_TH, impl_.grads->head);
   }
@@ -306,16 +351,19 @@ private:
   void optimizer_step(Sums& sums) {
     static const trace::Name name = trace::name("optimizer");
     const trace::Span span(context_.track, name, context_.step.value);
-    const double norm = impl_.adam->gradient_norm();
+    const double norm = std::sqrt(
+      impl_.sync->sum_over_parts(impl_.adam->squared_norm(), context_.groups));
     const double rate
       = learning_rate(impl_.spec.optimizer, impl_.spec.total_optimizer_steps,
                       impl_.optimizer_steps);
     ++impl_.optimizer_steps;
     const bool finite = std::isfinite(norm);
-    if (finite)
+    if (finite) {
       impl_.adam->apply(rate, impl_.adam->clip_scale(norm),
                         ++impl_.applied_steps);
-    if (context_.dp != nullptr && context_.dp->rank() != 0)
+      impl_.sync->gather_weights(context_.groups);
+    }
+    if (context_.groups.dp != nullptr && context_.groups.dp->rank() != 0)
       return;
     const std::string& prefix = loss_.metric_prefix;
     if (finite)

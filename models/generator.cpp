@@ -3,7 +3,10 @@
 #include "config/error.hpp"
 #include "config/trace.hpp"
 #include "models/decoder.hpp"
+#include "models/internal/sequences.hpp"
 #include "models/sampler.hpp"
+#include "net/channel.hpp"
+#include "net/collectives.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -14,31 +17,9 @@
 namespace troupe::models {
 namespace {
 
+using internal::Sequence;
+
 constexpr std::int64_t generator_parallel_logits = 1 << 15;
-
-[[noreturn]] void generator_fail(Errc code, const std::string& what) {
-  throw FailureError(
-    {.code = code, .who = "generation", .what = what, .cause = ""});
-}
-
-/// One sample on its way.
-struct Sequence {
-  SampleId sample;
-  std::vector<std::int32_t> ids; ///< prompt, then answer
-  std::vector<float> logprobs;   ///< as long as ids
-  std::int64_t num_prompt = 0;
-  std::int64_t limit = 0; ///< most tokens in all
-  std::int64_t fed = 0;   ///< tokens in the cache
-  std::int32_t slot = -1;
-  bool stopped = false; ///< by an end token
-
-  std::int64_t size() const {
-    return static_cast<std::int64_t>(ids.size());
-  }
-  bool finished() const {
-    return stopped || size() >= limit;
-  }
-};
 
 /// "prefill" while prompts are fed, "decode" in between: spans of the trace.
 class PhaseSpans {
@@ -77,67 +58,36 @@ private:
   bool is_open_ = false;
 };
 
-std::vector<Sequence> make_sequences(const net::Rows& prompts,
-                                     const ModelShape& shape,
-                                     const GenerateOptions& options) {
-  const net::Column& column = prompts.at("prompt_ids");
-  const auto ids = column.as<std::int32_t>();
-  const auto offsets = column.offsets();
-  std::vector<Sequence> sequences(prompts.num_samples());
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    Sequence& s = sequences[i];
-    s.sample = prompts.samples[i];
-    const auto prompt = ids.subspan(offsets[i], offsets[i + 1] - offsets[i]);
-    const std::string who = "sample " + to_string(s.sample) + ": ";
-    if (prompt.empty())
-      generator_fail(Errc::bad_input, who + "its prompt is empty");
-    if (static_cast<std::int64_t>(prompt.size()) > shape.max_positions)
-      generator_fail(Errc::bad_input,
-                     who + "its prompt of " + std::to_string(prompt.size())
-                       + " tokens is longer than the model's "
-                       + std::to_string(shape.max_positions) + " positions");
-    for (const std::int32_t id : prompt)
-      if (id < 0 || id >= shape.vocab_size)
-        generator_fail(Errc::bad_input, who + "token id " + std::to_string(id)
-                                          + " is not in the vocabulary of "
-                                          + std::to_string(shape.vocab_size));
-    s.ids.assign(prompt.begin(), prompt.end());
-    s.logprobs.assign(prompt.size(), 0.0F);
-    s.num_prompt = s.size();
-    s.limit = std::min(s.num_prompt
-                         + std::max<std::int64_t>(options.max_new_tokens, 0),
-                       shape.max_positions);
-    s.ids.reserve(static_cast<std::size_t>(s.limit));
-  }
-  return sequences;
+/// Stages with fewer layers have room for more: the smallest number counts.
+std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
+  std::vector<std::int64_t> all(groups.stages(), mine);
+  if (groups.pp != nullptr)
+    groups.pp->all_gather(&mine, all.data(), 1, DType::i64, "cache slots");
+  return *std::ranges::min_element(all);
 }
 
-net::Rows rows_of(const std::vector<Sequence>& sequences) {
-  std::vector<SampleId> samples;
-  std::vector<std::uint32_t> lengths;
-  std::vector<std::int32_t> ids;
-  std::vector<std::uint8_t> mask;
-  std::vector<float> logprobs;
-  std::vector<std::uint8_t> truncated;
-  for (const Sequence& s : sequences) {
-    samples.push_back(s.sample);
-    lengths.push_back(static_cast<std::uint32_t>(s.size()));
-    ids.insert(ids.end(), s.ids.begin(), s.ids.end());
-    mask.insert(mask.end(), static_cast<std::size_t>(s.num_prompt), 0);
-    mask.insert(mask.end(), static_cast<std::size_t>(s.size() - s.num_prompt),
-                1);
-    logprobs.insert(logprobs.end(), s.logprobs.begin(), s.logprobs.end());
-    truncated.push_back(s.stopped ? 0 : 1);
+/// A part of the sequences that goes through the model by itself. A pipeline
+/// has one a stage, so that all stages work at the same time: the ring.
+struct Lane {
+  std::deque<Sequence*> waiting;
+  std::vector<Sequence*> active;      ///< with a slot, in order of admission
+  std::size_t num_slots = 0;          ///< of the cache's
+  std::vector<DecodeRow> rows;        ///< of this pass
+  std::vector<Sequence*> due;         ///< sequences that draw after this pass
+  std::vector<std::int64_t> due_rows; ///< their last rows
+  std::vector<DrawnToken> drawn;      ///< one each
+  bool drawing = false; ///< the last stage draws, the tokens are not here yet
+
+  bool finished() const {
+    return !drawing && waiting.empty() && active.empty();
   }
-  const std::vector<std::uint32_t> ones(samples.size(), 1);
-  net::Rows rows;
-  rows.samples = std::move(samples);
-  rows.add(net::make_column("sequence_ids", DType::i32, lengths, ids.data()));
-  rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
-  rows.add(net::make_column("logprobs", DType::f32, lengths, logprobs.data()));
-  rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
-  return rows;
-}
+  std::int64_t row_count() const {
+    return static_cast<std::int64_t>(rows.size());
+  }
+  std::size_t drawn_bytes() const {
+    return drawn.size() * sizeof(DrawnToken);
+  }
+};
 
 } // namespace
 
@@ -149,9 +99,10 @@ struct Generator::Impl {
       decoder(model, weights),
       cache(model) {}
 
-  /// As many slots as sequences, options and memory allow.
-  void make_slots(const std::vector<Sequence>& sequences,
-                  const GenerateOptions& options);
+  /// As many slots as sequences, options and memory allow, on every stage.
+  /// Returns their number.
+  std::int64_t make_slots(const std::vector<Sequence>& sequences,
+                          const GenerateOptions& options, const Groups& groups);
 
   const ModelShape& shape;
   GeneratorLimits limits;
@@ -160,22 +111,27 @@ struct Generator::Impl {
   bool packed = false;
 };
 
-void Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
-                                 const GenerateOptions& options) {
+std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
+                                         const GenerateOptions& options,
+                                         const Groups& groups) {
   std::int64_t tokens = 1;
   for (const Sequence& s : sequences)
     tokens = std::max(tokens, s.limit);
-  const auto fitting = static_cast<std::int64_t>(limits.kv_cache_bytes
-                                                 / cache.slot_bytes(tokens));
+  const std::int64_t fitting = least_of_stages(
+    static_cast<std::int64_t>(limits.kv_cache_bytes / cache.slot_bytes(tokens)),
+    groups);
   if (fitting == 0)
-    generator_fail(Errc::out_of_memory,
-                   "a sequence of " + std::to_string(tokens)
-                     + " tokens does not fit the KV cache of "
-                     + std::to_string(limits.kv_cache_bytes) + " bytes");
+    internal::generation_failed(Errc::out_of_memory,
+                                "a sequence of " + std::to_string(tokens)
+                                  + " tokens does not fit the KV cache of "
+                                  + std::to_string(limits.kv_cache_bytes)
+                                  + " bytes");
   const auto wanted
     = std::min<std::int64_t>(static_cast<std::int64_t>(sequences.size()),
                              std::max<std::int64_t>(1, options.max_sequences));
-  cache.reset(std::min(wanted, fitting), tokens);
+  const std::int64_t slots = std::min(wanted, fitting);
+  cache.reset(slots, tokens);
+  return slots;
 }
 
 namespace {
@@ -194,110 +150,154 @@ public:
       samplers_.emplace_back(options, vocab_size);
   }
 
-  void run(std::vector<Sequence>& sequences, const OnGenerated& on_generated) {
+  void run(std::vector<Sequence>& sequences, std::int64_t num_slots,
+           const OnGenerated& on_generated) {
     PhaseSpans spans(context_);
-    std::deque<Sequence*> waiting;
-    for (Sequence& s : sequences)
-      waiting.push_back(&s);
-    while (!waiting.empty() || !active_.empty()) {
-      admit(waiting, on_generated);
-      if (active_.empty())
-        continue;
-      context_.check();
-      const bool prefill = gather();
-      spans.enter(prefill, active_.size());
-      decoder_.feed(rows_, cache_, context_);
-      draw();
-      retire(on_generated);
-    }
+    std::vector<Lane> lanes = deal(sequences, num_slots);
+    while (
+      std::ranges::any_of(lanes, [](const Lane& l) { return !l.finished(); }))
+      for (Lane& lane : lanes) {
+        if (lane.drawing)
+          learn(lane, on_generated);
+        if (!lane.finished())
+          pass(lane, spans, on_generated);
+      }
   }
 
 private:
+  /// Every stage deals alike.
+  std::vector<Lane> deal(std::vector<Sequence>& sequences,
+                         std::int64_t num_slots) const {
+    const auto slots = static_cast<std::size_t>(num_slots);
+    const auto count = std::min<std::size_t>(context_.groups.stages(), slots);
+    std::vector<Lane> lanes(count);
+    for (std::size_t i = 0; i < count; ++i)
+      lanes[i].num_slots = slots / count + (i < slots % count ? 1 : 0);
+    for (std::size_t i = 0; i < sequences.size(); ++i)
+      lanes[i % count].waiting.push_back(&sequences[i]);
+    return lanes;
+  }
+
+  /// The lane once through this stage.
+  void pass(Lane& lane, PhaseSpans& spans, const OnGenerated& on_generated) {
+    admit(lane, on_generated);
+    if (lane.active.empty())
+      return;
+    context_.check();
+    const bool prefill = gather(lane);
+    spans.enter(prefill, lane.active.size());
+    decoder_.feed(lane.rows, cache_, context_);
+    if (lane.due.empty())
+      return;
+    lane.drawn.resize(lane.due.size());
+    lane.drawing = !context_.groups.last_stage();
+    if (lane.drawing)
+      return;
+    draw(lane);
+    if (context_.groups.stages() > 1)
+      context_.groups.next->send(lane.drawn.data(), lane.drawn_bytes(),
+                                 "drawn tokens");
+    take_drawn(lane, on_generated);
+  }
+
+  /// The tokens that the last stage drew, round the ring.
+  void learn(Lane& lane, const OnGenerated& on_generated) {
+    const Groups& groups = context_.groups;
+    groups.previous->receive(lane.drawn.data(), lane.drawn_bytes(),
+                             "drawn tokens");
+    if (groups.stage() + 2 < groups.stages())
+      groups.next->send(lane.drawn.data(), lane.drawn_bytes(), "drawn tokens");
+    lane.drawing = false;
+    take_drawn(lane, on_generated);
+  }
+
   /// Hands free slots to the prompts that wait longest.
-  void admit(std::deque<Sequence*>& waiting, const OnGenerated& on_generated) {
-    while (!waiting.empty()
-           && (cache_.has_free_slot() || waiting.front()->finished())) {
-      Sequence* next = waiting.front();
-      waiting.pop_front();
+  void admit(Lane& lane, const OnGenerated& on_generated) {
+    while (!lane.waiting.empty()
+           && (lane.active.size() < lane.num_slots
+               || lane.waiting.front()->finished())) {
+      Sequence* next = lane.waiting.front();
+      lane.waiting.pop_front();
       if (next->finished()) { // no room for an answer
         report(*next, on_generated);
         continue;
       }
       next->slot = cache_.take_slot();
-      active_.push_back(next);
+      lane.active.push_back(next);
     }
   }
 
   /// Collects the rows of a pass: answers first, then prompts, up to the
   /// budget. Returns whether a prompt is among them.
-  bool gather() {
-    rows_.clear();
-    due_.clear();
-    due_rows_.clear();
+  bool gather(Lane& lane) const {
+    lane.rows.clear();
+    lane.due.clear();
+    lane.due_rows.clear();
     const std::int64_t budget
       = std::max<std::int64_t>(1, options_.max_batch_tokens);
-    for (Sequence* s : active_)
-      if (s->size() - s->fed == 1 && row_count() < budget)
-        take_rows(*s, 1);
+    for (Sequence* s : lane.active)
+      if (s->size() - s->fed == 1 && lane.row_count() < budget)
+        take_rows(lane, *s, 1);
     bool prefill = false;
-    for (Sequence* s : active_) {
+    for (Sequence* s : lane.active) {
       const std::int64_t left = s->size() - s->fed;
-      const std::int64_t count = std::min(left, budget - row_count());
+      const std::int64_t count = std::min(left, budget - lane.row_count());
       if (left <= 1 || count <= 0)
         continue;
-      take_rows(*s, count);
+      take_rows(lane, *s, count);
       prefill = true;
     }
     return prefill;
   }
 
-  std::int64_t row_count() const {
-    return static_cast<std::int64_t>(rows_.size());
-  }
-
-  void take_rows(Sequence& s, std::int64_t count) {
+  static void take_rows(Lane& lane, Sequence& s, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i, ++s.fed)
-      rows_.push_back({s.ids[static_cast<std::size_t>(s.fed)], s.slot,
-                       static_cast<std::int32_t>(s.fed)});
+      lane.rows.push_back({s.ids[static_cast<std::size_t>(s.fed)], s.slot,
+                           static_cast<std::int32_t>(s.fed)});
     if (s.fed == s.size()) {
-      due_.push_back(&s);
-      due_rows_.push_back(row_count() - 1);
+      lane.due.push_back(&s);
+      lane.due_rows.push_back(lane.row_count() - 1);
     }
   }
 
   /// Draws the next token of every sequence whose last token was fed.
-  void draw() {
-    if (due_.empty())
-      return;
-    const float* logits_NV = decoder_.logits(due_rows_);
+  void draw(Lane& lane) {
+    const float* logits_NV = decoder_.logits(lane.due_rows, context_);
     const auto work = [&](std::int64_t begin, std::int64_t end) {
       auto& sampler = samplers_[static_cast<std::size_t>(at::get_thread_num())];
-      for (std::int64_t i = begin; i < end; ++i)
-        draw_one(
-          *due_[static_cast<std::size_t>(i)], sampler,
-          {logits_NV + i * vocab_size_, static_cast<std::size_t>(vocab_size_)});
+      for (auto i = static_cast<std::size_t>(begin);
+           i < static_cast<std::size_t>(end); ++i)
+        lane.drawn[i]
+          = draw_one(*lane.due[i], sampler,
+                     {logits_NV + static_cast<std::int64_t>(i) * vocab_size_,
+                      static_cast<std::size_t>(vocab_size_)});
     };
-    const auto count = static_cast<std::int64_t>(due_.size());
+    const auto count = static_cast<std::int64_t>(lane.due.size());
     if (count * vocab_size_ < generator_parallel_logits || count == 1)
       work(0, count);
     else
       at::parallel_for(0, count, 1, work);
   }
 
-  void draw_one(Sequence& s, Sampler& sampler, std::span<const float> logits) {
+  DrawnToken draw_one(const Sequence& s, Sampler& sampler,
+                      std::span<const float> logits) const {
     const DrawName name{options_.seed, context_.step.value, s.sample.value,
                         static_cast<std::uint32_t>(s.size())};
-    const DrawnToken drawn
-      = sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
-    s.ids.push_back(drawn.id);
-    s.logprobs.push_back(drawn.logprob);
-    const auto& ends = options_.stop_ids;
-    s.stopped = !options_.ignore_eos
-                && std::find(ends.begin(), ends.end(), drawn.id) != ends.end();
+    return sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
   }
 
-  void retire(const OnGenerated& on_generated) {
-    std::erase_if(active_, [&](Sequence* s) {
+  void take_drawn(Lane& lane, const OnGenerated& on_generated) {
+    const auto& ends = options_.stop_ids;
+    for (std::size_t i = 0; i < lane.due.size(); ++i) {
+      Sequence& s = *lane.due[i];
+      const DrawnToken& drawn = lane.drawn[i];
+      s.ids.push_back(drawn.id);
+      s.logprobs.push_back(drawn.logprob);
+      s.stopped
+        = !options_.ignore_eos
+          && std::find(ends.begin(), ends.end(), drawn.id) != ends.end();
+    }
+    std::erase_if(lane.active, [&](Sequence* s) {
       if (!s->finished())
         return false;
       cache_.free_slot(s->slot);
@@ -320,11 +320,7 @@ private:
   std::int64_t vocab_size_;
   const GenerateOptions& options_;
   const RunContext& context_;
-  std::vector<Sampler> samplers_;      ///< one a thread
-  std::vector<Sequence*> active_;      ///< with a slot, in order of admission
-  std::vector<DecodeRow> rows_;        ///< of this pass
-  std::vector<Sequence*> due_;         ///< sequences that draw after this pass
-  std::vector<std::int64_t> due_rows_; ///< their last rows
+  std::vector<Sampler> samplers_; ///< one a thread
 };
 
 } // namespace
@@ -349,15 +345,18 @@ net::Rows Generator::run(const net::Rows& prompts,
                          const GenerateOptions& options,
                          const RunContext& context,
                          const OnGenerated& on_generated) {
-  auto sequences = make_sequences(prompts, impl_->shape, options);
+  auto sequences = internal::make_sequences(prompts, impl_->shape, options);
   if (!impl_->packed)
     impl_->decoder.pack();
   impl_->packed = true;
-  impl_->make_slots(sequences, options);
+  if (sequences.empty())
+    return internal::sequence_rows(sequences);
+  const std::int64_t slots
+    = impl_->make_slots(sequences, options, context.groups);
   Rollout(impl_->decoder, impl_->cache, impl_->shape.vocab_size, options,
           context)
-    .run(sequences, on_generated);
-  return rows_of(sequences);
+    .run(sequences, slots, on_generated);
+  return internal::sequence_rows(sequences);
 }
 
 } // namespace troupe::models

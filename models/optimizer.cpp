@@ -32,11 +32,11 @@ struct AdamMemory {
   float* v;
 };
 
-void adam_update(const AdamNumbers& n, const AdamMemory& at, std::int64_t begin,
-                 std::int64_t end) {
+void adam_update(const AdamNumbers& n, const AdamMemory& at,
+                 std::int64_t count) {
   on_best_isa([&] {
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
       const float g = at.g[i] * n.scale;
       const float m = at.m[i] + (1.0F - n.beta1) * (g - at.m[i]);
       const float v = at.v[i] * n.beta2 + (1.0F - n.beta2) * g * g;
@@ -70,30 +70,65 @@ double adam_sum_of_squares(const float* g, std::int64_t begin,
 
 } // namespace
 
-AdamW::AdamW(Parameters& parameters, const OptimizerSettings& settings)
-  : parameters_(parameters),
-    settings_(settings) {
+std::vector<OptimizerRun> whole_runs(const Parameters& parameters) {
+  std::vector<OptimizerRun> runs;
   for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
     const ParameterShape& shape = parameters.shapes()[i];
-    const std::int64_t end = parameters.offset(i) + shape.num_elements();
-    for (std::int64_t at = parameters.offset(i); at < end;
-         at += adamw_piece_floats)
-      pieces_.push_back(
-        {at, std::min(end, at + adamw_piece_floats), shape.decay});
+    const std::int64_t begin = parameters.offset(i);
+    runs.push_back(
+      {begin, begin + shape.num_elements(), begin, shape.decay, true});
   }
+  return runs;
+}
+
+std::vector<OptimizerRun> optimizer_runs(const ModelPart& part,
+                                         const Parameters& parameters) {
+  std::vector<OptimizerRun> runs;
+  std::size_t i = 0;
+  for (const plans::Box& box : part.optimizer.boxes) {
+    while (part.boxes[i].box.parameter != box.parameter)
+      ++i;
+    const plans::Box& whole = part.boxes[i].box;
+    const std::int64_t begin
+      = parameters.offset(i)
+        + (box.row0 - whole.row0) * (whole.col1 - whole.col0) + box.col0
+        - whole.col0;
+    runs.push_back({begin, begin + box.num_elements(),
+                    static_cast<std::int64_t>(box.offset_bytes / sizeof(float)),
+                    parameters.shapes()[i].decay, part.boxes[i].first_owner});
+  }
+  return runs;
+}
+
+AdamW::AdamW(Parameters& parameters, const OptimizerSettings& settings)
+  : AdamW(parameters, settings, whole_runs(parameters)) {}
+
+AdamW::AdamW(Parameters& parameters, const OptimizerSettings& settings,
+             const std::vector<OptimizerRun>& runs)
+  : parameters_(parameters),
+    settings_(settings) {
+  for (const OptimizerRun& run : runs)
+    for (std::int64_t at = run.begin; at < run.end; at += adamw_piece_floats)
+      pieces_.push_back({at, std::min(run.end, at + adamw_piece_floats),
+                         run.moment + at - run.begin, run.decay, run.counted});
 }
 
 double AdamW::gradient_norm() const {
+  return std::sqrt(squared_norm());
+}
+
+double AdamW::squared_norm() const {
   const float* g = parameters_.plane(Plane::grad).data();
   std::vector<double> sums(pieces_.size());
   at::parallel_for(0, static_cast<std::int64_t>(pieces_.size()), 1,
                    [&](std::int64_t begin, std::int64_t end) {
                      for (auto i = static_cast<std::size_t>(begin);
                           i < static_cast<std::size_t>(end); ++i)
-                       sums[i] = adam_sum_of_squares(g, pieces_[i].begin,
-                                                     pieces_[i].end);
+                       if (pieces_[i].counted)
+                         sums[i] = adam_sum_of_squares(g, pieces_[i].begin,
+                                                       pieces_[i].end);
                    });
-  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 double AdamW::clip_scale(double norm) const {
@@ -123,8 +158,12 @@ void AdamW::apply(double learning_rate, double scale, std::uint64_t step) {
                      AdamNumbers mine = n;
                      for (auto i = static_cast<std::size_t>(begin);
                           i < static_cast<std::size_t>(end); ++i) {
-                       mine.keep = pieces_[i].decay ? keep : 1.0F;
-                       adam_update(mine, at, pieces_[i].begin, pieces_[i].end);
+                       const OptimizerRun& run = pieces_[i];
+                       mine.keep = run.decay ? keep : 1.0F;
+                       adam_update(mine,
+                                   {at.p + run.begin, at.g + run.begin,
+                                    at.m + run.moment, at.v + run.moment},
+                                   run.end - run.begin);
                      }
                    });
 }

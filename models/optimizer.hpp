@@ -5,6 +5,7 @@
 #pragma once
 
 #include "config/settings.hpp"
+#include "models/model_part.hpp"
 #include "models/parameters.hpp"
 
 #include <cstdint>
@@ -12,11 +13,30 @@
 
 namespace troupe::models {
 
+/// A run of one parameter's elements that this device updates.
+struct OptimizerRun {
+  std::int64_t begin = 0; ///< in the weight and gradient planes
+  std::int64_t end = 0;
+  std::int64_t moment = 0; ///< of `begin`, in the planes of the moments
+  bool decay = false;
+  bool counted = true; ///< in the gradient's norm; else another device does
+};
+/// Every parameter whole.
+std::vector<OptimizerRun> whole_runs(const Parameters& parameters);
+
+/// What this device's copy updates of its part, in the order of the moments.
+std::vector<OptimizerRun> optimizer_runs(const ModelPart& part,
+                                         const Parameters& parameters);
+
 class AdamW {
 public:
   AdamW(Parameters& parameters, const OptimizerSettings& settings);
+  AdamW(Parameters& parameters, const OptimizerSettings& settings,
+        const std::vector<OptimizerRun>& runs);
 
-  /// Root of the sum of squares of the gradient plane; may be inf or NaN.
+  /// Sum of squares of the gradient over the counted runs; may be inf or NaN.
+  double squared_norm() const;
+  /// Its root.
   double gradient_norm() const;
   /// min(1, clip / (norm + 1e-6)), or 1 where clip is 0.
   double clip_scale(double norm) const;
@@ -26,15 +46,9 @@ public:
   void clear_gradient();
 
 private:
-  struct Piece { // a run of elements of one parameter
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
-    bool decay = false;
-  };
-
   Parameters& parameters_;
   OptimizerSettings settings_;
-  std::vector<Piece> pieces_;
+  std::vector<OptimizerRun> pieces_; ///< short ones, for the threads
 };
 
 } // namespace troupe::models

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace troupe::models {
 
@@ -41,8 +42,18 @@ struct RowStatistics {
   float lse;
 };
 
-RowStatistics loss_row(const float* logits, std::int64_t vocab,
-                       std::int32_t target, float inverse_temperature) {
+// A row as one peer's part of the vocabulary shows it.
+struct RowPart {
+  float top;      // largest logit
+  float sum;      // of e^x, x = scaled logit below the largest
+  float weighted; // of e^x x
+  float target;   // its logit, or -inf where another peer has it
+};
+constexpr std::int64_t row_part_floats = sizeof(RowPart) / sizeof(float);
+
+// `target` counts from the first row here and may be outside.
+RowPart loss_row(const float* logits, std::int64_t vocab, std::int64_t target,
+                 float inverse_temperature) {
   float top = logits[0];
 #pragma omp simd reduction(max : top)
   for (std::int64_t j = 0; j < vocab; ++j)
@@ -56,9 +67,32 @@ RowStatistics loss_row(const float* logits, std::int64_t vocab,
     sum += e;
     weighted += e * x;
   }
+  const bool here = target >= 0 && target < vocab;
+  return {top, sum, weighted,
+          here ? logits[target] : -std::numeric_limits<float>::infinity()};
+}
+
+// The row from its parts, `stride` apart, added up in peer order.
+RowStatistics loss_join(const RowPart* parts, std::uint32_t peers,
+                        std::int64_t stride, float inverse_temperature) {
+  float top = parts[0].top;
+  float target = parts[0].target;
+  for (std::uint32_t p = 1; p < peers; ++p) {
+    top = std::max(top, parts[p * stride].top);
+    target = std::max(target, parts[p * stride].target);
+  }
+  float sum = 0;
+  float weighted = 0;
+  for (std::uint32_t p = 0; p < peers; ++p) {
+    const RowPart& part = parts[p * stride];
+    const float below = (part.top - top) * inverse_temperature;
+    const float scale = std::exp(below);
+    sum += scale * part.sum;
+    weighted += scale * (part.weighted + below * part.sum);
+  }
   const float log_sum = std::log(sum);
   const float lse = top * inverse_temperature + log_sum;
-  return {(logits[target] - top) * inverse_temperature - log_sum,
+  return {(target - top) * inverse_temperature - log_sum,
           log_sum - weighted / sum, lse};
 }
 
@@ -70,7 +104,7 @@ struct RowGradient {
 };
 
 // logits -> their gradient, in place.
-void loss_row_backward(float* logits, std::int64_t vocab, std::int32_t target,
+void loss_row_backward(float* logits, std::int64_t vocab, std::int64_t target,
                        float inverse_temperature, const RowGradient& row) {
 #pragma omp simd
   for (std::int64_t j = 0; j < vocab; ++j) {
@@ -79,7 +113,29 @@ void loss_row_backward(float* logits, std::int64_t vocab, std::int32_t target,
     logits[j] = -inverse_temperature * p
                 * (row.d_logprob + row.d_entropy * (logp + row.entropy));
   }
-  logits[target] += inverse_temperature * row.d_logprob;
+  if (target >= 0 && target < vocab)
+    logits[target] += inverse_temperature * row.d_logprob;
+}
+
+std::int64_t loss_target(const VocabularyHead& head, const WantedTokens& wanted,
+                         std::int64_t r) {
+  return wanted.targets_R[static_cast<std::size_t>(r)] - head.first_token;
+}
+
+// Parts of `rows` rows -> statistics of rows first .. of all.
+void loss_statistics(const VocabularyHead& head, RowPart* parts_R,
+                     RowPart* all_PR, std::int64_t first, std::int64_t rows,
+                     float inverse, const TokenStatistics& found) {
+  if (!head.peers.alone())
+    head.peers.collect(&parts_R->top, &all_PR->top, rows * row_part_floats,
+                       "vocabulary statistics");
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const RowStatistics s
+      = loss_join(all_PR + r, head.peers.size(), rows, inverse);
+    found.logprobs_R[first + r] = s.logprob;
+    found.entropy_R[first + r] = s.entropy;
+    found.lse_R[first + r] = s.lse;
+  }
 }
 
 float loss_inverse(const VocabularyHead& head) {
@@ -103,6 +159,14 @@ TokenStatistics token_statistics(const VocabularyHead& head,
   const std::int64_t step = std::min(count, loss_chunk_rows(vocab));
   float* gathered = workspace.take(step * width);
   float* chunk = keep ? nullptr : workspace.take(step * vocab);
+  const float inverse = loss_inverse(head);
+  const auto take_parts = [&](std::int64_t count_of_rows) {
+    return reinterpret_cast<RowPart*>(
+      workspace.take(count_of_rows * row_part_floats));
+  };
+  RowPart* parts = take_parts(step);
+  RowPart* all_parts
+    = head.peers.alone() ? parts : take_parts(step * head.peers.size());
   for (std::int64_t first = 0; first < count; first += step) {
     const std::int64_t rows = std::min(step, count - first);
     float* logits = keep ? found.logits_RV + first * vocab : chunk;
@@ -111,17 +175,13 @@ TokenStatistics token_statistics(const VocabularyHead& head,
     const auto run = [&](std::int64_t begin, std::int64_t end) {
       on_best_isa([&] {
         for (std::int64_t r = begin; r < end; ++r) {
-          const RowStatistics s
-            = loss_row(logits + r * vocab, vocab,
-                       wanted.targets_R[static_cast<std::size_t>(first + r)],
-                       loss_inverse(head));
-          found.logprobs_R[first + r] = s.logprob;
-          found.entropy_R[first + r] = s.entropy;
-          found.lse_R[first + r] = s.lse;
+          parts[r] = loss_row(logits + r * vocab, vocab,
+                              loss_target(head, wanted, first + r), inverse);
         }
       });
     };
     at::parallel_for(0, rows, loss_grain_rows(vocab), run);
+    loss_statistics(head, parts, all_parts, first, rows, inverse, found);
   }
   workspace.rewind(mark);
   return found;
@@ -154,8 +214,7 @@ void token_statistics_backward(
         for (std::int64_t r = begin; r < end; ++r) {
           const std::int64_t i = first + r;
           loss_row_backward(logits + r * vocab, vocab,
-                            wanted.targets_R[static_cast<std::size_t>(i)],
-                            loss_inverse(head),
+                            loss_target(head, wanted, i), loss_inverse(head),
                             {d_logprobs_R != nullptr ? d_logprobs_R[i] : 0.0F,
                              d_entropy_R != nullptr ? d_entropy_R[i] : 0.0F,
                              found.entropy_R[i], found.lse_R[i]});

@@ -2,11 +2,15 @@
 // log-probability of one token and the entropy of the distribution it came
 // from, in chunks of rows so that the logits of all tokens never exist at once
 // unless they are small enough to be worth keeping for the gradient. And the
-// scalar head, a dot product a token.
+// scalar head, a dot product a token. Tensor peers hold a run of the vocabulary
+// each and exchange four numbers a row: largest logit, sum of exponentials,
+// their sum weighted by the logits, and the target's logit (Megatron's
+// vocabulary-parallel cross entropy, with the entropy).
 //
 // Shapes: T packed tokens, R rows wanted, H hidden, V vocabulary.
 #pragma once
 
+#include "models/tensor_peers.hpp"
 #include "models/workspace.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +22,10 @@ namespace troupe::models {
 
 /// The head and how its logits are scaled.
 struct VocabularyHead {
-  at::Tensor weight_VH;
-  double temperature = 1.0; ///< logits are divided by it
+  at::Tensor weight_VH;         ///< this peer's rows
+  double temperature = 1.0;     ///< logits are divided by it
+  std::int64_t first_token = 0; ///< id of the first row
+  TensorPeers peers = {};       ///< who has the others
 
   std::int64_t vocab() const {
     return weight_VH.size(0);
@@ -56,14 +62,15 @@ TokenStatistics token_statistics(const VocabularyHead& head,
                                  Workspace& workspace, bool keep_logits);
 
 /// Adds to rows of `d_hidden_TH` and to `d_weight_VH` given the gradients of
-/// log-probabilities and entropies (null: none). Consumes kept logits.
+/// log-probabilities and entropies (null: none); what it adds to `d_hidden_TH`
+/// is this peer's part of a sum. Consumes kept logits.
 void token_statistics_backward(
   const VocabularyHead& head, const float* hidden_TH,
   const WantedTokens& wanted, const TokenStatistics& found,
   const float* d_logprobs_R, const float* d_entropy_R, float* d_hidden_TH,
   const at::Tensor& d_weight_VH, Workspace& workspace);
 
-/// logits[rows, V] / temperature of the first `rows` hidden states.
+/// This peer's logits[rows, V] / temperature of the first `rows` hidden states.
 void raw_logits(const VocabularyHead& head, const float* hidden_TH,
                 std::int64_t rows, float* logits);
 

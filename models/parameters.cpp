@@ -21,6 +21,10 @@ std::int64_t parameters_padded(std::int64_t elements) {
 } // namespace
 
 Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable)
+  : Parameters(std::move(shapes), trainable, -1) {}
+
+Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
+                       std::int64_t moment_size)
   : shapes_(std::move(shapes)),
     trainable_(trainable) {
   offsets_.reserve(shapes_.size());
@@ -28,11 +32,13 @@ Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable)
     offsets_.push_back(size_);
     size_ += parameters_padded(shape.num_elements());
   }
+  moment_size_ = moment_size < 0 ? size_ : moment_size;
   const std::size_t used = trainable_ ? num_planes : 1;
   for (std::size_t p = 0; p < used; ++p) {
-    planes_[p].reserve(size_);
+    const std::int64_t floats = size_of(static_cast<Plane>(p));
+    planes_[p].reserve(std::max<std::int64_t>(floats, 1));
     std::memset(planes_[p].data(), 0,
-                static_cast<std::size_t>(size_) * sizeof(float));
+                static_cast<std::size_t>(floats) * sizeof(float));
   }
 }
 
@@ -73,7 +79,7 @@ at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
 }
 
 std::span<float> Parameters::plane(Plane plane) const {
-  return {start(plane), static_cast<std::size_t>(size_)};
+  return {start(plane), static_cast<std::size_t>(size_of(plane))};
 }
 
 } // namespace troupe::models

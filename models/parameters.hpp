@@ -1,5 +1,6 @@
 // A shard's memory: one flat fp32 buffer a plane (weight, gradient, and the two
-// moments of AdamW), and views into it by parameter. Parameters stand in the
+// moments of AdamW), and views into it by parameter. The moments' planes may
+// hold less, in an order of their own (z1). Parameters stand in the
 // order of config's `parameters()`, each at an offset that is a multiple of 64
 // bytes, as `plans::Layout` prescribes, so that a move is a plain copy and an
 // all-reduce of the gradients is one call. Padding stays zero in every plane.
@@ -27,6 +28,9 @@ class Parameters {
 public:
   /// All planes zero. `trainable` also allocates grad, m and v.
   Parameters(std::vector<ParameterShape> shapes, bool trainable);
+  /// Moments of `moment_size` elements.
+  Parameters(std::vector<ParameterShape> shapes, bool trainable,
+             std::int64_t moment_size);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -40,7 +44,7 @@ public:
   std::int64_t size() const {
     return size_;
   }
-  /// First element of parameter `index` in every plane.
+  /// First element of parameter `index` in the weight and gradient planes.
   std::int64_t offset(std::size_t index) const {
     return offsets_[index];
   }
@@ -53,15 +57,20 @@ public:
   /// parameters stand between them or their columns differ.
   at::Tensor fused_view(std::size_t index, std::size_t count,
                         Plane plane) const;
-  /// The whole plane, `size()` elements, 64-byte aligned.
+  /// The whole plane, `size()` elements (moments may have fewer), 64-byte
+  /// aligned.
   std::span<float> plane(Plane plane) const;
 
 private:
   float* start(Plane plane) const;
+  std::int64_t size_of(Plane plane) const {
+    return plane == Plane::m || plane == Plane::v ? moment_size_ : size_;
+  }
 
   std::vector<ParameterShape> shapes_;
   std::vector<std::int64_t> offsets_;
   std::int64_t size_ = 0;
+  std::int64_t moment_size_ = 0;
   bool trainable_ = false;
   AlignedFloats planes_[num_planes];
 };

@@ -1,8 +1,17 @@
 #include "models/run_context.hpp"
 
 #include "config/error.hpp"
+#include "net/collectives.hpp"
 
 namespace troupe::models {
+
+std::uint32_t Groups::stage() const {
+  return pp == nullptr ? 0 : pp->rank();
+}
+
+std::uint32_t Groups::stages() const {
+  return pp == nullptr ? 1 : pp->size();
+}
 
 void RunContext::check() const {
   made_progress();

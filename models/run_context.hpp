@@ -14,10 +14,32 @@ namespace troupe::trace {
 enum class Track : std::uint32_t;
 } // namespace troupe::trace
 namespace troupe::net {
+class Channel;
 class Collectives;
 } // namespace troupe::net
 
 namespace troupe::models {
+
+/// The collectives of a shard's mesh axes; null: alone on that axis.
+struct Groups {
+  std::shared_ptr<net::Collectives> dp; ///< copies with other samples
+  std::shared_ptr<net::Collectives> tp; ///< the other parts of each tensor
+  std::shared_ptr<net::Collectives> pp; ///< the other stages, first to last
+  /// First and last stage, on these alone: both hold tied embeddings.
+  std::shared_ptr<net::Collectives> ends;
+  /// Neighbours in the ring of stages; null without a pipeline.
+  std::shared_ptr<net::Channel> previous;
+  std::shared_ptr<net::Channel> next;
+
+  std::uint32_t stage() const;
+  std::uint32_t stages() const;
+  bool first_stage() const {
+    return stage() == 0;
+  }
+  bool last_stage() const {
+    return stage() + 1 == stages();
+  }
+};
 
 struct RunContext {
   StepId step;
@@ -25,7 +47,7 @@ struct RunContext {
   trace::Track track{};
   const std::atomic<bool>* stop = nullptr;        ///< null: never stops
   std::atomic<std::uint64_t>* progress = nullptr; ///< counts, never resets
-  std::shared_ptr<net::Collectives> dp;           ///< null: alone
+  Groups groups = {};
 
   bool stop_requested() const {
     return stop != nullptr && stop->load(std::memory_order_relaxed);

@@ -70,6 +70,29 @@ void StoredTensor::copy_to(DType target_type,
   convert(type(), data, target_type, target);
 }
 
+void StoredTensor::copy_box_to(std::int64_t row0, std::int64_t row1,
+                               std::int64_t col0, std::int64_t col1,
+                               DType target_type,
+                               std::span<std::byte> target) const {
+  const std::int64_t cols = shape.size() < 2 ? 1 : num_elements() / shape[0];
+  const std::int64_t width = col1 - col0;
+  const std::size_t from_bytes = size_bytes(type());
+  const std::size_t to_bytes = size_bytes(target_type);
+  TROUPE_CHECK(row0 >= 0 && row1 <= shape.at(0) && col0 >= 0 && col1 <= cols,
+               "a box outside tensor " + name);
+  // Whole rows are one run.
+  const std::int64_t run = width == cols ? (row1 - row0) * cols : width;
+  const std::int64_t runs = run == 0 ? 0 : (row1 - row0) * width / run;
+  for (std::int64_t i = 0; i < runs; ++i) {
+    const auto at = static_cast<std::size_t>((row0 + i) * cols + col0);
+    const auto size = static_cast<std::size_t>(run);
+    convert(type(), data.subspan(at * from_bytes, size * from_bytes),
+            target_type,
+            target.subspan(static_cast<std::size_t>(i) * size * to_bytes,
+                           size * to_bytes));
+  }
+}
+
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   MappedFile map(path);
   SafetensorsFile file = view(map.bytes(), path.string());

@@ -66,6 +66,11 @@ struct StoredTensor {
   DType type() const;
   /// Converts all elements to `type` into `target` (its exact size in bytes).
   void copy_to(DType type, std::span<std::byte> target) const;
+  /// The same of rows row0 .. row1-1 and columns col0 .. col1-1 of a matrix (a
+  /// vector is one column): other bytes of the file are not touched.
+  void copy_box_to(std::int64_t row0, std::int64_t row1, std::int64_t col0,
+                   std::int64_t col1, DType type,
+                   std::span<std::byte> target) const;
 };
 
 /// One open file: an index of checked tensors over mapped memory.

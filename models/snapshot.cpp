@@ -4,8 +4,9 @@
 #include "models/hf_folder.hpp"
 #include "models/parameters.hpp"
 #include "models/safetensors.hpp"
+#include "models/whole_plane.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
 namespace troupe::models {
@@ -18,30 +19,49 @@ std::vector<std::int64_t> snapshot_shape(const ParameterShape& shape) {
   return {shape.rows, shape.cols};
 }
 
-void snapshot_copy(const Parameters& parameters, Plane plane,
-                   AlignedFloats& target) {
-  const auto source = parameters.plane(plane);
-  std::memcpy(target.reserve(parameters.size()), source.data(),
-              source.size_bytes());
-}
+constexpr std::int64_t snapshot_grain = 16; // floats: 64 bytes
 
 } // namespace
 
-void Snapshot::fill(const Source& source, bool with_moments) {
-  shape_ = source.shape;
+void Snapshot::describe(const Source& source, bool with_moments) {
+  shape_ = source.part.whole;
   folder_ = source.folder;
-  shapes_ = source.parameters.shapes();
+  shapes_ = source.part.parameters;
   offsets_.clear();
-  for (std::size_t i = 0; i < shapes_.size(); ++i)
-    offsets_.push_back(source.parameters.offset(i));
-  snapshot_copy(source.parameters, Plane::weight, weight_);
-  has_moments_ = with_moments;
-  if (with_moments) {
-    snapshot_copy(source.parameters, Plane::m, m_);
-    snapshot_copy(source.parameters, Plane::v, v_);
+  size_ = 0;
+  for (const ParameterShape& shape : shapes_) {
+    offsets_.push_back(size_);
+    size_ += (shape.num_elements() + snapshot_grain - 1) / snapshot_grain
+             * snapshot_grain;
   }
+  has_moments_ = with_moments;
   optimizer_steps_ = source.optimizer_steps;
   applied_steps_ = source.applied_steps;
+}
+
+std::span<std::byte> Snapshot::room(Plane plane) {
+  AlignedFloats& floats
+    = plane == Plane::weight ? weight_ : (plane == Plane::m ? m_ : v_);
+  return std::as_writable_bytes(
+    std::span<float>(floats.reserve(size_), static_cast<std::size_t>(size_)));
+}
+
+void Snapshot::fill(const ModelPart& part, const Parameters& parameters,
+                    const Groups& groups) {
+  const bool keeps = part.where == Coordinate{};
+  std::vector<Plane> planes = {Plane::weight};
+  if (has_moments_)
+    planes.insert(planes.end(), {Plane::m, Plane::v});
+  for (const Plane plane : planes) {
+    if (!WholePlane::gives(part, plane))
+      continue;
+    const WholePlane whole(part, parameters, plane, groups, keeps);
+    if (!keeps)
+      continue;
+    auto* to = reinterpret_cast<float*>(room(plane).data());
+    for (std::size_t i = 0; i < offsets_.size(); ++i)
+      std::ranges::copy(whole.of(i), to + offsets_[i]);
+  }
 }
 
 std::span<const std::byte> Snapshot::bytes(const AlignedFloats& plane,

@@ -8,6 +8,7 @@
 #include "config/model_shape.hpp"
 #include "models/aligned_floats.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -16,6 +17,9 @@
 namespace troupe::models {
 
 class Parameters;
+enum class Plane : std::uint8_t;
+struct Groups;
+struct ModelPart;
 
 /// How a folder of weights is written.
 struct HfStore {
@@ -29,14 +33,21 @@ struct HfStore {
 class Snapshot {
 public:
   struct Source {
-    const ModelShape& shape;
-    const Parameters& parameters;
+    const ModelPart& part;
     std::filesystem::path folder; ///< tokenizer files come from here
     std::uint64_t optimizer_steps = 0;
     std::uint64_t applied_steps = 0;
   };
-  /// Copies the weights, and the moments of a trained role `with_moments`.
-  void fill(const Source& source, bool with_moments);
+  /// Takes down whose copy it is and makes room for the whole model's planes:
+  /// the weights, and the moments of a trained role `with_moments`.
+  void describe(const Source& source, bool with_moments);
+  /// Room of a plane, in the layout of the whole model on one device; for
+  /// whoever copies the parts in.
+  std::span<std::byte> room(Plane plane);
+  /// Copies all planes in. All devices of a replica call it; the first one then
+  /// has the whole model's, the others nothing.
+  void fill(const ModelPart& part, const Parameters& parameters,
+            const Groups& groups);
 
   /// A whole HF folder. Throws FailureError (io) naming the path.
   void save_hf(const std::filesystem::path& folder, const HfStore& store) const;
@@ -52,6 +63,7 @@ private:
   std::filesystem::path folder_;
   std::vector<ParameterShape> shapes_;
   std::vector<std::int64_t> offsets_; ///< first element of each parameter
+  std::int64_t size_ = 0;             ///< elements of a plane
   AlignedFloats weight_, m_, v_;
   bool has_moments_ = false;
   std::uint64_t optimizer_steps_ = 0;

@@ -1,12 +1,11 @@
 #include "models/transformer.hpp"
 
 #include "config/error.hpp"
-#include "models/attention.hpp"
-#include "models/internal/stack.hpp"
-#include "models/linear.hpp"
-#include "models/mlp.hpp"
+#include "models/internal/stack_forward.hpp"
+#include "models/model_part.hpp"
 #include "models/norm.hpp"
 #include "models/run_context.hpp"
+#include "net/channel.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -66,75 +65,54 @@ LayerWeights layer_weights(const WeightLookup& look, std::int64_t layer) {
   return w;
 }
 
-// Buffers that every layer uses anew.
-struct LayerScratch {
-  float* norm_TH;
-  float* act_TI;
-};
-
-void layer_forward(const Transformer& model, const PackedTokens& batch,
-                   const LayerWeights& w, const LayerSaved& s,
-                   const LayerScratch& scratch, float* out_TH) {
-  const stack::Sizes z = stack::sizes(model.shape, batch);
-  const NormShape norm{z.tokens, z.hidden, z.eps};
-  rms_norm(norm, s.input_TH, w.input_norm.const_data_ptr<float>(),
-           scratch.norm_TH, s.rstd1_T);
-  for (const stack::Piece& p : stack::qkv_pieces(w, z))
-    linear(z.tokens, {scratch.norm_TH, z.hidden}, p.weight, p.bias,
-           {s.qkv_TX + p.column, z.qkv});
-  rope({z.tokens, z.qkv, model.shape.num_heads + model.shape.num_kv_heads,
-        model.shape.head_dim},
-       model.rope, batch.positions_T.data(), s.qkv_TX);
-  attention(stack::attention_shape(model.shape, batch), s.qkv_TX, s.context_TX,
-            s.lse_AT);
-  stack::copy(s.input_TH, s.middle_TH, z.tokens * z.hidden);
-  linear(z.tokens, {s.context_TX, z.context}, w.o, w.o_bias,
-         {s.middle_TH, z.hidden}, true);
-  rms_norm(norm, s.middle_TH, w.post_norm.const_data_ptr<float>(),
-           scratch.norm_TH, s.rstd2_T);
-  for (const stack::Piece& p : stack::mlp_pieces(w, z))
-    linear(z.tokens, {scratch.norm_TH, z.hidden}, p.weight, p.bias,
-           {s.gate_up_TX + p.column, z.gate_up});
-  swiglu(z.tokens, z.gate_up / 2, s.gate_up_TX, scratch.act_TI);
-  stack::copy(s.middle_TH, out_TH, z.tokens * z.hidden);
-  linear(z.tokens, {scratch.act_TI, z.gate_up / 2}, w.down, w.down_bias,
-         {out_TH, z.hidden}, true);
-}
-
 LayerSaved layer_memory(const stack::Sizes& z, Workspace& workspace) {
   LayerSaved s;
-  s.rstd1_T = workspace.take(z.tokens);
+  s.rstd1_T = workspace.take(z.own.count);
   s.qkv_TX = workspace.take(z.tokens * z.qkv);
   s.lse_AT = workspace.take(z.tokens * z.heads);
   s.context_TX = workspace.take(z.tokens * z.context);
-  s.middle_TH = workspace.take(z.tokens * z.hidden);
-  s.rstd2_T = workspace.take(z.tokens);
+  s.middle_TH = workspace.take(z.stream);
+  s.rstd2_T = workspace.take(z.own.count);
   s.gate_up_TX = workspace.take(z.tokens * z.gate_up);
   return s;
 }
 
 void keep_probe(std::vector<std::vector<float>>* probe, const float* x_TH,
-                const stack::Sizes& z) {
-  if (probe != nullptr)
-    probe->emplace_back(x_TH, x_TH + z.tokens * z.hidden);
+                const stack::StackForward& run) {
+  if (probe == nullptr)
+    return;
+  const float* whole_TH = run.peers.gather(
+    x_TH, run.scratch.wide_TH, run.z.tokens, run.z.hidden, "gather tokens");
+  probe->emplace_back(whole_TH, whole_TH + run.z.tokens * run.z.hidden);
 }
 
 } // namespace
 
 Weights weights_of(const ModelShape& shape, const Parameters& parameters,
                    Plane plane) {
+  return weights_of(ModelPart(shape, Strategy{}, Coordinate{}), parameters,
+                    plane);
+}
+
+Weights weights_of(const ModelPart& part, const Parameters& parameters,
+                   Plane plane) {
+  const ModelShape& shape = part.local;
   const WeightLookup look{parameters, plane};
   Weights w;
-  w.embedding = look.required("model.embed_tokens.weight");
+  w.first_token = part.first_token;
+  if (part.first_stage)
+    w.embedding = look.required("model.embed_tokens.weight");
   for (std::int64_t i = 0; i < shape.num_layers; ++i)
-    w.layers.push_back(layer_weights(look, i));
-  w.final_norm = look.required("model.norm.weight");
+    w.layers.push_back(layer_weights(look, part.first_layer + i));
   w.scalar_head = shape.scalar_head;
+  if (!part.last_stage)
+    return w;
+  w.final_norm = look.required("model.norm.weight");
   if (shape.scalar_head)
     w.head = look.required("score.weight");
   else
-    w.head
-      = shape.tied_embeddings ? w.embedding : look.required("lm_head.weight");
+    w.head = look.required(shape.tied_embeddings ? "model.embed_tokens.weight"
+                                                 : "lm_head.weight");
   return w;
 }
 
@@ -154,6 +132,7 @@ void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
            float* out_TH) {
   const std::int64_t width = model.shape.hidden_size;
   const float* table = model.weights.embedding.const_data_ptr<float>();
+  const std::int64_t rows = model.weights.embedding.size(0);
   for (std::size_t t = 0; t < ids_T.size(); ++t) {
     const std::int64_t id = ids_T[t];
     if (id < 0 || id >= model.shape.vocab_size)
@@ -162,47 +141,85 @@ void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
                                    + " is outside the vocabulary of "
                                    + std::to_string(model.shape.vocab_size),
                                  ""});
-    std::copy_n(table + id * width, width,
-                out_TH + static_cast<std::int64_t>(t) * width);
+    float* to = out_TH + static_cast<std::int64_t>(t) * width;
+    const std::int64_t row = id - model.weights.first_token;
+    if (row >= 0 && row < rows)
+      std::copy_n(table + row * width, width, to);
+    else
+      std::fill_n(to, width, 0.0F);
   }
+}
+
+namespace {
+
+std::size_t stream_bytes(const stack::Sizes& z) {
+  return static_cast<std::size_t>(z.stream) * sizeof(float);
+}
+
+} // namespace
+
+std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
+                           const RunContext& context) {
+  return TensorPeers(context, model.split_tokens)
+           .gathered_rows(batch.num_tokens())
+         * model.shape.hidden_size;
 }
 
 float* forward(const Transformer& model, const PackedTokens& batch,
                const RunContext& context, Workspace& workspace, Saved* saved,
                std::vector<std::vector<float>>* probe) {
-  const stack::Sizes z = stack::sizes(model.shape, batch);
-  const std::int64_t stream = z.tokens * z.hidden;
-  float* hidden = workspace.take(stream);
-  float* x = workspace.take(stream);
-  embed(model, batch.ids_T, x);
-  keep_probe(probe, x, z);
-  const LayerScratch scratch{workspace.take(stream),
-                             workspace.take(z.tokens * z.gate_up / 2)};
-  LayerSaved memory;
-  if (saved == nullptr) {
-    memory = layer_memory(z, workspace);
-    memory.lse_AT = nullptr;
+  const TensorPeers peers(context, model.split_tokens);
+  const stack::Sizes z = stack::sizes(model.shape, batch, peers);
+  float* hidden = workspace.take(z.gathered);
+  float* x = workspace.take(z.stream);
+  float* wide = peers.split() ? workspace.take(z.gathered) : nullptr;
+  const stack::LayerScratch scratch{
+    workspace.take(z.stream), workspace.take(z.tokens * z.gate_up / 2), wide};
+  const stack::StackForward run{model, batch, peers, z, scratch};
+  if (context.groups.first_stage()) {
+    float* rows = peers.split() ? wide : x;
+    embed(model, batch.ids_T, rows);
+    peers.to_stream(rows, x, z.tokens, z.hidden, "embedding");
+  } else {
+    context.groups.previous->receive(x, stream_bytes(z), "activations");
   }
-  for (const LayerWeights& w : model.weights.layers) {
+  keep_probe(probe, x, run);
+  const bool keeps = saved != nullptr && !saved->recompute;
+  LayerSaved memory;
+  if (!keeps)
+    memory = layer_memory(z, workspace); // of all layers in turn
+  if (saved == nullptr)
+    memory.lse_AT = nullptr;
+  for (std::size_t i = 0; i < model.weights.layers.size(); ++i) {
+    const LayerWeights& w = model.weights.layers[i];
     context.check();
-    if (saved != nullptr)
+    if (model.gate != nullptr)
+      model.gate->before_forward(model.first_layer
+                                 + static_cast<std::int64_t>(i));
+    if (keeps)
       memory = layer_memory(z, workspace);
     memory.input_TH = x;
     if (saved != nullptr) {
-      x = workspace.take(stream);
+      x = workspace.take(z.stream);
       saved->layers.push_back(memory);
     }
-    layer_forward(model, batch, w, memory, scratch, x);
-    keep_probe(probe, x, z);
+    run.layer(w, memory, x);
+    keep_probe(probe, x, run);
+  }
+  if (!context.groups.last_stage()) {
+    context.groups.next->send(x, stream_bytes(z), "activations");
+    return nullptr;
   }
   float* rstd_T = nullptr;
   if (saved != nullptr) {
-    rstd_T = workspace.take(z.tokens);
+    rstd_T = workspace.take(z.own.count);
     saved->last_TH = x;
     saved->rstd_T = rstd_T;
   }
-  rms_norm({z.tokens, z.hidden, z.eps}, x,
-           model.weights.final_norm.const_data_ptr<float>(), hidden, rstd_T);
+  float* normed = peers.split() ? scratch.norm_TH : hidden;
+  rms_norm({z.own.count, z.hidden, z.eps}, x,
+           model.weights.final_norm.const_data_ptr<float>(), normed, rstd_T);
+  peers.gather(normed, hidden, z.tokens, z.hidden, "gather tokens");
   return hidden;
 }
 

@@ -18,6 +18,7 @@
 
 namespace troupe::models {
 
+struct ModelPart;
 struct RunContext;
 
 /// One decoder layer's parameters in one plane (weights or gradients).
@@ -45,14 +46,20 @@ struct LayerWeights {
 
 /// A whole model's parameters in one plane.
 struct Weights {
-  at::Tensor embedding; ///< [V, H]
+  at::Tensor embedding; ///< [V, H], rows of ids from `first_token` on; first
+                        ///< stage
   std::vector<LayerWeights> layers;
-  at::Tensor final_norm; ///< [H]
-  at::Tensor head;       ///< [V, H] (the embedding itself when tied), or [1, H]
+  at::Tensor final_norm; ///< [H]; last stage
+  at::Tensor head; ///< [V, H] (the embedding itself when tied), or [1, H]; last
+                   ///< stage
   bool scalar_head = false;
+  std::int64_t first_token = 0; ///< of embedding and vocabulary head
 };
 
 /// Views of one plane by role in the stack.
+Weights weights_of(const ModelPart& part, const Parameters& parameters,
+                   Plane plane);
+/// The same of a whole model on one device.
 Weights weights_of(const ModelShape& shape, const Parameters& parameters,
                    Plane plane);
 
@@ -83,9 +90,24 @@ struct LayerSaved {
   float* gate_up_TX = nullptr; ///< [T, 2I]
 };
 struct Saved {
+  /// Keep the layers' inputs only and compute the rest again in backward: the
+  /// layers share one LayerSaved's memory but for `input_TH`. The same bits.
+  bool recompute = false;
   std::vector<LayerSaved> layers;
   float* last_TH = nullptr; ///< residual stream after the last layer
   float* rstd_T = nullptr;
+};
+
+/// Told by forward and backward which layer (of the whole model's) they use,
+/// for what happens beside them: gradients that are summed while others are
+/// still computed, weights that come and go. All of it on the thread that
+/// computes.
+class LayerGate {
+public:
+  virtual ~LayerGate() = default;
+  virtual void before_forward(std::int64_t) {}
+  virtual void before_backward(std::int64_t) {}
+  virtual void after_backward(std::int64_t) {} ///< its gradient is complete
 };
 
 /// A model ready to run: shape, weights, rope.
@@ -93,23 +115,37 @@ struct Transformer {
   const ModelShape& shape;
   const Weights& weights;
   const RopeTable& rope; ///< at least as long as the longest sequence
+  /// Tensor peers keep a part of the tokens' residual stream each.
+  bool split_tokens = false;
+  std::int64_t first_layer = 0; ///< of the whole model's
+  LayerGate* gate = nullptr;    ///< null: nobody wants to know
 };
 
-/// Residual stream before layer 0: rows of the embedding, [T, H].
+/// Residual stream before layer 0: rows of the embedding, [T, H]; zeros for ids
+/// whose rows another tensor peer has.
 void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
            float* out_TH);
 
-/// Final hidden states after the final norm, [T, H] in `workspace`, each
-/// sequence alone with positions from 0. `saved` non-null keeps what `backward`
-/// needs there too. `probe`, if given, receives copies of the residual stream
-/// [T, H] before layer 0 and after each layer.
-/// Throws FailureError{aborted} between layers when asked to stop.
+/// Final hidden states after the final norm, [T, H] in `workspace` and alike on
+/// all tensor peers, each sequence alone with positions from 0. `saved`
+/// non-null keeps what `backward` needs there too. `probe`, if given, receives
+/// copies of the residual stream [T, H] before layer 0 and after each layer. In
+/// a pipeline the stream comes from the stage before and goes to the next one;
+/// only the last stage has a result, the others return null. Throws
+/// FailureError{aborted} between layers when asked to stop.
 float* forward(const Transformer& model, const PackedTokens& batch,
                const RunContext& context, Workspace& workspace, Saved* saved,
                std::vector<std::vector<float>>* probe = nullptr);
 
+/// Floats of a buffer for the gradient of forward's result.
+std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
+                           const RunContext& context);
+
 /// Adds d loss / d parameter to `grads` given d loss / d forward's result
-/// [T, H], which it overwrites like `saved`. Does not touch the head.
+/// [T, H] (`hidden_floats`; tensor peers give parts of a sum), which it
+/// overwrites like `saved`. Does not touch the head. In a pipeline the gradient
+/// of the stream comes from the next stage, where there is one (`d_hidden_TH`
+/// is null then), and goes to the one before.
 void backward(const Transformer& model, const PackedTokens& batch,
               const Saved& saved, float* d_hidden_TH, const Weights& grads,
               const RunContext& context, Workspace& workspace);

@@ -32,6 +32,10 @@ inline constexpr std::size_t kMaxReadBytes = 4u << 20;
 /// Received blocks that wait for reuse; above this they are freed.
 inline constexpr std::uint64_t kMaxIdleBufferBytes = std::uint64_t{512} << 20;
 
+/// Messages that one end of a channel may have on their way: more than a
+/// pipeline has micro-batches in flight, and a bound on memory.
+inline constexpr std::size_t kMaxChannelMessages = 64;
+
 /// Part of a buffer that members in different processes exchange at a time:
 /// two of these a member stay in the caches, and a barrier is small beside it.
 inline constexpr std::size_t kSharedChunkBytes = 1u << 20;

@@ -186,4 +186,20 @@ std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
   }
 }
 
+std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,
+                                           GroupRegistry& registry) {
+  TROUPE_CHECK(spec.members.size() == 2, "a channel has two ends");
+  const auto direction = [&](std::uint32_t sender) {
+    GroupSpec one = spec;
+    one.name += sender == 0 ? ">" : "<";
+    one.index = spec.index == sender ? 0 : 1;
+    one.members = {spec.members[sender], spec.members[1 - sender]};
+    return make_host_collectives(one, registry);
+  };
+  const auto there = direction(0);
+  const auto back = direction(1);
+  return spec.index == 0 ? std::make_shared<Channel>(there, back)
+                         : std::make_shared<Channel>(back, there);
+}
+
 } // namespace troupe::net

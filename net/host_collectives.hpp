@@ -7,6 +7,7 @@
 #include "config/defaults.hpp"
 #include "config/ids.hpp"
 #include "config/trace.hpp"
+#include "net/channel.hpp"
 #include "net/collectives.hpp"
 
 #include <chrono>
@@ -72,5 +73,11 @@ private:
 /// a spec that makes no sense. One member (size 1) never waits for anything.
 std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
                                                    GroupRegistry& registry);
+
+/// Joins a channel between the two members of `spec` (`index`: my end), on any
+/// transport. Waits like make_host_collectives; of a ring of members the first
+/// one joins its channel to the second one first.
+std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,
+                                           GroupRegistry& registry);
 
 } // namespace troupe::net

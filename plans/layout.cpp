@@ -22,6 +22,19 @@ Range layout_part(std::int64_t size, std::uint32_t n, std::uint32_t i) {
   return {std::min(size, chunk * i), std::min(size, chunk * (i + 1))};
 }
 
+/// The i-th tensor peer's part of `size`: a run of whole units. Where there are
+/// more peers than heads, neighbours hold copies of one head.
+Range tensor_part(std::int64_t size, std::int64_t unit, std::uint32_t tp,
+                  std::uint32_t i) {
+  const auto units = size / unit;
+  if (unit > 1 && units < tp) {
+    const auto mine = units * i / tp;
+    return {mine * unit, (mine + 1) * unit};
+  }
+  const auto run = layout_part(units, tp, i);
+  return {run.begin * unit, run.end * unit};
+}
+
 /// Stages that own a parameter.
 class Stages {
 public:
@@ -56,9 +69,9 @@ Box tensor_box(const ParameterShape& shape, std::uint32_t parameter,
   Range rows{0, shape.rows};
   Range cols{0, shape.cols};
   if (shape.split_dim == 0)
-    rows = layout_part(shape.rows, tp, i);
+    rows = tensor_part(shape.rows, shape.split_unit, tp, i);
   else if (shape.split_dim == 1)
-    cols = layout_part(shape.cols, tp, i);
+    cols = tensor_part(shape.cols, shape.split_unit, tp, i);
   return {.parameter = parameter,
           .row0 = rows.begin,
           .row1 = rows.end,

@@ -2,8 +2,9 @@
 // x column range of the global tensor) and their place in the device's flat
 // buffer. The i-th device of the mesh has coordinate_of(strategy, i).
 //
-// - tp splits a parameter's `split_dim` into ceil-sized runs; parameters
-//   without one are whole on every tensor peer.
+// - tp splits a parameter's `split_dim` into ceil-sized runs of whole heads
+//   (`split_unit`); with fewer key-value heads than peers, neighbours hold the
+//   same head. Parameters without a split are whole on every tensor peer.
 // - pp deals the layers 0..L-1 to stages in contiguous runs; the embedding is
 //   on the first stage, final norm and head on the last. Without a head of its
 //   own (tied) the embedding is on the last stage too.

@@ -9,19 +9,12 @@
 namespace troupe::plans {
 
 std::string why_not_run(const Strategy& strategy) {
-  const Strategy runs{.dp = strategy.num_devices()};
-  std::string_view what;
-  if (strategy.tp > 1)
-    what = "tensor parallelism (t)";
-  else if (strategy.pp > 1)
-    what = "pipeline parallelism (p)";
-  else if (strategy.zero != Zero::none)
-    what = "sharding (z)";
-  else if (strategy.sequence_parallel)
-    what = "sequence parallelism (s)";
-  if (what.empty())
+  if (strategy.zero != Zero::z3)
     return "";
-  return fmt::format("{} comes with a later version, got {}; try {}", what,
+  Strategy runs = strategy;
+  runs.zero = Zero::z1;
+  return fmt::format("sharded parameters (z3) come with a later version, got "
+                     "{}; try {}",
                      to_string(strategy), to_string(runs));
 }
 

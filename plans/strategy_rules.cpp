@@ -23,13 +23,24 @@ Strategy nearest_legal(Strategy strategy, const ModelShape& shape) {
   return strategy;
 }
 
+/// Whether runs of ceil(size / parts) leave nobody without any; an unknown size
+/// (0) does not.
+bool everybody_has_some(std::int64_t size, std::int64_t parts) {
+  return size == 0 || (size + parts - 1) / parts * (parts - 1) < size;
+}
+
+bool deals_heads(const ModelShape& shape, std::int64_t tp) {
+  return shape.num_heads % tp == 0
+         && (shape.num_kv_heads % tp == 0
+             || (shape.num_kv_heads > 0 && tp % shape.num_kv_heads == 0));
+}
+
 } // namespace
 
 bool is_legal_tp(const ModelShape& shape, std::uint32_t tp) {
-  const auto degree = std::int64_t{tp};
-  return shape.num_heads % degree == 0
-         && (shape.num_kv_heads % degree == 0
-             || (shape.num_kv_heads > 0 && degree % shape.num_kv_heads == 0));
+  return deals_heads(shape, tp)
+         && everybody_has_some(shape.intermediate_size, tp)
+         && everybody_has_some(shape.vocab_size, tp);
 }
 
 std::uint32_t largest_tp(const ModelShape& shape, std::uint32_t limit,
@@ -51,10 +62,15 @@ std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
   const auto instead = fmt::format("got {}; try {}", to_string(strategy),
                                    to_string(nearest_legal(strategy, shape)));
-  if (!is_legal_tp(shape, strategy.tp))
+  if (!deals_heads(shape, strategy.tp))
     return fmt::format("t{} must divide {} heads, and divide or be a multiple "
                        "of {} KV heads, {}",
                        strategy.tp, shape.num_heads, shape.num_kv_heads,
+                       instead);
+  if (!is_legal_tp(shape, strategy.tp))
+    return fmt::format("t{} leaves a device without a part of {} MLP columns "
+                       "or {} ids, {}",
+                       strategy.tp, shape.intermediate_size, shape.vocab_size,
                        instead);
   if (std::int64_t{strategy.pp} > rules_layers(shape))
     return fmt::format("p{} needs at least {} layers, the model has {}, {}",

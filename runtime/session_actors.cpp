@@ -59,11 +59,13 @@ spawn_calls(caf::actor_system& system, const RunBasis& basis,
   for (const auto& call : basis.workflow.calls) {
     actors::CallSetup setup;
     setup.call = call;
-    setup.members
-      = call.kind == plans::CallKind::function
-          ? hosts_of(ready)
-          : members_of(basis, basis.replicas[basis.replicas.of_call(call.name)],
-                       ready);
+    if (call.kind == plans::CallKind::function) {
+      setup.members = hosts_of(ready);
+    } else {
+      const auto& replica = basis.replicas[basis.replicas.of_call(call.name)];
+      setup.members = members_of(basis, replica, ready);
+      setup.strategy = replica.strategy;
+    }
     setup.samples_per_group = samples_per_row(basis);
     setup.mini_batches = actors::mini_batches_of(settings, basis.workflow);
     setup.epochs = actors::epochs_of(settings, basis.workflow);
@@ -81,7 +83,9 @@ actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
   setup.name = target.name();
   setup.source = source.id;
   setup.sources = members_of(basis, source, ready);
+  setup.source_strategy = source.strategy;
   setup.targets = members_of(basis, target, ready);
+  setup.target_strategy = target.strategy;
   setup.check = basis.session.settings.run.check_moves;
   setup.asks = basis.asks;
   return system.spawn(actors::move_actor, setup);

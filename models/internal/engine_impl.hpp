@@ -3,11 +3,14 @@
 
 #include "models/engine.hpp"
 #include "models/generator.hpp"
+#include "models/gradient_sync.hpp"
+#include "models/model_part.hpp"
 #include "models/optimizer.hpp"
 #include "models/parallel_loss.hpp"
 #include "models/parameters.hpp"
 #include "models/transformer.hpp"
 
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -17,23 +20,29 @@ struct Engine::Impl {
   explicit Impl(Engine::Spec given);
 
   Engine::Spec spec;
-  ModelShape shape; ///< with the head that the role asks for
+  ModelPart part;          ///< with the head that the role asks for
+  const ModelShape& shape; ///< of the part
   Parameters parameters;
   Weights weights;
   std::optional<Weights> grads; ///< trained roles
   RopeTable rope;
   Transformer model;
   Workspace workspace;
-  std::unique_ptr<AdamW> adam;       ///< trained roles
-  std::uint64_t optimizer_steps = 0; ///< all, skipped ones included
-  std::uint64_t applied_steps = 0;   ///< Adam's bias correction
+  std::deque<Workspace> more_workspaces; ///< of other micro-batches in flight
+  std::unique_ptr<AdamW> adam;           ///< trained roles
+  std::unique_ptr<GradientSync> sync;    ///< likewise
+  std::uint64_t optimizer_steps = 0;     ///< all, skipped ones included
+  std::uint64_t applied_steps = 0;       ///< Adam's bias correction
   const Losses& losses;
   std::unique_ptr<Generator> generator; ///< from the first generate on
 
   /// Final hidden states of these sequences; checks lengths and grows rope.
   float* run_forward(const PackedTokens& batch, const RunContext& context,
-                     Saved* saved);
-  VocabularyHead vocabulary_head(double temperature) const;
+                     Workspace& memory, Saved* saved);
+  /// Of the i-th micro-batch in flight.
+  Workspace& workspace_of(std::size_t i);
+  VocabularyHead vocabulary_head(double temperature,
+                                 const RunContext& context) const;
   /// Throws ConfigError unless the role has a scalar head.
   void need_scalar_head(const std::string& fn) const;
 };

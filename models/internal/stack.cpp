@@ -10,8 +10,11 @@ namespace {
 constexpr std::int64_t stack_copy_grain = 1 << 16; // floats worth a thread
 } // namespace
 
-Sizes sizes(const ModelShape& shape, const PackedTokens& batch) {
+Sizes sizes(const ModelShape& shape, const PackedTokens& batch,
+            const TensorPeers& peers) {
   const std::int64_t d = shape.head_dim;
+  const std::int64_t gathered
+    = peers.gathered_rows(batch.num_tokens()) * shape.hidden_size;
   return {batch.num_tokens(),
           shape.hidden_size,
           shape.num_heads,
@@ -19,7 +22,10 @@ Sizes sizes(const ModelShape& shape, const PackedTokens& batch) {
           shape.num_kv_heads * d,
           (shape.num_heads + 2 * shape.num_kv_heads) * d,
           2 * shape.intermediate_size,
-          static_cast<float>(shape.norm_eps)};
+          static_cast<float>(shape.norm_eps),
+          peers.own(batch.num_tokens()),
+          peers.split() ? gathered / peers.size() : gathered,
+          gathered};
 }
 
 AttentionShape attention_shape(const ModelShape& shape,

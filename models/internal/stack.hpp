@@ -4,6 +4,7 @@
 #pragma once
 
 #include "models/attention.hpp"
+#include "models/tensor_peers.hpp"
 #include "models/transformer.hpp"
 
 #include <cstdint>
@@ -21,8 +22,12 @@ struct Sizes {
   std::int64_t qkv = 0;     ///< (A+2G)*D
   std::int64_t gate_up = 0; ///< 2I
   float eps = 0;
+  TokenRange own;            ///< rows of the stream here
+  std::int64_t stream = 0;   ///< floats of the stream's buffer here
+  std::int64_t gathered = 0; ///< floats of the whole stream's buffer
 };
-Sizes sizes(const ModelShape& shape, const PackedTokens& batch);
+Sizes sizes(const ModelShape& shape, const PackedTokens& batch,
+            const TensorPeers& peers);
 AttentionShape attention_shape(const ModelShape& shape,
                                const PackedTokens& batch);
 

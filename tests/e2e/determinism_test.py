@@ -13,6 +13,8 @@ PLANS = {
         [f"plan={TINY}/plans/four_devices.yaml"],
     "generation moved": [f"plan={TINY}/plans/moved.yaml"],
     "disjoint groups": [f"plan={TINY}/plans/groups.yaml"],
+    "tensor parallel": [f"plan={TINY}/plans/tensor.yaml", "run.check_moves=true"],
+    "pipelines": [f"plan={TINY}/plans/pipeline.yaml", "run.check_moves=true"],
 }
 LOSSES = ["actor/pg_loss", "critic/vf_loss", "actor/ppo_kl"]
 NORMS = ["actor/grad_norm", "critic/grad_norm"]
@@ -57,6 +59,15 @@ class Determinism(Case):
         states = [tree_bytes(self.latest(name), "state/*.optimizer")
                   for name in ("whole", "parts")]
         self.assertEqual(*states)  # with the fp32 weights
+
+    def test_a_resumed_split_run_equals_an_uninterrupted_one_I8(self):
+        split = ["plan=" + str(TINY / "plans/pipeline.yaml")] + [
+            f"models.{role}.optimizer.schedule=constant"
+            for role in ("actor", "critic")]
+        whole = self.train("whole", "run.steps=4", *split)
+        self.train("parts", "run.steps=2", *split)
+        self.assertEqual(whole, self.train("parts", "run.steps=4", *split))
+        self.assertEqual(self.weights("whole"), self.weights("parts"))
 
     def test_lag_one_resumes_bit_identically_I8(self):
         lag = [f"plan={TINY}/plans/lag.yaml"] + [

@@ -98,7 +98,7 @@ train_parallel(const std::function<std::unique_ptr<Engine>()>& make,
     threads.emplace_back([&, rank] {
       engines[rank] = make();
       RunContext context;
-      context.dp = groups[rank];
+      context.groups.dp = groups[rank];
       TrainSpec train;
       train.fn = "sft_loss";
       train.mini_batches = parts[rank];
@@ -143,6 +143,20 @@ TEST_F(EngineTest, WeightsAreTheSameForAnyDpDegree) { // I1
     for (const auto& other : engines)
       EXPECT_EQ(other->checksum(), engines[0]->checksum());
   }
+}
+
+TEST_F(EngineTest, RecomputedActivationsGiveTheSameBits) {
+  const net::Rows rows = random_sequences(6, 75, 20, 12);
+  TrainSpec train = sft({first_samples(6), first_samples(4)});
+  train.micro_batch_tokens = 40;
+  RunContext context;
+  const auto keeping = engine();
+  keeping->train(train, rows, context);
+  train.recompute = true;
+  const auto recomputing = engine();
+  recomputing->train(train, rows, context);
+  EXPECT_EQ(copy_of(*recomputing, Plane::grad), copy_of(*keeping, Plane::grad));
+  EXPECT_EQ(recomputing->checksum(), keeping->checksum());
 }
 
 TEST_F(EngineTest, ARankWithoutSamplesTakesPart) {
@@ -288,7 +302,7 @@ TEST_F(EngineTest, WrongFoldersAreNamedWithTheirTensor) {
 
 TEST_F(EngineTest, WhatThisBuildCannotRunIsAPlanError) {
   Engine::Spec wrong = spec();
-  wrong.strategy = parse_strategy("t2");
+  wrong.strategy = parse_strategy("t3"); // of four heads
   EXPECT_THROW(Engine{wrong}, PlanError);
   wrong = spec();
   wrong.dtype = DType::bf16;

@@ -128,7 +128,7 @@ TEST(PlanCheck, StrategiesMustFitTheirDevices) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d4t2");
             }),
             "calls.rew_inf.strategy: d4t2 is for 8 devices, the call has 4 "
-            "(0-3); try d4");
+            "(0-3); try d2t2");
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 2), "t2");
             }),
@@ -141,28 +141,17 @@ TEST(PlanCheck, StrategiesMustFitTheirDevices) {
             "(0-1); try d2");
 }
 
-TEST(PlanCheck, OnlyDataParallelismRunsInThisVersion) {
+TEST(PlanCheck, EveryStrategyButShardedParametersRuns) {
   const auto with = [](const char* strategy) {
     return broken([&](Case& c) {
       c.plan.calls["rew_inf"] = placed(ranks(0, 3), strategy);
     });
   };
-  EXPECT_EQ(with("d2t2"),
-            "calls.rew_inf.strategy: tensor parallelism (t) comes with a later "
-            "version, got d2t2; try d4");
-  EXPECT_EQ(with("d2p2"),
-            "calls.rew_inf.strategy: pipeline parallelism (p) comes with a "
-            "later version, got d2p2; try d4");
-  EXPECT_EQ(with("d4z1"),
-            "calls.rew_inf.strategy: sharding (z) comes with a later version, "
-            "got d4z1; try d4");
+  for (const char* strategy : {"d4", "d2t2", "d2p2", "d4z1", "d2t2s", "p2t2"})
+    EXPECT_EQ(with(strategy), "");
   EXPECT_EQ(with("d4z3"),
-            "calls.rew_inf.strategy: sharding (z) comes with a later version, "
-            "got d4z3; try d4");
-  EXPECT_EQ(with("d4s"),
-            "calls.rew_inf.strategy: sequence parallelism (s) comes with a "
-            "later version, got d4s; try d4");
-  EXPECT_EQ(with("d4"), "");
+            "calls.rew_inf.strategy: sharded parameters (z3) come with a later "
+            "version, got d4z3; try d4z1");
 }
 
 TEST(PlanCheck, WhatLaterVersionsRunIsSaid) {

@@ -1,0 +1,75 @@
+#include "models/internal/sequences.hpp"
+
+#include <algorithm>
+
+namespace troupe::models::internal {
+
+[[noreturn]] void generation_failed(Errc code, const std::string& what) {
+  throw FailureError(
+    {.code = code, .who = "generation", .what = what, .cause = ""});
+}
+
+std::vector<Sequence> make_sequences(const net::Rows& prompts,
+                                     const ModelShape& shape,
+                                     const GenerateOptions& options) {
+  const net::Column& column = prompts.at("prompt_ids");
+  const auto ids = column.as<std::int32_t>();
+  const auto offsets = column.offsets();
+  std::vector<Sequence> sequences(prompts.num_samples());
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    Sequence& s = sequences[i];
+    s.sample = prompts.samples[i];
+    const auto prompt = ids.subspan(offsets[i], offsets[i + 1] - offsets[i]);
+    const std::string who = "sample " + to_string(s.sample) + ": ";
+    if (prompt.empty())
+      generation_failed(Errc::bad_input, who + "its prompt is empty");
+    if (static_cast<std::int64_t>(prompt.size()) > shape.max_positions)
+      generation_failed(Errc::bad_input,
+                        who + "its prompt of " + std::to_string(prompt.size())
+                          + " tokens is longer than the model's "
+                          + std::to_string(shape.max_positions) + " positions");
+    for (const std::int32_t id : prompt)
+      if (id < 0 || id >= shape.vocab_size)
+        generation_failed(Errc::bad_input,
+                          who + "token id " + std::to_string(id)
+                            + " is not in the vocabulary of "
+                            + std::to_string(shape.vocab_size));
+    s.ids.assign(prompt.begin(), prompt.end());
+    s.logprobs.assign(prompt.size(), 0.0F);
+    s.num_prompt = s.size();
+    s.limit = std::min(s.num_prompt
+                         + std::max<std::int64_t>(options.max_new_tokens, 0),
+                       shape.max_positions);
+    s.ids.reserve(static_cast<std::size_t>(s.limit));
+  }
+  return sequences;
+}
+
+net::Rows sequence_rows(const std::vector<Sequence>& sequences) {
+  std::vector<SampleId> samples;
+  std::vector<std::uint32_t> lengths;
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint8_t> mask;
+  std::vector<float> logprobs;
+  std::vector<std::uint8_t> truncated;
+  for (const Sequence& s : sequences) {
+    samples.push_back(s.sample);
+    lengths.push_back(static_cast<std::uint32_t>(s.size()));
+    ids.insert(ids.end(), s.ids.begin(), s.ids.end());
+    mask.insert(mask.end(), static_cast<std::size_t>(s.num_prompt), 0);
+    mask.insert(mask.end(), static_cast<std::size_t>(s.size() - s.num_prompt),
+                1);
+    logprobs.insert(logprobs.end(), s.logprobs.begin(), s.logprobs.end());
+    truncated.push_back(s.stopped ? 0 : 1);
+  }
+  const std::vector<std::uint32_t> ones(samples.size(), 1);
+  net::Rows rows;
+  rows.samples = std::move(samples);
+  rows.add(net::make_column("sequence_ids", DType::i32, lengths, ids.data()));
+  rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
+  rows.add(net::make_column("logprobs", DType::f32, lengths, logprobs.data()));
+  rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
+  return rows;
+}
+
+} // namespace troupe::models::internal

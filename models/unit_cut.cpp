@@ -1,0 +1,85 @@
+#include "models/unit_cut.hpp"
+
+#include "net/collectives.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+
+namespace {
+
+// Calls body(offset in the plane, place in the unit, count) for the parts of
+// elements [first, end) in each segment.
+template <class Segments, class Body>
+void cut_segments(const Segments& segments, std::int64_t first,
+                  std::int64_t end, const Body& body) {
+  std::int64_t at = 0;
+  for (const auto& segment : segments) {
+    const std::int64_t from = std::max(first, at);
+    const std::int64_t to = std::min(end, at + segment.count);
+    if (from < to)
+      body(segment.offset + from - at, from, to - from);
+    at += segment.count;
+  }
+}
+
+std::int64_t cut_run(std::int64_t size, std::uint32_t copies) {
+  return (size + copies - 1) / copies;
+}
+
+} // namespace
+
+UnitCut::UnitCut(const ModelPart& part, const Parameters& parameters) {
+  std::int32_t layer = 0;
+  for (std::size_t i = 0; i < part.boxes.size(); ++i) {
+    const std::int32_t own = parameters.shapes()[i].layer;
+    if (units_.empty() || own != layer)
+      units_.emplace_back();
+    layer = own;
+    const std::int64_t count = part.boxes[i].box.num_elements();
+    units_.back().segments.push_back({parameters.offset(i), count});
+    units_.back().size += count;
+  }
+}
+
+void UnitCut::pack(const Unit& unit, std::int64_t first, std::int64_t end,
+                   const float* plane, float* flat) {
+  cut_segments(unit.segments, first, end,
+               [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
+                 std::copy_n(plane + offset, count, flat + at);
+               });
+}
+
+void UnitCut::unpack(const Unit& unit, std::int64_t first, std::int64_t end,
+                     const float* flat, float* plane) {
+  cut_segments(unit.segments, first, end,
+               [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
+                 std::copy_n(flat + at, count, plane + offset);
+               });
+}
+
+void UnitCut::sum_own(std::size_t index, float* plane, net::Collectives& dp) {
+  const Unit& unit = units_[index];
+  const std::int64_t run = cut_run(unit.size, dp.size());
+  float* flat = buffer_.reserve(run * (dp.size() + 1));
+  pack(unit, 0, unit.size, plane, flat);
+  std::fill(flat + unit.size, flat + run * dp.size(), 0.0F);
+  float* mine = flat + run * dp.size();
+  dp.reduce_scatter_sum(flat, mine, static_cast<std::size_t>(run), DType::f32,
+                        "gradients");
+  const std::int64_t first = run * dp.rank();
+  unpack(unit, first, std::min(unit.size, first + run), mine - first, plane);
+}
+
+void UnitCut::gather(std::size_t index, float* plane, net::Collectives& dp) {
+  const Unit& unit = units_[index];
+  const std::int64_t run = cut_run(unit.size, dp.size());
+  float* flat = buffer_.reserve(run * (dp.size() + 1));
+  const std::int64_t first = run * dp.rank();
+  pack(unit, first, std::min(unit.size, first + run), plane, flat);
+  dp.all_gather(flat + first, flat, static_cast<std::size_t>(run), DType::f32,
+                "parameters");
+  unpack(unit, 0, unit.size, flat, plane);
+}
+
+} // namespace troupe::models

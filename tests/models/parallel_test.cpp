@@ -1,0 +1,244 @@
+// One model under every strategy, on threads of this process, against the same
+// model on one device: log-probabilities, values, losses, gradients, optimizer
+// steps, generated tokens, saved folders (I1, I2). The single device's own
+// numbers are compared with transformers elsewhere (engine_train_test).
+#include "config/error.hpp"
+#include "models/engine.hpp"
+#include "models/generate_options.hpp"
+#include "models/model_part.hpp"
+#include "models/parameters.hpp"
+
+#include "tests/support/models/engine_support.hpp"
+#include "tests/support/models/io_support.hpp"
+#include "tests/support/models/parallel_support.hpp"
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+namespace troupe::models {
+namespace {
+
+using testing::TempFolder;
+using troupe::testing::first_samples;
+using troupe::testing::ParallelReplica;
+using troupe::testing::random_sequences;
+using troupe::testing::write_random_model;
+
+// Two key-value heads: t4 holds each of them twice. 75 ids: t2 and t4 do not
+// divide the vocabulary, nor t4 the 42 MLP columns.
+ModelShape wide_shape() {
+  ModelShape shape = troupe::testing::small_shape();
+  shape.num_layers = 4;
+  shape.num_heads = 4;
+  shape.num_kv_heads = 2;
+  shape.head_dim = 8;
+  shape.hidden_size = 32;
+  shape.intermediate_size = 42;
+  shape.vocab_size = 75;
+  return shape;
+}
+
+ModelShape biased_shape() {
+  ModelShape shape = wide_shape();
+  shape.attention_bias = true;
+  shape.mlp_bias = true;
+  return shape;
+}
+
+ModelShape tied_shape() {
+  ModelShape shape = wide_shape();
+  shape.tied_embeddings = true;
+  return shape;
+}
+
+class Parallel : public ::testing::TestWithParam<const char*> {
+protected:
+  Engine::Spec spec(const ModelShape& shape, bool scalar_head = false) const {
+    const auto folder = folder_ / "model";
+    if (!std::filesystem::exists(folder))
+      write_random_model(folder, shape, 1);
+    Engine::Spec spec;
+    spec.folder = folder;
+    spec.role = "actor";
+    spec.scalar_head = scalar_head;
+    spec.trainable = true;
+    spec.optimizer.lr = 1e-3;
+    spec.optimizer.warmup = 0;
+    spec.total_optimizer_steps = 10;
+    return spec;
+  }
+  void expect_same_training(const ModelShape& shape) const;
+
+  TempFolder folder_;
+};
+
+void expect_close(const std::map<std::string, std::vector<float>>& got,
+                  const std::map<std::string, std::vector<float>>& want,
+                  double allowed) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, values] : want)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(got.at(name)[i], values[i], allowed)
+        << name << " entry " << i;
+}
+
+TrainSpec sft(const std::vector<std::vector<SampleId>>& mini_batches) {
+  TrainSpec train;
+  train.fn = "sft_loss";
+  train.mini_batches = mini_batches;
+  train.micro_batch_tokens = 40;
+  return train;
+}
+
+// Gradient of one step, then the weights after three.
+void Parallel::expect_same_training(const ModelShape& shape) const {
+  const net::Rows rows = random_sequences(9, 75, 20, 2);
+  const auto all = first_samples(9);
+  ParallelReplica alone(spec(shape), "d1");
+  ParallelReplica split(spec(shape), GetParam());
+  const Sums want = alone.train(sft({all}), rows);
+  const Sums got = split.train(sft({all}), rows);
+  EXPECT_NEAR(got.value("train/loss"), want.value("train/loss"), 1e-5);
+  EXPECT_EQ(got.value("train/tokens"), want.value("train/tokens"));
+  EXPECT_NEAR(got.value("train/grad_norm"), want.value("train/grad_norm"),
+              1e-5 * want.value("train/grad_norm"));
+  EXPECT_EQ(got.value("train/lr"), want.value("train/lr"));
+  expect_close(split.plane(Plane::grad), alone.plane(Plane::grad), 1e-5);
+  alone.train(sft({first_samples(5), all}), rows);
+  split.train(sft({first_samples(5), all}), rows);
+  expect_close(split.plane(Plane::weight), alone.plane(Plane::weight), 5e-5);
+}
+
+TEST_P(Parallel, TrainsLikeOneDevice_I1) {
+  expect_same_training(wide_shape());
+}
+TEST_P(Parallel, TrainsBiasesLikeOneDevice_I1) {
+  expect_same_training(biased_shape());
+}
+TEST_P(Parallel, TrainsTiedEmbeddingsLikeOneDevice_I1) {
+  expect_same_training(tied_shape());
+}
+
+TEST_P(Parallel, RecomputesActivationsWithTheSameBits) {
+  const net::Rows rows = random_sequences(6, 75, 16, 8);
+  ParallelReplica keeping(spec(wide_shape()), GetParam());
+  ParallelReplica recomputing(spec(wide_shape()), GetParam());
+  TrainSpec train = sft({first_samples(6)});
+  keeping.train(train, rows);
+  train.recompute = true;
+  recomputing.train(train, rows);
+  EXPECT_EQ(recomputing.plane(Plane::weight), keeping.plane(Plane::weight));
+}
+
+TEST_P(Parallel, InfersTheSameLogProbabilitiesAndEntropies_I1) {
+  const net::Rows rows = random_sequences(7, 75, 30, 3);
+  ParallelReplica alone(spec(wide_shape()), "d1");
+  ParallelReplica split(spec(wide_shape()), GetParam());
+  const InferOptions options{
+    .temperature = 0.7, .entropy = true, .micro_batch_tokens = 40};
+  const net::Rows want = alone.infer("logprobs", rows, options);
+  const net::Rows got = split.infer("logprobs", rows, options);
+  for (const char* key : {"logprobs", "entropy"})
+    EXPECT_THAT(got.at(key).as<float>(),
+                ::testing::Pointwise(::testing::FloatNear(1e-5F),
+                                     want.at(key).as<float>()))
+      << key;
+}
+
+TEST_P(Parallel, TrainsAndAsksACriticLikeOneDevice_I1) {
+  ModelShape shape = wide_shape();
+  shape.scalar_head = true;
+  const net::Rows ids = random_sequences(8, 75, 16, 4);
+  const net::Rows others = random_sequences(8, 75, 16, 5);
+  net::Rows pairs(ids.samples, {});
+  net::Column chosen = ids.at("sequence_ids");
+  chosen.key = "chosen_ids";
+  net::Column rejected = others.at("sequence_ids");
+  rejected.key = "rejected_ids";
+  pairs.add(chosen);
+  pairs.add(rejected);
+  ParallelReplica alone(spec(shape, true), "d1");
+  ParallelReplica split(spec(shape, true), GetParam());
+  TrainSpec train;
+  train.fn = "reward_loss";
+  train.mini_batches = {first_samples(8), first_samples(4)};
+  train.micro_batch_tokens = 40;
+  const Sums want = alone.train(train, pairs);
+  const Sums got = split.train(train, pairs);
+  EXPECT_NEAR(got.value("train/loss"), want.value("train/loss"), 1e-5);
+  EXPECT_NEAR(got.value("train/grad_norm"), want.value("train/grad_norm"),
+              1e-5 * want.value("train/grad_norm"));
+  expect_close(split.plane(Plane::weight), alone.plane(Plane::weight), 5e-5);
+  const net::Rows values = split.infer("values", ids);
+  EXPECT_THAT(
+    values.at("values").as<float>(),
+    ::testing::Pointwise(::testing::FloatNear(2e-5F),
+                         alone.infer("values", ids).at("values").as<float>()));
+}
+
+TEST_P(Parallel, GeneratesTheSameTokens_I1_I2) {
+  net::Rows prompts = random_sequences(6, 75, 12, 6);
+  net::Column ids = prompts.at("sequence_ids");
+  ids.key = "prompt_ids";
+  prompts = net::Rows(prompts.samples, {ids});
+  GenerateOptions options;
+  options.max_new_tokens = 12;
+  options.seed = 5;
+  options.stop_ids = {3};
+  options.max_sequences = 4;
+  ParallelReplica alone(spec(wide_shape()), "d1");
+  ParallelReplica split(spec(wide_shape()), GetParam());
+  const net::Rows want = alone.generate(prompts, options);
+  const net::Rows got = split.generate(prompts, options);
+  EXPECT_EQ(got.at("sequence_ids").lengths, want.at("sequence_ids").lengths);
+  EXPECT_THAT(
+    got.at("sequence_ids").as<std::int32_t>(),
+    ::testing::ElementsAreArray(want.at("sequence_ids").as<std::int32_t>()));
+  EXPECT_THAT(got.at("logprobs").as<float>(),
+              ::testing::Pointwise(::testing::FloatNear(1e-4F),
+                                   want.at("logprobs").as<float>()));
+}
+
+TEST_P(Parallel, SavesTheFoldersThatOneDeviceSaves) {
+  const net::Rows rows = random_sequences(4, 75, 12, 7);
+  ParallelReplica split(spec(wide_shape()), GetParam());
+  split.train(sft({first_samples(4)}), rows);
+  split.run([&](Engine& engine, RunContext& context, std::uint32_t) {
+    engine.save_hf(folder_ / "saved", DType::f32, context.groups);
+    engine.save_state(folder_ / "state.safetensors", context.groups);
+  });
+  Engine::Spec again = spec(wide_shape());
+  again.folder = folder_ / "saved";
+  ParallelReplica one(again, "d1");
+  one.engine(0).load_state(folder_ / "state.safetensors");
+  EXPECT_EQ(one.plane(Plane::weight), split.plane(Plane::weight));
+  EXPECT_EQ(one.engine(0).optimizer_steps(), 1U);
+  // ... and back into parts, to go on with the same bits (I8)
+  ParallelReplica resumed(again, GetParam());
+  for (std::size_t i = 0; i < resumed.size(); ++i)
+    resumed.engine(i).load_state(folder_ / "state.safetensors");
+  resumed.train(sft({first_samples(3)}), rows);
+  split.train(sft({first_samples(3)}), rows);
+  EXPECT_EQ(resumed.plane(Plane::weight), split.plane(Plane::weight));
+  one.train(sft({first_samples(3)}), rows);
+  expect_close(one.plane(Plane::weight), split.plane(Plane::weight), 5e-5);
+}
+
+TEST_P(Parallel, ChecksumsOfItsPartsAddUpToTheModels) {
+  ParallelReplica alone(spec(wide_shape()), "d1");
+  ParallelReplica split(spec(wide_shape()), GetParam());
+  std::vector<std::uint64_t> sums(split.strategy().dp);
+  for (std::size_t i = 0; i < split.size(); ++i)
+    sums[split.engine(i).part().where.dp] += split.engine(i).checksum();
+  EXPECT_THAT(sums, ::testing::Each(alone.engine(0).checksum()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, Parallel,
+                         ::testing::Values("d2", "t2", "t4", "d2t2", "d2z1",
+                                           "d3z1", "d2t2z1", "d2t4z1", "p2",
+                                           "p4", "p2t2", "d2p2", "d2p2z1",
+                                           "t2s", "t4s", "d2t2s", "p2t2s"),
+                         [](const auto& info) { return info.param; });
+
+} // namespace
+} // namespace troupe::models

@@ -1,0 +1,248 @@
+#include "parallel_support.hpp"
+
+#include "models/generate_options.hpp"
+#include "models/model_part.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace troupe::testing {
+
+namespace {
+
+// Members of one process under a name that all of them know.
+net::GroupSpec group_of(const std::string& name, std::uint32_t index,
+                        std::uint32_t size) {
+  net::GroupSpec spec;
+  spec.name = name;
+  spec.index = index;
+  spec.members.resize(size);
+  return spec;
+}
+
+std::shared_ptr<net::Collectives> join_axis(net::GroupRegistry& registry,
+                                            const Strategy& strategy,
+                                            Coordinate where, const char* name,
+                                            std::uint32_t Coordinate::*axis,
+                                            std::uint32_t size) {
+  if (size == 1)
+    return nullptr;
+  const std::uint32_t index = where.*axis;
+  where.*axis = 0;
+  return net::make_host_collectives(
+    group_of(name + std::to_string(index_of(strategy, where)), index, size),
+    registry);
+}
+
+std::shared_ptr<net::Channel> join_link(net::GroupRegistry& registry,
+                                        const Strategy& strategy,
+                                        Coordinate where, std::uint32_t from) {
+  const std::uint32_t end = where.pp == from ? 0 : 1;
+  where.pp = from;
+  return net::make_host_channel(
+    group_of("link" + std::to_string(index_of(strategy, where)), end, 2),
+    registry);
+}
+
+models::Groups join_groups(net::GroupRegistry& registry,
+                           const Strategy& strategy, const Coordinate& where) {
+  const auto join = [&](const char* name, std::uint32_t Coordinate::*axis,
+                        std::uint32_t size) {
+    return join_axis(registry, strategy, where, name, axis, size);
+  };
+  models::Groups groups;
+  groups.dp = join("dp", &Coordinate::dp, strategy.dp);
+  groups.tp = join("tp", &Coordinate::tp, strategy.tp);
+  groups.pp = join("pp", &Coordinate::pp, strategy.pp);
+  if (strategy.pp == 1)
+    return groups;
+  if (where.pp == 0 || where.pp + 1 == strategy.pp) {
+    Coordinate first = where;
+    first.pp = 0;
+    groups.ends = net::make_host_collectives(
+      group_of("ends" + std::to_string(index_of(strategy, first)),
+               where.pp == 0 ? 0 : 1, 2),
+      registry);
+  }
+  groups.previous = join_link(registry, strategy, where,
+                              (where.pp + strategy.pp - 1) % strategy.pp);
+  groups.next = join_link(registry, strategy, where, where.pp);
+  return groups;
+}
+
+// The boxes whose numbers count: with z, of a gradient, this copy's own.
+std::vector<plans::Box> boxes_of(const models::ModelPart& part, bool cut) {
+  if (cut)
+    return part.optimizer.boxes;
+  std::vector<plans::Box> boxes;
+  for (const models::PartBox& box : part.boxes)
+    boxes.push_back(box.box);
+  return boxes;
+}
+
+const float* start_of(const models::ModelPart& part,
+                      const models::Parameters& parameters,
+                      const plans::Box& box, models::Plane plane) {
+  std::size_t i = 0;
+  while (part.boxes[i].box.parameter != box.parameter)
+    ++i;
+  const plans::Box& whole = part.boxes[i].box;
+  return parameters.plane(plane).data() + parameters.offset(i)
+         + (box.row0 - whole.row0) * (whole.col1 - whole.col0) + box.col0
+         - whole.col0;
+}
+
+} // namespace
+
+ParallelReplica::ParallelReplica(models::Engine::Spec spec,
+                                 const std::string& strategy)
+  : strategy_(parse_strategy(strategy)) {
+  for (std::uint32_t i = 0; i < strategy_.num_devices(); ++i) {
+    spec.strategy = strategy_;
+    spec.where = coordinate_of(strategy_, i);
+    engines_.push_back(std::make_unique<models::Engine>(spec));
+    engines_.back()->load_weights();
+    groups_.push_back(join_groups(registry_, strategy_, spec.where));
+  }
+}
+
+void ParallelReplica::run(const Work& work) {
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < engines_.size(); ++i)
+    threads.emplace_back([&, i] {
+      models::RunContext context;
+      context.groups = groups_[i];
+      try {
+        work(*engines_[i], context, coordinate_of(strategy_, i).dp);
+      } catch (const std::exception& error) {
+        const std::lock_guard lock(mutex);
+        if (!first)
+          first = std::current_exception();
+        registry_.abort_all({Errc::aborted, "test", error.what(), ""});
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  if (first)
+    std::rethrow_exception(first);
+}
+
+models::Sums ParallelReplica::train(models::TrainSpec spec,
+                                    const net::Rows& rows) {
+  std::mutex mutex;
+  models::Sums total;
+  run(
+    [&](models::Engine& engine, models::RunContext& context, std::uint32_t dp) {
+      models::TrainSpec own = spec;
+      std::vector<SampleId> samples;
+      for (auto& batch : own.mini_batches) {
+        std::vector<SampleId> mine;
+        for (std::size_t i = dp; i < batch.size(); i += strategy_.dp)
+          mine.push_back(batch[i]);
+        batch = mine;
+        for (const SampleId sample : mine)
+          if (std::ranges::find(samples, sample) == samples.end())
+            samples.push_back(sample);
+      }
+      const net::Rows part
+        = samples.empty() ? net::Rows{} : net::select(rows, samples);
+      const models::Sums sums = engine.train(own, part, context);
+      const std::lock_guard lock(mutex);
+      if (counts(engine.part().where))
+        total.merge(sums);
+    });
+  return total;
+}
+
+net::Rows ParallelReplica::over_dp(
+  const net::Rows& rows,
+  const std::function<net::Rows(models::Engine&, models::RunContext&,
+                                const net::Rows&)>& work) {
+  std::mutex mutex;
+  std::vector<net::Rows> parts(strategy_.dp);
+  run(
+    [&](models::Engine& engine, models::RunContext& context, std::uint32_t dp) {
+      std::vector<SampleId> mine;
+      for (std::size_t i = dp; i < rows.samples.size(); i += strategy_.dp)
+        mine.push_back(rows.samples[i]);
+      const net::Rows out = work(engine, context, net::select(rows, mine));
+      const std::lock_guard lock(mutex);
+      if (counts(engine.part().where))
+        parts[dp] = out;
+    });
+  return net::select(net::concat(parts), rows.samples);
+}
+
+net::Rows ParallelReplica::infer(const std::string& fn, const net::Rows& rows,
+                                 const models::InferOptions& options) {
+  return over_dp(rows, [&](models::Engine& engine, models::RunContext& context,
+                           const net::Rows& own) {
+    return engine.infer(fn, own, context, options);
+  });
+}
+
+net::Rows ParallelReplica::generate(const net::Rows& prompts,
+                                    const models::GenerateOptions& options) {
+  return over_dp(prompts,
+                 [&](models::Engine& engine, models::RunContext& context,
+                     const net::Rows& own) {
+                   return engine.generate(own, options, context);
+                 });
+}
+
+// One plane of the whole model, filled box by box.
+struct WholeTensor {
+  std::vector<float> values;
+  std::vector<bool> known;
+
+  void put(std::int64_t element, float value, const std::string& name) {
+    const auto at = static_cast<std::size_t>(element);
+    if (known[at]) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(values[at]),
+                std::bit_cast<std::uint32_t>(value))
+        << name << " differs between its owners";
+    }
+    values[at] = value;
+    known[at] = true;
+  }
+};
+
+void put_box(const plans::Box& box, const ParameterShape& shape,
+             const float* from, WholeTensor& tensor) {
+  tensor.values.resize(static_cast<std::size_t>(shape.num_elements()));
+  tensor.known.resize(tensor.values.size());
+  for (auto row = box.row0; row < box.row1; ++row)
+    for (auto col = box.col0; col < box.col1; ++col)
+      tensor.put(row * shape.cols + col, *from++, shape.name);
+}
+
+std::map<std::string, std::vector<float>>
+ParallelReplica::plane(models::Plane plane) const {
+  std::map<std::string, WholeTensor> found;
+  const bool cut = strategy_.zero != Zero::none && plane == models::Plane::grad;
+  for (const auto& engine : engines_) {
+    const models::ModelPart& part = engine->part();
+    for (const plans::Box& box : boxes_of(part, cut)) {
+      const ParameterShape& shape = part.parameters[box.parameter];
+      put_box(box, shape, start_of(part, engine->parameters(), box, plane),
+              found[shape.name]);
+    }
+  }
+  std::map<std::string, std::vector<float>> whole;
+  for (auto& [name, tensor] : found) {
+    EXPECT_TRUE(std::ranges::all_of(tensor.known, std::identity{}))
+      << name << " has elements without an owner";
+    whole[name] = std::move(tensor.values);
+  }
+  return whole;
+}
+
+} // namespace troupe::testing

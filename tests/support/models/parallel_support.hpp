@@ -1,0 +1,69 @@
+// A replica of a model under any strategy on threads of this process: engines,
+// their groups over the real host collectives, samples dealt over dp, and the
+// planes put together again by the boxes that the layout promises.
+#pragma once
+
+#include "config/strategy.hpp"
+#include "models/engine.hpp"
+#include "models/parameters.hpp"
+#include "net/host_collectives.hpp"
+#include "net/rows.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::testing {
+
+class ParallelReplica {
+public:
+  /// Loads `spec`'s folder on every device of `strategy`.
+  ParallelReplica(models::Engine::Spec spec, const std::string& strategy);
+
+  /// Runs `work(engine, context, dp coordinate)` on all devices at once, a
+  /// thread each; rethrows the first exception.
+  using Work
+    = std::function<void(models::Engine&, models::RunContext&, std::uint32_t)>;
+  void run(const Work& work);
+
+  /// Mini-batches dealt over dp (sample i of a batch to i % dp); the sums of
+  /// the devices that count, merged.
+  models::Sums train(models::TrainSpec spec, const net::Rows& rows);
+  /// Samples dealt over dp, results in sample order.
+  net::Rows infer(const std::string& fn, const net::Rows& rows,
+                  const models::InferOptions& options = {});
+  net::Rows generate(const net::Rows& prompts,
+                     const models::GenerateOptions& options);
+
+  /// Elements of each parameter by name. Fails the test where two devices hold
+  /// different bits of one element; `copies` false: of the first owner alone.
+  std::map<std::string, std::vector<float>> plane(models::Plane plane) const;
+
+  models::Engine& engine(std::size_t index) {
+    return *engines_[index];
+  }
+  std::size_t size() const {
+    return engines_.size();
+  }
+  const Strategy& strategy() const {
+    return strategy_;
+  }
+
+private:
+  bool counts(const Coordinate& where) const {
+    return where.tp == 0 && where.pp + 1 == strategy_.pp;
+  }
+  net::Rows
+  over_dp(const net::Rows& rows,
+          const std::function<net::Rows(models::Engine&, models::RunContext&,
+                                        const net::Rows&)>& work);
+
+  Strategy strategy_;
+  net::GroupRegistry registry_;
+  std::vector<models::Groups> groups_;
+  std::vector<std::unique_ptr<models::Engine>> engines_;
+};
+
+} // namespace troupe::testing
