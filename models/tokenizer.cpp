@@ -11,6 +11,7 @@
 #include "models/tokenizer/normalizer.hpp"
 #include "models/tokenizer/post_processor.hpp"
 #include "models/tokenizer/pre_tokenizer.hpp"
+#include "models/tokenizer/sentencepiece.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -96,8 +97,10 @@ void read_chat_template(const JsonAt& config, Parts& parts) {
       parts.chat_template = given.at(i).at("template").text();
 }
 
-std::shared_ptr<Parts> read_parts(const json& document,
-                                  const std::string& file) {
+/// `model`: of a document that has none of its own.
+std::shared_ptr<Parts> read_parts(const json& document, const std::string& file,
+                                  std::unique_ptr<tokenizer::Model> model
+                                  = nullptr) {
   const JsonAt root(document, file);
   auto parts = std::make_shared<Parts>();
   parts->file = file;
@@ -106,8 +109,10 @@ std::shared_ptr<Parts> read_parts(const json& document,
     = tokenizer::AddedTokens(part_of(root, "added_tokens"), parts->normalizer);
   parts->pre_tokenizer
     = tokenizer::PreTokenizer(part_of(root, "pre_tokenizer"));
-  parts->model = tokenizer::read_model(root.at("model"),
-                                       parts->pre_tokenizer.byte_level());
+  parts->model = model != nullptr
+                   ? std::move(model)
+                   : tokenizer::read_model(root.at("model"),
+                                           parts->pre_tokenizer.byte_level());
   parts->post_processor
     = tokenizer::PostProcessor(part_of(root, "post_processor"));
   parts->decoder = tokenizer::Decoder(part_of(root, "decoder"));
@@ -120,6 +125,24 @@ void read_config(const json& document, const std::string& file, Parts& parts) {
     config.expected("an object");
   read_special_names(config, parts);
   read_chat_template(config, parts);
+}
+
+/// tokenizer.json, or else tokenizer.model.
+std::shared_ptr<Parts> read_folder(const std::filesystem::path& folder) {
+  const auto path = folder / "tokenizer.json";
+  const auto pieces = folder / "tokenizer.model";
+  if (std::filesystem::exists(path))
+    return read_parts(internal::read_json(path), path.string());
+  if (!std::filesystem::exists(pieces))
+    throw ConfigError(Place{folder.string(), 0},
+                      "expected a tokenizer.json or a tokenizer.model in the "
+                      "folder, got none; try the folder of a Hugging Face "
+                      "model with its tokenizer");
+  const auto config = folder / "tokenizer_config.json";
+  auto read = tokenizer::read_sentencepiece(
+    pieces, std::filesystem::exists(config) ? internal::read_json(config)
+                                            : json::object());
+  return read_parts(*read.document, pieces.string(), std::move(read.model));
 }
 
 /// One section of text that holds no added token any more.
@@ -175,13 +198,7 @@ Tokenizer::Tokenizer(std::shared_ptr<const tokenizer::Parts> parts)
   : parts_(std::move(parts)) {}
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
-  const auto path = folder / "tokenizer.json";
-  if (!std::filesystem::exists(path))
-    throw ConfigError(Place{folder.string(), 0},
-                      "expected a tokenizer.json in the folder, got none; try "
-                      "the folder of a Hugging Face model with a fast "
-                      "tokenizer");
-  auto parts = read_parts(internal::read_json(path), path.string());
+  auto parts = read_folder(folder);
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
     if (const auto config = folder / name; std::filesystem::exists(config))
       read_config(internal::read_json(config), config.string(), *parts);

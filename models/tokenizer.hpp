@@ -1,8 +1,9 @@
 // Text to token ids and back, from a Hugging Face tokenizer.json: byte-level
 // BPE (GPT-2, Llama 3, Qwen2), SentencePiece-like BPE with byte fallback, and
-// WordLevel. What a file asks for and Troupe lacks is refused by name; nothing
-// is approximated. A Tokenizer is a cheap value, shared by its copies, and all
-// its functions may be called from any thread.
+// WordLevel; or from a SentencePiece tokenizer.model. What a file asks for and
+// Troupe lacks is refused by name; nothing is approximated. A Tokenizer is a
+// cheap value, shared by its copies, and all its functions may be called from
+// any thread.
 #pragma once
 
 #include "config/model_shape.hpp"
@@ -24,7 +25,8 @@ struct Parts;
 
 class Tokenizer {
 public:
-  /// Reads `tokenizer.json` of a folder and, where they exist,
+  /// Reads `tokenizer.json` of a folder, or `tokenizer.model` where there is
+  /// none, and, where they exist,
   /// `tokenizer_config.json`, `special_tokens_map.json` and
   /// `chat_template.jinja`. ConfigError naming file and JSON path.
   static Tokenizer load(const std::filesystem::path& folder);
