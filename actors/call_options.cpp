@@ -31,6 +31,11 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.repetition_penalty = rollout.repetition_penalty;
   options.greedy = rollout.greedy;
   options.ignore_eos = rollout.ignore_eos;
+  options.sampled_logprobs = rollout.logprobs == "sampled";
+  options.max_batch_tokens = rollout.max_batch_tokens;
+  options.max_sequences = rollout.max_sequences;
+  options.kv_cache_bytes
+    = static_cast<std::uint64_t>(rollout.kv_cache_gb * 1e9);
   options.seed = settings.run.seed;
   options.stop_ids = shape.eos;
   return options;

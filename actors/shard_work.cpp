@@ -5,6 +5,7 @@
 #include "config/defaults.hpp"
 #include "models/parameters.hpp"
 #include "models/rollout_replay.hpp"
+#include "models/stop_texts.hpp"
 
 #include <fmt/format.h>
 
@@ -96,6 +97,9 @@ RunDone generate_rows(Shard& shard, const plans::Call& call,
   auto options = generate_options(worker.settings, worker.shapes.at(call.role));
   if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
     options.stop_ids = {worker.tokenizer().eos_id()};
+  if (const auto& stop = worker.settings.rollout.stop; !stop.empty())
+    options.stop_texts
+      = std::make_shared<models::StopTexts>(worker.tokenizer(), stop);
   return keep_outputs(
     shard, context.step,
     rename_out(call, shard.engine->generate(rows, options, context)));

@@ -135,6 +135,12 @@ void check_sizes(const Settings& settings, const Place& whole) {
                                rollout.max_new_tokens),
        .got = fmt::format("'{}'", rollout.min_new_tokens),
        .hint = std::to_string(rollout.max_new_tokens)});
+  if (std::ranges::find(rollout.stop, "") != rollout.stop.end())
+    throw ConfigError({.place = place_of(settings, "rollout.stop"),
+                       .path = "rollout.stop",
+                       .expected = "texts of at least one character",
+                       .got = "an empty one",
+                       .hint = ""});
   const auto samples = std::int64_t{settings.data.batch_size} * rollout.n;
   if (settings.workflow == "ppo" && settings.algorithm.mini_batches > samples)
     throw ConfigError(

@@ -45,8 +45,33 @@ void add_rollout(FieldTable& table) {
       "Go on to max_new_tokens whatever token comes; set by `troupe generate "
       "--ignore-eos`.")
     .of({"generate"});
-  add("stop", &R::stop, "Texts that end a response, besides its end token.")
-    .only_runs({"[]"});
+  add("stop", &R::stop,
+      "Texts that end a response, besides its end token; the response keeps "
+      "them.");
+  add("logprobs", &R::logprobs,
+      "Log-probabilities kept with a response. unfiltered: of the model at the "
+      "temperature, which training recomputes; sampled: of the distribution "
+      "after penalty and filters.")
+    .one_of({"unfiltered", "sampled"});
+}
+
+void add_rollout_limits(FieldTable& table) {
+  using R = RolloutSettings;
+  auto add = [&]<class T>(const char* key, T R::*member,
+                          const char* sentence) -> Field& {
+    return table.add("rollout", key, &Settings::rollout, member, sentence);
+  };
+  add("max_batch_tokens", &R::max_batch_tokens,
+      "Tokens of one pass through the model: prompts are fed in pieces beside "
+      "the responses under way.")
+    .at_least(1);
+  add("max_sequences", &R::max_sequences,
+      "Responses under way at once on a device; kv_cache_gb may allow fewer, "
+      "and the others wait.")
+    .at_least(1);
+  add("kv_cache_gb", &R::kv_cache_gb,
+      "Most memory of a device's cache of keys and values.")
+    .above(0);
 }
 
 void add_kl(FieldTable& table) {
@@ -200,6 +225,7 @@ void add_reward(FieldTable& table) {
 std::vector<Field> make_algorithm_fields() {
   FieldTable table;
   add_rollout(table);
+  add_rollout_limits(table);
   add_advantage(table);
   add_kl(table);
   add_loss(table);

@@ -78,6 +78,10 @@ struct RolloutSettings {
   double min_p = 0.0;
   double repetition_penalty = 1.0;
   std::vector<std::string> stop;
+  std::string logprobs = "unfiltered";
+  int max_batch_tokens = 2048;
+  int max_sequences = 64;
+  double kv_cache_gb = 1.0;
   bool greedy = false;     ///< generate
   bool ignore_eos = false; ///< generate
 };

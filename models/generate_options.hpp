@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace troupe::models {
+
+class StopTexts;
 
 struct GenerateOptions {
   std::int64_t max_new_tokens = 48;
@@ -24,8 +27,15 @@ struct GenerateOptions {
   std::int64_t max_batch_tokens = 2048;
   /// Answers under way at once; memory may allow fewer.
   std::int64_t max_sequences = 64;
+  /// Most memory of the KV cache; prompts wait until a slot is free. 0: the
+  /// generator's own limit.
+  std::uint64_t kv_cache_bytes = 0;
   std::vector<std::int32_t> stop_ids; ///< end tokens; the answer includes it
   bool ignore_eos = false;            ///< run to max_new_tokens whatever comes
+  std::shared_ptr<const StopTexts> stop_texts; ///< null: none
+  /// Report log-probabilities of the distribution that was sampled from (after
+  /// penalty and filters) instead of the model's own.
+  bool sampled_logprobs = false;
 };
 
 } // namespace troupe::models

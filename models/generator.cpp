@@ -1,8 +1,8 @@
 #include "models/generator.hpp"
 
 #include "config/error.hpp"
-#include "config/trace.hpp"
 #include "models/decoder.hpp"
+#include "models/internal/phase_spans.hpp"
 #include "models/internal/sequences.hpp"
 #include "models/sampler.hpp"
 #include "net/channel.hpp"
@@ -17,46 +17,10 @@
 namespace troupe::models {
 namespace {
 
+using internal::PhaseSpans;
 using internal::Sequence;
 
 constexpr std::int64_t generator_parallel_logits = 1 << 15;
-
-/// "prefill" while prompts are fed, "decode" in between: spans of the trace.
-class PhaseSpans {
-public:
-  explicit PhaseSpans(const RunContext& context) : context_(context) {}
-  ~PhaseSpans() {
-    leave();
-  }
-  PhaseSpans(const PhaseSpans&) = delete;
-  PhaseSpans& operator=(const PhaseSpans&) = delete;
-
-  void enter(bool prefill, std::size_t num_sequences) {
-    static const trace::Name names[]
-      = {trace::name("decode"), trace::name("prefill")};
-    static const trace::Name under_way = trace::name("sequences");
-    trace::counter(context_.track, under_way,
-                   static_cast<double>(num_sequences));
-    const trace::Name next = names[prefill ? 1 : 0];
-    if (is_open_ && open_ == next)
-      return;
-    leave();
-    trace::begin(context_.track, next, context_.step.value);
-    open_ = next;
-    is_open_ = true;
-  }
-
-private:
-  void leave() {
-    if (is_open_)
-      trace::end(context_.track, open_);
-    is_open_ = false;
-  }
-
-  const RunContext& context_;
-  trace::Name open_{};
-  bool is_open_ = false;
-};
 
 /// Stages with fewer layers have room for more: the smallest number counts.
 std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
@@ -99,6 +63,11 @@ struct Generator::Impl {
       decoder(model, weights),
       cache(model) {}
 
+  /// Most bytes of the cache under these options.
+  std::uint64_t cache_limit(const GenerateOptions& options) const {
+    return options.kv_cache_bytes > 0 ? options.kv_cache_bytes
+                                      : limits.kv_cache_bytes;
+  }
   /// As many slots as sequences, options and memory allow, on every stage.
   /// Returns their number.
   std::int64_t make_slots(const std::vector<Sequence>& sequences,
@@ -109,6 +78,7 @@ struct Generator::Impl {
   Decoder decoder;
   KvCache cache;
   bool packed = false;
+  std::uint64_t fed_tokens = 0;
 };
 
 std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
@@ -118,14 +88,13 @@ std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
   for (const Sequence& s : sequences)
     tokens = std::max(tokens, s.limit);
   const std::int64_t fitting = least_of_stages(
-    static_cast<std::int64_t>(limits.kv_cache_bytes / cache.slot_bytes(tokens)),
+    static_cast<std::int64_t>(cache_limit(options) / cache.slot_bytes(tokens)),
     groups);
   if (fitting == 0)
-    internal::generation_failed(Errc::out_of_memory,
-                                "a sequence of " + std::to_string(tokens)
-                                  + " tokens does not fit the KV cache of "
-                                  + std::to_string(limits.kv_cache_bytes)
-                                  + " bytes");
+    internal::generation_failed(
+      Errc::out_of_memory, "a sequence of " + std::to_string(tokens)
+                             + " tokens does not fit the KV cache of "
+                             + std::to_string(cache_limit(options)) + " bytes");
   const auto wanted
     = std::min<std::int64_t>(static_cast<std::int64_t>(sequences.size()),
                              std::max<std::int64_t>(1, options.max_sequences));
@@ -164,6 +133,10 @@ public:
       }
   }
 
+  std::uint64_t fed_tokens() const {
+    return fed_tokens_;
+  }
+
 private:
   /// Every stage deals alike.
   std::vector<Lane> deal(std::vector<Sequence>& sequences,
@@ -187,6 +160,7 @@ private:
     const bool prefill = gather(lane);
     spans.enter(prefill, lane.active.size());
     decoder_.feed(lane.rows, cache_, context_);
+    fed_tokens_ += lane.rows.size();
     if (lane.due.empty())
       return;
     lane.drawn.resize(lane.due.size());
@@ -225,6 +199,36 @@ private:
       next->slot = cache_.take_slot();
       lane.active.push_back(next);
     }
+    for (Sequence* s : lane.active)
+      if (s->fed == 0)
+        share_prefix(lane, *s);
+  }
+
+  /// A prompt that another sequence has in the cache already is copied from
+  /// there but for its last token, whose logits this sequence needs itself.
+  void share_prefix(const Lane& lane, Sequence& s) {
+    const std::int64_t shared = s.num_prompt - 1;
+    if (shared == 0)
+      return;
+    for (const Sequence* other : lane.active)
+      if (other->group == s.group && other->fed >= shared) {
+        cache_.copy_prefix(other->slot, s.slot, shared);
+        s.fed = shared;
+        return;
+      }
+  }
+
+  /// Whether one before it in the lane is about to feed the same prompt.
+  static bool waits_for_prefix(const Lane& lane, const Sequence& s) {
+    if (s.fed > 0 || s.num_prompt == 1)
+      return false;
+    for (const Sequence* other : lane.active) {
+      if (other == &s)
+        return false;
+      if (other->group == s.group)
+        return true;
+    }
+    return false;
   }
 
   /// Collects the rows of a pass: answers first, then prompts, up to the
@@ -242,7 +246,7 @@ private:
     for (Sequence* s : lane.active) {
       const std::int64_t left = s->size() - s->fed;
       const std::int64_t count = std::min(left, budget - lane.row_count());
-      if (left <= 1 || count <= 0)
+      if (left <= 1 || count <= 0 || waits_for_prefix(lane, *s))
         continue;
       take_rows(lane, *s, count);
       prefill = true;
@@ -293,9 +297,12 @@ private:
       const DrawnToken& drawn = lane.drawn[i];
       s.ids.push_back(drawn.id);
       s.logprobs.push_back(drawn.logprob);
-      s.stopped
+      const bool ended
         = !options_.ignore_eos
           && std::find(ends.begin(), ends.end(), drawn.id) != ends.end();
+      const bool told = s.watch && s.watch->push(drawn.id)
+                        && s.size() - s.num_prompt >= options_.min_new_tokens;
+      s.stopped = ended || told;
     }
     std::erase_if(lane.active, [&](Sequence* s) {
       if (!s->finished())
@@ -321,6 +328,7 @@ private:
   const GenerateOptions& options_;
   const RunContext& context_;
   std::vector<Sampler> samplers_; ///< one a thread
+  std::uint64_t fed_tokens_ = 0;
 };
 
 } // namespace
@@ -341,6 +349,10 @@ void Generator::release() {
   impl_->packed = false;
 }
 
+std::uint64_t Generator::fed_tokens() const {
+  return impl_->fed_tokens;
+}
+
 net::Rows Generator::run(const net::Rows& prompts,
                          const GenerateOptions& options,
                          const RunContext& context,
@@ -353,9 +365,10 @@ net::Rows Generator::run(const net::Rows& prompts,
     return internal::sequence_rows(sequences);
   const std::int64_t slots
     = impl_->make_slots(sequences, options, context.groups);
-  Rollout(impl_->decoder, impl_->cache, impl_->shape.vocab_size, options,
-          context)
-    .run(sequences, slots, on_generated);
+  Rollout rollout(impl_->decoder, impl_->cache, impl_->shape.vocab_size,
+                  options, context);
+  rollout.run(sequences, slots, on_generated);
+  impl_->fed_tokens = rollout.fed_tokens();
   return internal::sequence_rows(sequences);
 }
 

@@ -59,6 +59,10 @@ public:
                 const RunContext& context,
                 const OnGenerated& on_generated = {});
 
+  /// Tokens that went through this stage in the last run: each prompt once,
+  /// however many samples it has, and the answers.
+  std::uint64_t fed_tokens() const;
+
 private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -59,6 +59,19 @@ void KvCache::free_slot(std::int32_t slot) {
   std::push_heap(free_.begin(), free_.end(), std::greater<>());
 }
 
+void KvCache::copy_prefix(std::int32_t from, std::int32_t to,
+                          std::int64_t tokens) {
+  for (std::int64_t layer = 0; layer < num_layers_; ++layer)
+    for (std::int64_t head = 0; head < num_heads_; ++head) {
+      const float* source = keys(layer, from, head);
+      float* target = keys(layer, to, head);
+      for (std::int64_t d = 0; d < head_dim_; ++d)
+        std::copy_n(source + d * capacity_, tokens, target + d * capacity_);
+      std::copy_n(values(layer, from, head), tokens * value_stride_,
+                  values(layer, to, head));
+    }
+}
+
 float* KvCache::keys(std::int64_t layer, std::int32_t slot, std::int64_t head) {
   return slab_.data()
          + ((layer * num_slots_ + slot) * num_heads_ + head)

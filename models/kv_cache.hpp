@@ -35,6 +35,8 @@ public:
   /// The free slot with the lowest number.
   std::int32_t take_slot();
   void free_slot(std::int32_t slot);
+  /// The first `tokens` keys and values of every layer, from slot to slot.
+  void copy_prefix(std::int32_t from, std::int32_t to, std::int64_t tokens);
 
   std::int64_t capacity() const {
     return capacity_;

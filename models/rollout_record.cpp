@@ -1,6 +1,7 @@
 #include "models/rollout_record.hpp"
 
 #include "config/error.hpp"
+#include "models/stop_texts.hpp"
 #include "models/tokenizer.hpp"
 
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
   if (rows.has("ref_logprobs"))
     line["kl"]
       = kl_of(mask, logprobs, values_of<float>(rows.at("ref_logprobs"), i));
-  line["finish_reason"] = truncated ? "length" : "eos";
+  line["finish_reason"] = finish_reason(truncated, ids, tokenizer);
   line["sequence_ids"] = std::vector(ids.begin(), ids.end());
   line["loss_mask"] = std::vector<int>(mask.begin(), mask.end());
   line["logprobs"] = std::vector(logprobs.begin(), logprobs.end());

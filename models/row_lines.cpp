@@ -1,6 +1,7 @@
 #include "models/row_lines.hpp"
 
 #include "models/dataset.hpp"
+#include "models/stop_texts.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -47,7 +48,7 @@ std::string answer_lines(const LineSource& source, const net::Rows& rows) {
     line["response"] = source.tokenizer.decode(ids);
     line["response_ids"] = ids;
     line["logprobs"] = line_elements<float>(rows.at("logprobs"), i, prompt);
-    line["finish_reason"] = truncated ? "length" : "eos";
+    line["finish_reason"] = finish_reason(truncated, ids, source.tokenizer);
     text += line_text(line);
   }
   return text;

@@ -105,8 +105,13 @@ DrawnToken Sampler::draw(std::span<const float> logits_V,
     drawn.id = argmax_with_noise(allowed_V, divisor, name);
   if (static_cast<std::size_t>(drawn.id) >= logits_V.size())
     sampler_fail();
-  const double logit = logits_V[static_cast<std::size_t>(drawn.id)];
-  drawn.logprob = static_cast<float>(logit / temperature_ - total);
+  const auto at = static_cast<std::size_t>(drawn.id);
+  if (options_.sampled_logprobs && divisor == 1)
+    drawn.logprob
+      = static_cast<float>(allowed_V[at] - log_sum_exp(allowed_V, 1.0));
+  else
+    drawn.logprob
+      = static_cast<float>(double{logits_V[at]} / temperature_ - total);
   return drawn;
 }
 

@@ -7,6 +7,7 @@
 // and filters. That is what PPO's training recomputes, so the ratio of the
 // first optimizer step is 1 whatever the filters were. (With filters the
 // sampler's own probabilities are larger; the ratio does not correct for that.)
+// `sampled_logprobs` asks for the sampler's own instead.
 #pragma once
 
 #include "models/generate_options.hpp"
@@ -21,6 +22,7 @@ namespace troupe::models {
 struct DrawnToken {
   std::int32_t id = 0;
   float logprob = 0; ///< under log softmax(logits / temperature), unfiltered
+                     ///< unless `sampled_logprobs` says otherwise
 };
 
 /// Draws tokens under one set of options. Keeps scratch space: one a thread.

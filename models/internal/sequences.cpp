@@ -41,6 +41,12 @@ std::vector<Sequence> make_sequences(const net::Rows& prompts,
                          + std::max<std::int64_t>(options.max_new_tokens, 0),
                        shape.max_positions);
     s.ids.reserve(static_cast<std::size_t>(s.limit));
+    const bool alike = i > 0 && sequences[i - 1].num_prompt == s.num_prompt
+                       && std::equal(prompt.begin(), prompt.end(),
+                                     sequences[i - 1].ids.begin());
+    s.group = alike ? sequences[i - 1].group : i;
+    if (options.stop_texts)
+      s.watch.emplace(*options.stop_texts);
   }
   return sequences;
 }

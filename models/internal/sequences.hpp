@@ -6,9 +6,11 @@
 #include "config/ids.hpp"
 #include "config/model_shape.hpp"
 #include "models/generate_options.hpp"
+#include "models/stop_texts.hpp"
 #include "net/rows.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,10 @@ struct Sequence {
   std::int64_t limit = 0; ///< most tokens in all
   std::int64_t fed = 0;   ///< tokens in the cache
   std::int32_t slot = -1;
-  bool stopped = false; ///< by an end token
+  bool stopped = false; ///< by an end token or a stop text
+  /// Index of the first of the neighbours with the same prompt.
+  std::size_t group = 0;
+  std::optional<StopTexts::Watch> watch; ///< where there are stop texts
 
   std::int64_t size() const {
     return static_cast<std::int64_t>(ids.size());

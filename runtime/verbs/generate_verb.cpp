@@ -27,6 +27,9 @@ struct GenerateVerbOptions : VerbOptions {
   std::string out;
   models::GenerateOptions sampling;
   int n = 1;
+  std::vector<std::string> stop;
+  std::string logprobs = "unfiltered";
+  double kv_cache_gb = 1.0;
   bool max_new_tokens_given = false;
 };
 
@@ -86,7 +89,13 @@ void fill_settings(Settings& settings, const GenerateVerbOptions& options,
   rollout.top_k = static_cast<int>(sampling.top_k);
   rollout.top_p = sampling.top_p;
   rollout.min_p = sampling.min_p;
+  rollout.repetition_penalty = sampling.repetition_penalty;
   rollout.ignore_eos = sampling.ignore_eos;
+  rollout.stop = options.stop;
+  rollout.logprobs = options.logprobs;
+  rollout.max_batch_tokens = static_cast<int>(sampling.max_batch_tokens);
+  rollout.max_sequences = static_cast<int>(sampling.max_sequences);
+  rollout.kv_cache_gb = options.kv_cache_gb;
 }
 
 int generate(const GenerateVerbOptions& options) {
@@ -176,6 +185,41 @@ void add_sampling_options(CLI::App& verb, GenerateVerbOptions& options) {
                 "Go on to --max-new-tokens whatever comes");
 }
 
+void add_limit_options(CLI::App& verb, GenerateVerbOptions& options) {
+  auto& sampling = options.sampling;
+  verb
+    .add_option("--repetition-penalty", sampling.repetition_penalty,
+                "Of logits of tokens that occurred; 1: off")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  verb
+    .add_option("--stop", options.stop,
+                "A text that ends an answer; may be given again")
+    ->check([](const std::string& text) {
+      return text.empty() ? "an empty text ends nothing" : "";
+    });
+  verb
+    .add_option("--logprobs", options.logprobs,
+                "Of the model, or of what was sampled from")
+    ->check(CLI::IsMember({"unfiltered", "sampled"}))
+    ->capture_default_str();
+  verb
+    .add_option("--max-batch-tokens", sampling.max_batch_tokens,
+                "Tokens of one pass through the model")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  verb
+    .add_option("--max-sequences", sampling.max_sequences,
+                "Answers under way at once on a device")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+  verb
+    .add_option("--kv-cache-gb", options.kv_cache_gb,
+                "Most memory of a device's cache")
+    ->check(CLI::PositiveNumber)
+    ->capture_default_str();
+}
+
 } // namespace
 
 void add_generate(CLI::App& app, VerbRun& chosen) {
@@ -185,10 +229,11 @@ void add_generate(CLI::App& app, VerbRun& chosen) {
   add_model_options(*verb, options->model);
   verb
     ->add_option("--prompts", options->prompts,
-                 "JSONL rows with prompt or prompt_ids")
+                 "JSONL rows with prompt, prompt_ids or messages")
     ->required();
   verb->add_option("--out", options->out, "JSONL file to write")->required();
   add_sampling_options(*verb, *options);
+  add_limit_options(*verb, *options);
   add_verb_options(*verb, *options, false);
   verb->callback([options, verb, &chosen] {
     options->max_new_tokens_given = verb->count("--max-new-tokens") > 0;

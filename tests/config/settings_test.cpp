@@ -136,6 +136,8 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
   std::set<std::string> theirs
     = {"run.epochs", "run.check_moves", "data.max_tokens",
        "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
+       "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
+       "rollout.kv_cache_gb",
        // of the verb generate
        "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {

@@ -153,6 +153,31 @@ TEST(Sampler, FilteredDrawsKeepTheModelsOwnLogprob) {
   }
 }
 
+TEST(Sampler, SampledLogprobsAreOfWhatTheFiltersLeft) {
+  TROUPE_NEEDS_GOLDEN();
+  const auto folder = testing::golden_folder() / "samplers" / "all_filters";
+  const GoldenTensors io = testing::read_golden(folder / "io.safetensors");
+  GenerateOptions options
+    = options_of(testing::read_golden_meta(folder).at("params"));
+  options.sampled_logprobs = true;
+  const auto vocab = static_cast<std::size_t>(io.at("logits").shape[1]);
+  const auto logits = io.at("logits").floats();
+  const auto previous = io.at("previous_tokens").ints();
+  const auto starts = io.at("previous_cu_seqlens").ints();
+  const auto& want = io.at("filtered_logprobs").values;
+  Sampler sampler(options, static_cast<std::int64_t>(vocab));
+  for (std::size_t row = 0; row * vocab < logits.size(); ++row) {
+    const auto begin = static_cast<std::size_t>(starts[row]);
+    const auto end = static_cast<std::size_t>(starts[row + 1]);
+    const DrawnToken drawn
+      = sampler.draw(std::span(logits).subspan(row * vocab, vocab),
+                     std::span(previous).subspan(begin, end - begin), 0,
+                     {1, 1, static_cast<std::uint32_t>(row), 0});
+    EXPECT_NEAR(drawn.logprob,
+                want[row * vocab + static_cast<std::size_t>(drawn.id)], 1e-4);
+  }
+}
+
 TEST(Sampler, TemperatureZeroIsGreedyWithLogprobsAtOne) {
   const auto logits = some_logits(64);
   GenerateOptions options;

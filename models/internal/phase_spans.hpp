@@ -1,0 +1,48 @@
+// The trace's view of a generation: a span a phase.
+#pragma once
+
+#include "config/trace.hpp"
+#include "models/run_context.hpp"
+
+#include <cstddef>
+
+namespace troupe::models::internal {
+
+/// "prefill" while prompts are fed, "decode" in between: spans of the trace.
+class PhaseSpans {
+public:
+  explicit PhaseSpans(const RunContext& context) : context_(context) {}
+  ~PhaseSpans() {
+    leave();
+  }
+  PhaseSpans(const PhaseSpans&) = delete;
+  PhaseSpans& operator=(const PhaseSpans&) = delete;
+
+  void enter(bool prefill, std::size_t num_sequences) {
+    static const trace::Name names[]
+      = {trace::name("decode"), trace::name("prefill")};
+    static const trace::Name under_way = trace::name("sequences");
+    trace::counter(context_.track, under_way,
+                   static_cast<double>(num_sequences));
+    const trace::Name next = names[prefill ? 1 : 0];
+    if (is_open_ && open_ == next)
+      return;
+    leave();
+    trace::begin(context_.track, next, context_.step.value);
+    open_ = next;
+    is_open_ = true;
+  }
+
+private:
+  void leave() {
+    if (is_open_)
+      trace::end(context_.track, open_);
+    is_open_ = false;
+  }
+
+  const RunContext& context_;
+  trace::Name open_{};
+  bool is_open_ = false;
+};
+
+} // namespace troupe::models::internal
