@@ -1,8 +1,11 @@
 #include "config/model_shape.hpp"
 
-#include "config/error.hpp"
+#include "config/family.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
 
 namespace troupe {
 
@@ -57,14 +60,15 @@ void add_attention(const ModelShape& shape, const std::string& prefix,
   projection("v_proj", kv_rows);
   list.matrix(prefix + "o_proj.weight", shape.hidden_size, q_rows, layer,
               split_cols, shape.head_dim);
-  // Qwen2's output projection never has a bias.
-  if (shape.attention_bias && shape.family == "llama")
+  if (shape.output_bias)
     list.vector(prefix + "o_proj.bias", shape.hidden_size, layer, split_none);
 }
 
 void add_mlp(const ModelShape& shape, const std::string& prefix,
              std::int32_t layer, ParameterList& list) {
   for (const char* name : {"gate_proj", "up_proj"}) {
+    if (!shape.gated_mlp && name == std::string_view("gate_proj"))
+      continue;
     list.matrix(prefix + name + ".weight", shape.intermediate_size,
                 shape.hidden_size, layer, split_rows);
     if (shape.mlp_bias)
@@ -78,12 +82,43 @@ void add_mlp(const ModelShape& shape, const std::string& prefix,
                 split_none);
 }
 
-} // namespace
-
-const std::vector<std::string>& model_families() {
-  static const std::vector<std::string> families = {"llama", "qwen2"};
-  return families;
+/// The weight of a norm, and its bias where the family has one.
+void add_norm(const ModelShape& shape, const std::string& name,
+              std::int32_t layer, ParameterList& list) {
+  list.vector(name + ".weight", shape.hidden_size, layer, split_none);
+  if (shape.norm == NormKind::layer)
+    list.vector(name + ".bias", shape.hidden_size, layer, split_none);
 }
+
+void add_experts(const ModelShape& shape, const std::string& prefix,
+                 std::int32_t layer, ParameterList& list) {
+  list.matrix(prefix + "router.weight", shape.num_experts, shape.hidden_size,
+              layer, split_none);
+  for (std::int64_t e = 0; e < shape.num_experts; ++e)
+    add_mlp(shape, fmt::format("{}experts.{}.", prefix, e), layer, list);
+}
+
+void add_layer(const ModelShape& shape, std::int32_t layer,
+               ParameterList& list) {
+  const auto prefix = fmt::format("model.layers.{}.", layer);
+  add_norm(shape, prefix + "input_layernorm", layer, list);
+  add_attention(shape, prefix + "self_attn.", layer, list);
+  if (shape.query_key_norm)
+    for (const char* name :
+         {"self_attn.q_norm.weight", "self_attn.k_norm.weight"})
+      list.vector(prefix + name, shape.head_dim, layer, split_none);
+  add_norm(shape, prefix + "post_attention_layernorm", layer, list);
+  if (shape.post_norms)
+    add_norm(shape, prefix + "pre_feedforward_layernorm", layer, list);
+  if (shape.num_experts > 0)
+    add_experts(shape, prefix + "mlp.", layer, list);
+  else
+    add_mlp(shape, prefix + "mlp.", layer, list);
+  if (shape.post_norms)
+    add_norm(shape, prefix + "post_feedforward_layernorm", layer, list);
+}
+
+} // namespace
 
 std::vector<ParameterShape> parameters(const ModelShape& shape) {
   ParameterList list;
@@ -91,19 +126,20 @@ std::vector<ParameterShape> parameters(const ModelShape& shape) {
   const auto last = static_cast<std::int32_t>(shape.num_layers);
   list.matrix("model.embed_tokens.weight", shape.vocab_size, hidden, -1,
               split_rows);
-  for (std::int32_t layer = 0; layer < last; ++layer) {
-    const auto prefix = fmt::format("model.layers.{}.", layer);
-    list.vector(prefix + "input_layernorm.weight", hidden, layer, split_none);
-    add_attention(shape, prefix + "self_attn.", layer, list);
-    list.vector(prefix + "post_attention_layernorm.weight", hidden, layer,
+  if (shape.learned_positions)
+    list.matrix("model.embed_positions.weight", shape.max_positions, hidden, -1,
                 split_none);
-    add_mlp(shape, prefix + "mlp.", layer, list);
-  }
-  list.vector("model.norm.weight", hidden, last, split_none);
+  for (std::int32_t layer = 0; layer < last; ++layer)
+    add_layer(shape, layer, list);
+  add_norm(shape, "model.norm", last, list);
   if (shape.scalar_head)
     list.matrix("score.weight", 1, hidden, last, split_none);
   else if (!shape.tied_embeddings)
     list.matrix("lm_head.weight", shape.vocab_size, hidden, last, split_rows);
+  const Family* family = find_family(shape.family);
+  if (family != nullptr && family->stored != nullptr)
+    for (ParameterShape& parameter : list.all)
+      parameter.stored = family->stored(shape, parameter);
   return std::move(list.all);
 }
 
@@ -126,7 +162,11 @@ double forward_flops(const ModelShape& shape, double tokens,
     = static_cast<double>(shape.num_kv_heads * shape.head_dim);
   const double layer_weights
     = hidden * (2 * q_width + 2 * kv_width)
-      + 3 * hidden * static_cast<double>(shape.intermediate_size);
+      + (shape.gated_mlp ? 3 : 2) * hidden
+          * static_cast<double>(shape.intermediate_size)
+          * static_cast<double>(
+            std::max<std::int64_t>(1, shape.experts_per_token))
+      + hidden * static_cast<double>(shape.num_experts);
   const double head_weights
     = hidden
       * (shape.scalar_head ? 1.0 : static_cast<double>(shape.vocab_size));

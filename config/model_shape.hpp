@@ -12,8 +12,17 @@
 
 namespace troupe {
 
+/// Where a checkpoint keeps a parameter.
+struct StoredAs {
+  std::string name;           ///< of the tensor; "": the parameter's own
+  bool transposed = false;    ///< [cols, rows] in the file
+  std::int64_t first_row = 0; ///< of a tensor that holds several parameters
+  std::int64_t rows = 0;      ///< of that tensor, before transposing; 0: ours
+  bool operator==(const StoredAs&) const = default;
+};
+
 struct ParameterShape {
-  std::string name; ///< as in HF checkpoints
+  std::string name; ///< LLaMA's HF names, whatever the family
   std::int64_t rows = 0;
   std::int64_t cols = 1; ///< 1 for vectors
   bool vector = false;
@@ -22,14 +31,24 @@ struct ParameterShape {
   bool decay = true;          ///< AdamW decays it: two or more dimensions
   /// Rows (or columns) that a split keeps together: the dim of a head.
   std::int64_t split_unit = 1;
+  StoredAs stored; ///< in the family's checkpoints
   bool operator==(const ParameterShape&) const = default;
   std::int64_t num_elements() const {
     return rows * cols;
   }
+  /// Name of its tensor in a checkpoint.
+  const std::string& file_name() const {
+    return stored.name.empty() ? name : stored.name;
+  }
 };
 
+/// How rows are normalised: x / rms(x) * w, x / rms(x) * (1 + w), or LayerNorm
+/// with a bias.
+enum class NormKind : std::uint8_t { rms, rms_one_plus, layer };
+enum class Activation : std::uint8_t { silu, gelu_tanh };
+
 struct ModelShape {
-  std::string family; ///< "llama" | "qwen2"
+  std::string family; ///< one of model_families()
   std::int64_t vocab_size = 0;
   std::int64_t hidden_size = 0;
   std::int64_t num_layers = 0;
@@ -41,20 +60,44 @@ struct ModelShape {
   double rope_theta = 10000.0;
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
-  bool attention_bias = false; ///< llama: on q, k, v, o; qwen2: on q, k, v
-  bool mlp_bias = false;       ///< llama only
-  bool scalar_head = false;    ///< ForSequenceClassification, num_labels 1
-  std::string rope_scaling;    ///< "" | "linear" | "llama3"
-  double rope_factor = 1.0;    ///< linear, llama3
+  bool attention_bias = false; ///< on q, k, v
+  bool output_bias = false;    ///< on o
+  bool mlp_bias = false;
+  bool scalar_head = false; ///< ForSequenceClassification, num_labels 1
+  std::string rope_scaling; ///< "" | "linear" | "llama3"
+  double rope_factor = 1.0; ///< linear, llama3
   double rope_low_freq_factor = 1.0;            ///< llama3
   double rope_high_freq_factor = 4.0;           ///< llama3
   std::int64_t rope_original_max_positions = 0; ///< llama3
-  double initializer_range = 0.02;              ///< of new heads
+  NormKind norm = NormKind::rms;
+  Activation activation = Activation::silu;
+  bool gated_mlp = true;          ///< act(gate) * up, else act(up)
+  bool query_key_norm = false;    ///< RMS norms of each head's q and k
+  bool post_norms = false;        ///< norms also behind attention and MLP
+  bool learned_positions = false; ///< an embedding instead of rotations
+  bool scaled_embedding = false;  ///< by sqrt(hidden_size)
+  double query_scalar = 0;        ///< scores / sqrt(this); 0: head_dim
+  double attention_cap = 0; ///< scores become cap tanh(score / cap); 0: none
+  double logit_cap = 0;     ///< logits likewise
+  std::int64_t sliding_window = 0; ///< tokens a token sees, itself included
+  /// Which layers have the window; empty: all.
+  std::vector<bool> windowed_layers;
+  std::int64_t window_from_layer = 0; ///< Qwen2's key, for printing
+  std::int64_t num_experts = 0;       ///< 0: one MLP for all tokens
+  std::int64_t experts_per_token = 0;
+  double initializer_range = 0.02; ///< of new heads
   DType stored_dtype = DType::f32;
   std::int32_t bos = -1;         ///< -1: none
   std::vector<std::int32_t> eos; ///< any of them ends a sequence
   std::int32_t pad = -1;         ///< -1: none
   bool operator==(const ModelShape&) const = default;
+
+  /// Tokens that a token of this layer sees; 0: all before it.
+  std::int64_t window_of(std::int64_t layer) const {
+    const bool has_window = windowed_layers.empty()
+                            || windowed_layers[static_cast<std::size_t>(layer)];
+    return has_window ? sliding_window : 0;
+  }
 };
 
 /// Families that `read_model_shape` accepts.
@@ -71,7 +114,7 @@ ModelShape parse_model_shape(const std::string& json,
 /// *ForSequenceClassification with num_labels 1.
 std::string print_hf_config(const ModelShape& shape);
 
-/// Parameters in model order with HF names. With `scalar_head`
+/// Parameters in model order. With `scalar_head`
 /// "score.weight" stands in place of "lm_head.weight"; a tied head is not
 /// listed.
 std::vector<ParameterShape> parameters(const ModelShape& shape);

@@ -7,6 +7,7 @@
 #include "models/gemm.hpp"
 #include "models/host_math.hpp"
 #include "models/host_simd.hpp"
+#include "models/soft_cap.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -87,30 +88,61 @@ HeadView attention_head(const AttentionShape& shape, const AttentionTask& task,
           head * d};
 }
 
-// scores[rows, keys] -> probabilities, zero above the diagonal; row i may see
-// keys 0 .. first + i.
+// Which keys the rows of a block see. Rows are counted from `first` of the
+// sequence on, keys from `origin` on.
+struct BlockMask {
+  std::int64_t first = 0;
+  std::int64_t origin = 0;
+  std::int64_t window = 0; // 0: none
+
+  std::int64_t begin(std::int64_t row) const {
+    const std::int64_t oldest = window > 0 ? first + row + 1 - window : 0;
+    return std::max(oldest, origin) - origin;
+  }
+  std::int64_t end(std::int64_t row) const {
+    return first + row + 1 - origin;
+  }
+};
+
+BlockMask attention_mask(const AttentionShape& shape, std::int64_t row) {
+  const std::int64_t oldest = row + 1 - shape.window;
+  return {row, shape.window > 0 ? std::max<std::int64_t>(0, oldest) : 0,
+          shape.window};
+}
+
+// Scores become cap tanh(score scale / cap).
+void attention_cap(float* row, std::int64_t count, float scale, float cap) {
+  const float inner = scale / cap;
+#pragma omp simd
+  for (std::int64_t j = 0; j < count; ++j)
+    row[j] = cap * soft_tanh(row[j] * inner);
+}
+
+// scores[rows, keys] -> probabilities, zero outside the mask.
 void attention_softmax(float* scores, std::int64_t stride, std::int64_t rows,
-                       std::int64_t first, float scale, float* lse) {
+                       const BlockMask& mask, float scale, float* lse) {
   on_best_isa([&] {
     for (std::int64_t i = 0; i < rows; ++i) {
       float* row = scores + i * stride;
-      const std::int64_t seen = first + i + 1;
-      float top = row[0];
+      const std::int64_t from = mask.begin(i);
+      const std::int64_t seen = mask.end(i);
+      float top = row[from];
 #pragma omp simd reduction(max : top)
-      for (std::int64_t j = 0; j < seen; ++j)
+      for (std::int64_t j = from; j < seen; ++j)
         top = row[j] > top ? row[j] : top;
 #pragma omp simd
-      for (std::int64_t j = 0; j < seen; ++j)
+      for (std::int64_t j = from; j < seen; ++j)
         row[j] = fast_exp((row[j] - top) * scale);
       float sum = 0; // a loop of its own: together they do not vectorise
 #pragma omp simd reduction(+ : sum)
-      for (std::int64_t j = 0; j < seen; ++j)
+      for (std::int64_t j = from; j < seen; ++j)
         sum += row[j];
       const float inverse = 1.0F / sum;
 #pragma omp simd
-      for (std::int64_t j = 0; j < seen; ++j)
+      for (std::int64_t j = from; j < seen; ++j)
         row[j] *= inverse;
-      std::fill(row + seen, row + first + rows, 0.0F);
+      std::fill(row, row + from, 0.0F);
+      std::fill(row + seen, row + mask.end(rows - 1), 0.0F);
       if (lse != nullptr)
         lse[i] = top * scale + std::log(sum);
     }
@@ -128,20 +160,26 @@ struct AttentionForward {
     const std::int64_t width = shape.columns();
     const std::int64_t d = shape.head_dim;
     const std::int64_t out = shape.heads * d;
-    const float scale = 1.0F / std::sqrt(static_cast<float>(d));
+    const float scale = shape.score_scale();
     const float* base = qkv + view.start * width;
     const std::int64_t stride = (view.length + 15) / 16 * 16;
     float* scores = scratch.reserve(attention_block_rows * stride);
     for (std::int64_t row = 0; row < view.length; row += attention_block_rows) {
       const std::int64_t rows
         = std::min(attention_block_rows, view.length - row);
-      const std::int64_t keys = row + rows;
+      const BlockMask mask = attention_mask(shape, row);
+      const std::int64_t keys = row + rows - mask.origin;
+      const float* key_base = base + mask.origin * width;
       gemm_serial({rows, keys, d}, {base + row * width + view.q, width, 1},
-                  {base + view.k, 1, width}, {scores, stride});
-      attention_softmax(scores, stride, rows, row, scale,
+                  {key_base + view.k, 1, width}, {scores, stride});
+      if (shape.cap > 0)
+        for (std::int64_t i = 0; i < rows; ++i)
+          attention_cap(scores + i * stride, keys, scale, shape.cap);
+      attention_softmax(scores, stride, rows, mask,
+                        shape.cap > 0 ? 1.0F : scale,
                         head_lse == nullptr ? nullptr : head_lse + row);
       gemm_serial({rows, d, keys}, {scores, stride, 1},
-                  {base + view.v, width, 1},
+                  {key_base + view.v, width, 1},
                   {context + (view.start + row) * out + view.context, out});
     }
   }
@@ -154,14 +192,35 @@ struct SoftmaxBackward {
   float* dp;
   std::int64_t stride;
   std::int64_t rows;
-  std::int64_t first;
+  BlockMask mask;
   float scale;
+  float cap;
   const float* lse;
   const float* context; // [rows] of d floats at out
   const float* d_context;
   std::int64_t out;
   std::int64_t head_dim;
 };
+
+void plain_row_backward(float* p, float* dp, std::int64_t count, float scale,
+                        float delta, float lse) {
+#pragma omp simd
+  for (std::int64_t j = 0; j < count; ++j) {
+    p[j] = fast_exp(p[j] * scale - lse);
+    dp[j] = p[j] * (dp[j] - delta) * scale;
+  }
+}
+
+void capped_row_backward(const SoftmaxBackward& s, float* p, float* dp,
+                         std::int64_t count, float delta, float lse) {
+  const float inner = s.scale / s.cap;
+#pragma omp simd
+  for (std::int64_t j = 0; j < count; ++j) {
+    const float t = soft_tanh(p[j] * inner);
+    p[j] = fast_exp(s.cap * t - lse);
+    dp[j] = p[j] * (dp[j] - delta) * s.scale * (1.0F - t * t);
+  }
+}
 
 void attention_softmax_backward(const SoftmaxBackward& s) {
   on_best_isa([&] {
@@ -170,19 +229,22 @@ void attention_softmax_backward(const SoftmaxBackward& s) {
       float* dp = s.dp + i * s.stride;
       const float* o = s.context + i * s.out;
       const float* d_o = s.d_context + i * s.out;
-      const std::int64_t seen = s.first + i + 1;
+      const std::int64_t from = s.mask.begin(i);
+      const std::int64_t seen = s.mask.end(i);
       float delta = 0;
 #pragma omp simd reduction(+ : delta)
       for (std::int64_t j = 0; j < s.head_dim; ++j)
         delta += o[j] * d_o[j];
       const float lse = s.lse[i];
-#pragma omp simd
-      for (std::int64_t j = 0; j < seen; ++j) {
-        p[j] = fast_exp(p[j] * s.scale - lse);
-        dp[j] = p[j] * (dp[j] - delta) * s.scale;
+      if (s.cap > 0)
+        capped_row_backward(s, p + from, dp + from, seen - from, delta, lse);
+      else
+        plain_row_backward(p + from, dp + from, seen - from, s.scale, delta,
+                           lse);
+      for (float* row : {p, dp}) {
+        std::fill(row, row + from, 0.0F);
+        std::fill(row + seen, row + s.mask.end(s.rows - 1), 0.0F);
       }
-      std::fill(p + seen, p + s.first + s.rows, 0.0F);
-      std::fill(dp + seen, dp + s.first + s.rows, 0.0F);
     }
   });
 }
@@ -218,29 +280,36 @@ struct AttentionBackward {
     const std::int64_t d = shape.head_dim;
     const std::int64_t out = shape.heads * d;
     const std::int64_t rows = std::min(attention_block_rows, view.length - row);
-    const std::int64_t keys = row + rows;
-    const float scale = 1.0F / std::sqrt(static_cast<float>(d));
+    const BlockMask mask = attention_mask(shape, row);
+    const std::int64_t keys = row + rows - mask.origin;
     const float* base = qkv + view.start * width;
     float* d_base = d_qkv + view.start * width;
     const float* q = base + row * width + view.q;
+    const float* key_base = base + mask.origin * width;
+    float* d_key_base = d_base + mask.origin * width;
     const std::int64_t at = (view.start + row) * out + view.context;
     const float* d_o = d_context + at;
-    gemm_serial({rows, keys, d}, {q, width, 1}, {base + view.k, 1, width},
+    gemm_serial({rows, keys, d}, {q, width, 1}, {key_base + view.k, 1, width},
                 {p, stride});
-    gemm_serial({rows, keys, d}, {d_o, out, 1}, {base + view.v, 1, width},
+    gemm_serial({rows, keys, d}, {d_o, out, 1}, {key_base + view.v, 1, width},
                 {dp, stride});
-    attention_softmax_backward(
-      {p, dp, stride, rows, row, scale, block_lse, context + at, d_o, out, d});
+    attention_softmax_backward({p, dp, stride, rows, mask, shape.score_scale(),
+                                shape.cap, block_lse, context + at, d_o, out,
+                                d});
     gemm_serial({keys, d, rows}, {p, 1, stride}, {d_o, out, 1},
-                {d_base + view.v, width}, {true, nullptr});
+                {d_key_base + view.v, width}, {true, nullptr});
     gemm_serial({keys, d, rows}, {dp, 1, stride}, {q, width, 1},
-                {d_base + view.k, width}, {true, nullptr});
-    gemm_serial({rows, d, keys}, {dp, stride, 1}, {base + view.k, width, 1},
+                {d_key_base + view.k, width}, {true, nullptr});
+    gemm_serial({rows, d, keys}, {dp, stride, 1}, {key_base + view.k, width, 1},
                 {d_base + row * width + view.q, width});
   }
 };
 
 } // namespace
+
+float AttentionShape::score_scale() const {
+  return scale > 0 ? scale : 1.0F / std::sqrt(static_cast<float>(head_dim));
+}
 
 void attention(const AttentionShape& shape, const float* qkv_TX, float* context,
                float* lse_AT) {

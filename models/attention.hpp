@@ -19,14 +19,18 @@ struct AttentionShape {
   std::int64_t head_dim = 0; ///< D
   /// [N+1] token offsets of the sequences.
   std::span<const std::int64_t> cu_seqlens;
+  float scale = 0;         ///< of q k^T; 0: 1 / sqrt(D)
+  float cap = 0;           ///< scores become cap tanh(score / cap); 0: none
+  std::int64_t window = 0; ///< tokens a token sees, itself included; 0: all
 
   std::int64_t columns() const {
     return (heads + 2 * kv_heads) * head_dim;
   }
+  float score_scale() const;
 };
 
-/// context[T, A*D] = softmax(q k^T / sqrt(D), causal) v. `lse_AT`, where not
-/// null, receives log-sum-exp of each row's scores.
+/// context[T, A*D] = softmax(cap(q k^T scale), causal and in the window) v.
+/// `lse_AT`, where not null, receives log-sum-exp of each row's scores.
 void attention(const AttentionShape& shape, const float* qkv_TX, float* context,
                float* lse_AT = nullptr);
 

@@ -2,6 +2,7 @@
 
 #include "models/host_math.hpp"
 #include "models/host_simd.hpp"
+#include "models/soft_cap.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -34,6 +35,14 @@ template <std::int64_t Count>
     out[i] = sums[i];
 }
 
+[[gnu::always_inline]] inline void cap_scores(float* scores, std::int64_t count,
+                                              float cap) {
+  const float inverse = 1.0F / cap;
+#pragma omp simd
+  for (std::int64_t t = 0; t < count; ++t)
+    scores[t] = cap * soft_tanh(scores[t] * inverse);
+}
+
 /// Scores become exp(score - max); returns their sum.
 [[gnu::always_inline]] inline float exponentiate(float* scores,
                                                  std::int64_t count) {
@@ -50,14 +59,15 @@ template <std::int64_t Count>
   return sum;
 }
 
-/// mixed[0 .. Count * 16) = sum over t of weights[t] values[t], times scale.
+/// mixed[0 .. Count * 16) = sum over t in [begin, end) of weights[t] values[t],
+/// times scale.
 template <std::int64_t Count>
 [[gnu::always_inline]] inline void
 mix_block(const CachedHead& cache, const float* weights, std::int64_t first,
-          std::int64_t num_tokens, float scale, float* mixed) {
+          std::int64_t begin, std::int64_t end, float scale, float* mixed) {
   Vec16 sums[Count] = {};
-  const float* value = cache.values + first;
-  for (std::int64_t t = 0; t < num_tokens; ++t) {
+  const float* value = cache.values + begin * cache.value_stride + first;
+  for (std::int64_t t = begin; t < end; ++t) {
     const auto* values = reinterpret_cast<const Vec16*>(value);
 #pragma GCC unroll 4
     for (std::int64_t i = 0; i < Count; ++i)
@@ -70,21 +80,20 @@ mix_block(const CachedHead& cache, const float* weights, std::int64_t first,
     out[i] = sums[i] * scale;
 }
 
-[[gnu::always_inline]] inline void mix_values(const CachedHead& cache,
-                                              const float* weights,
-                                              std::int64_t num_tokens,
-                                              float scale, float* out) {
+[[gnu::always_inline]] inline void
+mix_values(const CachedHead& cache, const float* weights, std::int64_t begin,
+           std::int64_t end, float scale, float* out) {
   alignas(64) float mixed[wide * vec];
   std::int64_t d = 0;
   while (d < cache.head_dim) {
     const std::int64_t left = cache.head_dim - d;
     const std::int64_t padded = cache.value_stride - d;
     if (padded >= wide * vec)
-      mix_block<wide>(cache, weights, d, num_tokens, scale, mixed);
+      mix_block<wide>(cache, weights, d, begin, end, scale, mixed);
     else if (padded >= 2 * vec)
-      mix_block<2>(cache, weights, d, num_tokens, scale, mixed);
+      mix_block<2>(cache, weights, d, begin, end, scale, mixed);
     else
-      mix_block<1>(cache, weights, d, num_tokens, scale, mixed);
+      mix_block<1>(cache, weights, d, begin, end, scale, mixed);
     const std::int64_t done
       = padded >= wide * vec ? wide * vec : (padded >= 2 * vec ? 2 * vec : vec);
     std::copy_n(mixed, std::min(left, done), out + d);
@@ -93,39 +102,6 @@ mix_block(const CachedHead& cache, const float* weights, std::int64_t first,
 }
 
 } // namespace
-
-void rms_norm_rows(const float* x, const float* weight, double eps,
-                   std::int64_t rows, std::int64_t width, float* out) {
-  on_best_isa([&]() __attribute__((always_inline)) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const float* from = x + i * width;
-      float* to = out + i * width;
-      float squares = 0;
-#pragma omp simd reduction(+ : squares)
-      for (std::int64_t j = 0; j < width; ++j)
-        squares += from[j] * from[j];
-      const auto scale = static_cast<float>(
-        1.0 / std::sqrt(double{squares} / static_cast<double>(width) + eps));
-#pragma omp simd
-      for (std::int64_t j = 0; j < width; ++j)
-        to[j] = from[j] * scale * weight[j];
-    }
-  });
-}
-
-void swiglu_rows(const float* gate_up, std::int64_t rows,
-                 std::int64_t intermediate, float* out) {
-  on_best_isa([&]() __attribute__((always_inline)) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const float* gate = gate_up + i * 2 * intermediate;
-      const float* up = gate + intermediate;
-      float* to = out + i * intermediate;
-#pragma omp simd
-      for (std::int64_t j = 0; j < intermediate; ++j)
-        to[j] = gate[j] / (1.0F + fast_exp(-gate[j])) * up[j];
-    }
-  });
-}
 
 void rope_head(float* head, const float* cos, const float* sin,
                std::int64_t head_dim, float scale) {
@@ -149,13 +125,18 @@ void append_to_cache(const CachedHead& cache, std::int64_t position,
 void attend(const CachedHead& cache, const float* query,
             std::int64_t num_tokens, float* scores, float* out) {
   on_best_isa([&]() __attribute__((always_inline)) {
-    std::int64_t t = 0;
+    const std::int64_t first
+      = cache.window > 0 ? std::max<std::int64_t>(0, num_tokens - cache.window)
+                         : 0;
+    std::int64_t t = first / vec * vec;
     for (; t + (wide - 1) * vec < num_tokens; t += wide * vec)
       score_block<wide>(cache, query, t, scores);
     for (; t < num_tokens; t += vec)
       score_block<1>(cache, query, t, scores);
-    const float sum = exponentiate(scores, num_tokens);
-    mix_values(cache, scores, num_tokens, 1.0F / sum, out);
+    if (cache.cap > 0)
+      cap_scores(scores + first, num_tokens - first, cache.cap);
+    const float sum = exponentiate(scores + first, num_tokens - first);
+    mix_values(cache, scores, first, num_tokens, 1.0F / sum, out);
   });
 }
 

@@ -2,20 +2,12 @@
 // row (and its own sequence's cache) alone, computed in one fixed order, so a
 // token does not depend on what else is in the batch (I1, I2).
 //
-// D head dim, I intermediate.
+// D head dim.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe::models {
-
-/// out = x / rms(x) * weight for each of `rows` rows of `width`.
-void rms_norm_rows(const float* x, const float* weight, double eps,
-                   std::int64_t rows, std::int64_t width, float* out);
-
-/// out[rows, I] = silu(gate) * up, from rows of [gate I | up I].
-void swiglu_rows(const float* gate_up, std::int64_t rows,
-                 std::int64_t intermediate, float* out);
 
 /// Rotates one head [D] by the cos and sin [D/2] of its position, and scales.
 void rope_head(float* head, const float* cos, const float* sin,
@@ -28,14 +20,17 @@ struct CachedHead {
   std::int64_t capacity = 0;
   std::int64_t value_stride = 0;
   std::int64_t head_dim = 0;
+  float cap = 0;           ///< scores become cap tanh(score / cap); 0: none
+  std::int64_t window = 0; ///< the last tokens that are seen; 0: all
 };
 
 /// Writes the key and value [D] of token `position`.
 void append_to_cache(const CachedHead& cache, std::int64_t position,
                      const float* key, const float* value);
 
-/// out[D] = softmax(query . keys) values over the first `num_tokens` tokens;
-/// the query is scaled already. `scores` has room for `capacity` floats.
+/// out[D] = softmax(query . keys) values over the first `num_tokens` tokens, or
+/// the window's last of them; the query is scaled already. `scores` has room
+/// for `capacity` floats.
 void attend(const CachedHead& cache, const float* query,
             std::int64_t num_tokens, float* scores, float* out);
 

@@ -2,7 +2,9 @@
 
 #include "config/error.hpp"
 #include "models/decode_kernels.hpp"
+#include "models/head_norm.hpp"
 #include "models/run_context.hpp"
+#include "models/soft_cap.hpp"
 #include "net/channel.hpp"
 
 #include <ATen/Parallel.h>
@@ -31,6 +33,8 @@ PackedMatrix pack_stacked(const at::Tensor& fused,
   std::int64_t out = 0;
   std::int64_t in = 0;
   for (const at::Tensor& part : parts) {
+    if (!part.defined())
+      continue;
     TROUPE_CHECK(part.is_contiguous() && part.scalar_type() == at::kFloat,
                  "weights are contiguous f32");
     const float* from = part.const_data_ptr<float>();
@@ -87,6 +91,13 @@ void Decoder::pack() {
     layer.qkv = pack_stacked(w.qkv, {w.q, w.k, w.v});
     layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
     layer.o = pack_stacked(w.o, {});
+    if (w.has_experts()) {
+      layer.router = pack_stacked(w.moe.router, {});
+      for (const ExpertWeights& e : w.moe.experts)
+        layer.experts.push_back(
+          {pack_stacked(e.gate_up, {e.gate, e.up}), pack_stacked(e.down, {})});
+      continue;
+    }
     layer.gate_up = pack_stacked(w.gate_up, {w.gate, w.up});
     layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
     layer.down = pack_stacked(w.down, {});
@@ -100,7 +111,8 @@ void Decoder::release() {
   head_ = PackedMatrix();
   for (AlignedFloats* buffer :
        {&stream_RH_, &normed_RH_, &qkv_RX_, &context_RX_, &gate_up_RX_,
-        &activation_RI_, &last_NH_, &logits_NV_, &peer_logits_})
+        &activation_RI_, &branch_RH_, &expert_RH_, &last_NH_, &logits_NV_,
+        &peer_logits_})
     *buffer = AlignedFloats();
 }
 
@@ -110,7 +122,8 @@ void Decoder::feed(std::span<const DecodeRow> rows, KvCache& cache,
                "weights are packed before they are used");
   const auto num_rows = static_cast<std::int64_t>(rows.size());
   const std::int64_t hidden = shape_.hidden_size;
-  rope_.grow(cache.capacity());
+  if (!shape_.learned_positions)
+    rope_.grow(cache.capacity());
   normed_RH_.reserve(num_rows * hidden);
   qkv_RX_.reserve(num_rows * (heads_width_ + 2 * kv_width_));
   context_RX_.reserve(num_rows * heads_width_);
@@ -152,34 +165,38 @@ void Decoder::embed(std::span<const DecodeRow> rows, const TensorPeers& peers) {
     = stream_RH_.reserve(static_cast<std::int64_t>(rows.size()) * hidden);
   const float* table = weights_.embedding.const_data_ptr<float>();
   const std::int64_t known = weights_.embedding.size(0);
+  const float scale = embedding_scale(shape_);
+  const float* positions = weights_.positions.defined() && peers.first()
+                             ? weights_.positions.const_data_ptr<float>()
+                             : nullptr;
   for (const DecodeRow& row : rows) {
     const std::int64_t id = row.token - weights_.first_token;
     if (id >= 0 && id < known)
       std::copy_n(table + id * hidden, hidden, stream);
     else // another tensor peer's
       std::fill_n(stream, hidden, 0.0F);
+    if (scale != 1.0F)
+      for (std::int64_t j = 0; j < hidden; ++j)
+        stream[j] *= scale;
+    if (positions != nullptr)
+      for (std::int64_t j = 0; j < hidden; ++j)
+        stream[j] += positions[row.position * hidden + j];
     stream += hidden;
   }
   peers.sum(stream_RH_.data(), static_cast<std::int64_t>(rows.size()) * hidden,
             "embedding");
 }
 
-void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
-                          const PackedMatrix& b, const at::Tensor& bias,
-                          const TensorPeers& peers) {
-  const std::int64_t hidden = shape_.hidden_size;
-  gemm(num_rows, {x.data(), b.k()}, b, {stream_RH_.data(), hidden},
-       {.accumulate = peers.first(),
-        .bias = peers.first() ? pointer_or_null(bias) : nullptr});
-  peers.sum(stream_RH_.data(), num_rows * hidden, "sum of products");
+NormShape Decoder::norm_shape(std::int64_t num_rows) const {
+  return {num_rows, shape_.hidden_size, static_cast<float>(shape_.norm_eps),
+          shape_.norm};
 }
 
-void Decoder::norm(const at::Tensor& weight, std::int64_t num_rows) {
+void Decoder::norm(const Norm& by, std::int64_t num_rows) {
   const std::int64_t hidden = shape_.hidden_size;
-  const float* by = weight.const_data_ptr<float>();
   over_rows(num_rows, hidden, [&](std::int64_t begin, std::int64_t end) {
-    rms_norm_rows(stream_RH_.data() + begin * hidden, by, shape_.norm_eps,
-                  end - begin, hidden, normed_RH_.data() + begin * hidden);
+    norm_rows(norm_shape(end - begin), stream_RH_.data() + begin * hidden,
+              by.weights(), normed_RH_.data() + begin * hidden);
   });
 }
 
@@ -210,7 +227,8 @@ void Decoder::attention(std::int64_t layer, std::span<const DecodeRow> rows,
   else
     at::parallel_for(0, num_groups * kv_heads, 1, work);
 
-  add_product(num_rows, context_RX_, packed.o, w.o_bias, peers);
+  add_product(num_rows, context_RX_, packed.o, w.o_bias, w.behind_attention,
+              peers);
 }
 
 void Decoder::attend_rows(std::int64_t layer, std::int64_t head,
@@ -218,19 +236,26 @@ void Decoder::attend_rows(std::int64_t layer, std::int64_t head,
                           std::int64_t first_row, KvCache& cache) {
   static thread_local AlignedFloats scores;
   scores.reserve(cache.capacity());
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int32_t slot = rows.front().slot;
   const CachedHead cached{cache.keys(layer, slot, head),
-                          cache.values(layer, slot, head), cache.capacity(),
-                          cache.value_stride(), shape_.head_dim};
+                          cache.values(layer, slot, head),
+                          cache.capacity(),
+                          cache.value_stride(),
+                          shape_.head_dim,
+                          static_cast<float>(shape_.attention_cap),
+                          w.window};
   const std::int64_t width = heads_width_ + 2 * kv_width_;
   const std::int64_t dim = shape_.head_dim;
   const std::int64_t queries = shape_.num_heads / shape_.num_kv_heads;
-  const auto scale
-    = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim)));
+  const auto scale = static_cast<float>(
+    1.0
+    / std::sqrt(shape_.query_scalar > 0 ? shape_.query_scalar
+                                        : static_cast<double>(dim)));
   float* row_qkv = qkv_RX_.data() + first_row * width;
   for (const DecodeRow& row : rows) {
     float* key = row_qkv + heads_width_ + head * dim;
-    rope_head(key, rope_.cos(row.position), rope_.sin(row.position), dim, 1.0F);
+    place_head(w.k_norm, row.position, 1.0F, key);
     append_to_cache(cached, row.position, key, key + kv_width_);
     row_qkv += width;
   }
@@ -239,8 +264,7 @@ void Decoder::attend_rows(std::int64_t layer, std::int64_t head,
   for (const DecodeRow& row : rows) {
     for (std::int64_t i = head * queries; i < (head + 1) * queries; ++i) {
       float* query = row_qkv + i * dim;
-      rope_head(query, rope_.cos(row.position), rope_.sin(row.position), dim,
-                scale);
+      place_head(w.q_norm, row.position, scale, query);
       attend(cached, query, row.position + 1, scores.data(), row_out + i * dim);
     }
     row_qkv += width;
@@ -248,20 +272,44 @@ void Decoder::attend_rows(std::int64_t layer, std::int64_t head,
   }
 }
 
+/// A query's or key's head as the scores want it: normed, rotated, scaled.
+void Decoder::place_head(const at::Tensor& norm, std::int32_t position,
+                         float scale, float* head) const {
+  const std::int64_t dim = shape_.head_dim;
+  if (norm.defined())
+    head_norm({1, dim, 1, dim, static_cast<float>(shape_.norm_eps)},
+              norm.const_data_ptr<float>(), head, nullptr);
+  if (!shape_.learned_positions)
+    return rope_head(head, rope_.cos(position), rope_.sin(position), dim,
+                     scale);
+  for (std::int64_t i = 0; i < dim; ++i)
+    head[i] *= scale;
+}
+
 void Decoder::mlp(std::int64_t layer, std::int64_t num_rows,
                   const TensorPeers& peers) {
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t hidden = shape_.hidden_size;
+  if (w.has_experts())
+    return experts(layer, num_rows, peers);
   const std::int64_t width = shape_.intermediate_size;
+  const std::int64_t columns = packed.gate_up.n();
   gemm(num_rows, {normed_RH_.data(), hidden}, packed.gate_up,
-       {gate_up_RX_.data(), 2 * width},
+       {gate_up_RX_.data(), columns},
        {.accumulate = false, .bias = pointer_or_null(packed.gate_up_bias)});
   over_rows(num_rows, width, [&](std::int64_t begin, std::int64_t end) {
-    swiglu_rows(gate_up_RX_.data() + begin * 2 * width, end - begin, width,
-                activation_RI_.data() + begin * width);
+    mlp_unit_rows({end - begin, width, shape_.activation, shape_.gated_mlp},
+                  gate_up_RX_.data() + begin * columns,
+                  activation_RI_.data() + begin * width);
   });
-  add_product(num_rows, activation_RI_, packed.down, w.down_bias, peers);
+  add_product(num_rows, activation_RI_, packed.down, w.down_bias, w.behind_mlp,
+              peers);
+}
+
+void Decoder::cap(float* logits, std::int64_t count) const {
+  if (shape_.logit_cap > 0)
+    cap_logits(logits, count, static_cast<float>(shape_.logit_cap));
 }
 
 const float* Decoder::logits(std::span<const std::int64_t> rows,
@@ -269,16 +317,16 @@ const float* Decoder::logits(std::span<const std::int64_t> rows,
   const auto count = static_cast<std::int64_t>(rows.size());
   const std::int64_t hidden = shape_.hidden_size;
   float* last = last_NH_.reserve(count * hidden);
-  const float* by = weights_.final_norm.const_data_ptr<float>();
   for (std::int64_t i = 0; i < count; ++i)
-    rms_norm_rows(stream_RH_.data()
-                    + rows[static_cast<std::size_t>(i)] * hidden,
-                  by, shape_.norm_eps, 1, hidden, last + i * hidden);
+    norm_rows(norm_shape(1),
+              stream_RH_.data() + rows[static_cast<std::size_t>(i)] * hidden,
+              weights_.final_norm.weights(), last + i * hidden);
   const TensorPeers peers(context);
   const std::int64_t vocab = shape_.vocab_size;
   float* out = logits_NV_.reserve(count * vocab);
   if (peers.alone()) {
     gemm(count, {last, hidden}, head_, {out, vocab});
+    cap(out, count * vocab);
     return out;
   }
   // Each peer's run of the vocabulary, padded to the longest, then side by
@@ -292,6 +340,7 @@ const float* Decoder::logits(std::span<const std::int64_t> rows,
     for (std::int64_t i = 0; i < count; ++i)
       std::copy_n(all + (first / run * count + i) * run,
                   std::min(run, vocab - first), out + i * vocab + first);
+  cap(out, count * vocab);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// The LLaMA/Qwen2 stack for generation: rows of any mixture of prompts and
+// The stack for generation: rows of any mixture of prompts and
 // answers go through it together, each at its own position of its own
 // sequence, with keys and values in a KvCache. No autograd. Products run on
 // packed copies of the weights; every number of a row comes from that row and
@@ -52,6 +52,10 @@ public:
                       const RunContext& context);
 
 private:
+  struct PackedExpert {
+    PackedMatrix gate_up; ///< [H, 2I]
+    PackedMatrix down;    ///< [I, H]
+  };
   struct Layer {
     PackedMatrix qkv;                ///< [H, (A+2G)*D]
     PackedMatrix o;                  ///< [A*D, H]
@@ -59,20 +63,34 @@ private:
     PackedMatrix down;               ///< [I, H]
     std::vector<float> qkv_bias;     ///< empty without
     std::vector<float> gate_up_bias; ///< likewise
+    PackedMatrix router;             ///< [H, E]
+    std::vector<PackedExpert> experts;
   };
 
   std::size_t stream_bytes(std::int64_t num_rows) const;
   void embed(std::span<const DecodeRow> rows, const TensorPeers& peers);
+  /// Where this peer's part of a branch is added up, and what becomes of it:
+  /// part of the stream, or of its norm where the layer has one behind.
+  float* begin_branch(std::int64_t num_rows, const Norm& behind,
+                      const TensorPeers& peers);
+  void end_branch(std::int64_t num_rows, const Norm& behind,
+                  const TensorPeers& peers);
   /// Adds x [R, k] B + bias to the stream, the product split over the peers.
   void add_product(std::int64_t num_rows, const AlignedFloats& x,
                    const PackedMatrix& b, const at::Tensor& bias,
-                   const TensorPeers& peers);
-  void norm(const at::Tensor& weight, std::int64_t num_rows);
+                   const Norm& behind, const TensorPeers& peers);
+  NormShape norm_shape(std::int64_t num_rows) const;
+  void norm(const Norm& by, std::int64_t num_rows);
   void attention(std::int64_t layer, std::span<const DecodeRow> rows,
                  KvCache& cache, const TensorPeers& peers);
   void attend_rows(std::int64_t layer, std::int64_t head,
                    std::span<const DecodeRow> rows, std::int64_t first_row,
                    KvCache& cache);
+  void place_head(const at::Tensor& norm, std::int32_t position, float scale,
+                  float* head) const;
+  void experts(std::int64_t layer, std::int64_t num_rows,
+               const TensorPeers& peers);
+  void cap(float* logits, std::int64_t count) const;
   void mlp(std::int64_t layer, std::int64_t num_rows, const TensorPeers& peers);
 
   const ModelShape& shape_;
@@ -86,7 +104,9 @@ private:
   AlignedFloats normed_RH_;   ///< its norm
   AlignedFloats qkv_RX_;      ///< [R, (A+2G)*D]
   AlignedFloats context_RX_;  ///< [R, A*D]
-  AlignedFloats gate_up_RX_;  ///< [R, 2I]
+  AlignedFloats gate_up_RX_;  ///< [R, 2I], or [R, I] without a gate
+  AlignedFloats branch_RH_;   ///< of a layer with norms behind
+  AlignedFloats expert_RH_;   ///< rows of one expert, in and out
   AlignedFloats activation_RI_;
   AlignedFloats last_NH_; ///< rows that logits are asked of
   AlignedFloats logits_NV_;

@@ -98,7 +98,7 @@ VocabularyHead Engine::Impl::vocabulary_head(double temperature,
                       "role " + spec.role
                         + " has a scalar head and gives no logprobs");
   return {weights.head, temperature > 0 ? temperature : 1.0,
-          weights.first_token, TensorPeers(context)};
+          weights.first_token, TensorPeers(context), shape.logit_cap};
 }
 
 void Engine::Impl::need_scalar_head(const std::string& fn) const {

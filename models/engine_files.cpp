@@ -6,6 +6,7 @@
 #include "models/internal/engine_impl.hpp"
 #include "models/safetensors.hpp"
 #include "models/snapshot.hpp"
+#include "models/stored_parameters.hpp"
 
 #include <algorithm>
 
@@ -26,8 +27,9 @@ std::string engine_shape_text(const std::vector<std::int64_t>& shape) {
   return text + "]";
 }
 
-void engine_read_box(const StoredTensor& stored, const plans::Box& box,
-                     float* data) {
+// Of optimizer states, whose tensors are the parameters themselves.
+void engine_read_state(const StoredTensor& stored, const plans::Box& box,
+                       float* data) {
   stored.copy_box_to(box.row0, box.row1, box.col0, box.col1, DType::f32,
                      std::as_writable_bytes(std::span<float>(
                        data, static_cast<std::size_t>(box.num_elements()))));
@@ -52,15 +54,14 @@ void engine_check_shape(const StoredTensor& stored,
 // Heads that the role replaces, and buffers that old checkpoints carry.
 bool engine_may_ignore(const std::string& name) {
   return name == "lm_head.weight" || name == "score.weight"
-         || name.ends_with("rotary_emb.inv_freq");
+         || name.ends_with("rotary_emb.inv_freq")
+         || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
 void engine_refuse_unknown(const StoredWeights& stored,
                            const std::vector<ParameterShape>& parameters) {
   for (const std::string& name : stored.names())
-    if (std::ranges::find(parameters, name, &ParameterShape::name)
-          == parameters.end()
-        && !engine_may_ignore(name))
+    if (!is_stored_name(name, parameters) && !engine_may_ignore(name))
       throw ConfigError(ConfigError::Parts{
         Place{stored.at(name).file, 0}, name, "a parameter of the model",
         "a tensor that config.json does not account for",
@@ -83,11 +84,13 @@ void Engine::load_weights() {
   const Parameters& parameters = impl_->parameters;
   engine_refuse_unknown(stored, part.parameters);
   for (std::size_t i = 0; i < part.boxes.size(); ++i) {
-    const std::string& name = parameters.shapes()[i].name;
-    if (missing_head && name == "score.weight")
+    const plans::Box& box = part.boxes[i].box;
+    const ParameterShape& whole = part.parameters[box.parameter];
+    if (missing_head && whole.name == "score.weight")
       parameters.view(i, Plane::weight).zero_();
     else
-      engine_read_box(stored.at(name), part.boxes[i].box,
+      read_stored_box(*find_stored(stored, whole), whole, box.row0, box.row1,
+                      box.col0, box.col1,
                       parameters.plane(Plane::weight).data()
                         + parameters.offset(i));
   }
@@ -154,9 +157,9 @@ void Engine::load_state(const std::filesystem::path& file) {
       const ParameterShape& shape = part.parameters[box.parameter];
       const StoredTensor& tensor = stored.at(engine_plane_name(shape, plane));
       engine_check_shape(tensor, shape);
-      engine_read_box(tensor, box,
-                      impl_->parameters.plane(plane).data()
-                        + box.offset_bytes / sizeof(float));
+      engine_read_state(tensor, box,
+                        impl_->parameters.plane(plane).data()
+                          + box.offset_bytes / sizeof(float));
     }
   impl_->optimizer_steps = number("optimizer_steps");
   impl_->applied_steps = number("applied_steps");

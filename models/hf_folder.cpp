@@ -2,9 +2,11 @@
 
 #include "models/internal/file_writer.hpp"
 #include "models/mapped_file.hpp"
+#include "models/stored_parameters.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 
 namespace troupe::models {
@@ -14,12 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* scalar_head_name = "score.weight";
-
-std::vector<std::int64_t> stored_shape(const ParameterShape& parameter) {
-  if (parameter.vector)
-    return {parameter.rows};
-  return {parameter.rows, parameter.cols};
-}
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
@@ -53,9 +49,14 @@ std::vector<TensorToStore> in_model_order(const ModelShape& shape,
     by_name.emplace(tensor.name, &tensor);
   std::vector<TensorToStore> ordered;
   for (const ParameterShape& parameter : parameters(shape)) {
-    const auto it = by_name.find(parameter.name);
-    TROUPE_CHECK(it != by_name.end(), "tensor not given: " + parameter.name);
-    TensorToStore& tensor = ordered.emplace_back(std::move(*it->second));
+    const std::string& name = parameter.file_name();
+    if (!ordered.empty()
+        && std::ranges::find(ordered, name, &TensorToStore::name)
+             != ordered.end())
+      continue; // one tensor holds several parameters
+    const auto it = by_name.find(name);
+    TROUPE_CHECK(it != by_name.end(), "tensor not given: " + name);
+    TensorToStore& tensor = ordered.emplace_back(*it->second);
     tensor.shape = stored_shape(parameter);
     tensor.stored = stored;
   }
@@ -127,14 +128,14 @@ StoredWeights open_model_weights(const fs::path& folder,
   if (missing_head != nullptr)
     *missing_head = false;
   for (const ParameterShape& parameter : parameters(shape)) {
-    const StoredTensor* tensor = weights.find(parameter.name);
+    const StoredTensor* tensor = find_stored(weights, parameter);
     if (tensor != nullptr) {
       check_parameter(*tensor, parameter);
     } else if (parameter.name == scalar_head_name && missing_head != nullptr) {
       *missing_head = true;
     } else {
       throw ConfigError(Place{folder.string(), 0},
-                        "there is no tensor '" + parameter.name
+                        "there is no tensor '" + parameter.file_name()
                           + "', which config.json asks for");
     }
   }

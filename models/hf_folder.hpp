@@ -38,7 +38,8 @@ struct HfFolderOptions {
   std::filesystem::path source; ///< tokenizer files from here; "": none
 };
 
-/// Writes the whole folder (made if absent). `tensors` are keyed by HF names;
+/// Writes the whole folder (made if absent). `tensors` are those of the file,
+/// keyed by its names;
 /// a scalar-head shape is written as *ForSequenceClassification with
 /// num_labels 1. config.json comes last: a folder that has one is complete.
 /// Throws FailureError (io) naming the path, InvariantError when the tensors

@@ -1,17 +1,33 @@
-// The gated unit of LLaMA's MLP: a = silu(g) * u, silu(x) = x / (1 + e^-x).
-// T rows; gate and up stand beside each other, [T, 2I].
+// The unit in the middle of an MLP: act(gate) * up, or act(up) where there is
+// no gate. silu(x) = x / (1 + e^-x); gelu in the tanh form of GPT-2 and Gemma,
+// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
+//
+// T rows, I intermediate; gate and up stand beside each other, [T, 2I].
 #pragma once
+
+#include "config/model_shape.hpp"
 
 #include <cstdint>
 
 namespace troupe::models {
 
-/// act[T, I] from gate_up[T, 2I].
-void swiglu(std::int64_t rows, std::int64_t width, const float* gate_up,
-            float* act);
-/// Overwrites gate_up with its gradient given d_act [T, I], and d_act with act
+struct MlpShape {
+  std::int64_t rows = 0;  ///< T
+  std::int64_t width = 0; ///< I
+  Activation activation = Activation::silu;
+  bool gated = true;
+
+  std::int64_t columns() const { ///< of the input
+    return gated ? 2 * width : width;
+  }
+};
+
+/// act[T, I] from in[T, columns].
+void mlp_unit(const MlpShape& shape, const float* in, float* act);
+/// The same in the calling thread alone.
+void mlp_unit_rows(const MlpShape& shape, const float* in, float* act);
+/// Overwrites `in` with its gradient given d_act [T, I], and d_act with act
 /// (which the gradient of the down projection needs).
-void swiglu_backward(std::int64_t rows, std::int64_t width, float* gate_up,
-                     float* d_act);
+void mlp_unit_backward(const MlpShape& shape, float* in, float* d_act);
 
 } // namespace troupe::models

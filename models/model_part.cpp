@@ -71,7 +71,8 @@ ModelPart::ModelPart(const ModelShape& model, const Strategy& degrees,
       first = std::min(first, shape.layer);
       end = std::max(end, shape.layer + 1);
     }
-    if (shape.layer < 0 || shape.name == "lm_head.weight")
+    if (shape.name == "model.embed_tokens.weight"
+        || shape.name == "lm_head.weight")
       first_token = box.row0;
     local_parameters.push_back(std::move(shape));
   }
@@ -90,7 +91,7 @@ ModelPart::ModelPart(const ModelShape& model, const Strategy& degrees,
   local.num_kv_heads
     = std::max<std::int64_t>(1, model.num_kv_heads / strategy.tp);
   for (const ParameterShape& shape : local_parameters)
-    if (shape.name.ends_with("mlp.up_proj.weight"))
+    if (shape.name.ends_with("up_proj.weight"))
       local.intermediate_size = shape.rows;
 }
 

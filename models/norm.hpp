@@ -1,7 +1,9 @@
-// Root-mean-square norm of rows: y = x / sqrt(mean(x^2) + eps) * weight.
+// Norms of rows: y = x / sqrt(mean(x^2) + eps) * weight (or 1 + weight), and
+// LayerNorm, y = (x - mean) / sqrt(var + eps) * weight + bias.
 // T rows of H floats each, contiguous.
 #pragma once
 
+#include "config/model_shape.hpp"
 #include "models/workspace.hpp"
 
 #include <cstdint>
@@ -12,18 +14,34 @@ struct NormShape {
   std::int64_t rows = 0;  ///< T
   std::int64_t width = 0; ///< H
   float eps = 1e-6F;
+  NormKind kind = NormKind::rms;
 };
 
-/// `rstd_T`, where not null, receives 1 / sqrt(mean(x^2) + eps).
-void rms_norm(const NormShape& shape, const float* x_TH, const float* weight_H,
-              float* y_TH, float* rstd_T = nullptr);
+/// A norm's parameters; `bias` is null but for LayerNorm.
+struct NormWeights {
+  const float* weight_H = nullptr;
+  const float* bias_H = nullptr;
+};
+struct NormGrads {
+  float* weight_H = nullptr;
+  float* bias_H = nullptr;
+};
 
-/// Adds to `dx_TH` and `d_weight_H` given the gradient of y and what forward
+/// `rstd_T`, where not null, receives one over the root of each row's mean
+/// square (LayerNorm: of its variance), eps included.
+void norm(const NormShape& shape, const float* x_TH, const NormWeights& weights,
+          float* y_TH, float* rstd_T = nullptr);
+
+/// Adds to `dx_TH` and to `grads` given the gradient of y and what forward
 /// saved. The sum over rows has a fixed order, whatever the threads.
-void rms_norm_backward(const NormShape& shape, const float* dy_TH,
-                       const float* x_TH, const float* weight_H,
-                       const float* rstd_T, float* dx_TH, float* d_weight_H,
-                       Workspace& workspace);
+void norm_backward(const NormShape& shape, const float* dy_TH,
+                   const float* x_TH, const NormWeights& weights,
+                   const float* rstd_T, float* dx_TH, const NormGrads& grads,
+                   Workspace& workspace);
+
+/// Rows as generation computes them, one after the other in the calling thread.
+void norm_rows(const NormShape& shape, const float* x_RH,
+               const NormWeights& weights, float* y_RH);
 
 /// sum_N += the sum over the T rows of x [T, N], in a fixed order (gradients of
 /// biases).

@@ -3,6 +3,7 @@
 #include "models/host_math.hpp"
 #include "models/host_simd.hpp"
 #include "models/linear.hpp"
+#include "models/soft_cap.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -96,25 +97,38 @@ RowStatistics loss_join(const RowPart* parts, std::uint32_t peers,
           log_sum - weighted / sum, lse};
 }
 
+// The slope of cap tanh(x / cap) from its value.
+[[gnu::always_inline]] inline float loss_cap_slope(float capped,
+                                                   float inverse_cap) {
+  const float t = capped * inverse_cap;
+  return 1.0F - t * t;
+}
+
 struct RowGradient {
   float d_logprob;
   float d_entropy;
   float entropy;
   float lse;
+  float inverse_cap; // of the logits; 0: they have no cap
 };
 
 // logits -> their gradient, in place.
 void loss_row_backward(float* logits, std::int64_t vocab, std::int64_t target,
                        float inverse_temperature, const RowGradient& row) {
+  const bool here = target >= 0 && target < vocab;
+  const float inverse_cap = row.inverse_cap;
+  const float target_slope
+    = here ? loss_cap_slope(logits[target], inverse_cap) : 0.0F;
 #pragma omp simd
   for (std::int64_t j = 0; j < vocab; ++j) {
     const float logp = logits[j] * inverse_temperature - row.lse;
     const float p = fast_exp(logp);
     logits[j] = -inverse_temperature * p
-                * (row.d_logprob + row.d_entropy * (logp + row.entropy));
+                * (row.d_logprob + row.d_entropy * (logp + row.entropy))
+                * loss_cap_slope(logits[j], inverse_cap);
   }
-  if (target >= 0 && target < vocab)
-    logits[target] += inverse_temperature * row.d_logprob;
+  if (here)
+    logits[target] += inverse_temperature * row.d_logprob * target_slope;
 }
 
 std::int64_t loss_target(const VocabularyHead& head, const WantedTokens& wanted,
@@ -136,6 +150,19 @@ void loss_statistics(const VocabularyHead& head, RowPart* parts_R,
     found.entropy_R[first + r] = s.entropy;
     found.lse_R[first + r] = s.lse;
   }
+}
+
+// Logits of this peer's run of the vocabulary, capped.
+void loss_logits(const VocabularyHead& head, std::int64_t rows,
+                 const float* hidden_RH, float* logits_RV) {
+  linear(rows, {hidden_RH, head.hidden()}, head.weight_VH, {},
+         {logits_RV, head.vocab()});
+  if (head.cap > 0)
+    cap_logits(logits_RV, rows * head.vocab(), static_cast<float>(head.cap));
+}
+
+float loss_inverse_cap(const VocabularyHead& head) {
+  return head.cap > 0 ? static_cast<float>(1.0 / head.cap) : 0.0F;
 }
 
 float loss_inverse(const VocabularyHead& head) {
@@ -171,7 +198,7 @@ TokenStatistics token_statistics(const VocabularyHead& head,
     const std::int64_t rows = std::min(step, count - first);
     float* logits = keep ? found.logits_RV + first * vocab : chunk;
     loss_gather(wanted, first, rows, width, hidden_TH, gathered);
-    linear(rows, {gathered, width}, head.weight_VH, {}, {logits, vocab});
+    loss_logits(head, rows, gathered, logits);
     const auto run = [&](std::int64_t begin, std::int64_t end) {
       on_best_isa([&] {
         for (std::int64_t r = begin; r < end; ++r) {
@@ -208,7 +235,7 @@ void token_statistics_backward(
     if (found.logits_RV != nullptr)
       logits = found.logits_RV + first * vocab;
     else
-      linear(rows, {gathered, width}, head.weight_VH, {}, {logits, vocab});
+      loss_logits(head, rows, gathered, logits);
     const auto run = [&](std::int64_t begin, std::int64_t end) {
       on_best_isa([&] {
         for (std::int64_t r = begin; r < end; ++r) {
@@ -217,7 +244,8 @@ void token_statistics_backward(
                             loss_target(head, wanted, i), loss_inverse(head),
                             {d_logprobs_R != nullptr ? d_logprobs_R[i] : 0.0F,
                              d_entropy_R != nullptr ? d_entropy_R[i] : 0.0F,
-                             found.entropy_R[i], found.lse_R[i]});
+                             found.entropy_R[i], found.lse_R[i],
+                             loss_inverse_cap(head)});
         }
       });
     };
@@ -237,8 +265,7 @@ void token_statistics_backward(
 
 void raw_logits(const VocabularyHead& head, const float* hidden_TH,
                 std::int64_t rows, float* logits) {
-  linear(rows, {hidden_TH, head.hidden()}, head.weight_VH, {},
-         {logits, head.vocab()});
+  loss_logits(head, rows, hidden_TH, logits);
   const float inverse = loss_inverse(head);
   if (inverse == 1.0F)
     return;

@@ -26,6 +26,7 @@ struct VocabularyHead {
   double temperature = 1.0;     ///< logits are divided by it
   std::int64_t first_token = 0; ///< id of the first row
   TensorPeers peers = {};       ///< who has the others
+  double cap = 0; ///< logits become cap tanh(logit / cap) first; 0: none
 
   std::int64_t vocab() const {
     return weight_VH.size(0);

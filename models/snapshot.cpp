@@ -4,6 +4,7 @@
 #include "models/hf_folder.hpp"
 #include "models/parameters.hpp"
 #include "models/safetensors.hpp"
+#include "models/stored_parameters.hpp"
 #include "models/whole_plane.hpp"
 
 #include <algorithm>
@@ -73,15 +74,15 @@ std::span<const std::byte> Snapshot::bytes(const AlignedFloats& plane,
 
 void Snapshot::save_hf(const std::filesystem::path& folder,
                        const HfStore& store) const {
-  std::vector<TensorToStore> tensors;
+  std::vector<ParameterValues> values;
   for (std::size_t i = 0; i < shapes_.size(); ++i)
-    tensors.push_back({shapes_[i].name, snapshot_shape(shapes_[i]), DType::f32,
-                       store.dtype, bytes(weight_, i)});
+    values.push_back({&shapes_[i], bytes(weight_, i)});
+  const FileTensors files(values, store.dtype);
   HfFolderOptions options;
   options.store.max_shard_bytes = store.max_shard_bytes;
   options.stored = store.dtype;
   options.source = store.files_from.empty() ? folder_ : store.files_from;
-  save_hf_folder(folder, shape_, std::move(tensors), options);
+  save_hf_folder(folder, shape_, files.tensors(), options);
 }
 
 void Snapshot::save_state(const std::filesystem::path& file,

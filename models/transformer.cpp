@@ -2,7 +2,6 @@
 
 #include "config/error.hpp"
 #include "models/internal/stack_forward.hpp"
-#include "models/model_part.hpp"
 #include "models/norm.hpp"
 #include "models/run_context.hpp"
 #include "net/channel.hpp"
@@ -10,62 +9,15 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace troupe::models {
 
 namespace {
 
-// Looks parameters of one plane up by HF name.
-struct WeightLookup {
-  const Parameters& parameters;
-  Plane plane;
-
-  at::Tensor optional(const std::string& name) const {
-    const std::int64_t index = parameters.find(name);
-    return index < 0 ? at::Tensor{}
-                     : parameters.view(static_cast<std::size_t>(index), plane);
-  }
-  at::Tensor required(const std::string& name) const {
-    at::Tensor found = optional(name);
-    TROUPE_CHECK(found.defined(), "the model has no parameter " + name);
-    return found;
-  }
-  at::Tensor neighbours(const std::string& first, std::size_t count) const {
-    const std::int64_t index = parameters.find(first);
-    return parameters.fused_view(static_cast<std::size_t>(index), count, plane);
-  }
-};
-
-LayerWeights layer_weights(const WeightLookup& look, std::int64_t layer) {
-  const std::string at = "model.layers." + std::to_string(layer) + ".";
-  const std::string attention = at + "self_attn.";
-  const std::string mlp = at + "mlp.";
-  LayerWeights w;
-  w.input_norm = look.required(at + "input_layernorm.weight");
-  w.q = look.required(attention + "q_proj.weight");
-  w.k = look.required(attention + "k_proj.weight");
-  w.v = look.required(attention + "v_proj.weight");
-  w.q_bias = look.optional(attention + "q_proj.bias");
-  w.k_bias = look.optional(attention + "k_proj.bias");
-  w.v_bias = look.optional(attention + "v_proj.bias");
-  if (!w.q_bias.defined())
-    w.qkv = look.neighbours(attention + "q_proj.weight", 3);
-  w.o = look.required(attention + "o_proj.weight");
-  w.o_bias = look.optional(attention + "o_proj.bias");
-  w.post_norm = look.required(at + "post_attention_layernorm.weight");
-  w.gate = look.required(mlp + "gate_proj.weight");
-  w.up = look.required(mlp + "up_proj.weight");
-  w.gate_bias = look.optional(mlp + "gate_proj.bias");
-  w.up_bias = look.optional(mlp + "up_proj.bias");
-  if (!w.gate_bias.defined())
-    w.gate_up = look.neighbours(mlp + "gate_proj.weight", 2);
-  w.down = look.required(mlp + "down_proj.weight");
-  w.down_bias = look.optional(mlp + "down_proj.bias");
-  return w;
-}
-
-LayerSaved layer_memory(const stack::Sizes& z, Workspace& workspace) {
+LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
+                        Workspace& workspace) {
   LayerSaved s;
   s.rstd1_T = workspace.take(z.own.count);
   s.qkv_TX = workspace.take(z.tokens * z.qkv);
@@ -73,7 +25,17 @@ LayerSaved layer_memory(const stack::Sizes& z, Workspace& workspace) {
   s.context_TX = workspace.take(z.tokens * z.context);
   s.middle_TH = workspace.take(z.stream);
   s.rstd2_T = workspace.take(z.own.count);
-  s.gate_up_TX = workspace.take(z.tokens * z.gate_up);
+  s.gate_up_TX
+    = workspace.take(z.tokens * z.unit.columns()
+                     * std::max<std::int64_t>(1, shape.experts_per_token));
+  if (shape.query_key_norm)
+    s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
+  if (shape.post_norms) {
+    s.behind1_TH = workspace.take(z.stream);
+    s.rstd3_T = workspace.take(z.own.count);
+    s.behind2_TH = workspace.take(z.stream);
+    s.rstd4_T = workspace.take(z.own.count);
+  }
   return s;
 }
 
@@ -87,34 +49,6 @@ void keep_probe(std::vector<std::vector<float>>* probe, const float* x_TH,
 }
 
 } // namespace
-
-Weights weights_of(const ModelShape& shape, const Parameters& parameters,
-                   Plane plane) {
-  return weights_of(ModelPart(shape, Strategy{}, Coordinate{}), parameters,
-                    plane);
-}
-
-Weights weights_of(const ModelPart& part, const Parameters& parameters,
-                   Plane plane) {
-  const ModelShape& shape = part.local;
-  const WeightLookup look{parameters, plane};
-  Weights w;
-  w.first_token = part.first_token;
-  if (part.first_stage)
-    w.embedding = look.required("model.embed_tokens.weight");
-  for (std::int64_t i = 0; i < shape.num_layers; ++i)
-    w.layers.push_back(layer_weights(look, part.first_layer + i));
-  w.scalar_head = shape.scalar_head;
-  if (!part.last_stage)
-    return w;
-  w.final_norm = look.required("model.norm.weight");
-  if (shape.scalar_head)
-    w.head = look.required("score.weight");
-  else
-    w.head = look.required(shape.tied_embeddings ? "model.embed_tokens.weight"
-                                                 : "lm_head.weight");
-  return w;
-}
 
 PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences) {
   PackedTokens batch;
@@ -148,9 +82,50 @@ void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
     else
       std::fill_n(to, width, 0.0F);
   }
+  const float scale = embedding_scale(model.shape);
+  if (scale == 1.0F)
+    return;
+  const std::int64_t count = static_cast<std::int64_t>(ids_T.size()) * width;
+  for (std::int64_t i = 0; i < count; ++i)
+    out_TH[i] *= scale;
+}
+
+float embedding_scale(const ModelShape& shape) {
+  return shape.scaled_embedding
+           ? std::sqrt(static_cast<float>(shape.hidden_size))
+           : 1.0F;
 }
 
 namespace {
+
+// Adds the learned positions' rows, which exist on every tensor peer.
+void add_positions(const Transformer& model, const PackedTokens& batch,
+                   const TensorPeers& peers, float* x_TH) {
+  const at::Tensor& table = model.weights.positions;
+  if (!table.defined() || !peers.first())
+    return;
+  const std::int64_t width = model.shape.hidden_size;
+  for (std::size_t t = 0; t < batch.positions_T.size(); ++t) {
+    const std::int64_t position = batch.positions_T[t];
+    if (position >= table.size(0))
+      throw FailureError(Failure{Errc::bad_input, "engine",
+                                 "a sequence is longer than the model's "
+                                   + std::to_string(table.size(0))
+                                   + " positions",
+                                 ""});
+    const float* from = table.const_data_ptr<float>() + position * width;
+    float* to = x_TH + static_cast<std::int64_t>(t) * width;
+    for (std::int64_t j = 0; j < width; ++j)
+      to[j] += from[j];
+  }
+}
+
+// Where a layer notes which experts it chose.
+Routing* routing_of(Saved* saved, Routing& unsaved) {
+  if (saved == nullptr)
+    return &unsaved;
+  return saved->routings.emplace_back(std::make_unique<Routing>()).get();
+}
 
 std::size_t stream_bytes(const stack::Sizes& z) {
   return static_cast<std::size_t>(z.stream) * sizeof(float);
@@ -174,11 +149,12 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   float* x = workspace.take(z.stream);
   float* wide = peers.split() ? workspace.take(z.gathered) : nullptr;
   const stack::LayerScratch scratch{
-    workspace.take(z.stream), workspace.take(z.tokens * z.gate_up / 2), wide};
-  const stack::StackForward run{model, batch, peers, z, scratch};
+    workspace.take(z.stream), workspace.take(z.tokens * z.unit.width), wide};
+  const stack::StackForward run{model, batch, peers, z, scratch, workspace};
   if (context.groups.first_stage()) {
     float* rows = peers.split() ? wide : x;
     embed(model, batch.ids_T, rows);
+    add_positions(model, batch, peers, rows);
     peers.to_stream(rows, x, z.tokens, z.hidden, "embedding");
   } else {
     context.groups.previous->receive(x, stream_bytes(z), "activations");
@@ -186,8 +162,9 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   keep_probe(probe, x, run);
   const bool keeps = saved != nullptr && !saved->recompute;
   LayerSaved memory;
+  Routing routing; // of layers that are not saved
   if (!keeps)
-    memory = layer_memory(z, workspace); // of all layers in turn
+    memory = layer_memory(model.shape, z, workspace); // of all layers in turn
   if (saved == nullptr)
     memory.lse_AT = nullptr;
   for (std::size_t i = 0; i < model.weights.layers.size(); ++i) {
@@ -197,8 +174,9 @@ float* forward(const Transformer& model, const PackedTokens& batch,
       model.gate->before_forward(model.first_layer
                                  + static_cast<std::int64_t>(i));
     if (keeps)
-      memory = layer_memory(z, workspace);
+      memory = layer_memory(model.shape, z, workspace);
     memory.input_TH = x;
+    memory.routing = routing_of(saved, routing);
     if (saved != nullptr) {
       x = workspace.take(z.stream);
       saved->layers.push_back(memory);
@@ -217,8 +195,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     saved->rstd_T = rstd_T;
   }
   float* normed = peers.split() ? scratch.norm_TH : hidden;
-  rms_norm({z.own.count, z.hidden, z.eps}, x,
-           model.weights.final_norm.const_data_ptr<float>(), normed, rstd_T);
+  norm(z.norm_shape(), x, model.weights.final_norm.weights(), normed, rstd_T);
   peers.gather(normed, hidden, z.tokens, z.hidden, "gather tokens");
   return hidden;
 }

@@ -1,11 +1,15 @@
-// The stack of LLaMA and Qwen2 as plain structs and free functions: forward
-// over packed sequences, and the matching backward by hand (no autograd inside,
-// so nothing is kept that is not needed and no per-op overhead).
+// The stack of all families as plain structs and free functions: forward over
+// packed sequences, and the matching backward by hand (no autograd inside, so
+// nothing is kept that is not needed and no per-op overhead). What a family's
+// layers have that others have not is a parameter that is there or a number of
+// ModelShape; nothing here asks for a family's name.
 //
 // Shapes: T packed tokens, N sequences, H hidden, V vocabulary, A heads,
 // G key-value heads, D head dim, I intermediate.  All fp32, contiguous.
 #pragma once
 
+#include "models/moe.hpp"
+#include "models/norm.hpp"
 #include "models/parameters.hpp"
 #include "models/rope.hpp"
 #include "models/workspace.hpp"
@@ -13,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,35 +26,58 @@ namespace troupe::models {
 struct ModelPart;
 struct RunContext;
 
+/// A norm's parameters in one plane.
+struct Norm {
+  at::Tensor weight; ///< [H]
+  at::Tensor bias;   ///< [H], LayerNorm only
+
+  bool defined() const {
+    return weight.defined();
+  }
+  NormWeights weights() const;
+  NormGrads grads() const;
+};
+
 /// One decoder layer's parameters in one plane (weights or gradients).
 struct LayerWeights {
-  at::Tensor input_norm; ///< [H]
-  at::Tensor q;          ///< [A*D, H]
-  at::Tensor k;          ///< [G*D, H]
-  at::Tensor v;          ///< [G*D, H]
-  at::Tensor q_bias;     ///< [A*D], undefined without attention bias
-  at::Tensor k_bias;     ///< [G*D], likewise
-  at::Tensor v_bias;     ///< [G*D], likewise
-  at::Tensor qkv;        ///< [(A+2G)*D, H] where q, k, v are neighbours, or
-                         ///< undefined
-  at::Tensor o;          ///< [H, A*D]
-  at::Tensor o_bias;     ///< [H], llama with attention bias only
-  at::Tensor post_norm;  ///< [H]
-  at::Tensor gate;       ///< [I, H]
-  at::Tensor up;         ///< [I, H]
-  at::Tensor gate_up;    ///< [2I, H] where neighbours, or undefined
-  at::Tensor down;       ///< [H, I]
-  at::Tensor gate_bias;  ///< [I], llama with mlp bias only
-  at::Tensor up_bias;    ///< [I], likewise
-  at::Tensor down_bias;  ///< [H], likewise
+  Norm input_norm;
+  at::Tensor q;            ///< [A*D, H]
+  at::Tensor k;            ///< [G*D, H]
+  at::Tensor v;            ///< [G*D, H]
+  at::Tensor q_bias;       ///< [A*D], undefined without attention bias
+  at::Tensor k_bias;       ///< [G*D], likewise
+  at::Tensor v_bias;       ///< [G*D], likewise
+  at::Tensor qkv;          ///< [(A+2G)*D, H] where q, k, v are neighbours, or
+                           ///< undefined
+  at::Tensor o;            ///< [H, A*D]
+  at::Tensor o_bias;       ///< [H], where the family has one
+  at::Tensor q_norm;       ///< [D], Qwen3: of each head's query
+  at::Tensor k_norm;       ///< [D], likewise
+  Norm behind_attention;   ///< Gemma 2: of the attention's output
+  Norm post_norm;          ///< of the MLP's input
+  at::Tensor gate;         ///< [I, H], undefined without a gate
+  at::Tensor up;           ///< [I, H]
+  at::Tensor gate_up;      ///< [2I, H] where neighbours, or undefined
+  at::Tensor down;         ///< [H, I]
+  at::Tensor gate_bias;    ///< [I], where the family has one
+  at::Tensor up_bias;      ///< [I], likewise
+  at::Tensor down_bias;    ///< [H], likewise
+  Norm behind_mlp;         ///< Gemma 2: of the MLP's output
+  MoeWeights moe;          ///< Mixtral: instead of gate, up and down
+  std::int64_t window = 0; ///< tokens a token sees; 0: all before it
+
+  bool has_experts() const {
+    return !moe.experts.empty();
+  }
 };
 
 /// A whole model's parameters in one plane.
 struct Weights {
   at::Tensor embedding; ///< [V, H], rows of ids from `first_token` on; first
                         ///< stage
+  at::Tensor positions; ///< [P, H], GPT-2: learned; first stage
   std::vector<LayerWeights> layers;
-  at::Tensor final_norm; ///< [H]; last stage
+  Norm final_norm; ///< last stage
   at::Tensor head; ///< [V, H] (the embedding itself when tied), or [1, H]; last
                    ///< stage
   bool scalar_head = false;
@@ -87,13 +115,21 @@ struct LayerSaved {
   float* context_TX = nullptr; ///< [T, A*D] attention output
   float* middle_TH = nullptr;  ///< residual stream after attention
   float* rstd2_T = nullptr;
-  float* gate_up_TX = nullptr; ///< [T, 2I]
+  float* gate_up_TX = nullptr; ///< [T, 2I], or [T, I] without a gate; [S, 2I]
+                               ///< of experts
+  float* raw_qk_TX = nullptr;  ///< [T, (A+G)*D] heads before their norms
+  float* behind1_TH = nullptr; ///< attention's output before its norm
+  float* rstd3_T = nullptr;
+  float* behind2_TH = nullptr; ///< MLP's output before its norm
+  float* rstd4_T = nullptr;
+  Routing* routing = nullptr; ///< of experts
 };
 struct Saved {
   /// Keep the layers' inputs only and compute the rest again in backward: the
   /// layers share one LayerSaved's memory but for `input_TH`. The same bits.
   bool recompute = false;
   std::vector<LayerSaved> layers;
+  std::vector<std::unique_ptr<Routing>> routings; ///< of layers with experts
   float* last_TH = nullptr; ///< residual stream after the last layer
   float* rstd_T = nullptr;
 };
@@ -120,6 +156,9 @@ struct Transformer {
   std::int64_t first_layer = 0; ///< of the whole model's
   LayerGate* gate = nullptr;    ///< null: nobody wants to know
 };
+
+/// Factor of the embedding's rows.
+float embedding_scale(const ModelShape& shape);
 
 /// Residual stream before layer 0: rows of the embedding, [T, H]; zeros for ids
 /// whose rows another tensor peer has.

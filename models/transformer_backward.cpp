@@ -1,6 +1,7 @@
 // The gradient of forward, layer by layer from the top. Norms' outputs and the
 // MLP's product are computed again rather than kept: both are cheap.
 #include "models/attention.hpp"
+#include "models/head_norm.hpp"
 #include "models/internal/stack_forward.hpp"
 #include "models/mlp.hpp"
 #include "models/norm.hpp"
@@ -26,8 +27,17 @@ struct BackwardScratch {
   float* wide_TH;   // the gathered stream, where it is split
   float* d_context_TX;
   float* d_qkv_TX;
-  float* unused_H; // norms' gradients that another peer counts
+  float* unused_H;    // [2H] norms' gradients that another peer counts
+  float* d_branch_TH; // of a branch with a norm behind it
 };
+
+// Where a norm's gradients go: what all peers compute alike, one counts.
+NormGrads counted_grads(const Norm& grads, const TensorPeers& peers,
+                        const BackwardScratch& scratch, const stack::Sizes& z) {
+  if (peers.adds_stream())
+    return grads.grads();
+  return {scratch.unused_H, scratch.unused_H + z.hidden};
+}
 
 struct LayerBackward {
   const Transformer& model;
@@ -40,30 +50,35 @@ struct LayerBackward {
   const stack::Sizes z;
   Workspace& workspace;
 
-  NormShape norm_shape() const {
-    return {z.own.count, z.hidden, z.eps};
-  }
   const float* gather(const float* stream) const {
     return peers.gather(stream, scratch.wide_TH, z.tokens, z.hidden,
                         "gather tokens");
   }
   // The input of a layer's products, computed again.
-  const float* norm(const float* x_TH, const at::Tensor& weight) const {
-    rms_norm(norm_shape(), x_TH, weight.const_data_ptr<float>(),
-             scratch.norm_TH);
+  const float* normed(const float* x_TH, const Norm& by) const {
+    norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH);
     return gather(scratch.norm_TH);
   }
   // From the gradient of a norm's output, in parts on all peers, to the stream.
-  void norm_backward(const float* x_TH, const at::Tensor& weight,
-                     const float* rstd_T, const at::Tensor& d_weight,
-                     float* dx_TH) {
+  void input_backward(const float* x_TH, const Norm& by, const float* rstd_T,
+                      const Norm& grads, float* dx_TH) {
     peers.to_stream(scratch.d_wide_TH, scratch.d_norm_TH, z.tokens, z.hidden,
                     "sum of input gradients");
-    rms_norm_backward(norm_shape(), scratch.d_norm_TH, x_TH,
-                      weight.const_data_ptr<float>(), rstd_T, dx_TH,
-                      peers.adds_stream() ? d_weight.mutable_data_ptr<float>()
-                                          : scratch.unused_H,
-                      workspace);
+    norm_backward(z.norm_shape(), scratch.d_norm_TH, x_TH, by.weights(), rstd_T,
+                  dx_TH, counted_grads(grads, peers, scratch, z), workspace);
+  }
+  // The gradient of a branch, gathered, from that of the stream it was added
+  // to.
+  const float* branch_gradient(const float* dx_TH, const Norm& behind,
+                               const float* kept_TH, const float* rstd_T,
+                               const Norm& grads) {
+    if (!behind.defined())
+      return gather(dx_TH);
+    std::fill_n(scratch.d_branch_TH, z.own.count * z.hidden, 0.0F);
+    norm_backward(z.norm_shape(), dx_TH, kept_TH, behind.weights(), rstd_T,
+                  scratch.d_branch_TH, counted_grads(grads, peers, scratch, z),
+                  workspace);
+    return gather(scratch.d_branch_TH);
   }
   void bias(const float* dy, std::int64_t stride, const at::Tensor& d_bias) {
     if (d_bias.defined())
@@ -91,43 +106,78 @@ struct LayerBackward {
   }
 
   void mlp(float* dx_TH) {
-    const std::int64_t width = z.gate_up / 2;
-    const float* dy_TH = gather(dx_TH);
+    const float* dy_TH = branch_gradient(dx_TH, w.behind_mlp, s.behind2_TH,
+                                         s.rstd4_T, g.behind_mlp);
+    if (w.has_experts())
+      experts(dy_TH);
+    else
+      dense(dy_TH);
+    input_backward(s.middle_TH, w.post_norm, s.rstd2_T, g.post_norm, dx_TH);
+  }
+
+  void dense(const float* dy_TH) {
+    const std::int64_t width = z.unit.width;
     linear_grad_input(z.tokens, {dy_TH, z.hidden}, w.down,
                       {scratch.act_TI, width});
-    swiglu_backward(z.tokens, width, s.gate_up_TX, scratch.act_TI);
+    mlp_unit_backward(z.unit, s.gate_up_TX, scratch.act_TI);
     linear_grad_weight(z.tokens, {dy_TH, z.hidden}, {scratch.act_TI, width},
                        g.down);
     shared_bias(dy_TH, g.down_bias);
     products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), s.gate_up_TX,
-             z.gate_up, norm(s.middle_TH, w.post_norm), scratch.d_wide_TH);
-    norm_backward(s.middle_TH, w.post_norm, s.rstd2_T, g.post_norm, dx_TH);
+             z.unit.columns(), normed(s.middle_TH, w.post_norm),
+             scratch.d_wide_TH);
+  }
+
+  void experts(const float* dy_TH) {
+    const Workspace::Mark mark = workspace.mark();
+    float* dy_copy = workspace.take(z.tokens * z.hidden);
+    stack::copy(dy_TH, dy_copy, z.tokens * z.hidden);
+    moe_backward(stack::moe_shape(model.shape, z), w.moe,
+                 normed(s.middle_TH, w.post_norm), *s.routing, s.gate_up_TX,
+                 dy_copy, g.moe, scratch.d_wide_TH, workspace);
+    workspace.rewind(mark);
+  }
+
+  // From rotated and normed queries and keys to raw ones, in d_qkv.
+  void heads_backward() {
+    const ModelShape& shape = model.shape;
+    if (!shape.learned_positions)
+      rope(
+        {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
+        model.rope, batch.positions_T.data(), scratch.d_qkv_TX, true);
+    if (!w.q_norm.defined())
+      return;
+    const auto weights = stack::head_norms(w, shape, z);
+    const auto grads = stack::head_norms(g, shape, z);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      head_norm_backward(
+        weights[i].shape, weights[i].weight.const_data_ptr<float>(),
+        s.raw_qk_TX + weights[i].raw, scratch.d_qkv_TX + weights[i].column,
+        grads[i].weight.mutable_data_ptr<float>(), workspace);
   }
 
   void attend(float* dx_TH) {
-    const ModelShape& shape = model.shape;
-    const float* dy_TH = gather(dx_TH);
+    const float* dy_TH = branch_gradient(
+      dx_TH, w.behind_attention, s.behind1_TH, s.rstd3_T, g.behind_attention);
     linear_grad_input(z.tokens, {dy_TH, z.hidden}, w.o,
                       {scratch.d_context_TX, z.context});
     linear_grad_weight(z.tokens, {dy_TH, z.hidden}, {s.context_TX, z.context},
                        g.o);
     shared_bias(dy_TH, g.o_bias);
-    attention_backward(stack::attention_shape(shape, batch), s.qkv_TX,
+    attention_backward(stack::attention_shape(model.shape, w, batch), s.qkv_TX,
                        s.context_TX, s.lse_AT, scratch.d_context_TX,
                        scratch.d_qkv_TX);
-    rope(
-      {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
-      model.rope, batch.positions_T.data(), scratch.d_qkv_TX, true);
+    heads_backward();
     products(stack::qkv_pieces(w, z), stack::qkv_pieces(g, z), scratch.d_qkv_TX,
-             z.qkv, norm(s.input_TH, w.input_norm), scratch.d_wide_TH);
-    norm_backward(s.input_TH, w.input_norm, s.rstd1_T, g.input_norm, dx_TH);
+             z.qkv, normed(s.input_TH, w.input_norm), scratch.d_wide_TH);
+    input_backward(s.input_TH, w.input_norm, s.rstd1_T, g.input_norm, dx_TH);
   }
 };
 
 // Each thread owns some columns, so equal ids add up in token order. Ids
 // outside first_token .. are another tensor peer's.
 void embedding_backward(const PackedTokens& batch, std::int64_t width,
-                        const float* dx_TH, const Weights& grads) {
+                        const float* dx_TH, float scale, const Weights& grads) {
   float* grad = grads.embedding.mutable_data_ptr<float>();
   const std::int64_t rows = grads.embedding.size(0);
   const std::int64_t grain
@@ -141,17 +191,31 @@ void embedding_backward(const PackedTokens& batch, std::int64_t width,
       const float* from = dx_TH + static_cast<std::int64_t>(t) * width;
       float* to = grad + row * width;
       for (std::int64_t j = begin; j < end; ++j)
-        to[j] += from[j];
+        to[j] += scale * from[j];
     }
   });
 }
 
+// Learned positions are on every tensor peer; the first one counts them.
+void positions_backward(const PackedTokens& batch, std::int64_t width,
+                        const float* dx_TH, const at::Tensor& d_positions) {
+  if (!d_positions.defined())
+    return;
+  float* grad = d_positions.mutable_data_ptr<float>();
+  for (std::size_t t = 0; t < batch.positions_T.size(); ++t) {
+    const float* from = dx_TH + static_cast<std::int64_t>(t) * width;
+    float* to = grad + batch.positions_T[t] * width;
+    for (std::int64_t j = 0; j < width; ++j)
+      to[j] += from[j];
+  }
+}
+
 BackwardScratch backward_scratch(const stack::Sizes& z,
-                                 const TensorPeers& peers, float* d_hidden_TH,
-                                 Workspace& workspace) {
+                                 const TensorPeers& peers, bool post_norms,
+                                 float* d_hidden_TH, Workspace& workspace) {
   const bool split = peers.split();
   BackwardScratch s{};
-  s.act_TI = workspace.take(z.tokens * z.gate_up / 2);
+  s.act_TI = workspace.take(z.tokens * z.unit.width);
   s.norm_TH
     = split || d_hidden_TH == nullptr ? workspace.take(z.stream) : d_hidden_TH;
   s.d_norm_TH = workspace.take(z.stream);
@@ -159,7 +223,8 @@ BackwardScratch backward_scratch(const stack::Sizes& z,
   s.wide_TH = split ? workspace.take(z.gathered) : nullptr;
   s.d_context_TX = workspace.take(z.tokens * z.context);
   s.d_qkv_TX = workspace.take(z.tokens * z.qkv);
-  s.unused_H = workspace.take(z.hidden);
+  s.unused_H = workspace.take(2 * z.hidden);
+  s.d_branch_TH = workspace.take(post_norms ? z.stream : 0);
   return s;
 }
 
@@ -172,24 +237,23 @@ void backward(const Transformer& model, const PackedTokens& batch,
   const stack::Sizes z = stack::sizes(model.shape, batch, peers);
   const Workspace::Mark mark = workspace.mark();
   float* dx = workspace.take(z.stream);
-  const BackwardScratch scratch
-    = backward_scratch(z, peers, d_hidden_TH, workspace);
+  const BackwardScratch scratch = backward_scratch(
+    z, peers, model.shape.post_norms, d_hidden_TH, workspace);
   const auto bytes = static_cast<std::size_t>(z.stream) * sizeof(float);
   if (context.groups.last_stage()) {
     peers.to_stream(d_hidden_TH, scratch.norm_TH, z.tokens, z.hidden,
                     "sum of outputs");
     std::fill_n(dx, z.stream, 0.0F);
-    rms_norm_backward(
-      {z.own.count, z.hidden, z.eps}, scratch.norm_TH, saved.last_TH,
-      model.weights.final_norm.const_data_ptr<float>(), saved.rstd_T, dx,
-      peers.adds_stream() ? grads.final_norm.mutable_data_ptr<float>()
-                          : scratch.unused_H,
-      workspace);
+    norm_backward(z.norm_shape(), scratch.norm_TH, saved.last_TH,
+                  model.weights.final_norm.weights(), saved.rstd_T, dx,
+                  counted_grads(grads.final_norm, peers, scratch, z),
+                  workspace);
   } else {
     context.groups.next->receive(dx, bytes, "activation gradients");
   }
-  const stack::StackForward again{
-    model, batch, peers, z, {scratch.norm_TH, scratch.act_TI, scratch.wide_TH}};
+  const stack::LayerScratch buffers{scratch.norm_TH, scratch.act_TI,
+                                    scratch.wide_TH};
+  const stack::StackForward again{model, batch, peers, z, buffers, workspace};
   for (std::size_t i = saved.layers.size(); i-- > 0;) {
     context.check();
     const std::int64_t number
@@ -197,7 +261,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
     if (model.gate != nullptr)
       model.gate->before_backward(number);
     if (saved.recompute)
-      again.inner(model.weights.layers[i], saved.layers[i]);
+      again.again(model.weights.layers[i], saved.layers[i]);
     LayerBackward layer{model,
                         batch,
                         model.weights.layers[i],
@@ -215,7 +279,10 @@ void backward(const Transformer& model, const PackedTokens& batch,
   if (context.groups.first_stage()) {
     const float* d_rows
       = peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens");
-    embedding_backward(batch, z.hidden, d_rows, grads);
+    embedding_backward(batch, z.hidden, d_rows, embedding_scale(model.shape),
+                       grads);
+    if (peers.first())
+      positions_backward(batch, z.hidden, d_rows, grads.positions);
   } else {
     context.groups.previous->send(dx, bytes, "activation gradients");
   }

@@ -4,9 +4,11 @@
 #pragma once
 
 #include "models/attention.hpp"
+#include "models/head_norm.hpp"
 #include "models/tensor_peers.hpp"
 #include "models/transformer.hpp"
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -20,16 +22,33 @@ struct Sizes {
   std::int64_t context = 0; ///< A*D
   std::int64_t kv = 0;      ///< G*D
   std::int64_t qkv = 0;     ///< (A+2G)*D
-  std::int64_t gate_up = 0; ///< 2I
+  MlpShape unit;            ///< of the MLP (or of one expert), T rows
   float eps = 0;
+  NormKind norm = NormKind::rms;
   TokenRange own;            ///< rows of the stream here
   std::int64_t stream = 0;   ///< floats of the stream's buffer here
   std::int64_t gathered = 0; ///< floats of the whole stream's buffer
+
+  NormShape norm_shape() const { ///< of the rows here
+    return {own.count, hidden, eps, norm};
+  }
 };
 Sizes sizes(const ModelShape& shape, const PackedTokens& batch,
             const TensorPeers& peers);
-AttentionShape attention_shape(const ModelShape& shape,
+AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
                                const PackedTokens& batch);
+MoeShape moe_shape(const ModelShape& shape, const Sizes& z);
+
+/// The norm of queries or of keys: heads from `column` of qkv on, whose raw
+/// values stand from `raw` on.
+struct HeadNorm {
+  HeadNormShape shape;
+  at::Tensor weight;
+  std::int64_t column = 0;
+  std::int64_t raw = 0;
+};
+std::array<HeadNorm, 2> head_norms(const LayerWeights& w,
+                                   const ModelShape& shape, const Sizes& z);
 
 /// One product: its rows of the output begin at `column`.
 struct Piece {
@@ -42,5 +61,7 @@ std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z);
 
 /// to = from, over the threads.
 void copy(const float* from, float* to, std::int64_t count);
+/// to = a + b, over the threads.
+void add(const float* a, const float* b, float* to, std::int64_t count);
 
 } // namespace troupe::models::stack

@@ -1,59 +1,127 @@
 #include "models/internal/stack_forward.hpp"
 
 #include "models/attention.hpp"
+#include "models/head_norm.hpp"
 #include "models/mlp.hpp"
+#include "models/moe.hpp"
 #include "models/norm.hpp"
 
 #include <algorithm>
 
 namespace troupe::models::stack {
 
-const float* StackForward::norm(const float* x_TH, const at::Tensor& weight,
-                                float* rstd_T) const {
-  rms_norm({z.own.count, z.hidden, z.eps}, x_TH, weight.const_data_ptr<float>(),
-           scratch.norm_TH, rstd_T);
+const float* StackForward::normed(const float* x_TH, const Norm& by,
+                                  float* rstd_T) const {
+  norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH, rstd_T);
   return peers.gather(scratch.norm_TH, scratch.wide_TH, z.tokens, z.hidden,
                       "gather tokens");
 }
 
-void StackForward::add_product(ConstRowsView x, const at::Tensor& weight,
-                               const at::Tensor& bias, const float* stream_TH,
-                               float* out_TH) const {
-  float* partial = out_TH;
+template <class Product>
+void StackForward::add(const Branch& branch, const Product& product) const {
+  const bool plain = !branch.behind.defined();
+  float* whole = plain ? branch.out_TH : branch.kept_TH;
+  float* partial = whole;
   if (peers.split()) {
     partial = scratch.wide_TH;
     std::fill_n(partial, z.gathered, 0.0F);
   }
-  if (peers.adds_stream())
-    copy(stream_TH, partial + z.own.first * z.hidden, z.own.count * z.hidden);
-  linear(z.tokens, x, weight, peers.first() ? bias : at::Tensor{},
-         {partial, z.hidden}, peers.adds_stream());
-  peers.to_stream(partial, out_TH, z.tokens, z.hidden, "sum of products");
+  const bool starts = plain && peers.adds_stream();
+  if (starts)
+    copy(branch.stream_TH, partial + z.own.first * z.hidden,
+         z.own.count * z.hidden);
+  product(partial, starts || peers.split());
+  peers.to_stream(partial, whole, z.tokens, z.hidden, "sum of products");
+  if (plain)
+    return;
+  norm(z.norm_shape(), whole, branch.behind.weights(), scratch.norm_TH,
+       branch.rstd_T);
+  stack::add(branch.stream_TH, scratch.norm_TH, branch.out_TH,
+             z.own.count * z.hidden);
 }
 
-void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
+void StackForward::add_product(const Branch& branch, ConstRowsView x,
+                               const at::Tensor& weight,
+                               const at::Tensor& bias) const {
+  add(branch, [&](float* target, bool accumulate) {
+    linear(z.tokens, x, weight, peers.first() ? bias : at::Tensor{},
+           {target, z.hidden}, accumulate);
+  });
+}
+
+void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
   const ModelShape& shape = model.shape;
-  const float* normed_TH = norm(s.input_TH, w.input_norm, s.rstd1_T);
+  const float* normed_TH = normed(s.input_TH, w.input_norm, s.rstd1_T);
   for (const Piece& p : qkv_pieces(w, z))
     linear(z.tokens, {normed_TH, z.hidden}, p.weight, p.bias,
            {s.qkv_TX + p.column, z.qkv});
-  rope({z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
-       model.rope, batch.positions_T.data(), s.qkv_TX);
-  attention(attention_shape(shape, batch), s.qkv_TX, s.context_TX, s.lse_AT);
-  add_product({s.context_TX, z.context}, w.o, w.o_bias, s.input_TH,
-              s.middle_TH);
-  normed_TH = norm(s.middle_TH, w.post_norm, s.rstd2_T);
+  if (w.q_norm.defined())
+    for (const HeadNorm& h : head_norms(w, shape, z))
+      head_norm(h.shape, h.weight.const_data_ptr<float>(), s.qkv_TX + h.column,
+                s.raw_qk_TX + h.raw);
+  if (!shape.learned_positions)
+    rope(
+      {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
+      model.rope, batch.positions_T.data(), s.qkv_TX);
+  attention(attention_shape(shape, w, batch), s.qkv_TX, s.context_TX, s.lse_AT);
+  add_product(
+    {w.behind_attention, s.behind1_TH, s.rstd3_T, s.input_TH, s.middle_TH},
+    {s.context_TX, z.context}, w.o, w.o_bias);
+}
+
+void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
+  attend(w, s);
+  if (w.has_experts())
+    return;
+  const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
   for (const Piece& p : mlp_pieces(w, z))
     linear(z.tokens, {normed_TH, z.hidden}, p.weight, p.bias,
-           {s.gate_up_TX + p.column, z.gate_up});
+           {s.gate_up_TX + p.column, z.unit.columns()});
+}
+
+void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
+                           const Branch& branch) const {
+  const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
+  if (peers.split()) { // the sum is made where the gathered rows stand
+    float* kept_TH = workspace.take(z.gathered);
+    copy(normed_TH, kept_TH, z.tokens * z.hidden);
+    normed_TH = kept_TH;
+  }
+  add(branch, [&](float* target, bool accumulate) {
+    if (!accumulate)
+      std::fill_n(target, z.tokens * z.hidden, 0.0F);
+    moe_forward(moe_shape(model.shape, z), w.moe, normed_TH, *s.routing,
+                s.gate_up_TX, target, workspace);
+  });
+}
+
+void StackForward::finish(const LayerWeights& w, const LayerSaved& s,
+                          float* out_TH) const {
+  const Branch branch{w.behind_mlp, s.behind2_TH, s.rstd4_T, s.middle_TH,
+                      out_TH};
+  if (w.has_experts()) {
+    const Workspace::Mark mark = workspace.mark();
+    experts(w, s, branch);
+    workspace.rewind(mark);
+    return;
+  }
+  mlp_unit(z.unit, s.gate_up_TX, scratch.act_TI);
+  add_product(branch, {scratch.act_TI, z.unit.width}, w.down, w.down_bias);
+}
+
+void StackForward::again(const LayerWeights& w, const LayerSaved& s) const {
+  inner(w, s);
+  if (!w.has_experts() && !w.behind_mlp.defined())
+    return;
+  const Workspace::Mark mark = workspace.mark();
+  finish(w, s, workspace.take(z.stream));
+  workspace.rewind(mark);
 }
 
 void StackForward::layer(const LayerWeights& w, const LayerSaved& s,
                          float* out_TH) const {
   inner(w, s);
-  swiglu(z.tokens, z.gate_up / 2, s.gate_up_TX, scratch.act_TI);
-  add_product({scratch.act_TI, z.gate_up / 2}, w.down, w.down_bias, s.middle_TH,
-              out_TH);
+  finish(w, s, out_TH);
 }
 
 } // namespace troupe::models::stack

@@ -44,8 +44,6 @@ TEST(ModelShape, BothSpellingsOfEveryGoldenConfigReadAlike) {
   int seen = 0;
   for (const auto& folder : std::filesystem::directory_iterator(models)) {
     const auto name = folder.path().filename().string();
-    if (!name.starts_with("llama_") && !name.starts_with("qwen2"))
-      continue;
     const auto now = read_model_shape(folder.path());
     const auto published
       = read_model_shape(folder.path() / "config_published.json");
@@ -53,7 +51,7 @@ TEST(ModelShape, BothSpellingsOfEveryGoldenConfigReadAlike) {
     EXPECT_EQ(parse_model_shape(print_hf_config(now), "printed"), now) << name;
     ++seen;
   }
-  EXPECT_EQ(seen, 7);
+  EXPECT_EQ(seen, 13);
 }
 
 /// Names and shapes in the safetensors files of a golden folder.
@@ -82,13 +80,18 @@ TEST(ModelShape, ParametersAreThoseOfTheGoldenFiles) {
   if (!std::filesystem::exists(models))
     GTEST_SKIP() << "no golden data at " << models;
   for (const char* name :
-       {"llama_bf16_weights", "llama_gqa", "llama_rope_llama3", "llama_score",
-        "llama_tied_sharded", "qwen2", "qwen2_score"}) {
+       {"gemma", "gemma2", "gpt2", "llama_bf16_weights", "llama_gqa",
+        "llama_rope_llama3", "llama_score", "llama_tied_sharded",
+        "mistral_window", "mixtral", "qwen2", "qwen2_score", "qwen3"}) {
     std::map<std::string, std::vector<std::int64_t>> ours;
-    for (const auto& parameter : parameters(read_model_shape(models / name)))
-      ours[parameter.name] = parameter.vector
-                               ? std::vector{parameter.rows}
-                               : std::vector{parameter.rows, parameter.cols};
+    for (const auto& parameter : parameters(read_model_shape(models / name))) {
+      const auto& stored = parameter.stored;
+      const auto rows = stored.rows > 0 ? stored.rows : parameter.rows;
+      ours[parameter.file_name()] = parameter.vector ? std::vector{rows}
+                                    : stored.transposed
+                                      ? std::vector{parameter.cols, rows}
+                                      : std::vector{rows, parameter.cols};
+    }
     EXPECT_EQ(ours, stored_shapes(models / name)) << name;
   }
 }
@@ -183,7 +186,7 @@ TEST(ModelShape, PrintedConfigKeepsEveryField) {
   shape.rope_scaling = "linear";
   shape.rope_factor = 2.5;
   shape.stored_dtype = DType::bf16;
-  shape.mlp_bias = shape.attention_bias = true;
+  shape.mlp_bias = shape.attention_bias = shape.output_bias = true;
   shape.bos = 1;
   shape.pad = 0;
   const auto text = print_hf_config(shape);
@@ -193,9 +196,10 @@ TEST(ModelShape, PrintedConfigKeepsEveryField) {
 }
 
 TEST(ModelShape, MistakesNameFileAndKey) {
-  EXPECT_EQ(why_not(changed("model_type", "gpt9")),
-            "config.json: model_type: expected a supported family (llama, "
-            "qwen2), got \"gpt9\"");
+  EXPECT_EQ(
+    why_not(changed("model_type", "gpt9")),
+    "config.json: model_type: expected a supported family (llama, "
+    "qwen2, qwen3, mistral, gemma, gemma2, gpt2, mixtral), got \"gpt9\"");
   EXPECT_EQ(why_not(changed("vocab_size", nullptr)),
             "config.json: vocab_size: expected a whole number from 1 to "
             "16777216, got nothing");

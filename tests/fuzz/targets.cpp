@@ -68,6 +68,17 @@ constexpr const char* small_model = R"({"architectures":["LlamaForCausalLM"],
 "original_max_position_embeddings":32},"tie_word_embeddings":true,
 "eos_token_id":[1,2],"torch_dtype":"float32"})";
 
+constexpr const char* two_more_models[] = {
+  R"({"architectures":["Gemma2ForCausalLM"],"model_type":"gemma2",
+"vocab_size":32,"hidden_size":16,"intermediate_size":32,"num_hidden_layers":2,
+"num_attention_heads":4,"num_key_value_heads":2,"head_dim":4,
+"hidden_activation":"gelu_pytorch_tanh","attn_logit_softcapping":null,
+"final_logit_softcapping":6.0,"query_pre_attn_scalar":20,"sliding_window":8,
+"layer_types":["sliding_attention","full_attention"]})",
+  R"({"architectures":["GPT2LMHeadModel"],"model_type":"gpt2","vocab_size":32,
+"n_embd":16,"n_inner":null,"n_layer":2,"n_head":4,"n_positions":64,
+"activation_function":"gelu_new","layer_norm_epsilon":1e-05})"};
+
 std::vector<std::string> frames() {
   using namespace net; // NOLINT: a list of its messages
   RowsAnswer rows;
@@ -134,7 +145,7 @@ std::vector<Target> all_targets(const std::string& folder,
      {"d4p2t2", "d8z1", "d2t4s"},
      [](const std::string& input) { parse_strategy(input); }},
     {"model_shape",
-     {small_model},
+     {small_model, two_more_models[0], two_more_models[1]},
      [folder](const std::string& input) {
        parameters(read_model_shape(as_file(folder, "config.json", input)));
      }},

@@ -90,8 +90,7 @@ TEST(RmsNorm, ValueAndGradientEqualTheLoops) {
   const auto dy = random_floats(rows * width, 8);
   std::vector<float> y(x.size());
   std::vector<float> rstd(rows);
-  rms_norm({rows, width, 1e-5F}, x.data(), weight.data(), y.data(),
-           rstd.data());
+  norm({rows, width, 1e-5F}, x.data(), {weight.data()}, y.data(), rstd.data());
   const Doubles want = troupe::testing::reference_rms_norm(
     doubles(x), doubles(weight), width, 1e-5);
   for (std::size_t i = 0; i < want.size(); ++i)
@@ -100,8 +99,8 @@ TEST(RmsNorm, ValueAndGradientEqualTheLoops) {
   std::vector<float> dx(x.size(), 1.0F);
   std::vector<float> d_weight(width, 2.0F);
   Workspace workspace;
-  rms_norm_backward({rows, width, 1e-5F}, dy.data(), x.data(), weight.data(),
-                    rstd.data(), dx.data(), d_weight.data(), workspace);
+  norm_backward({rows, width, 1e-5F}, dy.data(), x.data(), {weight.data()},
+                rstd.data(), dx.data(), {d_weight.data()}, workspace);
   const Doubles want_x = troupe::testing::numeric_gradient(
     [&](const Doubles& at) {
       return troupe::testing::reference_rms_norm(at, doubles(weight), width,

@@ -3,6 +3,8 @@
 #include "config/model_shape.hpp"
 #include "models/decode_kernels.hpp"
 #include "models/kv_cache.hpp"
+#include "models/mlp.hpp"
+#include "models/norm.hpp"
 
 #include <gtest/gtest.h>
 
@@ -81,7 +83,7 @@ TEST(DecodeKernels, RmsNormAndSwigluEqualTheirDefinitions) {
   const auto x = random_floats(2 * width, 4);
   const auto weight = random_floats(width, 5);
   std::vector<float> out(2 * width);
-  rms_norm_rows(x.data(), weight.data(), 1e-5, 2, width, out.data());
+  norm_rows({2, width, 1e-5F}, x.data(), {weight.data()}, out.data());
   for (std::size_t i = 0; i < 2; ++i) {
     double squares = 0;
     for (std::size_t j = 0; j < width; ++j)
@@ -92,7 +94,7 @@ TEST(DecodeKernels, RmsNormAndSwigluEqualTheirDefinitions) {
                   1e-5);
   }
   std::vector<float> act(width);
-  swiglu_rows(x.data(), 1, width, act.data());
+  mlp_unit_rows({1, width}, x.data(), act.data());
   for (std::size_t j = 0; j < width; ++j) {
     const double gate = x[j];
     EXPECT_NEAR(act[j], gate / (1 + std::exp(-gate)) * x[width + j], 1e-5);

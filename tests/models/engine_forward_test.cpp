@@ -1,4 +1,4 @@
-// The stack against transformers: every llama and qwen2 case of golden models/
+// The stack against transformers: every case of golden models/
 // to the tolerances of its meta.json.
 #include "models/engine.hpp"
 #include "models/parallel_loss.hpp"
@@ -74,8 +74,9 @@ TEST_P(GoldenModel, HasTheReferencesHiddenStatesAndOutputs) {
   if (!c.engine->shape().scalar_head) {
     const auto& want = c.io.at("logits").values;
     std::vector<float> logits(want.size());
-    raw_logits({loaded.weights.head, 1.0}, hidden_TH, batch.num_tokens(),
-               logits.data());
+    VocabularyHead head{loaded.weights.head};
+    head.cap = loaded.shape.logit_cap;
+    raw_logits(head, hidden_TH, batch.num_tokens(), logits.data());
     c.expect_near("logits", logits.data(), want);
   }
 }
@@ -121,10 +122,12 @@ TEST_P(GoldenModel, InfersTheReferencesNumbersOfEachToken) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenModel,
-                         ::testing::Values("llama_gqa", "llama_bf16_weights",
+                         ::testing::Values("gemma", "gemma2", "gpt2",
+                                           "llama_gqa", "llama_bf16_weights",
                                            "llama_rope_llama3", "llama_score",
-                                           "llama_tied_sharded", "qwen2",
-                                           "qwen2_score"),
+                                           "llama_tied_sharded",
+                                           "mistral_window", "mixtral", "qwen2",
+                                           "qwen2_score", "qwen3"),
                          [](const auto& model) { return model.param; });
 
 } // namespace

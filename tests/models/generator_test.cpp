@@ -7,7 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/generation_support.hpp"
 #include "../support/models/golden.hpp"
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -18,62 +20,13 @@
 namespace troupe::models {
 namespace {
 
-using Ids = std::vector<std::int32_t>;
-
-net::Rows prompt_rows(const std::vector<Ids>& prompts,
-                      std::uint32_t first_sample = 0) {
-  net::Rows rows;
-  std::vector<std::uint32_t> lengths;
-  Ids packed;
-  for (const Ids& prompt : prompts) {
-    rows.samples.emplace_back(first_sample + rows.samples.size());
-    lengths.push_back(static_cast<std::uint32_t>(prompt.size()));
-    packed.insert(packed.end(), prompt.begin(), prompt.end());
-  }
-  rows.add(net::make_column("prompt_ids", DType::i32, lengths, packed.data()));
-  return rows;
-}
-
-RunContext at_step(std::uint32_t step) {
-  RunContext context;
-  context.step = StepId(step);
-  return context;
-}
-
-Engine::Spec actor_of(const std::filesystem::path& folder) {
-  Engine::Spec spec;
-  spec.folder = folder;
-  spec.role = "actor";
-  return spec;
-}
-
-/// What came out for one sample.
-struct Answer {
-  Ids ids; ///< new tokens
-  std::vector<float> logprobs;
-  bool truncated = false;
-  bool operator==(const Answer&) const = default;
-};
-
-std::vector<Answer> answers_of(const net::Rows& rows) {
-  const auto ids = rows.at("sequence_ids").as<std::int32_t>();
-  const auto mask = rows.at("loss_mask").as<std::uint8_t>();
-  const auto logprobs = rows.at("logprobs").as<float>();
-  const auto offsets = rows.at("sequence_ids").offsets();
-  std::vector<Answer> answers(rows.num_samples());
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    answers[i].truncated = rows.at("truncated").as<std::uint8_t>()[i] != 0;
-    for (auto t = offsets[i]; t < offsets[i + 1]; ++t) {
-      if (mask[t] == 0) {
-        EXPECT_EQ(logprobs[t], 0.0F);
-        continue;
-      }
-      answers[i].ids.push_back(ids[t]);
-      answers[i].logprobs.push_back(logprobs[t]);
-    }
-  }
-  return answers;
-}
+using testing::actor_of;
+using testing::Answer;
+using testing::answers_of;
+using testing::at_step;
+using testing::Ids;
+using testing::prompt_rows;
+using testing::SmallModel;
 
 // -- golden
 // ---------------------------------------------------------------------
@@ -124,9 +77,12 @@ TEST_P(GoldenGeneration, ContinuesGreedilyLikeHuggingFace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenGeneration,
-                         ::testing::Values("llama_gqa", "llama_bf16_weights",
+                         ::testing::Values("gemma", "gemma2", "gpt2",
+                                           "llama_gqa", "llama_bf16_weights",
                                            "llama_rope_llama3",
-                                           "llama_tied_sharded", "qwen2"));
+                                           "llama_tied_sharded",
+                                           "mistral_window", "mixtral", "qwen2",
+                                           "qwen3"));
 
 TEST(Generator, LogprobsAreWhatTrainingRecomputes) {
   TROUPE_NEEDS_GOLDEN();
@@ -151,32 +107,6 @@ TEST(Generator, LogprobsAreWhatTrainingRecomputes) {
 
 // -- a small random model
 // -------------------------------------------------------
-
-struct SmallModel {
-  ModelShape shape;
-  std::unique_ptr<Parameters> parameters;
-  Weights weights;
-
-  SmallModel() {
-    shape.family = "qwen2";
-    shape.vocab_size = 131;
-    shape.hidden_size = 48;
-    shape.num_layers = 2;
-    shape.num_heads = 4;
-    shape.num_kv_heads = 2;
-    shape.head_dim = 12;
-    shape.intermediate_size = 80;
-    shape.max_positions = 64;
-    shape.attention_bias = true;
-    shape.eos = {7};
-    parameters = std::make_unique<Parameters>(troupe::parameters(shape), false);
-    std::mt19937 random(5);
-    std::normal_distribution<float> normal(0.0F, 0.3F);
-    for (float& x : parameters->plane(Plane::weight))
-      x = normal(random);
-    weights = weights_of(shape, *parameters, Plane::weight);
-  }
-};
 
 std::vector<Ids> mixed_prompts() {
   return {{1, 2, 3}, {4},     {5, 6, 7, 8, 9, 10, 11, 12, 13},

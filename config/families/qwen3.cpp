@@ -1,0 +1,32 @@
+// Qwen3: RMS norms over each head's query and key before they are rotated; the
+// head dim is a key of its own.
+#include "config/family.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+Family qwen3_family() {
+  Family family;
+  family.name = "qwen3";
+  family.causal_class = "Qwen3ForCausalLM";
+  family.classifier_class = "Qwen3ForSequenceClassification";
+  family.defaults.kv_heads = 32;
+  family.defaults.head_dim = 128;
+  family.defaults.positions = 32768;
+  family.traits.query_key_norm = true;
+  family.read = [](const HfObject& config, ModelShape& shape) {
+    shape.attention_bias = config.flag("attention_bias", false);
+    shape.output_bias = shape.attention_bias;
+    if (config.flag("use_sliding_window", false))
+      config.fail("use_sliding_window",
+                  "false (the only kind this version runs)");
+  };
+  family.print = [](const ModelShape& shape, HfJson& config) {
+    config["attention_bias"] = shape.attention_bias;
+    config["use_sliding_window"] = false;
+  };
+  return family;
+}
+
+} // namespace troupe

@@ -1,0 +1,77 @@
+// A choice of experts instead of one MLP (Mixtral): a router scores all experts
+// for each token, the k best are used, weighted by a softmax over those k.
+// Tokens are sorted by expert, so that an expert is three products over its
+// tokens. With tensor peers every peer has a part of each expert's width and
+// all of the router; what it computes is its part of a sum.
+//
+// T packed tokens, H hidden, E experts, k experts a token, S = T * k slots (a
+// token at an expert) in order of expert, I intermediate.
+#pragma once
+
+#include "models/mlp.hpp"
+#include "models/workspace.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::models {
+
+/// One expert's parameters in one plane.
+struct ExpertWeights {
+  at::Tensor gate;    ///< [I, H]
+  at::Tensor up;      ///< [I, H]
+  at::Tensor gate_up; ///< [2I, H] where neighbours, or undefined
+  at::Tensor down;    ///< [H, I]
+};
+
+struct MoeWeights {
+  at::Tensor router; ///< [E, H]
+  std::vector<ExpertWeights> experts;
+};
+
+/// Which token goes where, with what weight.
+struct Routing {
+  std::vector<std::int64_t> begin_E; ///< [E+1] first slot of each expert
+  std::vector<std::int32_t> token_S;
+  std::vector<float> weight_S;
+};
+
+struct MoeShape {
+  std::int64_t tokens = 0; ///< T
+  std::int64_t hidden = 0; ///< H
+  std::int64_t chosen = 0; ///< k
+  MlpShape unit;           ///< of one expert; its `rows` are ignored
+
+  std::int64_t slots() const {
+    return tokens * chosen;
+  }
+};
+
+/// The k experts with the largest logits of each token; the lowest of equals.
+Routing route(const MoeShape& shape, const float* logits_TE,
+              std::int64_t experts);
+
+/// Rows of x [T, W] that the slots begin .. begin+rows-1 name -> out [rows, W].
+void moe_gather(const Routing& routing, std::int64_t begin, std::int64_t rows,
+                std::int64_t width, const float* x, float* out);
+/// out[token] += the slot's row, times its weight if `weighted`.
+void moe_scatter(const Routing& routing, std::int64_t begin, std::int64_t rows,
+                 std::int64_t width, bool weighted, const float* from,
+                 float* out);
+
+/// Adds sum over a token's experts of weight * expert(x) to out[T, H].
+/// `gate_up_SX` [S, 2I] keeps what backward needs.
+void moe_forward(const MoeShape& shape, const MoeWeights& weights,
+                 const float* x_TH, Routing& routing, float* gate_up_SX,
+                 float* out_TH, Workspace& workspace);
+
+/// Adds to `grads` and writes dx[T, H] given the gradient of the sum; consumes
+/// `gate_up_SX`.
+void moe_backward(const MoeShape& shape, const MoeWeights& weights,
+                  const float* x_TH, const Routing& routing, float* gate_up_SX,
+                  const float* dy_TH, const MoeWeights& grads, float* dx_TH,
+                  Workspace& workspace);
+
+} // namespace troupe::models

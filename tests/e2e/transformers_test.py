@@ -1,0 +1,80 @@
+"""Folders that `troupe convert` writes load in Hugging Face's transformers and
+give the golden logits. Needs a Python with transformers: set
+TROUPE_TRANSFORMERS_PYTHON, or it is skipped."""
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from support import Case
+
+GOLDEN = pathlib.Path(os.environ.get(
+    "TROUPE_SHARED", pathlib.Path(__file__).parents[3] / "shared"),
+    "golden", "models")
+
+CHECK = """
+import sys, torch, transformers
+from safetensors.torch import load_file
+folder, golden, tolerance = sys.argv[1], sys.argv[2], float(sys.argv[3])
+model, info = transformers.AutoModelForCausalLM.from_pretrained(
+    folder, dtype=torch.float32, output_loading_info=True)
+assert not info["missing_keys"], info["missing_keys"]
+assert not info["unexpected_keys"], info["unexpected_keys"]
+model.eval()
+io = load_file(golden + "/io.safetensors")
+cu = io["cu_seqlens"].tolist()
+worst = 0.0
+with torch.no_grad():
+    for begin, end in zip(cu, cu[1:]):
+        logits = model(io["tokens"][begin:end][None]).logits[0]
+        worst = max(worst, (logits - io["logits"][begin:end]).abs().max().item())
+assert worst <= tolerance, worst
+print(worst)
+"""
+
+
+def python_with_transformers():
+    python = os.environ.get("TROUPE_TRANSFORMERS_PYTHON", sys.executable)
+    found = subprocess.run([python, "-c", "import transformers, torch"],
+                           capture_output=True, check=False)
+    return python if found.returncode == 0 else None
+
+
+class Transformers(Case):
+    def setUp(self):
+        super().setUp()
+        self.python = python_with_transformers()
+        if self.python is None:
+            self.skipTest("no Python with transformers; set "
+                          "TROUPE_TRANSFORMERS_PYTHON")
+        if not GOLDEN.is_dir():
+            self.skipTest(f"no golden data at {GOLDEN}")
+
+    def check_folder(self, name, out, tolerance):
+        done = subprocess.run(
+            [self.python, "-c", CHECK, str(self.folder / out),
+             str(GOLDEN / name), str(tolerance)],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, f"{name}: {done.stderr[-800:]}")
+
+    def test_every_family_loads_sharded_with_the_golden_logits(self):
+        for name in ("gemma", "gemma2", "gpt2", "llama_gqa",
+                     "llama_rope_llama3", "llama_tied_sharded",
+                     "mistral_window", "mixtral", "qwen2", "qwen3"):
+            with self.subTest(name):
+                self.troupe("convert", "--model", str(GOLDEN / name), "--out",
+                            name, "--max-shard-size", "100KB")
+                self.assertTrue((self.folder / name
+                                 / "model.safetensors.index.json").exists())
+                self.check_folder(name, name, 1e-4)
+
+    def test_bf16_weights_load_and_convert_back_exactly(self):
+        name = "llama_bf16_weights"
+        self.troupe("convert", "--model", str(GOLDEN / name), "--out", "half",
+                    "--dtype", "bf16")
+        self.check_folder(name, "half", 1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()

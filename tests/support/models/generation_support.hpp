@@ -1,0 +1,103 @@
+// Prompts in, answers out, and a small random model for tests of generation.
+#pragma once
+
+#include "models/engine.hpp"
+#include "models/generator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace troupe::testing {
+
+using models::Engine;
+using models::Parameters;
+using models::Plane;
+using models::RunContext;
+using models::Weights;
+using models::weights_of;
+using Ids = std::vector<std::int32_t>;
+
+inline net::Rows prompt_rows(const std::vector<Ids>& prompts,
+                             std::uint32_t first_sample = 0) {
+  net::Rows rows;
+  std::vector<std::uint32_t> lengths;
+  Ids packed;
+  for (const Ids& prompt : prompts) {
+    rows.samples.emplace_back(first_sample + rows.samples.size());
+    lengths.push_back(static_cast<std::uint32_t>(prompt.size()));
+    packed.insert(packed.end(), prompt.begin(), prompt.end());
+  }
+  rows.add(net::make_column("prompt_ids", DType::i32, lengths, packed.data()));
+  return rows;
+}
+
+inline RunContext at_step(std::uint32_t step) {
+  RunContext context;
+  context.step = StepId(step);
+  return context;
+}
+
+inline Engine::Spec actor_of(const std::filesystem::path& folder) {
+  Engine::Spec spec;
+  spec.folder = folder;
+  spec.role = "actor";
+  return spec;
+}
+
+/// What came out for one sample.
+struct Answer {
+  Ids ids; ///< new tokens
+  std::vector<float> logprobs;
+  bool truncated = false;
+  bool operator==(const Answer&) const = default;
+};
+
+inline std::vector<Answer> answers_of(const net::Rows& rows) {
+  const auto ids = rows.at("sequence_ids").as<std::int32_t>();
+  const auto mask = rows.at("loss_mask").as<std::uint8_t>();
+  const auto logprobs = rows.at("logprobs").as<float>();
+  const auto offsets = rows.at("sequence_ids").offsets();
+  std::vector<Answer> answers(rows.num_samples());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    answers[i].truncated = rows.at("truncated").as<std::uint8_t>()[i] != 0;
+    for (auto t = offsets[i]; t < offsets[i + 1]; ++t) {
+      if (mask[t] == 0) {
+        EXPECT_EQ(logprobs[t], 0.0F);
+        continue;
+      }
+      answers[i].ids.push_back(ids[t]);
+      answers[i].logprobs.push_back(logprobs[t]);
+    }
+  }
+  return answers;
+}
+
+struct SmallModel {
+  ModelShape shape;
+  std::unique_ptr<Parameters> parameters;
+  Weights weights;
+
+  SmallModel() {
+    shape.family = "qwen2";
+    shape.vocab_size = 131;
+    shape.hidden_size = 48;
+    shape.num_layers = 2;
+    shape.num_heads = 4;
+    shape.num_kv_heads = 2;
+    shape.head_dim = 12;
+    shape.intermediate_size = 80;
+    shape.max_positions = 64;
+    shape.attention_bias = true;
+    shape.eos = {7};
+    parameters = std::make_unique<Parameters>(troupe::parameters(shape), false);
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal(0.0F, 0.3F);
+    for (float& x : parameters->plane(Plane::weight))
+      x = normal(random);
+    weights = weights_of(shape, *parameters, Plane::weight);
+  }
+};
+
+} // namespace troupe::testing
