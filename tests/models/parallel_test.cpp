@@ -41,6 +41,7 @@ ModelShape wide_shape() {
 ModelShape biased_shape() {
   ModelShape shape = wide_shape();
   shape.attention_bias = true;
+  shape.output_bias = true;
   shape.mlp_bias = true;
   return shape;
 }

@@ -1,6 +1,7 @@
 #include "engine_support.hpp"
 
 #include "models/safetensors.hpp"
+#include "models/stored_parameters.hpp"
 
 #include <barrier>
 #include <cstring>
@@ -95,20 +96,19 @@ void write_random_model(const std::filesystem::path& folder,
   std::ofstream(folder / "config.json") << print_hf_config(shape);
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal(0.0F, 0.1F);
-  std::vector<std::vector<float>> data;
-  std::vector<models::TensorToStore> tensors;
-  for (const ParameterShape& p : parameters(shape)) {
-    std::vector<float>& own = data.emplace_back();
+  const std::vector<ParameterShape> all = parameters(shape);
+  std::vector<std::vector<float>> data(all.size());
+  std::vector<models::ParameterValues> values;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const ParameterShape& p = all[k];
+    std::vector<float>& own = data[k];
     const bool norm = p.name.find("norm") != std::string::npos;
     for (std::int64_t i = 0; i < p.num_elements(); ++i)
       own.push_back(normal(random) + (norm ? 1.0F : 0.0F));
-    std::vector<std::int64_t> sizes{p.rows};
-    if (!p.vector)
-      sizes.push_back(p.cols);
-    tensors.push_back({p.name, sizes, DType::f32, DType::f32,
-                       std::as_bytes(std::span<const float>(own))});
+    values.push_back({&p, std::as_bytes(std::span<const float>(own))});
   }
-  models::write_weights(folder, tensors);
+  models::write_weights(folder,
+                        models::FileTensors(values, DType::f32).tensors());
 }
 
 std::vector<SampleId> first_samples(std::size_t count) {

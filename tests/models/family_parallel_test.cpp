@@ -1,0 +1,127 @@
+// What only some families have (norms of heads and behind, windows, caps,
+// learned positions, experts) under strategies that cut it, against one device.
+#include "config/family.hpp"
+#include "models/engine.hpp"
+#include "models/generate_options.hpp"
+
+#include "tests/support/models/engine_support.hpp"
+#include "tests/support/models/io_support.hpp"
+#include "tests/support/models/parallel_support.hpp"
+#include <gmock/gmock.h>
+
+#include <tuple>
+
+namespace troupe::models {
+namespace {
+
+using testing::TempFolder;
+using troupe::testing::first_samples;
+using troupe::testing::ParallelReplica;
+using troupe::testing::random_sequences;
+using troupe::testing::write_random_model;
+
+ModelShape small_model_of(const char* family) {
+  const ModelShape sizes = troupe::testing::small_shape();
+  ModelShape shape = find_family(family)->traits;
+  shape.family = family;
+  shape.num_layers = 2;
+  shape.num_heads = 4;
+  shape.num_kv_heads = family == std::string("gpt2") ? 4 : 2;
+  shape.head_dim = 8;
+  shape.hidden_size = 32;
+  shape.intermediate_size = 42;
+  shape.vocab_size = 75;
+  shape.max_positions = 64;
+  shape.eos = sizes.eos;
+  shape.tied_embeddings = find_family(family)->defaults.tied;
+  if (family == std::string("mistral"))
+    shape.sliding_window = 5;
+  if (family == std::string("mixtral")) {
+    shape.num_experts = 4;
+    shape.experts_per_token = 2;
+  }
+  if (family == std::string("gemma2")) {
+    shape.query_scalar = 12;
+    shape.attention_cap = 4;
+    shape.logit_cap = 5;
+    shape.sliding_window = 5;
+    shape.windowed_layers = {true, false};
+  }
+  return shape;
+}
+
+class FamilyParallel
+  : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+protected:
+  Engine::Spec spec() const {
+    const auto folder = folder_ / "model";
+    if (!std::filesystem::exists(folder))
+      write_random_model(folder, small_model_of(std::get<0>(GetParam())), 1);
+    Engine::Spec spec;
+    spec.folder = folder;
+    spec.role = "actor";
+    spec.trainable = true;
+    spec.optimizer.lr = 1e-3;
+    spec.optimizer.warmup = 0;
+    spec.total_optimizer_steps = 10;
+    return spec;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_P(FamilyParallel, TrainsLikeOneDevice_I1) {
+  const net::Rows rows = random_sequences(9, 75, 20, 2);
+  TrainSpec train;
+  train.fn = "sft_loss";
+  train.mini_batches = {first_samples(9)};
+  train.micro_batch_tokens = 40;
+  ParallelReplica alone(spec(), "d1");
+  ParallelReplica split(spec(), std::get<1>(GetParam()));
+  const Sums want = alone.train(train, rows);
+  const Sums got = split.train(train, rows);
+  EXPECT_NEAR(got.value("train/loss"), want.value("train/loss"), 1e-5);
+  EXPECT_NEAR(got.value("train/grad_norm"), want.value("train/grad_norm"),
+              1e-5 * want.value("train/grad_norm"));
+  const auto grads = alone.plane(Plane::grad);
+  const auto split_grads = split.plane(Plane::grad);
+  ASSERT_EQ(split_grads.size(), grads.size());
+  for (const auto& [name, values] : grads)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(split_grads.at(name)[i], values[i], 1e-5)
+        << name << " entry " << i;
+}
+
+TEST_P(FamilyParallel, GeneratesTheSameTokens_I1_I2) {
+  net::Rows prompts = random_sequences(6, 75, 12, 6);
+  net::Column ids = prompts.at("sequence_ids");
+  ids.key = "prompt_ids";
+  prompts = net::Rows(prompts.samples, {ids});
+  GenerateOptions options;
+  options.max_new_tokens = 12;
+  options.seed = 5;
+  options.stop_ids = {3};
+  options.max_sequences = 4;
+  ParallelReplica alone(spec(), "d1");
+  ParallelReplica split(spec(), std::get<1>(GetParam()));
+  const net::Rows want = alone.generate(prompts, options);
+  const net::Rows got = split.generate(prompts, options);
+  EXPECT_THAT(
+    got.at("sequence_ids").as<std::int32_t>(),
+    ::testing::ElementsAreArray(want.at("sequence_ids").as<std::int32_t>()));
+  EXPECT_THAT(got.at("logprobs").as<float>(),
+              ::testing::Pointwise(::testing::FloatNear(1e-4F),
+                                   want.at("logprobs").as<float>()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+  All, FamilyParallel,
+  ::testing::Combine(::testing::Values("qwen3", "mistral", "gemma", "gemma2",
+                                       "gpt2", "mixtral"),
+                     ::testing::Values("t2", "t4", "t2s", "p2t2", "d2z1")),
+  [](const auto& info) {
+    return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+  });
+
+} // namespace
+} // namespace troupe::models
