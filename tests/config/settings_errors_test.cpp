@@ -245,9 +245,13 @@ TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
     over("cluster.launcher=ssh"),
     "command line: cluster.launcher: expected auto, local or manual (the "
     "only kinds this version runs), got 'ssh'");
-  EXPECT_EQ(over("trace.port=8080"),
-            "command line: trace.port: expected auto (the only kind this "
-            "version runs), got 8080");
+}
+
+TEST_F(SettingsErrors, PortsOfThePageMustBePorts) {
+  EXPECT_EQ(over("trace.port=8080"), "no error");
+  EXPECT_EQ(over("trace.port=70000"),
+            "command line: trace.port: expected auto or a whole number from 1 "
+            "to 65535, got '70000'; try 65535");
 }
 
 TEST_F(SettingsErrors, RequiredSettingsAreNamed) {
