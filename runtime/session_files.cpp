@@ -67,9 +67,11 @@ void SessionFiles::open_page() {
     open_in_browser(page_->url());
 }
 
-void SessionFiles::close_page() {
-  page_.reset();
+/// The last state, and the page's watchers see it before the page goes.
+void SessionFiles::write_last_state(const std::string& state) {
   status_.trace_url.clear();
+  write_state(state);
+  page_.reset();
 }
 
 std::filesystem::path SessionFiles::write_token(const std::string& token) {
@@ -152,24 +154,21 @@ void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
 }
 
 void SessionFiles::conclude_done(const actors::RunEnd& end, double wall_s) {
-  close_page();
   for (auto& worker : status_.workers)
     worker.state = "done";
-  write_state("done");
+  write_last_state("done");
   summarise(end, wall_s);
 }
 
 void SessionFiles::conclude_stopped(const actors::RunEnd& end, double wall_s,
                                     bool interrupted) {
-  close_page();
-  write_state(interrupted ? "interrupted" : "stopped");
+  write_last_state(interrupted ? "interrupted" : "stopped");
   summarise(end, wall_s);
   console_.say(fmt::format("stopped after step {}; the same command continues",
                            end.next_step.value));
 }
 
 void SessionFiles::conclude_failed(const actors::RunEnd& end) {
-  close_page();
   console_.finish();
   const Failure& failure = end.failure;
   append_failure(folder_,
@@ -182,7 +181,7 @@ void SessionFiles::conclude_failed(const actors::RunEnd& end) {
                   .cause = failure.cause,
                   .action = "stopped the run"});
   status_.last_failure = to_string(failure);
-  write_state("failed");
+  write_last_state("failed");
   log::runtime.info("failed: " + status_.last_failure); // stderr: once, below
   std::cerr << "error: " << status_.last_failure << "\n";
 }

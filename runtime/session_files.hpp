@@ -53,7 +53,7 @@ public:
 
 private:
   void open_page();
-  void close_page();
+  void write_last_state(const std::string& state);
   void summarise(const actors::RunEnd& end, double wall_s);
 
   const SessionPlan& session_;

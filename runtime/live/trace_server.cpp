@@ -9,6 +9,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
@@ -19,7 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <future>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -34,6 +38,9 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using Request = WatchSession::Request;
 using Response = http::response<http::string_body>;
+
+/// Time for watchers to get the last messages of a run.
+constexpr auto farewell = std::chrono::milliseconds{500};
 
 /// A page of another site may reach a port on this host through the watcher's
 /// browser: it then shows its own name as Host or Origin.
@@ -55,6 +62,12 @@ bool is_loopback(const std::string& address) {
 struct Door {
   RunFolder folder;
   std::string token;
+  /// Watchers get what is written by then, and their connections end.
+  std::atomic<bool> closing = false;
+
+  Door(RunFolder of, std::string with)
+    : folder(std::move(of)),
+      token(std::move(with)) {}
 
   /// Why a request is refused; empty: it is not.
   std::string refuse(const Request& request) const {
@@ -106,7 +119,9 @@ private:
       return reply(
         answer(request_, http::status::forbidden, "text/plain", why));
     if (boost::beast::websocket::is_upgrade(request_) && path == "/events")
-      return std::make_shared<WatchSession>(std::move(socket_), door_->folder)
+      return std::make_shared<WatchSession>(
+               std::move(socket_), door_->folder,
+               std::shared_ptr<const std::atomic<bool>>(door_, &door_->closing))
         ->start(request_);
     if (request_.method() == http::verb::get && path == "/")
       return reply(answer(request_, http::status::ok,
@@ -135,7 +150,7 @@ private:
 struct TraceServer::Impl {
   Impl(const RunFolder& folder, TraceServerOptions wanted)
     : options(std::move(wanted)),
-      door(std::make_shared<Door>(Door{folder, options.token})),
+      door(std::make_shared<Door>(folder, options.token)),
       acceptor(io) {}
 
   void listen() {
@@ -159,7 +174,8 @@ struct TraceServer::Impl {
   }
 
   TraceServerOptions options;
-  std::shared_ptr<const Door> door;
+  std::shared_ptr<Door> door;
+  std::promise<void> ended; ///< nobody is connected any more
   asio::io_context io{1};
   tcp::acceptor acceptor;
   std::thread thread;
@@ -207,10 +223,14 @@ TraceServer::TraceServer(const RunFolder& folder, TraceServerOptions options)
     sigfillset(&all); // signals are for the thread that waits for them
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     impl_->io.run();
+    impl_->ended.set_value();
   });
 }
 
 TraceServer::~TraceServer() {
+  impl_->door->closing = true;
+  asio::post(impl_->io, [impl = impl_.get()] { impl->acceptor.close(); });
+  impl_->ended.get_future().wait_for(farewell);
   impl_->io.stop();
   impl_->thread.join();
 }

@@ -36,10 +36,12 @@ std::string text_message(const std::string& type, const std::string& text) {
 } // namespace
 
 WatchSession::WatchSession(boost::asio::ip::tcp::socket socket,
-                           const RunFolder& folder)
+                           const RunFolder& folder,
+                           std::shared_ptr<const std::atomic<bool>> closing)
   : socket_(std::move(socket)),
     timer_(socket_.get_executor()),
     folder_(folder),
+    closing_(std::move(closing)),
     trace_(folder, history_bytes) {
   lines_.push_back({folder.metrics_file(), "metrics", {}});
   lines_.push_back({folder.failures_file(), "failures", {}});
@@ -76,9 +78,13 @@ void WatchSession::end() {
 void WatchSession::tick() {
   if (ended_)
     return;
+  const bool last = *closing_; // before looking: nothing is missed
   collect();
   if (!outbox_.empty())
     return send_next();
+  if (last)
+    return socket_.async_close(beast::websocket::close_code::going_away,
+                               [self = shared_from_this()](auto) {});
   timer_.expires_after(look_period);
   timer_.async_wait([self = shared_from_this()](auto) { self->tick(); });
 }

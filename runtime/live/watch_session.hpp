@@ -14,6 +14,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/websocket/stream.hpp>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -25,7 +26,9 @@ class WatchSession : public std::enable_shared_from_this<WatchSession> {
 public:
   using Request = boost::beast::http::request<boost::beast::http::string_body>;
 
-  WatchSession(boost::asio::ip::tcp::socket socket, const RunFolder& folder);
+  /// Once `closing` is set, sends what is there and ends the connection.
+  WatchSession(boost::asio::ip::tcp::socket socket, const RunFolder& folder,
+               std::shared_ptr<const std::atomic<bool>> closing);
   /// Answers the upgrade and starts sending.
   void start(const Request& request);
 
@@ -53,6 +56,7 @@ private:
   boost::asio::steady_timer timer_;
   boost::beast::flat_buffer ignored_;
   RunFolder folder_;
+  std::shared_ptr<const std::atomic<bool>> closing_;
   TraceFollower trace_;
   std::vector<Lines> lines_;
   std::string status_;

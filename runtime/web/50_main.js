@@ -121,6 +121,7 @@ function drawBanner(live) {
   if (failed) text = failed;
   else if (live && suspect && suspect.length) text = suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
   else if (live && cycle.length) text = `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
+  else if (model.live() && !connected && model.graph.name) text = 'the connection is lost: the process that served this page has ended';
   else if (live && quiet > STALL_S) text = `no progress for ${quiet.toFixed(0)} s; ${waits.slice(0, 3).map((w) => `${w.from.name} waits for ${w.to.name} (${w.name})`).join('; ') || 'nobody waits for an answer'}`;
   byId('banner').hidden = !text;
   byId('banner').textContent = text;
