@@ -59,10 +59,6 @@ const float* pointer_or_null(const std::vector<float>& bias) {
   return bias.empty() ? nullptr : bias.data();
 }
 
-const float* pointer_or_null(const at::Tensor& bias) {
-  return bias.defined() ? bias.const_data_ptr<float>() : nullptr;
-}
-
 /// Runs body(begin, end) over rows, on all threads where it pays.
 template <class Body>
 void over_rows(std::int64_t rows, std::int64_t width, const Body& body) {
