@@ -219,8 +219,8 @@ std::string compare_table(const std::vector<CompareRow>& rows) {
        fmt::format("{:.3g}", row.pflops),
        fmt::format("{:.0f}", row.tokens_per_s_device),
        fmt::format("{:.0f} %", 100 * row.idle_share),
-       fmt::format("{:.1f}", double(row.peak_bytes) / 1e9), row.peak_task,
-       fmt::format("{:.1f}", row.moved_bytes / 1e9),
+       fmt::format("{:.3g}", double(row.peak_bytes) / 1e9), row.peak_task,
+       fmt::format("{:.3g}", row.moved_bytes / 1e9),
        row.measured_s ? fmt::format("{:.4g}", *row.measured_s) : "",
        row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : ""});
   }
