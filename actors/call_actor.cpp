@@ -21,8 +21,15 @@ struct RunningCall {
   std::vector<plans::Share> shares; ///< what each of them does
   std::vector<FetchOrder> fetches;  ///< what each of them reads
   std::uint64_t fetched_bytes = 0;
+  AskTable::Clock::time_point started = AskTable::Clock::now();
+  std::uint64_t fetch_ns = 0;
   Answer<CallDone> answer;
 };
+
+std::uint64_t nanoseconds_since(AskTable::Clock::time_point time) {
+  const std::chrono::nanoseconds passed = AskTable::Clock::now() - time;
+  return static_cast<std::uint64_t>(passed.count());
+}
 
 AskSpec spec_of(const CallSetup& setup, const RunningCall& running,
                 std::size_t member, const char* what) {
@@ -111,7 +118,8 @@ void run_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
   ask_members<RunDone>(
     self, running, running->members, run_atom::value, std::move(orders), "run",
     [running](std::vector<RunDone> parts) {
-      running->answer.deliver({std::move(parts), running->fetched_bytes});
+      running->answer.deliver(
+        {std::move(parts), running->fetched_bytes, running->fetch_ns});
     });
 }
 
@@ -128,13 +136,14 @@ void fetch_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
     orders.push_back(order);
     readers.push_back(running->members[i]);
   }
-  ask_members<FetchDone>(self, running, readers, fetch_atom::value,
-                         std::move(orders), "fetch",
-                         [self, running](const std::vector<FetchDone>& done) {
-                           for (const auto& part : done)
-                             running->fetched_bytes += part.bytes;
-                           run_members(self, running);
-                         });
+  ask_members<FetchDone>(
+    self, running, readers, fetch_atom::value, std::move(orders), "fetch",
+    [self, running](const std::vector<FetchDone>& done) {
+      for (const auto& part : done)
+        running->fetched_bytes += part.bytes;
+      running->fetch_ns = nanoseconds_since(running->started);
+      run_members(self, running);
+    });
 }
 
 caf::result<CallDone> run_call(CallSelf self, const Context& context,

@@ -84,6 +84,7 @@ void start(MasterSelf self) {
   auto& state = self->state;
   const auto& setup = state.setup;
   state.last_commit = state.last_progress = Clock::now();
+  state.idle = IdleTimes{state.last_commit};
   tick(self);
   if (setup.first_step >= setup.end_step) // to save what was loaded
     return save(self, setup.first_step);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "actors/ask.hpp"
+#include "actors/idle_times.hpp"
 #include "actors/row_table.hpp"
 #include "actors/step_report.hpp"
 #include "config/settings.hpp"
@@ -66,6 +67,9 @@ struct MasterState {
   std::map<StepId, StepReport> reports;
   std::map<StepId, std::vector<plans::TaskRef>> need_data; ///< wait for rows
   std::vector<plans::TaskRef> held; ///< wait for a save or the end
+  IdleTimes idle;
+  /// What tasks that have not begun waited for last; absent: rows.
+  std::map<plans::TaskRef, plans::WaitReason> waited;
   std::map<std::string, double> carried;
   std::map<ReplicaId, Version> versions; ///< of targets of moves
   StepId committed_end;                  ///< steps before this are committed

@@ -18,8 +18,9 @@ TROUPE_INSPECT(CallTask, x.task, x.version, x.sources, x.tokens, x.carried)
 struct CallDone {
   std::vector<RunDone> parts; ///< in order of the mesh
   std::uint64_t fetched_bytes = 0;
+  std::uint64_t fetch_ns = 0; ///< until all its rows were local
 };
-TROUPE_INSPECT(CallDone, x.parts, x.fetched_bytes)
+TROUPE_INSPECT(CallDone, x.parts, x.fetched_bytes, x.fetch_ns)
 
 struct MoveTask {
   std::uint32_t task = 0;

@@ -186,6 +186,8 @@ void finish(MasterSelf self, plans::TaskRef task) {
     return;
   state.last_progress = Clock::now();
   const auto ready = state.schedule->finished(task);
+  for (const auto next : ready)
+    state.waited[next] = plans::wait_reason(state.setup.graph, next, task);
   commit_steps(self);
   launch(self, ready);
   end_if_over(self);
@@ -203,10 +205,12 @@ void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
   const auto* call = call_of(self, task);
   if (call->kind == plans::CallKind::generate)
     report.prompt_tokens = report.tokens;
-  report.tokens = 0;
-  for (const auto tokens : state.rows.tokens(task.step))
-    report.tokens += tokens;
+  count_tokens(report, state.rows.tokens(task.step));
   add_call(report, task_report(self, task, started), done);
+  state.idle.end(
+    report.tasks.back(),
+    std::chrono::nanoseconds{static_cast<std::int64_t>(done.fetch_ns)},
+    report.idle);
   finish(self, task);
 }
 
@@ -246,14 +250,21 @@ void send_move(MasterSelf self, plans::TaskRef task) {
      .worker = {},
      .deadline = {}},
     [=](const MoveDone& done) {
-      add_move(self->state.reports[task.step], task_report(self, task, started),
-               done);
+      auto& report = self->state.reports[task.step];
+      add_move(report, task_report(self, task, started), done);
+      // what is no copying waits for the other end's bytes
+      self->state.idle.end(report.tasks.back(), Seconds::max(), report.idle);
       finish(self, task);
     },
     [=](const Failure& failure) { fail_run(self, failure); });
 }
 
 void start_task(MasterSelf self, plans::TaskRef task) {
+  auto& state = self->state;
+  const auto waited = state.waited.extract(task);
+  state.idle.begin(template_of(self, task).devices,
+                   waited ? waited.mapped() : plans::WaitReason::dependency,
+                   Clock::now(), state.reports[task.step].idle);
   template_of(self, task).kind == plans::TaskKind::move ? send_move(self, task)
                                                         : send_call(self, task);
 }
@@ -264,8 +275,7 @@ void got_data(MasterSelf self, StepId step, const DataBatch& batch) {
   auto& report = state.reports[step];
   report.epoch = batch.epoch;
   report.num_samples = state.rows.num_samples(step);
-  for (const auto tokens : state.rows.tokens(step))
-    report.tokens += tokens;
+  count_tokens(report, state.rows.tokens(step));
   launch(self, std::exchange(state.need_data[step], {}));
   state.need_data.erase(step);
 }
@@ -318,13 +328,15 @@ void save(MasterSelf self, StepId next_step) {
 
 void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks) {
   for (const auto task : tasks) {
-    if (held_back(self, task))
+    if (held_back(self, task)) {
       self->state.held.push_back(task);
-    else if (template_of(self, task).kind == plans::TaskKind::call
-             && !self->state.rows.known(task.step))
+      self->state.waited[task] = plans::WaitReason::version;
+    } else if (template_of(self, task).kind == plans::TaskKind::call
+               && !self->state.rows.known(task.step)) {
       wait_for_data(self, task);
-    else
+    } else {
       start_task(self, task);
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include "actors/shard_work.hpp"
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 namespace {
@@ -11,6 +13,16 @@ Seconds seconds_of(std::uint64_t nanoseconds) {
 }
 
 } // namespace
+
+void count_tokens(StepReport& report, std::span<const std::uint32_t> tokens) {
+  report.tokens = report.squared_tokens = report.longest = 0;
+  for (const std::uint64_t length : tokens) {
+    report.tokens += length;
+    report.squared_tokens += length * length;
+  }
+  if (!tokens.empty())
+    report.longest = std::ranges::max(tokens);
+}
 
 void add_call(StepReport& report, TaskReport task, const CallDone& done) {
   for (std::size_t i = 0; i < done.parts.size(); ++i) {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,17 @@ struct TaskReport {
   std::vector<Seconds> busy; ///< of each part, on its device
 };
 
+/// Seconds that devices did nothing, all devices together, by reason.
+struct IdleSeconds {
+  Seconds dependency{}; ///< rows of another call
+  Seconds bytes{};      ///< rows or weights on their way
+  Seconds device{};     ///< another device of the task's mesh
+  Seconds version{};    ///< weights not there yet, or still read
+  Seconds total() const {
+    return dependency + bytes + device + version;
+  }
+};
+
 struct StepReport {
   StepId step;
   std::uint32_t epoch = 0;
@@ -37,14 +49,19 @@ struct StepReport {
   std::uint64_t tokens = 0;              ///< of all samples
   std::uint64_t prompt_tokens = 0;
   std::uint32_t num_samples = 0;
+  std::uint64_t squared_tokens = 0; ///< sum of L^2 over the samples
+  std::uint32_t longest = 0;        ///< tokens of the longest sample
   std::uint64_t fetched_bytes = 0;
   std::uint64_t moved_bytes = 0;
   std::uint64_t wire_bytes = 0;        ///< moved between processes
   std::map<Rank, Seconds> busy;        ///< by device
+  IdleSeconds idle;                    ///< before and inside its tasks
   std::uint64_t peak_memory_bytes = 0; ///< largest worker process so far
   Seconds save{}; ///< of the checkpoint written after the step
 };
 
+/// Notes how long the samples are now.
+void count_tokens(StepReport& report, std::span<const std::uint32_t> tokens);
 /// Adds a finished call or move to the report.
 void add_call(StepReport& report, TaskReport task, const CallDone& done);
 void add_move(StepReport& report, TaskReport task, const MoveDone& done);

@@ -1,3 +1,4 @@
+#include "config/host_port.hpp"
 #include "config/settings_fields.hpp"
 
 namespace troupe {
@@ -5,11 +6,7 @@ namespace troupe {
 namespace {
 
 bool fits_prometheus(const std::string& text) {
-  int port = 0;
-  char rest = 0;
-  return text == "off"
-         || (std::sscanf(text.c_str(), "%d%c", &port, &rest) == 1 && port >= 1
-             && port <= 65535);
+  return text == "off" || parse_host_port(text).has_value();
 }
 
 void add_eval(FieldTable& table) {
@@ -52,10 +49,11 @@ void add_metrics(FieldTable& table) {
   add("console", &M::console, "Print one line a step.");
   add("jsonl", &M::jsonl, "Write metrics.jsonl into the run folder.");
   add("tensorboard", &M::tensorboard, "Write tensorboard/ in the run folder.");
-  add("prometheus", &M::prometheus,
-      "TCP port that serves the metrics to Prometheus. off: none.")
-    .shaped("off or a port from 1 to 65535", fits_prometheus)
-    .only_runs({"off"});
+  add(
+    "prometheus", &M::prometheus,
+    "Where the master serves the newest metrics to Prometheus (GET /metrics): "
+    "a TCP port of this host, or host:port for others too. off: nowhere.")
+    .shaped("off, a port from 1 to 65535, or host:port", fits_prometheus);
   add("command", &M::command,
       "Shell command that gets each line of metrics.jsonl on its standard "
       "input. Empty: none.");

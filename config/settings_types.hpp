@@ -147,7 +147,7 @@ struct MetricsSettings {
   bool console = true;
   bool jsonl = true;
   bool tensorboard = false;
-  std::string prometheus = "off"; ///< off | port
+  std::string prometheus = "off"; ///< off | port | host:port
   std::string command;
 };
 

@@ -20,6 +20,24 @@ std::string_view to_string(WaitReason reason) {
   return "?";
 }
 
+namespace {
+
+WaitReason reason_of(Edge edge) {
+  return edge == Edge::version || edge == Edge::write_after_read
+           ? WaitReason::version
+           : WaitReason::dependency;
+}
+
+} // namespace
+
+WaitReason wait_reason(const StepGraph& graph, TaskRef who, TaskRef whom) {
+  for (const auto& need : graph.tasks[who.task].needs)
+    if (need.task == whom.task
+        && std::int64_t{who.step.value} - need.steps_back == whom.step.value)
+      return reason_of(need.edge);
+  return WaitReason::device;
+}
+
 Schedule::Schedule(StepGraph graph, StepId first, StepId end,
                    std::span<const double> durations_s)
   : graph_(std::make_unique<const StepGraph>(std::move(graph))),
@@ -141,14 +159,11 @@ std::vector<TaskRef> Schedule::running() const {
 }
 
 std::optional<Wait> Schedule::wait_of(TaskRef task) const {
-  if (const auto unmet = tracker_.first_unmet(task)) {
-    const bool weights
-      = unmet->edge == Edge::version || unmet->edge == Edge::write_after_read;
+  if (const auto unmet = tracker_.first_unmet(task))
     return Wait{.who = task,
                 .whom = unmet->whom,
-                .why = weights ? WaitReason::version : WaitReason::dependency,
+                .why = reason_of(unmet->edge),
                 .edge = unmet->edge};
-  }
   for (const auto number : queues_of_[task.task]) {
     const auto& queue = queues_[number];
     if (queue.tasks.front() != task)

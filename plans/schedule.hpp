@@ -24,6 +24,9 @@ enum class WaitReason : std::uint8_t {
 };
 std::string_view to_string(WaitReason reason);
 
+/// Why `who` waited when the end of `whom` was the last thing it needed.
+WaitReason wait_reason(const StepGraph& graph, TaskRef who, TaskRef whom);
+
 struct Wait {
   TaskRef who;
   TaskRef whom;

@@ -15,6 +15,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
+bool has_cached_hardware() {
+  const auto cached = cached_hardware_file();
+  std::error_code ignored;
+  return !cached.empty() && fs::exists(cached, ignored);
+}
+
 plans::PlanProblem run_problem(const Settings& settings,
                                const plans::Workflow& workflow,
                                const std::map<std::string, ModelShape>& shapes,
@@ -22,8 +28,7 @@ plans::PlanProblem run_problem(const Settings& settings,
                                std::string& measured_by) {
   plans::PlanProblem problem;
   const auto cached = cached_hardware_file();
-  std::error_code ignored;
-  const bool has_profile = !cached.empty() && fs::exists(cached, ignored);
+  const bool has_profile = has_cached_hardware();
   measured_by = has_profile ? cached.string() : "laptop";
   problem.hardware = plans::load_hardware(measured_by);
   if (has_profile)
@@ -49,6 +54,16 @@ plans::PlanProblem run_problem(const Settings& settings,
 }
 
 } // namespace
+
+std::optional<plans::PlanProblem>
+profiled_problem(const Settings& settings, const plans::Workflow& workflow,
+                 const std::map<std::string, ModelShape>& shapes,
+                 const plans::Cluster& cluster) {
+  std::string ignored;
+  if (!has_cached_hardware())
+    return std::nullopt;
+  return run_problem(settings, workflow, shapes, cluster, ignored);
+}
 
 fs::path cached_hardware_file() {
   const auto* cache = std::getenv("XDG_CACHE_HOME");

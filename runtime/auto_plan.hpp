@@ -4,10 +4,12 @@
 #pragma once
 
 #include "config/model_shape.hpp"
+#include "plans/plan_problem.hpp"
 #include "runtime/cluster_choice.hpp"
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe::runtime {
@@ -16,6 +18,13 @@ namespace troupe::runtime {
 /// $XDG_CACHE_HOME/troupe/hardware.yaml, else ~/.cache/troupe/hardware.yaml;
 /// empty without a home.
 std::filesystem::path cached_hardware_file();
+
+/// The run as the cost model sees it, on this machine as it was measured;
+/// nothing where it was not. ConfigError for a broken file.
+std::optional<plans::PlanProblem>
+profiled_problem(const Settings& settings, const plans::Workflow& workflow,
+                 const std::map<std::string, ModelShape>& shapes,
+                 const plans::Cluster& cluster);
 
 /// The best plan found and, in `why`, its step time, its bound and what the
 /// three next best lose. PlanError if nothing fits.

@@ -23,6 +23,7 @@ SessionFiles::SessionFiles(const SessionPlan& session)
     folder_(session.run_folder),
     console_(session.quiet) {
   log::open(folder_.log_file(), log::Level::info);
+  predicted_.emplace(session);
   if (session.settings.trace.enabled)
     trace::start(
       folder_.trace_folder()
@@ -36,6 +37,9 @@ SessionFiles::SessionFiles(const SessionPlan& session)
       = std::make_unique<TensorboardFile>(folder_.tensorboard_folder());
   if (const auto& command = session.settings.metrics.command; !command.empty())
     command_ = std::make_unique<MetricsCommand>(command);
+  if (const auto& where = session.settings.metrics.prometheus; where != "off")
+    prometheus_ = std::make_unique<PrometheusServer>(
+      where, session.settings.run.name, folder_);
   status_.step = session.first_step;
   status_.steps = session.num_steps;
   status_.attempt = session.attempt;
@@ -88,6 +92,8 @@ void SessionFiles::write_state(const std::string& state) {
     log::runtime.info(fmt::format("{} at step {}", now, status_.step));
   status_.eta_s = console_.seconds_left();
   write_status(folder_, status_);
+  if (prometheus_)
+    prometheus_->set_workers(status_.workers);
 }
 
 void SessionFiles::add_worker(std::uint32_t number, const std::string& host,
@@ -95,6 +101,8 @@ void SessionFiles::add_worker(std::uint32_t number, const std::string& host,
   log::runtime.info(
     fmt::format("worker {} joined from {} (pid {})", number, host, pid));
   status_.workers.push_back({number, host, pid, "ready"});
+  if (prometheus_)
+    prometheus_->set_workers(status_.workers);
 }
 
 void SessionFiles::begin_steps() {
@@ -103,13 +111,16 @@ void SessionFiles::begin_steps() {
 }
 
 void SessionFiles::add_step(const actors::StepReport& report) {
-  const StepMetrics metrics = name_step(session_, report);
+  StepMetrics metrics = name_step(session_, report);
+  predicted_->add(report, metrics);
   if (metrics_)
     metrics_->write(metrics);
   if (tensorboard_)
     tensorboard_->write(metrics);
   if (command_)
     command_->write(metrics_line(metrics));
+  if (prometheus_)
+    prometheus_->write(metrics);
   if (session_.settings.metrics.console)
     console_.step(metrics);
   summary_.add(metrics);

@@ -7,6 +7,8 @@
 #include "runtime/live/trace_server.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/metrics/metrics_command.hpp"
+#include "runtime/metrics/predicted_metrics.hpp"
+#include "runtime/metrics/prometheus.hpp"
 #include "runtime/metrics/run_summary.hpp"
 #include "runtime/metrics/step_metrics.hpp"
 #include "runtime/metrics/tensorboard_file.hpp"
@@ -63,6 +65,8 @@ private:
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<TensorboardFile> tensorboard_;
   std::unique_ptr<MetricsCommand> command_;
+  std::unique_ptr<PrometheusServer> prometheus_;
+  std::optional<PredictedMetrics> predicted_;
   RunSummary summary_;
   RunStatus status_;
   std::map<Rank, actors::Seconds> busy_; ///< over the run

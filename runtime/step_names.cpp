@@ -47,6 +47,22 @@ void name_times(const SessionPlan& session, const actors::StepReport& report,
   metrics.set("perf/time_per_step", step_s);
 }
 
+/// The idle share by reason: as the idle times before and inside the step's
+/// tasks, which with a lag reach over the step's borders.
+void name_idle(const actors::IdleSeconds& idle, double share,
+               StepMetrics& metrics) {
+  const double all_s = idle.total().count();
+  if (all_s <= 0)
+    return;
+  const auto set = [&](const char* name, actors::Seconds part) {
+    metrics.set(name, share * part.count() / all_s);
+  };
+  set("perf/idle/dependency", idle.dependency);
+  set("perf/idle/bytes", idle.bytes);
+  set("perf/idle/device", idle.device);
+  set("perf/idle/version", idle.version);
+}
+
 void name_speed(const SessionPlan& session, const actors::StepReport& report,
                 StepMetrics& metrics) {
   const double step_s = std::max(report.duration.count(), 1e-9);
@@ -59,7 +75,9 @@ void name_speed(const SessionPlan& session, const actors::StepReport& report,
   double busy_s = 0;
   for (const auto& [rank, busy] : report.busy)
     busy_s += std::min(busy.count(), step_s);
-  metrics.set("perf/idle_ratio", 1 - busy_s / (step_s * devices));
+  const double idle = 1 - busy_s / (step_s * devices);
+  metrics.set("perf/idle_ratio", idle);
+  name_idle(report.idle, idle, metrics);
 }
 
 /// Versions between the weights that generated the step's samples and those

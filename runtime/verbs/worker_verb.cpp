@@ -1,11 +1,11 @@
 // worker: joins a run from this process. The local launcher runs this verb too.
 #include "config/error.hpp"
+#include "config/host_port.hpp"
 #include "runtime/verbs/verb.hpp"
 #include "runtime/worker.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include <charconv>
 #include <memory>
 #include <string>
 
@@ -22,22 +22,16 @@ struct WorkerVerbOptions : VerbOptions {
   std::string ports = "auto";
 };
 
-/// "HOST:PORT"; the port follows the last colon.
 WorkerOptions worker_options(const WorkerVerbOptions& given) {
-  const auto colon = given.join.rfind(':');
-  const auto digits
-    = colon == std::string::npos ? std::string{} : given.join.substr(colon + 1);
-  std::uint16_t port = 0;
-  const char* last = digits.data() + digits.size();
-  const auto [end, error] = std::from_chars(digits.data(), last, port);
-  if (error != std::errc{} || end != last || port == 0 || colon == 0)
+  const auto address = parse_host_port(given.join);
+  if (!address || address->host.empty())
     throw ConfigError({.place = {"command line", 0},
                        .path = "--join",
                        .expected = "HOST:PORT",
                        .got = "'" + given.join + "'",
                        .hint = "the address that `troupe train` logged"});
-  return {.host = given.join.substr(0, colon),
-          .port = port,
+  return {.host = address->host,
+          .port = address->port,
           .token_file = given.token_file,
           .number = given.number,
           .threads = given.threads,

@@ -235,9 +235,6 @@ TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
   EXPECT_EQ(over("algorithm.value_norm=true"),
             "command line: algorithm.value_norm: expected false (the only kind "
             "this version runs), got true");
-  EXPECT_EQ(over("metrics.prometheus=9090"),
-            "command line: metrics.prometheus: expected off (the only kind "
-            "this version runs), got 9090");
   EXPECT_EQ(over("eval.data=x.jsonl"),
             "command line: eval.data: expected \"\" (the only kind this "
             "version runs), got x.jsonl");

@@ -163,6 +163,22 @@ TEST(Schedule, NoStepsAreDoneAtOnce) {
   EXPECT_TRUE(schedule.all_done());
 }
 
+TEST(Schedule, ATaskWaitedForRowsWeightsOrADevice) {
+  const auto workflow = make_ppo();
+  const auto graph = graph_of(workflow, plan_apart(workflow));
+  const auto task = [&](const char* name, std::uint32_t step) {
+    return TaskRef{graph.index_of(name), StepId{step}};
+  };
+  EXPECT_EQ(wait_reason(graph, task("rew_inf", 1), task("actor_gen", 1)),
+            WaitReason::dependency);
+  EXPECT_EQ(
+    wait_reason(graph, task("actor@actor_gen", 1), task("actor_train", 0)),
+    WaitReason::version);
+  EXPECT_EQ(wait_reason(graph, task("rew_inf", 1), task("actor_gen", 0)),
+            WaitReason::device)
+    << "another step's rows are no need of this one";
+}
+
 TEST(Schedule, AMillionTasksStayCheap) {
   // 1,000 templates a step on 64 devices, 1,000 steps: chains of ten.
   StepGraph graph;

@@ -1,0 +1,110 @@
+"""Numbers of a run that need more than its losses: idle time by reason, what a
+measured machine predicts, and the newest ones for Prometheus."""
+import contextlib
+import re
+import signal
+import socket
+import unittest
+import urllib.error
+import urllib.request
+
+from support import Case, until
+
+REASONS = ("dependency", "bytes", "device", "version")
+# not this machine's numbers: what a profile looks like
+PROFILE = """name: of a test
+device: {gemm_flops: 5e10, attn_flops: 2e10, mem_Bps: 1e10}
+host: {launch_layer_s: 2e-5, call_s: 1e-3}
+links: {intra_Bps: 1e9, intra_lat_s: 1e-4, inter_Bps: 1e9, inter_lat_s: 1e-4,
+  host_Bps: 1e9, zero_Bps: 1e9}
+"""
+
+
+class Metrics(Case):
+    def with_profile(self, text):
+        cache = self.folder / "cache"
+        (cache / "troupe").mkdir(parents=True)
+        (cache / "troupe/hardware.yaml").write_text(text)
+        self.environment["XDG_CACHE_HOME"] = str(cache)
+
+    def test_idle_shares_by_reason_sum_to_the_idle_share(self):
+        self.troupe(*self.ppo())
+        for line in self.metrics("ppo").values():
+            parts = [line["perf/idle/" + reason] for reason in REASONS]
+            self.assertAlmostEqual(sum(parts), line["perf/idle_ratio"], 6)
+            self.assertGreaterEqual(min(parts), 0)
+        # scoring and training on other devices than generation: rows travel
+        self.assertGreater(line["perf/idle/bytes"], 0)
+        self.assertGreater(line["perf/idle/dependency"], 0)
+
+    def test_a_measured_machine_predicts_steps_and_its_use(self):
+        self.with_profile(PROFILE)
+        self.troupe(*self.ppo())
+        for line in self.metrics("ppo").values():
+            self.assertGreater(line["perf/predicted_step_s"], 1e-3)
+            self.assertLess(line["perf/predicted_step_s"], 60)
+            for role in ("actor", "critic"):
+                self.assertGreater(line[f"perf/mfu/{role}"], 0)
+                self.assertLess(line[f"perf/mfu/{role}"], 2)
+
+    def test_an_unmeasured_machine_predicts_nothing(self):
+        self.environment["XDG_CACHE_HOME"] = str(self.folder / "none")
+        self.troupe(*self.ppo("run.steps=1"))
+        names = self.metrics("ppo")[1]
+        self.assertFalse([name for name in names
+                          if name.startswith(("perf/mfu", "perf/predicted"))])
+
+    def test_a_broken_profile_is_logged_and_stops_no_run(self):
+        self.with_profile("device: {gem_flops: 1}\n")
+        self.troupe(*self.sft("run.steps=1"))
+        log = (self.run_folder("sft") / "log.txt").read_text()
+        self.assertIn("device.gem_flops", log)
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as any_port:
+            any_port.bind(("127.0.0.1", 0))
+            return any_port.getsockname()[1]
+
+    @staticmethod
+    def scrape(port, path="/metrics"):
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}",
+                                        timeout=10) as answer:
+                return answer.read().decode()
+        return ""
+
+    def test_prometheus_scrapes_a_run_under_way(self):
+        port = self.free_port()
+        run = self.start(*self.ppo("run.steps=500", "run.save_every=500",
+                                   f"metrics.prometheus={port}"))
+        text = until(lambda: (found := self.scrape(port))
+                     and "troupe_step{" in found and found, "a scraped step")
+        numbers = dict(line.rsplit(" ", 1) for line in text.splitlines()
+                       if not line.startswith("#"))
+        self.assertEqual(numbers['troupe_workers{run="ppo",state="ready"}'], "2")
+        self.assertEqual(numbers['troupe_failures_total{run="ppo"}'], "0")
+        step = int(numbers['troupe_step{run="ppo"}'])
+        line = self.metrics("ppo")[step]
+        for name in ("actor/pg_loss", "timing_s/gen", "critic/score/mean",
+                     "perf/idle/bytes"):
+            label = f'troupe_{re.sub("[^a-z0-9]", "_", name)}{{run="ppo"}}'
+            self.assertAlmostEqual(float(numbers[label]), line[name])
+        with self.assertRaises(urllib.error.HTTPError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/other")
+        run.send(signal.SIGINT)
+        self.assertEqual(run.finish().code, 130)
+        self.assertEqual(self.scrape(port), "")
+
+    def test_a_prometheus_port_in_use_is_one_line(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            done = self.troupe(*self.sft(f"metrics.prometheus={port}"), code=1)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(f"127.0.0.1:{port}", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
