@@ -1,19 +1,21 @@
 #include "actors/call_options.hpp"
 
+#include "config/workflow_traits.hpp"
+
 #include <algorithm>
 
 namespace troupe::actors {
 
 std::uint32_t mini_batches_of(const Settings& settings,
                               const plans::Workflow& workflow) {
-  if (!workflow.samples_are_prompts)
+  if (!workflow_reads(workflow.name, SettingsGroup::updates))
     return 1;
   return static_cast<std::uint32_t>(settings.algorithm.mini_batches);
 }
 
 std::uint32_t epochs_of(const Settings& settings,
                         const plans::Workflow& workflow) {
-  if (!workflow.samples_are_prompts)
+  if (!workflow_reads(workflow.name, SettingsGroup::updates))
     return 1;
   return static_cast<std::uint32_t>(settings.algorithm.epochs);
 }

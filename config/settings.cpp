@@ -128,7 +128,7 @@ private:
 
   void check_role(const YamlNode& node, const std::string& role) const {
     const auto roles = roles_of(settings_.workflow);
-    if (role.empty() || applies(roles, role))
+    if (role.empty() || holds(roles, role))
       return;
     throw ConfigError(
       {.place = node.place,
@@ -160,9 +160,12 @@ std::string settings_workflow(const YamlNode& tree, const Place& whole) {
 void fill_in_settings(Settings& settings, const std::string& name) {
   if (settings.run.name.empty())
     settings.run.name = name;
-  if (settings.workflow == "ppo" && uses_role(settings, "ref")
-      && settings.models["ref"].path.empty())
-    settings.models["ref"].path = settings.models["actor"].path;
+  const auto* traits = find_workflow_traits(settings.workflow);
+  for (const auto& role : traits->roles)
+    if (!role.default_path_of.empty() && uses_role(settings, role.name)
+        && settings.models[role.name].path.empty())
+      settings.models[role.name].path
+        = settings.models[role.default_path_of].path;
 }
 
 Settings read_settings(const YamlNode& tree, const Place& whole,

@@ -5,6 +5,7 @@
 
 #include "config/duration.hpp"
 #include "config/error.hpp"
+#include "config/own_sections.hpp"
 #include "config/settings_types.hpp"
 
 #include <map>
@@ -27,6 +28,7 @@ struct Settings {
   bool plan_inline = false;  ///< `plan` is the inline mapping as YAML text
   MetricsSettings metrics;
   TraceSettings trace;
+  OwnSettings own = own_settings_defaults(); ///< of an own program, by section
   /// Where the user set each dotted key; defaults are not in here.
   std::map<std::string, Place> places;
 
@@ -68,9 +70,8 @@ const std::vector<std::string>& resumable_changes();
 /// the settings itself; users' files do not name these workflows.
 bool is_verb_workflow(const std::string& workflow);
 
-/// Roles of a built-in workflow: sft {actor}, reward {reward}, ppo {actor,
-/// critic, ref, reward}; of a verb's actor, or reward for a scalar head. Empty
-/// for an unknown workflow.
+/// Roles of a workflow (config/workflow_traits.hpp), used or not. Empty for an
+/// unknown workflow.
 std::vector<std::string> roles_of(const std::string& workflow);
 
 } // namespace troupe

@@ -43,7 +43,7 @@ void check_not_ignored(const Field& field, const Settings& settings,
                           fmt::format("'{}', which it would ignore", role));
   if (equals_default(field, settings, role))
     return;
-  if (!applies(field.workflows, workflow))
+  if (!field_applies(field, workflow))
     throw ignored_setting(
       settings, path,
       fmt::format("only settings that workflow {} uses", workflow),
@@ -68,7 +68,7 @@ void check_not_ignored(const Field& field, const Settings& settings,
 void check_runs(const Field& field, const Settings& settings,
                 const std::string& path, const std::string& role) {
   const auto text = value_text(field, settings, role);
-  if (applies(field.runs, text))
+  if (holds(field.runs, text))
     return;
   throw ConfigError(
     {.place = place_of(settings, path),
@@ -76,7 +76,7 @@ void check_runs(const Field& field, const Settings& settings,
      .expected
      = fmt::format("{} (the only {} this version runs)", join_or(field.runs),
                    field.runs.size() == 1 ? "kind" : "kinds"),
-     .got = field.choices.empty() ? text : "'" + text + "'",
+     .got = choices_of(field).empty() ? text : "'" + text + "'",
      .hint = ""});
 }
 
@@ -97,6 +97,19 @@ void check_required_models(const Settings& settings, const Place& whole) {
   }
 }
 
+/// Required settings of an own program's sections.
+void check_required_own(const Settings& settings, const Place& whole) {
+  for (const auto& field : settings_fields())
+    if (!field.own_section.empty() && field.is_required
+        && field_applies(field, settings.workflow)
+        && !was_set(settings, field.path))
+      throw ConfigError({.place = whole,
+                         .path = field.path,
+                         .expected = expected_text(field),
+                         .got = "nothing",
+                         .hint = "`explain " + field.path + "`"});
+}
+
 /// The place of the first of `keys` that was set, else of the whole.
 Place first_place(const Settings& settings,
                   const std::vector<std::string>& keys, const Place& whole) {
@@ -108,7 +121,8 @@ Place first_place(const Settings& settings,
 
 void check_length(const Settings& settings, const Place& whole) {
   const auto& run = settings.run;
-  const bool by_epochs = settings.workflow != "ppo";
+  const bool by_epochs
+    = workflow_reads(settings.workflow, SettingsGroup::sequences);
   if (run.steps == 0 && run.epochs == 0)
     throw ConfigError({.place = first_place(settings, {"run.steps"}, whole),
                        .path = "run.steps",
@@ -142,7 +156,8 @@ void check_sizes(const Settings& settings, const Place& whole) {
                        .got = "an empty one",
                        .hint = ""});
   const auto samples = std::int64_t{settings.data.batch_size} * rollout.n;
-  if (settings.workflow == "ppo" && settings.algorithm.mini_batches > samples)
+  if (workflow_reads(settings.workflow, SettingsGroup::updates)
+      && settings.algorithm.mini_batches > samples)
     throw ConfigError(
       {.place = first_place(
          settings, {"algorithm.mini_batches", "data.batch_size"}, whole),
@@ -184,6 +199,7 @@ void check_settings(const Settings& settings, const Place& whole) {
     check_not_ignored(field, settings, path, role);
   });
   check_length(settings, whole);
+  check_required_own(settings, whole);
   check_required_models(settings, whole);
   if (settings.data.train.empty())
     throw ConfigError({.place = first_place(settings, {"data.train"}, whole),

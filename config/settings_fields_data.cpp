@@ -84,12 +84,12 @@ void add_data(FieldTable& table) {
       "Longest prompt, in tokens; data.overlong says what becomes of longer "
       "ones.")
     .at_least(1)
-    .of({"ppo"});
+    .of(SettingsGroup::rollout);
   add("max_tokens", &D::max_tokens,
       "Longest sequence (prompt and answer together), in tokens; "
       "data.overlong says what becomes of longer ones.")
     .at_least(2)
-    .of({"sft", "reward"});
+    .of(SettingsGroup::sequences);
   add("overlong", &D::overlong,
       "Rows that are too long. skip: leave out and count; truncate: cut "
       "(prompts keep their end, sequences their start); error: stop.")

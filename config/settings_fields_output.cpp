@@ -25,18 +25,18 @@ void add_eval(FieldTable& table) {
   add("at_end", &E::at_end, "Evaluate after the last step.").needs("eval.data");
   add("n", &E::n, "Responses to each prompt.")
     .at_least(1)
-    .of({"ppo"})
+    .of(SettingsGroup::rollout)
     .needs("eval.data");
   add("temperature", &E::temperature,
       "Sampling temperature. 0: greedy, always the likeliest token.")
     .at_least(0)
-    .of({"ppo"})
+    .of(SettingsGroup::rollout)
     .needs("eval.data");
   add("max_rows", &E::max_rows, "Rows to evaluate, from the first. 0: all.")
     .at_least(0)
     .needs("eval.data");
   add("pass_at", &E::pass_at, "Reward from which an answer counts as right.")
-    .of({"ppo"})
+    .of(SettingsGroup::rollout)
     .needs("eval.data");
 }
 

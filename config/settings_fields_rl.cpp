@@ -8,7 +8,8 @@ void add_rollout(FieldTable& table) {
   using R = RolloutSettings;
   auto add = [&]<class T>(const char* key, T R::*member,
                           const char* sentence) -> Field& {
-    return table.add("rollout", key, &Settings::rollout, member, sentence);
+    return table.add("rollout", key, &Settings::rollout, member, sentence)
+      .of(SettingsGroup::rollout);
   };
   add("n", &R::n, "Responses to each prompt.").at_least(1);
   add("max_new_tokens", &R::max_new_tokens,
@@ -40,11 +41,11 @@ void add_rollout(FieldTable& table) {
     .above(0);
   add("greedy", &R::greedy,
       "Take the likeliest token; set by `troupe generate --greedy`.")
-    .of({"generate"});
+    .of(SettingsGroup::verb);
   add("ignore_eos", &R::ignore_eos,
       "Go on to max_new_tokens whatever token comes; set by `troupe generate "
       "--ignore-eos`.")
-    .of({"generate"});
+    .of(SettingsGroup::verb);
   add("stop", &R::stop,
       "Texts that end a response, besides its end token; the response keeps "
       "them.");
@@ -59,7 +60,8 @@ void add_rollout_limits(FieldTable& table) {
   using R = RolloutSettings;
   auto add = [&]<class T>(const char* key, T R::*member,
                           const char* sentence) -> Field& {
-    return table.add("rollout", key, &Settings::rollout, member, sentence);
+    return table.add("rollout", key, &Settings::rollout, member, sentence)
+      .of(SettingsGroup::rollout);
   };
   add("max_batch_tokens", &R::max_batch_tokens,
       "Tokens of one pass through the model: prompts are fed in pieces beside "
@@ -78,7 +80,8 @@ void add_kl(FieldTable& table) {
   using A = AlgorithmSettings;
   auto add = [&]<class T>(const char* key, T A::*member,
                           const char* sentence) -> Field& {
-    return table.add("algorithm", key, &Settings::algorithm, member, sentence);
+    return table.add("algorithm", key, &Settings::algorithm, member, sentence)
+      .of(SettingsGroup::policy);
   };
   add("kl_in", &A::kl_in,
       "Where the KL divergence from the reference counts. reward: taken off "
@@ -109,7 +112,8 @@ void add_advantage(FieldTable& table) {
   using A = AlgorithmSettings;
   auto add = [&]<class T>(const char* key, T A::*member,
                           const char* sentence) -> Field& {
-    return table.add("algorithm", key, &Settings::algorithm, member, sentence);
+    return table.add("algorithm", key, &Settings::algorithm, member, sentence)
+      .of(SettingsGroup::advantages);
   };
   add("advantage", &A::advantage,
       "Estimator of advantages. gae: with a critic; group, rloo, remax, "
@@ -132,7 +136,8 @@ void add_loss(FieldTable& table) {
   using A = AlgorithmSettings;
   auto add = [&]<class T>(const char* key, T A::*member,
                           const char* sentence) -> Field& {
-    return table.add("algorithm", key, &Settings::algorithm, member, sentence);
+    return table.add("algorithm", key, &Settings::algorithm, member, sentence)
+      .of(SettingsGroup::policy);
   };
   add("clip_ratio", &A::clip_ratio,
       "Clip range of the probability ratio: x for [1-x, 1+x], or [low, high] "
@@ -142,6 +147,7 @@ void add_loss(FieldTable& table) {
       "Largest change of a value that the critic's loss rewards. 0: no "
       "clipping.")
     .at_least(0)
+    .of(SettingsGroup::critic)
     .needs("algorithm.advantage", {"gae"});
   add("loss_mean", &A::loss_mean,
       "What a loss averages over. token: all response tokens alike; sequence: "
@@ -160,10 +166,20 @@ void add_loss(FieldTable& table) {
     .one_of({"rollout", "recompute"});
   add("value_norm", &A::value_norm,
       "The critic predicts returns normalised by their running moments.")
+    .of(SettingsGroup::critic)
     .only_runs({"false"});
   add("beta", &A::beta, "DPO's weight of the implicit KL term.")
     .above(0)
-    .of({"dpo"});
+    .of(SettingsGroup::preference);
+}
+
+void add_updates(FieldTable& table) {
+  using A = AlgorithmSettings;
+  auto add = [&]<class T>(const char* key, T A::*member,
+                          const char* sentence) -> Field& {
+    return table.add("algorithm", key, &Settings::algorithm, member, sentence)
+      .of(SettingsGroup::updates);
+  };
   add("mini_batches", &A::mini_batches,
       "Optimizer steps a pass over the batch: it is cut into so many parts.")
     .at_least(1);
@@ -181,7 +197,8 @@ void add_reward(FieldTable& table) {
     = {"rule", "python", "process", "http"};
   auto add = [&]<class T>(const char* key, T R::*member,
                           const char* sentence) -> Field& {
-    return table.add("reward", key, &Settings::reward, member, sentence);
+    return table.add("reward", key, &Settings::reward, member, sentence)
+      .of(SettingsGroup::rewards);
   };
   add("kind", &R::kind,
       "Who scores. model: models.reward; rule: a built-in check of the answer; "
@@ -229,6 +246,7 @@ std::vector<Field> make_algorithm_fields() {
   add_advantage(table);
   add_kl(table);
   add_loss(table);
+  add_updates(table);
   add_reward(table);
   return std::move(table.fields);
 }

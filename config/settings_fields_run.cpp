@@ -42,7 +42,7 @@ void add_run(FieldTable& table) {
   add("epochs", &RunSettings::epochs,
       "Passes over the data file, in place of run.steps. 0: as run.steps says.")
     .at_least(0)
-    .of({"sft", "reward"});
+    .of(SettingsGroup::sequences);
   add("dir", &RunSettings::dir,
       "Folder that run folders are made in, relative to the working directory.")
     .shaped("a folder", [](const std::string& text) { return !text.empty(); });
@@ -55,7 +55,7 @@ void add_run(FieldTable& table) {
   add("replay", &RunSettings::replay,
       "A samples.jsonl whose recorded responses are used in place of "
       "generation. Empty: generate.")
-    .of({"ppo"});
+    .of(SettingsGroup::rollout);
   add("save_every", &RunSettings::save_every,
       "Steps between checkpoints. 0: only at the end.")
     .at_least(0);
@@ -123,6 +123,15 @@ void add_cluster(FieldTable& table) {
     .only_runs({"fail"});
 }
 
+std::string workflow_sentence() {
+  std::string text = "What a step does.";
+  for (const auto& traits : workflow_table())
+    if (!traits.is_verb)
+      text += (text.ends_with('.') ? " " : "; ") + traits.name + ": "
+              + traits.sentence;
+  return text + ".";
+}
+
 } // namespace
 
 std::vector<Field> make_run_fields() {
@@ -135,9 +144,8 @@ std::vector<Field> make_run_fields() {
       [](Settings& settings, const std::string&) -> Slot {
         return &settings.workflow;
       },
-      "What a step does. sft: supervised fine-tuning; reward: a reward "
-      "model from preference pairs; ppo: reinforcement learning.")
-    .one_of({"sft", "reward", "ppo"})
+      workflow_sentence())
+    .one_of(workflow_names)
     .or_own(is_verb_workflow)
     .required();
   return std::move(table.fields);

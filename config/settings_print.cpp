@@ -41,8 +41,7 @@ void print_put(YamlNode& tree, const std::string& path, YamlNode value) {
 bool print_wanted(const Field& field, const Settings& settings,
                   const std::string& role) {
   const auto& workflow = settings.workflow;
-  const bool used = section_applies(field.path, workflow)
-                    && applies(field.workflows, workflow)
+  const bool used = field_applies(field, workflow)
                     && (!field.is_trained_only || is_trained(workflow, role))
                     && needs_hold(field, settings);
   return used || value_text(field, settings, role) != default_text(field);
@@ -69,8 +68,10 @@ bool is_excepted(const std::string& path,
 std::string explain_facts(const Field& field) {
   std::string text = expected_text(field);
   text += field.is_required ? ", required" : ", default " + default_text(field);
-  if (!field.workflows.empty())
-    text += fmt::format(", workflow {}", join_or(field.workflows));
+  const auto section = field.path.substr(0, field.path.find('.'));
+  if (const auto readers = readers_of(field);
+      readers != readers_of_section(section))
+    text += fmt::format(", workflow {}", join_or(readers));
   if (field.is_trained_only)
     text += ", trained roles only";
   if (!field.needs_key.empty())
@@ -133,8 +134,9 @@ std::string explain_fields(const std::string& prefix, const std::string& role) {
         continue;
       const int indent = 2 * depth_of(section.name);
       std::string facts = section.sentence;
-      if (!section.workflows.empty())
-        facts += fmt::format(" (workflow {})", join_or(section.workflows));
+      if (const auto readers = readers_of_section(section.name);
+          !readers.empty())
+        facts += fmt::format(" (workflow {})", join_or(readers));
       out += (out.empty() || indent > 0 ? "" : "\n") + comment(facts, indent)
              + std::string(static_cast<std::size_t>(indent), ' ')
              + last_key(path_with_role(section.name, role)) + ":\n";

@@ -10,6 +10,11 @@ Field& Field::one_of(std::vector<std::string> values) {
   return *this;
 }
 
+Field& Field::one_of(std::vector<std::string> (*values)()) {
+  choices_now = values;
+  return *this;
+}
+
 Field& Field::or_own(bool (*is_own)(const std::string&)) {
   is_own_choice = is_own;
   return *this;
@@ -51,8 +56,8 @@ Field& Field::trained_only() {
   return *this;
 }
 
-Field& Field::of(std::vector<std::string> names) {
-  workflows = std::move(names);
+Field& Field::of(SettingsGroup readers) {
+  group = readers;
   return *this;
 }
 
@@ -67,29 +72,28 @@ Field& Field::only_runs(std::vector<std::string> values) {
   return *this;
 }
 
-const std::vector<Section>& settings_sections() {
-  static const std::vector<Section> sections = {
-    {"run", "The run: its name, length, folder and checkpoints.", {}},
-    {"cluster", "Hosts, devices and worker processes.", {}},
-    {"models",
-     "The weights of each role: actor (sft); reward (reward); actor, critic, "
-     "ref and reward (ppo).",
-     {}},
-    {"models.ROLE", "Weights and optimizer of one role.", {}},
-    {"models.ROLE.optimizer", "AdamW; of trained roles only.", {}},
-    {"data", "The rows to train on.", {}},
-    {"rollout", "How responses are generated.", {"ppo"}},
-    {"algorithm", "Advantages and losses of reinforcement learning.", {"ppo"}},
-    {"reward", "Where rewards come from.", {"ppo"}},
-    {"eval", "Evaluation on held-out rows.", {}},
-    {"metrics", "Where the numbers of each step go.", {}},
-    {"trace", "Recording of events.", {}},
+namespace {
+
+std::vector<SettingsSection>& mutable_sections() {
+  static std::vector<SettingsSection> sections = {
+    {"run", "The run: its name, length, folder and checkpoints."},
+    {"cluster", "Hosts, devices and worker processes."},
+    {"models", "The weights of each role of the workflow."},
+    {"models.ROLE", "Weights and optimizer of one role."},
+    {"models.ROLE.optimizer", "AdamW; of trained roles only."},
+    {"data", "The rows to train on."},
+    {"rollout", "How responses are generated."},
+    {"algorithm", "Advantages and losses of reinforcement learning."},
+    {"reward", "Where rewards come from."},
+    {"eval", "Evaluation on held-out rows."},
+    {"metrics", "Where the numbers of each step go."},
+    {"trace", "Recording of events."},
   };
   return sections;
 }
 
-const std::vector<Field>& settings_fields() {
-  static const std::vector<Field> fields = [] {
+std::vector<Field>& mutable_fields() {
+  static std::vector<Field> fields = [] {
     std::vector<Field> all;
     for (auto* part : {make_run_fields, make_model_and_data_fields,
                        make_algorithm_fields, make_output_fields})
@@ -97,6 +101,30 @@ const std::vector<Field>& settings_fields() {
     return all;
   }();
   return fields;
+}
+
+} // namespace
+
+const std::vector<SettingsSection>& settings_sections() {
+  return mutable_sections();
+}
+
+const std::vector<Field>& settings_fields() {
+  return mutable_fields();
+}
+
+void add_to_settings_table(SettingsSection section, std::vector<Field> fields) {
+  mutable_sections().push_back(std::move(section));
+  std::ranges::move(fields, std::back_inserter(mutable_fields()));
+}
+
+void remove_from_settings_table(const std::string& own_section) {
+  std::erase_if(mutable_sections(), [&](const SettingsSection& section) {
+    return section.name == own_section;
+  });
+  std::erase_if(mutable_fields(), [&](const Field& field) {
+    return field.own_section == own_section;
+  });
 }
 
 namespace {
@@ -115,12 +143,31 @@ std::pair<std::string, std::string> split_role(const std::string& path) {
   return {generic + rest.substr(role.size()), role};
 }
 
-const std::vector<std::string>& trained_roles(const std::string& workflow) {
-  static const std::map<std::string, std::vector<std::string>> trained = {
-    {"sft", {"actor"}}, {"reward", {"reward"}}, {"ppo", {"actor", "critic"}}};
-  static const std::vector<std::string> none;
-  const auto at = trained.find(workflow);
-  return at == trained.end() ? none : at->second;
+/// "rollout" of "rollout.n"; "" of a setting without a section.
+std::string top_section(const std::string& path) {
+  const auto dot = path.find('.');
+  return dot == path.npos ? "" : path.substr(0, dot);
+}
+
+bool reads(const WorkflowTraits& traits, const Field& field) {
+  if (!field.own_section.empty())
+    return std::ranges::find(traits.sections, field.own_section)
+           != traits.sections.end();
+  return !field.group || traits.reads(*field.group);
+}
+
+/// Names of workflows that `wanted` picks, verbs' only if there is no other.
+template <class Wanted>
+std::vector<std::string> pick_workflows(Wanted&& wanted) {
+  std::vector<std::string> names;
+  for (const bool verbs : {false, true}) {
+    for (const auto& traits : workflow_table())
+      if (traits.is_verb == verbs && wanted(traits))
+        names.push_back(traits.name);
+    if (!names.empty())
+      break;
+  }
+  return names;
 }
 
 } // namespace
@@ -135,9 +182,9 @@ std::pair<const Field*, std::string> find_field(const std::string& path) {
 
 bool is_section(const std::string& path) {
   const auto generic = split_role(path).first;
-  return std::ranges::any_of(settings_sections(), [&](const Section& section) {
-    return section.name == generic;
-  });
+  return std::ranges::any_of(
+    settings_sections(),
+    [&](const SettingsSection& section) { return section.name == generic; });
 }
 
 std::string path_with_role(const std::string& path, const std::string& role) {
@@ -147,46 +194,81 @@ std::string path_with_role(const std::string& path, const std::string& role) {
            : path.substr(0, at) + role + path.substr(at + role_word.size());
 }
 
-bool applies(const std::vector<std::string>& workflows,
-             const std::string& workflow) {
-  return workflows.empty()
-         || std::ranges::find(workflows, workflow) != workflows.end();
+std::vector<std::string> choices_of(const Field& field) {
+  return field.choices_now == nullptr ? field.choices : field.choices_now();
+}
+
+bool holds(const std::vector<std::string>& words, const std::string& word) {
+  return words.empty() || std::ranges::find(words, word) != words.end();
+}
+
+bool field_applies(const Field& field, const std::string& workflow) {
+  const auto* traits = find_workflow_traits(workflow);
+  return traits == nullptr ? !field.group && field.own_section.empty()
+                           : reads(*traits, field);
 }
 
 bool section_applies(const std::string& path, const std::string& workflow) {
-  const auto name = path.substr(0, path.find('.'));
-  for (const auto& section : settings_sections())
-    if (section.name == name)
-      return applies(section.workflows, workflow);
-  return true;
+  const auto name = top_section(path);
+  return name.empty()
+         || std::ranges::any_of(settings_fields(), [&](const Field& field) {
+              return top_section(field.path) == name
+                     && field_applies(field, workflow);
+            });
+}
+
+std::vector<std::string> readers_of(const Field& field) {
+  if (!field.group && field.own_section.empty())
+    return {};
+  return pick_workflows(
+    [&](const WorkflowTraits& traits) { return reads(traits, field); });
+}
+
+std::vector<std::string> readers_of_section(const std::string& name) {
+  const auto& fields = settings_fields();
+  const auto is_inside
+    = [&](const Field& field) { return top_section(field.path) == name; };
+  if (std::ranges::any_of(fields, [&](const Field& field) {
+        return is_inside(field) && readers_of(field).empty();
+      }))
+    return {};
+  return pick_workflows([&](const WorkflowTraits& traits) {
+    return std::ranges::any_of(fields, [&](const Field& field) {
+      return is_inside(field) && reads(traits, field);
+    });
+  });
 }
 
 bool is_verb_workflow(const std::string& workflow) {
-  return workflow == "generate" || workflow == "score" || workflow == "convert";
+  const auto* traits = find_workflow_traits(workflow);
+  return traits != nullptr && traits->is_verb;
 }
 
 std::vector<std::string> roles_of(const std::string& workflow) {
-  if (workflow == "ppo")
-    return {"actor", "critic", "ref", "reward"};
-  if (is_verb_workflow(workflow))
-    return {"actor", "reward"};
-  return trained_roles(workflow);
+  std::vector<std::string> names;
+  if (const auto* traits = find_workflow_traits(workflow))
+    for (const auto& role : traits->roles)
+      names.push_back(role.name);
+  return names;
 }
 
 bool is_trained(const std::string& workflow, const std::string& role) {
-  const auto& roles = trained_roles(workflow);
-  return std::ranges::find(roles, role) != roles.end();
+  const auto* traits = find_workflow_traits(workflow);
+  const auto* found = traits == nullptr ? nullptr : traits->find_role(role);
+  return found != nullptr && found->trained;
 }
 
 bool uses_role(const Settings& settings, const std::string& role) {
-  if (settings.workflow == "ppo" && role == "ref")
-    return settings.algorithm.kl_in != "none";
-  if (settings.workflow == "ppo" && role == "reward")
-    return settings.reward.kind == "model";
-  if (is_verb_workflow(settings.workflow))
+  const auto* traits = find_workflow_traits(settings.workflow);
+  const auto* found = traits == nullptr ? nullptr : traits->find_role(role);
+  if (found == nullptr)
+    return false;
+  if (traits->is_verb)
     return settings.models.contains(role);
-  const auto roles = roles_of(settings.workflow);
-  return std::ranges::find(roles, role) != roles.end();
+  return found->needs_key.empty()
+         || holds(
+           found->needs_value,
+           value_text(*find_field(found->needs_key).first, settings, ""));
 }
 
 bool needs_hold(const Field& field, const Settings& settings) {
@@ -196,7 +278,7 @@ bool needs_hold(const Field& field, const Settings& settings) {
   const auto value = value_text(*other, settings, "");
   if (field.needs_value.empty())
     return value != default_text(*other);
-  return applies(field.needs_value, value);
+  return holds(field.needs_value, value);
 }
 
 std::string join_or(const std::vector<std::string>& words) {

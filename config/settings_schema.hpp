@@ -5,6 +5,7 @@
 #pragma once
 
 #include "config/settings.hpp"
+#include "config/workflow_traits.hpp"
 #include "config/yaml_tree.hpp"
 
 #include <functional>
@@ -35,7 +36,8 @@ struct Field {
   std::function<Slot(Settings&, const std::string& role)> slot;
   std::string sentence; ///< what it is, with unit and sentinel values
 
-  std::vector<std::string> choices; ///< empty: any
+  std::vector<std::string> choices;                    ///< empty: any, or ..
+  std::vector<std::string> (*choices_now)() = nullptr; ///< .. what this says
   /// Also a choice, of this program and not of users: no message names it.
   bool (*is_own_choice)(const std::string&) = nullptr;
   double least = -std::numeric_limits<double>::infinity();
@@ -46,13 +48,15 @@ struct Field {
   bool (*fits_shape)(const std::string&) = nullptr;
   bool is_required = false;
   bool is_trained_only = false;         ///< models: roles that train
-  std::vector<std::string> workflows;   ///< that use it; empty: all
+  std::string own_section;              ///< of an own program; "": built in
+  std::optional<SettingsGroup> group;   ///< whose readers use it; {}: all
   std::string needs_key;                ///< used only if this other setting ...
   std::vector<std::string> needs_value; ///< ... is one of these, or (empty
                                         ///< list) differs from its default
   std::vector<std::string> runs; ///< values this version runs; empty: all
 
   Field& one_of(std::vector<std::string> values);
+  Field& one_of(std::vector<std::string> (*values)());
   Field& or_own(bool (*is_own)(const std::string&));
   Field& at_least(double value);
   Field& above(double value);
@@ -61,20 +65,24 @@ struct Field {
   Field& shaped(std::string text, bool (*fits)(const std::string&));
   Field& required();
   Field& trained_only();
-  Field& of(std::vector<std::string> names);
+  Field& of(SettingsGroup readers);
   Field& needs(std::string key, std::vector<std::string> values = {});
   Field& only_runs(std::vector<std::string> values);
 };
 
-struct Section {
+struct SettingsSection {
   std::string name; ///< "rollout"; "models.ROLE.optimizer"
   std::string sentence;
-  std::vector<std::string> workflows; ///< that use it; empty: all
 };
 
 /// In the order of INTERFACE's block.
-const std::vector<Section>& settings_sections();
+const std::vector<SettingsSection>& settings_sections();
 const std::vector<Field>& settings_fields();
+/// Adds an own program's section, behind the others.
+void add_to_settings_table(SettingsSection section, std::vector<Field> fields);
+void remove_from_settings_table(const std::string& own_section);
+/// Removes all own sections: for tests, which add several programs'.
+void forget_own_sections();
 // The table's parts, one a source.
 std::vector<Field> make_run_fields();
 std::vector<Field> make_model_and_data_fields();
@@ -88,10 +96,18 @@ bool is_section(const std::string& path);
 /// "models.ROLE.path" with the role put in.
 std::string path_with_role(const std::string& path, const std::string& role);
 
-bool applies(const std::vector<std::string>& workflows,
-             const std::string& workflow);
+/// What `field` takes; empty: any.
+std::vector<std::string> choices_of(const Field& field);
+/// Whether `words` is empty or has `word`.
+bool holds(const std::vector<std::string>& words, const std::string& word);
+/// Whether `workflow` reads the setting.
+bool field_applies(const Field& field, const std::string& workflow);
 /// Whether the section that `path` stands in is used by `workflow`.
 bool section_applies(const std::string& path, const std::string& workflow);
+/// The workflows that read the setting, or any of a section's ("rollout");
+/// verbs' only if there is no other. Empty: all.
+std::vector<std::string> readers_of(const Field& field);
+std::vector<std::string> readers_of_section(const std::string& name);
 /// Whether `workflow` trains `role`.
 bool is_trained(const std::string& workflow, const std::string& role);
 /// Whether the settings use `role`: no ref without a KL term, no reward model

@@ -85,7 +85,7 @@ public:
   const std::string& text() const {
     if (!node_.is_scalar())
       fail(default_hint());
-    const auto& choices = field_.choices;
+    const auto choices = choices_of(field_);
     const bool own
       = field_.is_own_choice != nullptr && field_.is_own_choice(node_.text);
     if (!choices.empty() && !own
@@ -210,8 +210,8 @@ std::string range_text(const Field& field, const char* noun) {
 } // namespace
 
 std::string expected_text(const Field& field) {
-  if (!field.choices.empty())
-    return "one of " + join_or(field.choices);
+  if (const auto choices = choices_of(field); !choices.empty())
+    return "one of " + join_or(choices);
   if (!field.shape.empty())
     return field.shape;
   Settings scratch;

@@ -1,6 +1,7 @@
 #include "models/dataset.hpp"
 
 #include "config/log.hpp"
+#include "config/workflow_traits.hpp"
 #include "models/internal/sample_reader.hpp"
 #include "models/jsonl.hpp"
 
@@ -74,19 +75,11 @@ net::Column pack_column(const char* key, DType dtype,
 
 } // namespace
 
-DataKind data_kind_of(const std::string& workflow) {
-  if (workflow == "sft")
-    return DataKind::sft;
-  if (workflow == "score")
-    return DataKind::score;
-  return workflow == "reward" ? DataKind::preference : DataKind::prompts;
-}
-
 DatasetOptions train_options(const Settings& settings) {
   const DataSettings& data = settings.data;
   DatasetOptions options;
   options.file = data.train;
-  options.kind = data_kind_of(settings.workflow);
+  options.kind = workflow_data(settings.workflow);
   options.fields = data.fields;
   options.places = settings.places;
   if (data.chat != "auto")
@@ -97,7 +90,7 @@ DatasetOptions train_options(const Settings& settings) {
   options.overlong = data.overlong;
   options.on_bad_row = data.on_bad_row;
   options.ends_answers
-    = settings.workflow == "score" && settings.models.contains("reward");
+    = options.kind == DataKind::score && settings.models.contains("reward");
   return options;
 }
 
@@ -198,6 +191,13 @@ net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
 RowText Dataset::text(std::uint32_t row) const {
   const std::uint32_t line = state_->usable.at(row);
   return state_->reader.text(state_->lines.text(line), state_->place(line));
+}
+
+std::optional<std::string> Dataset::field(std::uint32_t row,
+                                          const std::string& name) const {
+  const std::uint32_t line = state_->usable.at(row);
+  return state_->reader.field(state_->lines.text(line), state_->place(line),
+                              name);
 }
 
 } // namespace troupe::models

@@ -13,6 +13,7 @@
 //                     preference  chosen_ids i32[L], rejected_ids i32[L]
 #pragma once
 
+#include "config/data_kind.hpp"
 #include "config/settings.hpp"
 #include "models/tokenizer.hpp"
 #include "net/rows.hpp"
@@ -21,21 +22,14 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace troupe::models {
 
-enum class DataKind : std::uint8_t {
-  prompts,    ///< `prompt`, `prompt_ids` or `messages`
-  sft,        ///< `prompt` + `completion`, `text` or `messages`
-  preference, ///< `prompt` (optional), `chosen`, `rejected`
-  score,      ///< `ids`, `text`, `messages`, or a prompt + `response` or
-              ///< `response_ids`
-};
-/// sft -> sft, reward -> preference, score -> score, all else -> prompts.
-DataKind data_kind_of(const std::string& workflow);
+using troupe::DataKind;
 
 /// What `data.chat` says: `auto` renders rows that are messages, `true` makes
 /// messages of string prompts too, `false` refuses messages.
@@ -96,6 +90,10 @@ public:
   net::Rows rows(std::span<const std::uint32_t> row_indices, SampleId first,
                  std::uint32_t n = 1) const;
   RowText text(std::uint32_t row) const;
+  /// A field of the row after `data.fields`, or one of RowText's by its name;
+  /// nothing where the row has neither.
+  std::optional<std::string> field(std::uint32_t row,
+                                   const std::string& name) const;
 
 private:
   struct State;

@@ -312,4 +312,19 @@ RowText SampleReader::text(std::string_view line, const Place& place) const {
   return text;
 }
 
+std::optional<std::string> SampleReader::field(std::string_view line,
+                                               const Place& place,
+                                               const std::string& name) const {
+  const auto row = parse_ordered_json(line, place.file, place.line);
+  const RowFields fields(mapping_, row, place);
+  if (name == "prompt")
+    return prompt_text(fields);
+  if (name == "ground_truth")
+    if (auto text = ground_truth_of(fields, row); !text.empty())
+      return text;
+  if (!fields.has(name))
+    return std::nullopt;
+  return fields.text_of_any(name);
+}
+
 } // namespace troupe::models::internal

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -90,15 +91,18 @@ std::vector<std::uint32_t> producers(const Workflow& workflow, std::size_t i);
 /// ConfigError with one sentence that holds the nearest name.
 void check(const Workflow& workflow);
 
-/// Names that `make_workflow` takes: sft, reward, ppo.
-const std::vector<std::string>& workflow_names();
+/// How a workflow is made from settings, for each of config's workflow_table.
+using WorkflowMaker = std::function<Workflow(const Settings&)>;
+/// Of a workflow that an App added to the table. Throws ConfigError where the
+/// name is taken.
+void add_workflow_maker(const std::string& name, WorkflowMaker make);
 
 /// The workflow that the settings ask for, checked. Settings change the
 /// dataflow (`algorithm.old_logprobs`, `algorithm.kl_in`). Throws ConfigError
 /// at the place of the setting for unknown workflows and roles.
 Workflow make_workflow(const Settings& settings);
 
-/// Of verbs (config: is_verb_workflow), whose model is the only one of the
+/// Of verbs (config: is_verb), whose model is the only one of the
 /// settings: answers to prompts, ..
 Workflow generate_workflow(const Settings& settings);
 /// .. log-probabilities of given tokens, or scores and values, ..

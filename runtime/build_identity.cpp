@@ -1,8 +1,8 @@
 #include "runtime/build_identity.hpp"
 
 #include "config/version.hpp"
+#include "config/workflow_traits.hpp"
 #include "models/registry.hpp"
-#include "plans/workflow.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ int read_own_notes(dl_phdr_info* info, std::size_t, void* out) {
 
 std::vector<std::string> registered_names() {
   auto names = models::registered_names();
-  for (const auto& name : plans::workflow_names())
+  for (const auto& name : workflow_names())
     names.push_back("workflow " + name);
   return names;
 }

@@ -6,6 +6,7 @@
 #include "models/internal/row_fields.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,8 @@ public:
   /// Throws ConfigError FILE:LINE: field: .. for a bad row.
   SampleTokens tokens(std::string_view line, const Place& place) const;
   RowText text(std::string_view line, const Place& place) const;
+  std::optional<std::string> field(std::string_view line, const Place& place,
+                                   const std::string& name) const;
 
 private:
   SampleTokens read(const RowFields& fields) const;

@@ -1,10 +1,12 @@
 // From settings to a checked workflow, with errors at the setting's place.
 #include "config/error.hpp"
 #include "config/settings.hpp"
+#include "config/workflow_traits.hpp"
 #include "plans/nearest.hpp"
 #include "plans/workflow.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace troupe::plans {
 
@@ -31,15 +33,16 @@ void require_value(const Settings& settings, const std::string& key,
                      .hint = near.empty() ? valid.front() : near});
 }
 
-/// Every role of the workflow has a model and no model is without a role. The
-/// reference model may be left out (the actor's start weights), and may stand
+/// No model is without a role. One that other settings switch off may stand
 /// there unused: `kl_in` is switched more often than models are.
 void check_models(const Settings& settings, const Workflow& workflow) {
   std::vector<std::string> names;
   for (const auto& role : workflow.roles)
     names.push_back(role.name);
+  const auto known = roles_of(settings.workflow);
   for (const auto& [role, model] : settings.models) {
-    if (workflow.find_role(role) || role == "ref")
+    if (workflow.find_role(role)
+        || std::ranges::find(known, role) != known.end())
       continue;
     const auto near = nearest(role, names);
     throw ConfigError({.place = place_of(settings, "models." + role),
@@ -51,35 +54,44 @@ void check_models(const Settings& settings, const Workflow& workflow) {
   }
 }
 
-Workflow verb_workflow(const Settings& settings) {
-  if (settings.workflow == "generate")
-    return generate_workflow(settings);
-  return settings.workflow == "score" ? score_workflow(settings)
-                                      : convert_workflow(settings);
+/// PPO with settings that this version runs.
+Workflow checked_ppo(const Settings& settings) {
+  require_value(settings, "algorithm.advantage", settings.algorithm.advantage,
+                {"gae"});
+  require_value(settings, "reward.kind", settings.reward.kind, {"model"});
+  return ppo_workflow(settings);
+}
+
+using Makers = std::map<std::string, WorkflowMaker, std::less<>>;
+
+Makers& workflow_makers() {
+  static Makers makers = {
+    {"sft", sft_workflow},     {"reward", reward_workflow},
+    {"ppo", checked_ppo},      {"generate", generate_workflow},
+    {"score", score_workflow}, {"convert", convert_workflow},
+  };
+  return makers;
 }
 
 } // namespace
 
-const std::vector<std::string>& workflow_names() {
-  static const std::vector<std::string> names = {"sft", "reward", "ppo"};
-  return names;
+void add_workflow_maker(const std::string& name, WorkflowMaker make) {
+  if (!workflow_makers().emplace(name, std::move(make)).second)
+    throw ConfigError({.place = {},
+                       .path = "workflow",
+                       .expected = "a new name",
+                       .got = "'" + name + "', which is there already",
+                       .hint = "another name"});
 }
 
 Workflow make_workflow(const Settings& settings) {
+  const auto& makers = workflow_makers();
+  const auto at = makers.find(settings.workflow);
+  if (at == makers.end())
+    require_value(settings, "workflow", settings.workflow, workflow_names());
+  Workflow workflow = at->second(settings);
   if (is_verb_workflow(settings.workflow))
-    return verb_workflow(settings);
-  require_value(settings, "workflow", settings.workflow, workflow_names());
-  Workflow workflow;
-  if (settings.workflow == "sft") {
-    workflow = sft_workflow(settings);
-  } else if (settings.workflow == "reward") {
-    workflow = reward_workflow(settings);
-  } else {
-    require_value(settings, "algorithm.advantage", settings.algorithm.advantage,
-                  {"gae"});
-    require_value(settings, "reward.kind", settings.reward.kind, {"model"});
-    workflow = ppo_workflow(settings);
-  }
+    return workflow;
   check_models(settings, workflow);
   check(workflow);
   return workflow;

@@ -1,5 +1,6 @@
 #include "config/error.hpp"
 #include "config/settings.hpp"
+#include "config/workflow_traits.hpp"
 #include "plans/workflow.hpp"
 
 #include <gmock/gmock.h>
@@ -173,7 +174,7 @@ std::string mistake(const std::function<void(Settings&)>& change) {
 }
 
 TEST(MakeWorkflow, KnowsItsNames) {
-  for (const auto& name : workflow_names()) {
+  for (const auto& name : troupe::workflow_names()) {
     Settings settings;
     settings.workflow = name;
     EXPECT_EQ(make_workflow(settings).name, name);
