@@ -98,7 +98,8 @@ void ask(SelfPointer self, const Target& target, Atom atom, Context context,
   self->state.asks.open(flow, AskTable::Owner{self}, std::move(spec),
                         on_failure);
   if (trace::enabled())
-    trace::send(self->track(), text, flow, step, 0);
+    trace::send(self->track(), text, flow, step,
+                message_bytes(self->system(), order));
   self->request(target, caf::infinite, atom, context, std::move(order))
     .then(
       [=](Done& done) mutable {
@@ -155,28 +156,32 @@ public:
   template <class SelfPointer>
   Answer(SelfPointer self, const Context& context)
     : promise_(self->template make_response_promise<Done>()),
+      system_(&self->system()),
       track_(self->track()),
       context_(context) {}
   caf::typed_response_promise<Done> promise() const {
     return promise_;
   }
   void deliver(Done done) {
-    mark();
+    mark(done);
     promise_.deliver(std::move(done));
   }
   void fail(const Failure& failure) {
-    mark();
-    promise_.deliver(to_error(failure));
+    auto error = to_error(failure);
+    mark(error);
+    promise_.deliver(std::move(error));
   }
 
 private:
-  void mark() const {
+  template <class T>
+  void mark(const T& value) const {
     if (trace::enabled() && context_.flow != 0)
       trace::send(track_, trace::name("reply"), reply_flow(context_.flow),
-                  context_.step.value, 0);
+                  context_.step.value, message_bytes(*system_, value));
   }
 
   caf::typed_response_promise<Done> promise_;
+  caf::actor_system* system_ = nullptr;
   trace::Track track_{};
   Context context_;
 };

@@ -6,9 +6,19 @@
 #include "actors/messages.hpp"
 #include "config/trace.hpp"
 
+#include <caf/detail/serialized_size.hpp>
+
+#include <cstdint>
 #include <string>
 
 namespace troupe::actors {
+
+/// What `value` takes on the wire, for the trace: a message between actors of
+/// one process is counted as if it left.
+template <class T>
+std::uint64_t message_bytes(caf::actor_system& system, const T& value) {
+  return caf::detail::serialized_size(system, value);
+}
 
 /// Text of a message's first element ("run"), "reply" for answers.
 std::string label_of(const caf::mailbox_element& element);

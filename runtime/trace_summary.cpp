@@ -244,7 +244,7 @@ std::string summary_json(const TraceSummary& summary) {
     {"slowest",
      {{"device", text_or_null(summary.slowest_device)},
       {"link", text_or_null(summary.slowest_link)},
-      {"sample", nullptr}}},
+      {"sample", text_or_null(summary.slowest_sample)}}},
     {"messages", std::move(messages)},
     {"unmatched_arrows", summary.unmatched_arrows},
     {"dropped_events", summary.dropped_events},
@@ -266,6 +266,8 @@ std::string summary_text(const TraceSummary& summary) {
     text += fmt::format("busiest device  {}\n", summary.slowest_device);
   if (!summary.slowest_link.empty())
     text += fmt::format("slowest link    {}\n", summary.slowest_link);
+  if (!summary.slowest_sample.empty())
+    text += fmt::format("longest sample  {}\n", summary.slowest_sample);
   if (!summary.messages.empty())
     text += fmt::format("{:<28} {:>8} {:>10} {:>9} {:>9}\n", "message", "count",
                         "bytes", "p50 us", "p99 us");

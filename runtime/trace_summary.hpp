@@ -21,10 +21,11 @@ struct MessageCost {
 struct TraceSummary {
   double step_s = 0; ///< median over the traced steps
   std::uint32_t num_steps = 0;
-  std::vector<std::string> critical_path;      ///< tasks of the last step
-  std::map<std::string, double> idle_s;        ///< by reason, over all devices
-  std::string slowest_device;                  ///< busiest; empty: none
-  std::string slowest_link;                    ///< slowest p99; empty: none
+  std::vector<std::string> critical_path; ///< tasks of the last step
+  std::map<std::string, double> idle_s;   ///< by reason, over all devices
+  std::string slowest_device;             ///< busiest; empty: none
+  std::string slowest_link;               ///< slowest p99; empty: none
+  std::string slowest_sample; ///< longest_sample(); the caller's, not a trace's
   std::map<std::string, MessageCost> messages; ///< by name
   std::uint64_t unmatched_arrows = 0;
   std::uint64_t dropped_events = 0;

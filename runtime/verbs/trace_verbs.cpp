@@ -2,6 +2,7 @@
 #include "config/error.hpp"
 #include "runtime/chrome_trace.hpp"
 #include "runtime/live/trace_server.hpp"
+#include "runtime/longest_sample.hpp"
 #include "runtime/stop_signals.hpp"
 #include "runtime/trace_summary.hpp"
 #include "runtime/verbs/verb.hpp"
@@ -61,7 +62,9 @@ int export_trace(const TraceOptions& options) {
 }
 
 int show_summary(const TraceOptions& options) {
-  const auto summary = summarise(read_run_trace(RunFolder(options.folder)));
+  const RunFolder folder(options.folder);
+  auto summary = summarise(read_run_trace(folder));
+  summary.slowest_sample = longest_sample(folder.samples_file());
   print_out(options.json ? summary_json(summary) : summary_text(summary));
   return 0;
 }

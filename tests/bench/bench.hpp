@@ -24,7 +24,7 @@ struct Options {
   int runs = 5;
   /// Of runs of the whole program: `single`, one device with all threads, or
   /// `data_parallel`, a device a thread.
-  std::string plan = "single";
+  std::string plan = "data_parallel";
   std::string dtype = "fp32";
   /// Processor time of the process instead of wall time: for busy machines,
   /// means something with one thread only.

@@ -75,6 +75,15 @@ struct ControlRun::Impl {
       }),
       system(config) {}
 
+  // Also when the start failed half-way: the actor system waits for its actors.
+  ~Impl() {
+    for (const auto& node : nodes)
+      caf::anon_send(node, actors::stop_atom::value);
+    launcher.end_all(defaults::shutdown_grace);
+    for (const auto& actor : ours)
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+
   void lost(WorkerId worker, const std::string& why) {
     events.push(Failure{.code = Errc::peer_lost,
                         .who = "worker " + std::to_string(worker.value),
@@ -235,13 +244,7 @@ ControlRun::ControlRun(const CardFolder& folder)
   impl_->load();
 }
 
-ControlRun::~ControlRun() {
-  for (const auto& node : impl_->nodes)
-    caf::anon_send(node, actors::stop_atom::value);
-  impl_->launcher.end_all(defaults::shutdown_grace);
-  for (const auto& actor : impl_->ours)
-    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
-}
+ControlRun::~ControlRun() = default;
 
 std::vector<double> ControlRun::run(std::uint32_t tasks, std::uint32_t steps,
                                     bool chained) {

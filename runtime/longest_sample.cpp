@@ -1,0 +1,70 @@
+#include "runtime/longest_sample.hpp"
+
+#include "config/error.hpp"
+#include "runtime/jsonl_file.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe::runtime {
+
+namespace {
+
+struct SampleLength {
+  std::uint64_t step = 0;
+  std::uint64_t sample = 0;
+  std::int64_t num_tokens = -1; ///< of the model's own
+};
+
+SampleLength read_length(std::string_view line,
+                         const std::filesystem::path& file) {
+  try {
+    const auto row = nlohmann::json::parse(line);
+    SampleLength length{row.at("step"), row.at("sample"), 0};
+    for (const auto& own : row.at("loss_mask"))
+      length.num_tokens += own.get<double>() != 0 ? 1 : 0;
+    return length;
+  } catch (const nlohmann::json::exception& error) {
+    throw ConfigError({file.string(), 0},
+                      fmt::format("no record of a sample: {}", error.what()));
+  }
+}
+
+/// Takes the last whole line off `text`; empty: there is none.
+std::string_view take_last_line(std::string_view& text) {
+  const auto end = text.rfind('\n');
+  if (end == std::string_view::npos)
+    return {};
+  const auto before = text.substr(0, end).rfind('\n');
+  const auto begin = before == std::string_view::npos ? 0 : before + 1;
+  const auto line = text.substr(begin, end - begin);
+  text = text.substr(0, begin);
+  return line;
+}
+
+} // namespace
+
+std::string longest_sample(const std::filesystem::path& samples_file) {
+  if (!std::filesystem::exists(samples_file))
+    return "";
+  const std::string text = read_file(samples_file);
+  std::string_view rest = text;
+  SampleLength longest;
+  for (auto line = take_last_line(rest); !line.empty();
+       line = take_last_line(rest)) {
+    const auto length = read_length(line, samples_file);
+    if (longest.num_tokens >= 0 && length.step != longest.step)
+      break;
+    if (length.num_tokens >= longest.num_tokens)
+      longest = length;
+  }
+  if (longest.num_tokens < 0)
+    return "";
+  return fmt::format("step {} sample {}, {} tokens", longest.step,
+                     longest.sample, longest.num_tokens);
+}
+
+} // namespace troupe::runtime
