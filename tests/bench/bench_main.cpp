@@ -2,6 +2,7 @@
 // [--clock wall|cpu] [--dtype D] [--json OUT]: one benchmark, one JSON
 // document.
 #include "config/version.hpp"
+#include "runtime/app.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -108,6 +109,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty() || arguments.front() == "--help")
     return troupe::bench::usage();
+  if (arguments.front() == "worker") // of `control`: a run takes its own binary
+    return troupe::App{}.main(argc, argv);
   try {
     return troupe::bench::run_benchmark(
       arguments.front(),

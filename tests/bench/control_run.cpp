@@ -150,7 +150,7 @@ void ControlRun::Impl::start_workers() {
   const auto port = system.middleman().publish(lobby, 0, "127.0.0.1", true);
   if (!port)
     throw std::runtime_error("cannot listen on 127.0.0.1");
-  launcher.start({.program = troupe_program().string(),
+  launcher.start({.program = runtime::own_program(),
                   .address = "127.0.0.1:" + std::to_string(*port),
                   .token_file = token_file,
                   .num_workers = session.plan.cluster.num_workers(),
