@@ -2,7 +2,9 @@
 
 #include "config/error.hpp"
 #include "config/model_shape.hpp"
+#include "models/gradient_sync.hpp"
 #include "models/internal/engine_impl.hpp"
+#include "models/unit_flow.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -22,13 +24,8 @@ ModelShape engine_shape(const Engine::Spec& spec) {
   return shape;
 }
 
-// What this build runs; the rest of a strategy comes with later parts.
+// What this build runs.
 void engine_check_spec(const Engine::Spec& spec) {
-  if (spec.strategy.zero == Zero::z3)
-    throw PlanError("role " + spec.role + ": strategy "
-                    + to_string(spec.strategy)
-                    + " is not supported by this build; use d"
-                    + std::to_string(spec.strategy.num_devices()));
   if (spec.dtype != DType::f32)
     throw PlanError("role " + spec.role
                     + ": this build computes in fp32 on the CPU, not "
@@ -59,20 +56,22 @@ Engine::Impl::Impl(Engine::Spec given)
   : spec((engine_check_spec(given), std::move(given))),
     part(engine_shape(spec), spec.strategy, spec.where),
     shape(part.local),
-    parameters(
-      part.local_parameters, spec.trainable,
-      static_cast<std::int64_t>(part.optimizer.size_bytes / sizeof(float))),
+    parameters(part, spec.trainable),
     weights(weights_of(part, parameters, Plane::weight)),
     rope(shape),
     model{shape, weights, rope, spec.strategy.sequence_parallel,
           part.first_layer},
     losses(spec.losses != nullptr ? *spec.losses : built_in_losses()) {
+  if (plans::cuts_weights(spec.strategy))
+    sync = std::make_unique<UnitFlow>(part, parameters);
+  else
+    sync = std::make_unique<GradientSync>(part, parameters);
+  model.gate = sync.get();
   if (!spec.trainable)
     return;
   grads = weights_of(part, parameters, Plane::grad);
   adam = std::make_unique<AdamW>(parameters, spec.optimizer,
                                  optimizer_runs(part, parameters));
-  sync = std::make_unique<GradientSync>(part, parameters);
 }
 
 float* Engine::Impl::run_forward(const PackedTokens& batch,
@@ -131,12 +130,10 @@ std::uint64_t Engine::checksum() const {
   const ModelPart& part = impl_->part;
   const float* weights = impl_->parameters.plane(Plane::weight).data();
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < part.boxes.size(); ++i) {
-    const PartBox& mine = part.boxes[i];
-    if (mine.first_owner)
-      sum += engine_hash(mine.box, part.parameters[mine.box.parameter].cols,
-                         weights + impl_->parameters.offset(i));
-  }
+  for (const plans::Box& box : part.held.boxes)
+    if (part.owner(box.parameter).first_owner)
+      sum += engine_hash(box, part.parameters[box.parameter].cols,
+                         weights + box.offset_bytes / sizeof(float));
   return sum;
 }
 

@@ -1,5 +1,6 @@
 // The engine's door to generation: made at the first call, so that roles that
 // never generate keep no packed weights.
+#include "config/error.hpp"
 #include "models/generator.hpp"
 #include "models/internal/engine_impl.hpp"
 
@@ -8,6 +9,8 @@ namespace troupe::models {
 net::Rows Engine::generate(const net::Rows& prompts,
                            const GenerateOptions& options,
                            RunContext& context) {
+  TROUPE_CHECK(!plans::cuts_weights(impl_->spec.strategy),
+               "generation under z3: the plan's check refuses it");
   if (!impl_->generator)
     impl_->generator
       = std::make_unique<Generator>(impl_->shape, impl_->weights);

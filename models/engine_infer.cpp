@@ -66,6 +66,7 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
       context.track, name, context.step.value,
       static_cast<std::uint64_t>(batch.tokens.num_tokens()));
     impl.workspace.reset();
+    impl.sync->another_pass(/*own=*/true);
     batch.hidden_TH
       = impl.run_forward(batch.tokens, context, impl.workspace, nullptr);
     if (batch.hidden_TH != nullptr) // the last stage has it
@@ -151,28 +152,36 @@ void infer_scores(Engine::Impl& impl, const net::Rows& rows,
   out.add(std::move(scores));
 }
 
+void infer_rows(Engine::Impl& impl, const std::string& fn,
+                const net::Rows& rows, const RunContext& context,
+                const InferOptions& options, net::Rows& out) {
+  if (fn == "logprobs") {
+    infer_logprobs(impl, rows, context, options, out);
+  } else if (fn == "values") {
+    infer_values(impl, rows, context, options, out);
+  } else if (fn == "scores" && rows.has("chosen_ids")) {
+    infer_scores(impl, rows, "chosen_ids", "chosen_scores", context, options,
+                 out);
+    infer_scores(impl, rows, "rejected_ids", "rejected_scores", context,
+                 options, out);
+  } else if (fn == "scores") {
+    infer_scores(impl, rows, "sequence_ids", "scores", context, options, out);
+  } else {
+    throw ConfigError(Place{}, "unknown inference '" + fn
+                                 + "'; known: logprobs, scores, values");
+  }
+}
+
 } // namespace
 
 net::Rows Engine::infer(const std::string& fn, const net::Rows& rows,
                         RunContext& context, const InferOptions& options) {
   net::Rows out(rows.samples, {});
-  if (rows.num_samples() == 0)
-    return out;
-  if (fn == "logprobs") {
-    infer_logprobs(*impl_, rows, context, options, out);
-  } else if (fn == "values") {
-    infer_values(*impl_, rows, context, options, out);
-  } else if (fn == "scores" && rows.has("chosen_ids")) {
-    infer_scores(*impl_, rows, "chosen_ids", "chosen_scores", context, options,
-                 out);
-    infer_scores(*impl_, rows, "rejected_ids", "rejected_scores", context,
-                 options, out);
-  } else if (fn == "scores") {
-    infer_scores(*impl_, rows, "sequence_ids", "scores", context, options, out);
-  } else {
-    throw ConfigError(Place{}, "unknown inference '" + fn
-                                 + "'; known: logprobs, scores, values");
-  }
+  impl_->sync->begin(context.groups);
+  if (rows.num_samples() > 0)
+    infer_rows(*impl_, fn, rows, context, options, out);
+  while (impl_->sync->another_pass(/*own=*/false))
+    impl_->sync->idle_forward();
   return out;
 }
 

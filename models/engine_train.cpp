@@ -69,21 +69,28 @@ public:
   }
 
   Sums run() {
-    impl_.model.gate = nullptr; // of a run that was aborted
+    impl_.sync->begin(context_.groups);
     const std::vector<Denominators> denominators = all_denominators();
+    std::vector<MicroBatchRows> batches;
+    std::vector<std::int64_t> passes;
+    for (const auto& samples : spec_.mini_batches)
+      passes.push_back(static_cast<std::int64_t>(
+        batches.emplace_back(micro_batches(rows_of(samples))).size()));
+    passes = impl_.sync->passes(std::move(passes));
     Sums sums;
-    for (std::size_t i = 0; i < spec_.mini_batches.size(); ++i) {
+    for (std::size_t i = 0; i < batches.size(); ++i) {
       context_.check();
       impl_.adam->clear_gradient();
-      gradient(rows_of(spec_.mini_batches[i]), denominators[i], sums);
-      impl_.model.gate = nullptr;
-      impl_.sync->finish(context_.groups);
+      batches[i].resize(static_cast<std::size_t>(passes[i]));
+      gradient(batches[i], denominators[i], sums);
+      impl_.sync->finish();
       optimizer_step(sums);
     }
     return sums;
   }
 
 private:
+  using MicroBatchRows = std::vector<std::vector<std::size_t>>;
   std::vector<std::size_t> rows_of(const std::vector<SampleId>& samples) const {
     std::vector<std::size_t> rows;
     for (const SampleId sample : samples)
@@ -132,8 +139,7 @@ private:
       const Denominators own = own_denominators(rows_of(samples));
       flat.insert(flat.end(), {own.tokens, own.sequences, own.pairs});
     }
-    if (context_.groups.dp != nullptr && context_.groups.dp->size() > 1
-        && !flat.empty())
+    if (context_.groups.dp != nullptr && !flat.empty())
       context_.groups.dp->all_reduce_sum(flat.data(), flat.size(), DType::f64,
                                          "denominators");
     std::vector<Denominators> all;
@@ -143,30 +149,22 @@ private:
   }
 
   // Adds the mini-batch's gradient, micro-batch by micro-batch.
-  void gradient(const std::vector<std::size_t>& rows,
-                const Denominators& denominators, Sums& sums) {
+  void gradient(const MicroBatchRows& parts, const Denominators& denominators,
+                Sums& sums) {
     if (denominators.tokens == 0 && denominators.pairs == 0)
       return; // nothing to learn from, on any rank
-    std::vector<std::int64_t> lengths;
-    for (const std::size_t row : rows) {
-      std::int64_t length = 0;
-      for (const ColumnReader& ids : ids_)
-        length += ids.length(row);
-      lengths.push_back(length);
-    }
-    const std::vector<std::vector<std::size_t>> parts
-      = micro_batches(rows, lengths);
     const std::uint32_t stage = context_.groups.stage();
     const std::uint32_t stages = context_.groups.stages();
     std::vector<TrainMicroBatch> flying(pipeline_depth(stage, stages));
     for (const PipelineTurn& turn : one_forward_one_backward(
            stage, stages, static_cast<std::uint32_t>(parts.size()))) {
       const std::size_t slot = turn.micro_batch % flying.size();
-      if (turn.backward && turn.micro_batch + 1 == parts.size()) {
-        impl_.sync->begin(context_.groups);
-        impl_.model.gate = impl_.sync.get();
-      }
-      if (turn.backward)
+      if (turn.backward && turn.micro_batch + 1 == parts.size())
+        impl_.sync->last_backward();
+      if (parts[turn.micro_batch].empty())
+        turn.backward ? impl_.sync->idle_backward()
+                      : impl_.sync->idle_forward();
+      else if (turn.backward)
         backward_turn(flying[slot]);
       else
         flying[slot]
@@ -176,13 +174,18 @@ private:
   }
 
   // Rows of each micro-batch with any tokens.
-  std::vector<std::vector<std::size_t>>
-  micro_batches(const std::vector<std::size_t>& rows,
-                const std::vector<std::int64_t>& lengths) const {
+  MicroBatchRows micro_batches(const std::vector<std::size_t>& rows) const {
+    std::vector<std::int64_t> lengths;
+    for (const std::size_t row : rows) {
+      std::int64_t length = 0;
+      for (const ColumnReader& ids : ids_)
+        length += ids.length(row);
+      lengths.push_back(length);
+    }
     int least = spec_.micro_batches;
     if (least == 0 && spec_.micro_batch_tokens == 0)
       least = default_micro_batches(context_.groups.stages());
-    std::vector<std::vector<std::size_t>> parts;
+    MicroBatchRows parts;
     std::size_t first = 0;
     for (const std::size_t last :
          micro_batch_ends(lengths, spec_.micro_batch_tokens, least)) {
@@ -225,6 +228,7 @@ private:
     const trace::Span span(context_.track, name, context_.step.value,
                            static_cast<std::uint64_t>(m.tokens.num_tokens()));
     float* d_hidden_TH = nullptr;
+    impl_.model.gate->before_backward(impl_.part.whole.num_layers);
     if (m.loss.defined()) {
       m.loss.backward();
       d_hidden_TH = gradient_of_outputs(m);
@@ -351,8 +355,8 @@ private:
   void optimizer_step(Sums& sums) {
     static const trace::Name name = trace::name("optimizer");
     const trace::Span span(context_.track, name, context_.step.value);
-    const double norm = std::sqrt(
-      impl_.sync->sum_over_parts(impl_.adam->squared_norm(), context_.groups));
+    const double norm
+      = std::sqrt(impl_.sync->sum_over_parts(impl_.adam->squared_norm()));
     const double rate
       = learning_rate(impl_.spec.optimizer, impl_.spec.total_optimizer_steps,
                       impl_.optimizer_steps);
@@ -361,7 +365,7 @@ private:
     if (finite) {
       impl_.adam->apply(rate, impl_.adam->clip_scale(norm),
                         ++impl_.applied_steps);
-      impl_.sync->gather_weights(context_.groups);
+      impl_.sync->weights_changed();
     }
     if (context_.groups.dp != nullptr && context_.groups.dp->rank() != 0)
       return;

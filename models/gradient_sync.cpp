@@ -2,14 +2,12 @@
 
 #include "net/collectives.hpp"
 
-#include <algorithm>
-
 namespace troupe::models {
 
 GradientSync::GradientSync(const ModelPart& part, Parameters& parameters)
   : parameters_(parameters) {
-  if (part.strategy.zero != Zero::none && part.strategy.dp > 1)
-    cut_.emplace(part, parameters);
+  if (part.strategy.zero == Zero::z1 && part.strategy.dp > 1)
+    cut_.emplace(part, padded_offsets(part.local_parameters).offsets);
   for (std::size_t i = 0; i < part.boxes.size(); ++i) {
     const PartBox& mine = part.boxes[i];
     const std::int32_t layer = parameters.shapes()[i].layer;
@@ -18,46 +16,25 @@ GradientSync::GradientSync(const ModelPart& part, Parameters& parameters)
       units_.push_back({layer, begin, begin});
     units_.back().end = begin + mine.box.num_elements();
     if (mine.over_stages)
-      tied_.push_back({parameters.offset(i), mine.box.num_elements(), 0});
-    if (!mine.over_tensor)
-      continue;
-    const ParameterShape& whole = part.parameters[mine.box.parameter];
-    shared_.push_back({parameters.offset(i), mine.box.num_elements(),
-                       buffer_size_ + mine.box.row0 * whole.cols});
-    buffer_size_ += whole.num_elements();
+      tied_.push_back({begin, mine.box.num_elements()});
+    shared_.add(part, mine, begin);
   }
 }
 
-void GradientSync::sum_over_tensor(net::Collectives& tp) {
-  if (buffer_size_ == 0)
-    return;
-  float* buffer = buffer_.reserve(buffer_size_);
-  std::fill_n(buffer, buffer_size_, 0.0F);
-  float* gradient = parameters_.plane(Plane::grad).data();
-  for (const Shared& box : shared_)
-    std::copy_n(gradient + box.offset, box.count, buffer + box.place);
-  tp.all_reduce_sum(buffer, static_cast<std::size_t>(buffer_size_), DType::f32,
-                    "shared gradients");
-  for (const Shared& box : shared_)
-    std::copy_n(buffer + box.place, box.count, gradient + box.offset);
-}
-
-void GradientSync::sum_over_ends(net::Collectives& ends) {
-  float* gradient = parameters_.plane(Plane::grad).data();
-  for (const Shared& box : tied_)
-    ends.all_reduce_sum(gradient + box.offset,
-                        static_cast<std::size_t>(box.count), DType::f32,
-                        "tied gradients");
-}
-
 void GradientSync::begin(const Groups& groups) {
+  groups_ = groups;
+  dp_ = nullptr;
+  begun_ = false;
+}
+
+void GradientSync::last_backward() {
   begun_ = true;
   unsummed_ = units_.size();
   // Owners' runs of a cut unit need not have the same elements, so they sum
   // before the copies do: nothing can be summed beside backward.
   const bool owners_first
-    = cut_ && (groups.tp != nullptr || groups.ends != nullptr);
-  dp_ = owners_first ? nullptr : groups.dp;
+    = cut_ && (groups_.tp != nullptr || groups_.ends != nullptr);
+  dp_ = owners_first ? nullptr : groups_.dp;
 }
 
 void GradientSync::after_backward(std::int64_t layer) {
@@ -73,48 +50,54 @@ void GradientSync::sum_down_to(std::int64_t layer) {
     background_.run([this, index, gradient] {
       const Unit& unit = units_[index];
       if (cut_)
-        cut_->sum_own(index, gradient, *dp_);
+        cut_->sum_own(index, gradient, *groups_.dp);
       else
-        dp_->all_reduce_sum(gradient + unit.begin,
-                            static_cast<std::size_t>(unit.end - unit.begin),
-                            DType::f32, "gradients");
+        groups_.dp->all_reduce_sum(
+          gradient + unit.begin,
+          static_cast<std::size_t>(unit.end - unit.begin), DType::f32,
+          "gradients");
     });
   }
 }
 
-void GradientSync::finish(const Groups& groups) {
-  if (!begun_)
-    begin(groups);
-  const auto owners = [&] {
-    if (groups.tp != nullptr)
-      sum_over_tensor(*groups.tp);
-    if (groups.ends != nullptr)
-      sum_over_ends(*groups.ends);
-  };
-  const bool owners_first = dp_ == nullptr;
-  if (owners_first)
-    owners();
-  dp_ = groups.dp;
-  sum_down_to(-1);
-  begun_ = false;
-  background_.wait();
-  if (!owners_first)
-    owners();
+void GradientSync::sum_over_owners() {
+  float* gradient = parameters_.plane(Plane::grad).data();
+  if (groups_.tp != nullptr)
+    shared_.sum(gradient, *groups_.tp);
+  if (groups_.ends == nullptr)
+    return;
+  for (const Tied& box : tied_)
+    groups_.ends->all_reduce_sum(gradient + box.offset,
+                                 static_cast<std::size_t>(box.count),
+                                 DType::f32, "tied gradients");
 }
 
-void GradientSync::gather_weights(const Groups& groups) {
+void GradientSync::finish() {
+  if (!begun_)
+    last_backward();
+  const bool owners_first = dp_ == nullptr;
+  if (owners_first)
+    sum_over_owners();
+  dp_ = groups_.dp;
+  sum_down_to(-1);
+  background_.wait();
+  if (!owners_first)
+    sum_over_owners();
+  dp_ = nullptr;
+  begun_ = false;
+}
+
+void GradientSync::weights_changed() {
   if (!cut_)
     return;
   float* weights = parameters_.plane(Plane::weight).data();
   for (std::size_t unit = 0; unit < cut_->num_units(); ++unit)
-    cut_->gather(unit, weights, *groups.dp);
+    cut_->gather(unit, weights, *groups_.dp);
 }
 
-double GradientSync::sum_over_parts(double mine, const Groups& groups) const {
-  for (const auto& group : {groups.tp, groups.pp, cut_ ? groups.dp : nullptr})
-    if (group != nullptr && group->size() > 1)
-      group->all_reduce_sum(&mine, 1, DType::f64, "gradient norm");
-  return mine;
+double GradientSync::sum_over_parts(double mine) {
+  return sum_over_groups(mine,
+                         {groups_.tp, groups_.pp, cut_ ? groups_.dp : nullptr});
 }
 
 } // namespace troupe::models

@@ -85,6 +85,10 @@ ModelPart::ModelPart(const ModelShape& model, const Strategy& degrees,
   };
   optimizer = here_in(plans::Plane::optimizer);
   held = here_in(plans::Plane::weight);
+  std::vector<plans::Box> whole_here;
+  for (const PartBox& mine : boxes)
+    whole_here.push_back(mine.box);
+  windows = plans::unit_windows(parameters, whole_here, strategy.dp);
   first_layer = first;
   local.num_layers = std::max(0, end - first);
   local.num_heads = model.num_heads / strategy.tp;
@@ -93,6 +97,13 @@ ModelPart::ModelPart(const ModelShape& model, const Strategy& degrees,
   for (const ParameterShape& shape : local_parameters)
     if (shape.name.ends_with("up_proj.weight"))
       local.intermediate_size = shape.rows;
+}
+
+const PartBox& ModelPart::owner(std::uint32_t parameter) const {
+  const auto found = std::ranges::find(
+    boxes, parameter, [](const PartBox& one) { return one.box.parameter; });
+  TROUPE_CHECK(found != boxes.end(), "a parameter of another device");
+  return *found;
 }
 
 } // namespace troupe::models

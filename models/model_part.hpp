@@ -10,7 +10,9 @@
 #include "config/model_shape.hpp"
 #include "config/strategy.hpp"
 #include "plans/layout.hpp"
+#include "plans/unit_windows.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,12 +24,23 @@ struct PartBox {
   bool over_tensor = false; ///< tensor peers hold the same box
   bool over_stages = false; ///< so does another pipeline stage
   bool first_owner = true;  ///< none before this coordinate
+
+  /// Where a part of it, a run of its elements, begins.
+  std::int64_t place_of(const plans::Box& inner) const {
+    return (inner.row0 - box.row0) * (box.col1 - box.col0) + inner.col0
+           - box.col0;
+  }
 };
 
 struct ModelPart {
   /// Throws PlanError where the model does not fit the strategy.
   ModelPart(const ModelShape& model, const Strategy& degrees,
             const Coordinate& coordinate);
+  /// The entry of `boxes` of a parameter that is here.
+  const PartBox& owner(std::uint32_t parameter) const;
+  std::size_t box_index(const PartBox& box) const {
+    return static_cast<std::size_t>(&box - boxes.data());
+  }
 
   ModelShape whole;
   Strategy strategy;
@@ -41,6 +54,8 @@ struct ModelPart {
   plans::Shard optimizer;
   /// Boxes of the weights' plane: those above, or with z3 this copy's parts.
   plans::Shard held;
+  /// The units of `boxes`, and with z3 where computing finds them.
+  plans::UnitWindows windows;
   std::int64_t first_layer = 0; ///< of the whole model's
   std::int64_t first_token = 0; ///< id of the vocabulary's first row here
   bool first_stage = true;

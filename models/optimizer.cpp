@@ -84,18 +84,16 @@ std::vector<OptimizerRun> whole_runs(const Parameters& parameters) {
 std::vector<OptimizerRun> optimizer_runs(const ModelPart& part,
                                          const Parameters& parameters) {
   std::vector<OptimizerRun> runs;
-  std::size_t i = 0;
   for (const plans::Box& box : part.optimizer.boxes) {
-    while (part.boxes[i].box.parameter != box.parameter)
-      ++i;
-    const plans::Box& whole = part.boxes[i].box;
+    const PartBox& owner = part.owner(box.parameter);
+    const auto moment
+      = static_cast<std::int64_t>(box.offset_bytes / sizeof(float));
     const std::int64_t begin
-      = parameters.offset(i)
-        + (box.row0 - whole.row0) * (whole.col1 - whole.col0) + box.col0
-        - whole.col0;
-    runs.push_back({begin, begin + box.num_elements(),
-                    static_cast<std::int64_t>(box.offset_bytes / sizeof(float)),
-                    parameters.shapes()[i].decay, part.boxes[i].first_owner});
+      = plans::cuts_weights(part.strategy)
+          ? moment // as the weights, which are cut likewise
+          : parameters.offset(part.box_index(owner)) + owner.place_of(box);
+    runs.push_back({begin, begin + box.num_elements(), moment,
+                    part.parameters[box.parameter].decay, owner.first_owner});
   }
   return runs;
 }

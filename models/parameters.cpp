@@ -1,11 +1,12 @@
 #include "models/parameters.hpp"
 
 #include "config/error.hpp"
+#include "models/model_part.hpp"
 
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
 
 namespace troupe::models {
 
@@ -13,33 +14,46 @@ namespace {
 
 constexpr std::int64_t parameters_grain = 16; // floats: 64 bytes
 
-std::int64_t parameters_padded(std::int64_t elements) {
-  return (elements + parameters_grain - 1) / parameters_grain
-         * parameters_grain;
-}
-
 } // namespace
 
-Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable)
-  : Parameters(std::move(shapes), trainable, -1) {}
+PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes) {
+  PaddedOffsets padded;
+  for (const ParameterShape& shape : shapes) {
+    padded.offsets.push_back(padded.size);
+    padded.size += (shape.num_elements() + parameters_grain - 1)
+                   / parameters_grain * parameters_grain;
+  }
+  return padded;
+}
 
-Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
-                       std::int64_t moment_size)
+Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable)
   : shapes_(std::move(shapes)),
     trainable_(trainable) {
-  offsets_.reserve(shapes_.size());
-  for (const ParameterShape& shape : shapes_) {
-    offsets_.push_back(size_);
-    size_ += parameters_padded(shape.num_elements());
+  PaddedOffsets padded = padded_offsets(shapes_);
+  offsets_ = std::move(padded.offsets);
+  for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p)
+    planes_[p].allocate(padded.size);
+}
+
+Parameters::Parameters(const ModelPart& part, bool trainable)
+  : shapes_(part.local_parameters),
+    trainable_(trainable) {
+  const bool windows = plans::cuts_weights(part.strategy);
+  offsets_ = windows ? part.windows.offsets : padded_offsets(shapes_).offsets;
+  for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p) {
+    const auto plane = static_cast<Plane>(p);
+    const bool moment = plane == Plane::m || plane == Plane::v;
+    const plans::Shard& shard = moment ? part.optimizer : part.held;
+    planes_[p].allocate(
+      static_cast<std::int64_t>(shard.size_bytes / sizeof(float)));
+    if (windows && !moment)
+      windows_[p].allocate(part.windows.size);
   }
-  moment_size_ = moment_size < 0 ? size_ : moment_size;
-  const std::size_t used = trainable_ ? num_planes : 1;
-  for (std::size_t p = 0; p < used; ++p) {
-    const std::int64_t floats = size_of(static_cast<Plane>(p));
-    planes_[p].reserve(std::max<std::int64_t>(floats, 1));
-    std::memset(planes_[p].data(), 0,
-                static_cast<std::size_t>(floats) * sizeof(float));
-  }
+}
+
+void Parameters::Block::allocate(std::int64_t count) {
+  size = count;
+  std::fill_n(floats.reserve(std::max<std::int64_t>(count, 1)), count, 0.0F);
 }
 
 std::int64_t Parameters::find(std::string_view name) const {
@@ -47,12 +61,6 @@ std::int64_t Parameters::find(std::string_view name) const {
     = std::find_if(shapes_.begin(), shapes_.end(),
                    [&](const ParameterShape& s) { return s.name == name; });
   return found == shapes_.end() ? -1 : found - shapes_.begin();
-}
-
-float* Parameters::start(Plane plane) const {
-  float* data = planes_[static_cast<std::size_t>(plane)].data();
-  TROUPE_CHECK(data != nullptr, "this model is not trained: no such plane");
-  return data;
 }
 
 at::Tensor Parameters::view(std::size_t index, Plane plane) const {
@@ -72,14 +80,32 @@ at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
     rows += shape.rows;
     end += shape.num_elements();
   }
-  float* data = start(plane) + offsets_[index];
+  float* data = window(plane).data() + offsets_[index];
   if (first.vector)
     return at::from_blob(data, {rows}, at::kFloat);
   return at::from_blob(data, {rows, first.cols}, at::kFloat);
 }
 
 std::span<float> Parameters::plane(Plane plane) const {
-  return {start(plane), static_cast<std::size_t>(size_of(plane))};
+  const Block& block = planes_[static_cast<std::size_t>(plane)];
+  TROUPE_CHECK(block.floats.data() != nullptr,
+               "this model is not trained: no such plane");
+  return block.all();
+}
+
+std::span<float> Parameters::window(Plane plane) const {
+  const auto index = static_cast<std::size_t>(plane);
+  const bool own = index < std::size(windows_) && windows_[index].size > 0;
+  return own ? windows_[index].all() : this->plane(plane);
+}
+
+std::uint64_t Parameters::num_bytes() const {
+  std::int64_t elements = 0;
+  for (const Block& block : planes_)
+    elements += block.size;
+  for (const Block& block : windows_)
+    elements += block.size;
+  return static_cast<std::uint64_t>(elements) * sizeof(float);
 }
 
 } // namespace troupe::models

@@ -1,9 +1,12 @@
 // A shard's memory: one flat fp32 buffer a plane (weight, gradient, and the two
-// moments of AdamW), and views into it by parameter. The moments' planes may
-// hold less, in an order of their own (z1). Parameters stand in the
+// moments of AdamW), and views into it by parameter. Parameters stand in the
 // order of config's `parameters()`, each at an offset that is a multiple of 64
 // bytes, as `plans::Layout` prescribes, so that a move is a plain copy and an
 // all-reduce of the gradients is one call. Padding stays zero in every plane.
+//
+// With z1 the moments' planes hold this copy's parts only, with z3 all planes
+// do, and what computing sees of weights and gradients are windows, rooms
+// through which the units pass (plans/unit_windows.hpp, models/unit_flow.hpp).
 #pragma once
 
 #include "config/model_shape.hpp"
@@ -19,18 +22,26 @@
 
 namespace troupe::models {
 
+struct ModelPart;
+
 /// What a flat buffer holds. `grad`, `m` and `v` exist for trained roles only.
 enum class Plane : std::uint8_t { weight, grad, m, v };
 inline constexpr std::size_t num_planes = 4;
+
+/// Where parameters stand in a plane that holds all of them.
+struct PaddedOffsets {
+  std::vector<std::int64_t> offsets;
+  std::int64_t size = 0; ///< elements, a multiple of 16
+};
+PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes);
 
 /// Flat buffers of one model. Not thread-safe; views stay valid until it dies.
 class Parameters {
 public:
   /// All planes zero. `trainable` also allocates grad, m and v.
   Parameters(std::vector<ParameterShape> shapes, bool trainable);
-  /// Moments of `moment_size` elements.
-  Parameters(std::vector<ParameterShape> shapes, bool trainable,
-             std::int64_t moment_size);
+  /// What one device of a strategy holds.
+  Parameters(const ModelPart& part, bool trainable);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -40,11 +51,8 @@ public:
   bool trainable() const {
     return trainable_;
   }
-  /// Elements of a plane, padding included (a multiple of 16).
-  std::int64_t size() const {
-    return size_;
-  }
-  /// First element of parameter `index` in the weight and gradient planes.
+  /// First element of parameter `index` in the windows of weights and
+  /// gradients.
   std::int64_t offset(std::size_t index) const {
     return offsets_[index];
   }
@@ -57,22 +65,30 @@ public:
   /// parameters stand between them or their columns differ.
   at::Tensor fused_view(std::size_t index, std::size_t count,
                         Plane plane) const;
-  /// The whole plane, `size()` elements (moments may have fewer), 64-byte
-  /// aligned.
+  /// The whole plane, padding included, 64-byte aligned.
   std::span<float> plane(Plane plane) const;
+  /// What computing sees: the plane itself, but with z3 of weights and
+  /// gradients the room of the units.
+  std::span<float> window(Plane plane) const;
+  /// Of everything that is allocated here.
+  std::uint64_t num_bytes() const;
 
 private:
-  float* start(Plane plane) const;
-  std::int64_t size_of(Plane plane) const {
-    return plane == Plane::m || plane == Plane::v ? moment_size_ : size_;
-  }
+  struct Block {
+    AlignedFloats floats;
+    std::int64_t size = 0;
+
+    void allocate(std::int64_t count);
+    std::span<float> all() const {
+      return {floats.data(), static_cast<std::size_t>(size)};
+    }
+  };
 
   std::vector<ParameterShape> shapes_;
   std::vector<std::int64_t> offsets_;
-  std::int64_t size_ = 0;
-  std::int64_t moment_size_ = 0;
   bool trainable_ = false;
-  AlignedFloats planes_[num_planes];
+  Block planes_[num_planes];
+  Block windows_[2]; ///< of weight and grad; empty: the plane is its window
 };
 
 } // namespace troupe::models

@@ -152,6 +152,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     workspace.take(z.stream), workspace.take(z.tokens * z.unit.width), wide};
   const stack::StackForward run{model, batch, peers, z, scratch, workspace};
   if (context.groups.first_stage()) {
+    model.gate->before_forward(-1);
     float* rows = peers.split() ? wide : x;
     embed(model, batch.ids_T, rows);
     add_positions(model, batch, peers, rows);
@@ -167,12 +168,10 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     memory = layer_memory(model.shape, z, workspace); // of all layers in turn
   if (saved == nullptr)
     memory.lse_AT = nullptr;
-  for (std::size_t i = 0; i < model.weights.layers.size(); ++i) {
-    const LayerWeights& w = model.weights.layers[i];
+  std::int64_t number = model.first_layer;
+  for (const LayerWeights& w : model.weights.layers) {
     context.check();
-    if (model.gate != nullptr)
-      model.gate->before_forward(model.first_layer
-                                 + static_cast<std::int64_t>(i));
+    model.gate->before_forward(number++);
     if (keeps)
       memory = layer_memory(model.shape, z, workspace);
     memory.input_TH = x;
@@ -188,6 +187,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     context.groups.next->send(x, stream_bytes(z), "activations");
     return nullptr;
   }
+  model.gate->before_forward(number);
   float* rstd_T = nullptr;
   if (saved != nullptr) {
     rstd_T = workspace.take(z.own.count);

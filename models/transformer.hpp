@@ -134,10 +134,11 @@ struct Saved {
   float* rstd_T = nullptr;
 };
 
-/// Told by forward and backward which layer (of the whole model's) they use,
-/// for what happens beside them: gradients that are summed while others are
-/// still computed, weights that come and go. All of it on the thread that
-/// computes.
+/// Told by forward and backward which layer (of the whole model's) they use; -1
+/// is the embedding, the number of layers the final norm and the head, before
+/// whose backward the caller of `backward` says so. For what happens beside
+/// them: gradients that are summed while others are still computed, weights
+/// that come and go. All of it on the thread that computes.
 class LayerGate {
 public:
   virtual ~LayerGate() = default;
@@ -145,6 +146,7 @@ public:
   virtual void before_backward(std::int64_t) {}
   virtual void after_backward(std::int64_t) {} ///< its gradient is complete
 };
+inline LayerGate no_gate; ///< of whoever does not want to know
 
 /// A model ready to run: shape, weights, rope.
 struct Transformer {
@@ -154,7 +156,7 @@ struct Transformer {
   /// Tensor peers keep a part of the tokens' residual stream each.
   bool split_tokens = false;
   std::int64_t first_layer = 0; ///< of the whole model's
-  LayerGate* gate = nullptr;    ///< null: nobody wants to know
+  LayerGate* gate = &no_gate;
 };
 
 /// Factor of the embedding's rows.

@@ -248,6 +248,8 @@ void backward(const Transformer& model, const PackedTokens& batch,
                   model.weights.final_norm.weights(), saved.rstd_T, dx,
                   counted_grads(grads.final_norm, peers, scratch, z),
                   workspace);
+    model.gate->after_backward(
+      model.first_layer + static_cast<std::int64_t>(saved.layers.size()));
   } else {
     context.groups.next->receive(dx, bytes, "activation gradients");
   }
@@ -258,8 +260,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
     context.check();
     const std::int64_t number
       = model.first_layer + static_cast<std::int64_t>(i);
-    if (model.gate != nullptr)
-      model.gate->before_backward(number);
+    model.gate->before_backward(number);
     if (saved.recompute)
       again.again(model.weights.layers[i], saved.layers[i]);
     LayerBackward layer{model,
@@ -273,16 +274,17 @@ void backward(const Transformer& model, const PackedTokens& batch,
                         workspace};
     layer.mlp(dx);
     layer.attend(dx);
-    if (model.gate != nullptr)
-      model.gate->after_backward(number);
+    model.gate->after_backward(number);
   }
   if (context.groups.first_stage()) {
     const float* d_rows
       = peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens");
+    model.gate->before_backward(-1);
     embedding_backward(batch, z.hidden, d_rows, embedding_scale(model.shape),
                        grads);
     if (peers.first())
       positions_backward(batch, z.hidden, d_rows, grads.positions);
+    model.gate->after_backward(-1);
   } else {
     context.groups.previous->send(dx, bytes, "activation gradients");
   }

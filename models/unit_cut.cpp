@@ -29,16 +29,13 @@ std::int64_t cut_run(std::int64_t size, std::uint32_t copies) {
 
 } // namespace
 
-UnitCut::UnitCut(const ModelPart& part, const Parameters& parameters) {
-  std::int32_t layer = 0;
-  for (std::size_t i = 0; i < part.boxes.size(); ++i) {
-    const std::int32_t own = parameters.shapes()[i].layer;
-    if (units_.empty() || own != layer)
-      units_.emplace_back();
-    layer = own;
-    const std::int64_t count = part.boxes[i].box.num_elements();
-    units_.back().segments.push_back({parameters.offset(i), count});
-    units_.back().size += count;
+UnitCut::UnitCut(const ModelPart& part,
+                 const std::vector<std::int64_t>& offsets) {
+  for (const plans::UnitWindow& window : part.windows.units) {
+    Unit& unit = units_.emplace_back();
+    unit.size = window.size;
+    for (std::size_t i = window.first_box; i < window.end_box; ++i)
+      unit.segments.push_back({offsets[i], part.boxes[i].box.num_elements()});
   }
 }
 

@@ -1,13 +1,12 @@
-// How z cuts the parts of a model over the copies with other samples (dp): each
-// unit (embedding, layer, final norm and head) is one flat run of elements, of
-// which copy i has the i-th ceil-sized part (plans::Layout). Reduce-scatter and
-// all-gather of a unit go through one packed buffer, for between parameters a
-// plane has padding.
+// How z1 cuts the parts of a model over the copies with other samples (dp):
+// each unit (embedding, layer, final norm and head) is one flat run of
+// elements, of which copy i has the i-th ceil-sized part (plans::Layout).
+// Reduce-scatter and all-gather of a unit go through one packed buffer, for
+// between parameters a plane has padding.
 #pragma once
 
 #include "models/aligned_floats.hpp"
 #include "models/model_part.hpp"
-#include "models/parameters.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -20,8 +19,8 @@ namespace troupe::models {
 
 class UnitCut {
 public:
-  /// Of planes with the whole boxes of `part`.
-  UnitCut(const ModelPart& part, const Parameters& parameters);
+  /// Of planes with the whole boxes of `part` at these offsets.
+  UnitCut(const ModelPart& part, const std::vector<std::int64_t>& offsets);
 
   std::size_t num_units() const {
     return units_.size();

@@ -1,7 +1,6 @@
 #include "models/whole_plane.hpp"
 
 #include "config/error.hpp"
-#include "models/optimizer.hpp"
 #include "models/unit_cut.hpp"
 #include "net/collectives.hpp"
 
@@ -95,18 +94,22 @@ std::uint32_t whole_stage(const plans::Layout& layout,
 
 bool whole_is_cut(const ModelPart& part, Plane plane) {
   const bool moment = plane == Plane::m || plane == Plane::v;
-  return moment && part.strategy.dp > 1 && part.strategy.zero == Zero::z1;
+  return part.strategy.dp > 1
+         && (part.strategy.zero == Zero::z3
+             || (moment && part.strategy.zero == Zero::z1));
 }
 
-// All moments of this part, in the order of its weights.
-std::vector<float> whole_part(const ModelPart& part,
-                              const Parameters& parameters, Plane plane,
-                              net::Collectives& dp) {
-  std::vector<float> all(static_cast<std::size_t>(parameters.size()));
-  const float* mine = parameters.plane(plane).data();
-  for (const OptimizerRun& run : optimizer_runs(part, parameters))
-    std::copy_n(mine + run.moment, run.end - run.begin, all.data() + run.begin);
-  UnitCut cut(part, parameters);
+// A plane of this part that copies have cut, put together.
+std::vector<float> whole_part(const ModelPart& part, const PaddedOffsets& room,
+                              const float* mine, net::Collectives& dp) {
+  std::vector<float> all(static_cast<std::size_t>(room.size));
+  for (const plans::Box& box : part.optimizer.boxes) {
+    const PartBox& owner = part.owner(box.parameter);
+    std::copy_n(mine + box.offset_bytes / sizeof(float), box.num_elements(),
+                all.data() + room.offsets[part.box_index(owner)]
+                  + owner.place_of(box));
+  }
+  UnitCut cut(part, room.offsets);
   for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
     cut.gather(unit, all.data(), dp);
   return all;
@@ -124,8 +127,9 @@ WholePlane::WholePlane(const ModelPart& part, const Parameters& parameters,
     tensors_(part.parameters.size()) {
   const plans::Layout layout = whole_layout(part);
   const float* base = parameters.plane(plane).data();
+  const PaddedOffsets room = padded_offsets(part.local_parameters);
   if (whole_is_cut(part, plane)) {
-    part_ = whole_part(part, parameters, plane, *groups.dp);
+    part_ = whole_part(part, room, base, *groups.dp);
     base = part_.data();
   }
   std::vector<float> passing; // another stage's tensor on its way
@@ -138,7 +142,7 @@ WholePlane::WholePlane(const ModelPart& part, const Parameters& parameters,
     std::span<const float> found;
     if (here) {
       const auto i = static_cast<std::size_t>(mine - part.boxes.begin());
-      found = whole_tensor(layout, part, p, base + parameters.offset(i), groups,
+      found = whole_tensor(layout, part, p, base + room.offsets[i], groups,
                            owned_[p]);
     }
     if (part.strategy.pp > 1 && part.where.tp == 0) {

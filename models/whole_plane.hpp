@@ -1,4 +1,4 @@
-// A plane of the whole model, put together from its parts, bit for bit: moments
+// A plane of the whole model, put together from its parts, bit for bit: planes
 // that z cut are gathered over the copies, then each parameter's boxes over the
 // tensor peers, then the stages' tensors over the pipeline. Where one device
 // has everything, nothing is copied. For files: tensors are saved whole,
@@ -31,7 +31,7 @@ public:
   }
 
 private:
-  std::vector<float> part_; ///< moments of this part, where z cut them
+  std::vector<float> part_; ///< of this part, where z cut it
   std::vector<std::vector<float>> owned_;
   std::vector<std::span<const float>> tensors_;
 };

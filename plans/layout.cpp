@@ -107,7 +107,7 @@ std::vector<Box> flat_part(const Box& box, Range flat) {
 }
 
 /// The boxes of one device before z cuts them.
-std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
+std::vector<Box> stage_boxes(std::span<const ParameterShape> parameters,
                              const Stages& stages, const Strategy& strategy,
                              const Coordinate& where) {
   std::vector<Box> boxes;
@@ -166,7 +166,7 @@ std::uint64_t place_boxes(std::vector<Box>& boxes, DType dtype) {
 std::vector<Box> owned_boxes(std::span<const ParameterShape> parameters,
                              const Stages& stages, const Strategy& strategy,
                              const Coordinate& where, Plane plane) {
-  auto boxes = whole_boxes(parameters, stages, strategy, where);
+  auto boxes = stage_boxes(parameters, stages, strategy, where);
   const bool cut = strategy.zero == Zero::z3
                    || (strategy.zero == Zero::z1 && plane == Plane::optimizer);
   return cut ? cut_units(parameters, boxes, strategy.dp, where.dp) : boxes;
@@ -179,6 +179,13 @@ const Shard& Layout::of(Rank device) const {
   TROUPE_CHECK(found != shards.end(),
                fmt::format("device {} has no shard", device.value));
   return *found;
+}
+
+std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
+                             const Strategy& strategy,
+                             const Coordinate& where) {
+  return stage_boxes(parameters, Stages(parameters, strategy.pp), strategy,
+                     where);
 }
 
 std::vector<std::uint64_t>

@@ -69,6 +69,10 @@ Layout make_layout(std::span<const ParameterShape> parameters,
                    const Strategy& strategy, std::span<const Rank> devices,
                    DType dtype, Plane plane = Plane::weight);
 
+/// What one coordinate owns before z cuts it, without offsets.
+std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
+                             const Strategy& strategy, const Coordinate& where);
+
 /// Bytes of the largest shard of each pipeline stage: what `make_layout` gives
 /// its first tensor and data coordinate, without laying out the others.
 std::vector<std::uint64_t>

@@ -3,6 +3,7 @@
 #include "config/defaults.hpp"
 #include "plans/layout.hpp"
 #include "plans/micro_batches.hpp"
+#include "plans/unit_windows.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -80,13 +81,19 @@ private:
     const auto budget = unsigned_of(defaults::micro_batch_tokens);
     return std::min(std::max(budget, longest), samples_a_rank() * longest);
   }
+  /// One answer at least: less than that fails.
   std::uint64_t generate_bytes() const {
-    const auto cached
-      = samples_a_rank() * unsigned_of(sizes_.max_sequence_tokens);
     const auto cache
-      = kv_cache_bytes(shape_, dtype_)
+      = unsigned_of(sizes_.max_sequence_tokens) * kv_cache_bytes(shape_, dtype_)
         / (std::uint64_t{placement_.strategy.pp} * placement_.strategy.tp);
-    return cached * cache + logits_bytes(samples_a_rank())
+    auto under_way = samples_a_rank();
+    if (sizes_.max_sequences > 0)
+      under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
+    if (sizes_.kv_cache_bytes > 0 && cache > 0)
+      under_way
+        = std::clamp<std::uint64_t>(sizes_.kv_cache_bytes / cache, 1,
+                                    std::max<std::uint64_t>(under_way, 1));
+    return under_way * cache + logits_bytes(under_way)
            + prefill_tokens() * layer_bytes();
   }
 
@@ -234,10 +241,11 @@ std::vector<StageBytes> stage_bytes(const ModelShape& shape,
   const auto weights = largest_shards(all, strategy, dtype, Plane::weight);
   const auto planes
     = largest_shards(all, strategy, DType::f32, Plane::optimizer);
+  const auto windows = window_bytes(all, strategy, dtype);
   const std::uint64_t num_planes = dtype == DType::f32 ? 2 : 3;
   std::vector<StageBytes> stages(weights.size());
   for (std::size_t i = 0; i < stages.size(); ++i)
-    stages[i] = {weights[i], num_planes * planes[i]};
+    stages[i] = {weights[i] + windows[i], num_planes * planes[i]};
   return stages;
 }
 

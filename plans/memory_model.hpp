@@ -9,7 +9,8 @@
 // a LLaMA layer keeps for its backward pass (the method of Korthikanti et al.
 // 2022, arXiv 2205.05198, section 4, for RMSNorm, GQA and a gated MLP,
 // attention without score matrices as in Dao et al. 2022). The KV cache is 2 *
-// layers * kv_heads * head_dim elements a token.
+// layers * kv_heads * head_dim elements a token, of as many answers as may be
+// under way and fit its limit.
 #pragma once
 
 #include "config/dtype.hpp"
@@ -35,6 +36,10 @@ struct BatchSizes {
   std::int64_t max_sequence_tokens = 1; ///< prompt and response
   std::int64_t micro_batch_tokens = 0;  ///< 0: defaults::micro_batch_tokens
   bool recompute_activations = false;   ///< keep layer inputs only
+  /// Answers under way at once on a device, and most bytes of their keys and
+  /// values: the others wait. 0: no limit.
+  std::uint32_t max_sequences = 0;
+  std::uint64_t kv_cache_bytes = 0;
 };
 
 struct TaskMemory {
@@ -71,7 +76,7 @@ device_memory(const Workflow& workflow, const ExecutionPlan& plan,
 
 /// Planes of one pipeline stage on its fullest device.
 struct StageBytes {
-  std::uint64_t weights = 0;
+  std::uint64_t weights = 0;   ///< z3: with the room of gathered units
   std::uint64_t optimizer = 0; ///< moments; bf16: master weights too
 };
 /// By stage.

@@ -34,11 +34,11 @@ std::string gigabytes(std::uint64_t bytes) {
 /// The nearest strategy of `num_devices` that runs: keeps p and t where they
 /// divide it.
 Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
-                          bool must_run) {
+                          CallKind kind, bool must_run) {
   const auto inner = strategy.pp * strategy.tp;
   strategy.dp = num_devices / inner;
-  const bool runs
-    = num_devices % inner == 0 && (!must_run || why_not_run(strategy).empty());
+  const bool runs = num_devices % inner == 0
+                    && (!must_run || why_not_run(kind, strategy).empty());
   return runs ? strategy : Strategy{.dp = num_devices};
 }
 
@@ -185,14 +185,16 @@ private:
     const auto count = static_cast<std::uint32_t>(placement.devices.size());
     if (strategy.num_devices() != count) {
       wrong(path + ".strategy",
-            fmt::format(
-              "{} is for {}, the call has {} ({}); try {}", to_string(strategy),
-              quantity(strategy.num_devices(), "device"), count,
-              print_devices(placement.devices),
-              to_string(nearest_strategy(strategy, count, context_.for_run))));
+            fmt::format("{} is for {}, the call has {} ({}); try {}",
+                        to_string(strategy),
+                        quantity(strategy.num_devices(), "device"), count,
+                        print_devices(placement.devices),
+                        to_string(nearest_strategy(strategy, count, call.kind,
+                                                   context_.for_run))));
       return false;
     }
-    auto why = context_.for_run ? why_not_run(strategy) : std::string{};
+    auto why
+      = context_.for_run ? why_not_run(call.kind, strategy) : std::string{};
     const auto shape = context_.shapes.find(call.role);
     if (why.empty() && shape != context_.shapes.end())
       why = why_illegal(strategy, shape->second);

@@ -66,9 +66,9 @@ PlanReport check_plan(const CheckContext& context);
 /// Throws PlanError with the first mistake and the number of the others.
 void require_ok(const PlanReport& report);
 
-/// Why this version cannot run a strategy, with a strategy that it can; empty
-/// if it can. The only place that says so.
-std::string why_not_run(const Strategy& strategy);
+/// Why this version cannot run a call under a strategy, with a strategy that it
+/// can; empty if it can. The only place that says so.
+std::string why_not_run(CallKind kind, const Strategy& strategy);
 
 /// The plan without what changes no result and this version does not run yet
 /// (chunks, offload); `left_out` names it.

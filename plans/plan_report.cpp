@@ -8,13 +8,13 @@
 
 namespace troupe::plans {
 
-std::string why_not_run(const Strategy& strategy) {
-  if (strategy.zero != Zero::z3)
+std::string why_not_run(CallKind kind, const Strategy& strategy) {
+  if (strategy.zero != Zero::z3 || kind != CallKind::generate)
     return "";
   Strategy runs = strategy;
-  runs.zero = Zero::z1;
-  return fmt::format("sharded parameters (z3) come with a later version, got "
-                     "{}; try {}",
+  runs.zero = Zero::none;
+  return fmt::format("generation reads all weights for every token and needs "
+                     "them gathered, not sharded (z3), got {}; try {}",
                      to_string(strategy), to_string(runs));
 }
 
@@ -86,6 +86,9 @@ CheckContext make_check_context(const Settings& settings,
     sizes.epochs = positive(settings.algorithm.epochs);
     sizes.max_sequence_tokens
       = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
+    sizes.max_sequences = positive(settings.rollout.max_sequences);
+    sizes.kv_cache_bytes
+      = static_cast<std::uint64_t>(settings.rollout.kv_cache_gb * 1e9);
   }
   sizes.recompute_activations = settings.algorithm.recompute == "true";
   context.corrects_for_lag = settings.algorithm.old_logprobs == "rollout";

@@ -3,11 +3,11 @@
 
 #include "models/engine.hpp"
 #include "models/generator.hpp"
-#include "models/gradient_sync.hpp"
 #include "models/model_part.hpp"
 #include "models/optimizer.hpp"
 #include "models/parallel_loss.hpp"
 #include "models/parameters.hpp"
+#include "models/replica_sync.hpp"
 #include "models/transformer.hpp"
 
 #include <deque>
@@ -30,9 +30,9 @@ struct Engine::Impl {
   Workspace workspace;
   std::deque<Workspace> more_workspaces; ///< of other micro-batches in flight
   std::unique_ptr<AdamW> adam;           ///< trained roles
-  std::unique_ptr<GradientSync> sync;    ///< likewise
-  std::uint64_t optimizer_steps = 0;     ///< all, skipped ones included
-  std::uint64_t applied_steps = 0;       ///< Adam's bias correction
+  std::unique_ptr<ReplicaSync> sync;
+  std::uint64_t optimizer_steps = 0; ///< all, skipped ones included
+  std::uint64_t applied_steps = 0;   ///< Adam's bias correction
   const Losses& losses;
   std::unique_ptr<Generator> generator; ///< from the first generate on
 

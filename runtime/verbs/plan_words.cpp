@@ -127,6 +127,10 @@ plans::PlanProblem make_problem(const Settings& settings,
   const auto context
     = plans::make_check_context(settings, problem.workflow, {});
   problem.sizes = context.sizes;
+  if (on_gpu) { // the limits of `rollout` are for hosts' memory
+    problem.sizes.max_sequences = 0;
+    problem.sizes.kv_cache_bytes = 0;
+  }
   problem.corrects_for_lag = context.corrects_for_lag;
   problem.lengths
     = problem_lengths(settings, problem.workflow, words.response_tokens);

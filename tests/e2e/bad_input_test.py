@@ -177,6 +177,12 @@ class BadInput(Case):
             PLAN_CANNOT_RUN, "actor_gen", "d3", "4")
         self.assertIn("d4", line)  # the nearest that fits
 
+    def test_generation_on_sharded_parameters(self):
+        line = self.refused(
+            self.ppo(self.plan(actor_gen="{devices: 0-3, strategy: d4z3}")),
+            PLAN_CANNOT_RUN, "calls.actor_gen.strategy", "z3")
+        self.assertTrue(line.endswith("got d4z3; try d4"), line)
+
     def test_more_devices_than_there_are(self):
         self.refused(
             self.ppo(self.plan(actor_gen="{devices: 0-7, strategy: d8}")),

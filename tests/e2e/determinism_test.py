@@ -1,6 +1,7 @@
 """I1 and I8 with whole runs of the binary: what a plan may change (nothing but
 time) and what a repetition or a resumed run may change (nothing at all)."""
 import json
+import shutil
 import unittest
 
 from support import Case, TINY, read_rows, tree_bytes, without_times
@@ -15,6 +16,9 @@ PLANS = {
     "disjoint groups": [f"plan={TINY}/plans/groups.yaml"],
     "tensor parallel": [f"plan={TINY}/plans/tensor.yaml", "run.check_moves=true"],
     "pipelines": [f"plan={TINY}/plans/pipeline.yaml", "run.check_moves=true"],
+    "sharded parameters":
+        [f"plan={TINY}/plans/sharded.yaml", "run.check_moves=true"],
+    "DeepSpeed-Chat": ["plan=deepspeed_chat", "run.check_moves=true"],
 }
 LOSSES = ["actor/pg_loss", "critic/vf_loss", "actor/ppo_kl"]
 NORMS = ["actor/grad_norm", "critic/grad_norm"]
@@ -68,6 +72,30 @@ class Determinism(Case):
         self.train("parts", "run.steps=2", *split)
         self.assertEqual(whole, self.train("parts", "run.steps=4", *split))
         self.assertEqual(self.weights("whole"), self.weights("parts"))
+
+    def test_sharded_parameters_resume_and_load_under_another_plan_I8(self):
+        sharded = ["plan=" + str(TINY / "plans/sharded.yaml")] + [
+            f"models.{role}.optimizer.schedule=constant"
+            for role in ("actor", "critic")]
+        whole = self.train("whole", "run.steps=4", *sharded)
+        self.train("parts", "run.steps=2", *sharded)
+        shutil.copytree(self.run_folder("parts"), self.run_folder("other"),
+                        symlinks=True)
+        self.assertEqual(whole, self.train("parts", "run.steps=4", *sharded))
+        self.assertEqual(self.weights("whole"), self.weights("parts"))
+        on_one = self.train("other", "run.steps=4", *sharded, *ONE_DEVICE)
+        self.check_close(whole[3], on_one[3])
+
+    def test_sft_trains_alike_on_sharded_parameters_I1(self):
+        lines = {}
+        for name, plan in (("alone", "single"), ("sharded", "deepspeed_chat")):
+            self.troupe(*self.sft(f"run.name={name}", "run.steps=3",
+                                  "cluster.devices_per_node=4", f"plan={plan}"))
+            lines[name] = self.metrics(name)
+        for step in (1, 2, 3):
+            a, b = lines["alone"][step], lines["sharded"][step]
+            for key in ("train/loss", "train/grad_norm"):
+                self.assertLessEqual(abs(a[key] - b[key]), 1e-5 * abs(a[key]))
 
     def test_lag_one_resumes_bit_identically_I8(self):
         lag = [f"plan={TINY}/plans/lag.yaml"] + [

@@ -32,7 +32,8 @@ TEST(AdamW, FollowsItsFormulaAndDecaysMatricesOnly) {
   OptimizerSettings settings;
   settings.weight_decay = 0.1;
   AdamW adam(parameters, settings);
-  const auto start = troupe::testing::random_floats(parameters.size(), 1);
+  const auto start = troupe::testing::random_floats(
+    static_cast<std::int64_t>(parameters.plane(Plane::weight).size()), 1);
   std::ranges::copy(start, parameters.plane(Plane::weight).begin());
   std::vector<double> p(start.begin(), start.end());
   std::vector<double> m(p.size());
@@ -40,7 +41,8 @@ TEST(AdamW, FollowsItsFormulaAndDecaysMatricesOnly) {
   constexpr double lr = 0.01;
   constexpr double scale = 0.5;
   for (std::uint64_t t = 1; t <= 4; ++t) {
-    const auto g = troupe::testing::random_floats(parameters.size(), t + 1);
+    const auto g = troupe::testing::random_floats(
+      static_cast<std::int64_t>(parameters.plane(Plane::weight).size()), t + 1);
     std::ranges::copy(g, parameters.plane(Plane::grad).begin());
     adam.apply(lr, scale, t);
     for (std::size_t i = 0; i < p.size(); ++i) {

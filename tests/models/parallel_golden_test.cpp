@@ -56,13 +56,13 @@ TEST_P(GoldenStrategy, InfersTheReferencesLogProbabilities) {
 }
 INSTANTIATE_TEST_SUITE_P(
   Models, GoldenStrategy,
-  ::testing::Values(ModelUnder{"llama_gqa", "t2"},
-                    ModelUnder{"llama_gqa", "t4"},
-                    ModelUnder{"llama_gqa", "p3"},
-                    ModelUnder{"llama_gqa", "t2s"},
-                    ModelUnder{"llama_tied_sharded", "t4"},
-                    ModelUnder{"llama_tied_sharded", "p2t2"},
-                    ModelUnder{"qwen2", "t2"}, ModelUnder{"qwen2", "d2p2t2s"}),
+  ::testing::Values(
+    ModelUnder{"llama_gqa", "t2"}, ModelUnder{"llama_gqa", "t4"},
+    ModelUnder{"llama_gqa", "p3"}, ModelUnder{"llama_gqa", "t2s"},
+    ModelUnder{"llama_tied_sharded", "t4"},
+    ModelUnder{"llama_tied_sharded", "p2t2"}, ModelUnder{"qwen2", "t2"},
+    ModelUnder{"qwen2", "d2p2t2s"}, ModelUnder{"qwen2", "d3z3"},
+    ModelUnder{"llama_tied_sharded", "d2p2z3"}),
   [](const auto& one) {
     return std::string(one.param.model) + "_" + one.param.strategy;
   });
@@ -131,7 +131,8 @@ TEST_P(GoldenStrategyTraining, FollowsTheReferencesSft) {
 }
 INSTANTIATE_TEST_SUITE_P(Strategies, GoldenStrategyTraining,
                          ::testing::Values("d2", "t2", "t4", "p2", "d2t2",
-                                           "d2z1", "t2s", "p2t2", "d2p2z1"),
+                                           "d2z1", "t2s", "p2t2", "d2p2z1",
+                                           "d4z3", "d2t2z3", "d2p2z3"),
                          [](const auto& one) { return one.param; });
 
 } // namespace

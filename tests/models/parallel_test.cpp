@@ -7,6 +7,7 @@
 #include "models/generate_options.hpp"
 #include "models/model_part.hpp"
 #include "models/parameters.hpp"
+#include "plans/memory_model.hpp"
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
@@ -72,6 +73,9 @@ protected:
 
   TempFolder folder_;
 };
+
+// Under strategies that do not cut weights over copies.
+class ParallelGeneration : public Parallel {};
 
 void expect_close(const std::map<std::string, std::vector<float>>& got,
                   const std::map<std::string, std::vector<float>>& want,
@@ -177,7 +181,7 @@ TEST_P(Parallel, TrainsAndAsksACriticLikeOneDevice_I1) {
                          alone.infer("values", ids).at("values").as<float>()));
 }
 
-TEST_P(Parallel, GeneratesTheSameTokens_I1_I2) {
+TEST_P(ParallelGeneration, GivesTheSameTokens_I1_I2) {
   net::Rows prompts = random_sequences(6, 75, 12, 6);
   net::Column ids = prompts.at("sequence_ids");
   ids.key = "prompt_ids";
@@ -228,18 +232,92 @@ TEST_P(Parallel, SavesTheFoldersThatOneDeviceSaves) {
 TEST_P(Parallel, ChecksumsOfItsPartsAddUpToTheModels) {
   ParallelReplica alone(spec(wide_shape()), "d1");
   ParallelReplica split(spec(wide_shape()), GetParam());
-  std::vector<std::uint64_t> sums(split.strategy().dp);
+  const bool one_copy = plans::cuts_weights(split.strategy());
+  std::vector<std::uint64_t> sums(one_copy ? 1 : split.strategy().dp);
   for (std::size_t i = 0; i < split.size(); ++i)
-    sums[split.engine(i).part().where.dp] += split.engine(i).checksum();
+    sums[split.engine(i).part().where.dp % sums.size()]
+      += split.engine(i).checksum();
   EXPECT_THAT(sums, ::testing::Each(alone.engine(0).checksum()));
 }
 
+// Whatever may differ between copies differs: samples, micro-batches, and one
+// has nothing at all. All copies still make the same passes.
+TEST(ShardedParameters, CopiesWithFewerMicroBatchesGoAlong_I1) {
+  const TempFolder folder;
+  Engine::Spec spec;
+  write_random_model(folder / "model", wide_shape(), 1);
+  spec.folder = folder / "model";
+  spec.role = "actor";
+  spec.trainable = true;
+  spec.optimizer.lr = 1e-3;
+  spec.optimizer.warmup = 0;
+  spec.total_optimizer_steps = 10;
+  const net::Rows rows = random_sequences(9, 75, 20, 2);
+  for (const char* strategy : {"d4z3", "d2p2z3"}) {
+    ParallelReplica alone(spec, "d1");
+    ParallelReplica split(spec, strategy);
+    TrainSpec train = sft({first_samples(1), first_samples(9)});
+    train.micro_batch_tokens = 12;
+    alone.train(train, rows);
+    split.train(train, rows);
+    expect_close(split.plane(Plane::weight), alone.plane(Plane::weight), 5e-5);
+    const net::Rows few = net::select(rows, first_samples(3));
+    const InferOptions options{.micro_batch_tokens = 12};
+    EXPECT_THAT(
+      split.infer("logprobs", few, options).at("logprobs").as<float>(),
+      ::testing::Pointwise(
+        ::testing::FloatNear(1e-4F),
+        alone.infer("logprobs", few, options).at("logprobs").as<float>()));
+  }
+}
+
+TEST(ShardedParameters, ADeviceHoldsItsShareAndTheWindowsOfItsUnits) {
+  const TempFolder folder;
+  ModelShape shape = wide_shape();
+  shape.num_layers = 12;
+  write_random_model(folder / "model", shape, 1);
+  Engine::Spec spec;
+  spec.folder = folder / "model";
+  spec.role = "actor";
+  spec.trainable = true;
+  const auto bytes_of = [&](const char* text) {
+    spec.strategy = parse_strategy(text);
+    const plans::StageBytes planned
+      = plans::stage_bytes(shape, spec.strategy, DType::f32).front();
+    const std::uint64_t counted = Engine(spec).parameters().num_bytes();
+    EXPECT_EQ(counted, 2 * planned.weights + planned.optimizer) << text;
+    return counted;
+  };
+  std::uint64_t largest_unit = 0;
+  for (const plans::UnitWindow& unit :
+       ModelPart(shape, parse_strategy("d4z3"), {}).windows.units)
+    largest_unit
+      = std::max(largest_unit, 4 * static_cast<std::uint64_t>(unit.size));
+  const std::uint64_t whole = bytes_of("d1");
+  // four planes cut, weights and gradients with two units each, and padding
+  for (const std::uint64_t dp : {2, 4, 8})
+    EXPECT_LT(bytes_of(("d" + std::to_string(dp) + "z3").c_str()),
+              whole / dp + 4 * largest_unit + whole / 50)
+      << dp;
+  spec.trainable = false;
+  EXPECT_LT(Engine(spec).parameters().num_bytes(),
+            whole / 4 / 8 + 2 * largest_unit + whole / 50);
+}
+
+const auto strategy_name = [](const auto& info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(Strategies, Parallel,
                          ::testing::Values("d2", "t2", "t4", "d2t2", "d2z1",
                                            "d3z1", "d2t2z1", "d2t4z1", "p2",
                                            "p4", "p2t2", "d2p2", "d2p2z1",
-                                           "t2s", "t4s", "d2t2s", "p2t2s"),
-                         [](const auto& info) { return info.param; });
+                                           "t2s", "t4s", "d2t2s", "p2t2s",
+                                           "d2z3", "d5z3", "d2t2z3", "d2t4z3",
+                                           "d2p2z3", "d2p4z3", "d2p2t2z3s"),
+                         strategy_name);
+INSTANTIATE_TEST_SUITE_P(Strategies, ParallelGeneration,
+                         ::testing::Values("d2", "t2", "t4", "d2t2", "p2", "p4",
+                                           "p2t2", "d2p2", "t2s", "t4s",
+                                           "p2t2s"),
+                         strategy_name);
 
 } // namespace
 } // namespace troupe::models

@@ -69,6 +69,27 @@ TEST(MemoryModel, MoreMicroBatchesNeedLess) {
   EXPECT_LT(peak_of(problem, plan), whole);
 }
 
+TEST(MemoryModel, AnswersThatWaitNeedNoCache) {
+  const auto shape = shape_7b();
+  const Placement place{.devices = ranks(0, 1),
+                        .strategy = parse_strategy("t2")};
+  const auto needs = [&](std::uint32_t sequences, std::uint64_t cache_bytes) {
+    return active_bytes(CallKind::generate, shape, DType::f32, place,
+                        {.samples_per_step = 100,
+                         .max_sequence_tokens = 512,
+                         .max_sequences = sequences,
+                         .kv_cache_bytes = cache_bytes});
+  };
+  const auto one = 512 * kv_cache_bytes(shape, DType::f32) / 2; // a device's
+  const auto logits = 4 * static_cast<std::uint64_t>(shape.vocab_size) / 2;
+  const auto all = needs(0, 0);
+  EXPECT_EQ(all - needs(10, 0), 90 * (one + logits));
+  EXPECT_EQ(needs(0, 10 * one), needs(10, 0));
+  EXPECT_EQ(needs(4, 10 * one), needs(4, 0));
+  EXPECT_EQ(needs(0, one / 2), needs(1, 0)); // or the run says it does not fit
+  EXPECT_EQ(needs(0, 1000 * one), all);
+}
+
 TEST(MicroBatches, PipelinesStayBusyAndBudgetsHold) {
   const BatchSizes sizes{
     .samples_per_step = 512, .mini_batches = 4, .micro_batch_tokens = 4096};

@@ -141,17 +141,18 @@ TEST(PlanCheck, StrategiesMustFitTheirDevices) {
             "(0-1); try d2");
 }
 
-TEST(PlanCheck, EveryStrategyButShardedParametersRuns) {
-  const auto with = [](const char* strategy) {
-    return broken([&](Case& c) {
-      c.plan.calls["rew_inf"] = placed(ranks(0, 3), strategy);
-    });
+TEST(PlanCheck, EveryStrategyRunsButGenerationOfShardedParameters) {
+  const auto with = [](const char* call, const char* strategy) {
+    return broken(
+      [&](Case& c) { c.plan.calls[call] = placed(ranks(0, 3), strategy); });
   };
-  for (const char* strategy : {"d4", "d2t2", "d2p2", "d4z1", "d2t2s", "p2t2"})
-    EXPECT_EQ(with(strategy), "");
-  EXPECT_EQ(with("d4z3"),
-            "calls.rew_inf.strategy: sharded parameters (z3) come with a later "
-            "version, got d4z3; try d4z1");
+  for (const char* strategy :
+       {"d4", "d2t2", "d2p2", "d4z1", "d4z3", "d2t2s", "p2t2", "d2t2z3"})
+    EXPECT_EQ(with("rew_inf", strategy), "");
+  EXPECT_EQ(with("actor_gen", "d4z3"),
+            "calls.actor_gen.strategy: generation reads all weights for every "
+            "token and needs them gathered, not sharded (z3), got d4z3; try "
+            "d4");
 }
 
 TEST(PlanCheck, WhatLaterVersionsRunIsSaid) {

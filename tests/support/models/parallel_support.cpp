@@ -77,25 +77,21 @@ models::Groups join_groups(net::GroupRegistry& registry,
 }
 
 // The boxes whose numbers count: with z, of a gradient, this copy's own.
-std::vector<plans::Box> boxes_of(const models::ModelPart& part, bool cut) {
-  if (cut)
-    return part.optimizer.boxes;
-  std::vector<plans::Box> boxes;
-  for (const models::PartBox& box : part.boxes)
-    boxes.push_back(box.box);
-  return boxes;
+const std::vector<plans::Box>& boxes_of(const models::ModelPart& part,
+                                        models::Plane plane) {
+  return plane == models::Plane::weight ? part.held.boxes
+                                        : part.optimizer.boxes;
 }
 
+// A gradient under z1 has the places of the whole part.
 const float* start_of(const models::ModelPart& part,
                       const models::Parameters& parameters,
                       const plans::Box& box, models::Plane plane) {
-  std::size_t i = 0;
-  while (part.boxes[i].box.parameter != box.parameter)
-    ++i;
-  const plans::Box& whole = part.boxes[i].box;
-  return parameters.plane(plane).data() + parameters.offset(i)
-         + (box.row0 - whole.row0) * (whole.col1 - whole.col0) + box.col0
-         - whole.col0;
+  const float* start = parameters.plane(plane).data();
+  if (plane != models::Plane::grad || plans::cuts_weights(part.strategy))
+    return start + box.offset_bytes / sizeof(float);
+  const models::PartBox& owner = part.owner(box.parameter);
+  return start + parameters.offset(part.box_index(owner)) + owner.place_of(box);
 }
 
 } // namespace
@@ -178,6 +174,8 @@ net::Rows ParallelReplica::over_dp(
       if (counts(engine.part().where))
         parts[dp] = out;
     });
+  std::erase_if(parts,
+                [](const net::Rows& part) { return part.samples.empty(); });
   return net::select(net::concat(parts), rows.samples);
 }
 
@@ -227,10 +225,9 @@ void put_box(const plans::Box& box, const ParameterShape& shape,
 std::map<std::string, std::vector<float>>
 ParallelReplica::plane(models::Plane plane) const {
   std::map<std::string, WholeTensor> found;
-  const bool cut = strategy_.zero != Zero::none && plane == models::Plane::grad;
   for (const auto& engine : engines_) {
     const models::ModelPart& part = engine->part();
-    for (const plans::Box& box : boxes_of(part, cut)) {
+    for (const plans::Box& box : boxes_of(part, plane)) {
       const ParameterShape& shape = part.parameters[box.parameter];
       put_box(box, shape, start_of(part, engine->parameters(), box, plane),
               found[shape.name]);
