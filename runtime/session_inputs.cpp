@@ -1,6 +1,7 @@
 #include "runtime/session_inputs.hpp"
 
 #include "config/error.hpp"
+#include "config/hf_dropout.hpp"
 #include "models/dataset.hpp"
 #include "models/hf_folder.hpp"
 #include "models/rollout_replay.hpp"
@@ -100,6 +101,8 @@ void check_models(const Settings& settings, const plans::Workflow& workflow,
     const auto& shape = shapes.at(role.name);
     bool missing_head = false; // the engine makes a new one and says so
     models::open_model_weights(folder_of(settings, role), shape, &missing_head);
+    if (role.trained)
+      refuse_dropout(folder_of(settings, role));
     tokenizer.check_fits(shape, folder_of(settings, role).string());
     if (role.name != first.name)
       check_same_tokenizer(settings, first, role);

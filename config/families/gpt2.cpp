@@ -2,12 +2,16 @@
 // gate, and weights that its checkpoints keep transposed (Conv1D), with
 // queries, keys and values in one.
 #include "config/family.hpp"
+#include "config/hf_dropout.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <string_view>
 
 namespace troupe {
+
+const std::array<const char*, 3> gpt2_dropouts
+  = {"attn_pdrop", "embd_pdrop", "resid_pdrop"};
 
 namespace {
 
@@ -102,6 +106,10 @@ Family gpt2_family() {
   family.traits.mlp_bias = true;
   family.activations = {"gelu_new", "gelu_pytorch_tanh"};
   family.read = gpt2_read;
+  family.print = [](const ModelShape&, HfJson& config) {
+    for (const char* key : gpt2_dropouts)
+      config[key] = 0.0;
+  };
   family.stored = gpt2_stored;
   return family;
 }

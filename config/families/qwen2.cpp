@@ -1,27 +1,8 @@
 // Qwen2: LLaMA with biases on queries, keys and values, without a key that
 // says so.
-#include "config/family.hpp"
-
-#include <nlohmann/json.hpp>
+#include "config/families/qwen_window.hpp"
 
 namespace troupe {
-
-namespace {
-
-void qwen2_read(const HfObject& config, ModelShape& shape) {
-  if (!config.flag("use_sliding_window", false))
-    return;
-  shape.sliding_window = config.size("sliding_window", 4096);
-  shape.window_from_layer = config.size("max_window_layers", 28);
-  read_layer_types(config, shape, [](std::int64_t) { return false; });
-  if (config.find("layer_types"))
-    return;
-  for (std::size_t i = 0; i < shape.windowed_layers.size(); ++i)
-    shape.windowed_layers[i]
-      = static_cast<std::int64_t>(i) >= shape.window_from_layer;
-}
-
-} // namespace
 
 Family qwen2_family() {
   Family family;
@@ -32,14 +13,8 @@ Family qwen2_family() {
   family.defaults.kv_heads = 32;
   family.defaults.positions = 32768;
   family.traits.attention_bias = true;
-  family.read = qwen2_read;
-  family.print = [](const ModelShape& shape, HfJson& config) {
-    config["use_sliding_window"] = shape.sliding_window > 0;
-    if (shape.sliding_window == 0)
-      return;
-    config["sliding_window"] = shape.sliding_window;
-    config["max_window_layers"] = shape.window_from_layer;
-  };
+  family.read = read_qwen_window;
+  family.print = print_qwen_window;
   return family;
 }
 

@@ -1,6 +1,6 @@
 // Qwen3: RMS norms over each head's query and key before they are rotated; the
 // head dim is a key of its own.
-#include "config/family.hpp"
+#include "config/families/qwen_window.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -18,13 +18,11 @@ Family qwen3_family() {
   family.read = [](const HfObject& config, ModelShape& shape) {
     shape.attention_bias = config.flag("attention_bias", false);
     shape.output_bias = shape.attention_bias;
-    if (config.flag("use_sliding_window", false))
-      config.fail("use_sliding_window",
-                  "false (the only kind this version runs)");
+    read_qwen_window(config, shape);
   };
   family.print = [](const ModelShape& shape, HfJson& config) {
     config["attention_bias"] = shape.attention_bias;
-    config["use_sliding_window"] = false;
+    print_qwen_window(shape, config);
   };
   return family;
 }

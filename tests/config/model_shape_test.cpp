@@ -1,4 +1,6 @@
 #include "config/error.hpp"
+#include "config/family.hpp"
+#include "config/hf_dropout.hpp"
 #include "config/model_shape.hpp"
 
 #include "tests/support/config/shared_folder.hpp"
@@ -14,6 +16,7 @@ using troupe::ConfigError;
 using troupe::DType;
 using troupe::ModelShape;
 using troupe::parse_model_shape;
+using troupe::print_hf_config;
 using troupe::read_model_shape;
 
 std::string why_not(const std::string& json) {
@@ -193,6 +196,44 @@ TEST(ModelShape, PrintedConfigKeepsEveryField) {
   EXPECT_EQ(parse_model_shape(text, "printed"), shape);
   EXPECT_THAT(text, testing::HasSubstr("LlamaForSequenceClassification"));
   EXPECT_THAT(text, testing::HasSubstr(R"("0": "LABEL_0")"));
+}
+
+TEST(ModelShape, Qwen3SeesAWindowFromALayerOnAndPrintsIt) {
+  auto text = changed("model_type", "qwen3");
+  auto json = nlohmann::json::parse(text);
+  json["architectures"] = {"Qwen3ForCausalLM"};
+  json["num_hidden_layers"] = 3;
+  json["use_sliding_window"] = true;
+  json["sliding_window"] = 64;
+  json["max_window_layers"] = 1;
+  const auto shape = parse_model_shape(json.dump(), "config.json");
+  EXPECT_EQ(shape.window_of(0), 0);
+  EXPECT_EQ(shape.window_of(1), 64);
+  EXPECT_EQ(shape.window_of(2), 64);
+  EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
+}
+
+TEST(Dropout, OfAGpt2ThatIsTrainedHasToBeZero) {
+  const auto refused = [](const char* json) -> std::string {
+    try {
+      troupe::refuse_dropout(std::string(json), "config.json");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused(R"({"model_type": "llama"})"), "");
+  EXPECT_EQ(refused(R"({"model_type": "gpt2", "attn_pdrop": 0.0,
+                        "embd_pdrop": 0, "resid_pdrop": 0.0})"),
+            "");
+  EXPECT_EQ(refused(R"({"model_type": "gpt2", "attn_pdrop": 0.0,
+                        "embd_pdrop": 0.1, "resid_pdrop": 0.0})"),
+            "config.json: embd_pdrop: expected 0 (this version trains without "
+            "dropout), got 0.1; try write 0 there to train without");
+  EXPECT_NE(refused(R"({"model_type": "gpt2"})"), ""); // 0.1 in transformers
+  ModelShape shape = troupe::gpt2_family().traits;
+  shape.family = "gpt2";
+  EXPECT_EQ(refused(print_hf_config(shape).c_str()), "");
 }
 
 TEST(ModelShape, MistakesNameFileAndKey) {
