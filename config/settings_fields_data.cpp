@@ -20,9 +20,9 @@ void add_models(FieldTable& table) {
     .required();
   add("dtype", &ModelSettings::dtype,
       "Number format of compute. auto: bf16 on GPU, fp32 on CPU. Master "
-      "weights are fp32 always.")
-    .one_of({"auto", "fp32", "bf16"})
-    .only_runs({"auto", "fp32"});
+      "weights are fp32 always; on the CPU bf16 is what products multiply, "
+      "all else is fp32.")
+    .one_of({"auto", "fp32", "bf16"});
   add("save_dtype", &ModelSettings::save_dtype,
       "Number format of saved weights. auto: that of the folder in path.")
     .one_of({"auto", "fp32", "bf16"})

@@ -18,17 +18,18 @@ namespace {
 constexpr std::int64_t decode_parallel_floats = 1 << 15; // below: one thread
 
 /// B^T of a weight [out, in] as the products want it.
-PackedMatrix pack_weight(const float* weight, std::int64_t out,
-                         std::int64_t in) {
-  return {ConstMatrix{weight, in, 1}.transposed(), in, out};
+PackedMatrix pack_weight(const float* weight, std::int64_t out, std::int64_t in,
+                         DType operands) {
+  return {ConstMatrix{weight, in, 1}.transposed(), in, out, operands};
 }
 
 /// Weights [out_i, in] one below the other, packed as one.
 PackedMatrix pack_stacked(const at::Tensor& fused,
-                          std::initializer_list<at::Tensor> parts) {
+                          std::initializer_list<at::Tensor> parts,
+                          DType operands) {
   if (fused.defined())
     return pack_weight(fused.const_data_ptr<float>(), fused.size(0),
-                       fused.size(1));
+                       fused.size(1), operands);
   std::vector<float> rows;
   std::int64_t out = 0;
   std::int64_t in = 0;
@@ -42,7 +43,7 @@ PackedMatrix pack_stacked(const at::Tensor& fused,
     out += part.size(0);
     in = part.size(1);
   }
-  return pack_weight(rows.data(), out, in);
+  return pack_weight(rows.data(), out, in, operands);
 }
 
 std::vector<float> stack_bias(std::initializer_list<at::Tensor> parts) {
@@ -82,24 +83,28 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights)
 
 void Decoder::pack() {
   layers_.clear();
+  const auto pack = [&](const at::Tensor& fused,
+                        std::initializer_list<at::Tensor> parts = {}) {
+    return pack_stacked(fused, parts, weights_.operands);
+  };
   for (const LayerWeights& w : weights_.layers) {
     Layer& layer = layers_.emplace_back();
-    layer.qkv = pack_stacked(w.qkv, {w.q, w.k, w.v});
+    layer.qkv = pack(w.qkv, {w.q, w.k, w.v});
     layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
-    layer.o = pack_stacked(w.o, {});
+    layer.o = pack(w.o);
     if (w.has_experts()) {
-      layer.router = pack_stacked(w.moe.router, {});
+      layer.router = pack_stacked(w.moe.router, {}, DType::f32);
       for (const ExpertWeights& e : w.moe.experts)
         layer.experts.push_back(
-          {pack_stacked(e.gate_up, {e.gate, e.up}), pack_stacked(e.down, {})});
+          {pack(e.gate_up, {e.gate, e.up}), pack(e.down)});
       continue;
     }
-    layer.gate_up = pack_stacked(w.gate_up, {w.gate, w.up});
+    layer.gate_up = pack(w.gate_up, {w.gate, w.up});
     layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
-    layer.down = pack_stacked(w.down, {});
+    layer.down = pack(w.down);
   }
   if (weights_.head.defined())
-    head_ = pack_stacked(weights_.head, {});
+    head_ = pack(weights_.head);
 }
 
 void Decoder::release() {

@@ -26,9 +26,9 @@ ModelShape engine_shape(const Engine::Spec& spec) {
 
 // What this build runs.
 void engine_check_spec(const Engine::Spec& spec) {
-  if (spec.dtype != DType::f32)
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16)
     throw PlanError("role " + spec.role
-                    + ": this build computes in fp32 on the CPU, not "
+                    + ": the CPU computes in fp32 or bf16, not "
                     + std::string(to_string(spec.dtype)));
 }
 
@@ -67,6 +67,7 @@ Engine::Impl::Impl(Engine::Spec given)
   else
     sync = std::make_unique<GradientSync>(part, parameters);
   model.gate = sync.get();
+  weights.operands = spec.dtype;
   if (!spec.trainable)
     return;
   grads = weights_of(part, parameters, Plane::grad);
@@ -96,8 +97,9 @@ VocabularyHead Engine::Impl::vocabulary_head(double temperature,
     throw ConfigError(Place{spec.folder.string(), 0},
                       "role " + spec.role
                         + " has a scalar head and gives no logprobs");
-  return {weights.head, temperature > 0 ? temperature : 1.0,
-          weights.first_token, TensorPeers(context), shape.logit_cap};
+  return {weights.head,        temperature > 0 ? temperature : 1.0,
+          weights.first_token, TensorPeers(context),
+          shape.logit_cap,     spec.dtype};
 }
 
 void Engine::Impl::need_scalar_head(const std::string& fn) const {

@@ -25,19 +25,14 @@ constexpr std::int64_t gemm_unpacked_panels = 4;
 constexpr double gemm_parallel_flops = 1.5e6;  // below, threads cost more
 constexpr std::int64_t gemm_packing_rows = 12; // rows worth of packing B
 
-const Kernels& gemm_kernels() {
-  static const Kernels& chosen = []() -> const Kernels& {
-    switch (host_isa()) {
-    case Isa::avx512:
-      return gemm_detail::avx512_kernels();
-    case Isa::avx2:
-      return gemm_detail::avx2_kernels();
-    case Isa::plain:
-      break;
-    }
-    return gemm_detail::plain_kernels();
-  }();
-  return chosen;
+const Kernels& gemm_kernels(DType operands) {
+  static const bool has_bf16
+    = host_isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16") != 0;
+  if (operands == DType::f32)
+    return gemm_detail::fp32_kernels();
+  TROUPE_CHECK(operands == DType::bf16, "products are in fp32 or bf16");
+  return has_bf16 ? gemm_detail::avx512_bf16_kernels()
+                  : gemm_detail::rounding_kernels();
 }
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -60,6 +55,7 @@ struct GemmJob {
   ConstMatrix b;
   MutableMatrix c;
   GemmOptions options;
+  DType operands = DType::f32;
   const float* packed = nullptr; // all panels of B, or null
   std::int64_t depth = 0;        // of a block of k
 };
@@ -81,14 +77,6 @@ void gemm_pack_panel(const Kernels& kernels, const ConstMatrix& b,
     return;
   }
   kernels.pack_rows(from, b.row_stride, depth, cols, panel, width);
-}
-
-// A's rows lie across (row_stride 1): [k][rows] packed, so that the kernel
-// reads one stream.
-ConstMatrix gemm_pack_rows(const Kernels& kernels, const ConstMatrix& a,
-                           std::int64_t rows, std::int64_t depth, float* to) {
-  kernels.pack_rows(a.data, a.col_stride, depth, rows, to, kernels.tile_rows);
-  return {to, 1, kernels.tile_rows};
 }
 
 void gemm_fill_bias(const GemmJob& job, std::int64_t row, std::int64_t rows,
@@ -127,6 +115,26 @@ struct GemmBlock {
   std::int64_t panel_stride = 0; // floats between panels
 };
 
+// A tile as the kernel reads it: rows that lie across (row_stride 1) as
+// [lanes][rows], one stream, if that pays; others where they are if they can
+// be.
+ConstMatrix gemm_pack_rows(const Kernels& kernels, const ConstMatrix& a,
+                           std::int64_t rows, const GemmBlock& block,
+                           float* to) {
+  const bool across = a.col_stride != 1;
+  const bool pays
+    = block.panels.end - block.panels.begin > gemm_unpacked_panels;
+  if (across && (pays || kernels.pack_along != nullptr)) {
+    kernels.pack_rows(a.data, a.col_stride, block.depth, rows, to,
+                      kernels.tile_rows);
+    return {to, 1, kernels.tile_rows};
+  }
+  if (across || kernels.pack_along == nullptr)
+    return a;
+  kernels.pack_along(a.data, a.row_stride, block.depth, rows, to);
+  return {to, kernels.lanes(block.depth), 1};
+}
+
 // All rows of `rows` times one block of panels and k.
 void gemm_multiply_block(const GemmJob& job, const Kernels& kernels,
                          const GemmRange& rows, const GemmBlock& block,
@@ -138,14 +146,12 @@ void gemm_multiply_block(const GemmJob& job, const Kernels& kernels,
     ConstMatrix a{job.a.data + i * job.a.row_stride
                     + block.k0 * job.a.col_stride,
                   job.a.row_stride, job.a.col_stride};
-    if (a.col_stride != 1
-        && block.panels.end - block.panels.begin > gemm_unpacked_panels)
-      a = gemm_pack_rows(kernels, a, count, block.depth, a_scratch);
+    a = gemm_pack_rows(kernels, a, count, block, a_scratch);
     for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p) {
       const std::int64_t cols = std::min(width, job.shape.n - p * width);
       if (job.options.bias != nullptr && block.k0 == 0)
         gemm_fill_bias(job, i, count, p * width, cols);
-      Tile tile{block.depth,
+      Tile tile{kernels.lanes(block.depth),
                 a.data,
                 a.row_stride,
                 a.col_stride,
@@ -169,11 +175,12 @@ GemmBlock gemm_block(const GemmJob& job, const Kernels& kernels,
   GemmBlock block{panels, k0, std::min(job.depth, job.shape.k - k0), nullptr,
                   0};
   if (job.packed != nullptr) {
-    block.panel_stride = job.shape.k * width;
-    block.packed = job.packed + panels.begin * block.panel_stride + k0 * width;
+    block.panel_stride = kernels.lanes(job.shape.k) * width;
+    block.packed = job.packed + panels.begin * block.panel_stride
+                   + k0 / kernels.lane_depth * width;
     return block;
   }
-  block.panel_stride = block.depth * width;
+  block.panel_stride = kernels.lanes(block.depth) * width;
   float* to = scratch.reserve((panels.end - panels.begin) * block.panel_stride);
   block.packed = to;
   for (std::int64_t p = panels.begin; p < panels.end; ++p) {
@@ -190,11 +197,12 @@ void gemm_run_range(const GemmJob& job, const GemmRange& rows,
     return;
   static thread_local AlignedFloats b_scratch;
   static thread_local AlignedFloats a_scratch;
-  const Kernels& kernels = gemm_kernels();
+  const Kernels& kernels = gemm_kernels(job.operands);
   float* a_tile = a_scratch.reserve(job.depth * kernels.tile_rows);
   const std::int64_t a_crossed = job.a.col_stride != 1 ? 4 : 1;
   const std::int64_t step = std::max<std::int64_t>(
-    1, a_crossed * gemm_block_floats / (job.depth * kernels.panel_cols));
+    1, a_crossed * gemm_block_floats
+         / (kernels.lanes(job.depth) * kernels.panel_cols));
   for (std::int64_t p = panels.begin; p < panels.end; p += step) {
     const GemmRange part{p, std::min(p + step, panels.end)};
     for (std::int64_t k0 = 0; k0 < job.shape.k; k0 += job.depth)
@@ -212,7 +220,7 @@ struct GemmGrid {
 // How threads share C: the split whose largest part is cheapest. Rows are
 // split in whole tiles, so no element's arithmetic depends on it.
 GemmGrid gemm_grid(const GemmJob& job, std::int64_t threads) {
-  const Kernels& kernels = gemm_kernels();
+  const Kernels& kernels = gemm_kernels(job.operands);
   const std::int64_t tiles = ceil_div(job.shape.m, kernels.tile_rows);
   const std::int64_t panels = ceil_div(job.shape.n, kernels.panel_cols);
   GemmGrid best;
@@ -247,7 +255,7 @@ void gemm_run(GemmJob job, std::int64_t threads) {
   TROUPE_CHECK(job.packed != nullptr || job.b.row_stride == 1
                  || job.b.col_stride == 1,
                "B must have a stride of 1");
-  const Kernels& kernels = gemm_kernels();
+  const Kernels& kernels = gemm_kernels(job.operands);
   job.depth = gemm_depth(job.shape.k);
   const std::int64_t tiles = ceil_div(job.shape.m, kernels.tile_rows);
   const std::int64_t panels = ceil_div(job.shape.n, kernels.panel_cols);
@@ -275,39 +283,55 @@ std::int64_t gemm_threads() {
 
 } // namespace
 
+const Kernels& gemm_detail::fp32_kernels() {
+  switch (host_isa()) {
+  case Isa::avx512:
+    return avx512_kernels();
+  case Isa::avx2:
+    return avx2_kernels();
+  case Isa::plain:
+    break;
+  }
+  return plain_kernels();
+}
+
 void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
           const MutableMatrix& c, const GemmOptions& options) {
-  gemm_run({shape, a, b, c, options}, gemm_threads());
+  gemm_run({shape, a, b, c, options, options.operands}, gemm_threads());
 }
 
 void gemm_serial(const GemmShape& shape, const ConstMatrix& a,
                  const ConstMatrix& b, const MutableMatrix& c,
                  const GemmOptions& options) {
-  gemm_run({shape, a, b, c, options}, 1);
+  gemm_run({shape, a, b, c, options, options.operands}, 1);
 }
 
-PackedMatrix::PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n)
+PackedMatrix::PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n,
+                           DType operands)
   : k_(k),
-    n_(n) {
-  const Kernels& kernels = gemm_kernels();
+    n_(n),
+    operands_(operands) {
+  const Kernels& kernels = gemm_kernels(operands);
+  const std::int64_t lanes = kernels.lanes(k);
   const std::int64_t width = kernels.panel_cols;
   const std::int64_t panels = ceil_div(n, width);
-  floats_.reserve(panels * k * width);
+  floats_.reserve(panels * lanes * width);
   at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p)
       gemm_pack_panel(kernels, b, 0, k, p * width,
                       std::min(width, n - p * width),
-                      floats_.data() + p * k * width);
+                      floats_.data() + p * lanes * width);
   });
 }
 
 void gemm(std::int64_t m, const ConstMatrix& a, const PackedMatrix& b,
           const MutableMatrix& c, const GemmOptions& options) {
-  gemm_run({{m, b.n(), b.k()}, a, {}, c, options, b.data()}, gemm_threads());
+  gemm_run({{m, b.n(), b.k()}, a, {}, c, options, b.operands(), b.data()},
+           gemm_threads());
 }
 
-const char* gemm_kernel_name() {
-  return gemm_kernels().name;
+const char* gemm_kernel_name(DType operands) {
+  return gemm_kernels(operands).name;
 }
 
 } // namespace troupe::models

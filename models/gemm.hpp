@@ -6,8 +6,12 @@
 // kernels by shape. Here every element of C is the sum over k in one fixed
 // order, whatever M, N, the thread count or the place of the row in a batch:
 // a token's numbers do not depend on its neighbours (I1, I8).
+//
+// With bf16 operands A and B are rounded while they are packed; sums and C stay
+// fp32.
 #pragma once
 
+#include "config/dtype.hpp"
 #include "models/aligned_floats.hpp"
 
 #include <cstdint>
@@ -37,10 +41,11 @@ struct GemmShape {
   std::int64_t k = 0;
 };
 
-/// What happens to C's old content, and a row [N] to add.
+/// What happens to C's old content, a row [N] to add, and what is multiplied.
 struct GemmOptions {
   bool accumulate = false;
   const float* bias = nullptr;
+  DType operands = DType::f32; ///< or bf16
 };
 
 /// C[M,N] = A[M,K] B[K,N]. One of A's strides must be 1, one of B's too.
@@ -57,28 +62,33 @@ void gemm_serial(const GemmShape& shape, const ConstMatrix& a,
 class PackedMatrix {
 public:
   PackedMatrix() = default;
-  PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n);
+  PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n,
+               DType operands = DType::f32);
   std::int64_t k() const {
     return k_;
   }
   std::int64_t n() const {
     return n_;
   }
-  const float* data() const {
+  DType operands() const {
+    return operands_;
+  }
+  const float* data() const { ///< panels of 32-bit lanes
     return floats_.data();
   }
 
 private:
   std::int64_t k_ = 0;
   std::int64_t n_ = 0;
+  DType operands_ = DType::f32;
   AlignedFloats floats_;
 };
 
-/// C[M, b.n] = A[M, b.k] B, bit for bit what `gemm` gives.
+/// C[M, b.n] = A[M, b.k] B, bit for bit what `gemm` gives with its operands.
 void gemm(std::int64_t m, const ConstMatrix& a, const PackedMatrix& b,
           const MutableMatrix& c, const GemmOptions& options = {});
 
-/// "avx512", "avx2" or "plain": the kernel of this machine.
-const char* gemm_kernel_name();
+/// "avx512", "avx2", "plain", ...: the kernel of this machine.
+const char* gemm_kernel_name(DType operands = DType::f32);
 
 } // namespace troupe::models

@@ -83,9 +83,14 @@ void avx2_pack_rows(const float* from, std::int64_t stride, std::int64_t k,
 } // namespace
 
 const Kernels& avx2_kernels() {
-  static const Kernels kernels{
-    "avx2",         avx2_rows, avx2_cols, &avx2_multiply, &avx2_pack_transposed,
-    &avx2_pack_rows};
+  static const Kernels kernels{"avx2",
+                               avx2_rows,
+                               avx2_cols,
+                               /*lane_depth=*/1,
+                               &avx2_multiply,
+                               &avx2_pack_transposed,
+                               &avx2_pack_rows,
+                               /*pack_along=*/nullptr};
   return kernels;
 }
 

@@ -1,5 +1,6 @@
 // 12 x 32 tile: 24 accumulators of 16 floats, two registers of B, A broadcast.
 #include "models/gemm_kernels.hpp"
+#include "models/internal/transpose16.hpp"
 
 #include <immintrin.h>
 
@@ -59,28 +60,14 @@ void avx512_multiply(const Tile& tile, std::int64_t rows) {
   avx512_dispatch(tile, rows, std::make_index_sequence<avx512_rows>{});
 }
 
-// Transposes 16 rows of 16 floats by perfect shuffles.
+// 16 rows of 16 floats, transposed.
 __attribute__((target("avx512f"))) void
 avx512_transpose(const float* b, std::int64_t stride, std::int64_t rows,
                  __mmask16 columns, __m512* r) {
-  const __m512i low
-    = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  const __m512i high = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11,
-                                        26, 10, 25, 9, 24, 8);
-  __m512 s[16];
   for (int i = 0; i < 16; ++i)
     r[i] = i < rows ? _mm512_maskz_loadu_ps(columns, b + i * stride)
                     : _mm512_setzero_ps();
-  for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 8; ++i) {
-      s[2 * i] = _mm512_permutex2var_ps(r[i], low, r[i + 8]);
-      s[2 * i + 1] = _mm512_permutex2var_ps(r[i], high, r[i + 8]);
-    }
-    for (int i = 0; i < 8; ++i) {
-      r[2 * i] = _mm512_permutex2var_ps(s[i], low, s[i + 8]);
-      r[2 * i + 1] = _mm512_permutex2var_ps(s[i], high, s[i + 8]);
-    }
-  }
+  transpose16(r);
 }
 
 __attribute__((target("avx512f"))) void
@@ -122,9 +109,11 @@ const Kernels& avx512_kernels() {
   static const Kernels kernels{"avx512",
                                avx512_rows,
                                avx512_cols,
+                               /*lane_depth=*/1,
                                &avx512_multiply,
                                &avx512_pack_transposed,
-                               &avx512_pack_rows};
+                               &avx512_pack_rows,
+                               /*pack_along=*/nullptr};
   return kernels;
 }
 

@@ -1,6 +1,7 @@
-// The innermost loops of gemm.hpp, one set an instruction set. A kernel
-// multiplies `rows` rows of A by one packed panel of B; a panel is
-// [k][panel_cols], zero-padded behind column N.
+// The innermost loops of gemm.hpp, one set an instruction set and precision. A
+// kernel multiplies `rows` rows of A by one packed panel of B; a panel is
+// [lanes][panel_cols], zero-padded behind column N. A lane is 32 bits: one
+// float, or with bf16 two neighbours of k.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 namespace troupe::models::gemm_detail {
 
 struct Tile {
-  std::int64_t k = 0;
+  std::int64_t k = 0; ///< in lanes
   const float* a = nullptr;
   std::int64_t a_row_stride = 0;
   std::int64_t a_col_stride = 0;
@@ -22,6 +23,7 @@ struct Kernels {
   const char* name;
   std::int64_t tile_rows;  ///< most rows a call takes
   std::int64_t panel_cols; ///< columns of a panel, and of every call
+  std::int64_t lane_depth; ///< of k
   /// C[rows, panel_cols] (+)= A[rows, k] panel, 1 <= rows <= tile_rows.
   void (*multiply)(const Tile& tile, std::int64_t rows);
   /// panel[k][panel_cols] from B^T: column j of the panel is the contiguous
@@ -32,10 +34,25 @@ struct Kernels {
   /// panel_cols (zeros behind count) or tile_rows (anything behind count).
   void (*pack_rows)(const float* from, std::int64_t stride, std::int64_t k,
                     std::int64_t count, float* to, std::int64_t width);
+  /// to[rows][lanes of k] from rows of A that lie along k, `stride` apart;
+  /// null: they are read where they are.
+  void (*pack_along)(const float* from, std::int64_t stride, std::int64_t k,
+                     std::int64_t rows, float* to);
+
+  std::int64_t lanes(std::int64_t depth) const {
+    return (depth + lane_depth - 1) / lane_depth;
+  }
 };
 
 const Kernels& avx512_kernels();
 const Kernels& avx2_kernels();
 const Kernels& plain_kernels();
+/// The best of those for this machine.
+const Kernels& fp32_kernels();
+
+/// Of bf16 operands: with vdpbf16ps, and elsewhere `fp32_kernels` with operands
+/// rounded while they are packed.
+const Kernels& avx512_bf16_kernels();
+const Kernels& rounding_kernels();
 
 } // namespace troupe::models::gemm_detail

@@ -50,9 +50,11 @@ const Kernels& plain_kernels() {
   static const Kernels kernels{"plain",
                                plain_rows,
                                plain_cols,
+                               /*lane_depth=*/1,
                                &plain_multiply,
                                &plain_pack_transposed,
-                               &plain_pack_rows};
+                               &plain_pack_rows,
+                               /*pack_along=*/nullptr};
   return kernels;
 }
 

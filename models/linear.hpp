@@ -10,6 +10,16 @@
 
 namespace troupe::models {
 
+/// How many rows a product has, and in what it multiplies (gemm.hpp).
+struct ProductRows {
+  std::int64_t count = 0;
+  DType operands = DType::f32;
+
+  ProductRows(std::int64_t rows, DType type = DType::f32)
+    : count(rows),
+      operands(type) {}
+};
+
 /// Rows of floats: `stride` from one to the next.
 struct ConstRowsView {
   const float* data = nullptr;
@@ -28,14 +38,14 @@ struct RowsView {
 };
 
 /// y[T, out] (+)= x[T, in] W^T + bias; an undefined bias is none.
-void linear(std::int64_t rows, ConstRowsView x, const at::Tensor& weight,
+void linear(ProductRows rows, ConstRowsView x, const at::Tensor& weight,
             const at::Tensor& bias, RowsView y, bool accumulate = false);
 /// dx[T, in] (+)= dy[T, out] W.
-void linear_grad_input(std::int64_t rows, ConstRowsView dy,
+void linear_grad_input(ProductRows rows, ConstRowsView dy,
                        const at::Tensor& weight, RowsView dx,
                        bool accumulate = false);
 /// dW[out, in] += dy^T x.
-void linear_grad_weight(std::int64_t rows, ConstRowsView dy, ConstRowsView x,
+void linear_grad_weight(ProductRows rows, ConstRowsView dy, ConstRowsView x,
                         const at::Tensor& d_weight);
 
 } // namespace troupe::models

@@ -22,7 +22,7 @@ void moe_softmax(float* logits, std::int64_t count) {
     logits[i] /= sum;
 }
 
-void moe_gate_up(const ExpertWeights& w, std::int64_t rows, std::int64_t hidden,
+void moe_gate_up(const ExpertWeights& w, ProductRows rows, std::int64_t hidden,
                  std::int64_t width, const float* x, float* out) {
   if (w.gate_up.defined())
     return linear(rows, {x, hidden}, w.gate_up, {}, {out, 2 * width});
@@ -51,7 +51,8 @@ struct ExpertBackward {
            float* dx) const {
     const std::int64_t h = shape.hidden;
     const std::int64_t width = shape.unit.width;
-    linear_grad_input(rows, {dy, h}, w.down, {d_act, width});
+    const ProductRows products{rows, shape.operands};
+    linear_grad_input(products, {dy, h}, w.down, {d_act, width});
     mlp_unit(unit(), gate_up, act);
     for (std::int64_t i = 0; i < rows; ++i) {
       const auto slot = static_cast<std::size_t>(begin + i);
@@ -66,11 +67,12 @@ struct ExpertBackward {
         dy[i * h + j] *= factor;
     }
     mlp_unit_backward(unit(), gate_up, d_act);
-    linear_grad_weight(rows, {dy, h}, {d_act, width}, g.down);
-    linear_grad_weight(rows, {gate_up, 2 * width}, {x, h}, g.gate);
-    linear_grad_weight(rows, {gate_up + width, 2 * width}, {x, h}, g.up);
-    linear_grad_input(rows, {gate_up, 2 * width}, w.gate, {dx, h});
-    linear_grad_input(rows, {gate_up + width, 2 * width}, w.up, {dx, h}, true);
+    linear_grad_weight(products, {dy, h}, {d_act, width}, g.down);
+    linear_grad_weight(products, {gate_up, 2 * width}, {x, h}, g.gate);
+    linear_grad_weight(products, {gate_up + width, 2 * width}, {x, h}, g.up);
+    linear_grad_input(products, {gate_up, 2 * width}, w.gate, {dx, h});
+    linear_grad_input(products, {gate_up + width, 2 * width}, w.up, {dx, h},
+                      true);
   }
 };
 
@@ -176,11 +178,11 @@ void moe_forward(const MoeShape& shape, const MoeWeights& weights,
     const ExpertWeights& w = weights.experts[at];
     float* gate_up = gate_up_SX + begin * 2 * width;
     moe_gather(routing, begin, rows, h, x_TH, rows_x);
-    moe_gate_up(w, rows, h, width, rows_x, gate_up);
+    moe_gate_up(w, {rows, shape.operands}, h, width, rows_x, gate_up);
     MlpShape unit = shape.unit;
     unit.rows = rows;
     mlp_unit(unit, gate_up, act);
-    linear(rows, {act, width}, w.down, {}, {rows_y, h});
+    linear({rows, shape.operands}, {act, width}, w.down, {}, {rows_y, h});
     moe_scatter(routing, begin, rows, h, true, rows_y, out_TH);
   }
   workspace.rewind(mark);

@@ -39,10 +39,11 @@ struct Routing {
 };
 
 struct MoeShape {
-  std::int64_t tokens = 0; ///< T
-  std::int64_t hidden = 0; ///< H
-  std::int64_t chosen = 0; ///< k
-  MlpShape unit;           ///< of one expert; its `rows` are ignored
+  std::int64_t tokens = 0;     ///< T
+  std::int64_t hidden = 0;     ///< H
+  std::int64_t chosen = 0;     ///< k
+  MlpShape unit;               ///< of one expert; its `rows` are ignored
+  DType operands = DType::f32; ///< of the experts' products, not the router's
 
   std::int64_t slots() const {
     return tokens * chosen;

@@ -155,7 +155,7 @@ void loss_statistics(const VocabularyHead& head, RowPart* parts_R,
 // Logits of this peer's run of the vocabulary, capped.
 void loss_logits(const VocabularyHead& head, std::int64_t rows,
                  const float* hidden_RH, float* logits_RV) {
-  linear(rows, {hidden_RH, head.hidden()}, head.weight_VH, {},
+  linear({rows, head.operands}, {hidden_RH, head.hidden()}, head.weight_VH, {},
          {logits_RV, head.vocab()});
   if (head.cap > 0)
     cap_logits(logits_RV, rows * head.vocab(), static_cast<float>(head.cap));
@@ -250,8 +250,11 @@ void token_statistics_backward(
       });
     };
     at::parallel_for(0, rows, loss_grain_rows(vocab), run);
-    linear_grad_weight(rows, {logits, vocab}, {gathered, width}, d_weight_VH);
-    linear_grad_input(rows, {logits, vocab}, head.weight_VH, {d_rows, width});
+    const ProductRows products{rows, head.operands};
+    linear_grad_weight(products, {logits, vocab}, {gathered, width},
+                       d_weight_VH);
+    linear_grad_input(products, {logits, vocab}, head.weight_VH,
+                      {d_rows, width});
     for (std::int64_t r = 0; r < rows; ++r) {
       float* to
         = d_hidden_TH

@@ -10,6 +10,7 @@
 // Shapes: T packed tokens, R rows wanted, H hidden, V vocabulary.
 #pragma once
 
+#include "config/dtype.hpp"
 #include "models/tensor_peers.hpp"
 #include "models/workspace.hpp"
 
@@ -27,6 +28,7 @@ struct VocabularyHead {
   std::int64_t first_token = 0; ///< id of the first row
   TensorPeers peers = {};       ///< who has the others
   double cap = 0; ///< logits become cap tanh(logit / cap) first; 0: none
+  DType operands = DType::f32; ///< of products
 
   std::int64_t vocab() const {
     return weight_VH.size(0);

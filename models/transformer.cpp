@@ -144,7 +144,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
                const RunContext& context, Workspace& workspace, Saved* saved,
                std::vector<std::vector<float>>* probe) {
   const TensorPeers peers(context, model.split_tokens);
-  const stack::Sizes z = stack::sizes(model.shape, batch, peers);
+  const stack::Sizes z = stack::sizes(model, batch, peers);
   float* hidden = workspace.take(z.gathered);
   float* x = workspace.take(z.stream);
   float* wide = peers.split() ? workspace.take(z.gathered) : nullptr;

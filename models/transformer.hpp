@@ -82,6 +82,7 @@ struct Weights {
                    ///< stage
   bool scalar_head = false;
   std::int64_t first_token = 0; ///< of embedding and vocabulary head
+  DType operands = DType::f32;  ///< of products with them (gemm.hpp)
 };
 
 /// Views of one plane by role in the stack.

@@ -91,10 +91,10 @@ struct LayerBackward {
                 std::int64_t stride, const float* x, float* dx) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const float* dy_i = dy + weights[i].column;
-      linear_grad_weight(z.tokens, {dy_i, stride}, {x, z.hidden},
+      linear_grad_weight(z.rows(), {dy_i, stride}, {x, z.hidden},
                          grads[i].weight);
       bias(dy_i, stride, grads[i].bias);
-      linear_grad_input(z.tokens, {dy_i, stride}, weights[i].weight,
+      linear_grad_input(z.rows(), {dy_i, stride}, weights[i].weight,
                         {dx, z.hidden}, i > 0);
     }
   }
@@ -117,10 +117,10 @@ struct LayerBackward {
 
   void dense(const float* dy_TH) {
     const std::int64_t width = z.unit.width;
-    linear_grad_input(z.tokens, {dy_TH, z.hidden}, w.down,
+    linear_grad_input(z.rows(), {dy_TH, z.hidden}, w.down,
                       {scratch.act_TI, width});
     mlp_unit_backward(z.unit, s.gate_up_TX, scratch.act_TI);
-    linear_grad_weight(z.tokens, {dy_TH, z.hidden}, {scratch.act_TI, width},
+    linear_grad_weight(z.rows(), {dy_TH, z.hidden}, {scratch.act_TI, width},
                        g.down);
     shared_bias(dy_TH, g.down_bias);
     products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), s.gate_up_TX,
@@ -159,9 +159,9 @@ struct LayerBackward {
   void attend(float* dx_TH) {
     const float* dy_TH = branch_gradient(
       dx_TH, w.behind_attention, s.behind1_TH, s.rstd3_T, g.behind_attention);
-    linear_grad_input(z.tokens, {dy_TH, z.hidden}, w.o,
+    linear_grad_input(z.rows(), {dy_TH, z.hidden}, w.o,
                       {scratch.d_context_TX, z.context});
-    linear_grad_weight(z.tokens, {dy_TH, z.hidden}, {s.context_TX, z.context},
+    linear_grad_weight(z.rows(), {dy_TH, z.hidden}, {s.context_TX, z.context},
                        g.o);
     shared_bias(dy_TH, g.o_bias);
     attention_backward(stack::attention_shape(model.shape, w, batch), s.qkv_TX,
@@ -234,7 +234,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
               const Saved& saved, float* d_hidden_TH, const Weights& grads,
               const RunContext& context, Workspace& workspace) {
   const TensorPeers peers(context, model.split_tokens);
-  const stack::Sizes z = stack::sizes(model.shape, batch, peers);
+  const stack::Sizes z = stack::sizes(model, batch, peers);
   const Workspace::Mark mark = workspace.mark();
   float* dx = workspace.take(z.stream);
   const BackwardScratch scratch = backward_scratch(

@@ -11,8 +11,9 @@ namespace {
 constexpr std::int64_t stack_copy_grain = 1 << 16; // floats worth a thread
 } // namespace
 
-Sizes sizes(const ModelShape& shape, const PackedTokens& batch,
+Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers) {
+  const ModelShape& shape = model.shape;
   const std::int64_t d = shape.head_dim;
   const std::int64_t gathered
     = peers.gathered_rows(batch.num_tokens()) * shape.hidden_size;
@@ -28,7 +29,8 @@ Sizes sizes(const ModelShape& shape, const PackedTokens& batch,
           shape.norm,
           peers.own(batch.num_tokens()),
           peers.split() ? gathered / peers.size() : gathered,
-          gathered};
+          gathered,
+          model.weights.operands};
 }
 
 AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
@@ -43,7 +45,7 @@ AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
 }
 
 MoeShape moe_shape(const ModelShape& shape, const Sizes& z) {
-  return {z.tokens, z.hidden, shape.experts_per_token, z.unit};
+  return {z.tokens, z.hidden, shape.experts_per_token, z.unit, z.operands};
 }
 
 std::array<HeadNorm, 2> head_norms(const LayerWeights& w,

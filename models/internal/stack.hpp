@@ -5,6 +5,7 @@
 
 #include "models/attention.hpp"
 #include "models/head_norm.hpp"
+#include "models/linear.hpp"
 #include "models/tensor_peers.hpp"
 #include "models/transformer.hpp"
 
@@ -25,15 +26,19 @@ struct Sizes {
   MlpShape unit;            ///< of the MLP (or of one expert), T rows
   float eps = 0;
   NormKind norm = NormKind::rms;
-  TokenRange own;            ///< rows of the stream here
-  std::int64_t stream = 0;   ///< floats of the stream's buffer here
-  std::int64_t gathered = 0; ///< floats of the whole stream's buffer
+  TokenRange own;              ///< rows of the stream here
+  std::int64_t stream = 0;     ///< floats of the stream's buffer here
+  std::int64_t gathered = 0;   ///< floats of the whole stream's buffer
+  DType operands = DType::f32; ///< of products
 
+  ProductRows rows() const {
+    return {tokens, operands};
+  }
   NormShape norm_shape() const { ///< of the rows here
     return {own.count, hidden, eps, norm};
   }
 };
-Sizes sizes(const ModelShape& shape, const PackedTokens& batch,
+Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers);
 AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
                                const PackedTokens& batch);

@@ -44,7 +44,7 @@ void StackForward::add_product(const Branch& branch, ConstRowsView x,
                                const at::Tensor& weight,
                                const at::Tensor& bias) const {
   add(branch, [&](float* target, bool accumulate) {
-    linear(z.tokens, x, weight, peers.first() ? bias : at::Tensor{},
+    linear(z.rows(), x, weight, peers.first() ? bias : at::Tensor{},
            {target, z.hidden}, accumulate);
   });
 }
@@ -53,7 +53,7 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
   const ModelShape& shape = model.shape;
   const float* normed_TH = normed(s.input_TH, w.input_norm, s.rstd1_T);
   for (const Piece& p : qkv_pieces(w, z))
-    linear(z.tokens, {normed_TH, z.hidden}, p.weight, p.bias,
+    linear(z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.qkv_TX + p.column, z.qkv});
   if (w.q_norm.defined())
     for (const HeadNorm& h : head_norms(w, shape, z))
@@ -75,7 +75,7 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
     return;
   const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
   for (const Piece& p : mlp_pieces(w, z))
-    linear(z.tokens, {normed_TH, z.hidden}, p.weight, p.bias,
+    linear(z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.gate_up_TX + p.column, z.unit.columns()});
 }
 

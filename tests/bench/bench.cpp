@@ -45,6 +45,14 @@ ModelShape shape_of(const nlohmann::json& card) {
   return shape;
 }
 
+DType dtype_of(const Options& options) {
+  if (options.dtype == "fp32")
+    return DType::f32;
+  if (options.dtype == "bf16")
+    return DType::bf16;
+  throw std::runtime_error("--dtype is fp32 or bf16, not " + options.dtype);
+}
+
 double seconds_of(const Options& options, const std::function<void()>& work) {
   const auto now = [&] {
     timespec time{};

@@ -12,6 +12,7 @@
 #include <vector>
 
 namespace troupe {
+enum class DType : std::uint8_t;
 struct ModelShape;
 } // namespace troupe
 
@@ -44,6 +45,8 @@ nlohmann::json read_card(const Options& options);
 /// A LLaMA of the card's shape.
 ModelShape shape_of(const nlohmann::json& card);
 
+/// Of `--dtype`.
+DType dtype_of(const Options& options);
 /// Seconds by the clock that `options` name.
 double seconds_of(const Options& options, const std::function<void()>& work);
 /// {"median", "min", "max", "n"}.

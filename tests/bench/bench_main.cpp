@@ -94,7 +94,7 @@ int run_benchmark(const std::string& name, const Options& options) {
 int usage() {
   std::puts("troupe-bench NAME [--card tiny|small|medium] [--cards FILE] "
             "[--threads T] [--runs N] [--clock wall|cpu] [--dtype fp32|bf16] "
-            "[--plan single|data_parallel] [--json OUT]");
+            "[--plan single|data_parallel|tensor] [--json OUT]");
   for (const Benchmark& benchmark : benchmarks())
     std::printf("  %-12s %s\n", benchmark.name.c_str(),
                 benchmark.sentence.c_str());

@@ -75,7 +75,8 @@ nlohmann::json bench_generate(const Options& options) {
   std::normal_distribution<float> normal(0.0F, 0.02F);
   for (float& x : parameters.plane(Plane::weight))
     x = normal(random);
-  const auto weights = models::weights_of(shape, parameters, Plane::weight);
+  auto weights = models::weights_of(shape, parameters, Plane::weight);
+  weights.operands = dtype_of(options);
   Generator generator(shape, weights);
 
   const auto& plan = card.at("generate");

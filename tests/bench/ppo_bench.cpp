@@ -85,8 +85,6 @@ nlohmann::json split_of(const RunSteps& steps, std::size_t first,
 } // namespace
 
 nlohmann::json bench_ppo(const Options& options) {
-  if (options.dtype != "fp32")
-    throw std::runtime_error("training is fp32 in this build");
   const auto card = read_card(options);
   const CardFolder folder(card);
   RunRequest request;
@@ -95,6 +93,9 @@ nlohmann::json bench_ppo(const Options& options) {
   request.settings = folder.ppo_settings();
   for (const auto& words : cluster_settings(options))
     request.settings.push_back(words);
+  for (const char* role : {"actor", "critic", "ref", "reward"})
+    request.settings.push_back(std::string("models.") + role
+                               + ".dtype=" + options.dtype);
   // the last step writes a checkpoint: it does not count
   request.settings.push_back("run.name=bench");
   request.settings.push_back(

@@ -1,15 +1,22 @@
 // Training as shared/bench/hf_train.py measures its packed variant: one whole
 // optimizer step (forward, cross entropy of every token, backward, AdamW) on a
-// packed block of `batch` sequences of `seq_len` random tokens.
+// packed block of `batch` sequences of `seq_len` random tokens. `--plan
+// tensor`: on as many tensor peers as threads, in place of one device with all
+// threads.
 #include "config/model_shape.hpp"
 #include "models/engine.hpp"
 #include "models/parameters.hpp"
+#include "net/host_collectives.hpp"
 #include "net/rows.hpp"
+
+#include <ATen/Parallel.h>
 
 #include "bench.hpp"
 
+#include <deque>
 #include <fstream>
 #include <random>
+#include <thread>
 
 namespace troupe::bench {
 namespace {
@@ -18,7 +25,9 @@ using models::Engine;
 
 // An engine over random weights; its folder holds config.json alone.
 std::unique_ptr<Engine> random_engine(const ModelShape& shape,
-                                      double learning_rate) {
+                                      double learning_rate, DType dtype,
+                                      const Strategy& strategy,
+                                      std::uint32_t device) {
   std::string name
     = (std::filesystem::temp_directory_path() / "troupe-bench-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
@@ -29,6 +38,9 @@ std::unique_ptr<Engine> random_engine(const ModelShape& shape,
   spec.folder = folder;
   spec.role = "actor";
   spec.trainable = true;
+  spec.dtype = dtype;
+  spec.strategy = strategy;
+  spec.where = coordinate_of(strategy, device);
   spec.optimizer.lr = learning_rate;
   spec.optimizer.schedule = "constant";
   spec.optimizer.warmup = 0;
@@ -47,6 +59,46 @@ std::unique_ptr<Engine> random_engine(const ModelShape& shape,
   engine->weights_changed();
   return engine;
 }
+
+// A replica whose devices are threads of this process.
+class Replica {
+public:
+  Replica(const ModelShape& shape, const Options& options, double rate) {
+    const bool tensor = options.plan == "tensor";
+    const auto peers = static_cast<std::uint32_t>(tensor ? options.threads : 1);
+    if (tensor)
+      at::set_num_threads(1);
+    for (std::uint32_t i = 0; i < peers; ++i) {
+      engines_.push_back(
+        random_engine(shape, rate, dtype_of(options), {.tp = peers}, i));
+      net::GroupSpec group{.name = "tp", .index = i};
+      group.members.resize(peers);
+      if (peers > 1)
+        contexts_.emplace_back().groups.tp
+          = net::make_host_collectives(group, registry_);
+      else
+        contexts_.emplace_back();
+    }
+  }
+
+  void train(const models::TrainSpec& spec, const net::Rows& rows) {
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < engines_.size(); ++i)
+      others.emplace_back(
+        [&, i] { engines_[i]->train(spec, rows, contexts_[i]); });
+    engines_[0]->train(spec, rows, contexts_[0]);
+    for (std::thread& other : others)
+      other.join();
+  }
+  std::uint64_t optimizer_steps() const {
+    return engines_[0]->optimizer_steps();
+  }
+
+private:
+  net::GroupRegistry registry_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::deque<models::RunContext> contexts_;
+};
 
 net::Rows random_block(std::int64_t batch, std::int64_t length,
                        std::int64_t vocab_size) {
@@ -68,20 +120,17 @@ net::Rows random_block(std::int64_t batch, std::int64_t length,
 } // namespace
 
 nlohmann::json bench_train(const Options& options) {
-  if (options.dtype != "fp32")
-    throw std::runtime_error("training is fp32 in this build");
   const auto card = read_card(options);
   const ModelShape shape = shape_of(card);
   const auto& plan = card.at("train");
   const std::int64_t batch = plan.at("batch");
   const std::int64_t length = plan.at("seq_len");
-  const auto engine = random_engine(shape, plan.at("lr"));
+  Replica replica(shape, options, plan.at("lr"));
   const net::Rows rows = random_block(batch, length, shape.vocab_size);
   models::TrainSpec spec;
   spec.fn = "sft_loss";
   spec.mini_batches = {rows.samples};
-  models::RunContext context;
-  const auto step = [&] { engine->train(spec, rows, context); };
+  const auto step = [&] { replica.train(spec, rows); };
   step(); // warms up: buffers
   step();
   std::vector<double> seconds;
@@ -103,7 +152,8 @@ nlohmann::json bench_train(const Options& options) {
           {"step_s", summary(seconds)},
           {"gflops", 1e-9 * flops / summary(seconds)["median"].get<double>()},
           {"tokens", tokens},
-          {"optimizer_steps", engine->optimizer_steps()}};
+          {"plan", options.plan},
+          {"optimizer_steps", replica.optimizer_steps()}};
 }
 
 } // namespace troupe::bench

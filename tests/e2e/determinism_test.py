@@ -144,6 +144,22 @@ class Determinism(Case):
                 with self.subTest(plan=name, step=step):
                     self.check_close(reference[step], found[step])
 
+    def test_bf16_products_train_alike_within_2_percent_I1a(self):
+        bf16 = [f"models.{role}.dtype=bf16"
+                for role in ("actor", "critic", "ref", "reward")]
+        self.train("recorded", "run.steps=3", *ONE_DEVICE)
+        replay = f"run.replay={self.run_folder('recorded')}/samples.jsonl"
+        full = self.train("full", "run.steps=3", replay, *ONE_DEVICE)
+        half = self.train("half", "run.steps=3", replay, *ONE_DEVICE, *bf16)
+        again = self.train("again", "run.steps=3", replay, *ONE_DEVICE, *bf16)
+        self.assertEqual(half, again)  # I8
+        for step in (1, 2, 3):
+            for key in LOSSES:
+                self.assertLessEqual(
+                    abs(full[step][key] - half[step][key]),
+                    2e-2 * max(abs(full[step][key]), 1.0), (step, key))
+            self.assertNotEqual(full[step][NORMS[0]], half[step][NORMS[0]])
+
     def check_close(self, a, b):
         """I1 (a): 1e-5 of the loss or of the mean loss of a token, which is
         about one here (whitened advantages, scores of a zero head)."""

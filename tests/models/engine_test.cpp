@@ -305,7 +305,7 @@ TEST_F(EngineTest, WhatThisBuildCannotRunIsAPlanError) {
   wrong.strategy = parse_strategy("t3"); // of four heads
   EXPECT_THROW(Engine{wrong}, PlanError);
   wrong = spec();
-  wrong.dtype = DType::bf16;
+  wrong.dtype = DType::f16;
   EXPECT_THROW(Engine{wrong}, PlanError);
 }
 

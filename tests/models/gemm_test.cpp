@@ -1,5 +1,6 @@
 // Products against loops in double, for every way an operand can lie, and the
 // two promises of gemm.hpp: neighbours and threads change no bit (I1, I8).
+#include "models/float_convert.hpp"
 #include "models/gemm.hpp"
 #include "models/gemm_kernels.hpp"
 #include "models/host_simd.hpp"
@@ -18,6 +19,15 @@ using troupe::testing::random_floats;
 
 struct GemmCase {
   std::int64_t m, n, k;
+  DType operands = DType::f32;
+
+  // What the product sees of an operand.
+  std::vector<float> seen(std::vector<float> x) const {
+    for (float& value : x)
+      if (operands == DType::bf16)
+        value = bf16_to_f32(f32_to_bf16(value));
+    return x;
+  }
 };
 
 class GemmShapes : public ::testing::TestWithParam<GemmCase> {};
@@ -54,7 +64,8 @@ struct GemmData {
   std::vector<float> bias;
 
   void expect(const ConstMatrix& a, const ConstMatrix& b,
-              const GemmOptions& options) const {
+              GemmOptions options) const {
+    options.operands = shape.operands;
     const auto n = static_cast<std::size_t>(shape.n);
     std::vector<float> got = start;
     gemm({shape.m, shape.n, shape.k}, a, b, {got.data(), shape.n}, options);
@@ -73,8 +84,8 @@ TEST_P(GemmShapes, EqualTheLoopsForEveryOrderOfStorage) {
   const auto b = random_floats(c.k * c.n, 2);
   const auto a_t = transpose(a, c.m, c.k);
   const auto b_t = transpose(b, c.k, c.n);
-  const GemmData data{c, gemm_reference(c, a, b), random_floats(c.m * c.n, 4),
-                      random_floats(c.n, 3)};
+  const GemmData data{c, gemm_reference(c, c.seen(a), c.seen(b)),
+                      random_floats(c.m * c.n, 4), random_floats(c.n, 3)};
   const ConstMatrix as[] = {{a.data(), c.k, 1}, {a_t.data(), 1, c.m}};
   const ConstMatrix bs[] = {{b.data(), c.n, 1}, {b_t.data(), 1, c.k}};
   for (int order = 0; order < 4; ++order) {
@@ -95,12 +106,13 @@ TEST_P(GemmShapes, NoRowsBitsDependOnItsNeighboursOrPacking) {
   std::vector<float> whole(static_cast<std::size_t>(c.m * c.n));
   std::vector<float> packed(whole.size());
   std::vector<float> rows(whole.size());
-  gemm({c.m, c.n, c.k}, {a.data(), c.k, 1}, b, {whole.data(), c.n});
-  gemm(c.m, {a.data(), c.k, 1}, PackedMatrix(b, c.k, c.n),
+  const GemmOptions options{.operands = c.operands};
+  gemm({c.m, c.n, c.k}, {a.data(), c.k, 1}, b, {whole.data(), c.n}, options);
+  gemm(c.m, {a.data(), c.k, 1}, PackedMatrix(b, c.k, c.n, c.operands),
        {packed.data(), c.n});
   for (std::int64_t i = 0; i < c.m; ++i)
     gemm_serial({1, c.n, c.k}, {a.data() + i * c.k, c.k, 1}, b,
-                {rows.data() + i * c.n, c.n});
+                {rows.data() + i * c.n, c.n}, options);
   EXPECT_EQ(whole, packed);
   EXPECT_EQ(whole, rows);
 }
@@ -116,7 +128,7 @@ TEST_P(GemmShapes, NoBitsDependOnTheThreadCount) {
     std::vector<float>& got
       = results.emplace_back(static_cast<std::size_t>(c.m * c.n), 0.5F);
     gemm({c.m, c.n, c.k}, {a.data(), 1, c.m}, {b.data(), c.n, 1},
-         {got.data(), c.n}, {true, nullptr});
+         {got.data(), c.n}, {true, nullptr, c.operands});
   }
   at::set_num_threads(before);
   EXPECT_EQ(results[0], results[1]);
@@ -129,6 +141,15 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmCase{13, 33, 17}, GemmCase{5, 100, 3},
                     GemmCase{97, 65, 130}, GemmCase{64, 48, 1500},
                     GemmCase{3, 257, 64}, GemmCase{121, 7, 40}));
+INSTANTIATE_TEST_SUITE_P(Bf16, GemmShapes,
+                         ::testing::Values(GemmCase{1, 1, 1, DType::bf16},
+                                           GemmCase{12, 32, 16, DType::bf16},
+                                           GemmCase{13, 33, 17, DType::bf16},
+                                           GemmCase{5, 100, 3, DType::bf16},
+                                           GemmCase{97, 65, 131, DType::bf16},
+                                           GemmCase{64, 48, 1501, DType::bf16},
+                                           GemmCase{3, 257, 64, DType::bf16},
+                                           GemmCase{121, 7, 47, DType::bf16}));
 
 TEST(Gemm, EmptySumsLeaveTheBiasOrTheOldContent) {
   const float bias[] = {1, 2};
@@ -167,6 +188,38 @@ TEST(GemmKernels, AllInstructionSetsAgree) {
         out.insert(out.end(), c.begin() + i * set->panel_cols,
                    c.begin() + i * set->panel_cols + cols);
     }
+  }
+  for (const auto& result : results)
+    for (std::size_t i = 0; i < result.size(); ++i)
+      ASSERT_NEAR(result[i], results[0][i], 1e-5);
+}
+
+// vdpbf16ps against fp32 products of operands that were rounded before.
+TEST(GemmKernels, Bf16PairsSayWhatRoundedOperandsSay) {
+  std::vector<const gemm_detail::Kernels*> sets{
+    &gemm_detail::rounding_kernels()};
+  if (host_isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16") != 0)
+    sets.push_back(&gemm_detail::avx512_bf16_kernels());
+  constexpr std::int64_t depth = 75;
+  constexpr std::int64_t cols = 19;
+  constexpr std::int64_t rows = 3;
+  const auto a = random_floats(rows * depth, 9);
+  const auto b = random_floats(cols * depth, 10); // [depth, cols]
+  std::vector<std::vector<float>> results;
+  for (const gemm_detail::Kernels* set : sets) {
+    const std::int64_t width = set->panel_cols;
+    AlignedFloats panel(depth * width);
+    AlignedFloats along(rows * depth);
+    set->pack_rows(b.data(), cols, depth, std::min(cols, width), panel.data(),
+                   width);
+    set->pack_along(a.data(), depth, depth, rows, along.data());
+    std::vector<float> c(static_cast<std::size_t>(set->tile_rows * width));
+    set->multiply({set->lanes(depth), along.data(), set->lanes(depth), 1,
+                   panel.data(), c.data(), width, false},
+                  rows);
+    std::vector<float>& out = results.emplace_back();
+    for (std::int64_t i = 0; i < rows; ++i)
+      out.insert(out.end(), c.begin() + i * width, c.begin() + i * width + 16);
   }
   for (const auto& result : results)
     for (std::size_t i = 0; i < result.size(); ++i)
