@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <sstream>
+#include <utility>
 
 namespace troupe::trace {
 
@@ -17,23 +19,23 @@ constexpr std::size_t trace_text_limit_bytes = std::size_t{1} << 20;
 /// Reads record after record; `left` bounds every length before allocation.
 class TraceReader {
 public:
-  TraceReader(const std::filesystem::path& path)
-    : path_(path),
-      stream_(path, std::ios::binary) {
-    std::error_code error;
-    left_ = std::filesystem::file_size(path, error);
-    if (!stream_ || error)
-      throw ConfigError({path.string(), 0},
-                        "expected a readable trace file, got none");
+  TraceReader(std::string source, std::istream& stream, std::uint64_t bytes)
+    : source_(std::move(source)),
+      stream_(stream),
+      left_(bytes) {}
+
+  void read_magic() {
     char magic[file_magic.size()] = {};
     if (!read(magic, sizeof magic)
         || std::string_view(magic, sizeof magic) != file_magic)
-      throw ConfigError({path.string(), 0},
+      throw ConfigError({source_, 0},
                         "expected a trace file of this version, got something "
                         "else");
   }
 
-  TraceFile read_all() {
+  /// Appends to `file`, whose events stay in order.
+  TraceFile read_records(TraceFile file) {
+    file_ = std::move(file);
     RecordHead head{};
     while (!file_.complete && read(&head, sizeof head) && read_record(head)) {
     }
@@ -127,20 +129,37 @@ private:
   }
 
   ConfigError damaged() const {
-    return {Place{path_.string(), 0}, "expected a trace file, got a damaged "
-                                      "one"};
+    return {Place{source_, 0}, "expected a trace file, got a damaged "
+                               "one"};
   }
 
-  std::filesystem::path path_;
-  std::ifstream stream_;
-  std::uint64_t left_ = 0;
+  std::string source_;
+  std::istream& stream_;
+  std::uint64_t left_;
   TraceFile file_;
 };
 
 } // namespace
 
 TraceFile read_trace(const std::filesystem::path& path) {
-  return TraceReader(path).read_all();
+  std::ifstream stream{path, std::ios::binary};
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (!stream || error)
+    throw ConfigError({path.string(), 0},
+                      "expected a readable trace file, got none");
+  TraceReader reader(path.string(), stream, bytes);
+  reader.read_magic();
+  return reader.read_records({});
+}
+
+void append_trace(TraceFile& file, const std::string& records,
+                  const std::string& source) {
+  std::istringstream stream{records};
+  TraceReader reader(source, stream, records.size());
+  if (records.starts_with(file_magic))
+    reader.read_magic();
+  file = reader.read_records(std::move(file));
 }
 
 } // namespace troupe::trace

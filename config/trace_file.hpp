@@ -33,4 +33,9 @@ struct TraceFile {
 /// before anything is allocated.
 TraceFile read_trace(const std::filesystem::path& path);
 
+/// Appends what `records` (the magic first, where they begin a file; whole
+/// records) say to `file`. Throws ConfigError naming `source`.
+void append_trace(TraceFile& file, const std::string& records,
+                  const std::string& source);
+
 } // namespace troupe::trace

@@ -1,15 +1,19 @@
-// trace export, trace summary.
+// trace export, summary, serve, top.
 #include "config/error.hpp"
 #include "runtime/chrome_trace.hpp"
 #include "runtime/live/trace_server.hpp"
+#include "runtime/live/trace_top.hpp"
 #include "runtime/longest_sample.hpp"
+#include "runtime/run_status.hpp"
 #include "runtime/stop_signals.hpp"
 #include "runtime/trace_summary.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <future>
 #include <iostream>
@@ -26,7 +30,10 @@ struct TraceOptions : VerbOptions {
   std::string bind = "auto";
   std::uint16_t port = 0;
   bool open = false;
+  bool once = false;
 };
+
+constexpr auto top_period = std::chrono::seconds{1};
 
 std::string lost_text(const MergedTrace& trace) {
   const auto lost = trace.unmatched_arrows + trace.backward_arrows;
@@ -84,12 +91,38 @@ int serve_trace(const TraceOptions& options) {
   return 0;
 }
 
-[[noreturn]] int trace_later(const std::string& verb) {
-  throw ConfigError(
-    {"command line", 0},
-    fmt::format("`troupe trace {}` comes with a later version; try `troupe "
-                "trace serve`, or `troupe status` for a run under way",
-                verb));
+bool is_over(const RunStatus& status) {
+  return status.state != "starting" && status.state != "running"
+         && status.state != "stopping";
+}
+
+/// Until Ctrl-C or the end of the run, once a second.
+void watch_top(const RunFolder& folder, TraceTop& top) {
+  std::promise<void> stopped;
+  StopSignals signals([&](int) { stopped.set_value(); });
+  const auto stop = stopped.get_future();
+  for (bool over = false; !over;) {
+    const auto status = read_status(folder);
+    over = is_over(status);
+    // to the corner; erase what is below
+    print_out("\033[H\033[J" + top_text(top.look(), status));
+    std::cout.flush();
+    if (!over && stop.wait_for(top_period) == std::future_status::ready)
+      return;
+  }
+}
+
+int show_top(const TraceOptions& options) {
+  const RunFolder folder(options.folder);
+  const auto status = read_status(folder);
+  TraceTop top(folder);
+  if (options.json || options.once || ::isatty(STDOUT_FILENO) != 1) {
+    const auto view = top.look();
+    print_out(options.json ? top_json(view, status) : top_text(view, status));
+  } else {
+    watch_top(folder, top);
+  }
+  return 0;
 }
 
 } // namespace
@@ -131,12 +164,14 @@ void add_trace(CLI::App& app, VerbRun& chosen) {
     chosen = [options] { return serve_trace(*options); };
   });
 
-  for (const char* name : {"top"}) {
-    auto* later = trace->add_subcommand(name, "(comes with a later version)");
-    later->allow_extras();
-    later->callback(
-      [name, &chosen] { chosen = [name]() -> int { trace_later(name); }; });
-  }
+  auto* top = trace->add_subcommand(
+    "top", "What the devices of a run do now, in a terminal");
+  top->add_option("run", options->folder, "Run folder")->required();
+  top->add_flag("--once", options->once,
+                "One look, as where stdout is no terminal");
+  add_verb_options(*top, *options, true);
+  top->callback(
+    [options, &chosen] { chosen = [options] { return show_top(*options); }; });
 }
 
 } // namespace troupe::runtime

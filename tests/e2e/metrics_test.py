@@ -1,6 +1,7 @@
 """Numbers of a run that need more than its losses: idle time by reason, what a
-measured machine predicts, and the newest ones for Prometheus."""
+measured machine predicts, the newest ones for Prometheus and a terminal."""
 import contextlib
+import json
 import re
 import signal
 import socket
@@ -104,6 +105,23 @@ class Metrics(Case):
             done = self.troupe(*self.sft(f"metrics.prometheus={port}"), code=1)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn(f"127.0.0.1:{port}", done.stderr)
+
+    def test_trace_top_shows_a_run_under_way(self):
+        run = self.start(*self.ppo("run.steps=500", "run.save_every=500"))
+        self.wait_for_step("ppo", 2)
+        top = json.loads(self.troupe("trace", "top", "runs/ppo",
+                                     "--json").stdout)
+        self.assertEqual(top["state"], "running")
+        names = [device["device"] for device in top["devices"]]
+        self.assertEqual(names[:4], [f"device {rank}" for rank in range(4)])
+        self.assertTrue(any(device["busy_share"] > 0.05
+                            for device in top["devices"]))
+        self.assertGreaterEqual(len(top["slowest"]), 3)
+        text = self.troupe("trace", "top", "runs/ppo").stdout
+        self.assertIn("device 3", text)
+        self.assertIn("slowest message", text)
+        run.send(signal.SIGINT)
+        self.assertEqual(run.finish().code, 130)
 
 
 if __name__ == "__main__":
