@@ -15,7 +15,7 @@ struct RunSettings {
   std::string name; ///< default: the last settings file's name, no ending
   std::uint64_t seed = 1;
   int steps = 0;  ///< 0: by epochs
-  int epochs = 0; ///< sft, reward; 0: by steps
+  int epochs = 0; ///< sft, reward, dpo; 0: by steps
   std::string dir = "runs";
   std::string resume = "auto"; ///< auto | force | fresh | never
   std::string replay;
@@ -62,7 +62,7 @@ struct DataSettings {
   std::string chat = "auto";        ///< auto | true | false
   int batch_size = 64;              ///< rows of the data file a step
   int max_prompt_tokens = 512;      ///< ppo
-  int max_tokens = 1024;            ///< sft, reward: of a whole sequence
+  int max_tokens = 1024;            ///< sft, reward, dpo: of a whole sequence
   std::string overlong = "skip";    ///< skip | truncate | error
   std::string on_bad_row = "error"; ///< error | skip
   bool shuffle = true;

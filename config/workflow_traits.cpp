@@ -26,6 +26,15 @@ WorkflowTraits traits_reward() {
           .roles = {{.name = "reward", .trained = true, .scalar_head = true}}};
 }
 
+WorkflowTraits traits_dpo() {
+  return {.name = "dpo",
+          .sentence = "direct preference optimisation, without a reward model",
+          .data = DataKind::preference,
+          .groups = {sequences, preference},
+          .roles = {{.name = "actor", .trained = true},
+                    {.name = "ref", .default_path_of = "actor"}}};
+}
+
 WorkflowTraits traits_ppo() {
   return {.name = "ppo",
           .sentence = "reinforcement learning with a critic",
@@ -57,6 +66,7 @@ WorkflowTraits traits_verb(std::string name, DataKind data,
 std::deque<WorkflowTraits> built_in_workflows() {
   return {traits_sft(),
           traits_reward(),
+          traits_dpo(),
           traits_ppo(),
           traits_verb("generate", DataKind::prompts, {rollout, verb}),
           traits_verb("score", DataKind::score, {rollout}),

@@ -58,7 +58,7 @@ void add_workflow_traits(WorkflowTraits traits);
 void forget_added_workflows();
 const WorkflowTraits* find_workflow_traits(std::string_view name);
 
-/// Names that users' files may say: sft, reward, ppo, and what was added.
+/// Names that users' files may say: sft, reward, dpo, ppo, and what was added.
 std::vector<std::string> workflow_names();
 /// Whether workflow `name` is there and reads the group's settings.
 bool workflow_reads(std::string_view name, SettingsGroup group);

@@ -160,16 +160,21 @@ DataKind Dataset::kind() const {
   return state_->kind;
 }
 
+const std::string& Dataset::file() const {
+  return state_->lines.file();
+}
+
 net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
                         SampleId first, std::uint32_t n) const {
   std::vector<std::vector<std::int32_t>> ids, rejected;
-  std::vector<std::vector<std::uint8_t>> masks;
+  std::vector<std::vector<std::uint8_t>> masks, rejected_masks;
   std::vector<SampleId> samples;
   for (const std::uint32_t row : row_indices) {
     const std::uint32_t line = state_->usable.at(row);
     auto tokens
       = state_->reader.tokens(state_->lines.text(line), state_->place(line));
     masks.push_back(tokens.mask());
+    rejected_masks.push_back(tokens.rejected_mask());
     ids.push_back(std::move(tokens.ids));
     rejected.push_back(std::move(tokens.rejected));
     for (std::uint32_t k = 0; k < n; ++k)
@@ -180,7 +185,10 @@ net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
     columns.push_back(pack_column("prompt_ids", DType::i32, ids, n));
   } else if (state_->kind == DataKind::preference) {
     columns.push_back(pack_column("chosen_ids", DType::i32, ids, n));
+    columns.push_back(pack_column("chosen_loss_mask", DType::u8, masks, n));
     columns.push_back(pack_column("rejected_ids", DType::i32, rejected, n));
+    columns.push_back(
+      pack_column("rejected_loss_mask", DType::u8, rejected_masks, n));
   } else {
     columns.push_back(pack_column("sequence_ids", DType::i32, ids, n));
     columns.push_back(pack_column("loss_mask", DType::u8, masks, n));

@@ -10,7 +10,8 @@
 //
 // Keys (per sample):  prompts     prompt_ids i32[P]
 //                     sft, score  sequence_ids i32[L], loss_mask u8[L]
-//                     preference  chosen_ids i32[L], rejected_ids i32[L]
+//                     preference  chosen_ids i32[L], chosen_loss_mask u8[L],
+//                                 and the same of rejected
 #pragma once
 
 #include "config/data_kind.hpp"
@@ -85,6 +86,7 @@ public:
   std::uint32_t size() const;
   const DatasetReport& report() const;
   DataKind kind() const;
+  const std::string& file() const; ///< for messages
 
   /// Samples of the rows, n a row: row i gives the ids first + i*n .. + n-1.
   net::Rows rows(std::span<const std::uint32_t> row_indices, SampleId first,

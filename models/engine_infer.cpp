@@ -74,22 +74,24 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
   }
 }
 
+/// `prefix`: "", or "chosen_" and "rejected_" of pairs.
 void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
-                    const RunContext& context, const InferOptions& options,
-                    net::Rows& out) {
+                    const std::string& prefix, const RunContext& context,
+                    const InferOptions& options, net::Rows& out) {
   const VocabularyHead head
     = impl.vocabulary_head(options.temperature, context);
-  const ColumnReader ids(rows.at("sequence_ids"));
-  std::optional<ColumnReader> loss_mask;
-  if (rows.has("loss_mask"))
-    loss_mask.emplace(rows.at("loss_mask"));
+  const ColumnReader ids(
+    rows.at(prefix.empty() ? "sequence_ids" : prefix + "ids"));
+  ColumnReaders masks;
+  if (rows.has(prefix + "loss_mask"))
+    masks.emplace_back(rows.at(prefix + "loss_mask"));
   const auto lengths = infer_lengths(ids, rows.num_samples(), 0);
-  net::Column logprobs = infer_column("logprobs", lengths);
-  net::Column entropy = infer_column("entropy", lengths);
+  net::Column logprobs = infer_column(prefix + "logprobs", lengths);
+  net::Column entropy = infer_column(prefix + "entropy", lengths);
   const std::vector<std::uint64_t> offsets = logprobs.offsets();
   const auto consume = [&](const InferBatch& batch) {
-    const std::vector<float> mask_T = token_mask(
-      loss_mask ? &*loss_mask : nullptr, batch.rows, batch.tokens.cu_seqlens);
+    const std::vector<float> mask_T
+      = token_mask(masks, batch.rows, batch.tokens.cu_seqlens);
     const WantedTokens wanted = wanted_tokens(batch.tokens, mask_T);
     const TokenStatistics found
       = token_statistics(head, batch.hidden_TH, wanted, impl.workspace, false);
@@ -155,8 +157,11 @@ void infer_scores(Engine::Impl& impl, const net::Rows& rows,
 void infer_rows(Engine::Impl& impl, const std::string& fn,
                 const net::Rows& rows, const RunContext& context,
                 const InferOptions& options, net::Rows& out) {
-  if (fn == "logprobs") {
-    infer_logprobs(impl, rows, context, options, out);
+  if (fn == "logprobs" && rows.has("chosen_ids")) {
+    infer_logprobs(impl, rows, "chosen_", context, options, out);
+    infer_logprobs(impl, rows, "rejected_", context, options, out);
+  } else if (fn == "logprobs") {
+    infer_logprobs(impl, rows, "", context, options, out);
   } else if (fn == "values") {
     infer_values(impl, rows, context, options, out);
   } else if (fn == "scores" && rows.has("chosen_ids")) {

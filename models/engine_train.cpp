@@ -55,17 +55,12 @@ public:
       impl.need_scalar_head(spec.fn);
     if (rows.num_samples() == 0)
       return; // nothing here, but the collectives are for every rank
-    if (loss_.pairs) {
-      ids_.emplace_back(rows.at("chosen_ids"));
-      ids_.emplace_back(rows.at("rejected_ids"));
-    } else {
-      ids_.emplace_back(rows.at("sequence_ids"));
-    }
-    if (rows.has("loss_mask"))
-      loss_mask_.emplace(rows.at("loss_mask"));
+    ids_ = readers(rows, loss_.pairs ? "ids" : "sequence_ids");
+    TROUPE_CHECK(!ids_.empty(), "the rows have no token ids");
+    masks_ = readers(rows, "loss_mask");
     for (const std::string& key : loss_.columns)
-      if (rows.has(key))
-        columns_.emplace(key, ColumnReader(rows.at(key)));
+      if (auto found = readers(rows, key); !found.empty())
+        columns_.emplace(key, std::move(found));
   }
 
   Sums run() {
@@ -91,6 +86,19 @@ public:
 
 private:
   using MicroBatchRows = std::vector<std::vector<std::size_t>>;
+
+  // Of a key, or of `chosen_` and `rejected_` of it; none where it is not
+  // there.
+  ColumnReaders readers(const net::Rows& rows, const std::string& key) const {
+    ColumnReaders found;
+    for (const char* prefix : {"chosen_", "rejected_"})
+      if (loss_.pairs && rows.has(prefix + key))
+        found.emplace_back(rows.at(prefix + key));
+    if (!loss_.pairs && rows.has(key))
+      found.emplace_back(rows.at(key));
+    return found;
+  }
+
   std::vector<std::size_t> rows_of(const std::vector<SampleId>& samples) const {
     std::vector<std::size_t> rows;
     for (const SampleId sample : samples)
@@ -107,21 +115,11 @@ private:
     return pack(sequences);
   }
 
-  std::vector<float> mask_of(const PackedTokens& tokens,
-                             std::span<const std::size_t> rows) const {
-    if (loss_.pairs) // no mask in pairs: every token but the first counts
-      return token_mask(nullptr,
-                        std::vector<std::size_t>(tokens.cu_seqlens.size() - 1),
-                        tokens.cu_seqlens);
-    return token_mask(loss_mask_ ? &*loss_mask_ : nullptr, rows,
-                      tokens.cu_seqlens);
-  }
-
   Denominators own_denominators(std::span<const std::size_t> rows) const {
     Denominators own;
     own.pairs = loss_.pairs ? static_cast<double>(rows.size()) : 0;
     const PackedTokens tokens = pack_rows(rows);
-    const std::vector<float> mask = mask_of(tokens, rows);
+    const std::vector<float> mask = token_mask(masks_, rows, tokens.cu_seqlens);
     for (std::size_t s = 0; s + 1 < tokens.cu_seqlens.size(); ++s) {
       double count = 0;
       for (auto t = tokens.cu_seqlens[s]; t < tokens.cu_seqlens[s + 1]; ++t)
@@ -215,7 +213,7 @@ private:
     m.hidden_TH = impl_.run_forward(m.tokens, context_, workspace, &m.saved);
     if (m.hidden_TH == nullptr)
       return m; // the last stage has the loss
-    m.mask_T = mask_of(m.tokens, rows);
+    m.mask_T = token_mask(masks_, rows, m.tokens.cu_seqlens);
     expose(m);
     LossResult result = loss_.function(m.batch, denominators, spec_.loss);
     sums.merge(result.sums);
@@ -381,9 +379,9 @@ private:
   RunContext& context_;
   const LossEntry& loss_;
   SampleIndex index_;
-  std::vector<ColumnReader> ids_; // one, or chosen and rejected
-  std::optional<ColumnReader> loss_mask_;
-  std::map<std::string, ColumnReader> columns_;
+  ColumnReaders ids_; // one, or chosen and rejected; so all of them
+  ColumnReaders masks_;
+  std::map<std::string, ColumnReaders> columns_;
 };
 
 } // namespace

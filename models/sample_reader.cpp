@@ -35,12 +35,22 @@ std::string ground_truth_of(const RowFields& fields,
 
 } // namespace
 
-std::vector<std::uint8_t> SampleTokens::mask() const {
-  if (!loss_mask.empty())
-    return loss_mask;
-  std::vector<std::uint8_t> mask(ids.size(), 1);
-  std::fill_n(mask.begin(), std::min(prompt_tokens, mask.size()), 0);
+namespace {
+
+std::vector<std::uint8_t> mask_behind(std::size_t prompt, std::size_t tokens) {
+  std::vector<std::uint8_t> mask(tokens, 1);
+  std::fill_n(mask.begin(), std::min(prompt, tokens), 0);
   return mask;
+}
+
+} // namespace
+
+std::vector<std::uint8_t> SampleTokens::mask() const {
+  return loss_mask.empty() ? mask_behind(prompt_tokens, ids.size()) : loss_mask;
+}
+
+std::vector<std::uint8_t> SampleTokens::rejected_mask() const {
+  return mask_behind(prompt_tokens, rejected.size());
 }
 
 SampleReader::SampleReader(const DatasetOptions& options, Tokenizer tokenizer)

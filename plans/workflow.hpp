@@ -50,6 +50,7 @@ struct Call {
   std::string fn = {}; ///< "ppo_actor_loss", "logprobs", "ppo_advantages", ..
   Scope scope = Scope::batch;
   std::vector<Rename> renames = {}; ///< keys whose name differs inside fn
+  bool evaluates = false;           ///< between steps, see plans/evaluation.hpp
 
   bool operator==(const Call&) const = default;
   /// The name by which `fn` knows `key`.
@@ -111,6 +112,7 @@ Workflow score_workflow(const Settings& settings);
 Workflow convert_workflow(const Settings& settings);
 Workflow sft_workflow(const Settings& settings);
 Workflow reward_workflow(const Settings& settings);
+Workflow dpo_workflow(const Settings& settings);
 Workflow ppo_workflow(const Settings& settings);
 
 } // namespace troupe::plans

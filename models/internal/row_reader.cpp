@@ -87,29 +87,30 @@ std::vector<std::size_t> micro_batch_ends(std::span<const std::int64_t> lengths,
   return ends;
 }
 
-std::vector<float> token_mask(const ColumnReader* loss_mask,
+std::vector<float> token_mask(const ColumnReaders& masks,
                               std::span<const std::size_t> rows,
                               std::span<const std::int64_t> cu_seqlens) {
   std::vector<float> mask(static_cast<std::size_t>(cu_seqlens.back()), 1.0F);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    float* own = mask.data() + cu_seqlens[i];
-    const std::int64_t length = cu_seqlens[i + 1] - cu_seqlens[i];
-    if (loss_mask != nullptr)
-      loss_mask->floats(rows[i], length, own);
+  for (std::size_t s = 0; s + 1 < cu_seqlens.size(); ++s) {
+    float* own = mask.data() + cu_seqlens[s];
+    const std::int64_t length = cu_seqlens[s + 1] - cu_seqlens[s];
+    if (!masks.empty())
+      masks[s % masks.size()].floats(rows[s / masks.size()], length, own);
     for (std::int64_t t = 0; t < length; ++t)
       own[t] = t > 0 && own[t] != 0 ? 1.0F : 0.0F;
   }
   return mask;
 }
 
-at::Tensor packed_column(const ColumnReader& column,
+at::Tensor packed_column(const ColumnReaders& columns,
                          std::span<const std::size_t> rows,
                          std::span<const std::int64_t> cu_seqlens) {
   at::Tensor packed_T = at::empty({cu_seqlens.back()}, at::kFloat);
   float* data = packed_T.mutable_data_ptr<float>();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    column.floats(rows[i], cu_seqlens[i + 1] - cu_seqlens[i],
-                  data + cu_seqlens[i]);
+  for (std::size_t s = 0; s + 1 < cu_seqlens.size(); ++s)
+    columns[s % columns.size()].floats(rows[s / columns.size()],
+                                       cu_seqlens[s + 1] - cu_seqlens[s],
+                                       data + cu_seqlens[s]);
   return packed_T;
 }
 

@@ -52,14 +52,18 @@ std::vector<std::size_t> micro_batch_ends(std::span<const std::int64_t> lengths,
                                           std::int64_t max_tokens,
                                           int min_parts);
 
-/// mask[T] of the packed sequences from `loss_mask` (null: all ones); the first
-/// token of a sequence, which nothing predicts, is 0.
-std::vector<float> token_mask(const ColumnReader* loss_mask,
+/// Sequences of rows, packed: one a row, or two of pairs, so that sequence s is
+/// of row s / n and read by the s % n-th of n readers.
+using ColumnReaders = std::vector<ColumnReader>;
+
+/// mask[T] of the packed sequences (without readers: all ones); the first token
+/// of a sequence, which nothing predicts, is 0.
+std::vector<float> token_mask(const ColumnReaders& masks,
                               std::span<const std::size_t> rows,
                               std::span<const std::int64_t> cu_seqlens);
 
 /// A per-token column of these rows as one f32 tensor [T].
-at::Tensor packed_column(const ColumnReader& column,
+at::Tensor packed_column(const ColumnReaders& columns,
                          std::span<const std::size_t> rows,
                          std::span<const std::int64_t> cu_seqlens);
 

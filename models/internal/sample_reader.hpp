@@ -23,6 +23,8 @@ struct SampleTokens {
   bool truncated = false; ///< was overlong and could be cut
 
   std::vector<std::uint8_t> mask() const; ///< as long as ids
+  /// 1 behind the prompt.
+  std::vector<std::uint8_t> rejected_mask() const;
 };
 
 /// What turns rows into tokens; a value that may be used from any thread.

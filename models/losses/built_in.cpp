@@ -1,4 +1,5 @@
 // The table of losses that come with Troupe; add a line for a new one.
+#include "models/losses/dpo.hpp"
 #include "models/losses/ppo_actor.hpp"
 #include "models/losses/ppo_critic.hpp"
 #include "models/losses/reward.hpp"
@@ -11,6 +12,7 @@ const Losses& built_in_losses() {
     Losses table;
     table.add(sft_loss_entry());
     table.add(reward_loss_entry());
+    table.add(dpo_loss_entry());
     table.add(ppo_actor_loss_entry());
     table.add(ppo_critic_loss_entry());
     return table;

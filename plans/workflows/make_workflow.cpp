@@ -66,9 +66,10 @@ using Makers = std::map<std::string, WorkflowMaker, std::less<>>;
 
 Makers& workflow_makers() {
   static Makers makers = {
-    {"sft", sft_workflow},     {"reward", reward_workflow},
-    {"ppo", checked_ppo},      {"generate", generate_workflow},
-    {"score", score_workflow}, {"convert", convert_workflow},
+    {"sft", sft_workflow},           {"reward", reward_workflow},
+    {"dpo", dpo_workflow},           {"ppo", checked_ppo},
+    {"generate", generate_workflow}, {"score", score_workflow},
+    {"convert", convert_workflow},
   };
   return makers;
 }

@@ -54,7 +54,8 @@ int train(const TrainOptions& options) {
 } // namespace
 
 void add_train(CLI::App& app, VerbRun& chosen) {
-  auto* verb = app.add_subcommand("train", "Run a workflow: sft, reward, ppo");
+  auto* verb
+    = app.add_subcommand("train", "Run a workflow: sft, reward, dpo, ppo");
   auto options = std::make_shared<TrainOptions>();
   add_config_words(*verb, options->config, true);
   verb->add_flag("--dry-run", options->dry_run,

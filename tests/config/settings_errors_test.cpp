@@ -159,9 +159,10 @@ TEST_F(SettingsErrors, MistypedValuesSayWhatWasExpected) {
 }
 
 TEST_F(SettingsErrors, WordsOutsideAChoiceNameTheNearest) {
-  EXPECT_EQ(over("workflow=pop"),
-            "command line: workflow: expected one of sft, reward or ppo, got "
-            "'pop'; try ppo");
+  EXPECT_EQ(
+    over("workflow=pop"),
+    "command line: workflow: expected one of sft, reward, dpo or ppo, got "
+    "'pop'; try ppo");
   EXPECT_EQ(over("data.overlong=truncated"),
             "command line: data.overlong: expected one of skip, truncate or "
             "error, got 'truncated'; try truncate");
@@ -235,9 +236,6 @@ TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
   EXPECT_EQ(over("algorithm.value_norm=true"),
             "command line: algorithm.value_norm: expected false (the only kind "
             "this version runs), got true");
-  EXPECT_EQ(over("eval.data=x.jsonl"),
-            "command line: eval.data: expected \"\" (the only kind this "
-            "version runs), got x.jsonl");
   EXPECT_EQ(
     over("cluster.launcher=ssh"),
     "command line: cluster.launcher: expected auto, local or manual (the "
@@ -253,7 +251,7 @@ TEST_F(SettingsErrors, PortsOfThePageMustBePorts) {
 
 TEST_F(SettingsErrors, RequiredSettingsAreNamed) {
   EXPECT_EQ(error({"ppo.yaml"}, {"workflow=null"}),
-            "ppo.yaml: workflow: expected one of sft, reward or ppo, got "
+            "ppo.yaml: workflow: expected one of sft, reward, dpo or ppo, got "
             "nothing");
   EXPECT_EQ(over("run.steps=null"), "ppo.yaml: run.steps: expected a whole "
                                     "number >= 1, got nothing; try "
@@ -311,7 +309,7 @@ TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
             "none.yaml: expected a readable YAML file, got none");
   EXPECT_THAT(ppo("a: [1\n"), testing::StartsWith("x.yaml:2: expected YAML"));
   EXPECT_EQ(error({}, {}), "command line: workflow: expected one of sft, "
-                           "reward or ppo, got nothing");
+                           "reward, dpo or ppo, got nothing");
 }
 
 TEST(Nearest, SwapsAndWrongSectionsAreNear) {

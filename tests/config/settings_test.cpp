@@ -110,9 +110,10 @@ TEST(Settings, OnlyVerbsMakeTheirWorkflows) {
     load_settings({}, {"workflow=generate"});
     FAIL() << "accepted";
   } catch (const troupe::ConfigError& error) {
-    EXPECT_STREQ(error.what(),
-                 "command line: workflow: expected one of sft, reward or ppo, "
-                 "got 'generate'; try `troupe generate`");
+    EXPECT_STREQ(
+      error.what(),
+      "command line: workflow: expected one of sft, reward, dpo or ppo, "
+      "got 'generate'; try `troupe generate`");
   }
 }
 

@@ -60,6 +60,10 @@ TEST_F(DatasetFile, PairsShareThePromptAndEndBoth) {
   EXPECT_THAT(packed(rows, "chosen_ids"), ElementsAre(0, 10, 11, 1, 0, 11, 1));
   EXPECT_THAT(packed(rows, "rejected_ids"),
               ElementsAre(0, 10, 12, 13, 1, 0, 1));
+  EXPECT_THAT(packed<std::uint8_t>(rows, "chosen_loss_mask"),
+              ElementsAre(0, 0, 1, 1, 1, 1, 1));
+  EXPECT_THAT(packed<std::uint8_t>(rows, "rejected_loss_mask"),
+              ElementsAre(0, 0, 1, 1, 1, 1, 1));
 }
 
 TEST_F(DatasetFile, ScoringTakesIdsTextOrPromptAndResponse) {

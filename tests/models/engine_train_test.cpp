@@ -158,6 +158,83 @@ TEST(GoldenTraining, RewardModelFollowsTheReference) {
                      {"rejected_score", "train/rejected_score"}});
 }
 
+std::vector<std::vector<std::int32_t>> pair_ids(const TrainingCase& c,
+                                                const std::string& which) {
+  return split(c.data.at(which + "_tokens").ints(),
+               c.data.at(which + "_cu_seqlens").values);
+}
+
+// chosen_ and rejected_ ids and masks of the golden case.
+net::Rows pairs_of(const TrainingCase& c) {
+  std::vector<net::Column> columns;
+  for (const std::string which : {"chosen", "rejected"}) {
+    const auto ids = pair_ids(c, which);
+    std::vector<std::vector<std::uint8_t>> masks;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto prompt
+        = static_cast<std::size_t>(c.data.at("prompt_lengths").values[i]);
+      masks.emplace_back(prompt, 0).resize(ids[i].size(), 1);
+    }
+    columns.push_back(column_of(which + "_ids", DType::i32, ids));
+    columns.push_back(column_of(which + "_loss_mask", DType::u8, masks));
+  }
+  return {first_samples(pair_ids(c, "chosen").size()), columns};
+}
+
+class GoldenDpo : public ::testing::TestWithParam<int> {};
+
+// The golden case gives sums of the reference's log-probabilities over the
+// answer: all on its last token.
+TEST_P(GoldenDpo, FollowsTheReferenceForAnyMicroBatching) {
+  TROUPE_NEEDS_GOLDEN();
+  const TrainingCase c("dpo");
+  net::Rows rows = pairs_of(c);
+  for (const std::string which : {"chosen", "rejected"}) {
+    std::vector<std::vector<float>> reference;
+    const auto& sums = c.data.at("ref_" + which + "_logps").values;
+    for (const auto& ids : pair_ids(c, which)) {
+      auto& own = reference.emplace_back(ids.size(), 0.0F);
+      own.back() = static_cast<float>(sums[reference.size() - 1]);
+    }
+    rows.add(column_of(which + "_ref_logprobs", DType::f32, reference));
+  }
+  const auto steps = steps_of(c.data.at("step_cu_pairs").values);
+  const auto engine = c.engine("init", false, "optimizer", steps.size());
+  TrainSpec spec;
+  spec.fn = "dpo_loss";
+  spec.loss.beta = c.meta["spec"]["beta"];
+  spec.micro_batches = GetParam();
+  expect_trajectory(c, *engine, rows, spec, steps,
+                    {{"loss", "train/loss"},
+                     {"accuracy", "train/accuracy"},
+                     {"chosen_reward", "train/chosen_reward"},
+                     {"rejected_reward", "train/rejected_reward"}});
+}
+INSTANTIATE_TEST_SUITE_P(MicroBatches, GoldenDpo, ::testing::Values(1, 3));
+
+TEST(GoldenDpoReference, LogprobsOfPairsAreTheGivenOnes) {
+  TROUPE_NEEDS_GOLDEN();
+  const TrainingCase c("dpo");
+  Engine::Spec spec;
+  spec.folder = c.folder / "ref";
+  spec.role = "ref";
+  Engine engine(spec);
+  engine.load_weights();
+  RunContext context;
+  const net::Rows found = engine.infer("logprobs", pairs_of(c), context, {});
+  for (const std::string which : {"chosen", "rejected"}) {
+    const auto& column = found.at(which + "_logprobs");
+    const auto offsets = column.offsets();
+    const auto logprobs = column.as<float>();
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+      double sum = 0;
+      for (auto t = offsets[i]; t < offsets[i + 1]; ++t)
+        sum += logprobs[t];
+      EXPECT_NEAR(sum, c.data.at("ref_" + which + "_logps").values[i], 1e-4);
+    }
+  }
+}
+
 // Response arrays of the golden case at their tokens, 0 elsewhere.
 std::vector<std::vector<float>> spread(const TrainingCase& c,
                                        const char* name) {

@@ -1,5 +1,6 @@
 // Losses and their gradients against the golden rl/ cases; denominators make
 // any split into micro-batches give the same sum (I1).
+#include "models/losses/dpo.hpp"
 #include "models/losses/ppo_actor.hpp"
 #include "models/losses/ppo_critic.hpp"
 #include "models/losses/reward.hpp"
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "../support/models/golden.hpp"
+
+#include <cmath>
 
 namespace troupe::models {
 namespace {
@@ -252,6 +255,64 @@ TEST(RewardLoss, EqualsTheGoldenCase) {
   EXPECT_NEAR(result.loss.item<float>(), c.out.at("loss").item(), c.tolerance);
   EXPECT_NEAR(result.sums.value("train/loss"), c.out.at("loss").item(),
               c.tolerance);
+}
+
+// Golden sums as sequences of one token each, chosen and rejected alternating.
+TEST(GoldenDpoLoss, HasTheReferencesValueAndRewards) {
+  TROUPE_NEEDS_GOLDEN();
+  const LossCase c("dpo_b0.1_ls0.0_ipoFalse");
+  const auto pairs = c.in.at("pc").values.size();
+  std::vector<float> policy, reference;
+  TrainBatch batch;
+  batch.cu_seqlens = {0};
+  for (std::size_t i = 0; i < pairs; ++i) {
+    for (const char* key : {"pc", "pr"})
+      policy.push_back(static_cast<float>(c.in.at(key).values[i]));
+    for (const char* key : {"rc", "rj"})
+      reference.push_back(static_cast<float>(c.in.at(key).values[i]));
+    batch.cu_seqlens.insert(batch.cu_seqlens.end(),
+                            {static_cast<std::int64_t>(2 * i + 1),
+                             static_cast<std::int64_t>(2 * i + 2)});
+  }
+  batch.mask_T = at::ones({static_cast<std::int64_t>(2 * pairs)});
+  batch.logprobs_T = at::tensor(policy).set_requires_grad(true);
+  batch.columns["ref_logprobs"] = at::tensor(reference);
+  const LossResult result = dpo_loss(
+    batch, {.pairs = static_cast<double>(pairs)}, {.beta = c.params["beta"]});
+  EXPECT_NEAR(result.loss.item<float>(), c.out.at("loss").item(), c.tolerance);
+  double chosen = 0, rejected = 0;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    chosen += c.out.at("chosen_rewards").values[i];
+    rejected += c.out.at("rejected_rewards").values[i];
+  }
+  const auto count = static_cast<double>(pairs);
+  EXPECT_NEAR(result.sums.value("train/chosen_reward"), chosen / count,
+              c.tolerance);
+  EXPECT_NEAR(result.sums.value("train/rejected_reward"), rejected / count,
+              c.tolerance);
+  EXPECT_NEAR(result.sums.value("train/reward_margin"),
+              (chosen - rejected) / count, c.tolerance);
+}
+
+TEST(DpoLoss, SeesTheAnswersTokensOnly) {
+  TrainBatch batch;
+  batch.cu_seqlens = {0, 3, 5};
+  batch.mask_T = at::tensor({0.0F, 1.0F, 1.0F, 0.0F, 1.0F});
+  batch.logprobs_T
+    = at::tensor({9.0F, -1.0F, -2.0F, 9.0F, -5.0F}).set_requires_grad(true);
+  batch.columns["ref_logprobs"] = at::tensor({7.0F, -2.0F, -2.0F, 7.0F, -4.0F});
+  const LossResult result = dpo_loss(batch, {.pairs = 4}, {.beta = 0.5});
+  // h = 1 - (-1) = 2; three other pairs elsewhere
+  const double loss = std::log1p(std::exp(-1.0));
+  EXPECT_NEAR(result.loss.item<float>(), loss / 4, 1e-6);
+  EXPECT_NEAR(result.sums.value("train/loss"), loss, 1e-6);
+  EXPECT_DOUBLE_EQ(result.sums.value("train/accuracy"), 1);
+  result.loss.backward();
+  const double slope = 0.5 / (1 + std::exp(1.0)) / 4;
+  const at::Tensor& grad = batch.logprobs_T.grad();
+  EXPECT_FLOAT_EQ(grad[0].item<float>(), 0);
+  EXPECT_NEAR(grad[1].item<float>(), -slope, 1e-7);
+  EXPECT_NEAR(grad[4].item<float>(), slope, 1e-7);
 }
 
 TEST(SftLoss, IsTheMeanOverMaskedTokens) {

@@ -186,7 +186,7 @@ TEST(MakeWorkflow, MistakesNameTheSettingAndItsPlace) {
               s.workflow = "pppo";
               s.places["workflow"] = {"run.yaml", 7};
             }),
-            "run.yaml:7: workflow: expected one of sft, reward, ppo, got "
+            "run.yaml:7: workflow: expected one of sft, reward, dpo, ppo, got "
             "'pppo'; try ppo");
   EXPECT_EQ(mistake([](Settings& s) { s.models["critik"] = {}; }),
             "models.critik: expected a role of workflow ppo (actor, critic, "
