@@ -6,6 +6,13 @@
 
 namespace troupe::actors {
 
+namespace {
+
+/// So that no answer of an evaluation meets the noise of a training sample.
+constexpr std::uint64_t evaluation_noise = 0x6576'616C'0000'0000;
+
+} // namespace
+
 std::uint32_t mini_batches_of(const Settings& settings,
                               const plans::Workflow& workflow) {
   if (!workflow_reads(workflow.name, SettingsGroup::updates))
@@ -21,6 +28,7 @@ std::uint32_t epochs_of(const Settings& settings,
 }
 
 models::GenerateOptions generate_options(const Settings& settings,
+                                         const plans::Call& call,
                                          const ModelShape& shape) {
   const RolloutSettings& rollout = settings.rollout;
   models::GenerateOptions options;
@@ -40,6 +48,12 @@ models::GenerateOptions generate_options(const Settings& settings,
     = static_cast<std::uint64_t>(rollout.kv_cache_gb * 1e9);
   options.seed = settings.run.seed;
   options.stop_ids = shape.eos;
+  if (call.evaluates) {
+    const EvalSettings& eval = settings.eval;
+    options.greedy = eval.temperature == 0;
+    options.temperature = options.greedy ? 1.0 : eval.temperature;
+    options.seed = settings.run.seed ^ evaluation_noise;
+  }
   return options;
 }
 
@@ -50,6 +64,14 @@ models::InferOptions infer_options(const Settings& settings,
           .entropy
           = std::ranges::find(call.writes, "entropy") != call.writes.end(),
           .micro_batch_tokens = placement.micro_batch_tokens};
+}
+
+std::uint32_t samples_per_row(const Settings& settings,
+                              const plans::Workflow& workflow, bool evaluates) {
+  if (!workflow.samples_are_prompts)
+    return 1;
+  return static_cast<std::uint32_t>(evaluates ? settings.eval.n
+                                              : settings.rollout.n);
 }
 
 std::uint64_t trace_bytes_a_process(const Settings& settings,

@@ -19,7 +19,12 @@ std::uint32_t mini_batches_of(const Settings& settings,
 std::uint32_t epochs_of(const Settings& settings,
                         const plans::Workflow& workflow);
 
+/// Samples of a row of data.train, or of eval.data.
+std::uint32_t samples_per_row(const Settings& settings,
+                              const plans::Workflow& workflow, bool evaluates);
+
 models::GenerateOptions generate_options(const Settings& settings,
+                                         const plans::Call& call,
                                          const ModelShape& shape);
 models::InferOptions infer_options(const Settings& settings,
                                    const plans::Call& call,

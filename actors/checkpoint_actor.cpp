@@ -1,5 +1,6 @@
 #include "actors/checkpoint_actor.hpp"
 
+#include "actors/best_checkpoint.hpp"
 #include "actors/checkpoint_files.hpp"
 
 #include <fmt/format.h>
@@ -81,11 +82,17 @@ void commit_save(CheckpointSelf self,
   std::uint64_t bytes = 0;
   for (const auto& part : written)
     bytes += part.bytes;
-  run_job<SaveDone>(
-    *self->state.thread, "checkpoint", write->callback,
-    [write, bytes, state = state_of(setup, write->task), keep = setup.keep] {
-      return SaveDone{commit_checkpoint(write->temporary, state, keep), bytes};
-    });
+  run_job<SaveDone>(*self->state.thread, "checkpoint", write->callback,
+                    [write, bytes, state = state_of(setup, write->task),
+                     keep = setup.keep, best = setup.best] {
+                      if (best) // which must not go now
+                        best->refresh();
+                      const auto folder
+                        = commit_checkpoint(write->temporary, state, keep);
+                      if (best)
+                        best->refresh();
+                      return SaveDone{folder, bytes};
+                    });
 }
 
 caf::result<SaveCopied> copy(CheckpointSelf self, const Context& context,

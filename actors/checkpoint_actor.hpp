@@ -14,6 +14,8 @@
 
 namespace troupe::actors {
 
+class BestCheckpoint;
+
 struct CheckpointSetup {
   std::filesystem::path run_folder;
   std::string run_id;
@@ -23,6 +25,7 @@ struct CheckpointSetup {
   /// How each role's folder is written.
   std::map<std::string, models::HfStore> stores;
   std::uint32_t keep = 0;
+  std::shared_ptr<BestCheckpoint> best; ///< kept too; nullptr: none is
   std::shared_ptr<AskTable> asks;
 };
 

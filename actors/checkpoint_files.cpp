@@ -101,12 +101,10 @@ std::vector<fs::path> complete_checkpoints(const fs::path& run_folder) {
   return found;
 }
 
-void point_latest(const fs::path& run_folder, const fs::path& checkpoint) {
-  const fs::path fresh = run_folder / ".latest.tmp";
-  fs::remove(fresh);
-  fs::create_directory_symlink(fs::path{"checkpoints"} / checkpoint.filename(),
-                               fresh);
-  fs::rename(fresh, run_folder / "latest");
+/// The name that a link of the run folder points at; empty: there is none.
+fs::path linked_name(const fs::path& run_folder, const char* link) {
+  std::error_code ignored;
+  return fs::read_symlink(run_folder / link, ignored).filename();
 }
 
 json read_json(const fs::path& path) {
@@ -139,6 +137,23 @@ std::string checkpoint_name(StepId next_step) {
   return fmt::format("step_{:06}", next_step.value);
 }
 
+void point_link(const fs::path& run_folder, const char* link,
+                const std::string& name) {
+  try {
+    const fs::path fresh = run_folder / fmt::format(".{}.tmp", link);
+    fs::remove(fresh);
+    fs::create_directory_symlink(fs::path{"checkpoints"} / name, fresh);
+    fs::rename(fresh, run_folder / link);
+  } catch (const fs::filesystem_error& error) {
+    fail_io(error.path1(), error.code().message());
+  }
+}
+
+bool has_checkpoint(const fs::path& run_folder, StepId next_step) {
+  return fs::exists(run_folder / "checkpoints" / checkpoint_name(next_step)
+                    / "manifest.json");
+}
+
 fs::path begin_checkpoint(const fs::path& run_folder, StepId next_step) {
   try {
     const fs::path temporary
@@ -162,10 +177,12 @@ fs::path commit_checkpoint(const fs::path& temporary,
     fs::remove_all(final);
     fs::rename(temporary, final);
     sync_path(temporary.parent_path());
-    point_latest(run_folder, final);
+    point_link(run_folder, latest_link, final.filename());
     const auto all = complete_checkpoints(run_folder);
+    const auto best = linked_name(run_folder, best_link);
     for (std::size_t i = 0; keep > 0 && i + keep < all.size(); ++i)
-      fs::remove_all(all[i]);
+      if (all[i].filename() != best)
+        fs::remove_all(all[i]);
     return final;
   } catch (const fs::filesystem_error& error) {
     fail_io(error.path1(), error.code().message());

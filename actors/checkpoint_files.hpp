@@ -26,11 +26,20 @@ struct CheckpointState {
 std::filesystem::path begin_checkpoint(const std::filesystem::path& run_folder,
                                        StepId next_step);
 /// Writes state and manifest into `temporary`, syncs, renames it into place,
-/// points `latest` at it and removes all but the newest `keep` (0: keeps all).
+/// points `latest` at it and removes all but the newest `keep` (0: keeps all)
+/// and the one that the link `best` points at.
 /// Returns the final folder. Throws FailureError (io) naming the path.
 std::filesystem::path commit_checkpoint(const std::filesystem::path& temporary,
                                         const CheckpointState& state,
                                         std::uint32_t keep);
+/// Links of the run folder to a checkpoint.
+inline constexpr const char* latest_link = "latest";
+inline constexpr const char* best_link = "best";
+/// Points such a link at checkpoints/`name`. Throws FailureError (io).
+void point_link(const std::filesystem::path& run_folder, const char* link,
+                const std::string& name);
+/// Whether the checkpoint after `next_step` steps is there and complete.
+bool has_checkpoint(const std::filesystem::path& run_folder, StepId next_step);
 /// The newest complete checkpoint of a run; none if there is none.
 std::optional<std::filesystem::path>
 latest_checkpoint(const std::filesystem::path& run_folder);

@@ -1,7 +1,9 @@
 #include "actors/function_actor.hpp"
 
+#include "actors/call_options.hpp"
 #include "actors/recording.hpp"
 #include "actors/shard_work.hpp"
+#include "models/evaluation.hpp"
 #include "models/functions.hpp"
 #include "models/rollout_record.hpp"
 #include "models/row_lines.hpp"
@@ -63,12 +65,32 @@ RunDone run_registered(WorkerContext& worker, StepId step,
     .settings = worker.settings, .step = step, .carried = {}};
   for (const auto& carried : order.carried)
     context.carried[carried.name] = carried.value.number();
-  auto result = models::run_function(call.fn, rows, context);
-  RunDone done
-    = stash_outputs(worker, step, net::select_keys(result.rows, call.writes));
+  auto result = models::run_function(call.fn, rename_in(call, rows), context);
+  RunDone done = stash_outputs(
+    worker, step, call,
+    net::select_keys(rename_out(call, std::move(result.rows)), call.writes));
   done.sums = to_parts(result.sums);
   for (const auto& [name, value] : result.carried)
     done.carried.push_back({name, Bits{value}});
+  return done;
+}
+
+/// The end of an evaluation: a file of its rows, and its metrics.
+RunDone run_evaluator(WorkerContext& worker, StepId step,
+                      models::Evaluator evaluator, const net::Rows& rows) {
+  const auto result = evaluator(
+    {.data = worker.evaluation(),
+     .tokenizer = worker.tokenizer(),
+     .step = step,
+     .samples_per_row = samples_per_row(worker.settings, worker.workflow, true),
+     .pass_at = worker.settings.eval.pass_at,
+     .beta = worker.settings.algorithm.beta},
+    rows);
+  models::write_file_whole(evaluation_file(worker.run_folder, step),
+                           result.lines);
+  RunDone done;
+  done.holder = worker.worker;
+  done.sums = to_parts(result.sums);
   return done;
 }
 
@@ -82,6 +104,8 @@ RunDone run_here(WorkerContext& worker, StepId step, const RunOrder& order,
   if (const auto writer = writer_of(call.fn)) {
     writer(worker, step, rows);
     done.holder = worker.worker;
+  } else if (const auto evaluator = models::find_evaluator(call.fn)) {
+    done = run_evaluator(worker, step, evaluator, rows);
   } else {
     done = run_registered(worker, step, order, call, rows);
   }

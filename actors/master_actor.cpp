@@ -86,10 +86,13 @@ void start(MasterSelf self) {
   state.last_commit = state.last_progress = Clock::now();
   state.idle = IdleTimes{state.last_commit};
   tick(self);
-  if (setup.first_step >= setup.end_step) // to save what was loaded
+  if (evaluation_due(state, setup.first_step))
+    state.evaluating = setup.first_step;
+  else if (setup.first_step >= setup.end_step) // to save what was loaded
     return save(self, setup.first_step);
   state.schedule.emplace(setup.graph, setup.first_step, setup.end_step);
   launch(self, state.schedule->start());
+  evaluate_if_due(self);
 }
 
 /// Steps that have not begun do not begin any more.
@@ -121,15 +124,18 @@ void worker_down(MasterSelf self, std::uint32_t worker,
 } // namespace
 
 MasterActor::behavior_type master_actor(MasterSelf self, MasterSetup setup) {
+  self->state.name = setup.name;
   self->state.asks = Asks{setup.asks};
   self->state.carried = setup.carried;
   self->state.versions = setup.versions;
   self->state.committed_end = setup.first_step;
   self->state.end_step = setup.end_step;
+  self->state.rows = RowTable{setup.data_holder};
   self->state.setup = std::move(setup);
   return {
     [=](start_atom) { start(self); },
     [=](stop_atom) { stop_after_step(self); },
+    [=](judged_atom, const Trouble& trouble) { evaluated(self, trouble); },
     [=](down_atom, std::uint32_t worker, const Trouble& trouble) {
       worker_down(self, worker, trouble);
     },

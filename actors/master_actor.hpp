@@ -10,10 +10,15 @@
 //     stop  -> no new steps -> last step done -> save -> end(stopped)
 //     down / failure -> abort all nodes -> end(failed)
 //
+// Between two steps it may evaluate: nothing new starts, and once nothing runs
+// any more a second master runs one step of the evaluation's graph on the same
+// shards; then this one goes on. Training meets the weights that it left.
+//
 // Parent: the session, which ends it with the actor system.
 #pragma once
 
 #include "actors/ask.hpp"
+#include "actors/best_checkpoint.hpp"
 #include "actors/idle_times.hpp"
 #include "actors/row_table.hpp"
 #include "actors/step_report.hpp"
@@ -33,7 +38,15 @@ struct SavedReplica {
   std::uint32_t lag = 0;
 };
 
+/// When the evaluation runs: before the first step, every so many, at the end.
+struct EvaluationTimes {
+  std::uint32_t every = 0; ///< steps; 0: not in between
+  bool at_start = false;
+  bool at_end = false;
+};
+
 struct MasterSetup {
+  std::string name = "master";
   plans::Workflow workflow;
   plans::ExecutionPlan plan;
   plans::Replicas replicas;
@@ -52,6 +65,12 @@ struct MasterSetup {
   CheckpointActor checkpoint;
   TraceActor trace;
   std::vector<NodeActor> nodes; ///< by worker
+  std::uint32_t data_holder = dataset_holder;
+  EvaluationTimes evaluation_times;
+  /// Of the master that evaluates; it gets its step and its end.
+  std::shared_ptr<const MasterSetup> evaluation;
+  std::shared_ptr<BestCheckpoint> best; ///< is told numbers; may be nullptr
+  bool evaluates = false; ///< its numbers are of the weights before its step
   std::shared_ptr<AskTable> asks;
   std::function<void(const StepReport&)> on_step;
   std::function<void(const RunEnd&)> on_end;        ///< once, from a handler
@@ -75,9 +94,12 @@ struct MasterState {
   StepId committed_end;                  ///< steps before this are committed
   /// Steps of the checkpoint that devices are copying: weights must stay.
   std::optional<StepId> copying;
-  bool writing = false;      ///< a checkpoint that was copied
-  StepId end_step;           ///< moves nearer when the run is to stop
-  std::uint32_t running = 0; ///< tasks sent and not answered
+  bool writing = false; ///< a checkpoint that was copied
+  /// Steps after which an evaluation is due or under way: no task starts.
+  std::optional<StepId> evaluating;
+  Clock::time_point evaluation_began; ///< once nothing ran any more
+  StepId end_step;                    ///< moves nearer when the run is to stop
+  std::uint32_t running = 0;          ///< tasks sent and not answered
   std::string checkpoint;
   Clock::time_point last_commit;
   Clock::time_point last_progress;

@@ -43,11 +43,14 @@ bool overwrites(MasterSelf self, plans::TaskRef task, StepId next_step) {
 
 bool held_back(MasterSelf self, plans::TaskRef task) {
   const auto& state = self->state;
+  if (state.evaluating)
+    return true;
   if (state.copying && overwrites(self, task, *state.copying))
     return true;
   for (StepId next{state.committed_end.value + 1}; next <= task.step;
        ++next.value)
-    if (save_due(state, next) && overwrites(self, task, next))
+    if ((save_due(state, next) || evaluation_due(state, next))
+        && overwrites(self, task, next))
       return true;
   return false;
 }
@@ -83,6 +86,8 @@ TaskReport task_report(MasterSelf self, plans::TaskRef task,
 // -- commit ------------------------------------------------------------------
 
 void tell_nodes_commit(MasterSelf self, StepId step) {
+  if (self->state.setup.evaluates)
+    return; // a part of a step, whose own master does it
   const auto& nodes = self->state.setup.nodes;
   for (std::uint32_t i = 0; i < nodes.size(); ++i)
     ask<CommitDone>(
@@ -105,6 +110,9 @@ void publish(MasterSelf self, StepId step) {
   report.carried = state.carried;
   report.peak_memory_bytes = state.peak_memory_bytes;
   state.last_commit = now;
+  if (state.setup.best)
+    state.setup.best->consider(
+      state.setup.evaluates ? step : StepId{step.value + 1}, report.sums);
   if (state.setup.on_step)
     state.setup.on_step(report);
 }
@@ -112,7 +120,7 @@ void publish(MasterSelf self, StepId step) {
 void end_if_over(MasterSelf self) {
   auto& state = self->state;
   if (state.committed_end < state.end_step || state.running > 0 || state.copying
-      || state.writing)
+      || state.writing || state.evaluating)
     return;
   const bool done = state.end_step == state.setup.end_step;
   end_run(self, {.kind = done ? RunEnd::Kind::done : RunEnd::Kind::stopped,
@@ -122,13 +130,6 @@ void end_if_over(MasterSelf self) {
 }
 
 void commit_steps(MasterSelf self);
-
-/// What a save held up may go on.
-void release(MasterSelf self) {
-  commit_steps(self);
-  launch(self, std::exchange(self->state.held, {}));
-  end_if_over(self);
-}
 
 /// Behind the steps' back; only the next save waits for it.
 void write_copied(MasterSelf self, StepId next_step) {
@@ -173,6 +174,8 @@ void commit_steps(MasterSelf self) {
     tell_nodes_commit(self, step);
     state.rows.commit(step);
     state.committed_end = next;
+    if (evaluation_due(state, next))
+      state.evaluating = next;
     saves ? save(self, next) : publish(self, step);
   }
 }
@@ -190,6 +193,7 @@ void finish(MasterSelf self, plans::TaskRef task) {
     state.waited[next] = plans::wait_reason(state.setup.graph, next, task);
   commit_steps(self);
   launch(self, ready);
+  evaluate_if_due(self);
   end_if_over(self);
 }
 
@@ -297,6 +301,13 @@ void wait_for_data(MasterSelf self, plans::TaskRef task) {
 }
 
 } // namespace
+
+void release(MasterSelf self) {
+  commit_steps(self);
+  launch(self, std::exchange(self->state.held, {}));
+  evaluate_if_due(self);
+  end_if_over(self);
+}
 
 Context context_for(MasterSelf self, StepId step) {
   return {

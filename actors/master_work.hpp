@@ -13,6 +13,14 @@ Context context_for(MasterSelf self, StepId step);
 void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks);
 /// Makes a checkpoint before `next_step`: copies, then writes behind.
 void save(MasterSelf self, StepId next_step);
+/// What a save or an evaluation held up may go on.
+void release(MasterSelf self);
+/// Whether an evaluation comes before `next_step`.
+bool evaluation_due(const MasterState& state, StepId next_step);
+/// Starts the evaluation that everybody waits for once nothing runs.
+void evaluate_if_due(MasterSelf self);
+/// It has ended: goes on, or fails.
+void evaluated(MasterSelf self, const Trouble& trouble);
 /// The first failure ends the run: everybody stops.
 void fail_run(MasterSelf self, const Failure& failure);
 void end_run(MasterSelf self, const RunEnd& end);

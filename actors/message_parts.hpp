@@ -51,6 +51,7 @@ using start_atom = caf::atom_constant<caf::atom("start")>;
 using done_atom = caf::atom_constant<caf::atom("done")>;
 using down_atom = caf::atom_constant<caf::atom("down")>;
 using tick_atom = caf::atom_constant<caf::atom("tick")>;
+using judged_atom = caf::atom_constant<caf::atom("judged")>;
 using fail_atom = caf::atom_constant<caf::atom("fail")>;
 
 // -- parts of messages -------------------------------------------------------
@@ -94,6 +95,12 @@ TROUPE_INSPECT(Carried, x.name, x.value)
 
 /// `holder` of rows that every worker reads from the data set itself.
 inline constexpr std::uint32_t dataset_holder = 0xFFFF'FFFF;
+/// The same of eval.data.
+inline constexpr std::uint32_t evaluation_holder = 0xFFFF'FFFD;
+
+constexpr bool is_data_file(std::uint32_t holder) {
+  return holder == dataset_holder || holder == evaluation_holder;
+}
 
 /// Who holds some keys of some samples.
 struct RowSource {

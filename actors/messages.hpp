@@ -84,8 +84,9 @@ using CheckpointActor
 
 /// The schedule, versions, incarnation.
 using MasterActor = caf::typed_actor<
-  caf::reacts_to<start_atom>,                        // first step
-  caf::reacts_to<stop_atom>,                         // end after this step
+  caf::reacts_to<start_atom>,           // first step
+  caf::reacts_to<stop_atom>,            // end after this step
+  caf::reacts_to<judged_atom, Trouble>, // evaluation is over (Errc::ok: well)
   caf::reacts_to<down_atom, std::uint32_t, Trouble>, // a worker is gone
   caf::reacts_to<tick_atom>, ask_failed>;
 

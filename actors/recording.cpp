@@ -1,5 +1,9 @@
 #include "actors/recording.hpp"
 
+#include "plans/evaluation.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace troupe::actors {
@@ -23,6 +27,19 @@ plans::Workflow with_recording(plans::Workflow workflow) {
       call.reads.emplace_back(key);
   workflow.calls.push_back(std::move(call));
   return workflow;
+}
+
+std::filesystem::path evaluation_file(const std::filesystem::path& run_folder,
+                                      StepId step) {
+  return run_folder / "eval" / fmt::format("step_{:06}.jsonl", step.value);
+}
+
+RunCalls run_calls(const plans::Workflow& workflow,
+                   const plans::ExecutionPlan& plan, const Settings& settings,
+                   bool only_evaluates) {
+  const auto all = plans::with_evaluation(with_recording(workflow), settings);
+  return {only_evaluates ? plans::evaluation_of(all) : all,
+          plans::place_evaluation(plan, all)};
 }
 
 } // namespace troupe::actors

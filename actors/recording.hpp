@@ -4,8 +4,11 @@
 // pass through the master, and `run.replay` has what it needs.
 #pragma once
 
+#include "config/ids.hpp"
+#include "plans/execution_plan.hpp"
 #include "plans/workflow.hpp"
 
+#include <filesystem>
 #include <string_view>
 
 namespace troupe::actors {
@@ -14,8 +17,23 @@ inline constexpr std::string_view record_fn = "record_samples";
 /// Where the verbs' sessions leave their rows, in the run folder.
 inline constexpr const char* verb_rows_file = "rows.jsonl";
 
+/// Rows of the evaluation after `step` steps: eval/step_000020.jsonl.
+std::filesystem::path evaluation_file(const std::filesystem::path& run_folder,
+                                      StepId step);
+
 /// The workflow plus its recording call; unchanged where nothing is generated
 /// to train on.
 plans::Workflow with_recording(plans::Workflow workflow);
+
+/// What a session runs.
+struct RunCalls {
+  plans::Workflow workflow;
+  plans::ExecutionPlan plan;
+};
+/// The users' workflow and plan with recording, and with evaluation where the
+/// settings ask for it; or evaluation alone.
+RunCalls run_calls(const plans::Workflow& workflow,
+                   const plans::ExecutionPlan& plan, const Settings& settings,
+                   bool only_evaluates);
 
 } // namespace troupe::actors

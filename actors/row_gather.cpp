@@ -41,8 +41,10 @@ void part_arrived(const std::shared_ptr<Gathering>& gathering,
 
 net::Rows local_part(WorkerContext& context, StepId step,
                      const RowSource& source) {
-  if (source.holder == dataset_holder) {
-    net::Rows rows = context.dataset().rows(source.rows, SampleId{0});
+  if (is_data_file(source.holder)) {
+    const auto& data = source.holder == dataset_holder ? context.dataset()
+                                                       : context.evaluation();
+    net::Rows rows = data.rows(source.rows, SampleId{0});
     rows.samples = source.samples;
     return net::select_keys(rows, source.keys);
   }
@@ -56,8 +58,7 @@ void gather_on_host(const std::shared_ptr<WorkerContext>& context, StepId step,
   gathering->done = std::move(done);
   std::vector<const RowSource*> remote;
   for (const auto& source : order.sources)
-    if (source.holder == dataset_holder
-        || source.holder == context->worker.value)
+    if (is_data_file(source.holder) || source.holder == context->worker.value)
       gathering->parts.push_back(local_part(*context, step, source));
     else
       remote.push_back(&source);

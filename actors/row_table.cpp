@@ -70,6 +70,7 @@ RowTable::sources(StepId step, std::span<const std::string> keys) const {
     by_holder;
   std::vector<RowSource> sources;
   RowSource dataset;
+  dataset.holder = dataset_;
   for (const auto& key : keys) {
     const auto found = entry.holders.find(key);
     if (found == entry.holders.end()) {

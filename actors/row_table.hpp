@@ -14,6 +14,10 @@ namespace troupe::actors {
 
 class RowTable {
 public:
+  RowTable() = default;
+  /// `dataset`: what holds the keys that no call makes.
+  explicit RowTable(std::uint32_t dataset) : dataset_(dataset) {}
+
   /// `n` samples a data-set row. Sample s of the step is row s / n.
   void begin(StepId step, const DataBatch& batch, std::uint32_t n);
   bool known(StepId step) const;
@@ -38,6 +42,7 @@ private:
   };
   const Step& at(StepId step) const;
 
+  std::uint32_t dataset_ = dataset_holder;
   std::map<StepId, Step> steps_;
 };
 

@@ -33,10 +33,12 @@ bool gives_results(const Shard& shard) {
 }
 
 /// Rows into the stash, where this device's are the ones that count.
-RunDone keep_outputs(Shard& shard, StepId step, net::Rows rows) {
+RunDone keep_outputs(Shard& shard, StepId step, const plans::Call& call,
+                     net::Rows rows) {
   if (!gives_results(shard))
     rows = {};
-  return stash_outputs(*shard.worker, step, std::move(rows));
+  return stash_outputs(*shard.worker, step, call,
+                       rename_out(call, std::move(rows)));
 }
 
 /// Planes that others may read: of the weights, for moves; of all, for saving.
@@ -57,21 +59,6 @@ void lend_planes(Shard& shard) {
   }
 }
 
-/// Keys as the call's function knows them, and back (plans::Rename).
-net::Rows rename_in(const plans::Call& call, net::Rows rows) {
-  for (auto& column : rows.columns)
-    column.key = call.argument(column.key);
-  return rows;
-}
-
-net::Rows rename_out(const plans::Call& call, net::Rows rows) {
-  for (auto& column : rows.columns)
-    for (const auto& key : call.writes)
-      if (call.argument(key) == column.key)
-        column.key = key;
-  return rows;
-}
-
 models::TrainSpec train_spec_of(Shard& shard, const plans::Call& call,
                                 const RunOrder& order) {
   const WorkerContext& worker = *shard.worker;
@@ -89,20 +76,18 @@ models::TrainSpec train_spec_of(Shard& shard, const plans::Call& call,
 RunDone generate_rows(Shard& shard, const plans::Call& call,
                       const net::Rows& rows, models::RunContext& context) {
   WorkerContext& worker = *shard.worker;
-  if (worker.replay) {
-    return keep_outputs(
-      shard, context.step,
-      rename_out(call, worker.replay->rows(context.step, rows.samples)));
-  }
-  auto options = generate_options(worker.settings, worker.shapes.at(call.role));
+  if (worker.replay && !call.evaluates)
+    return keep_outputs(shard, context.step, call,
+                        worker.replay->rows(context.step, rows.samples));
+  auto options
+    = generate_options(worker.settings, call, worker.shapes.at(call.role));
   if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
     options.stop_ids = {worker.tokenizer().eos_id()};
   if (const auto& stop = worker.settings.rollout.stop; !stop.empty())
     options.stop_texts
       = std::make_shared<models::StopTexts>(worker.tokenizer(), stop);
-  return keep_outputs(
-    shard, context.step,
-    rename_out(call, shard.engine->generate(rows, options, context)));
+  return keep_outputs(shard, context.step, call,
+                      shard.engine->generate(rows, options, context));
 }
 
 /// Bytes on their way to this device.
@@ -187,14 +172,29 @@ models::Sums to_sums(const std::vector<SumPart>& parts) {
   return sums;
 }
 
-RunDone stash_outputs(WorkerContext& worker, StepId step, net::Rows outputs) {
+net::Rows rename_in(const plans::Call& call, net::Rows rows) {
+  for (auto& column : rows.columns)
+    column.key = call.argument(column.key);
+  return rows;
+}
+
+net::Rows rename_out(const plans::Call& call, net::Rows rows) {
+  for (auto& column : rows.columns)
+    for (const auto& key : call.writes)
+      if (call.argument(key) == column.key)
+        column.key = key;
+  return rows;
+}
+
+RunDone stash_outputs(WorkerContext& worker, StepId step,
+                      const plans::Call& call, net::Rows outputs) {
   RunDone done;
   done.holder = worker.worker;
   done.samples = outputs.samples;
   done.bytes = outputs.size_bytes();
   for (const auto& column : outputs.columns) {
     done.keys.push_back(column.key);
-    if (column.key == "sequence_ids")
+    if (call.argument(column.key) == "sequence_ids")
       done.tokens = column.lengths;
   }
   if (!outputs.samples.empty())
@@ -236,11 +236,10 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
     break;
   case plans::CallKind::inference:
     done = keep_outputs(
-      shard, step,
-      rename_out(call, shard.engine->infer(
-                         call.fn, rows, context,
-                         infer_options(worker.settings, call,
-                                       worker.plan.calls.at(call.name)))));
+      shard, step, call,
+      shard.engine->infer(
+        call.fn, rows, context,
+        infer_options(worker.settings, call, worker.plan.calls.at(call.name))));
     break;
   case plans::CallKind::train:
     done.holder = worker.worker;

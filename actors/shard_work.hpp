@@ -15,7 +15,11 @@ CopyDone copy_shard(Shard& shard, const CopyOrder& order);
 WriteDone write_shard(Shard& shard, const WriteOrder& order);
 
 /// Bookkeeping of a finished call: what was written, now in the stash.
-RunDone stash_outputs(WorkerContext& worker, StepId step, net::Rows outputs);
+RunDone stash_outputs(WorkerContext& worker, StepId step,
+                      const plans::Call& call, net::Rows outputs);
+/// Keys as the call's function knows them, and back (plans::Rename).
+net::Rows rename_in(const plans::Call& call, net::Rows rows);
+net::Rows rename_out(const plans::Call& call, net::Rows rows);
 std::vector<SumPart> to_parts(const models::Sums& sums);
 models::Sums to_sums(const std::vector<SumPart>& parts);
 /// Steady clock of this process, nanoseconds; the clock of the trace.

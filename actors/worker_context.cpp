@@ -2,6 +2,7 @@
 
 #include "actors/recording.hpp"
 #include "config/error.hpp"
+#include "models/evaluation.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -24,6 +25,21 @@ models::Dataset open_dataset(const Settings& settings,
   const auto& role = workflow.roles.front().name;
   return models::Dataset::open(
     settings, models::Tokenizer::load(settings.models.at(role).path));
+}
+
+models::Dataset open_evaluation(const Settings& settings,
+                                const plans::Workflow& workflow) {
+  const auto& role = workflow.roles.front().name;
+  return models::Dataset::open(
+    models::evaluation_options(settings),
+    models::Tokenizer::load(settings.models.at(role).path));
+}
+
+const models::Dataset& WorkerContext::evaluation() {
+  std::call_once(evaluation_opened_, [this] {
+    evaluation_.emplace(open_evaluation(settings, workflow));
+  });
+  return *evaluation_;
 }
 
 const models::Dataset& WorkerContext::dataset() {
@@ -50,8 +66,11 @@ std::shared_ptr<WorkerContext> make_worker_context(const Welcome& welcome) {
   context->who
     = fmt::format("worker {} (pid {})", welcome.worker.value, getpid());
   context->settings = parse_settings(welcome.settings_yaml, "config.yaml");
-  context->workflow = with_recording(plans::make_workflow(context->settings));
-  context->plan = plans::parse_plan(welcome.plan_yaml, "plan.yaml");
+  auto calls = run_calls(plans::make_workflow(context->settings),
+                         plans::parse_plan(welcome.plan_yaml, "plan.yaml"),
+                         context->settings, welcome.only_evaluates);
+  context->workflow = std::move(calls.workflow);
+  context->plan = std::move(calls.plan);
   context->replicas = plans::replicas_of(context->workflow, context->plan);
   context->run_folder = welcome.run_folder;
   for (const auto& role : context->workflow.roles) {

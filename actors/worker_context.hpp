@@ -73,12 +73,16 @@ struct WorkerContext {
 
   /// The data set, opened at the first use (functions may need none).
   const models::Dataset& dataset();
+  /// The rows of eval.data, likewise.
+  const models::Dataset& evaluation();
   /// For the texts of samples.
   const models::Tokenizer& tokenizer();
 
 private:
   std::once_flag dataset_opened_;
   std::optional<models::Dataset> dataset_;
+  std::once_flag evaluation_opened_;
+  std::optional<models::Dataset> evaluation_;
   std::once_flag tokenizer_opened_;
   std::optional<models::Tokenizer> tokenizer_;
 };
@@ -86,6 +90,10 @@ private:
 /// The rows of `data.train`, tokenised for the workflow's first role.
 models::Dataset open_dataset(const Settings& settings,
                              const plans::Workflow& workflow);
+
+/// The rows of `eval.data`, by the same tokenizer.
+models::Dataset open_evaluation(const Settings& settings,
+                                const plans::Workflow& workflow);
 
 /// Settings, workflow, plan and shapes out of a welcome; no threads yet.
 /// Throws ConfigError as the master would have.

@@ -28,9 +28,10 @@ struct Welcome {
   std::string settings_yaml;
   std::string plan_yaml;
   std::string run_folder;
+  bool only_evaluates = false;
 };
 TROUPE_INSPECT(Welcome, x.worker, x.incarnation, x.run_id, x.settings_yaml,
-               x.plan_yaml, x.run_folder)
+               x.plan_yaml, x.run_folder, x.only_evaluates)
 
 struct Peer {
   WorkerId worker;

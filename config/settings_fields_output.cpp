@@ -15,8 +15,7 @@ void add_eval(FieldTable& table) {
                           const char* sentence) -> Field& {
     return table.add("eval", key, &Settings::eval, member, sentence);
   };
-  add("data", &E::data, "JSONL file of evaluation rows. Empty: no evaluation.")
-    .only_runs({"\"\""});
+  add("data", &E::data, "JSONL file of evaluation rows. Empty: no evaluation.");
   add("every", &E::every, "Steps between evaluations. 0: none in between.")
     .at_least(0)
     .needs("eval.data");

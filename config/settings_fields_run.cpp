@@ -62,10 +62,11 @@ void add_run(FieldTable& table) {
   add("keep", &RunSettings::keep,
       "Newest checkpoints to keep; older ones are deleted. 0: all.")
     .at_least(0);
-  add("keep_best", &RunSettings::keep_best,
-      "Name of an evaluation metric; the checkpoint with its highest value is "
-      "kept too. Empty: none.")
-    .only_runs({"\"\""});
+  add(
+    "keep_best", &RunSettings::keep_best,
+    "Name of a metric, as val-core/test/reward/mean@1: the checkpoint with its "
+    "highest value (lowest where the name ends with loss) is kept too, and "
+    "the run folder's link `best` points at it. Empty: none.");
   add("check_moves", &RunSettings::check_moves,
       "Debugging: compare checksums of the weights on both ends of every move; "
       "a difference fails the run. Costs a pass over the weights a move.");

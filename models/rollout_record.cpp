@@ -69,6 +69,23 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
 
 } // namespace
 
+void write_file_whole(const std::filesystem::path& file,
+                      const std::string& text) {
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  auto beside = file;
+  beside += ".tmp";
+  std::filesystem::remove(beside, error);
+  append_text(beside, text);
+  std::filesystem::rename(beside, file, error);
+  if (error)
+    throw FailureError{
+      {.code = Errc::io,
+       .who = "",
+       .what = fmt::format("{}: {}", file.string(), error.message()),
+       .cause = ""}};
+}
+
 void append_text(const std::filesystem::path& file, const std::string& text) {
   std::ofstream stream{file, std::ios::app | std::ios::binary};
   stream << text << std::flush;

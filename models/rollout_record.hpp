@@ -17,6 +17,11 @@ class Tokenizer;
 /// Appends `text`, whole or with a FailureError (io).
 void append_text(const std::filesystem::path& file, const std::string& text);
 
+/// Writes `text` beside `file`, in a folder that is made where it is missing,
+/// then renames it. Throws FailureError (io).
+void write_file_whole(const std::filesystem::path& file,
+                      const std::string& text);
+
 /// Appends the samples of `rows` (sequence_ids, loss_mask, logprobs, truncated;
 /// scores and ref_logprobs where there are any: `kl` is nats a sequence) to
 /// `file`, in sample order. Steps count from 1 in the file. Throws FailureError

@@ -160,6 +160,8 @@ std::string tracker_circle(const StepGraph& graph, const TaskTracker& tracker) {
 } // namespace
 
 void check_graph_finishes(const StepGraph& graph) {
+  if (graph.tasks.empty())
+    return; // an evaluation without training
   // Needs reach max_lag + 1 steps back and max_lag forward: after that many
   // steps the pattern repeats.
   TaskTracker tracker(graph, StepId{0}, StepId{3 * graph.max_lag + 3});

@@ -38,10 +38,11 @@ int app_fail(ExitCode code, std::string sentence) {
 void add_verbs(CLI::App& app, VerbRun& chosen) {
   for (const auto add :
        {runtime::add_train, runtime::add_plan, runtime::add_profile,
-        runtime::add_generate, runtime::add_score, runtime::add_tokenize,
-        runtime::add_convert, runtime::add_worker, runtime::add_status,
-        runtime::add_stop, runtime::add_logs, runtime::add_trace,
-        runtime::add_explain, runtime::add_doctor, runtime::add_slurm})
+        runtime::add_eval, runtime::add_generate, runtime::add_score,
+        runtime::add_tokenize, runtime::add_convert, runtime::add_worker,
+        runtime::add_status, runtime::add_stop, runtime::add_logs,
+        runtime::add_trace, runtime::add_explain, runtime::add_doctor,
+        runtime::add_slurm})
     add(app, chosen);
 }
 
@@ -49,11 +50,6 @@ void add_verbs(CLI::App& app, VerbRun& chosen) {
 const CLI::App* deepest_verb(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? &app : deepest_verb(*parsed.front());
-}
-
-/// What comes with a later version: said plainly instead of "unknown verb".
-bool comes_later(const std::string& verb) {
-  return verb == "eval";
 }
 
 /// An unknown first word gets the nearest verb.
@@ -66,10 +62,6 @@ void check_verb(const CLI::App& app, int argc, char** argv) {
     verbs.push_back(verb->get_name());
   if (std::find(verbs.begin(), verbs.end(), word) != verbs.end())
     return;
-  if (comes_later(word))
-    throw ConfigError(
-      {"command line", 0},
-      fmt::format("`troupe {}` comes with a later version", word));
   const auto near = plans::nearest(word, verbs);
   throw ConfigError(
     {.place = {"command line", 0},

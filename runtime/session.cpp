@@ -54,12 +54,15 @@ struct StopAsked {
 struct StepCommitted {
   actors::StepReport report;
 };
+struct Evaluated {
+  actors::StepReport report;
+};
 struct Stalled {
   std::string text;
 };
 using Event
   = std::variant<AllJoined, AllLoaded, StartFailed, WorkerLost, WorkerExited,
-                 StopAsked, StepCommitted, Stalled, actors::RunEnd>;
+                 StopAsked, StepCommitted, Evaluated, Stalled, actors::RunEnd>;
 
 // -- the session -------------------------------------------------------------
 
@@ -87,6 +90,7 @@ private:
   void handle(const WorkerExited& event);
   void handle(const StopAsked& event);
   void handle(const StepCommitted& event);
+  void handle(const Evaluated& event);
   void handle(const Stalled& event);
   void handle(const actors::RunEnd& event);
   void begin_move_check(const AllLoaded& event);
@@ -129,6 +133,7 @@ void Session::open_door() {
   setup.welcome.run_id = basis_.run_id;
   setup.welcome.settings_yaml = print_settings(plan_.settings);
   setup.welcome.plan_yaml = plans::print(plan_.plan);
+  setup.welcome.only_evaluates = plan_.only_evaluates;
   setup.welcome.run_folder
     = std::filesystem::absolute(plan_.run_folder).string();
   setup.on_full = [this](std::vector<actors::Joined> workers) {
@@ -223,11 +228,12 @@ void Session::handle(const AllLoaded& event) {
     return begin_move_check(event);
   auto made = spawn_master(
     system_, basis_, event.ready, nodes_,
-    [this](const actors::StepReport& report) {
-      events_.push(StepCommitted{report});
-    },
-    [this](const actors::RunEnd& end) { events_.push(end); },
-    [this](const std::string& text) { events_.push(Stalled{text}); });
+    {.on_step
+     = [this](const auto& report) { events_.push(StepCommitted{report}); },
+     .on_evaluation
+     = [this](const auto& report) { events_.push(Evaluated{report}); },
+     .on_end = [this](const auto& end) { events_.push(end); },
+     .on_stall = [this](const auto& text) { events_.push(Stalled{text}); }});
   master_ = made.master;
   ours_.insert(ours_.end(), made.all.begin(), made.all.end());
   files_.begin_steps();
@@ -282,6 +288,14 @@ void Session::handle(const StepCommitted& event) {
   files_.add_step(event.report);
   if (plan_.on_step)
     plan_.on_step(event.report);
+}
+
+void Session::handle(const Evaluated& event) {
+  files_.add_evaluation(event.report);
+  if (basis_.best)
+    basis_.best->refresh();
+  if (plan_.on_evaluation)
+    plan_.on_evaluation(event.report);
 }
 
 void Session::handle(const Stalled& event) {
@@ -356,6 +370,8 @@ ExitCode Session::conclude() {
   const double wall_s = actors::Seconds{steady_clock::now() - started_}.count();
   switch (end_->kind) {
   case actors::RunEnd::Kind::done:
+    if (basis_.best)
+      basis_.best->finish();
     files_.conclude_done(*end_, wall_s);
     return ExitCode::done;
   case actors::RunEnd::Kind::stopped:

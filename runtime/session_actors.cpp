@@ -9,6 +9,9 @@
 #include "actors/recording.hpp"
 #include "actors/trace_actor.hpp"
 #include "actors/worker_context.hpp"
+#include "plans/evaluation.hpp"
+#include "runtime/metrics/step_metrics.hpp"
+#include "runtime/run_folder.hpp"
 
 #include <fmt/format.h>
 
@@ -45,10 +48,9 @@ std::vector<Member> hosts_of(const std::vector<actors::SetupDone>& ready) {
   return members;
 }
 
-std::uint32_t samples_per_row(const RunBasis& basis) {
-  return basis.workflow.samples_are_prompts
-           ? static_cast<std::uint32_t>(basis.session.settings.rollout.n)
-           : 1;
+std::uint32_t samples_per_row(const RunBasis& basis, bool evaluates) {
+  return actors::samples_per_row(basis.session.settings, basis.workflow,
+                                 evaluates);
 }
 
 std::map<std::string, actors::CallActor>
@@ -66,7 +68,7 @@ spawn_calls(caf::actor_system& system, const RunBasis& basis,
       setup.members = members_of(basis, replica, ready);
       setup.strategy = replica.strategy;
     }
-    setup.samples_per_group = samples_per_row(basis);
+    setup.samples_per_group = samples_per_row(basis, call.evaluates);
     setup.mini_batches = actors::mini_batches_of(settings, basis.workflow);
     setup.epochs = actors::epochs_of(settings, basis.workflow);
     setup.asks = basis.asks;
@@ -124,6 +126,7 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
   for (const auto& replica : basis.replicas.all)
     setup.writers[replica.id] = members_of(basis, replica, ready).front();
   setup.keep = static_cast<std::uint32_t>(basis.session.settings.run.keep);
+  setup.best = basis.best;
   for (const auto& [role, shape] : basis.session.shapes)
     setup.stores[role]
       = {.dtype = save_dtype(basis.session.settings, role, shape)};
@@ -136,7 +139,7 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
 /// None where the workflow reads no data set.
 actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
   const Settings& settings = basis.session.settings;
-  if (basis.workflow.dataset_keys.empty())
+  if (basis.workflow.dataset_keys.empty() || basis.session.only_evaluates)
     return {};
   const auto dataset = std::make_shared<const models::Dataset>(
     actors::open_dataset(settings, basis.session.workflow));
@@ -147,6 +150,45 @@ actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
     // a verb reads its file once
     is_verb_workflow(settings.workflow) ? 1U : 0U};
   return system.spawn(actors::data_actor, actors::DataSetup{dataset, order});
+}
+
+/// The rows of an evaluation, all of them each time.
+actors::DataActor spawn_evaluation_data(caf::actor_system& system,
+                                        const RunBasis& basis) {
+  const Settings& settings = basis.session.settings;
+  const auto dataset = std::make_shared<const models::Dataset>(
+    actors::open_evaluation(settings, basis.workflow));
+  auto rows = dataset->size();
+  if (settings.eval.max_rows > 0)
+    rows = std::min(rows, static_cast<std::uint32_t>(settings.eval.max_rows));
+  const models::DataOrder order{rows, rows, settings.run.seed, false};
+  return system.spawn(actors::data_actor, actors::DataSetup{dataset, order});
+}
+
+/// A step of the evaluation's graph over the shards of `setup`, or nothing.
+std::shared_ptr<const actors::MasterSetup>
+evaluation_setup(caf::actor_system& system, const RunBasis& basis,
+                 const actors::MasterSetup& setup, const MasterEvents& events) {
+  if (!plans::evaluates(basis.session.settings))
+    return nullptr;
+  const auto alone = plans::evaluation_of(basis.workflow);
+  return std::make_shared<const actors::MasterSetup>(actors::MasterSetup{
+    .name = "evaluation",
+    .workflow = setup.workflow,
+    .plan = setup.plan,
+    .replicas = setup.replicas,
+    .graph = plans::make_step_graph(alone, setup.plan, setup.replicas),
+    .incarnation = setup.incarnation,
+    .samples_per_row = samples_per_row(basis, true),
+    .calls = setup.calls,
+    .data = spawn_evaluation_data(system, basis),
+    .nodes = setup.nodes,
+    .data_holder = actors::evaluation_holder,
+    .best = setup.best,
+    .evaluates = true,
+    .asks = setup.asks,
+    .on_step = events.on_evaluation,
+    .on_stall = events.on_stall});
 }
 
 /// By how many versions a replica may be behind home's.
@@ -181,19 +223,40 @@ std::vector<actors::SavedReplica> saved_replicas(const RunBasis& basis) {
   return saved;
 }
 
+/// With the values of earlier attempts.
+std::shared_ptr<actors::BestCheckpoint>
+best_checkpoint(const SessionPlan& session) {
+  const auto& metric = session.settings.run.keep_best;
+  if (metric.empty())
+    return nullptr;
+  auto best
+    = std::make_shared<actors::BestCheckpoint>(session.run_folder, metric);
+  const RunFolder folder(session.run_folder);
+  if (session.resuming)
+    for (const auto steps : folder.checkpoints())
+      if (const auto value
+          = last_metrics(folder.metrics_file(), steps).find(metric))
+        best->consider(StepId{steps}, *value);
+  return best;
+}
+
 } // namespace
 
 RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
-  const auto workflow = actors::with_recording(session.workflow);
-  const auto replicas = plans::replicas_of(workflow, session.plan);
+  const auto [workflow, plan] = actors::run_calls(
+    session.workflow, session.plan, session.settings, session.only_evaluates);
+  const auto replicas = plans::replicas_of(workflow, plan);
+  const auto training = plans::without_evaluation(workflow);
   RunBasis basis{.session = session,
                  .workflow = workflow,
+                 .plan = plan,
                  .replicas = replicas,
-                 .graph
-                 = plans::make_step_graph(workflow, session.plan, replicas),
+                 .graph = plans::make_step_graph(
+                   training, plan, plans::replicas_of(training, plan)),
                  .incarnation = Incarnation{session.attempt},
                  .run_id = run_id,
                  .asks = std::make_shared<actors::AskTable>(),
+                 .best = best_checkpoint(session),
                  .versions = {},
                  .carried = {}};
   for (const auto& value : workflow.carried)
@@ -267,23 +330,21 @@ spawn_move_check(caf::actor_system& system, const RunBasis& basis,
   return made;
 }
 
-MasterActors
-spawn_master(caf::actor_system& system, const RunBasis& basis,
-             const std::vector<actors::SetupDone>& ready,
-             const std::vector<actors::NodeActor>& nodes,
-             std::function<void(const actors::StepReport&)> on_step,
-             std::function<void(const actors::RunEnd&)> on_end,
-             std::function<void(const std::string&)> on_stall) {
+MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
+                          const std::vector<actors::SetupDone>& ready,
+                          const std::vector<actors::NodeActor>& nodes,
+                          MasterEvents events) {
   const SessionPlan& session = basis.session;
+  const auto& eval = session.settings.eval;
   actors::MasterSetup setup{
     .workflow = basis.workflow,
-    .plan = session.plan,
+    .plan = basis.plan,
     .replicas = basis.replicas,
     .graph = basis.graph,
     .incarnation = basis.incarnation,
     .first_step = StepId{session.first_step},
     .end_step = StepId{session.num_steps},
-    .samples_per_row = samples_per_row(basis),
+    .samples_per_row = samples_per_row(basis, false),
     .save_every = static_cast<std::uint32_t>(session.settings.run.save_every),
     .saved = saved_replicas(basis),
     .carried = basis.carried,
@@ -294,17 +355,24 @@ spawn_master(caf::actor_system& system, const RunBasis& basis,
     .checkpoint = spawn_checkpoint(system, basis, ready),
     .trace = system.spawn(actors::trace_actor),
     .nodes = nodes,
+    .evaluation_times = {.every = static_cast<std::uint32_t>(eval.every),
+                         .at_start = eval.at_start,
+                         .at_end = eval.at_end},
+    .best = basis.best,
     .asks = basis.asks,
-    .on_step = std::move(on_step),
-    .on_end = std::move(on_end),
-    .on_stall = std::move(on_stall)};
+    .on_step = events.on_step,
+    .on_end = events.on_end,
+    .on_stall = events.on_stall};
+  setup.evaluation = evaluation_setup(system, basis, setup, events);
   MasterActors made;
   for (const auto& [name, call] : setup.calls)
     made.all.push_back(call.address());
   for (const auto& [pair, move] : setup.moves)
     made.all.push_back(move.address());
-  if (setup.data)
-    made.all.push_back(setup.data.address());
+  for (const auto& data : {setup.data, setup.evaluation ? setup.evaluation->data
+                                                        : actors::DataActor{}})
+    if (data)
+      made.all.push_back(data.address());
   made.all.push_back(setup.checkpoint.address());
   made.all.push_back(setup.trace.address());
   made.master = system.spawn(actors::master_actor, std::move(setup));

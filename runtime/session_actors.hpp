@@ -17,12 +17,14 @@ namespace troupe::runtime {
 /// What the session and its actors share.
 struct RunBasis {
   const SessionPlan& session;
-  plans::Workflow workflow; ///< with recording
+  plans::Workflow workflow;  ///< with recording and evaluation
+  plans::ExecutionPlan plan; ///< of all its calls
   plans::Replicas replicas;
   plans::StepGraph graph;
   Incarnation incarnation;
   std::string run_id;
   std::shared_ptr<actors::AskTable> asks;
+  std::shared_ptr<actors::BestCheckpoint> best; ///< nullptr: nobody asks
   /// Versions that the replicas are loaded at, by replica.
   std::map<ReplicaId, Version> versions;
   std::map<std::string, double> carried;
@@ -51,14 +53,19 @@ spawn_move_check(caf::actor_system& system, const RunBasis& basis,
                  const std::vector<actors::SetupDone>& ready,
                  std::function<void(const actors::RunEnd&)> on_end);
 
+/// What the master tells, from handlers of its own.
+struct MasterEvents {
+  std::function<void(const actors::StepReport&)> on_step;
+  std::function<void(const actors::StepReport&)> on_evaluation;
+  std::function<void(const actors::RunEnd&)> on_end;
+  std::function<void(const std::string&)> on_stall;
+};
+
 /// Spawns call, move, data, checkpoint and trace actors around a master, which
 /// waits for `start`. `ready` and `nodes` are by worker.
-MasterActors
-spawn_master(caf::actor_system& system, const RunBasis& basis,
-             const std::vector<actors::SetupDone>& ready,
-             const std::vector<actors::NodeActor>& nodes,
-             std::function<void(const actors::StepReport&)> on_step,
-             std::function<void(const actors::RunEnd&)> on_end,
-             std::function<void(const std::string&)> on_stall);
+MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
+                          const std::vector<actors::SetupDone>& ready,
+                          const std::vector<actors::NodeActor>& nodes,
+                          MasterEvents events);
 
 } // namespace troupe::runtime

@@ -17,6 +17,15 @@
 
 namespace troupe::runtime {
 
+namespace {
+
+void join(StepMetrics& metrics, const StepMetrics& more) {
+  for (const auto& [name, value] : more.values)
+    metrics.set(name, value);
+}
+
+} // namespace
+
 SessionFiles::SessionFiles(const SessionPlan& session)
   : session_(session),
     lock_(begin_attempt(session)),
@@ -40,6 +49,8 @@ SessionFiles::SessionFiles(const SessionPlan& session)
   if (const auto& where = session.settings.metrics.prometheus; where != "off")
     prometheus_ = std::make_unique<PrometheusServer>(
       where, session.settings.run.name, folder_);
+  newest_ = last_metrics(folder_.metrics_file(), session.first_step);
+  newest_.attempt = session.attempt;
   status_.step = session.first_step;
   status_.steps = session.num_steps;
   status_.attempt = session.attempt;
@@ -113,14 +124,12 @@ void SessionFiles::begin_steps() {
 void SessionFiles::add_step(const actors::StepReport& report) {
   StepMetrics metrics = name_step(session_, report);
   predicted_->add(report, metrics);
-  if (metrics_)
-    metrics_->write(metrics);
   if (tensorboard_)
     tensorboard_->write(metrics);
-  if (command_)
-    command_->write(metrics_line(metrics));
-  if (prometheus_)
-    prometheus_->write(metrics);
+  newest_ = metrics;
+  if (early_evaluation_ && early_evaluation_->step == metrics.step)
+    join(newest_, *std::exchange(early_evaluation_, std::nullopt));
+  write_line(newest_);
   if (session_.settings.metrics.console)
     console_.step(metrics);
   summary_.add(metrics);
@@ -128,6 +137,30 @@ void SessionFiles::add_step(const actors::StepReport& report) {
     busy_[rank] += busy;
   status_.step = metrics.step;
   write_state(status_.state);
+}
+
+void SessionFiles::write_line(const StepMetrics& metrics) {
+  if (metrics_)
+    metrics_->write(metrics);
+  if (command_)
+    command_->write(metrics_line(metrics));
+  if (prometheus_)
+    prometheus_->write(metrics);
+}
+
+void SessionFiles::add_evaluation(const actors::StepReport& report) {
+  const StepMetrics found = name_evaluation(session_, report);
+  if (tensorboard_)
+    tensorboard_->write(found);
+  if (session_.settings.metrics.console)
+    console_.say(evaluation_line(found));
+  summary_.add_phase("testing", report.duration.count());
+  if (newest_.step < found.step) { // the step waits for its checkpoint's copy
+    early_evaluation_ = found;
+    return;
+  }
+  join(newest_, found);
+  write_line(newest_);
 }
 
 std::string SessionFiles::last_words(WorkerId worker) const {

@@ -40,6 +40,9 @@ public:
                   std::int64_t pid);
   void begin_steps();
   void add_step(const actors::StepReport& report);
+  /// Its numbers join those of the step before it, in a line that replaces
+  /// that step's ("the last line of a step wins").
+  void add_evaluation(const actors::StepReport& report);
   /// Last line of a worker's log: why it ended, if it said so.
   std::string last_words(WorkerId worker) const;
   bool stop_requested() const;
@@ -55,6 +58,7 @@ public:
 
 private:
   void open_page();
+  void write_line(const StepMetrics& metrics);
   void write_last_state(const std::string& state);
   void summarise(const actors::RunEnd& end, double wall_s);
 
@@ -67,6 +71,9 @@ private:
   std::unique_ptr<MetricsCommand> command_;
   std::unique_ptr<PrometheusServer> prometheus_;
   std::optional<PredictedMetrics> predicted_;
+  /// Numbers of the newest step, and of an evaluation that came before them.
+  StepMetrics newest_;
+  std::optional<StepMetrics> early_evaluation_;
   RunSummary summary_;
   RunStatus status_;
   std::map<Rank, actors::Seconds> busy_; ///< over the run

@@ -1,11 +1,13 @@
 #include "runtime/session_inputs.hpp"
 
+#include "actors/worker_context.hpp"
 #include "config/error.hpp"
 #include "config/hf_dropout.hpp"
 #include "models/dataset.hpp"
 #include "models/hf_folder.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/tokenizer.hpp"
+#include "plans/evaluation.hpp"
 #include "runtime/jsonl_file.hpp"
 
 #include <fmt/format.h>
@@ -107,6 +109,22 @@ void check_models(const Settings& settings, const plans::Workflow& workflow,
     if (role.name != first.name)
       check_same_tokenizer(settings, first, role);
   }
+}
+
+void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
+                      const plans::ExecutionPlan& plan) {
+  const auto& file = settings.eval.data;
+  if (file.empty())
+    return;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored))
+    throw ConfigError({.place = place_of(settings, "eval.data"),
+                       .path = "eval.data",
+                       .expected = "a file of JSON lines",
+                       .got = "'" + file + "', which is no file",
+                       .hint = ""});
+  plans::place_evaluation(plan, plans::with_evaluation(workflow, settings));
+  actors::open_evaluation(settings, workflow);
 }
 
 void check_replay(const Settings& settings, std::uint32_t num_steps,

@@ -4,6 +4,7 @@
 
 #include "config/model_shape.hpp"
 #include "config/settings.hpp"
+#include "plans/execution_plan.hpp"
 #include "plans/workflow.hpp"
 
 #include <cstdint>
@@ -26,6 +27,10 @@ void check_models(const Settings& settings, const plans::Workflow& workflow,
 /// The folder whose tokenizer reads the data file: the first role's.
 std::filesystem::path tokenizer_folder(const Settings& settings,
                                        const plans::Workflow& workflow);
+
+/// That `eval.data`, where set, can be read and judged under the plan.
+void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
+                      const plans::ExecutionPlan& plan);
 
 /// That `run.replay`, where set, has the samples of every step of the run.
 void check_replay(const Settings& settings, std::uint32_t num_steps,

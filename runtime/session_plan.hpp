@@ -55,6 +55,10 @@ struct SessionPlan {
   /// replicas of its model for so long; zero: no.
   std::chrono::duration<double> move_check{0};
   std::function<void(const actors::MoveCheckResult&)> on_moved;
+  /// Of `eval`: no training, one evaluation.
+  bool only_evaluates = false;
+  /// Told of each evaluation, on the session's thread.
+  std::function<void(const actors::StepReport&)> on_evaluation;
   /// Told how it ended.
   std::function<void(const actors::RunEnd&)> on_end;
   /// Told of each committed step, on the session's thread.

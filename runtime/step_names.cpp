@@ -114,4 +114,15 @@ StepMetrics name_step(const SessionPlan& session,
   return metrics;
 }
 
+StepMetrics name_evaluation(const SessionPlan& session,
+                            const actors::StepReport& report) {
+  StepMetrics metrics;
+  metrics.step = report.step.value;
+  metrics.attempt = session.attempt;
+  for (const auto& entry : report.sums.all())
+    metrics.set(entry.name, report.sums.value(entry.name));
+  metrics.set("timing_s/testing", report.duration.count());
+  return metrics;
+}
+
 } // namespace troupe::runtime

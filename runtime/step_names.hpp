@@ -11,4 +11,8 @@ namespace troupe::runtime {
 StepMetrics name_step(const SessionPlan& session,
                       const actors::StepReport& report);
 
+/// The same of an evaluation after so many steps: val-core/*, timing_s/testing.
+StepMetrics name_evaluation(const SessionPlan& session,
+                            const actors::StepReport& report);
+
 } // namespace troupe::runtime

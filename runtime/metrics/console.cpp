@@ -110,6 +110,19 @@ std::string step_line(const StepMetrics& metrics, std::uint32_t num_steps) {
   return line;
 }
 
+std::string evaluation_line(const StepMetrics& metrics) {
+  constexpr std::string_view prefix = "val-core/";
+  std::string line = fmt::format("evaluation after {} {}", metrics.step,
+                                 metrics.step == 1 ? "step" : "steps");
+  for (const auto& [name, value] : metrics.values)
+    if (name.starts_with(prefix))
+      line += fmt::format(" | {} {}", name.substr(prefix.size()),
+                          short_number(value));
+  if (const auto seconds = metrics.find("timing_s/testing"))
+    line += fmt::format(" | {}", duration_text(*seconds));
+  return line;
+}
+
 std::string progress_bar(std::uint32_t done, std::uint32_t num_steps,
                          double seconds_left, int width) {
   const double share

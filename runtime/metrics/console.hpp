@@ -16,6 +16,9 @@ namespace troupe::runtime {
 /// metrics hold of loss, accuracy, reward, kl, tokens a second, seconds.
 std::string step_line(const StepMetrics& metrics, std::uint32_t num_steps);
 
+/// `evaluation after 20 steps | data/reward/mean@1 0.83 | 1.2 s`.
+std::string evaluation_line(const StepMetrics& metrics);
+
 /// `[=====>    ] 12/60  20 %  2 min 30 s left`, at most `width` columns.
 std::string progress_bar(std::uint32_t done, std::uint32_t num_steps,
                          double seconds_left, int width);

@@ -74,14 +74,7 @@ void RunSummary::add(const StepMetrics& metrics) {
   for (const auto& [name, seconds] : metrics.values) {
     if (!name.starts_with(timing_prefix) || name == "timing_s/step")
       continue;
-    const auto phase = name.substr(timing_prefix.size());
-    auto known
-      = std::find_if(phases_s_.begin(), phases_s_.end(),
-                     [&](const auto& entry) { return entry.first == phase; });
-    if (known == phases_s_.end())
-      phases_s_.emplace_back(phase, seconds);
-    else
-      known->second += seconds;
+    add_phase(name.substr(timing_prefix.size()), seconds);
   }
   for (const auto& headline : summary_headlines) {
     const auto value = metrics.find(headline.metric);
@@ -95,6 +88,16 @@ void RunSummary::add(const StepMetrics& metrics) {
       known = series_.insert(series_.end(), {headline.text, {}});
     known->values.push_back(*value);
   }
+}
+
+void RunSummary::add_phase(const std::string& phase, double seconds) {
+  const auto known
+    = std::find_if(phases_s_.begin(), phases_s_.end(),
+                   [&](const auto& entry) { return entry.first == phase; });
+  if (known == phases_s_.end())
+    phases_s_.emplace_back(phase, seconds);
+  else
+    known->second += seconds;
 }
 
 void RunSummary::set_device(const std::string& name, double busy_s) {

@@ -15,6 +15,8 @@ class RunSummary {
 public:
   /// Adds a step's timing_s/*, perf/total_num_tokens and headline numbers.
   void add(const StepMetrics& metrics);
+  /// Adds seconds of a phase that is in no step.
+  void add_phase(const std::string& phase, double seconds);
   /// Busy seconds of one device over the whole run ("device 0 (worker 0)").
   void set_device(const std::string& name, double busy_s);
   /// Wall seconds of the run, start-up and shut-down included.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 
 namespace troupe::runtime {
 
@@ -126,6 +127,23 @@ void StepMetrics::set(std::string name, double value) {
       return;
     }
   values.emplace_back(std::move(name), value);
+}
+
+StepMetrics last_metrics(const std::filesystem::path& file,
+                         std::uint32_t step) {
+  StepMetrics last{.step = step};
+  std::ifstream lines{file};
+  for (std::string line; std::getline(lines, line);) {
+    const auto document = Json::parse(line, nullptr, false);
+    if (!document.is_object() || document.value("step", 0U) != step)
+      continue;
+    last.values.clear();
+    for (const auto& [name, value] : document.items())
+      if (name != "step" && name != "training/global_step"
+          && name != "training/attempt")
+        last.set(name, value.is_number() ? value.get<double>() : NAN);
+  }
+  return last;
 }
 
 std::string metrics_line(const StepMetrics& metrics) {

@@ -30,6 +30,10 @@ struct StepMetrics {
 /// Adds training/global_step and training/attempt.
 std::string metrics_line(const StepMetrics& metrics);
 
+/// What the last line of `step` in a metrics.jsonl says; nothing but the step
+/// where there is none.
+StepMetrics last_metrics(const std::filesystem::path& file, std::uint32_t step);
+
 class MetricsFile {
 public:
   explicit MetricsFile(const std::filesystem::path& path) : file_(path) {}

@@ -44,6 +44,7 @@ void add_train(CLI::App& app, VerbRun& chosen);
 void add_worker(CLI::App& app, VerbRun& chosen);
 void add_plan(CLI::App& app, VerbRun& chosen);
 void add_profile(CLI::App& app, VerbRun& chosen);
+void add_eval(CLI::App& app, VerbRun& chosen);
 void add_generate(CLI::App& app, VerbRun& chosen);
 void add_score(CLI::App& app, VerbRun& chosen);
 void add_tokenize(CLI::App& app, VerbRun& chosen);

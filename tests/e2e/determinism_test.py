@@ -1,6 +1,7 @@
 """I1 and I8 with whole runs of the binary: what a plan may change (nothing but
 time) and what a repetition or a resumed run may change (nothing at all)."""
 import json
+import math
 import shutil
 import unittest
 
@@ -63,6 +64,38 @@ class Determinism(Case):
         states = [tree_bytes(self.latest(name), "state/*.optimizer")
                   for name in ("whole", "parts")]
         self.assertEqual(*states)  # with the fp32 weights
+
+    def test_dpo_learns_the_same_under_any_plan_I1(self):
+        found = {}
+        for devices in (1, 2, 4):
+            name = f"dpo_{devices}"
+            self.troupe(
+                "train", TINY / "dpo.yaml", f"run.name={name}", "run.steps=3",
+                "models.actor.path=data/base", "data.batch_size=16",
+                "data.train=data/pairs_train.jsonl", "eval.max_rows=16",
+                "eval.data=data/pairs_test.jsonl",
+                f"cluster.devices_per_node={devices}",
+                f"cluster.workers_per_node={min(devices, 2)}",
+                f"plan={'single' if devices == 1 else 'data_parallel'}")
+            found[devices] = self.metrics(name)
+        alone = found[1]
+        self.assertAlmostEqual(alone[1]["train/loss"], math.log(2), places=6)
+        self.assertEqual(alone[1]["train/reward_margin"], 0)
+        self.assertLess(alone[3]["train/loss"], alone[1]["train/loss"])
+        self.assertGreater(alone[3]["train/reward_margin"], 0)
+        self.assertLess(alone[3]["val-core/pairs_test/loss"],
+                        alone[0]["val-core/pairs_test/loss"])
+        for devices in (2, 4):
+            for step, line in found[devices].items():
+                if step == 0:
+                    continue
+                self.assertAlmostEqual(line["train/loss"],
+                                       alone[step]["train/loss"], places=5)
+                self.assertTrue(math.isclose(
+                    line["train/grad_norm"], alone[step]["train/grad_norm"],
+                    rel_tol=1e-4), (devices, step))
+                self.assertEqual(line["train/tokens"],
+                                 alone[step]["train/tokens"])
 
     def test_a_resumed_split_run_equals_an_uninterrupted_one_I8(self):
         split = ["plan=" + str(TINY / "plans/pipeline.yaml")] + [

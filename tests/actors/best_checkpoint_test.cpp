@@ -1,0 +1,88 @@
+#include "actors/best_checkpoint.hpp"
+#include "actors/checkpoint_files.hpp"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+namespace troupe::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+class BestCheckpointTest : public testing::Test {
+protected:
+  void SetUp() override {
+    run_ = fs::path{testing::TempDir()}
+           / testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(run_);
+    fs::create_directories(run_);
+  }
+  void TearDown() override {
+    fs::remove_all(run_);
+  }
+  void save(std::uint32_t steps, std::uint32_t keep = 0) {
+    CheckpointState state;
+    state.next_step = StepId{steps};
+    commit_checkpoint(begin_checkpoint(run_, state.next_step), state, keep);
+  }
+  fs::path linked() const {
+    std::error_code ignored;
+    return fs::read_symlink(run_ / "best", ignored);
+  }
+
+  fs::path run_;
+};
+
+TEST_F(BestCheckpointTest, IsTheOneWithTheHighestValue) {
+  BestCheckpoint best(run_, "val-core/x/reward/mean@1");
+  save(1);
+  save(2);
+  save(3);
+  best.consider(StepId{1}, 0.5);
+  best.consider(StepId{2}, 0.75);
+  best.consider(StepId{3}, std::numeric_limits<double>::quiet_NaN());
+  best.refresh();
+  EXPECT_EQ(linked(), "checkpoints/step_000002");
+  best.consider(StepId{3}, 0.8);
+  best.refresh();
+  EXPECT_EQ(linked(), "checkpoints/step_000003");
+}
+
+TEST_F(BestCheckpointTest, LowestLossesAreBest) {
+  BestCheckpoint best(run_, "val-core/x/loss");
+  save(1);
+  save(2);
+  best.consider(StepId{1}, 2.0);
+  best.consider(StepId{2}, 3.0);
+  best.refresh();
+  EXPECT_EQ(linked(), "checkpoints/step_000001");
+}
+
+TEST_F(BestCheckpointTest, StepsWithoutACheckpointDoNotCount) {
+  BestCheckpoint best(run_, "reward");
+  best.consider(StepId{7}, 9.0);
+  best.refresh();
+  EXPECT_EQ(linked(), "");
+  save(8);
+  best.consider(StepId{8}, 1.0);
+  best.refresh();
+  EXPECT_EQ(linked(), "checkpoints/step_000008");
+}
+
+TEST_F(BestCheckpointTest, OldCheckpointsGoButTheBestStays) {
+  BestCheckpoint best(run_, "reward");
+  for (std::uint32_t steps = 1; steps <= 5; ++steps) {
+    best.consider(StepId{steps}, steps == 2 ? 10.0 : 1.0);
+    best.refresh();
+    save(steps, 1);
+    best.refresh();
+  }
+  EXPECT_TRUE(has_checkpoint(run_, StepId{2}));
+  EXPECT_TRUE(has_checkpoint(run_, StepId{5}));
+  EXPECT_FALSE(has_checkpoint(run_, StepId{3}));
+  EXPECT_FALSE(has_checkpoint(run_, StepId{4}));
+}
+
+} // namespace
+} // namespace troupe::actors

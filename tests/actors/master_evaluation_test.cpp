@@ -1,0 +1,172 @@
+// Evaluation between steps, in a scheduler that the test drives: calls and data
+// are fakes that note what they were asked.
+#include "actors/master_actor.hpp"
+#include "actors/system.hpp"
+#include "plans/evaluation.hpp"
+#include "plans/presets.hpp"
+
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <gmock/gmock.h>
+
+namespace troupe::actors {
+namespace {
+
+using testing::ElementsAre;
+
+struct Seen {
+  std::string call;
+  std::uint32_t step;
+  std::uint32_t version;
+  std::uint32_t holder; ///< of the first rows that it reads
+  bool operator==(const Seen&) const = default;
+};
+
+void PrintTo(const Seen& seen, std::ostream* out) {
+  *out << seen.call << " step " << seen.step << " version " << seen.version
+       << " holder " << seen.holder;
+}
+
+struct SeenState {
+  std::string name = "call";
+};
+CallActor::behavior_type seen_call(Self<CallActor, SeenState>, std::string call,
+                                   std::vector<Seen>* seen, RunDone part) {
+  return {[=](run_atom, const Context& context, const CallTask& task) {
+            seen->push_back({call, context.step.value, task.version.value,
+                             task.sources.front().holder});
+            CallDone done;
+            done.parts = {part};
+            return done;
+          },
+          [](fail_atom, std::uint64_t, const Trouble&) {}};
+}
+
+DataActor::behavior_type two_rows(Self<DataActor, SeenState>) {
+  return {[](next_atom, const Context&, const NextOrder&) {
+    return DataBatch{.rows = {0, 1}, .tokens = {4, 5}};
+  }};
+}
+
+class MasterEvaluation : public testing::Test {
+protected:
+  MasterEvaluation() {
+    add_message_types(config_);
+    config_.set("scheduler.policy", caf::atom("testing"));
+    system_ = std::make_unique<caf::actor_system>(config_);
+    scheduler_
+      = dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
+  }
+  ~MasterEvaluation() override {
+    for (const auto& actor : ours_)
+      caf::anon_send_exit(actor, caf::exit_reason::kill);
+    run();
+  }
+  void run() {
+    while (scheduler_->try_run_once())
+      ;
+  }
+
+  void train(EvaluationTimes times, std::uint32_t first, std::uint32_t end) {
+    Settings settings;
+    settings.eval.data = "rows.jsonl";
+    const auto sft = plans::sft_workflow({});
+    MasterSetup setup;
+    setup.workflow = plans::with_evaluation(sft, settings);
+    setup.plan = plans::place_evaluation(plans::preset("single", sft, {}),
+                                         setup.workflow);
+    setup.replicas = plans::replicas_of(setup.workflow, setup.plan);
+    setup.graph = plans::make_step_graph(sft, setup.plan,
+                                         plans::replicas_of(sft, setup.plan));
+    setup.first_step = StepId{first};
+    setup.end_step = StepId{end};
+    setup.evaluation_times = times;
+    RunDone logprobs;
+    logprobs.keys = {"eval_logprobs"};
+    logprobs.samples = {SampleId{0}, SampleId{1}};
+    add_call(setup, "actor_train", {});
+    add_call(setup, "eval_inf", logprobs);
+    RunDone judged;
+    judged.sums = {{"val-core/rows/loss", 0, Bits{3.0}, Bits{2.0}}};
+    add_call(setup, "eval_sequences", judged);
+    setup.data = system_->spawn(two_rows);
+    ours_.push_back(setup.data.address());
+    setup.asks = std::make_shared<AskTable>();
+    setup.on_step
+      = [this](const StepReport& report) { steps_.push_back(report.step); };
+    setup.on_end = [this](const RunEnd& end) { end_ = end; };
+    auto evaluation = setup;
+    evaluation.evaluates = true;
+    evaluation.data_holder = evaluation_holder;
+    evaluation.graph = plans::make_step_graph(
+      plans::evaluation_of(setup.workflow), setup.plan, setup.replicas);
+    evaluation.on_step
+      = [this](const StepReport& report) { found_.push_back(report); };
+    setup.evaluation = std::make_shared<const MasterSetup>(evaluation);
+    const auto master = system_->spawn(master_actor, std::move(setup));
+    ours_.push_back(master.address());
+    caf::anon_send(master, start_atom::value);
+    run();
+  }
+  void add_call(MasterSetup& setup, const std::string& name, RunDone part) {
+    setup.calls[name] = system_->spawn(seen_call, name, &seen_, part);
+    ours_.push_back(setup.calls[name].address());
+  }
+  std::vector<Seen> seen_of(const std::string& call) const {
+    std::vector<Seen> own;
+    for (const auto& entry : seen_)
+      if (entry.call == call)
+        own.push_back(entry);
+    return own;
+  }
+
+  std::vector<Seen> seen_;
+  std::vector<StepId> steps_;
+  std::vector<StepReport> found_;
+  std::optional<RunEnd> end_;
+  caf::actor_system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  caf::scheduler::test_coordinator* scheduler_ = nullptr;
+  std::vector<caf::actor_addr> ours_;
+};
+
+TEST_F(MasterEvaluation, RunsOnTheWeightsThatAStepLeft_I4) {
+  train({.every = 2, .at_start = true, .at_end = true}, 0, 3);
+  EXPECT_THAT(seen_of("eval_inf"),
+              ElementsAre(Seen{"eval_inf", 0, 0, evaluation_holder},
+                          Seen{"eval_inf", 2, 2, evaluation_holder},
+                          Seen{"eval_inf", 3, 3, evaluation_holder}));
+  EXPECT_THAT(seen_of("actor_train"),
+              ElementsAre(Seen{"actor_train", 0, 0, dataset_holder},
+                          Seen{"actor_train", 1, 1, dataset_holder},
+                          Seen{"actor_train", 2, 2, dataset_holder}));
+  EXPECT_EQ(seen_.front().call, "eval_inf") << "before the first step";
+  EXPECT_EQ(seen_.back().call, "eval_sequences") << "after the last";
+  ASSERT_TRUE(end_.has_value());
+  EXPECT_EQ(end_->kind, RunEnd::Kind::done);
+  EXPECT_THAT(steps_, ElementsAre(StepId{0}, StepId{1}, StepId{2}));
+}
+
+TEST_F(MasterEvaluation, ReportsItsOwnNumbers) {
+  train({.at_end = true}, 0, 1);
+  ASSERT_EQ(found_.size(), 1u);
+  EXPECT_EQ(found_[0].step, StepId{1});
+  EXPECT_DOUBLE_EQ(found_[0].sums.value("val-core/rows/loss"), 1.5);
+  EXPECT_EQ(found_[0].num_samples, 2u);
+}
+
+TEST_F(MasterEvaluation, ARunThatGoesOnRepeatsTheOneAtItsFirstStep) {
+  train({.every = 2, .at_start = true}, 2, 3);
+  EXPECT_THAT(seen_of("eval_inf"),
+              ElementsAre(Seen{"eval_inf", 2, 2, evaluation_holder}));
+}
+
+TEST_F(MasterEvaluation, WithoutStepsItIsAllThereIs) {
+  train({.at_start = true}, 0, 0);
+  EXPECT_EQ(found_.size(), 1u);
+  EXPECT_TRUE(seen_of("actor_train").empty());
+  ASSERT_TRUE(end_.has_value());
+}
+
+} // namespace
+} // namespace troupe::actors
