@@ -7,11 +7,9 @@
 #include "runtime/session.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
-#include <cerrno>
-#include <cstring>
 #include <iostream>
+#include <system_error>
 
 namespace troupe::runtime {
 
@@ -23,17 +21,19 @@ namespace {
 /// that the noise, and with it the answers, are the same too (I2).
 constexpr std::uint32_t verb_batch_samples = 512;
 
-fs::path make_folder_beside(const fs::path& out, const std::string& verb) {
-  const auto parent = fs::absolute(out).lexically_normal().parent_path();
-  auto name = (parent / fmt::format(".troupe-{}-XXXXXX", verb)).string();
-  if (::mkdtemp(name.data()) == nullptr)
+TemporaryFolder make_folder_beside(const fs::path& out,
+                                   const std::string& verb) {
+  try {
+    return {fs::absolute(out).lexically_normal().parent_path(),
+            ".troupe-" + verb + "-"};
+  } catch (const std::system_error& error) {
     throw ConfigError(
       {.place = {"command line", 0},
        .path = "--out",
        .expected = "a name in a writable folder",
-       .got = fmt::format("'{}' ({})", out.string(), std::strerror(errno)),
+       .got = fmt::format("'{}' ({})", out.string(), error.code().message()),
        .hint = ""});
-  return name;
+  }
 }
 
 plans::ExecutionPlan verb_plan(const plans::Workflow& workflow,
@@ -79,8 +79,8 @@ VerbSession::VerbSession(const std::string& verb, const ModelOptions& model,
     folder_(make_folder_beside(out, verb)),
     role_(shape.scalar_head ? "reward" : "actor") {
   settings_.workflow = verb;
-  settings_.run.dir = folder_.parent_path().string();
-  settings_.run.name = folder_.filename().string();
+  settings_.run.dir = folder_.path().parent_path().string();
+  settings_.run.name = folder_.path().filename().string();
   settings_.run.keep = 1;
   settings_.models[role_].path = model.model;
   settings_.cluster.launcher = "local";
@@ -88,11 +88,6 @@ VerbSession::VerbSession(const std::string& verb, const ModelOptions& model,
   settings_.metrics.console = false;
   settings_.metrics.jsonl = false;
   settings_.trace.enabled = false;
-}
-
-VerbSession::~VerbSession() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 VerbSession::Outcome VerbSession::run_rows(std::uint32_t num_rows) {
@@ -123,7 +118,7 @@ VerbSession::run(std::uint32_t num_steps,
   context.shapes = session.shapes;
   session.report = plans::check_plan(context);
   plans::require_ok(session.report);
-  session.run_folder = folder_;
+  session.run_folder = folder_.path();
   session.num_steps = num_steps;
   session.quiet = true;
   session.convert_to = store;
@@ -138,11 +133,11 @@ VerbSession::run(std::uint32_t num_steps,
 }
 
 void VerbSession::keep_rows() {
-  rename_to(folder_ / actors::verb_rows_file, out_);
+  rename_to(folder_.path() / actors::verb_rows_file, out_);
 }
 
 void VerbSession::keep_model() {
-  const auto checkpoint = actors::latest_checkpoint(folder_);
+  const auto checkpoint = actors::latest_checkpoint(folder_.path());
   TROUPE_CHECK(checkpoint, "a session that converts makes a checkpoint");
   rename_to(*checkpoint / role_, out_);
 }

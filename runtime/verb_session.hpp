@@ -7,6 +7,7 @@
 #include "config/error.hpp"
 #include "config/settings.hpp"
 #include "models/snapshot.hpp"
+#include "runtime/temporary_folder.hpp"
 #include "runtime/verbs/model_options.hpp"
 
 #include <cstdint>
@@ -21,12 +22,10 @@ namespace troupe::runtime {
 
 class VerbSession {
 public:
-  /// Makes the run folder beside `out`. ConfigError where that cannot be.
+  /// Makes the run folder beside `out`, where it removes those of sessions
+  /// that were killed. ConfigError where that cannot be.
   VerbSession(const std::string& verb, const ModelOptions& model,
               const ModelShape& shape, const std::filesystem::path& out);
-  ~VerbSession(); ///< removes the run folder
-  VerbSession(const VerbSession&) = delete;
-  VerbSession& operator=(const VerbSession&) = delete;
 
   /// For the verb to fill in: data, rollout, seed.
   Settings& settings() {
@@ -56,7 +55,7 @@ private:
   ModelOptions model_;
   const ModelShape& shape_;
   std::filesystem::path out_;
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
   std::string role_;
   Settings settings_;
 };

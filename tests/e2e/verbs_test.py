@@ -86,6 +86,21 @@ class Verbs(Case):
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
                          ["data", "prompts.jsonl"])
 
+    def test_what_a_killed_verb_left_goes_with_the_next_one(self):
+        self.rows("prompts.jsonl", [{"prompt": "I felt"}] * 20000)
+        process = self.start("generate", "--model", "data/base", "--prompts",
+                             "prompts.jsonl", "--out", "out.jsonl",
+                             "--ignore-eos", "--max-new-tokens", "100")
+        until(self.workers, "a worker")
+        process.send(signal.SIGKILL)
+        process.finish()
+        self.assertTrue(list(self.folder.glob(".troupe-generate-*")))
+        until(lambda: not self.processes(), "its workers gone")
+        self.rows("prompts.jsonl", [{"prompt": "I felt"}])
+        self.generate()
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
+                         ["data", "out.jsonl", "prompts.jsonl"])
+
     def test_generate_min_new_tokens_holds_and_ignore_eos(self):
         self.rows("prompts.jsonl", [{"prompt_ids": [40, 41, 42]}] * 20)
         found = self.generate("--min-new-tokens", "8")

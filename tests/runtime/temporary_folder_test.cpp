@@ -1,0 +1,86 @@
+#include "runtime/temporary_folder.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace troupe::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+class Temporary : public testing::Test {
+protected:
+  void SetUp() override {
+    fs::remove_all(parent_);
+    fs::create_directories(parent_);
+  }
+  void TearDown() override {
+    fs::remove_all(parent_);
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(parent_))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+  /// Its owner is a process that was killed; returns its name.
+  std::string leave_one() {
+    const pid_t child = fork();
+    if (child == 0) {
+      const TemporaryFolder folder{parent_, ".work-"};
+      std::ofstream{folder.path() / "half"} << "row";
+      raise(SIGKILL);
+    }
+    waitpid(child, nullptr, 0);
+    return names().at(0);
+  }
+
+  fs::path parent_
+    = fs::path{testing::TempDir()}
+      / testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(Temporary, GoesWithItsOwner) {
+  {
+    const TemporaryFolder folder{parent_, ".work-"};
+    EXPECT_TRUE(fs::is_directory(folder.path()));
+  }
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+TEST_F(Temporary, OfAKilledOwnerGoesWithTheNext) {
+  const auto left = leave_one();
+  const TemporaryFolder folder{parent_, ".work-"};
+  EXPECT_THAT(names(), SizeIs(1));
+  EXPECT_NE(names()[0], left);
+}
+
+TEST_F(Temporary, OfALivingOwnerStaysAndSoDoesWhatOnlyLooksAlike) {
+  const auto left = leave_one();
+  fs::rename(parent_ / left, parent_ / (left + ".mine"));
+  fs::create_directory_symlink(parent_, parent_ / ".work-abcdef");
+  std::ofstream{parent_ / ".work-ghijkl"} << "a file";
+  const TemporaryFolder first{parent_, ".work-"};
+  const TemporaryFolder second{parent_, ".work-"};
+  EXPECT_THAT(names(), UnorderedElementsAre(
+                         left + ".mine", ".work-abcdef", ".work-ghijkl",
+                         first.path().filename(), second.path().filename()));
+}
+
+TEST_F(Temporary, WhereNothingCanBeMadeItSaysWhy) {
+  EXPECT_THROW(TemporaryFolder(parent_ / "absent", ".work-"),
+               std::system_error);
+}
+
+} // namespace
+} // namespace troupe::runtime
