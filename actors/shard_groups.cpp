@@ -76,8 +76,6 @@ std::shared_ptr<net::Channel> join_link(Shard& shard, std::uint32_t from) {
 
 } // namespace
 
-// Every device joins its groups in this order; the first stage begins the ring
-// of links, so that nobody waits for somebody who waits.
 models::Groups join_groups(Shard& shard) {
   const Strategy& strategy = shard.replica.strategy;
   models::Groups groups;
@@ -88,11 +86,8 @@ models::Groups join_groups(Shard& shard) {
     return groups;
   groups.ends = join_ends(shard);
   const auto stage = shard.where.pp;
-  if (stage == 0)
-    groups.next = join_link(shard, stage);
   groups.previous = join_link(shard, (stage + strategy.pp - 1) % strategy.pp);
-  if (stage != 0)
-    groups.next = join_link(shard, stage);
+  groups.next = join_link(shard, stage);
   return groups;
 }
 

@@ -7,7 +7,7 @@
 namespace troupe::actors {
 
 /// Joins all groups that the shard's coordinate is in; its engine is there.
-/// Waits only for members in processes of other hosts.
+/// Waits for nobody.
 models::Groups join_groups(Shard& shard);
 
 } // namespace troupe::actors

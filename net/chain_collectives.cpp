@@ -38,26 +38,31 @@ LaneWaits ChainCollectives::waits() const {
   return {abort_event_.get(), spec_.progress_deadline};
 }
 
-void ChainCollectives::connect(const DataPlane& plane, const TakeSocket& take) {
+void ChainCollectives::connect(const DataPlane& plane, TakeSocket take) {
+  take_ = std::move(take);
+  if (first())
+    return;
   guarded({0, DType::u8, 0, "connect"}, [&] {
-    Descriptor left, right;
-    if (!first()) {
-      const WorkerId peer = spec_.members[spec_.index - 1].worker;
-      auto [host, port]
-        = peer == plane.options().self
-            ? std::pair(plane.options().bind_address, plane.port())
-            : plane.address_of(peer);
-      left = dial_group({host, port, plane.options().token,
-                         plane.options().self, spec_.name, spec_.index,
-                         chain_member(spec_, spec_.index - 1)},
-                        waits());
-    }
-    if (!last())
-      right = take(spec_.index + 1);
+    const WorkerId peer = spec_.members[spec_.index - 1].worker;
+    auto [host, port]
+      = peer == plane.options().self
+          ? std::pair(plane.options().bind_address, plane.port())
+          : plane.address_of(peer);
+    auto left = dial_group({host, port, plane.options().token,
+                            plane.options().self, spec_.name, spec_.index,
+                            chain_member(spec_, spec_.index - 1)},
+                           waits());
     std::lock_guard lock(mutex_);
     left_ = std::move(left);
-    right_ = std::move(right);
   });
+}
+
+void ChainCollectives::await_right() {
+  if (last() || right_.get() >= 0)
+    return;
+  auto right = take_(spec_.index + 1);
+  std::lock_guard lock(mutex_);
+  right_ = std::move(right);
 }
 
 void ChainCollectives::check() const {
@@ -107,6 +112,7 @@ Lane ChainCollectives::lane(bool to_left, bool sending, std::byte* data,
 
 /// Each compares the call with its left neighbour's; a difference ends all.
 void ChainCollectives::agree(GroupOperation operation, const Call& call) {
+  await_right();
   CallMark mine
     = make_call_mark(operation, call.count, call.dtype, call.root, call.name);
   CallMark theirs;

@@ -23,8 +23,10 @@ public:
 
   explicit ChainCollectives(GroupSpec spec);
   ~ChainCollectives() override;
-  /// Dials the left neighbour, then waits for the right one's call.
-  void connect(const DataPlane& plane, const TakeSocket& take);
+  /// Dials the left neighbour, whose process answers whatever its members do.
+  /// The first operation waits for the right one's call: members of several
+  /// groups may join them in any order.
+  void connect(const DataPlane& plane, TakeSocket take);
   void abort(const Failure& failure) noexcept override;
   /// Throws the failure of the group if there is one.
   void check() const;
@@ -47,12 +49,14 @@ private:
   template <class Body>
   void guarded(const Call& call, Body&& body);
   void agree(GroupOperation operation, const Call& call);
+  void await_right();
   void sum_chain(std::byte* data, std::size_t count, DType dtype);
   void sum_any(std::byte* data, std::size_t count, DType dtype);
   void send_from(std::byte* data, std::size_t bytes, std::uint32_t root);
   Lane lane(bool to_left, bool sending, std::byte* data, std::size_t end) const;
   LaneWaits waits() const;
 
+  TakeSocket take_;
   Descriptor left_, right_, abort_event_;
   mutable std::mutex mutex_; ///< of the failure, and of sockets while made
   std::optional<Failure> failure_;

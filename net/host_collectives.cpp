@@ -15,7 +15,8 @@
 
 namespace troupe::net {
 
-struct GroupRegistry::State {
+struct GroupRegistry::State
+  : std::enable_shared_from_this<GroupRegistry::State> {
   std::mutex mutex;
   std::condition_variable socket_came;
   DataPlane* plane = nullptr;
@@ -127,8 +128,10 @@ GroupRegistry::State::join_chain(const GroupSpec& spec) {
   TROUPE_CHECK(via != nullptr, "a group over sockets needs a data plane");
   auto member = std::make_shared<ChainCollectives>(spec);
   add(member);
-  member->connect(
-    *via, [&](std::uint32_t rank) { return take_socket(*member, spec, rank); });
+  member->connect(*via, [state = shared_from_this(), member = member.get(),
+                         spec](std::uint32_t rank) {
+    return state->take_socket(*member, spec, rank);
+  });
   return member;
 }
 

@@ -67,16 +67,15 @@ private:
   std::shared_ptr<State> state_;
 };
 
-/// Joins a group. Threads and shared memory: returns at once, the first
-/// operation waits for the others. Sockets: waits until both neighbours are
-/// connected (deadline, abort_all). Throws FailureError, or InvariantError for
-/// a spec that makes no sense. One member (size 1) never waits for anything.
+/// Joins a group, which waits for no other member: the first operation does
+/// (deadline, abort_all). Over sockets, the other processes must know the run
+/// by now. Throws FailureError, or InvariantError for a spec that makes no
+/// sense. One member (size 1) never waits for anything.
 std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
                                                    GroupRegistry& registry);
 
 /// Joins a channel between the two members of `spec` (`index`: my end), on any
-/// transport. Waits like make_host_collectives; of a ring of members the first
-/// one joins its channel to the second one first.
+/// transport, like make_host_collectives.
 std::shared_ptr<Channel> make_host_channel(const GroupSpec& spec,
                                            GroupRegistry& registry);
 

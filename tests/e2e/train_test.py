@@ -5,6 +5,7 @@ import re
 import signal
 import struct
 import subprocess
+import time
 import unittest
 
 from support import Case, TINY, TROUPE, read_rows, until, without_times
@@ -114,29 +115,42 @@ class Train(Case):
                           if e["ph"] == "M" and e["name"] == "thread_name")
         for word in ("master", "actor_gen", "device"):
             self.assertIn(word, tracks)
+        # what an export leaves out: every send was handled, nothing was lost
+        summary = json.loads(
+            self.troupe("trace", "summary", "runs/ppo", "--json").stdout)
+        self.assertEqual((summary["unmatched_arrows"],
+                          summary["dropped_events"]), (0, 0))
 
     def test_training_goes_on_while_a_checkpoint_is_written(self):
         self.troupe(*self.sft("run.steps=8", "run.save_every=1"))
-        slices = self.slices("sft")
-        writes = [s for s in slices if s["name"] == "write"
-                  and s["track"].startswith("writer")]
-        trains = [s for s in slices if s["name"] == "actor_train"
-                  and s["track"].startswith("device")]
-        beside = [train for train in trains for write in writes
-                  if write["begin"] < train["begin"] < write["end"]]
-        self.assertEqual(len(writes), 8)
-        self.assertTrue(beside, "every training waited for a write")
+        arrows = self.arrows("sft")
+        writes = [sent for name, way, sent, _ in arrows
+                  if name == "write" and way == ("master", "checkpoint")]
+        answers = [received for name, way, _, received in arrows
+                   if name == "reply" and way == ("checkpoint", "master")]
+        begins = [sent for name, way, sent, _ in arrows
+                  if name == "next" and way == ("master", "data")]
+        self.assertEqual((len(writes), len(begins)), (8, 8))
+        for write, begin in zip(writes, begins[1:]):
+            written = min(time for time in answers if time > write)
+            self.assertTrue(write < begin < written,
+                            "the next step waited for the write")
 
-    def slices(self, name):
-        """The slices of a run's trace: name, track, begin and end in us."""
+    def arrows(self, name):
+        """The messages of a run's trace in the order of their sending: name,
+        (from, to), and when sent and received in us."""
         self.troupe("trace", "export", f"runs/{name}")
         file = self.run_folder(name) / "trace.json"
         events = json.loads(file.read_text())["traceEvents"]
         tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events
                   if e["ph"] == "M" and e["name"] == "thread_name"}
-        return [{"name": e["name"], "track": tracks[e["pid"], e["tid"]],
-                 "begin": e["ts"], "end": e["ts"] + e["dur"]}
-                for e in events if e["ph"] == "X"]
+        ends = {e["id"]: e for e in events if e["ph"] == "f"}
+        found = []
+        for e in events:
+            if e["ph"] == "s" and (end := ends.get(e["id"])):
+                way = tuple(tracks[x["pid"], x["tid"]] for x in (e, end))
+                found.append((e["name"], way, e["ts"], end["ts"]))
+        return sorted(found, key=lambda arrow: arrow[2])
 
     def test_checkpoints_keep_their_tokenizer_when_older_ones_go(self):
         for steps in (1, 3, 5):
@@ -151,23 +165,50 @@ class Train(Case):
                 for line in self.metrics("ppo").values()]
         self.assertEqual(lags, [0, 1, 1, 1])
 
+    def join_words(self, name):
+        """The words of a worker that joins the waiting run by hand."""
+        log, token = (self.run_folder(name) / file
+                      for file in ("log.txt", ".token"))
+        found = until(lambda: log.exists() and re.search(
+            r"workers join at (\S+)", log.read_text()), "the address")
+        return ["worker", "--join", found.group(1), "--token-file", token]
+
+    def results(self, name):
+        return [without_times(line) for line in self.metrics(name).values()]
+
     def test_workers_started_by_hand_make_the_same_run(self):
         self.troupe(*self.sft())
         begin = ["run.name=hand", "cluster.launcher=manual"]
         master = self.start(*self.sft(*begin))
-        log, token = (self.run_folder("hand") / name
-                      for name in ("log.txt", ".token"))
-        found = until(lambda: log.exists() and re.search(
-            r"workers join at (\S+)", log.read_text()), "the address")
-        join = ["worker", "--join", found.group(1), "--token-file"]
+        join = self.join_words("hand")
         (self.folder / "wrong").write_text("0" * 64)
-        self.assertIn("token", self.troupe(*join, "wrong", code=1).stderr)
-        workers = [self.start(*join, token) for _ in range(2)]
+        self.assertIn("token",
+                      self.troupe(*join[:-1], "wrong", code=1).stderr)
+        workers = [self.start(*join) for _ in range(2)]
         self.assertEqual(master.finish().code, 0, master.err)
         self.assertEqual([worker.finish().code for worker in workers], [0, 0])
-        self.assertEqual(*([without_times(line)
-                            for line in self.metrics(name).values()]
-                           for name in ("sft", "hand")))
+        self.assertEqual(self.results("sft"), self.results("hand"))
+
+    def test_groups_between_hosts_make_the_same_run_in_any_order_I8(self):
+        # other addresses are other hosts: sockets only, no shared memory
+        for plan in ("tensor", "pipeline"):
+            words = [f"plan={TINY}/plans/{plan}.yaml", "run.steps=2"]
+            self.troupe(*self.ppo(*words, f"run.name={plan}"))
+            for order in ((0, 1), (1, 0)):
+                name = f"{plan}_{order[0]}"
+                master = self.start(*self.ppo(
+                    *words, f"run.name={name}", "cluster.launcher=manual"))
+                workers = []
+                for number in order:
+                    workers.append(self.start(
+                        *self.join_words(name), "--number", number,
+                        "--bind", f"127.0.0.{2 + number}"))
+                    time.sleep(0.5)  # the other one comes late
+                with self.subTest(plan=plan, order=order):
+                    self.assertEqual(master.finish().code, 0, master.err)
+                    self.assertEqual(self.results(plan), self.results(name))
+                for worker in workers:
+                    worker.finish()
 
     def test_metrics_go_to_a_command_and_nowhere_else_where_asked(self):
         done = self.troupe(*self.sft("metrics.command=cat > lines.jsonl",

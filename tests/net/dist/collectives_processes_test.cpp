@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <tuple>
 
 namespace troupe::net {
 namespace {
@@ -52,6 +53,18 @@ public:
                           {WorkerId(worker), "here"});
     spec.transport = transport_;
     spec.progress_deadline = deadline;
+    return make_host_collectives(spec, registry_);
+  }
+
+  /// A group of the first member of either process; `first` has rank 0.
+  std::shared_ptr<Collectives> join_pair(const std::string& name,
+                                         std::uint32_t first) {
+    GroupSpec spec;
+    spec.name = name;
+    spec.index = worker_ == first ? 0 : 1;
+    spec.members = {{WorkerId(first), "here"}, {WorkerId(1 - first), "here"}};
+    spec.transport = transport_;
+    spec.progress_deadline = 20s;
     return make_host_collectives(spec, registry_);
   }
 
@@ -143,6 +156,48 @@ TEST(ProcessGroups, TwoProcessesOfTwoThreadsEqualFourThreadsI8) {
   EXPECT_EQ(mixed, one_process_checksum(4));
   EXPECT_EQ(sockets, mixed);
 }
+
+/// The checksums of groups "0" and "1" of two processes, whose only thread
+/// joins first one, then the other; in both each process is once the first.
+std::uint64_t checksum_of_two_groups(GroupProcess& process,
+                                     const std::string& name,
+                                     std::uint32_t joins_first) {
+  std::shared_ptr<Collectives> groups[2];
+  for (const std::uint32_t number : {joins_first, 1 - joins_first})
+    groups[number] = process.join_pair(name + std::to_string(number), number);
+  std::uint64_t sum = 0;
+  for (const auto& group : groups)
+    sum = sum * 31 + sum_checksum(*group);
+  for (const auto& group : groups)
+    group->barrier("leave");
+  return sum;
+}
+
+class JoinOrder : public ::testing::TestWithParam<
+                    std::tuple<Transport, std::uint32_t, std::uint32_t>> {};
+
+TEST_P(JoinOrder, MembersOfSeveralGroupsJoinThemInAnyOrderI7) {
+  const auto [transport, mine, theirs] = GetParam();
+  const std::string name = process_group_name("order");
+  ForkedPeer peer([&, which = transport, first = theirs](const Talk& talk) {
+    GroupProcess process(which, 1, 2, 1);
+    talk.say(process.port());
+    process.set_peer(0, talk.hear<std::uint16_t>());
+    talk.say(checksum_of_two_groups(process, name, first));
+  });
+  GroupProcess process(transport, 0, 2, 1);
+  process.set_peer(1, peer.talk().hear<std::uint16_t>());
+  peer.talk().say(process.port());
+  const auto sum = checksum_of_two_groups(process, name, mine);
+  EXPECT_EQ(peer.talk().hear<std::uint64_t>(), sum);
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+  Transports, JoinOrder,
+  ::testing::Combine(::testing::Values(Transport::shared_memory,
+                                       Transport::sockets),
+                     ::testing::Values(0U, 1U), ::testing::Values(0U, 1U)));
 
 TEST(ProcessGroups, TheSegmentHasNoNameOnceAllAttached) {
   const auto segments = [] {
