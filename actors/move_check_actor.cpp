@@ -14,7 +14,8 @@ void next_move(MoveCheckSelf self) {
     return state.setup.on_done(state.result);
   ask<MoveDone>(
     self, state.setup.moves[state.result.moves % 2], run_atom::value,
-    Context{.incarnation = state.setup.incarnation},
+    Context{
+      .flow = 0, .step = StepId{}, .incarnation = state.setup.incarnation},
     MoveTask{state.result.moves, Version{0}},
     {.name = "move of the self-test",
      .worker = {},

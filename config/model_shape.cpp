@@ -24,7 +24,8 @@ public:
                    .layer = layer,
                    .split_dim = split_dim,
                    .decay = true,
-                   .split_unit = split_unit});
+                   .split_unit = split_unit,
+                   .stored = {}});
   }
   void vector(std::string name, std::int64_t rows, std::int32_t layer,
               std::int8_t split_dim, std::int64_t split_unit = 1) {
@@ -35,7 +36,8 @@ public:
                    .layer = layer,
                    .split_dim = split_dim,
                    .decay = false,
-                   .split_unit = split_unit});
+                   .split_unit = split_unit,
+                   .stored = {}});
   }
   std::vector<ParameterShape> all;
 };

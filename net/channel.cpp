@@ -13,14 +13,16 @@
 
 namespace troupe::net {
 
-namespace {
+namespace channel_internal {
 
 struct ChannelMessage {
   std::vector<std::byte> bytes;
   const char* name = "";
 };
 
-} // namespace
+} // namespace channel_internal
+
+using channel_internal::ChannelMessage;
 
 struct Channel::Impl {
   std::shared_ptr<Collectives> out;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <sstream>
 
 namespace troupe::plans {
 
@@ -68,31 +69,35 @@ links:
   zero_Bps: {value: 3.5e10, source: "assumed: inter_Bps less waits of a gather"}
 )";
 
-constexpr const char* h200x8_text = R"(name: h200x8
-devices_per_node: 8
-device:
-  mem_bytes: {value: 141e9, source: "spec: H200-SXM data sheet"}
-  reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
-  gemm_flops: {value: 5.3e14, source: "as h100x8: the same cores"}
-  gemm_width_half: {value: 110, source: "as a100x8"}
-  attn_flops: {value: 2.6e14, source: "as h100x8"}
-  mem_Bps: {value: 2.2e12, source: "spec 4.8 TB/s times 0.46, as a100x8"}
-host:
-  launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
-  launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}
-  launch_graph_s: {value: 10e-6, source: "assumed: CUDA graphs in decoding"}
-  stage_token_s: {value: 0.3e-3, source: "assumed: sampling without Python"}
-  call_s: {value: 5e-3, source: "assumed: control messages of this runtime"}
-  opt_step_s: {value: 5e-3, source: "assumed: norm and launch"}
-  move_s: {value: 10e-3, source: "assumed: messages of a move"}
-links:
-  intra_Bps: {value: 3.6e11, source: "spec 450 GB/s a direction times 0.8"}
-  intra_lat_s: {value: 15e-6, source: "assumed: NCCL on NVLink"}
-  inter_Bps: {value: 4.0e10, source: "spec 400 Gb/s a device times 0.8"}
-  inter_lat_s: {value: 30e-6, source: "assumed: NCCL on InfiniBand"}
-  host_Bps: {value: 50e9, source: "spec: PCIe 5 x16, 80 %"}
-  zero_Bps: {value: 3.5e10, source: "assumed: inter_Bps less waits of a gather"}
-)";
+/// What an h200x8 has other than an h100x8: lines of the text by their setting.
+const std::map<std::string, std::string>& h200x8_lines() {
+  static const std::map<std::string, std::string> lines = {
+    {"name", "name: h200x8"},
+    {"mem_bytes",
+     R"(  mem_bytes: {value: 141e9, source: "spec: H200-SXM data sheet"})"},
+    {"gemm_flops",
+     R"(  gemm_flops: {value: 5.3e14, source: "as h100x8: the same cores"})"},
+    {"attn_flops", R"(  attn_flops: {value: 2.6e14, source: "as h100x8"})"},
+    {"mem_Bps",
+     R"(  mem_Bps: {value: 2.2e12, source: "spec 4.8 TB/s times 0.46, as a100x8"})"}};
+  return lines;
+}
+
+/// `text` with other lines for some settings.
+std::string with_lines(const std::string& text,
+                       const std::map<std::string, std::string>& lines) {
+  std::istringstream source(text);
+  std::string changed;
+  std::size_t found = 0;
+  for (std::string line; std::getline(source, line);) {
+    const auto begin = line.find_first_not_of(' ');
+    const auto other = lines.find(line.substr(begin, line.find(':') - begin));
+    found += other != lines.end();
+    changed += (other == lines.end() ? line : other->second) + "\n";
+  }
+  TROUPE_CHECK(found == lines.size(), "a setting that the text does not have");
+  return changed;
+}
 
 // One device is one core. `troupe profile` measures the machine at hand.
 constexpr const char* laptop_text = R"(name: laptop
@@ -123,7 +128,7 @@ const std::map<std::string, std::string>& shipped_texts() {
   static const std::map<std::string, std::string> texts
     = {{"a100x8", a100x8_text},
        {"h100x8", h100x8_text},
-       {"h200x8", h200x8_text},
+       {"h200x8", with_lines(h100x8_text, h200x8_lines())},
        {"laptop", laptop_text}};
   return texts;
 }

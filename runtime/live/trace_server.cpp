@@ -23,10 +23,10 @@
 
 namespace troupe::runtime {
 
-namespace {
-
 namespace http = boost::beast::http;
 using boost::asio::ip::tcp;
+
+namespace trace_server_internal {
 
 /// Who may come in, and to what.
 struct Door {
@@ -53,6 +53,12 @@ struct Door {
              : "the address needs the run's ?token=..";
   }
 };
+
+} // namespace trace_server_internal
+
+namespace {
+
+using trace_server_internal::Door;
 
 /// The page, or the upgrade to a WebSocket.
 std::optional<HttpResponse> visit(const std::shared_ptr<const Door>& door,

@@ -59,7 +59,7 @@ std::uint64_t count_lines(const std::filesystem::path& file) {
   return static_cast<std::uint64_t>(std::ranges::count(text, '\n'));
 }
 
-double unix_seconds() {
+double scrape_unix_s() {
   return std::chrono::duration<double>(
            std::chrono::system_clock::now().time_since_epoch())
     .count();
@@ -142,7 +142,7 @@ PrometheusServer::PrometheusServer(const std::string& where,
 void PrometheusServer::write(const StepMetrics& metrics) {
   const std::lock_guard lock{shared_->mutex};
   shared_->view.metrics = metrics;
-  shared_->view.step_time_s = unix_seconds();
+  shared_->view.step_time_s = scrape_unix_s();
 }
 
 void PrometheusServer::set_workers(const std::vector<WorkerStatus>& workers) {

@@ -37,15 +37,15 @@ struct CompareWords : PlanWords {
 struct CompareRow {
   std::string workload;
   std::string plan;
-  std::string reason; ///< why it does not fit; empty: it fits
+  std::string reason = {}; ///< why it does not fit; empty: it fits
   double step_s = 0;
   double pflops = 0; ///< PFLOP/s as ReaL counts them
   double tokens_per_s_device = 0;
   double idle_share = 0;
   std::uint64_t peak_bytes = 0;
-  std::string peak_task;
+  std::string peak_task = {};
   double moved_bytes = 0;
-  std::optional<double> measured_s;
+  std::optional<double> measured_s = {};
 
   std::optional<double> error() const {
     return measured_s && reason.empty()

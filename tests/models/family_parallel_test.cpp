@@ -119,8 +119,8 @@ TEST_P(FamilyGeneration, GivesTheSameTokens_I1_I2) {
 
 const auto families
   = ::testing::Values("qwen3", "mistral", "gemma", "gemma2", "gpt2", "mixtral");
-const auto family_name = [](const auto& info) {
-  return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+const auto family_name = [](const auto& test) {
+  return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
 };
 INSTANTIATE_TEST_SUITE_P(
   All, FamilyParallel,

@@ -29,7 +29,8 @@ std::vector<ParameterShape> toy_model(std::int32_t layers, std::int64_t width,
                    .vector = cols == 1,
                    .layer = layer,
                    .split_dim = split,
-                   .decay = cols > 1});
+                   .decay = cols > 1,
+                   .stored = {}});
   };
   add("embed", 3 * width + 1, width, -1, 0);
   for (std::int32_t i = 0; i < layers; ++i) {

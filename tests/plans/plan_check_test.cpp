@@ -26,6 +26,7 @@ ModelShape toy_shape(bool scalar_head) {
           .max_positions = 256,
           .scalar_head = scalar_head,
           .rope_scaling = "",
+          .windowed_layers = {},
           .eos = {}};
 }
 

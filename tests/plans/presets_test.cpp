@@ -25,6 +25,7 @@ ModelShape preset_shape(std::int64_t layers, std::int64_t hidden) {
           .intermediate_size = hidden * 11 / 4,
           .max_positions = 4096,
           .rope_scaling = "",
+          .windowed_layers = {},
           .eos = {}};
 }
 

@@ -20,6 +20,7 @@ inline ModelShape llama_shape(std::int64_t layers, std::int64_t hidden,
           .intermediate_size = inner,
           .max_positions = 4096,
           .rope_scaling = "",
+          .windowed_layers = {},
           .eos = {}};
 }
 inline ModelShape shape_7b() {

@@ -30,7 +30,7 @@ TEST(ConfigWords, ARunFolderContinuesWhereverItWasMoved) {
   const TempFolder temp;
   const auto folder = temp.path() / "moved";
   write_text(folder / "config.yaml", "workflow: sft\n");
-  for (const std::string word : {folder.string(), folder.string() + "/"}) {
+  for (const auto& word : {folder.string(), folder.string() + "/"}) {
     const ConfigWords words{{word}};
     EXPECT_EQ(std::filesystem::path(words.files().at(0)).lexically_normal(),
               folder / "config.yaml");
