@@ -76,6 +76,12 @@ TEST(WithEvaluation, AWorkflowWithoutScoresIsRefused) {
   }
 }
 
+TEST(WithEvaluation, RewardsThatLookUpTrainingRowsAreRefused) {
+  auto workflow = make_ppo();
+  workflow.calls[1].fn = "rewards";
+  EXPECT_THROW(with_evaluation(workflow, eval_settings()), ConfigError);
+}
+
 TEST(PlaceEvaluation, NeedsNoReplicaOfItsOwnAndGeneratesAtHome) {
   const auto ppo = make_ppo();
   const auto workflow = with_evaluation(ppo, eval_settings());
