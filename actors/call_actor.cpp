@@ -1,5 +1,6 @@
 #include "actors/call_actor.hpp"
 
+#include "actors/function_split.hpp"
 #include "actors/row_table.hpp"
 #include "plans/call_split.hpp"
 
@@ -49,24 +50,23 @@ std::vector<SampleId> samples_of(const plans::Share& share) {
   return samples;
 }
 
-/// The worker that already has most rows, the lowest number of equals: so a
-/// batch function moves least, and always the same.
-std::size_t best_host(const CallSetup& setup, const CallTask& task) {
-  std::vector<std::size_t> held(setup.members.size(), 0);
-  for (const auto& source : task.sources)
-    for (std::size_t i = 0; i < setup.members.size(); ++i)
-      if (setup.members[i].worker.value == source.holder)
-        held[i] += source.samples.size() * source.keys.size();
-  return static_cast<std::size_t>(std::ranges::max_element(held)
-                                  - held.begin());
+void plan_function_shares(const CallSetup& setup, RunningCall& running) {
+  std::vector<WorkerId> workers;
+  for (const auto& member : setup.members)
+    workers.push_back(member.worker);
+  const auto shares
+    = split_function(setup.call.scope, running.task.sources, workers,
+                     static_cast<std::uint32_t>(running.task.tokens.size()),
+                     setup.samples_per_group);
+  for (const auto& share : shares) {
+    running.members.push_back(share.member);
+    running.shares.push_back({share.samples});
+  }
 }
 
 void plan_shares(const CallSetup& setup, RunningCall& running) {
   if (setup.call.kind == plans::CallKind::function) {
-    running.members = {best_host(setup, running.task)};
-    running.shares = plans::split_call(setup.call, 1, running.task.tokens,
-                                       setup.samples_per_group, 1);
-    return;
+    return plan_function_shares(setup, running);
   }
   const auto by_dp
     = plans::split_call(setup.call, setup.strategy.dp, running.task.tokens,

@@ -1,6 +1,7 @@
 #include "actors/function_actor.hpp"
 
 #include "actors/call_options.hpp"
+#include "actors/own_work.hpp"
 #include "actors/recording.hpp"
 #include "actors/shard_work.hpp"
 #include "models/evaluation.hpp"
@@ -114,13 +115,93 @@ RunDone run_here(WorkerContext& worker, StepId step, const RunOrder& order,
   return done;
 }
 
+using OnRunDone = std::function<void(Result<RunDone>)>;
+
+/// One call of an own program on this worker.
+struct OwnTask {
+  std::shared_ptr<WorkerContext> worker;
+  const OwnEntry* own = nullptr;
+  StepId step;
+  std::shared_ptr<net::Rows> rows;
+  std::uint64_t begin_ns = now_ns();
+
+  std::string who() const {
+    return fmt::format("{}, {} of step {}", worker->who,
+                       own->actor.name.empty() ? own->call.name
+                                               : own->actor.name,
+                       step.value + 1);
+  }
+};
+
+RunDone end_own(const OwnTask& task, const std::vector<Sample>& samples) {
+  auto done = keep_own_outputs(*task.worker, task.step, *task.own, samples);
+  done.begin_ns = task.begin_ns;
+  done.busy_ns = now_ns() - task.begin_ns;
+  return done;
+}
+
+RunDone run_own_here(const OwnTask& task) {
+  WorkerContext& worker = *task.worker;
+  const trace::Span span{worker.host->track(), trace::name(task.own->call.name),
+                         task.step.value};
+  if (!task.own->metrics.empty()) {
+    RunDone done;
+    done.holder = worker.worker;
+    done.sums = to_parts(own_metric_sums(*task.own, *task.rows));
+    return done;
+  }
+  auto samples = own_samples(worker, *task.own, *task.rows);
+  run_own_function(worker, *task.own, samples);
+  return end_own(task, samples);
+}
+
+/// Rows to samples on the host thread, through the actor, and back.
+void run_own_actor(FunctionSelf self, const OwnTask& task,
+                   const OnRunDone& callback) {
+  auto& target = self->state.own_actors[task.own->call.name];
+  if (!target)
+    target
+      = spawn_own_actor(self->home_system(), *task.own, task.worker->settings);
+  auto on_samples
+    = [task, callback](std::variant<std::vector<Sample>, Failure> result) {
+        if (auto* failure = std::get_if<Failure>(&result))
+          return callback(*failure);
+        auto samples = std::make_shared<std::vector<Sample>>(
+          std::move(std::get<std::vector<Sample>>(result)));
+        run_job<RunDone>(*task.worker->host, task.who(), callback,
+                         [=] { return end_own(task, *samples); });
+      };
+  task.worker->host->post(
+    [task, callback, on_samples, target, system = &self->home_system()] {
+      try {
+        ask_own_actor(*system, target, task.who(),
+                      own_samples(*task.worker, *task.own, *task.rows),
+                      on_samples);
+      } catch (const std::exception& error) {
+        callback(to_failure(error, task.who()));
+      }
+    });
+}
+
+void run_own(FunctionSelf self, const OwnTask& task,
+             const OnRunDone& callback) {
+  if (task.own->actor.spawner)
+    return run_own_actor(self, task, callback);
+  run_job<RunDone>(*task.worker->host, task.who(), callback,
+                   [task] { return run_own_here(task); });
+}
+
 caf::result<RunDone> run(FunctionSelf self, const Context& context,
                          const RunOrder& order) {
   Answer<RunDone> answer{self, context};
   auto worker = self->state.worker;
   auto rows
     = std::make_shared<net::Rows>(self->state.inbox.take(context.step, order));
-  auto callback = self->state.open.open(self, answer);
+  OnRunDone callback = self->state.open.open(self, answer);
+  if (const auto* own = find_own_entry(worker->workflow.call(order.call).fn)) {
+    run_own(self, {worker, own, context.step, rows}, callback);
+    return answer.promise();
+  }
   run_job<RunDone>(*worker->host,
                    fmt::format("{}, {} of step {}", worker->who, order.call,
                                context.step.value),

@@ -5,13 +5,24 @@
 
 #include "actors/row_gather.hpp"
 
+#include "troupe/actor.hpp"
+
 namespace troupe::actors {
 
 struct FunctionState {
+  FunctionState() = default;
+  FunctionState(const FunctionState&) = delete;
+  FunctionState& operator=(const FunctionState&) = delete;
+  ~FunctionState() { // own actors end with this one
+    for (const auto& [fn, actor] : own_actors)
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+
   std::string name;
   std::shared_ptr<WorkerContext> worker;
   RowInbox inbox;
   OpenAnswers open;
+  std::map<std::string, SampleActor> own_actors; ///< of this worker, by fn
 };
 
 FunctionActor::behavior_type

@@ -14,7 +14,8 @@ plans::Workflow with_recording(plans::Workflow workflow) {
       return call.kind == kind;
     });
   };
-  if (!has(plans::CallKind::generate) || !has(plans::CallKind::train))
+  if (workflow.writer("sequence_ids") == nullptr
+      || !has(plans::CallKind::train))
     return workflow;
   plans::Call call;
   call.name = record_fn;

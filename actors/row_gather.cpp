@@ -1,5 +1,7 @@
 #include "actors/row_gather.hpp"
 
+#include "models/sample_rows.hpp"
+
 #include <atomic>
 #include <set>
 
@@ -45,6 +47,8 @@ net::Rows local_part(WorkerContext& context, StepId step,
     const auto& data = source.holder == dataset_holder ? context.dataset()
                                                        : context.evaluation();
     net::Rows rows = data.rows(source.rows, SampleId{0});
+    for (auto& column : models::text_columns(data, source.rows, source.keys))
+      rows.add(std::move(column));
     rows.samples = source.samples;
     return net::select_keys(rows, source.keys);
   }

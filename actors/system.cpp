@@ -1,5 +1,7 @@
 #include "actors/system.hpp"
 
+#include "troupe/sample.hpp"
+
 namespace troupe::actors {
 
 void add_message_types(caf::actor_system_config& config) {
@@ -39,7 +41,8 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<ShardActor>("troupe::ShardActor")
     .add_message_type<FunctionActor>("troupe::FunctionActor")
     .add_message_type<NodeActor>("troupe::NodeActor")
-    .add_message_type<LobbyActor>("troupe::LobbyActor");
+    .add_message_type<LobbyActor>("troupe::LobbyActor")
+    .add_message_type<Sample>("troupe::Sample");
 }
 
 SystemConfig::SystemConfig(std::uint32_t number) {

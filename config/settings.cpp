@@ -4,6 +4,7 @@
 #include "config/overrides.hpp"
 #include "config/settings_schema.hpp"
 #include "config/translations.hpp"
+#include "config/workflow_file.hpp"
 #include "config/yaml_tree.hpp"
 
 #include <fmt/format.h>
@@ -151,6 +152,9 @@ std::string settings_workflow(const YamlNode& tree, const Place& whole) {
                        .expected = expected_text(*field),
                        .got = "nothing",
                        .hint = ""});
+  if (node->is_scalar() && is_workflow_file(node->text)
+      && find_workflow_traits(node->text) == nullptr)
+    add_workflow_traits(read_workflow_file(node->text).traits);
   Settings scratch;
   read_value(*field, scratch, role, *node, "workflow");
   return scratch.workflow;

@@ -61,7 +61,7 @@ Engine::Impl::Impl(Engine::Spec given)
     rope(shape),
     model{shape, weights, rope, spec.strategy.sequence_parallel,
           part.first_layer},
-    losses(spec.losses != nullptr ? *spec.losses : built_in_losses()) {
+    losses(spec.losses != nullptr ? *spec.losses : models::losses()) {
   if (plans::cuts_weights(spec.strategy))
     sync = std::make_unique<UnitFlow>(part, parameters);
   else

@@ -75,7 +75,7 @@ public:
     std::uint64_t total_optimizer_steps = 0; ///< for the schedule
     std::uint64_t seed = 0;
     DType dtype = DType::f32;
-    const Losses* losses = nullptr; ///< null: built_in_losses()
+    const Losses* losses = nullptr; ///< null: losses()
   };
 
   /// Reads config.json and allocates. Throws ConfigError (folder), PlanError

@@ -120,13 +120,9 @@ private:
     own.pairs = loss_.pairs ? static_cast<double>(rows.size()) : 0;
     const PackedTokens tokens = pack_rows(rows);
     const std::vector<float> mask = token_mask(masks_, rows, tokens.cu_seqlens);
-    for (std::size_t s = 0; s + 1 < tokens.cu_seqlens.size(); ++s) {
-      double count = 0;
-      for (auto t = tokens.cu_seqlens[s]; t < tokens.cu_seqlens[s + 1]; ++t)
-        count += mask[static_cast<std::size_t>(t)];
-      own.tokens += count;
-      own.sequences += count > 0 ? 1 : 0;
-    }
+    count_masked(mask, tokens.cu_seqlens, own);
+    if (const auto at = columns_.find(loss_.mean_over); at != columns_.end())
+      own.weights = masked_sum(at->second, rows, tokens.cu_seqlens, mask);
     return own;
   }
 
@@ -135,14 +131,15 @@ private:
     std::vector<double> flat;
     for (const std::vector<SampleId>& samples : spec_.mini_batches) {
       const Denominators own = own_denominators(rows_of(samples));
-      flat.insert(flat.end(), {own.tokens, own.sequences, own.pairs});
+      flat.insert(flat.end(),
+                  {own.tokens, own.sequences, own.pairs, own.weights});
     }
     if (context_.groups.dp != nullptr && !flat.empty())
       context_.groups.dp->all_reduce_sum(flat.data(), flat.size(), DType::f64,
                                          "denominators");
     std::vector<Denominators> all;
-    for (std::size_t i = 0; i < flat.size(); i += 3)
-      all.push_back({flat[i], flat[i + 1], flat[i + 2]});
+    for (std::size_t i = 0; i < flat.size(); i += 4)
+      all.push_back({flat[i], flat[i + 1], flat[i + 2], flat[i + 3]});
     return all;
   }
 
@@ -151,6 +148,8 @@ private:
                 Sums& sums) {
     if (denominators.tokens == 0 && denominators.pairs == 0)
       return; // nothing to learn from, on any rank
+    if (!loss_.mean_over.empty() && denominators.weights == 0)
+      return; // all of it weighs nothing
     const std::uint32_t stage = context_.groups.stage();
     const std::uint32_t stages = context_.groups.stages();
     std::vector<TrainMicroBatch> flying(pipeline_depth(stage, stages));

@@ -7,7 +7,7 @@ namespace troupe::models {
 
 void Functions::add(std::string name, Function function) {
   TROUPE_CHECK(!has(name), "function '" + name + "' is there already");
-  entries_.emplace_back(std::move(name), function);
+  entries_.emplace_back(std::move(name), std::move(function));
 }
 
 bool Functions::has(std::string_view name) const {
@@ -24,7 +24,7 @@ std::vector<std::string> Functions::names() const {
   return names;
 }
 
-Function Functions::find(std::string_view name) const {
+const Function& Functions::find(std::string_view name) const {
   std::string known;
   for (const auto& [entry, function] : entries_) {
     if (entry == name)
@@ -38,18 +38,30 @@ Function Functions::find(std::string_view name) const {
                      .hint = ""});
 }
 
-const Functions& built_in_functions() {
-  static const Functions functions = [] {
-    Functions table;
-    table.add("ppo_advantages", &ppo_advantages);
-    return table;
+namespace {
+
+Functions& mutable_functions() {
+  static Functions table = [] {
+    Functions built_in;
+    built_in.add("ppo_advantages", &ppo_advantages);
+    return built_in;
   }();
-  return functions;
+  return table;
+}
+
+} // namespace
+
+const Functions& functions() {
+  return mutable_functions();
+}
+
+void add_function(std::string name, Function function) {
+  mutable_functions().add(std::move(name), std::move(function));
 }
 
 FunctionResult run_function(const std::string& fn, const net::Rows& rows,
                             const FunctionContext& context) {
-  return built_in_functions().find(fn)(rows, context);
+  return functions().find(fn)(rows, context);
 }
 
 } // namespace troupe::models

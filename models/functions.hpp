@@ -7,6 +7,7 @@
 #include "models/sums.hpp"
 #include "net/rows.hpp"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -33,14 +34,15 @@ struct FunctionResult {
   CarriedValues carried; ///< for the next step
 };
 
-using Function = FunctionResult (*)(const net::Rows&, const FunctionContext&);
+using Function
+  = std::function<FunctionResult(const net::Rows&, const FunctionContext&)>;
 
-/// The table of functions; built-ins below, users' through App.
+/// The table of functions; built-ins and users'.
 class Functions {
 public:
   void add(std::string name, Function function);
   /// Throws ConfigError naming the known functions.
-  Function find(std::string_view name) const;
+  const Function& find(std::string_view name) const;
   bool has(std::string_view name) const;
   std::vector<std::string> names() const;
 
@@ -48,10 +50,13 @@ private:
   std::vector<std::pair<std::string, Function>> entries_;
 };
 
-/// ppo_advantages.
-const Functions& built_in_functions();
+/// The table of this program: ppo_advantages, and what was added.
+const Functions& functions();
+/// Adds an own program's, before any run. Throws InvariantError for a name that
+/// is there.
+void add_function(std::string name, Function function);
 
-/// built_in_functions().find(fn)(rows, context).
+/// functions().find(fn)(rows, context).
 FunctionResult run_function(const std::string& fn, const net::Rows& rows,
                             const FunctionContext& context);
 

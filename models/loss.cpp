@@ -12,6 +12,9 @@ const at::Tensor& TrainBatch::at(std::string_view key) const {
 }
 
 void Losses::add(LossEntry entry) {
+  for (const LossEntry& known : entries_)
+    TROUPE_CHECK(known.name != entry.name,
+                 "loss '" + entry.name + "' is there already");
   entries_.push_back(std::move(entry));
 }
 

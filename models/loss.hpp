@@ -24,6 +24,7 @@ struct Denominators {
   double tokens = 0;    ///< entries of mask_T that are 1
   double sequences = 0; ///< sequences with at least one such token
   double pairs = 0;     ///< preference pairs
+  double weights = 0;   ///< of LossEntry::mean_over, over entries of mask_T
 };
 
 /// Numbers of `algorithm` that losses read; see `troupe explain algorithm`.
@@ -68,8 +69,8 @@ struct LossResult {
   Sums sums;       ///< full metric names: "actor/pg_loss"
 };
 
-using LossFunction
-  = LossResult (*)(const TrainBatch&, const Denominators&, const LossSettings&);
+using LossFunction = std::function<LossResult(
+  const TrainBatch&, const Denominators&, const LossSettings&)>;
 
 /// What the model must expose to a loss.
 struct Exposes {
@@ -81,15 +82,16 @@ struct Exposes {
 
 struct LossEntry {
   std::string name; ///< `fn` of the call: "ppo_actor_loss"
-  LossFunction function = nullptr;
+  LossFunction function = {};
   Exposes exposes;
   std::string metric_prefix; ///< "actor/": of grad_norm and lr
   /// Per-token keys that the loss reads through `at`, beside ids and mask.
   std::vector<std::string> columns;
-  bool pairs = false; ///< rows are chosen_ids + rejected_ids
+  std::string mean_over = {}; ///< one of them, summed into `weights`; or none
+  bool pairs = false;         ///< rows are chosen_ids + rejected_ids
 };
 
-/// The table of losses; built-ins register in losses/, users' through App.
+/// The table of losses; built-ins and users'.
 class Losses {
 public:
   void add(LossEntry entry);
@@ -101,7 +103,11 @@ private:
   std::vector<LossEntry> entries_;
 };
 
-/// The built-in losses (models/losses/*.cpp defines it).
-const Losses& built_in_losses();
+/// The table of this program: built in (models/losses/*.cpp), and what was
+/// added.
+const Losses& losses();
+/// Adds an own program's, before any run. Throws InvariantError for a name that
+/// is there.
+void add_loss(LossEntry entry);
 
 } // namespace troupe::models

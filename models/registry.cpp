@@ -7,9 +7,9 @@ namespace troupe::models {
 
 std::vector<std::string> registered_names() {
   std::vector<std::string> names;
-  for (const auto& name : built_in_losses().names())
+  for (const auto& name : losses().names())
     names.push_back("loss " + name);
-  for (const auto& name : built_in_functions().names())
+  for (const auto& name : functions().names())
     names.push_back("function " + name);
   return names;
 }

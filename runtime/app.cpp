@@ -1,9 +1,10 @@
-#include "runtime/app.hpp"
+#include "troupe/app.hpp"
 
 #include "config/error.hpp"
 #include "config/version.hpp"
 #include "plans/nearest.hpp"
 #include "runtime/metrics/console.hpp"
+#include "runtime/own_program.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
@@ -105,10 +106,36 @@ int run_command_line(int argc, char** argv) {
 
 } // namespace
 
+struct App::Parts {
+  runtime::OwnProgram program;
+};
+
+App::App() : parts_(std::make_shared<Parts>()) {}
+
+App& App::add_section(detail::OwnSection section) {
+  parts_->program.sections.push_back(std::move(section));
+  return *this;
+}
+
+App& App::add_actor(detail::OwnActor actor) {
+  parts_->program.actors.push_back(std::move(actor));
+  return *this;
+}
+
+App& App::add(Workflow workflow) {
+  parts_->program.workflows.push_back(workflow.parts());
+  return *this;
+}
+
+const runtime::OwnProgram& App::program() const {
+  return parts_->program;
+}
+
 int App::main(int argc, char** argv) {
   // a peer that dies while we send must be an error, not our end
   std::signal(SIGPIPE, SIG_IGN);
   try {
+    runtime::register_own_program(parts_->program);
     return run_command_line(argc, argv);
   } catch (const ConfigError& error) {
     return app_fail(ExitCode::wrong_input, error.what());

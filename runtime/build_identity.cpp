@@ -1,6 +1,8 @@
 #include "runtime/build_identity.hpp"
 
+#include "actors/own_calls.hpp"
 #include "config/version.hpp"
+#include "config/workflow_file.hpp"
 #include "config/workflow_traits.hpp"
 #include "models/registry.hpp"
 
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -57,8 +60,10 @@ int read_own_notes(dl_phdr_info* info, std::size_t, void* out) {
 
 std::vector<std::string> registered_names() {
   auto names = models::registered_names();
+  std::ranges::copy(actors::own_names(), std::back_inserter(names));
   for (const auto& name : workflow_names())
-    names.push_back("workflow " + name);
+    if (!is_workflow_file(name)) // is in the settings that a worker gets
+      names.push_back("workflow " + name);
   return names;
 }
 

@@ -1,4 +1,4 @@
-#include "runtime/app.hpp"
+#include "troupe/app.hpp"
 
 int main(int argc, char** argv) {
   return troupe::App{}.main(argc, argv);

@@ -1,11 +1,16 @@
 #include "runtime/session_inputs.hpp"
 
+#include "actors/own_calls.hpp"
 #include "actors/worker_context.hpp"
 #include "config/error.hpp"
 #include "config/hf_dropout.hpp"
+#include "config/workflow_file.hpp"
 #include "models/dataset.hpp"
+#include "models/functions.hpp"
 #include "models/hf_folder.hpp"
+#include "models/loss.hpp"
 #include "models/rollout_replay.hpp"
+#include "models/sample_rows.hpp"
 #include "models/tokenizer.hpp"
 #include "plans/evaluation.hpp"
 #include "runtime/jsonl_file.hpp"
@@ -72,6 +77,32 @@ void check_same_tokenizer(const Settings& settings, const plans::Role& first,
                                                  : "'" + *other_token + "'"),
        .hint = "models of one family"});
   }
+}
+
+/// Functions and losses that a file names must be there before a worker looks
+/// for them.
+void check_registered(const plans::Workflow& workflow) {
+  for (const auto& call : workflow.calls)
+    if (call.kind == plans::CallKind::train)
+      models::losses().find(call.fn);
+    else if (call.kind == plans::CallKind::function
+             && actors::find_own_entry(call.fn) == nullptr)
+      models::functions().find(call.fn);
+}
+
+/// Keys that no call writes must be in the rows: looks at the first.
+void check_fields(const Settings& settings, const plans::Workflow& workflow,
+                  const models::Dataset& dataset) {
+  for (const auto& key : models::text_keys(workflow.dataset_keys))
+    if (!dataset.field(0, key))
+      throw ConfigError(
+        {.place = place_of(settings, "data.fields"),
+         .path = "data.fields",
+         .expected = fmt::format("a column for key '{}', which workflow {} "
+                                 "reads and no call writes",
+                                 key, workflow.name),
+         .got = fmt::format("rows of {} without it", settings.data.train),
+         .hint = fmt::format("data.fields={{{}: COLUMN}}", key)});
 }
 
 } // namespace
@@ -157,6 +188,9 @@ RowCounts count_rows(const Settings& settings,
   const auto tokenizer
     = models::Tokenizer::load(tokenizer_folder(settings, workflow));
   const auto dataset = models::Dataset::open(settings, tokenizer);
+  if (is_workflow_file(settings.workflow))
+    check_registered(workflow);
+  check_fields(settings, workflow, dataset);
   return {dataset.size(), dataset.report().bad_rows};
 }
 

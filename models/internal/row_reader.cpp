@@ -36,6 +36,11 @@ std::span<const std::int32_t> ColumnReader::ids(std::size_t row) const {
 void ColumnReader::floats(std::size_t row, std::int64_t count,
                           float* to) const {
   const std::int64_t own = length(row);
+  if (own == 1 && count > 1) { // a value of the sample, for each token
+    floats(row, 1, to);
+    std::fill_n(to + 1, count - 1, *to);
+    return;
+  }
   TROUPE_CHECK(own == count || own == count + 1,
                "column " + column_.key + " has " + std::to_string(own)
                  + " entries for a sequence of " + std::to_string(count)
@@ -112,6 +117,29 @@ at::Tensor packed_column(const ColumnReaders& columns,
                                        cu_seqlens[s + 1] - cu_seqlens[s],
                                        data + cu_seqlens[s]);
   return packed_T;
+}
+
+void count_masked(std::span<const float> mask_T,
+                  std::span<const std::int64_t> cu_seqlens, Denominators& to) {
+  for (std::size_t s = 0; s + 1 < cu_seqlens.size(); ++s) {
+    double count = 0;
+    for (auto t = cu_seqlens[s]; t < cu_seqlens[s + 1]; ++t)
+      count += mask_T[static_cast<std::size_t>(t)];
+    to.tokens += count;
+    to.sequences += count > 0 ? 1 : 0;
+  }
+}
+
+double masked_sum(const ColumnReaders& columns,
+                  std::span<const std::size_t> rows,
+                  std::span<const std::int64_t> cu_seqlens,
+                  std::span<const float> mask_T) {
+  const at::Tensor values_T = packed_column(columns, rows, cu_seqlens);
+  const float* values = values_T.const_data_ptr<float>();
+  double sum = 0;
+  for (std::size_t t = 0; t < mask_T.size(); ++t)
+    sum += double{mask_T[t]} * double{values[t]};
+  return sum;
 }
 
 } // namespace troupe::models

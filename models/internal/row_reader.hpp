@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/ids.hpp"
+#include "models/loss.hpp"
 #include "models/transformer.hpp"
 #include "net/rows.hpp"
 
@@ -66,5 +67,15 @@ std::vector<float> token_mask(const ColumnReaders& masks,
 at::Tensor packed_column(const ColumnReaders& columns,
                          std::span<const std::size_t> rows,
                          std::span<const std::int64_t> cu_seqlens);
+
+// Adds the tokens with mask 1, and the sequences that have any.
+void count_masked(std::span<const float> mask_T,
+                  std::span<const std::int64_t> cu_seqlens, Denominators& to);
+
+// A column's sum over the entries with mask 1.
+double masked_sum(const ColumnReaders& columns,
+                  std::span<const std::size_t> rows,
+                  std::span<const std::int64_t> cu_seqlens,
+                  std::span<const float> mask_T);
 
 } // namespace troupe::models

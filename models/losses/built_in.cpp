@@ -7,8 +7,10 @@
 
 namespace troupe::models {
 
-const Losses& built_in_losses() {
-  static const Losses losses = [] {
+namespace {
+
+Losses& mutable_losses() {
+  static Losses all = [] {
     Losses table;
     table.add(sft_loss_entry());
     table.add(reward_loss_entry());
@@ -17,7 +19,17 @@ const Losses& built_in_losses() {
     table.add(ppo_critic_loss_entry());
     return table;
   }();
-  return losses;
+  return all;
+}
+
+} // namespace
+
+const Losses& losses() {
+  return mutable_losses();
+}
+
+void add_loss(LossEntry entry) {
+  mutable_losses().add(std::move(entry));
 }
 
 } // namespace troupe::models

@@ -1,9 +1,11 @@
 // From settings to a checked workflow, with errors at the setting's place.
 #include "config/error.hpp"
 #include "config/settings.hpp"
+#include "config/workflow_file.hpp"
 #include "config/workflow_traits.hpp"
 #include "plans/nearest.hpp"
 #include "plans/workflow.hpp"
+#include "plans/workflow_file.hpp"
 
 #include <algorithm>
 #include <map>
@@ -86,6 +88,11 @@ void add_workflow_maker(const std::string& name, WorkflowMaker make) {
 }
 
 Workflow make_workflow(const Settings& settings) {
+  if (is_workflow_file(settings.workflow)) {
+    Workflow workflow = file_workflow(settings.workflow);
+    check(workflow);
+    return workflow;
+  }
   const auto& makers = workflow_makers();
   const auto at = makers.find(settings.workflow);
   if (at == makers.end())

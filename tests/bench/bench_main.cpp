@@ -2,11 +2,11 @@
 // [--clock wall|cpu] [--dtype D] [--json OUT]: one benchmark, one JSON
 // document.
 #include "config/version.hpp"
-#include "runtime/app.hpp"
 
 #include <ATen/Parallel.h>
 
 #include "bench.hpp"
+#include "troupe/app.hpp"
 
 #include <csignal>
 #include <cstdio>

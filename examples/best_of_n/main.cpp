@@ -1,0 +1,5 @@
+#include "best_of_n.hpp"
+
+int main(int argc, char** argv) {
+  return app().main(argc, argv);
+}

@@ -1,0 +1,200 @@
+#include "plans/own_workflow.hpp"
+
+#include "troupe/workflow.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+using detail::OwnCall;
+using detail::OwnKind;
+
+bool has_kind(const detail::WorkflowParts& parts, OwnKind kind) {
+  return std::ranges::find(parts.calls, kind, &OwnCall::kind)
+         != parts.calls.end();
+}
+
+bool is_written(const detail::WorkflowParts& parts, const KeyInfo& key) {
+  return std::ranges::any_of(parts.calls, [&](const OwnCall& call) {
+    return std::ranges::find(call.writes, key) != call.writes.end();
+  });
+}
+
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::ranges::find(names, name) == names.end())
+    names.push_back(name);
+}
+
+/// The prefix of the tokens that a text is decoded from, if it is.
+std::optional<std::string> decoded_prefix(const detail::WorkflowParts& parts,
+                                          const KeyInfo& key) {
+  const auto prefix = detail::response_prefix(key);
+  if (!prefix || is_written(parts, key)
+      || std::ranges::none_of(parts.calls, [&](const OwnCall& call) {
+           return call.kind == OwnKind::generate && call.prefix == *prefix;
+         }))
+    return std::nullopt;
+  return prefix;
+}
+
+/// The keys of columns: a response that no call writes is decoded from tokens.
+std::vector<std::string> columns_of(const detail::WorkflowParts& parts,
+                                    const std::vector<KeyInfo>& reads) {
+  std::vector<std::string> names;
+  for (const KeyInfo& key : reads) {
+    if (const auto prefix = decoded_prefix(parts, key)) {
+      add_once(names, *prefix + "sequence_ids");
+      add_once(names, *prefix + "loss_mask");
+    } else {
+      add_once(names, key.name);
+    }
+  }
+  return names;
+}
+
+Call own_generate(const OwnCall& own) {
+  Call call{.name = own.name,
+            .kind = CallKind::generate,
+            .role = own.role,
+            .reads = {own.prompt},
+            .fn = "generate"};
+  if (own.prompt != "prompt_ids")
+    call.renames.push_back({own.prompt, "prompt_ids"});
+  for (const char* key :
+       {"sequence_ids", "loss_mask", "logprobs", "truncated"}) {
+    call.writes.push_back(own.prefix + key);
+    if (!own.prefix.empty())
+      call.renames.push_back({own.prefix + key, key});
+  }
+  return call;
+}
+
+Call own_inference(const OwnCall& own) {
+  Call call{.name = own.name,
+            .kind = CallKind::inference,
+            .role = own.role,
+            .reads = {"sequence_ids"},
+            .writes = {own.writes.front().name}};
+  call.fn = own.infer == Infer::logprobs ? "logprobs"
+            : own.infer == Infer::values ? "values"
+                                         : "scores";
+  if (own.infer == Infer::logprobs)
+    call.reads.push_back("loss_mask");
+  if (call.writes.front() != call.fn)
+    call.renames = {{call.writes.front(), call.fn}};
+  return call;
+}
+
+Call own_function(const detail::WorkflowParts& parts, const OwnCall& own) {
+  Call call{.name = own.name,
+            .kind = CallKind::function,
+            .reads = columns_of(parts, own.reads),
+            .fn = own_fn(parts.name, own.name)};
+  for (const KeyInfo& key : own.writes)
+    call.writes.push_back(key.name);
+  if (own.kind != OwnKind::batch)
+    call.scope = own.kind == OwnKind::each ? Scope::sample : Scope::group;
+  return call;
+}
+
+Call own_train(const detail::WorkflowParts& parts, const OwnCall& own) {
+  Call call{.name = own.name,
+            .kind = CallKind::train,
+            .role = own.role,
+            .fn = own_fn(parts.name, own.name)};
+  for (const char* key : {"sequence_ids", "loss_mask"}) {
+    call.reads.push_back(own.prefix + key);
+    if (!own.prefix.empty())
+      call.renames.push_back({own.prefix + key, key});
+  }
+  for (const KeyInfo& key : own.reads)
+    add_once(call.reads, key.name);
+  return call;
+}
+
+Call own_call(const detail::WorkflowParts& parts, const OwnCall& own) {
+  switch (own.kind) {
+  case OwnKind::generate:
+    return own_generate(own);
+  case OwnKind::infer:
+    return own_inference(own);
+  case OwnKind::train:
+    return own_train(parts, own);
+  default:
+    return own_function(parts, own);
+  }
+}
+
+Call own_metrics(const detail::WorkflowParts& parts) {
+  Call call{.name = metrics_call,
+            .kind = CallKind::function,
+            .fn = own_fn(parts.name, metrics_call)};
+  for (const auto& metric : parts.metrics)
+    add_once(call.reads, metric.key.name);
+  return call;
+}
+
+/// Keys of the data set: token ids, and texts that no call writes.
+std::vector<std::string> dataset_keys(const detail::WorkflowParts& parts,
+                                      const Workflow& workflow) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& key) {
+    if (workflow.writer(key) == nullptr)
+      add_once(names, key);
+  };
+  for (const Call& call : workflow.calls)
+    for (const std::string& key : call.reads)
+      if (key == "prompt_ids"
+          || (!has_kind(parts, OwnKind::generate)
+              && (key == "sequence_ids" || key == "loss_mask")))
+        add(key);
+  for (const OwnCall& own : parts.calls)
+    for (const KeyInfo& key : own.reads)
+      if (key.type == KeyType::text && !decoded_prefix(parts, key))
+        add(key.name);
+  return names;
+}
+
+} // namespace
+
+std::string own_fn(const std::string& workflow, const std::string& call) {
+  return workflow + "." + call;
+}
+
+Workflow own_workflow(const detail::WorkflowParts& parts) {
+  Workflow workflow{.name = parts.name};
+  workflow.samples_are_prompts = has_kind(parts, OwnKind::generate);
+  for (const auto& role : parts.roles)
+    workflow.roles.push_back({.name = role.name,
+                              .trained = role.kind.is_trained,
+                              .scalar_head = role.kind.has_scalar_head});
+  for (const OwnCall& call : parts.calls)
+    workflow.calls.push_back(own_call(parts, call));
+  if (!parts.metrics.empty())
+    workflow.calls.push_back(own_metrics(parts));
+  workflow.dataset_keys = dataset_keys(parts, workflow);
+  return workflow;
+}
+
+WorkflowTraits own_traits(const detail::WorkflowParts& parts,
+                          std::vector<std::string> sections) {
+  WorkflowTraits traits{.name = parts.name, .sentence = parts.sentence};
+  if (has_kind(parts, OwnKind::generate)) {
+    traits.data = DataKind::prompts;
+    traits.groups = {SettingsGroup::rollout, SettingsGroup::updates};
+  } else {
+    traits.data = DataKind::sft;
+    traits.groups = {SettingsGroup::sequences};
+  }
+  for (const auto& role : parts.roles)
+    traits.roles.push_back({.name = role.name,
+                            .trained = role.kind.is_trained,
+                            .scalar_head = role.kind.has_scalar_head,
+                            .default_path_of = role.kind.default_path_of});
+  traits.sections = std::move(sections);
+  return traits;
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,25 @@
+// A workflow that an own program describes (troupe/workflow.hpp) as calls and
+// keys, like a built-in one.
+#pragma once
+
+#include "config/workflow_traits.hpp"
+#include "plans/workflow.hpp"
+
+namespace troupe::detail {
+struct OwnCall;
+struct WorkflowParts;
+} // namespace troupe::detail
+
+namespace troupe::plans {
+
+/// The name of a call's function, actor or loss in the tables: "w.check".
+std::string own_fn(const std::string& workflow, const std::string& call);
+/// The call that takes the means of metrics.
+inline constexpr const char* metrics_call = "metrics";
+
+Workflow own_workflow(const detail::WorkflowParts& parts);
+/// `sections` are those of settings that the program added.
+WorkflowTraits own_traits(const detail::WorkflowParts& parts,
+                          std::vector<std::string> sections);
+
+} // namespace troupe::plans

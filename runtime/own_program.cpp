@@ -1,0 +1,97 @@
+#include "runtime/own_program.hpp"
+
+#include "actors/own_calls.hpp"
+#include "config/error.hpp"
+#include "config/own_sections.hpp"
+#include "models/own_loss.hpp"
+#include "plans/own_workflow.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::runtime {
+
+namespace {
+
+using detail::OwnCall;
+
+[[noreturn]] void own_mistake(const detail::WorkflowParts& workflow,
+                              const std::string& what) {
+  throw ConfigError(Place{},
+                    fmt::format("workflow {}: {}", workflow.name, what));
+}
+
+detail::OwnActor actor_of(const OwnProgram& program,
+                          const detail::WorkflowParts& workflow,
+                          const OwnCall& call) {
+  const auto at
+    = std::ranges::find(program.actors, call.actor, &detail::OwnActor::factory);
+  if (at == program.actors.end())
+    own_mistake(workflow,
+                fmt::format("{} runs an actor that the App does not know; add "
+                            ".spawnable(\"{}\", ..) to it",
+                            call.name, call.name));
+  return *at;
+}
+
+bool has_scalar_head(const detail::WorkflowParts& workflow,
+                     const std::string& role) {
+  const auto at
+    = std::ranges::find(workflow.roles, role, &detail::OwnRole::name);
+  return at != workflow.roles.end() && at->kind.has_scalar_head;
+}
+
+void check_mean_over(const detail::WorkflowParts& workflow,
+                     const OwnCall& call) {
+  if (!call.mean_over.key.empty()
+      && std::ranges::find(call.reads, call.mean_over.key, &KeyInfo::name)
+           == call.reads.end())
+    own_mistake(workflow,
+                fmt::format("{} is a mean over {}, which is not in its reads()",
+                            call.name, call.mean_over.key));
+}
+
+void register_call(const OwnProgram& program,
+                   const detail::WorkflowParts& workflow, const OwnCall& call) {
+  const auto fn = plans::own_fn(workflow.name, call.name);
+  if (call.loss != nullptr) {
+    check_mean_over(workflow, call);
+    models::add_loss(
+      models::own_loss_entry(fn, call, has_scalar_head(workflow, call.role)));
+  } else if (call.actor != nullptr) {
+    actors::add_own_entry(
+      fn, {.call = call, .actor = actor_of(program, workflow, call)});
+  } else if (call.function) {
+    actors::add_own_entry(fn, {.call = call});
+  }
+}
+
+void register_workflow(const OwnProgram& program,
+                       const detail::WorkflowParts& workflow) {
+  std::vector<std::string> sections;
+  for (const auto& section : program.sections)
+    sections.push_back(section.name);
+  add_workflow_traits(plans::own_traits(workflow, std::move(sections)));
+  for (const auto& call : workflow.calls)
+    register_call(program, workflow, call);
+  if (!workflow.metrics.empty())
+    actors::add_own_entry(
+      plans::own_fn(workflow.name, plans::metrics_call),
+      {.call = {.name = plans::metrics_call}, .metrics = workflow.metrics});
+  plans::add_workflow_maker(workflow.name, [workflow](const Settings&) {
+    return plans::own_workflow(workflow);
+  });
+  plans::check(plans::own_workflow(workflow));
+}
+
+} // namespace
+
+void register_own_program(const OwnProgram& program) {
+  for (const auto& section : program.sections)
+    add_own_section(section);
+  for (const auto& workflow : program.workflows)
+    register_workflow(program, workflow);
+}
+
+} // namespace troupe::runtime

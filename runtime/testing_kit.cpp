@@ -1,0 +1,101 @@
+// troupe::testing::Kit: the calls of an own workflow one after the other, with
+// fakes in place of models.
+#include "actors/own_work.hpp"
+#include "actors/system.hpp"
+#include "plans/own_workflow.hpp"
+#include "plans/workflow.hpp"
+#include "runtime/own_program.hpp"
+
+#include "troupe/testing.hpp"
+#include <fmt/format.h>
+
+#include <future>
+
+namespace troupe::testing {
+
+namespace {
+
+[[noreturn]] void kit_mistake(const detail::OwnCall& call,
+                              const std::string& what) {
+  throw std::runtime_error(fmt::format("{}: {}", call.name, what));
+}
+
+using ActorResult = std::variant<std::vector<Sample>, Failure>;
+
+void run_actor(const detail::OwnActor& actor, const std::any& section,
+               const detail::OwnCall& call, std::vector<Sample>& samples) {
+  actors::SystemConfig config(0);
+  caf::actor_system system(config);
+  Spawn spawn{system, section};
+  actor.spawner(spawn);
+  std::promise<ActorResult> promise;
+  actors::ask_own_actor(
+    system, spawn.actor, actor.name, std::move(samples),
+    [&](ActorResult result) { promise.set_value(std::move(result)); });
+  auto result = promise.get_future().get();
+  caf::anon_send_exit(spawn.actor, caf::exit_reason::user_shutdown);
+  if (const auto* failure = std::get_if<Failure>(&result))
+    kit_mistake(call, to_string(*failure));
+  samples = std::move(std::get<std::vector<Sample>>(result));
+}
+
+void check_writes(const detail::OwnCall& call,
+                  const std::vector<Sample>& samples) {
+  for (const Sample& sample : samples)
+    for (const KeyInfo& key : call.writes)
+      if (std::ranges::find(sample.entries(), key.name, &Sample::Entry::key)
+          == sample.entries().end())
+        kit_mistake(call,
+                    fmt::format("sample {} has no {}", sample.id(), key.name));
+}
+
+} // namespace
+
+std::vector<Sample> samples(std::uint32_t groups, std::uint32_t n) {
+  std::vector<Sample> made;
+  for (std::uint32_t id = 0; id < groups * n; ++id)
+    made.emplace_back(id, id / n);
+  return made;
+}
+
+Kit::Kit(App app, std::string workflow) {
+  const auto& program = app.program();
+  actors_ = program.actors;
+  for (const auto& section : program.sections)
+    sections_[section.name] = section.defaults;
+  for (const auto& parts : program.workflows)
+    if (parts.name == workflow)
+      workflow_ = parts;
+  if (workflow_.name.empty())
+    throw std::runtime_error("the App has no workflow " + workflow);
+  plans::check(plans::own_workflow(workflow_));
+}
+
+void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) const {
+  using detail::OwnKind;
+  if (const auto fake = fakes_.find(call.name); fake != fakes_.end()) {
+    for (Sample& sample : samples)
+      fake->second(sample);
+  } else if (call.actor != nullptr) {
+    const auto actor
+      = std::ranges::find(actors_, call.actor, &detail::OwnActor::factory);
+    if (actor == actors_.end())
+      kit_mistake(call, "the App has no spawnable for its actor");
+    const auto section = sections_.find(actor->section);
+    run_actor(*actor, section == sections_.end() ? std::any{} : section->second,
+              call, samples);
+  } else if (call.function) {
+    actors::for_each_unit(call.kind, samples, call.function);
+  } else if (call.kind == OwnKind::generate || call.kind == OwnKind::infer) {
+    kit_mistake(call, "needs a fake");
+  }
+  check_writes(call, samples);
+}
+
+std::vector<Sample> Kit::step(std::vector<Sample> samples) const {
+  for (const auto& call : workflow_.calls)
+    run(call, samples);
+  return samples;
+}
+
+} // namespace troupe::testing

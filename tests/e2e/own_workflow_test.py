@@ -1,0 +1,141 @@
+"""Programs with workflows of their own run like the built-in ones: own actors,
+functions, losses and settings, over two worker processes."""
+import json
+import subprocess
+import unittest
+
+from support import TINY, TROUPE, Case
+
+EXAMPLES = TINY.parent
+PROGRAMS = TROUPE.resolve().parent / "examples"
+
+
+class OwnWorkflow(Case):
+    def program(self, name, *arguments, code=0, seconds=90):
+        """Runs build/examples/NAME as `self.troupe` runs build/troupe."""
+        done = subprocess.run(
+            [str(PROGRAMS / name), *map(str, arguments)], cwd=self.folder,
+            env=self.environment, capture_output=True, text=True,
+            timeout=seconds)
+        self.assertEqual(done.returncode, code,
+                         f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def samples(self, name):
+        text = (self.run_folder(name) / "samples.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def best_of_n(self, *overrides):
+        folder = EXAMPLES / "best_of_n"
+        return ["train", folder / "best_of_n.yaml", "run.steps=3",
+                "models.actor.path=data/base", "data.train=data/prompts.jsonl",
+                "data.batch_size=8", "rollout.max_new_tokens=12",
+                f"best_of_n.tool={folder}/is_kind.sh", *overrides]
+
+    def hello(self, *overrides):
+        return ["train", EXAMPLES / "hello_actor/hello.yaml", "run.steps=2",
+                "models.actor.path=data/base", "data.train=data/prompts.jsonl",
+                "data.batch_size=8", "rollout.max_new_tokens=12", *overrides]
+
+    def test_an_own_actor_scores_and_an_own_loss_trains(self):
+        self.program("hello_actor", *self.hello())
+        steps = self.metrics("hello")
+        self.assertEqual(sorted(steps), [1, 2])
+        samples = self.samples("hello")
+        for step, line in steps.items():
+            own = [len(s["response"].encode()) for s in samples
+                   if s["step"] == step]
+            self.assertEqual(len(own), 8)
+            self.assertAlmostEqual(line["hello/letters"],
+                                   sum(own) / len(own), places=3)
+            self.assertGreater(line["actor/grad_norm"], 0)
+
+    def test_best_of_n_asks_a_program_and_keeps_one_a_group(self):
+        self.program("best_of_n", *self.best_of_n())
+        steps = self.metrics("best_of_n")
+        self.assertEqual(sorted(steps), [1, 2, 3])
+        words = ("kind", "fresh", "warm", "good", "happy")
+        samples = self.samples("best_of_n")
+        for step, line in steps.items():
+            scores = [float(any(w in s["response"] for w in words))
+                      for s in samples if s["step"] == step]
+            self.assertEqual(len(scores), 32)
+            self.assertAlmostEqual(line["tool/score"],
+                                   sum(scores) / len(scores), places=5)
+
+    def test_one_worker_gives_the_same_numbers_I1(self):
+        self.program("hello_actor", *self.hello())
+        self.program("hello_actor", *self.hello(
+            "run.name=one", "cluster.workers_per_node=1",
+            "cluster.devices_per_node=1", "plan=single"))
+        two, one = self.metrics("hello"), self.metrics("one")
+        for step in two:
+            for name in ("hello/letters", "actor/loss"):
+                self.assertAlmostEqual(two[step][name], one[step][name],
+                                       delta=1e-4 * abs(one[step][name]))
+
+    def test_two_roles_train_on_the_debates_that_they_win(self):
+        self.program("debate", "train", EXAMPLES / "debate/debate.yaml",
+                     "run.steps=2", "models.a.path=data/base",
+                     "data.train=data/prompts.jsonl", "data.batch_size=8",
+                     "rollout.max_new_tokens=12")
+        for line in self.metrics("debate").values():
+            self.assertLessEqual(line["debate/a_won"] + line["debate/b_won"],
+                                 1)
+            self.assertIn("b/loss", line)
+
+    def test_a_workflow_file_is_its_workflow_I8(self):
+        calls = (TINY / "frozen_critic.yaml").read_text()
+        calls = calls.replace("critic: {", "critic: {trained: true, ")
+        calls += ("  critic_train: {train: critic, fn: ppo_critic_loss, "
+                  "reads: [sequence_ids, loss_mask, values, returns]}\n")
+        (self.folder / "graph.yaml").write_text(calls)
+        self.troupe(*self.ppo("run.steps=2"))
+        self.troupe(*self.ppo("run.steps=2", "run.name=file",
+                              "workflow=graph.yaml"))
+        ours, theirs = self.metrics("ppo"), self.metrics("file")
+        for step in ours:
+            for name in ("critic/score/mean", "actor/pg_loss",
+                         "critic/vf_loss", "actor/grad_norm"):
+                self.assertEqual(ours[step][name], theirs[step][name], name)
+
+    def test_a_wrong_workflow_file_names_its_line(self):
+        (self.folder / "graph.yaml").write_text(
+            "roles: {actor: {trained: true}}\ncalls:\n"
+            "  actor_gen: {generat: actor}\n")
+        wrong = self.troupe(*self.ppo("workflow=graph.yaml"), code=2)
+        self.assertIn("graph.yaml:3", wrong.stderr)
+        self.assertIn("generate", wrong.stderr)
+
+    def test_own_settings_are_explained_and_checked(self):
+        text = self.program("best_of_n", "explain", "best_of_n").stdout
+        self.assertIn("deadline_ms: 5000", text)
+        text = self.program("best_of_n", "explain", "workflow").stdout
+        self.assertIn("best_of_n", text)
+        wrong = self.program("best_of_n",
+                             *self.best_of_n("best_of_n.deadlin_ms=3"), code=2)
+        self.assertIn("best_of_n.deadline_ms", wrong.stderr)
+        wrong = self.program("best_of_n",
+                             *self.best_of_n("best_of_n.tool=null"), code=2)
+        self.assertIn("best_of_n.tool", wrong.stderr)
+
+    def test_plans_know_the_calls(self):
+        shown = self.program("best_of_n", "plan", "simulate", *self.best_of_n(
+            "--json")[1:])
+        names = {task["call"] for task in json.loads(shown.stdout)["tasks"]}
+        self.assertLessEqual({"actor_gen", "check", "pick_best", "actor_train"},
+                             names)
+
+    def test_a_program_that_fails_is_named(self):
+        failed = self.program(
+            "best_of_n", *self.best_of_n("best_of_n.tool=/bin/false"), code=2)
+        self.assertIn("/bin/false", failed.stderr)
+        self.assertIn("checker", failed.stderr)
+
+    def test_workers_of_another_program_know_no_own_workflow(self):
+        wrong = self.troupe(*self.best_of_n(), code=2)
+        self.assertIn("workflow", wrong.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+#include "config/error.hpp"
+#include "plans/own_workflow.hpp"
+#include "runtime/own_program.hpp"
+
+#include "troupe/actor.hpp"
+#include "troupe/loss.hpp"
+#include <gmock/gmock.h>
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using troupe::Key;
+using troupe::Workflow;
+using troupe::keys::response;
+
+constexpr Key<float> score{"score"};
+constexpr Key<float> other{"other"};
+
+float length_of(const std::string& text) {
+  return static_cast<float>(text.size());
+}
+float same(float x) {
+  return x;
+}
+troupe::Loss no_loss(const troupe::TrainBatch&) {
+  throw std::logic_error("only registered here");
+}
+
+struct Nothing {};
+using Self = troupe::SampleActor::stateful_pointer<Nothing>;
+troupe::SampleActor::behavior_type idle(Self) {
+  return {[](troupe::run_atom, troupe::Sample sample) { return sample; }};
+}
+
+Workflow generating(const char* name) {
+  Workflow w{name};
+  w.role("actor", troupe::trained);
+  w.generate("actor_gen", "actor");
+  return w;
+}
+
+std::string complaint(const Workflow& workflow) {
+  try {
+    troupe::runtime::register_own_program(
+      {.sections = {}, .actors = {}, .workflows = {workflow.parts()}});
+  } catch (const troupe::ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(OwnProgram, AKeyThatNobodyWritesIsNamed) {
+  auto w = generating("own_orphan");
+  w.each("twice", same, reads(other), writes(score));
+  EXPECT_THAT(complaint(w),
+              HasSubstr("own_orphan: call twice reads key 'other', "
+                        "which nobody writes"));
+}
+
+TEST(OwnProgram, AKeyHasOneWriter) {
+  auto w = generating("own_twice");
+  w.each("one", length_of, reads(response), writes(score));
+  w.each("two", length_of, reads(response), writes(score));
+  EXPECT_THAT(complaint(w), HasSubstr("key score has two writers: one and"));
+}
+
+TEST(OwnProgram, AnActorThatTheAppDoesNotKnowIsNamed) {
+  auto w = generating("own_idle");
+  w.each("wait", idle, reads(response), writes(score));
+  EXPECT_THAT(complaint(w), HasSubstr("add .spawnable(\"wait\", ..)"));
+}
+
+TEST(OwnProgram, AMeanIsOverAKeyThatIsRead) {
+  auto w = generating("own_mean");
+  w.each("score", length_of, reads(response), writes(score));
+  w.train("actor_train", "actor", no_loss, troupe::reads(), mean_over(score));
+  EXPECT_THAT(complaint(w), HasSubstr("actor_train is a mean over score, which "
+                                      "is not in its reads()"));
+}
+
+TEST(OwnWorkflow, ReadsAResponseAsItsTokensAndTextsFromTheDataSet) {
+  auto w = generating("own_reads");
+  w.each(
+    "score", [](const std::string&, const std::string&) { return 1.F; },
+    reads(response, troupe::keys::ground_truth), writes(score));
+  const auto made = troupe::plans::own_workflow(w.parts());
+  EXPECT_THAT(made.call("score").reads,
+              ElementsAre("sequence_ids", "loss_mask", "ground_truth"));
+  EXPECT_THAT(made.dataset_keys, ElementsAre("prompt_ids", "ground_truth"));
+}
+
+TEST(OwnWorkflow, ASecondModelsAnswersHaveAPrefix) {
+  auto w = generating("own_prefix");
+  w.role("b", troupe::trained.like("actor"));
+  w.generate("b_gen", "b", troupe::keys::prompt_ids, "b_");
+  w.each("score", length_of, reads(Key<std::string>{"b_response"}),
+         writes(score));
+  const auto made = troupe::plans::own_workflow(w.parts());
+  EXPECT_THAT(made.call("score").reads,
+              ElementsAre("b_sequence_ids", "b_loss_mask"));
+  EXPECT_EQ(made.call("b_gen").argument("b_logprobs"), "logprobs");
+  EXPECT_THAT(made.dataset_keys, ElementsAre("prompt_ids"));
+}
+
+} // namespace

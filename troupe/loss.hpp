@@ -1,0 +1,58 @@
+// Own losses: a pure function of a packed micro-batch and of denominators over
+// the whole mini-batch, so that any micro-batching gives the same gradient.
+//
+// Shapes: T tokens of the micro-batch (packed), N sequences in it. Entry t of a
+// sequence speaks of its token t; entry 0 of logprobs and values is 0.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+
+#include "troupe/key.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace models {
+struct TrainBatch;
+} // namespace models
+
+class TrainBatch {
+public:
+  TrainBatch(const models::TrainBatch& parts, double denominator)
+    : parts_(parts),
+      denominator_(denominator) {}
+
+  const at::Tensor& logprobs() const; ///< [T] log p(token t | before)
+  const at::Tensor& values() const; ///< [T] of a scalar head: V before token t
+  const at::Tensor& scores() const; ///< [N] of a scalar head: at the last token
+  const at::Tensor& mask() const;   ///< [T] 0/1: the model's own tokens
+  /// What train() was given as mean_over: its sum over the mini-batch, over all
+  /// micro-batches and ranks.
+  double denominator() const {
+    return denominator_;
+  }
+  std::int64_t num_sequences() const;
+  /// [T] of a key that train() reads; a value of the sample is there for each
+  /// of its tokens.
+  template <class T, Per P>
+  const at::Tensor& operator[](Key<T, P> key) const {
+    return at(key.name);
+  }
+
+private:
+  const at::Tensor& at(const char* key) const;
+  const models::TrainBatch& parts_;
+  double denominator_;
+};
+
+struct Loss {
+  at::Tensor loss; ///< scalar, divided by the batch's denominator
+  /// Metrics ROLE/NAME: sums over this micro-batch, shown as means.
+  std::vector<std::pair<std::string, at::Tensor>> sums = {};
+};
+
+} // namespace troupe

@@ -1,0 +1,67 @@
+// For tests of own programs, in milliseconds and without models: one step of a
+// workflow with fake engines, and the properties that every loss must have.
+#pragma once
+
+#include "troupe/app.hpp"
+
+namespace troupe::testing {
+
+/// One step of an App's workflow in this process. Own functions and actors run
+/// as they are; what models would write, fakes write.
+class Kit {
+public:
+  Kit(App app, std::string workflow);
+
+  /// The settings of a section in place of its defaults.
+  template <class S>
+  Kit& settings(const std::string& section, S values) {
+    sections_[section] = std::move(values);
+    return *this;
+  }
+  /// Sets on a sample what a generate or infer call of this name writes, and
+  /// what is decoded from it (keys::response).
+  Kit& fake(const std::string& call, std::function<void(Sample&)> engine) {
+    fakes_[call] = std::move(engine);
+    return *this;
+  }
+  /// Runs the calls in their order; samples of one group stand together. Throws
+  /// std::runtime_error naming the call that failed.
+  std::vector<Sample> step(std::vector<Sample> samples) const;
+
+private:
+  void run(const detail::OwnCall& call, std::vector<Sample>& samples) const;
+
+  std::vector<detail::OwnActor> actors_;
+  detail::WorkflowParts workflow_;
+  std::map<std::string, std::any> sections_;
+  std::map<std::string, std::function<void(Sample&)>> fakes_;
+};
+
+/// `groups` groups of `n` samples each, ids from 0.
+std::vector<Sample> samples(std::uint32_t groups, std::uint32_t n);
+
+/// How far a loss is from what it must be, on random batches.
+struct LossCheck {
+  /// Largest difference of its gradient from finite differences.
+  double gradient_error = 0;
+  /// Largest difference, in loss and gradient, of the whole mini-batch from its
+  /// parts together: of micro-batches as of dp ranks.
+  double split_error = 0;
+  bool ok() const {
+    return gradient_error < 1e-6 && split_error < 1e-9;
+  }
+};
+
+namespace detail_testing {
+LossCheck check_loss(LossFunction loss, const std::vector<KeyInfo>& reads,
+                     const MeanOver& mean_over);
+} // namespace detail_testing
+
+/// The keys get numbers from 0 to 1.
+template <class... R>
+LossCheck check_loss(LossFunction loss, Reads<R...> reads,
+                     const MeanOver& mean_over = {}) {
+  return detail_testing::check_loss(loss, reads.infos(), mean_over);
+}
+
+} // namespace troupe::testing

@@ -1,0 +1,215 @@
+// A workflow of your own: roles, calls on roles, actors, functions and losses,
+// tied together by the keys that they read and write.
+//
+//   Workflow w{"best_of_n"};
+//   w.role("actor", trained);
+//   w.generate("actor_gen", "actor");
+//   w.each("check", checker, reads(keys::response), writes(tool_score));
+//   w.train("actor_train", "actor", my_loss, reads(keep), mean_over(keep));
+#pragma once
+
+#include "troupe/sample.hpp"
+#include "troupe/workflow_functions.hpp"
+
+namespace troupe {
+
+class TrainBatch; // troupe/loss.hpp
+struct Loss;      // troupe/loss.hpp
+using LossFunction = Loss (*)(const TrainBatch&);
+
+/// What a role is: `trained` or `frozen`, with `.scalar_head()` for values and
+/// scores, `.like("actor")` for one that starts from another's weights.
+struct RoleKind {
+  bool is_trained = false;
+  bool has_scalar_head = false;
+  std::string default_path_of = {};
+
+  RoleKind scalar_head() const {
+    RoleKind kind = *this;
+    kind.has_scalar_head = true;
+    return kind;
+  }
+  RoleKind like(std::string role) const {
+    RoleKind kind = *this;
+    kind.default_path_of = std::move(role);
+    return kind;
+  }
+};
+inline const RoleKind trained{.is_trained = true};
+inline const RoleKind frozen{};
+
+/// What a model says about given sequences.
+enum class Infer : std::uint8_t { logprobs, values, scores };
+
+/// Over what a loss is a mean: the model's tokens, or a key's sum over them.
+struct MeanOver {
+  std::string key = {}; ///< empty: tokens
+};
+template <class T, Per P>
+MeanOver mean_over(Key<T, P> key) {
+  static_assert(detail::is_number_of_key<T>,
+                "mean_over takes a key of numbers");
+  return {key.name};
+}
+
+namespace detail {
+
+enum class OwnKind : std::uint8_t {
+  generate,
+  infer,
+  each,
+  groups,
+  batch,
+  train
+};
+
+struct OwnRole {
+  std::string name;
+  RoleKind kind;
+};
+
+struct OwnCall {
+  std::string name;
+  OwnKind kind = OwnKind::each;
+  std::string role = {};
+  std::vector<KeyInfo> reads = {};
+  std::vector<KeyInfo> writes = {};
+  SampleFunction function = {}; ///< of each, groups and batch, or ..
+  const void* actor = nullptr;  ///< .. the factory that App::spawnable names
+  LossFunction loss = nullptr;
+  MeanOver mean_over = {};
+  Infer infer = Infer::logprobs;
+  std::string prefix = {}; ///< generate: of the keys that it writes
+  std::string prompt = {}; ///< generate: the key that it continues
+};
+
+struct OwnMetric {
+  std::string name;
+  KeyInfo key;
+};
+
+struct WorkflowParts {
+  std::string name;
+  std::string sentence;
+  std::vector<OwnRole> roles;
+  std::vector<OwnCall> calls;
+  std::vector<OwnMetric> metrics;
+};
+
+} // namespace detail
+
+class Workflow {
+public:
+  /// `sentence` is what `troupe explain workflow` says about it.
+  explicit Workflow(std::string name, std::string sentence = "your own") {
+    parts_.name = std::move(name);
+    parts_.sentence = std::move(sentence);
+  }
+
+  /// A set of weights: models.NAME of the settings.
+  Workflow& role(std::string name, RoleKind kind) {
+    parts_.roles.push_back({std::move(name), std::move(kind)});
+    return *this;
+  }
+
+  /// Answers to prompts: writes sequence_ids, loss_mask, logprobs, truncated.
+  Workflow& generate(std::string name, std::string role) {
+    return generate(std::move(name), std::move(role), keys::prompt_ids, "");
+  }
+  /// The same from other prompt tokens, to keys whose names begin with
+  /// `prefix`: "b_" for b_sequence_ids, .., and b_response for its text.
+  Workflow& generate(std::string name, std::string role,
+                     Key<std::int32_t, per_token> prompt, std::string prefix) {
+    auto& call = add(std::move(name), detail::OwnKind::generate);
+    call.role = std::move(role);
+    call.prompt = prompt.name;
+    call.prefix = std::move(prefix);
+    return *this;
+  }
+
+  /// What a role says about sequence_ids.
+  template <class K>
+  Workflow& infer(std::string name, std::string role, Infer what,
+                  Writes<K> writes) {
+    auto& call = add(std::move(name), detail::OwnKind::infer);
+    call.role = std::move(role);
+    call.infer = what;
+    call.writes = writes.infos();
+    return *this;
+  }
+
+  /// Sample by sample: a function of the keys' values, or an own actor.
+  template <class F, class... R, class... W>
+  Workflow& each(std::string name, F f, Reads<R...> reads,
+                 Writes<W...> writes) {
+    auto& call = add(std::move(name), detail::OwnKind::each, reads, writes);
+    if constexpr (detail::is_own_actor<F>)
+      call.actor = reinterpret_cast<const void*>(f);
+    else
+      call.function = detail::over_each(f, reads, writes);
+    return *this;
+  }
+  /// Over the samples of one prompt: a function of vectors, in sample order.
+  template <class F, class... R, class... W>
+  Workflow& groups(std::string name, F f, Reads<R...> reads,
+                   Writes<W...> writes) {
+    add(std::move(name), detail::OwnKind::groups, reads, writes).function
+      = detail::over_all(f, reads, writes);
+    return *this;
+  }
+  /// The same over all samples of the step.
+  template <class F, class... R, class... W>
+  Workflow& batch(std::string name, F f, Reads<R...> reads,
+                  Writes<W...> writes) {
+    add(std::move(name), detail::OwnKind::batch, reads, writes).function
+      = detail::over_all(f, reads, writes);
+    return *this;
+  }
+
+  /// Optimizer steps of a role on sequence_ids where loss_mask is 1; of the
+  /// generate call with this prefix.
+  template <class F, class... R>
+  Workflow& train(std::string name, std::string role, F loss, Reads<R...> reads,
+                  MeanOver mean_over = {}, std::string prefix = "") {
+    static_assert(std::is_convertible_v<F, LossFunction>,
+                  "a loss is a function troupe::Loss(const "
+                  "troupe::TrainBatch&)");
+    auto& call = add(std::move(name), detail::OwnKind::train);
+    call.role = std::move(role);
+    call.loss = loss;
+    call.reads = reads.infos();
+    call.mean_over = std::move(mean_over);
+    call.prefix = std::move(prefix);
+    return *this;
+  }
+
+  /// The mean of a key over the step's samples (per token: over their tokens).
+  template <class T, Per P>
+  Workflow& metric(std::string name, Key<T, P> key) {
+    static_assert(detail::is_number_of_key<T>, "a metric is a key of numbers");
+    parts_.metrics.push_back({std::move(name), info(key)});
+    return *this;
+  }
+
+  const detail::WorkflowParts& parts() const {
+    return parts_;
+  }
+
+private:
+  detail::OwnCall& add(std::string name, detail::OwnKind kind) {
+    return parts_.calls.emplace_back(
+      detail::OwnCall{.name = std::move(name), .kind = kind});
+  }
+  template <class R, class W>
+  detail::OwnCall& add(std::string name, detail::OwnKind kind, const R& reads,
+                       const W& writes) {
+    auto& call = add(std::move(name), kind);
+    call.reads = reads.infos();
+    call.writes = writes.infos();
+    return call;
+  }
+
+  detail::WorkflowParts parts_;
+};
+
+} // namespace troupe

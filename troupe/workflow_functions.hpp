@@ -1,0 +1,149 @@
+// How plain functions over values become functions over samples: reads() gives
+// their arguments, writes() takes their results.
+#pragma once
+
+#include "troupe/sample.hpp"
+
+#include <functional>
+#include <tuple>
+#include <type_traits>
+
+namespace troupe {
+
+template <class... Ks>
+struct Reads {
+  std::tuple<Ks...> keys;
+  std::vector<KeyInfo> infos() const {
+    return std::apply(
+      [](const auto&... key) { return std::vector<KeyInfo>{info(key)...}; },
+      keys);
+  }
+};
+template <class... Ks>
+struct Writes {
+  std::tuple<Ks...> keys;
+  std::vector<KeyInfo> infos() const {
+    return std::apply(
+      [](const auto&... key) { return std::vector<KeyInfo>{info(key)...}; },
+      keys);
+  }
+};
+template <class... Ks>
+Reads<Ks...> reads(Ks... keys) {
+  return {std::tuple{keys...}};
+}
+template <class... Ks>
+Writes<Ks...> writes(Ks... keys) {
+  return {std::tuple{keys...}};
+}
+
+namespace detail {
+
+/// Of the samples of one unit: a sample, the group of a prompt, the batch.
+using SampleFunction = std::function<void(std::span<Sample>)>;
+
+/// What a function gives for a key of one sample, and of several.
+template <class K>
+struct Result;
+template <class T, Per P>
+struct Result<Key<T, P>> {
+  using One = std::conditional_t<P == per_token, std::vector<T>, T>;
+  using All = std::vector<One>;
+  /// What a function over several samples takes.
+  using Argument = std::span<
+    const std::conditional_t<P == per_token, std::span<const T>, T>>;
+  using Column
+    = std::vector<std::conditional_t<P == per_token, std::span<const T>, T>>;
+};
+
+template <class... Ks>
+struct Results {
+  using One = std::tuple<typename Result<Ks>::One...>;
+  using All = std::tuple<typename Result<Ks>::All...>;
+};
+template <class K>
+struct Results<K> {
+  using One = typename Result<K>::One;
+  using All = typename Result<K>::All;
+};
+
+/// An own actor is named by its factory, which returns a CAF behaviour.
+template <class F>
+constexpr bool is_own_actor = false;
+template <class R, class... A>
+constexpr bool is_own_actor<R (*)(A...)> = requires {
+  typename R::signatures;
+};
+
+template <class T, class K, std::size_t... I>
+void set_results(Sample& sample, const std::tuple<K>& keys, const T& value,
+                 std::index_sequence<I...>) {
+  sample.set(std::get<0>(keys), value);
+}
+template <class T, class... Ks, std::size_t... I>
+requires(sizeof...(Ks)
+         != 1) void set_results(Sample& sample, const std::tuple<Ks...>& keys,
+                                const T& values, std::index_sequence<I...>) {
+  (sample.set(std::get<I>(keys), std::get<I>(values)), ...);
+}
+
+template <class F, class... R, class... W>
+SampleFunction over_each(F f, Reads<R...> reads, Writes<W...> writes) {
+  static_assert(
+    std::is_invocable_r_v<typename Results<W...>::One, F, typename R::Value...>,
+    "each() needs a function from the values of reads() to that of writes() (a "
+    "std::tuple of several), or an own actor's factory");
+  return [=](std::span<Sample> samples) {
+    for (Sample& sample : samples) {
+      const auto result = std::apply(
+        [&](const auto&... key) { return f(sample[key]...); }, reads.keys);
+      set_results(sample, writes.keys, result, std::index_sequence_for<W...>{});
+    }
+  };
+}
+
+template <class K>
+typename Result<K>::Column column(std::span<const Sample> samples, K key) {
+  typename Result<K>::Column values;
+  for (const Sample& sample : samples)
+    values.push_back(sample[key]);
+  return values;
+}
+
+template <class T, Per P, class V>
+void set_column(std::span<Sample> samples, Key<T, P> key, const V& values) {
+  if (values.size() != samples.size())
+    throw std::length_error(std::string(key.name) + " got "
+                            + std::to_string(values.size()) + " values for "
+                            + std::to_string(samples.size()) + " samples");
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    samples[i].set(key, values[i]);
+}
+
+template <class F, class... R, class... W>
+SampleFunction over_all(F f, Reads<R...> reads, Writes<W...> writes) {
+  static_assert(
+    std::is_invocable_r_v<typename Results<W...>::All, F,
+                          typename Result<R>::Argument...>,
+    "groups() and batch() need a function from spans over the samples' values "
+    "of reads() to vectors of writes() (a std::tuple of several)");
+  return [=](std::span<Sample> samples) {
+    const auto result = std::apply(
+      [&](const auto&... key) {
+        return f(typename Result<R>::Argument(column(samples, key))...);
+      },
+      reads.keys);
+    if constexpr (sizeof...(W) == 1)
+      set_column(samples, std::get<0>(writes.keys), result);
+    else
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (set_column(samples, std::get<I>(writes.keys), std::get<I>(result)),
+         ...);
+      }
+    (std::index_sequence_for<W...>{});
+  };
+}
+
+} // namespace detail
+
+} // namespace troupe
