@@ -128,6 +128,15 @@ void write_model(const std::filesystem::path& folder, ModelShape shape,
   models::save_hf_folder(folder, shape, std::move(tensors), options);
 }
 
+/// As the peers' scripts: AdamW at 1e-6, gradients clipped at norm 1.
+void add_trained(std::vector<std::string>& words, const char* role,
+                 const std::filesystem::path& folder) {
+  const std::string model = std::string("models.") + role;
+  words.push_back(model + ".path=" + folder.string());
+  words.push_back(model + ".optimizer.lr=1.0e-6");
+  words.push_back(model + ".optimizer.clip=1.0");
+}
+
 void write_prompts(const std::filesystem::path& file, std::int64_t length) {
   std::mt19937 random(7);
   std::uniform_int_distribution<int> letter('a', 'z');
@@ -161,29 +170,44 @@ CardFolder::~CardFolder() {
   std::filesystem::remove_all(root_, ignored);
 }
 
-std::vector<std::string> CardFolder::ppo_settings() const {
-  const auto& ppo = card_.at("ppo");
+std::vector<std::string> CardFolder::rl_settings(const char* part) const {
+  const auto& sizes = card_.at(part);
   const auto number
-    = [&](const char* key) { return std::to_string(ppo.at(key).get<int>()); };
+    = [&](const char* key) { return std::to_string(sizes.at(key).get<int>()); };
   std::vector<std::string> words{
-    "workflow=ppo",
+    std::string("workflow=") + part,
     "run.dir=" + (root_ / "runs").string(),
     "run.save_every=0",
     "data.train=" + (root_ / "prompts.jsonl").string(),
     "data.batch_size=" + number("prompts"),
     "data.max_prompt_tokens=" + number("prompt_len"),
     "rollout.max_new_tokens=" + number("new_tokens"),
-    "algorithm.mini_batches=" + number("minibatches"),
-    "algorithm.epochs=" + number("ppo_epochs")};
-  for (const char* role : {"actor", "critic"}) {
-    const std::string model = std::string("models.") + role;
-    words.push_back(model + ".path=" + (root_ / role).string());
-    // as trl_ppo.py: AdamW at 1e-6, gradients clipped at norm 1
-    words.push_back(model + ".optimizer.lr=1.0e-6");
-    words.push_back(model + ".optimizer.clip=1.0");
-  }
+    "algorithm.mini_batches=" + number("minibatches")};
+  return words;
+}
+
+std::vector<std::string> CardFolder::ppo_settings() const {
+  auto words = rl_settings("ppo");
+  for (const char* role : {"actor", "critic"})
+    add_trained(words, role, root_ / role);
+  words.push_back(
+    "algorithm.epochs="
+    + std::to_string(card_.at("ppo").at("ppo_epochs").get<int>()));
   words.push_back("models.ref.path=" + (root_ / "actor").string());
   words.push_back("models.reward.path=" + (root_ / "reward").string());
+  return words;
+}
+
+std::vector<std::string> CardFolder::grpo_settings() const {
+  const auto& grpo = card_.at("grpo");
+  auto words = rl_settings("grpo");
+  add_trained(words, "actor", root_ / "actor");
+  words.push_back("rollout.n=" + std::to_string(grpo.at("group").get<int>()));
+  // as trl_grpo.py: no reference model, the length is the reward
+  words.emplace_back("algorithm.kl_in=none");
+  words.emplace_back("reward.kind=rule");
+  words.push_back("reward.rule=length:"
+                  + std::to_string(grpo.at("new_tokens").get<int>()));
   return words;
 }
 

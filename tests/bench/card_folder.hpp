@@ -20,8 +20,13 @@ public:
   }
   /// Settings of the card's PPO: one command-line override each.
   std::vector<std::string> ppo_settings() const;
+  /// And of its GRPO, with a rule that gives every answer the same.
+  std::vector<std::string> grpo_settings() const;
 
 private:
+  /// What `part` ("ppo", "grpo") of the card and every run with it say.
+  std::vector<std::string> rl_settings(const char* part) const;
+
   nlohmann::json card_;
   std::filesystem::path root_;
 };

@@ -5,7 +5,7 @@
 # shared/bench run in between, and the table shows the ratios.
 #   BENCH_CARDS="tiny small"  BENCH_THREADS=2  BENCH_RUNS=5  BENCH_CLOCK=wall
 #   BENCH_ONLY="ppo train"    of control trace collectives move generate train
-#                             ppo
+#                             ppo grpo
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BENCH_BUILD:-build}
@@ -15,7 +15,7 @@ cards=${BENCH_CARDS:-tiny small}
 threads=${BENCH_THREADS:-$(nproc)}
 runs=${BENCH_RUNS:-5}
 clock=${BENCH_CLOCK:-wall}
-only=${BENCH_ONLY:-control trace collectives move generate train ppo}
+only=${BENCH_ONLY:-control trace collectives move generate train ppo grpo}
 python=${BENCH_VENV:+$BENCH_VENV/bin/python}
 peers=$TROUPE_SHARED/bench
 
@@ -65,5 +65,6 @@ for card in $cards; do
   wanted generate && beside generate "$card" hf_generate --variants hf
   wanted train && beside train "$card" hf_train --variants packed
   wanted ppo && beside ppo "$card" trl_ppo
+  wanted grpo && beside grpo "$card" trl_grpo
 done
 python3 tests/bench/table.py "$out"

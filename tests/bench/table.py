@@ -49,6 +49,12 @@ def ppo_rows(folder, card, ours, peer):
         line(f"ppo {card} without its gc, s", mine, bare, bare / mine)
 
 
+def grpo_rows(folder, card, ours, peer):
+    other = peer and peer["s_per_iter"]["median"]
+    mine = ours["s_per_iter"]
+    line(f"grpo {card}, s", mine, other, other and other / mine)
+
+
 def single_rows(folder):
     if control := load(folder, "control"):
         line("empty task, us", control["us_per_task"], None)
@@ -65,7 +71,8 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     print(f"{'':<34}{'troupe':>12}{'peer':>12}{'ratio':>9}")
     single_rows(folder)
-    for bench, rows in (("generate", generate_rows), ("train", train_rows), ("ppo", ppo_rows)):
+    for bench, rows in (("generate", generate_rows), ("train", train_rows), ("ppo", ppo_rows),
+                        ("grpo", grpo_rows)):
         for path in sorted(folder.glob(f"{bench}-*.json")):
             card = path.stem.removeprefix(f"{bench}-")
             rows(folder, card, json.loads(path.read_text()), load(folder, f"peer-{path.stem}"))

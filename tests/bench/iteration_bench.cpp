@@ -1,8 +1,8 @@
-// A PPO iteration as shared/bench/trl_ppo.py measures it, through the whole
-// program: prompts, answers of fixed length, reward, ref and critic inference,
-// GAE, four mini-batches by one epoch. Seconds are those from one commit to the
-// next; the work is counted in the run's own trace, and the benchmark fails
-// where it is not the card's.
+// An iteration of PPO or GRPO as shared/bench/trl_{ppo,grpo}.py measure it,
+// through the whole program: prompts, answers of fixed length, rewards, what
+// the other models say, advantages, four mini-batches. Seconds are those from
+// one commit to the next; the work is counted in the run's own trace, and the
+// benchmark fails where it is not the card's.
 #include "card_folder.hpp"
 #include "troupe_run.hpp"
 
@@ -13,20 +13,27 @@ namespace {
 
 constexpr int warm_up_steps = 2;
 
+/// One of the two.
+struct Iteration {
+  const char* workflow; ///< and its part of the card
+  std::vector<std::string> roles;
+  std::vector<std::string> calls; ///< with weights, beside generation
+};
+
 struct Expected {
   double samples = 0;
   double tokens = 0; ///< of a step's sequences
   double optimizer_steps = 0;
 };
 
-Expected expected_of(const nlohmann::json& card) {
-  const auto& ppo = card.at("ppo");
-  const double samples = ppo.at("prompts");
-  const double length
-    = ppo.at("prompt_len").get<double>() + ppo.at("new_tokens").get<double>();
+Expected expected_of(const nlohmann::json& sizes) {
+  const double samples
+    = sizes.at("prompts").get<double>() * sizes.value("group", 1.0);
+  const double length = sizes.at("prompt_len").get<double>()
+                        + sizes.at("new_tokens").get<double>();
   return {samples, samples * length,
-          ppo.at("minibatches").get<double>()
-            * ppo.at("ppo_epochs").get<double>()};
+          sizes.at("minibatches").get<double>()
+            * sizes.value("ppo_epochs", 1.0)};
 }
 
 // Settings of `--plan`: one device with all threads, or one a thread (fewer
@@ -49,6 +56,7 @@ void check_steps(const RunSteps& steps, const Expected& expected) {
 }
 
 nlohmann::json checked_work(const std::map<std::string, CallWork>& work,
+                            const Iteration& iteration,
                             const Expected& expected, int ranks) {
   nlohmann::json document;
   for (const auto& [call, own] : work) {
@@ -61,10 +69,9 @@ nlohmann::json checked_work(const std::map<std::string, CallWork>& work,
                                + std::to_string(steps) + " optimizer steps");
     document[call] = {{"tokens", own.tokens}, {"optimizer_steps", steps}};
   }
-  for (const char* call :
-       {"actor_train", "critic_train", "ref_inf", "rew_inf", "critic_inf"})
+  for (const auto& call : iteration.calls)
     if (!document.contains(call))
-      throw std::runtime_error(std::string(call) + " did not run");
+      throw std::runtime_error(call + " did not run");
   return document;
 }
 
@@ -82,33 +89,32 @@ nlohmann::json split_of(const RunSteps& steps, std::size_t first,
   return split;
 }
 
-} // namespace
-
-nlohmann::json bench_ppo(const Options& options) {
+nlohmann::json measure(const Options& options, const Iteration& iteration,
+                       std::vector<std::string> (CardFolder::*settings)()
+                         const) {
   const auto card = read_card(options);
   const CardFolder folder(card);
   RunRequest request;
   request.threads = options.threads;
   request.run_folder = folder.root() / "runs" / "bench";
-  request.settings = folder.ppo_settings();
+  request.settings = (folder.*settings)();
   for (const auto& words : cluster_settings(options))
     request.settings.push_back(words);
-  for (const char* role : {"actor", "critic", "ref", "reward"})
-    request.settings.push_back(std::string("models.") + role
-                               + ".dtype=" + options.dtype);
+  for (const auto& role : iteration.roles)
+    request.settings.push_back("models." + role + ".dtype=" + options.dtype);
   // the last step writes a checkpoint: it does not count
   request.settings.push_back("run.name=bench");
   request.settings.push_back(
     "run.steps=" + std::to_string(warm_up_steps + options.runs + 1));
   const RunSteps steps = run_steps(request);
 
-  const Expected expected = expected_of(card);
+  const Expected expected = expected_of(card.at(iteration.workflow));
   check_steps(steps, expected);
   const auto first = static_cast<std::uint32_t>(warm_up_steps);
   const auto last = first + static_cast<std::uint32_t>(options.runs) - 1;
   const auto work
-    = checked_work(traced_work(request.run_folder, first, last), expected,
-                   options.plan == "single" ? 1 : options.threads);
+    = checked_work(traced_work(request.run_folder, first, last), iteration,
+                   expected, options.plan == "single" ? 1 : options.threads);
   const auto measured = [&](const std::vector<double>& all) {
     return summary({all.begin() + first, all.begin() + last + 1});
   };
@@ -125,6 +131,21 @@ nlohmann::json bench_ppo(const Options& options) {
           {"tokens_per_iter", expected.tokens},
           {"optimizer_steps_per_iter", expected.optimizer_steps},
           {"work", work}};
+}
+
+} // namespace
+
+nlohmann::json bench_ppo(const Options& options) {
+  return measure(
+    options,
+    {"ppo",
+     {"actor_train", "critic_train", "ref_inf", "rew_inf", "critic_inf"}},
+    &CardFolder::ppo_settings);
+}
+
+nlohmann::json bench_grpo(const Options& options) {
+  return measure(options, {"grpo", {"actor"}, {"actor_train"}},
+                 &CardFolder::grpo_settings);
 }
 
 } // namespace troupe::bench
