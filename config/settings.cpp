@@ -160,11 +160,25 @@ std::string settings_workflow(const YamlNode& tree, const Place& whole) {
   return scratch.workflow;
 }
 
+/// The workflow's own defaults, where they would be read.
+void fill_in_defaults(Settings& settings, const WorkflowTraits& traits) {
+  for (const auto& [path, value] : traits.defaults) {
+    const auto& field = *find_field(path).first;
+    if (was_set(settings, path) || !needs_hold(field, settings))
+      continue;
+    YamlNode node;
+    node.kind = YamlNode::Kind::scalar;
+    node.text = value;
+    read_value(field, settings, "", node, path);
+  }
+}
+
 /// Values that other settings give where the user gave none.
 void fill_in_settings(Settings& settings, const std::string& name) {
   if (settings.run.name.empty())
     settings.run.name = name;
   const auto* traits = find_workflow_traits(settings.workflow);
+  fill_in_defaults(settings, *traits);
   for (const auto& role : traits->roles)
     if (!role.default_path_of.empty() && uses_role(settings, role.name)
         && settings.models[role.name].path.empty())

@@ -52,6 +52,25 @@ WorkflowTraits traits_ppo() {
                      .needs_value = {"model"}}}};
 }
 
+WorkflowTraits traits_grpo() {
+  return {.name = "grpo",
+          .sentence = "reinforcement learning by comparing answers to a prompt",
+          .data = DataKind::prompts,
+          .groups = {rollout, rewards, advantages, policy, updates},
+          .roles = {{.name = "actor", .trained = true},
+                    {.name = "ref",
+                     .needs_key = "algorithm.kl_in",
+                     .needs_value = {"reward", "loss"},
+                     .default_path_of = "actor"},
+                    {.name = "reward",
+                     .scalar_head = true,
+                     .needs_key = "reward.kind",
+                     .needs_value = {"model"}}},
+          .defaults = {{"algorithm.advantage", "group"},
+                       {"algorithm.kl_in", "loss"},
+                       {"algorithm.kl_estimator", "k3"}}};
+}
+
 /// Of a verb, whose only model is an actor, or a reward model by its head.
 WorkflowTraits traits_verb(std::string name, DataKind data,
                            std::vector<SettingsGroup> groups) {
@@ -68,6 +87,7 @@ std::deque<WorkflowTraits> built_in_workflows() {
           traits_reward(),
           traits_dpo(),
           traits_ppo(),
+          traits_grpo(),
           traits_verb("generate", DataKind::prompts, {rollout, verb}),
           traits_verb("score", DataKind::score, {rollout}),
           traits_verb("convert", DataKind::prompts, {})};

@@ -10,6 +10,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -44,6 +45,9 @@ struct WorkflowTraits {
   std::vector<SettingsGroup> groups = {};
   std::vector<RoleTraits> roles = {};
   std::vector<std::string> sections = {}; ///< of settings, added with it
+  /// Dotted keys and values in place of the settings' own defaults; a key that
+  /// another one needs comes behind it.
+  std::vector<std::pair<std::string, std::string>> defaults = {};
   bool is_verb = false; ///< made by a verb, not named by users' files
 
   bool reads(SettingsGroup group) const;

@@ -1,6 +1,7 @@
 #include "models/functions.hpp"
 
 #include "config/error.hpp"
+#include "models/group_advantages.hpp"
 #include "models/ppo_advantages.hpp"
 
 namespace troupe::models {
@@ -44,6 +45,7 @@ Functions& mutable_functions() {
   static Functions table = [] {
     Functions built_in;
     built_in.add("ppo_advantages", &ppo_advantages);
+    built_in.add("group_advantages", &group_advantages);
     return built_in;
   }();
   return table;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 namespace troupe::models {
@@ -54,6 +55,53 @@ void whiten(std::span<float> x, Mask mask, bool shift_mean) {
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = mask[i] == 0 ? 0.0F
                         : static_cast<float>((x[i] - mean) * scale + offset);
+}
+
+std::vector<double> group_centred(std::span<const double> scores) {
+  const double mean
+    = std::accumulate(scores.begin(), scores.end(), 0.0)
+      / static_cast<double>(std::max<std::size_t>(scores.size(), 1));
+  std::vector<double> centred;
+  for (const double score : scores)
+    centred.push_back(score - mean);
+  return centred;
+}
+
+std::vector<double> group_normalised(std::span<const double> scores,
+                                     double eps) {
+  if (scores.size() == 1)
+    return {scores.front() / (1.0 + eps)};
+  auto normalised = group_centred(scores);
+  double squares = 0;
+  for (const double score : normalised)
+    squares += score * score;
+  const double deviation
+    = std::sqrt(squares / static_cast<double>(normalised.size() - 1));
+  for (double& score : normalised)
+    score /= deviation + eps;
+  return normalised;
+}
+
+std::vector<double> leave_one_out(std::span<const double> scores) {
+  if (scores.size() == 1)
+    return {scores.front()};
+  // score - mean of the others = (score - mean of all) n / (n - 1)
+  auto left = group_centred(scores);
+  const auto n = static_cast<double>(scores.size());
+  for (double& score : left)
+    score *= n / (n - 1);
+  return left;
+}
+
+void discounted_sums(std::span<const float> x, Mask mask, double gamma,
+                     std::span<float> sums) {
+  TROUPE_CHECK(x.size() == mask.size() && x.size() == sums.size(),
+               "discounted_sums' arrays are of one length");
+  double next = 0;
+  for (std::size_t t = x.size(); t-- > 0;) {
+    next = mask[t] != 0 ? x[t] + gamma * next : 0.0;
+    sums[t] = static_cast<float>(next);
+  }
 }
 
 KlEstimator parse_kl_estimator(std::string_view word) {

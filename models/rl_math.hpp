@@ -40,6 +40,19 @@ void gae(std::span<const float> rewards, std::span<const float> values,
 /// entry has no spread: it becomes 0, or stays without `shift_mean`.
 void whiten(std::span<float> x, Mask mask, bool shift_mean = true);
 
+/// Of the scores of one group: (score - mean) / (deviation + eps), the
+/// deviation unbiased (GRPO; Shao et al. 2024). One alone: score / (1 + eps).
+std::vector<double> group_normalised(std::span<const double> scores,
+                                     double eps);
+/// score - mean (Dr. GRPO; Liu et al. 2025).
+std::vector<double> group_centred(std::span<const double> scores);
+/// score - mean of the others (RLOO; Ahmadian et al. 2024); one alone keeps it.
+std::vector<double> leave_one_out(std::span<const double> scores);
+/// S_t = x_t + gamma S_{t+1} over runs of unmasked tokens; masked ones get 0.
+/// @param x, sums [L]
+void discounted_sums(std::span<const float> x, Mask mask, double gamma,
+                     std::span<float> sums);
+
 // -- divergence from the reference
 // ---------------------------------------------
 

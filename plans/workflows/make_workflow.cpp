@@ -6,6 +6,7 @@
 #include "plans/nearest.hpp"
 #include "plans/workflow.hpp"
 #include "plans/workflow_file.hpp"
+#include "plans/workflows/grpo.hpp"
 
 #include <algorithm>
 #include <map>
@@ -60,8 +61,18 @@ void check_models(const Settings& settings, const Workflow& workflow) {
 Workflow checked_ppo(const Settings& settings) {
   require_value(settings, "algorithm.advantage", settings.algorithm.advantage,
                 {"gae"});
-  require_value(settings, "reward.kind", settings.reward.kind, {"model"});
   return ppo_workflow(settings);
+}
+
+/// GRPO with settings that go together: only whole returns take a token's KL.
+Workflow checked_grpo(const Settings& settings) {
+  const auto& algorithm = settings.algorithm;
+  require_value(settings, "algorithm.advantage", algorithm.advantage,
+                {"group", "rloo", "reinforce_pp"});
+  if (algorithm.advantage != "reinforce_pp")
+    require_value(settings, "algorithm.kl_in", algorithm.kl_in,
+                  {"loss", "none"});
+  return grpo_workflow(settings);
 }
 
 using Makers = std::map<std::string, WorkflowMaker, std::less<>>;
@@ -70,8 +81,8 @@ Makers& workflow_makers() {
   static Makers makers = {
     {"sft", sft_workflow},           {"reward", reward_workflow},
     {"dpo", dpo_workflow},           {"ppo", checked_ppo},
-    {"generate", generate_workflow}, {"score", score_workflow},
-    {"convert", convert_workflow},
+    {"grpo", checked_grpo},          {"score", score_workflow},
+    {"generate", generate_workflow}, {"convert", convert_workflow},
   };
   return makers;
 }

@@ -112,7 +112,7 @@ TEST(Settings, OnlyVerbsMakeTheirWorkflows) {
   } catch (const troupe::ConfigError& error) {
     EXPECT_STREQ(
       error.what(),
-      "command line: workflow: expected one of sft, reward, dpo or ppo, "
+      "command line: workflow: expected one of sft, reward, dpo, ppo or grpo, "
       "got 'generate'; try `troupe generate`");
   }
 }

@@ -323,5 +323,83 @@ TEST_P(GoldenPpo, CriticUpdateIsTheReferences) {
 }
 INSTANTIATE_TEST_SUITE_P(MicroBatches, GoldenPpo, ::testing::Values(1, 3));
 
+/// One advantage a sample, at each token of its answer.
+std::vector<std::vector<float>> spread_samples(const TrainingCase& c,
+                                               const char* name) {
+  auto out = spread(c, "old_logprobs");
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto prompt
+      = static_cast<std::ptrdiff_t>(c.data.at("prompt_lengths").values[i]);
+    std::fill(out[i].begin() + prompt, out[i].end(),
+              static_cast<float>(c.data.at(name).values[i]));
+  }
+  return out;
+}
+
+net::Rows grpo_rows(const TrainingCase& c) {
+  const auto ids
+    = split(c.data.at("tokens").ints(), c.data.at("cu_seqlens").values);
+  std::vector<std::vector<std::uint8_t>> mask;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto& own = mask.emplace_back(
+      static_cast<std::size_t>(c.data.at("prompt_lengths").values[i]), 0);
+    own.resize(ids[i].size(), 1);
+  }
+  return {
+    first_samples(ids.size()),
+    {column_of("sequence_ids", DType::i32, ids),
+     column_of("loss_mask", DType::u8, mask),
+     column_of("logprobs", DType::f32, spread(c, "old_logprobs")),
+     column_of("ref_logprobs", DType::f32, spread(c, "ref_logprobs")),
+     column_of("advantages", DType::f32, spread_samples(c, "advantages"))}};
+}
+
+struct GrpoMean {
+  const char* name;
+  bool sequence_mean;
+  const char* loss;  ///< of scalars
+  const char* grads; ///< the golden file
+};
+
+class GoldenGrpo : public ::testing::TestWithParam<GrpoMean> {};
+
+TEST_P(GoldenGrpo, UpdateIsTheReferences) {
+  TROUPE_NEEDS_GOLDEN();
+  const TrainingCase c("grpo");
+  const GoldenTensors scalars = read_golden(c.folder / "scalars.safetensors");
+  for (const std::uint32_t micro_batches : {1U, 4U}) {
+    const auto engine = c.engine("actor", false);
+    TrainSpec spec;
+    spec.fn = "ppo_actor_loss";
+    spec.mini_batches = {first_samples(12)};
+    spec.micro_batches = micro_batches;
+    spec.loss.clip_low = c.meta["spec"]["clip_low"];
+    spec.loss.clip_high = c.meta["spec"]["clip_high"];
+    spec.loss.kl_in_loss = true;
+    spec.loss.kl_estimator = "k3";
+    spec.loss.kl_coef = c.meta["spec"]["beta"];
+    spec.loss.sequence_mean = GetParam().sequence_mean;
+    RunContext context;
+    const Sums sums = engine->train(spec, grpo_rows(c), context);
+    EXPECT_NEAR(sums.value("actor/pg_loss")
+                  + spec.loss.kl_coef * sums.value("actor/kl_loss"),
+                scalars.at(GetParam().loss).item(), c.tolerance("scalars"));
+    EXPECT_NEAR(sums.value("actor/pg_clipfrac"),
+                scalars.at("clip_fraction").item(), c.tolerance("scalars"));
+    c.expect_plane(*engine, Plane::grad, GetParam().grads,
+                   c.tolerance("actor_grads"));
+    if (GetParam().sequence_mean)
+      c.expect_plane(*engine, Plane::weight, "actor_after.safetensors",
+                     c.tolerance("actor_after"));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+  LossMeans, GoldenGrpo,
+  ::testing::Values(GrpoMean{"sequence", true, "loss_grpo",
+                             "actor_grads.safetensors"},
+                    GrpoMean{"token", false, "loss_token_mean",
+                             "actor_grads_token_mean.safetensors"}),
+  [](const auto& entry) { return std::string(entry.param.name); });
+
 } // namespace
 } // namespace troupe::models

@@ -77,7 +77,7 @@ TEST(Presets, FitAnyDeviceCountOrSayWhyNot) {
     for (const std::uint32_t on_node : {1u, 2u, 3u, 5u, 6u, 7u, 8u})
       clusters.push_back({.nodes = nodes, .devices_per_node = on_node});
   for (const auto& workflow :
-       {make_ppo(), sft_workflow({}), reward_workflow({})})
+       {make_ppo(), sft_workflow({}), reward_workflow({}), make_grpo()})
     for (const auto& cluster : clusters)
       for (const auto& name : preset_names())
         EXPECT_EQ(fit_mistake(name, workflow, cluster), "")

@@ -18,6 +18,14 @@ inline Workflow make_ppo(const std::function<void(Settings&)>& change = {}) {
   return ppo_workflow(settings);
 }
 
+inline Workflow make_grpo() {
+  Settings settings;
+  settings.workflow = "grpo";
+  settings.algorithm.advantage = "group";
+  settings.algorithm.kl_in = "loss";
+  return make_workflow(settings);
+}
+
 inline std::vector<Rank> ranks(std::uint32_t first, std::uint32_t last) {
   std::vector<Rank> devices;
   for (auto rank = first; rank <= last; ++rank)

@@ -78,6 +78,29 @@ TEST(Workflow, KlInTheLossIsReadByTheActorsTraining) {
   EXPECT_THAT(workflow.call("advantages").reads, Not(Contains("ref_logprobs")));
 }
 
+TEST(Workflow, RulesAndProgramsTakeTheRewardModelsPlace) {
+  const auto workflow = ppo([](Settings& s) { s.reward.kind = "python"; });
+  EXPECT_EQ(workflow.find_role("reward"), nullptr);
+  EXPECT_EQ(workflow.find_call("rew_inf"), nullptr);
+  EXPECT_EQ(workflow.writer("scores")->kind, CallKind::function);
+  EXPECT_THAT(producers_of(workflow, "advantages"),
+              ElementsAre("actor_gen", "rewards", "ref_inf", "critic_inf"));
+}
+
+TEST(Workflow, SamplesWithoutAScoreAreMaskedForTrainingOnly) {
+  const auto workflow = ppo([](Settings& s) {
+    s.reward.kind = "python";
+    s.reward.on_error = "skip";
+  });
+  EXPECT_EQ(workflow.writer("train_mask")->name, "advantages");
+  for (const char* train : {"actor_train", "critic_train"}) {
+    EXPECT_THAT(workflow.call(train).reads, Contains("train_mask"));
+    EXPECT_THAT(workflow.call(train).reads, Not(Contains("loss_mask")));
+    EXPECT_EQ(workflow.call(train).argument("train_mask"), "loss_mask");
+  }
+  EXPECT_THAT(workflow.call("critic_inf").reads, Not(Contains("train_mask")));
+}
+
 TEST(Workflow, AnAdaptiveCoefficientIsCarriedFromStepToStep) {
   EXPECT_TRUE(ppo().carried.empty());
   const auto adaptive = ppo([](Settings& s) { s.algorithm.kl_target = 6; });
@@ -182,19 +205,59 @@ TEST(MakeWorkflow, KnowsItsNames) {
 }
 
 TEST(MakeWorkflow, MistakesNameTheSettingAndItsPlace) {
-  EXPECT_EQ(mistake([](Settings& s) {
-              s.workflow = "pppo";
-              s.places["workflow"] = {"run.yaml", 7};
-            }),
-            "run.yaml:7: workflow: expected one of sft, reward, dpo, ppo, got "
-            "'pppo'; try ppo");
+  EXPECT_EQ(
+    mistake([](Settings& s) {
+      s.workflow = "pppo";
+      s.places["workflow"] = {"run.yaml", 7};
+    }),
+    "run.yaml:7: workflow: expected one of sft, reward, dpo, ppo, grpo, "
+    "got 'pppo'; try ppo");
   EXPECT_EQ(mistake([](Settings& s) { s.models["critik"] = {}; }),
             "models.critik: expected a role of workflow ppo (actor, critic, "
             "reward, ref), got 'critik'; try critic");
   EXPECT_EQ(mistake([](Settings& s) { s.algorithm.advantage = "rloo"; }),
             "algorithm.advantage: expected gae, got 'rloo'; try gae");
-  EXPECT_EQ(mistake([](Settings& s) { s.reward.kind = "rule"; }),
-            "reward.kind: expected model, got 'rule'; try model");
+}
+
+Workflow grpo(const std::function<void(Settings&)>& change = {}) {
+  Settings settings;
+  settings.workflow = "grpo";
+  settings.algorithm.advantage = "group";
+  settings.algorithm.kl_in = "loss";
+  if (change)
+    change(settings);
+  return make_workflow(settings);
+}
+
+TEST(MakeWorkflow, GrpoHasNoCriticAndComparesOnTheHost) {
+  const auto workflow = grpo();
+  EXPECT_EQ(workflow.find_role("critic"), nullptr);
+  EXPECT_TRUE(workflow.samples_are_prompts);
+  EXPECT_THAT(producers_of(workflow, "advantages"),
+              ElementsAre("actor_gen", "rew_inf"));
+  EXPECT_THAT(producers_of(workflow, "actor_train"),
+              ElementsAre("actor_gen", "ref_inf", "advantages"));
+  const auto ruled = grpo([](Settings& s) {
+    s.reward.kind = "rule";
+    s.algorithm.kl_in = "none";
+  });
+  EXPECT_EQ(ruled.roles.size(), 1U);
+  EXPECT_THAT(producers_of(ruled, "advantages"),
+              ElementsAre("actor_gen", "rewards"));
+}
+
+TEST(MakeWorkflow, GrpoTakesATokensKlOnlyIntoWholeReturns) {
+  const auto in_reward = [](const char* advantage) {
+    return [=](Settings& s) {
+      s.algorithm.advantage = advantage;
+      s.algorithm.kl_in = "reward";
+    };
+  };
+  EXPECT_THROW(grpo(in_reward("group")), ConfigError);
+  const auto workflow = grpo(in_reward("reinforce_pp"));
+  EXPECT_THAT(workflow.call("advantages").reads, Contains("ref_logprobs"));
+  EXPECT_THROW(grpo([](Settings& s) { s.algorithm.advantage = "gae"; }),
+               ConfigError);
 }
 
 TEST(MakeWorkflow, TheReferenceModelMayBeLeftOutOrUnused) {
