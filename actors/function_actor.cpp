@@ -59,14 +59,26 @@ RowWriter writer_of(std::string_view fn) {
   return fn == "write_scores" ? write_scores : nullptr;
 }
 
-RunDone run_registered(WorkerContext& worker, StepId step,
+/// The worker's rewards, for the call that asks for them.
+RewardWork* rewards_for(FunctionState& state, const plans::Call& call) {
+  if (call.fn != rewards_fn)
+    return nullptr;
+  if (!state.rewards)
+    state.rewards = std::make_unique<RewardWork>(*state.worker);
+  return state.rewards.get();
+}
+
+RunDone run_registered(WorkerContext& worker, RewardWork* rewards, StepId step,
                        const RunOrder& order, const plans::Call& call,
                        const net::Rows& rows) {
   models::FunctionContext context{
     .settings = worker.settings, .step = step, .carried = {}};
   for (const auto& carried : order.carried)
     context.carried[carried.name] = carried.value.number();
-  auto result = models::run_function(call.fn, rename_in(call, rows), context);
+  auto result
+    = rewards != nullptr
+        ? rewards->run(call, step, rename_in(call, rows))
+        : models::run_function(call.fn, rename_in(call, rows), context);
   RunDone done = stash_outputs(
     worker, step, call,
     net::select_keys(rename_out(call, std::move(result.rows)), call.writes));
@@ -95,11 +107,11 @@ RunDone run_evaluator(WorkerContext& worker, StepId step,
   return done;
 }
 
-RunDone run_here(WorkerContext& worker, StepId step, const RunOrder& order,
-                 const net::Rows& rows) {
+RunDone run_here(WorkerContext& worker, RewardWork* rewards, StepId step,
+                 const RunOrder& order, const net::Rows& rows) {
   const plans::Call& call = worker.workflow.call(order.call);
-  const trace::Span span{worker.host->track(), trace::name(call.name),
-                         step.value};
+  const auto& thread = rewards != nullptr ? rewards->thread() : *worker.host;
+  const trace::Span span{thread.track(), trace::name(call.name), step.value};
   const auto begin = now_ns();
   RunDone done;
   if (const auto writer = writer_of(call.fn)) {
@@ -108,7 +120,7 @@ RunDone run_here(WorkerContext& worker, StepId step, const RunOrder& order,
   } else if (const auto evaluator = models::find_evaluator(call.fn)) {
     done = run_evaluator(worker, step, evaluator, rows);
   } else {
-    done = run_registered(worker, step, order, call, rows);
+    done = run_registered(worker, rewards, step, order, call, rows);
   }
   done.begin_ns = begin;
   done.busy_ns = now_ns() - begin;
@@ -202,11 +214,12 @@ caf::result<RunDone> run(FunctionSelf self, const Context& context,
     run_own(self, {worker, own, context.step, rows}, callback);
     return answer.promise();
   }
-  run_job<RunDone>(*worker->host,
+  auto* rewards = rewards_for(self->state, worker->workflow.call(order.call));
+  run_job<RunDone>(rewards != nullptr ? rewards->thread() : *worker->host,
                    fmt::format("{}, {} of step {}", worker->who, order.call,
                                context.step.value),
                    std::move(callback), [=, step = context.step] {
-                     return run_here(*worker, step, order, *rows);
+                     return run_here(*worker, rewards, step, order, *rows);
                    });
   return answer.promise();
 }

@@ -3,6 +3,7 @@
 // Parent: the node actor; queued work is dropped when the node aborts.
 #pragma once
 
+#include "actors/reward_work.hpp"
 #include "actors/row_gather.hpp"
 
 #include "troupe/actor.hpp"
@@ -20,6 +21,7 @@ struct FunctionState {
 
   std::string name;
   std::shared_ptr<WorkerContext> worker;
+  std::unique_ptr<RewardWork> rewards; ///< made where they are asked for
   RowInbox inbox;
   OpenAnswers open;
   std::map<std::string, SampleActor> own_actors; ///< of this worker, by fn

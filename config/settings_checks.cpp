@@ -1,4 +1,5 @@
 // Checks of settings as a whole (declared in settings_schema.hpp).
+#include "config/reward_rule.hpp"
 #include "config/settings_schema.hpp"
 
 #include <fmt/format.h>
@@ -167,6 +168,23 @@ void check_sizes(const Settings& settings, const Place& whole) {
        .hint = std::to_string(samples)});
 }
 
+/// Rules that exist; of weighed rewards each name is one.
+void check_reward(const Settings& settings) {
+  const auto& reward = settings.reward;
+  if (reward.kind != "rule")
+    return;
+  if (reward.weights.empty())
+    parse_reward_rule(reward.rule, place_of(settings, "reward.rule"),
+                      "reward.rule");
+  else if (reward.rule != RewardSettings{}.rule)
+    throw ignored_setting(settings, "reward.rule",
+                          "reward.rule or reward.weights",
+                          "both; the rules' names are in reward.weights");
+  for (const auto& [name, weight] : reward.weights)
+    parse_reward_rule(name, place_of(settings, "reward.weights"),
+                      "reward.weights");
+}
+
 /// Calls `work` for each field that the user set, in table order.
 template <class Work>
 void for_each_set(const Settings& settings, Work&& work) {
@@ -208,6 +226,7 @@ void check_settings(const Settings& settings, const Place& whole) {
                        .got = "nothing",
                        .hint = "data.train=FILE"});
   check_sizes(settings, whole);
+  check_reward(settings);
 }
 
 } // namespace troupe

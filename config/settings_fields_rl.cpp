@@ -1,3 +1,4 @@
+#include "config/http_url.hpp"
 #include "config/settings_fields.hpp"
 
 namespace troupe {
@@ -86,7 +87,8 @@ void add_kl(FieldTable& table) {
   add("kl_in", &A::kl_in,
       "Where the KL divergence from the reference counts. reward: taken off "
       "each token's reward; loss: added to the actor's loss; none: nowhere, "
-      "and no reference model is loaded.")
+      "and no reference model is loaded. In workflow grpo the default is "
+      "loss, with kl_estimator k3.")
     .one_of({"reward", "loss", "none"});
   add("kl_estimator", &A::kl_estimator,
       "Estimate of a token's KL from d = log p - log p_ref. k1: d; k2: d^2 / "
@@ -116,20 +118,23 @@ void add_advantage(FieldTable& table) {
       .of(SettingsGroup::advantages);
   };
   add("advantage", &A::advantage,
-      "Estimator of advantages. gae: with a critic; group, rloo, remax, "
-      "reinforce_pp: without.")
+      "Estimator of advantages. gae: with a critic (ppo); group, rloo, remax, "
+      "reinforce_pp: without (grpo, whose default is group).")
     .one_of({"gae", "group", "rloo", "remax", "reinforce_pp"})
-    .only_runs({"gae"});
+    .only_runs({"gae", "group", "rloo", "reinforce_pp"});
   add("gamma", &A::gamma, "Discount of a token's reward per token.")
     .at_least(0)
-    .at_most(1);
+    .at_most(1)
+    .needs("algorithm.advantage", {"gae", "reinforce_pp"});
   add("lam", &A::lam, "Lambda of GAE: 0 one-step, 1 whole returns.")
     .at_least(0)
     .at_most(1)
     .needs("algorithm.advantage", {"gae"});
   add("whiten", &A::whiten,
-      "Advantages of a batch get mean 0 and variance 1 over its response "
-      "tokens.");
+      "gae: advantages of a batch get mean 0 and variance 1 over its response "
+      "tokens; group: those of a group are divided by their deviation (false: "
+      "Dr. GRPO).")
+    .needs("algorithm.advantage", {"gae", "group"});
 }
 
 void add_loss(FieldTable& table) {
@@ -193,8 +198,8 @@ void add_updates(FieldTable& table) {
 
 void add_reward(FieldTable& table) {
   using R = RewardSettings;
-  const std::vector<std::string> programs
-    = {"rule", "python", "process", "http"};
+  const std::vector<std::string> programs = {"python", "process", "http"};
+  const std::vector<std::string> scored = {"rule", "python", "process", "http"};
   auto add = [&]<class T>(const char* key, T R::*member,
                           const char* sentence) -> Field& {
     return table.add("reward", key, &Settings::reward, member, sentence)
@@ -204,16 +209,26 @@ void add_reward(FieldTable& table) {
       "Who scores. model: models.reward; rule: a built-in check of the answer; "
       "python: a file with compute_score; process, http: a program of your "
       "own that answers JSON lines.")
-    .one_of({"model", "rule", "python", "process", "http"})
-    .only_runs({"model"});
-  add("rule", &R::rule, "Which rule. auto: by the row's data_source.")
+    .one_of({"model", "rule", "python", "process", "http"});
+  add(
+    "rule", &R::rule,
+    "Which rule, against the row's ground_truth. gsm8k: the number behind "
+    "'####'; number: the final number; boxed: what the last \\boxed{} holds; "
+    "exact: the whole answer; regex or regex:PATTERN occurs; format or "
+    "format:PATTERN is the whole answer; length:N: at most N tokens. auto: by "
+    "data_source and ground_truth.")
     .needs("reward.kind", {"rule"});
   add("command", &R::command, "The program and its arguments.")
     .needs("reward.kind", {"process"});
   add("file", &R::file, "The Python file.").needs("reward.kind", {"python"});
   add("function", &R::function, "The function in reward.file.")
     .needs("reward.kind", {"python"});
-  add("url", &R::url, "Where to POST the rows.").needs("reward.kind", {"http"});
+  add("url", &R::url, "Where to POST the rows, one a request.")
+    .shaped("http://HOST[:PORT][/PATH] (https through a proxy of yours)",
+            [](const std::string& text) {
+              return text.empty() || parse_http_url(text).has_value();
+            })
+    .needs("reward.kind", {"http"});
   add("workers", &R::workers, "Processes or connections at work at once.")
     .at_least(1)
     .needs("reward.kind", programs);
@@ -222,9 +237,9 @@ void add_reward(FieldTable& table) {
     .needs("reward.kind", programs);
   add("on_error", &R::on_error,
       "When a score fails or comes too late. fail: stop; zero: score 0; skip: "
-      "leave the sample out.")
+      "leave the sample out of training.")
     .one_of({"fail", "zero", "skip"})
-    .needs("reward.kind", programs);
+    .needs("reward.kind", scored);
   add("scale", &R::scale, "Scores are multiplied by this, then bias is added.");
   add("bias", &R::bias, "Added to every score.");
   add("clip", &R::clip,
@@ -232,9 +247,11 @@ void add_reward(FieldTable& table) {
     .at_least(0);
   add("missing_eos", &R::missing_eos,
       "Replaces the reward of a truncated answer. 0: keep its own.");
-  add("weights", &R::weights,
-      "Several rewards at once: name to weight. Empty: one reward.")
-    .only_runs({"{}"});
+  add(
+    "weights", &R::weights,
+    "Several rewards at once, name to weight: rules, or `score` and the names "
+    "in a program's `extra`. Empty: one reward.")
+    .needs("reward.kind", scored);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "models/data_order.hpp"
 
 #include "config/error.hpp"
+#include "config/settings.hpp"
 #include "models/philox.hpp"
 
 #include <numeric>
@@ -74,6 +75,13 @@ const std::vector<std::uint32_t>& DataOrder::order_of(std::uint64_t epoch) {
     cached_epoch_ = epoch;
   }
   return cached_order_;
+}
+
+DataOrder data_order(const Settings& settings, std::uint32_t num_rows) {
+  return {num_rows, static_cast<std::uint32_t>(settings.data.batch_size),
+          settings.run.seed, settings.data.shuffle,
+          // a verb reads its file once
+          is_verb_workflow(settings.workflow) ? 1U : 0U};
 }
 
 } // namespace troupe::models

@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+namespace troupe {
+struct Settings;
+} // namespace troupe
+
 namespace troupe::models {
 
 /// A permutation of 0 .. num_rows-1: Fisher-Yates over Philox, keyed by `seed`
@@ -40,5 +44,8 @@ private:
   std::uint64_t cached_epoch_ = UINT64_MAX;
   std::vector<std::uint32_t> cached_order_;
 };
+
+/// The order of a run's data set of `num_rows` usable rows.
+DataOrder data_order(const Settings& settings, std::uint32_t num_rows);
 
 } // namespace troupe::models

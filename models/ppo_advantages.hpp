@@ -8,7 +8,9 @@ namespace troupe::models {
 
 /// Reads loss_mask u8[L], logprobs f32[L], values f32[L+1], scores f32[1],
 /// truncated u8[1], and ref_logprobs f32[L] where algorithm.kl_in is `reward`.
-/// Writes advantages, returns, kl, f32[L] each (0 where masked).
+/// Writes advantages, returns, kl, f32[L] each (0 where masked), and train_mask
+/// u8[L]: loss_mask, 0 for samples whose score is NaN, which are left out of
+/// everything.
 ///
 ///   score   = clip(scale * scores + bias, -clip, clip); reward.missing_eos
 ///             replaces it for truncated answers where set

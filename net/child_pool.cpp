@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,11 +38,21 @@ struct ChildImage {
   std::vector<std::string> environment_texts;
   std::vector<char*> argv, environment;
   std::string working_folder, output_file;
+  int input, output;
+  std::vector<std::pair<int, rlimit>> limits;
 };
 
 ChildImage::ChildImage(const ChildSpec& spec)
   : working_folder(spec.working_folder),
-    output_file(spec.output_file) {
+    output_file(spec.output_file),
+    input(spec.input),
+    output(spec.output) {
+  for (const ChildLimit& limit : spec.limits) {
+    rlimit most{};
+    ::getrlimit(limit.resource, &most); // a hard limit below stays
+    most.rlim_cur = std::min<rlim_t>(limit.most, most.rlim_max);
+    limits.emplace_back(limit.resource, most);
+  }
   for (const std::string& word : spec.argv)
     argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -96,9 +107,14 @@ struct ChildTrouble {
     if (out < 0 || ::dup2(out, 1) < 0 || ::dup2(out, 2) < 0)
       child_fails(report, ChildStep::output);
   }
-  const int empty = ::open("/dev/null", O_RDONLY);
-  if (empty >= 0)
-    ::dup2(empty, 0);
+  if (image.output >= 0)
+    ::dup2(image.output, 1);
+  const int input
+    = image.input >= 0 ? image.input : ::open("/dev/null", O_RDONLY);
+  if (input >= 0)
+    ::dup2(input, 0);
+  for (const auto& [resource, limit] : image.limits)
+    ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
   // Sockets must not live on in a child (Asio's are not close-on-exec).
   constexpr unsigned close_on_exec = 1u << 2; // CLOSE_RANGE_CLOEXEC
   ::syscall(SYS_close_range, 3u, ~0u, close_on_exec);

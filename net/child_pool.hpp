@@ -1,11 +1,13 @@
-// Child processes of the launcher: start, watch, stop, all of them with the
-// parent. Each child leads its own process group (Ctrl-C reaches the parent
-// only) and dies when the parent does (PR_SET_PDEATHSIG). Thread-safe.
+// Child processes of the launcher and of reward programs: start, watch, stop,
+// all of them with the parent. Each child leads its own process group (Ctrl-C
+// reaches the parent only) and dies when the parent does (PR_SET_PDEATHSIG).
+// Thread-safe.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,6 +17,12 @@
 
 namespace troupe::net {
 
+/// A limit as setrlimit takes it.
+struct ChildLimit {
+  int resource = 0; ///< RLIMIT_..
+  std::uint64_t most = 0;
+};
+
 struct ChildSpec {
   std::string name;              ///< "worker 1", for messages
   std::vector<std::string> argv; ///< argv[0] is the program: path or in PATH
@@ -22,6 +30,9 @@ struct ChildSpec {
   std::filesystem::path working_folder; ///< empty: the parent's
   std::filesystem::path output_file;    ///< stdout and stderr, appended; empty:
                                         ///< the parent's
+  int input = -1;  ///< descriptor that becomes its stdin; -1: empty
+  int output = -1; ///< its stdout, in place of output_file's; -1: none
+  std::vector<ChildLimit> limits;
 };
 
 struct ChildExit {

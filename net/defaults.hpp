@@ -42,4 +42,19 @@ inline constexpr std::size_t kSharedChunkBytes = 1u << 20;
 /// Part of a buffer that travels along a chain of sockets at a time.
 inline constexpr std::size_t kChainChunkBytes = 256u << 10;
 
+/// Programs of users that answer lines: what one may use at most, so that a
+/// leak ends the program and not the machine.
+inline constexpr std::uint64_t kProgramMemoryBytes = std::uint64_t{16} << 30;
+inline constexpr std::uint64_t kProgramFileBytes = std::uint64_t{4} << 30;
+/// A longer answer is none.
+inline constexpr std::size_t kMaxAnswerBytes = 16u << 20;
+/// From its last word on a pipe to its end.
+inline constexpr std::chrono::milliseconds kProgramEndsWithin{500};
+/// Ends in a row, before any answer, after which it is not started again.
+inline constexpr std::uint32_t kProgramStarts = 3;
+/// Before a request is sent again; doubled each time.
+inline constexpr std::chrono::milliseconds kFirstRetryPause{100};
+/// To import what it needs.
+inline constexpr std::chrono::seconds kProgramReadyWithin{60};
+
 } // namespace troupe::net

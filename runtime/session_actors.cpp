@@ -143,12 +143,7 @@ actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
     return {};
   const auto dataset = std::make_shared<const models::Dataset>(
     actors::open_dataset(settings, basis.session.workflow));
-  const models::DataOrder order{
-    static_cast<std::uint32_t>(dataset->size()),
-    static_cast<std::uint32_t>(settings.data.batch_size), settings.run.seed,
-    settings.data.shuffle,
-    // a verb reads its file once
-    is_verb_workflow(settings.workflow) ? 1U : 0U};
+  const auto order = models::data_order(settings, dataset->size());
   return system.spawn(actors::data_actor, actors::DataSetup{dataset, order});
 }
 

@@ -9,6 +9,7 @@
 #include "models/functions.hpp"
 #include "models/hf_folder.hpp"
 #include "models/loss.hpp"
+#include "models/rewarders.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/sample_rows.hpp"
 #include "models/tokenizer.hpp"
@@ -181,6 +182,12 @@ void check_replay(const Settings& settings, std::uint32_t num_steps,
         found != samples_per_step)
       expect(fmt::format("{} samples of step {}", samples_per_step, step + 1),
              fmt::format("{} in {}", found, file));
+}
+
+void check_reward(const Settings& settings, const plans::Workflow& workflow) {
+  const auto* scores = workflow.find_call("rewards");
+  if (scores != nullptr)
+    models::make_rewarder(settings, fs::path{});
 }
 
 RowCounts count_rows(const Settings& settings,

@@ -36,6 +36,10 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
 void check_replay(const Settings& settings, std::uint32_t num_steps,
                   std::uint32_t samples_per_step);
 
+/// That rules, files and addresses of `reward`, where the workflow has them
+/// score, are what they should be.
+void check_reward(const Settings& settings, const plans::Workflow& workflow);
+
 struct RowCounts {
   std::uint64_t usable = 0;
   std::uint64_t bad = 0; ///< skipped, where the settings allow that

@@ -161,6 +161,7 @@ SessionPlan prepare(const Settings& settings) {
   session.settings.run.epochs = 0;
   refuse_bad_plan(session);
   check_evaluation(session.settings, session.workflow, session.plan);
+  check_reward(session.settings, session.workflow);
   check_replay(session.settings, session.num_steps, session.samples_per_step);
   if (!settings.run.max_time.empty())
     session.max_time = std::chrono::duration<double>(

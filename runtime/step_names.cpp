@@ -23,7 +23,7 @@ std::string phase_of(const plans::Workflow& workflow, const std::string& name) {
       return "timing_s/reward";
     return critic ? "timing_s/values" : "timing_s/ref";
   case plans::CallKind::function:
-    return "timing_s/adv";
+    return call->fn == "rewards" ? "timing_s/reward" : "timing_s/adv";
   }
   return "timing_s/other";
 }

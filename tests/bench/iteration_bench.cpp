@@ -139,6 +139,7 @@ nlohmann::json bench_ppo(const Options& options) {
   return measure(
     options,
     {"ppo",
+     {"actor", "critic", "ref", "reward"},
      {"actor_train", "critic_train", "ref_inf", "rew_inf", "critic_inf"}},
     &CardFolder::ppo_settings);
 }

@@ -17,8 +17,8 @@ TEST(Explain, OneSettingHasDefaultRangeAndSentence) {
             "  Samples among the k likeliest tokens. 0: all.\n");
   EXPECT_THAT(explain_settings("models.critic.path"),
               HasSubstr("models.critic.path: required\n"));
-  EXPECT_THAT(explain_settings("reward.kind"),
-              HasSubstr("this version runs model"));
+  EXPECT_THAT(explain_settings("algorithm.advantage"),
+              HasSubstr("this version runs gae, group, rloo"));
   EXPECT_THAT(explain_settings("reward.command"),
               HasSubstr("only with reward.kind: process"));
 }

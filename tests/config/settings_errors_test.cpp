@@ -159,10 +159,9 @@ TEST_F(SettingsErrors, MistypedValuesSayWhatWasExpected) {
 }
 
 TEST_F(SettingsErrors, WordsOutsideAChoiceNameTheNearest) {
-  EXPECT_EQ(
-    over("workflow=pop"),
-    "command line: workflow: expected one of sft, reward, dpo or ppo, got "
-    "'pop'; try ppo");
+  EXPECT_EQ(over("workflow=pop"), "command line: workflow: expected one of "
+                                  "sft, reward, dpo, ppo or grpo, got "
+                                  "'pop'; try ppo");
   EXPECT_EQ(over("data.overlong=truncated"),
             "command line: data.overlong: expected one of skip, truncate or "
             "error, got 'truncated'; try truncate");
@@ -230,9 +229,6 @@ TEST_F(SettingsErrors, WritingOutADefaultIsHarmlessInAUsedSection) {
 }
 
 TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
-  EXPECT_EQ(ppo("reward: {kind: rule}\n"),
-            "x.yaml:1: reward.kind: expected model (the only kind this version "
-            "runs), got 'rule'");
   EXPECT_EQ(over("algorithm.value_norm=true"),
             "command line: algorithm.value_norm: expected false (the only kind "
             "this version runs), got true");
@@ -240,6 +236,52 @@ TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
     over("cluster.launcher=ssh"),
     "command line: cluster.launcher: expected auto, local or manual (the "
     "only kinds this version runs), got 'ssh'");
+}
+
+TEST_F(SettingsErrors, RulesOfRewardsMustExist) {
+  const auto rule = [](const std::string& text) {
+    return error({"ppo.yaml"},
+                 {"models.reward=null", "reward.kind=rule", text});
+  };
+  EXPECT_EQ(rule("reward.rule=gsm8k"), "no error");
+  EXPECT_EQ(rule("reward.rule=regex:a:b"), "no error");
+  EXPECT_EQ(rule("reward.rule=gms8k"),
+            "command line: reward.rule: expected one of auto, exact, gsm8k, "
+            "number, boxed, regex, format or length, got 'gms8k'; try gsm8k");
+  EXPECT_EQ(rule("reward.rule=length"),
+            "command line: reward.rule: expected length:N with the most tokens "
+            "N >= 1, got 'length'; try length:200");
+  EXPECT_EQ(rule("reward.rule=exact:no"),
+            "command line: reward.rule: expected exact without an argument, "
+            "got 'exact:no'; try exact");
+  EXPECT_EQ(rule("reward.weights={gsm8k: 1, formad: 0.1}"),
+            "command line: reward.weights: expected one of auto, exact, gsm8k, "
+            "number, boxed, regex, format or length, got 'formad'; try format");
+  EXPECT_EQ(rule("reward.workers=3"),
+            "command line: reward.workers: expected reward.kind to be python, "
+            "process or http, got rule, which ignores this setting; try "
+            "removing it (reward.workers=null)");
+}
+
+TEST_F(SettingsErrors, GrpoHasDefaultsOfItsOwnAndNoCritic) {
+  write("grpo.yaml", "workflow: grpo\n"
+                     "run: {steps: 60}\n"
+                     "models: {actor: {path: a}}\n"
+                     "reward: {kind: rule}\n"
+                     "data: {train: p.jsonl}\n");
+  const auto settings = troupe::load_settings({"grpo.yaml"}, {});
+  EXPECT_EQ(settings.algorithm.advantage, "group");
+  EXPECT_EQ(settings.algorithm.kl_in, "loss");
+  EXPECT_EQ(settings.models.at("ref").path, "a");
+  EXPECT_EQ(troupe::parse_settings(print_settings(settings), "again"),
+            settings);
+  EXPECT_EQ(error({"grpo.yaml"}, {"algorithm.lam=0.5"}),
+            "command line: algorithm.lam: expected algorithm.advantage to be "
+            "gae, got group, which ignores this setting; try removing it "
+            "(algorithm.lam=null)");
+  EXPECT_EQ(error({"grpo.yaml"}, {"models.critic.path=c"}),
+            "command line: models.critic: expected a role of workflow grpo "
+            "(actor, ref or reward), got 'critic'; try models.actor");
 }
 
 TEST_F(SettingsErrors, PortsOfThePageMustBePorts) {
@@ -250,9 +292,10 @@ TEST_F(SettingsErrors, PortsOfThePageMustBePorts) {
 }
 
 TEST_F(SettingsErrors, RequiredSettingsAreNamed) {
-  EXPECT_EQ(error({"ppo.yaml"}, {"workflow=null"}),
-            "ppo.yaml: workflow: expected one of sft, reward, dpo or ppo, got "
-            "nothing");
+  EXPECT_EQ(
+    error({"ppo.yaml"}, {"workflow=null"}),
+    "ppo.yaml: workflow: expected one of sft, reward, dpo, ppo or grpo, got "
+    "nothing");
   EXPECT_EQ(over("run.steps=null"), "ppo.yaml: run.steps: expected a whole "
                                     "number >= 1, got nothing; try "
                                     "run.steps=100");
@@ -309,7 +352,7 @@ TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
             "none.yaml: expected a readable YAML file, got none");
   EXPECT_THAT(ppo("a: [1\n"), testing::StartsWith("x.yaml:2: expected YAML"));
   EXPECT_EQ(error({}, {}), "command line: workflow: expected one of sft, "
-                           "reward, dpo or ppo, got nothing");
+                           "reward, dpo, ppo or grpo, got nothing");
 }
 
 TEST(Nearest, SwapsAndWrongSectionsAreNear) {

@@ -82,7 +82,7 @@ TEST_F(WorkflowTraits, ReadersOfSettingsAreNamed) {
   const auto readers = [](const char* path) {
     return troupe::readers_of(*troupe::find_field(path).first);
   };
-  EXPECT_THAT(readers("algorithm.gamma"), ElementsAre("ppo"));
+  EXPECT_THAT(readers("algorithm.gamma"), ElementsAre("ppo", "grpo"));
   EXPECT_THAT(readers("rollout.greedy"), ElementsAre("generate"));
   EXPECT_THAT(readers("run.name"), ElementsAre());
   EXPECT_THAT(troupe::explain_settings("data.max_tokens"),

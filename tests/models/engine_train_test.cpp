@@ -250,22 +250,27 @@ std::vector<std::vector<float>> spread(const TrainingCase& c,
   return out;
 }
 
+/// 1 behind each prompt.
+std::vector<std::vector<std::uint8_t>> answer_masks(const TrainingCase& c,
+                                                    const auto& ids) {
+  std::vector<std::vector<std::uint8_t>> masks;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto& own = masks.emplace_back(
+      static_cast<std::size_t>(c.data.at("prompt_lengths").values[i]), 0);
+    own.resize(ids[i].size(), 1);
+  }
+  return masks;
+}
+
 net::Rows ppo_rows(const TrainingCase& c) {
   const auto ids
     = split(c.data.at("tokens").ints(), c.data.at("cu_seqlens").values);
-  std::vector<std::vector<std::uint8_t>> mask;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto prompt
-      = static_cast<std::size_t>(c.data.at("prompt_lengths").values[i]);
-    auto& own = mask.emplace_back(prompt, 0);
-    own.resize(ids[i].size(), 1);
-  }
   auto old_values = spread(c, "old_values");
   for (auto& own : old_values)
     own.push_back(0.0F); // the value after the last token
   return {first_samples(ids.size()),
           {column_of("sequence_ids", DType::i32, ids),
-           column_of("loss_mask", DType::u8, mask),
+           column_of("loss_mask", DType::u8, answer_masks(c, ids)),
            column_of("logprobs", DType::f32, spread(c, "old_logprobs")),
            column_of("advantages", DType::f32, spread(c, "advantages")),
            column_of("returns", DType::f32, spread(c, "returns")),
@@ -324,34 +329,21 @@ TEST_P(GoldenPpo, CriticUpdateIsTheReferences) {
 INSTANTIATE_TEST_SUITE_P(MicroBatches, GoldenPpo, ::testing::Values(1, 3));
 
 /// One advantage a sample, at each token of its answer.
-std::vector<std::vector<float>> spread_samples(const TrainingCase& c,
-                                               const char* name) {
-  auto out = spread(c, "old_logprobs");
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto prompt
-      = static_cast<std::ptrdiff_t>(c.data.at("prompt_lengths").values[i]);
-    std::fill(out[i].begin() + prompt, out[i].end(),
-              static_cast<float>(c.data.at(name).values[i]));
-  }
-  return out;
-}
-
 net::Rows grpo_rows(const TrainingCase& c) {
   const auto ids
     = split(c.data.at("tokens").ints(), c.data.at("cu_seqlens").values);
-  std::vector<std::vector<std::uint8_t>> mask;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    auto& own = mask.emplace_back(
-      static_cast<std::size_t>(c.data.at("prompt_lengths").values[i]), 0);
-    own.resize(ids[i].size(), 1);
-  }
-  return {
-    first_samples(ids.size()),
-    {column_of("sequence_ids", DType::i32, ids),
-     column_of("loss_mask", DType::u8, mask),
-     column_of("logprobs", DType::f32, spread(c, "old_logprobs")),
-     column_of("ref_logprobs", DType::f32, spread(c, "ref_logprobs")),
-     column_of("advantages", DType::f32, spread_samples(c, "advantages"))}};
+  const auto masks = answer_masks(c, ids);
+  auto advantages = spread(c, "old_logprobs");
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    for (std::size_t t = 0; t < ids[i].size(); ++t)
+      advantages[i][t]
+        = masks[i][t] * static_cast<float>(c.data.at("advantages").values[i]);
+  return {first_samples(ids.size()),
+          {column_of("sequence_ids", DType::i32, ids),
+           column_of("loss_mask", DType::u8, masks),
+           column_of("logprobs", DType::f32, spread(c, "old_logprobs")),
+           column_of("ref_logprobs", DType::f32, spread(c, "ref_logprobs")),
+           column_of("advantages", DType::f32, advantages)}};
 }
 
 struct GrpoMean {

@@ -1,0 +1,33 @@
+// A Rewarder that asks programs or a server, line by line: answers that are
+// alike are asked for once, and what was said is remembered.
+#pragma once
+
+#include "models/reward.hpp"
+#include "net/line_answers.hpp"
+
+#include <unordered_map>
+
+namespace troupe::models {
+
+/// Has each line answered or lost (net::LinePrograms::run,
+/// net::HttpLines::run).
+using AskLines
+  = std::function<void(const std::vector<std::string>& lines,
+                       const net::LineHandler&, const std::atomic<bool>* stop)>;
+
+class LineRewarder : public Rewarder {
+public:
+  explicit LineRewarder(AskLines ask) : ask_(std::move(ask)) {}
+
+  RewardAnswers score(const std::vector<RewardItem>& items,
+                      const RewardWait& wait) override;
+
+private:
+  void remember(const std::string& content, const RewardScore& score);
+
+  AskLines ask_;
+  std::uint64_t next_id_ = 0;
+  std::unordered_map<std::string, RewardScore> known_; ///< by content
+};
+
+} // namespace troupe::models

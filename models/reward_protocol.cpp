@@ -1,0 +1,84 @@
+#include "models/reward_protocol.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace troupe::models {
+
+namespace {
+
+using RewardJson = nlohmann::ordered_json;
+
+constexpr std::size_t most_shown_bytes = 200;
+
+std::string shown(std::string_view text) {
+  if (text.size() <= most_shown_bytes)
+    return std::string(text);
+  return std::string(text.substr(0, most_shown_bytes)) + "..";
+}
+
+RewardJson parse_lenient(std::string_view text) {
+  return RewardJson::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+} // namespace
+
+std::string request_content(const RewardItem& item) {
+  RewardJson content = {{"prompt", item.prompt},
+                        {"response", item.response},
+                        {"ground_truth", item.ground_truth},
+                        {"data_source", item.data_source}};
+  auto info = parse_lenient(item.extra_info);
+  content["extra_info"] = info.is_discarded() ? RewardJson(nullptr) : info;
+  return content.dump(-1, ' ', false, RewardJson::error_handler_t::replace);
+}
+
+std::string request_line(const std::string& content, std::uint64_t id) {
+  return "{\"id\":" + std::to_string(id) + "," + content.substr(1);
+}
+
+std::optional<std::uint64_t> answer_id(std::string_view answer) {
+  const auto document = parse_lenient(answer);
+  if (!document.is_object())
+    return std::nullopt;
+  const auto id = document.find("id");
+  if (id == document.end() || !id->is_number_integer())
+    return std::nullopt;
+  return id->get<std::uint64_t>();
+}
+
+RewardScore read_answer(std::string_view answer) {
+  RewardScore score;
+  const auto document = parse_lenient(answer);
+  const auto refuse = [&](const std::string& why) {
+    return RewardScore{.parts = {}, .trouble = why, .late = false};
+  };
+  if (!document.is_object())
+    return refuse("expected a JSON object, got '" + shown(answer) + "'");
+  if (const auto error = document.find("error"); error != document.end())
+    return refuse(error->is_string() ? error->get<std::string>()
+                                     : error->dump());
+  const auto add = [&](const std::string& name, const RewardJson& value) {
+    const bool number = value.is_number() || value.is_boolean();
+    const double read = value.is_boolean() ? (value.get<bool>() ? 1.0 : 0.0)
+                        : number           ? value.get<double>()
+                                           : 0.0;
+    if (!number || !std::isfinite(read))
+      score.trouble
+        = "expected " + name + " to be a number, got " + shown(value.dump());
+    score.parts.emplace_back(name, read);
+  };
+  const auto value = document.find("score");
+  if (value == document.end())
+    return refuse("expected a score, got '" + shown(answer) + "'");
+  add("score", *value);
+  const auto extra = document.find("extra");
+  if (extra != document.end() && extra->is_object())
+    for (const auto& [name, part] : extra->items())
+      if (name != "score")
+        add(name, part);
+  return score;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,215 @@
+#include "net/http_lines.hpp"
+
+#include "config/error.hpp"
+#include "net/defaults.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+
+#include <exception>
+
+namespace troupe::net {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+using HttpClock = std::chrono::steady_clock;
+
+/// What one try came to.
+struct HttpReply {
+  error_code error; ///< of the connection; then there is no status
+  unsigned status = 0;
+  std::string body;
+
+  bool answered() const {
+    return !error && status / 100 == 2;
+  }
+  bool worth_another_try() const {
+    constexpr unsigned request_timeout = 408;
+    constexpr unsigned too_many_requests = 429;
+    return error || status == request_timeout || status == too_many_requests
+           || status / 100 == 5;
+  }
+  std::string text() const {
+    constexpr std::size_t most_shown_bytes = 200;
+    if (error)
+      return error.message();
+    return "HTTP status " + std::to_string(status)
+           + (body.empty() ? "" : ": " + body.substr(0, most_shown_bytes));
+  }
+};
+
+auto into(error_code& error) {
+  return asio::redirect_error(asio::use_awaitable, error);
+}
+
+/// A connection that is opened when it is needed and kept while it lives.
+class HttpConnection {
+public:
+  HttpConnection(asio::io_context& io, const HttpUrl& url,
+                 const tcp::resolver::results_type& hosts)
+    : stream_(io),
+      url_(url),
+      hosts_(hosts) {}
+
+  asio::awaitable<HttpReply> post(const std::string& line,
+                                  HttpClock::time_point deadline) {
+    HttpReply reply;
+    stream_.expires_at(deadline);
+    if (!open_)
+      co_await stream_.async_connect(hosts_, into(reply.error));
+    open_ = !reply.error;
+    if (open_)
+      co_await exchange(line, reply);
+    if (!open_) {
+      stream_.close();
+      buffer_.clear();
+    }
+    co_return reply;
+  }
+
+private:
+  asio::awaitable<void> exchange(const std::string& line, HttpReply& reply) {
+    http::request<http::string_body> request{http::verb::post, url_.target, 11};
+    request.set(http::field::host, url_.host + ":" + url_.port);
+    request.set(http::field::content_type, "application/json");
+    request.keep_alive(true);
+    request.body() = line + "\n";
+    request.prepare_payload();
+    open_ = false;
+    co_await http::async_write(stream_, request, into(reply.error));
+    if (reply.error)
+      co_return;
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(kMaxAnswerBytes);
+    co_await http::async_read(stream_, buffer_, parser, into(reply.error));
+    if (reply.error)
+      co_return;
+    reply.status = parser.get().result_int();
+    reply.body = std::move(parser.get().body());
+    open_ = parser.get().keep_alive();
+  }
+
+  beast::tcp_stream stream_;
+  const HttpUrl& url_;
+  const tcp::resolver::results_type& hosts_;
+  beast::flat_buffer buffer_;
+  bool open_ = false;
+};
+
+} // namespace
+
+class HttpLines::Round {
+public:
+  Round(HttpLines& http, const std::vector<std::string>& lines,
+        const LineHandler& handler)
+    : http_(http),
+      lines_(lines),
+      handler_(handler) {
+    error_code error;
+    const auto& url = http.options_.url;
+    hosts_ = tcp::resolver(io_).resolve(url.host, url.port, error);
+    if (error)
+      refuse(url.host + ": " + error.message());
+    const auto lanes
+      = std::min<std::size_t>(http.options_.workers, lines.size());
+    for (std::size_t i = 0; i < lanes; ++i)
+      asio::co_spawn(io_, lane(), [](std::exception_ptr thrown) {
+        if (thrown)
+          std::rethrow_exception(thrown);
+      });
+  }
+
+  void run(const std::atomic<bool>* stop) {
+    while (num_settled_ < lines_.size()) {
+      io_.run_for(kLivenessSlice);
+      if (stop != nullptr && *stop)
+        throw FailureError({.code = Errc::aborted,
+                            .who = http_.options_.name,
+                            .what = "the run ended while it scored",
+                            .cause = ""});
+    }
+  }
+
+private:
+  asio::awaitable<void> lane() {
+    HttpConnection connection(io_, http_.options_.url, hosts_);
+    while (next_ < lines_.size())
+      co_await settle(connection, next_++);
+  }
+
+  asio::awaitable<void> settle(HttpConnection& connection, std::size_t line) {
+    const auto deadline = HttpClock::now()
+                          + std::chrono::duration_cast<HttpClock::duration>(
+                            http_.options_.silence);
+    HttpClock::duration pause = kFirstRetryPause;
+    HttpReply reply = co_await connection.post(lines_[line], deadline);
+    while (reply.worth_another_try() && HttpClock::now() + pause < deadline) {
+      asio::steady_timer timer(io_, pause);
+      co_await timer.async_wait(asio::use_awaitable);
+      pause *= 2;
+      reply = co_await connection.post(lines_[line], deadline);
+    }
+    ++num_settled_;
+    if (reply.answered())
+      take(line, reply.body);
+    else
+      lose(line, reply);
+  }
+
+  void take(std::size_t line, std::string_view answer) {
+    while (answer.ends_with('\n') || answer.ends_with('\r'))
+      answer.remove_suffix(1);
+    http_.ever_answered_ = true;
+    if (handler_.line_of(answer) == line)
+      return handler_.on_answer(line, answer);
+    handler_.on_stray(answer);
+    handler_.on_loss(line, LineLoss::failed, "the server answered another id");
+  }
+
+  void lose(std::size_t line, const HttpReply& reply) {
+    const bool late = reply.error == beast::error::timeout;
+    if (!http_.ever_answered_ && !late)
+      refuse("the server does not answer: " + reply.text());
+    handler_.on_loss(line, late ? LineLoss::late : LineLoss::failed,
+                     late ? "no answer in time" : reply.text());
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw FailureError({.code = Errc::bad_input,
+                        .who = http_.options_.name,
+                        .what = what,
+                        .cause = ""});
+  }
+
+  HttpLines& http_;
+  const std::vector<std::string>& lines_;
+  const LineHandler& handler_;
+  std::size_t next_ = 0;
+  std::size_t num_settled_ = 0;
+  tcp::resolver::results_type hosts_;
+  asio::io_context io_{1}; ///< last: its end ends the lanes, which use the rest
+};
+
+void HttpLines::run(const std::vector<std::string>& lines,
+                    const LineHandler& handler, const std::atomic<bool>* stop) {
+  Round(*this, lines, handler).run(stop);
+}
+
+} // namespace troupe::net

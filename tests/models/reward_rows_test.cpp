@@ -1,0 +1,176 @@
+// From scores of rules and programs to the key `scores`: what is weighed, what
+// counts as trouble, and what the programs' lines look like.
+#include "config/settings.hpp"
+#include "models/line_rewarder.hpp"
+#include "models/reward_protocol.hpp"
+#include "models/reward_rows.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace troupe::models {
+namespace {
+
+using ::testing::HasSubstr;
+
+RewardItem answer(const std::string& text) {
+  return {.id = "step 1 sample 0",
+          .prompt = "p",
+          .response = text,
+          .ground_truth = "t",
+          .data_source = "s",
+          .extra_info = R"({"k": 1})",
+          .num_tokens = 1,
+          .place = {"rows.jsonl", 7}};
+}
+
+/// Three answers: 2, a trouble, one that came too late.
+RewardAnswers three_scores() {
+  return {.scores = {{.parts = {{"score", 2}, {"style", 4}}},
+                     {.trouble = "it crashed"},
+                     {.trouble = "no answer in time", .late = true}},
+          .strays = {}};
+}
+
+FunctionResult rows_of(RewardAnswers answers, const Settings& settings) {
+  std::vector<SampleId> samples;
+  std::vector<RewardItem> items;
+  for (std::size_t i = 0; i < answers.scores.size(); ++i) {
+    samples.emplace_back(i);
+    items.push_back(answer("a"));
+  }
+  return reward_rows(samples, items, std::move(answers), settings);
+}
+
+std::vector<float> scores_in(const FunctionResult& result) {
+  const auto floats = result.rows.at("scores").as<float>();
+  return {floats.begin(), floats.end()};
+}
+
+TEST(RewardRows, TroublesAreZeroOrLeftOutAndCounted) {
+  Settings settings;
+  settings.reward.on_error = "zero";
+  const auto zero = rows_of(three_scores(), settings);
+  EXPECT_EQ(scores_in(zero), (std::vector<float>{2, 0, 0}));
+  EXPECT_EQ(zero.sums.value("reward/errors"), 1);
+  EXPECT_EQ(zero.sums.value("reward/timeouts"), 1);
+  EXPECT_EQ(zero.sums.value("reward/score/mean"), 2); // of those there are
+  EXPECT_EQ(zero.sums.value("reward/style/mean"), 4);
+  settings.reward.on_error = "skip";
+  const auto skipped = scores_in(rows_of(three_scores(), settings));
+  EXPECT_EQ(skipped[0], 2);
+  EXPECT_TRUE(std::isnan(skipped[1]) && std::isnan(skipped[2]));
+}
+
+TEST(RewardRows, TheFirstTroubleEndsTheRunWithItsRow) {
+  const Settings settings;
+  try {
+    rows_of(three_scores(), settings);
+    FAIL() << "nothing was thrown";
+  } catch (const FailureError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rows.jsonl:7"));
+    EXPECT_THAT(error.what(), HasSubstr("step 1 sample 0"));
+    EXPECT_THAT(error.what(), HasSubstr("it crashed"));
+  }
+}
+
+TEST(RewardRows, WeightsAddPartsAndMissThoseThatAreNotThere) {
+  Settings settings;
+  settings.reward.on_error = "zero";
+  settings.reward.weights = {{"score", 1}, {"style", -0.5}};
+  EXPECT_EQ(scores_in(rows_of(three_scores(), settings))[0], 0);
+  settings.reward.weights = {{"humour", 1}};
+  const auto missing = rows_of(three_scores(), settings);
+  EXPECT_EQ(missing.sums.value("reward/errors"), 2);
+}
+
+TEST(RewardRows, AnAnswerToNothingIsAnError) {
+  Settings settings;
+  settings.reward.on_error = "zero";
+  RewardAnswers answers{.scores = {}, .strays = {"id 99"}};
+  EXPECT_EQ(rows_of(answers, settings).sums.value("reward/errors"), 1);
+  settings.reward.on_error = "fail";
+  EXPECT_THROW(rows_of(answers, settings), FailureError);
+}
+
+// -- lines -------------------------------------------------------------------
+
+TEST(RewardProtocol, RequestsAreInterfacesFields) {
+  const auto line
+    = nlohmann::json::parse(request_line(request_content(answer("a")), 12));
+  EXPECT_EQ(line, nlohmann::json::parse(
+                    R"({"id": 12, "prompt": "p", "response": "a",
+                        "ground_truth": "t", "data_source": "s",
+                        "extra_info": {"k": 1}})"));
+}
+
+TEST(RewardProtocol, AnswersAreNumbersOrTroubles) {
+  using Parts = decltype(RewardScore::parts);
+  const auto read
+    = read_answer(R"({"id": 1, "score": 0.5, "extra": {"style": 2}})");
+  EXPECT_EQ(read.parts, (Parts{{"score", 0.5}, {"style", 2}}));
+  EXPECT_EQ(read.trouble, "");
+  EXPECT_EQ(read_answer(R"({"id": 1, "score": true})").parts.at(0).second, 1);
+  EXPECT_THAT(read_answer(R"({"id": 1, "score": "good"})").trouble,
+              HasSubstr("expected score to be a number, got \"good\""));
+  EXPECT_THAT(read_answer(R"({"id": 1})").trouble, HasSubstr("a score"));
+  EXPECT_THAT(read_answer("12").trouble, HasSubstr("a JSON object"));
+  EXPECT_THAT(read_answer(R"({"id": 1, "error": "KeyError: 'x'"})").trouble,
+              HasSubstr("KeyError"));
+  EXPECT_EQ(answer_id(R"({"id": 7})"), 7U);
+  EXPECT_EQ(answer_id(R"({"id": "seven"})"), std::nullopt);
+  EXPECT_EQ(answer_id("hello"), std::nullopt);
+}
+
+/// Answers every line at once with the length of its response.
+struct CountingProgram {
+  int asked = 0;
+  void operator()(const std::vector<std::string>& lines,
+                  const net::LineHandler& handler, const std::atomic<bool>*) {
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+      ++asked;
+      const auto row = nlohmann::json::parse(*line);
+      const nlohmann::json said
+        = {{"id", row["id"]},
+           {"score", row["response"].get<std::string>().size()}};
+      const auto text = said.dump();
+      handler.on_answer(*handler.line_of(text), text);
+    }
+  }
+};
+
+TEST(LineRewarder, AsksOnceForEqualAnswersAndRemembers) {
+  auto program = std::make_shared<CountingProgram>();
+  LineRewarder rewarder(
+    [program](const auto&... arguments) { (*program)(arguments...); });
+  const std::vector<RewardItem> items
+    = {answer("aa"), answer("bbb"), answer("aa")};
+  std::vector<double> scores;
+  for (const auto& score : rewarder.score(items, {}).scores)
+    scores.push_back(score.parts.at(0).second);
+  EXPECT_EQ(scores, (std::vector<double>{2, 3, 2}));
+  EXPECT_EQ(program->asked, 2);
+  rewarder.score({answer("bbb"), answer("c")}, {});
+  EXPECT_EQ(program->asked, 3);
+}
+
+TEST(LineRewarder, ForgetsTroublesSoThatTheyAreTriedAgain) {
+  int asked = 0;
+  LineRewarder rewarder([&](const auto& lines, const auto& handler, auto*) {
+    asked += static_cast<int>(lines.size());
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      handler.on_loss(i, net::LineLoss::late, "no answer in time");
+    handler.on_stray("{\"id\": 99}");
+  });
+  for (int round = 1; round <= 2; ++round) {
+    const auto answers = rewarder.score({answer("a"), answer("a")}, {});
+    EXPECT_TRUE(answers.scores.at(1).late);
+    EXPECT_EQ(answers.strays.size(), 1U);
+    EXPECT_EQ(asked, round);
+  }
+}
+
+} // namespace
+} // namespace troupe::models

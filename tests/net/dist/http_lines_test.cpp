@@ -1,0 +1,217 @@
+// A server in this process that answers lines over HTTP, well and badly.
+#include "config/error.hpp"
+#include "net/http_lines.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace troupe::net {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+
+struct Answer {
+  unsigned status = 200;
+  std::string body;
+  bool silent = false;
+};
+
+/// Serves each connection on a thread of its own.
+class Server {
+public:
+  using Answering = std::function<Answer(const std::string& body, int request)>;
+
+  explicit Server(Answering answer) : answer_(std::move(answer)) {
+    acceptor_.listen();
+    threads_.emplace_back([this] { accept(); });
+  }
+  ~Server() {
+    boost::system::error_code ignored;
+    ::shutdown(acceptor_.native_handle(), SHUT_RDWR); // wakes accept
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& socket : sockets_)
+        socket->shutdown(tcp::socket::shutdown_both, ignored);
+    }
+    threads_.front().join();
+    for (std::size_t i = 1; i < threads_.size(); ++i)
+      threads_[i].join();
+  }
+  HttpLineOptions options() const {
+    HttpLineOptions options;
+    options.name = "reward.url";
+    options.url
+      = {"127.0.0.1", std::to_string(acceptor_.local_endpoint().port()), "/r"};
+    options.workers = 3;
+    options.silence = 5s;
+    return options;
+  }
+  int requests() const {
+    return requests_;
+  }
+
+private:
+  void accept() {
+    for (;;) {
+      auto socket = std::make_shared<tcp::socket>(io_);
+      boost::system::error_code error;
+      acceptor_.accept(*socket, error);
+      if (error)
+        return;
+      const std::lock_guard lock(mutex_);
+      sockets_.push_back(socket);
+      threads_.emplace_back([this, socket] { serve(*socket); });
+    }
+  }
+  void serve(tcp::socket& socket) {
+    boost::beast::flat_buffer buffer;
+    boost::system::error_code error;
+    while (!error) {
+      http::request<http::string_body> request;
+      http::read(socket, buffer, request, error);
+      if (error)
+        return;
+      const auto answer = answer_(request.body(), ++requests_);
+      if (answer.silent)
+        continue;
+      http::response<http::string_body> response{
+        static_cast<http::status>(answer.status), 11};
+      response.keep_alive(true);
+      response.body() = answer.body;
+      response.prepare_payload();
+      http::write(socket, response, error);
+    }
+  }
+
+  Answering answer_;
+  std::atomic<int> requests_{0};
+  boost::asio::io_context io_;
+  tcp::acceptor acceptor_{io_, {boost::asio::ip::make_address("127.0.0.1"), 0}};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<tcp::socket>> sockets_;
+  std::vector<std::thread> threads_;
+};
+
+/// Lines are numbers; an answer begins with its line's.
+struct Heard {
+  std::map<std::size_t, std::string> answers;
+  std::map<std::size_t, std::string> losses;
+  int late = 0;
+  int strays = 0;
+
+  LineHandler handler() {
+    LineHandler handler;
+    handler.line_of = [](std::string_view answer) {
+      return std::optional<std::size_t>(std::stoul(std::string(answer)));
+    };
+    handler.on_answer = [this](std::size_t line, std::string_view answer) {
+      answers[line] = answer;
+    };
+    handler.on_stray = [this](std::string_view) { ++strays; };
+    handler.on_loss
+      = [this](std::size_t line, LineLoss loss, const std::string& why) {
+          losses[line] = why;
+          late += loss == LineLoss::late ? 1 : 0;
+        };
+    return handler;
+  }
+};
+
+std::vector<std::string> numbers(int count) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < count; ++i)
+    lines.push_back(std::to_string(i));
+  return lines;
+}
+
+TEST(HttpLines, EveryLineIsPostedAndAnswered) {
+  Server server([](const std::string& body, int) {
+    return Answer{.body = std::to_string(std::stoi(body)) + " ok\n"};
+  });
+  HttpLines lines(server.options());
+  Heard heard;
+  lines.run(numbers(20), heard.handler(), nullptr);
+  EXPECT_EQ(heard.answers.size(), 20U);
+  EXPECT_EQ(heard.answers.at(19), "19 ok");
+}
+
+TEST(HttpLines, OverloadIsTriedAgainAndRefusalIsNot) {
+  Server server([](const std::string& body, int request) {
+    if (request % 2 == 1)
+      return Answer{.status = 503, .body = "busy"};
+    return std::stoi(body) == 2 ? Answer{.status = 404, .body = "no row"}
+                                : Answer{.body = body};
+  });
+  auto options = server.options();
+  options.workers = 1;
+  HttpLines lines(options);
+  Heard heard;
+  lines.run(numbers(4), heard.handler(), nullptr);
+  EXPECT_EQ(heard.answers.size(), 3U);
+  EXPECT_THAT(heard.losses.at(2), HasSubstr("404: no row"));
+  EXPECT_EQ(server.requests(), 8);
+}
+
+TEST(HttpLines, SilenceLosesTheLineAfterItsTime) {
+  Server server([](const std::string& body, int) {
+    return Answer{.body = body, .silent = std::stoi(body) == 1};
+  });
+  auto options = server.options();
+  options.silence = 300ms;
+  HttpLines lines(options);
+  Heard heard;
+  lines.run(numbers(3), heard.handler(), nullptr);
+  EXPECT_EQ(heard.answers.size(), 2U);
+  EXPECT_EQ(heard.losses.count(1), 1U);
+  EXPECT_EQ(heard.late, 1);
+}
+
+TEST(HttpLines, AnAnswerWithAnotherIdIsStray) {
+  Server server([](const std::string&, int) { return Answer{.body = "7 ok"}; });
+  HttpLines lines(server.options());
+  Heard heard;
+  lines.run(numbers(1), heard.handler(), nullptr);
+  EXPECT_EQ(heard.strays, 1);
+  EXPECT_EQ(heard.losses.size(), 1U);
+}
+
+TEST(HttpLines, AServerThatIsNotThereIsRefused) {
+  auto options = Server([](const std::string&, int) {
+                   return Answer{};
+                 }).options(); // gone again
+  options.silence = 300ms;
+  HttpLines lines(options);
+  Heard heard;
+  try {
+    lines.run(numbers(2), heard.handler(), nullptr);
+    FAIL() << "nothing was thrown";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::bad_input);
+    EXPECT_THAT(error.what(), HasSubstr("reward.url"));
+    EXPECT_THAT(error.what(), HasSubstr("refused"));
+  }
+}
+
+TEST(HttpLines, StoppingEndsTheWait) {
+  Server server([](const std::string&, int) { return Answer{.silent = true}; });
+  HttpLines lines(server.options());
+  Heard heard;
+  const std::atomic<bool> stop{true};
+  EXPECT_THROW(lines.run(numbers(1), heard.handler(), &stop), FailureError);
+}
+
+} // namespace
+} // namespace troupe::net
