@@ -29,6 +29,7 @@ CheckpointState state_of(const CheckpointSetup& setup, const SaveTask& task) {
       = task.versions[i].value;
   for (const auto& carried : task.carried)
     state.carried[carried.name] = carried.value.number();
+  state.early = task.early;
   return state;
 }
 
@@ -75,6 +76,26 @@ void ask_writers(CheckpointSelf self, const SaveTask& task,
                 std::move(specs), on_all, on_failure);
 }
 
+/// Asks every worker that holds rows of early calls.
+template <class Done, class Atom, class MakeOrder, class OnAll, class OnFailure>
+void ask_holders(CheckpointSelf self, const SaveTask& task,
+                 const Context& context, Atom atom, MakeOrder make_order,
+                 const char* what, OnAll on_all, OnFailure on_failure) {
+  std::vector<NodeActor> targets;
+  std::vector<decltype(make_order(WorkerId{}, std::vector<RowSet>{}))> orders;
+  std::vector<AskSpec> specs;
+  for (const auto& [worker, sets] : rows_by_holder(task.early)) {
+    targets.push_back(self->state.setup.nodes.at(worker.value));
+    orders.push_back(make_order(worker, sets));
+    specs.push_back(
+      {.name = fmt::format("{} rows on worker {}", what, worker.value),
+       .worker = worker,
+       .deadline = {}});
+  }
+  ask_all<Done>(self, targets, atom, context, std::move(orders),
+                std::move(specs), on_all, on_failure);
+}
+
 void commit_save(CheckpointSelf self,
                  const std::shared_ptr<RunningWrite>& write,
                  const std::vector<WriteDone>& written) {
@@ -95,29 +116,47 @@ void commit_save(CheckpointSelf self,
                     });
 }
 
-caf::result<SaveCopied> copy(CheckpointSelf self, const Context& context,
-                             const SaveTask& task) {
-  Answer<SaveCopied> answer{self, context};
-  TROUPE_CHECK(!self->state.copied, "one save at a time");
+void copy_replicas(CheckpointSelf self, const Context& context,
+                   const SaveTask& task, Answer<SaveCopied> answer,
+                   SaveCopied done) {
   std::vector<CopyOrder> orders;
   for (const auto id : task.replicas)
     orders.push_back(
       {saves_moments(self->state.setup, self->state.setup.replicas[id])});
   ask_writers<CopyDone>(
     self, task, context, copy_atom::value, std::move(orders), "copy",
-    [self, task, answer](const std::vector<CopyDone>& copied) mutable {
-      SaveCopied done;
+    [=](const std::vector<CopyDone>& copied) mutable {
       for (const auto& part : copied)
         done.bytes += part.bytes;
       self->state.copied = task;
       answer.deliver(done);
     },
-    [answer](const Failure& failure) mutable { answer.fail(failure); });
+    [=](const Failure& failure) mutable { answer.fail(failure); });
+}
+
+caf::result<SaveCopied> copy(CheckpointSelf self, const Context& context,
+                             const SaveTask& task) {
+  Answer<SaveCopied> answer{self, context};
+  TROUPE_CHECK(!self->state.copied, "one save at a time");
+  ask_holders<CopyDone>(
+    self, task, context, copy_atom::value,
+    [](WorkerId, const std::vector<RowSet>& sets) {
+      return CopyRowsOrder{sets};
+    },
+    "copy",
+    [=](const std::vector<CopyDone>& copied) {
+      SaveCopied done;
+      for (const auto& part : copied)
+        done.bytes += part.bytes;
+      copy_replicas(self, context, task, answer, done);
+    },
+    [=](const Failure& failure) mutable { answer.fail(failure); });
   return answer.promise();
 }
 
-void write_parts(CheckpointSelf self,
-                 const std::shared_ptr<RunningWrite>& write) {
+void write_replicas(CheckpointSelf self,
+                    const std::shared_ptr<RunningWrite>& write,
+                    const std::vector<WriteDone>& rows) {
   std::vector<WriteOrder> orders;
   for (const auto id : write->task.replicas)
     orders.push_back(
@@ -125,8 +164,23 @@ void write_parts(CheckpointSelf self,
   ask_writers<WriteDone>(
     self, write->task, write->context, write_atom::value, std::move(orders),
     "write",
-    [self, write](const std::vector<WriteDone>& written) {
+    [self, write, rows](std::vector<WriteDone> written) {
+      written.insert(written.end(), rows.begin(), rows.end());
       commit_save(self, write, written);
+    },
+    [write](const Failure& failure) { write->callback(failure); });
+}
+
+void write_parts(CheckpointSelf self,
+                 const std::shared_ptr<RunningWrite>& write) {
+  ask_holders<WriteDone>(
+    self, write->task, write->context, write_atom::value,
+    [write](WorkerId worker, const std::vector<RowSet>&) {
+      return WriteRowsOrder{rows_file(write->temporary, worker).string()};
+    },
+    "write",
+    [self, write](const std::vector<WriteDone>& rows) {
+      write_replicas(self, write, rows);
     },
     [write](const Failure& failure) { write->callback(failure); });
 }

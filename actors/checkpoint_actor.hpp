@@ -22,6 +22,7 @@ struct CheckpointSetup {
   plans::Replicas replicas;
   plans::Workflow workflow;
   std::map<ReplicaId, Member> writers; ///< the device that writes each replica
+  std::vector<NodeActor> nodes;        ///< by worker: write rows
   /// How each role's folder is written.
   std::map<std::string, models::HfStore> stores;
   std::uint32_t keep = 0;

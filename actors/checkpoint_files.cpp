@@ -82,9 +82,13 @@ json state_json(const CheckpointState& state) {
   json carried = json::object();
   for (const auto& [name, value] : state.carried)
     carried[name] = std::bit_cast<std::uint64_t>(value);
+  json early = json::array();
+  for (const auto& call : state.early)
+    early.push_back(json_of(call));
   return {{"next_step", state.next_step.value},
           {"versions", state.versions},
           {"carried_bits", carried},
+          {"early_calls", early},
           {"run_id", state.run_id}};
 }
 
@@ -114,6 +118,13 @@ json read_json(const fs::path& path) {
     throw ConfigError{Place{path.string(), 0},
                       "is not a JSON object; the checkpoint is damaged"};
   return value;
+}
+
+[[noreturn]] void refuse_checkpoint(const fs::path& path,
+                                    const json::exception& error) {
+  throw ConfigError{
+    Place{path.string(), 0},
+    fmt::format("does not read as a checkpoint ({})", error.what())};
 }
 
 void check_files(const fs::path& folder, const json& manifest) {
@@ -198,21 +209,28 @@ std::optional<fs::path> latest_checkpoint(const fs::path& run_folder) {
 
 CheckpointState read_checkpoint(const fs::path& folder) {
   try {
-    const json manifest = read_json(folder / "manifest.json");
-    check_files(folder, manifest);
-    const fs::path path = folder / "state" / "run.json";
+    check_files(folder, read_json(folder / "manifest.json"));
+  } catch (const json::exception& error) {
+    refuse_checkpoint(folder / "manifest.json", error);
+  }
+  return read_checkpoint_state(folder);
+}
+
+CheckpointState read_checkpoint_state(const fs::path& folder) {
+  const fs::path path = folder / "state" / "run.json";
+  try {
     const json value = read_json(path);
     CheckpointState state;
     state.next_step = StepId{value.at("next_step").get<std::uint32_t>()};
     state.versions = value.at("versions");
     for (const auto& [name, bits] : value.at("carried_bits").items())
       state.carried[name] = std::bit_cast<double>(bits.get<std::uint64_t>());
+    for (const auto& call : value.at("early_calls"))
+      state.early.push_back(early_call_of(call));
     state.run_id = value.at("run_id");
     return state;
   } catch (const json::exception& error) {
-    throw ConfigError{
-      Place{(folder / "manifest.json").string(), 0},
-      fmt::format("does not read as a checkpoint ({})", error.what())};
+    refuse_checkpoint(path, error);
   }
 }
 
@@ -223,6 +241,21 @@ fs::path weights_folder(const fs::path& checkpoint, const std::string& role,
 
 fs::path optimizer_file(const fs::path& checkpoint, const std::string& role) {
   return checkpoint / "state" / (role + ".optimizer");
+}
+
+fs::path rows_file(const fs::path& checkpoint, WorkerId holder) {
+  return checkpoint / "state"
+         / fmt::format("rows_{:02}.safetensors", holder.value);
+}
+
+std::vector<LoadRowsOrder> rows_to_load(const fs::path& checkpoint,
+                                        const std::vector<EarlyCall>& calls,
+                                        std::uint32_t num_workers) {
+  std::vector<LoadRowsOrder> orders(num_workers);
+  for (const auto& [holder, sets] : rows_by_holder(calls))
+    orders[new_holder(holder, num_workers).value].files.push_back(
+      rows_file(checkpoint, holder).string());
+  return orders;
 }
 
 } // namespace troupe::actors

@@ -3,7 +3,7 @@
 // or a full disk never leaves half a checkpoint under a good name (DESIGN 9).
 #pragma once
 
-#include "config/ids.hpp"
+#include "actors/early_calls.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +19,7 @@ struct CheckpointState {
   StepId next_step; ///< the first step not yet done
   std::map<std::string, std::uint32_t> versions; ///< by replica name
   std::map<std::string, double> carried;         ///< values from step to step
+  std::vector<EarlyCall> early;                  ///< of unfinished steps
   std::string run_id;
 };
 
@@ -46,6 +47,8 @@ latest_checkpoint(const std::filesystem::path& run_folder);
 /// Checks the manifest (files, sizes, checksums) and reads the state. Throws
 /// ConfigError naming the file that does not fit.
 CheckpointState read_checkpoint(const std::filesystem::path& folder);
+/// The state alone, without a look at the other files.
+CheckpointState read_checkpoint_state(const std::filesystem::path& folder);
 
 /// "step_000020"
 std::string checkpoint_name(StepId next_step);
@@ -55,5 +58,12 @@ std::filesystem::path weights_folder(const std::filesystem::path& checkpoint,
                                      const std::string& replica, bool home);
 std::filesystem::path optimizer_file(const std::filesystem::path& checkpoint,
                                      const std::string& role);
+/// Rows of early calls that `holder` had.
+std::filesystem::path rows_file(const std::filesystem::path& checkpoint,
+                                WorkerId holder);
+/// The files of rows of `calls`, by the new worker that is to hold them.
+std::vector<LoadRowsOrder> rows_to_load(const std::filesystem::path& checkpoint,
+                                        const std::vector<EarlyCall>& calls,
+                                        std::uint32_t num_workers);
 
 } // namespace troupe::actors

@@ -22,8 +22,29 @@ std::string waits_text(const MasterState& state) {
   return text;
 }
 
+void set_suspect(MasterSelf self, std::uint32_t worker, bool suspect) {
+  auto& state = self->state;
+  if (std::exchange(state.hearings[worker].suspect, suspect) != suspect
+      && state.setup.on_suspect)
+    state.setup.on_suspect(WorkerId{worker}, suspect);
+}
+
+/// Silence counts in whole heartbeats: an answer takes a moment itself.
+void suspect_the_silent(MasterSelf self, Clock::time_point now) {
+  using Periods = std::chrono::duration<
+    std::int64_t,
+    std::ratio<defaults::heartbeat_period.count(), std::milli::den>>;
+  const auto& hearings = self->state.hearings;
+  for (std::uint32_t i = 0; i < hearings.size(); ++i)
+    if (std::chrono::round<Periods>(now - hearings[i].heard)
+        >= defaults::suspect_after)
+      set_suspect(self, i, true);
+}
+
 void heard(MasterSelf self, std::uint32_t worker, const Pong& pong) {
   auto& state = self->state;
+  state.hearings[worker].heard = Clock::now();
+  set_suspect(self, worker, false);
   std::uint64_t sum = 0;
   for (const auto progress : pong.progress)
     sum += progress;
@@ -36,6 +57,30 @@ void heard(MasterSelf self, std::uint32_t worker, const Pong& pong) {
     self->send(state.setup.trace, ping_atom::value, worker, pong);
 }
 
+/// What was last asked of the worker, or else of another one.
+std::string work_of(const MasterState& state, WorkerId worker) {
+  std::string here;
+  std::string elsewhere;
+  for (const auto& wait : state.setup.asks->waits(Clock::now()))
+    if (wait.worker && !wait.name.starts_with("heartbeat"))
+      (wait.worker == worker ? here : elsewhere) = wait.name;
+  return here.empty() ? elsewhere : here;
+}
+
+/// First cause: which process, and which actor was busy with which call.
+void worker_down(MasterSelf self, std::uint32_t worker, Failure failure) {
+  const auto work = work_of(self->state, WorkerId{worker});
+  if (!work.empty())
+    failure.what += " during " + work;
+  fail_run(self, failure);
+}
+
+void heartbeat_missing(MasterSelf self, std::uint32_t worker, Failure failure) {
+  failure.who = self->state.setup.worker_names.at(worker);
+  failure.what = "no heartbeat: " + failure.what;
+  worker_down(self, worker, std::move(failure));
+}
+
 void ping_all(MasterSelf self) {
   const auto& nodes = self->state.setup.nodes;
   for (std::uint32_t i = 0; i < nodes.size(); ++i)
@@ -46,7 +91,7 @@ void ping_all(MasterSelf self) {
        .worker = WorkerId{i},
        .deadline = defaults::dead_after},
       [=](Pong& pong) { heard(self, i, pong); },
-      [=](const Failure& failure) { fail_run(self, failure); });
+      [=](const Failure& failure) { heartbeat_missing(self, i, failure); });
 }
 
 /// I7: names every wait when nothing moves, and gives up at the deadline.
@@ -70,9 +115,16 @@ void watch_progress(MasterSelf self) {
 }
 
 void tick(MasterSelf self) {
-  if (self->state.ended)
+  auto& state = self->state;
+  if (state.ended)
     return;
-  self->state.setup.asks->expire(Clock::now());
+  const auto now = Clock::now();
+  // after a stop of this process (SIGSTOP, a suspended host), what the others
+  // have to say comes first: it knows more than a deadline
+  if (now - std::exchange(state.last_tick, now) < defaults::suspect_after) {
+    state.setup.asks->expire(now);
+    suspect_the_silent(self, now);
+  }
   ping_all(self);
   watch_progress(self);
   self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);
@@ -83,7 +135,8 @@ void tick(MasterSelf self) {
 void start(MasterSelf self) {
   auto& state = self->state;
   const auto& setup = state.setup;
-  state.last_commit = state.last_progress = Clock::now();
+  state.last_commit = state.last_progress = state.last_tick = Clock::now();
+  state.hearings.assign(setup.nodes.size(), {.heard = state.last_tick});
   state.idle = IdleTimes{state.last_commit};
   tick(self);
   if (evaluation_due(state, setup.first_step))
@@ -105,28 +158,15 @@ void stop_after_step(MasterSelf self) {
   launch(self, ready);
 }
 
-void worker_down(MasterSelf self, std::uint32_t worker,
-                 const Trouble& trouble) {
-  auto& state = self->state;
-  if (state.ended)
-    return;
-  Failure failure = to_failure(trouble);
-  const auto waits = state.setup.asks->waits(Clock::now());
-  for (const auto& wait : waits)
-    if (wait.worker == WorkerId{worker}
-        && !wait.name.starts_with("heartbeat")) {
-      failure.what += " during " + wait.name;
-      break;
-    }
-  fail_run(self, failure);
-}
-
 } // namespace
 
 MasterActor::behavior_type master_actor(MasterSelf self, MasterSetup setup) {
   self->state.name = setup.name;
   self->state.asks = Asks{setup.asks};
   self->state.carried = setup.carried;
+  self->state.ahead = plans::steps_ahead(setup.graph);
+  for (const auto& call : setup.early)
+    self->state.early[{setup.graph.index_of(call.task), call.step}] = call.done;
   self->state.versions = setup.versions;
   self->state.committed_end = setup.first_step;
   self->state.end_step = setup.end_step;
@@ -137,7 +177,7 @@ MasterActor::behavior_type master_actor(MasterSelf self, MasterSetup setup) {
     [=](stop_atom) { stop_after_step(self); },
     [=](judged_atom, const Trouble& trouble) { evaluated(self, trouble); },
     [=](down_atom, std::uint32_t worker, const Trouble& trouble) {
-      worker_down(self, worker, trouble);
+      worker_down(self, worker, to_failure(trouble));
     },
     [=](tick_atom) { tick(self); },
     [=](fail_atom, std::uint64_t id, const Trouble& trouble) {

@@ -32,7 +32,8 @@
 
 namespace troupe::actors {
 
-/// What a checkpoint holds of a replica: version max(0, steps - lag).
+/// What a checkpoint holds of a replica: version max(0, steps - lag). Moves
+/// keep a replica at most one version behind home.
 struct SavedReplica {
   ReplicaId replica;
   std::uint32_t lag = 0;
@@ -58,13 +59,15 @@ struct MasterSetup {
   std::uint32_t save_every = 0;      ///< steps; 0: at the end only
   std::vector<SavedReplica> saved;   ///< in checkpoints; empty: there are none
   std::map<std::string, double> carried; ///< at the start
+  std::vector<EarlyCall> early; ///< of the checkpoint that it goes on from
   std::map<ReplicaId, Version> versions; ///< that the replicas were loaded at
   std::map<std::string, CallActor> calls;
   std::map<std::pair<ReplicaId, ReplicaId>, MoveActor> moves;
   DataActor data;
   CheckpointActor checkpoint;
   TraceActor trace;
-  std::vector<NodeActor> nodes; ///< by worker
+  std::vector<NodeActor> nodes;          ///< by worker
+  std::vector<std::string> worker_names; ///< "worker 1 (pid 4711)"
   std::uint32_t data_holder = dataset_holder;
   EvaluationTimes evaluation_times;
   /// Of the master that evaluates; it gets its step and its end.
@@ -75,6 +78,14 @@ struct MasterSetup {
   std::function<void(const StepReport&)> on_step;
   std::function<void(const RunEnd&)> on_end;        ///< once, from a handler
   std::function<void(const std::string&)> on_stall; ///< who waits for whom
+  /// A worker is silent, or (false) speaks again.
+  std::function<void(WorkerId, bool suspect)> on_suspect;
+};
+
+/// When a worker was last heard.
+struct Hearing {
+  Clock::time_point heard;
+  bool suspect = false;
 };
 
 struct MasterState {
@@ -89,7 +100,10 @@ struct MasterState {
   IdleTimes idle;
   /// What tasks that have not begun waited for last; absent: rows.
   std::map<plans::TaskRef, plans::WaitReason> waited;
-  std::map<std::string, double> carried;
+  std::map<std::string, double> carried; ///< after the last committed step
+  std::vector<std::uint32_t> ahead;      ///< by task: plans::steps_ahead
+  /// Answers of calls that a checkpoint keeps or kept, until their step's end.
+  std::map<plans::TaskRef, CallDone> early;
   std::map<ReplicaId, Version> versions; ///< of targets of moves
   StepId committed_end;                  ///< steps before this are committed
   /// Steps of the checkpoint that devices are copying: weights must stay.
@@ -103,9 +117,11 @@ struct MasterState {
   std::string checkpoint;
   Clock::time_point last_commit;
   Clock::time_point last_progress;
+  Clock::time_point last_tick;
   std::uint64_t progress_seen = 0;
   std::uint64_t peak_memory_bytes = 0;
   std::map<std::uint32_t, std::uint64_t> progress; ///< by worker
+  std::vector<Hearing> hearings;                   ///< by worker
   bool stall_shown = false;
   bool ended = false;
 };

@@ -1,6 +1,7 @@
 // Messages between the actors of the master process.
 #pragma once
 
+#include "actors/row_messages.hpp"
 #include "actors/worker_messages.hpp"
 
 namespace troupe::actors {
@@ -21,6 +22,14 @@ struct CallDone {
   std::uint64_t fetch_ns = 0; ///< until all its rows were local
 };
 TROUPE_INSPECT(CallDone, x.parts, x.fetched_bytes, x.fetch_ns)
+
+/// A call that was done before the step ahead of it was (early_calls.hpp).
+struct EarlyCall {
+  StepId step;
+  std::string task; ///< its name in the step graph
+  CallDone done;
+};
+TROUPE_INSPECT(EarlyCall, x.step, x.task, x.done)
 
 struct MoveTask {
   std::uint32_t task = 0;
@@ -50,8 +59,10 @@ struct SaveTask {
   std::vector<Carried> carried;
   std::vector<ReplicaId> replicas; ///< indices into plans::Replicas
   std::vector<Version> versions;   ///< of each
+  std::vector<EarlyCall> early;
 };
-TROUPE_INSPECT(SaveTask, x.next_step, x.carried, x.replicas, x.versions)
+TROUPE_INSPECT(SaveTask, x.next_step, x.carried, x.replicas, x.versions,
+               x.early)
 
 /// The weights may change again.
 struct SaveCopied {

@@ -48,12 +48,16 @@ TROUPE_INSPECT(SetupDone, x.shards, x.function)
 
 /// A worker process: its shards, device threads, heartbeats and stop flags.
 using NodeActor = caf::typed_actor<
-  handles<setup_atom, SetupOrder, SetupDone>,    // spawn shards and functions
-  handles<commit_atom, CommitOrder, CommitDone>, // rows of a step may go
-  handles<ping_atom, PingOrder, Pong>,           // heartbeat
+  handles<setup_atom, SetupOrder, SetupDone>,     // spawn shards and functions
+  handles<commit_atom, CommitOrder, CommitDone>,  // rows of a step may go
+  handles<copy_atom, CopyRowsOrder, CopyDone>,    // rows as of now, for ..
+  handles<write_atom, WriteRowsOrder, WriteDone>, // .. a checkpoint
+  handles<load_atom, LoadRowsOrder, LoadDone>,    // rows of a checkpoint
+  handles<ping_atom, PingOrder, Pong>,            // heartbeat
   caf::reacts_to<abort_atom, Trouble>, // stop what runs: somebody failed
   caf::reacts_to<stop_atom>,           // orderly end of the process
-  caf::reacts_to<tick_atom>>;          // looks whether the master still pings
+  caf::reacts_to<tick_atom>,           // looks whether the master still pings
+  job_done>;
 
 struct JoinAnswer {
   Welcome welcome;

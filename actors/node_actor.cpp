@@ -98,6 +98,58 @@ caf::result<CommitDone> commit(NodeSelf self, const Context& context,
   return answer.promise();
 }
 
+// -- rows of steps that a checkpoint finds unfinished ------------------------
+
+caf::result<CopyDone> copy_rows(NodeSelf self, const Context& context,
+                                const CopyRowsOrder& order) {
+  Answer<CopyDone> answer{self, context};
+  CopyDone done;
+  auto& copied = self->state.copied;
+  copied.clear();
+  for (const auto& set : order.sets) {
+    copied.push_back({set.step, self->state.worker->stash.get(
+                                  set.step, set.keys, set.samples)});
+    done.bytes += copied.back().rows.size_bytes();
+  }
+  answer.deliver(done);
+  return answer.promise();
+}
+
+caf::result<WriteDone> write_rows(NodeSelf self, const Context& context,
+                                  const WriteRowsOrder& order) {
+  Answer<WriteDone> answer{self, context};
+  auto& worker = *self->state.worker;
+  run_job<WriteDone>(
+    *worker.writer, fmt::format("{}, write rows", worker.who),
+    self->state.open.open(self, answer),
+    [rows = std::exchange(self->state.copied, {}), file = order.file] {
+      return WriteDone{models::write_row_file(file, rows)};
+    });
+  return answer.promise();
+}
+
+LoadDone load_files(WorkerContext& worker, const LoadRowsOrder& order) {
+  LoadDone done;
+  for (const auto& file : order.files)
+    for (auto& [step, rows] : models::read_row_file(file)) {
+      done.bytes += rows.size_bytes();
+      worker.stash.put(step, std::move(rows));
+    }
+  return done;
+}
+
+caf::result<LoadDone> load_rows(NodeSelf self, const Context& context,
+                                const LoadRowsOrder& order) {
+  Answer<LoadDone> answer{self, context};
+  auto worker = self->state.worker;
+  run_job<LoadDone>(*worker->host, fmt::format("{}, load rows", worker->who),
+                    self->state.open.open(self, answer),
+                    [=] { return load_files(*worker, order); });
+  return answer.promise();
+}
+
+// -- heartbeats and the end --------------------------------------------------
+
 std::uint64_t resident_bytes() {
   std::ifstream statm{"/proc/self/statm"};
   std::uint64_t total_pages = 0;
@@ -178,6 +230,15 @@ NodeActor::behavior_type node_actor(NodeSelf self,
     [=](commit_atom, const Context& context, const CommitOrder& order) {
       return commit(self, context, order);
     },
+    [=](copy_atom, const Context& context, const CopyRowsOrder& order) {
+      return copy_rows(self, context, order);
+    },
+    [=](write_atom, const Context& context, const WriteRowsOrder& order) {
+      return write_rows(self, context, order);
+    },
+    [=](load_atom, const Context& context, const LoadRowsOrder& order) {
+      return load_rows(self, context, order);
+    },
     [=](ping_atom, const Context& context, const PingOrder&) {
       return pong(self, context);
     },
@@ -186,6 +247,7 @@ NodeActor::behavior_type node_actor(NodeSelf self,
     },
     [=](stop_atom) { stop(self); },
     [=](tick_atom) { tick(self); },
+    [=](done_atom, std::uint64_t id) { self->state.open.finish(id); },
   };
 }
 

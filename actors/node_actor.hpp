@@ -1,11 +1,13 @@
 // A worker process as one actor: joins the run, spawns the shards and the
-// function actor, answers heartbeats, drops rows at commit, and stops what runs
-// when somebody failed. `on_end` tells the process's main why it is over.
-// Parent: the worker's main; shards and functions end with it.
+// function actor, answers heartbeats, drops rows at commit, saves and loads
+// those of unfinished steps, and stops what runs when somebody failed. `on_end`
+// tells the process's main why it is over. Parent: the worker's main; shards
+// and functions end with it.
 #pragma once
 
-#include "actors/ask.hpp"
+#include "actors/open_answers.hpp"
 #include "actors/worker_context.hpp"
+#include "models/row_file.hpp"
 
 #include <functional>
 
@@ -26,6 +28,8 @@ struct NodeState {
   std::shared_ptr<WorkerContext> worker;
   std::vector<ShardActor> shards;
   FunctionActor function;
+  OpenAnswers open;
+  std::vector<models::StepRows> copied; ///< wait for their write
   AskTable::Clock::time_point master_heard;
   bool ended = false;
 };

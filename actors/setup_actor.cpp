@@ -13,6 +13,27 @@ Context context_of_run(SetupSelf self) {
     .flow = 0, .step = StepId{}, .incarnation = self->state.setup.incarnation};
 }
 
+void load_rows(SetupSelf self, const std::vector<SetupDone>& ready) {
+  const auto& setup = self->state.setup;
+  std::vector<NodeActor> targets;
+  std::vector<LoadRowsOrder> orders;
+  std::vector<AskSpec> specs;
+  for (std::uint32_t worker = 0; worker < setup.rows.size(); ++worker) {
+    if (setup.rows[worker].files.empty())
+      continue;
+    targets.push_back(setup.nodes.at(worker));
+    orders.push_back(setup.rows[worker]);
+    specs.push_back({.name = fmt::format("load of rows on worker {}", worker),
+                     .worker = WorkerId{worker},
+                     .deadline = {}});
+  }
+  ask_all<LoadDone>(
+    self, targets, load_atom::value, context_of_run(self), std::move(orders),
+    std::move(specs),
+    [=](const std::vector<LoadDone>&) { setup.on_ready(ready); },
+    [=](const Failure& failure) { setup.on_failure(failure); });
+}
+
 void load_shards(SetupSelf self, const std::vector<SetupDone>& ready) {
   const auto& setup = self->state.setup;
   std::vector<ShardActor> targets;
@@ -31,7 +52,7 @@ void load_shards(SetupSelf self, const std::vector<SetupDone>& ready) {
   ask_all<LoadDone>(
     self, targets, load_atom::value, context_of_run(self), std::move(orders),
     std::move(specs),
-    [=](const std::vector<LoadDone>&) { setup.on_ready(ready); },
+    [=](const std::vector<LoadDone>&) { load_rows(self, ready); },
     [=](const Failure& failure) { setup.on_failure(failure); });
 }
 

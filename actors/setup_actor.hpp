@@ -1,6 +1,6 @@
 // Brings a run up: lets every node spawn its shards, then every shard load its
-// weights, then reports all handles. A failure on the way is reported once.
-// Parent: the session; it is idle once it has reported.
+// weights and every node its rows, then reports all handles. A failure on the
+// way is reported once. Parent: the session; it is idle once it has reported.
 #pragma once
 
 #include "actors/ask.hpp"
@@ -20,7 +20,8 @@ struct LoadSpec {
 struct SetupSetup {
   std::vector<NodeActor> nodes; ///< by worker
   std::vector<Peer> peers;
-  std::vector<LoadSpec> loads; ///< by replica, in order
+  std::vector<LoadSpec> loads;     ///< by replica, in order
+  std::vector<LoadRowsOrder> rows; ///< by worker
   Incarnation incarnation;
   std::shared_ptr<AskTable> asks;
   std::function<void(std::vector<SetupDone>)> on_ready; ///< by worker

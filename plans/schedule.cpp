@@ -8,6 +8,12 @@
 
 namespace troupe::plans {
 
+namespace {
+
+constexpr auto no_position = ~std::uint64_t{0};
+
+} // namespace
+
 std::string_view to_string(WaitReason reason) {
   switch (reason) {
   case WaitReason::dependency:
@@ -83,7 +89,7 @@ std::vector<TaskRef> Schedule::stop_unrolling() {
   tracker_.stop_opening(candidates_);
   for (auto& queue : queues_) {
     std::erase_if(queue.tasks,
-                  [&](TaskRef task) { return task.step >= end(); });
+                  [&](TaskRef task) { return !tracker_.exists(task); });
     if (!queue.tasks.empty())
       candidates_.push_back(queue.tasks.front());
   }
@@ -101,19 +107,26 @@ Schedule::Ordered& Schedule::ordered(StepId step) {
   const auto slot = step.value - ordered_from_;
   while (ordered_.size() <= slot)
     ordered_.push_back(
-      {.positions = std::vector<std::uint64_t>(graph_->tasks.size(), 0),
+      {.positions
+       = std::vector<std::uint64_t>(graph_->tasks.size(), no_position),
        .started = std::vector<bool>(graph_->tasks.size(), false)});
   return ordered_[slot];
 }
 
 /// Draws from the total order until every task of `step` has its place.
 void Schedule::order_step(std::uint32_t step) {
-  while (ordered(StepId{step}).known < graph_->tasks.size()) {
+  const auto& positions = ordered(StepId{step}).positions;
+  std::size_t missing = 0;
+  for (std::uint32_t i = 0; i < positions.size(); ++i)
+    missing += positions[i] == no_position
+               && tracker_.exists(TaskRef{i, StepId{step}});
+  while (missing > 0) {
     const auto task = order_.next();
     TROUPE_CHECK(task, "the total order ends too early");
-    auto& in_step = ordered(task->step);
-    in_step.positions[task->task] = next_position_++;
-    ++in_step.known;
+    ordered(task->step).positions[task->task] = next_position_++;
+    if (!tracker_.exists(*task))
+      continue;
+    missing -= task->step == StepId{step};
     for (const auto number : queues_of_[task->task])
       queues_[number].tasks.push_back(*task);
   }
@@ -179,7 +192,8 @@ std::vector<Wait> Schedule::waits() const {
   std::vector<Wait> waits;
   for (auto step = tracker_.oldest(); step < tracker_.next(); ++step)
     for (std::uint32_t i = 0; i < graph_->tasks.size(); ++i) {
-      if (ordered_[step - ordered_from_].started[i])
+      if (ordered_[step - ordered_from_].started[i]
+          || tracker_.is_finished({i, StepId{step}}))
         continue;
       if (auto wait = wait_of({i, StepId{step}}))
         waits.push_back(*wait);

@@ -37,7 +37,8 @@ struct Wait {
 
 class Schedule {
 public:
-  /// Runs steps first .. end-1. `durations_s`: predicted seconds by template,
+  /// Runs steps first .. end-1, and of later ones what these wait for
+  /// (steps_ahead). `durations_s`: predicted seconds by template,
   /// empty for 1 each; they shape the order only.
   Schedule(StepGraph graph, StepId first, StepId end,
            std::span<const double> durations_s = {});
@@ -84,7 +85,6 @@ private:
   struct Ordered {
     std::vector<std::uint64_t> positions; ///< by task
     std::vector<bool> started;            ///< by task
-    std::uint32_t known = 0;              ///< how many have a position
   };
   struct Queue {
     Rank device;

@@ -118,7 +118,8 @@ void add_use(Simulation& run, const HoldFinder& holds) {
   std::map<Rank, DeviceUse> use;
   for (std::size_t i = 0; i < run.times.size(); ++i) {
     const auto& times = run.times[i];
-    if (times.task.step.value == 0)
+    const auto step = times.task.step.value;
+    if (step == 0 || step >= run.num_steps)
       continue;
     const auto hold = holds.find(i);
     for (const auto rank : run.graph.tasks[times.task.task].devices) {

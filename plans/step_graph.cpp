@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <numeric>
 
 namespace troupe::plans {
 
@@ -193,10 +194,50 @@ std::uint32_t StepGraph::index_of(std::string_view task) const {
   return static_cast<std::uint32_t>(found - tasks.begin());
 }
 
+std::vector<std::uint32_t> steps_ahead(const StepGraph& graph) {
+  std::vector<std::uint32_t> ahead(graph.tasks.size(), 0);
+  std::vector<std::uint32_t> grown(graph.tasks.size());
+  std::iota(grown.begin(), grown.end(), 0U);
+  while (!grown.empty()) {
+    const auto task = grown.back();
+    grown.pop_back();
+    for (const auto& need : graph.tasks[task].needs) {
+      const auto wanted = std::int64_t{ahead[task]} - need.steps_back;
+      // open steps are few; a graph that wants more does not finish
+      const auto steps = std::min<std::int64_t>(wanted, graph.max_lag);
+      if (steps <= ahead[need.task])
+        continue;
+      ahead[need.task] = static_cast<std::uint32_t>(steps);
+      grown.push_back(need.task);
+    }
+  }
+  return ahead;
+}
+
+namespace {
+
+/// Between two steps every role has one version: that of a checkpoint.
+void check_trainings_keep_step(const StepGraph& graph,
+                               const Workflow& workflow) {
+  const auto ahead = steps_ahead(graph);
+  for (std::size_t i = 0; i < ahead.size(); ++i) {
+    const auto& task = graph.tasks[i];
+    if (ahead[i] > 0
+        && (task.kind == TaskKind::move
+            || workflow.call(task.call).kind == CallKind::train))
+      throw PlanError(fmt::format("lag: with these lags a step waits for {} of "
+                                  "a later step",
+                                  task.name));
+  }
+}
+
+} // namespace
+
 StepGraph make_step_graph(const Workflow& workflow, const ExecutionPlan& plan,
                           const Replicas& replicas) {
   auto graph = GraphBuilder(workflow, plan, replicas).build();
   check_graph_finishes(graph);
+  check_trainings_keep_step(graph, workflow);
   return graph;
 }
 

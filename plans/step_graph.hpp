@@ -74,6 +74,13 @@ constexpr Version version_for(StepId step, std::uint32_t lag) {
   return Version{step.value - std::min(step.value, lag)};
 }
 
+/// By task: how many steps ahead it must be done when a step is. With lags,
+/// training in step n waits for calls of later steps that still read the old
+/// weights; all that these need comes along. So after step n-1, tasks of steps
+/// n .. n + ahead - 1 are done for sure: their weights are gone, and who wants
+/// to go on from there needs their rows.
+std::vector<std::uint32_t> steps_ahead(const StepGraph& graph);
+
 /// Task `task` (an index into StepGraph::tasks) in one step.
 struct TaskRef {
   std::uint32_t task = 0;
@@ -85,7 +92,8 @@ struct TaskRef {
 /// Calls in workflow order, then moves in replica order. `lag` of the plan may
 /// stand at calls that read a trained role. Throws PlanError when lags make a
 /// step wait for itself: a lagged call that reads what a call of a newer
-/// version wrote.
+/// version wrote; or when a step would wait for a training of a later one, so
+/// that no moment lies between steps.
 StepGraph make_step_graph(const Workflow& workflow, const ExecutionPlan& plan,
                           const Replicas& replicas);
 

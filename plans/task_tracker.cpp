@@ -4,17 +4,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe::plans {
 
 TaskTracker::TaskTracker(const StepGraph& graph, StepId first, StepId end)
   : graph_(&graph),
+    ahead_(steps_ahead(graph)),
     successor_begin_(graph.tasks.size() + 1, 0),
     first_(first.value),
     end_(end.value),
+    beyond_(end_),
     oldest_(first.value) {
   TROUPE_CHECK(first <= end, "the last step lies before the first");
+  for (const auto ahead : ahead_)
+    beyond_ = std::max(beyond_, end_ + ahead);
   for (const auto& task : graph.tasks)
     for (const auto& need : task.needs)
       ++successor_begin_[need.task + 1];
@@ -27,15 +32,23 @@ TaskTracker::TaskTracker(const StepGraph& graph, StepId first, StepId end)
       successors_[next[need.task]++] = {i, need.steps_back};
 }
 
+bool TaskTracker::exists(std::int64_t step, std::uint32_t task) const {
+  return step < end_ + ahead_[task];
+}
+
+bool TaskTracker::exists(TaskRef task) const {
+  return exists(std::int64_t{task.step.value}, task.task);
+}
+
 bool TaskTracker::is_met(std::int64_t step, std::uint32_t task) const {
-  if (step < oldest_ || step >= end_)
+  if (step < oldest_ || !exists(step, task))
     return true;
   const auto slot = static_cast<std::size_t>(step - oldest_);
   return slot < steps_.size() && steps_[slot].finished[task];
 }
 
 bool TaskTracker::may_open() const {
-  return next() < end_ && steps_.size() < graph_->max_lag + 1;
+  return !all_done() && next() < beyond_ && steps_.size() < graph_->max_lag + 1;
 }
 
 void TaskTracker::open_step(std::vector<TaskRef>& ready) {
@@ -44,9 +57,14 @@ void TaskTracker::open_step(std::vector<TaskRef>& ready) {
   const auto num_tasks = static_cast<std::uint32_t>(graph_->tasks.size());
   steps_.push_back({.open_needs = std::vector<std::uint32_t>(num_tasks, 0),
                     .finished = std::vector<bool>(num_tasks, false),
-                    .unfinished = num_tasks});
+                    .unfinished = 0});
   auto& opened = steps_.back();
   for (std::uint32_t i = 0; i < num_tasks; ++i) {
+    if (!exists(std::int64_t{step}, i)) {
+      opened.finished[i] = true;
+      continue;
+    }
+    ++opened.unfinished;
     for (const auto& need : graph_->tasks[i].needs)
       opened.open_needs[i]
         += !is_met(std::int64_t{step} - need.steps_back, need.task);
@@ -69,7 +87,8 @@ void TaskTracker::finish(TaskRef task, std::vector<TaskRef>& ready) {
     if (in_step < oldest_ || in_step >= next())
       continue;
     auto& waiting = steps_[static_cast<std::size_t>(in_step - oldest_)];
-    if (--waiting.open_needs[successor.task] == 0)
+    if (!waiting.finished[successor.task]
+        && --waiting.open_needs[successor.task] == 0)
       ready.push_back(
         {successor.task, StepId{static_cast<std::uint64_t>(in_step)}});
   }
@@ -80,14 +99,19 @@ void TaskTracker::finish(TaskRef task, std::vector<TaskRef>& ready) {
 }
 
 void TaskTracker::stop_opening(std::vector<TaskRef>& ready) {
-  const auto old_end = std::exchange(end_, std::int64_t{next()});
+  const auto moved = std::max<std::int64_t>(0, end_ - std::int64_t{next()});
+  const auto existed = [&](std::int64_t step, std::uint32_t task) {
+    return step < end_ + moved + ahead_[task];
+  };
+  end_ -= moved;
+  beyond_ -= moved;
   for (std::size_t slot = 0; slot < steps_.size(); ++slot)
     for (std::uint32_t i = 0; i < graph_->tasks.size(); ++i) {
       const auto step = std::int64_t{oldest_} + static_cast<std::int64_t>(slot);
       const auto dropped
         = std::ranges::count_if(graph_->tasks[i].needs, [&](const Need& need) {
             const auto needed = step - need.steps_back;
-            return needed >= end_ && needed < old_end; // the rest was met
+            return existed(needed, need.task) && !exists(needed, need.task);
           });
       auto& open_needs = steps_[slot].open_needs[i];
       open_needs -= static_cast<std::uint32_t>(dropped);
@@ -118,7 +142,7 @@ bool TaskTracker::step_done(StepId step) const {
 }
 
 bool TaskTracker::all_done() const {
-  return oldest_ == end_;
+  return oldest_ >= end_;
 }
 
 std::optional<TaskTracker::Unmet> TaskTracker::first_unmet(TaskRef task) const {

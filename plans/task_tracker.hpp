@@ -11,8 +11,9 @@ namespace troupe::plans {
 
 class TaskTracker {
 public:
-  /// Steps before `first` count as done, steps from `end` on as not existing.
-  /// `graph` must outlive this.
+  /// Steps before `first` count as done. Of steps from `end` on there is only
+  /// what a task before `end` waits for (steps_ahead). `graph` must outlive
+  /// this.
   TaskTracker(const StepGraph& graph, StepId first, StepId end);
 
   /// Whether another step exists and fits into 1 + max_lag open ones.
@@ -23,10 +24,11 @@ public:
   /// Throws InvariantError for a task that is not ready or done already.
   void finish(TaskRef task, std::vector<TaskRef>& ready);
 
-  /// No step beyond the open ones exists any more; appends the tasks that
-  /// waited for such steps only.
+  /// `end` moves to the first step that is not open; appends the tasks that
+  /// waited only for what does not exist any more.
   void stop_opening(std::vector<TaskRef>& ready);
 
+  bool exists(TaskRef task) const;
   bool is_open(StepId step) const;
   bool is_ready(TaskRef task) const; ///< open, all needs met, not finished
   bool is_finished(TaskRef task) const;
@@ -59,13 +61,16 @@ private:
     std::uint32_t task;
     std::int32_t steps_back;
   };
+  bool exists(std::int64_t step, std::uint32_t task) const;
   bool is_met(std::int64_t step, std::uint32_t task) const;
 
   const StepGraph* graph_;
+  std::vector<std::uint32_t> ahead_;           ///< by task
   std::vector<std::uint32_t> successor_begin_; ///< by task, one past the last
   std::vector<Successor> successors_;
   std::int64_t first_;
   std::int64_t end_;
+  std::int64_t beyond_; ///< one past the last step that holds a task
   std::uint32_t oldest_;
   std::deque<Step> steps_;
 };

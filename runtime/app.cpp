@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "config/version.hpp"
 #include "plans/nearest.hpp"
+#include "runtime/early_stop.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/own_program.hpp"
 #include "runtime/verbs/verb.hpp"
@@ -134,6 +135,7 @@ const runtime::OwnProgram& App::program() const {
 int App::main(int argc, char** argv) {
   // a peer that dies while we send must be an error, not our end
   std::signal(SIGPIPE, SIG_IGN);
+  runtime::end_cleanly_on_early_stop(argc, argv);
   try {
     runtime::register_own_program(parts_->program);
     return run_command_line(argc, argv);

@@ -1,4 +1,18 @@
+#include "runtime/early_stop.hpp"
+
 #include "troupe/app.hpp"
+
+namespace {
+
+// Before the constructors of the libraries, which take longer than our own
+// start. Programs have such an array, libraries do not.
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*before_libraries)(int, char**, char**)
+  = [](int argc, char** argv, char**) {
+      troupe::runtime::end_cleanly_on_early_stop(argc, argv);
+    };
+
+} // namespace
 
 int main(int argc, char** argv) {
   return troupe::App{}.main(argc, argv);

@@ -1,5 +1,6 @@
 #include "runtime/session.hpp"
 
+#include "actors/checkpoint_files.hpp"
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
@@ -13,6 +14,7 @@
 #include "runtime/random_hex.hpp"
 #include "runtime/run_status.hpp"
 #include "runtime/session_actors.hpp"
+#include "runtime/session_events.hpp"
 #include "runtime/session_files.hpp"
 #include "runtime/step_names.hpp"
 #include "runtime/stop_signals.hpp"
@@ -29,50 +31,15 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// -- what can happen ---------------------------------------------------------
-
-struct AllJoined {
-  std::vector<actors::Joined> workers;
-};
-struct AllLoaded {
-  std::vector<actors::SetupDone> ready;
-};
-struct StartFailed {
-  Failure failure;
-};
-struct WorkerLost { ///< its connection closed
-  WorkerId worker;
-  Failure failure;
-};
-struct WorkerExited { ///< a child of ours ended
-  WorkerId worker;
-  net::ChildExit exit;
-};
-struct StopAsked {
-  int signal;
-};
-struct StepCommitted {
-  actors::StepReport report;
-};
-struct Evaluated {
-  actors::StepReport report;
-};
-struct Stalled {
-  std::string text;
-};
-using Event
-  = std::variant<AllJoined, AllLoaded, StartFailed, WorkerLost, WorkerExited,
-                 StopAsked, StepCommitted, Evaluated, Stalled, actors::RunEnd>;
-
 // -- the session -------------------------------------------------------------
 
 class Session {
 public:
   explicit Session(const SessionPlan& plan)
     : plan_(plan),
+      signals_([this](int signal) { events_.push(StopAsked{signal}); }),
       files_(plan),
       basis_(make_basis(plan, random_hex(8))),
-      signals_([this](int signal) { events_.push(StopAsked{signal}); }),
       launcher_([this](WorkerId worker, const net::ChildExit& exit) {
         events_.push(WorkerExited{worker, exit});
       }),
@@ -92,6 +59,7 @@ private:
   void handle(const StepCommitted& event);
   void handle(const Evaluated& event);
   void handle(const Stalled& event);
+  void handle(const WorkerHeard& event);
   void handle(const actors::RunEnd& event);
   void begin_move_check(const AllLoaded& event);
   void on_idle();
@@ -101,11 +69,11 @@ private:
   ExitCode conclude();
 
   const SessionPlan& plan_;
+  EventQueue<SessionEvent> events_;
+  StopSignals signals_; ///< before anything is written
   SessionFiles files_;
   RunBasis basis_;
   std::string token_ = random_hex(defaults::token_bytes);
-  EventQueue<Event> events_;
-  StopSignals signals_;
   LocalLauncher launcher_;
   actors::SystemConfig config_{0};
   caf::actor_system system_;
@@ -206,10 +174,14 @@ void Session::handle(const AllJoined& event) {
     const auto& request = event.workers[i].request;
     nodes_.push_back(event.workers[i].node);
     setup.peers.push_back({WorkerId{i}, request.host, request.data_port});
+    basis_.worker_names.push_back(
+      fmt::format("worker {} (pid {})", i, request.pid));
     files_.add_worker(i, request.host, request.pid);
   }
   setup.nodes = nodes_;
   setup.loads = load_specs(basis_);
+  setup.rows = actors::rows_to_load(plan_.checkpoint.value_or(""), basis_.early,
+                                    plan_.plan.cluster.num_workers());
   setup.incarnation = basis_.incarnation;
   setup.asks = basis_.asks;
   setup.on_ready = [this](std::vector<actors::SetupDone> ready) {
@@ -233,7 +205,11 @@ void Session::handle(const AllLoaded& event) {
      .on_evaluation
      = [this](const auto& report) { events_.push(Evaluated{report}); },
      .on_end = [this](const auto& end) { events_.push(end); },
-     .on_stall = [this](const auto& text) { events_.push(Stalled{text}); }});
+     .on_stall = [this](const auto& text) { events_.push(Stalled{text}); },
+     .on_suspect =
+       [this](WorkerId worker, bool suspect) {
+         events_.push(WorkerHeard{worker, suspect});
+       }});
   master_ = made.master;
   ours_.insert(ours_.end(), made.all.begin(), made.all.end());
   files_.begin_steps();
@@ -300,6 +276,10 @@ void Session::handle(const Evaluated& event) {
 
 void Session::handle(const Stalled& event) {
   log::runtime.warn(event.text);
+}
+
+void Session::handle(const WorkerHeard& event) {
+  files_.set_worker_state(event.worker, event.suspect ? "suspect" : "ready");
 }
 
 void Session::handle(const actors::RunEnd& event) {

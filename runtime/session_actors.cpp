@@ -10,6 +10,7 @@
 #include "actors/trace_actor.hpp"
 #include "actors/worker_context.hpp"
 #include "plans/evaluation.hpp"
+#include "runtime/checkpoint_fit.hpp"
 #include "runtime/metrics/step_metrics.hpp"
 #include "runtime/run_folder.hpp"
 
@@ -117,7 +118,8 @@ DType save_dtype(const Settings& settings, const std::string& role,
 
 actors::CheckpointActor
 spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
-                 const std::vector<actors::SetupDone>& ready) {
+                 const std::vector<actors::SetupDone>& ready,
+                 const std::vector<actors::NodeActor>& nodes) {
   actors::CheckpointSetup setup;
   setup.run_folder = basis.session.run_folder;
   setup.run_id = basis.run_id;
@@ -125,6 +127,7 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
   setup.workflow = basis.workflow;
   for (const auto& replica : basis.replicas.all)
     setup.writers[replica.id] = members_of(basis, replica, ready).front();
+  setup.nodes = nodes;
   setup.keep = static_cast<std::uint32_t>(basis.session.settings.run.keep);
   setup.best = basis.best;
   for (const auto& [role, shape] : basis.session.shapes)
@@ -178,6 +181,7 @@ evaluation_setup(caf::actor_system& system, const RunBasis& basis,
     .calls = setup.calls,
     .data = spawn_evaluation_data(system, basis),
     .nodes = setup.nodes,
+    .worker_names = setup.worker_names,
     .data_holder = actors::evaluation_holder,
     .best = setup.best,
     .evaluates = true,
@@ -186,13 +190,10 @@ evaluation_setup(caf::actor_system& system, const RunBasis& basis,
     .on_stall = events.on_stall});
 }
 
-/// By how many versions a replica may be behind home's.
+/// By how many versions a replica is behind home's between two steps: a move
+/// waits for the calls that lag, so a lagged replica is at the version before.
 std::uint32_t lag_of(const RunBasis& basis, const plans::Replica& replica) {
-  std::uint32_t lag = 0;
-  if (!replica.home)
-    for (const auto& call : replica.calls)
-      lag = std::max(lag, basis.session.plan.lag_of(call));
-  return lag;
+  return is_lagged(replica, basis.session.plan) ? 1 : 0;
 }
 
 /// Version of each replica of a trained role after `steps` committed steps.
@@ -253,13 +254,17 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
                  .asks = std::make_shared<actors::AskTable>(),
                  .best = best_checkpoint(session),
                  .versions = {},
-                 .carried = {}};
+                 .carried = {},
+                 .worker_names = {},
+                 .early = {}};
   for (const auto& value : workflow.carried)
     basis.carried[value.name] = value.initial;
-  if (session.checkpoint)
-    for (const auto& [name, value] :
-         actors::read_checkpoint(*session.checkpoint).carried)
+  if (session.checkpoint) {
+    auto state = actors::read_checkpoint(*session.checkpoint);
+    for (const auto& [name, value] : state.carried)
       basis.carried[name] = value;
+    basis.early = std::move(state.early);
+  }
   for (const auto& replica : replicas.all)
     basis.versions[replica.id]
       = version_after(basis, replica, StepId{session.first_step});
@@ -343,13 +348,16 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .save_every = static_cast<std::uint32_t>(session.settings.run.save_every),
     .saved = saved_replicas(basis),
     .carried = basis.carried,
+    .early
+    = actors::with_new_holders(basis.early, session.plan.cluster.num_workers()),
     .versions = basis.versions,
     .calls = spawn_calls(system, basis, ready),
     .moves = spawn_moves(system, basis, ready),
     .data = spawn_data(system, basis),
-    .checkpoint = spawn_checkpoint(system, basis, ready),
+    .checkpoint = spawn_checkpoint(system, basis, ready, nodes),
     .trace = system.spawn(actors::trace_actor),
     .nodes = nodes,
+    .worker_names = basis.worker_names,
     .evaluation_times = {.every = static_cast<std::uint32_t>(eval.every),
                          .at_start = eval.at_start,
                          .at_end = eval.at_end},
@@ -357,7 +365,8 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .asks = basis.asks,
     .on_step = events.on_step,
     .on_end = events.on_end,
-    .on_stall = events.on_stall};
+    .on_stall = events.on_stall,
+    .on_suspect = events.on_suspect};
   setup.evaluation = evaluation_setup(system, basis, setup, events);
   MasterActors made;
   for (const auto& [name, call] : setup.calls)

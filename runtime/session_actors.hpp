@@ -28,6 +28,9 @@ struct RunBasis {
   /// Versions that the replicas are loaded at, by replica.
   std::map<ReplicaId, Version> versions;
   std::map<std::string, double> carried;
+  std::vector<std::string> worker_names; ///< "worker 1 (pid 4711)", once joined
+  /// Of the checkpoint, with the workers that held their rows.
+  std::vector<actors::EarlyCall> early;
 };
 
 RunBasis make_basis(const SessionPlan& session, const std::string& run_id);
@@ -59,6 +62,7 @@ struct MasterEvents {
   std::function<void(const actors::StepReport&)> on_evaluation;
   std::function<void(const actors::RunEnd&)> on_end;
   std::function<void(const std::string&)> on_stall;
+  std::function<void(WorkerId, bool suspect)> on_suspect;
 };
 
 /// Spawns call, move, data, checkpoint and trace actors around a master, which

@@ -116,6 +116,14 @@ void SessionFiles::add_worker(std::uint32_t number, const std::string& host,
     prometheus_->set_workers(status_.workers);
 }
 
+void SessionFiles::set_worker_state(WorkerId worker, const std::string& state) {
+  auto& known = status_.workers.at(worker.value);
+  log::runtime.info(
+    fmt::format("worker {} (pid {}) is {}", known.rank, known.pid, state));
+  known.state = state;
+  write_state(status_.state);
+}
+
 void SessionFiles::begin_steps() {
   console_.start(session_.first_step, session_.num_steps);
   write_state("running");

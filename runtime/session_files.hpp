@@ -38,6 +38,7 @@ public:
   void write_state(const std::string& state);
   void add_worker(std::uint32_t number, const std::string& host,
                   std::int64_t pid);
+  void set_worker_state(WorkerId worker, const std::string& state);
   void begin_steps();
   void add_step(const actors::StepReport& report);
   /// Its numbers join those of the step before it, in a line that replaces

@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "plans/replicas.hpp"
 #include "runtime/auto_plan.hpp"
+#include "runtime/checkpoint_fit.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
@@ -93,20 +94,6 @@ void check_idle(const RunFolder& folder) {
     const RunLock free(folder);
 }
 
-/// With a lag above 1 generation is ahead of the checkpoint by whole steps,
-/// whose samples are not in it: going on would mix versions.
-void refuse_lagged_resume(const SessionPlan& session) {
-  for (const auto& [call, lag] : session.plan.lag)
-    if (lag > 1)
-      throw ConfigError(
-        {session.run_folder.string(), 0},
-        fmt::format("a run whose plan has lag.{}: {} cannot be continued (its "
-                    "checkpoints lack the samples of {} unfinished steps); try "
-                    "run.resume=fresh, or a plan with a lag of 0 or 1 for runs "
-                    "that may be stopped",
-                    call, lag, lag - 1));
-}
-
 void resolve_resume(SessionPlan& session) {
   const RunFolder folder(session.run_folder);
   folder.check_writable();
@@ -115,8 +102,8 @@ void resolve_resume(SessionPlan& session) {
   session.first_step = session.resume.first_step;
   session.resuming = session.resume.action == ResumeAction::continue_run;
   if (session.resuming) {
-    refuse_lagged_resume(session);
     session.checkpoint = folder.checkpoint(session.first_step);
+    check_lags_fit(*session.checkpoint, session.workflow, session.plan);
   }
   session.attempt = session.resume.action == ResumeAction::rename_old
                       ? 1

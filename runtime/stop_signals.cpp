@@ -36,12 +36,20 @@ extern "C" void troupe_on_stop_signal(int number) {
   errno = saved_errno;
 }
 
-void set_handler(void (*handler)(int)) {
+struct sigaction before_term {
+}, before_interrupt{};
+
+void set_handler() {
   struct sigaction action {};
-  action.sa_handler = handler;
+  action.sa_handler = troupe_on_stop_signal;
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, &before_term);
+  ::sigaction(SIGINT, &action, &before_interrupt);
+}
+
+void restore_handlers() {
+  ::sigaction(SIGTERM, &before_term, nullptr);
+  ::sigaction(SIGINT, &before_interrupt, nullptr);
 }
 
 } // namespace
@@ -60,11 +68,11 @@ StopSignals::StopSignals(std::function<void(int signal)> on_first) {
     if (const int number = signals_first.load(); number != 0)
       on_first(number);
   });
-  set_handler(troupe_on_stop_signal);
+  set_handler();
 }
 
 StopSignals::~StopSignals() {
-  set_handler(SIG_DFL);
+  restore_handlers();
   signals_wake();
   watcher_.join();
   ::close(signals_event_fd.exchange(-1));

@@ -13,7 +13,7 @@ class StopSignals {
 public:
   /// `on_first` gets SIGTERM or SIGINT; it runs on the watching thread.
   explicit StopSignals(std::function<void(int signal)> on_first);
-  ~StopSignals(); ///< restores the default actions
+  ~StopSignals(); ///< restores what was before
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 

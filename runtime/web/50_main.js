@@ -19,7 +19,7 @@ function jsonLines(text, into, most) {
 const HANDLERS = {
   run: (text) => { model.graph = JSON.parse(text); model.graph.calls.forEach((c) => colour(c.name)); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },
   file: (text) => model.addFile(text),
-  status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } },
+  status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } panelAt = 0; },
   metrics: (text) => {
     jsonLines(text, model.metrics, 20000);
     const byStep = new Map(model.metrics.map((m) => [m.step, m])); // the last line of a step wins
@@ -30,7 +30,7 @@ const HANDLERS = {
   log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - 2000)); },
 };
 
-let connected = false, lastData = 0;
+let connected = false, lastData = 0, panelAt = 0; // 0: redraw at once
 function connect() {
   const socket = new WebSocket(`ws://${location.host}/events${location.search}`);
   socket.binaryType = 'arraybuffer';
@@ -127,7 +127,7 @@ function drawBanner(live) {
   byId('banner').textContent = text;
 }
 
-let panelAt = 0, framed = false;
+let framed = false;
 function frame(now) {
   model.settleQuiet();
   const live = model.live();

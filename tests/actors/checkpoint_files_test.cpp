@@ -22,6 +22,19 @@ protected:
     fs::remove_all(run_);
   }
 
+  static CallDone early() {
+    RunDone part;
+    part.holder = WorkerId{3};
+    part.samples = {SampleId{1}, SampleId{4}};
+    part.tokens = {9, 7};
+    part.keys = {"sequence_ids"};
+    part.sums = {{"response_length", 0, Bits{0.1}, Bits{2}}};
+    part.carried = {{"kl_coef", Bits{-0.0}}};
+    CallDone done;
+    done.parts = {part};
+    return done;
+  }
+
   fs::path save(std::uint32_t next_step, std::uint32_t keep = 0) {
     const auto temporary = begin_checkpoint(run_, StepId{next_step});
     fs::create_directories(temporary / "actor");
@@ -30,6 +43,7 @@ protected:
     state.next_step = StepId{next_step};
     state.versions["actor@actor_train"] = next_step;
     state.carried["kl_coef"] = 0.1;
+    state.early.push_back({StepId{next_step}, "actor_gen", early()});
     return commit_checkpoint(temporary, state, keep);
   }
 
@@ -41,6 +55,24 @@ TEST_F(CheckpointFiles, StateComesBackToTheBit) {
   EXPECT_EQ(state.next_step, StepId{20});
   EXPECT_EQ(state.versions.at("actor@actor_train"), 20U);
   EXPECT_EQ(state.carried.at("kl_coef"), 0.1);
+}
+
+TEST_F(CheckpointFiles, CallsOfUnfinishedStepsComeBackToTheBit_I8) {
+  const auto state = read_checkpoint(save(20));
+  ASSERT_EQ(state.early.size(), 1u);
+  EXPECT_EQ(state.early[0].step, StepId{20});
+  EXPECT_EQ(state.early[0].task, "actor_gen");
+  ASSERT_EQ(state.early[0].done.parts.size(), 1u);
+  const auto& part = state.early[0].done.parts[0];
+  EXPECT_EQ(part.holder, WorkerId{3});
+  EXPECT_THAT(part.samples, testing::ElementsAre(SampleId{1}, SampleId{4}));
+  EXPECT_THAT(part.tokens, testing::ElementsAre(9, 7));
+  EXPECT_THAT(part.keys, testing::ElementsAre("sequence_ids"));
+  ASSERT_EQ(part.sums.size(), 1u);
+  EXPECT_EQ(part.sums[0].name, "response_length");
+  EXPECT_EQ(part.sums[0].sum.value, Bits{0.1}.value);
+  ASSERT_EQ(part.carried.size(), 1u);
+  EXPECT_EQ(part.carried[0].value.value, Bits{-0.0}.value);
 }
 
 TEST_F(CheckpointFiles, AnUncommittedFolderIsNoCheckpoint) {

@@ -3,9 +3,10 @@ time) and what a repetition or a resumed run may change (nothing at all)."""
 import json
 import math
 import shutil
+import signal
 import unittest
 
-from support import Case, TINY, read_rows, tree_bytes, without_times
+from support import Case, TINY, read_rows, tree_bytes, until, without_times
 
 ONE_DEVICE = ["cluster.devices_per_node=1", "cluster.workers_per_node=1",
               "plan=single"]
@@ -21,6 +22,8 @@ PLANS = {
         [f"plan={TINY}/plans/sharded.yaml", "run.check_moves=true"],
     "DeepSpeed-Chat": ["plan=deepspeed_chat", "run.check_moves=true"],
 }
+CONSTANT = [  # the schedule of the learning rate knows the number of steps
+    f"models.{role}.optimizer.schedule=constant" for role in ("actor", "critic")]
 LOSSES = ["actor/pg_loss", "critic/vf_loss", "actor/ppo_kl"]
 NORMS = ["actor/grad_norm", "critic/grad_norm"]
 
@@ -32,7 +35,7 @@ class Determinism(Case):
                 for step, line in self.metrics(name).items()}
 
     def weights(self, name):
-        files = tree_bytes(self.latest(name), "*/*.safetensors")
+        files = tree_bytes(self.latest(name), "*/model.safetensors")
         self.assertEqual(len(files), 2)
         return files
 
@@ -41,12 +44,9 @@ class Determinism(Case):
         self.assertEqual(self.weights("a"), self.weights("b"))
 
     def test_a_resumed_run_equals_an_uninterrupted_one_I8(self):
-        # the schedule of the learning rate knows the number of steps
-        constant = [f"models.{role}.optimizer.schedule=constant"
-                    for role in ("actor", "critic")]
-        whole = self.train("whole", "run.steps=4", *constant)
-        self.train("parts", "run.steps=2", *constant)
-        parts = self.train("parts", "run.steps=4", *constant)
+        whole = self.train("whole", "run.steps=4", *CONSTANT)
+        self.train("parts", "run.steps=2", *CONSTANT)
+        parts = self.train("parts", "run.steps=4", *CONSTANT)
         self.assertEqual(whole, parts)
         self.assertEqual(self.weights("whole"), self.weights("parts"))
 
@@ -98,9 +98,7 @@ class Determinism(Case):
                                  alone[step]["train/tokens"])
 
     def test_a_resumed_split_run_equals_an_uninterrupted_one_I8(self):
-        split = ["plan=" + str(TINY / "plans/pipeline.yaml")] + [
-            f"models.{role}.optimizer.schedule=constant"
-            for role in ("actor", "critic")]
+        split = ["plan=" + str(TINY / "plans/pipeline.yaml"), *CONSTANT]
         whole = self.train("whole", "run.steps=4", *split)
         self.train("parts", "run.steps=2", *split)
         self.assertEqual(whole, self.train("parts", "run.steps=4", *split))
@@ -130,24 +128,48 @@ class Determinism(Case):
             for key in ("train/loss", "train/grad_norm"):
                 self.assertLessEqual(abs(a[key] - b[key]), 1e-5 * abs(a[key]))
 
-    def test_lag_one_resumes_bit_identically_I8(self):
-        lag = [f"plan={TINY}/plans/lag.yaml"] + [
-            f"models.{role}.optimizer.schedule=constant"
-            for role in ("actor", "critic")]
-        whole = self.train("whole", "run.steps=4", *lag)
-        self.train("parts", "run.steps=2", *lag)
-        self.assertEqual(whole, self.train("parts", "run.steps=4", *lag))
+    def lag_plan(self, name, steps):
+        """The plan file `name` of the demo with a lag of generation."""
+        text = (TINY / f"plans/{name}.yaml").read_text()
+        text = text.replace("lag: {actor_gen: 1}", "")
+        file = self.folder / f"{name}_{steps}.yaml"
+        file.write_text(f"{text}\nlag: {{actor_gen: {steps}}}\n")
+        return [f"plan={file}", *CONSTANT]
 
-    def test_a_lag_above_one_runs_and_is_not_continued(self):
-        text = (TINY / "plans/lag.yaml").read_text()
-        (self.folder / "lag.yaml").write_text(
-            text.replace("actor_gen: 1", "actor_gen: 2"))
-        self.assertEqual([line["training/lag_mean"] for line in
-                          self.train("two", "plan=lag.yaml").values()],
-                         [0, 1, 2])
-        done = self.troupe(*self.ppo("run.name=two", "plan=lag.yaml",
-                                     "run.steps=4"), code=2)
-        self.assertIn("lag.actor_gen: 2 cannot be continued", done.stderr)
+    def test_any_lag_resumes_bit_identically_I8(self):
+        # on devices of its own, and where the actor trains
+        for name, steps in (("lag", 1), ("lag", 2), ("four_devices", 1)):
+            with self.subTest(plan=name, lag=steps):
+                lag = ["run.resume=fresh", *self.lag_plan(name, steps)]
+                whole = self.train("whole", "run.steps=4", *lag)
+                self.assertEqual([line["training/lag_mean"]
+                                  for line in whole.values()],
+                                 [min(n, steps) for n in range(4)])
+                self.train("parts", "run.steps=2", *lag)
+                found = self.train("parts", "run.steps=4", *lag[1:])
+                self.assertEqual(whole, found)
+                self.assertEqual(self.weights("whole"), self.weights("parts"))
+
+    def test_a_killed_run_with_lag_two_resumes_bit_identically_I8(self):
+        lag = ["run.steps=8", "run.save_every=3", "algorithm.kl_target=0.001",
+               *self.lag_plan("lag", 2)]
+        whole = self.train("whole", *lag)
+        process = self.start(*self.ppo("run.name=killed", *lag))
+        self.wait_for_step("killed", 5)
+        process.send(signal.SIGKILL)
+        process.finish()
+        until(lambda: not self.processes(), "workers notice and exit")
+        self.assertIn(self.latest("killed").name,  # or the run was fast
+                      ("step_000003", "step_000006"))
+        found = self.train("killed", *lag)
+        self.assertEqual(whole, found)
+        self.assertEqual(self.weights("whole"), self.weights("killed"))
+
+    def test_a_run_goes_on_under_its_own_lags_only(self):
+        self.train("run", "run.steps=2", *self.lag_plan("lag", 2))
+        done = self.troupe(*self.ppo("run.name=run", "run.steps=4",
+                                     *self.lag_plan("lag", 1)), code=2)
+        self.assertIn("of a run whose plan has other lags", done.stderr)
 
     def sequences(self, name, step=1):
         rows = read_rows(self.run_folder(name) / "samples.jsonl")

@@ -2,6 +2,8 @@
 limits. Whatever the way, no process is left (Case.tearDown checks)."""
 import json
 import os
+import pathlib
+import re
 import signal
 import time
 import unittest
@@ -9,6 +11,13 @@ import unittest
 from support import Case, read_rows, until
 
 LONG = "run.steps=100000"
+
+
+def catches(pid, number):
+    """Whether the process has a handler of this signal."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    mask = int(re.search(r"SigCgt:\s*(\S+)", status).group(1), 16)
+    return mask >> (number - 1) & 1
 
 
 class Stop(Case):
@@ -60,6 +69,23 @@ class Stop(Case):
         self.assertEqual(done.code, 75, done.err)
         self.check_resumable(done)
 
+    def test_a_signal_at_any_moment_of_the_start_is_a_clean_end(self):
+        # from the constructors of the libraries to the first step; before
+        # them, while the kernel and the linker load it, nobody can catch one
+        codes = {signal.SIGTERM: 75, signal.SIGINT: 130}
+        for i, delay_s in enumerate([0, .02, .05, .1, .15, .2, .3, .5, 1, 2]):
+            number = list(codes)[i % 2]
+            process = self.start(*self.ppo(LONG, f"run.name=r{i}"))
+            until(lambda: catches(process.popen.pid, number), "a handler")
+            time.sleep(delay_s)
+            process.send(number)
+            done = process.finish()
+            with self.subTest(delay_s=delay_s, signal=number):
+                self.assertEqual(done.code, codes[number], done.err)
+                self.assertLessEqual(len(done.err.splitlines()), 1, done.err)
+                self.assertIn("stopped", done.out + done.err)
+                self.assertEqual(self.processes(), {})
+
     def test_a_second_signal_exits_at_once(self):
         process = self.running()
         process.send(signal.SIGINT)
@@ -80,6 +106,27 @@ class Stop(Case):
         done = process.finish()
         self.assertEqual(done.code, 75, done.err)
         self.check_resumable(done)
+
+    def check_first_cause(self, process):
+        """One line that names process, actor and call."""
+        done = process.finish()
+        self.assertEqual(done.code, 1, done.err)
+        last = done.err.strip().splitlines()[-1]
+        calls = "actor_gen|rew_inf|ref_inf|critic_inf|actor_train|critic_train"
+        self.assertRegex(last, rf"^error: worker \d \(pid \d+\).* during "
+                               rf".*({calls}|actor@).* on (device|worker) \d")
+        return last
+
+    def states(self):
+        status = json.loads(
+            self.troupe("status", "runs/ppo", "--json").stdout)
+        return [worker["state"] for worker in status["workers"]]
+
+    def test_a_stopped_worker_is_named_with_what_it_did(self):
+        process = self.running()
+        os.kill(self.workers()[1], signal.SIGSTOP)
+        until(lambda: self.states() == ["ready", "suspect"], "a suspect", 5)
+        self.assertIn("no heartbeat", self.check_first_cause(process))
 
     def test_workers_of_a_killed_master_exit_within_ten_seconds(self):
         process = self.running()

@@ -82,6 +82,8 @@ public:
         std::uint32_t steps, std::uint64_t seed)
     : workflow_(workflow),
       replicas_(replicas_of(workflow, plan)),
+      ahead_(steps_ahead(graph)),
+      end_(steps),
       schedule_(std::move(graph), StepId{0}, StepId{steps}),
       random_(seed),
       versions_(replicas_.all.size(), 0),
@@ -97,6 +99,8 @@ public:
       finish(task);
     }
     ASSERT_TRUE(schedule_.all_done()) << "deadlock";
+    for (const auto task : done_)
+      EXPECT_LT(task.step.value, end_ + ahead_[task.task]) << "nobody waits";
   }
   /// Tasks of each device in the order in which they ran.
   std::map<Rank, std::vector<TaskRef>> history;
@@ -197,6 +201,15 @@ private:
     }
   }
 
+  /// What can not be done again after a step is done before its end (I8).
+  void check_moment_between_steps() {
+    const auto next = std::min(schedule_.oldest_step().value, end_);
+    for (std::uint32_t i = 0; next > 0 && i < ahead_.size(); ++i)
+      for (auto step = next; step < next + ahead_[i]; ++step)
+        EXPECT_TRUE(done_.contains({i, StepId{step}}))
+          << shape({i, StepId{step}}).name << " of step " << step;
+  }
+
   bool is_last_train(TaskRef task) const {
     const auto& calls = workflow_.calls;
     if (!is_train(task))
@@ -223,11 +236,15 @@ private:
     for (const auto rank : t.devices)
       busy_.erase(rank);
     done_.insert(task);
-    begin(schedule_.finished(task));
+    const auto ready = schedule_.finished(task);
+    check_moment_between_steps();
+    begin(ready);
   }
 
   const Workflow& workflow_;
   Replicas replicas_;
+  std::vector<std::uint32_t> ahead_; ///< by task
+  std::uint32_t end_;
   Schedule schedule_;
   Random random_;
   std::vector<std::uint32_t> versions_; ///< by replica

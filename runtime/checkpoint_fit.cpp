@@ -1,0 +1,76 @@
+#include "runtime/checkpoint_fit.hpp"
+
+#include "actors/checkpoint_files.hpp"
+#include "plans/step_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// What a checkpoint holds because of lags: calls of later steps by task and
+/// number of steps ahead, and replicas by name.
+struct LagState {
+  std::set<std::pair<std::string, std::uint32_t>> calls;
+  std::set<std::string> replicas;
+
+  bool operator==(const LagState&) const = default;
+};
+
+LagState needed_by(const plans::Workflow& workflow,
+                   const plans::ExecutionPlan& plan) {
+  const auto replicas = plans::replicas_of(workflow, plan);
+  const auto graph = plans::make_step_graph(workflow, plan, replicas);
+  const auto ahead = plans::steps_ahead(graph);
+  LagState state;
+  for (std::size_t i = 0; i < ahead.size(); ++i)
+    for (std::uint32_t steps = 0; steps < ahead[i]; ++steps)
+      state.calls.emplace(graph.tasks[i].name, steps);
+  for (const auto& replica : replicas.all)
+    if (is_lagged(replica, plan))
+      state.replicas.insert(replica.name());
+  return state;
+}
+
+LagState held_by(const actors::CheckpointState& checkpoint,
+                 const plans::Replicas& replicas) {
+  LagState state;
+  for (const auto& call : checkpoint.early)
+    state.calls.emplace(call.task,
+                        call.step.value - checkpoint.next_step.value);
+  for (const auto& [name, version] : checkpoint.versions) {
+    const auto found
+      = std::ranges::find(replicas.all, name, &plans::Replica::name);
+    if (found != replicas.all.end() && !found->home)
+      state.replicas.insert(name);
+  }
+  return state;
+}
+
+} // namespace
+
+bool is_lagged(const plans::Replica& replica,
+               const plans::ExecutionPlan& plan) {
+  return !replica.home
+         && std::ranges::any_of(replica.calls, [&](const auto& call) {
+              return plan.lag_of(call) > 0;
+            });
+}
+
+void check_lags_fit(const std::filesystem::path& checkpoint,
+                    const plans::Workflow& workflow,
+                    const plans::ExecutionPlan& plan) {
+  const auto held = held_by(actors::read_checkpoint_state(checkpoint),
+                            plans::replicas_of(workflow, plan));
+  if (held != needed_by(workflow, plan))
+    throw ConfigError(
+      {checkpoint.string(), 0},
+      "is of a run whose plan has other lags, and lags change results; go on "
+      "with the plan.yaml of the run folder, or use run.resume=fresh");
+}
+
+} // namespace troupe::runtime

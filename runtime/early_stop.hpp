@@ -1,0 +1,12 @@
+// SIGTERM and Ctrl-C before a session is there to save anything (libraries
+// load, settings are read, rows are counted): one line and the exit code of a
+// stopped run, as later. StopSignals takes over from here.
+#pragma once
+
+namespace troupe::runtime {
+
+/// Of verbs that run sessions; others end by the signal, as they would anyway.
+/// Uses nothing that needs a constructor: may run before all of them.
+void end_cleanly_on_early_stop(int argc, char** argv);
+
+} // namespace troupe::runtime
