@@ -1,15 +1,25 @@
-"""The trace page in a real browser: a finished run, a live one, and a worker
-that stops. Pictures are kept in the build folder (build/pages/)."""
+"""The trace page in a real browser: a finished run, a live one, workers that
+stop, and runs that only their trace files know. Pictures are kept in the build
+folder (build/pages/). TROUPE_SOAK=1 is for a quiet machine: it adds frame rates
+and latencies, and holds the page to its times."""
+import array
+import contextlib
+import json
 import os
 import re
 import signal
+import threading
 import time
 import unittest
 
+import trace_files
 import webdriver
 from support import BUILD, Case, until
 
 PICTURES = BUILD / "pages"
+QUIET = bool(os.environ.get("TROUPE_SOAK"))
+DEATH_S = 1.0 if QUIET else 2.0
+SUSPECT_S = 2.0 if QUIET else 4.0
 EVERY_TAB = ("dataflow steps messages links mailboxes latency stragglers waits "
              "health curves samples").split()
 
@@ -21,6 +31,15 @@ class Page(Case):
         url = process.popen.stdout.readline().strip()
         self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/$")
         return process, url
+
+    @contextlib.contextmanager
+    def served(self, name):
+        process, url = self.serve(name)
+        try:
+            yield url
+        finally:
+            process.send(signal.SIGTERM)
+            process.finish()
 
     def model(self, browser, expression):
         return browser.run(f"const m = window.troupe.model; return {expression};")
@@ -48,23 +67,26 @@ class Page(Case):
             self.assertEqual(path[0], "actor_gen")
             self.assertIn(path[-1], ("actor_train", "critic_train"))
             for tab in EVERY_TAB:
-                browser.run("[...document.querySelectorAll('#tabs button')]"
-                            f".find((b) => b.dataset.tab === '{tab}').click()")
-                time.sleep(0.5)
-                text = browser.run("return document.getElementById('panel')"
-                                   ".innerText")
-                self.assertNotRegex(text, r"NaN|undefined|Infinity", tab)
+                self.assertNotRegex(self.panel(browser, tab),
+                                    r"NaN|undefined|Infinity", tab)
                 browser.picture(PICTURES / f"{tab}.png")
             self.assertEqual(browser.errors(), [])
         process.send(signal.SIGTERM)
         self.assertEqual(process.finish().code, 0)
 
-    @unittest.skipIf(webdriver.missing(), webdriver.missing())
-    def test_a_live_run_is_seen_while_it_runs_and_a_death_within_a_second(self):
+    def live(self):
+        """A long PPO run that made steps, and the address of its page."""
         process = self.start(*self.ppo("run.steps=100000"))
         self.wait_for_step("ppo", 2)
         status = self.troupe("status", "runs/ppo", "--json").stdout
-        url = re.search(r'"trace_url": "(http://127[^"]+)"', status).group(1)
+        return process, json.loads(status)["trace_url"]
+
+    def banner(self, browser):
+        return browser.run("return document.getElementById('banner').innerText")
+
+    @unittest.skipIf(webdriver.missing(), webdriver.missing())
+    def test_a_live_run_is_seen_while_it_runs_and_a_death_within_a_second(self):
+        process, url = self.live()
         with webdriver.Browser() as browser:
             browser.open(url)
             self.loaded(browser, 3)
@@ -75,11 +97,164 @@ class Page(Case):
             browser.picture(PICTURES / "live.png")
             os.kill(self.workers()[0], signal.SIGKILL)
             killed = time.monotonic()
-            until(lambda: browser.run("return document.getElementById('banner')"
-                                      ".innerText"), "the page names the death")
-            self.assertLess(time.monotonic() - killed, 2.0)
+            until(lambda: self.banner(browser), "the page names the death")
+            self.assertLess(time.monotonic() - killed, DEATH_S)
             browser.picture(PICTURES / "death.png")
         self.assertEqual(process.finish().code, 1)
+
+    @unittest.skipIf(webdriver.missing(), webdriver.missing())
+    def test_a_stopped_worker_is_suspect_within_two_seconds(self):
+        process, url = self.live()
+        with webdriver.Browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 2)
+            victim = self.workers()[0]
+            os.kill(victim, signal.SIGSTOP)
+            stopped = time.monotonic()
+            until(lambda: f"(pid {victim}) is suspect" in self.banner(browser),
+                  "the page names the silent worker")
+            self.assertLess(time.monotonic() - stopped, SUSPECT_S)
+            browser.picture(PICTURES / "suspect.png")
+            os.kill(victim, signal.SIGCONT)
+            until(lambda: not self.banner(browser), "it speaks again")
+        process.send(signal.SIGTERM)
+        self.assertEqual(process.finish().code, 75)
+
+    # -- runs that only their trace files know -------------------------------
+
+    def trace_folder(self, name, state):
+        folder = self.run_folder(name)
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text("workflow: ppo\n")
+        (folder / "status.json").write_text(json.dumps(
+            {"state": state, "step": 0, "steps": 9, "attempt": 1}))
+        return folder / "trace"
+
+    def panel(self, browser, tab):
+        browser.run("[...document.querySelectorAll('#tabs button')]"
+                    f".find((b) => b.dataset.tab === '{tab}').click()")
+        time.sleep(0.5)
+        return browser.run("return document.getElementById('panel').innerText")
+
+    @unittest.skipIf(webdriver.missing(), webdriver.missing())
+    def test_an_artificially_slow_device_is_named(self):
+        file = trace_files.TraceFile(self.trace_folder("slow", "done"),
+                                     "worker 0", 1)
+        now = time.monotonic_ns()
+        for step in range(10):
+            for device in range(4):
+                begin = now + step * 10**8
+                length = 25_000_000 if device == 2 else 10_000_000 + device
+                file.tasks(device, "ref_inf", step, [(begin, begin + length)])
+        file.close()
+        with self.served("slow") as url, webdriver.Browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 10)
+            self.assertRegex(self.panel(browser, "stragglers"),
+                             r"^device 2 is slow: 2.50 times the others in "
+                             r"ref_inf")
+
+    @unittest.skipIf(webdriver.missing(), webdriver.missing())
+    def test_an_artificial_cycle_of_waits_is_named(self):
+        file = trace_files.TraceFile(self.trace_folder("cycle", "running"),
+                                     "master", 0)
+        a, b, c = (file.track(name) for name in ("call a", "call b", "call c"))
+        run, now = file.name("run"), time.monotonic_ns()
+        reply = 1 | trace_files.REPLY
+        arrows = [(1, a, b), (reply, b, a),            # gets its answer
+                  (2, a, b), (3, b, c), (4, c, a)]     # wait for each other
+        file.events(file.event(kind, now + 2000 * i + kind, track, run, 1, flow)
+                    for i, (flow, source, target) in enumerate(arrows)
+                    for kind, track in ((trace_files.SEND, source),
+                                        (trace_files.RECEIVE, target)))
+        with self.served("cycle") as url, webdriver.Browser() as browser:
+            browser.open(url)
+            self.assertEqual(
+                until(lambda: self.banner(browser), "a banner"),
+                "a cycle of waits: call a > call b > call c > call a")
+            self.assertIn("call b waits for call c",
+                          self.panel(browser, "waits"))
+
+    # -- on a quiet machine --------------------------------------------------
+
+    @unittest.skipUnless(QUIET, "TROUPE_SOAK is not set")
+    def test_ten_thousand_tasks_scroll_at_fifty_frames_a_second(self):
+        file = trace_files.TraceFile(self.trace_folder("many", "done"),
+                                     "worker 0", 1)
+        now = time.monotonic_ns()
+        for device in range(8):
+            for step in range(125):
+                begin = now + step * 10**8
+                file.tasks(device, f"call_{step % 7}", step,
+                           [(begin + i * 10**7, begin + i * 10**7 + 9 * 10**6)
+                            for i in range(10)])
+        file.close()
+        with self.served("many") as url, webdriver.Browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 125)
+            browser.run("""
+                window.frames_at = [];
+                window.troupe.timeline.fit();
+                const scroll = (now) => {
+                  window.frames_at.push(now);
+                  window.troupe.timeline.pan(window.frames_at.length % 50 < 25
+                                             ? 0.01 : -0.01);
+                  if (window.frames_at.length < 300) requestAnimationFrame(scroll);
+                };
+                requestAnimationFrame(scroll);""")
+            until(lambda: browser.run("return window.frames_at.length") >= 300,
+                  "300 frames")
+            at = browser.run("return window.frames_at")
+        rate = (len(at) - 1) / (at[-1] - at[0]) * 1000
+        print(f"10,000 tasks: {rate:.1f} frames/s")
+        self.assertGreaterEqual(rate, 50)
+
+    @unittest.skipUnless(QUIET, "TROUPE_SOAK is not set")
+    def test_events_reach_the_page_in_a_quarter_of_a_second(self):
+        file = trace_files.TraceFile(self.trace_folder("busy", "running"),
+                                     "worker 0", 1)
+        end = threading.Event()
+        with self.served("busy") as url, webdriver.Browser() as browser:
+            browser.open(url)
+            until(lambda: self.model(browser, "m.files.length") == 1, "the file")
+            browser.run("""
+                const m = window.troupe.model, was = m.event.bind(m);
+                window.late_ms = [];
+                let count = 0;
+                m.event = (file, track, event) => {
+                  if (++count % 97 === 0)
+                    window.late_ms.push(performance.timeOrigin + performance.now()
+                                        - (event.time + m.realtime) / 1e6);
+                  return was(file, track, event);
+                };""")
+            writer = threading.Thread(target=self.write_events,
+                                      args=(file, 50_000, end))
+            writer.start()
+            time.sleep(10)
+            end.set()
+            writer.join()
+            late = sorted(browser.run("return window.late_ms"))
+        self.assertGreater(len(late) * 97, 50_000 * 8)
+        p99 = late[len(late) * 99 // 100]
+        print(f"50,000 events/s: p50 {late[len(late) // 2]:.0f} ms, "
+              f"p99 {p99:.0f} ms")
+        self.assertLess(p99, 250)
+
+    def write_events(self, file, rate, end):
+        """As a process does: what happened is written every 50 ms."""
+        track, name = file.track("device 0", True), file.name("token")
+        period_ns = 50_000_000
+        count = rate * period_ns // 10**9
+        batch = array.array("q", b"".join(
+            file.event(i % 2, 0, track, name, 0) for i in range(count)))
+        words = len(batch) // count
+        begin = time.monotonic_ns()
+        while not end.is_set():
+            batch[0::words] = array.array("q", range(
+                begin, begin + period_ns, period_ns // count))
+            begin += period_ns
+            end.wait(max(0, begin - time.monotonic_ns()) / 1e9)
+            file.events([batch.tobytes()])
 
     def test_a_folder_that_is_no_run_is_one_line(self):
         done = self.troupe("trace", "serve", "nowhere", code=2)

@@ -5,6 +5,8 @@
 #   - ten minutes of fuzzing
 #   - the end-to-end tests ten times (a race shows here or nowhere)
 #   - 200 PPO steps with flat memory
+#   - the page: 10,000 tasks at 50 frames/s, events in a quarter of a second,
+#     a death within one second, a silent worker within two
 #   - every unit test under ASan and UBSan (CI leaves out the runtime's)
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -32,6 +34,8 @@ part "end to end, ten times" \
   ctest --test-dir build -L 'e2e|dist' --repeat until-fail:10 --output-on-failure
 part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/memory_test.py
+part "the page in a browser" env TROUPE_SOAK=1 TROUPE_BUILD=build \
+  python3 -B tests/e2e/page_test.py
 part "all unit tests under sanitizers" \
   sh -c 'make build PRESET=asan && ctest --preset asan -L unit'
 exit $failed

@@ -1,0 +1,56 @@
+"""Trace files as processes write them (config/trace_writer.hpp), for pages of
+runs that never were: any number of tasks, waits and events a second."""
+import struct
+import time
+
+BEGIN, END, SEND, RECEIVE = range(4)
+REPLY = 1 << 63  # an answer's arrow: its request's, with this bit
+EVENT = struct.Struct("<qQQIIIIB7x")
+
+
+class TraceFile:
+    """One process's .events file in the trace folder of a run."""
+
+    def __init__(self, folder, process, number):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file = open(folder / f"{process.replace(' ', '_')}.events", "wb")
+        self.file.write(b"TROUPEv1")
+        self.tracks, self.names = {}, {}
+        times = time.monotonic_ns(), time.time_ns()
+        self.record(1, struct.pack("<IIIIqq", EVENT.size, number, 1000 + number,
+                                   0, *times) + process.encode())
+
+    def record(self, kind, payload):
+        self.file.write(struct.pack("<II", kind, len(payload)) + payload)
+
+    def track(self, name, device=False):
+        if name not in self.tracks:
+            self.tracks[name] = len(self.tracks)
+            self.record(2, struct.pack("<I", device) + name.encode())
+        return self.tracks[name]
+
+    def name(self, text):
+        if text not in self.names:
+            self.names[text] = len(self.names)
+            self.record(3, text.encode())
+        return self.names[text]
+
+    def event(self, kind, time_ns, track, name, step=0, flow=0):
+        """The bytes of an event; names first, they are records of their own."""
+        return EVENT.pack(time_ns, flow, 0, track, name, step, 1, kind)
+
+    def events(self, events):
+        self.record(4, b"".join(events))
+        self.file.flush()
+
+    def tasks(self, device, name, step, spans):
+        """Tasks of one device: [(begin, end)] in ns."""
+        track, text = self.track(f"device {device}", True), self.name(name)
+        self.events(event for begin, end in spans for event in (
+            self.event(BEGIN, begin, track, text, step),
+            self.event(END, end, track, text, step)))
+
+    def close(self):
+        self.record(5, struct.pack("<Q", 0))
+        self.record(6, b"")
+        self.file.close()
