@@ -46,6 +46,8 @@ struct CompareRow {
   std::string peak_task = {};
   double moved_bytes = 0;
   std::optional<double> measured_s = {};
+  std::optional<PlanCosts> measured = {}; ///< here
+  std::optional<plans::ExecutionPlan> fitted = {};
 
   std::optional<double> error() const {
     return measured_s && reason.empty()
@@ -80,13 +82,16 @@ void fill_row(CompareRow& row, const plans::PlanProblem& problem,
 /// One plan of one problem; a plan that does not fit says why.
 CompareRow compare_one(const std::string& workload, const std::string& name,
                        const plans::PlanProblem& problem, bool in_suite) {
-  CompareRow row{.workload = workload, .plan = name};
+  CompareRow row;
+  row.workload = workload;
+  row.plan = name;
   const plans::CostModel costs(problem, effects_of(name, in_suite));
   try {
     const auto plan = name == "search"
                         ? plans::search_plan(problem, costs, {}).best.plan
                         : plans::fitted_preset(name, problem);
     fill_row(row, problem, costs, plan);
+    row.fitted = plan;
   } catch (const PlanError& error) {
     row.reason = error.what();
   }
@@ -164,15 +169,18 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
 
 std::vector<CompareRow> compare_config(const CompareWords& words) {
   const auto settings = words.settings();
-  const auto problem = make_problem(settings, words);
+  auto problem = make_problem(settings, words);
+  problem.for_run = words.measure_steps > 0;
   std::vector<CompareRow> rows;
   for (const auto& name : plans_to_compare(words)) {
     auto row = compare_one(settings.run.name, name, problem, false);
-    if (words.measure_steps > 0 && name != "search" && row.reason.empty()) {
+    if (words.measure_steps > 0 && row.fitted) {
       const auto measured
-        = measure_plan(words.config, name, words.measure_steps);
-      row.measured_s = measured.step_s;
-      if (!measured.step_s)
+        = measure_plan(words.config, *row.fitted, words.measure_steps);
+      row.measured = measured.costs;
+      if (row.measured)
+        row.measured_s = row.measured->step_s;
+      else
         row.reason = measured.why;
     }
     rows.push_back(std::move(row));
@@ -185,28 +193,44 @@ std::string compare_json(const std::vector<CompareRow>& rows) {
   const auto optional_number = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
+  const auto measured = [](const CompareRow& row, double PlanCosts::*what) {
+    return row.measured ? Json((*row.measured).*what) : Json(nullptr);
+  };
   for (const auto& row : rows)
-    list.push_back({{"workload", row.workload},
-                    {"plan", row.plan},
-                    {"fits", row.reason.empty()},
-                    {"reason", row.reason},
-                    {"step_s", row.reason.empty() ? Json(row.step_s) : Json()},
-                    {"pflops", row.reason.empty() ? Json(row.pflops) : Json()},
-                    {"tokens_per_s_device", row.tokens_per_s_device},
-                    {"idle_share", row.idle_share},
-                    {"peak_bytes", row.peak_bytes},
-                    {"peak_task", row.peak_task},
-                    {"moved_bytes", row.moved_bytes},
-                    {"measured_s", optional_number(row.measured_s)},
-                    {"error", optional_number(row.error())}});
+    list.push_back(
+      {{"workload", row.workload},
+       {"plan", row.plan},
+       {"fits", row.reason.empty()},
+       {"reason", row.reason},
+       {"step_s", row.reason.empty() ? Json(row.step_s) : Json()},
+       {"pflops", row.reason.empty() ? Json(row.pflops) : Json()},
+       {"tokens_per_s_device", row.tokens_per_s_device},
+       {"idle_share", row.idle_share},
+       {"peak_bytes", row.peak_bytes},
+       {"peak_task", row.peak_task},
+       {"moved_bytes", row.moved_bytes},
+       {"measured_s", optional_number(row.measured_s)},
+       {"error", optional_number(row.error())},
+       {"measured_idle_share", measured(row, &PlanCosts::idle_share)},
+       {"measured_moved_bytes", measured(row, &PlanCosts::moved_bytes)},
+       {"measured_peak_bytes", measured(row, &PlanCosts::peak_bytes)}});
   return Json{{"rows", std::move(list)}}.dump(2, ' ', false,
                                               Json::error_handler_t::replace);
+}
+
+/// A measured number times `scale`; empty if there is none.
+std::string measured(const CompareRow& row, double scale, const char* format,
+                     double PlanCosts::*what) {
+  return row.measured
+           ? fmt::format(fmt::runtime(format), scale * ((*row.measured).*what))
+           : "";
 }
 
 std::string compare_table(const std::vector<CompareRow>& rows) {
   TextTable table({"workload", "plan", "> s/step", "> PFLOP/s",
                    "> tok/s/device", "> idle", "> peak GB", "at", "> moved GB",
-                   "> measured s", "> error"});
+                   "> measured s", "> error", "> its idle", "> its moved GB",
+                   "> process GB"});
   std::string reasons;
   for (const auto& row : rows) {
     if (!row.reason.empty()) {
@@ -214,15 +238,17 @@ std::string compare_table(const std::vector<CompareRow>& rows) {
       reasons += fmt::format("{} {}: {}\n", row.workload, row.plan, row.reason);
       continue;
     }
-    table.row(
-      {row.workload, row.plan, fmt::format("{:.4g}", row.step_s),
-       fmt::format("{:.3g}", row.pflops),
-       fmt::format("{:.0f}", row.tokens_per_s_device),
-       fmt::format("{:.0f} %", 100 * row.idle_share),
-       fmt::format("{:.3g}", double(row.peak_bytes) / 1e9), row.peak_task,
-       fmt::format("{:.3g}", row.moved_bytes / 1e9),
-       row.measured_s ? fmt::format("{:.4g}", *row.measured_s) : "",
-       row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : ""});
+    table.row({row.workload, row.plan, fmt::format("{:.4g}", row.step_s),
+               fmt::format("{:.3g}", row.pflops),
+               fmt::format("{:.0f}", row.tokens_per_s_device),
+               fmt::format("{:.0f} %", 100 * row.idle_share),
+               fmt::format("{:.3g}", double(row.peak_bytes) / 1e9),
+               row.peak_task, fmt::format("{:.3g}", row.moved_bytes / 1e9),
+               row.measured_s ? fmt::format("{:.4g}", *row.measured_s) : "",
+               row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : "",
+               measured(row, 100, "{:.0f} %", &PlanCosts::idle_share),
+               measured(row, 1e-9, "{:.3g}", &PlanCosts::moved_bytes),
+               measured(row, 1e-9, "{:.3g}", &PlanCosts::peak_bytes)});
   }
   return table.print() + reasons;
 }

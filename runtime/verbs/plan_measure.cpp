@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <vector>
 
@@ -51,35 +52,51 @@ std::string last_line(const fs::path& file) {
   return last;
 }
 
-std::optional<double> median_step_s(const fs::path& metrics) {
-  std::vector<double> seconds;
+double median_of(std::vector<double> numbers) {
+  const auto middle
+    = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::ranges::nth_element(numbers, middle);
+  return *middle;
+}
+
+std::optional<PlanCosts> costs_of(const fs::path& metrics) {
+  std::vector<nlohmann::json> steps;
   std::stringstream text(read_file(metrics));
   for (std::string line; std::getline(text, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    auto json = nlohmann::json::parse(line, nullptr, false);
     if (json.is_object() && json.contains("timing_s/step"))
-      seconds.push_back(json["timing_s/step"].get<double>());
+      steps.push_back(std::move(json));
   }
-  if (seconds.size() > 1)
-    seconds.erase(seconds.begin()); // warm-up
-  if (seconds.empty())
+  if (steps.size() > 1)
+    steps.erase(steps.begin()); // warm-up
+  if (steps.empty())
     return std::nullopt;
-  std::ranges::nth_element(
-    seconds, seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
-  return seconds[seconds.size() / 2];
+  const auto median = [&](const char* name) {
+    std::vector<double> numbers;
+    for (const auto& step : steps)
+      numbers.push_back(step.value(name, 0.0));
+    return median_of(std::move(numbers));
+  };
+  return PlanCosts{.step_s = median("timing_s/step"),
+                   .idle_share = median("perf/idle_ratio"),
+                   .moved_bytes = 1e9 * median("perf/moved_gb"),
+                   .peak_bytes = 1e9 * median("perf/max_memory_gb")};
 }
 
 } // namespace
 
-MeasuredPlan measure_plan(const ConfigWords& config, const std::string& preset,
-                          int steps) {
+MeasuredPlan measure_plan(const ConfigWords& config,
+                          const plans::ExecutionPlan& plan, int steps) {
   auto folder = (fs::temp_directory_path() / "troupe-measure-XXXXXX").string();
   if (!mkdtemp(folder.data()))
-    return {.step_s = {}, .why = "no temporary folder"};
+    return {.costs = {}, .why = "no temporary folder"};
+  const auto plan_file = fs::path(folder) / "plan.yaml";
+  std::ofstream(plan_file) << plans::print(plan);
   std::vector<std::string> words = {"troupe", "train"};
   for (const auto& list : {config.files(), config.overrides()})
     words.insert(words.end(), list.begin(), list.end());
   for (const auto& word :
-       {"plan=" + preset, fmt::format("run.steps={}", steps + 1),
+       {"plan=" + plan_file.string(), fmt::format("run.steps={}", steps + 1),
         "run.dir=" + folder, std::string("run.name=run"),
         std::string("run.save_every=0")})
     words.push_back(word);
@@ -89,8 +106,8 @@ MeasuredPlan measure_plan(const ConfigWords& config, const std::string& preset,
   if (run_self(words, log) != 0)
     measured.why = last_line(log);
   else if (fs::exists(metrics))
-    measured.step_s = median_step_s(metrics);
-  if (!measured.step_s && measured.why.empty())
+    measured.costs = costs_of(metrics);
+  if (!measured.costs && measured.why.empty())
     measured.why = "the run wrote no metrics";
   std::error_code ignored;
   fs::remove_all(folder, ignored);

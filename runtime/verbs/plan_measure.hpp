@@ -1,7 +1,8 @@
-// Seconds a step of a preset on this machine: runs the program itself for a few
-// steps, in a folder of its own that goes afterwards, and reads its metrics.
+// What a plan costs on this machine: runs the program itself for a few steps,
+// in a folder of its own that goes afterwards, and reads its metrics.
 #pragma once
 
+#include "plans/execution_plan.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <optional>
@@ -9,12 +10,20 @@
 
 namespace troupe::runtime {
 
-struct MeasuredPlan {
-  std::optional<double> step_s; ///< median after the first step
-  std::string why = {};         ///< where there is none: the run's last line
+/// Medians over the steps after the first one.
+struct PlanCosts {
+  double step_s = 0;
+  double idle_share = 0;
+  double moved_bytes = 0; ///< a step
+  double peak_bytes = 0;  ///< resident memory of the largest worker process
 };
 
-MeasuredPlan measure_plan(const ConfigWords& config, const std::string& preset,
-                          int steps);
+struct MeasuredPlan {
+  std::optional<PlanCosts> costs;
+  std::string why = {}; ///< where there are none: the run's last line
+};
+
+MeasuredPlan measure_plan(const ConfigWords& config,
+                          const plans::ExecutionPlan& plan, int steps);
 
 } // namespace troupe::runtime
