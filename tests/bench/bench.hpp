@@ -58,6 +58,7 @@ nlohmann::json summary(std::vector<double> numbers);
 nlohmann::json bench_control(const Options& options);
 nlohmann::json bench_generate(const Options& options);
 nlohmann::json bench_grpo(const Options& options);
+nlohmann::json bench_move(const Options& options);
 nlohmann::json bench_ppo(const Options& options);
 nlohmann::json bench_search(const Options& options);
 nlohmann::json bench_simulate(const Options& options);

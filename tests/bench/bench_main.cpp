@@ -22,6 +22,7 @@ const std::vector<Benchmark>& benchmarks() {
      &bench_control},
     {"generate", "prefill and decode tokens a second", &bench_generate},
     {"grpo", "seconds of a GRPO iteration of the whole program", &bench_grpo},
+    {"move", "rate of weight moves beside memcpy", &bench_move},
     {"ppo", "seconds of a PPO iteration of the whole program", &bench_ppo},
     {"search", "seconds of plan searches for 8 to 1,024 devices",
      &bench_search},
