@@ -14,7 +14,7 @@ namespace {
 
 using CallSelf = Self<CallActor, CallState>;
 
-/// One running task of a call; lives in the continuations.
+/// One running task of a call, or of a chunk of it; lives in the continuations.
 struct RunningCall {
   Context context;
   CallTask task;
@@ -51,13 +51,12 @@ std::vector<SampleId> samples_of(const plans::Share& share) {
 }
 
 void plan_function_shares(const CallSetup& setup, RunningCall& running) {
+  const plans::SampleRange range{running.task.first, running.task.count};
   std::vector<WorkerId> workers;
   for (const auto& member : setup.members)
     workers.push_back(member.worker);
-  const auto shares
-    = split_function(setup.call.scope, running.task.sources, workers,
-                     static_cast<std::uint32_t>(running.task.tokens.size()),
-                     setup.samples_per_group);
+  const auto shares = split_function(setup.call.scope, running.task.sources,
+                                     workers, range, setup.samples_per_group);
   for (const auto& share : shares) {
     running.members.push_back(share.member);
     running.shares.push_back({share.samples});
@@ -65,12 +64,13 @@ void plan_function_shares(const CallSetup& setup, RunningCall& running) {
 }
 
 void plan_shares(const CallSetup& setup, RunningCall& running) {
+  const plans::SampleRange range{running.task.first, running.task.count};
   if (setup.call.kind == plans::CallKind::function) {
     return plan_function_shares(setup, running);
   }
   const auto by_dp
     = plans::split_call(setup.call, setup.strategy.dp, running.task.tokens,
-                        setup.samples_per_group, setup.mini_batches);
+                        range, setup.samples_per_group, setup.mini_batches);
   for (std::uint32_t i = 0; i < setup.members.size(); ++i) {
     running.members.push_back(i);
     // Tensor peers and stages get the same samples.

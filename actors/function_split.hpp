@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/messages.hpp"
+#include "plans/balance.hpp"
 #include "plans/workflow.hpp"
 
 #include <span>
@@ -16,13 +17,14 @@ struct FunctionShare {
   std::vector<SampleId> samples;
 };
 
-/// Shares of all `num_samples`, by rising member, none empty; `workers` are the
+/// Shares of the samples of `range`, which holds groups whole, by rising
+/// member, none empty; `workers` are the
 /// numbers of the members. Of equals the lowest number is taken, so the answer
 /// is always the same.
 std::vector<FunctionShare> split_function(plans::Scope scope,
                                           std::span<const RowSource> sources,
                                           std::span<const WorkerId> workers,
-                                          std::uint32_t num_samples,
+                                          plans::SampleRange range,
                                           std::uint32_t samples_per_group);
 
 } // namespace troupe::actors

@@ -63,6 +63,7 @@ struct MasterSetup {
   std::map<ReplicaId, Version> versions; ///< that the replicas were loaded at
   std::map<std::string, CallActor> calls;
   std::map<std::pair<ReplicaId, ReplicaId>, MoveActor> moves;
+  std::map<ReplicaId, LifeActor> lives;
   DataActor data;
   CheckpointActor checkpoint;
   TraceActor trace;

@@ -6,15 +6,19 @@
 
 namespace troupe::actors {
 
-/// A whole call of one step, as the master hands it to its call actor.
+/// A call of one step, or a chunk of it, as the master hands it to its call
+/// actor.
 struct CallTask {
   std::uint32_t task = 0;
   Version version;
+  SampleId first; ///< the samples of the task: first .. first + count - 1
+  std::uint32_t count = 0;
   std::vector<RowSource> sources;    ///< of the keys that the call reads
   std::vector<std::uint32_t> tokens; ///< of each sample of the step
   std::vector<Carried> carried;
 };
-TROUPE_INSPECT(CallTask, x.task, x.version, x.sources, x.tokens, x.carried)
+TROUPE_INSPECT(CallTask, x.task, x.version, x.first, x.count, x.sources,
+               x.tokens, x.carried)
 
 struct CallDone {
   std::vector<RunDone> parts; ///< in order of the mesh

@@ -1,5 +1,7 @@
 #include "actors/master_work.hpp"
 
+#include "plans/call_split.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,6 +37,8 @@ bool overwrites(MasterSelf self, plans::TaskRef task, StepId next_step) {
   const auto* call = call_of(self, task);
   if (call != nullptr)
     return call->kind == plans::CallKind::train;
+  if (template_of(self, task).kind != plans::TaskKind::move)
+    return false; // what comes and goes has the same values
   const auto& saved = self->state.setup.saved;
   return std::ranges::find(saved, *template_of(self, task).target,
                            &SavedReplica::replica)
@@ -53,16 +57,6 @@ bool held_back(MasterSelf self, plans::TaskRef task) {
         && overwrites(self, task, next))
       return true;
   return false;
-}
-
-Version version_of(MasterSelf self, plans::TaskRef task) {
-  const auto& entry = template_of(self, task);
-  const auto* call = call_of(self, task);
-  if (call != nullptr
-      && (call->role.empty()
-          || !self->state.setup.workflow.role(call->role).trained))
-    return Version{0};
-  return plans::version_for(task.step, entry.lag);
 }
 
 /// The values as calls of `step` see them: those that this step and the ones
@@ -89,6 +83,7 @@ TaskReport task_report(MasterSelf self, plans::TaskRef task,
                        Clock::time_point started) {
   const auto& entry = template_of(self, task);
   return {.name = entry.name,
+          .call = entry.call,
           .kind = entry.kind,
           .devices = entry.devices,
           .started = started,
@@ -224,8 +219,8 @@ void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
   }
   if (state.ahead[task.task] > 0)
     state.early[task] = done;
-  const auto* call = call_of(self, task);
-  if (call->kind == plans::CallKind::generate)
+  if (call_of(self, task)->kind == plans::CallKind::generate
+      && template_of(self, task).chunk == 0)
     report.prompt_tokens = report.tokens;
   count_tokens(report, state.rows.tokens(task.step));
   add_call(report, task_report(self, task, started), done);
@@ -243,15 +238,22 @@ void send_call(MasterSelf self, plans::TaskRef task) {
   if (const auto early = state.early.find(task); early != state.early.end())
     return call_done(self, task, started, CallDone{early->second});
   const auto& call = *call_of(self, task);
+  const auto& entry = template_of(self, task);
+  const auto range = plans::chunk_range(state.rows.num_samples(task.step),
+                                        state.setup.samples_per_row,
+                                        entry.chunk, entry.chunks);
   const CallTask order{.task = task.task,
-                       .version = version_of(self, task),
-                       .sources = state.rows.sources(task.step, call.reads),
+                       .version = version_of(state.setup, task),
+                       .first = range.first,
+                       .count = range.count,
+                       .sources
+                       = state.rows.sources(task.step, call.reads, range),
                        .tokens = state.rows.tokens(task.step),
                        .carried = carried_list(carried_at(state, task.step))};
   ask<CallDone>(
     self, state.setup.calls.at(call.name), run_atom::value,
     context_for(self, task.step), order,
-    {.name = fmt::format("{} of step {}", call.name, task.step.value),
+    {.name = fmt::format("{} of step {}", entry.name, task.step.value),
      .worker = {},
      .deadline = {}},
     [=](const CallDone& done) { call_done(self, task, started, done); },
@@ -262,7 +264,7 @@ void send_move(MasterSelf self, plans::TaskRef task) {
   auto& state = self->state;
   const auto& entry = template_of(self, task);
   const auto started = Clock::now();
-  const Version version = version_of(self, task);
+  const Version version = version_of(state.setup, task);
   ++state.running;
   // Loaded at the start, or refreshed by the checkpoint: nothing to send.
   if (std::exchange(state.versions[*entry.target], version) == version)
@@ -283,14 +285,39 @@ void send_move(MasterSelf self, plans::TaskRef task) {
     [=](const Failure& failure) { fail_run(self, failure); });
 }
 
+void send_life(MasterSelf self, plans::TaskRef task) {
+  const auto& entry = template_of(self, task);
+  const auto started = Clock::now();
+  ++self->state.running;
+  ask<LifeDone>(
+    self, self->state.setup.lives.at(*entry.target), run_atom::value,
+    context_for(self, task.step), life_order(self->state.setup, task),
+    {.name = fmt::format("{} of step {}", entry.name, task.step.value),
+     .worker = {},
+     .deadline = {}},
+    [=](const LifeDone& done) {
+      auto& report = self->state.reports[task.step];
+      add_life(report, task_report(self, task, started), done);
+      self->state.idle.end(report.tasks.back(), Seconds{0}, report.idle);
+      finish(self, task);
+    },
+    [=](const Failure& failure) { fail_run(self, failure); });
+}
+
 void start_task(MasterSelf self, plans::TaskRef task) {
   auto& state = self->state;
   const auto waited = state.waited.extract(task);
   state.idle.begin(template_of(self, task).devices,
                    waited ? waited.mapped() : plans::WaitReason::dependency,
                    Clock::now(), state.reports[task.step].idle);
-  template_of(self, task).kind == plans::TaskKind::move ? send_move(self, task)
-                                                        : send_call(self, task);
+  switch (template_of(self, task).kind) {
+  case plans::TaskKind::call:
+    return send_call(self, task);
+  case plans::TaskKind::move:
+    return send_move(self, task);
+  default:
+    return send_life(self, task);
+  }
 }
 
 void got_data(MasterSelf self, StepId step, const DataBatch& batch) {

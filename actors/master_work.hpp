@@ -9,6 +9,10 @@ namespace troupe::actors {
 using MasterSelf = Self<MasterActor, MasterState>;
 
 Context context_for(MasterSelf self, StepId step);
+/// Of the weights that the task uses (I4).
+Version version_of(const MasterSetup& setup, plans::TaskRef task);
+/// Of a task that brings planes or takes them away.
+LifeOrder life_order(const MasterSetup& setup, plans::TaskRef task);
 /// Sends what the schedule released, unless a save or the end holds it back.
 void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks);
 /// Makes a checkpoint before `next_step`: copies, then writes behind.

@@ -39,6 +39,7 @@ using fetch_atom = caf::atom_constant<caf::atom("fetch")>;
 using run_atom = caf::atom_constant<caf::atom("run")>;
 using lend_atom = caf::atom_constant<caf::atom("lend")>;
 using move_atom = caf::atom_constant<caf::atom("move")>;
+using life_atom = caf::atom_constant<caf::atom("life")>;
 using copy_atom = caf::atom_constant<caf::atom("copy")>;
 using write_atom = caf::atom_constant<caf::atom("write")>;
 using commit_atom = caf::atom_constant<caf::atom("commit")>;

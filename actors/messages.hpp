@@ -1,9 +1,10 @@
 // Every typed interface between CAF actors: who understands what, one comment
-// each. The structs are in message_parts, worker_messages and master_messages;
+// each. The structs are in the four *_messages and message_parts beside this;
 // the first argument of each message is its `Context`, which carries the arrow
 // of the trace.
 #pragma once
 
+#include "actors/life_messages.hpp"
 #include "actors/master_messages.hpp"
 
 namespace troupe::actors {
@@ -24,6 +25,7 @@ using ShardActor = caf::typed_actor<
   handles<run_atom, RunOrder, RunDone>,       // this device's part of a call
   handles<lend_atom, LendOrder, LendDone>, // confirm the version to read from
   handles<move_atom, MoveOrder, MoveDone>, // overwrite weights by a move
+  handles<life_atom, LifeOrder, LifeDone>, // planes come and go
   handles<copy_atom, CopyOrder, CopyDone>, // weights as of now, for ..
   handles<write_atom, WriteOrder, WriteDone>, // .. its part of a checkpoint
   job_done>;
@@ -76,6 +78,10 @@ using CallActor
 /// One (source, target) pair of replicas.
 using MoveActor
   = caf::typed_actor<handles<run_atom, MoveTask, MoveDone>, ask_failed>;
+
+/// Where the planes of one replica are.
+using LifeActor
+  = caf::typed_actor<handles<run_atom, LifeOrder, LifeDone>, ask_failed>;
 
 /// Data-set position, epochs, shuffling.
 using DataActor = caf::typed_actor<handles<next_atom, NextOrder, DataBatch>>;

@@ -15,9 +15,10 @@ using SampleLists = std::map<std::uint32_t, std::vector<std::uint32_t>>;
 
 /// holder -> its samples, ascending.
 SampleLists samples_by_holder(const std::string& key,
-                              const std::vector<std::uint32_t>& holders) {
+                              const std::vector<std::uint32_t>& holders,
+                              plans::SampleRange range) {
   SampleLists samples;
-  for (std::uint32_t i = 0; i < holders.size(); ++i)
+  for (auto i = range.first.value; i < range.first.value + range.count; ++i)
     samples[holders[i]].push_back(i);
   TROUPE_CHECK(!samples.contains(no_holder),
                "rows of '" + key + "' are read before all were produced");
@@ -63,8 +64,9 @@ void RowTable::produced(StepId step, const RunDone& done) {
     entry.tokens.at(done.samples.at(i).value) = done.tokens[i];
 }
 
-std::vector<RowSource>
-RowTable::sources(StepId step, std::span<const std::string> keys) const {
+std::vector<RowSource> RowTable::sources(StepId step,
+                                         std::span<const std::string> keys,
+                                         plans::SampleRange range) const {
   const Step& entry = at(step);
   std::map<std::uint32_t, std::map<std::vector<std::uint32_t>, RowSource>>
     by_holder;
@@ -77,7 +79,8 @@ RowTable::sources(StepId step, std::span<const std::string> keys) const {
       dataset.keys.push_back(key);
       continue;
     }
-    for (const auto& [holder, ids] : samples_by_holder(key, found->second)) {
+    for (const auto& [holder, ids] :
+         samples_by_holder(key, found->second, range)) {
       RowSource& source = by_holder[holder][ids];
       source.holder = holder;
       source.keys.push_back(key);
@@ -88,9 +91,10 @@ RowTable::sources(StepId step, std::span<const std::string> keys) const {
     for (auto& [ids, source] : sets)
       sources.push_back(std::move(source));
   if (!dataset.keys.empty()) {
-    dataset.rows = entry.rows;
-    for (std::uint32_t i = 0; i < entry.rows.size(); ++i)
+    for (auto i = range.first.value; i < range.first.value + range.count; ++i) {
       dataset.samples.emplace_back(i);
+      dataset.rows.push_back(entry.rows.at(i));
+    }
     sources.push_back(std::move(dataset));
   }
   return sources;

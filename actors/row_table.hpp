@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/messages.hpp"
+#include "plans/balance.hpp"
 
 #include <map>
 #include <span>
@@ -23,10 +24,10 @@ public:
   bool known(StepId step) const;
   /// Records what a part of a call made. Lengths replace the samples' tokens.
   void produced(StepId step, const RunDone& done);
-  /// Holders of `keys`, all samples of the step; keys never produced come from
+  /// Holders of `keys` of the samples in `range`; keys never produced come from
   /// the data set.
-  std::vector<RowSource> sources(StepId step,
-                                 std::span<const std::string> keys) const;
+  std::vector<RowSource> sources(StepId step, std::span<const std::string> keys,
+                                 plans::SampleRange range) const;
   const std::vector<std::uint32_t>& tokens(StepId step) const;
   std::uint32_t num_samples(StepId step) const;
   const DataBatch& batch(StepId step) const;

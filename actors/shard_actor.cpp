@@ -1,6 +1,7 @@
 #include "actors/shard_actor.hpp"
 
 #include "actors/shard_work.hpp"
+#include "plans/step_graph.hpp"
 
 #include <fmt/format.h>
 
@@ -106,6 +107,20 @@ caf::result<MoveDone> move(ShardSelf self, const Context& context,
     });
 }
 
+caf::result<LifeDone> live(ShardSelf self, const Context& context,
+                           const LifeOrder& order) {
+  if (const auto failure = refuse(self->state, context, order.version))
+    return to_error(*failure);
+  const auto kind = static_cast<plans::TaskKind>(order.kind);
+  if (kind == plans::TaskKind::drop)
+    self->state.loaded = false;
+  auto shard = self->state.shard;
+  return on_device<LifeDone>(
+    self, context,
+    fmt::format("planes of {} in step {}", order.call, context.step.value),
+    [=, step = context.step] { return move_planes(*shard, step, order); });
+}
+
 caf::result<CopyDone> copy(ShardSelf self, const Context& context,
                            const CopyOrder& order) {
   auto shard = self->state.shard;
@@ -156,6 +171,9 @@ ShardActor::behavior_type shard_actor(ShardSelf self, ShardSetup setup) {
     },
     [=](move_atom, const Context& context, const MoveOrder& order) {
       return move(self, context, order);
+    },
+    [=](life_atom, const Context& context, const LifeOrder& order) {
+      return live(self, context, order);
     },
     [=](copy_atom, const Context& context, const CopyOrder& order) {
       return copy(self, context, order);

@@ -7,7 +7,7 @@
 #include "actors/row_gather.hpp"
 #include "models/engine.hpp"
 #include "models/snapshot.hpp"
-#include "plans/move_plan.hpp"
+#include "models/weight_move.hpp"
 
 namespace troupe::actors {
 
@@ -27,11 +27,17 @@ struct Shard {
   DeviceThread* device = nullptr;
   std::unique_ptr<models::Engine> engine;
   models::Groups groups; ///< of the mesh axes
+  /// Calls that want the planes now, by plane: the last one that goes takes
+  /// them along.
+  std::map<models::Plane, std::uint32_t> users;
   /// Of the checkpoint under way: the device thread fills it, then the writer
   /// thread reads it (one save at a time).
   models::Snapshot snapshot;
-  /// What this device receives, by source replica (compiled once).
-  std::map<ReplicaId, std::vector<plans::Transfer>> transfers;
+  std::vector<std::unique_ptr<net::MemoryPlace>> places; ///< exported
+  /// Moves of weights to this device, by source replica (compiled once).
+  std::map<ReplicaId, models::WeightMove> moves;
+  /// Copies of the replica's planes as a whole model, likewise.
+  std::map<models::Plane, models::WeightMove> whole;
 };
 
 struct ShardState {

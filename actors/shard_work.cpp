@@ -9,9 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <future>
-
 namespace troupe::actors {
 
 namespace {
@@ -50,12 +47,18 @@ std::vector<models::Plane> lent_planes(const Shard& shard) {
 }
 
 void lend_planes(Shard& shard) {
+  WorkerContext& worker = *shard.worker;
   for (const auto plane : lent_planes(shard)) {
     const auto id = export_id(shard.replica.id, shard.rank,
                               static_cast<std::uint8_t>(plane));
-    const auto bytes = std::as_bytes(shard.engine->parameters().plane(plane));
-    shard.worker->weights.lend(id, bytes);
-    shard.worker->data->export_memory(id, bytes.data(), bytes.size());
+    const auto& block = shard.engine->parameters().lent(plane);
+    worker.weights.lend(id, {block.data(), block.size_bytes()});
+    worker.data->export_memory(id, block.data(), block.size_bytes());
+    if (const auto place = block.place()) {
+      shard.places.push_back(std::make_unique<net::MemoryPlace>(*place));
+      worker.data->export_memory(net::place_id(id), shard.places.back().get(),
+                                 sizeof(net::MemoryPlace));
+    }
   }
 }
 
@@ -106,63 +109,69 @@ RunDone generate_rows(Shard& shard, const plans::Call& call,
                       shard.engine->generate(rows, options, context));
 }
 
-/// Bytes on their way to this device.
-class Pulls {
-public:
-  explicit Pulls(Shard& shard) : shard_(shard) {}
+/// Where plane `plane` of `replica` is on `from`: in this process, in one of
+/// this host, or to be pulled.
+models::PlaneSource find_plane(WorkerContext& worker, ReplicaId replica,
+                               Rank from, models::Plane plane) {
+  models::PlaneSource source{
+    .worker = worker.plan.cluster.worker_of(from),
+    .id = export_id(replica, from, static_cast<std::uint8_t>(plane)),
+    .bytes = {}};
+  source.bytes
+    = source.worker == worker.worker
+        ? worker.weights.find(source.id)
+        : worker.peer_memory.find(*worker.data, source.worker, source.id);
+  return source;
+}
 
-  /// A run of plane `plane` of `source`: copied now, or pulled from its worker.
-  void take(ReplicaId source, std::uint8_t plane, const plans::Transfer& part,
-            std::span<std::byte> into) {
-    WorkerContext& worker = *shard_.worker;
-    const auto id = export_id(source, part.from, plane);
-    const auto target = into.subspan(part.target_offset, part.bytes);
-    const auto local = worker.weights.find(id);
-    if (!local.empty()) {
-      std::memcpy(target.data(), local.data() + part.source_offset, part.bytes);
-      return;
-    }
-    auto promise = std::make_shared<std::promise<std::optional<Failure>>>();
-    pending_.push_back(promise->get_future());
-    worker.data->pull_memory(worker.plan.cluster.worker_of(part.from), id,
-                             part.source_offset, target,
-                             [promise](std::optional<Failure> failure) {
-                               promise->set_value(std::move(failure));
-                             });
+/// This device's part of a move of a plane of `source`.
+models::WeightMove compile_move(Shard& shard, const plans::Layout& source,
+                                const plans::Layout& target, ReplicaId replica,
+                                models::Plane plane) {
+  WorkerContext& worker = *shard.worker;
+  const auto all = plans::move_plan(source, target, worker.plan.cluster);
+  return {plans::transfers_to(all, shard.rank),
+          [&](Rank from) { return find_plane(worker, replica, from, plane); },
+          *worker.data};
+}
+
+plans::Layout layout_of(const Shard& shard, const plans::Replica& replica,
+                        plans::Plane plane = plans::Plane::weight) {
+  const auto& shape = shard.worker->shapes.at(shard.replica.role);
+  return plans::make_layout(parameters(shape), replica.strategy,
+                            replica.devices, DType::f32, plane);
+}
+
+/// Compiled at the first move of a pair.
+const models::WeightMove& move_from(Shard& shard, ReplicaId source) {
+  auto found = shard.moves.find(source);
+  if (found == shard.moves.end())
+    found
+      = shard.moves
+          .emplace(source,
+                   compile_move(
+                     shard, layout_of(shard, shard.worker->replicas[source]),
+                     layout_of(shard, shard.replica), source,
+                     models::Plane::weight))
+          .first;
+  return found->second;
+}
+
+/// From the replica's layout to whole tensors here.
+const models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
+  auto found = shard.whole.find(plane);
+  if (found == shard.whole.end()) {
+    const plans::Replica here{.devices = {shard.rank}};
+    const auto kind = plane == models::Plane::weight ? plans::Plane::weight
+                                                     : plans::Plane::optimizer;
+    found = shard.whole
+              .emplace(
+                plane,
+                compile_move(shard, layout_of(shard, shard.replica, kind),
+                             layout_of(shard, here), shard.replica.id, plane))
+              .first;
   }
-  /// Throws the first failure once all have ended.
-  void wait() {
-    std::optional<Failure> failed;
-    for (auto& pull : pending_)
-      if (auto failure = pull.get(); failure && !failed)
-        failed = failure;
-    if (failed)
-      throw FailureError{*failed};
-  }
-
-private:
-  Shard& shard_;
-  std::vector<std::future<std::optional<Failure>>> pending_;
-};
-
-/// This device's receives, compiled at the first move of a pair.
-const std::vector<plans::Transfer>& transfers_from(Shard& shard,
-                                                   ReplicaId source_id) {
-  const auto found = shard.transfers.find(source_id);
-  if (found != shard.transfers.end())
-    return found->second;
-  const WorkerContext& worker = *shard.worker;
-  const auto shapes = parameters(worker.shapes.at(shard.replica.role));
-  const auto layout_of = [&](const plans::Replica& replica) {
-    return plans::make_layout(shapes, replica.strategy, replica.devices,
-                              DType::f32);
-  };
-  const auto all
-    = plans::move_plan(layout_of(worker.replicas[source_id]),
-                       layout_of(shard.replica), worker.plan.cluster);
-  return shard.transfers
-    .emplace(source_id, plans::transfers_to(all, shard.rank))
-    .first->second;
+  return found->second;
 }
 
 } // namespace
@@ -232,6 +241,7 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   if (!order.state_file.empty())
     shard.engine->load_state(order.state_file);
   shard.groups = join_groups(shard);
+  begin_life(shard);
   lend_planes(shard);
   return {shard.engine->weights().size()};
 }
@@ -277,17 +287,14 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
                          step.value};
   MoveDone done;
   done.begin_ns = now_ns();
-  Pulls pulls(shard);
-  const auto me = shard.worker->worker;
-  for (const auto& part : transfers_from(shard, order.source)) {
-    pulls.take(order.source, 0, part, shard.engine->weights());
-    done.bytes += part.bytes;
-    if (shard.worker->plan.cluster.worker_of(part.from) != me)
-      done.wire_bytes += part.bytes;
-  }
-  pulls.wait();
+  const auto& move = move_from(shard, order.source);
+  shard.engine->expect_weights();
+  move.run(shard.engine->weights());
+  done.bytes = move.size_bytes();
+  done.wire_bytes = move.foreign_bytes(shard.worker->worker);
   shard.engine->weights_changed();
   done.busy_ns = now_ns() - done.begin_ns;
+  count_planes(shard);
   if (shard.worker->settings.run.check_moves)
     done.checksum = shard.engine->checksum();
   return done;
@@ -297,29 +304,17 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
 /// read where they are: weights stay as they are until the copy is done.
 CopyDone copy_shard(Shard& shard, const CopyOrder& order) {
   const trace::Span span{shard.device->track(), trace::name("copy")};
-  const WorkerContext& worker = *shard.worker;
-  const plans::Replica& replica = shard.replica;
-  const auto shapes = parameters(worker.shapes.at(replica.role));
-  const auto whole = plans::make_layout(shapes, Strategy{},
-                                        std::vector{shard.rank}, DType::f32);
   shard.engine->describe(shard.snapshot, order.moments);
   CopyDone done;
-  Pulls pulls(shard);
   for (const auto plane : lent_planes(shard)) {
     const bool weights = plane == models::Plane::weight;
     if (!weights && !order.moments)
       continue;
-    const auto layout = plans::make_layout(
-      shapes, replica.strategy, replica.devices, DType::f32,
-      weights ? plans::Plane::weight : plans::Plane::optimizer);
     const auto room = shard.snapshot.room(plane);
-    for (const auto& part :
-         plans::move_plan(layout, whole, worker.plan.cluster))
-      pulls.take(replica.id, static_cast<std::uint8_t>(plane), part, room);
+    whole_of(shard, plane).run(room);
     if (weights)
       done.bytes = room.size();
   }
-  pulls.wait();
   return done;
 }
 

@@ -10,6 +10,13 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order);
 RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
                   const net::Rows& rows);
 MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order);
+/// Brings planes back for a call, takes them to host memory after it, or drops
+/// the weights.
+LifeDone move_planes(Shard& shard, StepId step, const LifeOrder& order);
+/// After loading: what calls bring back goes to host memory.
+void begin_life(Shard& shard);
+/// Bytes of the replica's planes on this device; also an event of the trace.
+std::uint64_t count_planes(Shard& shard);
 CopyDone copy_shard(Shard& shard, const CopyOrder& order);
 /// On the worker's writer thread.
 WriteDone write_shard(Shard& shard, const WriteOrder& order);

@@ -46,4 +46,12 @@ void add_move(StepReport& report, TaskReport task, const MoveDone& done) {
   report.tasks.push_back(std::move(task));
 }
 
+void add_life(StepReport& report, TaskReport task, const LifeDone& done) {
+  const auto busy = seconds_of(done.busy_ns);
+  task.busy.push_back(busy);
+  for (const Rank rank : task.devices)
+    report.busy[rank] += busy;
+  report.tasks.push_back(std::move(task));
+}
+
 } // namespace troupe::actors

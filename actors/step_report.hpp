@@ -20,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 struct TaskReport {
-  std::string name; ///< "actor_gen", "actor@actor_gen"
+  std::string name; ///< "actor_gen", "actor_gen[2]", "actor@actor_gen"
+  std::string call; ///< of a call or a chunk of it
   plans::TaskKind kind = plans::TaskKind::call;
   std::vector<Rank> devices;
   Clock::time_point started; ///< sent by the master
@@ -65,6 +66,7 @@ void count_tokens(StepReport& report, std::span<const std::uint32_t> tokens);
 /// Adds a finished call or move to the report.
 void add_call(StepReport& report, TaskReport task, const CallDone& done);
 void add_move(StepReport& report, TaskReport task, const MoveDone& done);
+void add_life(StepReport& report, TaskReport task, const LifeDone& done);
 
 /// How a run ended.
 struct RunEnd {

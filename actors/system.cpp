@@ -22,6 +22,8 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<LendDone>("troupe::LendDone")
     .add_message_type<MoveOrder>("troupe::MoveOrder")
     .add_message_type<MoveDone>("troupe::MoveDone")
+    .add_message_type<LifeOrder>("troupe::LifeOrder")
+    .add_message_type<LifeDone>("troupe::LifeDone")
     .add_message_type<CopyOrder>("troupe::CopyOrder")
     .add_message_type<CopyDone>("troupe::CopyDone")
     .add_message_type<WriteOrder>("troupe::WriteOrder")

@@ -13,6 +13,7 @@
 #include "models/tokenizer.hpp"
 #include "net/data_plane.hpp"
 #include "net/host_collectives.hpp"
+#include "net/peer_memory.hpp"
 #include "net/stash.hpp"
 #include "plans/execution_plan.hpp"
 #include "plans/replicas.hpp"
@@ -41,7 +42,7 @@ private:
 };
 
 /// The number under which a shard exports a plane (0: weights) to the data
-/// plane.
+/// plane; bit 59 is that of its place (net::place_id).
 constexpr std::uint64_t export_id(ReplicaId replica, Rank rank,
                                   std::uint8_t plane = 0) {
   return std::uint64_t{plane} << 60 | std::uint64_t{replica.value} << 32
@@ -66,6 +67,7 @@ struct WorkerContext {
   std::unique_ptr<net::DataPlane> data;
   net::GroupRegistry groups;
   LocalWeights weights;
+  net::PeerMemory peer_memory; ///< weights of other workers of this host
   std::map<WorkerId, std::string> hosts;                 ///< of all workers
   std::map<Rank, std::unique_ptr<DeviceThread>> devices; ///< of this worker
   std::unique_ptr<DeviceThread> host;   ///< functions and data-set reads

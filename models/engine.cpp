@@ -130,7 +130,8 @@ std::span<std::byte> Engine::weights() {
 
 std::uint64_t Engine::checksum() const {
   const ModelPart& part = impl_->part;
-  const float* weights = impl_->parameters.plane(Plane::weight).data();
+  const auto* weights = reinterpret_cast<const float*>(
+    impl_->parameters.newest(Plane::weight).data());
   std::uint64_t sum = 0;
   for (const plans::Box& box : part.held.boxes)
     if (part.owner(box.parameter).first_owner)

@@ -35,6 +35,7 @@ namespace troupe::models {
 struct GenerateOptions;
 struct ModelPart;
 class Parameters;
+enum class Plane : std::uint8_t;
 class Snapshot;
 struct Transformer;
 
@@ -109,6 +110,16 @@ public:
   std::span<std::byte> weights();
   /// After somebody wrote `weights()`: refreshes what is derived from them.
   void weights_changed();
+  /// Planes leave the device and come back (Parameters). Weights that leave
+  /// take along what is derived from them.
+  void offload(std::span<const Plane> planes);
+  void reload(std::span<const Plane> planes);
+  void drop_weights();
+  /// Before somebody writes all of `weights()`, wherever they are.
+  void expect_weights();
+  /// Of planes on the device.
+  std::uint64_t device_bytes() const;
+
   /// Of the bits of the weights that this device is the first to own; equal
   /// weights, equal number, on any machine. Those of a copy's devices add up to
   /// that of the whole model.

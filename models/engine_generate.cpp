@@ -21,6 +21,7 @@ net::Rows Engine::generate(const net::Rows& prompts,
 }
 
 void Engine::weights_changed() {
+  impl_->parameters.changed();
   if (impl_->generator)
     impl_->generator->weights_changed();
 }

@@ -6,7 +6,9 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace troupe::models {
 
@@ -32,7 +34,7 @@ Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable)
   PaddedOffsets padded = padded_offsets(shapes_);
   offsets_ = std::move(padded.offsets);
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p)
-    planes_[p].allocate(padded.size);
+    allocate(static_cast<Plane>(p), padded.size);
 }
 
 Parameters::Parameters(const ModelPart& part, bool trainable)
@@ -44,14 +46,24 @@ Parameters::Parameters(const ModelPart& part, bool trainable)
     const auto plane = static_cast<Plane>(p);
     const bool moment = plane == Plane::m || plane == Plane::v;
     const plans::Shard& shard = moment ? part.optimizer : part.held;
-    planes_[p].allocate(
-      static_cast<std::int64_t>(shard.size_bytes / sizeof(float)));
+    allocate(plane,
+             static_cast<std::int64_t>(shard.size_bytes / sizeof(float)));
     if (windows && !moment)
       windows_[p].allocate(part.windows.size);
   }
 }
 
-void Parameters::Block::allocate(std::int64_t count) {
+/// Moves and checkpoints read all but gradients, from other processes too.
+void Parameters::allocate(Plane plane, std::int64_t count) {
+  PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
+  memory.size = count;
+  memory.device = net::PageBlock(
+    static_cast<std::size_t>(std::max<std::int64_t>(count, 1)) * sizeof(float),
+    plane == Plane::grad ? net::PageSharing::none
+                         : net::PageSharing::by_descriptor);
+}
+
+void Parameters::Window::allocate(std::int64_t count) {
   size = count;
   std::fill_n(floats.reserve(std::max<std::int64_t>(count, 1)), count, 0.0F);
 }
@@ -61,6 +73,78 @@ std::int64_t Parameters::find(std::string_view name) const {
     = std::find_if(shapes_.begin(), shapes_.end(),
                    [&](const ParameterShape& s) { return s.name == name; });
   return found == shapes_.end() ? -1 : found - shapes_.begin();
+}
+
+const Parameters::PlaneMemory& Parameters::memory_of(Plane plane) const {
+  const PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
+  TROUPE_CHECK(memory.device.data() != nullptr,
+               "this model is not trained: no such plane");
+  return memory;
+}
+
+Parameters::PlaneMemory& Parameters::memory_of(Plane plane) {
+  return const_cast<PlaneMemory&>(std::as_const(*this).memory_of(plane));
+}
+
+void Parameters::offload(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  if (memory.where != Where::device)
+    return;
+  if (memory.host.data() == nullptr)
+    memory.host = net::PageBlock(memory.device.size_bytes(),
+                                 net::PageSharing::by_descriptor);
+  if (!std::exchange(memory.host_is_current, true))
+    std::memcpy(memory.host.data(), memory.device.data(),
+                memory.device.size_bytes());
+  memory.device.release_pages();
+  memory.where = Where::host;
+}
+
+void Parameters::changed() {
+  for (PlaneMemory& memory : planes_)
+    if (memory.where == Where::device)
+      memory.host_is_current = false;
+}
+
+void Parameters::reload(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  if (memory.where == Where::device)
+    return;
+  TROUPE_CHECK(memory.where == Where::host, "a dropped plane has no values");
+  std::memcpy(memory.device.data(), memory.host.data(),
+              memory.device.size_bytes());
+  memory.where = Where::device;
+}
+
+void Parameters::drop(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  memory.device.release_pages();
+  memory.host_is_current = false;
+  memory.where = Where::nowhere;
+}
+
+void Parameters::expect(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  memory.host_is_current = false;
+  memory.where = Where::device;
+}
+
+const net::PageBlock& Parameters::lent(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  return memory.host.data() != nullptr ? memory.host : memory.device;
+}
+
+const net::PageBlock& Parameters::newest(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  return memory.where == Where::host ? memory.host : memory.device;
+}
+
+std::uint64_t Parameters::device_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const PlaneMemory& memory : planes_)
+    if (memory.where == Where::device)
+      bytes += memory.device.size_bytes();
+  return bytes;
 }
 
 at::Tensor Parameters::view(std::size_t index, Plane plane) const {
@@ -87,24 +171,26 @@ at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
 }
 
 std::span<float> Parameters::plane(Plane plane) const {
-  const Block& block = planes_[static_cast<std::size_t>(plane)];
-  TROUPE_CHECK(block.floats.data() != nullptr,
-               "this model is not trained: no such plane");
-  return block.all();
+  const PlaneMemory& memory = memory_of(plane);
+  return {reinterpret_cast<float*>(memory.device.data()),
+          static_cast<std::size_t>(memory.size)};
 }
 
 std::span<float> Parameters::window(Plane plane) const {
   const auto index = static_cast<std::size_t>(plane);
   const bool own = index < std::size(windows_) && windows_[index].size > 0;
-  return own ? windows_[index].all() : this->plane(plane);
+  if (!own)
+    return this->plane(plane);
+  const Window& window = windows_[index];
+  return {window.floats.data(), static_cast<std::size_t>(window.size)};
 }
 
 std::uint64_t Parameters::num_bytes() const {
   std::int64_t elements = 0;
-  for (const Block& block : planes_)
-    elements += block.size;
-  for (const Block& block : windows_)
-    elements += block.size;
+  for (const PlaneMemory& memory : planes_)
+    elements += memory.size;
+  for (const Window& window : windows_)
+    elements += window.size;
   return static_cast<std::uint64_t>(elements) * sizeof(float);
 }
 

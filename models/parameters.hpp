@@ -7,10 +7,14 @@
 // With z1 the moments' planes hold this copy's parts only, with z3 all planes
 // do, and what computing sees of weights and gradients are windows, rooms
 // through which the units pass (plans/unit_windows.hpp, models/unit_flow.hpp).
+//
+// A plane may leave its device and come back to the same address: offloaded, it
+// is in host memory, from where others read it; dropped, it is nowhere.
 #pragma once
 
 #include "config/model_shape.hpp"
 #include "models/aligned_floats.hpp"
+#include "net/page_block.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -73,22 +77,51 @@ public:
   /// Of everything that is allocated here.
   std::uint64_t num_bytes() const;
 
+  /// Copies the plane to host memory, which it keeps for the next time (and
+  /// does not write again while nothing changed), and gives the device's back.
+  /// Twice is no error.
+  void offload(Plane plane);
+  /// Somebody wrote to planes on the device.
+  void changed();
+  /// Brings an offloaded plane back; nothing to do if it is on the device.
+  void reload(Plane plane);
+  /// Gives the device's memory back; the values are gone.
+  void drop(Plane plane);
+  /// Somebody writes all of a plane that was dropped or offloaded.
+  void expect(Plane plane);
+  /// The plane as others may read it, in a shared block where the system has
+  /// them: a plane that was ever offloaded lies in host memory, up to date
+  /// while it is offloaded. Valid until this dies.
+  const net::PageBlock& lent(Plane plane) const;
+  /// Where its values are now.
+  const net::PageBlock& newest(Plane plane) const;
+  /// Of all planes that are on the device.
+  std::uint64_t device_bytes() const;
+
 private:
-  struct Block {
+  enum class Where : std::uint8_t { device, host, nowhere };
+  struct PlaneMemory {
+    net::PageBlock device;
+    net::PageBlock host; ///< from the first offload on
+    bool host_is_current = false;
+    Where where = Where::device;
+    std::int64_t size = 0; ///< elements
+  };
+  struct Window {
     AlignedFloats floats;
     std::int64_t size = 0;
 
     void allocate(std::int64_t count);
-    std::span<float> all() const {
-      return {floats.data(), static_cast<std::size_t>(size)};
-    }
   };
+  void allocate(Plane plane, std::int64_t count);
+  const PlaneMemory& memory_of(Plane plane) const;
+  PlaneMemory& memory_of(Plane plane);
 
   std::vector<ParameterShape> shapes_;
   std::vector<std::int64_t> offsets_;
   bool trainable_ = false;
-  Block planes_[num_planes];
-  Block windows_[2]; ///< of weight and grad; empty: the plane is its window
+  PlaneMemory planes_[num_planes];
+  Window windows_[2]; ///< of weight and grad; empty: the plane is its window
 };
 
 } // namespace troupe::models

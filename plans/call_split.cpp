@@ -1,6 +1,6 @@
 #include "plans/call_split.hpp"
 
-#include "plans/balance.hpp"
+#include "config/error.hpp"
 
 #include <algorithm>
 
@@ -30,19 +30,30 @@ balanced(std::uint32_t first, std::uint32_t end, std::uint32_t dp,
 
 } // namespace
 
+SampleRange chunk_range(std::uint32_t num_samples, std::uint32_t group_size,
+                        std::uint32_t chunk, std::uint32_t chunks) {
+  TROUPE_CHECK(chunk < chunks && group_size > 0, "no such chunk");
+  const std::uint64_t groups = (num_samples + group_size - 1) / group_size;
+  const auto begin_of = [&](std::uint64_t i) {
+    return std::min(num_samples, static_cast<std::uint32_t>(groups * i / chunks
+                                                            * group_size));
+  };
+  const auto first = begin_of(chunk);
+  return {SampleId{first}, begin_of(std::uint64_t{chunk} + 1) - first};
+}
+
 std::vector<Share> split_call(const Call& call, std::uint32_t dp,
                               std::span<const std::uint32_t> tokens,
-                              std::uint32_t group_size,
+                              SampleRange range, std::uint32_t group_size,
                               std::uint32_t mini_batches) {
-  const auto num_samples = static_cast<std::uint32_t>(tokens.size());
   const bool trains = call.kind == CallKind::train;
   const auto unit = call.kind == CallKind::generate ? group_size : 1;
   std::vector<Share> shares(dp);
   const auto ranges
-    = plans::mini_batches(num_samples, trains ? mini_batches : 1, group_size);
-  for (const auto& range : ranges) {
-    auto parts = balanced(range.first.value, range.first.value + range.count,
-                          dp, tokens, unit);
+    = plans::mini_batches(range.count, trains ? mini_batches : 1, group_size);
+  for (const auto& batch : ranges) {
+    const auto first = range.first.value + batch.first.value;
+    auto parts = balanced(first, first + batch.count, dp, tokens, unit);
     for (std::uint32_t i = 0; i < dp; ++i)
       shares[i].push_back(std::move(parts[i]));
   }

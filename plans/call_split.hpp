@@ -5,6 +5,7 @@
 #pragma once
 
 #include "config/ids.hpp"
+#include "plans/balance.hpp"
 #include "plans/workflow.hpp"
 
 #include <cstdint>
@@ -17,14 +18,20 @@ namespace troupe::plans {
 /// train have one), sample ids ascending in each. A batch may be empty.
 using Share = std::vector<std::vector<SampleId>>;
 
-/// Splits all samples of a step over `dp` coordinates.
-/// \param tokens       length of each sample
+/// The samples of chunk `chunk` of `chunks`: groups stay whole, and a chunk of
+/// i/k .. (i+1)/k of a step has samples of the chunks of another count that the
+/// step graph makes it wait for.
+SampleRange chunk_range(std::uint32_t num_samples, std::uint32_t group_size,
+                        std::uint32_t chunk, std::uint32_t chunks);
+
+/// Splits the samples of `range` over `dp` coordinates.
+/// \param tokens       length of each sample of the step
 /// \param group_size   samples of one prompt; a group is never cut by
 ///                     mini-batches, and stays together in generation
 /// \param mini_batches optimizer steps of a train call
 std::vector<Share> split_call(const Call& call, std::uint32_t dp,
                               std::span<const std::uint32_t> tokens,
-                              std::uint32_t group_size,
+                              SampleRange range, std::uint32_t group_size,
                               std::uint32_t mini_batches);
 
 } // namespace troupe::plans

@@ -48,7 +48,7 @@ double PointCost::step_s(const SpacePoint& point) {
       const auto k = static_cast<std::size_t>(calls[i].home);
       seconds = space_.move_s(i, point.options[i], point.positions[i],
                               point.options[k], point.positions[k]);
-    } else if (i < calls.size()) {
+    } else if (i < calls.size() && task.kind == TaskKind::call) {
       seconds = calls[i].options[point.options[i]].seconds;
     }
     durations.push_back(seconds);

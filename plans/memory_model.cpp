@@ -3,6 +3,7 @@
 #include "config/defaults.hpp"
 #include "plans/layout.hpp"
 #include "plans/micro_batches.hpp"
+#include "plans/replica_life.hpp"
 #include "plans/unit_windows.hpp"
 
 #include <algorithm>
@@ -116,14 +117,13 @@ public:
              const Replicas& replicas,
              const std::map<std::string, ModelShape>& shapes,
              const std::map<std::string, DType>& dtypes,
-             const BatchSizes& sizes, ReplicaLife life)
+             const BatchSizes& sizes)
     : workflow_(workflow),
       plan_(plan),
       replicas_(replicas),
       shapes_(shapes),
       dtypes_(dtypes),
-      sizes_(sizes),
-      life_(life) {
+      sizes_(sizes) {
     for (std::uint32_t rank = 0; rank < plan.cluster.num_devices(); ++rank)
       devices_.push_back({.device = Rank{rank}});
   }
@@ -139,13 +139,6 @@ public:
   }
 
 private:
-  RoleMemory offload_of(const std::string& role) const {
-    const auto found = plan_.roles.find(role);
-    return life_ == ReplicaLife::as_planned && found != plan_.roles.end()
-             ? found->second
-             : RoleMemory{};
-  }
-
   void add_call(const Call& call) {
     const auto& placement = plan_.calls.at(call.name);
     const CallMemory memory(shapes_.at(call.role),
@@ -156,53 +149,57 @@ private:
       devices_.at(rank.value).tasks.push_back({call.name, bytes});
   }
 
+  static void add_to_task(DeviceMemory& device, const std::string& name,
+                          std::uint64_t bytes) {
+    for (auto& task : device.tasks)
+      task.bytes += task.task == name ? bytes : 0;
+  }
+
   /// `bytes` for every task on the device from the replica's first reader to
-  /// its last one.
+  /// its last one, and for the move that brings them.
   void add_transient(const Replica& replica, DeviceMemory& device,
                      std::uint64_t bytes) {
     const auto& last = replica.calls.back();
     bool reads = false;
     for (const auto& call : workflow_.calls) {
       reads = reads || call.name == replica.calls.front();
-      for (auto& task : device.tasks)
-        task.bytes += reads && task.task == call.name ? bytes : 0;
+      if (reads)
+        add_to_task(device, call.name, bytes);
       if (call.name == last)
         break;
     }
-    const bool moves = workflow_.role(replica.role).trained && !replica.home;
-    if (moves)
-      device.tasks.push_back(
-        {replica.name(), bytes + std::min(bytes, move_staging_bytes)});
+    device.tasks.push_back(
+      {replica.name(), bytes + std::min(bytes, move_staging_bytes)});
   }
 
   void add_training(const Replica& replica, DeviceMemory& device,
                     const StageBytes& stage) {
     device.gradient_bytes += stage.weights;
-    if (!offload_of(replica.role).offload_optimizer) {
+    if (!leaves(workflow_, plan_, replica).offload_optimizer)
       device.optimizer_bytes += stage.optimizer;
-      return;
-    }
-    for (auto& task : device.tasks)
+    else
       for (const auto& name : replica.calls)
-        if (task.task == name && workflow_.call(name).kind == CallKind::train)
-          task.bytes += stage.optimizer;
+        if (workflow_.call(name).kind == CallKind::train)
+          add_to_task(device, name, stage.optimizer);
   }
 
   void add_replica(const Replica& replica) {
     const auto stages = stage_bytes(shapes_.at(replica.role), replica.strategy,
                                     memory_dtype(dtypes_, replica.role));
-    const bool stays = life_ == ReplicaLife::stays
-                       || ((replica.home || replica.keep)
-                           && !offload_of(replica.role).offload_weights);
+    const bool dropped = is_dropped(workflow_, plan_, replica);
+    const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
     const bool trains = replica.home && workflow_.role(replica.role).trained;
     for (std::size_t i = 0; i < replica.devices.size(); ++i) {
       auto& device = devices_.at(replica.devices[i].value);
       const auto& stage = stages.at(
         coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
-      if (stays)
+      if (dropped)
+        add_transient(replica, device, stage.weights);
+      else if (!offloaded)
         device.weight_bytes += stage.weights;
       else
-        add_transient(replica, device, stage.weights);
+        for (const auto& call : replica.calls)
+          add_to_task(device, call, stage.weights);
       if (trains)
         add_training(replica, device, stage);
     }
@@ -214,7 +211,6 @@ private:
   const std::map<std::string, ModelShape>& shapes_;
   const std::map<std::string, DType>& dtypes_;
   const BatchSizes& sizes_;
-  ReplicaLife life_;
   std::vector<DeviceMemory> devices_;
 };
 
@@ -255,14 +251,11 @@ std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
   return CallMemory(shape, dtype, placement, sizes).bytes(kind);
 }
 
-std::vector<DeviceMemory>
-device_memory(const Workflow& workflow, const ExecutionPlan& plan,
-              const Replicas& replicas,
-              const std::map<std::string, ModelShape>& shapes,
-              const std::map<std::string, DType>& dtypes,
-              const BatchSizes& sizes, ReplicaLife life) {
-  return MemoryBook(workflow, plan, replicas, shapes, dtypes, sizes, life)
-    .add_up();
+std::vector<DeviceMemory> device_memory(
+  const Workflow& workflow, const ExecutionPlan& plan, const Replicas& replicas,
+  const std::map<std::string, ModelShape>& shapes,
+  const std::map<std::string, DType>& dtypes, const BatchSizes& sizes) {
+  return MemoryBook(workflow, plan, replicas, shapes, dtypes, sizes).add_up();
 }
 
 } // namespace troupe::plans

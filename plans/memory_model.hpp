@@ -59,20 +59,12 @@ struct DeviceMemory {
   }
 };
 
-/// What happens to a replica that no running call needs.
-enum class ReplicaLife : std::uint8_t {
-  stays,      ///< what this version runs: nothing leaves a device
-  as_planned, ///< dropped unless home or kept; offloaded where the plan says
-};
-
 /// Memory of every device of the cluster, ascending. `shapes` and `dtypes` by
 /// role; a role without a shape counts as nothing, one without dtype as f32.
-std::vector<DeviceMemory>
-device_memory(const Workflow& workflow, const ExecutionPlan& plan,
-              const Replicas& replicas,
-              const std::map<std::string, ModelShape>& shapes,
-              const std::map<std::string, DType>& dtypes,
-              const BatchSizes& sizes, ReplicaLife life = ReplicaLife::stays);
+std::vector<DeviceMemory> device_memory(
+  const Workflow& workflow, const ExecutionPlan& plan, const Replicas& replicas,
+  const std::map<std::string, ModelShape>& shapes,
+  const std::map<std::string, DType>& dtypes, const BatchSizes& sizes);
 
 /// Planes of one pipeline stage on its fullest device.
 struct StageBytes {

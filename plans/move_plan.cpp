@@ -7,13 +7,16 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <tuple>
 
 namespace troupe::plans {
 
 namespace {
+
+/// A sender stays in use until it is so far ahead of the least loaded one, and
+/// is given so much at once: together a chunk.
+constexpr std::uint64_t planner_run_bytes = defaults::move_chunk_bytes / 2;
 
 /// A box of a source shard.
 struct Owner {
@@ -45,6 +48,15 @@ void append_without(const Box& box, const Box& hole, std::vector<Box>& rest) {
   add(hole.row0, hole.row1, hole.col1, box.col1);
 }
 
+/// Same device, same worker, same host, elsewhere.
+int distance_between(const Cluster& cluster, Rank from, Rank to) {
+  if (from == to)
+    return 0;
+  if (cluster.worker_of(from) == cluster.worker_of(to))
+    return 1;
+  return cluster.node_of(from) == cluster.node_of(to) ? 2 : 3;
+}
+
 class MovePlanner {
 public:
   MovePlanner(const Layout& source, const Layout& target,
@@ -52,17 +64,24 @@ public:
     : cluster_(cluster),
       element_bytes_(size_bytes(source.dtype)) {
     TROUPE_CHECK(source.dtype == target.dtype, "a move does not cast");
-    for (const auto& shard : source.shards)
+    std::size_t num_ranks = 0;
+    for (const auto& shard : source.shards) {
+      num_ranks = std::max<std::size_t>(num_ranks, shard.device.value + 1);
       for (const auto& box : shard.boxes) {
         if (owners_.size() <= box.parameter)
           owners_.resize(box.parameter + 1);
         owners_[box.parameter].push_back({shard.device, &box});
       }
+    }
+    sent_bytes_.resize(num_ranks, 0);
+    distances_.resize(num_ranks, 0);
   }
 
   /// Appends what `shard` receives, by target offset.
   void receive(const Shard& shard) {
     last_sender_.reset();
+    for (std::uint32_t from = 0; from < distances_.size(); ++from)
+      distances_[from] = distance_between(cluster_, Rank{from}, shard.device);
     const auto begin = static_cast<std::ptrdiff_t>(plan_.size());
     for (const auto& box : shard.boxes)
       cover(shard.device, box);
@@ -79,32 +98,44 @@ private:
     return a.target_offset < b.target_offset;
   }
 
-  /// Smaller is better; a sender in use stays until it is a whole chunk ahead
-  /// of the least loaded one, so that runs stay long.
-  std::tuple<int, std::uint64_t, Rank> rank_sender(Rank from, Rank to) const {
-    int distance = 3;
-    if (from == to)
-      distance = 0;
-    else if (cluster_.worker_of(from) == cluster_.worker_of(to))
-      distance = 1;
-    else if (cluster_.node_of(from) == cluster_.node_of(to))
-      distance = 2;
-    const auto found = sent_bytes_.find(from);
-    const auto sent = found == sent_bytes_.end() ? 0 : found->second;
-    const std::uint64_t bonus
-      = from == last_sender_ ? defaults::move_chunk_bytes : 0;
-    return {distance, sent - std::min(sent, bonus), from};
+  /// Smaller is better; a sender in use stays for a while, so that runs are
+  /// long.
+  std::tuple<int, std::uint64_t, Rank, std::uint64_t>
+  rank_owner(const Owner& owner) const {
+    const auto from = owner.device;
+    const auto sent = sent_bytes_[from.value];
+    const std::uint64_t bonus = from == last_sender_ ? planner_run_bytes : 0;
+    return {distances_[from.value], sent - std::min(sent, bonus), from,
+            owner.box->offset_bytes};
   }
 
-  /// Takes the region of `target` from its owners, best sender first.
+  /// Takes `target` from its owners, some rows at a time: so that senders of
+  /// one box share the load too.
   void cover(Rank to, const Box& target) {
     TROUPE_CHECK(target.parameter < owners_.size(),
                  fmt::format("nobody owns parameter {}", target.parameter));
-    auto owners = owners_[target.parameter];
-    std::ranges::sort(owners, {}, [&](const Owner& owner) {
-      return std::tuple{rank_sender(owner.device, to), owner.box->offset_bytes};
-    });
-    std::vector<Box> missing = {target};
+    std::vector<Owner> owners;
+    for (const auto& owner : owners_[target.parameter])
+      if (intersect(target, *owner.box))
+        owners.push_back(owner);
+    const auto row_bytes
+      = static_cast<std::uint64_t>(target.col1 - target.col0) * element_bytes_;
+    const auto rows_at_once = static_cast<std::int64_t>(
+      std::max<std::uint64_t>(1, planner_run_bytes / row_bytes));
+    for (auto row = target.row0; row < target.row1; row += rows_at_once) {
+      auto rows = target;
+      rows.row0 = row;
+      rows.row1 = std::min(target.row1, row + rows_at_once);
+      cover_rows(to, target, rows, owners);
+    }
+  }
+
+  /// Best sender first.
+  void cover_rows(Rank to, const Box& target, const Box& rows,
+                  std::vector<Owner>& owners) {
+    std::ranges::sort(owners, {},
+                      [&](const Owner& owner) { return rank_owner(owner); });
+    std::vector<Box> missing = {rows};
     for (const auto& owner : owners) {
       std::vector<Box> rest;
       for (const auto& piece : missing) {
@@ -129,17 +160,26 @@ private:
     const auto source_width = owner.box->col1 - owner.box->col0;
     const auto target_width = target.col1 - target.col0;
     const auto width = piece.col1 - piece.col0;
-    const bool whole_rows = width == source_width && width == target_width;
-    const auto rows_a_run = whole_rows ? piece.row1 - piece.row0 : 1;
-    for (auto row = piece.row0; row < piece.row1; row += rows_a_run)
-      plan_.push_back({.from = owner.device,
-                       .to = to,
-                       .source_offset = offset(*owner.box, row, piece.col0),
-                       .target_offset = offset(target, row, piece.col0),
-                       .bytes = static_cast<std::uint64_t>(rows_a_run * width)
-                                * element_bytes_});
+    const auto rows = piece.row1 - piece.row0;
+    const bool one_run
+      = rows == 1 || (width == source_width && width == target_width);
+    const auto bytes_of = [&](std::int64_t elements) {
+      return static_cast<std::uint64_t>(elements) * element_bytes_;
+    };
+    Transfer transfer{.from = owner.device,
+                      .to = to,
+                      .source_offset
+                      = offset(*owner.box, piece.row0, piece.col0),
+                      .target_offset = offset(target, piece.row0, piece.col0),
+                      .bytes = bytes_of(one_run ? rows * width : width)};
+    if (!one_run) {
+      transfer.runs = static_cast<std::uint64_t>(rows);
+      transfer.source_stride = bytes_of(source_width);
+      transfer.target_stride = bytes_of(target_width);
+    }
+    plan_.push_back(transfer);
     if (owner.device != to)
-      sent_bytes_[owner.device]
+      sent_bytes_[owner.device.value]
         += static_cast<std::uint64_t>(piece.num_elements()) * element_bytes_;
     last_sender_ = owner.device;
   }
@@ -152,23 +192,40 @@ private:
            + static_cast<std::uint64_t>(element) * element_bytes_;
   }
 
-  /// Joins runs that follow each other at both ends, over padding too.
-  void join_neighbours(std::size_t begin) {
-    std::size_t last = begin;
-    for (auto i = begin + 1; i < plan_.size(); ++i) {
-      auto& previous = plan_[last];
-      const auto& next = plan_[i];
+  /// Adds `next` to `previous` if it goes on where that ends, at both ends:
+  /// single runs over padding too.
+  static bool join(Transfer& previous, const Transfer& next) {
+    if (previous.from != next.from)
+      return false;
+    if (previous.runs == 1 && next.runs == 1) {
       const auto gap
         = next.target_offset - (previous.target_offset + previous.bytes);
-      const bool joins = previous.from == next.from
-                         && gap < parameter_alignment_bytes
-                         && next.source_offset
-                              == previous.source_offset + previous.bytes + gap;
-      if (joins)
-        previous.bytes += gap + next.bytes;
-      else
-        plan_[++last] = next;
+      if (gap >= parameter_alignment_bytes
+          || next.source_offset
+               != previous.source_offset + previous.bytes + gap)
+        return false;
+      previous.bytes += gap + next.bytes;
+      return true;
     }
+    const auto skipped
+      = [&](std::uint64_t stride) { return previous.runs * stride; };
+    if (previous.bytes != next.bytes
+        || previous.source_stride != next.source_stride
+        || previous.target_stride != next.target_stride
+        || next.source_offset
+             != previous.source_offset + skipped(next.source_stride)
+        || next.target_offset
+             != previous.target_offset + skipped(next.target_stride))
+      return false;
+    previous.runs += next.runs;
+    return true;
+  }
+
+  void join_neighbours(std::size_t begin) {
+    std::size_t last = begin;
+    for (auto i = begin + 1; i < plan_.size(); ++i)
+      if (!join(plan_[last], plan_[i]))
+        plan_[++last] = plan_[i];
     if (begin < plan_.size())
       plan_.resize(last + 1);
   }
@@ -176,7 +233,8 @@ private:
   const Cluster& cluster_;
   std::uint64_t element_bytes_;
   std::vector<std::vector<Owner>> owners_; ///< by parameter
-  std::map<Rank, std::uint64_t> sent_bytes_;
+  std::vector<std::uint64_t> sent_bytes_;  ///< by rank
+  std::vector<int> distances_;             ///< to the receiver, by rank
   std::optional<Rank> last_sender_;
   std::vector<Transfer> plan_;
 };
@@ -216,7 +274,7 @@ std::vector<Transfer> transfers_from(std::span<const Transfer> plan,
 std::uint64_t moved_bytes(std::span<const Transfer> plan) {
   std::uint64_t bytes = 0;
   for (const auto& transfer : plan)
-    bytes += transfer.from == transfer.to ? 0 : transfer.bytes;
+    bytes += transfer.from == transfer.to ? 0 : transfer.total_bytes();
   return bytes;
 }
 

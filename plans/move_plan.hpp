@@ -15,18 +15,26 @@
 
 namespace troupe::plans {
 
-/// One contiguous run of bytes. `from == to` is a copy inside a device.
+/// Runs of bytes, equally far apart on either side: the columns of a matrix are
+/// one run a row. `from == to` is a copy inside a device.
 struct Transfer {
   Rank from = {};
   Rank to = {};
   std::uint64_t source_offset = 0; ///< in the sender's flat buffer
   std::uint64_t target_offset = 0; ///< in the receiver's flat buffer
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;         ///< of one run
+  std::uint64_t runs = 1;
+  std::uint64_t source_stride = 0; ///< from run to run; 0 of a single one
+  std::uint64_t target_stride = 0;
 
   auto operator<=>(const Transfer&) const = default;
+  std::uint64_t total_bytes() const {
+    return runs * bytes;
+  }
 };
 
-/// All transfers, sorted by receiver and target offset, neighbours joined.
+/// All transfers, sorted by receiver and target offset of the first run,
+/// neighbours joined.
 /// Padding between parameters may be written too. Throws InvariantError when
 /// the source does not own what the target needs, or dtypes differ.
 std::vector<Transfer> move_plan(const Layout& source, const Layout& target,

@@ -329,10 +329,9 @@ private:
   }
 
   void check_memory(const Replicas& replicas) {
-    for (auto& memory : device_memory(
-           workflow_, plan_, replicas, context_.shapes, context_.dtypes,
-           context_.sizes,
-           context_.for_run ? ReplicaLife::stays : ReplicaLife::as_planned)) {
+    for (auto& memory :
+         device_memory(workflow_, plan_, replicas, context_.shapes,
+                       context_.dtypes, context_.sizes)) {
       const auto resident = memory.resident_bytes();
       DevicePeak peak{.device = memory.device,
                       .peak_bytes = resident,

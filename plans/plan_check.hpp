@@ -70,10 +70,6 @@ void require_ok(const PlanReport& report);
 /// can; empty if it can. The only place that says so.
 std::string why_not_run(CallKind kind, const Strategy& strategy);
 
-/// The plan without what changes no result and this version does not run yet
-/// (chunks, offload); `left_out` names it.
-ExecutionPlan runnable(ExecutionPlan plan, std::vector<std::string>& left_out);
-
 /// A lag beyond this is a typo: nothing overlaps further than one step, and
 /// every step of lag keeps a step's rows in memory.
 inline constexpr std::uint32_t max_plan_lag = 8;

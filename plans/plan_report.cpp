@@ -18,18 +18,6 @@ std::string why_not_run(CallKind kind, const Strategy& strategy) {
                      to_string(strategy), to_string(runs));
 }
 
-ExecutionPlan runnable(ExecutionPlan plan, std::vector<std::string>& left_out) {
-  for (auto& [name, placement] : plan.calls) {
-    if (placement.chunks > 1)
-      left_out.push_back(fmt::format("chunks of {}", name));
-    placement.chunks = 1;
-  }
-  for (const auto& [name, memory] : plan.roles)
-    left_out.push_back(fmt::format("offload of {}", name));
-  plan.roles.clear();
-  return plan;
-}
-
 namespace internal {
 
 std::string why_no_chunks(const CheckContext& context, const Call& call,
@@ -37,9 +25,6 @@ std::string why_no_chunks(const CheckContext& context, const Call& call,
   const auto chunks = placement.chunks;
   if (chunks == 1)
     return "";
-  if (context.for_run)
-    return fmt::format("this version runs calls whole, got {} chunks; try 1",
-                       chunks);
   if (call.kind == CallKind::train)
     return "a training joins all chunks; leave chunks out";
   if (call.kind == CallKind::function && call.scope == Scope::batch)
@@ -56,9 +41,6 @@ std::string why_no_offload(const CheckContext& context, const std::string& role,
                            const RoleMemory& memory) {
   if (!memory.offload_weights && !memory.offload_optimizer)
     return "";
-  if (context.for_run)
-    return "this version keeps weights and optimizer on the device; leave "
-           "offload out";
   const auto* found = context.workflow.find_role(role);
   if (found && !found->trained && memory.offload_optimizer)
     return fmt::format("role {} is never trained and has no optimizer; leave "

@@ -33,8 +33,7 @@ public:
       costs_(costs),
       options_(options),
       space_(problem, costs,
-             {.chunks = options.chunks && !problem.for_run,
-              .only_what_runs = problem.for_run}),
+             {.chunks = options.chunks, .only_what_runs = problem.for_run}),
       cost_(space_, options.lag),
       layers_(call_layers(problem.workflow)) {
     layered_ = options.lag.empty() && has_barriers(problem.workflow)
@@ -80,19 +79,16 @@ private:
     return found_.empty() ? std::numeric_limits<double>::infinity()
                           : found_.front().step_s;
   }
-  bool has_chunks() const {
-    return options_.chunks && !problem_.for_run;
-  }
 
   /// In one line: which call, how much, of how much.
   [[noreturn]] void refuse(const std::string& where, std::uint64_t bytes) {
     const auto devices = problem_.cluster.num_devices();
     throw PlanError(fmt::format(
       "no plan fits: the smallest peak is {:.1f} GiB of {:.1f} on device 0 in "
-      "{}; try {}{} devices",
+      "{}; try offload, a smaller batch or {} devices",
       static_cast<double>(bytes) / gib,
       static_cast<double>(problem_.device_memory_bytes()) / gib, where,
-      problem_.for_run ? "" : "offload, a smaller batch or ", 2 * devices));
+      2 * devices));
   }
 
   void refuse_if_nothing_fits() {
@@ -123,10 +119,6 @@ private:
     for (const auto& name : preset_names()) {
       try {
         auto plan = fitted_preset(name, problem_);
-        if (problem_.for_run) {
-          std::vector<std::string> left_out;
-          plan = runnable(std::move(plan), left_out);
-        }
         const bool allowed = plan.lag.empty() || plan.lag == options_.lag;
         if (!allowed || !check_plan(problem_, plan).ok())
           continue;
@@ -175,13 +167,13 @@ private:
       return space_.align(from, count);
     };
     instance.fits = [this](const SpacePoint& point) {
-      return (has_chunks() ? peak_bytes(space_, in_space(point))
-                           : peak_bytes(space_, point))
+      return (options_.chunks ? peak_bytes(space_, in_space(point))
+                              : peak_bytes(space_, point))
              <= space_.memory_bytes();
     };
     instance.move_s = [this](std::uint32_t i, const SpacePoint& point) {
       SpacePoint whole;
-      const auto& at = has_chunks() ? whole = in_space(point) : point;
+      const auto& at = options_.chunks ? whole = in_space(point) : point;
       const auto k = static_cast<std::size_t>(space_.calls()[i].home);
       return space_.move_s(i, at.options[i], at.positions[i], at.options[k],
                            at.positions[k]);
@@ -191,7 +183,7 @@ private:
 
   /// From numbers of whole options to numbers of all options.
   SpacePoint in_space(SpacePoint point) const {
-    if (!has_chunks())
+    if (!options_.chunks)
       return point; // all options are whole
     for (std::size_t i = 0; i < point.options.size(); ++i)
       if (point.options[i] != not_chosen)
@@ -308,7 +300,7 @@ private:
 
   /// The bound of layers holds where no call may be cut.
   double proved_bound_of_layers() const {
-    return has_chunks() ? 0.0 : layer_bound_s_;
+    return options_.chunks ? 0.0 : layer_bound_s_;
   }
 
   void finish() {
@@ -323,7 +315,7 @@ private:
     }
     for (std::size_t i = 1; i < found_.size() && i <= next_best; ++i)
       result_.next.push_back(found_[i]);
-    if (has_chunks() && layer_bound_s_ > 0)
+    if (options_.chunks && layer_bound_s_ > 0)
       note("lower bound without chunks: {:.4g} s, gap {:.1f} %", layer_bound_s_,
            100 * std::max(0.0, best_s() / layer_bound_s_ - 1));
   }

@@ -97,8 +97,7 @@ void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices) {
       if (num_devices % (tp * pp) != 0 || in_node % tp != 0)
         continue;
       Strategy strategy{.dp = num_devices / tp / pp, .pp = pp, .tp = tp};
-      const bool runs = !limits_.only_what_runs || (tp == 1 && pp == 1);
-      if (!runs || !why_illegal(strategy, shape).empty()) {
+      if (!why_illegal(strategy, shape).empty()) {
         ++counts_.illegal;
         continue;
       }
@@ -117,16 +116,17 @@ void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
     ++counts_.illegal;
     return;
   }
-  const bool free = !limits_.only_what_runs;
   std::vector<Zero> zeros = {Zero::none};
-  if (free && kind == CallKind::train && option.strategy.dp > 1)
+  if (kind == CallKind::train && option.strategy.dp > 1)
     zeros = {Zero::z1, Zero::z3, Zero::none};
   std::vector<int> chunk_counts = {1};
-  if (free && limits_.chunks && kind != CallKind::train)
+  if (limits_.chunks && kind != CallKind::train)
     chunk_counts = {1, 2, 4};
   const auto a_rank = std::max(1u, samples / option.strategy.dp);
   for (const auto zero : zeros) {
     option.strategy.zero = zero;
+    if (limits_.only_what_runs && !why_not_run(kind, option.strategy).empty())
+      continue;
     const auto stage
       = space_stage(problem_.shapes.at(call.call->role), option.strategy,
                     problem_.dtype(call.call->role));
@@ -142,7 +142,7 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
   const auto kind = call.call->kind;
   // The default rule, and the least memory where memory may matter.
   std::set<int> counts = {0};
-  const bool may_cut = kind != CallKind::generate && !limits_.only_what_runs;
+  const bool may_cut = kind != CallKind::generate;
   const auto& role = call.call->role;
   const auto active
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role),
@@ -153,7 +153,7 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
       .count);
   if (may_cut && most > least && active > memory_bytes() / 10)
     counts.insert({std::min(most, 4 * least), most});
-  const bool may_offload = !limits_.only_what_runs && call.home < 0;
+  const bool may_offload = call.home < 0;
   for (const auto count : counts) {
     option.micro_batches = count;
     option.offload = {};

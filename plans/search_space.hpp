@@ -35,7 +35,7 @@ struct CallOption {
 /// Where the space ends.
 struct SpaceLimits {
   bool chunks = false;
-  bool only_what_runs = false; ///< d only, whole calls, nothing offloaded
+  bool only_what_runs = false; ///< what a run refuses is left out
 };
 
 struct SpaceCounts {

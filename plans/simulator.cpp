@@ -246,6 +246,10 @@ std::vector<double> predict_durations(const PlanProblem& problem,
                                        placement_of(replicas[*task.target])));
       continue;
     }
+    if (task.kind != TaskKind::call) { // its seconds are in the call's
+      durations.push_back(0);
+      continue;
+    }
     const auto& call = problem.workflow.call(task.call);
     const auto placement = plan.calls.find(task.call);
     const auto offload = plan.roles.find(task.role);

@@ -1,6 +1,7 @@
 #include "plans/step_graph.hpp"
 
 #include "config/error.hpp"
+#include "plans/replica_life.hpp"
 #include "plans/task_tracker.hpp"
 
 #include <fmt/format.h>
@@ -50,6 +51,8 @@ public:
     for (const auto& role : workflow_.roles)
       if (role.trained)
         add_role(role.name);
+    for (const auto& call : workflow_.calls)
+      add_stay(call);
     return std::move(graph_);
   }
 
@@ -110,6 +113,56 @@ private:
                                             - workflow_.calls.data())];
   }
 
+  /// Planes that are on the device for this call only come right before it,
+  /// when all that it needs is there, and go after it.
+  void add_stay(const Call& call) {
+    if (!comes_and_goes(workflow_, plan_, replicas_, call))
+      return;
+    const auto& chunks = chunks_of(call.name);
+    auto& first = graph_.tasks[chunks.first];
+    const auto reload = static_cast<std::uint32_t>(graph_.tasks.size());
+    TaskTemplate stay{.name = fmt::format("reload {}@{}", call.role, call.name),
+                      .kind = TaskKind::reload,
+                      .call = call.name,
+                      .role = call.role,
+                      .target = replicas_.of_call(call.name),
+                      .devices = first.devices,
+                      .needs = first.needs,
+                      .lag = first.lag};
+    add_need(first, {reload, 0, Edge::version});
+    graph_.tasks.push_back(stay);
+    stay.name = fmt::format("offload {}@{}", call.role, call.name);
+    stay.kind = TaskKind::offload;
+    stay.needs = {{chunks.last(), 0, Edge::write_after_read}};
+    graph_.tasks.push_back(stay);
+    wait_for_offload(call, reload + 1);
+  }
+
+  /// Moves from an offloaded replica read its copy in host memory: it must have
+  /// been made, and is not made again before they have read it (the training
+  /// before it waits for them).
+  void wait_for_offload(const Call& call, std::uint32_t offload) {
+    if (call.kind != CallKind::train)
+      return;
+    for (auto& task : graph_.tasks)
+      if (task.kind == TaskKind::move && task.role == call.role)
+        add_need(task, {offload, 1, Edge::version});
+  }
+
+  /// Right after the last reader of what the step's move brought.
+  void add_drop(const Replica& shadow, std::uint32_t move) {
+    const auto drop = static_cast<std::uint32_t>(graph_.tasks.size());
+    graph_.tasks.push_back({.name = "drop " + shadow.name(),
+                            .kind = TaskKind::drop,
+                            .role = shadow.role,
+                            .target = shadow.id,
+                            .devices = shadow.devices});
+    for (const auto& name : shadow.calls)
+      add_need(graph_.tasks[drop],
+               {chunks_of(name).last(), 0, Edge::write_after_read});
+    add_need(graph_.tasks[move], {drop, 1, Edge::order});
+  }
+
   /// The role's train calls follow each other inside a step, so that readers
   /// need the last one and only the first one waits for readers.
   void add_role(const std::string& role) {
@@ -159,8 +212,11 @@ private:
       const auto lag
         = static_cast<std::int32_t>(graph_.tasks[reader.first].lag);
       add_need(graph_.tasks[reader.first], {move, lag, Edge::version});
-      add_need(task, {reader.last(), 1 - lag, Edge::write_after_read});
+      add_need(graph_.tasks[move],
+               {reader.last(), 1 - lag, Edge::write_after_read});
     }
+    if (is_dropped(workflow_, plan_, shadow))
+      add_drop(shadow, move);
   }
 
   const Workflow& workflow_;

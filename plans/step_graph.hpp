@@ -32,8 +32,9 @@
 
 namespace troupe::plans {
 
-/// Offloads, reloads and saves will follow.
-enum class TaskKind : std::uint8_t { call, move };
+/// The last three change where a replica's planes are, around its calls
+/// (replica_life.hpp): back from host memory, to host memory, to nowhere.
+enum class TaskKind : std::uint8_t { call, move, reload, offload, drop };
 
 /// Why a task waits for another; `order`: the same call one step earlier.
 enum class Edge : std::uint8_t { data, version, write_after_read, order };
@@ -50,11 +51,11 @@ struct Need {
 struct TaskTemplate {
   std::string name = {}; ///< "actor_gen"; a move: "actor@actor_gen"
   TaskKind kind = TaskKind::call;
-  std::string call = {}; ///< of a call task
+  std::string call = {}; ///< of a call; that a reload or offload is for
   std::string role = {}; ///< empty for functions
-  std::optional<ReplicaId> source = {};
-  std::optional<ReplicaId> target = {};
-  std::vector<Rank> devices = {}; ///< ascending; empty: on the host
+  std::optional<ReplicaId> source = {}; ///< of a move
+  std::optional<ReplicaId> target = {}; ///< of all but calls
+  std::vector<Rank> devices = {};       ///< ascending; empty: on the host
   std::vector<Need> needs = {};
   std::uint32_t lag = 0;
   std::uint32_t chunk = 0;
@@ -89,7 +90,8 @@ struct TaskRef {
   auto operator<=>(const TaskRef&) const = default;
 };
 
-/// Calls in workflow order, then moves in replica order. `lag` of the plan may
+/// Calls in workflow order, then moves in replica order, then what brings
+/// planes and takes them away. `lag` of the plan may
 /// stand at calls that read a trained role. Throws PlanError when lags make a
 /// step wait for itself: a lagged call that reads what a call of a newer
 /// version wrote; or when a step would wait for a training of a later one, so

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 
 namespace troupe::plans {
@@ -63,6 +64,10 @@ TotalOrder::TotalOrder(const StepGraph& graph, StepId first, StepId end,
   TROUPE_CHECK(durations_s_.size() == graph.tasks.size(),
                "one predicted duration a task");
   paths_s_ = longest_paths(graph, durations_s_);
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    if (graph.tasks[i].kind == TaskKind::offload
+        || graph.tasks[i].kind == TaskKind::drop)
+      paths_s_[i] = std::numeric_limits<double>::infinity();
   std::map<Rank, std::uint32_t> dense;
   devices_.resize(graph.tasks.size());
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)

@@ -1,8 +1,9 @@
 // The one total order of all tasks: the order in which a list schedule with
 // predicted durations would start them. Earlier steps come first and, inside a
 // step, the task with the longest predicted path behind it (moves count as part
-// of the step whose training waits for them). No device idles in the prediction
-// while a task could run on it. Depends on nothing but its arguments (I8).
+// of the step whose training waits for them); what gives memory back goes
+// first. No device idles in the prediction while a task could run on it.
+// Depends on nothing but its arguments (I8).
 #pragma once
 
 #include "plans/task_tracker.hpp"

@@ -130,15 +130,10 @@ automatic_plan(const Settings& settings, const plans::Workflow& workflow,
 ChosenPlan runnable_preset(const Settings& settings,
                            const plans::Workflow& workflow,
                            const plans::PresetFacts& facts) {
-  std::vector<std::string> left_out;
-  auto plan
-    = plans::runnable(plans::preset(settings.plan, workflow,
-                                    settings_cluster(settings, {}), facts),
-                      left_out);
-  auto name = settings.plan;
-  if (!left_out.empty())
-    name += fmt::format(" without {}", fmt::join(left_out, ", "));
-  return {std::move(plan), std::move(name), {}};
+  return {plans::preset(settings.plan, workflow, settings_cluster(settings, {}),
+                        facts),
+          settings.plan,
+          {}};
 }
 
 [[noreturn]] void unknown_plan(const Settings& settings) {

@@ -5,6 +5,7 @@
 #include "actors/checkpoint_actor.hpp"
 #include "actors/checkpoint_files.hpp"
 #include "actors/data_actor.hpp"
+#include "actors/life_actor.hpp"
 #include "actors/move_actor.hpp"
 #include "actors/recording.hpp"
 #include "actors/trace_actor.hpp"
@@ -108,6 +109,18 @@ spawn_moves(caf::actor_system& system, const RunBasis& basis,
   return moves;
 }
 
+std::map<ReplicaId, actors::LifeActor>
+spawn_lives(caf::actor_system& system, const RunBasis& basis,
+            const std::vector<actors::SetupDone>& ready) {
+  std::map<ReplicaId, actors::LifeActor> lives;
+  for (const auto& replica : basis.replicas.all)
+    lives[replica.id] = system.spawn(
+      actors::life_actor,
+      actors::LifeSetup{replica.name(), members_of(basis, replica, ready),
+                        basis.asks});
+  return lives;
+}
+
 DType save_dtype(const Settings& settings, const std::string& role,
                  const ModelShape& shape) {
   const auto& wanted = settings.models.at(role).save_dtype;
@@ -179,6 +192,7 @@ evaluation_setup(caf::actor_system& system, const RunBasis& basis,
     .incarnation = setup.incarnation,
     .samples_per_row = samples_per_row(basis, true),
     .calls = setup.calls,
+    .lives = setup.lives,
     .data = spawn_evaluation_data(system, basis),
     .nodes = setup.nodes,
     .worker_names = setup.worker_names,
@@ -353,6 +367,7 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .versions = basis.versions,
     .calls = spawn_calls(system, basis, ready),
     .moves = spawn_moves(system, basis, ready),
+    .lives = spawn_lives(system, basis, ready),
     .data = spawn_data(system, basis),
     .checkpoint = spawn_checkpoint(system, basis, ready, nodes),
     .trace = system.spawn(actors::trace_actor),
@@ -373,6 +388,8 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     made.all.push_back(call.address());
   for (const auto& [pair, move] : setup.moves)
     made.all.push_back(move.address());
+  for (const auto& [replica, life] : setup.lives)
+    made.all.push_back(life.address());
   for (const auto& data : {setup.data, setup.evaluation ? setup.evaluation->data
                                                         : actors::DataActor{}})
     if (data)

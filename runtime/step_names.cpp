@@ -32,10 +32,12 @@ void name_times(const SessionPlan& session, const actors::StepReport& report,
                 StepMetrics& metrics) {
   std::map<std::string, double> phases;
   for (const auto& task : report.tasks) {
-    if (session.workflow.find_call(task.name) == nullptr
-        && task.kind == plans::TaskKind::call)
-      continue; // recording samples is nobody's phase
-    phases[phase_of(session.workflow, task.name)]
+    // recording samples is nobody's phase; planes come and go beside calls
+    const bool known = session.workflow.find_call(task.call) != nullptr;
+    if (task.kind != plans::TaskKind::move
+        && (task.kind != plans::TaskKind::call || !known))
+      continue;
+    phases[phase_of(session.workflow, task.call)]
       += actors::Seconds{task.ended - task.started}.count();
   }
   for (const auto& [name, seconds] : phases)
@@ -72,6 +74,7 @@ void name_speed(const SessionPlan& session, const actors::StepReport& report,
   metrics.set("perf/throughput", tokens / step_s / devices);
   metrics.set("perf/max_memory_gb",
               static_cast<double>(report.peak_memory_bytes) / 1e9);
+  metrics.set("perf/moved_gb", static_cast<double>(report.moved_bytes) / 1e9);
   double busy_s = 0;
   for (const auto& [rank, busy] : report.busy)
     busy_s += std::min(busy.count(), step_s);

@@ -27,7 +27,8 @@ std::vector<RowSource> sources() {
 const std::vector<WorkerId> workers = {WorkerId{0}, WorkerId{1}};
 
 TEST(FunctionSplit, SamplesStayWhereTheirRowsAre) {
-  const auto shares = split_function(Scope::sample, sources(), workers, 6, 2);
+  const auto shares
+    = split_function(Scope::sample, sources(), workers, {SampleId{0}, 6}, 2);
   ASSERT_EQ(shares.size(), 2u);
   EXPECT_EQ(shares[0].member, 0u);
   EXPECT_EQ(shares[0].samples, ids({0, 1}));
@@ -35,24 +36,38 @@ TEST(FunctionSplit, SamplesStayWhereTheirRowsAre) {
 }
 
 TEST(FunctionSplit, GroupsStayWhole) {
-  const auto shares = split_function(Scope::group, sources(), workers, 6, 3);
+  const auto shares
+    = split_function(Scope::group, sources(), workers, {SampleId{0}, 6}, 3);
   ASSERT_EQ(shares.size(), 2u);
   EXPECT_EQ(shares[0].samples, ids({0, 1, 2}));
   EXPECT_EQ(shares[1].samples, ids({3, 4, 5}));
 }
 
+TEST(FunctionSplit, AChunkIsSplitLikeItsPartOfTheBatch) {
+  const std::vector<RowSource> of_chunk
+    = {{0, {"a"}, ids({1}), {}}, {1, {"a"}, ids({2}), {}}};
+  const auto shares
+    = split_function(Scope::sample, of_chunk, workers, {SampleId{1}, 2}, 1);
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(shares[0].samples, ids({1}));
+  EXPECT_EQ(shares[1].samples, ids({2}));
+}
+
 TEST(FunctionSplit, ABatchGoesWhereMostRowsAre) {
-  const auto shares = split_function(Scope::batch, sources(), workers, 6, 2);
+  const auto shares
+    = split_function(Scope::batch, sources(), workers, {SampleId{0}, 6}, 2);
   ASSERT_EQ(shares.size(), 1u);
   EXPECT_EQ(shares[0].member, 1u);
   EXPECT_EQ(shares[0].samples.size(), 6u);
 }
 
 TEST(FunctionSplit, EqualsGoToTheLowestAndEmptyStepsToOne) {
-  const auto equal = split_function(Scope::sample, {}, workers, 2, 1);
+  const auto equal
+    = split_function(Scope::sample, {}, workers, {SampleId{0}, 2}, 1);
   ASSERT_EQ(equal.size(), 1u);
   EXPECT_EQ(equal[0].member, 0u);
-  const auto none = split_function(Scope::sample, {}, workers, 0, 1);
+  const auto none
+    = split_function(Scope::sample, {}, workers, {SampleId{0}, 0}, 1);
   ASSERT_EQ(none.size(), 1u);
   EXPECT_THAT(none[0].samples, ElementsAre());
 }

@@ -29,7 +29,7 @@ RowTable table_of_four() {
 TEST(RowTable, SamplesOfARowShareItsDataSetRow) {
   const auto table = table_of_four();
   const std::string keys[] = {"prompt_ids"};
-  const auto sources = table.sources(StepId{3}, keys);
+  const auto sources = table.sources(StepId{3}, keys, {SampleId{0}, 4});
   ASSERT_THAT(sources, SizeIs(1));
   EXPECT_EQ(sources[0].holder, dataset_holder);
   EXPECT_THAT(sources[0].rows, ElementsAre(7, 7, 9, 9));
@@ -41,7 +41,7 @@ TEST(RowTable, I6NamesOneHolderPerSample) {
   table.produced(StepId{3}, part(0, {0, 3}, {"values"}));
   table.produced(StepId{3}, part(1, {1, 2}, {"values"}));
   const std::string keys[] = {"values"};
-  const auto sources = table.sources(StepId{3}, keys);
+  const auto sources = table.sources(StepId{3}, keys, {SampleId{0}, 4});
   ASSERT_THAT(sources, SizeIs(2));
   EXPECT_THAT(sources[0].samples, ElementsAre(SampleId{0}, SampleId{3}));
   EXPECT_EQ(sources[1].holder, 1U);
@@ -58,7 +58,19 @@ TEST(RowTable, ReadingBeforeAllIsProducedIsABug) {
   auto table = table_of_four();
   table.produced(StepId{3}, part(0, {0, 1}, {"values"}));
   const std::string keys[] = {"values"};
-  EXPECT_THROW(table.sources(StepId{3}, keys), InvariantError);
+  EXPECT_THROW(table.sources(StepId{3}, keys, {SampleId{0}, 4}),
+               InvariantError);
+}
+
+TEST(RowTable, AChunkReadsItsSamplesBeforeTheOthersAreProduced) {
+  auto table = table_of_four();
+  table.produced(StepId{3}, part(1, {2, 3}, {"values"}));
+  const std::string keys[] = {"values", "prompt_ids"};
+  const auto sources = table.sources(StepId{3}, keys, {SampleId{2}, 2});
+  ASSERT_THAT(sources, SizeIs(2));
+  EXPECT_EQ(sources[0].holder, 1U);
+  EXPECT_THAT(sources[0].samples, ElementsAre(SampleId{2}, SampleId{3}));
+  EXPECT_THAT(sources[1].rows, ElementsAre(9, 9));
 }
 
 TEST(RowTable, ProducedLengthsReplaceTokens) {
@@ -80,11 +92,13 @@ TEST(Narrow, KeepsWhatSpeaksOfTheSamples) {
   const auto table = table_of_four();
   const std::string keys[] = {"prompt_ids"};
   const SampleId wanted[] = {SampleId{1}, SampleId{2}};
-  const auto parts = narrow(table.sources(StepId{3}, keys), wanted);
+  const auto parts
+    = narrow(table.sources(StepId{3}, keys, {SampleId{0}, 4}), wanted);
   ASSERT_THAT(parts, SizeIs(1));
   EXPECT_THAT(parts[0].samples, ElementsAre(SampleId{1}, SampleId{2}));
   EXPECT_THAT(parts[0].rows, ElementsAre(7, 9));
-  EXPECT_THAT(narrow(table.sources(StepId{3}, keys), {}), IsEmpty());
+  EXPECT_THAT(narrow(table.sources(StepId{3}, keys, {SampleId{0}, 4}), {}),
+              IsEmpty());
 }
 
 } // namespace

@@ -17,6 +17,7 @@ PLANS = {
     "generation moved": [f"plan={TINY}/plans/moved.yaml"],
     "disjoint groups": [f"plan={TINY}/plans/groups.yaml"],
     "tensor parallel": [f"plan={TINY}/plans/tensor.yaml", "run.check_moves=true"],
+    "chunks": [f"plan={TINY}/plans/chunks.yaml"],
     "pipelines": [f"plan={TINY}/plans/pipeline.yaml", "run.check_moves=true"],
     "sharded parameters":
         [f"plan={TINY}/plans/sharded.yaml", "run.check_moves=true"],

@@ -193,6 +193,19 @@ class Case(unittest.TestCase):
         until(lambda: file.exists() and pattern.search(file.read_text()),
               f"step {step} of {name}")
 
+    def slices(self, name):
+        """The slices of a run's trace: name, track, step, begin and end in
+        us."""
+        self.troupe("trace", "export", f"runs/{name}")
+        file = self.run_folder(name) / "trace.json"
+        events = json.loads(file.read_text())["traceEvents"]
+        tracks = {(e["pid"], e["tid"]): e["args"]["name"] for e in events
+                  if e["ph"] == "M" and e["name"] == "thread_name"}
+        return [{"name": e["name"], "track": tracks[e["pid"], e["tid"]],
+                 "step": e["args"]["step"],
+                 "begin": e["ts"], "end": e["ts"] + e["dur"]}
+                for e in events if e["ph"] == "X"]
+
     def latest(self, name):
         return (self.run_folder(name) / "latest").resolve()
 

@@ -70,10 +70,12 @@ std::vector<std::int32_t> received(const Shard& shard, const Layout& source,
   std::vector<std::int32_t> filled(shard.size_bytes / 4, -1);
   for (const auto& t : transfers_to(plan, shard.device)) {
     const auto sent = numbers_of(source.of(t.from).boxes[0], cols);
-    for (std::uint64_t i = 0; i < t.bytes / 4; ++i) {
-      auto& slot = filled.at(t.target_offset / 4 + i);
+    for (std::uint64_t i = 0; i < t.total_bytes() / 4; ++i) {
+      const auto run = i / (t.bytes / 4), at = i % (t.bytes / 4);
+      auto& slot
+        = filled.at((t.target_offset + run * t.target_stride) / 4 + at);
       EXPECT_EQ(slot, -1) << "written twice";
-      slot = sent.at(t.source_offset / 4 + i);
+      slot = sent.at((t.source_offset + run * t.source_stride) / 4 + at);
     }
   }
   return filled;

@@ -22,7 +22,7 @@ MoveBytes planned_bytes(const ModelShape& shape, const Placement& source,
        move_plan(make_layout(all, source.strategy, source.devices, DType::bf16),
                  make_layout(all, target.strategy, target.devices, DType::bf16),
                  cluster)) {
-    const auto size = static_cast<double>(transfer.bytes);
+    const auto size = static_cast<double>(transfer.total_bytes());
     if (transfer.from == transfer.to)
       bytes.device += size;
     else if (cluster.node_of(transfer.from) == cluster.node_of(transfer.to))

@@ -147,7 +147,7 @@ TEST(MovePlan, EquallyNearSendersShareTheLoad) {
     = move_plan(dp_layout(model, 0, 3), dp_layout(model, 4, 7), cluster);
   std::map<Rank, std::uint64_t> sent;
   for (const auto& transfer : plan)
-    sent[transfer.from] += transfer.bytes;
+    sent[transfer.from] += transfer.total_bytes();
   EXPECT_THAT(sent, SizeIs(4));
 }
 
@@ -203,9 +203,11 @@ void expect_written_once(const Shard& shard, const std::vector<Transfer>& plan,
   std::vector<int> writes(expected.size(), 0);
   for (const auto& t : transfers_to(plan, shard.device)) {
     const auto sent = fill(source.of(t.from));
-    for (std::uint64_t i = 0; i < t.bytes / 4; ++i) {
-      const auto at = t.target_offset / 4 + i;
-      buffer.at(at) = sent.at(t.source_offset / 4 + i);
+    for (std::uint64_t i = 0; i < t.total_bytes() / 4; ++i) {
+      const auto run = i / (t.bytes / 4), in_run = i % (t.bytes / 4);
+      const auto at = (t.target_offset + run * t.target_stride) / 4 + in_run;
+      buffer.at(at)
+        = sent.at((t.source_offset + run * t.source_stride) / 4 + in_run);
       ++writes.at(at);
     }
   }
@@ -217,7 +219,7 @@ void expect_written_once(const Shard& shard, const std::vector<Transfer>& plan,
 }
 
 TEST(MovePlanProperty, EveryTargetByteIsWrittenOnce) { // I3
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const auto model
@@ -236,6 +238,77 @@ TEST(MovePlanProperty, EveryTargetByteIsWrittenOnce) { // I3
       ASSERT_NO_FATAL_FAILURE(expect_written_once(shard, plan, source));
     }
     EXPECT_EQ(received, plan.size()) << "sends and receives match";
+  }
+}
+
+/// (pipeline, data, tensor) of ReaL's own test of its weight moves.
+constexpr std::uint32_t real_degrees[][3]
+  = {{4, 1, 1}, {2, 2, 2}, {1, 8, 1}, {3, 2, 1}, {2, 1, 2}, {1, 2, 2}};
+
+Layout real_layout(const std::vector<ParameterShape>& model,
+                   const std::uint32_t (&degrees)[3], std::uint32_t first) {
+  const Strategy strategy{.dp = degrees[1], .pp = degrees[0], .tp = degrees[2]};
+  return make_layout(model, strategy,
+                     ranks(first, first + strategy.num_devices() - 1),
+                     DType::f32);
+}
+
+TEST(MovePlanProperty, The36PairsOfReaLsTestWriteEveryByteOnce) { // I3
+  const auto model = toy_model(8, 24, false);
+  const Cluster cluster{.nodes = 2, .devices_per_node = 8};
+  const auto expect_moved = [&](const Layout& source, const Layout& target) {
+    const auto plan = move_plan(source, target, cluster);
+    for (const auto& shard : target.shards)
+      expect_written_once(shard, plan, source);
+  };
+  int pairs = 0;
+  for (const auto& from : real_degrees)
+    for (const auto& to : real_degrees) {
+      const auto source = real_layout(model, from, 0);
+      expect_moved(source, real_layout(model, to, 0)); // the same devices,
+      expect_moved(source, real_layout(model, to, 4)); // some of them,
+      expect_moved(source, real_layout(model, to, 8)); // others
+      ++pairs;
+    }
+  EXPECT_EQ(pairs, 36);
+}
+
+/// Of matrices of many chunks each.
+std::vector<ParameterShape> wide_model(std::int32_t layers) {
+  auto model = toy_model(layers, 1536, false);
+  for (auto& parameter : model)
+    if (parameter.cols > 1)
+      parameter.rows *= 4;
+  return model;
+}
+
+// Data parallel peers own the same boxes; nobody else has them.
+TEST(MovePlanProperty, NoSenderIsAChunkAboveItsFairShare) {
+  const auto model = wide_model(4);
+  const Cluster cluster{.nodes = 2, .devices_per_node = 12};
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const auto draw
+      = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
+    const Strategy from{.dp = draw(3), .pp = draw(2), .tp = draw(2)};
+    const Strategy to{.dp = draw(3), .pp = draw(2), .tp = draw(2)};
+    const auto source
+      = make_layout(model, from, ranks(0, from.num_devices() - 1), DType::f32);
+    const auto target = make_layout(
+      model, to, ranks(12, 12 + to.num_devices() - 1), DType::f32);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> group;
+    std::map<Rank, std::uint64_t> sent;
+    for (const auto& t : move_plan(source, target, cluster)) {
+      const auto& where = source.of(t.from).where;
+      group[{where.pp, where.tp}] += t.total_bytes();
+      sent[t.from] += t.total_bytes();
+    }
+    for (const auto& [device, bytes] : sent) {
+      const auto& where = source.of(device).where;
+      const auto fair = group[{where.pp, where.tp}] / from.dp;
+      EXPECT_LE(bytes, fair + defaults::move_chunk_bytes);
+    }
   }
 }
 

@@ -108,17 +108,6 @@ TEST(PlanCheckShapes, OnlyTrainedRolesHaveAnOptimizer) {
   EXPECT_EQ(one.errors(), "");
 }
 
-TEST(PlanCheckShapes, ARunRefusesWhatIsOnlyPlanned) {
-  ShapeCase one;
-  one.plan.calls["actor_gen"].chunks = 4;
-  one.plan.roles["ref"].offload_weights = true;
-  EXPECT_EQ(one.errors(), "");
-  one.problem.for_run = true;
-  EXPECT_THAT(one.errors(), HasSubstr("calls.actor_gen.chunks: this version "
-                                      "runs calls whole, got 4 chunks; try 1"));
-  EXPECT_THAT(one.errors(), HasSubstr("roles.ref.offload: this version keeps"));
-}
-
 TEST(PlanCheckShapes, MemoryNamesDeviceTaskAndNumbers) {
   auto problem = make_problem(shape_7b(), 1, 8);
   auto plan = plan_all(problem.workflow, on(0, 7), 8);

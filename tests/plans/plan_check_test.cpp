@@ -156,15 +156,6 @@ TEST(PlanCheck, EveryStrategyRunsButGenerationOfShardedParameters) {
             "d4");
 }
 
-TEST(PlanCheck, WhatLaterVersionsRunIsSaid) {
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls["actor_gen"].chunks = 4; }),
-            "calls.actor_gen.chunks: this version runs calls whole, got 4 "
-            "chunks; try 1");
-  EXPECT_EQ(broken([](Case& c) { c.plan.roles["ref"].offload_weights = true; }),
-            "roles.ref.offload: this version keeps weights and optimizer on "
-            "the device; leave offload out");
-}
-
 TEST(PlanCheck, FunctionsRunOnTheHost) {
   EXPECT_EQ(broken([](Case& c) { c.plan.calls["advantages"] = on(0, 1); }),
             "calls.advantages.devices: functions run on the host, got devices "

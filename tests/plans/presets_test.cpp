@@ -222,15 +222,5 @@ TEST(Presets, RefusalsNameTheReasonAndAWayOut) {
             "real_heuristic, verl, async; try 'data_parallel'");
 }
 
-TEST(Presets, WhatDoesNotRunYetIsLeftOutByName) {
-  std::vector<std::string> left_out;
-  const auto plan = runnable(
-    preset("interleaving", make_ppo(), {.devices_per_node = 4}), left_out);
-  EXPECT_EQ(left_out.size(), 4u);
-  EXPECT_EQ(left_out.front(), "chunks of actor_gen");
-  for (const auto& [name, placement] : plan.calls)
-    EXPECT_EQ(placement.chunks, 1);
-}
-
 } // namespace
 } // namespace troupe::plans

@@ -2,6 +2,7 @@
 // happens when, versions (I4), rows (I6) and device orders (I8) are right and
 // nothing ever stands still (I7).
 #include "config/error.hpp"
+#include "plans/replica_life.hpp"
 #include "plans/schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -71,7 +72,12 @@ ExecutionPlan random_plan(const Workflow& workflow, Random& random) {
       = call.kind != CallKind::train && workflow.role(call.role).trained;
     if (may_lag && draw(random, 3) == 0)
       plan.lag[call.name] = 1 + draw(random, 3);
+    if (draw(random, 4) == 0)
+      plan.replicas[call.role + "@" + call.name] = true;
   }
+  for (const auto& role : workflow.roles)
+    plan.roles[role.name] = {.offload_weights = draw(random, 4) == 0,
+                             .offload_optimizer = draw(random, 4) == 0};
   return plan;
 }
 
@@ -81,6 +87,7 @@ public:
   World(const Workflow& workflow, const ExecutionPlan& plan, StepGraph graph,
         std::uint32_t steps, std::uint64_t seed)
     : workflow_(workflow),
+      plan_(plan),
       replicas_(replicas_of(workflow, plan)),
       ahead_(steps_ahead(graph)),
       end_(steps),
@@ -88,7 +95,9 @@ public:
       random_(seed),
       versions_(replicas_.all.size(), 0),
       readers_(replicas_.all.size(), 0),
-      written_(replicas_.all.size(), false) {}
+      written_(replicas_.all.size(), false),
+      dropped_(replicas_.all.size(), false),
+      users_(replicas_.all.size(), 0) {}
 
   void run() {
     begin(schedule_.start());
@@ -104,6 +113,7 @@ public:
   }
   /// Tasks of each device in the order in which they ran.
   std::map<Rank, std::vector<TaskRef>> history;
+  int come_and_go = 0; ///< reloads, offloads and drops
 
 private:
   using End = std::pair<double, std::uint64_t>;
@@ -119,7 +129,7 @@ private:
            && workflow_.call(shape(task).call).kind == CallKind::train;
   }
   std::vector<std::uint32_t> producers_of(TaskRef task) const {
-    if (shape(task).kind == TaskKind::move)
+    if (shape(task).kind != TaskKind::call)
       return {};
     std::vector<std::uint32_t> tasks;
     for (const auto call : producers(workflow_, call_index(task)))
@@ -144,7 +154,7 @@ private:
     const auto& t = shape(task);
     if (t.kind == TaskKind::move)
       return {t.source->value, t.target->value};
-    if (t.role.empty())
+    if (t.role.empty() || t.kind != TaskKind::call)
       return {};
     const auto replica = replicas_.of_call(t.call).value;
     return is_train(task) ? Access{{}, replica} : Access{replica, {}};
@@ -176,6 +186,7 @@ private:
     for (const auto producer : producers_of(task))
       EXPECT_TRUE(done_.contains({producer, task.step})) << "no rows yet";
     check_versions(task);
+    check_presence(task);
     const double takes = 0.1 + double(random_() % 1000) / 100;
     running_.emplace(End{now_ + takes, started_++}, task);
   }
@@ -210,6 +221,35 @@ private:
           << shape({i, StepId{step}}).name << " of step " << step;
   }
 
+  /// Calls find the planes that they need on the device.
+  void check_presence(TaskRef task) {
+    const auto& t = shape(task);
+    if (t.kind == TaskKind::drop) {
+      EXPECT_EQ(readers_[t.target->value], 0) << t.name << " is still read";
+      EXPECT_FALSE(written_[t.target->value]) << t.name;
+    }
+    if (t.kind == TaskKind::offload) {
+      EXPECT_GT(users_[t.target->value], 0) << t.name;
+    }
+    if (t.kind != TaskKind::call || t.role.empty())
+      return;
+    const auto replica = replicas_.of_call(t.call).value;
+    EXPECT_FALSE(dropped_[replica]) << t.name << " runs on what was dropped";
+    if (comes_and_goes(workflow_, plan_, replicas_, workflow_.call(t.call))) {
+      EXPECT_GT(users_[replica], 0) << t.name << " has no weights";
+    }
+  }
+
+  void note_presence(const TaskTemplate& t) {
+    if (t.kind == TaskKind::drop || t.kind == TaskKind::move)
+      dropped_[t.target->value] = t.kind == TaskKind::drop;
+    if (t.kind == TaskKind::reload)
+      ++users_[t.target->value];
+    if (t.kind == TaskKind::offload)
+      --users_[t.target->value];
+    come_and_go += t.kind != TaskKind::call && t.kind != TaskKind::move;
+  }
+
   bool is_last_train(TaskRef task) const {
     const auto& calls = workflow_.calls;
     if (!is_train(task))
@@ -222,6 +262,7 @@ private:
 
   void finish(TaskRef task) {
     const auto& t = shape(task);
+    note_presence(t);
     const auto [reads, writes] = access(task);
     const bool trained = !t.role.empty() && workflow_.role(t.role).trained;
     if (trained && reads)
@@ -242,6 +283,7 @@ private:
   }
 
   const Workflow& workflow_;
+  const ExecutionPlan& plan_;
   Replicas replicas_;
   std::vector<std::uint32_t> ahead_; ///< by task
   std::uint32_t end_;
@@ -250,6 +292,8 @@ private:
   std::vector<std::uint32_t> versions_; ///< by replica
   std::vector<int> readers_;
   std::vector<bool> written_;
+  std::vector<bool> dropped_;
+  std::vector<int> users_; ///< calls that want planes now
   std::map<End, TaskRef> running_;
   std::set<Rank> busy_;
   std::set<TaskRef> done_;
@@ -259,7 +303,7 @@ private:
 };
 
 TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
-  int ran = 0, lagged = 0, refused = 0, chunked = 0;
+  int ran = 0, lagged = 0, refused = 0, chunked = 0, lived = 0;
   for (std::uint64_t seed = 0; ran < 1500; ++seed) {
     Random random(seed);
     const auto workflow = random_workflow(random);
@@ -279,11 +323,13 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
     EXPECT_EQ(fast.history, slow.history) << "I8, seed " << seed;
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
     ++ran;
+    lived += fast.come_and_go > 0;
     lagged += graph.max_lag > 0;
     chunked += std::ranges::any_of(
       graph.tasks, [](const TaskTemplate& task) { return task.chunks > 1; });
   }
   RecordProperty("refused", refused);
+  EXPECT_GT(lived, 300);
   EXPECT_GT(lagged, 300);
   EXPECT_GT(chunked, 300);
 }

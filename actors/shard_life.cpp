@@ -1,0 +1,85 @@
+// Planes of a shard that leave its device between calls.
+#include "actors/shard_work.hpp"
+#include "models/parameters.hpp"
+#include "plans/replica_life.hpp"
+#include "plans/step_graph.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+std::vector<models::Plane> planes_of(plans::RoleMemory memory) {
+  std::vector<models::Plane> planes;
+  if (memory.offload_weights)
+    planes.push_back(models::Plane::weight);
+  if (memory.offload_optimizer)
+    planes.insert(planes.end(), {models::Plane::m, models::Plane::v});
+  return planes;
+}
+
+/// Those of them that a call wants and no other call has brought already, or
+/// that no other call still wants.
+std::vector<models::Plane> wanted(Shard& shard, plans::TaskKind kind,
+                                  const std::vector<models::Plane>& planes) {
+  std::vector<models::Plane> changed;
+  for (const auto plane : planes) {
+    auto& users = shard.users[plane];
+    const bool comes = kind == plans::TaskKind::reload;
+    users = comes ? users + 1 : users - 1;
+    if (users == (comes ? 1U : 0U))
+      changed.push_back(plane);
+  }
+  return changed;
+}
+
+const char* word_of(plans::TaskKind kind) {
+  switch (kind) {
+  case plans::TaskKind::reload:
+    return "reload";
+  case plans::TaskKind::offload:
+    return "offload";
+  default:
+    return "drop";
+  }
+}
+
+} // namespace
+
+void begin_life(Shard& shard) {
+  const WorkerContext& worker = *shard.worker;
+  shard.engine->offload(
+    planes_of(plans::leaves(worker.workflow, worker.plan, shard.replica)));
+  count_planes(shard);
+}
+
+LifeDone move_planes(Shard& shard, StepId step, const LifeOrder& order) {
+  const WorkerContext& worker = *shard.worker;
+  const auto kind = static_cast<plans::TaskKind>(order.kind);
+  const trace::Span span{shard.device->track(), trace::name(word_of(kind)),
+                         step.value};
+  LifeDone done;
+  done.begin_ns = now_ns();
+  if (kind == plans::TaskKind::drop) {
+    shard.engine->drop_weights();
+  } else {
+    const auto memory = plans::used_by(
+      worker.workflow.call(order.call),
+      plans::leaves(worker.workflow, worker.plan, shard.replica));
+    const auto planes = wanted(shard, kind, planes_of(memory));
+    kind == plans::TaskKind::reload ? shard.engine->reload(planes)
+                                    : shard.engine->offload(planes);
+  }
+  done.device_bytes = count_planes(shard);
+  done.busy_ns = now_ns() - done.begin_ns;
+  return done;
+}
+
+std::uint64_t count_planes(Shard& shard) {
+  const auto bytes = shard.engine->device_bytes();
+  trace::counter(shard.device->track(),
+                 trace::name("bytes of " + shard.replica.name()),
+                 static_cast<double>(bytes));
+  return bytes;
+}
+
+} // namespace troupe::actors

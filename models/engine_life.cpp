@@ -1,0 +1,35 @@
+// Planes of an engine that leave its device and come back.
+#include "models/internal/engine_impl.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+
+void Engine::offload(std::span<const Plane> planes) {
+  for (const auto plane : planes)
+    impl_->parameters.offload(plane);
+  const bool weights = std::ranges::find(planes, Plane::weight) != planes.end();
+  if (weights && impl_->generator)
+    impl_->generator->release();
+}
+
+void Engine::reload(std::span<const Plane> planes) {
+  for (const auto plane : planes)
+    impl_->parameters.reload(plane);
+}
+
+void Engine::drop_weights() {
+  impl_->parameters.drop(Plane::weight);
+  if (impl_->generator)
+    impl_->generator->release();
+}
+
+void Engine::expect_weights() {
+  impl_->parameters.expect(Plane::weight);
+}
+
+std::uint64_t Engine::device_bytes() const {
+  return impl_->parameters.device_bytes();
+}
+
+} // namespace troupe::models

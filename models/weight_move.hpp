@@ -1,0 +1,61 @@
+// One device's part of a move, compiled: which bytes of which other plane go
+// where in its own. Planes of the same process and of processes of the same
+// host are copied from where they lie; others are pulled, in pieces that are
+// written to their final place. Running it makes no plan, sends no message a
+// parameter, and allocates nothing unless it pulls.
+#pragma once
+
+#include "config/ids.hpp"
+#include "plans/move_plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace troupe::net {
+class DataPlane;
+} // namespace troupe::net
+
+namespace troupe::models {
+
+/// Where a plane of another device is.
+struct PlaneSource {
+  WorkerId worker;
+  std::uint64_t id = 0;             ///< of its export
+  std::span<const std::byte> bytes; ///< empty: it must be pulled
+};
+
+class WeightMove {
+public:
+  using FindPlane = std::function<PlaneSource(Rank)>;
+  /// `receives`: of one device. `plane` must outlive this.
+  WeightMove(std::vector<plans::Transfer> receives, const FindPlane& find,
+             net::DataPlane& plane);
+  WeightMove(WeightMove&&) = default; // parts point to sources
+  WeightMove(const WeightMove&) = delete;
+
+  /// Overwrites `target`, all of the device's own plane. Throws FailureError
+  /// after the last piece ended, with the first failure.
+  void run(std::span<std::byte> target) const;
+  std::uint64_t size_bytes() const {
+    return size_bytes_;
+  }
+  /// Of those, from other processes.
+  std::uint64_t foreign_bytes(WorkerId self) const;
+
+private:
+  struct Part {
+    const PlaneSource* source;
+    plans::Transfer run;
+  };
+
+  std::vector<PlaneSource> sources_;
+  std::vector<Part> copies_;
+  std::vector<Part> pulls_;
+  std::uint64_t size_bytes_ = 0;
+  net::DataPlane* plane_;
+};
+
+} // namespace troupe::models

@@ -1,0 +1,41 @@
+"""I1 over the field's plans: each preset trains on recorded samples as one
+device does. `async` lags and is left out; `openrlhf` needs a fifth device."""
+import unittest
+
+from support import Case, without_times
+
+PRESETS = ("data_parallel", "openrlhf", "openrlhf_colocated", "interleaving",
+           "separation", "megatron", "real_heuristic")
+LOSSES = ("actor/pg_loss", "critic/vf_loss", "actor/ppo_kl")
+NORMS = ("actor/grad_norm", "critic/grad_norm")
+
+
+class Presets(Case):
+    def train(self, name, plan, devices, *overrides):
+        self.troupe(*self.ppo(f"run.name={name}", f"plan={plan}",
+                              f"cluster.devices_per_node={devices}",
+                              "run.resume=fresh", "run.check_moves=true",
+                              *overrides))
+        return {step: without_times(line)
+                for step, line in self.metrics(name).items()}
+
+    def test_every_preset_trains_as_one_device_does_I1a(self):
+        alone = self.train("alone", "single", 1, "cluster.workers_per_node=1")
+        replay = f"run.replay={self.run_folder('alone')}/samples.jsonl"
+        for preset in PRESETS:
+            devices = 5 if preset == "openrlhf" else 4
+            found = self.train("run", preset, devices, replay)
+            for step, line in alone.items():
+                with self.subTest(preset=preset, step=step):
+                    for key in LOSSES:
+                        self.assertLessEqual(
+                            abs(line[key] - found[step][key]),
+                            1e-5 * max(abs(line[key]), 1.0), key)
+                    for key in NORMS:
+                        self.assertLessEqual(
+                            abs(line[key] - found[step][key]),
+                            1e-5 * abs(line[key]), key)
+
+
+if __name__ == "__main__":
+    unittest.main()

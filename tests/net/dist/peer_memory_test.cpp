@@ -1,0 +1,85 @@
+// Memory of another process: mapped where it says where it is, else pulled.
+#include "net/data_plane.hpp"
+#include "net/peer_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/net/dist/forked_peer.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::net {
+namespace {
+
+using testing::ForkedPeer;
+using testing::Talk;
+
+constexpr std::size_t kPlaneBytes = 4 << 20;
+constexpr std::uint64_t kShared = 1, kPrivate = 2, kMisnamed = 3;
+
+DataPlaneOptions peer_options(std::uint32_t self) {
+  DataPlaneOptions options;
+  options.self = WorkerId(self);
+  options.token = "secret";
+  return options;
+}
+
+/// Exports a block with its place, one without, and one with a wrong place.
+void lend(const Talk& talk) {
+  PageBlock shared(kPlaneBytes, PageSharing::by_descriptor);
+  PageBlock alone(kPlaneBytes, PageSharing::none);
+  MemoryPlace place = *shared.place();
+  MemoryPlace wrong = place;
+  wrong.descriptor = 0;
+  DataPlane plane(peer_options(1));
+  for (const auto id : {kShared, kMisnamed})
+    plane.export_memory(id, shared.data(), kPlaneBytes);
+  plane.export_memory(kPrivate, alone.data(), kPlaneBytes);
+  plane.export_memory(place_id(kShared), &place, sizeof(place));
+  plane.export_memory(place_id(kMisnamed), &wrong, sizeof(wrong));
+  talk.say(plane.port());
+  for (int value = 1; talk.hear<char>() != 'q'; ++value) {
+    std::memset(shared.data(), value, kPlaneBytes);
+    talk.say(value);
+  }
+}
+
+TEST(PeerMemory, IsReadWhereItLiesAndAskedForOnce) {
+  ForkedPeer peer(lend);
+  DataPlane plane(peer_options(0));
+  plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
+  PeerMemory memory;
+  const auto bytes = memory.find(plane, WorkerId(1), kShared);
+  ASSERT_EQ(bytes.size(), kPlaneBytes);
+  const auto asked = plane.counters().pulls;
+  for (int value = 1; value < 3; ++value) {
+    peer.talk().say('w');
+    EXPECT_EQ(peer.talk().hear<int>(), value);
+    EXPECT_EQ(std::ranges::count(bytes, std::byte(value)),
+              std::ptrdiff_t{kPlaneBytes});
+  }
+  EXPECT_EQ(memory.find(plane, WorkerId(1), kShared).data(), bytes.data());
+  EXPECT_EQ(plane.counters().pulls, asked);
+  peer.talk().say('q');
+}
+
+TEST(PeerMemory, WhatCannotBeMappedIsLeftToPulls) {
+  ForkedPeer peer(lend);
+  DataPlane plane(peer_options(0));
+  plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
+  PeerMemory memory;
+  EXPECT_TRUE(memory.find(plane, WorkerId(1), kPrivate).empty());
+  EXPECT_TRUE(memory.find(plane, WorkerId(1), kMisnamed).empty());
+  peer.talk().say('q');
+}
+
+TEST(PeerMemory, ALostPeerIsAFailureI7) {
+  DataPlane plane(peer_options(0));
+  plane.set_peer(WorkerId(1), "127.0.0.1", 1); // nobody listens
+  PeerMemory memory;
+  EXPECT_THROW(memory.find(plane, WorkerId(1), kShared), FailureError);
+}
+
+} // namespace
+} // namespace troupe::net

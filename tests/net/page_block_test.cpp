@@ -1,0 +1,75 @@
+#include "net/page_block.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace troupe::net {
+namespace {
+
+constexpr std::size_t kBlockBytes = 8 << 20;
+
+class PageBlocks : public ::testing::TestWithParam<PageSharing> {};
+
+TEST_P(PageBlocks, ReleasedPagesLeaveMemoryAndReadAsZero) {
+  PageBlock block(kBlockBytes, GetParam());
+  EXPECT_EQ(block.resident_bytes(), 0u);
+  std::memset(block.data(), 7, kBlockBytes);
+  EXPECT_EQ(block.resident_bytes(), kBlockBytes);
+  block.release_pages();
+  EXPECT_EQ(block.resident_bytes(), 0u);
+  EXPECT_EQ(block.data()[kBlockBytes - 1], std::byte{0});
+  std::memset(block.data(), 8, kBlockBytes); // the address is as good as ever
+  EXPECT_EQ(block.data()[0], std::byte{8});
+}
+
+TEST_P(PageBlocks, MovesKeepTheAddress) {
+  PageBlock block(kBlockBytes, GetParam());
+  auto* data = block.data();
+  PageBlock other;
+  other = std::move(block);
+  EXPECT_EQ(other.data(), data);
+  EXPECT_EQ(PageBlock(std::move(other)).size_bytes(), kBlockBytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sharing, PageBlocks,
+                         ::testing::Values(PageSharing::none,
+                                           PageSharing::by_descriptor));
+
+TEST(PageBlock, ASharedOneIsMappedByItsPlaceAndSeesEveryChange) {
+  PageBlock block(kBlockBytes, PageSharing::by_descriptor);
+  ASSERT_TRUE(block.place());
+  const auto mapped = MappedPlace::open(*block.place());
+  ASSERT_TRUE(mapped);
+  ASSERT_EQ(mapped->bytes().size(), kBlockBytes);
+  std::memset(block.data(), 5, kBlockBytes);
+  EXPECT_EQ(mapped->bytes()[kBlockBytes / 2], std::byte{5});
+  EXPECT_NE(mapped->bytes().data(), block.data());
+}
+
+TEST(PageBlock, OneThatIsNotSharedHasNoPlace) {
+  EXPECT_FALSE(PageBlock(kBlockBytes, PageSharing::none).place());
+  EXPECT_FALSE(PageBlock().place());
+}
+
+TEST(PageBlock, APlaceThatIsAnotherFileIsNotMapped) {
+  const PageBlock block(kBlockBytes, PageSharing::by_descriptor);
+  const PageBlock other(kBlockBytes, PageSharing::by_descriptor);
+  auto place = *block.place();
+  place.descriptor = other.place()->descriptor; // a number used again
+  EXPECT_FALSE(MappedPlace::open(place));
+  place = *block.place();
+  place.size_bytes *= 2;
+  EXPECT_FALSE(MappedPlace::open(place));
+  place = *block.place();
+  place.process = 0; // nobody
+  EXPECT_FALSE(MappedPlace::open(place));
+  place = *block.place();
+  std::ranges::fill(place.name, 'x'); // without an end
+  EXPECT_FALSE(MappedPlace::open(place));
+}
+
+} // namespace
+} // namespace troupe::net

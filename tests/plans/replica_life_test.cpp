@@ -1,0 +1,118 @@
+#include "plans/memory_model.hpp"
+#include "plans/replica_life.hpp"
+#include "plans/step_graph.hpp"
+
+#include "problem_support.hpp"
+#include "support.hpp"
+#include <gmock/gmock.h>
+
+namespace troupe::plans {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+std::vector<std::string> needs_of(const StepGraph& graph,
+                                  const std::string& name) {
+  std::vector<std::string> texts;
+  for (const auto& need : graph.tasks[graph.index_of(name)].needs)
+    texts.push_back(graph.tasks[need.task].name + " -"
+                    + std::to_string(need.steps_back));
+  return texts;
+}
+
+struct Life {
+  Workflow workflow = make_ppo();
+  ExecutionPlan plan = plan_apart(workflow);
+
+  StepGraph graph() const {
+    return make_step_graph(workflow, plan, replicas_of(workflow, plan));
+  }
+  bool has(const std::string& task) const {
+    const auto all = graph();
+    return std::ranges::find(all.tasks, task, &TaskTemplate::name)
+           != all.tasks.end();
+  }
+};
+
+TEST(ReplicaLife, WhatIsNotKeptIsDroppedAfterItsLastReader) {
+  Life life;
+  const auto graph = life.graph();
+  EXPECT_THAT(needs_of(graph, "drop actor@actor_gen"),
+              ElementsAre("actor_gen -0"));
+  EXPECT_THAT(needs_of(graph, "actor@actor_gen"),
+              Contains("drop actor@actor_gen -1"));
+  life.plan.replicas["actor@actor_gen"] = true;
+  EXPECT_FALSE(life.has("drop actor@actor_gen"));
+}
+
+TEST(ReplicaLife, ALaggedReplicaHoldsItsVersionFromStepToStep) {
+  Life life;
+  life.plan.lag["actor_gen"] = 1;
+  EXPECT_FALSE(life.has("drop actor@actor_gen"));
+}
+
+TEST(ReplicaLife, OffloadedWeightsComeWhenTheCallCanRunAndGoAfterIt) {
+  Life life;
+  life.plan.roles["ref"].offload_weights = true;
+  const auto graph = life.graph();
+  EXPECT_THAT(needs_of(graph, "reload ref@ref_inf"), Contains("actor_gen -0"));
+  EXPECT_THAT(needs_of(graph, "ref_inf"), Contains("reload ref@ref_inf -0"));
+  EXPECT_THAT(needs_of(graph, "offload ref@ref_inf"),
+              ElementsAre("ref_inf -0"));
+}
+
+TEST(ReplicaLife, AChunkedCallKeepsItsWeightsFromItsFirstChunkToItsLast) {
+  Life life;
+  life.plan.roles["ref"].offload_weights = true;
+  life.plan.calls["ref_inf"].chunks = 3;
+  const auto graph = life.graph();
+  EXPECT_THAT(needs_of(graph, "ref_inf[0]"), Contains("reload ref@ref_inf -0"));
+  EXPECT_THAT(needs_of(graph, "offload ref@ref_inf"),
+              ElementsAre("ref_inf[2] -0"));
+}
+
+TEST(ReplicaLife, AnOffloadedOptimizerServesTrainingsOnly) {
+  Life life;
+  life.plan.roles["actor"].offload_optimizer = true;
+  EXPECT_TRUE(life.has("reload actor@actor_train"));
+  EXPECT_FALSE(life.has("reload actor@actor_gen"));
+  life.plan.roles["ref"].offload_optimizer = true; // it has none
+  EXPECT_FALSE(life.has("reload ref@ref_inf"));
+}
+
+TEST(ReplicaLife, MovesReadTheCopyThatTheLastTrainingLeftInHostMemory) {
+  Life life;
+  life.plan.roles["actor"].offload_weights = true;
+  EXPECT_THAT(needs_of(life.graph(), "actor@actor_gen"),
+              Contains("offload actor@actor_train -1"));
+}
+
+TEST(ReplicaLife, MemoryCountsWhatComesAndGoesToItsCallsOnly) {
+  Life life;
+  const std::map<std::string, ModelShape> shapes
+    = {{"actor", shape_tiny()}, {"ref", shape_tiny()}};
+  const auto resident = [&](Rank device) {
+    const auto replicas = replicas_of(life.workflow, life.plan);
+    return device_memory(life.workflow, life.plan, replicas, shapes, {}, {})
+      .at(device.value)
+      .resident_bytes();
+  };
+  const auto ref_on = life.plan.calls["ref_inf"].devices.front();
+  const auto gen_on = life.plan.calls["actor_gen"].devices.front();
+  const auto ref_before = resident(ref_on);
+  const auto gen_before = resident(gen_on);
+  const auto weights
+    = stage_bytes(shape_tiny(), life.plan.calls["ref_inf"].strategy, DType::f32)
+        .front()
+        .weights;
+  life.plan.roles["ref"].offload_weights = true;
+  EXPECT_EQ(resident(ref_on) + weights, ref_before);
+  life.plan.roles.clear();
+  life.plan.replicas["actor@actor_gen"] = true;
+  EXPECT_GT(resident(gen_on), gen_before);
+}
+
+} // namespace
+} // namespace troupe::plans
