@@ -1,5 +1,6 @@
 #include "actors/master_work.hpp"
 
+#include "actors/carried_values.hpp"
 #include "plans/call_split.hpp"
 
 #include <fmt/format.h>
@@ -57,38 +58,6 @@ bool held_back(MasterSelf self, plans::TaskRef task) {
         && overwrites(self, task, next))
       return true;
   return false;
-}
-
-/// The values as calls of `step` see them: those that this step and the ones
-/// before it have set, whatever later steps did meanwhile.
-std::map<std::string, double> carried_at(const MasterState& state,
-                                         StepId step) {
-  auto carried = state.carried;
-  for (const auto& [of, report] : state.reports)
-    for (const auto& [name, value] : report.carried)
-      if (of <= step)
-        carried[name] = value;
-  return carried;
-}
-
-std::vector<Carried>
-carried_list(const std::map<std::string, double>& carried) {
-  std::vector<Carried> list;
-  for (const auto& [name, value] : carried)
-    list.push_back({name, Bits{value}});
-  return list;
-}
-
-TaskReport task_report(MasterSelf self, plans::TaskRef task,
-                       Clock::time_point started) {
-  const auto& entry = template_of(self, task);
-  return {.name = entry.name,
-          .call = entry.call,
-          .kind = entry.kind,
-          .devices = entry.devices,
-          .started = started,
-          .ended = Clock::now(),
-          .busy = {}};
 }
 
 // -- commit ------------------------------------------------------------------
@@ -223,7 +192,7 @@ void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
       && template_of(self, task).chunk == 0)
     report.prompt_tokens = report.tokens;
   count_tokens(report, state.rows.tokens(task.step));
-  add_call(report, task_report(self, task, started), done);
+  add_call(report, task_report(template_of(self, task), started), done);
   state.idle.end(
     report.tasks.back(),
     std::chrono::nanoseconds{static_cast<std::int64_t>(done.fetch_ns)},
@@ -277,7 +246,7 @@ void send_move(MasterSelf self, plans::TaskRef task) {
      .deadline = {}},
     [=](const MoveDone& done) {
       auto& report = self->state.reports[task.step];
-      add_move(report, task_report(self, task, started), done);
+      add_move(report, task_report(template_of(self, task), started), done);
       // what is no copying waits for the other end's bytes
       self->state.idle.end(report.tasks.back(), Seconds::max(), report.idle);
       finish(self, task);
@@ -297,7 +266,7 @@ void send_life(MasterSelf self, plans::TaskRef task) {
      .deadline = {}},
     [=](const LifeDone& done) {
       auto& report = self->state.reports[task.step];
-      add_life(report, task_report(self, task, started), done);
+      add_life(report, task_report(template_of(self, task), started), done);
       self->state.idle.end(report.tasks.back(), Seconds{0}, report.idle);
       finish(self, task);
     },

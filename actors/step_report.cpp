@@ -24,6 +24,17 @@ void count_tokens(StepReport& report, std::span<const std::uint32_t> tokens) {
     report.longest = std::ranges::max(tokens);
 }
 
+TaskReport task_report(const plans::TaskTemplate& entry,
+                       Clock::time_point started) {
+  return {.name = entry.name,
+          .call = entry.call,
+          .kind = entry.kind,
+          .devices = entry.devices,
+          .started = started,
+          .ended = Clock::now(),
+          .busy = {}};
+}
+
 void add_call(StepReport& report, TaskReport task, const CallDone& done) {
   for (std::size_t i = 0; i < done.parts.size(); ++i) {
     const auto busy = seconds_of(done.parts[i].busy_ns);

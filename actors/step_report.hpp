@@ -63,6 +63,10 @@ struct StepReport {
 
 /// Notes how long the samples are now.
 void count_tokens(StepReport& report, std::span<const std::uint32_t> tokens);
+/// Of a task that ends now; the caller adds what its parts were busy.
+TaskReport task_report(const plans::TaskTemplate& entry,
+                       Clock::time_point started);
+
 /// Adds a finished call or move to the report.
 void add_call(StepReport& report, TaskReport task, const CallDone& done);
 void add_move(StepReport& report, TaskReport task, const MoveDone& done);

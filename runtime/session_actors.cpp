@@ -50,17 +50,13 @@ std::vector<Member> hosts_of(const std::vector<actors::SetupDone>& ready) {
   return members;
 }
 
-std::uint32_t samples_per_row(const RunBasis& basis, bool evaluates) {
-  return actors::samples_per_row(basis.session.settings, basis.workflow,
-                                 evaluates);
-}
-
 std::map<std::string, actors::CallActor>
 spawn_calls(caf::actor_system& system, const RunBasis& basis,
             const std::vector<actors::SetupDone>& ready) {
   const Settings& settings = basis.session.settings;
+  const auto& workflow = basis.workflow;
   std::map<std::string, actors::CallActor> calls;
-  for (const auto& call : basis.workflow.calls) {
+  for (const auto& call : workflow.calls) {
     actors::CallSetup setup;
     setup.call = call;
     if (call.kind == plans::CallKind::function) {
@@ -70,9 +66,10 @@ spawn_calls(caf::actor_system& system, const RunBasis& basis,
       setup.members = members_of(basis, replica, ready);
       setup.strategy = replica.strategy;
     }
-    setup.samples_per_group = samples_per_row(basis, call.evaluates);
-    setup.mini_batches = actors::mini_batches_of(settings, basis.workflow);
-    setup.epochs = actors::epochs_of(settings, basis.workflow);
+    setup.samples_per_group
+      = actors::samples_per_row(settings, workflow, call.evaluates);
+    setup.mini_batches = actors::mini_batches_of(settings, workflow);
+    setup.epochs = actors::epochs_of(settings, workflow);
     setup.asks = basis.asks;
     calls[call.name] = system.spawn(actors::call_actor, setup);
   }
@@ -121,14 +118,6 @@ spawn_lives(caf::actor_system& system, const RunBasis& basis,
   return lives;
 }
 
-DType save_dtype(const Settings& settings, const std::string& role,
-                 const ModelShape& shape) {
-  const auto& wanted = settings.models.at(role).save_dtype;
-  if (wanted == "auto")
-    return shape.stored_dtype;
-  return wanted == "bf16" ? DType::bf16 : DType::f32;
-}
-
 actors::CheckpointActor
 spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
                  const std::vector<actors::SetupDone>& ready,
@@ -144,8 +133,7 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
   setup.keep = static_cast<std::uint32_t>(basis.session.settings.run.keep);
   setup.best = basis.best;
   for (const auto& [role, shape] : basis.session.shapes)
-    setup.stores[role]
-      = {.dtype = save_dtype(basis.session.settings, role, shape)};
+    setup.stores[role] = {.dtype = saved_dtype(basis.session, role)};
   if (const auto& store = basis.session.convert_to)
     setup.stores[basis.workflow.roles.front().name] = *store;
   setup.asks = basis.asks;
@@ -190,7 +178,8 @@ evaluation_setup(caf::actor_system& system, const RunBasis& basis,
     .replicas = setup.replicas,
     .graph = plans::make_step_graph(alone, setup.plan, setup.replicas),
     .incarnation = setup.incarnation,
-    .samples_per_row = samples_per_row(basis, true),
+    .samples_per_row
+    = actors::samples_per_row(basis.session.settings, basis.workflow, true),
     .calls = setup.calls,
     .lives = setup.lives,
     .data = spawn_evaluation_data(system, basis),
@@ -358,7 +347,8 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .incarnation = basis.incarnation,
     .first_step = StepId{session.first_step},
     .end_step = StepId{session.num_steps},
-    .samples_per_row = samples_per_row(basis, false),
+    .samples_per_row
+    = actors::samples_per_row(basis.session.settings, basis.workflow, false),
     .save_every = static_cast<std::uint32_t>(session.settings.run.save_every),
     .saved = saved_replicas(basis),
     .carried = basis.carried,

@@ -157,6 +157,13 @@ SessionPlan prepare(const Settings& settings) {
   return session;
 }
 
+DType saved_dtype(const SessionPlan& session, const std::string& role) {
+  const auto& wanted = session.settings.models.at(role).save_dtype;
+  if (wanted == "auto")
+    return session.shapes.at(role).stored_dtype;
+  return wanted == "bf16" ? DType::bf16 : DType::f32;
+}
+
 std::shared_ptr<RunLock> begin_attempt(const SessionPlan& session) {
   const RunFolder folder(session.run_folder);
   if (session.resume.action == ResumeAction::rename_old)

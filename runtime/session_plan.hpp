@@ -75,6 +75,9 @@ SessionPlan plan_session(const Settings& settings);
 /// nothing.
 SessionPlan prepare(const Settings& settings);
 
+/// In which type checkpoints keep the role's weights.
+DType saved_dtype(const SessionPlan& session, const std::string& role);
+
 /// Claims the run folder: renames the old one where asked, makes it, writes
 /// config.yaml, plan.yaml and attempts/NN/, cuts metrics.jsonl and
 /// samples.jsonl back to `first_step`, removes an old stop request. The lock
