@@ -11,7 +11,7 @@
 namespace troupe::bench {
 namespace {
 
-constexpr int warm_up_steps = 2;
+constexpr int iteration_warm_up_steps = 2;
 
 /// One of the two.
 struct Iteration {
@@ -105,12 +105,12 @@ nlohmann::json measure(const Options& options, const Iteration& iteration,
   // the last step writes a checkpoint: it does not count
   request.settings.push_back("run.name=bench");
   request.settings.push_back(
-    "run.steps=" + std::to_string(warm_up_steps + options.runs + 1));
+    "run.steps=" + std::to_string(iteration_warm_up_steps + options.runs + 1));
   const RunSteps steps = run_steps(request);
 
   const Expected expected = expected_of(card.at(iteration.workflow));
   check_steps(steps, expected);
-  const auto first = static_cast<std::uint32_t>(warm_up_steps);
+  const auto first = static_cast<std::uint32_t>(iteration_warm_up_steps);
   const auto last = first + static_cast<std::uint32_t>(options.runs) - 1;
   const auto work
     = checked_work(traced_work(request.run_folder, first, last), iteration,

@@ -14,8 +14,8 @@ class Overlap(Case):
         """The slices of calls on devices: of a run with answers long enough
         that a device is seldom done before another has begun."""
         self.troupe(*self.ppo(f"run.name={name}", f"plan={plan}",
-                              "rollout.max_new_tokens=24",
-                              "rollout.min_new_tokens=24", *overrides))
+                              "rollout.max_new_tokens=48",
+                              "rollout.min_new_tokens=48", *overrides))
         return [s for s in self.slices(name)
                 if s["track"].startswith("device")]
 

@@ -132,12 +132,21 @@ std::vector<std::string> files_in(const std::filesystem::path& folder) {
   return texts;
 }
 
+/// The examples that stand alone: others are laid over one of them.
+std::vector<std::string> whole_settings(const std::string& folder) {
+  auto files = files_in(folder);
+  std::erase_if(files, [](const std::string& text) {
+    return text.find("\nworkflow:") == std::string::npos;
+  });
+  return files;
+}
+
 } // namespace
 
 std::vector<Target> all_targets(const std::string& folder,
                                 const std::string& examples) {
   std::vector<Target> targets{
-    {"settings", files_in(examples),
+    {"settings", whole_settings(examples),
      [](const std::string& input) { parse_settings(input, "run.yaml"); }},
     {"plan", files_in(examples + "/plans"),
      [](const std::string& input) { plans::parse_plan(input, "plan.yaml"); }},

@@ -56,7 +56,7 @@ TEST(SampleRows, AResponseIsDecodedFromTheModelsTokens) {
   net::Rows rows;
   rows.samples = {SampleId{0}};
   const std::vector<std::int32_t> ids = {0, 10, 11, 12, 1};
-  const std::vector<std::uint8_t> mask = {0, 0, 1, 1, 1};
+  const std::vector<std::uint8_t> mask = {0, 0, 1, 1, 0};
   rows.add(net::make_column("b_sequence_ids", DType::i32, {5}, ids.data()));
   rows.add(net::make_column("b_loss_mask", DType::u8, {5}, mask.data()));
   const Key<std::string> answer{"b_response"};

@@ -145,7 +145,7 @@ private:
                      std::vector<std::uint32_t>& tasks) const {
     const auto& all = schedule_.graph().tasks;
     for (std::uint32_t i = 0; i < all.size(); ++i)
-      if (all[i].call == writer
+      if (all[i].call == writer && all[i].kind == TaskKind::call
           && all[i].chunk * reader.chunks < (reader.chunk + 1) * all[i].chunks
           && reader.chunk * all[i].chunks < (all[i].chunk + 1) * reader.chunks)
         tasks.push_back(i);

@@ -20,8 +20,8 @@ constexpr Key<float> other{"other"};
 float length_of(const std::string& text) {
   return static_cast<float>(text.size());
 }
-float same(float x) {
-  return x;
+float longer(const std::string& text, float x) {
+  return static_cast<float>(text.size()) + x;
 }
 troupe::Loss no_loss(const troupe::TrainBatch&) {
   throw std::logic_error("only registered here");
@@ -35,7 +35,7 @@ troupe::SampleActor::behavior_type idle(Self) {
 
 Workflow generating(const char* name) {
   Workflow w{name};
-  w.role("actor", troupe::trained);
+  w.role("actor", troupe::frozen);
   w.generate("actor_gen", "actor");
   return w;
 }
@@ -52,7 +52,7 @@ std::string complaint(const Workflow& workflow) {
 
 TEST(OwnProgram, AKeyThatNobodyWritesIsNamed) {
   auto w = generating("own_orphan");
-  w.each("twice", same, reads(other), writes(score));
+  w.each("twice", longer, reads(response, other), writes(score));
   EXPECT_THAT(complaint(w),
               HasSubstr("own_orphan: call twice reads key 'other', "
                         "which nobody writes"));

@@ -58,6 +58,10 @@ protected:
     const auto lock = begin_attempt(session);
     const RunFolder folder(session.run_folder);
     write_text(folder.checkpoint(3) / "manifest.json", "{}");
+    fs::create_directories(folder.checkpoint(3) / "state");
+    write_text(folder.checkpoint(3) / "state" / "run.json",
+               R"({"next_step": 3, "versions": {}, "carried_bits": {},
+                   "early_calls": [], "run_id": "test"})");
     write_text(folder.metrics_file(),
                "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n{\"step\":4}\n");
   }
