@@ -12,7 +12,8 @@ namespace troupe::models {
 namespace {
 
 constexpr std::array token_keys
-  = {"prompt_ids", "sequence_ids", "loss_mask", "chosen_ids", "rejected_ids"};
+  = {"prompt_ids",       "sequence_ids", "loss_mask",         "chosen_ids",
+     "chosen_loss_mask", "rejected_ids", "rejected_loss_mask"};
 
 DType dtype_of(KeyType type) {
   if (type == KeyType::f32)
