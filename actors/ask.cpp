@@ -20,7 +20,7 @@ caf::error to_error(const Failure& failure) {
           caf::make_message(failure.who, failure.what, failure.cause)};
 }
 
-Failure to_failure(const caf::error& error) {
+Failure to_failure(const caf::error& error, const std::string& waited_for) {
   const auto& context = error.context();
   if (error.category() == error_category
       && context.match_elements<std::string, std::string, std::string>())
@@ -29,7 +29,7 @@ Failure to_failure(const caf::error& error) {
             .what = context.get_as<std::string>(1),
             .cause = context.get_as<std::string>(2)};
   return {.code = Errc::peer_lost,
-          .who = "actor system",
+          .who = waited_for,
           .what = fmt::format("a message was not delivered ({} {})",
                               caf::to_string(error.category()), error.code()),
           .cause = ""};

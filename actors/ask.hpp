@@ -19,7 +19,9 @@ namespace troupe::actors {
 
 /// Turns a failure into an error that survives the wire, and back.
 caf::error to_error(const Failure& failure);
-Failure to_failure(const caf::error& error);
+/// An error of CAF's own has no words of ours: `waited_for` says what was lost.
+Failure to_failure(const caf::error& error,
+                   const std::string& waited_for = "actor system");
 Trouble to_trouble(const Failure& failure);
 Failure to_failure(const Trouble& trouble);
 /// What a thrown exception means: ConfigError, FailureError, bad_alloc, bugs.
@@ -95,6 +97,7 @@ void ask(SelfPointer self, const Target& target, Atom atom, Context context,
   const auto flow = context.flow;
   const auto step = context.step.value;
   const auto text = trace::name(caf::to_string(Atom::get_value()));
+  const auto name = spec.name;
   self->state.asks.open(flow, AskTable::Owner{self}, std::move(spec),
                         on_failure);
   if (trace::enabled())
@@ -111,7 +114,7 @@ void ask(SelfPointer self, const Target& target, Atom atom, Context context,
       },
       [=](caf::error& error) mutable {
         if (self->state.asks.close(flow))
-          on_failure(to_failure(error));
+          on_failure(to_failure(error, name));
       });
 }
 

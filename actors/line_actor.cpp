@@ -1,7 +1,7 @@
 // The child processes of own actors (troupe/process_pool.hpp): each has an
 // actor with a thread of its own, which waits for it.
 #include "config/error.hpp"
-#include "net/line_process.hpp"
+#include "net/line_programs.hpp"
 
 #include "troupe/process_pool.hpp"
 
@@ -11,21 +11,50 @@ namespace {
 
 struct LineState {
   static constexpr const char* name = "process";
-  std::shared_ptr<net::LineProcess> process;
+  std::shared_ptr<net::LinePrograms> program;
 };
 
+caf::error failed(const std::string& what) {
+  return caf::make_error(caf::sec::runtime_error, what);
+}
+
+/// The program's next line answers the one that it was asked.
+caf::result<std::string> answer_of(net::LinePrograms& program,
+                                   const std::string& command,
+                                   const std::string& line) {
+  std::string said;
+  std::string trouble;
+  net::LineHandler handler;
+  handler.line_of = [](std::string_view) { return std::optional(0UL); };
+  handler.on_answer
+    = [&](std::size_t, std::string_view answer) { said = answer; };
+  handler.on_stray = [](std::string_view) {};
+  handler.on_loss = [&](std::size_t, net::LineLoss, const std::string& why) {
+    trouble = why;
+  };
+  try {
+    program.run({line}, handler, nullptr);
+  } catch (const FailureError& error) {
+    return failed(error.what());
+  }
+  if (!trouble.empty())
+    return failed(command + ": " + trouble);
+  return said;
+}
+
 LineActor::behavior_type line_actor(LineActor::stateful_pointer<LineState> self,
-                                    std::string command,
+                                    const std::string& command,
                                     std::chrono::milliseconds deadline) {
-  self->state.process = std::make_shared<net::LineProcess>(
-    net::LineProcessOptions{std::move(command), deadline});
-  return {[=](line_atom, const std::string& line) -> caf::result<std::string> {
-    try {
-      return self->state.process->ask(line);
-    } catch (const FailureError& error) {
-      return caf::make_error(caf::sec::runtime_error,
-                             std::string(error.what()));
-    }
+  self->state.program
+    = std::make_shared<net::LinePrograms>(net::LineProgramOptions{
+      .name = command,
+      .argv = {"/bin/sh", "-c", "exec " + command},
+      .log_folder = {},
+      .silence = deadline,
+      .ready_line = {},
+    });
+  return {[=](line_atom, const std::string& line) {
+    return answer_of(*self->state.program, command, line);
   }};
 }
 

@@ -102,13 +102,6 @@ Workflow with_evaluation(Workflow workflow, const Settings& settings) {
   if (!evaluates(settings))
     return workflow;
   const auto* scorer = workflow.writer("scores");
-  // programs and rules of training look up the rows of data.train
-  if (scorer != nullptr && scorer->fn == "rewards")
-    throw ConfigError({.place = place_of(settings, "eval.data"),
-                       .path = "eval.data",
-                       .expected = "reward.kind: model with it",
-                       .got = "reward.kind: " + settings.reward.kind,
-                       .hint = "eval.data=null"});
   const auto first
     = std::ranges::find(workflow.calls, CallKind::train, &Call::kind);
   const Call train = first == workflow.calls.end() ? Call{} : *first;

@@ -114,5 +114,6 @@ Workflow sft_workflow(const Settings& settings);
 Workflow reward_workflow(const Settings& settings);
 Workflow dpo_workflow(const Settings& settings);
 Workflow ppo_workflow(const Settings& settings);
+Workflow grpo_workflow(const Settings& settings);
 
 } // namespace troupe::plans

@@ -1,5 +1,6 @@
 // Child processes of an own actor: each reads lines on its standard input and
-// answers each with one line. One that ends or falls silent is replaced.
+// answers each with one line that is not empty. One that ends or falls silent
+// is replaced; what it wrote to its standard error is in the worker's log.
 #pragma once
 
 #include "troupe/future.hpp"
@@ -51,7 +52,8 @@ public:
                                       std::move(line));
     };
   }
-  /// The program's answer to a line; line breaks in it become spaces.
+  /// The program's answer to a line; line breaks in it become spaces. Fails
+  /// with the program's end or its silence.
   Future<std::string> ask(std::string line) {
     std::ranges::replace(line, '\n', ' ');
     return ask_(workers_.at(next_++ % workers_.size()), std::move(line));

@@ -1,7 +1,6 @@
 // GRPO and its kin: `rollout.n` answers to each prompt, a reward each, and
 // advantages from comparing the answers of a group; no critic. The reference
 // model is there only where a KL term reads it.
-#include "plans/workflows/grpo.hpp"
 
 #include "plans/internal/rl_calls.hpp"
 

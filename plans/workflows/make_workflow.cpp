@@ -6,7 +6,6 @@
 #include "plans/nearest.hpp"
 #include "plans/workflow.hpp"
 #include "plans/workflow_file.hpp"
-#include "plans/workflows/grpo.hpp"
 
 #include <algorithm>
 #include <map>

@@ -126,6 +126,14 @@ TEST_F(Ask, ALostWorkerEndsItOnceAndALateValueIsIgnored) {
   EXPECT_EQ(outcome_.values, 0);
 }
 
+TEST_F(Ask, I7AMessageThatNobodyGetsNamesTheWait) {
+  caf::anon_send_exit(server_, caf::exit_reason::kill);
+  scheduler_->run();
+  ASSERT_EQ(outcome_.failures, 1);
+  EXPECT_EQ(outcome_.failure.who, "rows");
+  EXPECT_THAT(outcome_.failure.what, testing::HasSubstr("not delivered"));
+}
+
 TEST_F(Ask, AnotherWorkersDeathChangesNothing) {
   table_->fail_worker(WorkerId{0}, {Errc::peer_lost, "worker 0", "gone", ""});
   scheduler_->run();

@@ -4,8 +4,8 @@ import unittest
 
 from support import Case, without_times
 
-PRESETS = ("data_parallel", "openrlhf", "openrlhf_colocated", "interleaving",
-           "separation", "megatron", "real_heuristic")
+PRESETS = ("data_parallel", "flattening", "openrlhf", "openrlhf_colocated",
+           "interleaving", "separation", "megatron", "real_heuristic", "verl")
 LOSSES = ("actor/pg_loss", "critic/vf_loss", "actor/ppo_kl")
 NORMS = ("actor/grad_norm", "critic/grad_norm")
 

@@ -28,6 +28,18 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 """
 
 
+CHUNKS = """cluster: {nodes: 1, devices_per_node: 2, workers_per_node: 2}
+calls:
+  actor_gen: {devices: 0, strategy: d1, chunks: 4}
+  rewards: {devices: host, chunks: 4}
+  ref_inf: {devices: 1, strategy: d1, chunks: 4}
+  critic_inf: {devices: 1, strategy: d1}
+  advantages: {devices: host}
+  actor_train: {devices: 0, strategy: d1}
+  critic_train: {devices: 1, strategy: d1}
+"""
+
+
 class Reward(Case):
     def rewarded(self, kind, *overrides):
         """Arguments of a small PPO run without a reward model, one device."""
@@ -92,6 +104,42 @@ class Reward(Case):
         self.assertEqual(line["reward/truth/mean"], 1)
         self.assertGreater(line["reward/words/mean"], 0)
         self.assertNotIn("reward/note/mean", line)
+
+    def test_held_out_answers_are_scored_by_rows_of_their_own(self):
+        self.write_rows(ground_truth="trained")
+        (self.folder / "rows.jsonl").rename(self.folder / "train.jsonl")
+        self.write_rows(ground_truth="held out")
+        file = self.write("score.py", """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return 7.0 if ground_truth == "held out" else 1.0
+""")
+        self.troupe(*self.rewarded(
+            "python", f"reward.file={file}", "data.train=train.jsonl",
+            "eval.data=rows.jsonl", "eval.every=1", "eval.max_rows=5"))
+        for step, line in self.metrics("ppo").items():
+            self.assertEqual(line["val-core/rows/reward/mean@1"], 7)
+            if step > 0:
+                self.assertEqual(line["critic/score/mean"], 1)
+                self.assertEqual(line["reward/errors"], 0)
+
+    def test_chunks_of_a_step_are_scored_alike(self):
+        self.write_rows(ground_truth=[str(i) for i in range(64)])
+        file = self.write("score.py", """
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return int(ground_truth) + solution_str.count("a") / 8
+""")
+        self.write("chunks.yaml", CHUNKS)
+        self.write("whole.yaml", CHUNKS.replace(", chunks: 4", ""))
+        found = {}
+        for plan in ("chunks", "whole"):
+            self.troupe(*self.rewarded(
+                "python", f"reward.file={file}", f"run.name={plan}",
+                f"plan={plan}.yaml", "cluster.devices_per_node=2",
+                "cluster.workers_per_node=2"))
+            found[plan] = sorted((s["step"], s["sample"], s["score"])
+                                 for s in self.samples(plan))
+        self.assertEqual(found["chunks"], found["whole"])
+        self.assertEqual(len(found["whole"]), 2 * 16)
 
     def test_a_program_may_answer_out_of_order(self):
         self.write_rows(ground_truth="x", data_source="mine")

@@ -76,10 +76,15 @@ TEST(WithEvaluation, AWorkflowWithoutScoresIsRefused) {
   }
 }
 
-TEST(WithEvaluation, RewardsThatLookUpTrainingRowsAreRefused) {
-  auto workflow = make_ppo();
-  workflow.calls[1].fn = "rewards";
-  EXPECT_THROW(with_evaluation(workflow, eval_settings()), ConfigError);
+TEST(WithEvaluation, RulesAndProgramsScoreHeldOutAnswersToo) {
+  Settings settings = eval_settings();
+  settings.reward.kind = "rule";
+  const auto workflow = with_evaluation(ppo_workflow(settings), settings);
+  check(workflow);
+  const auto alone = evaluation_of(workflow);
+  const Call& scorer = alone.call("eval_rewards");
+  EXPECT_EQ(scorer.fn, "rewards");
+  EXPECT_TRUE(scorer.evaluates);
 }
 
 TEST(PlaceEvaluation, NeedsNoReplicaOfItsOwnAndGeneratesAtHome) {

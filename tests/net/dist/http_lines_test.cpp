@@ -9,6 +9,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "tests/support/net/heard_lines.hpp"
 #include <gmock/gmock.h>
 
 #include <map>
@@ -18,6 +19,8 @@
 namespace troupe::net {
 namespace {
 
+using test::HeardLines;
+using test::number_lines;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 namespace http = boost::beast::http;
@@ -105,45 +108,13 @@ private:
   std::vector<std::thread> threads_;
 };
 
-/// Lines are numbers; an answer begins with its line's.
-struct Heard {
-  std::map<std::size_t, std::string> answers;
-  std::map<std::size_t, std::string> losses;
-  int late = 0;
-  int strays = 0;
-
-  LineHandler handler() {
-    LineHandler handler;
-    handler.line_of = [](std::string_view answer) {
-      return std::optional<std::size_t>(std::stoul(std::string(answer)));
-    };
-    handler.on_answer = [this](std::size_t line, std::string_view answer) {
-      answers[line] = answer;
-    };
-    handler.on_stray = [this](std::string_view) { ++strays; };
-    handler.on_loss
-      = [this](std::size_t line, LineLoss loss, const std::string& why) {
-          losses[line] = why;
-          late += loss == LineLoss::late ? 1 : 0;
-        };
-    return handler;
-  }
-};
-
-std::vector<std::string> numbers(int count) {
-  std::vector<std::string> lines;
-  for (int i = 0; i < count; ++i)
-    lines.push_back(std::to_string(i));
-  return lines;
-}
-
 TEST(HttpLines, EveryLineIsPostedAndAnswered) {
   Server server([](const std::string& body, int) {
     return Answer{.body = std::to_string(std::stoi(body)) + " ok\n"};
   });
   HttpLines lines(server.options());
-  Heard heard;
-  lines.run(numbers(20), heard.handler(), nullptr);
+  HeardLines heard;
+  lines.run(number_lines(20), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 20U);
   EXPECT_EQ(heard.answers.at(19), "19 ok");
 }
@@ -158,8 +129,8 @@ TEST(HttpLines, OverloadIsTriedAgainAndRefusalIsNot) {
   auto options = server.options();
   options.workers = 1;
   HttpLines lines(options);
-  Heard heard;
-  lines.run(numbers(4), heard.handler(), nullptr);
+  HeardLines heard;
+  lines.run(number_lines(4), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 3U);
   EXPECT_THAT(heard.losses.at(2), HasSubstr("404: no row"));
   EXPECT_EQ(server.requests(), 8);
@@ -172,8 +143,8 @@ TEST(HttpLines, SilenceLosesTheLineAfterItsTime) {
   auto options = server.options();
   options.silence = 300ms;
   HttpLines lines(options);
-  Heard heard;
-  lines.run(numbers(3), heard.handler(), nullptr);
+  HeardLines heard;
+  lines.run(number_lines(3), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 2U);
   EXPECT_EQ(heard.losses.count(1), 1U);
   EXPECT_EQ(heard.late, 1);
@@ -182,8 +153,8 @@ TEST(HttpLines, SilenceLosesTheLineAfterItsTime) {
 TEST(HttpLines, AnAnswerWithAnotherIdIsStray) {
   Server server([](const std::string&, int) { return Answer{.body = "7 ok"}; });
   HttpLines lines(server.options());
-  Heard heard;
-  lines.run(numbers(1), heard.handler(), nullptr);
+  HeardLines heard;
+  lines.run(number_lines(1), heard.handler(), nullptr);
   EXPECT_EQ(heard.strays, 1);
   EXPECT_EQ(heard.losses.size(), 1U);
 }
@@ -194,9 +165,9 @@ TEST(HttpLines, AServerThatIsNotThereIsRefused) {
                  }).options(); // gone again
   options.silence = 300ms;
   HttpLines lines(options);
-  Heard heard;
+  HeardLines heard;
   try {
-    lines.run(numbers(2), heard.handler(), nullptr);
+    lines.run(number_lines(2), heard.handler(), nullptr);
     FAIL() << "nothing was thrown";
   } catch (const FailureError& error) {
     EXPECT_EQ(error.failure().code, Errc::bad_input);
@@ -208,9 +179,10 @@ TEST(HttpLines, AServerThatIsNotThereIsRefused) {
 TEST(HttpLines, StoppingEndsTheWait) {
   Server server([](const std::string&, int) { return Answer{.silent = true}; });
   HttpLines lines(server.options());
-  Heard heard;
+  HeardLines heard;
   const std::atomic<bool> stop{true};
-  EXPECT_THROW(lines.run(numbers(1), heard.handler(), &stop), FailureError);
+  EXPECT_THROW(lines.run(number_lines(1), heard.handler(), &stop),
+               FailureError);
 }
 
 } // namespace

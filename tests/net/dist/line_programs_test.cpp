@@ -2,6 +2,7 @@
 #include "config/error.hpp"
 #include "net/line_programs.hpp"
 
+#include "tests/support/net/heard_lines.hpp"
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
@@ -10,46 +11,10 @@
 namespace troupe::net {
 namespace {
 
+using test::HeardLines;
+using test::number_lines;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
-
-/// Lines are numbers; a program answers "N text".
-struct Heard {
-  std::map<std::size_t, std::string> answers;
-  std::map<std::size_t, std::string> losses;
-  int late = 0;
-  int strays = 0;
-
-  LineHandler handler() {
-    LineHandler handler;
-    handler.line_of
-      = [](std::string_view answer) -> std::optional<std::size_t> {
-      std::size_t line = 0;
-      const auto end = answer.find(' ');
-      if (end == answer.npos || answer.front() == '?')
-        return std::nullopt;
-      line = std::stoul(std::string(answer.substr(0, end)));
-      return line;
-    };
-    handler.on_answer = [this](std::size_t line, std::string_view answer) {
-      answers[line] = answer;
-    };
-    handler.on_stray = [this](std::string_view) { ++strays; };
-    handler.on_loss
-      = [this](std::size_t line, LineLoss loss, const std::string& why) {
-          losses[line] = why;
-          late += loss == LineLoss::late ? 1 : 0;
-        };
-    return handler;
-  }
-};
-
-std::vector<std::string> numbers(int count) {
-  std::vector<std::string> lines;
-  for (int i = 0; i < count; ++i)
-    lines.push_back(std::to_string(i));
-  return lines;
-}
 
 class Programs : public ::testing::Test {
 protected:
@@ -71,10 +36,10 @@ protected:
     return options;
   }
   static std::string refusal(const LineProgramOptions& options) {
-    Heard heard;
+    HeardLines heard;
     LinePrograms programs(options);
     try {
-      programs.run(numbers(3), heard.handler(), nullptr);
+      programs.run(number_lines(3), heard.handler(), nullptr);
     } catch (const FailureError& error) {
       EXPECT_EQ(error.failure().code, Errc::bad_input);
       return error.what();
@@ -89,8 +54,8 @@ TEST_F(Programs, AnswerEveryLineInRoundAfterRound) {
   LinePrograms programs(
     shell("while read n; do echo \"$n $((n * 2))\"; done", 3));
   for (int round = 0; round < 3; ++round) {
-    Heard heard;
-    programs.run(numbers(50), heard.handler(), nullptr);
+    HeardLines heard;
+    programs.run(number_lines(50), heard.handler(), nullptr);
     EXPECT_EQ(heard.answers.size(), 50U);
     EXPECT_EQ(heard.answers.at(49), "49 98");
     EXPECT_TRUE(heard.losses.empty());
@@ -100,8 +65,8 @@ TEST_F(Programs, AnswerEveryLineInRoundAfterRound) {
 TEST_F(Programs, MayAnswerInAnyOrder) {
   LinePrograms programs(
     shell("while read a; do read b; echo \"$b x\"; echo \"$a x\"; done"));
-  Heard heard;
-  programs.run(numbers(20), heard.handler(), nullptr);
+  HeardLines heard;
+  programs.run(number_lines(20), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 20U);
 }
 
@@ -109,8 +74,8 @@ TEST_F(Programs, ACrashLosesOneLineAndTheProgramIsStartedAgain) {
   LinePrograms programs(shell("while read n; do [ $n = 5 ] && "
                               "{ echo boom >&2; exit 9; }; echo \"$n x\"; "
                               "done"));
-  Heard heard;
-  programs.run(numbers(20), heard.handler(), nullptr);
+  HeardLines heard;
+  programs.run(number_lines(20), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 19U);
   EXPECT_THAT(heard.losses.at(5), HasSubstr("exit code 9: boom"));
   EXPECT_EQ(heard.late, 0);
@@ -121,8 +86,8 @@ TEST_F(Programs, SilenceLosesOneLineAfterItsTime) {
                        "echo \"$n x\"; done");
   options.silence = 300ms;
   LinePrograms programs(options);
-  Heard heard;
-  programs.run(numbers(6), heard.handler(), nullptr);
+  HeardLines heard;
+  programs.run(number_lines(6), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 5U);
   EXPECT_EQ(heard.losses.count(2), 1U);
   EXPECT_EQ(heard.late, 1);
@@ -131,8 +96,8 @@ TEST_F(Programs, SilenceLosesOneLineAfterItsTime) {
 TEST_F(Programs, AnswersToNothingAreStray) {
   LinePrograms programs(
     shell("while read n; do echo '? what'; echo '99 x'; echo \"$n x\"; done"));
-  Heard heard;
-  programs.run(numbers(3), heard.handler(), nullptr);
+  HeardLines heard;
+  programs.run(number_lines(3), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 3U);
   EXPECT_GE(heard.strays, 5); // the last ones may still be on their way
 }
@@ -142,7 +107,7 @@ TEST_F(Programs, LongLinesGoBothWays) {
   std::vector<std::string> lines;
   for (int i = 0; i < 4; ++i)
     lines.push_back(std::to_string(i) + " " + std::string(300'000, 'x'));
-  Heard heard;
+  HeardLines heard;
   programs.run(lines, heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.at(3).size(), 300'002U);
 }
@@ -160,8 +125,8 @@ TEST_F(Programs, GetLinesOnlyOnceTheyAreReady) {
   auto options = shell("echo ready; while read n; do echo \"$n x\"; done", 2);
   options.ready_line = "ready";
   LinePrograms programs(options);
-  Heard heard;
-  programs.run(numbers(9), heard.handler(), nullptr);
+  HeardLines heard;
+  programs.run(number_lines(9), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 9U);
   EXPECT_EQ(heard.strays, 0);
   options.argv = {"sh", "-c", "echo broken >&2; exit 1"};
@@ -170,16 +135,17 @@ TEST_F(Programs, GetLinesOnlyOnceTheyAreReady) {
 
 TEST_F(Programs, StoppingEndsTheWait) {
   LinePrograms programs(shell("sleep 1000"));
-  Heard heard;
+  HeardLines heard;
   const std::atomic<bool> stop{true};
-  EXPECT_THROW(programs.run(numbers(1), heard.handler(), &stop), FailureError);
+  EXPECT_THROW(programs.run(number_lines(1), heard.handler(), &stop),
+               FailureError);
 }
 
 TEST_F(Programs, AreLimitedAndLeaveNoCores) {
   LinePrograms programs(
     shell("while read n; do echo \"$n $(ulimit -c) $(ulimit -d)\"; done"));
-  Heard heard;
-  programs.run(numbers(1), heard.handler(), nullptr);
+  HeardLines heard;
+  programs.run(number_lines(1), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.at(0), "0 0 16777216");
 }
 

@@ -1,0 +1,58 @@
+// Own actors' child processes, behind their actor.
+#include <caf/all.hpp>
+
+#include "troupe/process_pool.hpp"
+#include <gmock/gmock.h>
+
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class LineActorTest : public testing::Test {
+protected:
+  /// What the program answers to each line, or why not.
+  std::vector<std::string> ask(const std::string& command,
+                               const std::vector<std::string>& lines,
+                               std::chrono::milliseconds deadline = 10s) {
+    const auto actor
+      = troupe::detail::spawn_line_actor(system_, command, deadline);
+    caf::scoped_actor self(system_);
+    std::vector<std::string> answers;
+    for (const auto& line : lines)
+      self
+        ->request(actor, caf::infinite, troupe::detail::line_atom::value, line)
+        .receive([&](const std::string& said) { answers.push_back(said); },
+                 [&](const caf::error& error) {
+                   answers.push_back("failed: " + system_.render(error));
+                 });
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    return answers;
+  }
+
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+};
+
+TEST_F(LineActorTest, AnswersLineByLine) {
+  const std::string large(100'000, 'x');
+  EXPECT_THAT(ask("cat", {"one", large}), testing::ElementsAre("one", large));
+}
+
+TEST_F(LineActorTest, ALateProgramIsKilledAndReplaced) {
+  const auto answers
+    = ask("sh -c 'read x; if [ $x = wait ]; then sleep 60; fi; echo $x'",
+          {"wait", "go"}, 300ms);
+  EXPECT_THAT(answers[0], HasSubstr("no answer in time"));
+  EXPECT_EQ(answers[1], "go");
+}
+
+TEST_F(LineActorTest, AProgramThatEndsIsNamedAndStartedAgain) {
+  EXPECT_THAT(ask("sh -c 'read x; echo $x'", {"a"}), testing::ElementsAre("a"));
+  for (const auto& answer : ask("/bin/false", {"a", "a", "a", "a"})) {
+    EXPECT_THAT(answer, HasSubstr("/bin/false"));
+    EXPECT_THAT(answer, HasSubstr("ended"));
+  }
+}
+
+} // namespace
