@@ -170,9 +170,10 @@ void add_loss(FieldTable& table) {
       "separate forward pass.")
     .one_of({"rollout", "recompute"});
   add("value_norm", &A::value_norm,
-      "The critic predicts returns normalised by their running moments.")
+      "The critic predicts returns normalised by the mean and deviation of all "
+      "returns so far; value_clip is in deviations then.")
     .of(SettingsGroup::critic)
-    .only_runs({"false"});
+    .needs("algorithm.advantage", {"gae"});
   add("beta", &A::beta, "DPO's weight of the implicit KL term.")
     .above(0)
     .of(SettingsGroup::preference);
@@ -192,8 +193,7 @@ void add_updates(FieldTable& table) {
   add("recompute", &A::recompute,
       "Activations of training: keep (false) or compute again in the backward "
       "pass to save memory (true). auto: keep them if they fit.")
-    .one_of({"auto", "true", "false"})
-    .only_runs({"auto", "false"});
+    .one_of({"auto", "true", "false"});
 }
 
 void add_reward(FieldTable& table) {

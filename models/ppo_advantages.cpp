@@ -4,20 +4,63 @@
 #include "config/settings.hpp"
 #include "models/rollout_batch.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace troupe::models {
 namespace {
+
+/// What the critic's outputs mean: `mean + deviation * output`, the moments of
+/// all returns so far. As it is made: outputs are values.
+class ReturnScale {
+public:
+  ReturnScale() = default;
+  explicit ReturnScale(const CarriedValues& carried) {
+    const auto number = [&](const char* key) {
+      const auto found = carried.find(key);
+      return found == carried.end() ? 0.0 : found->second;
+    };
+    seen_.count = number("returns_count");
+    seen_.sum = number("returns_sum");
+    seen_.sum_squares = number("returns_sum_squares");
+  }
+  void add(std::span<const float> returns, Mask mask) {
+    seen_.add(returns, mask);
+  }
+  void keep(CarriedValues& carried) const {
+    carried["returns_count"] = seen_.count;
+    carried["returns_sum"] = seen_.sum;
+    carried["returns_sum_squares"] = seen_.sum_squares;
+  }
+  float value(float output) const {
+    return static_cast<float>(seen_.mean() + deviation() * output);
+  }
+  float output(float value) const {
+    return static_cast<float>((value - seen_.mean()) / deviation());
+  }
+
+private:
+  double deviation() const {
+    constexpr double least = 1e-5; // equal returns have no spread
+    return seen_.count == 0 ? 1.0
+                            : std::max(least, std::sqrt(seen_.variance()));
+  }
+  Moments seen_;
+};
 
 /// The batch with what the critic said of it.
 class PpoBatch : public RolloutBatch {
 public:
-  PpoBatch(const net::Rows& rows, bool with_reference)
+  PpoBatch(const net::Rows& rows, bool with_reference, const ReturnScale& scale)
     : RolloutBatch(rows),
-      logprobs_T_(tokens_of(rows, "logprobs")),
-      values_(rows.at("values").as<float>()) {
+      logprobs_T_(tokens_of(rows, "logprobs")) {
     if (with_reference)
       reference_T_ = tokens_of(rows, "ref_logprobs");
-    TROUPE_CHECK(values_.size() == num_tokens() + num_samples(),
+    const auto outputs = rows.at("values").as<float>();
+    TROUPE_CHECK(outputs.size() == num_tokens() + num_samples(),
                  "values hold L + 1 entries a sample");
+    for (const float output : outputs)
+      values_.push_back(scale.value(output));
   }
   std::span<const float> logprobs() const {
     return logprobs_T_;
@@ -27,13 +70,13 @@ public:
   }
   std::span<const float> values(std::size_t i) const {
     const auto begin = offsets()[i];
-    return values_.subspan(begin + i, offsets()[i + 1] - begin + 1);
+    return std::span(values_).subspan(begin + i, offsets()[i + 1] - begin + 1);
   }
 
 private:
   std::span<const float> logprobs_T_;
   std::span<const float> reference_T_; ///< empty without reference
-  std::span<const float> values_;      ///< [T + N]
+  std::vector<float> values_;          ///< [T + N]
 };
 
 /// What the function computes before it makes rows of it.
@@ -99,7 +142,10 @@ FunctionResult ppo_advantages(const net::Rows& rows,
                               const FunctionContext& context) {
   const AlgorithmSettings& algorithm = context.settings.algorithm;
   const bool with_reference = algorithm.kl_in == "reward";
-  const PpoBatch batch(rows, with_reference);
+  ReturnScale scale;
+  if (algorithm.value_norm)
+    scale = ReturnScale(context.carried);
+  const PpoBatch batch(rows, with_reference, scale);
   FunctionResult result;
   result.carried = context.carried;
   double kl_coef = with_reference ? algorithm.kl_coef : 0.0;
@@ -107,7 +153,7 @@ FunctionResult ppo_advantages(const net::Rows& rows,
   if (with_reference && carried != context.carried.end())
     kl_coef = carried->second;
 
-  const PpoArrays arrays = ppo_arrays(batch, context.settings, kl_coef);
+  PpoArrays arrays = ppo_arrays(batch, context.settings, kl_coef);
   const auto num_scored = static_cast<double>(batch.num_scored());
   add_answer_metrics(result.sums, batch, arrays.rewards);
   add_token_metrics(result.sums, batch, arrays);
@@ -119,6 +165,13 @@ FunctionResult ppo_advantages(const net::Rows& rows,
       result.carried["kl_coef"]
         = adaptive_kl(kl_coef, kl / num_scored, algorithm.kl_target,
                       algorithm.kl_horizon, num_scored);
+  }
+  if (algorithm.value_norm) {
+    scale.add(arrays.returns, batch.mask());
+    scale.keep(result.carried);
+    for (std::size_t t = 0; t < arrays.returns.size(); ++t)
+      if (batch.mask()[t] != 0)
+        arrays.returns[t] = scale.output(arrays.returns[t]);
   }
   result.rows.samples = rows.samples;
   add_token_column(result.rows, batch, "advantages", arrays.advantages);

@@ -20,8 +20,14 @@ namespace troupe::models {
 ///             values[L] where truncated, else 0), then whitened over the
 ///             whole batch if algorithm.whiten
 ///
+/// Where algorithm.value_norm, `values` and the returns that are written are
+/// (x - mean) / deviation, the moments those of all returns before this batch
+/// (values) and with it (returns): PopArt without its change of the weights
+/// (van Hasselt et al. 2016), as in MAPPO (Yu et al. 2022).
+///
 /// Carried: kl_coef, where algorithm.kl_target > 0: moved by the adaptive
-/// controller with the batch's mean KL a sequence and its number of samples.
+/// controller with the batch's mean KL a sequence and its number of samples;
+/// returns_{count, sum, sum_squares}, where algorithm.value_norm.
 /// Metrics: critic/{score, rewards, advantages, returns, values}/{mean, max,
 /// min} (score: as the reward model gave it; rewards: sum of a sequence's token
 /// rewards), critic/vf_explained_var, actor/reward_kl_penalty (nats a sequence,

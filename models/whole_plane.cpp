@@ -147,13 +147,13 @@ WholePlane::WholePlane(const ModelPart& part, const Parameters& parameters,
     }
     if (part.strategy.pp > 1 && part.where.tp == 0) {
       const std::uint32_t root = whole_stage(layout, p);
-      std::vector<float>& room = keeps ? owned_[p] : passing;
-      if (root == part.where.pp && found.data() != room.data())
-        room.assign(found.begin(), found.end());
-      room.resize(size);
-      groups.pp->broadcast(room.data(), size, DType::f32, root,
+      std::vector<float>& whole = keeps ? owned_[p] : passing;
+      if (root == part.where.pp && found.data() != whole.data())
+        whole.assign(found.begin(), found.end());
+      whole.resize(size);
+      groups.pp->broadcast(whole.data(), size, DType::f32, root,
                            "whole tensors");
-      found = room;
+      found = whole;
     }
     if (keeps)
       tensors_[p] = found;

@@ -22,9 +22,10 @@ struct GroupRegistry::State
   DataPlane* plane = nullptr;
   std::map<std::string, std::shared_ptr<LocalGroup>> meeting; ///< not all came
   std::map<std::pair<std::string, std::uint32_t>, Descriptor> sockets;
-  std::list<std::weak_ptr<Collectives>> groups;
+  std::list<std::pair<std::string, std::weak_ptr<Collectives>>> groups;
+  std::map<std::string, Failure> aborted; ///< who comes late finds it so
 
-  void add(const std::shared_ptr<Collectives>& group);
+  void add(const std::string& name, const std::shared_ptr<Collectives>& group);
   std::shared_ptr<Collectives> join_threads(const GroupSpec& spec);
   std::shared_ptr<Collectives> join_chain(const GroupSpec& spec);
   Descriptor take_socket(const ChainCollectives& group, const GroupSpec& spec,
@@ -72,10 +73,13 @@ Transport chosen_transport(const GroupSpec& spec) {
 
 } // namespace
 
-void GroupRegistry::State::add(const std::shared_ptr<Collectives>& group) {
+void GroupRegistry::State::add(const std::string& name,
+                               const std::shared_ptr<Collectives>& group) {
   std::lock_guard lock(mutex);
-  groups.remove_if([](const auto& old) { return old.expired(); });
-  groups.push_back(group);
+  groups.remove_if([](const auto& old) { return old.second.expired(); });
+  groups.emplace_back(name, group);
+  if (const auto found = aborted.find(name); found != aborted.end())
+    group->abort(found->second);
 }
 
 std::shared_ptr<Collectives>
@@ -92,7 +96,7 @@ GroupRegistry::State::join_threads(const GroupSpec& spec) {
     if (member->attach())
       meeting.erase(spec.name);
   }
-  add(member);
+  add(spec.name, member);
   return member;
 }
 
@@ -127,7 +131,7 @@ GroupRegistry::State::join_chain(const GroupSpec& spec) {
   }
   TROUPE_CHECK(via != nullptr, "a group over sockets needs a data plane");
   auto member = std::make_shared<ChainCollectives>(spec);
-  add(member);
+  add(spec.name, member);
   member->connect(*via, [state = shared_from_this(), member = member.get(),
                          spec](std::uint32_t rank) {
     return state->take_socket(*member, spec, rank);
@@ -148,22 +152,26 @@ void GroupRegistry::use(DataPlane& plane) {
   }
   plane.on_group_socket(
     [state = state_](std::string group, std::uint32_t rank, int descriptor) {
+      Descriptor socket(descriptor);
       std::lock_guard lock(state->mutex);
+      if (state->aborted.contains(group))
+        return; // its closing tells the peer
       state->sockets.insert_or_assign({std::move(group), rank},
-                                      Descriptor(descriptor));
+                                      std::move(socket));
       state->socket_came.notify_all();
     });
 }
 
 void GroupRegistry::abort_all(const Failure& failure) noexcept {
-  std::list<std::weak_ptr<Collectives>> groups;
+  decltype(state_->groups) groups;
   {
     std::lock_guard lock(state_->mutex);
     groups.swap(state_->groups);
     state_->sockets.clear();
-    // `meeting` stays: who comes late to an aborted group finds it aborted.
+    for (const auto& [name, group] : groups)
+      state_->aborted.emplace(name, failure);
   }
-  for (const auto& weak : groups)
+  for (const auto& [name, weak] : groups)
     if (auto group = weak.lock())
       group->abort(failure);
 }
@@ -181,7 +189,7 @@ std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
     return registry.state().join_threads(spec);
   case Transport::shared_memory: {
     auto member = std::make_shared<SharedCollectives>(spec);
-    registry.state().add(member);
+    registry.state().add(spec.name, member);
     return member;
   }
   default:

@@ -27,7 +27,8 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-namespace {
+/// Named, as what a coroutine of HttpLines::Round holds must be.
+inline namespace http_lines_parts {
 
 using HttpClock = std::chrono::steady_clock;
 
@@ -113,7 +114,7 @@ private:
   bool open_ = false;
 };
 
-} // namespace
+} // namespace http_lines_parts
 
 class HttpLines::Round {
 public:

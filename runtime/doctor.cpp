@@ -24,6 +24,8 @@
 
 namespace troupe::runtime {
 
+using Json = nlohmann::ordered_json;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,7 +181,6 @@ bool all_ok(const std::vector<DoctorCheck>& checks) {
 }
 
 std::string doctor_json(const std::vector<DoctorCheck>& checks) {
-  using Json = nlohmann::ordered_json;
   Json list = Json::array();
   for (const auto& check : checks)
     list.push_back({{"name", check.name},

@@ -11,6 +11,8 @@
 
 namespace troupe::runtime {
 
+using Json = nlohmann::ordered_json;
+
 namespace {
 
 /// Tasks this close follow each other: hand-over between threads takes so long.
@@ -226,7 +228,6 @@ TraceSummary summarise(const MergedTrace& trace) {
 }
 
 std::string summary_json(const TraceSummary& summary) {
-  using Json = nlohmann::ordered_json;
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json() : Json(text);
   };

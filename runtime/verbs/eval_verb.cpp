@@ -24,6 +24,8 @@ namespace troupe::runtime {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 namespace fs = std::filesystem;
 
 struct EvalWords : VerbOptions {
@@ -120,7 +122,6 @@ SessionPlan eval_session(const EvalWords& words) {
 }
 
 std::string eval_json(const SessionPlan& session, const StepMetrics& found) {
-  using Json = nlohmann::ordered_json;
   Json metrics = Json::object();
   for (const auto& [name, value] : found.values)
     metrics[name] = value;

@@ -17,6 +17,8 @@ namespace troupe::runtime {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 /// Plans on other hardware are looked at through the planning problem; without
 /// it the plan is the one that a run would have here.
 int show_plan(const PlanWords& words) {
@@ -35,7 +37,6 @@ int show_plan(const PlanWords& words) {
 }
 
 std::string check_json(const plans::PlanReport& report) {
-  using Json = nlohmann::ordered_json;
   Json errors = Json::array();
   for (const auto& error : report.errors)
     errors.push_back({{"path", error.path}, {"message", error.message}});

@@ -129,6 +129,8 @@ TEST_F(Ask, ALostWorkerEndsItOnceAndALateValueIsIgnored) {
 TEST_F(Ask, I7AMessageThatNobodyGetsNamesTheWait) {
   caf::anon_send_exit(server_, caf::exit_reason::kill);
   scheduler_->run();
+  caf::anon_send(client_, start_atom::value);
+  scheduler_->run();
   ASSERT_EQ(outcome_.failures, 1);
   EXPECT_EQ(outcome_.failure.who, "rows");
   EXPECT_THAT(outcome_.failure.what, testing::HasSubstr("not delivered"));

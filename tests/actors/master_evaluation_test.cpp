@@ -94,7 +94,7 @@ protected:
     setup.asks = std::make_shared<AskTable>();
     setup.on_step
       = [this](const StepReport& report) { steps_.push_back(report.step); };
-    setup.on_end = [this](const RunEnd& end) { end_ = end; };
+    setup.on_end = [this](const RunEnd& ended) { end_ = ended; };
     auto evaluation = setup;
     evaluation.evaluates = true;
     evaluation.data_holder = evaluation_holder;

@@ -22,7 +22,7 @@
 #include <variant>
 
 namespace troupe::bench {
-namespace {
+inline namespace control_run_parts { // named: ControlRun::Impl holds them
 
 using actors::Joined;
 
@@ -63,7 +63,7 @@ std::string call_on(std::uint32_t worker) {
   return "empty call on worker " + std::to_string(worker);
 }
 
-} // namespace
+} // namespace control_run_parts
 
 struct ControlRun::Impl {
   explicit Impl(const CardFolder& folder)

@@ -229,9 +229,9 @@ TEST_F(SettingsErrors, WritingOutADefaultIsHarmlessInAUsedSection) {
 }
 
 TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
-  EXPECT_EQ(over("algorithm.value_norm=true"),
-            "command line: algorithm.value_norm: expected false (the only kind "
-            "this version runs), got true");
+  EXPECT_EQ(over("cluster.lost_node=wait"),
+            "command line: cluster.lost_node: expected fail (the only kind "
+            "this version runs), got 'wait'");
   EXPECT_EQ(
     over("cluster.launcher=ssh"),
     "command line: cluster.launcher: expected auto, local or manual (the "

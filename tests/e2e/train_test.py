@@ -243,6 +243,9 @@ class Train(Case):
                                 "algorithm.kl_horizon=100"],
                 "dual clip": ["algorithm.dual_clip=3"],
                 "old log-probabilities": ["algorithm.old_logprobs=recompute"],
+                "activations": ["algorithm.recompute=true"],
+                "plain": [],
+                "normalised returns": ["algorithm.value_norm=true"],
         }.items():
             self.troupe(*self.ppo("run.resume=fresh", "plan=data_parallel",
                                   *overrides))
@@ -251,6 +254,11 @@ class Train(Case):
         found = [line["actor/kl_coef"] for line in lines["adaptive kl"].values()]
         self.assertEqual(len(set(found)), 3, found)
         self.assertIn("actor/pg_clipfrac_lower", lines["dual clip"][3])
+        for key in ("actor/pg_loss", "actor/grad_norm", "critic/vf_loss"):
+            self.assertEqual(lines["activations"][3][key],
+                             lines["plain"][3][key])
+        self.assertNotEqual(lines["normalised returns"][3]["critic/vf_loss"],
+                            lines["plain"][3]["critic/vf_loss"])
         # the sampler's log-probabilities beside those of training's own pass
         self.assertLess(lines["old log-probabilities"][3]
                         ["training/rollout_probs_diff_mean"], 1e-5)

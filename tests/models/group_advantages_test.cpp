@@ -82,8 +82,9 @@ TEST_P(GoldenReinforcePp, EqualsTheReference) {
                     std::span(sums).subspan(at, width));
   whiten(sums, mask);
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    if (mask[i] != 0)
+    if (mask[i] != 0) {
       EXPECT_NEAR(sums[i], c.out.at("adv").values[i], c.meta["tolerance_abs"]);
+    }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Rl, GoldenReinforcePp,

@@ -8,6 +8,7 @@
 
 #include "../support/models/golden.hpp"
 
+#include <cmath>
 #include <numeric>
 
 namespace troupe::models {
@@ -128,6 +129,44 @@ TEST(PpoAdvantages, CarriesAnAdaptiveKlCoefficient) {
   EXPECT_NEAR(result.sums.value("actor/kl_coef"), 0.5, 1e-12);
   // KL 0.25 a sequence: error 0.25, clipped to 0.2; 2 samples of 100.
   EXPECT_NEAR(result.carried.at("kl_coef"), 0.5 * (1 + 0.2 * 2 / 100), 1e-12);
+}
+
+TEST(PpoAdvantages, NormalisedReturnsHaveMean0AndVariance1AtFirst) {
+  auto settings = plain_settings();
+  settings.algorithm.value_norm = true;
+  const auto result
+    = run_function("ppo_advantages", two_samples(), {settings, StepId(0), {}});
+  // The plain returns: 2.05, 2.1, 2, -2.5, -2.4.
+  const double mean = 0.25;
+  const double deviation
+    = std::sqrt((2.05 * 2.05 + 2.1 * 2.1 + 4 + 6.25 + 5.76) / 5 - mean * mean);
+  const auto norm = [&](double value) {
+    return static_cast<float>((value - mean) / deviation);
+  };
+  expect_all_near(
+    column(result, "returns"),
+    {0, 0, norm(2.05), norm(2.1), norm(2), 0, norm(-2.5), norm(-2.4)});
+  // Nothing had been seen: the values were taken as they are.
+  expect_all_near(column(result, "advantages"),
+                  {0, 0, 1.95F, 1.9F, 1.7F, 0, -2.9F, -2.9F});
+  EXPECT_EQ(result.carried.at("returns_count"), 5);
+}
+
+TEST(PpoAdvantages, ValuesAreReadInTheScaleOfTheReturnsBefore) {
+  auto settings = plain_settings();
+  settings.algorithm.value_norm = true;
+  // Two returns seen, 1 and 5: mean 3, deviation 2.
+  const CarriedValues seen{
+    {"returns_count", 2}, {"returns_sum", 6}, {"returns_sum_squares", 26}};
+  const auto result = run_function("ppo_advantages", two_samples(),
+                                   {settings, StepId(1), seen});
+  // Values 0.1, 0.2, 0.3 mean 3.2, 3.4, 3.6; the whole answer's returns do not
+  // hang on them.
+  const auto advantages = column(result, "advantages");
+  EXPECT_NEAR(advantages[2], 2.05 - 3.2, 1e-5);
+  EXPECT_NEAR(advantages[3], 2.1 - 3.4, 1e-5);
+  EXPECT_NEAR(advantages[4], 2 - 3.6, 1e-5);
+  EXPECT_EQ(result.carried.at("returns_count"), 7);
 }
 
 TEST(PpoAdvantages, AnUnknownFunctionIsNamed) {

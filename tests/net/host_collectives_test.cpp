@@ -259,6 +259,27 @@ TEST_P(HostGroup, AbortAllReachesEveryGroupOfTheProcess) {
     EXPECT_TRUE(failure);
 }
 
+TEST_P(HostGroup, WhoComesToAnAbortedGroupFindsItAbortedI7) {
+  leave_together_ = false;
+  std::atomic<bool> aborted = false;
+  const auto failures = run_members([&](Collectives& group) {
+    if (group.rank() == 0) {
+      registry_.abort_all({Errc::aborted, "node", "stop", "disk full"});
+      aborted = true;
+    } else {
+      while (!aborted.load())
+        std::this_thread::yield();
+    }
+    group.barrier("late");
+  });
+  const auto late
+    = run_members([&](Collectives& group) { group.barrier("later"); });
+  for (const auto& failure : failures)
+    EXPECT_TRUE(failure);
+  for (const auto& failure : late)
+    EXPECT_TRUE(failure);
+}
+
 TEST_P(HostGroup, SilenceEndsAtTheProgressDeadlineAndNamesWhoIsMissing) {
   leave_together_ = false;
   deadline_ = 200ms;
