@@ -1,6 +1,7 @@
 // train: everything is checked and shown first, then the session runs.
 #include "config/error.hpp"
 #include "config/settings.hpp"
+#include "config/workflow_traits.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/run_tables.hpp"
 #include "runtime/session.hpp"
@@ -51,11 +52,18 @@ int train(const TrainOptions& options) {
   return static_cast<int>(run_session(session));
 }
 
+std::string train_sentence() {
+  std::string names;
+  for (const auto& traits : workflow_table())
+    if (!traits.is_verb)
+      names += (names.empty() ? "" : ", ") + traits.name;
+  return "Run a workflow: " + names;
+}
+
 } // namespace
 
 void add_train(CLI::App& app, VerbRun& chosen) {
-  auto* verb
-    = app.add_subcommand("train", "Run a workflow: sft, reward, dpo, ppo");
+  auto* verb = app.add_subcommand("train", train_sentence());
   auto options = std::make_shared<TrainOptions>();
   add_config_words(*verb, options->config, true);
   verb->add_flag("--dry-run", options->dry_run,

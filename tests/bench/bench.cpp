@@ -2,8 +2,9 @@
 
 #include "config/model_shape.hpp"
 
+#include "tests/support/places.hpp"
+
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <stdexcept>
@@ -12,11 +13,8 @@ namespace troupe::bench {
 
 nlohmann::json read_card(const Options& options) {
   std::filesystem::path file = options.cards;
-  if (file.empty()) {
-    const char* shared = std::getenv("TROUPE_SHARED");
-    file = std::filesystem::path(shared ? shared : TROUPE_SHARED_DEFAULT)
-           / "bench" / "cards.json";
-  }
+  if (file.empty())
+    file = support::shared_folder() / "bench" / "cards.json";
   std::ifstream in(file);
   if (!in)
     throw std::runtime_error("cannot read " + file.string()

@@ -3,7 +3,7 @@
 #include "config/hf_dropout.hpp"
 #include "config/model_shape.hpp"
 
-#include "tests/support/config/shared_folder.hpp"
+#include "tests/support/places.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 

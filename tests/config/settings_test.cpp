@@ -1,7 +1,7 @@
 #include "config/settings.hpp"
 #include "config/settings_schema.hpp"
 
-#include "tests/support/config/shared_folder.hpp"
+#include "tests/support/places.hpp"
 #include <gmock/gmock.h>
 #include <unistd.h>
 

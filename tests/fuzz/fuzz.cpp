@@ -7,6 +7,7 @@
 
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/targets.hpp"
+#include "tests/support/places.hpp"
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -91,8 +92,8 @@ int main(int argc, char** argv) {
       / ("troupe-fuzz-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   limit_memory();
-  const auto targets
-    = troupe::fuzz::all_targets(folder, TROUPE_SOURCE_DIR "/examples/tiny");
+  const auto targets = troupe::fuzz::all_targets(
+    folder, troupe::support::source_folder() / "examples/tiny");
   for (const Target& target : targets)
     for (const std::string& valid : target.corpus)
       target.read(valid); // throws if an input is not valid any more

@@ -3,6 +3,7 @@
 #include "models/tokenizer.hpp"
 
 #include "tests/support/models/io_support.hpp"
+#include "tests/support/places.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -72,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenChat,
 
 TEST(ChatTemplate, RendersWhatTransformersRenders) {
   const fs::path file
-    = fs::path(TROUPE_SOURCE_DIR) / "tests/models/data/chat_cases.jsonl";
+    = support::source_folder() / "tests/models/data/chat_cases.jsonl";
   const auto rows = chat_rows(file);
   EXPECT_GT(rows.size(), 200U);
   for (const auto& row : rows) {
@@ -91,7 +92,7 @@ TEST(ChatTemplate, RendersWhatTransformersRenders) {
 /// there).
 TEST(ChatTemplate, GenerationBlocksAreTheAssistantsPart) {
   const fs::path file
-    = fs::path(TROUPE_SOURCE_DIR) / "tests/models/data/chat_cases.jsonl";
+    = support::source_folder() / "tests/models/data/chat_cases.jsonl";
   int seen = 0;
   for (const auto& row : chat_rows(file)) {
     if (!row.contains("spans") || row.at("spans").empty()

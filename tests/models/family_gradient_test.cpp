@@ -11,6 +11,7 @@
 
 #include "../support/models/engine_support.hpp"
 #include "../support/models/golden.hpp"
+#include "tests/support/places.hpp"
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -20,8 +21,8 @@ namespace troupe::models {
 namespace {
 
 nlohmann::json reference_gradients() {
-  std::ifstream file(TROUPE_SOURCE_DIR
-                     "/tests/models/data/family_gradients.json");
+  std::ifstream file(support::source_folder()
+                     / "tests/models/data/family_gradients.json");
   return nlohmann::json::parse(file).at("cases");
 }
 

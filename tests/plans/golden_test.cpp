@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/places.hpp"
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -16,9 +16,7 @@ namespace troupe::plans {
 namespace {
 
 std::filesystem::path golden_folder() {
-  const char* shared = std::getenv("TROUPE_SHARED");
-  return std::filesystem::path(shared ? shared : TROUPE_SHARED_DEFAULT)
-         / "golden" / "rl";
+  return support::shared_folder() / "golden" / "rl";
 }
 
 nlohmann::json read_case(const std::filesystem::path& folder) {

@@ -1,8 +1,9 @@
 #include "golden.hpp"
 
+#include "tests/support/places.hpp"
+
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -78,9 +79,7 @@ double GoldenTensor::item() const {
 }
 
 std::filesystem::path golden_folder() {
-  const char* shared = std::getenv("TROUPE_SHARED");
-  return std::filesystem::path(shared ? shared : TROUPE_SHARED_DEFAULT)
-         / "golden";
+  return support::shared_folder() / "golden";
 }
 
 GoldenTensors read_golden(const std::filesystem::path& safetensors) {

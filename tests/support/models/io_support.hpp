@@ -2,6 +2,7 @@
 // folder of one's own that goes with the test, whole files as text.
 #pragma once
 
+#include "tests/support/places.hpp"
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,10 +13,7 @@
 
 namespace troupe::models::testing {
 
-inline std::filesystem::path shared_folder() {
-  const char* given = std::getenv("TROUPE_SHARED");
-  return given != nullptr ? given : TROUPE_SHARED_DEFAULT;
-}
+using support::shared_folder;
 
 inline std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
