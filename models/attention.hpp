@@ -1,6 +1,6 @@
 // Causal attention with grouped key-value heads over packed sequences, each
-// alone. q, k, v stand beside each other in one buffer, so that one product
-// makes and one consumes them.
+// alone or after one that it continues. q, k, v stand beside each other in one
+// buffer, so that one product makes and one consumes them.
 //
 // Shapes: T packed tokens, A heads, G key-value heads (A % G == 0), D head dim,
 // X = (A + 2G) * D columns: A heads of q, then G of k, then G of v.
@@ -19,6 +19,8 @@ struct AttentionShape {
   std::int64_t head_dim = 0; ///< D
   /// [N+1] token offsets of the sequences.
   std::span<const std::int64_t> cu_seqlens;
+  /// [N] the sequence that each continues (PackedTokens); empty: none does.
+  std::span<const std::int32_t> continues = {};
   float scale = 0;         ///< of q k^T; 0: 1 / sqrt(D)
   float cap = 0;           ///< scores become cap tanh(score / cap); 0: none
   std::int64_t window = 0; ///< tokens a token sees, itself included; 0: all

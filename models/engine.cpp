@@ -78,10 +78,8 @@ Engine::Impl::Impl(Engine::Spec given)
 float* Engine::Impl::run_forward(const PackedTokens& batch,
                                  const RunContext& context, Workspace& memory,
                                  Saved* saved) {
-  std::int64_t longest = 0;
-  for (std::size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i)
-    longest = std::max(longest, batch.cu_seqlens[i + 1] - batch.cu_seqlens[i]);
-  rope.grow(longest);
+  const auto last = std::ranges::max_element(batch.positions_T);
+  rope.grow(last == batch.positions_T.end() ? 0 : *last + 1);
   return forward(model, batch, context, memory, saved);
 }
 
@@ -108,14 +106,16 @@ void Engine::Impl::need_scalar_head(const std::string& fn) const {
                       "role " + spec.role + " has no scalar head for " + fn);
 }
 
-WantedTokens wanted_tokens(const PackedTokens& batch,
-                           const std::vector<float>& mask_T) {
+WantedTokens wanted_tokens(const PackedSequences& packed,
+                           const std::vector<float>& mask_L) {
   WantedTokens wanted;
-  for (std::size_t t = 0; t < mask_T.size(); ++t) {
-    if (mask_T[t] == 0)
+  for (std::size_t t = 0; t < mask_L.size(); ++t) {
+    if (mask_L[t] == 0)
       continue;
-    wanted.positions_R.push_back(static_cast<std::int64_t>(t) - 1);
-    wanted.targets_R.push_back(batch.ids_T[t]);
+    const auto target = static_cast<std::size_t>(packed.packed_L[t]);
+    wanted.entries_R.push_back(static_cast<std::int64_t>(t));
+    wanted.positions_R.push_back(packed.packed_L[t - 1]);
+    wanted.targets_R.push_back(packed.tokens.ids_T[target]);
   }
   return wanted;
 }

@@ -31,9 +31,16 @@ net::Column infer_column(const std::string& key,
   return column;
 }
 
+ColumnReaders infer_masks(const net::Rows& rows, const std::string& prefix) {
+  ColumnReaders masks;
+  if (rows.has(prefix + "loss_mask"))
+    masks.emplace_back(rows.at(prefix + "loss_mask"));
+  return masks;
+}
+
 // One micro-batch of rows first .. last-1.
 struct InferBatch {
-  PackedTokens tokens;
+  PackedSequences sequences;
   std::vector<std::size_t> rows;
   const float* hidden_TH = nullptr;
 };
@@ -42,8 +49,9 @@ struct InferBatch {
 // `consume`.
 template <class Consume>
 void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
-                     std::size_t count, const RunContext& context,
-                     const InferOptions& options, const Consume& consume) {
+                     const ColumnReaders& masks, std::size_t count,
+                     const RunContext& context, const InferOptions& options,
+                     const Consume& consume) {
   std::vector<std::int64_t> lengths(count);
   for (std::size_t i = 0; i < count; ++i)
     lengths[i] = ids.length(i);
@@ -61,14 +69,15 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
       sequences.push_back(ids.ids(i));
     }
     first = last;
-    batch.tokens = pack(sequences);
+    batch.sequences
+      = pack_shared(sequences, prompt_lengths(masks, batch.rows, sequences));
     const trace::Span span(
       context.track, name, context.step.value,
-      static_cast<std::uint64_t>(batch.tokens.num_tokens()));
+      static_cast<std::uint64_t>(batch.sequences.num_tokens()));
     impl.workspace.reset();
     impl.sync->another_pass(/*own=*/true);
-    batch.hidden_TH
-      = impl.run_forward(batch.tokens, context, impl.workspace, nullptr);
+    batch.hidden_TH = impl.run_forward(batch.sequences.tokens, context,
+                                       impl.workspace, nullptr);
     if (batch.hidden_TH != nullptr) // the last stage has it
       consume(batch);
   }
@@ -82,29 +91,28 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
     = impl.vocabulary_head(options.temperature, context);
   const ColumnReader ids(
     rows.at(prefix.empty() ? "sequence_ids" : prefix + "ids"));
-  ColumnReaders masks;
-  if (rows.has(prefix + "loss_mask"))
-    masks.emplace_back(rows.at(prefix + "loss_mask"));
+  const ColumnReaders masks = infer_masks(rows, prefix);
   const auto lengths = infer_lengths(ids, rows.num_samples(), 0);
   net::Column logprobs = infer_column(prefix + "logprobs", lengths);
   net::Column entropy = infer_column(prefix + "entropy", lengths);
   const std::vector<std::uint64_t> offsets = logprobs.offsets();
   const auto consume = [&](const InferBatch& batch) {
-    const std::vector<float> mask_T
-      = token_mask(masks, batch.rows, batch.tokens.cu_seqlens);
-    const WantedTokens wanted = wanted_tokens(batch.tokens, mask_T);
+    const std::vector<float> mask_L
+      = token_mask(masks, batch.rows, batch.sequences.cu_seqlens);
+    const WantedTokens wanted = wanted_tokens(batch.sequences, mask_L);
     const TokenStatistics found
       = token_statistics(head, batch.hidden_TH, wanted, impl.workspace, false);
-    // Samples are consecutive: packed token t is element offset + t.
+    // Samples are consecutive: token t of the batch is element offset + t.
     const auto shift = static_cast<std::int64_t>(offsets[batch.rows.front()]);
     for (std::int64_t r = 0; r < wanted.size(); ++r) {
       const auto t = static_cast<std::size_t>(
-        shift + wanted.positions_R[static_cast<std::size_t>(r)] + 1);
+        shift + wanted.entries_R[static_cast<std::size_t>(r)]);
       logprobs.as<float>()[t] = found.logprobs_R[r];
       entropy.as<float>()[t] = found.entropy_R[r];
     }
   };
-  infer_sequences(impl, ids, rows.num_samples(), context, options, consume);
+  infer_sequences(impl, ids, masks, rows.num_samples(), context, options,
+                  consume);
   out.add(std::move(logprobs));
   if (options.entropy)
     out.add(std::move(entropy));
@@ -119,38 +127,44 @@ void infer_values(Engine::Impl& impl, const net::Rows& rows,
     = infer_column("values", infer_lengths(ids, rows.num_samples(), 1));
   const std::vector<std::uint64_t> offsets = values.offsets();
   const auto consume = [&](const InferBatch& batch) {
-    float* out_T = impl.workspace.take(batch.tokens.num_tokens());
-    scalar_head(impl.weights.head, batch.hidden_TH, batch.tokens.num_tokens(),
-                out_T);
-    for (std::size_t i = 0; i < batch.rows.size(); ++i)
-      std::copy(out_T + batch.tokens.cu_seqlens[i],
-                out_T + batch.tokens.cu_seqlens[i + 1],
-                values.as<float>().data() + offsets[batch.rows[i]] + 1);
+    const PackedSequences& packed = batch.sequences;
+    const std::int64_t tokens = packed.tokens.num_tokens();
+    float* out_T = impl.workspace.take(tokens);
+    scalar_head(impl.weights.head, batch.hidden_TH, tokens, out_T);
+    for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+      float* to = values.as<float>().data() + offsets[batch.rows[i]] + 1;
+      for (auto t = packed.cu_seqlens[i]; t < packed.cu_seqlens[i + 1]; ++t)
+        *to++ = out_T[packed.packed_L[static_cast<std::size_t>(t)]];
+    }
   };
-  infer_sequences(impl, ids, rows.num_samples(), context, options, consume);
+  infer_sequences(impl, ids, infer_masks(rows, ""), rows.num_samples(), context,
+                  options, consume);
   out.add(std::move(values));
 }
 
+/// `prefix`: "", or "chosen_" and "rejected_" of pairs.
 void infer_scores(Engine::Impl& impl, const net::Rows& rows,
-                  const std::string& ids_key, const std::string& score_key,
-                  const RunContext& context, const InferOptions& options,
-                  net::Rows& out) {
+                  const std::string& prefix, const RunContext& context,
+                  const InferOptions& options, net::Rows& out) {
   impl.need_scalar_head("scores");
-  const ColumnReader ids(rows.at(ids_key));
+  const ColumnReader ids(
+    rows.at(prefix.empty() ? "sequence_ids" : prefix + "ids"));
   const std::int64_t width = impl.shape.hidden_size;
   net::Column scores = infer_column(
-    score_key, std::vector<std::uint32_t>(rows.num_samples(), 1));
+    prefix + "scores", std::vector<std::uint32_t>(rows.num_samples(), 1));
   const auto consume = [&](const InferBatch& batch) {
+    const PackedSequences& packed = batch.sequences;
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
-      if (batch.tokens.cu_seqlens[i] == batch.tokens.cu_seqlens[i + 1])
+      const auto end = static_cast<std::size_t>(packed.cu_seqlens[i + 1]);
+      if (packed.cu_seqlens[i] == packed.cu_seqlens[i + 1])
         continue; // an empty sequence scores 0
       scalar_head(impl.weights.head,
-                  batch.hidden_TH
-                    + (batch.tokens.cu_seqlens[i + 1] - 1) * width,
-                  1, scores.as<float>().data() + batch.rows[i]);
+                  batch.hidden_TH + packed.packed_L[end - 1] * width, 1,
+                  scores.as<float>().data() + batch.rows[i]);
     }
   };
-  infer_sequences(impl, ids, rows.num_samples(), context, options, consume);
+  infer_sequences(impl, ids, infer_masks(rows, prefix), rows.num_samples(),
+                  context, options, consume);
   out.add(std::move(scores));
 }
 
@@ -165,12 +179,10 @@ void infer_rows(Engine::Impl& impl, const std::string& fn,
   } else if (fn == "values") {
     infer_values(impl, rows, context, options, out);
   } else if (fn == "scores" && rows.has("chosen_ids")) {
-    infer_scores(impl, rows, "chosen_ids", "chosen_scores", context, options,
-                 out);
-    infer_scores(impl, rows, "rejected_ids", "rejected_scores", context,
-                 options, out);
+    infer_scores(impl, rows, "chosen_", context, options, out);
+    infer_scores(impl, rows, "rejected_", context, options, out);
   } else if (fn == "scores") {
-    infer_scores(impl, rows, "sequence_ids", "scores", context, options, out);
+    infer_scores(impl, rows, "", context, options, out);
   } else {
     throw ConfigError(Place{}, "unknown inference '" + fn
                                  + "'; known: logprobs, scores, values");

@@ -23,9 +23,9 @@ namespace {
 
 // One micro-batch between forward and backward.
 struct TrainMicroBatch {
-  PackedTokens tokens;
+  PackedSequences sequences;
   std::vector<std::size_t> rows; // of the samples, in order
-  std::vector<float> mask_T;
+  std::vector<float> mask_L;
   WantedTokens wanted;
   TokenStatistics found;
   std::vector<float> outputs_T; // of the scalar head, unshifted
@@ -40,8 +40,7 @@ at::Tensor train_leaf(std::int64_t size) {
   return at::zeros({size}, at::kFloat);
 }
 
-// One train call. Everything about the rows is read once, then each mini-batch
-// is an optimizer step.
+// One train call: rows are read once, a mini-batch is an optimizer step.
 class TrainRun {
 public:
   TrainRun(Engine::Impl& impl, const TrainSpec& spec, const net::Rows& rows,
@@ -107,22 +106,22 @@ private:
   }
 
   // Packed offsets of these rows' sequences (two a row for pairs).
-  PackedTokens pack_rows(std::span<const std::size_t> rows) const {
+  PackedSequences pack_rows(std::span<const std::size_t> rows) const {
     std::vector<std::span<const std::int32_t>> sequences;
     for (const std::size_t row : rows)
       for (const ColumnReader& ids : ids_)
         sequences.push_back(ids.ids(row));
-    return pack(sequences);
+    return pack_shared(sequences, prompt_lengths(masks_, rows, sequences));
   }
 
   Denominators own_denominators(std::span<const std::size_t> rows) const {
     Denominators own;
     own.pairs = loss_.pairs ? static_cast<double>(rows.size()) : 0;
-    const PackedTokens tokens = pack_rows(rows);
-    const std::vector<float> mask = token_mask(masks_, rows, tokens.cu_seqlens);
-    count_masked(mask, tokens.cu_seqlens, own);
+    const PackedSequences packed = pack_rows(rows);
+    const std::vector<float> mask = token_mask(masks_, rows, packed.cu_seqlens);
+    count_masked(mask, packed.cu_seqlens, own);
     if (const auto at = columns_.find(loss_.mean_over); at != columns_.end())
-      own.weights = masked_sum(at->second, rows, tokens.cu_seqlens, mask);
+      own.weights = masked_sum(at->second, rows, packed.cu_seqlens, mask);
     return own;
   }
 
@@ -203,16 +202,18 @@ private:
     static const trace::Name name = trace::name("forward");
     TrainMicroBatch m;
     m.workspace = &workspace;
-    m.tokens = pack_rows(rows);
+    m.sequences = pack_rows(rows);
     m.rows = rows;
-    const trace::Span span(context_.track, name, context_.step.value,
-                           static_cast<std::uint64_t>(m.tokens.num_tokens()));
+    const trace::Span span(
+      context_.track, name, context_.step.value,
+      static_cast<std::uint64_t>(m.sequences.num_tokens()));
     workspace.reset();
     m.saved.recompute = spec_.recompute;
-    m.hidden_TH = impl_.run_forward(m.tokens, context_, workspace, &m.saved);
+    m.hidden_TH
+      = impl_.run_forward(m.sequences.tokens, context_, workspace, &m.saved);
     if (m.hidden_TH == nullptr)
       return m; // the last stage has the loss
-    m.mask_T = token_mask(masks_, rows, m.tokens.cu_seqlens);
+    m.mask_L = token_mask(masks_, rows, m.sequences.cu_seqlens);
     expose(m);
     LossResult result = loss_.function(m.batch, denominators, spec_.loss);
     sums.merge(result.sums);
@@ -222,29 +223,28 @@ private:
 
   void backward_turn(TrainMicroBatch& m) {
     static const trace::Name name = trace::name("backward");
-    const trace::Span span(context_.track, name, context_.step.value,
-                           static_cast<std::uint64_t>(m.tokens.num_tokens()));
+    const trace::Span span(
+      context_.track, name, context_.step.value,
+      static_cast<std::uint64_t>(m.sequences.num_tokens()));
     float* d_hidden_TH = nullptr;
     impl_.model.gate->before_backward(impl_.part.whole.num_layers);
     if (m.loss.defined()) {
       m.loss.backward();
       d_hidden_TH = gradient_of_outputs(m);
     }
-    backward(impl_.model, m.tokens, m.saved, d_hidden_TH, *impl_.grads,
-             context_, *m.workspace);
+    backward(impl_.model, m.sequences.tokens, m.saved, d_hidden_TH,
+             *impl_.grads, context_, *m.workspace);
   }
 
   // Leaf tensors that the loss reads, filled with what the model says.
   void expose(TrainMicroBatch& m) {
-    const std::int64_t tokens = m.tokens.num_tokens();
     TrainBatch& b = m.batch;
-    b.cu_seqlens = m.tokens.cu_seqlens;
-    b.mask_T = train_leaf(tokens);
-    std::copy(m.mask_T.begin(), m.mask_T.end(),
+    b.cu_seqlens = m.sequences.cu_seqlens;
+    b.mask_T = train_leaf(m.sequences.num_tokens());
+    std::copy(m.mask_L.begin(), m.mask_L.end(),
               b.mask_T.mutable_data_ptr<float>());
     for (const auto& [key, column] : columns_)
-      b.columns.emplace(key,
-                        packed_column(column, m.rows, m.tokens.cu_seqlens));
+      b.columns.emplace(key, packed_column(column, m.rows, b.cu_seqlens));
     if (loss_.exposes.logprobs || loss_.exposes.entropy)
       expose_tokens(m);
     if (loss_.exposes.values || loss_.exposes.scores)
@@ -252,17 +252,16 @@ private:
   }
 
   void expose_tokens(TrainMicroBatch& m) {
-    const std::int64_t tokens = m.tokens.num_tokens();
-    m.wanted = wanted_tokens(m.tokens, m.mask_T);
+    m.wanted = wanted_tokens(m.sequences, m.mask_L);
     m.found
       = token_statistics(impl_.vocabulary_head(spec_.temperature, context_),
                          m.hidden_TH, m.wanted, *m.workspace, true);
     const auto scatter = [&](const float* from_R) {
-      at::Tensor leaf_T = train_leaf(tokens);
-      float* to = leaf_T.mutable_data_ptr<float>();
+      at::Tensor leaf_L = train_leaf(m.sequences.num_tokens());
+      float* to = leaf_L.mutable_data_ptr<float>();
       for (std::int64_t r = 0; r < m.wanted.size(); ++r)
-        to[m.wanted.positions_R[static_cast<std::size_t>(r)] + 1] = from_R[r];
-      return leaf_T.set_requires_grad(true);
+        to[m.wanted.entries_R[static_cast<std::size_t>(r)]] = from_R[r];
+      return leaf_L.set_requires_grad(true);
     };
     if (loss_.exposes.logprobs)
       m.batch.logprobs_T = scatter(m.found.logprobs_R);
@@ -270,31 +269,37 @@ private:
       m.batch.entropy_T = scatter(m.found.entropy_R);
   }
 
+  // Where token `t` of all sequences is computed.
+  static std::size_t packed_token(const TrainMicroBatch& m, std::int64_t t) {
+    return static_cast<std::size_t>(
+      m.sequences.packed_L[static_cast<std::size_t>(t)]);
+  }
+
   void expose_scalars(TrainMicroBatch& m) {
-    const std::int64_t tokens = m.tokens.num_tokens();
+    const std::int64_t tokens = m.sequences.tokens.num_tokens();
     m.outputs_T.resize(static_cast<std::size_t>(tokens));
     scalar_head(impl_.weights.head, m.hidden_TH, tokens, m.outputs_T.data());
-    const std::vector<std::int64_t>& cu = m.tokens.cu_seqlens;
-    at::Tensor values_T = train_leaf(tokens);
-    at::Tensor scores_N = train_leaf(m.tokens.num_sequences());
+    const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
+    at::Tensor values_L = train_leaf(m.sequences.num_tokens());
+    at::Tensor scores_N = train_leaf(m.batch.num_sequences());
+    float* values = values_L.mutable_data_ptr<float>();
     for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
-      if (cu[s] == cu[s + 1])
-        continue;
-      const float* own = m.outputs_T.data() + cu[s];
-      const std::int64_t length = cu[s + 1] - cu[s];
-      std::copy_n(own, length - 1,
-                  values_T.mutable_data_ptr<float>() + cu[s] + 1);
-      scores_N.mutable_data_ptr<float>()[s] = own[length - 1];
+      for (std::int64_t t = cu[s] + 1; t < cu[s + 1]; ++t)
+        values[t] = m.outputs_T[packed_token(m, t - 1)];
+      if (cu[s] < cu[s + 1])
+        scores_N.mutable_data_ptr<float>()[s]
+          = m.outputs_T[packed_token(m, cu[s + 1] - 1)];
     }
     if (loss_.exposes.values)
-      m.batch.values_T = values_T.set_requires_grad(true);
+      m.batch.values_T = values_L.set_requires_grad(true);
     if (loss_.exposes.scores)
       m.batch.scores_N = scores_N.set_requires_grad(true);
   }
 
   // From the leaves' gradients through the head; [T, H] in the workspace.
   float* gradient_of_outputs(TrainMicroBatch& m) {
-    const std::int64_t floats = hidden_floats(impl_.model, m.tokens, context_);
+    const std::int64_t floats
+      = hidden_floats(impl_.model, m.sequences.tokens, context_);
     float* d_hidden_TH = m.workspace->take(floats);
     std::fill_n(d_hidden_TH, floats, 0.0F);
     if (m.batch.logprobs_T.defined() || m.batch.entropy_T.defined())
@@ -312,7 +317,7 @@ private:
       const float* from = d_T.const_data_ptr<float>();
       float* to = m.workspace->take(m.wanted.size());
       for (std::int64_t r = 0; r < m.wanted.size(); ++r)
-        to[r] = from[m.wanted.positions_R[static_cast<std::size_t>(r)] + 1];
+        to[r] = from[m.wanted.entries_R[static_cast<std::size_t>(r)]];
       return to;
     };
     const float* d_logprobs_R = gather(m.batch.logprobs_T);
@@ -324,28 +329,26 @@ private:
   }
 
   void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) {
-    const std::vector<std::int64_t>& cu = m.tokens.cu_seqlens;
-    std::vector<float> d_T(static_cast<std::size_t>(m.tokens.num_tokens()),
-                           0.0F);
-    const auto values
-      = m.batch.values_T.defined() ? m.batch.values_T.grad() : at::Tensor{};
-    const auto scores
-      = m.batch.scores_N.defined() ? m.batch.scores_N.grad() : at::Tensor{};
+    const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
+    const std::int64_t tokens = m.sequences.tokens.num_tokens();
+    std::vector<float> d_T(static_cast<std::size_t>(tokens), 0.0F);
+    const auto gradient = [](const at::Tensor& leaf) {
+      return leaf.defined() && leaf.grad().defined() ? leaf.grad().contiguous()
+                                                     : at::Tensor{};
+    };
+    const at::Tensor values = gradient(m.batch.values_T);
+    const at::Tensor scores = gradient(m.batch.scores_N);
     for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
-      if (cu[s] == cu[s + 1])
-        continue;
-      float* own = d_T.data() + cu[s];
-      const std::int64_t length = cu[s + 1] - cu[s];
-      if (values.defined())
-        std::copy_n(values.contiguous().const_data_ptr<float>() + cu[s] + 1,
-                    length - 1, own);
-      if (scores.defined())
-        own[length - 1] += scores.contiguous().const_data_ptr<float>()[s];
+      for (std::int64_t t = cu[s] + 1; values.defined() && t < cu[s + 1]; ++t)
+        d_T[packed_token(m, t - 1)] += values.const_data_ptr<float>()[t];
+      if (scores.defined() && cu[s] < cu[s + 1])
+        d_T[packed_token(m, cu[s + 1] - 1)]
+          += scores.const_data_ptr<float>()[s];
     }
     if (!TensorPeers(context_).first())
       return; // the head is on all tensor peers: the first one counts it
-    scalar_head_backward(impl_.weights.head, m.hidden_TH, m.tokens.num_tokens(),
-                         d_T.data(), d_hidden_TH, impl_.grads->head);
+    scalar_head_backward(impl_.weights.head, m.hidden_TH, tokens, d_T.data(),
+                         d_hidden_TH, impl_.grads->head);
   }
 
   // The norm is that of the reduced gradient: all ranks decide alike.

@@ -38,11 +38,12 @@ struct VocabularyHead {
   }
 };
 
-/// Which numbers are wanted: of hidden row `positions[r]` (each at most once,
-/// rising), the log-probability of id `targets[r]`.
+/// Which numbers are wanted: of hidden row `positions[r]`, the log-probability
+/// of id `targets[r]`, for whoever asks for them an entry.
 struct WantedTokens {
   std::vector<std::int64_t> positions_R;
   std::vector<std::int32_t> targets_R;
+  std::vector<std::int64_t> entries_R; ///< [R] where they go; may be empty
 
   std::int64_t size() const {
     return static_cast<std::int64_t>(positions_R.size());

@@ -92,11 +92,16 @@ Weights weights_of(const ModelPart& part, const Parameters& parameters,
 Weights weights_of(const ModelShape& shape, const Parameters& parameters,
                    Plane plane);
 
-/// Packed sequences: token ids and where each sequence begins.
+/// Packed sequences: token ids and where each sequence begins. A sequence may
+/// continue another, then it sees that one's tokens too, as if they stood
+/// before its own (models/shared_prompt.hpp).
 struct PackedTokens {
   std::vector<std::int32_t> ids_T;
   std::vector<std::int32_t> positions_T; ///< within the sequence, from 0
   std::vector<std::int64_t> cu_seqlens;  ///< [N+1]
+  /// [N] the sequence that each continues, which itself continues none and is
+  /// followed by all that continue it; -1: none. Empty: nobody continues.
+  std::vector<std::int32_t> continues;
 
   std::int64_t num_tokens() const {
     return cu_seqlens.back();

@@ -1,6 +1,7 @@
 #include "runtime/checkpoint_fit.hpp"
 
 #include "actors/checkpoint_files.hpp"
+#include "config/error.hpp"
 #include "plans/step_graph.hpp"
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 #include "models/parallel_loss.hpp"
 #include "models/parameters.hpp"
 #include "models/replica_sync.hpp"
+#include "models/shared_prompt.hpp"
 #include "models/transformer.hpp"
 
 #include <deque>
@@ -47,9 +48,9 @@ struct Engine::Impl {
   void need_scalar_head(const std::string& fn) const;
 };
 
-/// Every masked token of the packed sequences: its predecessor's hidden row and
-/// its id.
-WantedTokens wanted_tokens(const PackedTokens& batch,
-                           const std::vector<float>& mask_T);
+/// Every masked token of the sequences: its predecessor's hidden row, its id
+/// and where it stands among all L.
+WantedTokens wanted_tokens(const PackedSequences& packed,
+                           const std::vector<float>& mask_L);
 
 } // namespace troupe::models

@@ -107,6 +107,22 @@ std::vector<float> token_mask(const ColumnReaders& masks,
   return mask;
 }
 
+std::vector<std::int64_t>
+prompt_lengths(const ColumnReaders& masks, std::span<const std::size_t> rows,
+               std::span<const std::span<const std::int32_t>> sequences) {
+  std::vector<std::int64_t> lengths;
+  std::vector<float> mask;
+  for (std::size_t s = 0; !masks.empty() && s < sequences.size(); ++s) {
+    mask.resize(sequences[s].size());
+    masks[s % masks.size()].floats(rows[s / masks.size()],
+                                   static_cast<std::int64_t>(mask.size()),
+                                   mask.data());
+    const auto own = std::ranges::find_if(mask, [](float m) { return m != 0; });
+    lengths.push_back(own - mask.begin());
+  }
+  return lengths;
+}
+
 at::Tensor packed_column(const ColumnReaders& columns,
                          std::span<const std::size_t> rows,
                          std::span<const std::int64_t> cu_seqlens) {

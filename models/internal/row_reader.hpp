@@ -63,6 +63,12 @@ std::vector<float> token_mask(const ColumnReaders& masks,
                               std::span<const std::size_t> rows,
                               std::span<const std::int64_t> cu_seqlens);
 
+/// [N] tokens before the first one with mask 1, each sequence's prompt; empty
+/// without readers.
+std::vector<std::int64_t>
+prompt_lengths(const ColumnReaders& masks, std::span<const std::size_t> rows,
+               std::span<const std::span<const std::int32_t>> sequences);
+
 /// A per-token column of these rows as one f32 tensor [T].
 at::Tensor packed_column(const ColumnReaders& columns,
                          std::span<const std::size_t> rows,

@@ -38,9 +38,13 @@ AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
   const auto scale = shape.query_scalar > 0
                        ? static_cast<float>(1.0 / std::sqrt(shape.query_scalar))
                        : 0.0F;
-  return {shape.num_heads, shape.num_kv_heads,
-          shape.head_dim,  batch.cu_seqlens,
-          scale,           static_cast<float>(shape.attention_cap),
+  return {shape.num_heads,
+          shape.num_kv_heads,
+          shape.head_dim,
+          batch.cu_seqlens,
+          batch.continues,
+          scale,
+          static_cast<float>(shape.attention_cap),
           w.window};
 }
 

@@ -22,6 +22,7 @@ namespace {
 using testing::TempFolder;
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
+using troupe::testing::random_answers;
 using troupe::testing::random_sequences;
 using troupe::testing::write_random_model;
 
@@ -122,6 +123,18 @@ TEST_P(Parallel, TrainsBiasesLikeOneDevice_I1) {
 }
 TEST_P(Parallel, TrainsTiedEmbeddingsLikeOneDevice_I1) {
   expect_same_training(tied_shape());
+}
+
+// A micro-batch of one sequence has nobody to share with: the slow reference.
+TEST_P(Parallel, SharesPromptsAndTrainsLikeOneDeviceThatDoesNot_I1) {
+  const net::Rows rows = random_answers(3, 4, 75, 14, 5);
+  TrainSpec train = sft({first_samples(12)});
+  ParallelReplica split(spec(wide_shape()), GetParam());
+  split.train(train, rows);
+  ParallelReplica alone(spec(wide_shape()), "d1");
+  train.micro_batch_tokens = 1;
+  alone.train(train, rows);
+  expect_close(split.plane(Plane::grad), alone.plane(Plane::grad), 1e-5);
 }
 
 TEST_P(Parallel, RecomputesActivationsWithTheSameBits) {

@@ -139,6 +139,33 @@ net::Rows random_sequences(std::size_t count, std::int32_t vocab,
            column_of("loss_mask", DType::u8, masks)}};
 }
 
+net::Rows random_answers(std::size_t prompts, std::size_t answers,
+                         std::int32_t vocab, std::size_t longest,
+                         std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto tokens = [&](std::size_t count) {
+    std::vector<std::int32_t> made(count);
+    for (auto& id : made)
+      id = static_cast<std::int32_t>(random()
+                                     % static_cast<std::uint64_t>(vocab));
+    return made;
+  };
+  std::vector<std::vector<std::int32_t>> ids;
+  std::vector<std::vector<std::uint8_t>> masks;
+  for (std::size_t i = 0; i < prompts; ++i) {
+    const auto prompt = tokens(1 + random() % longest);
+    for (std::size_t j = 0; j < answers; ++j) {
+      const auto answer = tokens(random() % longest);
+      ids.push_back(prompt);
+      ids.back().insert(ids.back().end(), answer.begin(), answer.end());
+      masks.emplace_back(prompt.size(), 0).resize(ids.back().size(), 1);
+    }
+  }
+  return {first_samples(prompts * answers),
+          {column_of("sequence_ids", DType::i32, ids),
+           column_of("loss_mask", DType::u8, masks)}};
+}
+
 std::vector<std::shared_ptr<net::Collectives>>
 thread_collectives(std::uint32_t size) {
   const auto group = std::make_shared<ThreadGroup>(size);

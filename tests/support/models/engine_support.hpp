@@ -40,6 +40,12 @@ std::vector<SampleId> first_samples(std::size_t count);
 net::Rows random_sequences(std::size_t count, std::int32_t vocab,
                            std::size_t longest, std::uint64_t seed);
 
+/// The same columns: `answers` random answers to each of `prompts` prompts, one
+/// prompt after the other.
+net::Rows random_answers(std::size_t prompts, std::size_t answers,
+                         std::int32_t vocab, std::size_t longest,
+                         std::uint64_t seed);
+
 /// `size` members for as many threads of this process; sums in rank order.
 std::vector<std::shared_ptr<net::Collectives>>
 thread_collectives(std::uint32_t size);

@@ -1,0 +1,34 @@
+// Sequences that begin alike - the answers to one prompt, both texts of a
+// preference - are computed with their beginning once: it is packed as a
+// sequence of its own, and each of them continues it. What a token sees, and so
+// every number of it in a forward pass, is the same to the bit as if its
+// sequence stood alone; of gradients only the order of sums differs.
+//
+// Shapes: L tokens of all sequences one after the other, T <= L packed tokens.
+#pragma once
+
+#include "models/transformer.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::models {
+
+struct PackedSequences {
+  PackedTokens tokens;                  ///< what the model computes
+  std::vector<std::int64_t> cu_seqlens; ///< [N+1] offsets into L
+  std::vector<std::int64_t> packed_L;   ///< the packed token of each
+
+  std::int64_t num_tokens() const {
+    return cu_seqlens.back();
+  }
+};
+
+/// @param shareable [N] leading tokens of each sequence, its prompt, that are
+/// shared with those whose prompts are equal. Empty: nothing is shared.
+PackedSequences
+pack_shared(std::span<const std::span<const std::int32_t>> sequences,
+            std::span<const std::int64_t> shareable);
+
+} // namespace troupe::models
