@@ -31,6 +31,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
+/// After a connection broke, its process' exit status comes in this time.
+constexpr std::chrono::milliseconds explained_within{300};
+
 // -- the session -------------------------------------------------------------
 
 class Session {
@@ -86,6 +89,9 @@ private:
   std::vector<caf::actor_addr> ours_; ///< of this process; told to exit
   /// Lost connections wait a moment for the exit status that explains them.
   std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
+  bool knows_lost_worker_ = false;
+  /// An end by a lost peer, until when an exit status may still explain it.
+  std::optional<std::pair<actors::RunEnd, steady_clock::time_point>> symptom_;
   std::optional<actors::RunEnd> end_;
   std::optional<int> signal_;
   bool ending_ = false;
@@ -234,7 +240,7 @@ void Session::handle(const StartFailed& event) {
 void Session::handle(const WorkerLost& event) {
   if (!ending_)
     lost_.try_emplace(event.worker, event.failure,
-                      steady_clock::now() + std::chrono::milliseconds{300});
+                      steady_clock::now() + explained_within);
 }
 
 void Session::handle(const WorkerExited& event) {
@@ -282,8 +288,17 @@ void Session::handle(const WorkerHeard& event) {
   files_.set_worker_state(event.worker, event.suspect ? "suspect" : "ready");
 }
 
+/// Workers may see their peer's sockets close before anybody hears that it
+/// died.
 void Session::handle(const actors::RunEnd& event) {
-  if (!end_)
+  if (end_ || symptom_)
+    return;
+  const bool symptom = event.kind == actors::RunEnd::Kind::failed
+                       && event.failure.code == Errc::peer_lost
+                       && !knows_lost_worker_;
+  if (symptom)
+    symptom_.emplace(event, steady_clock::now() + 2 * explained_within);
+  else
     end_ = event;
 }
 
@@ -291,6 +306,8 @@ void Session::handle(const actors::RunEnd& event) {
 /// run that has used up its time stops after a checkpoint.
 void Session::on_idle() {
   const auto now = steady_clock::now();
+  if (symptom_ && now > symptom_->second)
+    end_ = symptom_->first;
   for (const auto& [worker, lost] : std::map{lost_})
     if (now > lost.second)
       lose_worker(worker, lost.first);
@@ -308,8 +325,9 @@ void Session::on_idle() {
 
 void Session::lose_worker(WorkerId worker, Failure failure) {
   lost_.erase(worker);
-  if (!master_)
+  if (!master_ || symptom_)
     return fail(failure);
+  knows_lost_worker_ = true;
   caf::anon_send(master_, actors::down_atom::value, worker.value,
                  actors::to_trouble(failure));
 }

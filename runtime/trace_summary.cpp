@@ -164,7 +164,9 @@ std::vector<std::string> last_critical_path(const MergedTrace& trace,
   std::vector<std::string> path;
   while (!tasks.empty()) {
     const auto* task = tasks.back();
-    path.push_back(trace.name_of(*task));
+    const auto& name = trace.name_of(*task);
+    if (path.empty() || path.back() != name) // else its part on another device
+      path.push_back(name);
     std::erase_if(tasks, [&](const Slice* other) {
       return other->end_ns > task->begin_ns + hand_over_ns
              || other->begin_ns >= task->begin_ns;
