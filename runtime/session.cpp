@@ -89,7 +89,7 @@ private:
   std::vector<caf::actor_addr> ours_; ///< of this process; told to exit
   /// Lost connections wait a moment for the exit status that explains them.
   std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
-  bool knows_lost_worker_ = false;
+  std::optional<Failure> death_; ///< of the first worker that was lost
   /// An end by a lost peer, until when an exit status may still explain it.
   std::optional<std::pair<actors::RunEnd, steady_clock::time_point>> symptom_;
   std::optional<actors::RunEnd> end_;
@@ -294,12 +294,13 @@ void Session::handle(const actors::RunEnd& event) {
   if (end_ || symptom_)
     return;
   const bool symptom = event.kind == actors::RunEnd::Kind::failed
-                       && event.failure.code == Errc::peer_lost
-                       && !knows_lost_worker_;
-  if (symptom)
+                       && event.failure.code == Errc::peer_lost;
+  if (symptom && !death_)
     symptom_.emplace(event, steady_clock::now() + 2 * explained_within);
   else
     end_ = event;
+  if (symptom && death_)
+    end_->failure = *death_;
 }
 
 /// A connection whose process did not explain itself in time counts as is; a
@@ -327,7 +328,8 @@ void Session::lose_worker(WorkerId worker, Failure failure) {
   lost_.erase(worker);
   if (!master_ || symptom_)
     return fail(failure);
-  knows_lost_worker_ = true;
+  if (!death_)
+    death_ = failure;
   caf::anon_send(master_, actors::down_atom::value, worker.value,
                  actors::to_trouble(failure));
 }
