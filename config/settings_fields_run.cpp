@@ -96,12 +96,13 @@ void add_cluster(FieldTable& table) {
   add("device", &C::device, "Kind of device. auto: gpu if there are any.")
     .one_of({"auto", "cpu", "gpu"})
     .only_runs({"auto", "cpu"});
-  add("launcher", &C::launcher,
-      "Who starts the workers. auto: slurm inside a Slurm job, else local. "
-      "manual: you, with the command that the run prints.")
-    .one_of({"auto", "local", "manual", "ssh", "slurm"})
-    .only_runs({"auto", "local", "manual"});
-  add("hosts", &C::hosts, "Host names for the ssh launcher.")
+  add(
+    "launcher", &C::launcher,
+    "Who starts the workers. auto: slurm inside a Slurm job of several nodes, "
+    "else local. ssh: on cluster.hosts, which share the file system. manual: "
+    "you, with the command that the run prints.")
+    .one_of({"auto", "local", "manual", "ssh", "slurm"});
+  add("hosts", &C::hosts, "Host names for the ssh launcher, one a node.")
     .needs("cluster.launcher", {"ssh"});
   add("bind", &C::bind,
       "Address that the processes listen on. auto: loopback on one node, else "

@@ -6,6 +6,7 @@
 #include "plans/plan_check.hpp"
 #include "plans/presets.hpp"
 #include "runtime/jsonl_file.hpp"
+#include "runtime/launch_command.hpp"
 
 #include <fmt/format.h>
 
@@ -25,15 +26,6 @@ std::uint32_t cluster_number(const std::optional<int>& setting,
   return setting ? static_cast<std::uint32_t>(*setting) : otherwise;
 }
 
-void check_one_node(const Settings& settings, const Cluster& cluster) {
-  if (cluster.nodes > 1)
-    throw ConfigError({.place = place_of(settings, "cluster.nodes"),
-                       .path = "cluster.nodes",
-                       .expected = "1 in this version",
-                       .got = std::to_string(cluster.nodes),
-                       .hint = "one node with more devices or workers"});
-}
-
 void check_workers(const Settings& settings, const Cluster& cluster) {
   if (cluster.workers_per_node > cluster.devices_per_node)
     throw ConfigError(
@@ -49,14 +41,15 @@ void check_workers(const Settings& settings, const Cluster& cluster) {
 /// The cluster of the settings; `auto` becomes `otherwise`'s number.
 Cluster settings_cluster(const Settings& settings, const Cluster& otherwise) {
   Cluster cluster;
-  cluster.nodes = cluster_number(settings.cluster.nodes, otherwise.nodes);
+  cluster.nodes = cluster_number(
+    settings.cluster.nodes, std::max(otherwise.nodes, nodes_of_this_job()));
   cluster.devices_per_node = cluster_number(settings.cluster.devices_per_node,
                                             otherwise.devices_per_node);
   // more workers than devices would leave some without work
   cluster.workers_per_node = cluster_number(
     settings.cluster.workers_per_node,
     std::min(otherwise.workers_per_node, cluster.devices_per_node));
-  check_one_node(settings, cluster);
+  launcher_of(settings, cluster.nodes);
   check_workers(settings, cluster);
   return cluster;
 }
@@ -92,7 +85,7 @@ plans::ExecutionPlan written_plan(const Settings& settings,
   // how devices are dealt to processes is no part of what a plan means
   plan.cluster.workers_per_node
     = cluster_number(given.workers_per_node, plan.cluster.workers_per_node);
-  check_one_node(settings, plan.cluster);
+  launcher_of(settings, plan.cluster.nodes);
   check_workers(settings, plan.cluster);
   return plan;
 }

@@ -17,8 +17,7 @@ std::string own_program() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
-LocalLauncher::LocalLauncher(
-  std::function<void(WorkerId, const net::ChildExit&)> on_exit)
+Launcher::Launcher(std::function<void(WorkerId, const net::ChildExit&)> on_exit)
   : on_exit_(std::move(on_exit)),
     pool_([this](const net::ChildExit& exit) {
       std::optional<WorkerId> worker;
@@ -32,35 +31,30 @@ LocalLauncher::LocalLauncher(
         on_exit_(*worker, exit);
     }) {}
 
-void LocalLauncher::start(const LaunchSpec& spec) {
-  const auto threads = std::to_string(spec.threads);
-  for (std::uint32_t i = 0; i < spec.num_workers; ++i) {
+void Launcher::start(const LaunchSpec& spec) {
+  for (std::uint32_t i = 0; i < spec.cluster.num_workers(); ++i) {
+    auto command = launch_command(spec, i);
     net::ChildSpec child;
     child.name = fmt::format("worker {}", i);
-    child.argv = {spec.program, "worker",          "--join",
-                  spec.address, "--token-file",    spec.token_file.string(),
-                  "--number",   std::to_string(i), "--threads",
-                  threads,      "--bind",          spec.bind,
-                  "--ports",    spec.ports};
-    child.environment = {spec.environment.begin(), spec.environment.end()};
-    child.environment.emplace_back("OMP_NUM_THREADS", threads);
+    child.argv = std::move(command.argv);
+    child.environment = std::move(command.environment);
     child.output_file = spec.folder.worker_log(WorkerId{i});
     const std::lock_guard lock{mutex_};
     workers_[pool_.start(std::move(child))] = WorkerId{i};
   }
 }
 
-void LocalLauncher::kill_all() {
+void Launcher::kill_all() {
   pool_.signal_all(SIGKILL);
 }
 
-void LocalLauncher::end_all(std::chrono::milliseconds grace) {
+void Launcher::end_all(std::chrono::milliseconds grace) {
   if (!pool_.wait_all(grace))
     pool_.signal_all(SIGKILL);
   pool_.wait_all(grace);
 }
 
-std::optional<std::int64_t> LocalLauncher::pid_of(WorkerId worker) const {
+std::optional<std::int64_t> Launcher::pid_of(WorkerId worker) const {
   const std::lock_guard lock{mutex_};
   for (const auto& [pid, number] : workers_)
     if (number == worker)

@@ -1,31 +1,19 @@
-// Starts a run's worker processes on this host: the same binary with the verb
-// `worker`, its own log file, its share of the cores. Other launchers (ssh,
-// Slurm) will start the same command line elsewhere.
+// Starts a run's worker processes: the same binary with the verb `worker`, its
+// own log file, its share of the cores. On other hosts the child is the ssh or
+// srun that waits for it.
 #pragma once
 
 #include "net/child_pool.hpp"
-#include "runtime/run_folder.hpp"
+#include "runtime/launch_command.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
 namespace troupe::runtime {
-
-struct LaunchSpec {
-  std::string program; ///< path of this binary
-  std::string address; ///< HOST:PORT of the lobby
-  std::filesystem::path token_file;
-  std::uint32_t num_workers = 1;
-  std::uint32_t threads = 1;                      ///< of each device
-  std::string bind = "auto";                      ///< cluster.bind
-  std::string ports = "auto";                     ///< cluster.ports
-  std::map<std::string, std::string> environment; ///< cluster.env
-  RunFolder folder;
-};
 
 /// Compute threads of each device so that all devices share the host's cores.
 std::uint32_t threads_per_device(std::uint32_t devices_on_host);
@@ -33,10 +21,10 @@ std::uint32_t threads_per_device(std::uint32_t devices_on_host);
 /// Path of the running program.
 std::string own_program();
 
-class LocalLauncher {
+class Launcher {
 public:
   /// `on_exit` runs on a watching thread with the worker's number.
-  explicit LocalLauncher(
+  explicit Launcher(
     std::function<void(WorkerId, const net::ChildExit&)> on_exit);
   void start(const LaunchSpec& spec);
   /// Sends SIGKILL to every worker that still runs.

@@ -11,6 +11,7 @@
 #include "runtime/listen_ports.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/metrics/run_summary.hpp"
+#include "runtime/own_address.hpp"
 #include "runtime/random_hex.hpp"
 #include "runtime/run_status.hpp"
 #include "runtime/session_actors.hpp"
@@ -52,7 +53,7 @@ public:
 
 private:
   void open_door();
-  void start_workers(std::uint16_t port);
+  void start_workers(const std::string& address);
   void handle(const AllJoined& event);
   void handle(const AllLoaded& event);
   void handle(const StartFailed& event);
@@ -77,7 +78,7 @@ private:
   SessionFiles files_;
   RunBasis basis_;
   std::string token_ = random_hex(defaults::token_bytes);
-  LocalLauncher launcher_;
+  Launcher launcher_;
   actors::SystemConfig config_{0};
   caf::actor_system system_;
 
@@ -119,7 +120,8 @@ void Session::open_door() {
   lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
   ours_.push_back(lobby_.address());
   const auto& cluster = plan_.settings.cluster;
-  const auto where = listen_ports(cluster.bind, cluster.ports);
+  const auto where = listen_ports(
+    master_bind(cluster, plan_.plan.cluster.nodes), cluster.ports);
   listen_on_first_free(where, "master", [&](std::uint16_t wanted) {
     const auto port = system_.middleman().publish(
       lobby_, wanted, where.address.c_str(), /*reuse=*/true);
@@ -128,29 +130,31 @@ void Session::open_door() {
                           .who = "master",
                           .what = system_.render(port.error()),
                           .cause = ""}};
-    start_workers(*port);
+    start_workers(fmt::format("{}:{}", where.address, *port));
   });
 }
 
-void Session::start_workers(std::uint16_t port) {
+void Session::start_workers(const std::string& address) {
   const auto& cluster = plan_.plan.cluster;
   const auto& settings = plan_.settings.cluster;
-  const auto host = listen_ports(settings.bind, "auto").address;
-  const LaunchSpec spec{.program = own_program(),
-                        .address = fmt::format("{}:{}", host, port),
+  const LaunchSpec spec{.launcher = launcher_of(plan_.settings, cluster.nodes),
+                        .hosts = settings.hosts,
+                        .program = own_program(),
+                        .address = address,
                         .token_file = files_.write_token(token_),
-                        .num_workers = cluster.num_workers(),
+                        .cluster = cluster,
                         .threads = threads_per_device(cluster.devices_per_node),
-                        .bind = settings.bind,
+                        .bind = cluster.nodes > 1 ? "auto" : settings.bind,
                         .ports = settings.ports,
                         .environment = settings.env,
+                        .working_folder = std::filesystem::current_path(),
                         .folder = files_.folder()};
   log::runtime.info("workers join at " + spec.address);
-  if (settings.launcher != "manual")
+  if (spec.launcher != LauncherKind::manual)
     return launcher_.start(spec);
   files_.say(fmt::format("waiting for {} workers: troupe worker --join {} "
                          "--token-file {} --threads {}",
-                         spec.num_workers, spec.address,
+                         cluster.num_workers(), spec.address,
                          spec.token_file.string(), spec.threads));
 }
 

@@ -43,21 +43,17 @@ std::string shell_quoted(const std::string& text) {
 
 std::string slurm_script(const Settings& settings,
                          const std::vector<std::string>& words) {
-  if (settings.cluster.nodes.value_or(1) > 1)
-    throw ConfigError({.place = place_of(settings, "cluster.nodes"),
-                       .path = "cluster.nodes",
-                       .expected = "1 in this version",
-                       .got = std::to_string(*settings.cluster.nodes),
-                       .hint = "one node with more devices"});
   std::string command = "troupe train";
   for (const auto& word : words)
     command += " " + shell_quoted(word);
-  const int cores = std::max(1, settings.cluster.devices_per_node.value_or(1));
+  const auto& cluster = settings.cluster;
+  const int workers = std::max(1, cluster.workers_per_node.value_or(1));
+  const int devices = std::max(1, cluster.devices_per_node.value_or(1));
   return fmt::format(
     R"(#!/bin/bash
 #SBATCH --job-name={name}
-#SBATCH --nodes=1
-#SBATCH --ntasks=1
+#SBATCH --nodes={nodes}
+#SBATCH --ntasks-per-node={workers}
 #SBATCH --cpus-per-task={cores}
 {time}#SBATCH --signal=B:TERM@{early_s}
 #SBATCH --requeue
@@ -80,7 +76,9 @@ if [ "$code" -eq 75 ]; then
 fi
 exit "$code"
 )",
-    fmt::arg("name", shell_quoted(settings.run.name)), fmt::arg("cores", cores),
+    fmt::arg("name", shell_quoted(settings.run.name)),
+    fmt::arg("nodes", cluster.nodes.value_or(1)), fmt::arg("workers", workers),
+    fmt::arg("cores", (devices + workers - 1) / workers),
     fmt::arg("time", slurm_time(settings.run.max_time)),
     fmt::arg("early_s", term_before_end_s), fmt::arg("command", command));
 }

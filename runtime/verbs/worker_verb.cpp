@@ -1,6 +1,8 @@
 // worker: joins a run from this process. The local launcher runs this verb too.
 #include "config/error.hpp"
 #include "config/host_port.hpp"
+#include "runtime/listen_ports.hpp"
+#include "runtime/own_address.hpp"
 #include "runtime/verbs/verb.hpp"
 #include "runtime/worker.hpp"
 
@@ -35,7 +37,9 @@ WorkerOptions worker_options(const WorkerVerbOptions& given) {
           .token_file = given.token_file,
           .number = given.number,
           .threads = given.threads,
-          .listen = listen_ports(given.bind, given.ports)};
+          .listen = listen_ports(
+            given.bind == "auto" ? address_towards(address->host) : given.bind,
+            given.ports)};
 }
 
 } // namespace

@@ -117,7 +117,7 @@ struct ControlRun::Impl {
   std::shared_ptr<runtime::RunLock> lock;
   runtime::RunBasis basis;
   runtime::EventQueue<Event> events;
-  runtime::LocalLauncher launcher;
+  runtime::Launcher launcher;
   actors::SystemConfig config{0};
   caf::actor_system system;
   actors::LobbyActor lobby;
@@ -153,7 +153,7 @@ void ControlRun::Impl::start_workers() {
   launcher.start({.program = runtime::own_program(),
                   .address = "127.0.0.1:" + std::to_string(*port),
                   .token_file = token_file,
-                  .num_workers = session.plan.cluster.num_workers(),
+                  .cluster = session.plan.cluster,
                   .threads = 1,
                   .environment = {},
                   .folder = folder});

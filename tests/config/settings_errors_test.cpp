@@ -232,10 +232,6 @@ TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
   EXPECT_EQ(over("cluster.lost_node=wait"),
             "command line: cluster.lost_node: expected fail (the only kind "
             "this version runs), got 'wait'");
-  EXPECT_EQ(
-    over("cluster.launcher=ssh"),
-    "command line: cluster.launcher: expected auto, local or manual (the "
-    "only kinds this version runs), got 'ssh'");
 }
 
 TEST_F(SettingsErrors, RulesOfRewardsMustExist) {

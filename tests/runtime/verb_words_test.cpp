@@ -57,6 +57,17 @@ TEST(SlurmScript, RequeuesWhatStoppedAfterACheckpoint) {
   EXPECT_THAT(script, HasSubstr("#SBATCH --signal=B:TERM@"));
   EXPECT_THAT(script, HasSubstr("troupe train ppo.yaml 'run.name=a b' &"));
   EXPECT_THAT(script, HasSubstr("-eq 75"));
+  EXPECT_THAT(script, HasSubstr("#SBATCH --nodes=1\n"));
+}
+
+TEST(SlurmScript, AsksForEveryNodeAndTheCoresOfItsWorkers) {
+  Settings settings;
+  settings.run.name = "wide";
   settings.cluster.nodes = 2;
-  EXPECT_THROW(slurm_script(settings, {"ppo.yaml"}), ConfigError);
+  settings.cluster.devices_per_node = 8;
+  settings.cluster.workers_per_node = 4;
+  const auto script = slurm_script(settings, {"ppo.yaml"});
+  EXPECT_THAT(script, HasSubstr("#SBATCH --nodes=2\n"));
+  EXPECT_THAT(script, HasSubstr("#SBATCH --ntasks-per-node=4\n"));
+  EXPECT_THAT(script, HasSubstr("#SBATCH --cpus-per-task=2\n"));
 }

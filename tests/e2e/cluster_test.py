@@ -1,0 +1,156 @@
+"""A run over two hosts: two network namespaces on a bridge, each with an address
+of its own, reached by programs named ssh and srun that enter them. Everything
+between the processes crosses a network; files are shared, as on a cluster."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import unittest
+
+from support import Case, read_rows, until, without_times
+
+NAME = f"tr{os.getpid() % 100000}"
+HOSTS = ["10.77.214.11", "10.77.214.12"]
+MASTER = "10.77.214.1"
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+def missing():
+    """Why this machine cannot have two hosts, or nothing."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        return "needs root and iproute2"
+    try:
+        ip("link", "add", NAME, "type", "bridge")
+        ip("link", "del", NAME)
+    except subprocess.CalledProcessError as error:
+        return error.stderr.strip()
+    return ""
+
+
+MISSING = missing()
+if MISSING:
+    print(f"skipped: {MISSING}")
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Cluster(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        ip("link", "add", NAME, "type", "bridge")
+        ip("address", "add", f"{MASTER}/24", "dev", NAME)
+        ip("link", "set", NAME, "up")
+        for i, address in enumerate(HOSTS):
+            space, near, far = f"{NAME}n{i}", f"{NAME}a{i}", f"{NAME}b{i}"
+            ip("netns", "add", space)
+            ip("link", "add", near, "type", "veth", "peer", "name", far)
+            ip("link", "set", near, "master", NAME, "up")
+            ip("link", "set", far, "netns", space)
+            inside = ("-n", space)
+            ip(*inside, "address", "add", f"{address}/24", "dev", far)
+            ip(*inside, "link", "set", far, "up")
+            ip(*inside, "link", "set", "lo", "up")
+
+    @classmethod
+    def tearDownClass(cls):
+        for i in range(len(HOSTS)):
+            ip("netns", "del", f"{NAME}n{i}")
+        ip("link", "del", NAME)
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        programs = self.folder / "bin"
+        programs.mkdir()
+        self.write_program(programs / "ssh", f"""
+            [ "$1 $2" = "-o BatchMode=yes" ] || exit 255
+            case "$3" in {HOSTS[0]}) space={NAME}n0;; {HOSTS[1]}) space={NAME}n1;;
+            *) echo "ssh: no host $3" >&2; exit 255;; esac
+            cd / && exec ip netns exec $space sh -c "$4" """)
+        self.write_program(programs / "srun", f"""
+            while [ "${{1#--}}" != "$1" ]; do
+              case "$1" in --relative=*) space={NAME}n${{1#--relative=}};; esac
+              shift
+            done
+            exec ip netns exec $space "$@" """)
+        self.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+
+    def write_program(self, file, text):
+        file.write_text("#!/bin/sh\n" + text)
+        file.chmod(0o755)
+
+    def over_ssh(self, *overrides):
+        hosts = ", ".join(HOSTS)
+        return self.ppo("cluster.nodes=2", "cluster.devices_per_node=1",
+                        "cluster.workers_per_node=1", "cluster.launcher=ssh",
+                        f"cluster.hosts=[{hosts}]", "plan=data_parallel",
+                        *overrides)
+
+    def lines(self, name):
+        return [without_times(line) for line in self.metrics(name).values()]
+
+    def test_two_hosts_have_the_bits_of_one_I1_I8(self):
+        self.troupe(*self.over_ssh("run.name=wide"))
+        self.troupe(*self.ppo("run.name=near", "cluster.devices_per_node=2",
+                              "cluster.workers_per_node=2",
+                              "plan=data_parallel"))
+        self.assertEqual(self.lines("wide"), self.lines("near"))
+        log = (self.run_folder("wide") / "log.txt").read_text()
+        self.assertIn(f"workers join at {MASTER}:", log)
+        status = self.troupe("status", "runs/wide").stdout
+        for host in HOSTS:
+            self.assertIn(host, status)
+
+    def test_weights_move_between_hosts(self):
+        plan = self.folder / "apart.yaml"
+        plan.write_text("""cluster: {nodes: 2, devices_per_node: 1, workers_per_node: 1}
+calls:
+  actor_gen:    {devices: 1, strategy: d1}
+  rew_inf:      {devices: 0, strategy: d1}
+  ref_inf:      {devices: 1, strategy: d1}
+  critic_inf:   {devices: 0, strategy: d1}
+  advantages:   {devices: host}
+  actor_train:  {devices: 0, strategy: d1}
+  critic_train: {devices: 1, strategy: d1}
+""")
+        self.troupe(*self.over_ssh("run.name=apart", f"plan={plan}",
+                                   "run.check_moves=true"))
+        self.assertEqual(len(self.metrics("apart")), 3)
+
+    def test_a_job_of_two_nodes_starts_its_workers_with_srun(self):
+        self.environment |= {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "2"}
+        self.troupe(*self.ppo("run.name=job", "cluster.nodes=auto",
+                              "cluster.devices_per_node=1",
+                              "cluster.workers_per_node=1",
+                              f"cluster.bind={MASTER}", "plan=data_parallel"))
+        status = self.troupe("status", "runs/job").stdout
+        for host in HOSTS:
+            self.assertIn(host, status)
+
+    def test_a_killed_remote_worker_is_named_and_all_end(self):
+        process = self.start(*self.over_ssh("run.name=lost", "run.steps=500"))
+        self.wait_for_step("lost", 1)
+        victim = [pid for pid, words in self.processes().items()
+                  if " --number 1 " in words and "ssh" not in words
+                  and "netns" not in words][0]
+        os.kill(victim, signal.SIGKILL)
+        done = process.finish()
+        self.assertEqual(done.code, 1, done.err)
+        self.assertRegex(done.err.strip().splitlines()[-1], r"^error: .*worker 1")
+        failure = read_rows(self.run_folder("lost") / "failures.jsonl")[-1]
+        self.assertIn("worker 1", failure["who"])
+        until(lambda: not self.workers(), "the end of all workers", 10)
+
+    def test_a_host_that_is_not_there_is_named(self):
+        words = [word.replace(HOSTS[1], "10.77.214.99")
+                 for word in map(str, self.over_ssh("run.name=gone"))]
+        done = self.troupe(*words, code=1)
+        self.assertIn("no host 10.77.214.99", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
