@@ -38,6 +38,7 @@ class Parameters;
 enum class Plane : std::uint8_t;
 class Snapshot;
 struct Transformer;
+class TurnQueue;
 
 /// How `infer` runs.
 struct InferOptions {
@@ -94,6 +95,11 @@ public:
   /// name the noise (I2). Throws FailureError{aborted} when stopped.
   net::Rows generate(const net::Rows& prompts, const GenerateOptions& options,
                      RunContext& context);
+
+  /// Turns of the samples' conversations until the queue is closed; see
+  /// Generator::converse.
+  void converse(const net::Rows& prompts, const GenerateOptions& options,
+                TurnQueue* turns, RunContext& context);
 
   /// `fn` logprobs | values | scores over `sequence_ids` (scores of pairs:
   /// chosen_ids and rejected_ids -> chosen_scores, rejected_scores). No samples

@@ -6,18 +6,33 @@
 
 namespace troupe::models {
 
+Generator& Engine::Impl::ready_generator() {
+  TROUPE_CHECK(!plans::cuts_weights(spec.strategy),
+               "generation under z3: the plan's check refuses it");
+  if (!generator)
+    generator = std::make_unique<Generator>(shape, weights);
+  return *generator;
+}
+
+GenerateOptions
+Engine::Impl::resolved_options(const GenerateOptions& options) const {
+  GenerateOptions resolved = options;
+  if (resolved.stop_ids.empty())
+    resolved.stop_ids = shape.eos;
+  return resolved;
+}
+
 net::Rows Engine::generate(const net::Rows& prompts,
                            const GenerateOptions& options,
                            RunContext& context) {
-  TROUPE_CHECK(!plans::cuts_weights(impl_->spec.strategy),
-               "generation under z3: the plan's check refuses it");
-  if (!impl_->generator)
-    impl_->generator
-      = std::make_unique<Generator>(impl_->shape, impl_->weights);
-  GenerateOptions resolved = options;
-  if (resolved.stop_ids.empty())
-    resolved.stop_ids = impl_->shape.eos;
-  return impl_->generator->run(prompts, resolved, context);
+  return impl_->ready_generator().run(prompts, impl_->resolved_options(options),
+                                      context);
+}
+
+void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,
+                      TurnQueue* turns, RunContext& context) {
+  impl_->ready_generator().converse(prompts, impl_->resolved_options(options),
+                                    context, turns);
 }
 
 void Engine::weights_changed() {

@@ -19,6 +19,8 @@
 
 namespace troupe::models {
 
+class TurnQueue;
+
 struct GeneratorLimits {
   /// Most memory of the KV cache; slots are made to fit.
   std::uint64_t kv_cache_bytes = std::uint64_t{1} << 30;
@@ -58,6 +60,16 @@ public:
   net::Rows run(const net::Rows& prompts, const GenerateOptions& options,
                 const RunContext& context,
                 const OnGenerated& on_generated = {});
+
+  /// Turns of conversations, as they are asked for, until the queue is closed:
+  /// each continues what the sample has by then. Samples begin with their
+  /// prompts; a sample's limits are those of `run` over all its turns. Keys and
+  /// values stay in the cache between turns while there is room, so that only
+  /// new tokens are fed. `turns` is that of the copy's first device (tensor
+  /// rank 0 of stage 0), null on its others. A conversation gets the tokens
+  /// that its own turns ask for, whatever the others do (I2). Throws as `run`.
+  void converse(const net::Rows& prompts, const GenerateOptions& options,
+                const RunContext& context, TurnQueue* turns);
 
   /// Tokens that went through this stage in the last run: each prompt once,
   /// however many samples it has, and the answers.

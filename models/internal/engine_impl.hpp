@@ -37,6 +37,9 @@ struct Engine::Impl {
   const Losses& losses;
   std::unique_ptr<Generator> generator; ///< from the first generate on
 
+  /// The generator, made if need be; and its end tokens where none are given.
+  Generator& ready_generator();
+  GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Final hidden states of these sequences; checks lengths and grows rope.
   float* run_forward(const PackedTokens& batch, const RunContext& context,
                      Workspace& memory, Saved* saved);

@@ -1,6 +1,7 @@
 #include "models/internal/sequences.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace troupe::models::internal {
 
@@ -8,6 +9,19 @@ namespace troupe::models::internal {
   throw FailureError(
     {.code = code, .who = "generation", .what = what, .cause = ""});
 }
+
+namespace {
+
+void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_size,
+               const std::string& who) {
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= vocab_size)
+      generation_failed(Errc::bad_input, who + "token id " + std::to_string(id)
+                                           + " is not in the vocabulary of "
+                                           + std::to_string(vocab_size));
+}
+
+} // namespace
 
 std::vector<Sequence> make_sequences(const net::Rows& prompts,
                                      const ModelShape& shape,
@@ -28,19 +42,14 @@ std::vector<Sequence> make_sequences(const net::Rows& prompts,
                         who + "its prompt of " + std::to_string(prompt.size())
                           + " tokens is longer than the model's "
                           + std::to_string(shape.max_positions) + " positions");
-    for (const std::int32_t id : prompt)
-      if (id < 0 || id >= shape.vocab_size)
-        generation_failed(Errc::bad_input,
-                          who + "token id " + std::to_string(id)
-                            + " is not in the vocabulary of "
-                            + std::to_string(shape.vocab_size));
+    check_ids(prompt, shape.vocab_size, who);
     s.ids.assign(prompt.begin(), prompt.end());
     s.logprobs.assign(prompt.size(), 0.0F);
-    s.num_prompt = s.size();
-    s.limit = std::min(s.num_prompt
-                         + std::max<std::int64_t>(options.max_new_tokens, 0),
-                       shape.max_positions);
-    s.ids.reserve(static_cast<std::size_t>(s.limit));
+    s.num_prompt = s.given = s.size();
+    s.limit = s.most = std::min(
+      s.num_prompt + std::max<std::int64_t>(options.max_new_tokens, 0),
+      shape.max_positions);
+    s.ids.reserve(static_cast<std::size_t>(s.most));
     const bool alike = i > 0 && sequences[i - 1].num_prompt == s.num_prompt
                        && std::equal(prompt.begin(), prompt.end(),
                                      sequences[i - 1].ids.begin());
@@ -49,6 +58,33 @@ std::vector<Sequence> make_sequences(const net::Rows& prompts,
       s.watch.emplace(*options.stop_texts);
   }
   return sequences;
+}
+
+void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
+                std::int64_t max_new_tokens, std::int64_t vocab_size) {
+  const std::string who = "sample " + to_string(s.sample) + ": ";
+  const auto prompt_end = s.ids.begin() + s.num_prompt;
+  const auto [mine, theirs]
+    = std::mismatch(s.ids.begin(), s.ids.end(), ids.begin(), ids.end());
+  if (mine < prompt_end)
+    generation_failed(Errc::bad_input,
+                      who + "a turn begins with the sample's prompt");
+  check_ids(ids, vocab_size, who);
+  // the last token's logits are needed, so that it is fed again if need be
+  s.fed = std::min({s.fed, static_cast<std::int64_t>(mine - s.ids.begin()),
+                    static_cast<std::int64_t>(ids.size()) - 1});
+  s.ids = std::move(ids);
+  s.logprobs.assign(s.ids.size(), 0.0F);
+  s.given = s.size();
+  s.limit
+    = max_new_tokens > 0 ? std::min(s.most, s.given + max_new_tokens) : s.most;
+  s.stopped = false;
+}
+
+TurnEnd turn_end(const Sequence& s) {
+  return {.ids = {s.ids.begin() + s.given, s.ids.end()},
+          .logprobs = {s.logprobs.begin() + s.given, s.logprobs.end()},
+          .truncated = !s.stopped};
 }
 
 net::Rows sequence_rows(const std::vector<Sequence>& sequences) {

@@ -7,6 +7,7 @@
 #include "config/model_shape.hpp"
 #include "models/generate_options.hpp"
 #include "models/stop_texts.hpp"
+#include "models/turns.hpp"
 #include "net/rows.hpp"
 
 #include <cstdint>
@@ -25,7 +26,9 @@ struct Sequence {
   std::vector<std::int32_t> ids; ///< prompt, then answer
   std::vector<float> logprobs;   ///< as long as ids
   std::int64_t num_prompt = 0;
-  std::int64_t limit = 0; ///< most tokens in all
+  std::int64_t given = 0; ///< tokens before this turn
+  std::int64_t most = 0;  ///< tokens in all turns together
+  std::int64_t limit = 0; ///< tokens at the end of this turn, at most
   std::int64_t fed = 0;   ///< tokens in the cache
   std::int32_t slot = -1;
   bool stopped = false; ///< by an end token or a stop text
@@ -46,6 +49,13 @@ struct Sequence {
 std::vector<Sequence> make_sequences(const net::Rows& prompts,
                                      const ModelShape& shape,
                                      const GenerateOptions& options);
+
+/// The next turn of `s`, whose tokens are `ids` now. What it has in the cache
+/// of them stays fed. Throws FailureError{bad_input} for ids that do not begin
+/// with its prompt or are not of the vocabulary.
+void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
+                std::int64_t max_new_tokens, std::int64_t vocab_size);
+TurnEnd turn_end(const Sequence& s);
 
 /// sequence_ids, loss_mask, logprobs, truncated.
 net::Rows sequence_rows(const std::vector<Sequence>& sequences);
