@@ -50,13 +50,23 @@ std::vector<SampleId> samples_of(const plans::Share& share) {
   return samples;
 }
 
+/// As if each member held what the workers around it hold.
+std::vector<RowSource> sources_at_homes(const CallSetup& setup,
+                                        std::vector<RowSource> sources) {
+  for (auto& source : sources)
+    if (source.holder < setup.homes.size())
+      source.holder = setup.homes[source.holder].value;
+  return sources;
+}
+
 void plan_function_shares(const CallSetup& setup, RunningCall& running) {
   const plans::SampleRange range{running.task.first, running.task.count};
   std::vector<WorkerId> workers;
   for (const auto& member : setup.members)
     workers.push_back(member.worker);
-  const auto shares = split_function(setup.call.scope, running.task.sources,
-                                     workers, range, setup.samples_per_group);
+  const auto shares = split_function(
+    setup.call.scope, sources_at_homes(setup, running.task.sources), workers,
+    range, setup.samples_per_group);
   for (const auto& share : shares) {
     running.members.push_back(share.member);
     running.shares.push_back({share.samples});

@@ -20,7 +20,9 @@ struct Member {
 
 struct CallSetup {
   plans::Call call;
-  std::vector<Member> members;         ///< mesh order; functions: one a worker
+  std::vector<Member> members; ///< mesh order; functions: one a worker
+  /// Functions: by worker, the member's worker that takes what it holds.
+  std::vector<WorkerId> homes;
   Strategy strategy;                   ///< of the mesh
   std::uint32_t samples_per_group = 1; ///< rollout.n
   std::uint32_t mini_batches = 1;

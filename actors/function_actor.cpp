@@ -132,6 +132,7 @@ using OnRunDone = std::function<void(Result<RunDone>)>;
 /// One call of an own program on this worker.
 struct OwnTask {
   std::shared_ptr<WorkerContext> worker;
+  const plans::Call* call = nullptr; ///< its keys may be an evaluation's
   const OwnEntry* own = nullptr;
   StepId step;
   std::shared_ptr<net::Rows> rows;
@@ -146,7 +147,8 @@ struct OwnTask {
 };
 
 RunDone end_own(const OwnTask& task, const std::vector<Sample>& samples) {
-  auto done = keep_own_outputs(*task.worker, task.step, *task.own, samples);
+  auto done
+    = keep_own_outputs(*task.worker, task.step, *task.call, *task.own, samples);
   done.begin_ns = task.begin_ns;
   done.busy_ns = now_ns() - task.begin_ns;
   return done;
@@ -162,18 +164,13 @@ RunDone run_own_here(const OwnTask& task) {
     done.sums = to_parts(own_metric_sums(*task.own, *task.rows));
     return done;
   }
-  auto samples = own_samples(worker, *task.own, *task.rows);
+  auto samples = own_samples(worker, task.step, *task.own, *task.rows);
   run_own_function(worker, *task.own, samples);
   return end_own(task, samples);
 }
 
 /// Rows to samples on the host thread, through the actor, and back.
-void run_own_actor(FunctionSelf self, const OwnTask& task,
-                   const OnRunDone& callback) {
-  auto& target = self->state.own_actors[task.own->call.name];
-  if (!target)
-    target
-      = spawn_own_actor(self->home_system(), *task.own, task.worker->settings);
+void run_own_actor(const OwnTask& task, const OnRunDone& callback) {
   auto on_samples
     = [task, callback](std::variant<std::vector<Sample>, Failure> result) {
         if (auto* failure = std::get_if<Failure>(&result))
@@ -183,22 +180,22 @@ void run_own_actor(FunctionSelf self, const OwnTask& task,
         run_job<RunDone>(*task.worker->host, task.who(), callback,
                          [=] { return end_own(task, *samples); });
       };
-  task.worker->host->post(
-    [task, callback, on_samples, target, system = &self->home_system()] {
-      try {
-        ask_own_actor(*system, target, task.who(),
-                      own_samples(*task.worker, *task.own, *task.rows),
-                      on_samples);
-      } catch (const std::exception& error) {
-        callback(to_failure(error, task.who()));
-      }
-    });
+  task.worker->host->post([task, callback, on_samples] {
+    try {
+      WorkerContext& worker = *task.worker;
+      worker.own->crew(worker, *task.own)
+        ->run({.who = task.who(),
+               .samples = own_samples(worker, task.step, *task.own, *task.rows),
+               .done = on_samples});
+    } catch (const std::exception& error) {
+      callback(to_failure(error, task.who()));
+    }
+  });
 }
 
-void run_own(FunctionSelf self, const OwnTask& task,
-             const OnRunDone& callback) {
+void run_own(const OwnTask& task, const OnRunDone& callback) {
   if (task.own->actor.spawner)
-    return run_own_actor(self, task, callback);
+    return run_own_actor(task, callback);
   run_job<RunDone>(*task.worker->host, task.who(), callback,
                    [task] { return run_own_here(task); });
 }
@@ -210,11 +207,13 @@ caf::result<RunDone> run(FunctionSelf self, const Context& context,
   auto rows
     = std::make_shared<net::Rows>(self->state.inbox.take(context.step, order));
   OnRunDone callback = self->state.open.open(self, answer);
-  if (const auto* own = find_own_entry(worker->workflow.call(order.call).fn)) {
-    run_own(self, {worker, own, context.step, rows}, callback);
+  const plans::Call& call = worker->workflow.call(order.call);
+  if (const auto* own = find_own_entry(call.fn)) {
+    *rows = rename_in(call, std::move(*rows));
+    run_own({worker, &call, own, context.step, rows}, callback);
     return answer.promise();
   }
-  auto* rewards = rewards_for(self->state, worker->workflow.call(order.call));
+  auto* rewards = rewards_for(self->state, call);
   run_job<RunDone>(rewards != nullptr ? rewards->thread() : *worker->host,
                    fmt::format("{}, {} of step {}", worker->who, order.call,
                                context.step.value),

@@ -6,8 +6,6 @@
 #include "actors/reward_work.hpp"
 #include "actors/row_gather.hpp"
 
-#include "troupe/actor.hpp"
-
 namespace troupe::actors {
 
 struct FunctionState {
@@ -15,8 +13,8 @@ struct FunctionState {
   FunctionState(const FunctionState&) = delete;
   FunctionState& operator=(const FunctionState&) = delete;
   ~FunctionState() { // own actors end with this one
-    for (const auto& [fn, actor] : own_actors)
-      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    if (worker)
+      worker->own->end();
   }
 
   std::string name;
@@ -24,7 +22,6 @@ struct FunctionState {
   std::unique_ptr<RewardWork> rewards; ///< made where they are asked for
   RowInbox inbox;
   OpenAnswers open;
-  std::map<std::string, SampleActor> own_actors; ///< of this worker, by fn
 };
 
 FunctionActor::behavior_type

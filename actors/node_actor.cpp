@@ -72,6 +72,7 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
       worker->data->set_peer(peer.worker, peer.host, peer.data_port);
   }
   start_threads(*worker);
+  worker->own = std::make_unique<OwnActors>(self->home_system());
   SetupDone done;
   for (const auto& replica : worker->replicas.all)
     for (const Rank rank : replica.devices) {

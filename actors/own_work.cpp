@@ -11,45 +11,6 @@ namespace troupe::actors {
 
 namespace {
 
-using OwnDone = std::function<void(std::variant<std::vector<Sample>, Failure>)>;
-
-/// The samples of a call on their way through an own actor.
-struct OwnRun {
-  std::string who;
-  std::vector<Sample> samples;
-  std::size_t missing = 0;
-  OwnDone done;
-};
-
-Failure own_failure(const OwnRun& run, std::uint32_t sample,
-                    const caf::error& error) {
-  return {.code = Errc::bad_input,
-          .who = run.who,
-          .what = fmt::format("sample {}: {}", sample, detail::text_of(error)),
-          .cause = ""};
-}
-
-/// Lives until the last sample is back.
-void own_runner(caf::event_based_actor* self, SampleActor target,
-                const std::shared_ptr<OwnRun>& run) {
-  for (std::size_t i = 0; i < run->samples.size(); ++i) {
-    const auto id = run->samples[i].id();
-    self
-      ->request(target, caf::infinite, run_atom::value,
-                std::move(run->samples[i]))
-      .then(
-        [run, i](Sample& sample) {
-          run->samples[i] = std::move(sample);
-          if (--run->missing == 0 && run->done)
-            std::exchange(run->done, nullptr)(std::move(run->samples));
-        },
-        [run, id](caf::error& error) {
-          if (run->done)
-            std::exchange(run->done, nullptr)(own_failure(*run, id, error));
-        });
-  }
-}
-
 std::uint32_t group_size(const WorkerContext& worker) {
   return worker.workflow.samples_are_prompts
            ? static_cast<std::uint32_t>(worker.settings.rollout.n)
@@ -73,10 +34,12 @@ double sum_of_column(const net::Column& column) {
 
 } // namespace
 
-std::vector<Sample> own_samples(WorkerContext& worker, const OwnEntry& own,
-                                const net::Rows& rows) {
+std::vector<Sample> own_samples(WorkerContext& worker, StepId step,
+                                const OwnEntry& own, const net::Rows& rows) {
   auto samples = models::samples_of_rows(
     rows, own.call.reads, group_size(worker), worker.tokenizer());
+  for (Sample& sample : samples)
+    sample.set_arrow({.flow = 0, .step = step.value});
   std::ranges::sort(samples, {}, &Sample::id);
   return samples;
 }
@@ -124,34 +87,11 @@ models::Sums own_metric_sums(const OwnEntry& own, const net::Rows& rows) {
 }
 
 RunDone keep_own_outputs(WorkerContext& worker, StepId step,
-                         const OwnEntry& own,
+                         const plans::Call& call, const OwnEntry& own,
                          const std::vector<Sample>& samples) {
-  return stash_outputs(
-    worker, step, worker.workflow.call(own.call.name),
-    models::rows_of_samples(samples, own.call.writes,
-                            fmt::format("{}, {}", worker.who, own.call.name)));
-}
-
-void ask_own_actor(caf::actor_system& system, SampleActor target,
-                   const std::string& who, std::vector<Sample> samples,
-                   OwnDone done) {
-  if (samples.empty())
-    return done(std::move(samples));
-  auto run = std::make_shared<OwnRun>();
-  run->who = who;
-  run->missing = samples.size();
-  run->samples = std::move(samples);
-  run->done = std::move(done);
-  system.spawn(own_runner, std::move(target), run);
-}
-
-SampleActor spawn_own_actor(caf::actor_system& system, const OwnEntry& own,
-                            const Settings& settings) {
-  static const std::any none;
-  const auto section = settings.own.find(own.actor.section);
-  Spawn spawn{system, section == settings.own.end() ? none : section->second};
-  own.actor.spawner(spawn);
-  return spawn.actor;
+  auto rows = models::rows_of_samples(
+    samples, own.call.writes, fmt::format("{}, {}", worker.who, call.name));
+  return stash_outputs(worker, step, call, rename_out(call, std::move(rows)));
 }
 
 } // namespace troupe::actors

@@ -1,6 +1,7 @@
 #include "actors/shard_work.hpp"
 
 #include "actors/call_options.hpp"
+#include "actors/conversations.hpp"
 #include "actors/shard_groups.hpp"
 #include "config/defaults.hpp"
 #include "models/parameters.hpp"
@@ -94,9 +95,17 @@ std::uint64_t noise_seed(const WorkerContext& worker, const plans::Call& call) {
 RunDone generate_rows(Shard& shard, const plans::Call& call,
                       const net::Rows& rows, models::RunContext& context) {
   WorkerContext& worker = *shard.worker;
-  if (worker.replay && !call.evaluates)
+  const auto* own = find_own_entry(call.fn);
+  if (worker.replay && !call.evaluates) {
+    if (own != nullptr)
+      throw ConfigError(place_of(worker.settings, "run.replay"),
+                        fmt::format("run.replay: {} leads conversations, which "
+                                    "recorded samples do not hold; leave it "
+                                    "out",
+                                    call.name));
     return keep_outputs(shard, context.step, call,
                         worker.replay->rows(context.step, rows.samples));
+  }
   auto options
     = generate_options(worker.settings, call, worker.shapes.at(call.role));
   options.seed = noise_seed(worker, call);
@@ -105,6 +114,10 @@ RunDone generate_rows(Shard& shard, const plans::Call& call,
   if (const auto& stop = worker.settings.rollout.stop; !stop.empty())
     options.stop_texts
       = std::make_shared<models::StopTexts>(worker.tokenizer(), stop);
+  if (own != nullptr)
+    return stash_outputs(
+      worker, context.step, call,
+      rename_out(call, converse(shard, *own, rows, options, context)));
   return keep_outputs(shard, context.step, call,
                       shard.engine->generate(rows, options, context));
 }

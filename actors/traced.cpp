@@ -1,5 +1,7 @@
 #include "actors/traced.hpp"
 
+#include "troupe/sample.hpp"
+
 namespace troupe::actors {
 
 std::string label_of(const caf::mailbox_element& element) {
@@ -11,12 +13,16 @@ std::string label_of(const caf::mailbox_element& element) {
   return "message";
 }
 
-const Context* context_of(const caf::mailbox_element& element) {
+Context context_of(const caf::mailbox_element& element) {
   const auto& content = element.content();
-  if (element.mid.is_response() || content.size() < 2
-      || !content.match_element<Context>(1))
-    return nullptr;
-  return &content.get_as<Context>(1);
+  if (element.mid.is_response() || content.size() < 2)
+    return {};
+  if (content.match_element<Context>(1))
+    return content.get_as<Context>(1);
+  if (!content.match_element<Sample>(1))
+    return {};
+  const auto arrow = content.get_as<Sample>(1).arrow();
+  return {.flow = arrow.flow, .step = StepId{arrow.step}, .incarnation = {}};
 }
 
 } // namespace troupe::actors

@@ -22,8 +22,8 @@ std::uint64_t message_bytes(caf::actor_system& system, const T& value) {
 
 /// Text of a message's first element ("run"), "reply" for answers.
 std::string label_of(const caf::mailbox_element& element);
-/// The Context of a message, or nullptr.
-const Context* context_of(const caf::mailbox_element& element);
+/// The Context of a message, or that of the Sample that it brings; else none.
+Context context_of(const caf::mailbox_element& element);
 
 /// An arrow of a reply: the request's, with the top bit set.
 constexpr std::uint64_t reply_flow(std::uint64_t flow) {
@@ -39,8 +39,7 @@ public:
     if (!trace::enabled())
       return Base::consume(element);
     const auto text = trace::name(label_of(element));
-    const Context context
-      = context_of(element) != nullptr ? *context_of(element) : Context{};
+    const Context context = context_of(element);
     trace::begin(track(), text, context.step.value);
     if (context.flow != 0)
       trace::receive(track(), text, context.flow, context.step.value);

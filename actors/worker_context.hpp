@@ -6,6 +6,7 @@
 
 #include "actors/device_thread.hpp"
 #include "actors/messages.hpp"
+#include "actors/own_actors.hpp"
 #include "config/model_shape.hpp"
 #include "config/settings.hpp"
 #include "models/dataset.hpp"
@@ -72,6 +73,7 @@ struct WorkerContext {
   std::map<Rank, std::unique_ptr<DeviceThread>> devices; ///< of this worker
   std::unique_ptr<DeviceThread> host;   ///< functions and data-set reads
   std::unique_ptr<DeviceThread> writer; ///< of checkpoints
+  std::unique_ptr<OwnActors> own;       ///< thread-safe
 
   /// The data set, opened at the first use (functions may need none).
   const models::Dataset& dataset();

@@ -95,17 +95,20 @@ Cluster parse_cluster(const YamlNode& node) {
   return cluster;
 }
 
-/// "0-3", "0,2-3", host, or a list of such: inside braces YAML takes the comma,
-/// so that `{devices: [0, 2-3]}` is how it is written there.
-std::vector<Rank> parse_placement_devices(const YamlNode& node,
-                                          const std::string& path) {
+/// "0-3", "0,2-3", host, workers, or a list of such: inside braces YAML takes
+/// the comma, so that `{devices: [0, 2-3]}` is how it is written there.
+void parse_placement_devices(const YamlNode& node, const std::string& path,
+                             Placement& placement) {
   std::string text;
   if (!node.is_sequence())
     text = yaml_text(node, path);
   for (const auto& item : node.items)
     text += (text.empty() ? "" : ",") + yaml_text(item, path);
+  placement.on_workers = text == "workers";
+  if (placement.on_workers)
+    return;
   try {
-    return parse_devices(text);
+    placement.devices = parse_devices(text);
   } catch (const std::invalid_argument& error) {
     plan_wrong(node, path, "devices", error.what());
   }
@@ -125,7 +128,7 @@ Placement parse_placement(const YamlNode& node, const std::string& path) {
   for (const auto& [key, value] : plan_mapping(node, path).entries) {
     const auto at = path + "." + key;
     if (key == "devices")
-      placement.devices = parse_placement_devices(value, at);
+      parse_placement_devices(value, at, placement);
     else if (key == "strategy")
       placement.strategy = parse_placement_strategy(value, at);
     else if (key == "micro_batch_tokens")
@@ -135,13 +138,15 @@ Placement parse_placement(const YamlNode& node, const std::string& path) {
       placement.micro_batches = static_cast<int>(plan_count(value, at, 0));
     else if (key == "chunks")
       placement.chunks = static_cast<int>(plan_count(value, at, 1));
+    else if (key == "instances")
+      placement.instances = static_cast<int>(plan_count(value, at, 1));
     else if (value.is_null()
              && std::isdigit(static_cast<unsigned char>(key[0])))
       plan_wrong(value, path + ".devices", "devices", "[0, 2-3] inside braces");
     else
       plan_unknown_key(value, path, key,
                        {"devices", "strategy", "micro_batch_tokens",
-                        "micro_batches", "chunks"});
+                        "micro_batches", "chunks", "instances"});
   }
   if (!node.find("devices"))
     throw ConfigError({.place = node.place,
@@ -188,7 +193,8 @@ RoleMemory parse_role(const YamlNode& node, const std::string& path) {
 }
 
 std::string print_placement(const Placement& placement) {
-  const auto devices = print_devices(placement.devices);
+  const auto devices
+    = placement.on_workers ? "workers" : print_devices(placement.devices);
   const bool listed = devices.find(',') != std::string::npos;
   std::string text = "{devices: " + (listed ? "[" + devices + "]" : devices);
   if (!placement.devices.empty() || placement.strategy != Strategy{})
@@ -200,6 +206,8 @@ std::string print_placement(const Placement& placement) {
     text += fmt::format(", micro_batches: {}", placement.micro_batches);
   if (placement.chunks != 1)
     text += fmt::format(", chunks: {}", placement.chunks);
+  if (placement.instances != 0)
+    text += fmt::format(", instances: {}", placement.instances);
   return text + "}";
 }
 

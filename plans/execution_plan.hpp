@@ -39,10 +39,12 @@ struct Cluster {
 /// Where and how one call runs.
 struct Placement {
   std::vector<Rank> devices = {}; ///< ascending; empty: on the host
+  bool on_workers = false;        ///< `devices: workers`, of own actors
   Strategy strategy = {};
   std::int64_t micro_batch_tokens = 0; ///< 0: the default
   int micro_batches = 0;               ///< per mini-batch; 0: by tokens
   int chunks = 1;
+  int instances = 0; ///< of an own actor, see own_placement.hpp; 0: default
 
   bool operator==(const Placement&) const = default;
 };

@@ -54,12 +54,17 @@ std::vector<std::string> columns_of(const detail::WorkflowParts& parts,
   return names;
 }
 
-Call own_generate(const OwnCall& own) {
+Call own_generate(const detail::WorkflowParts& parts, const OwnCall& own) {
   Call call{.name = own.name,
             .kind = CallKind::generate,
             .role = own.role,
             .reads = {own.prompt},
             .fn = "generate"};
+  if (own.actor != nullptr)
+    call.fn = own_fn(parts.name, own.name);
+  call.own_actor = own.actor != nullptr;
+  for (const std::string& key : columns_of(parts, own.reads))
+    add_once(call.reads, key);
   if (own.prompt != "prompt_ids")
     call.renames.push_back({own.prompt, "prompt_ids"});
   for (const char* key :
@@ -68,6 +73,8 @@ Call own_generate(const OwnCall& own) {
     if (!own.prefix.empty())
       call.renames.push_back({own.prefix + key, key});
   }
+  for (const KeyInfo& key : own.writes)
+    call.writes.push_back(key.name);
   return call;
 }
 
@@ -92,6 +99,7 @@ Call own_function(const detail::WorkflowParts& parts, const OwnCall& own) {
             .kind = CallKind::function,
             .reads = columns_of(parts, own.reads),
             .fn = own_fn(parts.name, own.name)};
+  call.own_actor = own.actor != nullptr;
   for (const KeyInfo& key : own.writes)
     call.writes.push_back(key.name);
   if (own.kind != OwnKind::batch)
@@ -117,7 +125,7 @@ Call own_train(const detail::WorkflowParts& parts, const OwnCall& own) {
 Call own_call(const detail::WorkflowParts& parts, const OwnCall& own) {
   switch (own.kind) {
   case OwnKind::generate:
-    return own_generate(own);
+    return own_generate(parts, own);
   case OwnKind::infer:
     return own_inference(own);
   case OwnKind::train:

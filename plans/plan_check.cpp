@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "plans/internal/plan_limits.hpp"
 #include "plans/nearest.hpp"
+#include "plans/own_placement.hpp"
 #include "plans/step_graph.hpp"
 #include "plans/strategy_rules.hpp"
 
@@ -130,6 +131,9 @@ private:
     const auto why = why_no_chunks(context_, call, placement);
     if (!why.empty())
       wrong(path + ".chunks", why);
+    const auto no_instances = why_no_instances(call, placement);
+    if (!no_instances.empty())
+      return wrong(path, no_instances);
     if (call.kind == CallKind::function)
       check_function(path, placement);
     else if (check_devices(path, placement)

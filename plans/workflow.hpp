@@ -51,6 +51,7 @@ struct Call {
   Scope scope = Scope::batch;
   std::vector<Rename> renames = {}; ///< keys whose name differs inside fn
   bool evaluates = false;           ///< between steps, see plans/evaluation.hpp
+  bool own_actor = false;           ///< an own program's actor carries it out
 
   bool operator==(const Call&) const = default;
   /// The name by which `fn` knows `key`.

@@ -11,6 +11,7 @@
 #include "actors/trace_actor.hpp"
 #include "actors/worker_context.hpp"
 #include "plans/evaluation.hpp"
+#include "runtime/call_members.hpp"
 #include "runtime/checkpoint_fit.hpp"
 #include "runtime/metrics/step_metrics.hpp"
 #include "runtime/run_folder.hpp"
@@ -23,33 +24,6 @@ namespace troupe::runtime {
 
 namespace {
 
-using actors::Member;
-
-/// The shards of a replica in mesh order.
-std::vector<Member> members_of(const RunBasis& basis,
-                               const plans::Replica& replica,
-                               const std::vector<actors::SetupDone>& ready) {
-  std::vector<Member> members;
-  for (const Rank rank : replica.devices) {
-    const auto worker = basis.session.plan.cluster.worker_of(rank);
-    for (const auto& entry : ready.at(worker.value).shards)
-      if (entry.replica == replica.id && entry.rank == rank)
-        members.push_back(
-          {entry.shard, {}, worker, fmt::format("device {}", rank.value)});
-  }
-  TROUPE_CHECK(members.size() == replica.devices.size(),
-               "a shard of " + replica.name() + " is missing");
-  return members;
-}
-
-std::vector<Member> hosts_of(const std::vector<actors::SetupDone>& ready) {
-  std::vector<Member> members;
-  for (std::uint32_t i = 0; i < ready.size(); ++i)
-    members.push_back(
-      {{}, ready[i].function, WorkerId{i}, fmt::format("worker {}", i)});
-  return members;
-}
-
 std::map<std::string, actors::CallActor>
 spawn_calls(caf::actor_system& system, const RunBasis& basis,
             const std::vector<actors::SetupDone>& ready) {
@@ -60,7 +34,7 @@ spawn_calls(caf::actor_system& system, const RunBasis& basis,
     actors::CallSetup setup;
     setup.call = call;
     if (call.kind == plans::CallKind::function) {
-      setup.members = hosts_of(ready);
+      place_function(basis, ready, setup);
     } else {
       const auto& replica = basis.replicas[basis.replicas.of_call(call.name)];
       setup.members = members_of(basis, replica, ready);

@@ -1,11 +1,13 @@
 // troupe::testing::Kit: the calls of an own workflow one after the other, with
 // fakes in place of models.
+#include "actors/own_actors.hpp"
 #include "actors/own_work.hpp"
 #include "actors/system.hpp"
 #include "plans/own_workflow.hpp"
 #include "plans/workflow.hpp"
 #include "runtime/own_program.hpp"
 
+#include "troupe/actor.hpp"
 #include "troupe/testing.hpp"
 #include <fmt/format.h>
 
@@ -22,18 +24,38 @@ namespace {
 
 using ActorResult = std::variant<std::vector<Sample>, Failure>;
 
+using Engine = std::function<void(Sample&)>;
+
+/// A turn of a fake model.
+detail::ModelActor::behavior_type fake_model(detail::ModelActor::pointer,
+                                             const Engine& engine) {
+  return {[engine](detail::extend_atom, Sample& sample, std::uint32_t) {
+    engine(sample);
+    const auto before
+      = sample.has(keys::response) ? sample[keys::response] : std::string{};
+    sample.set(keys::response, before + sample[keys::turn]);
+    sample.set(keys::appended, "");
+    return sample;
+  }};
+}
+
 void run_actor(const detail::OwnActor& actor, const std::any& section,
-               const detail::OwnCall& call, std::vector<Sample>& samples) {
+               const detail::OwnCall& call, const Engine& engine,
+               std::vector<Sample>& samples) {
   actors::SystemConfig config(0);
   caf::actor_system system(config);
-  Spawn spawn{system, section};
+  Spawn spawn{.system = system, .section = section, .row = actor.name};
+  if (engine)
+    spawn.model = system.spawn(fake_model, engine);
   actor.spawner(spawn);
   std::promise<ActorResult> promise;
-  actors::ask_own_actor(
-    system, spawn.actor, actor.name, std::move(samples),
-    [&](ActorResult result) { promise.set_value(std::move(result)); });
+  const actors::OwnCrew crew(system, call.name, {spawn.actor}, spawn.model);
+  crew.run({.who = actor.name,
+            .samples = std::move(samples),
+            .done = [&](ActorResult result) {
+              promise.set_value(std::move(result));
+            }});
   auto result = promise.get_future().get();
-  caf::anon_send_exit(spawn.actor, caf::exit_reason::user_shutdown);
   if (const auto* failure = std::get_if<Failure>(&result))
     kit_mistake(call, to_string(*failure));
   samples = std::move(std::get<std::vector<Sample>>(result));
@@ -73,9 +95,13 @@ Kit::Kit(App app, std::string workflow) {
 
 void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) const {
   using detail::OwnKind;
-  if (const auto fake = fakes_.find(call.name); fake != fakes_.end()) {
+  const auto fake = fakes_.find(call.name);
+  const auto engine = fake == fakes_.end() ? Engine{} : fake->second;
+  if (call.kind == OwnKind::generate && call.actor != nullptr && !engine)
+    kit_mistake(call, "needs a fake of the model's turns");
+  if (engine && call.actor == nullptr) {
     for (Sample& sample : samples)
-      fake->second(sample);
+      engine(sample);
   } else if (call.actor != nullptr) {
     const auto actor
       = std::ranges::find(actors_, call.actor, &detail::OwnActor::factory);
@@ -83,7 +109,7 @@ void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) const {
       kit_mistake(call, "the App has no spawnable for its actor");
     const auto section = sections_.find(actor->section);
     run_actor(*actor, section == sections_.end() ? std::any{} : section->second,
-              call, samples);
+              call, engine, samples);
   } else if (call.function) {
     actors::for_each_unit(call.kind, samples, call.function);
   } else if (call.kind == OwnKind::generate || call.kind == OwnKind::infer) {

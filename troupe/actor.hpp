@@ -1,55 +1,71 @@
 // Own actors: CAF typed actors from Sample to Sample. An actor has state, many
-// samples in flight, and may wait for other actors and programs in coroutines.
+// samples in flight, and may wait for other actors and programs in coroutines;
+// one that takes a Model leads conversations with it (troupe/model.hpp).
 //
 //   using Self = SampleActor::stateful_pointer<State>;
 //   SampleActor::behavior_type checker(Self self, Settings settings) {
 //     return {[=](run_atom, Sample x) -> caf::result<Sample> { ... }};
 //   }
+//   SampleActor::behavior_type solver(Self self, Model model) { ... }
 #pragma once
 
 #include <caf/all.hpp>
 
 #include "troupe/app.hpp"
 #include "troupe/future.hpp"
+#include "troupe/model.hpp"
+#include "troupe/own_instance.hpp"
 #include "troupe/process_pool.hpp"
 
 namespace troupe {
 
-using run_atom = caf::atom_constant<caf::atom("run")>;
-
-/// Takes a sample with the keys of its call's reads() and gives it back with
-/// those of writes(). Floats travel as bits.
-using SampleActor
-  = caf::typed_actor<caf::replies_to<run_atom, Sample>::with<Sample>>;
-
 /// One instance of an own actor on a worker.
 struct Spawn {
   caf::actor_system& system;
-  const std::any& section; ///< the settings that it takes, if any
-  SampleActor actor = {};
+  const std::any& section;       ///< the settings that it takes, if any
+  std::string row;               ///< in the trace
+  detail::ModelActor model = {}; ///< whose conversations it leads, if any
+  SampleActor actor = {};        ///< what was made
 };
 
 namespace detail {
 
+/// What follows a factory's self: a Model, a section's settings, both or none.
 template <class F>
-constexpr bool is_sample_factory = false;
-template <class... A>
-constexpr bool is_sample_factory<SampleActor::behavior_type (*)(A...)> = true;
+struct SampleFactory {
+  static_assert(sizeof(F) == 0, "an own actor is a function that takes its "
+                                "self pointer (and a Model, and a section's "
+                                "settings) and gives "
+                                "SampleActor::behavior_type");
+};
+template <class Self, class... A>
+struct SampleFactory<SampleActor::behavior_type (*)(Self, A...)> {
+  using Pointer = Self;
+  static constexpr bool takes_model = (std::is_same_v<A, Model> || ...);
+};
+
+/// Spawns make(self), which calls the factory.
+template <class F, class... Section>
+void spawn_own(Spawn& spawn, F factory, const Section&... section) {
+  using Self = typename SampleFactory<F>::Pointer;
+  spawn.actor = spawn.system.spawn<OwnInstance<Self>>(
+    spawn.row, [factory, section..., model = spawn.model](Self self) {
+      if constexpr (SampleFactory<F>::takes_model)
+        return factory(self, model_for(self, model), section...);
+      else
+        return factory(self, section...);
+    });
+}
 
 template <class F>
 Spawner make_spawner(F factory) {
-  static_assert(is_sample_factory<F>, "an own actor is a function that gives "
-                                      "SampleActor::behavior_type");
-  return [factory](Spawn& spawn) { spawn.actor = spawn.system.spawn(factory); };
+  return [factory](Spawn& spawn) { spawn_own(spawn, factory); };
 }
 
 template <class F, class S>
 Spawner make_spawner(F factory, const Section<S>&) {
-  static_assert(is_sample_factory<F>, "an own actor is a function that gives "
-                                      "SampleActor::behavior_type");
   return [factory](Spawn& spawn) {
-    spawn.actor
-      = spawn.system.spawn(factory, std::any_cast<const S&>(spawn.section));
+    spawn_own(spawn, factory, std::any_cast<const S&>(spawn.section));
   };
 }
 

@@ -5,6 +5,8 @@
 
 #include <caf/all.hpp>
 
+#include "troupe/correspondent.hpp"
+
 #include <chrono>
 #include <coroutine>
 #include <exception>
@@ -13,6 +15,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -62,10 +65,54 @@ private:
   std::coroutine_handle<> handle_;
 };
 
+inline std::string text_of(const std::exception_ptr& thrown) {
+  std::string text = "an exception of unknown type";
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    text = error.what();
+  } catch (...) {
+  }
+  return text;
+}
+
+/// The duty to answer a message, some time after its handler.
+template <class T>
+class Reply {
+public:
+  template <class Self>
+  explicit Reply(Self self)
+    : promise_(self->template make_response_promise<T>()),
+      writer_(dynamic_cast<Correspondent*>(self)) {
+    if (writer_ != nullptr)
+      question_ = writer_->take_question();
+  }
+  const caf::typed_response_promise<T>& promise() const {
+    return promise_;
+  }
+  void deliver(T value) {
+    if constexpr (std::is_same_v<T, Sample>)
+      if (writer_ != nullptr)
+        writer_->answer(question_, value);
+    promise_.deliver(std::move(value));
+  }
+  void fail(const std::string& text) {
+    promise_.deliver(caf::make_error(caf::sec::runtime_error, text));
+  }
+
+private:
+  caf::typed_response_promise<T> promise_;
+  Correspondent* writer_; ///< null: it is not in the trace
+  Sample::Arrow question_;
+};
+
 inline std::string text_of(const caf::error& error) {
   const auto& context = error.context();
   if (context.match_elements<std::string>())
     return context.get_as<std::string>(0);
+  if (context.match_elements<std::string, std::string, std::string>())
+    return context.get_as<std::string>(0) + ": "
+           + context.get_as<std::string>(1);
   return error == caf::sec::request_timeout
            ? "no answer within the deadline"
            : "the asked actor failed (" + caf::to_string(error.category()) + " "
@@ -134,6 +181,27 @@ private:
   std::optional<detail::Outcome<T>> came_; ///< while this is awaited
 };
 
+namespace detail {
+
+template <class T>
+caf::result<T> answer_later(Reply<T> reply, Future<T> future) {
+  future.on_outcome([reply](Outcome<T>& outcome) mutable {
+    if (auto* value = std::get_if<T>(&outcome))
+      reply.deliver(std::move(*value));
+    else
+      reply.fail(text_of(std::get<std::exception_ptr>(outcome)));
+  });
+  return reply.promise();
+}
+
+} // namespace detail
+
+/// The answer of a handler that is no coroutine: return respond(self, future).
+template <class T, class Self>
+caf::result<T> respond(Self self, Future<T> future) {
+  return detail::answer_later(detail::Reply<T>(self), std::move(future));
+}
+
 /// A coroutine. Returned from a handler, it answers the message with its value;
 /// what it throws becomes the error that the asker gets.
 template <class T>
@@ -142,14 +210,13 @@ public:
   struct promise_type {
     Future<T> future;
     std::shared_ptr<detail::FutureState<T>> state = future.state();
-    std::function<caf::typed_response_promise<T>()> make_promise;
+    std::function<detail::Reply<T>()> make_reply;
 
     template <class Self, class... Args>
     explicit promise_type(Self self, Args&&...)
-      : make_promise(
-        [self] { return self->template make_response_promise<T>(); }) {}
+      : make_reply([self] { return detail::Reply<T>(self); }) {}
     Task get_return_object() {
-      return Task{std::move(future), std::move(make_promise)};
+      return Task{std::move(future), std::move(make_reply)};
     }
     std::suspend_never initial_suspend() noexcept {
       return {};
@@ -167,14 +234,7 @@ public:
 
   /// The answer of a handler.
   operator caf::result<T>() && {
-    auto promise = make_promise_();
-    future_.on_outcome([promise](detail::Outcome<T>& outcome) mutable {
-      if (auto* value = std::get_if<T>(&outcome))
-        promise.deliver(std::move(*value));
-      else
-        promise.deliver(error_of(std::get<std::exception_ptr>(outcome)));
-    });
-    return promise;
+    return detail::answer_later(make_reply_(), std::move(future_));
   }
   /// For a Task that another one awaits.
   Future<T> operator co_await() && {
@@ -185,24 +245,12 @@ public:
   }
 
 private:
-  Task(Future<T> future,
-       std::function<caf::typed_response_promise<T>()> make_promise)
+  Task(Future<T> future, std::function<detail::Reply<T>()> make_reply)
     : future_(std::move(future)),
-      make_promise_(std::move(make_promise)) {}
-
-  static caf::error error_of(const std::exception_ptr& thrown) {
-    std::string text = "an exception of unknown type";
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::exception& error) {
-      text = error.what();
-    } catch (...) {
-    }
-    return caf::make_error(caf::sec::runtime_error, text);
-  }
+      make_reply_(std::move(make_reply)) {}
 
   Future<T> future_;
-  std::function<caf::typed_response_promise<T>()> make_promise_;
+  std::function<detail::Reply<T>()> make_reply_;
 };
 
 /// Asks another actor: ask<Answer>(self, 5s, handle, message...). Without an

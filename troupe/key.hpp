@@ -90,6 +90,10 @@ inline constexpr Key<std::string> prompt{"prompt"};
 inline constexpr Key<std::string> ground_truth{"ground_truth"};
 inline constexpr Key<std::string> data_source{"data_source"};
 inline constexpr Key<std::string> extra_info{"extra_info"};
+/// What was appended to a conversation since the model's last turn.
+inline constexpr Key<std::string> appended{".appended"};
+/// What the model said last in a conversation (troupe/model.hpp).
+inline constexpr Key<std::string> turn{"turn"};
 /// What the model answered, decoded from sequence_ids where loss_mask is 1. A
 /// generate call with a prefix has PREFIXresponse.
 inline constexpr Key<std::string> response{"response"};

@@ -70,6 +70,25 @@ public:
     return *this;
   }
 
+  /// Says something to the model in a conversation (troupe/model.hpp): it reads
+  /// the text before its next turn, nothing is learned from it (loss_mask 0).
+  Sample& append(std::string_view text) {
+    make(info(keys::appended)).bytes += text;
+    return *this;
+  }
+
+  /// Where the trace draws the message that carries this sample; 0: nowhere.
+  struct Arrow {
+    std::uint64_t flow = 0;
+    std::uint32_t step = 0;
+  };
+  Arrow arrow() const {
+    return arrow_;
+  }
+  void set_arrow(Arrow arrow) {
+    arrow_ = arrow;
+  }
+
   const std::vector<Entry>& entries() const {
     return entries_;
   }
@@ -79,7 +98,7 @@ public:
 
   template <class Inspector>
   friend typename Inspector::result_type inspect(Inspector& f, Sample& x) {
-    return f(x.id_, x.group_, x.entries_);
+    return f(x.id_, x.group_, x.arrow_.flow, x.arrow_.step, x.entries_);
   }
 
 private:
@@ -114,6 +133,7 @@ private:
 
   std::uint32_t id_ = 0;
   std::uint32_t group_ = 0;
+  Arrow arrow_;
   std::vector<Entry> entries_;
 };
 

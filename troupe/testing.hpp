@@ -19,7 +19,8 @@ public:
     return *this;
   }
   /// Sets on a sample what a generate or infer call of this name writes, and
-  /// what is decoded from it (keys::response).
+  /// what is decoded from it (keys::response). Of a converse call it is the
+  /// model: it reads keys::appended and sets keys::turn.
   Kit& fake(const std::string& call, std::function<void(Sample&)> engine) {
     fakes_[call] = std::move(engine);
     return *this;

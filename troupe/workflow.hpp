@@ -75,7 +75,8 @@ struct OwnCall {
   std::vector<KeyInfo> reads = {};
   std::vector<KeyInfo> writes = {};
   SampleFunction function = {}; ///< of each, groups and batch, or ..
-  const void* actor = nullptr;  ///< .. the factory that App::spawnable names
+  const void* actor = nullptr;  ///< .. the factory that App::spawnable names;
+                                ///< of generate: who leads conversations
   LossFunction loss = nullptr;
   MeanOver mean_over = {};
   Infer infer = Infer::logprobs;
@@ -127,6 +128,24 @@ public:
     return *this;
   }
 
+  /// Conversations with a role: an own actor whose factory takes a Model leads
+  /// each sample's, turn by turn (troupe/model.hpp). Writes what generate()
+  /// writes, all turns in one sequence, and the keys of `writes`.
+  template <class F, class... R, class... W>
+  Workflow& converse(std::string name, std::string role, F actor,
+                     Reads<R...> reads, Writes<W...> writes,
+                     std::string prefix = "") {
+    static_assert(detail::is_own_actor<F> && detail::leads_conversations<F>,
+                  "converse() needs the factory of an own actor that takes a "
+                  "troupe::Model");
+    auto& call = add(std::move(name), detail::OwnKind::generate, reads, writes);
+    call.role = std::move(role);
+    call.prompt = keys::prompt_ids.name;
+    call.prefix = std::move(prefix);
+    call.actor = reinterpret_cast<const void*>(actor);
+    return *this;
+  }
+
   /// What a role says about sequence_ids.
   template <class K>
   Workflow& infer(std::string name, std::string role, Infer what,
@@ -142,6 +161,10 @@ public:
   template <class F, class... R, class... W>
   Workflow& each(std::string name, F f, Reads<R...> reads,
                  Writes<W...> writes) {
+    static_assert(
+      !detail::leads_conversations<F>,
+      "an own actor that takes a troupe::Model leads conversations: "
+      "use converse()");
     auto& call = add(std::move(name), detail::OwnKind::each, reads, writes);
     if constexpr (detail::is_own_actor<F>)
       call.actor = reinterpret_cast<const void*>(f);

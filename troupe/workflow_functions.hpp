@@ -10,6 +10,8 @@
 
 namespace troupe {
 
+class Model; // troupe/model.hpp
+
 template <class... Ks>
 struct Reads {
   std::tuple<Ks...> keys;
@@ -74,6 +76,13 @@ template <class R, class... A>
 constexpr bool is_own_actor<R (*)(A...)> = requires {
   typename R::signatures;
 };
+
+/// One that takes a Model leads conversations with it.
+template <class F>
+constexpr bool leads_conversations = false;
+template <class R, class... A>
+constexpr bool
+  leads_conversations<R (*)(A...)> = (std::is_same_v<A, Model> || ...);
 
 template <class T, class K, std::size_t... I>
 void set_results(Sample& sample, const std::tuple<K>& keys, const T& value,

@@ -50,6 +50,53 @@ class OwnWorkflow(Case):
                                    sum(own) / len(own), places=3)
             self.assertGreater(line["actor/grad_norm"], 0)
 
+    def hello_placed(self, name, count, code=0):
+        """A run of hello under a plan that places the counter like this."""
+        (self.folder / "plan.yaml").write_text(f"""
+cluster: {{nodes: 1, devices_per_node: 2, workers_per_node: 2}}
+calls:
+  actor_gen:   {{devices: 0-1, strategy: d2}}
+  count:       {count}
+  shortness:   {{devices: host}}
+  metrics:     {{devices: host}}
+  actor_train: {{devices: 0-1, strategy: d2}}
+""")
+        return self.program("hello_actor", *self.hello(
+            f"run.name={name}", "plan=plan.yaml"), code=code)
+
+    def counters(self, name):
+        """{process: rows of its own actors} of the run's trace."""
+        self.troupe("trace", "export", f"runs/{name}")
+        events = json.loads((self.run_folder(name) / "trace.json").read_text())
+        found = {}
+        for event in events["traceEvents"]:
+            row = event.get("args", {}).get("name", "")
+            if event.get("name") == "thread_name" and row.startswith("counter"):
+                found.setdefault(event["pid"], set()).add(row)
+        return list(found.values())
+
+    def test_a_plan_places_own_actors_on_hosts_or_workers_I1(self):
+        self.hello_placed("all", "{devices: host}")
+        self.hello_placed("host", "{devices: host, instances: 1}")
+        self.hello_placed("two", "{devices: workers, instances: 2}")
+        self.assertEqual(self.counters("all"), [{"counter"}] * 2)
+        self.assertEqual(self.counters("host"), [{"counter"}])
+        self.assertEqual(self.counters("two"),
+                         [{"counter", "counter 2"}] * 2)
+        ours = self.metrics("all")
+        for name in ("host", "two"):
+            theirs = self.metrics(name)
+            for step in ours:
+                for metric in ("hello/letters", "actor/loss"):
+                    self.assertEqual(ours[step][metric], theirs[step][metric])
+            summary = json.loads(self.troupe(
+                "trace", "summary", f"runs/{name}", "--json").stdout)
+            self.assertEqual(summary["unmatched_arrows"], 0)
+        wrong = self.hello_placed("wrong", "{devices: 0-1, strategy: d2}",
+                                  code=3)
+        self.assertIn("calls.count.devices: functions run on the host",
+                      wrong.stderr)
+
     def test_best_of_n_asks_a_program_and_keeps_one_a_group(self):
         self.program("best_of_n", *self.best_of_n())
         steps = self.metrics("best_of_n")

@@ -1,0 +1,86 @@
+#include "troupe/correspondent.hpp"
+
+#include "actors/traced.hpp"
+
+namespace troupe::detail {
+
+namespace {
+
+std::uint64_t bytes_of(const Sample& sample) {
+  std::uint64_t bytes = 0;
+  for (const auto& entry : sample.entries())
+    bytes += entry.key.size() + entry.bytes.size();
+  return bytes;
+}
+
+/// The sample that a message brings, if it does.
+Sample* sample_in(caf::mailbox_element& element) {
+  auto& content = element.content();
+  if (!element.mid.is_request() || content.size() < 2
+      || !content.match_element<Sample>(1))
+    return nullptr;
+  return &content.get_mutable_as<Sample>(1);
+}
+
+} // namespace
+
+std::uint32_t Correspondent::track() {
+  if (!track_)
+    track_
+      = static_cast<std::uint32_t>(trace::track(row_, trace::TrackKind::actor));
+  return *track_;
+}
+
+Sample::Arrow Correspondent::leave(Sample& sample, const char* label) {
+  if (!trace::enabled())
+    return {};
+  const Sample::Arrow arrow{trace::next_flow(), sample.arrow().step};
+  sample.set_arrow(arrow);
+  trace::send(trace::Track{track()}, trace::name(label), arrow.flow, arrow.step,
+              bytes_of(sample));
+  return arrow;
+}
+
+void Correspondent::answered(Sample::Arrow question, const char* label) {
+  if (question.flow != 0)
+    trace::receive(trace::Track{track()}, trace::name(label),
+                   actors::reply_flow(question.flow), question.step);
+}
+
+void Correspondent::answer(Sample::Arrow question, const Sample& sample) {
+  send_answer(question, bytes_of(sample));
+}
+
+void Correspondent::send_answer(Sample::Arrow question, std::uint64_t bytes) {
+  if (question.flow != 0)
+    trace::send(trace::Track{track()}, trace::name("reply"),
+                actors::reply_flow(question.flow), question.step, bytes);
+}
+
+Correspondent::Letter::Letter(Correspondent& reader,
+                              caf::mailbox_element& element) {
+  if (!trace::enabled())
+    return;
+  reader_ = &reader;
+  const trace::Track track{reader.track()};
+  const auto name = trace::name(actors::label_of(element));
+  name_ = static_cast<std::uint32_t>(name);
+  Sample* sample = sample_in(element);
+  const Sample::Arrow arrow
+    = sample == nullptr ? Sample::Arrow{} : sample->arrow();
+  trace::begin(track, name, arrow.step);
+  if (arrow.flow == 0)
+    return;
+  trace::receive(track, name, arrow.flow, arrow.step);
+  sample->set_arrow({.flow = 0, .step = arrow.step}); // it ends here
+  reader.question_ = arrow;
+}
+
+Correspondent::Letter::~Letter() {
+  if (reader_ == nullptr)
+    return;
+  reader_->send_answer(reader_->take_question(), 0);
+  trace::end(trace::Track{reader_->track()}, trace::Name{name_});
+}
+
+} // namespace troupe::detail

@@ -1,0 +1,54 @@
+// Deals the samples of a call to the instances of its own actor, all at once,
+// and gathers them: one for each call on a worker, beside the own actor's
+// instances. Parent: OwnActors; samples that are away when it ends are lost.
+#pragma once
+
+#include "actors/traced.hpp"
+#include "config/error.hpp"
+
+#include "troupe/own_instance.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <variant>
+
+namespace troupe::actors {
+
+/// Samples on their way through an own actor.
+struct SampleRun {
+  std::string who; ///< whose failure it is if one fails
+  std::vector<Sample> samples;
+  /// The samples in their order, or the first failure; called once.
+  std::function<void(std::variant<std::vector<Sample>, Failure>)> done;
+  std::size_t missing = 0;
+};
+
+/// Runs that wait for the dealer. Thread-safe.
+class WaitingRuns {
+public:
+  std::uint64_t put(SampleRun run);
+  std::shared_ptr<SampleRun> take(std::uint64_t id);
+
+private:
+  std::mutex mutex_;
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<SampleRun>> runs_;
+};
+
+using SampleDealer
+  = caf::typed_actor<caf::reacts_to<start_atom, std::uint64_t>>;
+
+struct DealerState {
+  std::string name;
+  std::shared_ptr<WaitingRuns> waiting;
+  std::vector<SampleActor> instances;
+};
+
+SampleDealer::behavior_type sample_dealer(Self<SampleDealer, DealerState> self,
+                                          std::string name,
+                                          std::shared_ptr<WaitingRuns> waiting,
+                                          std::vector<SampleActor> instances);
+
+} // namespace troupe::actors

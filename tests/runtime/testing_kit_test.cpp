@@ -1,0 +1,93 @@
+// Conversations of own actors in the testing kit, with a fake for the model.
+#include "troupe/actor.hpp"
+#include "troupe/loss.hpp"
+#include "troupe/testing.hpp"
+#include <gmock/gmock.h>
+
+namespace {
+
+using testing::HasSubstr;
+using troupe::Key;
+using troupe::keys::appended, troupe::keys::response, troupe::keys::turn;
+
+constexpr Key<float> turns{"turns"};
+
+struct Host {
+  static constexpr const char* name = "host";
+};
+using Self = troupe::SampleActor::stateful_pointer<Host>;
+
+/// Asks as many times as the sample's id says.
+troupe::Task<troupe::Sample> ask_on(Self, troupe::Model model,
+                                    troupe::Sample sample) {
+  for (std::uint32_t i = 0; i < sample.id(); ++i) {
+    sample.append("and?");
+    sample = co_await model.extend(std::move(sample));
+    if (sample[turn] == "stop")
+      throw std::runtime_error("the model stopped");
+  }
+  co_return sample.set(turns, static_cast<float>(sample.id()));
+}
+troupe::SampleActor::behavior_type host(Self self, troupe::Model model) {
+  return {
+    [=](troupe::run_atom, troupe::Sample x) -> caf::result<troupe::Sample> {
+      return ask_on(self, model, std::move(x));
+    }};
+}
+/// One turn each, without a coroutine.
+troupe::SampleActor::behavior_type once(Self self, troupe::Model model) {
+  return {[=](troupe::run_atom,
+              troupe::Sample x) -> caf::result<troupe::Sample> {
+    return respond(self, model.extend(std::move(x)).then([](troupe::Sample s) {
+      return s.set(turns, 1.F);
+    }));
+  }};
+}
+
+troupe::Loss no_loss(const troupe::TrainBatch&) {
+  throw std::logic_error("only registered here");
+}
+
+template <class F>
+troupe::App talking(F leader) {
+  troupe::Workflow w{"talk"};
+  w.role("actor", troupe::trained);
+  w.converse("talk", "actor", leader, troupe::reads(), troupe::writes(turns));
+  w.train("actor_train", "actor", no_loss, troupe::reads(turns));
+  return troupe::App{}.spawnable("host", leader).add(w);
+}
+
+TEST(TestingKit, AFakeModelTakesTheTurnsOfAConversation) {
+  const auto echo = [](troupe::Sample& sample) {
+    sample.set(turn, "<" + sample[appended] + ">");
+  };
+  const auto done = troupe::testing::Kit(talking(host), "talk")
+                      .fake("talk", echo)
+                      .step(troupe::testing::samples(1, 3));
+  EXPECT_EQ(done[1][response], "<and?>");
+  EXPECT_EQ(done[2][response], "<and?><and?>");
+  EXPECT_EQ(done[2][turns], 2.F);
+}
+
+TEST(TestingKit, AConversationNeedsNoCoroutine) {
+  const auto done = troupe::testing::Kit(talking(once), "talk")
+                      .fake("talk", [](auto& s) { s.set(turn, "yes"); })
+                      .step(troupe::testing::samples(2, 1));
+  EXPECT_EQ(done[0][response], "yes");
+  EXPECT_EQ(done[1][turns], 1.F);
+}
+
+TEST(TestingKit, AConversationThatFailsIsNamed) {
+  const troupe::testing::Kit kit
+    = troupe::testing::Kit(talking(host), "talk").fake("talk", [](auto& s) {
+        s.set(turn, "stop");
+      });
+  try {
+    kit.step(troupe::testing::samples(1, 2));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sample 1: the model stopped"));
+  }
+}
+
+} // namespace

@@ -1,0 +1,69 @@
+// How an own actor is made of its factory: the actor that CAF would make, with
+// a row in the trace. The arrow of a sample ends where it arrives, and that of
+// the answer begins where it is given.
+#pragma once
+
+#include <caf/all.hpp>
+
+#include "troupe/model.hpp"
+
+namespace troupe {
+
+using run_atom = caf::atom_constant<caf::atom("run")>;
+
+/// Takes a sample with the keys of its call's reads() and gives it back with
+/// those of writes(). Floats travel as bits.
+using SampleActor
+  = caf::typed_actor<caf::replies_to<run_atom, Sample>::with<Sample>>;
+
+namespace detail {
+
+using extend_atom = caf::atom_constant<caf::atom("extend")>;
+/// Gives a sample its next turn, of at most so many tokens (0: no limit).
+using ModelActor = caf::typed_actor<
+  caf::replies_to<extend_atom, Sample, std::uint32_t>::with<Sample>>;
+
+template <class Self>
+class OwnInstance : public std::remove_pointer_t<Self>, public Correspondent {
+public:
+  using Base = std::remove_pointer_t<Self>;
+  using Make = std::function<SampleActor::behavior_type(Self)>;
+
+  OwnInstance(caf::actor_config& config, std::string row, Make make)
+    : Base(config),
+      Correspondent(std::move(row)),
+      make_(std::move(make)) {}
+
+  caf::invoke_message_result consume(caf::mailbox_element& element) override {
+    const Letter letter(*this, element);
+    return Base::consume(element);
+  }
+
+protected:
+  SampleActor::behavior_type make_behavior() override {
+    return make_(this);
+  }
+
+private:
+  Make make_;
+};
+
+/// What `self`'s factory gets as its Model.
+template <class Self>
+Model model_for(Self self, const ModelActor& actor) {
+  return Model([self, actor](Sample sample, TurnOptions options) {
+    auto* sender = dynamic_cast<Correspondent*>(self); // an OwnInstance
+    const Sample::Arrow arrow = sender->leave(sample, "extend");
+    auto answer
+      = ask<Sample>(self, std::chrono::milliseconds(0), actor,
+                    extend_atom::value, std::move(sample), options.max_tokens);
+    return std::move(answer).then([=](Sample extended) {
+      sender->answered(arrow, "extend");
+      return extended;
+    });
+  });
+}
+
+} // namespace detail
+
+} // namespace troupe
