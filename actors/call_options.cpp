@@ -48,6 +48,8 @@ models::GenerateOptions generate_options(const Settings& settings,
     = static_cast<std::uint64_t>(rollout.kv_cache_gb * 1e9);
   options.seed = settings.run.seed;
   options.stop_ids = shape.eos;
+  if (call.greedy)
+    options.greedy = true;
   if (call.evaluates) {
     const EvalSettings& eval = settings.eval;
     options.greedy = eval.temperature == 0;

@@ -82,7 +82,8 @@ RunDone run_registered(WorkerContext& worker, RewardWork* rewards, StepId step,
   RunDone done = stash_outputs(
     worker, step, call,
     net::select_keys(rename_out(call, std::move(result.rows)), call.writes));
-  done.sums = to_parts(result.sums);
+  if (!call.greedy) // or they would stand under the sampled answers' names
+    done.sums = to_parts(result.sums);
   for (const auto& [name, value] : result.carried)
     done.carried.push_back({name, Bits{value}});
   return done;

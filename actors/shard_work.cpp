@@ -77,9 +77,9 @@ models::TrainSpec train_spec_of(Shard& shard, const plans::Call& call,
   return spec;
 }
 
-/// Noise of its own for each generate call: two roles with equal weights must
-/// not give equal answers. The first has the run's.
-std::uint64_t noise_seed(const WorkerContext& worker, const plans::Call& call) {
+/// Noise of its own for each generate call, added to the run's: two roles with
+/// equal weights must not give equal answers. The first has the run's.
+std::uint64_t own_noise(const WorkerContext& worker, const plans::Call& call) {
   std::uint64_t before = 0;
   for (const auto& other : worker.workflow.calls) {
     if (other.name == call.name)
@@ -89,14 +89,14 @@ std::uint64_t noise_seed(const WorkerContext& worker, const plans::Call& call) {
                 ? 1
                 : 0;
   }
-  return worker.settings.run.seed + before * 0x9E3779B97F4A7C15;
+  return before * 0x9E3779B97F4A7C15;
 }
 
 RunDone generate_rows(Shard& shard, const plans::Call& call,
                       const net::Rows& rows, models::RunContext& context) {
   WorkerContext& worker = *shard.worker;
   const auto* own = find_own_entry(call.fn);
-  if (worker.replay && !call.evaluates) {
+  if (worker.replay && !call.evaluates && !call.greedy) {
     if (own != nullptr)
       throw ConfigError(place_of(worker.settings, "run.replay"),
                         fmt::format("run.replay: {} leads conversations, which "
@@ -108,7 +108,7 @@ RunDone generate_rows(Shard& shard, const plans::Call& call,
   }
   auto options
     = generate_options(worker.settings, call, worker.shapes.at(call.role));
-  options.seed = noise_seed(worker, call);
+  options.seed += own_noise(worker, call);
   if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
     options.stop_ids = {worker.tokenizer().eos_id()};
   if (const auto& stop = worker.settings.rollout.stop; !stop.empty())

@@ -120,8 +120,7 @@ void add_advantage(FieldTable& table) {
   add("advantage", &A::advantage,
       "Estimator of advantages. gae: with a critic (ppo); group, rloo, remax, "
       "reinforce_pp: without (grpo, whose default is group).")
-    .one_of({"gae", "group", "rloo", "remax", "reinforce_pp"})
-    .only_runs({"gae", "group", "rloo", "reinforce_pp"});
+    .one_of({"gae", "group", "rloo", "remax", "reinforce_pp"});
   add("gamma", &A::gamma, "Discount of a token's reward per token.")
     .at_least(0)
     .at_most(1)

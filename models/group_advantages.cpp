@@ -58,6 +58,35 @@ std::vector<float> by_groups(const RolloutBatch& batch, const net::Rows& rows,
   return advantages_T;
 }
 
+/// The greedy answers as a batch of their own: their scores are shaped alike.
+RolloutBatch greedy_batch(const net::Rows& rows) {
+  net::Rows greedy;
+  greedy.samples = rows.samples;
+  for (const char* key : {"scores", "loss_mask", "truncated"}) {
+    net::Column column = rows.at(std::string("greedy_") + key);
+    column.key = key;
+    greedy.add(std::move(column));
+  }
+  return RolloutBatch(greedy);
+}
+
+/// An answer whose greedy counterpart has no score teaches nothing.
+std::vector<float> over_greedy(const RolloutBatch& batch, const net::Rows& rows,
+                               const Settings& settings,
+                               std::span<const float> rewards_T, Sums& sums) {
+  const RolloutBatch greedy = greedy_batch(rows);
+  std::vector<float> advantages_T(batch.num_tokens());
+  for (std::size_t i = 0; i < batch.num_samples(); ++i) {
+    if (!greedy.scored(i) || !batch.scored(i))
+      continue;
+    const double baseline = shaped_score(greedy, i, settings);
+    sums.add("critic/greedy_score/mean", baseline, 1);
+    returns_over(batch.part(rewards_T, i), batch.mask(i), baseline,
+                 batch.part(std::span(advantages_T), i));
+  }
+  return advantages_T;
+}
+
 std::vector<float> by_returns(const RolloutBatch& batch,
                               std::span<const float> rewards_T, double gamma) {
   std::vector<float> advantages_T(batch.num_tokens());
@@ -89,9 +118,13 @@ FunctionResult group_advantages(const net::Rows& rows,
     token_rewards(batch.part(std::span<const float>(kl_T), i), batch.mask(i),
                   kl_coef, shaped_score(batch, i, settings),
                   batch.part(std::span(rewards_T), i));
-  const auto advantages_T = algorithm.advantage == "reinforce_pp"
-                              ? by_returns(batch, rewards_T, algorithm.gamma)
-                              : by_groups(batch, rows, settings, result.sums);
+  std::vector<float> advantages_T;
+  if (algorithm.advantage == "reinforce_pp")
+    advantages_T = by_returns(batch, rewards_T, algorithm.gamma);
+  else if (algorithm.advantage == "remax")
+    advantages_T = over_greedy(batch, rows, settings, rewards_T, result.sums);
+  else
+    advantages_T = by_groups(batch, rows, settings, result.sums);
 
   add_answer_metrics(result.sums, batch, rewards_T);
   Moments advantages;

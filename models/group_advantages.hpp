@@ -1,6 +1,6 @@
 // Advantages without a critic: the answers to one prompt are compared with each
-// other (GRPO, RLOO), or all returns of the batch with their mean
-// (REINFORCE++).
+// other (GRPO, RLOO) or with the greedy one (ReMax), or all returns of the
+// batch with their mean (REINFORCE++).
 #pragma once
 
 #include "models/functions.hpp"
@@ -17,13 +17,16 @@ namespace troupe::models {
 ///                 deviation of one is 1, its mean 0; without algorithm.whiten
 ///                 s - mean (Dr. GRPO)
 ///   rloo          s - mean of the others; one alone keeps s
+///   remax         sum of the token rewards to come - s of the greedy answer,
+///                 from greedy_scores, greedy_loss_mask and greedy_truncated
 ///   reinforce_pp  discounted sum of the token rewards to come (s at the last
 ///                 token, less kl_coef KL), whitened over the batch
 ///
 /// Metrics: critic/{score, rewards, advantages}, response_length and
 /// prompt_length /{mean, max, min}, frac_reward_zero_std (share of groups whose
-/// answers are all worth the same), actor/reward_kl_penalty and actor/kl_coef.
-/// Source: verl core_algos.py; golden rl/adv_{grpo,rloo,reinforce_pp}.
+/// answers are all worth the same), critic/greedy_score/mean (remax),
+/// actor/reward_kl_penalty and actor/kl_coef. Source: verl core_algos.py;
+/// golden rl/adv_{grpo,rloo,remax,reinforce_pp}.
 FunctionResult group_advantages(const net::Rows& rows,
                                 const FunctionContext& context);
 

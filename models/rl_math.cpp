@@ -104,6 +104,14 @@ void discounted_sums(std::span<const float> x, Mask mask, double gamma,
   }
 }
 
+void returns_over(std::span<const float> rewards, Mask mask, double baseline,
+                  std::span<float> advantages) {
+  discounted_sums(rewards, mask, /*gamma=*/1.0, advantages);
+  for (std::size_t t = 0; t < advantages.size(); ++t)
+    if (mask[t] != 0)
+      advantages[t] = static_cast<float>(double{advantages[t]} - baseline);
+}
+
 KlEstimator parse_kl_estimator(std::string_view word) {
   if (word == "k1")
     return KlEstimator::k1;

@@ -53,6 +53,12 @@ std::vector<double> leave_one_out(std::span<const double> scores);
 void discounted_sums(std::span<const float> x, Mask mask, double gamma,
                      std::span<float> sums);
 
+/// Sums of the rewards to come less `baseline`, on unmasked tokens; 0 elsewhere
+/// (ReMax; Li et al. 2024).
+/// @param rewards, advantages [L]
+void returns_over(std::span<const float> rewards, Mask mask, double baseline,
+                  std::span<float> advantages);
+
 // -- divergence from the reference
 // ---------------------------------------------
 

@@ -16,38 +16,6 @@ const std::string eval_prefix = "eval_";
 
 using Keys = std::vector<std::string>;
 
-/// Reads what twins wrote under their keys, the data set under its own.
-Call twin_of(const Workflow& workflow, const Call& call) {
-  Call twin = call;
-  twin.name = eval_prefix + call.name;
-  twin.evaluates = true;
-  twin.renames.clear();
-  const auto rename = [&](std::string& key, bool made) {
-    const auto argument = call.argument(key);
-    if (made)
-      key = eval_prefix + key;
-    if (key != argument)
-      twin.renames.push_back({key, argument});
-  };
-  for (auto& key : twin.reads)
-    rename(key, workflow.writer(key) != nullptr);
-  for (auto& key : twin.writes)
-    rename(key, true);
-  return twin;
-}
-
-/// The calls that make `keys` out of rows of the data set.
-std::set<std::string> makers_of(const Workflow& workflow, Keys keys) {
-  std::set<std::string> makers;
-  while (!keys.empty()) {
-    const auto* writer = workflow.writer(keys.back());
-    keys.pop_back();
-    if (writer != nullptr && makers.insert(writer->name).second)
-      keys.insert(keys.end(), writer->reads.begin(), writer->reads.end());
-  }
-  return makers;
-}
-
 Call judge(const char* fn, Keys reads) {
   return {.name = fn,
           .kind = CallKind::function,
@@ -62,7 +30,7 @@ void add_twins(Workflow& workflow, Keys keys) {
   std::vector<Call> twins;
   for (const auto& call : workflow.calls)
     if (makers.contains(call.name))
-      twins.push_back(twin_of(workflow, call));
+      twins.emplace_back(twin_of(workflow, call, eval_prefix)).evaluates = true;
   workflow.calls.insert(workflow.calls.end(), twins.begin(), twins.end());
 }
 

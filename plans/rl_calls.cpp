@@ -57,6 +57,15 @@ void add_reward(Workflow& workflow, const Settings& settings) {
                             .scope = Scope::sample});
 }
 
+void add_greedy_answers(Workflow& workflow) {
+  const auto makers = makers_of(workflow, {"scores"});
+  std::vector<Call> twins;
+  for (const auto& call : workflow.calls)
+    if (makers.contains(call.name))
+      twins.emplace_back(twin_of(workflow, call, "greedy_")).greedy = true;
+  workflow.calls.insert(workflow.calls.end(), twins.begin(), twins.end());
+}
+
 bool leaves_out_samples(const Settings& settings) {
   return settings.reward.kind != "model" && settings.reward.on_error == "skip";
 }

@@ -207,6 +207,37 @@ const Call* Workflow::writer(std::string_view key) const {
   return found == calls.end() ? nullptr : &*found;
 }
 
+Call twin_of(const Workflow& workflow, const Call& call,
+             const std::string& prefix) {
+  Call twin = call;
+  twin.name = prefix + call.name;
+  twin.renames.clear();
+  const auto rename = [&](std::string& key, bool made) {
+    const auto argument = call.argument(key);
+    if (made)
+      key = prefix + key;
+    if (key != argument)
+      twin.renames.push_back({key, argument});
+  };
+  for (auto& key : twin.reads)
+    rename(key, workflow.writer(key) != nullptr);
+  for (auto& key : twin.writes)
+    rename(key, true);
+  return twin;
+}
+
+std::set<std::string> makers_of(const Workflow& workflow,
+                                std::vector<std::string> keys) {
+  std::set<std::string> makers;
+  while (!keys.empty()) {
+    const auto* writer = workflow.writer(keys.back());
+    keys.pop_back();
+    if (writer != nullptr && makers.insert(writer->name).second)
+      keys.insert(keys.end(), writer->reads.begin(), writer->reads.end());
+  }
+  return makers;
+}
+
 std::vector<std::uint32_t> producers(const Workflow& workflow, std::size_t i) {
   std::set<std::uint32_t> found;
   for (const auto& key : workflow.calls[i].reads)

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,7 @@ struct Call {
   std::vector<Rename> renames = {}; ///< keys whose name differs inside fn
   bool evaluates = false;           ///< between steps, see plans/evaluation.hpp
   bool own_actor = false;           ///< an own program's actor carries it out
+  bool greedy = false; ///< makes or scores the likeliest answer, in silence
 
   bool operator==(const Call&) const = default;
   /// The name by which `fn` knows `key`.
@@ -87,6 +89,16 @@ struct Workflow {
 /// Indices of the calls whose keys `workflow.calls[i]` reads, ascending, each
 /// once.
 std::vector<std::uint32_t> producers(const Workflow& workflow, std::size_t i);
+
+/// `call` again, named and writing with `prefix` before every name: it reads
+/// what other calls of `workflow` wrote under their prefixed keys, the data set
+/// under its own.
+Call twin_of(const Workflow& workflow, const Call& call,
+             const std::string& prefix);
+
+/// Names of the calls that make `keys` out of rows of the data set.
+std::set<std::string> makers_of(const Workflow& workflow,
+                                std::vector<std::string> keys);
 
 /// Refuses cycles, two writers of a key, keys without a source, data-set keys
 /// nobody reads, unknown roles, roles without calls, doubled names. Throws

@@ -18,6 +18,10 @@ Call train_call(std::string role, std::string fn,
 /// programs or a server.
 void add_reward(Workflow& workflow, const Settings& settings);
 
+/// Adds the greedy answer to each prompt and its score, under `greedy_` keys:
+/// the baseline of ReMax (Li et al. 2024).
+void add_greedy_answers(Workflow& workflow);
+
 /// Whether samples without a score stay out of training: then the call that
 /// makes advantages writes `train_mask`.
 bool leaves_out_samples(const Settings& settings);

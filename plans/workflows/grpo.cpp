@@ -22,6 +22,12 @@ Workflow grpo_workflow(const Settings& settings) {
   Call train = internal::train_call(
     "actor", "ppo_actor_loss",
     {"sequence_ids", "loss_mask", "logprobs", "advantages"});
+  if (algorithm.advantage == "remax") {
+    internal::add_greedy_answers(grpo);
+    for (const char* key :
+         {"greedy_scores", "greedy_loss_mask", "greedy_truncated"})
+      advantages.reads.emplace_back(key);
+  }
   if (algorithm.kl_in != "none") {
     grpo.roles.push_back({.name = "ref"});
     grpo.calls.push_back(

@@ -67,7 +67,7 @@ Workflow checked_ppo(const Settings& settings) {
 Workflow checked_grpo(const Settings& settings) {
   const auto& algorithm = settings.algorithm;
   require_value(settings, "algorithm.advantage", algorithm.advantage,
-                {"group", "rloo", "reinforce_pp"});
+                {"group", "rloo", "remax", "reinforce_pp"});
   if (algorithm.advantage != "reinforce_pp")
     require_value(settings, "algorithm.kl_in", algorithm.kl_in,
                   {"loss", "none"});

@@ -59,6 +59,18 @@ class Grpo(Case):
         config = (self.latest("grpo") / "actor/config.json").read_text()
         self.assertIn("LlamaForCausalLM", config)
 
+    def test_remax_compares_with_the_greedy_answer(self):
+        self.troupe(*self.grpo(*ONE_DEVICE, "algorithm.advantage=remax",
+                               "algorithm.kl_in=none", "rollout.n=2"))
+        line = self.metrics("grpo")[1]
+        self.assertNotIn("frac_reward_zero_std", line)
+        self.assertEqual(line["reward/regex/mean"], line["critic/score/mean"])
+        first = line["critic/greedy_score/mean"]
+        self.troupe(*self.grpo(*ONE_DEVICE, "run.name=greedy",
+                               "algorithm.kl_in=none", "rollout.n=2",
+                               "rollout.top_k=1"))
+        self.assertEqual(self.metrics("greedy")[1]["critic/score/mean"], first)
+
     def test_every_plan_trains_alike_I1(self):
         # scores differ within a group
         rule = ["reward.rule=null",
@@ -104,7 +116,6 @@ class Grpo(Case):
     def test_what_grpo_cannot_use_is_refused(self):
         for override, words in (
                 ("algorithm.advantage=gae", ["algorithm.advantage", "group"]),
-                ("algorithm.advantage=remax", ["algorithm.advantage", "rloo"]),
                 ("algorithm.value_clip=0.3", ["algorithm.value_clip"]),
                 ("algorithm.kl_in=reward", ["algorithm.kl_in", "loss"]),
                 ("models.critic.path=data/scorer", ["models.critic"])):

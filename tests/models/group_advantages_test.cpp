@@ -67,6 +67,30 @@ INSTANTIATE_TEST_SUITE_P(Rl, GoldenGroups,
                                            "gen_adv_rloo_shuffled",
                                            "gen_adv_dr_grpo_shuffled"));
 
+class GoldenReMax : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenReMax, EqualsTheReference) {
+  TROUPE_NEEDS_GOLDEN();
+  const GroupCase c(GetParam());
+  const auto rewards = c.in.at("token_rewards").floats();
+  const auto mask = c.in.at("mask").mask();
+  const auto& baselines = c.in.at("baseline").values;
+  const auto width = static_cast<std::size_t>(c.in.at("mask").shape[1]);
+  Floats got(rewards.size());
+  for (std::size_t i = 0; i < baselines.size(); ++i)
+    returns_over(std::span(rewards).subspan(i * width, width),
+                 Mask(mask).subspan(i * width, width), baselines[i],
+                 std::span(got).subspan(i * width, width));
+  for (std::size_t t = 0; t < got.size(); ++t) {
+    if (mask[t] != 0) {
+      EXPECT_NEAR(got[t], c.out.at("adv").values[t], c.meta["tolerance_abs"]);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Rl, GoldenReMax,
+                         ::testing::Values("adv_remax",
+                                           "gen_adv_remax_tokens"));
+
 class GoldenReinforcePp : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenReinforcePp, EqualsTheReference) {

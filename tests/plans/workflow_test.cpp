@@ -56,6 +56,21 @@ TEST(Workflow, PpoEdgesFollowFromKeys) {
               ElementsAre("actor_gen", "critic_inf", "advantages"));
 }
 
+TEST(Workflow, ReMaxScoresTheGreedyAnswerLikeTheSampledOne) {
+  Settings settings;
+  settings.workflow = "grpo";
+  settings.algorithm.advantage = "remax";
+  const auto workflow = grpo_workflow(settings);
+  check(workflow);
+  EXPECT_THAT(producers_of(workflow, "greedy_rew_inf"),
+              ElementsAre("greedy_actor_gen"));
+  EXPECT_TRUE(workflow.call("greedy_actor_gen").greedy);
+  EXPECT_FALSE(workflow.call("actor_gen").greedy);
+  EXPECT_THAT(producers_of(workflow, "advantages"), Contains("greedy_rew_inf"));
+  EXPECT_THAT(producers_of(workflow, "actor_train"),
+              Not(Contains("greedy_actor_gen")));
+}
+
 TEST(Workflow, RecomputedLogprobsComeFromACallOfTheirOwn) {
   const auto workflow
     = ppo([](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
