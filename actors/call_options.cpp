@@ -118,7 +118,8 @@ models::Engine::Spec engine_spec(const Settings& settings,
                                * mini_batches_of(settings, workflow)
                                * epochs_of(settings, workflow);
   spec.seed = settings.run.seed;
-  if (settings.models.at(role.name).dtype == "bf16")
+  const std::string& dtype = settings.models.at(role.name).dtype;
+  if (dtype == "bf16" || (dtype == "auto" && settings.cluster.device == "gpu"))
     spec.dtype = DType::bf16;
   return spec;
 }

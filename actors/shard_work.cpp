@@ -4,6 +4,7 @@
 #include "actors/conversations.hpp"
 #include "actors/shard_groups.hpp"
 #include "config/defaults.hpp"
+#include "models/gpu.hpp"
 #include "models/parameters.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/stop_texts.hpp"
@@ -248,6 +249,11 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   spec.trainable = spec.trainable && shard.replica.home;
   spec.strategy = shard.replica.strategy;
   spec.where = shard.where;
+  if (worker.settings.cluster.device == "gpu")
+    spec.compute = &models::gpu_compute(
+      shard.rank.value
+      % static_cast<std::uint32_t>(
+        worker.settings.cluster.devices_per_node.value_or(1)));
   shard.engine = std::make_unique<models::Engine>(std::move(spec));
   if (!order.shape_only)
     shard.engine->load_weights();

@@ -93,9 +93,9 @@ void add_cluster(FieldTable& table) {
       "Worker processes of a host, which share its devices. auto: one a GPU, "
       "or one for all CPU slots.")
     .at_least(1);
-  add("device", &C::device, "Kind of device. auto: gpu if there are any.")
-    .one_of({"auto", "cpu", "gpu"})
-    .only_runs({"auto", "cpu"});
+  add("device", &C::device,
+      "Kind of device. auto: gpu if there are any and this build knows them.")
+    .one_of({"auto", "cpu", "gpu"});
   add(
     "launcher", &C::launcher,
     "Who starts the workers. auto: slurm inside a Slurm job of several nodes, "

@@ -1,7 +1,9 @@
 // A growing block of fp32 numbers, 64-byte aligned (I8: the same vector path
 // everywhere), kept for reuse: fresh pages cost more than the arithmetic of a
-// small model.
+// small model. In the system's memory or a device's.
 #pragma once
+
+#include "net/block_memory.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,24 +12,47 @@
 
 namespace troupe::models {
 
+inline constexpr std::align_val_t floats_alignment{64};
+
+/// Gives a block back to where it came from.
+struct FreeFloats {
+  const net::BlockMemory* memory = nullptr; ///< null: the system's
+
+  void operator()(float* p) const {
+    if (memory != nullptr)
+      memory->give(p);
+    else
+      ::operator delete(p, floats_alignment);
+  }
+};
+
 class AlignedFloats {
 public:
-  static constexpr std::size_t alignment_bytes = 64;
-
   AlignedFloats() = default;
   explicit AlignedFloats(std::int64_t count) {
     reserve(count);
   }
+  /// Empty; null: the system's memory.
+  explicit AlignedFloats(const net::BlockMemory* memory)
+    : data_(nullptr, FreeFloats{memory}) {}
+
   /// At least `count` floats of unspecified content; keeps the block if it is
   /// large enough, else the old content is gone.
   float* reserve(std::int64_t count) {
     if (count > capacity_) {
+      const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
+      const net::BlockMemory* memory = data_.get_deleter().memory;
       data_.reset(static_cast<float*>(
-        ::operator new (static_cast<std::size_t>(count) * sizeof(float),
-                        std::align_val_t{alignment_bytes})));
+        memory != nullptr ? memory->take(bytes)
+                          : ::operator new(bytes, floats_alignment)));
       capacity_ = count;
     }
     return data_.get();
+  }
+  /// Gives the block back.
+  void release() {
+    data_.reset();
+    capacity_ = 0;
   }
   float* data() const {
     return data_.get();
@@ -37,12 +62,7 @@ public:
   }
 
 private:
-  struct Free {
-    void operator()(float* p) const {
-      ::operator delete (p, std::align_val_t{alignment_bytes});
-    }
-  };
-  std::unique_ptr<float, Free> data_;
+  std::unique_ptr<float, FreeFloats> data_;
   std::int64_t capacity_ = 0;
 };
 

@@ -9,31 +9,29 @@
 #pragma once
 
 #include "models/aligned_floats.hpp"
-#include "models/gemm.hpp"
-#include "models/kv_cache.hpp"
-#include "models/rope.hpp"
+#include "models/compute.hpp"
 #include "models/tensor_peers.hpp"
 #include "models/transformer.hpp"
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <span>
 #include <vector>
+
+namespace troupe::net {
+class Channel;
+} // namespace troupe::net
 
 namespace troupe::models {
 
 struct RunContext;
 
-/// One token that enters the stack.
-struct DecodeRow {
-  std::int32_t token = 0;
-  std::int32_t slot = 0;
-  std::int32_t position = 0; ///< in its sequence; earlier ones are cached
-};
-
 class Decoder {
 public:
-  /// Keeps references to both; packs nothing yet.
-  Decoder(const ModelShape& shape, const Weights& weights);
+  /// Keeps references; packs nothing yet.
+  Decoder(const ModelShape& shape, const Weights& weights, Compute& compute);
 
   /// Packs the weights as they are now.
   void pack();
@@ -47,27 +45,32 @@ public:
   void feed(std::span<const DecodeRow> rows, KvCache& cache,
             const RunContext& context);
   /// Logits [N, V] of the rows of the last feed that `rows` [N] names, alike on
-  /// all tensor peers; valid until the next call. Of the last stage only.
+  /// all tensor peers, ready for the host; valid until the next call. Of the
+  /// last stage only.
   const float* logits(std::span<const std::int64_t> rows,
                       const RunContext& context);
 
 private:
+  using Prepared = std::unique_ptr<PreparedWeight>;
   struct PackedExpert {
-    PackedMatrix gate_up; ///< [H, 2I]
-    PackedMatrix down;    ///< [I, H]
+    Prepared gate_up; ///< [2I, H]
+    Prepared down;    ///< [H, I]
   };
   struct Layer {
-    PackedMatrix qkv;                ///< [H, (A+2G)*D]
-    PackedMatrix o;                  ///< [A*D, H]
-    PackedMatrix gate_up;            ///< [H, 2I]
-    PackedMatrix down;               ///< [I, H]
-    std::vector<float> qkv_bias;     ///< empty without
-    std::vector<float> gate_up_bias; ///< likewise
-    PackedMatrix router;             ///< [H, E]
+    Prepared qkv;               ///< [(A+2G)*D, H]
+    Prepared o;                 ///< [H, A*D]
+    Prepared gate_up;           ///< [2I, H]
+    Prepared down;              ///< [H, I]
+    AlignedFloats qkv_bias;     ///< empty without
+    AlignedFloats gate_up_bias; ///< likewise
+    Prepared router;            ///< [E, H]
     std::vector<PackedExpert> experts;
   };
 
   std::size_t stream_bytes(std::int64_t num_rows) const;
+  Prepared prepare(const at::Tensor& fused,
+                   std::initializer_list<at::Tensor> parts, DType operands);
+  AlignedFloats stack_bias(std::initializer_list<at::Tensor> parts);
   void embed(std::span<const DecodeRow> rows, const TensorPeers& peers);
   /// Where this peer's part of a branch is added up, and what becomes of it:
   /// part of the stream, or of its norm where the layer has one behind.
@@ -77,29 +80,27 @@ private:
                   const TensorPeers& peers);
   /// Adds x [R, k] B + bias to the stream, the product split over the peers.
   void add_product(std::int64_t num_rows, const AlignedFloats& x,
-                   const PackedMatrix& b, const at::Tensor& bias,
+                   const PreparedWeight& b, const at::Tensor& bias,
                    const Norm& behind, const TensorPeers& peers);
   NormShape norm_shape(std::int64_t num_rows) const;
   void norm(const Norm& by, std::int64_t num_rows);
-  void attention(std::int64_t layer, std::span<const DecodeRow> rows,
-                 KvCache& cache, const TensorPeers& peers);
-  void attend_rows(std::int64_t layer, std::int64_t head,
-                   std::span<const DecodeRow> rows, std::int64_t first_row,
-                   KvCache& cache);
-  void place_head(const at::Tensor& norm, std::int32_t position, float scale,
-                  float* head) const;
+  void attention(std::int64_t layer, const DecodeRows& rows, KvCache& cache,
+                 const TensorPeers& peers);
   void experts(std::int64_t layer, std::int64_t num_rows,
                const TensorPeers& peers);
-  void cap(float* logits, std::int64_t count) const;
+  void finish(float* logits, std::int64_t count) const;
+  void receive(std::int64_t num_rows, net::Channel& previous);
+  std::array<AlignedFloats*, 11> buffers();
   void mlp(std::int64_t layer, std::int64_t num_rows, const TensorPeers& peers);
 
   const ModelShape& shape_;
   const Weights& weights_;
+  Compute& compute_;
   RopeTable rope_;
   std::int64_t heads_width_;  ///< A*D
   std::int64_t kv_width_;     ///< G*D
   std::vector<Layer> layers_; ///< packed
-  PackedMatrix head_;         ///< [H, V]
+  Prepared head_;             ///< [V, H]
   AlignedFloats stream_RH_;   ///< residual stream
   AlignedFloats normed_RH_;   ///< its norm
   AlignedFloats qkv_RX_;      ///< [R, (A+2G)*D]
@@ -112,6 +113,7 @@ private:
   AlignedFloats logits_NV_;
   AlignedFloats peer_logits_;       ///< [peers, N, ceil(V / peers)]
   std::vector<std::size_t> groups_; ///< first row of each slot's rows, and R
+  std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch
 };
 
 } // namespace troupe::models

@@ -1,5 +1,5 @@
 // What a layer adds to the stream while decoding: products split over tensor
-// peers, and experts (declared in decoder.hpp).
+// peers, and experts, whose rows the host deals (declared in decoder.hpp).
 #include "models/decoder.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ float* Decoder::begin_branch(std::int64_t num_rows, const Norm& behind,
   const std::int64_t count = num_rows * shape_.hidden_size;
   float* to = behind.defined() ? branch_RH_.reserve(count) : stream_RH_.data();
   if (behind.defined() || !peers.first())
-    std::fill_n(to, count, 0.0F);
+    compute_.fill(to, count, 0.0F);
   return to;
 }
 
@@ -21,21 +21,20 @@ void Decoder::end_branch(std::int64_t num_rows, const Norm& behind,
   if (!behind.defined())
     return peers.sum(stream_RH_.data(), count, "sum of products");
   peers.sum(branch_RH_.data(), count, "sum of products");
-  norm_rows(norm_shape(num_rows), branch_RH_.data(), behind.weights(),
-            normed_RH_.data());
-  float* stream = stream_RH_.data();
-  for (std::int64_t i = 0; i < count; ++i)
-    stream[i] += normed_RH_.data()[i];
+  compute_.norm(norm_shape(num_rows), branch_RH_.data(), behind.weights(),
+                normed_RH_.data(), nullptr);
+  compute_.add(stream_RH_.data(), normed_RH_.data(), stream_RH_.data(), count);
 }
 
 void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
-                          const PackedMatrix& b, const at::Tensor& bias,
+                          const PreparedWeight& b, const at::Tensor& bias,
                           const Norm& behind, const TensorPeers& peers) {
   float* to = begin_branch(num_rows, behind, peers);
   const float* bias_data
     = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
-  gemm(num_rows, {x.data(), b.k()}, b, {to, shape_.hidden_size},
-       {.accumulate = true, .bias = peers.first() ? bias_data : nullptr});
+  compute_.product(
+    num_rows, x.data(), b, {to, shape_.hidden_size},
+    {.accumulate = true, .bias = peers.first() ? bias_data : nullptr});
   end_branch(num_rows, behind, peers);
 }
 
@@ -54,7 +53,9 @@ void Decoder::experts(std::int64_t layer, std::int64_t num_rows,
                   + 2 * num_rows * hidden;
   float* x = expert_RH_.data();
   float* y = x + num_rows * hidden;
-  gemm(num_rows, {normed_RH_.data(), hidden}, packed.router, {logits, count});
+  compute_.product(num_rows, normed_RH_.data(), *packed.router, {logits, count},
+                   {});
+  compute_.wait();
   const Routing routing = route(shape, logits, count);
   float* to = begin_branch(num_rows, w.behind_mlp, peers);
   for (std::size_t e = 0; e < packed.experts.size(); ++e) {
@@ -63,12 +64,13 @@ void Decoder::experts(std::int64_t layer, std::int64_t num_rows,
     if (rows == 0)
       continue;
     moe_gather(routing, begin, rows, hidden, normed_RH_.data(), x);
-    gemm(rows, {x, hidden}, packed.experts[e].gate_up,
-         {gate_up_RX_.data(), 2 * width});
+    compute_.product(rows, x, *packed.experts[e].gate_up,
+                     {gate_up_RX_.data(), 2 * width}, {});
     shape.unit.rows = rows;
-    mlp_unit_rows(shape.unit, gate_up_RX_.data(), activation_RI_.data());
-    gemm(rows, {activation_RI_.data(), width}, packed.experts[e].down,
-         {y, hidden});
+    compute_.mlp_unit(shape.unit, gate_up_RX_.data(), activation_RI_.data());
+    compute_.product(rows, activation_RI_.data(), *packed.experts[e].down,
+                     {y, hidden}, {});
+    compute_.wait();
     moe_scatter(routing, begin, rows, hidden, true, y, to);
   }
   end_branch(num_rows, w.behind_mlp, peers);

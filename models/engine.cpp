@@ -54,25 +54,28 @@ std::uint64_t engine_hash(const plans::Box& box, std::int64_t cols,
 
 Engine::Impl::Impl(Engine::Spec given)
   : spec((engine_check_spec(given), std::move(given))),
+    compute(spec.compute != nullptr ? *spec.compute : host_compute()),
     part(engine_shape(spec), spec.strategy, spec.where),
     shape(part.local),
-    parameters(part, spec.trainable),
+    parameters(part, spec.trainable, compute.memory()),
     weights(weights_of(part, parameters, Plane::weight)),
-    rope(shape),
+    rope(shape, compute),
     model{shape, weights, rope, spec.strategy.sequence_parallel,
           part.first_layer},
+    workspace(compute.memory()),
     losses(spec.losses != nullptr ? *spec.losses : models::losses()) {
   if (plans::cuts_weights(spec.strategy))
-    sync = std::make_unique<UnitFlow>(part, parameters);
+    sync = std::make_unique<UnitFlow>(part, parameters, compute);
   else
-    sync = std::make_unique<GradientSync>(part, parameters);
+    sync = std::make_unique<GradientSync>(part, parameters, compute);
   model.gate = sync.get();
+  model.compute = &compute;
   weights.operands = spec.dtype;
   if (!spec.trainable)
     return;
   grads = weights_of(part, parameters, Plane::grad);
   adam = std::make_unique<AdamW>(parameters, spec.optimizer,
-                                 optimizer_runs(part, parameters));
+                                 optimizer_runs(part, parameters), compute);
 }
 
 float* Engine::Impl::run_forward(const PackedTokens& batch,
@@ -84,8 +87,8 @@ float* Engine::Impl::run_forward(const PackedTokens& batch,
 }
 
 Workspace& Engine::Impl::workspace_of(std::size_t i) {
-  if (i > 0 && more_workspaces.size() < i)
-    more_workspaces.resize(i);
+  while (more_workspaces.size() < i)
+    more_workspaces.emplace_back(compute.memory());
   return i == 0 ? workspace : more_workspaces[i - 1];
 }
 
@@ -95,9 +98,31 @@ VocabularyHead Engine::Impl::vocabulary_head(double temperature,
     throw ConfigError(Place{spec.folder.string(), 0},
                       "role " + spec.role
                         + " has a scalar head and gives no logprobs");
-  return {weights.head,        temperature > 0 ? temperature : 1.0,
-          weights.first_token, TensorPeers(context),
-          shape.logit_cap,     spec.dtype};
+  return {weights.head,
+          temperature > 0 ? temperature : 1.0,
+          weights.first_token,
+          TensorPeers(context, compute),
+          shape.logit_cap,
+          spec.dtype,
+          &compute};
+}
+
+const float* Engine::Impl::scalar_outputs(const float* hidden_TH,
+                                          std::int64_t rows,
+                                          Workspace& memory) const {
+  float* out_T = memory.take(rows);
+  compute.scalar_rows(weights.head.const_data_ptr<float>(), shape.hidden_size,
+                      hidden_TH, rows, out_T);
+  compute.wait();
+  return out_T;
+}
+
+const float* Engine::Impl::written(const std::vector<float>& values,
+                                   Workspace& memory) const {
+  const auto count = static_cast<std::int64_t>(values.size());
+  float* to = memory.take(count);
+  compute.write(values.data(), to, count);
+  return to;
 }
 
 void Engine::Impl::need_scalar_head(const std::string& fn) const {

@@ -4,7 +4,8 @@
 // its mesh axes come with the RunContext.
 //
 // Not thread-safe: only its device thread calls it. Results depend on the rows,
-// the weights and the thread count alone (I8).
+// the weights and the thread count alone (I8). When a call returns, the device
+// has nothing left to do for it.
 #pragma once
 
 #include "config/dtype.hpp"
@@ -32,6 +33,7 @@ struct Rows;
 
 namespace troupe::models {
 
+class Compute;
 struct GenerateOptions;
 struct ModelPart;
 class Parameters;
@@ -78,6 +80,7 @@ public:
     std::uint64_t seed = 0;
     DType dtype = DType::f32;
     const Losses* losses = nullptr; ///< null: losses()
+    Compute* compute = nullptr;     ///< of the device; null: the host
   };
 
   /// Reads config.json and allocates. Throws ConfigError (folder), PlanError
@@ -133,10 +136,6 @@ public:
 
   /// Makes a snapshot ready for the copies of the planes (Snapshot::room).
   void describe(Snapshot& snapshot, bool with_moments) const;
-  /// Copies what a checkpoint is written from; the moments of trained roles
-  /// `with_moments`.
-  void copy_to(Snapshot& snapshot, bool with_moments) const;
-  /// Writes a whole HF folder with tensors as `dtype`; tokenizer files come
   /// Copies what a checkpoint is written from; the moments of trained roles
   /// `with_moments`. All devices of a replica call it, the first one's copy is
   /// the whole model's.

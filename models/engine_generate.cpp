@@ -10,7 +10,8 @@ Generator& Engine::Impl::ready_generator() {
   TROUPE_CHECK(!plans::cuts_weights(spec.strategy),
                "generation under z3: the plan's check refuses it");
   if (!generator)
-    generator = std::make_unique<Generator>(shape, weights);
+    generator
+      = std::make_unique<Generator>(shape, weights, GeneratorLimits{}, compute);
   return *generator;
 }
 

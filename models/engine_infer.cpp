@@ -102,6 +102,7 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
     const WantedTokens wanted = wanted_tokens(batch.sequences, mask_L);
     const TokenStatistics found
       = token_statistics(head, batch.hidden_TH, wanted, impl.workspace, false);
+    impl.compute.wait();
     // Samples are consecutive: token t of the batch is element offset + t.
     const auto shift = static_cast<std::int64_t>(offsets[batch.rows.front()]);
     for (std::int64_t r = 0; r < wanted.size(); ++r) {
@@ -129,8 +130,8 @@ void infer_values(Engine::Impl& impl, const net::Rows& rows,
   const auto consume = [&](const InferBatch& batch) {
     const PackedSequences& packed = batch.sequences;
     const std::int64_t tokens = packed.tokens.num_tokens();
-    float* out_T = impl.workspace.take(tokens);
-    scalar_head(impl.weights.head, batch.hidden_TH, tokens, out_T);
+    const float* out_T
+      = impl.scalar_outputs(batch.hidden_TH, tokens, impl.workspace);
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       float* to = values.as<float>().data() + offsets[batch.rows[i]] + 1;
       for (auto t = packed.cu_seqlens[i]; t < packed.cu_seqlens[i + 1]; ++t)
@@ -154,14 +155,19 @@ void infer_scores(Engine::Impl& impl, const net::Rows& rows,
     prefix + "scores", std::vector<std::uint32_t>(rows.num_samples(), 1));
   const auto consume = [&](const InferBatch& batch) {
     const PackedSequences& packed = batch.sequences;
+    const auto count = static_cast<std::int64_t>(batch.rows.size());
+    float* out_N = impl.workspace.take(count);
+    impl.compute.fill(out_N, count, 0.0F); // an empty sequence scores 0
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       const auto end = static_cast<std::size_t>(packed.cu_seqlens[i + 1]);
-      if (packed.cu_seqlens[i] == packed.cu_seqlens[i + 1])
-        continue; // an empty sequence scores 0
-      scalar_head(impl.weights.head,
-                  batch.hidden_TH + packed.packed_L[end - 1] * width, 1,
-                  scores.as<float>().data() + batch.rows[i]);
+      if (packed.cu_seqlens[i] < packed.cu_seqlens[i + 1])
+        impl.compute.scalar_rows(
+          impl.weights.head.const_data_ptr<float>(), width,
+          batch.hidden_TH + packed.packed_L[end - 1] * width, 1, out_N + i);
     }
+    impl.compute.wait();
+    for (std::size_t i = 0; i < batch.rows.size(); ++i)
+      scores.as<float>()[batch.rows[i]] = out_N[i];
   };
   infer_sequences(impl, ids, infer_masks(rows, prefix), rows.num_samples(),
                   context, options, consume);

@@ -28,7 +28,6 @@ struct TrainMicroBatch {
   std::vector<float> mask_L;
   WantedTokens wanted;
   TokenStatistics found;
-  std::vector<float> outputs_T; // of the scalar head, unshifted
   Saved saved;
   float* hidden_TH = nullptr;
   TrainBatch batch;
@@ -38,6 +37,12 @@ struct TrainMicroBatch {
 
 at::Tensor train_leaf(std::int64_t size) {
   return at::zeros({size}, at::kFloat);
+}
+
+// A leaf's, if the loss read it.
+at::Tensor train_gradient(const at::Tensor& leaf) {
+  return leaf.defined() && leaf.grad().defined() ? leaf.grad().contiguous()
+                                                 : at::Tensor{};
 }
 
 // One train call: rows are read once, a mini-batch is an optimizer step.
@@ -80,14 +85,14 @@ public:
       impl_.sync->finish();
       optimizer_step(sums);
     }
+    impl_.compute.wait();
     return sums;
   }
 
 private:
   using MicroBatchRows = std::vector<std::vector<std::size_t>>;
 
-  // Of a key, or of `chosen_` and `rejected_` of it; none where it is not
-  // there.
+  // Of a key, or of `chosen_` and `rejected_` of it, where they are there.
   ColumnReaders readers(const net::Rows& rows, const std::string& key) const {
     ColumnReaders found;
     for (const char* prefix : {"chosen_", "rejected_"})
@@ -256,11 +261,11 @@ private:
     m.found
       = token_statistics(impl_.vocabulary_head(spec_.temperature, context_),
                          m.hidden_TH, m.wanted, *m.workspace, true);
+    impl_.compute.wait();
     const auto scatter = [&](const float* from_R) {
       at::Tensor leaf_L = train_leaf(m.sequences.num_tokens());
-      float* to = leaf_L.mutable_data_ptr<float>();
-      for (std::int64_t r = 0; r < m.wanted.size(); ++r)
-        to[m.wanted.entries_R[static_cast<std::size_t>(r)]] = from_R[r];
+      for (const std::int64_t entry : m.wanted.entries_R)
+        leaf_L.mutable_data_ptr<float>()[entry] = *from_R++;
       return leaf_L.set_requires_grad(true);
     };
     if (loss_.exposes.logprobs)
@@ -277,18 +282,18 @@ private:
 
   void expose_scalars(TrainMicroBatch& m) {
     const std::int64_t tokens = m.sequences.tokens.num_tokens();
-    m.outputs_T.resize(static_cast<std::size_t>(tokens));
-    scalar_head(impl_.weights.head, m.hidden_TH, tokens, m.outputs_T.data());
+    const float* outputs_T
+      = impl_.scalar_outputs(m.hidden_TH, tokens, *m.workspace);
     const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
     at::Tensor values_L = train_leaf(m.sequences.num_tokens());
     at::Tensor scores_N = train_leaf(m.batch.num_sequences());
     float* values = values_L.mutable_data_ptr<float>();
     for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
       for (std::int64_t t = cu[s] + 1; t < cu[s + 1]; ++t)
-        values[t] = m.outputs_T[packed_token(m, t - 1)];
+        values[t] = outputs_T[packed_token(m, t - 1)];
       if (cu[s] < cu[s + 1])
         scores_N.mutable_data_ptr<float>()[s]
-          = m.outputs_T[packed_token(m, cu[s + 1] - 1)];
+          = outputs_T[packed_token(m, cu[s + 1] - 1)];
     }
     if (loss_.exposes.values)
       m.batch.values_T = values_L.set_requires_grad(true);
@@ -301,7 +306,7 @@ private:
     const std::int64_t floats
       = hidden_floats(impl_.model, m.sequences.tokens, context_);
     float* d_hidden_TH = m.workspace->take(floats);
-    std::fill_n(d_hidden_TH, floats, 0.0F);
+    impl_.compute.fill(d_hidden_TH, floats, 0.0F);
     if (m.batch.logprobs_T.defined() || m.batch.entropy_T.defined())
       gradient_of_tokens(m, d_hidden_TH);
     if (m.batch.values_T.defined() || m.batch.scores_N.defined())
@@ -311,33 +316,26 @@ private:
 
   void gradient_of_tokens(TrainMicroBatch& m, float* d_hidden_TH) {
     const auto gather = [&](const at::Tensor& leaf_T) -> const float* {
-      if (!leaf_T.defined() || !leaf_T.grad().defined())
+      const at::Tensor d_L = train_gradient(leaf_T);
+      if (!d_L.defined())
         return nullptr;
-      const at::Tensor d_T = leaf_T.grad().contiguous();
-      const float* from = d_T.const_data_ptr<float>();
-      float* to = m.workspace->take(m.wanted.size());
-      for (std::int64_t r = 0; r < m.wanted.size(); ++r)
-        to[r] = from[m.wanted.entries_R[static_cast<std::size_t>(r)]];
-      return to;
+      std::vector<float> d_R;
+      for (const std::int64_t entry : m.wanted.entries_R)
+        d_R.push_back(d_L.const_data_ptr<float>()[entry]);
+      return impl_.written(d_R, *m.workspace);
     };
-    const float* d_logprobs_R = gather(m.batch.logprobs_T);
-    const float* d_entropy_R = gather(m.batch.entropy_T);
     token_statistics_backward(
       impl_.vocabulary_head(spec_.temperature, context_), m.hidden_TH, m.wanted,
-      m.found, d_logprobs_R, d_entropy_R, d_hidden_TH, impl_.grads->head,
-      *m.workspace);
+      m.found, gather(m.batch.logprobs_T), gather(m.batch.entropy_T),
+      d_hidden_TH, impl_.grads->head, *m.workspace);
   }
 
   void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) {
     const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
     const std::int64_t tokens = m.sequences.tokens.num_tokens();
     std::vector<float> d_T(static_cast<std::size_t>(tokens), 0.0F);
-    const auto gradient = [](const at::Tensor& leaf) {
-      return leaf.defined() && leaf.grad().defined() ? leaf.grad().contiguous()
-                                                     : at::Tensor{};
-    };
-    const at::Tensor values = gradient(m.batch.values_T);
-    const at::Tensor scores = gradient(m.batch.scores_N);
+    const at::Tensor values = train_gradient(m.batch.values_T);
+    const at::Tensor scores = train_gradient(m.batch.scores_N);
     for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
       for (std::int64_t t = cu[s] + 1; values.defined() && t < cu[s + 1]; ++t)
         d_T[packed_token(m, t - 1)] += values.const_data_ptr<float>()[t];
@@ -345,10 +343,12 @@ private:
         d_T[packed_token(m, cu[s + 1] - 1)]
           += scores.const_data_ptr<float>()[s];
     }
-    if (!TensorPeers(context_).first())
+    if (!TensorPeers(context_, impl_.compute).first())
       return; // the head is on all tensor peers: the first one counts it
-    scalar_head_backward(impl_.weights.head, m.hidden_TH, tokens, d_T.data(),
-                         d_hidden_TH, impl_.grads->head);
+    impl_.compute.scalar_rows_backward(
+      impl_.weights.head.const_data_ptr<float>(), impl_.shape.hidden_size,
+      m.hidden_TH, tokens, impl_.written(d_T, *m.workspace), d_hidden_TH,
+      impl_.grads->head.mutable_data_ptr<float>());
   }
 
   // The norm is that of the reduced gradient: all ranks decide alike.

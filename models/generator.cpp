@@ -25,11 +25,12 @@ std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
 
 /// What lives from run to run.
 struct Generator::Impl {
-  Impl(const ModelShape& model, const Weights& weights, GeneratorLimits most)
+  Impl(const ModelShape& model, const Weights& weights, GeneratorLimits most,
+       Compute& compute)
     : shape(model),
       limits(most),
-      decoder(model, weights),
-      cache(model) {}
+      decoder(model, weights, compute),
+      cache(model, compute) {}
 
   /// Most bytes of the cache under these options.
   std::uint64_t cache_limit(const GenerateOptions& options) const {
@@ -75,8 +76,8 @@ std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
 }
 
 Generator::Generator(const ModelShape& shape, const Weights& weights,
-                     GeneratorLimits limits)
-  : impl_(std::make_unique<Impl>(shape, weights, limits)) {}
+                     GeneratorLimits limits, Compute& compute)
+  : impl_(std::make_unique<Impl>(shape, weights, limits, compute)) {}
 
 Generator::~Generator() = default;
 

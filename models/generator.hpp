@@ -38,9 +38,9 @@ using OnGenerated = std::function<void(const GeneratedSample&)>;
 
 class Generator {
 public:
-  /// Keeps references to shape and weights.
+  /// Keeps references to shape, weights and what computes.
   Generator(const ModelShape& shape, const Weights& weights,
-            GeneratorLimits limits = {});
+            GeneratorLimits limits = {}, Compute& compute = host_compute());
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;

@@ -4,8 +4,10 @@
 
 namespace troupe::models {
 
-GradientSync::GradientSync(const ModelPart& part, Parameters& parameters)
-  : parameters_(parameters) {
+GradientSync::GradientSync(const ModelPart& part, Parameters& parameters,
+                           Compute& compute)
+  : parameters_(parameters),
+    compute_(compute) {
   if (part.strategy.zero == Zero::z1 && part.strategy.dp > 1)
     cut_.emplace(part, padded_offsets(part.local_parameters).offsets);
   for (std::size_t i = 0; i < part.boxes.size(); ++i) {
@@ -49,6 +51,7 @@ void GradientSync::sum_down_to(std::int64_t layer) {
     const std::size_t index = unsummed_ - 1;
     background_.run([this, index, gradient] {
       const Unit& unit = units_[index];
+      compute_.wait();
       if (cut_)
         cut_->sum_own(index, gradient, *groups_.dp);
       else
@@ -61,6 +64,7 @@ void GradientSync::sum_down_to(std::int64_t layer) {
 }
 
 void GradientSync::sum_over_owners() {
+  compute_.wait();
   float* gradient = parameters_.plane(Plane::grad).data();
   if (groups_.tp != nullptr)
     shared_.sum(gradient, *groups_.tp);
@@ -90,6 +94,7 @@ void GradientSync::finish() {
 void GradientSync::weights_changed() {
   if (!cut_)
     return;
+  compute_.wait();
   float* weights = parameters_.plane(Plane::weight).data();
   for (std::size_t unit = 0; unit < cut_->num_units(); ++unit)
     cut_->gather(unit, weights, *groups_.dp);

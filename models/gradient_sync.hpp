@@ -23,8 +23,8 @@ namespace troupe::models {
 
 class GradientSync final : public ReplicaSync {
 public:
-  /// Keeps a reference to the parameters.
-  GradientSync(const ModelPart& part, Parameters& parameters);
+  /// Keeps references to the parameters and what computes.
+  GradientSync(const ModelPart& part, Parameters& parameters, Compute& compute);
 
   void begin(const Groups& groups) override;
   void last_backward() override;
@@ -49,6 +49,7 @@ private:
   void sum_over_owners();
 
   Parameters& parameters_;
+  Compute& compute_;
   std::optional<UnitCut> cut_; ///< with z1
   std::vector<Unit> units_;    ///< in model order
   std::size_t unsummed_ = 0;   ///< units before this one

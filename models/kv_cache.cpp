@@ -1,8 +1,10 @@
 #include "models/kv_cache.hpp"
 
 #include "config/error.hpp"
+#include "models/host_compute.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 namespace troupe::models {
@@ -14,11 +16,15 @@ std::int64_t kv_round_up(std::int64_t n) {
 
 } // namespace
 
-KvCache::KvCache(const ModelShape& shape)
-  : num_layers_(shape.num_layers),
+KvCache::KvCache(const ModelShape& shape) : KvCache(shape, host_compute()) {}
+
+KvCache::KvCache(const ModelShape& shape, Compute& compute)
+  : compute_(&compute),
+    num_layers_(shape.num_layers),
     num_heads_(shape.num_kv_heads),
     head_dim_(shape.head_dim),
-    value_stride_(kv_round_up(shape.head_dim)) {}
+    value_stride_(kv_round_up(shape.head_dim)),
+    slab_(compute.memory()) {}
 
 std::uint64_t KvCache::slot_bytes(std::int64_t tokens) const {
   return static_cast<std::uint64_t>(num_layers_ * num_heads_
@@ -31,17 +37,16 @@ void KvCache::reset(std::int64_t num_slots, std::int64_t tokens) {
   num_slots_ = num_slots;
   const std::int64_t floats
     = num_layers_ * num_slots * num_heads_ * head_floats(capacity_);
-  slab_.reserve(floats);
   // Kernels read whole blocks and drop what lies behind the last token; and
   // padding of values is added with weight 0, which NaN would survive.
-  std::fill_n(slab_.data(), floats, 0.0F);
+  compute_->fill(slab_.reserve(floats), floats, 0.0F);
   free_.clear();
   for (std::int32_t slot = 0; slot < num_slots; ++slot)
     free_.push_back(slot);
 }
 
 void KvCache::release() {
-  slab_ = AlignedFloats();
+  slab_.release();
   free_.clear();
   num_slots_ = 0;
 }
@@ -61,15 +66,14 @@ void KvCache::free_slot(std::int32_t slot) {
 
 void KvCache::copy_prefix(std::int32_t from, std::int32_t to,
                           std::int64_t tokens) {
-  for (std::int64_t layer = 0; layer < num_layers_; ++layer)
-    for (std::int64_t head = 0; head < num_heads_; ++head) {
-      const float* source = keys(layer, from, head);
-      float* target = keys(layer, to, head);
-      for (std::int64_t d = 0; d < head_dim_; ++d)
-        std::copy_n(source + d * capacity_, tokens, target + d * capacity_);
-      std::copy_n(values(layer, from, head), tokens * value_stride_,
-                  values(layer, to, head));
-    }
+  const std::int64_t layer = num_slots_ * num_heads_ * head_stride();
+  const std::array strides{layer, head_stride(), capacity_};
+  compute_->copy_box(
+    {{num_layers_, num_heads_, head_dim_, tokens}, strides, strides},
+    keys(0, from, 0), keys(0, to, 0));
+  compute_->copy_box(
+    {{num_layers_, num_heads_, 1, tokens * value_stride_}, strides, strides},
+    values(0, from, 0), values(0, to, 0));
 }
 
 float* KvCache::keys(std::int64_t layer, std::int32_t slot, std::int64_t head) {

@@ -14,12 +14,16 @@
 
 namespace troupe::models {
 
+class Compute;
+
 class KvCache {
 public:
   /// Floats a vector register block of the kernels spans.
   static constexpr std::int64_t block = 16;
 
+  /// In the host's memory.
   explicit KvCache(const ModelShape& shape);
+  KvCache(const ModelShape& shape, Compute& compute);
 
   /// Bytes of a slot that holds `tokens`.
   std::uint64_t slot_bytes(std::int64_t tokens) const;
@@ -41,6 +45,14 @@ public:
   std::int64_t capacity() const {
     return capacity_;
   }
+  /// Floats from one head of a layer and slot to the next; heads of a slot and
+  /// slots of a layer are neighbours.
+  std::int64_t head_stride() const {
+    return head_floats(capacity_);
+  }
+  std::int64_t num_slots() const {
+    return num_slots_;
+  }
   std::int64_t value_stride() const {
     return value_stride_;
   }
@@ -54,6 +66,7 @@ private:
     return capacity * (head_dim_ + value_stride_);
   }
 
+  Compute* compute_;
   std::int64_t num_layers_;
   std::int64_t num_heads_;
   std::int64_t head_dim_;

@@ -2,7 +2,7 @@
 // T rows, W is [out, in]. Views of buffers are a pointer and a row stride.
 #pragma once
 
-#include "models/gemm.hpp"
+#include "models/compute.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -38,14 +38,15 @@ struct RowsView {
 };
 
 /// y[T, out] (+)= x[T, in] W^T + bias; an undefined bias is none.
-void linear(ProductRows rows, ConstRowsView x, const at::Tensor& weight,
-            const at::Tensor& bias, RowsView y, bool accumulate = false);
+void linear(Compute& compute, ProductRows rows, ConstRowsView x,
+            const at::Tensor& weight, const at::Tensor& bias, RowsView y,
+            bool accumulate = false);
 /// dx[T, in] (+)= dy[T, out] W.
-void linear_grad_input(ProductRows rows, ConstRowsView dy,
+void linear_grad_input(Compute& compute, ProductRows rows, ConstRowsView dy,
                        const at::Tensor& weight, RowsView dx,
                        bool accumulate = false);
 /// dW[out, in] += dy^T x.
-void linear_grad_weight(ProductRows rows, ConstRowsView dy, ConstRowsView x,
-                        const at::Tensor& d_weight);
+void linear_grad_weight(Compute& compute, ProductRows rows, ConstRowsView dy,
+                        ConstRowsView x, const at::Tensor& d_weight);
 
 } // namespace troupe::models

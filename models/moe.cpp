@@ -1,5 +1,6 @@
 #include "models/moe.hpp"
 
+#include "models/host_compute.hpp"
 #include "models/linear.hpp"
 
 #include <algorithm>
@@ -25,9 +26,10 @@ void moe_softmax(float* logits, std::int64_t count) {
 void moe_gate_up(const ExpertWeights& w, ProductRows rows, std::int64_t hidden,
                  std::int64_t width, const float* x, float* out) {
   if (w.gate_up.defined())
-    return linear(rows, {x, hidden}, w.gate_up, {}, {out, 2 * width});
-  linear(rows, {x, hidden}, w.gate, {}, {out, 2 * width});
-  linear(rows, {x, hidden}, w.up, {}, {out + width, 2 * width});
+    return linear(host_compute(), rows, {x, hidden}, w.gate_up, {},
+                  {out, 2 * width});
+  linear(host_compute(), rows, {x, hidden}, w.gate, {}, {out, 2 * width});
+  linear(host_compute(), rows, {x, hidden}, w.up, {}, {out + width, 2 * width});
 }
 
 struct ExpertBackward {
@@ -52,7 +54,8 @@ struct ExpertBackward {
     const std::int64_t h = shape.hidden;
     const std::int64_t width = shape.unit.width;
     const ProductRows products{rows, shape.operands};
-    linear_grad_input(products, {dy, h}, w.down, {d_act, width});
+    linear_grad_input(host_compute(), products, {dy, h}, w.down,
+                      {d_act, width});
     mlp_unit(unit(), gate_up, act);
     for (std::int64_t i = 0; i < rows; ++i) {
       const auto slot = static_cast<std::size_t>(begin + i);
@@ -67,12 +70,16 @@ struct ExpertBackward {
         dy[i * h + j] *= factor;
     }
     mlp_unit_backward(unit(), gate_up, d_act);
-    linear_grad_weight(products, {dy, h}, {d_act, width}, g.down);
-    linear_grad_weight(products, {gate_up, 2 * width}, {x, h}, g.gate);
-    linear_grad_weight(products, {gate_up + width, 2 * width}, {x, h}, g.up);
-    linear_grad_input(products, {gate_up, 2 * width}, w.gate, {dx, h});
-    linear_grad_input(products, {gate_up + width, 2 * width}, w.up, {dx, h},
-                      true);
+    linear_grad_weight(host_compute(), products, {dy, h}, {d_act, width},
+                       g.down);
+    linear_grad_weight(host_compute(), products, {gate_up, 2 * width}, {x, h},
+                       g.gate);
+    linear_grad_weight(host_compute(), products, {gate_up + width, 2 * width},
+                       {x, h}, g.up);
+    linear_grad_input(host_compute(), products, {gate_up, 2 * width}, w.gate,
+                      {dx, h});
+    linear_grad_input(host_compute(), products, {gate_up + width, 2 * width},
+                      w.up, {dx, h}, true);
   }
 };
 
@@ -167,7 +174,8 @@ void moe_forward(const MoeShape& shape, const MoeWeights& weights,
   float* rows_x = workspace.take(shape.tokens * h);
   float* rows_y = workspace.take(shape.tokens * h);
   float* act = workspace.take(shape.tokens * width);
-  linear(shape.tokens, {x_TH, h}, weights.router, {}, {logits, experts});
+  linear(host_compute(), shape.tokens, {x_TH, h}, weights.router, {},
+         {logits, experts});
   routing = route(shape, logits, experts);
   for (std::int64_t e = 0; e < experts; ++e) {
     const auto at = static_cast<std::size_t>(e);
@@ -182,7 +190,8 @@ void moe_forward(const MoeShape& shape, const MoeWeights& weights,
     MlpShape unit = shape.unit;
     unit.rows = rows;
     mlp_unit(unit, gate_up, act);
-    linear({rows, shape.operands}, {act, width}, w.down, {}, {rows_y, h});
+    linear(host_compute(), {rows, shape.operands}, {act, width}, w.down, {},
+           {rows_y, h});
     moe_scatter(routing, begin, rows, h, true, rows_y, out_TH);
   }
   workspace.rewind(mark);
@@ -220,10 +229,10 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
     moe_scatter(routing, begin, rows, h, false, rows_dx, dx_TH);
   }
   moe_router_gradient(shape, routing, d_weight_S, experts, d_logits);
-  linear_grad_weight(shape.tokens, {d_logits, experts}, {x_TH, h},
-                     grads.router);
-  linear_grad_input(shape.tokens, {d_logits, experts}, weights.router,
-                    {dx_TH, h}, true);
+  linear_grad_weight(host_compute(), shape.tokens, {d_logits, experts},
+                     {x_TH, h}, grads.router);
+  linear_grad_input(host_compute(), shape.tokens, {d_logits, experts},
+                    weights.router, {dx_TH, h}, true);
   workspace.rewind(mark);
 }
 

@@ -2,7 +2,8 @@
 // for each token, the k best are used, weighted by a softmax over those k.
 // Tokens are sorted by expert, so that an expert is three products over its
 // tokens. With tensor peers every peer has a part of each expert's width and
-// all of the router; what it computes is its part of a sum.
+// all of the router; what it computes is its part of a sum. All of it runs on
+// the host, in memory that the device is done with.
 //
 // T packed tokens, H hidden, E experts, k experts a token, S = T * k slots (a
 // token at an expert) in order of expert, I intermediate.

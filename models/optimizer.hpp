@@ -1,10 +1,10 @@
-// AdamW over the flat planes, one pass over memory: decay, moments and step
-// fused. p *= 1 - lr * weight_decay where a parameter decays (two or more
-// dimensions); bias-corrected moments; eps outside the root. Pieces of work and
-// the sums in the norm have an order of their own, whatever the threads (I8).
+// AdamW over the flat planes (models/adamw.hpp): p *= 1 - lr * weight_decay
+// where a parameter decays (two or more dimensions); bias-corrected moments;
+// eps outside the root.
 #pragma once
 
 #include "config/settings.hpp"
+#include "models/host_compute.hpp"
 #include "models/model_part.hpp"
 #include "models/parameters.hpp"
 
@@ -13,14 +13,6 @@
 
 namespace troupe::models {
 
-/// A run of one parameter's elements that this device updates.
-struct OptimizerRun {
-  std::int64_t begin = 0; ///< in the weight and gradient planes
-  std::int64_t end = 0;
-  std::int64_t moment = 0; ///< of `begin`, in the planes of the moments
-  bool decay = false;
-  bool counted = true; ///< in the gradient's norm; else another device does
-};
 /// Every parameter whole.
 std::vector<OptimizerRun> whole_runs(const Parameters& parameters);
 
@@ -32,7 +24,8 @@ class AdamW {
 public:
   AdamW(Parameters& parameters, const OptimizerSettings& settings);
   AdamW(Parameters& parameters, const OptimizerSettings& settings,
-        const std::vector<OptimizerRun>& runs);
+        const std::vector<OptimizerRun>& runs,
+        Compute& compute = host_compute());
 
   /// Sum of squares of the gradient over the counted runs; may be inf or NaN.
   double squared_norm() const;
@@ -48,6 +41,7 @@ public:
 private:
   Parameters& parameters_;
   OptimizerSettings settings_;
+  Compute& compute_;
   std::vector<OptimizerRun> pieces_; ///< short ones, for the threads
 };
 

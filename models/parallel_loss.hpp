@@ -1,8 +1,8 @@
 // From hidden states to what losses read, fused over the vocabulary: the
 // log-probability of one token and the entropy of the distribution it came
 // from, in chunks of rows so that the logits of all tokens never exist at once
-// unless they are small enough to be worth keeping for the gradient. And the
-// scalar head, a dot product a token. Tensor peers hold a run of the vocabulary
+// unless they are small enough to be worth keeping for the gradient. Tensor
+// peers hold a run of the vocabulary
 // each and exchange four numbers a row: largest logit, sum of exponentials,
 // their sum weighted by the logits, and the target's logit (Megatron's
 // vocabulary-parallel cross entropy, with the entropy).
@@ -11,8 +11,8 @@
 #pragma once
 
 #include "config/dtype.hpp"
+#include "models/host_compute.hpp"
 #include "models/tensor_peers.hpp"
-#include "models/workspace.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -29,6 +29,7 @@ struct VocabularyHead {
   TensorPeers peers = {};       ///< who has the others
   double cap = 0; ///< logits become cap tanh(logit / cap) first; 0: none
   DType operands = DType::f32; ///< of products
+  Compute* compute = &host_compute();
 
   std::int64_t vocab() const {
     return weight_VH.size(0);
@@ -74,16 +75,9 @@ void token_statistics_backward(
   const float* d_logprobs_R, const float* d_entropy_R, float* d_hidden_TH,
   const at::Tensor& d_weight_VH, Workspace& workspace);
 
-/// This peer's logits[rows, V] / temperature of the first `rows` hidden states.
+/// This peer's logits[rows, V] / temperature of the first `rows` hidden states,
+/// ready for the host.
 void raw_logits(const VocabularyHead& head, const float* hidden_TH,
                 std::int64_t rows, float* logits);
-
-/// out[t] = hidden[t] . weight for all T rows.
-void scalar_head(const at::Tensor& weight_1H, const float* hidden_TH,
-                 std::int64_t rows, float* out_T);
-/// Adds to d_hidden and d_weight given d out.
-void scalar_head_backward(const at::Tensor& weight_1H, const float* hidden_TH,
-                          std::int64_t rows, const float* d_out_T,
-                          float* d_hidden_TH, const at::Tensor& d_weight_1H);
 
 } // namespace troupe::models

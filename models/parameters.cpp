@@ -28,18 +28,22 @@ PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes) {
   return padded;
 }
 
-Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable)
+Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
+                       const net::BlockMemory* memory)
   : shapes_(std::move(shapes)),
-    trainable_(trainable) {
+    trainable_(trainable),
+    memory_(memory) {
   PaddedOffsets padded = padded_offsets(shapes_);
   offsets_ = std::move(padded.offsets);
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p)
     allocate(static_cast<Plane>(p), padded.size);
 }
 
-Parameters::Parameters(const ModelPart& part, bool trainable)
+Parameters::Parameters(const ModelPart& part, bool trainable,
+                       const net::BlockMemory* memory)
   : shapes_(part.local_parameters),
-    trainable_(trainable) {
+    trainable_(trainable),
+    memory_(memory) {
   const bool windows = plans::cuts_weights(part.strategy);
   offsets_ = windows ? part.windows.offsets : padded_offsets(shapes_).offsets;
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p) {
@@ -49,7 +53,7 @@ Parameters::Parameters(const ModelPart& part, bool trainable)
     allocate(plane,
              static_cast<std::int64_t>(shard.size_bytes / sizeof(float)));
     if (windows && !moment)
-      windows_[p].allocate(part.windows.size);
+      windows_[p].allocate(part.windows.size, memory_);
   }
 }
 
@@ -57,14 +61,20 @@ Parameters::Parameters(const ModelPart& part, bool trainable)
 void Parameters::allocate(Plane plane, std::int64_t count) {
   PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
   memory.size = count;
-  memory.device = net::PageBlock(
-    static_cast<std::size_t>(std::max<std::int64_t>(count, 1)) * sizeof(float),
-    plane == Plane::grad ? net::PageSharing::none
-                         : net::PageSharing::by_descriptor);
+  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(count, 1))
+                     * sizeof(float);
+  memory.device
+    = memory_ != nullptr
+        ? net::PageBlock(bytes, *memory_)
+        : net::PageBlock(bytes, plane == Plane::grad
+                                  ? net::PageSharing::none
+                                  : net::PageSharing::by_descriptor);
 }
 
-void Parameters::Window::allocate(std::int64_t count) {
+void Parameters::Window::allocate(std::int64_t count,
+                                  const net::BlockMemory* memory) {
   size = count;
+  floats = AlignedFloats(memory);
   std::fill_n(floats.reserve(std::max<std::int64_t>(count, 1)), count, 0.0F);
 }
 

@@ -42,10 +42,13 @@ PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes);
 /// Flat buffers of one model. Not thread-safe; views stay valid until it dies.
 class Parameters {
 public:
-  /// All planes zero. `trainable` also allocates grad, m and v.
-  Parameters(std::vector<ParameterShape> shapes, bool trainable);
+  /// All planes zero. `trainable` also allocates grad, m and v. Null memory is
+  /// the system's.
+  Parameters(std::vector<ParameterShape> shapes, bool trainable,
+             const net::BlockMemory* memory = nullptr);
   /// What one device of a strategy holds.
-  Parameters(const ModelPart& part, bool trainable);
+  Parameters(const ModelPart& part, bool trainable,
+             const net::BlockMemory* memory = nullptr);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -111,7 +114,7 @@ private:
     AlignedFloats floats;
     std::int64_t size = 0;
 
-    void allocate(std::int64_t count);
+    void allocate(std::int64_t count, const net::BlockMemory* memory);
   };
   void allocate(Plane plane, std::int64_t count);
   const PlaneMemory& memory_of(Plane plane) const;
@@ -120,6 +123,7 @@ private:
   std::vector<ParameterShape> shapes_;
   std::vector<std::int64_t> offsets_;
   bool trainable_ = false;
+  const net::BlockMemory* memory_; ///< of the device; null: the system's
   PlaneMemory planes_[num_planes];
   Window windows_[2]; ///< of weight and grad; empty: the plane is its window
 };

@@ -1,6 +1,7 @@
 #include "models/rope.hpp"
 
 #include "config/error.hpp"
+#include "models/host_compute.hpp"
 #include "models/host_simd.hpp"
 
 #include <ATen/Parallel.h>
@@ -35,7 +36,13 @@ float rope_llama3_frequency(const ModelShape& shape, float frequency) {
 
 } // namespace
 
-RopeTable::RopeTable(const ModelShape& shape) {
+RopeTable::RopeTable(const ModelShape& shape)
+  : RopeTable(shape, host_compute()) {}
+
+RopeTable::RopeTable(const ModelShape& shape, Compute& compute)
+  : compute_(&compute),
+    cos_PF_(compute.memory()),
+    sin_PF_(compute.memory()) {
   const auto dim = static_cast<float>(shape.head_dim);
   for (std::int64_t i = 0; i < shape.head_dim / 2; ++i) {
     const float exponent = static_cast<float>(2 * i) / dim;
@@ -57,15 +64,21 @@ void RopeTable::grow(std::int64_t positions) {
     return;
   positions_ = std::max(positions, 2 * positions_);
   const std::int64_t width = num_frequencies();
-  float* cos = cos_PF_.reserve(positions_ * width);
-  float* sin = sin_PF_.reserve(positions_ * width);
+  std::vector<float> cos(static_cast<std::size_t>(positions_ * width));
+  std::vector<float> sin(cos.size());
   for (std::int64_t p = 0; p < positions_; ++p)
     for (std::int64_t i = 0; i < width; ++i) {
       const float angle
         = static_cast<float>(p) * frequencies_[static_cast<std::size_t>(i)];
-      cos[p * width + i] = std::cos(angle);
-      sin[p * width + i] = std::sin(angle);
+      const auto at = static_cast<std::size_t>(p * width + i);
+      cos[at] = std::cos(angle);
+      sin[at] = std::sin(angle);
     }
+  compute_->wait(); // for readers of the old table
+  compute_->write(cos.data(), cos_PF_.reserve(positions_ * width),
+                  positions_ * width);
+  compute_->write(sin.data(), sin_PF_.reserve(positions_ * width),
+                  positions_ * width);
 }
 
 void rope(const RopeShape& shape, const RopeTable& table,

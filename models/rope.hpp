@@ -12,11 +12,15 @@
 
 namespace troupe::models {
 
+class Compute;
+
 /// cos and sin of every position and frequency, with the model's rope scaling
 /// (none, linear, llama3).
 class RopeTable {
 public:
+  /// In the host's memory.
   explicit RopeTable(const ModelShape& shape);
+  RopeTable(const ModelShape& shape, Compute& compute);
   /// Makes rows for positions 0 .. positions-1, if there are fewer.
   void grow(std::int64_t positions);
 
@@ -34,6 +38,7 @@ public:
   }
 
 private:
+  Compute* compute_; ///< whose memory the table is in
   std::vector<float> frequencies_;
   std::int64_t positions_ = 0;
   AlignedFloats cos_PF_;

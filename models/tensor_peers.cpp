@@ -1,5 +1,6 @@
 #include "models/tensor_peers.hpp"
 
+#include "models/compute.hpp"
 #include "models/run_context.hpp"
 #include "net/collectives.hpp"
 
@@ -15,8 +16,10 @@ std::int64_t peers_rows(std::int64_t tokens, std::uint32_t size) {
 
 } // namespace
 
-TensorPeers::TensorPeers(const RunContext& context, bool split)
-  : group_(context.groups.tp.get()) {
+TensorPeers::TensorPeers(const RunContext& context, Compute& compute,
+                         bool split)
+  : group_(context.groups.tp.get()),
+    compute_(&compute) {
   if (group_ == nullptr)
     return;
   rank_ = group_->rank();
@@ -37,15 +40,17 @@ std::int64_t TensorPeers::gathered_rows(std::int64_t tokens) const {
 }
 
 void TensorPeers::sum(float* x, std::int64_t count, const char* name) const {
-  if (size_ > 1)
-    group_->all_reduce_sum(x, static_cast<std::size_t>(count), DType::f32,
-                           name);
+  if (size_ == 1)
+    return;
+  compute_->wait();
+  group_->all_reduce_sum(x, static_cast<std::size_t>(count), DType::f32, name);
 }
 
 void TensorPeers::to_stream(float* partial, float* stream, std::int64_t tokens,
                             std::int64_t width, const char* name) const {
   if (!split_)
     return sum(stream, tokens * width, name);
+  compute_->wait();
   group_->reduce_scatter_sum(
     partial, stream,
     static_cast<std::size_t>(peers_rows(tokens, size_) * width), DType::f32,
@@ -63,6 +68,7 @@ const float* TensorPeers::gather(const float* stream, float* room,
 
 void TensorPeers::collect(const float* mine, float* all, std::int64_t count,
                           const char* name) const {
+  compute_->wait();
   group_->all_gather(mine, all, static_cast<std::size_t>(count), DType::f32,
                      name);
 }

@@ -19,6 +19,7 @@ class Collectives;
 
 namespace troupe::models {
 
+class Compute;
 struct RunContext;
 
 /// A range of the T packed tokens.
@@ -32,7 +33,7 @@ public:
   /// Alone.
   TensorPeers() = default;
   /// The tensor group of a run; `split`: tokens of the stream are split.
-  explicit TensorPeers(const RunContext& context, bool split = false);
+  TensorPeers(const RunContext& context, Compute& compute, bool split = false);
 
   std::uint32_t size() const {
     return size_;
@@ -76,6 +77,7 @@ public:
 
 private:
   net::Collectives* group_ = nullptr; ///< null: alone
+  Compute* compute_ = nullptr;        ///< of what is exchanged
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;
   bool split_ = false;

@@ -2,11 +2,7 @@
 
 #include "config/error.hpp"
 #include "models/internal/stack_forward.hpp"
-#include "models/norm.hpp"
 #include "models/run_context.hpp"
-#include "net/channel.hpp"
-
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
@@ -45,6 +41,7 @@ void keep_probe(std::vector<std::vector<float>>* probe, const float* x_TH,
     return;
   const float* whole_TH = run.peers.gather(
     x_TH, run.scratch.wide_TH, run.z.tokens, run.z.hidden, "gather tokens");
+  run.model.compute->wait();
   probe->emplace_back(whole_TH, whole_TH + run.z.tokens * run.z.hidden);
 }
 
@@ -64,30 +61,22 @@ PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences) {
 
 void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
            float* out_TH) {
-  const std::int64_t width = model.shape.hidden_size;
-  const float* table = model.weights.embedding.const_data_ptr<float>();
-  const std::int64_t rows = model.weights.embedding.size(0);
-  for (std::size_t t = 0; t < ids_T.size(); ++t) {
-    const std::int64_t id = ids_T[t];
+  const std::int64_t known = model.weights.embedding.size(0);
+  std::vector<std::int64_t> rows_T;
+  rows_T.reserve(ids_T.size());
+  for (const std::int64_t id : ids_T) {
     if (id < 0 || id >= model.shape.vocab_size)
       throw FailureError(Failure{Errc::bad_input, "engine",
                                  "token id " + std::to_string(id)
                                    + " is outside the vocabulary of "
                                    + std::to_string(model.shape.vocab_size),
                                  ""});
-    float* to = out_TH + static_cast<std::int64_t>(t) * width;
     const std::int64_t row = id - model.weights.first_token;
-    if (row >= 0 && row < rows)
-      std::copy_n(table + row * width, width, to);
-    else
-      std::fill_n(to, width, 0.0F);
+    rows_T.push_back(row < known ? row : -1);
   }
-  const float scale = embedding_scale(model.shape);
-  if (scale == 1.0F)
-    return;
-  const std::int64_t count = static_cast<std::int64_t>(ids_T.size()) * width;
-  for (std::int64_t i = 0; i < count; ++i)
-    out_TH[i] *= scale;
+  model.compute->gather_rows(
+    {rows_T, model.shape.hidden_size, embedding_scale(model.shape)},
+    model.weights.embedding.const_data_ptr<float>(), out_TH);
 }
 
 float embedding_scale(const ModelShape& shape) {
@@ -104,20 +93,17 @@ void add_positions(const Transformer& model, const PackedTokens& batch,
   const at::Tensor& table = model.weights.positions;
   if (!table.defined() || !peers.first())
     return;
-  const std::int64_t width = model.shape.hidden_size;
-  for (std::size_t t = 0; t < batch.positions_T.size(); ++t) {
-    const std::int64_t position = batch.positions_T[t];
+  for (const std::int64_t position : batch.positions_T)
     if (position >= table.size(0))
       throw FailureError(Failure{Errc::bad_input, "engine",
                                  "a sequence is longer than the model's "
                                    + std::to_string(table.size(0))
                                    + " positions",
                                  ""});
-    const float* from = table.const_data_ptr<float>() + position * width;
-    float* to = x_TH + static_cast<std::int64_t>(t) * width;
-    for (std::int64_t j = 0; j < width; ++j)
-      to[j] += from[j];
-  }
+  const std::vector<std::int64_t> rows_T(batch.positions_T.begin(),
+                                         batch.positions_T.end());
+  model.compute->add_rows({rows_T, model.shape.hidden_size},
+                          table.const_data_ptr<float>(), x_TH);
 }
 
 // Where a layer notes which experts it chose.
@@ -127,15 +113,11 @@ Routing* routing_of(Saved* saved, Routing& unsaved) {
   return saved->routings.emplace_back(std::make_unique<Routing>()).get();
 }
 
-std::size_t stream_bytes(const stack::Sizes& z) {
-  return static_cast<std::size_t>(z.stream) * sizeof(float);
-}
-
 } // namespace
 
 std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
                            const RunContext& context) {
-  return TensorPeers(context, model.split_tokens)
+  return TensorPeers(context, *model.compute, model.split_tokens)
            .gathered_rows(batch.num_tokens())
          * model.shape.hidden_size;
 }
@@ -143,7 +125,7 @@ std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
 float* forward(const Transformer& model, const PackedTokens& batch,
                const RunContext& context, Workspace& workspace, Saved* saved,
                std::vector<std::vector<float>>* probe) {
-  const TensorPeers peers(context, model.split_tokens);
+  const TensorPeers peers(context, *model.compute, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
   float* hidden = workspace.take(z.gathered);
   float* x = workspace.take(z.stream);
@@ -158,7 +140,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     add_positions(model, batch, peers, rows);
     peers.to_stream(rows, x, z.tokens, z.hidden, "embedding");
   } else {
-    context.groups.previous->receive(x, stream_bytes(z), "activations");
+    stack::receive(model, *context.groups.previous, x, z.stream, "activations");
   }
   keep_probe(probe, x, run);
   const bool keeps = saved != nullptr && !saved->recompute;
@@ -184,7 +166,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     keep_probe(probe, x, run);
   }
   if (!context.groups.last_stage()) {
-    context.groups.next->send(x, stream_bytes(z), "activations");
+    stack::send(model, *context.groups.next, x, z.stream, "activations");
     return nullptr;
   }
   model.gate->before_forward(number);
@@ -195,7 +177,8 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     saved->rstd_T = rstd_T;
   }
   float* normed = peers.split() ? scratch.norm_TH : hidden;
-  norm(z.norm_shape(), x, model.weights.final_norm.weights(), normed, rstd_T);
+  model.compute->norm(z.norm_shape(), x, model.weights.final_norm.weights(),
+                      normed, rstd_T);
   peers.gather(normed, hidden, z.tokens, z.hidden, "gather tokens");
   return hidden;
 }

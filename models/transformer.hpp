@@ -8,11 +8,9 @@
 // G key-value heads, D head dim, I intermediate.  All fp32, contiguous.
 #pragma once
 
+#include "models/host_compute.hpp"
 #include "models/moe.hpp"
-#include "models/norm.hpp"
 #include "models/parameters.hpp"
-#include "models/rope.hpp"
-#include "models/workspace.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -163,6 +161,7 @@ struct Transformer {
   bool split_tokens = false;
   std::int64_t first_layer = 0; ///< of the whole model's
   LayerGate* gate = &no_gate;
+  Compute* compute = &host_compute();
 };
 
 /// Factor of the embedding's rows.

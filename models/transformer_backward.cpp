@@ -1,23 +1,14 @@
 // The gradient of forward, layer by layer from the top. Norms' outputs and the
 // MLP's product are computed again rather than kept: both are cheap.
-#include "models/attention.hpp"
-#include "models/head_norm.hpp"
 #include "models/internal/stack_forward.hpp"
-#include "models/mlp.hpp"
-#include "models/norm.hpp"
 #include "models/run_context.hpp"
 #include "models/transformer.hpp"
-#include "net/channel.hpp"
 
-#include <ATen/Parallel.h>
-
-#include <algorithm>
+#include <vector>
 
 namespace troupe::models {
 
 namespace {
-
-constexpr std::int64_t backward_grain_columns = 64; // one cache line of 4
 
 struct BackwardScratch {
   float* act_TI;
@@ -56,7 +47,8 @@ struct LayerBackward {
   }
   // The input of a layer's products, computed again.
   const float* normed(const float* x_TH, const Norm& by) const {
-    norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH);
+    model.compute->norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH,
+                        nullptr);
     return gather(scratch.norm_TH);
   }
   // From the gradient of a norm's output, in parts on all peers, to the stream.
@@ -64,8 +56,9 @@ struct LayerBackward {
                       const Norm& grads, float* dx_TH) {
     peers.to_stream(scratch.d_wide_TH, scratch.d_norm_TH, z.tokens, z.hidden,
                     "sum of input gradients");
-    norm_backward(z.norm_shape(), scratch.d_norm_TH, x_TH, by.weights(), rstd_T,
-                  dx_TH, counted_grads(grads, peers, scratch, z), workspace);
+    model.compute->norm_backward(
+      z.norm_shape(), scratch.d_norm_TH, x_TH, by.weights(), rstd_T, dx_TH,
+      counted_grads(grads, peers, scratch, z), workspace);
   }
   // The gradient of a branch, gathered, from that of the stream it was added
   // to.
@@ -74,16 +67,17 @@ struct LayerBackward {
                                const Norm& grads) {
     if (!behind.defined())
       return gather(dx_TH);
-    std::fill_n(scratch.d_branch_TH, z.own.count * z.hidden, 0.0F);
-    norm_backward(z.norm_shape(), dx_TH, kept_TH, behind.weights(), rstd_T,
-                  scratch.d_branch_TH, counted_grads(grads, peers, scratch, z),
-                  workspace);
+    model.compute->fill(scratch.d_branch_TH, z.own.count * z.hidden, 0.0F);
+    model.compute->norm_backward(
+      z.norm_shape(), dx_TH, kept_TH, behind.weights(), rstd_T,
+      scratch.d_branch_TH, counted_grads(grads, peers, scratch, z), workspace);
     return gather(scratch.d_branch_TH);
   }
   void bias(const float* dy, std::int64_t stride, const at::Tensor& d_bias) {
     if (d_bias.defined())
-      add_column_sums(dy, z.tokens, d_bias.size(0), stride,
-                      d_bias.mutable_data_ptr<float>(), workspace);
+      model.compute->add_column_sums(dy, z.tokens, d_bias.size(0), stride,
+                                     d_bias.mutable_data_ptr<float>(),
+                                     workspace);
   }
   // Gradients of products of one input: weights', biases', the input's.
   void products(const std::vector<stack::Piece>& weights,
@@ -91,11 +85,11 @@ struct LayerBackward {
                 std::int64_t stride, const float* x, float* dx) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const float* dy_i = dy + weights[i].column;
-      linear_grad_weight(z.rows(), {dy_i, stride}, {x, z.hidden},
-                         grads[i].weight);
+      linear_grad_weight(*model.compute, z.rows(), {dy_i, stride},
+                         {x, z.hidden}, grads[i].weight);
       bias(dy_i, stride, grads[i].bias);
-      linear_grad_input(z.rows(), {dy_i, stride}, weights[i].weight,
-                        {dx, z.hidden}, i > 0);
+      linear_grad_input(*model.compute, z.rows(), {dy_i, stride},
+                        weights[i].weight, {dx, z.hidden}, i > 0);
     }
   }
 
@@ -117,11 +111,11 @@ struct LayerBackward {
 
   void dense(const float* dy_TH) {
     const std::int64_t width = z.unit.width;
-    linear_grad_input(z.rows(), {dy_TH, z.hidden}, w.down,
+    linear_grad_input(*model.compute, z.rows(), {dy_TH, z.hidden}, w.down,
                       {scratch.act_TI, width});
-    mlp_unit_backward(z.unit, s.gate_up_TX, scratch.act_TI);
-    linear_grad_weight(z.rows(), {dy_TH, z.hidden}, {scratch.act_TI, width},
-                       g.down);
+    model.compute->mlp_unit_backward(z.unit, s.gate_up_TX, scratch.act_TI);
+    linear_grad_weight(*model.compute, z.rows(), {dy_TH, z.hidden},
+                       {scratch.act_TI, width}, g.down);
     shared_bias(dy_TH, g.down_bias);
     products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), s.gate_up_TX,
              z.unit.columns(), normed(s.middle_TH, w.post_norm),
@@ -131,10 +125,11 @@ struct LayerBackward {
   void experts(const float* dy_TH) {
     const Workspace::Mark mark = workspace.mark();
     float* dy_copy = workspace.take(z.tokens * z.hidden);
-    stack::copy(dy_TH, dy_copy, z.tokens * z.hidden);
-    moe_backward(stack::moe_shape(model.shape, z), w.moe,
-                 normed(s.middle_TH, w.post_norm), *s.routing, s.gate_up_TX,
-                 dy_copy, g.moe, scratch.d_wide_TH, workspace);
+    model.compute->copy(dy_TH, dy_copy, z.tokens * z.hidden);
+    const float* x_TH = normed(s.middle_TH, w.post_norm);
+    model.compute->wait();
+    moe_backward(stack::moe_shape(model.shape, z), w.moe, x_TH, *s.routing,
+                 s.gate_up_TX, dy_copy, g.moe, scratch.d_wide_TH, workspace);
     workspace.rewind(mark);
   }
 
@@ -142,15 +137,15 @@ struct LayerBackward {
   void heads_backward() {
     const ModelShape& shape = model.shape;
     if (!shape.learned_positions)
-      rope(
+      model.compute->rope(
         {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
-        model.rope, batch.positions_T.data(), scratch.d_qkv_TX, true);
+        model.rope, batch.positions_T, scratch.d_qkv_TX, /*backwards=*/true);
     if (!w.q_norm.defined())
       return;
     const auto weights = stack::head_norms(w, shape, z);
     const auto grads = stack::head_norms(g, shape, z);
     for (std::size_t i = 0; i < weights.size(); ++i)
-      head_norm_backward(
+      model.compute->head_norm_backward(
         weights[i].shape, weights[i].weight.const_data_ptr<float>(),
         s.raw_qk_TX + weights[i].raw, scratch.d_qkv_TX + weights[i].column,
         grads[i].weight.mutable_data_ptr<float>(), workspace);
@@ -159,14 +154,14 @@ struct LayerBackward {
   void attend(float* dx_TH) {
     const float* dy_TH = branch_gradient(
       dx_TH, w.behind_attention, s.behind1_TH, s.rstd3_T, g.behind_attention);
-    linear_grad_input(z.rows(), {dy_TH, z.hidden}, w.o,
+    linear_grad_input(*model.compute, z.rows(), {dy_TH, z.hidden}, w.o,
                       {scratch.d_context_TX, z.context});
-    linear_grad_weight(z.rows(), {dy_TH, z.hidden}, {s.context_TX, z.context},
-                       g.o);
+    linear_grad_weight(*model.compute, z.rows(), {dy_TH, z.hidden},
+                       {s.context_TX, z.context}, g.o);
     shared_bias(dy_TH, g.o_bias);
-    attention_backward(stack::attention_shape(model.shape, w, batch), s.qkv_TX,
-                       s.context_TX, s.lse_AT, scratch.d_context_TX,
-                       scratch.d_qkv_TX);
+    model.compute->attention_backward(
+      stack::attention_shape(model.shape, w, batch), s.qkv_TX, s.context_TX,
+      s.lse_AT, scratch.d_context_TX, scratch.d_qkv_TX);
     heads_backward();
     products(stack::qkv_pieces(w, z), stack::qkv_pieces(g, z), scratch.d_qkv_TX,
              z.qkv, normed(s.input_TH, w.input_norm), scratch.d_wide_TH);
@@ -174,40 +169,30 @@ struct LayerBackward {
   }
 };
 
-// Each thread owns some columns, so equal ids add up in token order. Ids
-// outside first_token .. are another tensor peer's.
-void embedding_backward(const PackedTokens& batch, std::int64_t width,
-                        const float* dx_TH, float scale, const Weights& grads) {
-  float* grad = grads.embedding.mutable_data_ptr<float>();
-  const std::int64_t rows = grads.embedding.size(0);
-  const std::int64_t grain
-    = std::max(backward_grain_columns,
-               (1 << 16) / std::max<std::int64_t>(1, batch.num_tokens()));
-  at::parallel_for(0, width, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::size_t t = 0; t < batch.ids_T.size(); ++t) {
-      const std::int64_t row = batch.ids_T[t] - grads.first_token;
-      if (row < 0 || row >= rows)
-        continue;
-      const float* from = dx_TH + static_cast<std::int64_t>(t) * width;
-      float* to = grad + row * width;
-      for (std::int64_t j = begin; j < end; ++j)
-        to[j] += scale * from[j];
-    }
-  });
+// Ids outside first_token .. are another tensor peer's.
+void embedding_backward(const Transformer& model, const PackedTokens& batch,
+                        const float* dx_TH, const Weights& grads) {
+  const std::int64_t known = grads.embedding.size(0);
+  std::vector<std::int64_t> rows_T;
+  rows_T.reserve(batch.ids_T.size());
+  for (const std::int64_t id : batch.ids_T) {
+    const std::int64_t row = id - grads.first_token;
+    rows_T.push_back(row < known ? row : -1);
+  }
+  model.compute->scatter_rows(
+    {rows_T, model.shape.hidden_size, embedding_scale(model.shape)}, dx_TH,
+    grads.embedding.mutable_data_ptr<float>());
 }
 
 // Learned positions are on every tensor peer; the first one counts them.
-void positions_backward(const PackedTokens& batch, std::int64_t width,
+void positions_backward(const Transformer& model, const PackedTokens& batch,
                         const float* dx_TH, const at::Tensor& d_positions) {
   if (!d_positions.defined())
     return;
-  float* grad = d_positions.mutable_data_ptr<float>();
-  for (std::size_t t = 0; t < batch.positions_T.size(); ++t) {
-    const float* from = dx_TH + static_cast<std::int64_t>(t) * width;
-    float* to = grad + batch.positions_T[t] * width;
-    for (std::int64_t j = 0; j < width; ++j)
-      to[j] += from[j];
-  }
+  const std::vector<std::int64_t> rows_T(batch.positions_T.begin(),
+                                         batch.positions_T.end());
+  model.compute->scatter_rows({rows_T, model.shape.hidden_size}, dx_TH,
+                              d_positions.mutable_data_ptr<float>());
 }
 
 BackwardScratch backward_scratch(const stack::Sizes& z,
@@ -233,25 +218,25 @@ BackwardScratch backward_scratch(const stack::Sizes& z,
 void backward(const Transformer& model, const PackedTokens& batch,
               const Saved& saved, float* d_hidden_TH, const Weights& grads,
               const RunContext& context, Workspace& workspace) {
-  const TensorPeers peers(context, model.split_tokens);
+  const TensorPeers peers(context, *model.compute, model.split_tokens);
   const stack::Sizes z = stack::sizes(model, batch, peers);
   const Workspace::Mark mark = workspace.mark();
   float* dx = workspace.take(z.stream);
   const BackwardScratch scratch = backward_scratch(
     z, peers, model.shape.post_norms, d_hidden_TH, workspace);
-  const auto bytes = static_cast<std::size_t>(z.stream) * sizeof(float);
   if (context.groups.last_stage()) {
     peers.to_stream(d_hidden_TH, scratch.norm_TH, z.tokens, z.hidden,
                     "sum of outputs");
-    std::fill_n(dx, z.stream, 0.0F);
-    norm_backward(z.norm_shape(), scratch.norm_TH, saved.last_TH,
-                  model.weights.final_norm.weights(), saved.rstd_T, dx,
-                  counted_grads(grads.final_norm, peers, scratch, z),
-                  workspace);
+    model.compute->fill(dx, z.stream, 0.0F);
+    model.compute->norm_backward(
+      z.norm_shape(), scratch.norm_TH, saved.last_TH,
+      model.weights.final_norm.weights(), saved.rstd_T, dx,
+      counted_grads(grads.final_norm, peers, scratch, z), workspace);
     model.gate->after_backward(
       model.first_layer + static_cast<std::int64_t>(saved.layers.size()));
   } else {
-    context.groups.next->receive(dx, bytes, "activation gradients");
+    stack::receive(model, *context.groups.next, dx, z.stream,
+                   "activation gradients");
   }
   const stack::LayerScratch buffers{scratch.norm_TH, scratch.act_TI,
                                     scratch.wide_TH};
@@ -280,13 +265,13 @@ void backward(const Transformer& model, const PackedTokens& batch,
     const float* d_rows
       = peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens");
     model.gate->before_backward(-1);
-    embedding_backward(batch, z.hidden, d_rows, embedding_scale(model.shape),
-                       grads);
+    embedding_backward(model, batch, d_rows, grads);
     if (peers.first())
-      positions_backward(batch, z.hidden, d_rows, grads.positions);
+      positions_backward(model, batch, d_rows, grads.positions);
     model.gate->after_backward(-1);
   } else {
-    context.groups.previous->send(dx, bytes, "activation gradients");
+    stack::send(model, *context.groups.previous, dx, z.stream,
+                "activation gradients");
   }
   workspace.rewind(mark);
 }

@@ -6,8 +6,10 @@
 
 namespace troupe::models {
 
-UnitFlow::UnitFlow(const ModelPart& part, Parameters& parameters)
+UnitFlow::UnitFlow(const ModelPart& part, Parameters& parameters,
+                   Compute& compute)
   : parameters_(parameters),
+    compute_(compute),
     last_layer_(part.whole.num_layers),
     first_stage_(part.first_stage) {
   for (const plans::UnitWindow& window : part.windows.units) {
@@ -132,6 +134,7 @@ void UnitFlow::await(std::size_t index) {
 }
 
 void UnitFlow::gather_own(const Unit& unit) {
+  compute_.wait();
   const float* held = parameters_.plane(Plane::weight).data();
   float* window = parameters_.window(Plane::weight).data();
   for (const Piece& piece : unit.own)
@@ -149,19 +152,22 @@ void UnitFlow::open(std::size_t index) {
     return;
   background_->wait(place.job);
   place.unit = index;
-  std::fill_n(parameters_.window(Plane::grad).data() + unit.window.begin,
-              unit.window.run * groups_.dp->size(), 0.0F);
+  compute_.fill(parameters_.window(Plane::grad).data() + unit.window.begin,
+                unit.window.run * groups_.dp->size(), 0.0F);
 }
 
 void UnitFlow::scatter(std::size_t index) {
   Unit& unit = units_[index];
-  if (groups_.tp != nullptr)
+  if (groups_.tp != nullptr) {
+    compute_.wait();
     unit.shared.sum(parameters_.window(Plane::grad).data(), *groups_.tp);
+  }
   gradients_[unit.window.place]
     = {std::nullopt, background_->run([this, &unit] { sum_own(unit); })};
 }
 
 void UnitFlow::sum_own(const Unit& unit) {
+  compute_.wait();
   float* window = parameters_.window(Plane::grad).data();
   float* held = parameters_.plane(Plane::grad).data();
   float* all = window + unit.window.begin;

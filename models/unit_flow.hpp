@@ -27,7 +27,7 @@ namespace troupe::models {
 class UnitFlow final : public ReplicaSync {
 public:
   /// Keeps references to both.
-  UnitFlow(const ModelPart& part, Parameters& parameters);
+  UnitFlow(const ModelPart& part, Parameters& parameters, Compute& compute);
 
   void begin(const Groups& groups) override;
   std::vector<std::int64_t> passes(std::vector<std::int64_t> own) override;
@@ -71,6 +71,7 @@ private:
   void sum_own(const Unit& unit);
 
   Parameters& parameters_;
+  Compute& compute_;
   std::int64_t last_layer_ = 0; ///< that of the final norm and head
   bool first_stage_ = true;
   std::vector<Unit> units_; ///< in model order

@@ -17,17 +17,21 @@ float* Workspace::take(std::int64_t count) {
          && at_.used + size > chunks_[at_.chunk].capacity())
     at_ = {at_.chunk + 1, 0};
   if (at_.chunk == chunks_.size())
-    chunks_.emplace_back(std::max({size, workspace_min_chunk, capacity() / 2}));
+    add_chunk(std::max({size, workspace_min_chunk, capacity() / 2}));
   float* taken = chunks_[at_.chunk].data() + at_.used;
   at_.used += size;
   return taken;
+}
+
+void Workspace::add_chunk(std::int64_t count) {
+  chunks_.emplace_back(memory_).reserve(count);
 }
 
 void Workspace::reset() {
   if (chunks_.size() > 1) {
     const std::int64_t total = capacity();
     chunks_.clear();
-    chunks_.emplace_back(total);
+    add_chunk(total);
   }
   at_ = {};
 }

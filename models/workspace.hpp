@@ -12,6 +12,10 @@ namespace troupe::models {
 
 class Workspace {
 public:
+  /// Null: the system's memory.
+  explicit Workspace(const net::BlockMemory* memory = nullptr)
+    : memory_(memory) {}
+
   /// A place to come back to.
   struct Mark {
     std::size_t chunk = 0;
@@ -32,6 +36,9 @@ public:
   std::int64_t capacity() const;
 
 private:
+  void add_chunk(std::int64_t count);
+
+  const net::BlockMemory* memory_;
   std::vector<AlignedFloats> chunks_;
   Mark at_;
 };

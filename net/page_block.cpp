@@ -70,8 +70,15 @@ PageBlock::PageBlock(std::size_t size_bytes, PageSharing sharing)
   data_ = static_cast<std::byte*>(data);
 }
 
+PageBlock::PageBlock(std::size_t size_bytes, const BlockMemory& memory)
+  : data_(static_cast<std::byte*>(memory.take(size_bytes))),
+    size_bytes_(size_bytes),
+    memory_(&memory) {}
+
 PageBlock::~PageBlock() {
-  if (data_ != nullptr)
+  if (data_ != nullptr && memory_ != nullptr)
+    memory_->give(data_);
+  else if (data_ != nullptr)
     ::munmap(data_, size_bytes_);
   if (descriptor_ >= 0)
     ::close(descriptor_);
@@ -81,11 +88,14 @@ PageBlock::PageBlock(PageBlock&& other) noexcept
   : data_(std::exchange(other.data_, nullptr)),
     size_bytes_(std::exchange(other.size_bytes_, 0)),
     descriptor_(std::exchange(other.descriptor_, -1)),
+    memory_(other.memory_),
     name_(other.name_) {}
 
 void PageBlock::release_pages() {
   if (data_ == nullptr)
     return;
+  if (memory_ != nullptr)
+    return memory_->evict(data_, size_bytes_);
   const int advice = descriptor_ >= 0 ? MADV_REMOVE : MADV_DONTNEED;
   TROUPE_CHECK(::madvise(data_, size_bytes_, advice) == 0,
                "pages of a block could not be given back");
@@ -143,6 +153,7 @@ PageBlock& PageBlock::operator=(PageBlock&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(memory_, other.memory_);
   std::swap(name_, other.name_);
   return *this;
 }

@@ -3,6 +3,8 @@
 // memory file that processes of the same user on this host may map to read it.
 #pragma once
 
+#include "net/block_memory.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +30,8 @@ public:
   /// Zeros. A block that cannot be shared (no memory files here) is not. Throws
   /// std::bad_alloc.
   PageBlock(std::size_t size_bytes, PageSharing sharing);
+  /// In a device's memory; never shared.
+  PageBlock(std::size_t size_bytes, const BlockMemory& memory);
   ~PageBlock();
   PageBlock(PageBlock&& other) noexcept;
   PageBlock& operator=(PageBlock&& other) noexcept;
@@ -39,7 +43,8 @@ public:
   std::size_t size_bytes() const {
     return size_bytes_;
   }
-  /// The pages go back to the system; what is read next is zero.
+  /// The pages go back to the system, and what is read next is zero; a device's
+  /// go to the host.
   void release_pages();
   /// Of the pages that are in memory now, as the system counts them.
   std::uint64_t resident_bytes() const;
@@ -50,6 +55,7 @@ private:
   std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;
   int descriptor_ = -1;
+  const BlockMemory* memory_ = nullptr; ///< null: the system's
   std::array<char, 40> name_ = {};
 };
 

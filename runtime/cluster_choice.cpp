@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "config/yaml_tree.hpp"
+#include "net/gpus.hpp"
 #include "plans/nearest.hpp"
 #include "plans/plan_check.hpp"
 #include "plans/presets.hpp"
@@ -21,6 +22,35 @@ using plans::Cluster;
 
 namespace {
 
+/// "gpu" or "cpu".
+std::string device_kind(const Settings& settings) {
+  const std::string& asked = settings.cluster.device;
+  if (asked == "cpu")
+    return asked;
+  const auto gpus = net::find_gpus();
+  if (asked == "auto")
+    return gpus.names.empty() ? "cpu" : "gpu";
+  if (gpus.names.empty())
+    throw ConfigError(
+      {.place = place_of(settings, "cluster.device"),
+       .path = "cluster.device",
+       .expected = "cpu or auto on this machine (" + gpus.why_none + ")",
+       .got = "'" + asked + "'",
+       .hint = "cluster.device=cpu"});
+  return asked;
+}
+
+/// One device and one worker a GPU, or one CPU slot.
+Cluster default_cluster(const Settings& settings) {
+  Cluster cluster;
+  if (device_kind(settings) == "gpu") {
+    cluster.devices_per_node
+      = static_cast<std::uint32_t>(net::find_gpus().names.size());
+    cluster.workers_per_node = cluster.devices_per_node;
+  }
+  return cluster;
+}
+
 std::uint32_t cluster_number(const std::optional<int>& setting,
                              std::uint32_t otherwise) {
   return setting ? static_cast<std::uint32_t>(*setting) : otherwise;
@@ -38,8 +68,9 @@ void check_workers(const Settings& settings, const Cluster& cluster) {
        = fmt::format("cluster.devices_per_node={}", cluster.workers_per_node)});
 }
 
-/// The cluster of the settings; `auto` becomes `otherwise`'s number.
-Cluster settings_cluster(const Settings& settings, const Cluster& otherwise) {
+/// The cluster of the settings; `auto` becomes what this machine has.
+Cluster settings_cluster(const Settings& settings) {
+  const Cluster otherwise = default_cluster(settings);
   Cluster cluster;
   cluster.nodes = cluster_number(
     settings.cluster.nodes, std::max(otherwise.nodes, nodes_of_this_job()));
@@ -75,7 +106,7 @@ plans::ExecutionPlan written_plan(const Settings& settings,
                                   const std::string& file) {
   auto plan = plans::parse_plan(yaml, file);
   if (parse_yaml(yaml, file).find("cluster") == nullptr) {
-    plan.cluster = settings_cluster(settings, {});
+    plan.cluster = settings_cluster(settings);
     return plan;
   }
   const auto& given = settings.cluster;
@@ -107,7 +138,7 @@ automatic_plan(const Settings& settings, const plans::Workflow& workflow,
                const fs::path& old_plan,
                const std::function<bool(const plans::ExecutionPlan&)>& fits,
                const std::function<ChosenPlan(const Cluster&)>& search) {
-  const auto cluster = settings_cluster(settings, {});
+  const auto cluster = settings_cluster(settings);
   if (auto old = reusable_plan(old_plan, cluster); old && fits(*old))
     return {std::move(*old), "of the run so far", {}};
   if (search && cluster.num_devices() > 1)
@@ -123,10 +154,10 @@ automatic_plan(const Settings& settings, const plans::Workflow& workflow,
 ChosenPlan runnable_preset(const Settings& settings,
                            const plans::Workflow& workflow,
                            const plans::PresetFacts& facts) {
-  return {plans::preset(settings.plan, workflow, settings_cluster(settings, {}),
-                        facts),
-          settings.plan,
-          {}};
+  return {
+    plans::preset(settings.plan, workflow, settings_cluster(settings), facts),
+    settings.plan,
+    {}};
 }
 
 [[noreturn]] void unknown_plan(const Settings& settings) {
@@ -172,6 +203,7 @@ choose_plan(const Settings& settings, const plans::Workflow& workflow,
 }
 
 Settings with_cluster(Settings settings, const Cluster& cluster) {
+  settings.cluster.device = device_kind(settings);
   settings.cluster.nodes = static_cast<int>(cluster.nodes);
   settings.cluster.devices_per_node
     = static_cast<int>(cluster.devices_per_node);

@@ -24,13 +24,13 @@ struct ChosenPlan {
 /// Reads the plan that the settings name, or chooses one.
 ///
 /// `cluster.*: auto` follows the plan's own `cluster:` block where it has one;
-/// else one node, one CPU slot (a device that computes on all cores), one
-/// worker. Numbers in the settings that contradict the plan are a PlanError.
-/// `plan: auto` takes the plan of `old_plan` (a run's plan.yaml) if that has as
-/// many devices, else what `search` finds for more than one device, else (or
-/// without it) the first preset that `fits`: data_parallel, single.
-/// Presets look at `facts`; what of them does not run yet is left out, and the
-/// name says so.
+/// else one node, one device and worker a GPU, or one CPU slot (a device
+/// that computes on all cores) and one worker. Numbers in the settings that
+/// contradict the plan are a PlanError. `plan: auto` takes the plan of
+/// `old_plan` (a run's plan.yaml) if that has as many devices, else what
+/// `search` finds for more than one device, else (or without it) the first
+/// preset that `fits`: data_parallel, single. Presets look at `facts`; what of
+/// them does not run yet is left out, and the name says so.
 ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const std::filesystem::path& old_plan,
@@ -39,7 +39,9 @@ choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const std::function<ChosenPlan(const plans::Cluster&)>& search
             = {});
 
-/// The settings with every `auto` of the cluster replaced by the plan's number.
+/// The settings with every `auto` of the cluster replaced by the plan's number
+/// and by the kind of device that is there. Throws ConfigError where
+/// `cluster.device` asks for GPUs and there are none.
 Settings with_cluster(Settings settings, const plans::Cluster& cluster);
 
 } // namespace troupe::runtime

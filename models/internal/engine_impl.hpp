@@ -21,6 +21,7 @@ struct Engine::Impl {
   explicit Impl(Engine::Spec given);
 
   Engine::Spec spec;
+  Compute& compute;
   ModelPart part;          ///< with the head that the role asks for
   const ModelShape& shape; ///< of the part
   Parameters parameters;
@@ -47,6 +48,12 @@ struct Engine::Impl {
   Workspace& workspace_of(std::size_t i);
   VocabularyHead vocabulary_head(double temperature,
                                  const RunContext& context) const;
+  /// The scalar head's [rows] of `hidden_TH`, ready for the host.
+  const float* scalar_outputs(const float* hidden_TH, std::int64_t rows,
+                              Workspace& memory) const;
+  /// The host's numbers where the device finds them.
+  const float* written(const std::vector<float>& values,
+                       Workspace& memory) const;
   /// Throws ConfigError unless the role has a scalar head.
   void need_scalar_head(const std::string& fn) const;
 };

@@ -1,15 +1,10 @@
 #include "models/internal/stack.hpp"
 
-#include <ATen/Parallel.h>
+#include "net/channel.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace troupe::models::stack {
-
-namespace {
-constexpr std::int64_t stack_copy_grain = 1 << 16; // floats worth a thread
-} // namespace
 
 Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers) {
@@ -78,22 +73,16 @@ std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z) {
   return {{w.gate, w.gate_bias, 0}, {w.up, w.up_bias, z.unit.width}};
 }
 
-void copy(const float* from, float* to, std::int64_t count) {
-  if (from == to)
-    return;
-  at::parallel_for(0, count, stack_copy_grain,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     std::copy(from + begin, from + end, to + begin);
-                   });
+void send(const Transformer& model, net::Channel& to, const float* x,
+          std::int64_t floats, const char* name) {
+  model.compute->wait();
+  to.send(x, static_cast<std::size_t>(floats) * sizeof(float), name);
 }
 
-void add(const float* a, const float* b, float* to, std::int64_t count) {
-  at::parallel_for(0, count, stack_copy_grain,
-                   [&](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-                     for (std::int64_t i = begin; i < end; ++i)
-                       to[i] = a[i] + b[i];
-                   });
+void receive(const Transformer& model, net::Channel& from, float* x,
+             std::int64_t floats, const char* name) {
+  model.compute->wait();
+  from.receive(x, static_cast<std::size_t>(floats) * sizeof(float), name);
 }
 
 } // namespace troupe::models::stack

@@ -13,6 +13,10 @@
 #include <cstdint>
 #include <vector>
 
+namespace troupe::net {
+class Channel;
+} // namespace troupe::net
+
 namespace troupe::models::stack {
 
 /// Widths of a batch's buffers, in floats a token.
@@ -64,9 +68,11 @@ struct Piece {
 std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z);
 std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z);
 
-/// to = from, over the threads.
-void copy(const float* from, float* to, std::int64_t count);
-/// to = a + b, over the threads.
-void add(const float* a, const float* b, float* to, std::int64_t count);
+/// The stream's [floats] to and from neighbours in a pipeline, when the device
+/// is done with them.
+void send(const Transformer& model, net::Channel& to, const float* x,
+          std::int64_t floats, const char* name);
+void receive(const Transformer& model, net::Channel& from, float* x,
+             std::int64_t floats, const char* name);
 
 } // namespace troupe::models::stack

@@ -1,18 +1,13 @@
 #include "models/internal/stack_forward.hpp"
 
-#include "models/attention.hpp"
-#include "models/head_norm.hpp"
-#include "models/mlp.hpp"
 #include "models/moe.hpp"
-#include "models/norm.hpp"
-
-#include <algorithm>
 
 namespace troupe::models::stack {
 
 const float* StackForward::normed(const float* x_TH, const Norm& by,
                                   float* rstd_T) const {
-  norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH, rstd_T);
+  model.compute->norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH,
+                      rstd_T);
   return peers.gather(scratch.norm_TH, scratch.wide_TH, z.tokens, z.hidden,
                       "gather tokens");
 }
@@ -24,28 +19,28 @@ void StackForward::add(const Branch& branch, const Product& product) const {
   float* partial = whole;
   if (peers.split()) {
     partial = scratch.wide_TH;
-    std::fill_n(partial, z.gathered, 0.0F);
+    model.compute->fill(partial, z.gathered, 0.0F);
   }
   const bool starts = plain && peers.adds_stream();
   if (starts)
-    copy(branch.stream_TH, partial + z.own.first * z.hidden,
-         z.own.count * z.hidden);
+    model.compute->copy(branch.stream_TH, partial + z.own.first * z.hidden,
+                        z.own.count * z.hidden);
   product(partial, starts || peers.split());
   peers.to_stream(partial, whole, z.tokens, z.hidden, "sum of products");
   if (plain)
     return;
-  norm(z.norm_shape(), whole, branch.behind.weights(), scratch.norm_TH,
-       branch.rstd_T);
-  stack::add(branch.stream_TH, scratch.norm_TH, branch.out_TH,
-             z.own.count * z.hidden);
+  model.compute->norm(z.norm_shape(), whole, branch.behind.weights(),
+                      scratch.norm_TH, branch.rstd_T);
+  model.compute->add(branch.stream_TH, scratch.norm_TH, branch.out_TH,
+                     z.own.count * z.hidden);
 }
 
 void StackForward::add_product(const Branch& branch, ConstRowsView x,
                                const at::Tensor& weight,
                                const at::Tensor& bias) const {
   add(branch, [&](float* target, bool accumulate) {
-    linear(z.rows(), x, weight, peers.first() ? bias : at::Tensor{},
-           {target, z.hidden}, accumulate);
+    linear(*model.compute, z.rows(), x, weight,
+           peers.first() ? bias : at::Tensor{}, {target, z.hidden}, accumulate);
   });
 }
 
@@ -53,17 +48,18 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
   const ModelShape& shape = model.shape;
   const float* normed_TH = normed(s.input_TH, w.input_norm, s.rstd1_T);
   for (const Piece& p : qkv_pieces(w, z))
-    linear(z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
+    linear(*model.compute, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.qkv_TX + p.column, z.qkv});
   if (w.q_norm.defined())
     for (const HeadNorm& h : head_norms(w, shape, z))
-      head_norm(h.shape, h.weight.const_data_ptr<float>(), s.qkv_TX + h.column,
-                s.raw_qk_TX + h.raw);
+      model.compute->head_norm(h.shape, h.weight.const_data_ptr<float>(),
+                               s.qkv_TX + h.column, s.raw_qk_TX + h.raw);
   if (!shape.learned_positions)
-    rope(
+    model.compute->rope(
       {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
-      model.rope, batch.positions_T.data(), s.qkv_TX);
-  attention(attention_shape(shape, w, batch), s.qkv_TX, s.context_TX, s.lse_AT);
+      model.rope, batch.positions_T, s.qkv_TX, /*backwards=*/false);
+  model.compute->attention(attention_shape(shape, w, batch), s.qkv_TX,
+                           s.context_TX, s.lse_AT);
   add_product(
     {w.behind_attention, s.behind1_TH, s.rstd3_T, s.input_TH, s.middle_TH},
     {s.context_TX, z.context}, w.o, w.o_bias);
@@ -75,7 +71,7 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
     return;
   const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
   for (const Piece& p : mlp_pieces(w, z))
-    linear(z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
+    linear(*model.compute, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.gate_up_TX + p.column, z.unit.columns()});
 }
 
@@ -84,12 +80,13 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
   const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
   if (peers.split()) { // the sum is made where the gathered rows stand
     float* kept_TH = workspace.take(z.gathered);
-    copy(normed_TH, kept_TH, z.tokens * z.hidden);
+    model.compute->copy(normed_TH, kept_TH, z.tokens * z.hidden);
     normed_TH = kept_TH;
   }
   add(branch, [&](float* target, bool accumulate) {
     if (!accumulate)
-      std::fill_n(target, z.tokens * z.hidden, 0.0F);
+      model.compute->fill(target, z.tokens * z.hidden, 0.0F);
+    model.compute->wait();
     moe_forward(moe_shape(model.shape, z), w.moe, normed_TH, *s.routing,
                 s.gate_up_TX, target, workspace);
   });
@@ -105,7 +102,7 @@ void StackForward::finish(const LayerWeights& w, const LayerSaved& s,
     workspace.rewind(mark);
     return;
   }
-  mlp_unit(z.unit, s.gate_up_TX, scratch.act_TI);
+  model.compute->mlp_unit(z.unit, s.gate_up_TX, scratch.act_TI);
   add_product(branch, {scratch.act_TI, z.unit.width}, w.down, w.down_bias);
 }
 

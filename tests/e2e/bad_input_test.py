@@ -55,6 +55,14 @@ class BadInput(Case):
         self.refused(self.sft("run.steps=many"), WRONG_INPUT, "run.steps",
                      "expected", "got", "many")
 
+    def test_gpus_that_are_not_there_name_setting_and_reason(self):
+        checks = json.loads(self.troupe("doctor", "--json").stdout)["checks"]
+        gpus = next(c for c in checks if c["name"] == "gpus")["found"]
+        if not gpus.startswith("none: "):
+            self.skipTest(f"this machine has GPUs: {gpus}")
+        self.refused(self.sft("cluster.device=gpu"), WRONG_INPUT,
+                     "cluster.device", "'gpu'", gpus.removeprefix("none: "))
+
     def test_value_out_of_range(self):
         self.refused(self.ppo("algorithm.gamma=1.5"), WRONG_INPUT,
                      "algorithm.gamma", "1.5")

@@ -5,6 +5,7 @@
 #include "models/generate_options.hpp"
 #include "models/parameters.hpp"
 
+#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
@@ -29,6 +30,7 @@ protected:
   }
   Engine::Spec spec(DType dtype) const {
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder_ / "model";
     spec.role = "actor";
     spec.trainable = true;

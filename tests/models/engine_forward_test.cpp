@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/compute_support.hpp"
 #include "../support/models/engine_support.hpp"
 #include "../support/models/golden.hpp"
 
@@ -30,6 +31,7 @@ struct ModelCase {
       tolerance(troupe::testing::read_golden_meta(folder)["tolerance_abs"]),
       cu_seqlens(io.at("cu_seqlens").values) {
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder;
     spec.role = name;
     spec.scalar_head = io.count("values") > 0;
@@ -61,11 +63,13 @@ TEST_P(GoldenModel, HasTheReferencesHiddenStatesAndOutputs) {
       ids.data() + static_cast<std::ptrdiff_t>(c.cu_seqlens[i]),
       ids.data() + static_cast<std::ptrdiff_t>(c.cu_seqlens[i + 1]));
   const PackedTokens batch = pack(sequences);
-  RopeTable rope(c.engine->shape());
+  Compute& compute = troupe::testing::compute_under_test();
+  RopeTable rope(c.engine->shape(), compute);
   rope.grow(256);
   const Transformer& loaded = c.engine->transformer();
-  const Transformer model{loaded.shape, loaded.weights, rope};
-  Workspace workspace;
+  Transformer model{loaded.shape, loaded.weights, rope};
+  model.compute = &compute;
+  Workspace workspace(compute.memory());
   std::vector<std::vector<float>> probe;
   const float* hidden_TH
     = forward(model, batch, RunContext{}, workspace, nullptr, &probe);
@@ -73,11 +77,12 @@ TEST_P(GoldenModel, HasTheReferencesHiddenStatesAndOutputs) {
   c.expect_near("hidden_1", probe[1].data(), c.io.at("hidden_1").values);
   if (!c.engine->shape().scalar_head) {
     const auto& want = c.io.at("logits").values;
-    std::vector<float> logits(want.size());
+    float* logits = workspace.take(static_cast<std::int64_t>(want.size()));
     VocabularyHead head{loaded.weights.head};
     head.cap = loaded.shape.logit_cap;
-    raw_logits(head, hidden_TH, batch.num_tokens(), logits.data());
-    c.expect_near("logits", logits.data(), want);
+    head.compute = &compute;
+    raw_logits(head, hidden_TH, batch.num_tokens(), logits);
+    c.expect_near("logits", logits, want);
   }
 }
 

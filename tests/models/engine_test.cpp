@@ -7,6 +7,7 @@
 #include "models/parameters.hpp"
 #include "models/safetensors.hpp"
 
+#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include <gmock/gmock.h>
@@ -33,6 +34,7 @@ protected:
   }
   Engine::Spec spec() const {
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder_ / "model";
     spec.role = "actor";
     spec.trainable = true;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/compute_support.hpp"
 #include "../support/models/engine_support.hpp"
 #include "../support/models/golden.hpp"
 
@@ -47,6 +48,7 @@ struct TrainingCase {
                                  const char* optimizer = "optimizer",
                                  std::uint64_t steps = 1) const {
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder / part;
     spec.role = part;
     spec.scalar_head = scalar_head;
@@ -216,6 +218,7 @@ TEST(GoldenDpoReference, LogprobsOfPairsAreTheGivenOnes) {
   TROUPE_NEEDS_GOLDEN();
   const TrainingCase c("dpo");
   Engine::Spec spec;
+  spec.compute = &troupe::testing::compute_under_test();
   spec.folder = c.folder / "ref";
   spec.role = "ref";
   Engine engine(spec);

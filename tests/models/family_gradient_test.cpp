@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/compute_support.hpp"
 #include "../support/models/engine_support.hpp"
 #include "../support/models/golden.hpp"
 #include "tests/support/places.hpp"
@@ -32,6 +33,7 @@ protected:
     TROUPE_NEEDS_GOLDEN();
     folder_ = troupe::testing::golden_folder() / "models" / GetParam();
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder_;
     spec.role = GetParam();
     spec.trainable = true;
@@ -57,19 +59,23 @@ protected:
     std::ranges::fill(parameters.plane(Plane::grad), 0.0F);
     const Transformer& loaded = engine_->transformer();
     const Weights grads = weights_of(engine_->shape(), parameters, Plane::grad);
-    RopeTable rope(loaded.shape);
+    Compute& compute = troupe::testing::compute_under_test();
+    RopeTable rope(loaded.shape, compute);
     rope.grow(256);
-    const Transformer model{loaded.shape, loaded.weights, rope};
-    Workspace workspace;
+    Transformer model{loaded.shape, loaded.weights, rope};
+    model.compute = &compute;
+    Workspace workspace(compute.memory());
     Saved saved;
     saved.recompute = recompute;
     const RunContext context;
     const float* hidden = forward(model, batch_, context, workspace, &saved);
     VocabularyHead head{loaded.weights.head};
     head.cap = loaded.shape.logit_cap;
+    head.compute = &compute;
     const auto found
       = token_statistics(head, hidden, wanted_, workspace, keep_logits);
     const auto count = static_cast<std::size_t>(wanted_.size());
+    compute.wait();
     const double share = 1.0 / static_cast<double>(count);
     double loss = 0;
     for (std::size_t r = 0; r < count; ++r)
@@ -78,11 +84,12 @@ protected:
     const std::vector<float> d_entropy(count, static_cast<float>(0.1 * share));
     const std::int64_t floats = hidden_floats(model, batch_, context);
     float* d_hidden = workspace.take(floats);
-    std::fill_n(d_hidden, floats, 0.0F);
+    compute.fill(d_hidden, floats, 0.0F);
     token_statistics_backward(head, hidden, wanted_, found, d_logprobs.data(),
                               d_entropy.data(), d_hidden, grads.head,
                               workspace);
     backward(model, batch_, saved, d_hidden, grads, context, workspace);
+    compute.wait();
     return loss;
   }
 

@@ -4,6 +4,7 @@
 #include "models/engine.hpp"
 #include "models/generate_options.hpp"
 
+#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
@@ -58,6 +59,7 @@ protected:
     if (!std::filesystem::exists(folder))
       write_random_model(folder, small_model_of(std::get<0>(GetParam())), 1);
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder;
     spec.role = "actor";
     spec.trainable = true;

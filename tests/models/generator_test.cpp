@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/compute_support.hpp"
 #include "../support/models/generation_support.hpp"
 #include "../support/models/golden.hpp"
 #include <nlohmann/json.hpp>
@@ -124,7 +125,8 @@ GenerateOptions sampling_options() {
 TEST(Generator, TheBatchDoesNotChangeASample_I1_I2) {
   const SmallModel model;
   const RunContext context = at_step(5);
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   const auto prompts = mixed_prompts();
   GenerateOptions options = sampling_options();
   const auto base
@@ -147,7 +149,8 @@ TEST(Generator, TheBatchDoesNotChangeASample_I1_I2) {
 
 TEST(Generator, StepSampleAndSeedChangeTheNoise_I2) {
   const SmallModel model;
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   const GenerateOptions options = sampling_options();
   GenerateOptions other = options;
   other.seed = 4;
@@ -166,7 +169,8 @@ TEST(Generator, StepSampleAndSeedChangeTheNoise_I2) {
 
 TEST(Generator, NewWeightsAreUsedOnceTheyAreAnnounced) {
   const SmallModel model;
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   const RunContext context;
   const auto run = [&] {
     return answers_of(
@@ -188,7 +192,8 @@ TEST(Generator, AFullCacheMakesPromptsWait) {
   const SmallModel model;
   const RunContext context;
   const auto run = [&](std::uint64_t bytes) {
-    Generator generator(model.shape, model.weights, {.kv_cache_bytes = bytes});
+    Generator generator(model.shape, model.weights, {.kv_cache_bytes = bytes},
+                        troupe::testing::compute_under_test());
     return answers_of(
       generator.run(prompt_rows(mixed_prompts()), sampling_options(), context));
   };
@@ -201,7 +206,8 @@ TEST(Generator, AFullCacheMakesPromptsWait) {
 TEST(Generator, StopsAtLengthLimitsAndSaysSo) {
   const SmallModel model;
   const RunContext context;
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   GenerateOptions options = sampling_options();
   options.max_new_tokens = 1000;
   options.min_new_tokens = 1000;
@@ -216,7 +222,8 @@ TEST(Generator, StopsAtLengthLimitsAndSaysSo) {
 TEST(Generator, ReportsEverySampleOnceAsItFinishes) {
   const SmallModel model;
   const RunContext context;
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   std::map<std::uint32_t, Ids> seen;
   const net::Rows rows
     = generator.run(prompt_rows(mixed_prompts()), sampling_options(), context,
@@ -237,7 +244,8 @@ TEST(Generator, ReportsEverySampleOnceAsItFinishes) {
 
 TEST(Generator, TheStopFlagAbortsAndProgressIsReported) {
   const SmallModel model;
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> progress{0};
   RunContext context;
@@ -257,7 +265,8 @@ TEST(Generator, TheStopFlagAbortsAndProgressIsReported) {
 TEST(Generator, BadPromptsAreNamed) {
   const SmallModel model;
   const RunContext context;
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   for (const Ids& prompt : {Ids{}, Ids{131}, Ids{-1}, Ids(65, 1)}) {
     try {
       generator.run(prompt_rows({{1}, prompt}), sampling_options(), context);

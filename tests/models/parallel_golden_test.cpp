@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/compute_support.hpp"
 #include "../support/models/engine_support.hpp"
 #include "../support/models/golden.hpp"
 #include "../support/models/parallel_support.hpp"
@@ -38,6 +39,7 @@ TEST_P(GoldenStrategy, InfersTheReferencesLogProbabilities) {
   const net::Rows rows(first_samples(ids.size()),
                        {column_of("sequence_ids", DType::i32, ids)});
   Engine::Spec spec;
+  spec.compute = &troupe::testing::compute_under_test();
   spec.folder = folder;
   spec.role = GetParam().model;
   ParallelReplica replica(spec, GetParam().strategy);
@@ -105,6 +107,7 @@ TEST_P(GoldenStrategyTraining, FollowsTheReferencesSft) {
                                   split(data.at("loss_mask").mask(), cu))});
   const auto& cu_steps = data.at("step_cu_sequences").values;
   Engine::Spec spec;
+  spec.compute = &troupe::testing::compute_under_test();
   spec.folder = folder / "init";
   spec.role = "sft";
   spec.trainable = true;

@@ -9,6 +9,7 @@
 #include "models/parameters.hpp"
 #include "plans/memory_model.hpp"
 
+#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
@@ -61,6 +62,7 @@ protected:
     if (!std::filesystem::exists(folder))
       write_random_model(folder, shape, 1);
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder;
     spec.role = "actor";
     spec.scalar_head = scalar_head;
@@ -258,6 +260,7 @@ TEST_P(Parallel, ChecksumsOfItsPartsAddUpToTheModels) {
 TEST(ShardedParameters, CopiesWithFewerMicroBatchesGoAlong_I1) {
   const TempFolder folder;
   Engine::Spec spec;
+  spec.compute = &troupe::testing::compute_under_test();
   write_random_model(folder / "model", wide_shape(), 1);
   spec.folder = folder / "model";
   spec.role = "actor";
@@ -290,6 +293,7 @@ TEST(ShardedParameters, ADeviceHoldsItsShareAndTheWindowsOfItsUnits) {
   shape.num_layers = 12;
   write_random_model(folder / "model", shape, 1);
   Engine::Spec spec;
+  spec.compute = &troupe::testing::compute_under_test();
   spec.folder = folder / "model";
   spec.role = "actor";
   spec.trainable = true;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/compute_support.hpp"
 #include "../support/models/generation_support.hpp"
 #include <nlohmann/json.hpp>
 
@@ -41,7 +42,8 @@ Tokenizer two_letter_tokens(std::int64_t size) {
 TEST(Generator, APromptOfManySamplesIsFedOnceWithTheSameAnswers_I2) {
   const SmallModel model;
   const RunContext context = at_step(5);
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   GenerateOptions options = twelve_tokens();
   const Ids prompt{5, 6, 7, 8, 9, 10, 11, 12, 13};
   const Ids other{1, 2, 3};
@@ -70,7 +72,8 @@ TEST(Generator, APromptOfManySamplesIsFedOnceWithTheSameAnswers_I2) {
 TEST(Generator, AStopTextEndsAnAnswerAcrossTokens) {
   const SmallModel model;
   const RunContext context = at_step(5);
-  Generator generator(model.shape, model.weights);
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
   GenerateOptions options = twelve_tokens();
   const auto rows = prompt_rows({{1, 2, 3}});
   const Ids all = answers_of(generator.run(rows, options, context)).front().ids;

@@ -5,6 +5,7 @@
 #include "models/run_context.hpp"
 #include "models/shared_prompt.hpp"
 
+#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/reference.hpp"
@@ -125,9 +126,12 @@ TEST_P(SharedAttention, GradientIsTheSumOverTheSharingSequences) {
   std::vector<float> context(tokens * 24);
   std::vector<float> lse(tokens * 4);
   std::vector<float> d_qkv(qkv.size(), 9.0F);
-  attention(shape(true), qkv.data(), context.data(), lse.data());
-  attention_backward(shape(true), qkv.data(), context.data(), lse.data(),
-                     folded(d_context_L, 24).data(), d_qkv.data());
+  const auto d_context = folded(d_context_L, 24);
+  Compute& compute = troupe::testing::compute_under_test();
+  compute.attention(shape(true), qkv.data(), context.data(), lse.data());
+  compute.attention_backward(shape(true), qkv.data(), context.data(),
+                             lse.data(), d_context.data(), d_qkv.data());
+  compute.wait();
 
   const auto qkv_L = whole(qkv, width);
   std::vector<float> context_L(packed_.num_tokens() * 24);
@@ -153,6 +157,7 @@ class SharedPromptEngine : public ::testing::Test {
 protected:
   std::unique_ptr<Engine> engine(bool scalar_head) const {
     Engine::Spec spec;
+    spec.compute = &troupe::testing::compute_under_test();
     spec.folder = folder_ / "model";
     spec.role = "actor";
     spec.scalar_head = scalar_head;

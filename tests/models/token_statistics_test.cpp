@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
+#include "../support/models/compute_support.hpp"
 #include "../support/models/reference.hpp"
 
 namespace troupe::models {
@@ -49,12 +50,14 @@ TEST_P(TokenStatisticsTest, ValuesAndGradientsEqualTheLoops) {
   const bool keep = GetParam();
   auto inputs = random_floats((tokens + vocab) * hidden, 1);
   const auto d_out = random_floats(10, 2);
-  const VocabularyHead head{
+  VocabularyHead head{
     at::from_blob(inputs.data() + tokens * hidden, {vocab, hidden}, at::kFloat),
     0.7};
+  head.compute = &troupe::testing::compute_under_test();
   Workspace workspace;
   const TokenStatistics found
     = token_statistics(head, inputs.data(), wanted, workspace, keep);
+  head.compute->wait();
   EXPECT_EQ(found.logits_RV != nullptr, keep);
   const Doubles want = reference(doubles(inputs), 0.7);
   for (std::size_t r = 0; r < 5; ++r) {
@@ -67,6 +70,7 @@ TEST_P(TokenStatisticsTest, ValuesAndGradientsEqualTheLoops) {
                             at::from_blob(gradient.data() + tokens * hidden,
                                           {vocab, hidden}, at::kFloat),
                             workspace);
+  head.compute->wait();
   const Doubles want_gradient = troupe::testing::numeric_gradient(
     [](const Doubles& x) { return reference(x, 0.7); }, doubles(inputs),
     doubles(d_out));
@@ -88,13 +92,13 @@ TEST(ScalarHead, GradientReachesHiddenAndWeight) {
   auto weight = random_floats(hidden, 5);
   std::vector<float> d_x(x.size(), 0.0F);
   std::vector<float> d_weight(hidden, 0.0F);
-  const at::Tensor weight_1H
-    = at::from_blob(weight.data(), {1, hidden}, at::kFloat);
   float out[3];
-  scalar_head(weight_1H, x.data(), 3, out);
+  Compute& compute = troupe::testing::compute_under_test();
+  compute.scalar_rows(weight.data(), hidden, x.data(), 3, out);
   const float d_out[] = {1, 0, -2};
-  scalar_head_backward(weight_1H, x.data(), 3, d_out, d_x.data(),
-                       at::from_blob(d_weight.data(), {1, hidden}, at::kFloat));
+  compute.scalar_rows_backward(weight.data(), hidden, x.data(), 3, d_out,
+                               d_x.data(), d_weight.data());
+  compute.wait();
   for (std::size_t j = 0; j < hidden; ++j) {
     EXPECT_NEAR(d_x[2 * hidden + j], -2 * weight[j], 1e-6);
     EXPECT_NEAR(d_weight[j], x[j] - 2 * x[2 * hidden + j], 1e-5);

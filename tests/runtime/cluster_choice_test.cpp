@@ -1,4 +1,5 @@
 #include "config/error.hpp"
+#include "net/gpus.hpp"
 #include "runtime/cluster_choice.hpp"
 
 #include "tests/support/runtime/temp_folder.hpp"
@@ -96,6 +97,18 @@ TEST(ClusterChoice, AutoFollowsThePlansOwnCluster) {
   settings.cluster.devices_per_node = 2;
   EXPECT_THROW(choose_plan(settings, one_call(), "", always), PlanError);
   EXPECT_THAT(choice_error(settings), HasSubstr("expected 4 as in plan"));
+}
+
+TEST(ClusterChoice, GpusThatAreNotThereAreNamedWithTheReason) {
+  const auto gpus = net::find_gpus();
+  if (!gpus.names.empty())
+    GTEST_SKIP() << "this machine has " << gpus.names.size() << " GPUs";
+  Settings settings;
+  EXPECT_EQ(with_cluster(settings, {}).cluster.device, "cpu");
+  settings.cluster.device = "gpu";
+  EXPECT_THROW(choose_plan(settings, one_call(), "", always), ConfigError);
+  EXPECT_THAT(choice_error(settings), HasSubstr("cluster.device: expected"));
+  EXPECT_THAT(choice_error(settings), HasSubstr(gpus.why_none));
 }
 
 TEST(ClusterChoice, UnknownPlansGetTheNearestName) {

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compute_support.hpp"
+
 #include <random>
 #include <vector>
 
@@ -41,6 +43,7 @@ inline RunContext at_step(std::uint32_t step) {
 
 inline Engine::Spec actor_of(const std::filesystem::path& folder) {
   Engine::Spec spec;
+  spec.compute = &troupe::testing::compute_under_test();
   spec.folder = folder;
   spec.role = "actor";
   return spec;

@@ -1,0 +1,303 @@
+// Attention of aten_compute.hpp. Training goes sequence by sequence; generation
+// takes all sequences with one row at once, over the cache as it lies, and the
+// others one by one.
+#include "models/aten_compute.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/TensorIndexing.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace troupe::models {
+
+namespace {
+
+using at::indexing::Slice;
+
+constexpr double aten_hidden_score = -std::numeric_limits<double>::infinity();
+
+std::int64_t aten_start(const AttentionShape& shape, std::size_t sequence) {
+  return shape.cu_seqlens[sequence];
+}
+
+std::int64_t aten_length(const AttentionShape& shape, std::size_t sequence) {
+  return shape.cu_seqlens[sequence + 1] - shape.cu_seqlens[sequence];
+}
+
+/// The sequence that this one continues, or -1.
+std::int64_t aten_continued(const AttentionShape& shape, std::size_t sequence) {
+  return shape.continues.empty() ? -1 : shape.continues[sequence];
+}
+
+at::Tensor aten_capped(const at::Tensor& scores, float cap) {
+  return cap > 0 ? at::tanh(scores / cap) * cap : scores;
+}
+
+/// [A, L, ..] as [G, A / G * L, ..]: heads that share keys, one below the
+/// other.
+at::Tensor aten_shared(const at::Tensor& heads, std::int64_t kv_heads) {
+  return heads.reshape({kv_heads, -1, heads.size(2)});
+}
+
+} // namespace
+
+at::Tensor AtenCompute::heads(const AttentionShape& shape, const float* qkv_TX,
+                              std::size_t sequence, std::int64_t first_head,
+                              std::int64_t count) const {
+  const std::int64_t d = shape.head_dim;
+  return view(
+    qkv_TX + aten_start(shape, sequence) * shape.columns() + first_head * d,
+    {count, aten_length(shape, sequence), d}, {{d, shape.columns(), 1}});
+}
+
+at::Tensor AtenCompute::keys_of(const AttentionShape& shape,
+                                const float* qkv_TX, std::size_t sequence,
+                                std::int64_t first_head) const {
+  const at::Tensor own
+    = heads(shape, qkv_TX, sequence, first_head, shape.kv_heads);
+  const std::int64_t continued = aten_continued(shape, sequence);
+  if (continued < 0)
+    return own;
+  return at::cat({heads(shape, qkv_TX, static_cast<std::size_t>(continued),
+                        first_head, shape.kv_heads),
+                  own},
+                 1);
+}
+
+at::Tensor AtenCompute::hidden(const at::Tensor& positions_n, std::int64_t keys,
+                               std::int64_t window) const {
+  const at::Tensor key
+    = at::arange(keys, at::TensorOptions(at::kLong).device(device_));
+  const at::Tensor query = positions_n.unsqueeze(1);
+  at::Tensor later = key > query;
+  if (window > 0)
+    later.logical_or_(key <= query - window);
+  return later;
+}
+
+at::Tensor AtenCompute::masked_scores(const AttentionShape& shape,
+                                      const at::Tensor& queries_ALD,
+                                      const at::Tensor& keys_GKD) const {
+  const std::int64_t length = queries_ALD.size(1);
+  const std::int64_t keys = keys_GKD.size(1);
+  at::Tensor scores = at::bmm(aten_shared(queries_ALD, shape.kv_heads),
+                              keys_GKD.transpose(1, 2))
+                        .reshape({shape.heads, length, keys})
+                        .mul_(shape.score_scale());
+  scores = aten_capped(scores, shape.cap);
+  const at::Tensor positions = at::arange(
+    keys - length, keys, at::TensorOptions(at::kLong).device(device_));
+  return scores.masked_fill(hidden(positions, keys, shape.window),
+                            aten_hidden_score);
+}
+
+void AtenCompute::attention(const AttentionShape& shape, const float* qkv_TX,
+                            float* context_TX, float* lse_AT) {
+  const std::int64_t a = shape.heads;
+  const std::int64_t g = shape.kv_heads;
+  const std::int64_t d = shape.head_dim;
+  const std::int64_t tokens = shape.cu_seqlens.back();
+  for (std::size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
+    const std::int64_t length = aten_length(shape, s);
+    if (length == 0)
+      continue;
+    const std::int64_t start = aten_start(shape, s);
+    const at::Tensor scores = masked_scores(
+      shape, heads(shape, qkv_TX, s, 0, a), keys_of(shape, qkv_TX, s, a));
+    const at::Tensor lse = at::logsumexp(scores, {2}, /*keepdim=*/true);
+    const at::Tensor context = at::bmm(aten_shared(at::exp(scores - lse), g),
+                                       keys_of(shape, qkv_TX, s, a + g));
+    view(context_TX + start * a * d, {a, length, d}, {{d, a * d, 1}})
+      .copy_(context.reshape({a, length, d}));
+    if (lse_AT != nullptr)
+      view(lse_AT + start, {a, length}, {{tokens, 1}}).copy_(lse.squeeze(2));
+  }
+}
+
+// What belongs to a continued sequence is added to its gradient, which was
+// written before: it comes first.
+void AtenCompute::add_keys(const AttentionShape& shape, float* d_qkv_TX,
+                           std::size_t sequence, std::int64_t first_head,
+                           const at::Tensor& d_keys_GKD) const {
+  const std::int64_t length = aten_length(shape, sequence);
+  const std::int64_t past = d_keys_GKD.size(1) - length;
+  heads(shape, d_qkv_TX, sequence, first_head, shape.kv_heads)
+    .copy_(d_keys_GKD.narrow(1, past, length));
+  if (past > 0)
+    heads(shape, d_qkv_TX,
+          static_cast<std::size_t>(aten_continued(shape, sequence)), first_head,
+          shape.kv_heads)
+      .add_(d_keys_GKD.narrow(1, 0, past));
+}
+
+void AtenCompute::attention_backward(
+  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
+  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
+  const std::int64_t a = shape.heads;
+  const std::int64_t g = shape.kv_heads;
+  const std::int64_t d = shape.head_dim;
+  const std::int64_t tokens = shape.cu_seqlens.back();
+  for (std::size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
+    const std::int64_t length = aten_length(shape, s);
+    if (length == 0)
+      continue;
+    const std::int64_t start = aten_start(shape, s);
+    const auto output = [&](const float* x_TX) {
+      return view(x_TX + start * a * d, {a, length, d}, {{d, a * d, 1}});
+    };
+    const at::Tensor q = heads(shape, qkv_TX, s, 0, a);
+    const at::Tensor k = keys_of(shape, qkv_TX, s, a);
+    const at::Tensor d_out = output(d_context_TX);
+    const at::Tensor scores = masked_scores(shape, q, k);
+    const at::Tensor p = at::exp(
+      scores - view(lse_AT + start, {a, length, 1}, {{tokens, 1, 1}}));
+    const at::Tensor dp
+      = at::bmm(aten_shared(d_out, g),
+                keys_of(shape, qkv_TX, s, a + g).transpose(1, 2))
+          .reshape(p.sizes());
+    const at::Tensor delta
+      = (output(context_TX) * d_out).sum(2, /*keepdim=*/true);
+    at::Tensor ds = p * (dp - delta) * shape.score_scale();
+    if (shape.cap > 0)
+      ds = at::where(p > 0, ds * (1 - (scores / shape.cap).square()), 0.0);
+    const at::Tensor shared_ds = aten_shared(ds, g);
+    heads(shape, d_qkv_TX, s, 0, a)
+      .copy_(at::bmm(shared_ds, k).reshape({a, length, d}));
+    add_keys(shape, d_qkv_TX, s, a,
+             at::bmm(shared_ds.transpose(1, 2), aten_shared(q, g)));
+    add_keys(shape, d_qkv_TX, s, a + g,
+             at::bmm(aten_shared(p, g).transpose(1, 2), aten_shared(d_out, g)));
+  }
+}
+
+void AtenCompute::decode_attention(const DecodeAttention& what,
+                                   const DecodeRows& rows, KvCache& cache,
+                                   float* qkv_RX, float* context_RX) {
+  const auto count = static_cast<std::int64_t>(rows.rows.size());
+  const std::int64_t d = what.head_dim;
+  std::vector<std::int64_t> slot_values;
+  std::vector<std::int64_t> position_values;
+  for (const DecodeRow& row : rows.rows) {
+    slot_values.push_back(row.slot);
+    position_values.push_back(row.position);
+  }
+  const at::Tensor slots = indices(slot_values);
+  const at::Tensor positions = indices(position_values);
+  const auto placed = [&](std::int64_t first, std::int64_t heads,
+                          const float* norm_D) {
+    at::Tensor x
+      = view(qkv_RX + first * d, {count, heads, d}, {{what.columns(), d, 1}});
+    if (norm_D != nullptr)
+      x = x * (x.square().mean(2, /*keepdim=*/true) + what.norm_eps).rsqrt()
+          * view(norm_D, {d});
+    return what.rope != nullptr ? turned(x, *what.rope, positions, false) : x;
+  };
+  const at::Tensor queries = placed(0, what.heads, what.q_norm_D) * what.scale;
+  const std::int64_t head = cache.head_stride();
+  at::Tensor keys_SGDC
+    = view(cache.keys(what.layer, 0, 0),
+           {cache.num_slots(), what.kv_heads, d, cache.capacity()},
+           {{what.kv_heads * head, head, cache.capacity(), 1}});
+  keys_SGDC.index_put_({slots, Slice(), Slice(), positions},
+                       placed(what.heads, what.kv_heads, what.k_norm_D));
+  at::Tensor values_SGCD
+    = view(cache.values(what.layer, 0, 0),
+           {cache.num_slots(), what.kv_heads, cache.capacity(), d},
+           {{what.kv_heads * head, head, cache.value_stride(), 1}});
+  values_SGCD.index_put_({slots, Slice(), positions},
+                         view(qkv_RX + (what.heads + what.kv_heads) * d,
+                              {count, what.kv_heads, d},
+                              {{what.columns(), d, 1}}));
+  const at::Tensor context = view(context_RX, {count, what.heads * d});
+  attend_singles(what, rows, queries, cache, context);
+  for (std::size_t i = 0; i + 1 < rows.groups.size(); ++i)
+    if (rows.groups[i + 1] - rows.groups[i] > 1)
+      attend_group(what, rows, rows.groups[i], rows.groups[i + 1], queries,
+                   cache, context);
+}
+
+// Slots without a row in this pass are computed too, from their first token,
+// and forgotten: the cache is read as it lies.
+void AtenCompute::attend_singles(const DecodeAttention& what,
+                                 const DecodeRows& rows,
+                                 const at::Tensor& queries_RAD, KvCache& cache,
+                                 const at::Tensor& context_RX) const {
+  const std::int64_t slots = cache.num_slots();
+  std::vector<std::int64_t> single_rows;
+  std::vector<std::int64_t> single_slots;
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(slots), 0);
+  std::int64_t keys = 1;
+  for (std::size_t i = 0; i + 1 < rows.groups.size(); ++i) {
+    if (rows.groups[i + 1] - rows.groups[i] != 1)
+      continue;
+    const DecodeRow& row = rows.rows[rows.groups[i]];
+    single_rows.push_back(static_cast<std::int64_t>(rows.groups[i]));
+    single_slots.push_back(row.slot);
+    positions[static_cast<std::size_t>(row.slot)] = row.position;
+    keys = std::max<std::int64_t>(keys, row.position + 1);
+  }
+  if (single_rows.empty())
+    return;
+  const std::int64_t g = what.kv_heads;
+  const std::int64_t d = what.head_dim;
+  const at::Tensor row_index = indices(single_rows);
+  const at::Tensor slot_index = indices(single_slots);
+  at::Tensor queries = at::zeros({slots, what.heads, d}, queries_RAD.options());
+  queries.index_copy_(0, slot_index, queries_RAD.index_select(0, row_index));
+  const at::Tensor cached_keys
+    = view(cache.keys(what.layer, 0, 0), {slots * g, d, keys},
+           {{cache.head_stride(), cache.capacity(), 1}});
+  const at::Tensor cached_values
+    = view(cache.values(what.layer, 0, 0), {slots * g, keys, d},
+           {{cache.head_stride(), cache.value_stride(), 1}});
+  at::Tensor scores = aten_capped(
+    at::bmm(queries.reshape({slots * g, -1, d}), cached_keys), what.cap);
+  scores
+    = scores.reshape({slots, what.heads, keys})
+        .masked_fill(hidden(indices(positions), keys, what.window).unsqueeze(1),
+                     aten_hidden_score);
+  const at::Tensor context = at::bmm(
+    at::softmax(scores, 2).reshape({slots * g, -1, keys}), cached_values);
+  at::Tensor to = context_RX;
+  to.index_copy_(
+    0, row_index,
+    context.reshape({slots, what.heads * d}).index_select(0, slot_index));
+}
+
+void AtenCompute::attend_group(const DecodeAttention& what,
+                               const DecodeRows& rows, std::size_t first,
+                               std::size_t end, const at::Tensor& queries_RAD,
+                               KvCache& cache,
+                               const at::Tensor& context_RX) const {
+  const auto begin = static_cast<std::int64_t>(first);
+  const auto count = static_cast<std::int64_t>(end - first);
+  const std::int32_t slot = rows.rows[first].slot;
+  const std::int64_t keys = rows.rows[end - 1].position + 1;
+  const std::int64_t g = what.kv_heads;
+  const std::int64_t d = what.head_dim;
+  std::vector<std::int64_t> positions;
+  for (std::size_t i = first; i < end; ++i)
+    positions.push_back(rows.rows[i].position);
+  const at::Tensor queries
+    = queries_RAD.narrow(0, begin, count).transpose(0, 1); // [A, n, D]
+  const at::Tensor cached_keys
+    = view(cache.keys(what.layer, slot, 0), {g, d, keys},
+           {{cache.head_stride(), cache.capacity(), 1}});
+  const at::Tensor cached_values
+    = view(cache.values(what.layer, slot, 0), {g, keys, d},
+           {{cache.head_stride(), cache.value_stride(), 1}});
+  at::Tensor scores
+    = aten_capped(at::bmm(aten_shared(queries, g), cached_keys), what.cap);
+  scores = scores.reshape({what.heads, count, keys})
+             .masked_fill(hidden(indices(positions), keys, what.window),
+                          aten_hidden_score);
+  const at::Tensor context
+    = at::bmm(aten_shared(at::softmax(scores, 2), g), cached_values)
+        .reshape({what.heads, count, d});
+  at::Tensor to = context_RX.narrow(0, begin, count);
+  to.copy_(context.transpose(0, 1).reshape({count, what.heads * d}));
+}
+
+} // namespace troupe::models

@@ -1,0 +1,35 @@
+#include "models/gpu.hpp"
+
+#include "config/error.hpp"
+#include "models/aten_compute.hpp"
+#include "net/gpus.hpp"
+
+#include <ATen/Context.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace troupe::models {
+
+Compute& gpu_compute(std::uint32_t device) {
+  static std::mutex mutex;
+  static std::map<std::uint32_t, std::unique_ptr<AtenCompute>> known;
+  const std::lock_guard lock(mutex);
+  auto& found = known[device];
+  if (found)
+    return *found;
+  const net::GpuReport gpus = net::find_gpus();
+  if (gpus.names.empty())
+    throw FailureError{{.code = Errc::io,
+                        .who = "gpu",
+                        .what = "there is no GPU",
+                        .cause = gpus.why_none}};
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  const auto gpu = static_cast<at::DeviceIndex>(device % gpus.names.size());
+  found = std::make_unique<AtenCompute>(at::Device(at::kCUDA, gpu),
+                                        net::gpu_memory());
+  return *found;
+}
+
+} // namespace troupe::models

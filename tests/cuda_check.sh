@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Builds with CUDA, links, and starts on this machine, with a GPU or without:
+# what can be known of a CUDA build anywhere nvcc and setup.sh --cuda's
+# libraries are. With a GPU it runs the tests that need one.
+#
+#   tests/cuda_check.sh [cmake arguments, such as -DCMAKE_BUILD_TYPE=Debug]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build=build-cuda
+cmake --preset cuda "$@"
+cmake --build "$build" --target troupe models_test net_test
+
+echo "--- links"
+ldd "$build/troupe" | grep -E 'libtorch_cuda|libc10_cuda|libcudart'
+if ldd "$build/troupe" | grep 'not found'; then
+  echo "cuda_check: libraries are missing" >&2
+  exit 1
+fi
+
+echo "--- starts"
+"$build/troupe" --version
+"$build/troupe" doctor || true # says what this machine lacks
+
+echo "--- tests that need a GPU"
+(cd "$build" && ctest -L gpu --output-on-failure --no-tests=error)

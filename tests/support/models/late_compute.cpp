@@ -1,0 +1,274 @@
+#include "late_compute.hpp"
+
+#include "models/host_compute.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace troupe::testing {
+
+namespace {
+
+using namespace models;
+
+constexpr std::size_t late_page_bytes = 4096;
+
+void* late_take(std::size_t size_bytes) {
+  const std::size_t size
+    = (size_bytes + late_page_bytes - 1) / late_page_bytes * late_page_bytes;
+  auto* data = static_cast<std::byte*>(
+    ::operator new (size, std::align_val_t{late_page_bytes}));
+  std::fill_n(data, size, std::byte{0});
+  return data;
+}
+
+void late_give(void* data) {
+  LateCompute::instance().wait();
+  ::operator delete (data, std::align_val_t{late_page_bytes});
+}
+
+void late_evict(void* /*data*/, std::size_t /*size_bytes*/) {}
+
+template <class T>
+std::vector<T> kept(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
+} // namespace
+
+LateCompute& LateCompute::instance() {
+  static auto* late = new LateCompute(host_compute()); // memory may die later
+  return *late;
+}
+
+const net::BlockMemory* LateCompute::memory() const {
+  static constexpr net::BlockMemory late{late_take, late_give, late_evict};
+  return &late;
+}
+
+// Kernels of several threads run under one lock, each thread's in its order.
+void LateCompute::wait() {
+  const std::lock_guard lock(mutex_);
+  while (!kernels_.empty()) {
+    const auto kernel = std::move(kernels_.front());
+    kernels_.pop_front();
+    kernel();
+  }
+}
+
+void LateCompute::later(std::function<void()> kernel) {
+  const std::lock_guard lock(mutex_);
+  kernels_.push_back(std::move(kernel));
+}
+
+void LateCompute::write(const float* from, float* to, std::int64_t count) {
+  later([this, to, values = std::vector<float>(from, from + count)] {
+    inner_.write(values.data(), to, static_cast<std::int64_t>(values.size()));
+  });
+}
+
+void LateCompute::fill(float* x, std::int64_t count, float value) {
+  later([=, this] { inner_.fill(x, count, value); });
+}
+
+void LateCompute::copy(const float* from, float* to, std::int64_t count) {
+  later([=, this] { inner_.copy(from, to, count); });
+}
+
+void LateCompute::copy_box(const BoxCopy& box, const float* from, float* to) {
+  later([=, this] { inner_.copy_box(box, from, to); });
+}
+
+void LateCompute::add(const float* a, const float* b, float* to,
+                      std::int64_t count) {
+  later([=, this] { inner_.add(a, b, to, count); });
+}
+
+void LateCompute::gather_rows(const RowList& list, const float* from,
+                              float* to) {
+  later([=, this, rows = kept(list.rows)] {
+    inner_.gather_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void LateCompute::add_rows(const RowList& list, const float* from, float* to) {
+  later([=, this, rows = kept(list.rows)] {
+    inner_.add_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void LateCompute::scatter_rows(const RowList& list, const float* from,
+                               float* to) {
+  later([=, this, rows = kept(list.rows)] {
+    inner_.scatter_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void LateCompute::gemm(const GemmShape& shape, const ConstMatrix& a,
+                       const ConstMatrix& b, const MutableMatrix& c,
+                       const GemmOptions& options) {
+  later([=, this] { inner_.gemm(shape, a, b, c, options); });
+}
+
+std::unique_ptr<PreparedWeight>
+LateCompute::prepare(std::span<const at::Tensor> parts, DType operands) {
+  wait();
+  return inner_.prepare(parts, operands);
+}
+
+void LateCompute::product(std::int64_t rows, const float* x,
+                          const PreparedWeight& weight, const MutableMatrix& y,
+                          const GemmOptions& options) {
+  later([=, this, &weight] { inner_.product(rows, x, weight, y, options); });
+}
+
+void LateCompute::norm(const NormShape& shape, const float* x_TH,
+                       const NormWeights& weights, float* y_TH, float* rstd_T) {
+  later([=, this] { inner_.norm(shape, x_TH, weights, y_TH, rstd_T); });
+}
+
+void LateCompute::norm_backward(const NormShape& shape, const float* dy_TH,
+                                const float* x_TH, const NormWeights& weights,
+                                const float* rstd_T, float* dx_TH,
+                                const NormGrads& grads,
+                                Workspace& /*workspace*/) {
+  later([=, this] {
+    inner_.norm_backward(shape, dy_TH, x_TH, weights, rstd_T, dx_TH, grads,
+                         scratch_);
+  });
+}
+
+void LateCompute::add_column_sums(const float* x_TN, std::int64_t rows,
+                                  std::int64_t width, std::int64_t stride,
+                                  float* sum_N, Workspace& /*workspace*/) {
+  later([=, this] {
+    inner_.add_column_sums(x_TN, rows, width, stride, sum_N, scratch_);
+  });
+}
+
+void LateCompute::head_norm(const HeadNormShape& shape, const float* weight_D,
+                            float* x, float* raw_TX) {
+  later([=, this] { inner_.head_norm(shape, weight_D, x, raw_TX); });
+}
+
+void LateCompute::head_norm_backward(const HeadNormShape& shape,
+                                     const float* weight_D, const float* raw_TX,
+                                     float* dx, float* d_weight_D,
+                                     Workspace& /*workspace*/) {
+  later([=, this] {
+    inner_.head_norm_backward(shape, weight_D, raw_TX, dx, d_weight_D,
+                              scratch_);
+  });
+}
+
+void LateCompute::rope(const RopeShape& shape, const RopeTable& table,
+                       std::span<const std::int32_t> positions_T, float* x,
+                       bool backwards) {
+  later([=, this, &table, positions = kept(positions_T)] {
+    inner_.rope(shape, table, positions, x, backwards);
+  });
+}
+
+void LateCompute::attention(const AttentionShape& shape, const float* qkv_TX,
+                            float* context_TX, float* lse_AT) {
+  later([=, this, cu_seqlens = kept(shape.cu_seqlens),
+         continues = kept(shape.continues)] {
+    AttentionShape own = shape;
+    own.cu_seqlens = cu_seqlens;
+    own.continues = continues;
+    inner_.attention(own, qkv_TX, context_TX, lse_AT);
+  });
+}
+
+void LateCompute::attention_backward(
+  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
+  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
+  later([=, this, cu_seqlens = kept(shape.cu_seqlens),
+         continues = kept(shape.continues)] {
+    AttentionShape own = shape;
+    own.cu_seqlens = cu_seqlens;
+    own.continues = continues;
+    inner_.attention_backward(own, qkv_TX, context_TX, lse_AT, d_context_TX,
+                              d_qkv_TX);
+  });
+}
+
+void LateCompute::decode_attention(const DecodeAttention& what,
+                                   const DecodeRows& rows, KvCache& cache,
+                                   float* qkv_RX, float* context_RX) {
+  later([=, this, &cache, own = kept(rows.rows), groups = kept(rows.groups)] {
+    inner_.decode_attention(what, {own, groups}, cache, qkv_RX, context_RX);
+  });
+}
+
+void LateCompute::mlp_unit(const MlpShape& shape, const float* in, float* act) {
+  later([=, this] { inner_.mlp_unit(shape, in, act); });
+}
+
+void LateCompute::mlp_unit_backward(const MlpShape& shape, float* in,
+                                    float* d_act) {
+  later([=, this] { inner_.mlp_unit_backward(shape, in, d_act); });
+}
+
+void LateCompute::cap_logits(float* x, std::int64_t count, float cap) {
+  later([=, this] { inner_.cap_logits(x, count, cap); });
+}
+
+void LateCompute::logit_parts(const LogitRows& shape, const float* logits_RV,
+                              RowPart* parts_R) {
+  later([=, this, targets = kept(shape.targets_R)] {
+    LogitRows own = shape;
+    own.targets_R = targets;
+    inner_.logit_parts(own, logits_RV, parts_R);
+  });
+}
+
+void LateCompute::join_parts(const LogitRows& shape, std::uint32_t peers,
+                             const RowPart* parts_PR,
+                             const RowStatistics& found) {
+  later([=, this] { inner_.join_parts(shape, peers, parts_PR, found); });
+}
+
+void LateCompute::logit_gradient(const LogitRows& shape,
+                                 const RowGradients& gradients,
+                                 float* logits_RV) {
+  later([=, this, targets = kept(shape.targets_R)] {
+    LogitRows own = shape;
+    own.targets_R = targets;
+    inner_.logit_gradient(own, gradients, logits_RV);
+  });
+}
+
+void LateCompute::scalar_rows(const float* weight_H, std::int64_t width,
+                              const float* hidden_TH, std::int64_t rows,
+                              float* out_T) {
+  later(
+    [=, this] { inner_.scalar_rows(weight_H, width, hidden_TH, rows, out_T); });
+}
+
+void LateCompute::scalar_rows_backward(const float* weight_H,
+                                       std::int64_t width,
+                                       const float* hidden_TH,
+                                       std::int64_t rows, const float* d_out_T,
+                                       float* d_hidden_TH, float* d_weight_H) {
+  later([=, this] {
+    inner_.scalar_rows_backward(weight_H, width, hidden_TH, rows, d_out_T,
+                                d_hidden_TH, d_weight_H);
+  });
+}
+
+double LateCompute::sum_of_squares(const float* grad,
+                                   std::span<const OptimizerRun> runs) {
+  wait();
+  return inner_.sum_of_squares(grad, runs);
+}
+
+void LateCompute::adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
+                        std::span<const OptimizerRun> runs) {
+  later([=, this, own = kept(runs)] { inner_.adamw(numbers, planes, own); });
+}
+
+} // namespace troupe::testing
