@@ -1,5 +1,9 @@
 #include "actors/shard_groups.hpp"
 
+#include "config/defaults.hpp"
+#include "net/gpus.hpp"
+#include "net/nccl_collectives.hpp"
+
 #include <fmt/format.h>
 
 namespace troupe::actors {
@@ -30,6 +34,24 @@ std::string line_name(const char* axis, const Coordinate& first) {
   return fmt::format("{}-d{}p{}t{}", axis, first.dp, first.pp, first.tp);
 }
 
+/// Through NCCL where every device has a GPU of its own; all members see the
+/// same.
+std::shared_ptr<net::Collectives>
+of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
+  const ClusterSettings& cluster = shard.worker->settings.cluster;
+  if (cluster.device != "gpu" || !net::NcclLibrary::machine().why_not.empty())
+    return host;
+  const auto gpus = net::find_gpus().names.size();
+  const auto devices
+    = static_cast<std::uint32_t>(cluster.devices_per_node.value_or(1));
+  if (devices > gpus)
+    return host;
+  return net::make_nccl_collectives(
+    {.host = std::move(host),
+     .device = static_cast<int>(shard.rank.value % devices),
+     .progress_deadline = defaults::collective_deadline});
+}
+
 /// The shard's group along one mesh axis: the devices whose coordinates differ
 /// in `axis` alone. A group of one is none.
 std::shared_ptr<net::Collectives> join_group(Shard& shard, const char* name,
@@ -40,9 +62,10 @@ std::shared_ptr<net::Collectives> join_group(Shard& shard, const char* name,
   std::vector<Coordinate> members(size, shard.where);
   for (std::uint32_t i = 0; i < size; ++i)
     members[i].*axis = i;
-  return net::make_host_collectives(
-    group_spec(shard, line_name(name, members[0]), members, shard.where.*axis),
-    shard.worker->groups);
+  return of_device(shard, net::make_host_collectives(
+                            group_spec(shard, line_name(name, members[0]),
+                                       members, shard.where.*axis),
+                            shard.worker->groups));
 }
 
 /// The two ends of a pipeline whose embeddings are tied.
@@ -56,10 +79,11 @@ std::shared_ptr<net::Collectives> join_ends(Shard& shard) {
   Coordinate last = shard.where;
   first.pp = 0;
   last.pp = stages - 1;
-  return net::make_host_collectives(group_spec(shard, line_name("ends", first),
-                                               {first, last},
-                                               shard.where.pp == 0 ? 0 : 1),
-                                    shard.worker->groups);
+  return of_device(shard,
+                   net::make_host_collectives(
+                     group_spec(shard, line_name("ends", first), {first, last},
+                                shard.where.pp == 0 ? 0 : 1),
+                     shard.worker->groups));
 }
 
 /// The channel from stage `from` to the one after it in the ring.

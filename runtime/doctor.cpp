@@ -3,6 +3,8 @@
 #include "config/error.hpp"
 #include "config/version.hpp"
 #include "models/torch_info.hpp"
+#include "net/gpus.hpp"
+#include "net/nccl_library.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/metrics/console.hpp"
@@ -47,9 +49,24 @@ DoctorCheck check_versions() {
 DoctorCheck check_devices() {
   const auto cores = std::max(1u, std::thread::hardware_concurrency());
   return {"devices", true,
-          fmt::format("{} CPU cores, {}; this version runs on CPUs", cores,
-                      models::cpu_info()),
-          ""};
+          fmt::format("{} CPU cores, {}", cores, models::cpu_info()), ""};
+}
+
+/// None is no error: the CPU serves.
+DoctorCheck check_gpus() {
+  const auto gpus = net::find_gpus();
+  if (gpus.names.empty())
+    return {"gpus", true, "none: " + gpus.why_none, ""};
+  return {
+    "gpus", true,
+    fmt::format("{}; driver {}", fmt::join(gpus.names, ", "), gpus.driver), ""};
+}
+
+/// Without it GPUs exchange sums through the host.
+DoctorCheck check_nccl() {
+  const auto& nccl = net::NcclLibrary::machine();
+  return {"nccl", true,
+          nccl.why_not.empty() ? nccl.version() : "none: " + nccl.why_not, ""};
 }
 
 DoctorCheck check_memory() {
@@ -146,6 +163,8 @@ std::vector<DoctorCheck> examine_machine(const fs::path& run_dir) {
   return {
     check_versions(),
     check_devices(),
+    check_gpus(),
+    check_nccl(),
     check_memory(),
     check_space("shared memory", "/dev/shm", enough_shared_bytes,
                 "enlarge /dev/shm (docker run --shm-size=1g)"),

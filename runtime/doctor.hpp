@@ -17,8 +17,8 @@ struct DoctorCheck {
   std::string fix; ///< empty where ok
 };
 
-/// Versions, devices, memory, shared memory, ports, clock, disk. `run_dir` is
-/// where runs would be written.
+/// Versions, devices, GPUs, NCCL, memory, shared memory, ports, clock, disk.
+/// `run_dir` is where runs would be written.
 std::vector<DoctorCheck> examine_machine(const std::filesystem::path& run_dir);
 /// Weights moved between worker processes as in a run, for some seconds.
 DoctorCheck examine_moves(const MoveCheckPlan& plan);

@@ -1,6 +1,6 @@
 // Which Compute a test runs on: TROUPE_TEST_COMPUTE is host (default), aten
 // (libtorch's operations on the CPU), late (late_compute.hpp) or gpu. ctest
-// runs the golden and parallel tests once more on each of the first three.
+// runs the golden tests once more on aten, late and, in a CUDA build, gpu.
 #pragma once
 
 #include "models/compute.hpp"
