@@ -20,6 +20,11 @@ constexpr double cache_efficiency = 0.6;
 constexpr double logits_bytes_a_token = 8;
 /// Sampling: logits in fp32, sorted and summed.
 constexpr double sampling_bytes_a_token = 24;
+/// Of a layer's launches those of its MLP: 5 of 20.
+constexpr double mlp_launch_share = 0.25;
+/// Passes over a token's hidden state for each of its experts: gathered, given
+/// to it, weighted, added up.
+constexpr double expert_passes = 4;
 /// Reads and writes of weights, gradients, moments and master weights.
 constexpr double optimizer_bytes_a_parameter = 30;
 
@@ -50,6 +55,27 @@ double CostModel::LayerTime::forward() const {
   return std::max(compute + network, host);
 }
 
+double CostModel::Model::touched_experts(double tokens) const {
+  return expert_parameters == 0 ? 0
+                                : experts
+                                    * (1
+                                       - std::pow(1 - experts_a_token / experts,
+                                                  std::max(1.0, tokens)));
+}
+
+double CostModel::Model::used_parameters() const {
+  return layer_parameters - (experts - experts_a_token) * expert_parameters;
+}
+
+double CostModel::Model::read_parameters(double tokens) const {
+  return layer_parameters
+         - (experts - touched_experts(tokens)) * expert_parameters;
+}
+
+double CostModel::Model::launches(double tokens) const {
+  return 1 + mlp_launch_share * std::max(0.0, touched_experts(tokens) - 1);
+}
+
 CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
   : problem_(problem),
     hardware_(problem.hardware),
@@ -67,6 +93,12 @@ CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
     model.head_width
       = shape.scalar_head ? 0 : static_cast<double>(shape.vocab_size);
     model.layer_parameters = model.units.units.at(1) / model.element_bytes;
+    if (shape.num_experts > 0) {
+      model.experts = static_cast<double>(shape.num_experts);
+      model.experts_a_token = static_cast<double>(shape.experts_per_token);
+      model.expert_parameters = (shape.gated_mlp ? 3.0 : 2.0) * model.hidden
+                                * static_cast<double>(shape.intermediate_size);
+    }
     model.num_parameters = num_parameters(shape);
     model.parameters = static_cast<double>(model.num_parameters);
     models_.emplace(role, std::move(model));
@@ -115,6 +147,8 @@ MoveBytes CostModel::move_bytes_of(const std::string& role,
 
 double CostModel::move_s(const std::string& role, const Placement& from,
                          const Placement& to) const {
+  if (!effects_.moves)
+    return 0;
   const auto bytes = move_bytes_of(role, from, to);
   const auto seconds = move_seconds(bytes, hardware_);
   // Sharded parameters are gathered by all devices at once.
@@ -149,16 +183,16 @@ CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
   const auto& hw = hardware_;
   const auto width = m.hidden / job.t;
   const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
-  const auto gemm
-    = std::max(2 * m.layer_parameters * tokens / (job.t * rate),
-               m.element_bytes * m.layer_parameters / (job.t * hw.mem_Bps));
+  const auto gemm = std::max(2 * m.used_parameters() * tokens / (job.t * rate),
+                             m.element_bytes * m.read_parameters(tokens)
+                               / (job.t * hw.mem_Bps));
+  const auto passes = elementwise_passes + expert_passes * m.experts_a_token;
   const auto other
     = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops)
-      + elementwise_passes * m.element_bytes * tokens * m.hidden
-          / (job.t * hw.mem_Bps);
+      + passes * m.element_bytes * tokens * m.hidden / (job.t * hw.mem_Bps);
   LayerTime time{.compute = gemm + other,
                  .network = 2 * tensor_sum_s(job, tokens),
-                 .host = hw.launch_layer_s
+                 .host = hw.launch_layer_s * m.launches(tokens)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   if (effects_.dschat_engine)
     time.compute *= hw.dschat_compute;
@@ -284,19 +318,20 @@ double CostModel::decode_token_s(const Job& job, double answers,
                                  double context) const {
   const auto& m = job.model;
   const auto& hw = hardware_;
-  const auto weights
-    = std::max(m.element_bytes * m.layer_parameters / (job.t * hw.mem_Bps),
-               2 * m.layer_parameters * answers
-                 / (decode_efficiency * job.t * hw.gemm_flops));
+  const auto weights = std::max(
+    m.element_bytes * m.read_parameters(answers) / (job.t * hw.mem_Bps),
+    2 * m.used_parameters() * answers
+      / (decode_efficiency * job.t * hw.gemm_flops));
   const auto head_dim_share = std::max(m.kv_width / job.t, 1.0);
   const auto cache = answers * context * 2 * m.element_bytes * head_dim_share
                      / (cache_efficiency * hw.mem_Bps);
   const auto device = weights + cache + 2 * tensor_sum_s(job, answers);
   if (effects_.dschat_engine)
     return std::max(device, hw.dschat_decode_layer_s);
-  const auto eager
-    = hw.launch_layer_s + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
-  return std::max(device, hw.launch_graph_s > 0 ? hw.launch_graph_s : eager);
+  const auto eager = hw.launch_layer_s * m.launches(answers)
+                     + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
+  const auto graph = hw.launch_graph_s * m.launches(answers);
+  return std::max(device, graph > 0 ? graph : eager);
 }
 
 double CostModel::generate_s(const Job& job) const {

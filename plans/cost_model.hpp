@@ -16,6 +16,11 @@
 //           comm  = 2 (2 (t-1)/t e tok h / link + latency): two all-reduces;
 //                   sequence parallelism sends the same bytes
 //           host  = launches; a layer takes max(gemm + other + comm, host)
+//   experts E of P_e parameters each, k a token (Mixtral): the product counts
+//           P_l - (E - k) P_e; reads count those that tok tokens touch, E (1 -
+//           (1 - k/E)^tok) for a router that likes all alike; each touched
+//           expert launches an MLP of its own. Memory, moves and gradients
+//           count all E.
 //   head    2 V h tok / (0.8 t F) + 8 V tok / (t W): fp32 logits
 //   passes  of M micro-batches through p stages: sum of stages + (M-1) slowest
 //   train   forward, recomputed forward, backward of twice the work; gradients
@@ -50,6 +55,7 @@ MeshSpan span_of(const Placement& placement, const Cluster& cluster);
 /// Terms that a study may leave out; all are on otherwise.
 struct CostEffects {
   bool bubbles = true;
+  bool moves = true;
   /// Engine of DeepSpeed-Chat in place of ours (`engines` of the hardware).
   bool dschat_engine = false;
 };
@@ -73,9 +79,17 @@ private:
   struct Model {
     double layers = 0, hidden = 0, kv_width = 0, attention_width = 0;
     double layer_parameters = 0, parameters = 0, head_width = 0;
+    double experts = 0, experts_a_token = 0;
+    double expert_parameters = 0; ///< of one; 0: no experts
     double element_bytes = 2;
     std::uint64_t num_parameters = 0;
     UnitBytes units;
+
+    double touched_experts(double tokens) const;
+    double used_parameters() const; ///< of a layer, by one token
+    double read_parameters(double tokens) const;
+    /// Times the launches of a layer with one MLP.
+    double launches(double tokens) const;
   };
   struct LayerTime {
     double compute = 0, network = 0, host = 0;

@@ -220,10 +220,15 @@ std::uint64_t layer_activation_bytes(const ModelShape& shape, DType dtype) {
   const auto hidden = unsigned_of(shape.hidden_size);
   const auto queries = unsigned_of(shape.num_heads * shape.head_dim);
   const auto keys = unsigned_of(shape.num_kv_heads * shape.head_dim);
-  const auto inner = unsigned_of(shape.intermediate_size);
+  const auto inner
+    = unsigned_of(shape.intermediate_size)
+      * std::max<std::uint64_t>(1, unsigned_of(shape.experts_per_token));
+  const auto router = unsigned_of(shape.num_experts) * size_bytes(DType::f32);
   // Layer input, its norm, the residual after attention, its norm; q and the
-  // attention's output; k and v; gate, up and their product.
-  return (4 * hidden + 2 * queries + 2 * keys + 3 * inner) * size_bytes(dtype);
+  // attention's output; k and v; gate, up and their product, of each expert of
+  // a token; the router's logits.
+  return (4 * hidden + 2 * queries + 2 * keys + 3 * inner) * size_bytes(dtype)
+         + router;
 }
 
 std::uint64_t kv_cache_bytes(const ModelShape& shape, DType dtype) {

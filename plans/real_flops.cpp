@@ -1,5 +1,7 @@
 #include "plans/real_flops.hpp"
 
+#include <algorithm>
+
 namespace troupe::plans {
 
 namespace {
@@ -38,7 +40,8 @@ double real_flops(const PlanProblem& problem) {
       continue;
     const auto& shape = found->second;
     const RealShape real{double(shape.num_layers), double(shape.hidden_size),
-                         double(shape.intermediate_size),
+                         double(shape.intermediate_size)
+                           * std::max(1.0, double(shape.experts_per_token)),
                          double(shape.vocab_size)};
     if (call.kind == CallKind::generate)
       sum += real_generation(real, samples, lengths.prompt(), lengths.mean());

@@ -76,6 +76,60 @@ TEST(CostModel, RaggedAnswersCostLessThanTheirMaximum) {
     << "the longest answer of a device ends the call";
 }
 
+/// A dense model whose MLP is so many times as wide.
+ModelShape shape_of_width(std::int64_t times) {
+  auto shape = shape_mixtral();
+  shape.num_experts = shape.experts_per_token = 0;
+  shape.intermediate_size *= times;
+  return shape;
+}
+
+TEST(CostModel, ExpertsComputeLikeTheChosenOnes) {
+  const auto inference_s = [](const ModelShape& shape) {
+    auto problem = make_problem(shape, 1, 8);
+    problem.hardware.call_s = problem.hardware.launch_layer_s = 0;
+    return seconds(problem, "ref_inf", "d8");
+  };
+  const auto chosen = inference_s(shape_of_width(2));
+  EXPECT_GT(inference_s(shape_mixtral()), chosen) << "router, gathers";
+  EXPECT_LT(inference_s(shape_mixtral()), 1.1 * chosen);
+}
+
+TEST(CostModel, DecodingReadsTheExpertsThatItsAnswersTouch) {
+  const auto decode_s = [](const ModelShape& shape, std::uint32_t answers) {
+    auto problem = make_problem(shape, 1, 8, "h100x8");
+    problem.hardware.call_s = problem.hardware.stage_token_s = 0;
+    problem.hardware.launch_graph_s = 1e-9;
+    problem.sizes.samples_per_step = answers;
+    problem.lengths = Lengths(1, 1024, 1024);
+    return seconds(problem, "actor_gen", "d1");
+  };
+  EXPECT_NEAR(decode_s(shape_mixtral(), 1), decode_s(shape_of_width(2), 1),
+              0.02 * decode_s(shape_of_width(2), 1));
+  EXPECT_NEAR(decode_s(shape_mixtral(), 32), decode_s(shape_of_width(8), 32),
+              0.02 * decode_s(shape_of_width(8), 32));
+}
+
+TEST(CostModel, TouchedExpertsLaunchOneByOne) {
+  auto problem = make_problem(shape_mixtral(), 1, 8);
+  problem.hardware.launch_layer_s = 1; // bound by launches
+  auto dense = problem;
+  dense.shapes["ref"] = shape_of_width(2);
+  EXPECT_NEAR(seconds(problem, "ref_inf", "d8"),
+              (1 + 0.25 * 7) * seconds(dense, "ref_inf", "d8"), 1);
+}
+
+TEST(CostModel, MovesAndMemoryCountAllExperts) {
+  const auto problem = make_problem(shape_mixtral(), 1, 8);
+  const CostModel costs(problem);
+  const auto moved = costs.move_bytes_of("actor", on(0, 0), on(1, 1));
+  EXPECT_NEAR(moved.intra, double(weight_bytes(shape_mixtral(), DType::bf16)),
+              1e-6 * moved.intra);
+  EXPECT_GT(moved.intra, 2 * 46e9) << "47 B parameters";
+  EXPECT_EQ(stage_bytes(shape_mixtral(), {}, DType::bf16).front().weights,
+            weight_bytes(shape_mixtral(), DType::bf16));
+}
+
 TEST(CostModel, SlowLinksShowInWhatUsesThem) {
   auto problem = make_problem(shape_7b(), 2, 8);
   auto slow = problem;

@@ -32,6 +32,13 @@ inline ModelShape shape_34b() {
 inline ModelShape shape_70b() {
   return llama_shape(80, 8192, 28672, 64, 8);
 }
+/// Mixtral 8x7B: 8 experts, 2 a token.
+inline ModelShape shape_mixtral() {
+  auto shape = llama_shape(32, 4096, 14336, 32, 8);
+  shape.num_experts = 8;
+  shape.experts_per_token = 2;
+  return shape;
+}
 inline ModelShape shape_tiny() {
   return llama_shape(4, 128, 256, 8, 4);
 }
