@@ -105,6 +105,19 @@ Workflow with_evaluation(Workflow workflow, const Settings& settings) {
   return workflow;
 }
 
+Evaluation evaluation_in(const Workflow& workflow, const Settings& settings,
+                         std::uint32_t samples_per_step) {
+  if (!evaluates(settings))
+    return {};
+  const auto a_row = workflow.samples_are_prompts ? settings.eval.n : 1;
+  const auto samples = settings.eval.max_rows * std::max(1, a_row);
+  return {.workflow = with_evaluation(workflow, settings),
+          .samples = samples > 0 ? static_cast<std::uint32_t>(samples)
+                                 : samples_per_step,
+          .every
+          = static_cast<std::uint32_t>(std::max(0, settings.eval.every))};
+}
+
 Workflow without_evaluation(Workflow workflow) {
   std::erase_if(workflow.calls, [](const Call& c) { return c.evaluates; });
   return workflow;

@@ -9,10 +9,26 @@
 #include "plans/execution_plan.hpp"
 #include "plans/workflow.hpp"
 
+#include <cstdint>
+
 namespace troupe::plans {
 
 /// Whether the settings ask for evaluation during training.
 bool evaluates(const Settings& settings);
+
+/// What plans are checked and simulated with.
+struct Evaluation {
+  Workflow workflow = {};    ///< training's calls too; no calls: none
+  std::uint32_t samples = 0; ///< eval.max_rows; of a step where it is 0
+  std::uint32_t every = 0;   ///< steps; 0: only before and after training
+
+  bool none() const {
+    return workflow.calls.empty();
+  }
+};
+/// Of the settings; `samples_per_step` of training.
+Evaluation evaluation_in(const Workflow& workflow, const Settings& settings,
+                         std::uint32_t samples_per_step);
 
 /// `workflow` with its evaluation's calls behind the others; as it is where
 /// eval.data is empty. ConfigError for a workflow that has nothing to judge.

@@ -148,6 +148,16 @@ Hardware load_hardware(const std::string& name_or_file) {
   return parse_hardware(print_yaml(root), name_or_file);
 }
 
+std::string of_another_machine(const Hardware& hardware,
+                               const std::string& file,
+                               const std::string& here) {
+  if (!hardware.name.starts_with("profiled on ") || hardware.name == here)
+    return "";
+  return fmt::format("warning: {} was {}, this machine is not: predictions are "
+                     "for that one; `troupe profile` measures this one",
+                     file, hardware.name);
+}
+
 std::string print(const Hardware& hardware) {
   auto text
     = fmt::format("name: {}\ndevices_per_node: {}\n",

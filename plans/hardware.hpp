@@ -49,7 +49,6 @@ struct Hardware {
   double dschat_decode_layer_s = 0; ///< host cost of a decoded token's layer
 
   std::map<std::string, std::string> sources = {}; ///< by "device.mem_bytes"
-  std::uint64_t file_hash = 0; ///< of a profile: which machine it is of
 };
 
 /// A number of a hardware file.
@@ -71,6 +70,11 @@ const std::string& shipped_hardware_text(const std::string& name);
 Hardware parse_hardware(const std::string& yaml, const std::string& file);
 /// A shipped name, or a file. ConfigError with the nearest name.
 Hardware load_hardware(const std::string& name_or_file);
+/// A warning if `file` was profiled on another machine than this one, whose
+/// profile has the name `here`; else nothing.
+std::string of_another_machine(const Hardware& hardware,
+                               const std::string& file,
+                               const std::string& here);
 /// Parses back to equal numbers and sources.
 std::string print(const Hardware& hardware);
 

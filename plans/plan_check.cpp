@@ -16,6 +16,7 @@ namespace troupe::plans {
 
 namespace {
 
+using internal::sharding_hint;
 using internal::why_no_chunks;
 using internal::why_no_offload;
 
@@ -332,10 +333,27 @@ private:
                        print_devices(idle)));
   }
 
+  /// Tasks of an evaluation run on what training leaves on the devices.
+  void add_evaluation(std::vector<DeviceMemory>& devices) const {
+    const auto& evaluation = context_.evaluation;
+    if (evaluation.none())
+      return;
+    const auto plan = place_evaluation(plan_, evaluation.workflow);
+    const auto alone = evaluation_of(evaluation.workflow);
+    auto sizes = context_.sizes;
+    sizes.samples_per_step = evaluation.samples;
+    const auto more = device_memory(alone, plan, replicas_of(alone, plan),
+                                    context_.shapes, context_.dtypes, sizes);
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      devices[i].tasks.insert(devices[i].tasks.end(), more[i].tasks.begin(),
+                              more[i].tasks.end());
+  }
+
   void check_memory(const Replicas& replicas) {
-    for (auto& memory :
-         device_memory(workflow_, plan_, replicas, context_.shapes,
-                       context_.dtypes, context_.sizes)) {
+    auto devices = device_memory(workflow_, plan_, replicas, context_.shapes,
+                                 context_.dtypes, context_.sizes);
+    add_evaluation(devices);
+    for (auto& memory : devices) {
       const auto resident = memory.resident_bytes();
       DevicePeak peak{.device = memory.device,
                       .peak_bytes = resident,
@@ -350,10 +368,11 @@ private:
       if (peak.peak_bytes > limit)
         wrong(peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
               fmt::format("device {} needs {} ({} of it weights, gradients and "
-                          "optimizer), it has {}; try fewer calls on it or a "
+                          "optimizer), it has {}; try {}fewer calls on it or a "
                           "smaller micro_batch_tokens",
                           peak.device.value, gigabytes(peak.peak_bytes),
-                          gigabytes(resident), gigabytes(limit)));
+                          gigabytes(resident), gigabytes(limit),
+                          sharding_hint(context_, peak.device)));
       report_.devices.push_back(std::move(peak));
     }
   }

@@ -3,6 +3,7 @@
 // and the peak memory of each device. One check for files and presets.
 #pragma once
 
+#include "plans/evaluation.hpp"
 #include "plans/memory_model.hpp"
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct CheckContext {
   bool corrects_for_lag = true;
   /// Also refuses what this version plans but does not run yet.
   bool for_run = true;
+  Evaluation evaluation = {};
 };
 
 /// Sizes and corrections from the settings; shapes, dtypes and device memory

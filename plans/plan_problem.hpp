@@ -26,6 +26,7 @@ struct PlanProblem {
   ProfileTable profile = {}; ///< empty: formulas only
   bool corrects_for_lag = true;
   bool for_run = false; ///< only what this version runs
+  Evaluation evaluation = {};
 
   /// Bytes that a plan may use of each device; 0: no limit known.
   std::uint64_t device_memory_bytes() const;

@@ -49,6 +49,21 @@ std::string why_no_offload(const CheckContext& context, const std::string& role,
   return "";
 }
 
+std::string sharding_hint(const CheckContext& context, Rank device) {
+  for (const auto& call : context.workflow.calls) {
+    const auto& place = context.plan.calls.at(call.name);
+    const bool here
+      = std::ranges::find(place.devices, device) != place.devices.end();
+    if (call.kind != CallKind::train || !here || place.strategy.dp == 1
+        || place.strategy.zero == Zero::z3)
+      continue;
+    auto sharded = place.strategy;
+    sharded.zero = Zero::z3;
+    return fmt::format("{} for {}, ", to_string(sharded), call.name);
+  }
+  return "";
+}
+
 } // namespace internal
 
 CheckContext make_check_context(const Settings& settings,
@@ -73,6 +88,8 @@ CheckContext make_check_context(const Settings& settings,
       = static_cast<std::uint64_t>(settings.rollout.kv_cache_gb * 1e9);
   }
   sizes.recompute_activations = settings.algorithm.recompute == "true";
+  context.evaluation
+    = evaluation_in(workflow, settings, sizes.samples_per_step);
   context.corrects_for_lag = settings.algorithm.old_logprobs == "rollout";
   return context;
 }

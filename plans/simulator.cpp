@@ -157,6 +157,26 @@ Placement placement_of(const Replica& replica) {
   return {.devices = replica.devices, .strategy = replica.strategy};
 }
 
+/// A step of the evaluation's own graph, while training stands still.
+double evaluation_seconds(const PlanProblem& problem,
+                          const ExecutionPlan& plan) {
+  if (problem.evaluation.none())
+    return 0;
+  auto alone = problem;
+  alone.workflow = evaluation_of(problem.evaluation.workflow);
+  alone.sizes.samples_per_step = problem.evaluation.samples;
+  const auto placed = place_evaluation(plan, problem.evaluation.workflow);
+  const auto replicas = replicas_of(alone.workflow, placed);
+  const auto graph = make_step_graph(alone.workflow, placed, replicas);
+  const CostModel costs(alone);
+  const auto durations
+    = predict_durations(alone, costs, placed, replicas, graph);
+  double end_s = 0;
+  for (const auto& task : run_schedule(graph, durations, 1))
+    end_s = std::max(end_s, task.end_s);
+  return end_s;
+}
+
 } // namespace
 
 StepGraph with_device_classes(const StepGraph& graph) {
@@ -287,6 +307,7 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   const HoldFinder holds(run.graph, run.times);
   run.critical_path = critical_path(run, holds);
   add_use(run, holds);
+  run.evaluation_s = evaluation_seconds(problem, plan);
   return run;
 }
 

@@ -67,6 +67,7 @@ struct Simulation {
   std::uint32_t num_steps = 0;
   std::vector<std::string> critical_path = {}; ///< of the last step
   std::vector<DeviceUse> devices = {};
+  double evaluation_s = 0; ///< of one evaluation between steps; 0: none
 
   double moved_bytes() const; ///< between devices, a step
 };

@@ -3,6 +3,7 @@
 #include "plans/plan_problem.hpp"
 #include "plans/search.hpp"
 #include "runtime/host_memory.hpp"
+#include "runtime/profiler.hpp"
 
 #include <fmt/format.h>
 
@@ -43,6 +44,7 @@ plans::PlanProblem run_problem(const Settings& settings,
   const auto context = plans::make_check_context(settings, workflow, {});
   problem.sizes = context.sizes;
   problem.corrects_for_lag = context.corrects_for_lag;
+  problem.evaluation = context.evaluation;
   const double longest = workflow.samples_are_prompts
                            ? settings.rollout.max_new_tokens
                            : settings.data.max_tokens;
@@ -87,6 +89,10 @@ ChosenPlan search_for_run(const Settings& settings,
   ChosenPlan chosen{.plan = std::move(found.best.plan),
                     .name = found.best.origin + " (chosen by auto)",
                     .why = {}};
+  if (const auto warning = plans::of_another_machine(
+        problem.hardware, measured_by, profiled_name());
+      !warning.empty())
+    chosen.why.push_back(warning);
   chosen.why.push_back(
     fmt::format("predicted on {}: {}", measured_by, plans::summary(found)));
   for (const auto& other : found.next)

@@ -15,4 +15,8 @@ std::string why_no_chunks(const CheckContext& context, const Call& call,
 std::string why_no_offload(const CheckContext& context, const std::string& role,
                            const RoleMemory& memory);
 
+/// "d8z3 for actor_train, " if a training on the device could be sharded; else
+/// nothing.
+std::string sharding_hint(const CheckContext& context, Rank device);
+
 } // namespace troupe::plans::internal

@@ -61,6 +61,7 @@ std::string search_json(const plans::SearchResult& found) {
               {"gap", found.gap()},
               {"method", found.method},
               {"proved", found.proved},
+              {"packed_only", found.packed_only},
               {"interrupted", found.interrupted},
               {"origin", found.best.origin},
               {"evaluations", found.evaluations},

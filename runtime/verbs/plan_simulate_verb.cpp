@@ -64,6 +64,7 @@ std::string simulation_json(const plans::Simulation& run,
               {"tasks", simulated_tasks(run)},
               {"devices", std::move(devices)},
               {"moved_bytes", run.moved_bytes()},
+              {"evaluation_s", run.evaluation_s},
               {"moved_bytes_by_link", {{"intra", intra}, {"inter", inter}}}}
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -97,6 +98,9 @@ std::string simulation_text(const plans::Simulation& run,
     run.step_s, 100 * run.idle_share, run.idle.dependency_s, run.idle.version_s,
     run.idle.device_s, run.moved_bytes() / 1e9,
     fmt::join(run.critical_path, " > "));
+  if (run.evaluation_s > 0)
+    text += fmt::format("an evaluation between steps {:.4g} s\n",
+                        run.evaluation_s);
   if (fullest)
     text += fmt::format(
       "peak memory {:.2f} GB on device {} in {}\n",

@@ -132,6 +132,7 @@ plans::PlanProblem make_problem(const Settings& settings,
     problem.sizes.kv_cache_bytes = 0;
   }
   problem.corrects_for_lag = context.corrects_for_lag;
+  problem.evaluation = context.evaluation;
   problem.lengths
     = problem_lengths(settings, problem.workflow, words.response_tokens);
   problem.sizes.max_sequence_tokens = static_cast<std::int64_t>(
@@ -142,11 +143,10 @@ plans::PlanProblem make_problem(const Settings& settings,
     problem.sizes.recompute_activations
       = settings.algorithm.recompute != "false";
   }
-  const auto& name = problem.hardware.name;
-  if (name.starts_with("profiled on ") && name != profiled_name())
-    print_note(words, fmt::format("warning: {} was {}, this machine is not: "
-                                  "predictions are for that one",
-                                  words.hardware, name));
+  if (const auto warning = plans::of_another_machine(
+        problem.hardware, words.hardware, profiled_name());
+      !warning.empty())
+    print_note(words, warning);
   return problem;
 }
 

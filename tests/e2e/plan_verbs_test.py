@@ -3,12 +3,20 @@ INTERFACE, plans that parse back, mistakes in one line."""
 import json
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from support import DEADLINE_S, SOURCE, TROUPE
 
 SIZES = "examples/paper/7b.yaml"
 WORKLOAD = "examples/paper/actor-a7c7-n8-g128.yaml"
+
+
+OTHER_MACHINE = """name: profiled on Some Processor
+devices_per_node: 8
+device: {gemm_flops: 1e14, attn_flops: 1e14, mem_Bps: 1e12}
+links: {intra_Bps: 1e11, inter_Bps: 1e10, host_Bps: 1e10, zero_Bps: 1e10}
+"""
 
 
 class PlanVerbs(unittest.TestCase):
@@ -87,6 +95,27 @@ class PlanVerbs(unittest.TestCase):
         self.assertIn("interrupted", errors)
         self.assertIn("lower bound", errors)
 
+    def test_an_evaluation_is_in_the_seconds_and_in_the_memory(self):
+        words = (WORKLOAD, "--hardware", "h200x8", "--preset", "megatron",
+                 "eval.data=rows.jsonl", "eval.max_rows=64")
+        run = self.document("simulate", *words)
+        self.assertGreater(run["evaluation_s"], 0)
+        self.assertIn("an evaluation between steps ",
+                      self.plan("simulate", *words).stdout)
+        self.assertTrue(self.document("check", *words)["ok"])
+        self.assertIn("eval.data", self.refused(
+            3, "simulate", *words[:3], "--preset", "deepspeed_chat",
+            *words[5:]))
+
+    def test_a_profile_of_another_machine_is_warned_of(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(OTHER_MACHINE)
+            file.flush()
+            done = self.plan("simulate", WORKLOAD, "--preset", "megatron",
+                             "--hardware", file.name)
+        self.assertIn("was profiled on Some Processor, this machine is not",
+                      done.stderr)
+
     def test_mistakes_are_one_line(self):
         self.assertIn("try 'h100x8'", self.refused(
             2, "simulate", SIZES, "--hardware", "h100"))
@@ -95,8 +124,11 @@ class PlanVerbs(unittest.TestCase):
         self.assertIn("--response-tokens", self.refused(
             2, "simulate", SIZES, "--hardware", "h100x8", "--response-tokens",
             "9:3"))
-        self.assertIn("no plan fits: the smallest peak is", self.refused(
-            3, "search", "examples/paper/70b.yaml", "--hardware", "h100x8"))
+        self.assertRegex(
+            self.refused(3, "search", "examples/paper/70b.yaml", "--hardware",
+                         "h100x8"),
+            r"no plan fits: the smallest peak is [0-9.]+ GiB of 70\.8 on "
+            r"device 0 in actor_train; try \d+ devices$")
         self.assertIn("needs at least 5 devices", self.refused(
             3, "show", SIZES, "--preset", "openrlhf", "--hardware", "h100x8",
             "cluster.devices_per_node=2"))

@@ -1,9 +1,10 @@
 #include "config/error.hpp"
 #include "plans/evaluation.hpp"
 #include "plans/replicas.hpp"
+#include "plans/simulator.hpp"
 #include "plans/step_graph.hpp"
 
-#include "tests/plans/support.hpp"
+#include "tests/plans/problem_support.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::plans {
@@ -110,6 +111,92 @@ TEST(PlaceEvaluation, RefusesToGenerateOnShardedParameters) {
   plan.calls["actor_train"].strategy.zero = Zero::z3;
   const auto workflow = with_evaluation(ppo, eval_settings());
   EXPECT_THROW(place_evaluation(plan, workflow), PlanError);
+}
+
+/// PPO of the tiny shape on four devices, evaluated on 64 rows every 5 steps.
+PlanProblem evaluated_problem() {
+  auto problem = make_problem(shape_tiny(), 1, 4, "laptop");
+  auto settings = eval_settings();
+  settings.workflow = "ppo";
+  settings.eval.max_rows = 64;
+  settings.eval.every = 5;
+  problem.evaluation = evaluation_in(problem.workflow, settings, 512);
+  return problem;
+}
+
+TEST(EvaluationIn, HasItsOwnSamples) {
+  const auto evaluation = evaluated_problem().evaluation;
+  EXPECT_EQ(evaluation.samples, 64u);
+  EXPECT_EQ(evaluation.every, 5u);
+  auto settings = eval_settings();
+  EXPECT_EQ(evaluation_in(make_ppo(), settings, 512).samples, 512u);
+  settings.eval.max_rows = 3;
+  settings.eval.n = 4;
+  EXPECT_EQ(evaluation_in(make_ppo(), settings, 512).samples, 12u);
+  EXPECT_TRUE(evaluation_in(make_ppo(), {}, 512).none());
+}
+
+TEST(EvaluationIn, ItsTasksAreInTheMemoryOfTheDevicesWhereRolesTrain) {
+  const auto problem = evaluated_problem();
+  auto silent = problem;
+  silent.evaluation = {};
+  const auto plan = plan_apart(problem.workflow);
+  const auto report = check_plan(problem, plan);
+  ASSERT_TRUE(report.ok());
+  const auto tasks = [](const DevicePeak& peak) {
+    std::vector<std::string> names;
+    for (const auto& task : peak.tasks)
+      names.push_back(task.task);
+    return names;
+  };
+  // actor trains on 2-3, reward scores on 0-1
+  EXPECT_THAT(tasks(report.devices[2]), testing::Contains("eval_actor_gen"));
+  EXPECT_THAT(tasks(report.devices[0]), testing::Contains("eval_rew_inf"));
+  EXPECT_THAT(tasks(report.devices[0]),
+              testing::Not(testing::Contains("eval_actor_gen")));
+  EXPECT_EQ(check_plan(silent, plan).devices[0].resident_bytes,
+            report.devices[0].resident_bytes);
+}
+
+TEST(EvaluationIn, APeakOfEvaluationIsNamed) {
+  auto problem = evaluated_problem();
+  problem.evaluation.samples = 100'000; // their cache is the largest of all
+  auto plan = plan_apart(problem.workflow);
+  const auto report = check_plan(problem, plan);
+  EXPECT_EQ(report.devices[2].at_task, "eval_actor_gen");
+  problem.hardware.mem_bytes = double(report.devices[2].peak_bytes - 1);
+  problem.hardware.reserve_bytes = 0;
+  const auto refused = check_plan(problem, plan);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.errors.front().path, "calls.eval_actor_gen");
+}
+
+TEST(EvaluationIn, WhatCannotGenerateIsAMistakeOfThePlan) {
+  const auto problem = evaluated_problem();
+  auto plan = plan_apart(problem.workflow);
+  plan.calls["actor_train"].strategy = parse_strategy("d2z3");
+  const auto report = check_plan(problem, plan);
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_EQ(report.errors.front().path, "eval.data");
+  EXPECT_EQ(report.errors.front().message,
+            "answers are generated where actor trains, and sharded parameters "
+            "(d2z3) cannot generate; try another strategy there, or `troupe "
+            "eval` on its checkpoints");
+}
+
+TEST(EvaluationIn, ItsSecondsAreBesideThoseOfAStep) {
+  const auto problem = evaluated_problem();
+  const CostModel costs(problem);
+  const auto plan = plan_apart(problem.workflow);
+  const auto run = simulate(problem, costs, plan);
+  auto silent = problem;
+  silent.evaluation = {};
+  EXPECT_DOUBLE_EQ(run.step_s, simulate(silent, costs, plan).step_s);
+  EXPECT_EQ(simulate(silent, costs, plan).evaluation_s, 0);
+  EXPECT_GT(run.evaluation_s, 0);
+  auto more = problem;
+  more.evaluation.samples *= 100;
+  EXPECT_GT(simulate(more, costs, plan).evaluation_s, run.evaluation_s);
 }
 
 } // namespace

@@ -85,6 +85,17 @@ TEST(Lengths, BadOnesAreSaidInOneSentence) {
   EXPECT_THROW(parse_lengths("10:x", 0), std::invalid_argument);
 }
 
+TEST(Hardware, AProfileOfAnotherMachineIsWarnedOf) {
+  Hardware hardware;
+  hardware.name = "profiled on EPYC";
+  EXPECT_EQ(of_another_machine(hardware, "hw.yaml", "profiled on EPYC"), "");
+  EXPECT_EQ(of_another_machine(hardware, "hw.yaml", "profiled on Xeon"),
+            "warning: hw.yaml was profiled on EPYC, this machine is not: "
+            "predictions are for that one; `troupe profile` measures this one");
+  hardware.name = "h100x8";
+  EXPECT_EQ(of_another_machine(hardware, "h100x8", "profiled on Xeon"), "");
+}
+
 TEST(ProfileTable, InterpolatesBetweenMeasuredSizesOnly) {
   const ProfileTable table({{ProfileOp::forward, 10, 1, 100, 1.0},
                             {ProfileOp::forward, 10, 1, 300, 2.0},

@@ -115,7 +115,10 @@ TEST(PlanCheckShapes, MemoryNamesDeviceTaskAndNumbers) {
   ASSERT_EQ(report.errors.size(), 8u) << "one a device";
   EXPECT_EQ(report.errors[0].path, "calls.actor_gen") << "its KV cache";
   EXPECT_THAT(report.errors[0].message, HasSubstr("device 0 needs "));
-  EXPECT_THAT(report.errors[0].message, HasSubstr("it has 76.00 GB; try "));
+  EXPECT_THAT(
+    report.errors[0].message,
+    HasSubstr("it has 76.00 GB; try d8z3 for actor_train, fewer calls "
+              "on it or a smaller micro_batch_tokens"));
 }
 
 } // namespace
