@@ -9,11 +9,11 @@
 // pool, a new search adds to it, and so on (fitting to one plan at a time
 // oscillates). A weak pull towards the start values keeps constants that no row
 // can see where the estimator notes put them.
-#include "config/settings.hpp"
 #include "plans/presets.hpp"
 #include "plans/search.hpp"
 #include "plans/simulator.hpp"
 
+#include "paper_problem.hpp"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -144,25 +144,8 @@ std::unique_ptr<FitRow> make_row(const fs::path& file,
                                  const Hardware& hardware) {
   auto row = std::make_unique<FitRow>();
   row->id = file.stem().string();
-  const auto settings = load_settings({file.string()}, {});
-  auto& problem = row->problem;
-  problem.hardware = hardware;
-  problem.workflow = make_workflow(settings);
-  for (const auto& role : problem.workflow.roles) {
-    auto shape = read_model_shape(settings.models.at(role.name).path);
-    shape.scalar_head = role.scalar_head;
-    problem.shapes[role.name] = shape;
-    problem.dtypes[role.name] = DType::bf16;
-  }
-  problem.cluster
-    = {.nodes = static_cast<std::uint32_t>(*settings.cluster.nodes),
-       .devices_per_node = 8};
-  problem.sizes = make_check_context(settings, problem.workflow, {}).sizes;
-  problem.sizes.micro_batch_tokens = 32768;
-  problem.sizes.recompute_activations = true;
-  problem.lengths
-    = Lengths(settings.data.max_prompt_tokens, settings.rollout.max_new_tokens,
-              settings.rollout.max_new_tokens);
+  row->problem = bench::paper_problem(file, hardware);
+  const auto& problem = row->problem;
   row->costs = std::make_unique<CostModel>(problem);
   row->dschat_costs
     = std::make_unique<CostModel>(problem, CostEffects{.dschat_engine = true});

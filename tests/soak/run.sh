@@ -7,6 +7,7 @@
 #   - 200 PPO steps with flat memory
 #   - the page: 10,000 tasks at 50 frames/s, events in a quarter of a second,
 #     a death within one second, a silent worker within two
+#   - exact plan searches against walks given 100 times their time
 #   - every unit test under ASan and UBSan (CI leaves out the runtime's)
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -36,6 +37,8 @@ part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/memory_test.py
 part "the page in a browser" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/page_test.py
+part "no walk beats an exact search" sh -c \
+  'cmake --build build --target exactness_bench && build/tests/bench/exactness_bench'
 part "all unit tests under sanitizers" \
   sh -c 'make build PRESET=asan && ctest --preset asan -L unit'
 exit $failed

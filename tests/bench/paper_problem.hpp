@@ -1,0 +1,39 @@
+// A workload of examples/paper as a planning problem, as the suite of `plan
+// compare` sees it: 16 bits, recomputation, passes that fill a GPU.
+#pragma once
+
+#include "config/settings.hpp"
+#include "plans/plan_problem.hpp"
+
+#include <filesystem>
+
+namespace troupe::bench {
+
+inline plans::PlanProblem paper_problem(const std::filesystem::path& file,
+                                        const plans::Hardware& hardware) {
+  const auto settings = load_settings({file.string()}, {});
+  plans::PlanProblem problem;
+  problem.hardware = hardware;
+  problem.workflow = plans::make_workflow(settings);
+  for (const auto& role : problem.workflow.roles) {
+    auto shape = read_model_shape(settings.models.at(role.name).path);
+    shape.scalar_head = role.scalar_head;
+    problem.shapes[role.name] = shape;
+    problem.dtypes[role.name] = DType::bf16;
+  }
+  problem.cluster
+    = {.nodes = static_cast<std::uint32_t>(settings.cluster.nodes.value_or(1)),
+       .devices_per_node = 8};
+  problem.sizes
+    = plans::make_check_context(settings, problem.workflow, {}).sizes;
+  problem.sizes.max_sequences = 0;
+  problem.sizes.kv_cache_bytes = 0;
+  problem.sizes.micro_batch_tokens = 32768;
+  problem.sizes.recompute_activations = true;
+  problem.lengths = plans::Lengths(settings.data.max_prompt_tokens,
+                                   settings.rollout.max_new_tokens,
+                                   settings.rollout.max_new_tokens);
+  return problem;
+}
+
+} // namespace troupe::bench
