@@ -1,32 +1,29 @@
 #include "plans/exact_search.hpp"
 
-#include "config/error.hpp"
-#include "plans/internal/layer_patterns.hpp"
+#include "plans/internal/layer_entries.hpp"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <vector>
 
 namespace troupe::plans {
 
 namespace {
 
 using internal::layer_patterns;
+using internal::LayerEntries;
+using internal::LayerEntry;
 using internal::pattern_positions;
 using internal::pattern_seconds;
-using internal::pattern_width;
 
-constexpr double exact_first_budget = 1.02;
-constexpr double exact_budget_growth = 1.15;
-
-/// Options of a layer's calls and how they share the line.
-struct LayerEntry {
-  double seconds = 0;
-  std::array<std::uint32_t, 3> options = {};
-  std::uint32_t pattern = 0;
-};
+constexpr double never = std::numeric_limits<double>::infinity();
+/// Times the lower bound: what the first round looks for, and how fast rounds
+/// grow.
+constexpr double first_reach = 1.02;
+constexpr double reach_growth = 1.1;
 
 class BranchAndBound {
 public:
@@ -35,148 +32,64 @@ public:
     : instance_(instance),
       stop_(stop),
       node_limit_(node_limit),
-      best_s_(known_s > 0 ? known_s : std::numeric_limits<double>::infinity()) {
-    for (const auto& layer : instance.layers)
-      layers_.push_back(layer);
-    const auto trains = [&](const std::vector<std::uint32_t>& layer) {
-      return std::ranges::any_of(
-        layer, [&](std::uint32_t call) { return instance.calls[call].trains; });
-    };
-    std::ranges::stable_partition(layers_, trains);
+      best_s_(known_s > 0 ? known_s : never) {
+    for (std::uint32_t i = 0; i < instance.layers.size(); ++i)
+      layers_.push_back({LayerEntries(instance, instance.layers[i]), i});
+    const auto others
+      = std::ranges::stable_partition(layers_, [&](const Layer& layer) {
+          return std::ranges::any_of(
+            layer.entries.calls(),
+            [&](std::uint32_t call) { return instance.calls[call].trains; });
+        });
+    trainings_ = layers_.size() - others.size();
+    beside_.resize(layers_.size());
     point_.options.assign(instance.calls.size(), not_chosen);
     point_.positions.assign(instance.calls.size(), 0);
   }
 
   ExactResult run() {
-    least_s_.assign(layers_.size() + 1, 0);
-    for (auto i = layers_.size(); i-- > 0;) {
-      const auto least = fastest(layers_[i]);
-      if (least == std::numeric_limits<double>::infinity()) {
-        result_.proved = true; // a call has no option at all
-        return result_;
-      }
-      least_s_[i] = least_s_[i + 1] + least;
+    for (const auto& layer : layers_)
+      result_.lower_bound_s += layer.entries.least_s();
+    if (result_.lower_bound_s == never) {
+      result_.lower_bound_s = 0; // a call has no option at all
+      result_.proved = true;
+      return result_;
     }
-    result_.lower_bound_s = least_s_[0];
-    for (auto budget = least_s_[0] * exact_first_budget;;
-         budget *= exact_budget_growth) {
-      const bool last = budget >= most_s();
-      search_within(std::min(budget, best_s_));
-      if (stopped_)
-        return result_;
-      if (last || best_s_ <= budget)
+    // Rounds: nothing slow is looked at before all that is faster.
+    reach_s_ = result_.lower_bound_s * first_reach;
+    for (const auto most = most_s();;) {
+      least_given_.clear();
+      descend(0, 0);
+      if (stopped_ || best_s_ <= reach_s_)
         break;
+      reach_s_ *= reach_growth;
+      if (reach_s_ >= most)
+        reach_s_ = never;
     }
-    result_.proved = true;
+    result_.proved
+      = !stopped_ && std::ranges::none_of(layers_, [](const Layer& layer) {
+          return layer.entries.is_cut();
+        });
     return result_;
   }
 
 private:
-  /// No plan takes longer: all calls one after the other, at their slowest,
-  /// and moves that take as long as that again.
+  struct Layer {
+    LayerEntries entries;
+    std::uint32_t number; ///< in the step
+  };
+
+  /// Beyond, few plans are left: all calls one after the other at their
+  /// slowest, and moves that take as long as that again.
   double most_s() const {
     double sum = 0;
     for (const auto& call : instance_.calls)
       sum += call.options.back().seconds;
-    return std::max(4 * sum, 1e3 * least_s_[0]);
+    return std::max(4 * sum, 1e3 * result_.lower_bound_s);
   }
-
-  double fastest(const std::vector<std::uint32_t>& layer) const {
-    const auto entries
-      = entries_within(layer, std::numeric_limits<double>::infinity(), true);
-    return entries.empty() ? std::numeric_limits<double>::infinity()
-                           : entries.front().seconds;
-  }
-
-  void search_within(double budget) {
-    budget_s_ = budget;
-    entries_.clear();
-    for (const auto& layer : layers_)
-      entries_.push_back(entries_within(
-        layer, budget - least_s_[0] + fastest_of(entries_.size()), false));
-    descend(0, 0);
-  }
-  double fastest_of(std::size_t layer) const {
-    return least_s_[layer] - least_s_[layer + 1];
-  }
-
-  /// Entries of at most `limit` seconds, fastest first; or the fastest alone.
-  std::vector<LayerEntry>
-  entries_within(const std::vector<std::uint32_t>& layer, double limit,
-                 bool only_fastest) const {
-    std::vector<LayerEntry> entries;
-    LayerEntry entry;
-    std::vector<double> rest = {0};
-    for (std::size_t i = layer.size(); i-- > 0;)
-      rest.insert(rest.begin(), rest.front() + least_area(layer[i]));
-    collect({layer, rest}, 0, 0, limit, only_fastest, entry, entries);
-    std::ranges::stable_sort(entries, {}, &LayerEntry::seconds);
-    return entries;
-  }
-
-  /// Calls of a layer, and the least device-seconds of those from i on.
-  struct LayerWork {
-    const std::vector<std::uint32_t>& calls;
-    const std::vector<double>& rest;
-  };
-
-  static double area_of(const ExactOption& option) {
-    return option.seconds * option.num_devices;
-  }
-  double least_area(std::uint32_t call) const {
-    auto least = std::numeric_limits<double>::infinity();
-    for (const auto& option : instance_.calls[call].options)
-      least = std::min(least, area_of(option));
-    return least;
-  }
-
-  /// No pattern is faster than the device-seconds shared out evenly.
-  void collect(const LayerWork& layer, std::size_t depth, double area,
-               double& limit, bool only_fastest, LayerEntry& entry,
-               std::vector<LayerEntry>& entries) const {
-    if (depth == layer.calls.size()) {
-      add_patterns(layer.calls, limit, only_fastest, entry, entries);
-      return;
-    }
-    const auto& options = instance_.calls[layer.calls[depth]].options;
-    for (std::uint32_t i = 0; i < options.size(); ++i) {
-      if (options[i].seconds > limit)
-        break; // fastest first
-      const auto sum = area + area_of(options[i]);
-      if (sum + layer.rest[depth + 1]
-          > limit * instance_.num_devices * (1 + 1e-9))
-        continue;
-      entry.options[depth] = i;
-      collect(layer, depth + 1, sum, limit, only_fastest, entry, entries);
-    }
-  }
-
-  void add_patterns(const std::vector<std::uint32_t>& layer, double& limit,
-                    bool only_fastest, LayerEntry& entry,
-                    std::vector<LayerEntry>& entries) const {
-    std::array<double, 3> seconds{};
-    std::array<std::uint32_t, 3> counts{};
-    const auto size = layer.size();
-    for (std::size_t i = 0; i < size; ++i) {
-      const auto& option = instance_.calls[layer[i]].options[entry.options[i]];
-      seconds[i] = option.seconds;
-      counts[i] = option.num_devices;
-    }
-    const auto& patterns = layer_patterns(size);
-    for (std::uint32_t k = 0; k < patterns.size(); ++k) {
-      entry.seconds = pattern_seconds(patterns[k], {seconds.data(), size});
-      entry.pattern = k;
-      const bool fits = entry.seconds <= limit
-                        && pattern_width(patterns[k], {counts.data(), size})
-                             <= instance_.num_devices;
-      if (!fits)
-        continue;
-      if (only_fastest) {
-        limit = entry.seconds;
-        entries.clear();
-      }
-      entries.push_back(entry);
-    }
+  /// What a plan must be faster than to be looked at.
+  double limit_s() const {
+    return std::min(best_s_, reach_s_);
   }
 
   bool should_stop() {
@@ -186,84 +99,239 @@ private:
   }
 
   void descend(std::size_t depth, double before_s) {
-    if (depth == layers_.size()) {
-      best_s_ = before_s;
-      result_.found = true;
-      result_.point = point_;
-      result_.seconds = before_s;
-      return;
-    }
-    for (const auto& entry : entries_[depth]) {
-      const auto bound = before_s + entry.seconds + least_s_[depth + 1];
-      if (bound >= best_s_ || bound > budget_s_ || should_stop())
+    if (depth == layers_.size())
+      return finish(before_s);
+    auto& entries = layers_[depth].entries;
+    const auto others_s = least_from(depth + 1);
+    const auto first = depth < trainings_ ? 0 : beside_[depth].first;
+    for (auto i = first; const auto* entry = entries.at(i); ++i) {
+      if (before_s + entry->seconds + others_s >= limit_s() || should_stop())
         break;
-      place_entry(depth, before_s, entry);
+      place_entry(depth, before_s, *entry);
     }
-    for (const auto call : layers_[depth])
+    for (const auto call : entries.calls())
       point_.options[call] = not_chosen;
   }
 
+  void finish(double layers_s) {
+    if (layers_s >= limit_s())
+      return;
+    ++result_.leaves;
+    const auto seconds = instance_.step_s ? instance_.step_s(point_) : layers_s;
+    if (seconds >= best_s_)
+      return;
+    best_s_ = seconds;
+    result_.found = true;
+    result_.point = point_;
+    result_.seconds = seconds;
+  }
+
   /// Tries an entry at each of its positions.
-  void place_entry(std::size_t depth, double before_s,
-                   const LayerEntry& entry) {
-    const auto& layer = layers_[depth];
-    const auto& pattern = layer_patterns(layer.size())[entry.pattern];
-    std::vector<std::uint32_t> counts;
-    for (std::size_t i = 0; i < layer.size(); ++i) {
-      point_.options[layer[i]] = entry.options[i];
-      counts.push_back(
-        instance_.calls[layer[i]].options[entry.options[i]].num_devices);
-    }
-    for (const auto& positions : positions_of(entry.pattern, pattern, counts)) {
+  void place_entry(std::size_t depth, double before_s, LayerEntry entry) {
+    const auto& calls = layers_[depth].entries.calls();
+    for (const auto& positions : positions_of(calls, entry)) {
       ++result_.nodes;
-      for (std::size_t i = 0; i < layer.size(); ++i)
-        point_.positions[layer[i]] = positions[i];
+      choose(calls, entry, positions, point_);
       if (!instance_.fits(point_))
         continue;
-      const auto after_s = before_s + seconds_with_moves(layer, pattern);
-      if (after_s + least_s_[depth + 1] < best_s_
-          && after_s + least_s_[depth + 1] <= budget_s_)
+      const auto after_s
+        = before_s + entry_s(calls, entry, point_, [&](std::uint32_t call) {
+            return counts_move(layers_[depth], call);
+          });
+      if (depth + 1 == trainings_ && !fits_beside_trainings(after_s))
+        continue;
+      if (after_s + least_from(depth + 1) < limit_s())
         descend(depth + 1, after_s);
-      for (std::size_t i = 0; i < layer.size(); ++i)
-        point_.options[layer[i]] = entry.options[i]; // the descent clears them
+    }
+  }
+
+  /// Looks once for each choice of trainings where the lists of the other
+  /// layers begin to fit beside them, and how fast those layers are then. False
+  /// if none of them can be fast enough.
+  bool fits_beside_trainings(double trainings_s) {
+    for (auto i = trainings_; i < layers_.size(); ++i)
+      beside_[i] = {least_of(layers_[i]), 0};
+    for (auto i = trainings_; i < layers_.size(); ++i) {
+      const auto others_s = least_from(trainings_) - beside_[i].least_s;
+      const auto room_s = limit_s() - trainings_s - others_s;
+      beside_[i] = look_beside(layers_[i], room_s);
+      if (beside_[i].least_s >= room_s || stopped_)
+        return false;
+    }
+    return true;
+  }
+
+  struct Beside {
+    double least_s = 0;
+    std::size_t first = 0; ///< of the entries, that fits
+  };
+
+  Beside look_beside(Layer& layer, double room_s) {
+    const auto& calls = layer.entries.calls();
+    auto point = point_;
+    Beside beside{never, 0};
+    const auto counts = [&](std::uint32_t) { return layer.number == 0; };
+    for (std::size_t i = 0; const auto* at = layer.entries.at(i); ++i) {
+      const auto entry = *at;
+      if (entry.seconds >= std::min(room_s, beside.least_s) || should_stop())
+        break;
+      for (const auto& positions : positions_of(calls, entry)) {
+        ++result_.nodes;
+        choose(calls, entry, positions, point);
+        if (!instance_.fits(point))
+          continue;
+        beside.first = beside.least_s == never ? i : beside.first;
+        beside.least_s
+          = std::min(beside.least_s, entry_s(calls, entry, point, counts));
+      }
+    }
+    return beside;
+  }
+
+  static void choose(const std::vector<std::uint32_t>& calls,
+                     const LayerEntry& entry,
+                     const std::vector<std::uint32_t>& positions,
+                     SpacePoint& point) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      point.options[calls[i]] = entry.options[i];
+      point.positions[calls[i]] = positions[i];
     }
   }
 
   /// Few combinations of sizes come again and again.
   const std::vector<std::vector<std::uint32_t>>&
-  positions_of(std::uint32_t number, const internal::LayerPattern& pattern,
-               const std::vector<std::uint32_t>& counts) {
-    auto key = counts;
-    key.push_back(number);
-    const auto [found, added] = positions_.try_emplace(std::move(key));
+  positions_of(const std::vector<std::uint32_t>& calls,
+               const LayerEntry& entry) {
+    std::array<std::uint32_t, 5> key{entry.pattern,
+                                     static_cast<std::uint32_t>(calls.size())};
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      key[2 + i]
+        = instance_.calls[calls[i]].options[entry.options[i]].num_devices;
+    const auto [found, added] = positions_.try_emplace(key);
     if (added)
-      found->second = pattern_positions(pattern, counts, instance_.num_devices,
-                                        instance_.align);
+      found->second = pattern_positions(
+        layer_patterns(calls.size())[entry.pattern],
+        {key.data() + 2, calls.size()}, instance_.num_devices,
+        exact_all_positions, instance_.align);
     return found->second;
   }
 
-  double seconds_with_moves(const std::vector<std::uint32_t>& layer,
-                            const internal::LayerPattern& pattern) const {
+  /// Seconds of a layer, with the moves that `counts` says.
+  template <class Counts>
+  double entry_s(const std::vector<std::uint32_t>& calls,
+                 const LayerEntry& entry, const SpacePoint& point,
+                 Counts counts) const {
     std::array<double, 3> seconds{};
-    for (std::size_t i = 0; i < layer.size(); ++i) {
-      const auto& call = instance_.calls[layer[i]];
-      seconds[i] = call.options[point_.options[layer[i]]].seconds;
-      if (call.home >= 0 && !call.trains)
-        seconds[i] += instance_.move_s(layer[i], point_);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const auto& call = instance_.calls[calls[i]];
+      seconds[i] = call.options[entry.options[i]].seconds;
+      if (call.home >= 0 && !call.trains && counts(calls[i]))
+        seconds[i] += instance_.move_s(calls[i], point);
     }
-    return pattern_seconds(pattern, {seconds.data(), layer.size()});
+    return pattern_seconds(layer_patterns(calls.size())[entry.pattern],
+                           {seconds.data(), calls.size()});
+  }
+
+  bool share_a_device(std::uint32_t a, std::uint32_t b) const {
+    const auto count = [&](std::uint32_t call) {
+      return instance_.calls[call].options[point_.options[call]].num_devices;
+    };
+    return point_.positions[a] < point_.positions[b] + count(b)
+           && point_.positions[b] < point_.positions[a] + count(a);
+  }
+  /// The single call before the second layer, if it is chosen.
+  bool runs_behind(const Layer& layer, std::uint32_t other) const {
+    const auto& first = instance_.layers.front();
+    return layer.number == 1 && first.size() == 1
+           && point_.options[first.front()] != not_chosen
+           && share_a_device(first.front(), other);
+  }
+  /// Whether the step waits for the move of `call`, whenever it runs.
+  bool counts_move(const Layer& layer, std::uint32_t call) const {
+    const auto home = static_cast<std::uint32_t>(instance_.calls[call].home);
+    return layer.number == 0 || runs_behind(layer, call)
+           || runs_behind(layer, home);
+  }
+
+  double least_from(std::size_t depth) {
+    double sum = 0;
+    for (auto i = depth; i < layers_.size(); ++i)
+      sum += i < trainings_ || depth < trainings_
+               ? least_of(layers_[i])
+               : std::max(least_of(layers_[i]), beside_[i].least_s);
+    return sum;
+  }
+
+  /// No entry of a layer is faster with the homes that are chosen: their moves,
+  /// as far as they count for sure, and their memory.
+  double least_of(Layer& layer) {
+    std::vector<std::uint32_t> key = {layer.number};
+    for (const auto call : layer.entries.calls()) {
+      const auto& one = instance_.calls[call];
+      if (one.home < 0 || one.trains)
+        continue;
+      const auto home = static_cast<std::uint32_t>(one.home);
+      if (point_.options[home] == not_chosen)
+        return layer.entries.least_s();
+      const bool counts = layer.number == 0 || runs_behind(layer, home);
+      key.insert(key.end(), {home, point_.options[home], point_.positions[home],
+                             counts ? 1u : 0u});
+    }
+    if (key.size() == 1)
+      return layer.entries.least_s();
+    const auto found = least_given_.find(key);
+    if (found != least_given_.end())
+      return found->second;
+    const auto seconds = work_out_least(layer, key);
+    least_given_.emplace(std::move(key), seconds);
+    return seconds;
+  }
+
+  /// Entries that reach the limit on their own are not looked at: the least of
+  /// them stands for all.
+  double work_out_least(Layer& layer, const std::vector<std::uint32_t>& key) {
+    SpacePoint point{
+      .options = std::vector<std::uint32_t>(point_.options.size(), not_chosen),
+      .positions = std::vector<std::uint32_t>(point_.options.size(), 0)};
+    std::vector<std::uint32_t> counted; // homes
+    for (std::size_t i = 1; i < key.size(); i += 4) {
+      point.options[key[i]] = key[i + 1];
+      point.positions[key[i]] = key[i + 2];
+      if (key[i + 3] != 0)
+        counted.push_back(key[i]);
+    }
+    const auto counts = [&](std::uint32_t call) {
+      const auto home = static_cast<std::uint32_t>(instance_.calls[call].home);
+      return std::ranges::find(counted, home) != counted.end();
+    };
+    const auto& calls = layer.entries.calls();
+    auto least = never;
+    for (std::size_t i = 0; const auto* at = layer.entries.at(i); ++i) {
+      const auto entry = *at;
+      if (entry.seconds >= std::min(least, limit_s()) || should_stop())
+        return std::min(least, entry.seconds);
+      for (const auto& positions : positions_of(calls, entry)) {
+        ++result_.nodes;
+        choose(calls, entry, positions, point);
+        if (instance_.fits(point))
+          least = std::min(least, entry_s(calls, entry, point, counts));
+      }
+    }
+    return least;
   }
 
   const ExactInstance& instance_;
   const std::atomic<bool>* stop_;
   std::uint64_t node_limit_;
   double best_s_;
-  double budget_s_ = 0;
+  double reach_s_ = 0; ///< of this round
   bool stopped_ = false;
-  std::vector<std::vector<std::uint32_t>> layers_; ///< trainings first
-  std::vector<double> least_s_;                    ///< of layers from i on
-  std::vector<std::vector<LayerEntry>> entries_;
-  std::map<std::vector<std::uint32_t>, std::vector<std::vector<std::uint32_t>>>
+  std::vector<Layer> layers_;  ///< trainings first
+  std::size_t trainings_ = 0;  ///< layers of them
+  std::vector<Beside> beside_; ///< by layer; of those behind the trainings
+  std::map<std::vector<std::uint32_t>, double> least_given_;
+  std::map<std::array<std::uint32_t, 5>,
+           std::vector<std::vector<std::uint32_t>>>
     positions_;
   SpacePoint point_;
   ExactResult result_;

@@ -9,10 +9,18 @@
 // (packed from the left in every order, the last lane at the right end too);
 // positions matter only for moves and memory.
 //
+// Layers add up to no more than the step takes in the simulator. A move runs on
+// the devices of both its ends as soon as the step begins, so it adds to its
+// call where it must: in the first layer; in the second behind a single call
+// that shares a device with either end (whichever of the two runs first delays
+// the layer). Elsewhere it may hide and adds nothing. A complete plan takes
+// what the simulator says (`step_s`), so a closed tree proves that no plan of
+// these positions simulates faster.
+//
 // Method: layers of training first (their replicas are the homes), entries of a
-// layer fastest first, depth first; a branch ends where its time and the
-// fastest rest reach the best plan. Lists hold entries up to a budget of time
-// that grows until a plan within it is found, which then is the optimum.
+// layer fastest first, depth first; a branch ends where its time and the least
+// of the other layers, beside the trainings, reach the best plan or what this
+// round looks for; rounds grow until the best plan lies within one.
 #pragma once
 
 #include "plans/search_space.hpp"
@@ -47,6 +55,8 @@ struct ExactInstance {
     = {};
   /// Memory, with calls that are not chosen yet (`not_chosen`) left out.
   std::function<bool(const SpacePoint& point)> fits = {};
+  /// Seconds of a whole plan, at least what its layers add up to; empty: that.
+  std::function<double(const SpacePoint& point)> step_s = {};
 };
 
 struct ExactResult {
@@ -57,7 +67,11 @@ struct ExactResult {
   /// Of all plans, wherever their meshes lie: no moves, no shared memory.
   double lower_bound_s = 0;
   std::uint64_t nodes = 0;
+  std::uint64_t leaves = 0; ///< whole plans that were simulated
 };
+
+/// On a line of at most so many devices every position is tried.
+inline constexpr std::uint32_t exact_all_positions = 8;
 
 /// `stop` ends the search early, `known_s` is the time of a plan at hand (0:
 /// none): nothing slower is looked for.

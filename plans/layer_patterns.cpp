@@ -145,11 +145,10 @@ std::uint32_t pattern_width(const LayerPattern& pattern,
                       num_devices[static_cast<std::size_t>(pattern.across)]);
 }
 
-std::vector<std::vector<std::uint32_t>>
-pattern_positions(const LayerPattern& pattern,
-                  std::span<const std::uint32_t> num_devices,
-                  std::uint32_t line, const Align& align) {
-  if (line <= all_positions_line)
+std::vector<std::vector<std::uint32_t>> pattern_positions(
+  const LayerPattern& pattern, std::span<const std::uint32_t> num_devices,
+  std::uint32_t line, std::uint32_t all_up_to, const Align& align) {
+  if (line <= all_up_to)
     return AllPositions(pattern, num_devices, line, align).all;
   std::vector<std::vector<std::uint32_t>> all;
   std::vector<std::size_t> order;

@@ -27,6 +27,14 @@ double PointCost::step_s(const SpacePoint& point) {
   if (peak_bytes(space_, point) > space_.memory_bytes())
     return infinite_s;
   ++evaluations_;
+  const auto step_s = lag_.empty() && whole_step_.applies_to(point)
+                        ? whole_step_.seconds(point)
+                        : scheduled_s(point);
+  remember(step_s, point);
+  return step_s;
+}
+
+double PointCost::scheduled_s(const SpacePoint& point) const {
   const auto& workflow = space_.problem().workflow;
   const auto plan = small_plan_at(space_, point, lag_);
   const auto replicas = replicas_of(workflow, plan);
@@ -54,10 +62,7 @@ double PointCost::step_s(const SpacePoint& point) {
     durations.push_back(seconds);
   }
   const auto steps = steps_to_simulate(graph);
-  const auto step_s
-    = steady_step_s(graph, run_schedule(graph, durations, steps), steps);
-  remember(step_s, point);
-  return step_s;
+  return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
 }
 
 void PointCost::remember(double step_s, const SpacePoint& point) {
@@ -116,7 +121,7 @@ SpacePoint Walk::random_point() {
 }
 
 bool Walk::find_start(SpacePoint& point) {
-  constexpr int tries = 3000;
+  constexpr int tries = 30;
   point = {};
   for (const auto& call : space_.calls()) {
     const auto whole = std::ranges::find(call.options, space_.num_devices(),
@@ -127,12 +132,39 @@ bool Walk::find_start(SpacePoint& point) {
       static_cast<std::uint32_t>(chosen - call.options.begin()));
     point.positions.push_back(0);
   }
-  for (int i = 0; i < tries; ++i) {
-    if (peak_bytes(space_, point) <= space_.memory_bytes())
-      return true;
-    point = random_point();
+  auto fits = shrink(point);
+  for (int i = 0; i < tries && !fits; ++i) {
+    auto other = random_point();
+    fits = shrink(other);
+    if (peak_bytes(space_, other) < peak_bytes(space_, point))
+      point = std::move(other);
   }
-  return false;
+  return fits;
+}
+
+bool Walk::shrink(SpacePoint& point) const {
+  auto least = peak_bytes(space_, point);
+  const auto improve = [&](std::size_t call) {
+    bool improved = false;
+    for (const auto& candidate : candidates(point, call)) {
+      auto next = point;
+      next.options[call] = candidate.option;
+      next.positions[call] = candidate.position;
+      const auto peak = peak_bytes(space_, next);
+      if (peak >= least)
+        continue;
+      least = peak;
+      point = std::move(next);
+      improved = true;
+    }
+    return improved;
+  };
+  for (bool improved = true; improved && least > space_.memory_bytes();) {
+    improved = false;
+    for (std::size_t call = 0; call < point.options.size(); ++call)
+      improved = improve(call) || improved;
+  }
+  return least <= space_.memory_bytes();
 }
 
 /// Each option where it may matter: at the ends of the line and of the other
@@ -192,13 +224,8 @@ bool Walk::improve_call(SpacePoint& point, std::size_t call, double& best_s) {
 void Walk::restart() {
   while (!ended()) {
     auto point = random_point();
-    for (int i = 0;
-         i < 100 && peak_bytes(space_, point) > space_.memory_bytes(); ++i)
-      point = random_point();
-    if (peak_bytes(space_, point) > space_.memory_bytes()) {
-      if (!find_start(point))
-        return;
-    }
+    if (!shrink(point) && !find_start(point))
+      return;
     descend(point);
   }
 }

@@ -3,6 +3,7 @@
 // barriers), for polishing, and for comparison with the field.
 #pragma once
 
+#include "plans/internal/point_step.hpp"
 #include "plans/search_space.hpp"
 
 #include <atomic>
@@ -20,6 +21,7 @@ class PointCost {
 public:
   PointCost(const SearchSpace& space, std::map<std::string, std::uint32_t> lag)
     : space_(space),
+      whole_step_(space),
       lag_(std::move(lag)) {}
 
   double step_s(const SpacePoint& point);
@@ -39,9 +41,11 @@ public:
   }
 
 private:
+  double scheduled_s(const SpacePoint& point) const;
   void remember(double step_s, const SpacePoint& point);
 
   const SearchSpace& space_;
+  internal::PointStep whole_step_; ///< where there are no chunks and no lag
   std::map<std::string, std::uint32_t> lag_;
   std::uint64_t evaluations_ = 0;
   std::vector<Scored> best_;
@@ -59,9 +63,12 @@ public:
   Walk(const SearchSpace& space, PointCost& cost, WalkLimits limits,
        std::uint64_t seed);
 
-  /// A plan that fits: each call alone on the fewest devices that hold it, then
-  /// random ones. False if none was found.
+  /// A plan that fits: every call on all devices, else what `shrink` makes of
+  /// that and of random ones. False if none was found; `point` is then the one
+  /// with the smallest peak.
   bool find_start(SpacePoint& point);
+  /// Coordinate descent on the fullest device, until the point fits.
+  bool shrink(SpacePoint& point) const;
   SpacePoint random_point();
   /// Coordinate descent: the best option and position of one call after the
   /// other until none improves. Returns the step time.

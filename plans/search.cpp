@@ -5,14 +5,15 @@
 #include "plans/exact_search.hpp"
 #include "plans/local_search.hpp"
 #include "plans/nearest.hpp"
+#include "plans/no_fit.hpp"
 #include "plans/presets.hpp"
 #include "plans/simulator.hpp"
+#include "plans/step_bound.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <optional>
 
 namespace troupe::plans {
@@ -23,7 +24,48 @@ namespace {
 /// A search that ends here says that it is not proved.
 constexpr std::uint64_t exact_node_limit = 5'000'000;
 constexpr std::size_t next_best = 3;
-constexpr double gib = 1024.0 * 1024 * 1024;
+
+bool has_chunks(const ExecutionPlan& plan) {
+  return std::ranges::any_of(
+    plan.calls, [](const auto& call) { return call.second.chunks > 1; });
+}
+
+void add_found(std::vector<FoundPlan>& all, FoundPlan found) {
+  if (std::ranges::find(all, found.plan, &FoundPlan::plan) != all.end())
+    return;
+  const auto at
+    = std::ranges::upper_bound(all, found.step_s, {}, &FoundPlan::step_s);
+  all.insert(at, std::move(found));
+}
+
+/// Fastest first.
+std::vector<FoundPlan> presets_that_fit(const PlanProblem& problem,
+                                        const CostModel& costs,
+                                        const SearchOptions& options) {
+  std::vector<FoundPlan> fitting;
+  for (const auto& name : preset_names()) {
+    try {
+      auto plan = fitted_preset(name, problem);
+      const bool allowed = plan.lag.empty() || plan.lag == options.lag;
+      if (!allowed || !check_plan(problem, plan).ok())
+        continue;
+      const auto step_s = simulate_step_s(problem, costs, plan);
+      add_found(fitting, {step_s, "preset " + name, std::move(plan)});
+    } catch (const PlanError&) {
+      continue; // this cluster does not fit it, which `compare` shows
+    }
+  }
+  return fitting;
+}
+
+SpaceLimits limits_of(const PlanProblem& problem, const SearchOptions& options,
+                      const std::vector<FoundPlan>& presets) {
+  SpaceLimits limits{.chunks = options.chunks,
+                     .only_what_runs = problem.for_run};
+  for (const auto& found : presets)
+    limits.also.push_back(found.plan);
+  return limits;
+}
 
 class Search {
 public:
@@ -32,8 +74,8 @@ public:
     : problem_(problem),
       costs_(costs),
       options_(options),
-      space_(problem, costs,
-             {.chunks = options.chunks, .only_what_runs = problem.for_run}),
+      found_(presets_that_fit(problem, costs, options)),
+      space_(problem, costs, limits_of(problem, options, found_)),
       cost_(space_, options.lag),
       layers_(call_layers(problem.workflow)) {
     layered_ = options.lag.empty() && has_barriers(problem.workflow)
@@ -49,15 +91,16 @@ public:
          "device, {} beaten in everything",
          result_.counts.kept, space_.calls().size(), result_.counts.illegal,
          result_.counts.memory, result_.counts.dominated);
-    refuse_if_nothing_fits();
-    try_presets();
+    if (const auto why = why_a_call_does_not_fit(space_))
+      throw PlanError(*why);
+    if (!found_.empty())
+      note("{}: {:.4g} s is the best of {} presets that fit",
+           found_.front().origin, found_.front().step_s, found_.size());
     choose_method();
     if (uses_exact_)
       run_exact();
     run_walks();
     take_points();
-    result_.lower_bound_s
-      = std::max(bound_of_space(), proved_bound_of_layers());
     result_.evaluations = cost_.evaluations();
     result_.interrupted = stopped();
     finish();
@@ -74,63 +117,6 @@ private:
   }
   bool stopped() const {
     return options_.stop && options_.stop->load();
-  }
-  double best_s() const {
-    return found_.empty() ? std::numeric_limits<double>::infinity()
-                          : found_.front().step_s;
-  }
-
-  /// In one line: which call, how much, of how much.
-  [[noreturn]] void refuse(const std::string& where, std::uint64_t bytes) {
-    const auto devices = problem_.cluster.num_devices();
-    throw PlanError(fmt::format(
-      "no plan fits: the smallest peak is {:.1f} GiB of {:.1f} on device 0 in "
-      "{}; try offload, a smaller batch or {} devices",
-      static_cast<double>(bytes) / gib,
-      static_cast<double>(problem_.device_memory_bytes()) / gib, where,
-      2 * devices));
-  }
-
-  void refuse_if_nothing_fits() {
-    const SearchSpace::SpaceCall* worst = nullptr;
-    for (const auto& call : space_.calls())
-      if (call.options.empty()
-          && (!worst || call.smallest_bytes > worst->smallest_bytes))
-        worst = &call;
-    if (worst && worst->smallest_bytes == ~std::uint64_t{0})
-      throw PlanError(fmt::format(
-        "no plan fits: {} has fewer samples than devices in every strategy; "
-        "try a larger data.batch_size",
-        worst->call->name));
-    if (worst)
-      refuse(worst->call->name, worst->smallest_bytes);
-  }
-
-  void add_found(FoundPlan found) {
-    const auto same = std::ranges::find(found_, found.plan, &FoundPlan::plan);
-    if (same != found_.end())
-      return;
-    const auto at
-      = std::ranges::upper_bound(found_, found.step_s, {}, &FoundPlan::step_s);
-    found_.insert(at, std::move(found));
-  }
-
-  void try_presets() {
-    for (const auto& name : preset_names()) {
-      try {
-        auto plan = fitted_preset(name, problem_);
-        const bool allowed = plan.lag.empty() || plan.lag == options_.lag;
-        if (!allowed || !check_plan(problem_, plan).ok())
-          continue;
-        const auto step_s = simulate_step_s(problem_, costs_, plan);
-        add_found({step_s, "preset " + name, std::move(plan)});
-      } catch (const PlanError&) {
-        continue; // this cluster does not fit it, which `compare` shows
-      }
-    }
-    if (!found_.empty())
-      note("{}: {:.4g} s is the best of {} presets that fit",
-           found_.front().origin, found_.front().step_s, found_.size());
   }
 
   void choose_method() {
@@ -167,28 +153,42 @@ private:
       return space_.align(from, count);
     };
     instance.fits = [this](const SpacePoint& point) {
-      return (options_.chunks ? peak_bytes(space_, in_space(point))
-                              : peak_bytes(space_, point))
-             <= space_.memory_bytes();
+      return peak_bytes(space_, in_space(point)) <= space_.memory_bytes();
     };
-    instance.move_s = [this](std::uint32_t i, const SpacePoint& point) {
-      SpacePoint whole;
-      const auto& at = options_.chunks ? whole = in_space(point) : point;
-      const auto k = static_cast<std::size_t>(space_.calls()[i].home);
-      return space_.move_s(i, at.options[i], at.positions[i], at.options[k],
-                           at.positions[k]);
+    instance.move_s = [this](std::uint32_t call, const SpacePoint& point) {
+      return move_of(call, in_space(point));
+    };
+    instance.step_s = [this](const SpacePoint& point) {
+      return cost_.step_s(in_space(point));
     };
     return instance;
   }
 
+  /// Calls of one replica share its move: the first of them pays.
+  double move_of(std::uint32_t call, const SpacePoint& point) const {
+    const auto& calls = space_.calls();
+    const auto option = [&](std::uint32_t i) -> const CallOption& {
+      return calls[i].options[point.options[i]];
+    };
+    for (std::uint32_t i = 0; i < call; ++i)
+      if (calls[i].home == calls[call].home && !calls[i].trains
+          && point.options[i] != not_chosen
+          && point.positions[i] == point.positions[call]
+          && option(i).num_devices == option(call).num_devices
+          && option(i).strategy == option(call).strategy)
+        return 0;
+    const auto home = static_cast<std::size_t>(calls[call].home);
+    return space_.move_s(call, point.options[call], point.positions[call],
+                         point.options[home], point.positions[home]);
+  }
+
   /// From numbers of whole options to numbers of all options.
-  SpacePoint in_space(SpacePoint point) const {
-    if (!options_.chunks)
-      return point; // all options are whole
+  const SpacePoint& in_space(const SpacePoint& point) {
+    scratch_ = point;
     for (std::size_t i = 0; i < point.options.size(); ++i)
       if (point.options[i] != not_chosen)
-        point.options[i] = option_numbers_[i][point.options[i]];
-    return point;
+        scratch_.options[i] = option_numbers_[i][point.options[i]];
+    return scratch_;
   }
 
   void run_exact() {
@@ -198,13 +198,12 @@ private:
     const auto exact
       = exact_search(instance, known_s, options_.stop, exact_node_limit);
     result_.nodes = exact.nodes;
-    exact_s_ = exact.found ? exact.seconds : best_s();
     result_.proved = exact.proved;
     layer_bound_s_ = exact.lower_bound_s;
     if (exact.found) {
       start_ = in_space(exact.point);
-      note("exact: {:.4g} s, {} in {} nodes", exact.seconds,
-           exact.proved ? "proved" : "not closed", exact.nodes);
+      note("exact: {:.4g} s, {} in {} nodes and {} simulations", exact.seconds,
+           exact.proved ? "proved" : "not closed", exact.nodes, exact.leaves);
     } else if (exact.proved) {
       note("exact: no plan of whole calls beats the best preset, proved in {} "
            "nodes",
@@ -215,22 +214,26 @@ private:
   std::uint64_t walk_evaluations() const {
     if (options_.iterations > 0)
       return options_.iterations;
-    if (!uses_exact_)
-      return 20'000;
-    return space_.num_devices() <= 16 ? 600 : 3000;
+    return uses_exact_ ? 3000 : 20'000;
+  }
+
+  /// Up to 8 devices branch and bound has tried every position.
+  bool is_polished() const {
+    return !options_.polish
+           || (result_.proved && !options_.chunks && !result_.packed_only);
   }
 
   void run_walks() {
+    result_.packed_only
+      = uses_exact_ && space_.num_devices() > exact_all_positions;
     Walk walk(space_, cost_,
               {.evaluations = walk_evaluations(),
                .seconds = options_.seconds,
                .stop = options_.stop},
               options_.seed);
-    if (!start_ && !found_start(walk))
+    if ((!start_ && !find_start(walk)) || is_polished())
       return;
     cost_.step_s(*start_);
-    if (!options_.polish)
-      return;
     if (options_.method == SearchMethod::mcmc) {
       walk.anneal();
     } else {
@@ -245,11 +248,11 @@ private:
            cost_.best().front().step_s, cost_.evaluations());
   }
 
-  bool found_start(Walk& walk) {
+  bool find_start(Walk& walk) {
     SpacePoint point;
     if (!walk.find_start(point)) {
       if (found_.empty())
-        refuse("all calls together", peak_bytes(space_, point));
+        throw PlanError(why_calls_do_not_fit(space_, point));
       return false;
     }
     start_ = point;
@@ -263,76 +266,42 @@ private:
       if (!check_plan(problem_, plan).ok())
         continue;
       const auto step_s = simulate_step_s(problem_, costs_, plan);
-      add_found({step_s, result_.method, std::move(plan)});
+      add_found(found_, {step_s, result_.method, std::move(plan)});
     }
   }
 
-  /// Seconds below which no plan of this space can be: the critical path with
-  /// every call at its fastest, and all device-seconds shared out evenly.
-  double bound_of_space() const {
-    const auto& workflow = problem_.workflow;
-    std::vector<double> path(workflow.calls.size(), 0);
-    double work = 0, longest = 0;
-    std::size_t number = 0;
-    for (std::size_t i = 0; i < workflow.calls.size(); ++i) {
-      for (const auto producer : producers(workflow, i))
-        path[i] = std::max(path[i], path[producer]);
-      if (workflow.calls[i].kind == CallKind::function)
-        continue;
-      auto fastest = std::numeric_limits<double>::infinity();
-      auto least_work = fastest;
-      const auto& call = space_.calls()[number++];
-      for (const auto& option : call.options) {
-        const bool waits = call.call->kind != CallKind::inference;
-        fastest = std::min(fastest, waits ? option.total_s() : option.seconds);
-        least_work
-          = std::min(least_work, option.total_s() * option.num_devices);
-      }
-      path[i] += fastest;
-      work += least_work;
-      longest = std::max(longest, path[i]);
-    }
-    std::uint32_t lag = 0;
-    for (const auto& [name, steps] : options_.lag)
-      lag = std::max(lag, steps);
-    return std::max(longest / (1 + lag), work / space_.num_devices());
-  }
-
-  /// The bound of layers holds where no call may be cut.
-  double proved_bound_of_layers() const {
-    return options_.chunks ? 0.0 : layer_bound_s_;
-  }
-
+  /// The bound and the proof of layers hold for whole calls; a preset of chunks
+  /// may be faster than all of them.
   void finish() {
     TROUPE_CHECK(!found_.empty(), "a search without a plan");
     result_.best = found_.front();
-    // The proof counts a move with the call that needs it; the schedule moves
-    // earlier, which may hold others up. Then the answer is not the optimum.
-    if (result_.proved && best_s() > exact_s_ * (1 + 1e-6)) {
-      result_.proved = false;
-      note("not proved: {:.4g} s were counted, moves in the schedule take more",
-           exact_s_);
-    }
+    std::uint32_t lag = 0;
+    for (const auto& [name, steps] : options_.lag)
+      lag = std::max(lag, steps);
+    result_.lower_bound_s = least_step_s(space_, lag);
+    const bool whole = !options_.chunks && !has_chunks(result_.best.plan);
+    if (whole)
+      result_.lower_bound_s = std::max(result_.lower_bound_s, layer_bound_s_);
+    else if (layer_bound_s_ > 0)
+      note("lower bound without chunks: {:.4g} s", layer_bound_s_);
+    result_.proved = result_.proved && whole;
     for (std::size_t i = 1; i < found_.size() && i <= next_best; ++i)
       result_.next.push_back(found_[i]);
-    if (options_.chunks && layer_bound_s_ > 0)
-      note("lower bound without chunks: {:.4g} s, gap {:.1f} %", layer_bound_s_,
-           100 * std::max(0.0, best_s() / layer_bound_s_ - 1));
   }
 
   const PlanProblem& problem_;
   const CostModel& costs_;
   const SearchOptions& options_;
+  std::vector<FoundPlan> found_; ///< fastest first
   SearchSpace space_;
   PointCost cost_;
   std::vector<std::vector<std::uint32_t>> layers_;
   bool layered_ = false;
   bool uses_exact_ = false;
   double layer_bound_s_ = 0;
-  double exact_s_ = 0; ///< of branch and bound's plan
   std::vector<std::vector<std::uint32_t>> option_numbers_;
+  SpacePoint scratch_;
   std::optional<SpacePoint> start_;
-  std::vector<FoundPlan> found_; ///< fastest first
   SearchResult result_;
 };
 
@@ -376,10 +345,16 @@ SearchResult search_plan(const PlanProblem& problem, const CostModel& costs,
   return Search(problem, costs, options).run();
 }
 
+std::string_view proof_words(const SearchResult& result) {
+  if (!result.proved)
+    return "";
+  return result.packed_only ? ", proved of packed meshes" : ", proved";
+}
+
 std::string summary(const SearchResult& result) {
   return fmt::format("best {:.4g} s, lower bound {:.4g} s, gap {:.1f} %{}",
                      result.best.step_s, result.lower_bound_s,
-                     100 * result.gap(), result.proved ? ", proved" : "");
+                     100 * result.gap(), proof_words(result));
 }
 
 } // namespace troupe::plans

@@ -41,8 +41,15 @@ struct FoundPlan {
 struct SearchResult {
   FoundPlan best = {};
   std::vector<FoundPlan> next = {}; ///< up to three others, fastest first
+  /// Of all plans of the space; without chunks unless they are allowed or the
+  /// best plan has them.
   double lower_bound_s = 0;
-  bool proved = false; ///< no plan of layers with barriers is faster
+  /// No plan of whole calls simulates faster. Only for steps of layers with
+  /// barriers, without lag, where branch and bound came to its end.
+  bool proved = false;
+  /// The proof is of meshes packed from either end of the line: beyond 8
+  /// devices it does not try every position. The bound holds wherever they lie.
+  bool packed_only = false;
   bool interrupted = false;
   std::string method = {}; ///< what ran
   std::uint64_t evaluations = 0;
@@ -58,6 +65,8 @@ struct SearchResult {
 SearchResult search_plan(const PlanProblem& problem, const CostModel& costs,
                          const SearchOptions& options);
 
+/// ", proved", of which meshes, or nothing.
+std::string_view proof_words(const SearchResult& result);
 /// "best 12.31 s, lower bound 11.70 s, gap 5.2 %".
 std::string summary(const SearchResult& result);
 

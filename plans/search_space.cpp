@@ -13,17 +13,6 @@ namespace troupe::plans {
 
 namespace {
 
-/// Memory of the stages of one strategy; several options share one.
-StageBytes space_stage(const ModelShape& shape, const Strategy& strategy,
-                       DType dtype) {
-  StageBytes largest;
-  for (const auto& stage : stage_bytes(shape, strategy, dtype)) {
-    largest.weights = std::max(largest.weights, stage.weights);
-    largest.optimizer = std::max(largest.optimizer, stage.optimizer);
-  }
-  return largest;
-}
-
 bool is_as_good(const CallOption& a, const CallOption& b) {
   return a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
          && a.seconds <= b.seconds && a.static_bytes <= b.static_bytes
@@ -49,6 +38,12 @@ SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
     for (std::size_t k = calls_.size(); k-- > 0;)
       if (calls_[k].trains && calls_[k].call->role == calls_[i].call->role)
         calls_[i].home = static_cast<std::int32_t>(k);
+  for (const auto& [role, shape] : problem.shapes)
+    for (const auto& [other, other_shape] : problem.shapes)
+      if (shape == other_shape && problem.dtype(role) == problem.dtype(other)) {
+        alike_[role] = other;
+        break; // the first of those that are alike
+      }
   for (auto& call : calls_) {
     add_options(call);
     prune(call);
@@ -86,6 +81,49 @@ std::vector<std::uint32_t> SearchSpace::mesh_sizes() const {
 void SearchSpace::add_options(SpaceCall& call) {
   for (const auto size : mesh_sizes())
     add_strategies(call, size);
+  for (const auto& plan : limits_.also)
+    add_placement(call, plan);
+}
+
+/// Meshes that are not a run of devices are left out.
+void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
+  const auto found = plan.calls.find(call.call->name);
+  if (found == plan.calls.end() || found->second.devices.empty())
+    return;
+  const auto& place = found->second;
+  const auto count = static_cast<std::uint32_t>(place.devices.size());
+  if (place.devices.back().value - place.devices.front().value + 1 != count)
+    return;
+  CallOption option{.num_devices = count,
+                    .strategy = place.strategy,
+                    .micro_batches = place.micro_batches,
+                    .chunks = place.chunks};
+  if (place.micro_batch_tokens > 0 && call.call->kind != CallKind::generate)
+    option.micro_batches = static_cast<int>(
+      micro_batches_of(call.call->kind, place, problem_.sizes,
+                       problem_.lengths.sequence_mean())
+        .count);
+  if (const auto role = plan.roles.find(call.call->role);
+      role != plan.roles.end() && call.home < 0)
+    option.offload.offload_weights = role->second.offload_weights;
+  add_option(call, option, stage_of(call.call->role, option.strategy));
+}
+
+/// Memory of the fullest stage. Unless dp cuts something it does not matter.
+const StageBytes& SearchSpace::stage_of(const std::string& role,
+                                        Strategy strategy) {
+  const auto& alike = alike_.at(role);
+  if (strategy.zero == Zero::none)
+    strategy.dp = 1;
+  const auto [found, added] = stages_.try_emplace(std::pair(alike, strategy));
+  if (added)
+    for (const auto& stage : stage_bytes(problem_.shapes.at(alike), strategy,
+                                         problem_.dtype(alike))) {
+      auto& largest = found->second;
+      largest.weights = std::max(largest.weights, stage.weights);
+      largest.optimizer = std::max(largest.optimizer, stage.optimizer);
+    }
+  return found->second;
 }
 
 void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices) {
@@ -123,13 +161,17 @@ void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
   if (limits_.chunks && kind != CallKind::train)
     chunk_counts = {1, 2, 4};
   const auto a_rank = std::max(1u, samples / option.strategy.dp);
-  for (const auto zero : zeros) {
+  const auto stage_with = [&](Zero zero) -> const StageBytes& {
     option.strategy.zero = zero;
+    return stage_of(call.call->role, option.strategy);
+  };
+  if (kind == CallKind::inference && option.strategy.dp > 1
+      && stage_with(Zero::none).weights > memory_bytes() / 4)
+    zeros.push_back(Zero::z3); // where weights are much of a device
+  for (const auto zero : zeros) {
+    const auto& stage = stage_with(zero);
     if (limits_.only_what_runs && !why_not_run(kind, option.strategy).empty())
       continue;
-    const auto stage
-      = space_stage(problem_.shapes.at(call.call->role), option.strategy,
-                    problem_.dtype(call.call->role));
     for (const auto chunks : chunk_counts) {
       option.chunks = chunks;
       add_batchings(call, option, stage, static_cast<int>(a_rank));
@@ -153,14 +195,17 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
       .count);
   if (may_cut && most > least && active > memory_bytes() / 10)
     counts.insert({std::min(most, 4 * least), most});
-  const bool may_offload = call.home < 0;
+  std::vector<RoleMemory> offloads = {{}};
+  if (call.home < 0)
+    offloads.push_back({.offload_weights = true});
+  if (kind == CallKind::train && stage.optimizer > memory_bytes() / 4)
+    offloads.push_back({.offload_optimizer = true});
   for (const auto count : counts) {
     option.micro_batches = count;
-    option.offload = {};
-    add_option(call, option, stage);
-    option.offload.offload_weights = true;
-    if (may_offload)
+    for (const auto offload : offloads) {
+      option.offload = offload;
       add_option(call, option, stage);
+    }
   }
 }
 
@@ -173,12 +218,17 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
                    problem_.sizes);
-  if (kind == CallKind::train) // weights, gradients, optimizer
-    option.static_bytes = 2 * stage.weights + stage.optimizer;
-  else if (call.home < 0 && !option.offload.offload_weights)
+  option.static_bytes = option.weight_bytes = 0;
+  if (kind == CallKind::train) { // weights, gradients, optimizer
+    option.static_bytes = 2 * stage.weights;
+    (option.offload.offload_optimizer ? option.weight_bytes
+                                      : option.static_bytes)
+      += stage.optimizer;
+  } else if (call.home < 0 && !option.offload.offload_weights) {
     option.static_bytes = stage.weights;
-  else
+  } else {
     option.weight_bytes = stage.weights;
+  }
   if (call.home >= 0 && !call.trains)
     option.weight_bytes += std::min(stage.weights, move_staging_bytes);
   const auto bytes
@@ -262,107 +312,6 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
       = costs_.move_s(one.call->role, placement(home, home_position),
                       placement(mine, position));
   return found->second;
-}
-
-namespace {
-
-/// `devices_of(first, count)` lists a mesh.
-template <class DevicesOf>
-ExecutionPlan plan_with(const SearchSpace& space, const SpacePoint& point,
-                        const std::map<std::string, std::uint32_t>& lag,
-                        DevicesOf devices_of) {
-  ExecutionPlan plan{.cluster = space.problem().cluster};
-  plan.lag = lag;
-  for (const auto& call : space.problem().workflow.calls)
-    plan.calls[call.name] = {};
-  for (std::size_t i = 0; i < space.calls().size(); ++i) {
-    const auto& call = space.calls()[i];
-    const auto& option = call.options[point.options[i]];
-    Placement place{.devices
-                    = devices_of(point.positions[i], option.num_devices),
-                    .strategy = option.strategy,
-                    .micro_batches = option.micro_batches,
-                    .chunks = option.chunks};
-    const auto k = static_cast<std::size_t>(std::max(0, call.home));
-    const auto& home = space.calls()[k].options[point.options[k]];
-    const bool reads_home = call.home >= 0 && !call.trains;
-    if (reads_home
-        && SearchSpace::shares(option, point.positions[i], home,
-                               point.positions[k]))
-      place.strategy = home.strategy; // one replica: equal to the letter
-    plan.calls[call.call->name] = std::move(place);
-    if (option.offload.offload_weights)
-      plan.roles[call.call->role].offload_weights = true;
-  }
-  return plan;
-}
-
-} // namespace
-
-ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,
-                      const std::map<std::string, std::uint32_t>& lag) {
-  return plan_with(space, point, lag,
-                   [](std::uint32_t first, std::uint32_t count) {
-                     std::vector<Rank> devices;
-                     for (std::uint32_t i = 0; i < count; ++i)
-                       devices.emplace_back(first + i);
-                     return devices;
-                   });
-}
-
-ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
-                            const std::map<std::string, std::uint32_t>& lag) {
-  std::vector<std::uint32_t> ends;
-  for (std::size_t i = 0; i < point.positions.size(); ++i) {
-    const auto& option = space.calls()[i].options[point.options[i]];
-    ends.push_back(point.positions[i]);
-    ends.push_back(point.positions[i] + option.num_devices);
-  }
-  std::ranges::sort(ends);
-  return plan_with(space, point, lag,
-                   [&](std::uint32_t first, std::uint32_t count) {
-                     std::vector<Rank> devices;
-                     for (std::uint32_t i = 0; i + 1 < ends.size(); ++i)
-                       if (ends[i] >= first && ends[i] < first + count
-                           && ends[i] != ends[i + 1])
-                         devices.emplace_back(i);
-                     return devices;
-                   });
-}
-
-namespace {
-
-/// Bytes on the device `at`: what is held, plus the largest call.
-std::uint64_t bytes_at(const SearchSpace& space, const SpacePoint& point,
-                       std::uint32_t at) {
-  const auto& calls = space.calls();
-  std::uint64_t held = 0, active = 0;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (point.options[i] == not_chosen)
-      continue;
-    const auto& option = calls[i].options[point.options[i]];
-    const auto first = point.positions[i];
-    if (at < first || at >= first + option.num_devices)
-      continue;
-    const auto k = static_cast<std::size_t>(std::max(0, calls[i].home));
-    const bool shared = calls[i].home >= 0
-                        && SearchSpace::shares(
-                          option, first, calls[k].options[point.options[k]],
-                          point.positions[k]);
-    held += option.static_bytes;
-    active = std::max(active,
-                      (shared ? 0 : option.weight_bytes) + option.active_bytes);
-  }
-  return held + active;
-}
-
-} // namespace
-
-std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point) {
-  std::uint64_t peak = 0;
-  for (const auto at : point.positions) // the fullest is where a mesh begins
-    peak = std::max(peak, bytes_at(space, point, at));
-  return peak;
 }
 
 } // namespace troupe::plans

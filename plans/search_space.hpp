@@ -9,8 +9,10 @@
 #include "plans/memory_model.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace troupe::plans {
@@ -36,6 +38,9 @@ struct CallOption {
 struct SpaceLimits {
   bool chunks = false;
   bool only_what_runs = false; ///< what a run refuses is left out
+  /// What these plans do is in the space too: presets have splits, strategies
+  /// and chunks of their own.
+  std::vector<ExecutionPlan> also = {};
 };
 
 struct SpaceCounts {
@@ -89,6 +94,8 @@ public:
 private:
   std::vector<std::uint32_t> mesh_sizes() const;
   void add_options(SpaceCall& call);
+  void add_placement(SpaceCall& call, const ExecutionPlan& plan);
+  const StageBytes& stage_of(const std::string& role, Strategy strategy);
   void add_strategies(SpaceCall& call, std::uint32_t num_devices);
   void add_variants(SpaceCall& call, CallOption option);
   void add_batchings(SpaceCall& call, CallOption option,
@@ -101,6 +108,8 @@ private:
   SpaceLimits limits_;
   std::vector<SpaceCall> calls_;
   SpaceCounts counts_;
+  std::map<std::string, std::string> alike_; ///< a role of equal shape
+  std::map<std::pair<std::string, Strategy>, StageBytes> stages_;
   mutable std::unordered_map<std::uint64_t, double> moves_s_;
 };
 
@@ -123,5 +132,12 @@ ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
 
 /// The fullest device of a point; calls that are not chosen count nothing.
 std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point);
+/// That device and the call that needs most there.
+struct SpacePeak {
+  std::uint64_t bytes = 0;
+  std::uint32_t device = 0;
+  std::size_t call = 0; ///< of the space
+};
+SpacePeak peak_of(const SearchSpace& space, const SpacePoint& point);
 
 } // namespace troupe::plans

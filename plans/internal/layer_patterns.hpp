@@ -26,13 +26,10 @@ std::uint32_t pattern_width(const LayerPattern& pattern,
 
 using Align
   = std::function<std::uint32_t(std::uint32_t from, std::uint32_t count)>;
-/// On a line of so many devices every position is tried; on longer ones the
-/// canonical ones, whose number does not grow.
-inline constexpr std::uint32_t all_positions_line = 8;
-/// Positions of the calls, each once.
-std::vector<std::vector<std::uint32_t>>
-pattern_positions(const LayerPattern& pattern,
-                  std::span<const std::uint32_t> num_devices,
-                  std::uint32_t line, const Align& align);
+/// Positions of the calls, each once: all on a line of at most `all_up_to`
+/// devices; on longer ones the canonical ones, whose number does not grow.
+std::vector<std::vector<std::uint32_t>> pattern_positions(
+  const LayerPattern& pattern, std::span<const std::uint32_t> num_devices,
+  std::uint32_t line, std::uint32_t all_up_to, const Align& align);
 
 } // namespace troupe::plans::internal

@@ -98,6 +98,13 @@ public:
     choose(small_.exact.calls.size());
     return best_;
   }
+  /// What the layers of one plan add up to.
+  static double seconds_at(const SmallInstance& small,
+                           const SpacePoint& point) {
+    Enumeration one(small);
+    one.point_ = point;
+    return one.layers_s();
+  }
 
 private:
   /// From the last call to the first: trainings come first.
@@ -122,7 +129,26 @@ private:
     point_.options[call] = not_chosen;
   }
 
+  std::uint32_t devices_of(std::uint32_t call) const {
+    const auto count
+      = small_.exact.calls[call].options[point_.options[call]].num_devices;
+    return ((1u << count) - 1) << point_.positions[call];
+  }
+  /// Generation waits for its move; scoring only for one that generation, or
+  /// what it waits for, cannot run beside.
+  bool waits_for_move(std::uint32_t call) const {
+    const auto home = small_.exact.calls[call].home;
+    if (home < 0 || small_.exact.calls[call].trains)
+      return false;
+    const auto both
+      = devices_of(call) | devices_of(static_cast<std::uint32_t>(home));
+    return call == 0 || (both & devices_of(0)) != 0;
+  }
+
   double seconds_of() const {
+    return small_.exact.step_s ? small_.exact.step_s(point_) : layers_s();
+  }
+  double layers_s() const {
     double sum = 0;
     for (const auto& layer : small_.exact.layers) {
       std::vector<double> seconds;
@@ -130,9 +156,9 @@ private:
       for (const auto call : layer) {
         const auto& one = small_.exact.calls[call];
         const auto& option = one.options[point_.options[call]];
-        const bool moves = one.home >= 0 && !one.trains;
-        seconds.push_back(option.seconds
-                          + (moves ? small_.move_s(call, point_) : 0));
+        seconds.push_back(
+          option.seconds
+          + (waits_for_move(call) ? small_.move_s(call, point_) : 0));
         positions.push_back(point_.positions[call]);
         counts.push_back(option.num_devices);
       }
@@ -163,6 +189,56 @@ TEST(ExactSearch, EqualsEnumerationOn500RandomInstances) {
     EXPECT_TRUE(small.fits(found.point)) << "seed " << seed;
   }
   EXPECT_LT(without_plan, 250) << "most instances should have a plan";
+}
+
+TEST(ExactSearch, AMoveBesideGenerationCostsNothing) {
+  SmallInstance small;
+  small.exact.num_devices = 4;
+  small.move = 5;
+  small.memory = 1000;
+  const auto add
+    = [&](std::vector<ExactOption> options, std::int32_t home, bool trains) {
+        small.held.emplace_back(options.size(), 0);
+        small.active.emplace_back(options.size(), 0);
+        small.exact.calls.push_back(
+          {.options = std::move(options), .home = home, .trains = trains});
+      };
+  add({{1, 10}}, 4, false);        // generation: one device
+  add({{1, 1}}, -1, false);        // reward
+  add({{1, 1}}, -1, false);        // ref
+  add({{1, 1}, {2, 4}}, 5, false); // critic: moved, or where it trains
+  add({{1, 10}}, 4, true);         // actor
+  add({{2, 10}}, 5, true);         // critic
+  small.exact.layers = {{0}, {1, 2, 3}, {4, 5}};
+  small.exact.align = [](std::uint32_t from, std::uint32_t count) {
+    return (from + count - 1) / count * count;
+  };
+  small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
+    return call == 0 || point.options[call] == 1 ? 0 : small.move;
+  };
+  small.exact.fits = [](const SpacePoint&) { return true; };
+  const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+  // generation 10, while the critic's weights move; scoring 1; training 10
+  EXPECT_TRUE(found.proved);
+  EXPECT_DOUBLE_EQ(found.seconds, 21);
+  EXPECT_DOUBLE_EQ(Enumeration(small).best(), 21);
+}
+
+TEST(ExactSearch, WhatTheSimulatorSaysIsWhatCounts) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SmallInstance small;
+    make_instance(small, seed);
+    small.exact.step_s = [&small](const SpacePoint& point) {
+      // some plans take longer than their layers add up to
+      const auto extra = (point.options[0] + point.positions[3]) % 3;
+      return Enumeration::seconds_at(small, point) * (1 + 0.1 * extra);
+    };
+    const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+    EXPECT_TRUE(found.proved);
+    const auto best = Enumeration(small).best();
+    EXPECT_EQ(found.found, best > 0);
+    EXPECT_NEAR(found.seconds, best, 1e-9 * best) << "seed " << seed;
+  }
 }
 
 TEST(ExactSearch, AKnownPlanIsOnlyBeaten) {

@@ -1,4 +1,5 @@
 #include "config/error.hpp"
+#include "plans/local_search.hpp"
 #include "plans/presets.hpp"
 #include "plans/search.hpp"
 #include "plans/simulator.hpp"
@@ -7,8 +8,10 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <random>
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 namespace troupe::plans {
 namespace {
@@ -111,17 +114,135 @@ TEST(Search, OtherWorkflowsAreSearchedToo) {
   }
 }
 
-TEST(Search, NothingFitsInOneLine) {
-  auto problem = make_problem(shape_70b(), 1, 2);
+std::string why_nothing_fits(const PlanProblem& problem) {
   const CostModel costs(problem);
   try {
-    search_plan(problem, costs, {});
-    FAIL();
+    const auto found = search_plan(problem, costs, {});
+    return "found " + found.best.origin;
   } catch (const PlanError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no plan fits: the smallest peak is "));
-    EXPECT_THAT(error.what(), HasSubstr("on device 0 in actor_train; try "));
-    EXPECT_THAT(error.what(), HasSubstr(" 4 devices"));
+    return error.what();
   }
+}
+
+TEST(Search, NothingFitsInOneLineThatSaysWhatWould) {
+  auto problem = make_problem(shape_70b(), 1, 8);
+  EXPECT_EQ(why_nothing_fits(problem),
+            "no plan fits: the smallest peak is 128.8 GiB of 70.8 on device 0 "
+            "in actor_train; try 32 devices");
+  problem.cluster.nodes = 4;
+  EXPECT_THAT(why_nothing_fits(problem), HasSubstr("found "))
+    << "what the line says fits";
+}
+
+TEST(Search, CallsThatFitAloneOnlyAreNamedTogether) {
+  auto problem = make_problem(shape_7b(), 1, 2);
+  problem.hardware.mem_bytes = 72e9;
+  EXPECT_THAT(why_nothing_fits(problem),
+              MatchesRegex("no plan fits: the smallest peak is [0-9.]+ GiB of "
+                           "63.3 on device [01] in [a-z]+_train; try 4 "
+                           "devices"));
+}
+
+TEST(Search, ABatchOfFewerSamplesThanMiniBatchesIsNamed) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.sizes.samples_per_step = 3;
+  EXPECT_EQ(why_nothing_fits(problem),
+            "no plan fits: actor_train has fewer samples than devices in every "
+            "strategy; try a larger data.batch_size");
+}
+
+/// Seconds of the fastest of all points, by the simulator.
+double fastest_of_all(const SearchSpace& space) {
+  PointCost cost(space, {});
+  double best = 1e300;
+  SpacePoint point{
+    .options = std::vector<std::uint32_t>(space.calls().size(), 0),
+    .positions = std::vector<std::uint32_t>(space.calls().size(), 0)};
+  const auto choose = [&](auto& self, std::size_t call) -> void {
+    if (call == space.calls().size()) {
+      best = std::min(best, cost.step_s(point));
+      return;
+    }
+    const auto& options = space.calls()[call].options;
+    for (point.options[call] = 0; point.options[call] < options.size();
+         ++point.options[call]) {
+      const auto count = options[point.options[call]].num_devices;
+      for (auto at = space.align(0, count); at + count <= space.num_devices();
+           at = space.align(at + 1, count)) {
+        point.positions[call] = at;
+        self(self, call + 1);
+      }
+    }
+  };
+  choose(choose, 0);
+  return best;
+}
+
+/// PPO of two devices whose constants and models are drawn.
+PlanProblem drawn_problem(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto problem
+    = make_problem(random() % 2 == 0 ? shape_7b() : shape_34b(), 1, 2);
+  if (random() % 2 == 0)
+    for (const auto* role : {"critic", "reward"})
+      problem.shapes[role] = shape_tiny();
+  problem.hardware.mem_bytes = random() % 2 == 0 ? 0 : 600e9;
+  problem.hardware.intra_Bps = random() % 2 == 0 ? 2e11 : 1e9; // moves hurt
+  problem.hardware.launch_layer_s *= double(random() % 4);
+  problem.hardware.intra_lat_s *= double(random() % 100);
+  problem.sizes.samples_per_step = 16u << random() % 4;
+  return problem;
+}
+
+TEST(Search, NoPlanOfTheSpaceSimulatesFasterThanAProvedOne) {
+  int proved = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const auto problem = drawn_problem(seed);
+    const CostModel costs(problem);
+    const auto found = search_plan(problem, costs, {});
+    EXPECT_LE(found.lower_bound_s, found.best.step_s * (1 + 1e-9)) << seed;
+    if (!found.proved)
+      continue;
+    ++proved;
+    EXPECT_FALSE(found.packed_only);
+    const SearchSpace space(problem, costs, {});
+    EXPECT_LE(found.best.step_s, fastest_of_all(space) * (1 + 1e-9)) << seed;
+  }
+  EXPECT_GE(proved, 8) << "a proof is the rule";
+}
+
+TEST(Search, TheLowerBoundHoldsForEveryPreset) {
+  for (const std::uint32_t nodes : {1u, 2u, 3u})
+    for (const auto& shape : {shape_7b(), shape_34b()}) {
+      auto problem = make_problem(shape, nodes, 8, "h200x8");
+      problem.hardware.mem_bytes *= 2;
+      problem.lengths = Lengths(128, 512, 1024);
+      problem.sizes.max_sequence_tokens = 1152;
+      const CostModel costs(problem);
+      const auto found = search_plan(problem, costs, {});
+      EXPECT_LE(found.lower_bound_s, found.best.step_s * (1 + 1e-9));
+      EXPECT_LE(found.best.step_s, best_preset_s(problem, costs) * (1 + 1e-9));
+    }
+}
+
+TEST(Search, NothingIsProvedWhereBarriersDoNotHold) {
+  auto problem = make_problem(shape_7b(), 1, 4);
+  const CostModel costs(problem);
+  EXPECT_TRUE(search_plan(problem, costs, {}).proved);
+  const auto chunked
+    = search_plan(problem, costs, {.iterations = 500, .chunks = true});
+  EXPECT_FALSE(chunked.proved) << "chunks may beat what was proved";
+  EXPECT_LE(chunked.lower_bound_s, chunked.best.step_s * (1 + 1e-9));
+  EXPECT_EQ(proof_words(chunked), "");
+}
+
+TEST(Search, BeyondEightDevicesTheProofIsOfPackedMeshes) {
+  const auto problem = make_problem(shape_7b(), 2, 8);
+  const CostModel costs(problem);
+  const auto found = search_plan(problem, costs, {});
+  EXPECT_TRUE(found.packed_only);
+  EXPECT_TRUE(found.proved);
+  EXPECT_THAT(summary(found), HasSubstr(", proved of packed meshes"));
 }
 
 TEST(Search, AnInterruptedOneHasItsBestAndABound) {

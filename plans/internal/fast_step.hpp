@@ -1,0 +1,47 @@
+// Seconds of one step of at most 64 tasks without lag, on bit masks: what
+// run_schedule says of such a step, without a graph or an allocation. Tasks
+// start in the schedule's order: those whose needs are done, longest path
+// first, each as soon as all its devices are idle. Searches ask this a million
+// times; a test holds the two equal.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace troupe::plans::internal {
+
+class FastStep {
+public:
+  static constexpr std::uint32_t most_tasks = 64;
+  using TaskSet = std::uint64_t;
+
+  struct Task {
+    double seconds = 0;
+    std::uint64_t devices = 0; ///< bits; none: on the host
+    TaskSet needs = 0;
+    bool first = false; ///< gives memory back: before all others
+  };
+
+  /// Its number. Equal paths start in this order.
+  std::uint32_t add(const Task& task);
+  void add_needs(std::uint32_t task, TaskSet needs) {
+    tasks_[task].needs |= needs;
+  }
+  const Task& operator[](std::uint32_t task) const {
+    return tasks_[task];
+  }
+
+  /// From the start of the first task to the end of the last.
+  double seconds() const;
+
+private:
+  using Order = std::array<std::uint8_t, most_tasks>;
+  using Seconds = std::array<double, most_tasks>;
+  bool lengthen(std::uint32_t task, Seconds& path_s) const;
+  Order priorities() const;
+
+  std::array<Task, most_tasks> tasks_;
+  std::uint32_t count_ = 0;
+};
+
+} // namespace troupe::plans::internal

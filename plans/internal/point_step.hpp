@@ -1,0 +1,46 @@
+// Points of a space as steps of whole calls without lag (fast_step.hpp): the
+// tasks that make_step_graph would make of the point's plan, in its order.
+#pragma once
+
+#include "plans/internal/fast_step.hpp"
+#include "plans/search_space.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::plans::internal {
+
+class PointStep {
+public:
+  /// `space` must outlive this.
+  explicit PointStep(const SearchSpace& space);
+
+  /// Whether no call of the point has chunks.
+  bool applies_to(const SpacePoint& point) const;
+  double seconds(const SpacePoint& point) const;
+
+private:
+  using TaskSet = FastStep::TaskSet;
+  static constexpr std::int32_t on_host = -1;
+  /// Calls of a role that is trained, as tasks (numbers in the workflow).
+  struct TrainedRole {
+    std::vector<std::uint32_t> readers = {};
+    std::vector<std::uint32_t> trains = {};
+  };
+
+  const CallOption& option(const SpacePoint& point, std::uint32_t call) const;
+  bool same_replica(const SpacePoint& point, std::uint32_t a,
+                    std::uint32_t b) const;
+  std::vector<std::uint64_t> device_bits(const SpacePoint& point) const;
+  void add_role(const SpacePoint& point, const TrainedRole& role,
+                FastStep& step) const;
+  void add_stays(const SpacePoint& point, FastStep& step) const;
+
+  const SearchSpace& space_;
+  std::vector<std::int32_t> in_space_; ///< by task: call of the space, or host
+  std::vector<std::uint32_t> task_of_; ///< by call of the space
+  std::vector<TaskSet> producers_;     ///< by task
+  std::vector<TrainedRole> trained_;   ///< in the workflow's order of roles
+};
+
+} // namespace troupe::plans::internal

@@ -1,0 +1,161 @@
+#include "plans/internal/point_step.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans::internal {
+
+namespace {
+
+constexpr FastStep::TaskSet point_bit(std::uint32_t task) {
+  return FastStep::TaskSet{1} << task;
+}
+
+} // namespace
+
+PointStep::PointStep(const SearchSpace& space) : space_(space) {
+  const auto& workflow = space.problem().workflow;
+  std::int32_t number = 0;
+  for (std::uint32_t i = 0; i < workflow.calls.size(); ++i) {
+    const bool placed = workflow.calls[i].kind != CallKind::function;
+    in_space_.push_back(placed ? number++ : on_host);
+    if (placed)
+      task_of_.push_back(i);
+    TaskSet needs = 0;
+    for (const auto producer : producers(workflow, i))
+      needs |= point_bit(static_cast<std::uint32_t>(producer));
+    producers_.push_back(needs);
+  }
+  for (const auto& role : workflow.roles) {
+    TrainedRole calls;
+    for (std::uint32_t i = 0; i < workflow.calls.size(); ++i)
+      if (workflow.calls[i].role == role.name)
+        (workflow.calls[i].kind == CallKind::train ? calls.trains
+                                                   : calls.readers)
+          .push_back(i);
+    if (role.trained)
+      trained_.push_back(std::move(calls));
+  }
+}
+
+bool PointStep::applies_to(const SpacePoint& point) const {
+  for (std::size_t i = 0; i < point.options.size(); ++i)
+    if (space_.calls()[i].options[point.options[i]].chunks != 1)
+      return false;
+  return true;
+}
+
+const CallOption& PointStep::option(const SpacePoint& point,
+                                    std::uint32_t call) const {
+  return space_.calls()[call].options[point.options[call]];
+}
+
+bool PointStep::same_replica(const SpacePoint& point, std::uint32_t a,
+                             std::uint32_t b) const {
+  const auto& one = option(point, a);
+  const auto& other = option(point, b);
+  return point.positions[a] == point.positions[b]
+         && one.num_devices == other.num_devices
+         && one.strategy == other.strategy;
+}
+
+/// By call of the space: a bit for each run between the ends of meshes.
+std::vector<std::uint64_t>
+PointStep::device_bits(const SpacePoint& point) const {
+  std::vector<std::uint32_t> ends;
+  for (std::uint32_t i = 0; i < point.positions.size(); ++i) {
+    ends.push_back(point.positions[i]);
+    ends.push_back(point.positions[i] + option(point, i).num_devices);
+  }
+  std::ranges::sort(ends);
+  ends.erase(std::ranges::unique(ends).begin(), ends.end());
+  std::vector<std::uint64_t> bits(point.positions.size(), 0);
+  for (std::uint32_t i = 0; i < bits.size(); ++i) {
+    const auto first = point.positions[i];
+    const auto end = first + option(point, i).num_devices;
+    for (std::uint32_t k = 0; k + 1 < ends.size(); ++k)
+      if (ends[k] >= first && ends[k] < end)
+        bits[i] |= std::uint64_t{1} << k;
+  }
+  return bits;
+}
+
+double PointStep::seconds(const SpacePoint& point) const {
+  FastStep step;
+  const auto devices = device_bits(point);
+  for (std::size_t i = 0; i < in_space_.size(); ++i) {
+    FastStep::Task task{.needs = producers_[i]};
+    if (in_space_[i] != on_host) {
+      const auto call = static_cast<std::uint32_t>(in_space_[i]);
+      task.seconds = option(point, call).seconds;
+      task.devices = devices[call];
+    }
+    step.add(task);
+  }
+  for (const auto& role : trained_)
+    add_role(point, role, step);
+  add_stays(point, step);
+  return step.seconds();
+}
+
+/// Trainings follow each other; what reads the home replica comes before them.
+/// Other replicas get the weights by a move first and are dropped after their
+/// last reader.
+void PointStep::add_role(const SpacePoint& point, const TrainedRole& role,
+                         FastStep& step) const {
+  for (std::size_t i = 1; i < role.trains.size(); ++i)
+    step.add_needs(role.trains[i], point_bit(role.trains[i - 1]));
+  const auto first_train = role.trains.front();
+  const auto home = static_cast<std::uint32_t>(in_space_[first_train]);
+  TaskSet seen = 0;
+  for (const auto reader : role.readers) {
+    if ((seen & point_bit(reader)) != 0)
+      continue;
+    const auto call = static_cast<std::uint32_t>(in_space_[reader]);
+    const bool at_home
+      = SearchSpace::shares(option(point, call), point.positions[call],
+                            option(point, home), point.positions[home]);
+    TaskSet readers = 0;
+    for (const auto other : role.readers)
+      if (same_replica(point, call,
+                       static_cast<std::uint32_t>(in_space_[other])))
+        readers |= point_bit(other);
+    seen |= readers;
+    if (at_home) {
+      step.add_needs(first_train, readers);
+      continue;
+    }
+    const auto devices = step[reader].devices;
+    const auto move
+      = step.add({.seconds = space_.move_s(
+                    call, point.options[call], point.positions[call],
+                    point.options[home], point.positions[home]),
+                  .devices = devices | step[first_train].devices});
+    step.add_needs(first_train, point_bit(move));
+    for (const auto other : role.readers)
+      if ((readers & point_bit(other)) != 0)
+        step.add_needs(other, point_bit(move));
+    step.add({.devices = devices, .needs = readers, .first = true});
+  }
+}
+
+/// Weights in host memory come for each call of their role and go after it.
+void PointStep::add_stays(const SpacePoint& point, FastStep& step) const {
+  for (const auto task : task_of_) {
+    const auto& role
+      = space_.calls()[static_cast<std::size_t>(in_space_[task])].call->role;
+    const auto leaves = [&](std::uint32_t other) {
+      const auto call = static_cast<std::uint32_t>(in_space_[other]);
+      return space_.calls()[call].call->role == role
+             && option(point, call).offload.offload_weights;
+    };
+    if (std::ranges::none_of(task_of_, leaves))
+      continue;
+    const auto devices = step[task].devices;
+    const auto reload
+      = step.add({.devices = devices, .needs = step[task].needs});
+    step.add_needs(task, point_bit(reload));
+    step.add({.devices = devices, .needs = point_bit(task), .first = true});
+  }
+}
+
+} // namespace troupe::plans::internal

@@ -1,0 +1,125 @@
+// Points of a search space: the plans that they mean, and their memory.
+#include "plans/search_space.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// `devices_of(first, count)` lists a mesh.
+template <class DevicesOf>
+ExecutionPlan plan_with(const SearchSpace& space, const SpacePoint& point,
+                        const std::map<std::string, std::uint32_t>& lag,
+                        DevicesOf devices_of) {
+  ExecutionPlan plan{.cluster = space.problem().cluster};
+  plan.lag = lag;
+  for (const auto& call : space.problem().workflow.calls)
+    plan.calls[call.name] = {};
+  for (std::size_t i = 0; i < space.calls().size(); ++i) {
+    const auto& call = space.calls()[i];
+    const auto& option = call.options[point.options[i]];
+    Placement place{.devices
+                    = devices_of(point.positions[i], option.num_devices),
+                    .strategy = option.strategy,
+                    .micro_batches = option.micro_batches,
+                    .chunks = option.chunks};
+    const auto k = static_cast<std::size_t>(std::max(0, call.home));
+    const auto& home = space.calls()[k].options[point.options[k]];
+    const bool reads_home = call.home >= 0 && !call.trains;
+    if (reads_home
+        && SearchSpace::shares(option, point.positions[i], home,
+                               point.positions[k]))
+      place.strategy = home.strategy; // one replica: equal to the letter
+    plan.calls[call.call->name] = std::move(place);
+    if (option.offload.offload_weights)
+      plan.roles[call.call->role].offload_weights = true;
+    if (option.offload.offload_optimizer)
+      plan.roles[call.call->role].offload_optimizer = true;
+  }
+  return plan;
+}
+
+} // namespace
+
+ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,
+                      const std::map<std::string, std::uint32_t>& lag) {
+  return plan_with(space, point, lag,
+                   [](std::uint32_t first, std::uint32_t count) {
+                     std::vector<Rank> devices;
+                     for (std::uint32_t i = 0; i < count; ++i)
+                       devices.emplace_back(first + i);
+                     return devices;
+                   });
+}
+
+ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
+                            const std::map<std::string, std::uint32_t>& lag) {
+  std::vector<std::uint32_t> ends;
+  for (std::size_t i = 0; i < point.positions.size(); ++i) {
+    const auto& option = space.calls()[i].options[point.options[i]];
+    ends.push_back(point.positions[i]);
+    ends.push_back(point.positions[i] + option.num_devices);
+  }
+  std::ranges::sort(ends);
+  return plan_with(space, point, lag,
+                   [&](std::uint32_t first, std::uint32_t count) {
+                     std::vector<Rank> devices;
+                     for (std::uint32_t i = 0; i + 1 < ends.size(); ++i)
+                       if (ends[i] >= first && ends[i] < first + count
+                           && ends[i] != ends[i + 1])
+                         devices.emplace_back(i);
+                     return devices;
+                   });
+}
+
+namespace {
+
+/// What is held on the device `at`, plus the largest call.
+SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
+                  std::uint32_t at) {
+  const auto& calls = space.calls();
+  SpacePeak peak{.device = at};
+  std::uint64_t held = 0, most = 0;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (point.options[i] == not_chosen)
+      continue;
+    const auto& option = calls[i].options[point.options[i]];
+    const auto first = point.positions[i];
+    if (at < first || at >= first + option.num_devices)
+      continue;
+    const bool reads_home = calls[i].home >= 0 && !calls[i].trains;
+    const auto k = static_cast<std::size_t>(std::max(0, calls[i].home));
+    const bool shared = reads_home && point.options[k] != not_chosen
+                        && SearchSpace::shares(
+                          option, first, calls[k].options[point.options[k]],
+                          point.positions[k]);
+    held += option.static_bytes;
+    const auto active
+      = (shared ? 0 : option.weight_bytes) + option.active_bytes;
+    if (active > most) {
+      most = active;
+      peak.call = i;
+    }
+  }
+  peak.bytes = held + most;
+  return peak;
+}
+
+} // namespace
+
+SpacePeak peak_of(const SearchSpace& space, const SpacePoint& point) {
+  SpacePeak peak;
+  for (const auto at : point.positions) { // the fullest is where a mesh begins
+    const auto here = peak_at(space, point, at);
+    if (here.bytes > peak.bytes)
+      peak = here;
+  }
+  return peak;
+}
+
+std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point) {
+  return peak_of(space, point).bytes;
+}
+
+} // namespace troupe::plans

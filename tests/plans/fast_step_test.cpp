@@ -1,0 +1,99 @@
+// The step on bit masks against the master's own graph and schedule.
+#include "plans/internal/fast_step.hpp"
+#include "plans/internal/point_step.hpp"
+#include "plans/local_search.hpp"
+#include "plans/simulator.hpp"
+
+#include <gtest/gtest.h>
+
+#include "problem_support.hpp"
+
+#include <random>
+
+namespace troupe::plans {
+namespace {
+
+using internal::FastStep;
+using internal::PointStep;
+
+TEST(FastStep, SharedDevicesSerialiseAndNeedsWait) {
+  FastStep step;
+  const auto first = step.add({.seconds = 2, .devices = 0b11});
+  step.add({.seconds = 3, .devices = 0b01, .needs = 1u << first});
+  step.add({.seconds = 4, .devices = 0b10, .needs = 1u << first});
+  EXPECT_DOUBLE_EQ(step.seconds(), 6);
+  step.add({.seconds = 1, .devices = 0b01, .needs = 1u << first});
+  EXPECT_DOUBLE_EQ(step.seconds(), 6) << "beside the longest";
+  step.add({.seconds = 5, .devices = 0b11});
+  EXPECT_DOUBLE_EQ(step.seconds(), 11);
+}
+
+TEST(FastStep, LongerPathsStartFirst) {
+  FastStep step;
+  step.add({.seconds = 1, .devices = 1});
+  const auto long_path = step.add({.seconds = 1, .devices = 1});
+  step.add({.seconds = 9, .devices = 2, .needs = 1u << long_path});
+  EXPECT_DOUBLE_EQ(step.seconds(), 10) << "else 11";
+}
+
+TEST(FastStep, NothingTakesNoTime) {
+  EXPECT_DOUBLE_EQ(FastStep{}.seconds(), 0);
+}
+
+/// Problems with one and several replicas a role, offloads, own functions.
+std::vector<PlanProblem> step_problems() {
+  std::vector<PlanProblem> problems;
+  for (const std::uint32_t nodes : {1u, 2u}) {
+    problems.push_back(make_problem(shape_7b(), nodes, 4));
+    problems.push_back(make_problem(shape_tiny(), nodes, 8, "laptop"));
+    problems.push_back(make_problem(shape_7b(), nodes, 4));
+    problems.back().workflow
+      = make_ppo([](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
+    problems.push_back(make_problem(shape_7b(), nodes, 4));
+    problems.back().workflow = make_grpo();
+  }
+  for (auto& problem : problems) {
+    problem.hardware.mem_bytes = 0;
+    problem.hardware.move_s = 0.5; // as long as calls
+  }
+  return problems;
+}
+
+TEST(PointStep, EqualsTheScheduleOfThePlanForRandomPoints) {
+  int moved = 0, points = 0;
+  for (const auto& problem : step_problems()) {
+    const CostModel costs(problem);
+    const SearchSpace space(problem, costs, {});
+    PointCost cost(space, {});
+    Walk walk(space, cost, {}, 3);
+    const PointStep fast(space);
+    for (int i = 0; i < 250; ++i) {
+      const auto point = walk.random_point();
+      const auto plan = plan_at(space, point, {});
+      const auto slow = simulate_step_s(problem, costs, plan);
+      EXPECT_NEAR(fast.seconds(point), slow, 1e-9 * slow) << print(plan);
+      moved += replicas_of(problem.workflow, plan).all.size() > 4;
+      ++points;
+    }
+  }
+  EXPECT_GT(moved, points / 2) << "most points have moves";
+}
+
+TEST(PointStep, ChunksAreNotItsBusiness) {
+  const auto problem = make_problem(shape_7b(), 1, 4);
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {.chunks = true});
+  const PointStep fast(space);
+  SpacePoint point{.options = {0, 0, 0, 0, 0, 0},
+                   .positions = {0, 0, 0, 0, 0, 0}};
+  const auto& options = space.calls().front().options;
+  for (std::uint32_t i = 0; i < options.size(); ++i) {
+    point.options[0] = i;
+    if (options[i].chunks > 1) {
+      EXPECT_FALSE(fast.applies_to(point));
+    }
+  }
+}
+
+} // namespace
+} // namespace troupe::plans
