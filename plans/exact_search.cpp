@@ -20,10 +20,6 @@ using internal::pattern_positions;
 using internal::pattern_seconds;
 
 constexpr double never = std::numeric_limits<double>::infinity();
-/// Times the lower bound: what the first round looks for, and how fast rounds
-/// grow.
-constexpr double first_reach = 1.02;
-constexpr double reach_growth = 1.1;
 
 class BranchAndBound {
 public:
@@ -55,17 +51,7 @@ public:
       result_.proved = true;
       return result_;
     }
-    // Rounds: nothing slow is looked at before all that is faster.
-    reach_s_ = result_.lower_bound_s * first_reach;
-    for (const auto most = most_s();;) {
-      least_given_.clear();
-      descend(0, 0);
-      if (stopped_ || best_s_ <= reach_s_)
-        break;
-      reach_s_ *= reach_growth;
-      if (reach_s_ >= most)
-        reach_s_ = never;
-    }
+    descend(0, 0);
     result_.proved
       = !stopped_ && std::ranges::none_of(layers_, [](const Layer& layer) {
           return layer.entries.is_cut();
@@ -79,19 +65,6 @@ private:
     std::uint32_t number; ///< in the step
   };
 
-  /// Beyond, few plans are left: all calls one after the other at their
-  /// slowest, and moves that take as long as that again.
-  double most_s() const {
-    double sum = 0;
-    for (const auto& call : instance_.calls)
-      sum += call.options.back().seconds;
-    return std::max(4 * sum, 1e3 * result_.lower_bound_s);
-  }
-  /// What a plan must be faster than to be looked at.
-  double limit_s() const {
-    return std::min(best_s_, reach_s_);
-  }
-
   bool should_stop() {
     const bool asked = stop_ && stop_->load(std::memory_order_relaxed);
     stopped_ = stopped_ || asked || result_.nodes > node_limit_;
@@ -102,10 +75,10 @@ private:
     if (depth == layers_.size())
       return finish(before_s);
     auto& entries = layers_[depth].entries;
-    const auto others_s = least_from(depth + 1);
+    const auto others_s = least_before(depth);
     const auto first = depth < trainings_ ? 0 : beside_[depth].first;
     for (auto i = first; const auto* entry = entries.at(i); ++i) {
-      if (before_s + entry->seconds + others_s >= limit_s() || should_stop())
+      if (before_s + entry->seconds + others_s >= best_s_ || should_stop())
         break;
       place_entry(depth, before_s, *entry);
     }
@@ -114,7 +87,7 @@ private:
   }
 
   void finish(double layers_s) {
-    if (layers_s >= limit_s())
+    if (layers_s >= best_s_)
       return;
     ++result_.leaves;
     const auto seconds = instance_.step_s ? instance_.step_s(point_) : layers_s;
@@ -140,7 +113,7 @@ private:
           });
       if (depth + 1 == trainings_ && !fits_beside_trainings(after_s))
         continue;
-      if (after_s + least_from(depth + 1) < limit_s())
+      if (after_s + least_behind(depth) < best_s_)
         descend(depth + 1, after_s);
     }
   }
@@ -152,8 +125,8 @@ private:
     for (auto i = trainings_; i < layers_.size(); ++i)
       beside_[i] = {least_of(layers_[i]), 0};
     for (auto i = trainings_; i < layers_.size(); ++i) {
-      const auto others_s = least_from(trainings_) - beside_[i].least_s;
-      const auto room_s = limit_s() - trainings_s - others_s;
+      const auto others_s = least_behind(trainings_ - 1) - beside_[i].least_s;
+      const auto room_s = best_s_ - trainings_s - others_s;
       beside_[i] = look_beside(layers_[i], room_s);
       if (beside_[i].least_s >= room_s || stopped_)
         return false;
@@ -253,12 +226,22 @@ private:
            || runs_behind(layer, home);
   }
 
-  double least_from(std::size_t depth) {
+  /// Of the layers behind `depth`, when the layers up to it are placed.
+  double least_behind(std::size_t depth) {
     double sum = 0;
-    for (auto i = depth; i < layers_.size(); ++i)
-      sum += i < trainings_ || depth < trainings_
+    for (auto i = depth + 1; i < layers_.size(); ++i)
+      sum += depth + 1 < trainings_
                ? least_of(layers_[i])
                : std::max(least_of(layers_[i]), beside_[i].least_s);
+    return sum;
+  }
+  /// The same before the layer of `depth` is placed.
+  double least_before(std::size_t depth) {
+    if (depth >= trainings_)
+      return least_behind(depth);
+    double sum = 0;
+    for (auto i = depth + 1; i < layers_.size(); ++i)
+      sum += least_of(layers_[i]);
     return sum;
   }
 
@@ -287,8 +270,8 @@ private:
     return seconds;
   }
 
-  /// Entries that reach the limit on their own are not looked at: the least of
-  /// them stands for all.
+  /// Entries that reach the best plan on their own are not looked at: the least
+  /// of them stands for all.
   double work_out_least(Layer& layer, const std::vector<std::uint32_t>& key) {
     SpacePoint point{
       .options = std::vector<std::uint32_t>(point_.options.size(), not_chosen),
@@ -308,7 +291,7 @@ private:
     auto least = never;
     for (std::size_t i = 0; const auto* at = layer.entries.at(i); ++i) {
       const auto entry = *at;
-      if (entry.seconds >= std::min(least, limit_s()) || should_stop())
+      if (entry.seconds >= std::min(least, best_s_) || should_stop())
         return std::min(least, entry.seconds);
       for (const auto& positions : positions_of(calls, entry)) {
         ++result_.nodes;
@@ -324,7 +307,6 @@ private:
   const std::atomic<bool>* stop_;
   std::uint64_t node_limit_;
   double best_s_;
-  double reach_s_ = 0; ///< of this round
   bool stopped_ = false;
   std::vector<Layer> layers_;  ///< trainings first
   std::size_t trainings_ = 0;  ///< layers of them

@@ -19,8 +19,8 @@
 //
 // Method: layers of training first (their replicas are the homes), entries of a
 // layer fastest first, depth first; a branch ends where its time and the least
-// of the other layers, beside the trainings, reach the best plan or what this
-// round looks for; rounds grow until the best plan lies within one.
+// of the other layers, beside the trainings, reach the best plan. So a good
+// plan at hand (`known_s`) is what makes it fast.
 #pragma once
 
 #include "plans/search_space.hpp"

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double first_reach = 1.3; ///< times the fastest entry
 constexpr double reach_growth = 1.6;
-constexpr std::size_t most_entries = 4'000'000;
+constexpr std::size_t most_entries = 1'000'000;
 
 } // namespace
 

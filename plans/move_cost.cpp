@@ -180,7 +180,7 @@ public:
     const auto near = from_node(cell, node, wanted - here);
     const auto far = std::max(0.0, wanted - here - near);
     if (far > 0)
-      from_far(cell, far);
+      far_[cell] += far;
     total_.device += here;
     total_.intra += near;
     total_.inter += far;
@@ -189,6 +189,8 @@ public:
   }
 
   MoveBytes total() {
+    for (const auto& [cell, bytes] : far_)
+      send_far(cell, bytes);
     for (const auto& [owner, bytes] : sent_near_)
       total_.busiest_intra = std::max(total_.busiest_intra,
                                       bytes / source_.owners_on_node.at(owner));
@@ -217,7 +219,8 @@ private:
     return sent;
   }
 
-  void from_far(const Cell& cell, double bytes) {
+  /// Who lacks `cell` does not matter: its owners elsewhere share the work.
+  void send_far(const Cell& cell, double bytes) {
     double all = 0;
     for (const auto& [theirs, owners] : source_.owners)
       all += to_.common_bytes(cell, from_, theirs);
@@ -233,6 +236,7 @@ private:
   const Cluster& cluster_;
   MoveBytes total_;
   std::map<std::pair<std::uint32_t, Cell>, double> sent_near_;
+  std::map<Cell, double> far_; ///< bytes wanted from other nodes
   std::map<Cell, double> sent_far_;
 };
 

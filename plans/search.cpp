@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 namespace troupe::plans {
@@ -23,6 +25,10 @@ namespace {
 /// Nodes of branch and bound, positions included: some ten seconds of one core.
 /// A search that ends here says that it is not proved.
 constexpr std::uint64_t exact_node_limit = 5'000'000;
+/// Moves that it may work out, times the devices of each: some five seconds.
+constexpr std::uint64_t exact_move_limit = 4'000'000;
+/// Simulations of the walk before it.
+constexpr std::uint64_t first_evaluations = 1500;
 constexpr std::size_t next_best = 3;
 
 bool has_chunks(const ExecutionPlan& plan) {
@@ -97,8 +103,10 @@ public:
       note("{}: {:.4g} s is the best of {} presets that fit",
            found_.front().origin, found_.front().step_s, found_.size());
     choose_method();
-    if (uses_exact_)
+    if (uses_exact_) {
+      walk_first();
       run_exact();
+    }
     run_walks();
     take_points();
     result_.evaluations = cost_.evaluations();
@@ -153,6 +161,9 @@ private:
       return space_.align(from, count);
     };
     instance.fits = [this](const SpacePoint& point) {
+      enough_ = enough_ || stopped()
+                || space_.moves_worked_out() * space_.num_devices()
+                     > exact_move_limit;
       return peak_bytes(space_, in_space(point)) <= space_.memory_bytes();
     };
     instance.move_s = [this](std::uint32_t call, const SpacePoint& point) {
@@ -191,30 +202,53 @@ private:
     return scratch_;
   }
 
+  /// A good plan for branch and bound to beat.
+  void walk_first() {
+    Walk walk(space_, cost_,
+              {.evaluations = first_evaluations, .stop = options_.stop},
+              options_.seed);
+    SpacePoint point;
+    if (!walk.find_start(point))
+      return;
+    walk.descend(point);
+    walk.restart();
+  }
+
+  double known_s() const {
+    auto best = std::numeric_limits<double>::infinity();
+    if (!found_.empty())
+      best = found_.front().step_s;
+    if (!cost_.best().empty())
+      best = std::min(best, cost_.best().front().step_s);
+    return best;
+  }
+
   void run_exact() {
     const auto instance = make_instance();
-    const auto known_s
-      = found_.empty() ? 0.0 : found_.front().step_s * (1 + 1e-9);
+    const auto known = known_s();
+    enough_ = stopped();
     const auto exact
-      = exact_search(instance, known_s, options_.stop, exact_node_limit);
+      = exact_search(instance, std::isfinite(known) ? known * (1 + 1e-9) : 0.0,
+                     &enough_, exact_node_limit);
     result_.nodes = exact.nodes;
     result_.proved = exact.proved;
     layer_bound_s_ = exact.lower_bound_s;
     if (exact.found) {
-      start_ = in_space(exact.point);
       note("exact: {:.4g} s, {} in {} nodes and {} simulations", exact.seconds,
            exact.proved ? "proved" : "not closed", exact.nodes, exact.leaves);
     } else if (exact.proved) {
-      note("exact: no plan of whole calls beats the best preset, proved in {} "
-           "nodes",
-           exact.nodes);
+      note("exact: no plan of whole calls is faster than {:.4g} s, proved in "
+           "{} nodes",
+           known, exact.nodes);
     }
   }
 
   std::uint64_t walk_evaluations() const {
     if (options_.iterations > 0)
       return options_.iterations;
-    return uses_exact_ ? 3000 : 20'000;
+    if (!uses_exact_)
+      return 20'000;
+    return result_.proved ? 3000 : 150'000; // a descent ends by itself
   }
 
   /// Up to 8 devices branch and bound has tried every position.
@@ -231,6 +265,8 @@ private:
                .seconds = options_.seconds,
                .stop = options_.stop},
               options_.seed);
+    if (!cost_.best().empty())
+      start_ = cost_.best().front().point;
     if ((!start_ && !find_start(walk)) || is_polished())
       return;
     cost_.step_s(*start_);
@@ -302,6 +338,7 @@ private:
   std::vector<std::vector<std::uint32_t>> option_numbers_;
   SpacePoint scratch_;
   std::optional<SpacePoint> start_;
+  std::atomic<bool> enough_ = false; ///< branch and bound ends here
   SearchResult result_;
 };
 

@@ -193,8 +193,15 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
     micro_batches_of(kind, placement(option, 0), problem_.sizes,
                      problem_.lengths.sequence_mean())
       .count);
-  if (may_cut && most > least && active > memory_bytes() / 10)
+  const auto held = kind == CallKind::train
+                      ? 2 * stage.weights + stage.optimizer
+                      : stage.weights;
+  const bool is_tight
+    = active > memory_bytes() / 10 || held + active > memory_bytes();
+  if (may_cut && most > least && is_tight)
     counts.insert({std::min(most, 4 * least), most});
+  if (may_cut && option.strategy.pp > 1) // smaller bubbles
+    counts.insert(std::clamp(4 * least, 1, most));
   std::vector<RoleMemory> offloads = {{}};
   if (call.home < 0)
     offloads.push_back({.offload_weights = true});

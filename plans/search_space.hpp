@@ -90,6 +90,9 @@ public:
   /// Seconds to bring the home's weights to the option; remembered.
   double move_s(std::size_t call, std::uint32_t option, std::uint32_t position,
                 std::uint32_t home_option, std::uint32_t home_position) const;
+  std::uint64_t moves_worked_out() const {
+    return moves_s_.size();
+  }
 
 private:
   std::vector<std::uint32_t> mesh_sizes() const;

@@ -29,6 +29,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/e2e"))
 from support import BUILD, TINY, TROUPE, make_scorer  # noqa: E402
 
+PROGRAM = TROUPE.resolve()
 BUSY_CORES = 0.2  # of other programs: a run beside them is void
 RUN_LIMIT_S = 600
 CALLS = ("actor_gen", "rew_inf", "ref_inf", "critic_inf", "actor_train",
@@ -42,7 +43,7 @@ class Workload:
 
     def __init__(self, folder, devices, batch, tokens):
         self.folder, self.devices, self.runs = folder, devices, 0
-        subprocess.run([BUILD / "tiny_data", "--out", folder / "data"],
+        subprocess.run([BUILD.resolve() / "tiny_data", "--out", folder / "data"],
                        check=True, stdout=subprocess.DEVNULL)
         make_scorer(folder / "data/base", folder / "data/scorer")
         row = (folder / "data/prompts.jsonl").read_text().splitlines()[0]
@@ -63,7 +64,7 @@ class Workload:
                ("reward", "scorer")))]
 
     def program(self, *words, text_in=None):
-        done = subprocess.run([str(TROUPE), *map(str, words)], cwd=self.folder,
+        done = subprocess.run([str(PROGRAM), *map(str, words)], cwd=self.folder,
                               input=text_in, capture_output=True, text=True,
                               timeout=RUN_LIMIT_S)
         if done.returncode != 0:
