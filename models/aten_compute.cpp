@@ -15,9 +15,9 @@ namespace {
 /// A weight [out, in] of the device: the model's own, or several in one.
 class AtenWeight final : public PreparedWeight {
 public:
-  AtenWeight(at::Tensor weight, DType operands)
+  AtenWeight(at::Tensor weight, DType of_products)
     : weight_OI(std::move(weight)),
-      operands(operands) {}
+      operands(of_products) {}
   std::int64_t in() const override {
     return weight_OI.size(1);
   }
