@@ -20,8 +20,9 @@ namespace {
 constexpr std::size_t chrome_buffer_bytes = std::size_t{1} << 20;
 
 std::string chrome_quoted(const std::string& text) {
-  using Json = nlohmann::json;
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  using TraceJson = nlohmann::json;
+  return TraceJson(text).dump(-1, ' ', false,
+                              TraceJson::error_handler_t::replace);
 }
 
 /// Appends events to a file that becomes `path` in finish().

@@ -14,7 +14,7 @@ namespace troupe::runtime {
 
 namespace {
 
-using Json = nlohmann::json;
+using TraceJson = nlohmann::json;
 using RowId = std::pair<std::int64_t, std::int64_t>; ///< pid, tid
 
 constexpr std::size_t check_sentences = 10;
@@ -29,13 +29,13 @@ struct Flow {
   std::vector<std::pair<RowId, std::int64_t>> ends;
 };
 
-std::int64_t nanoseconds(const Json& microseconds) {
+std::int64_t nanoseconds(const TraceJson& microseconds) {
   return std::llround(microseconds.get<double>() * 1000);
 }
 
 class ChromeChecker {
 public:
-  ChromeTraceCheck check(const Json& document) {
+  ChromeTraceCheck check(const TraceJson& document) {
     for (const auto& event : document.at("traceEvents"))
       take(event);
     for (auto& [row, spans] : rows_)
@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  void take(const Json& event) {
+  void take(const TraceJson& event) {
     const auto phase = event.at("ph").get<std::string>();
     if (phase != "X" && phase != "s" && phase != "f")
       return;
@@ -128,8 +128,8 @@ private:
 
 ChromeTraceCheck check_chrome_trace(const std::filesystem::path& path) {
   try {
-    return ChromeChecker{}.check(Json::parse(read_file(path)));
-  } catch (const Json::exception& error) {
+    return ChromeChecker{}.check(TraceJson::parse(read_file(path)));
+  } catch (const TraceJson::exception& error) {
     throw ConfigError({path.string(), 0},
                       fmt::format("not a Chrome trace: {}", error.what()));
   }
