@@ -18,7 +18,9 @@ TEST(Explain, OneSettingHasDefaultRangeAndSentence) {
   EXPECT_THAT(explain_settings("models.critic.path"),
               HasSubstr("models.critic.path: required\n"));
   EXPECT_THAT(explain_settings("algorithm.advantage"),
-              HasSubstr("this version runs gae, group, rloo"));
+              HasSubstr("one of gae, group, rloo, remax or reinforce_pp"));
+  EXPECT_THAT(explain_settings("cluster.lost_node"),
+              HasSubstr("this version runs fail"));
   EXPECT_THAT(explain_settings("reward.command"),
               HasSubstr("only with reward.kind: process"));
 }
