@@ -1,6 +1,7 @@
 #include "troupe/correspondent.hpp"
 
 #include "actors/traced.hpp"
+#include "config/trace_at.hpp"
 
 namespace troupe::detail {
 
@@ -48,13 +49,14 @@ void Correspondent::answered(Sample::Arrow question, const char* label) {
 }
 
 void Correspondent::answer(Sample::Arrow question, const Sample& sample) {
-  send_answer(question, bytes_of(sample));
+  send_answer(question, bytes_of(sample), trace::now_ns());
 }
 
-void Correspondent::send_answer(Sample::Arrow question, std::uint64_t bytes) {
+void Correspondent::send_answer(Sample::Arrow question, std::uint64_t bytes,
+                                std::int64_t time_ns) {
   if (question.flow != 0)
-    trace::send(trace::Track{track()}, trace::name("reply"),
-                actors::reply_flow(question.flow), question.step, bytes);
+    trace::send_at(time_ns, trace::Track{track()}, trace::name("reply"),
+                   actors::reply_flow(question.flow), question.step, bytes);
 }
 
 Correspondent::Letter::Letter(Correspondent& reader,
@@ -69,6 +71,7 @@ Correspondent::Letter::Letter(Correspondent& reader,
   const Sample::Arrow arrow
     = sample == nullptr ? Sample::Arrow{} : sample->arrow();
   trace::begin(track, name, arrow.step);
+  begun_ns_ = trace::now_ns();
   if (arrow.flow == 0)
     return;
   trace::receive(track, name, arrow.flow, arrow.step);
@@ -79,7 +82,9 @@ Correspondent::Letter::Letter(Correspondent& reader,
 Correspondent::Letter::~Letter() {
   if (reader_ == nullptr)
     return;
-  reader_->send_answer(reader_->take_question(), 0);
+  // CAF has delivered what the handler returned: its reader may have been
+  // faster
+  reader_->send_answer(reader_->take_question(), 0, begun_ns_);
   trace::end(trace::Track{reader_->track()}, trace::Name{name_});
 }
 

@@ -3,6 +3,7 @@
 #include "config/defaults.hpp"
 #include "config/error.hpp"
 #include "config/log.hpp"
+#include "config/trace_at.hpp"
 #include "config/trace_ring.hpp"
 #include "config/trace_writer.hpp"
 
@@ -146,8 +147,11 @@ void drain_until_stopped(TraceState& state) {
 
 } // namespace
 
-void internal::record(Kind kind, Track track, Name name, std::uint64_t flow,
-                      std::uint32_t step, std::uint64_t amount) noexcept {
+namespace {
+
+void record_at(std::int64_t time_ns, Kind kind, Track track, Name name,
+               std::uint64_t flow, std::uint32_t step,
+               std::uint64_t amount) noexcept {
   Ring* ring = thread_ring;
   if (!ring) [[unlikely]] {
     ring = make_thread_ring();
@@ -157,7 +161,7 @@ void internal::record(Kind kind, Track track, Name name, std::uint64_t flow,
     }
   }
   Event event;
-  event.time_ns = std::chrono::steady_clock::now().time_since_epoch().count();
+  event.time_ns = time_ns;
   event.flow = flow;
   event.amount = amount;
   event.track = track;
@@ -168,6 +172,23 @@ void internal::record(Kind kind, Track track, Name name, std::uint64_t flow,
   // A burst: do not wait for the period. A lost wake-up only means waiting.
   if (ring->push(event) == Ring::half_full) [[unlikely]]
     trace_state().drain_wanted.notify_one();
+}
+
+} // namespace
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+
+void internal::record(Kind kind, Track track, Name name, std::uint64_t flow,
+                      std::uint32_t step, std::uint64_t amount) noexcept {
+  record_at(now_ns(), kind, track, name, flow, step, amount);
+}
+
+void send_at(std::int64_t time_ns, Track track, Name name, std::uint64_t flow,
+             std::uint32_t step, std::uint64_t bytes) noexcept {
+  if (enabled())
+    record_at(time_ns, Kind::send, track, name, flow, step, bytes);
 }
 
 void start(const std::filesystem::path& file, std::string_view process_name,

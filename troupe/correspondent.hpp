@@ -38,11 +38,13 @@ public:
   private:
     Correspondent* reader_ = nullptr; ///< null: there is no trace
     std::uint32_t name_ = 0;
+    std::int64_t begun_ns_ = 0;
   };
 
 private:
   std::uint32_t track();
-  void send_answer(Sample::Arrow question, std::uint64_t bytes);
+  void send_answer(Sample::Arrow question, std::uint64_t bytes,
+                   std::int64_t time_ns);
 
   std::string row_;
   std::optional<std::uint32_t> track_;
