@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -37,6 +38,7 @@ struct Member {
 
 std::mutex mutex;
 std::map<std::string, Group> groups;
+std::deque<Member> members; // in place, also after an abort
 std::map<const std::byte*, std::size_t> gpu_blocks;
 thread_local Member* last_member = nullptr;
 std::uint64_t next_id = 0;
@@ -112,7 +114,7 @@ int ncclCommInitRank(void** made, int size, Id id, int rank) {
   const std::lock_guard lock(mutex);
   Group& group = groups[id.bytes];
   group.calls.resize(static_cast<std::size_t>(size));
-  *made = new Member{&group, rank};
+  *made = &members.emplace_back(Member{&group, rank});
   return 0;
 }
 int ncclCommAbort(void* communicator) {
