@@ -26,6 +26,9 @@ def missing():
     try:
         ip("link", "add", NAME, "type", "bridge")
         ip("link", "del", NAME)
+        ip("netns", "add", NAME)
+        ip("netns", "exec", NAME, "true")
+        ip("netns", "del", NAME)
     except subprocess.CalledProcessError as error:
         return error.stderr.strip()
     return ""
