@@ -22,6 +22,15 @@ std::int64_t aten_start(const AttentionShape& shape, std::size_t sequence) {
   return shape.cu_seqlens[sequence];
 }
 
+/// Those that have tokens.
+std::vector<std::size_t> aten_sequences(const AttentionShape& shape) {
+  std::vector<std::size_t> sequences;
+  for (std::size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s)
+    if (shape.cu_seqlens[s] < shape.cu_seqlens[s + 1])
+      sequences.push_back(s);
+  return sequences;
+}
+
 std::int64_t aten_length(const AttentionShape& shape, std::size_t sequence) {
   return shape.cu_seqlens[sequence + 1] - shape.cu_seqlens[sequence];
 }
@@ -99,11 +108,9 @@ void AtenCompute::attention(const AttentionShape& shape, const float* qkv_TX,
   const std::int64_t g = shape.kv_heads;
   const std::int64_t d = shape.head_dim;
   const std::int64_t tokens = shape.cu_seqlens.back();
-  for (std::size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
-    const std::int64_t length = aten_length(shape, s);
-    if (length == 0)
-      continue;
+  for (const std::size_t s : aten_sequences(shape)) {
     const std::int64_t start = aten_start(shape, s);
+    const std::int64_t length = aten_length(shape, s);
     const at::Tensor scores = masked_scores(
       shape, heads(shape, qkv_TX, s, 0, a), keys_of(shape, qkv_TX, s, a));
     const at::Tensor lse = at::logsumexp(scores, {2}, /*keepdim=*/true);
@@ -139,11 +146,9 @@ void AtenCompute::attention_backward(
   const std::int64_t g = shape.kv_heads;
   const std::int64_t d = shape.head_dim;
   const std::int64_t tokens = shape.cu_seqlens.back();
-  for (std::size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
-    const std::int64_t length = aten_length(shape, s);
-    if (length == 0)
-      continue;
+  for (const std::size_t s : aten_sequences(shape)) {
     const std::int64_t start = aten_start(shape, s);
+    const std::int64_t length = aten_length(shape, s);
     const auto output = [&](const float* x_TX) {
       return view(x_TX + start * a * d, {a, length, d}, {{d, a * d, 1}});
     };

@@ -119,10 +119,6 @@ void mlp_forward_range(const MlpShape& s, const float* in, float* act,
 
 } // namespace
 
-void mlp_unit_rows(const MlpShape& shape, const float* in, float* act) {
-  mlp_forward_range(shape, in, act, 0, shape.rows);
-}
-
 void mlp_unit(const MlpShape& shape, const float* in, float* act) {
   at::parallel_for(0, shape.rows, mlp_grain_rows(shape.width),
                    [&](std::int64_t begin, std::int64_t end) {

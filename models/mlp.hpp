@@ -24,8 +24,6 @@ struct MlpShape {
 
 /// act[T, I] from in[T, columns].
 void mlp_unit(const MlpShape& shape, const float* in, float* act);
-/// The same in the calling thread alone.
-void mlp_unit_rows(const MlpShape& shape, const float* in, float* act);
 /// Overwrites `in` with its gradient given d_act [T, I], and d_act with act
 /// (which the gradient of the down projection needs).
 void mlp_unit_backward(const MlpShape& shape, float* in, float* d_act);

@@ -129,22 +129,6 @@ void norm_add_partials(const float* partial, std::int64_t chunks,
 
 } // namespace
 
-void norm_rows(const NormShape& shape, const float* x_RH,
-               const NormWeights& weights, float* y_RH) {
-  const std::int64_t width = shape.width;
-  const float plus = norm_plus(shape.kind);
-  on_best_isa([&] {
-    for (std::int64_t t = 0; t < shape.rows; ++t) {
-      const float* x = x_RH + t * width;
-      float* y = y_RH + t * width;
-      if (shape.kind == NormKind::layer)
-        norm_layer_row(x, width, shape.eps, weights, y);
-      else
-        norm_rms_row(x, width, shape.eps, plus, weights.weight_H, y);
-    }
-  });
-}
-
 void norm(const NormShape& shape, const float* x_TH, const NormWeights& weights,
           float* y_TH, float* rstd_T) {
   const std::int64_t width = shape.width;

@@ -39,10 +39,6 @@ void norm_backward(const NormShape& shape, const float* dy_TH,
                    const float* rstd_T, float* dx_TH, const NormGrads& grads,
                    Workspace& workspace);
 
-/// Rows as generation computes them, one after the other in the calling thread.
-void norm_rows(const NormShape& shape, const float* x_RH,
-               const NormWeights& weights, float* y_RH);
-
 /// sum_N += the sum over the T rows of x [T, N], in a fixed order (gradients of
 /// biases).
 void add_column_sums(const float* x_TN, std::int64_t rows, std::int64_t width,

@@ -5,7 +5,6 @@
 #include "models/generate_options.hpp"
 #include "models/parameters.hpp"
 
-#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
@@ -29,14 +28,7 @@ protected:
     write_random_model(folder_ / "model", small_shape(), 1);
   }
   Engine::Spec spec(DType dtype) const {
-    Engine::Spec spec;
-    spec.compute = &troupe::testing::compute_under_test();
-    spec.folder = folder_ / "model";
-    spec.role = "actor";
-    spec.trainable = true;
-    spec.optimizer.lr = 1e-3;
-    spec.optimizer.warmup = 0;
-    spec.total_optimizer_steps = 10;
+    auto spec = troupe::testing::trained_actor(folder_ / "model");
     spec.dtype = dtype;
     return spec;
   }

@@ -83,7 +83,7 @@ TEST(DecodeKernels, RmsNormAndSwigluEqualTheirDefinitions) {
   const auto x = random_floats(2 * width, 4);
   const auto weight = random_floats(width, 5);
   std::vector<float> out(2 * width);
-  norm_rows({2, width, 1e-5F}, x.data(), {weight.data()}, out.data());
+  norm({2, width, 1e-5F}, x.data(), {weight.data()}, out.data());
   for (std::size_t i = 0; i < 2; ++i) {
     double squares = 0;
     for (std::size_t j = 0; j < width; ++j)
@@ -94,7 +94,7 @@ TEST(DecodeKernels, RmsNormAndSwigluEqualTheirDefinitions) {
                   1e-5);
   }
   std::vector<float> act(width);
-  mlp_unit_rows({1, width}, x.data(), act.data());
+  mlp_unit({1, width}, x.data(), act.data());
   for (std::size_t j = 0; j < width; ++j) {
     const double gate = x[j];
     EXPECT_NEAR(act[j], gate / (1 + std::exp(-gate)) * x[width + j], 1e-5);

@@ -7,7 +7,6 @@
 #include "models/parameters.hpp"
 #include "models/safetensors.hpp"
 
-#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include <gmock/gmock.h>
@@ -33,15 +32,7 @@ protected:
     write_random_model(folder_ / "model", small_shape(), 1);
   }
   Engine::Spec spec() const {
-    Engine::Spec spec;
-    spec.compute = &troupe::testing::compute_under_test();
-    spec.folder = folder_ / "model";
-    spec.role = "actor";
-    spec.trainable = true;
-    spec.optimizer.lr = 1e-3;
-    spec.optimizer.warmup = 0;
-    spec.total_optimizer_steps = 10;
-    return spec;
+    return troupe::testing::trained_actor(folder_ / "model");
   }
   std::unique_ptr<Engine> engine() const {
     auto made = std::make_unique<Engine>(spec());

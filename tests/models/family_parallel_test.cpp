@@ -4,7 +4,6 @@
 #include "models/engine.hpp"
 #include "models/generate_options.hpp"
 
-#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
@@ -58,15 +57,7 @@ protected:
     const auto folder = folder_ / "model";
     if (!std::filesystem::exists(folder))
       write_random_model(folder, small_model_of(std::get<0>(GetParam())), 1);
-    Engine::Spec spec;
-    spec.compute = &troupe::testing::compute_under_test();
-    spec.folder = folder;
-    spec.role = "actor";
-    spec.trainable = true;
-    spec.optimizer.lr = 1e-3;
-    spec.optimizer.warmup = 0;
-    spec.total_optimizer_steps = 10;
-    return spec;
+    return troupe::testing::trained_actor(folder);
   }
 
   TempFolder folder_;

@@ -9,7 +9,6 @@
 #include "models/parameters.hpp"
 #include "plans/memory_model.hpp"
 
-#include "tests/support/models/compute_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
@@ -61,15 +60,8 @@ protected:
     const auto folder = folder_ / "model";
     if (!std::filesystem::exists(folder))
       write_random_model(folder, shape, 1);
-    Engine::Spec spec;
-    spec.compute = &troupe::testing::compute_under_test();
-    spec.folder = folder;
-    spec.role = "actor";
+    Engine::Spec spec = troupe::testing::trained_actor(folder);
     spec.scalar_head = scalar_head;
-    spec.trainable = true;
-    spec.optimizer.lr = 1e-3;
-    spec.optimizer.warmup = 0;
-    spec.total_optimizer_steps = 10;
     return spec;
   }
   void expect_same_training(const ModelShape& shape) const;
@@ -259,15 +251,8 @@ TEST_P(Parallel, ChecksumsOfItsPartsAddUpToTheModels) {
 // has nothing at all. All copies still make the same passes.
 TEST(ShardedParameters, CopiesWithFewerMicroBatchesGoAlong_I1) {
   const TempFolder folder;
-  Engine::Spec spec;
-  spec.compute = &troupe::testing::compute_under_test();
   write_random_model(folder / "model", wide_shape(), 1);
-  spec.folder = folder / "model";
-  spec.role = "actor";
-  spec.trainable = true;
-  spec.optimizer.lr = 1e-3;
-  spec.optimizer.warmup = 0;
-  spec.total_optimizer_steps = 10;
+  const auto spec = troupe::testing::trained_actor(folder / "model");
   const net::Rows rows = random_sequences(9, 75, 20, 2);
   for (const char* strategy : {"d4z3", "d2p2z3"}) {
     ParallelReplica alone(spec, "d1");
@@ -292,11 +277,7 @@ TEST(ShardedParameters, ADeviceHoldsItsShareAndTheWindowsOfItsUnits) {
   ModelShape shape = wide_shape();
   shape.num_layers = 12;
   write_random_model(folder / "model", shape, 1);
-  Engine::Spec spec;
-  spec.compute = &troupe::testing::compute_under_test();
-  spec.folder = folder / "model";
-  spec.role = "actor";
-  spec.trainable = true;
+  auto spec = troupe::testing::trained_actor(folder / "model");
   const auto bytes_of = [&](const char* text) {
     spec.strategy = parse_strategy(text);
     const plans::StageBytes planned

@@ -36,12 +36,7 @@ protected:
     shape.vocab_size = 75;
     if (!std::filesystem::exists(folder))
       troupe::testing::write_random_model(folder, shape, 1);
-    Engine::Spec spec;
-    spec.folder = folder;
-    spec.role = "actor";
-    spec.trainable = true;
-    spec.total_optimizer_steps = 10;
-    return spec;
+    return troupe::testing::trained_actor(folder);
   }
   /// The conversations of all copies.
   std::map<std::uint32_t, Talk> talk(const char* strategy) {

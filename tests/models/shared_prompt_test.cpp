@@ -156,12 +156,8 @@ INSTANTIATE_TEST_SUITE_P(
 class SharedPromptEngine : public ::testing::Test {
 protected:
   std::unique_ptr<Engine> engine(bool scalar_head) const {
-    Engine::Spec spec;
-    spec.compute = &troupe::testing::compute_under_test();
-    spec.folder = folder_ / "model";
-    spec.role = "actor";
+    Engine::Spec spec = troupe::testing::trained_actor(folder_ / "model");
     spec.scalar_head = scalar_head;
-    spec.trainable = true;
     if (!std::filesystem::exists(spec.folder)) {
       ModelShape shape = small_shape();
       shape.scalar_head = scalar_head;

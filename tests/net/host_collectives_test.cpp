@@ -2,15 +2,14 @@
 #include "net/data_plane.hpp"
 #include "net/host_collectives.hpp"
 
+#include "tests/support/net/group_threads.hpp"
 #include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <numeric>
-#include <thread>
 
 namespace troupe::net {
 namespace {
@@ -56,23 +55,12 @@ protected:
   /// Each member in its thread; what it throws becomes its failure.
   std::vector<std::optional<Failure>>
   run_members(const std::function<void(Collectives&)>& body) {
-    std::vector<std::optional<Failure>> failures(GetParam().members);
-    std::vector<std::thread> threads;
-    for (std::uint32_t rank = 0; rank < GetParam().members; ++rank)
-      threads.emplace_back([&, rank] {
-        try {
-          auto group = make_host_collectives(spec(rank), registry_);
-          body(*group);
-          // Nobody leaves before all have looked at the results.
-          if (leave_together_)
-            group->barrier("leave");
-        } catch (const FailureError& error) {
-          failures[rank] = error.failure();
-        }
-      });
-    for (auto& thread : threads)
-      thread.join();
-    return failures;
+    return troupe::testing::run_group(
+      GetParam().members,
+      [this](std::uint32_t rank) {
+        return make_host_collectives(spec(rank), registry_);
+      },
+      body, leave_together_);
   }
   void expect_success(const std::function<void(Collectives&)>& body) {
     for (const auto& failure : run_members(body))

@@ -4,15 +4,11 @@
 #include "net/host_collectives.hpp"
 #include "net/nccl_collectives.hpp"
 
+#include "tests/support/net/group_threads.hpp"
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <thread>
-#include <vector>
 
 namespace troupe::net {
 namespace {
@@ -51,24 +47,13 @@ protected:
 
   std::vector<std::optional<Failure>>
   run(const std::function<void(Collectives&)>& body) {
-    std::vector<std::optional<Failure>> failures(members_);
-    std::vector<std::thread> threads;
-    for (std::uint32_t rank = 0; rank < members_; ++rank)
-      threads.emplace_back([&, rank] {
-        try {
-          const auto group = make_nccl_collectives(
-            {make_host_collectives(spec(rank), registry_), 0, deadline_},
-            fake());
-          body(*group);
-          if (leave_together_)
-            group->barrier("leave");
-        } catch (const FailureError& error) {
-          failures[rank] = error.failure();
-        }
-      });
-    for (auto& thread : threads)
-      thread.join();
-    return failures;
+    return troupe::testing::run_group(
+      members_,
+      [this](std::uint32_t rank) {
+        return make_nccl_collectives(
+          {make_host_collectives(spec(rank), registry_), 0, deadline_}, fake());
+      },
+      body, leave_together_);
   }
   void expect_success(const std::function<void(Collectives&)>& body) {
     for (const auto& failure : run(body))

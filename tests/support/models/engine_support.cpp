@@ -3,6 +3,8 @@
 #include "models/safetensors.hpp"
 #include "models/stored_parameters.hpp"
 
+#include "compute_support.hpp"
+
 #include <barrier>
 #include <cstring>
 #include <fstream>
@@ -116,6 +118,18 @@ std::vector<SampleId> first_samples(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     samples.emplace_back(i);
   return samples;
+}
+
+models::Engine::Spec trained_actor(const std::filesystem::path& folder) {
+  models::Engine::Spec spec;
+  spec.compute = &compute_under_test();
+  spec.folder = folder;
+  spec.role = "actor";
+  spec.trainable = true;
+  spec.optimizer.lr = 1e-3;
+  spec.optimizer.warmup = 0;
+  spec.total_optimizer_steps = 10;
+  return spec;
 }
 
 net::Rows random_sequences(std::size_t count, std::int32_t vocab,

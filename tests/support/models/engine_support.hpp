@@ -21,6 +21,10 @@ ModelShape small_shape();
 void write_random_model(const std::filesystem::path& folder,
                         const ModelShape& shape, std::uint64_t seed);
 
+/// A role `actor` of the model in `folder` that trains ten steps at a rate that
+/// shows.
+models::Engine::Spec trained_actor(const std::filesystem::path& folder);
+
 /// Rows of i32 / u8 / f32 columns from one vector a sample.
 template <class T>
 net::Column column_of(const std::string& key, DType dtype,
