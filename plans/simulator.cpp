@@ -253,33 +253,29 @@ double Simulation::moved_bytes() const {
   return bytes;
 }
 
+double predict_task_s(const PlanProblem& problem, const CostModel& costs,
+                      const ExecutionPlan& plan, const TaskTemplate& task) {
+  const auto placement = plan.calls.find(task.call);
+  if (task.kind != TaskKind::call || placement == plan.calls.end())
+    return 0;
+  const auto offload = plan.roles.find(task.role);
+  return costs.call_s(problem.workflow.call(task.call), placement->second,
+                      offload == plan.roles.end() ? RoleMemory{}
+                                                  : offload->second);
+}
+
 std::vector<double> predict_durations(const PlanProblem& problem,
                                       const CostModel& costs,
                                       const ExecutionPlan& plan,
                                       const Replicas& replicas,
                                       const StepGraph& graph) {
   std::vector<double> durations;
-  for (const auto& task : graph.tasks) {
-    if (task.kind == TaskKind::move) {
-      durations.push_back(costs.move_s(task.role,
-                                       placement_of(replicas[*task.source]),
-                                       placement_of(replicas[*task.target])));
-      continue;
-    }
-    if (task.kind != TaskKind::call) { // its seconds are in the call's
-      durations.push_back(0);
-      continue;
-    }
-    const auto& call = problem.workflow.call(task.call);
-    const auto placement = plan.calls.find(task.call);
-    const auto offload = plan.roles.find(task.role);
-    const bool placed = placement != plan.calls.end();
-    durations.push_back(placed ? costs.call_s(call, placement->second,
-                                              offload == plan.roles.end()
-                                                ? RoleMemory{}
-                                                : offload->second)
-                               : 0);
-  }
+  for (const auto& task : graph.tasks)
+    durations.push_back(task.kind == TaskKind::move
+                          ? costs.move_s(task.role,
+                                         placement_of(replicas[*task.source]),
+                                         placement_of(replicas[*task.target]))
+                          : predict_task_s(problem, costs, plan, task));
   return durations;
 }
 

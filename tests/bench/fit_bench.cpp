@@ -68,12 +68,9 @@ struct PooledPlan {
     std::vector<double> durations;
     for (std::size_t i = 0; i < graph.tasks.size(); ++i) {
       const auto& task = graph.tasks[i];
-      const auto placed = plan.calls.find(task.call);
-      if (task.kind == TaskKind::move)
-        durations.push_back(gathered_s(task, moved[i], problem));
-      else
-        durations.push_back(
-          costs.call_s(problem.workflow.call(task.call), placed->second));
+      durations.push_back(task.kind == TaskKind::move
+                            ? gathered_s(task, moved[i], problem)
+                            : predict_task_s(problem, costs, plan, task));
     }
     constexpr std::uint32_t steps = 2; // without lag every step is alike
     return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
