@@ -18,10 +18,18 @@ namespace {
 /// is given so much at once: together a chunk.
 constexpr std::uint64_t planner_run_bytes = defaults::move_chunk_bytes / 2;
 
-/// A box of a source shard.
+/// A box of a source shard, and where the shard's next box begins.
 struct Owner {
   Rank device;
   const Box* box;
+  std::uint64_t next_offset;
+};
+
+/// A transfer with where its sender's numbers go on: behind it, or past the
+/// padding behind its box. A gap that is padding at both ends may be copied.
+struct Piece {
+  Transfer transfer;
+  std::uint64_t source_next;
 };
 
 std::optional<Box> intersect(const Box& a, const Box& b) {
@@ -67,11 +75,7 @@ public:
     std::size_t num_ranks = 0;
     for (const auto& shard : source.shards) {
       num_ranks = std::max<std::size_t>(num_ranks, shard.device.value + 1);
-      for (const auto& box : shard.boxes) {
-        if (owners_.size() <= box.parameter)
-          owners_.resize(box.parameter + 1);
-        owners_[box.parameter].push_back({shard.device, &box});
-      }
+      own_boxes(shard);
     }
     sent_bytes_.resize(num_ranks, 0);
     distances_.resize(num_ranks, 0);
@@ -82,11 +86,13 @@ public:
     last_sender_.reset();
     for (std::uint32_t from = 0; from < distances_.size(); ++from)
       distances_[from] = distance_between(cluster_, Rank{from}, shard.device);
-    const auto begin = static_cast<std::ptrdiff_t>(plan_.size());
+    pieces_.clear();
     for (const auto& box : shard.boxes)
       cover(shard.device, box);
-    std::sort(plan_.begin() + begin, plan_.end(), by_target);
-    join_neighbours(static_cast<std::size_t>(begin));
+    std::ranges::sort(pieces_, {}, [](const Piece& piece) {
+      return piece.transfer.target_offset;
+    });
+    append_joined();
   }
 
   std::vector<Transfer> take() {
@@ -94,8 +100,16 @@ public:
   }
 
 private:
-  static bool by_target(const Transfer& a, const Transfer& b) {
-    return a.target_offset < b.target_offset;
+  void own_boxes(const Shard& shard) {
+    for (std::size_t i = 0; i < shard.boxes.size(); ++i) {
+      const auto& box = shard.boxes[i];
+      if (owners_.size() <= box.parameter)
+        owners_.resize(box.parameter + 1);
+      const bool last = i + 1 == shard.boxes.size();
+      owners_[box.parameter].push_back(
+        {shard.device, &box,
+         last ? shard.size_bytes : shard.boxes[i + 1].offset_bytes});
+    }
   }
 
   /// Smaller is better; a sender in use stays for a while, so that runs are
@@ -177,7 +191,11 @@ private:
       transfer.source_stride = bytes_of(source_width);
       transfer.target_stride = bytes_of(target_width);
     }
-    plan_.push_back(transfer);
+    const bool ends_box = one_run && piece.row1 == owner.box->row1
+                          && piece.col1 == owner.box->col1;
+    pieces_.push_back({transfer, ends_box
+                                   ? owner.next_offset
+                                   : transfer.source_offset + transfer.bytes});
     if (owner.device != to)
       sent_bytes_[owner.device.value]
         += static_cast<std::uint64_t>(piece.num_elements()) * element_bytes_;
@@ -194,17 +212,20 @@ private:
 
   /// Adds `next` to `previous` if it goes on where that ends, at both ends:
   /// single runs over padding too.
-  static bool join(Transfer& previous, const Transfer& next) {
+  static bool join(Piece& before, const Piece& after) {
+    auto& previous = before.transfer;
+    const auto& next = after.transfer;
     if (previous.from != next.from)
       return false;
     if (previous.runs == 1 && next.runs == 1) {
       const auto gap
         = next.target_offset - (previous.target_offset + previous.bytes);
-      if (gap >= parameter_alignment_bytes
+      if (next.source_offset != before.source_next
           || next.source_offset
                != previous.source_offset + previous.bytes + gap)
         return false;
       previous.bytes += gap + next.bytes;
+      before.source_next = after.source_next;
       return true;
     }
     const auto skipped
@@ -221,13 +242,15 @@ private:
     return true;
   }
 
-  void join_neighbours(std::size_t begin) {
-    std::size_t last = begin;
-    for (auto i = begin + 1; i < plan_.size(); ++i)
-      if (!join(plan_[last], plan_[i]))
-        plan_[++last] = plan_[i];
-    if (begin < plan_.size())
-      plan_.resize(last + 1);
+  void append_joined() {
+    std::size_t last = 0;
+    for (std::size_t i = 1; i < pieces_.size(); ++i)
+      if (!join(pieces_[last], pieces_[i]))
+        pieces_[++last] = pieces_[i];
+    if (!pieces_.empty())
+      pieces_.resize(last + 1);
+    for (const auto& piece : pieces_)
+      plan_.push_back(piece.transfer);
   }
 
   const Cluster& cluster_;
@@ -236,6 +259,7 @@ private:
   std::vector<std::uint64_t> sent_bytes_;  ///< by rank
   std::vector<int> distances_;             ///< to the receiver, by rank
   std::optional<Rank> last_sender_;
+  std::vector<Piece> pieces_; ///< of the receiver at hand
   std::vector<Transfer> plan_;
 };
 
