@@ -35,8 +35,9 @@ struct Transfer {
 
 /// All transfers, sorted by receiver and target offset of the first run,
 /// neighbours joined.
-/// Padding between parameters may be written too, from padding. Throws InvariantError when
-/// the source does not own what the target needs, or dtypes differ.
+/// Padding between parameters may be written too, from padding. Throws
+/// InvariantError when the source does not own what the target needs, or dtypes
+/// differ.
 std::vector<Transfer> move_plan(const Layout& source, const Layout& target,
                                 const Cluster& cluster);
 
