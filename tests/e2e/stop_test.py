@@ -141,6 +141,7 @@ class Stop(Case):
     def test_after_a_killed_master_the_run_goes_on(self):
         process = self.running("run.save_every=1")
         self.wait_for_step("ppo", 3)
+        self.wait_for_checkpoint("ppo")
         process.send(signal.SIGKILL)
         process.finish()
         until(lambda: not self.processes(), "workers gone", seconds=10)

@@ -193,6 +193,11 @@ class Case(unittest.TestCase):
         until(lambda: file.exists() and pattern.search(file.read_text()),
               f"step {step} of {name}")
 
+    def wait_for_checkpoint(self, name):
+        """Waits until a checkpoint is committed, which is some time after its
+        step: files are written behind the run."""
+        until(lambda: self.latest(name).is_dir(), f"a checkpoint of {name}")
+
     def slices(self, name):
         """The slices of a run's trace: name, track, step, begin and end in
         us."""
