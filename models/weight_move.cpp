@@ -1,6 +1,7 @@
 #include "models/weight_move.hpp"
 
 #include "config/error.hpp"
+#include "models/blend.hpp"
 #include "net/data_plane.hpp"
 
 #include <algorithm>
@@ -14,18 +15,24 @@ namespace troupe::models {
 
 namespace {
 
+/// Bytes on their way.
+struct Pull {
+  const PlaneSource* source;
+  std::uint64_t offset; ///< in the source
+  std::span<std::byte> into;
+};
+
 /// Counts pulls that have not ended and keeps the first failure.
 class PullsUnderWay {
 public:
-  explicit PullsUnderWay(std::size_t count) : missing_(count) {}
-
-  void ended(std::optional<Failure> failure) {
-    const std::lock_guard lock{mutex_};
-    if (failure && !failed_)
-      failed_ = std::move(failure);
-    if (--missing_ == 0)
-      changed_.notify_all();
+  PullsUnderWay(net::DataPlane& plane, std::span<const Pull> pulls)
+    : missing_(pulls.size()) {
+    for (const Pull& pull : pulls)
+      plane.pull_memory(
+        pull.source->worker, pull.source->id, pull.offset, pull.into,
+        [this](std::optional<Failure> failure) { ended(std::move(failure)); });
   }
+
   void wait() {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return missing_ == 0; });
@@ -34,21 +41,38 @@ public:
   }
 
 private:
+  void ended(std::optional<Failure> failure) {
+    const std::lock_guard lock{mutex_};
+    if (failure && !failed_)
+      failed_ = std::move(failure);
+    if (--missing_ == 0)
+      changed_.notify_all();
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t missing_;
   std::optional<Failure> failed_;
 };
 
-void copy(const plans::Transfer& part, std::span<const std::byte> source,
-          std::span<std::byte> target) {
+/// Calls land(target, source) for each run of the part.
+template <class Land>
+void for_each_run(const plans::Transfer& part,
+                  std::span<const std::byte> source,
+                  std::span<std::byte> target, Land land) {
   for (std::uint64_t i = 0; i < part.runs; ++i)
-    std::memcpy(
-      target.subspan(part.target_offset + i * part.target_stride, part.bytes)
-        .data(),
-      source.subspan(part.source_offset + i * part.source_stride, part.bytes)
-        .data(),
-      part.bytes);
+    land(
+      target.subspan(part.target_offset + i * part.target_stride, part.bytes),
+      source.subspan(part.source_offset + i * part.source_stride, part.bytes));
+}
+
+void blend_bytes(std::span<std::byte> target,
+                 std::span<const std::byte> incoming, double decay) {
+  blend(
+    {reinterpret_cast<float*>(target.data()), target.size() / sizeof(float)},
+    {reinterpret_cast<const float*>(incoming.data()),
+     incoming.size() / sizeof(float)},
+    decay);
 }
 
 } // namespace
@@ -68,21 +92,64 @@ WeightMove::WeightMove(std::vector<plans::Transfer> receives,
 }
 
 void WeightMove::run(std::span<std::byte> target) const {
-  std::size_t num_pulls = 0;
-  for (const auto& [source, part] : pulls_)
-    num_pulls += part.runs;
-  PullsUnderWay under_way(num_pulls);
+  std::vector<Pull> pulls;
   for (const auto& [source, part] : pulls_)
     for (std::uint64_t i = 0; i < part.runs; ++i)
-      plane_->pull_memory(
-        source->worker, source->id, part.source_offset + i * part.source_stride,
-        target.subspan(part.target_offset + i * part.target_stride, part.bytes),
-        [&](std::optional<Failure> failure) {
-          under_way.ended(std::move(failure));
-        });
+      pulls.push_back(
+        {source, part.source_offset + i * part.source_stride,
+         target.subspan(part.target_offset + i * part.target_stride,
+                        part.bytes)});
+  PullsUnderWay under_way(*plane_, pulls);
   for (const auto& [source, part] : copies_)
-    copy(part, source->bytes, target);
+    for_each_run(part, source->bytes, target, [](auto into, auto from) {
+      std::memcpy(into.data(), from.data(), from.size());
+    });
   under_way.wait();
+}
+
+void WeightMove::blend(std::span<std::byte> target, double decay,
+                       std::uint64_t staging_bytes) const {
+  for (const auto& [source, part] : copies_)
+    for_each_run(part, source->bytes, target,
+                 [&](auto into, auto from) { blend_bytes(into, from, decay); });
+  if (!pulls_.empty())
+    blend_pulled(target, decay, staging_bytes);
+}
+
+/// As often as the staging is full.
+void WeightMove::blend_pulled(std::span<std::byte> target, double decay,
+                              std::uint64_t staging_bytes) const {
+  std::vector<std::byte> staging(std::min(staging_bytes, size_bytes_));
+  std::vector<Pull> pulls;
+  std::vector<std::span<std::byte>> targets;
+  std::span<std::byte> room = staging;
+  const auto land = [&] {
+    PullsUnderWay(*plane_, pulls).wait();
+    for (std::size_t i = 0; i < pulls.size(); ++i)
+      blend_bytes(targets[i], pulls[i].into, decay);
+    pulls.clear();
+    targets.clear();
+    room = staging;
+  };
+  const auto add = [&](const PlaneSource* source, std::uint64_t offset,
+                       std::span<std::byte> into) {
+    while (!into.empty()) {
+      const auto bytes = std::min(room.size(), into.size());
+      pulls.push_back({source, offset, room.first(bytes)});
+      targets.push_back(into.first(bytes));
+      offset += bytes;
+      into = into.subspan(bytes);
+      room = room.subspan(bytes);
+      if (room.empty())
+        land();
+    }
+  };
+  for (const auto& [source, part] : pulls_)
+    for (std::uint64_t i = 0; i < part.runs; ++i)
+      add(source, part.source_offset + i * part.source_stride,
+          target.subspan(part.target_offset + i * part.target_stride,
+                         part.bytes));
+  land();
 }
 
 std::uint64_t WeightMove::foreign_bytes(WorkerId self) const {

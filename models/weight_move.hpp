@@ -2,10 +2,12 @@
 // where in its own. Planes of the same process and of processes of the same
 // host are copied from where they lie; others are pulled, in pieces that are
 // written to their final place. Running it makes no plan, sends no message a
-// parameter, and allocates nothing unless it pulls.
+// parameter, and allocates nothing unless it pulls. A follower's move blends:
+// what is copied from where it lies needs no staging, what is pulled does.
 #pragma once
 
 #include "config/ids.hpp"
+#include "plans/memory_model.hpp"
 #include "plans/move_plan.hpp"
 
 #include <cstddef>
@@ -39,6 +41,10 @@ public:
   /// Overwrites `target`, all of the device's own plane. Throws FailureError
   /// after the last piece ended, with the first failure.
   void run(std::span<std::byte> target) const;
+  /// Blends what arrives into `target` (blend.hpp), through at most
+  /// `staging_bytes` where it pulls; a multiple of 4.
+  void blend(std::span<std::byte> target, double decay,
+             std::uint64_t staging_bytes = plans::move_staging_bytes) const;
   std::uint64_t size_bytes() const {
     return size_bytes_;
   }
@@ -50,6 +56,8 @@ private:
     const PlaneSource* source;
     plans::Transfer run;
   };
+  void blend_pulled(std::span<std::byte> target, double decay,
+                    std::uint64_t staging_bytes) const;
 
   std::vector<PlaneSource> sources_;
   std::vector<Part> copies_;

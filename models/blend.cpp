@@ -1,0 +1,16 @@
+#include "models/blend.hpp"
+
+#include "config/error.hpp"
+
+namespace troupe::models {
+
+void blend(std::span<float> target, std::span<const float> incoming,
+           double decay) {
+  TROUPE_CHECK(target.size() == incoming.size(), "a blend of unlike lengths");
+  const double own = static_cast<float>(decay);
+  const double rest = static_cast<float>(1 - own);
+  for (std::size_t i = 0; i < target.size(); ++i)
+    target[i] = static_cast<float>(own * target[i] + rest * incoming[i]);
+}
+
+} // namespace troupe::models

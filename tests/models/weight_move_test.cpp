@@ -1,0 +1,160 @@
+// A follower's move against blending the whole model at once: between random
+// layouts, from memory that is here and from another process's, the same bits.
+#include "models/blend.hpp"
+#include "models/weight_move.hpp"
+#include "net/data_plane.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace troupe::models {
+namespace {
+
+using Random = std::mt19937_64;
+using Tensors = std::vector<std::vector<float>>; ///< by parameter, whole
+
+std::vector<ParameterShape> blend_model(bool tied) {
+  std::vector<ParameterShape> all;
+  const auto add = [&](std::string name, std::int64_t rows, std::int64_t cols,
+                       std::int32_t layer, std::int8_t split) {
+    all.push_back({.name = std::move(name),
+                   .rows = rows,
+                   .cols = cols,
+                   .vector = cols == 1,
+                   .layer = layer,
+                   .split_dim = split,
+                   .decay = cols > 1,
+                   .stored = {}});
+  };
+  add("embed", 25, 7, -1, 0);
+  for (std::int32_t i = 0; i < 3; ++i) {
+    add("up" + std::to_string(i), 14, 7, i, 0);
+    add("down" + std::to_string(i), 7, 14, i, 1);
+    add("norm" + std::to_string(i), 7, 1, i, -1);
+  }
+  add("final_norm", 7, 1, 3, -1);
+  if (!tied)
+    add("head", 25, 7, 3, 0);
+  return all;
+}
+
+Tensors random_tensors(const std::vector<ParameterShape>& model,
+                       Random& random) {
+  std::normal_distribution<float> draw;
+  Tensors tensors;
+  for (const auto& shape : model)
+    for (auto& value :
+         tensors.emplace_back(static_cast<std::size_t>(shape.num_elements())))
+      value = draw(random);
+  return tensors;
+}
+
+/// One device's flat buffer.
+std::vector<float> plane_of(const std::vector<ParameterShape>& model,
+                            const plans::Shard& shard, const Tensors& tensors) {
+  std::vector<float> plane(shard.size_bytes / sizeof(float), 0.F);
+  for (const auto& box : shard.boxes) {
+    auto* to = plane.data() + box.offset_bytes / sizeof(float);
+    for (auto row = box.row0; row < box.row1; ++row)
+      for (auto col = box.col0; col < box.col1; ++col)
+        *to++ = tensors[box.parameter][static_cast<std::size_t>(
+          row * model[box.parameter].cols + col)];
+  }
+  return plane;
+}
+
+plans::Layout random_layout(const std::vector<ParameterShape>& model,
+                            Random& random) {
+  Strategy strategy{.dp = static_cast<std::uint32_t>(1 + random() % 2),
+                    .pp = static_cast<std::uint32_t>(1 + random() % 3),
+                    .tp = static_cast<std::uint32_t>(1 + random() % 3)};
+  if (random() % 3 == 0)
+    strategy = {.dp = 3, .zero = Zero::z3};
+  std::vector<Rank> devices;
+  for (std::uint32_t i = 0; i < strategy.num_devices(); ++i)
+    devices.emplace_back(i);
+  std::ranges::shuffle(devices, random);
+  return plans::make_layout(model, strategy, devices, DType::f32);
+}
+
+std::span<std::byte> bytes_of(std::vector<float>& plane) {
+  return std::as_writable_bytes(std::span<float>(plane));
+}
+
+/// Two processes' ends of the network, here and there.
+struct TwoPlanes {
+  net::DataPlane here{{.self = WorkerId{0}, .token = "t"}};
+  net::DataPlane there{{.self = WorkerId{1}, .token = "t"}};
+
+  TwoPlanes() {
+    here.set_peer(WorkerId{1}, "127.0.0.1", there.port());
+    there.set_peer(WorkerId{0}, "127.0.0.1", here.port());
+  }
+};
+
+TEST(Blend, IsTheWeightedSumRoundedOnce) {
+  std::vector<float> target = {1.F, -2.F, 0.1F, 0.F, 1e-30F};
+  const std::vector<float> incoming = {3.F, 2.F, 0.7F, 0.F, -1e30F};
+  auto expected = target;
+  const double own = 0.9F;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] = static_cast<float>(
+      own * double(expected[i]) + double(float(1 - own)) * double(incoming[i]));
+  blend(target, incoming, 0.9);
+  EXPECT_EQ(target, expected);
+}
+
+TEST(Blend, ZeroTakesTheNewWeightsAndOneKeepsTheOwn) {
+  const std::vector<float> own = {1.F, -2.F, 0.1F}, other = {5.F, 0.3F, -7.F};
+  auto target = own;
+  blend(target, other, 1);
+  EXPECT_EQ(target, own);
+  blend(target, other, 0);
+  EXPECT_EQ(target, other);
+}
+
+TEST(WeightMoveProperty, BlendingThroughAnyMoveEqualsBlendingTheWhole_I1) {
+  Random random(7);
+  TwoPlanes planes;
+  const plans::Cluster cluster{.devices_per_node = 18, .workers_per_node = 2};
+  std::uint64_t next_export = 1;
+  for (int round = 0; round < 60; ++round) {
+    const auto model = blend_model(round % 2 == 0);
+    const auto own = random_tensors(model, random);
+    const auto trained = random_tensors(model, random);
+    auto blended = own;
+    for (std::size_t i = 0; i < model.size(); ++i)
+      blend(blended[i], trained[i], 0.95);
+    const auto first_export = next_export;
+    const auto source = random_layout(model, random);
+    const auto target = random_layout(model, random);
+    std::map<Rank, std::vector<float>> sources;
+    for (const auto& shard : source.shards)
+      sources[shard.device] = plane_of(model, shard, trained);
+    const bool pulls = round % 3 == 0;
+    const auto find = [&](Rank from) {
+      PlaneSource found{.worker = WorkerId{1}, .id = next_export++};
+      auto& plane = sources.at(from);
+      if (!pulls)
+        found.bytes = bytes_of(plane);
+      planes.there.export_memory(found.id, plane.data(),
+                                 plane.size() * sizeof(float));
+      return found;
+    };
+    const auto plan = plans::move_plan(source, target, cluster);
+    for (const auto& shard : target.shards) {
+      const WeightMove move(plans::transfers_to(plan, shard.device), find,
+                            planes.here);
+      auto plane = plane_of(model, shard, own);
+      move.blend(bytes_of(plane), 0.95, /*staging_bytes=*/100);
+      EXPECT_EQ(plane, plane_of(model, shard, blended)) << "round " << round;
+    }
+    for (auto id = first_export; id < next_export; ++id)
+      planes.there.withdraw(id);
+  }
+}
+
+} // namespace
+} // namespace troupe::models
