@@ -139,6 +139,7 @@ Workflow evaluation_of(const Workflow& workflow) {
   }
   for (auto role : workflow.roles) {
     role.trained = false;
+    role.follows.reset();
     if (roles.contains(role.name))
       alone.roles.push_back(std::move(role));
   }

@@ -53,7 +53,8 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
       = index(moves ? replicas[*task.target].calls.front() : task.call);
     double seconds = 0;
     if (i < calls.size() && moves) {
-      const auto k = static_cast<std::size_t>(calls[i].home);
+      const auto k = static_cast<std::size_t>(
+        calls[i].leader >= 0 ? calls[i].leader : calls[i].home);
       seconds = space_.move_s(i, point.options[i], point.positions[i],
                               point.options[k], point.positions[k]);
     } else if (i < calls.size() && task.kind == TaskKind::call) {

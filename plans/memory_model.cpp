@@ -202,6 +202,9 @@ private:
           add_to_task(device, call, stage.weights);
       if (trains)
         add_training(replica, device, stage);
+      if (workflow_.role(replica.role).follows)
+        device.tasks.push_back(
+          {replica.name(), std::min(stage.weights, move_staging_bytes)});
     }
   }
 

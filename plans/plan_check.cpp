@@ -271,7 +271,7 @@ private:
         wrong(path, fmt::format("{} makes the newest version, it cannot lag; "
                                 "leave it out",
                                 name));
-      else if (!workflow_.role(call->role).trained)
+      else if (!workflow_.role(call->role).changes())
         wrong(path, fmt::format("role {} is never trained, {} cannot lag; "
                                 "leave it out",
                                 call->role, name));

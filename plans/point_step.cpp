@@ -25,15 +25,24 @@ PointStep::PointStep(const SearchSpace& space) : space_(space) {
       needs |= point_bit(static_cast<std::uint32_t>(producer));
     producers_.push_back(needs);
   }
-  for (const auto& role : workflow.roles) {
+  const auto calls_of = [&](const std::string& role) {
     TrainedRole calls;
     for (std::uint32_t i = 0; i < workflow.calls.size(); ++i)
-      if (workflow.calls[i].role == role.name)
+      if (workflow.calls[i].role == role)
         (workflow.calls[i].kind == CallKind::train ? calls.trains
                                                    : calls.readers)
           .push_back(i);
+    return calls;
+  };
+  for (const auto& role : workflow.roles) {
     if (role.trained)
-      trained_.push_back(std::move(calls));
+      trained_.push_back(calls_of(role.name));
+    if (!role.follows)
+      continue;
+    const auto leader = calls_of(role.follows->role);
+    followers_.push_back({.readers = calls_of(role.name).readers,
+                          .first_train = leader.trains.front(),
+                          .last_train = leader.trains.back()});
   }
 }
 
@@ -93,8 +102,23 @@ double PointStep::seconds(const SpacePoint& point) const {
   }
   for (const auto& role : trained_)
     add_role(point, role, step);
-  add_stays(point, step);
+  std::vector<PointBlend> blends;
+  for (const auto& role : followers_)
+    add_follower(point, role, step, blends);
+  add_stays(point, step, blends);
   return step.seconds();
+}
+
+/// Those of `readers` that share the replica of `reader`.
+PointStep::TaskSet
+PointStep::replica_of(const SpacePoint& point, std::uint32_t reader,
+                      const std::vector<std::uint32_t>& readers) const {
+  const auto call = static_cast<std::uint32_t>(in_space_[reader]);
+  TaskSet found = 0;
+  for (const auto other : readers)
+    if (same_replica(point, call, static_cast<std::uint32_t>(in_space_[other])))
+      found |= point_bit(other);
+  return found;
 }
 
 /// Trainings follow each other; what reads the home replica comes before them.
@@ -114,11 +138,7 @@ void PointStep::add_role(const SpacePoint& point, const TrainedRole& role,
     const bool at_home
       = SearchSpace::shares(option(point, call), point.positions[call],
                             option(point, home), point.positions[home]);
-    TaskSet readers = 0;
-    for (const auto other : role.readers)
-      if (same_replica(point, call,
-                       static_cast<std::uint32_t>(in_space_[other])))
-        readers |= point_bit(other);
+    const auto readers = replica_of(point, reader, role.readers);
     seen |= readers;
     if (at_home) {
       step.add_needs(first_train, readers);
@@ -138,8 +158,31 @@ void PointStep::add_role(const SpacePoint& point, const TrainedRole& role,
   }
 }
 
+/// A follower's replicas take the new weights in when they were read.
+void PointStep::add_follower(const SpacePoint& point, const Follower& role,
+                             FastStep& step,
+                             std::vector<PointBlend>& blends) const {
+  const auto home = static_cast<std::uint32_t>(in_space_[role.first_train]);
+  TaskSet seen = 0;
+  for (const auto reader : role.readers) {
+    if ((seen & point_bit(reader)) != 0)
+      continue;
+    const auto call = static_cast<std::uint32_t>(in_space_[reader]);
+    const auto readers = replica_of(point, reader, role.readers);
+    seen |= readers;
+    const auto blend = step.add(
+      {.seconds
+       = space_.move_s(call, point.options[call], point.positions[call],
+                       point.options[home], point.positions[home]),
+       .devices = step[reader].devices | step[role.first_train].devices,
+       .needs = readers | point_bit(role.last_train)});
+    blends.push_back({blend, readers});
+  }
+}
+
 /// Weights in host memory come for each call of their role and go after it.
-void PointStep::add_stays(const SpacePoint& point, FastStep& step) const {
+void PointStep::add_stays(const SpacePoint& point, FastStep& step,
+                          const std::vector<PointBlend>& blends) const {
   for (const auto task : task_of_) {
     const auto& role
       = space_.calls()[static_cast<std::size_t>(in_space_[task])].call->role;
@@ -154,7 +197,11 @@ void PointStep::add_stays(const SpacePoint& point, FastStep& step) const {
     const auto reload
       = step.add({.devices = devices, .needs = step[task].needs});
     step.add_needs(task, point_bit(reload));
-    step.add({.devices = devices, .needs = point_bit(task), .first = true});
+    const auto offload
+      = step.add({.devices = devices, .needs = point_bit(task), .first = true});
+    for (const auto& blend : blends)
+      if ((blend.calls & point_bit(task)) != 0)
+        step.add_needs(blend.task, point_bit(offload));
   }
 }
 

@@ -34,10 +34,12 @@ SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
   for (const auto& call : problem.workflow.calls)
     if (call.kind != CallKind::function)
       calls_.push_back({.call = &call, .trains = call.kind == CallKind::train});
-  for (std::size_t i = 0; i < calls_.size(); ++i)
-    for (std::size_t k = calls_.size(); k-- > 0;)
-      if (calls_[k].trains && calls_[k].call->role == calls_[i].call->role)
-        calls_[i].home = static_cast<std::int32_t>(k);
+  for (auto& call : calls_) {
+    const auto& role = problem.workflow.role(call.call->role);
+    call.home = trainer_of(role.name);
+    if (role.follows)
+      call.leader = trainer_of(role.follows->role);
+  }
   for (const auto& [role, shape] : problem.shapes)
     for (const auto& [other, other_shape] : problem.shapes)
       if (shape == other_shape && problem.dtype(role) == problem.dtype(other)) {
@@ -49,6 +51,13 @@ SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
     prune(call);
     counts_.kept += call.options.size();
   }
+}
+
+std::int32_t SearchSpace::trainer_of(const std::string& role) const {
+  for (std::size_t k = 0; k < calls_.size(); ++k)
+    if (calls_[k].trains && calls_[k].call->role == role)
+      return static_cast<std::int32_t>(k);
+  return -1;
 }
 
 std::uint64_t SearchSpace::memory_bytes() const {
@@ -236,7 +245,7 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   } else {
     option.weight_bytes = stage.weights;
   }
-  if (call.home >= 0 && !call.trains)
+  if ((call.home >= 0 && !call.trains) || call.leader >= 0)
     option.weight_bytes += std::min(stage.weights, move_staging_bytes);
   const auto bytes
     = option.static_bytes + option.weight_bytes + option.active_bytes;
@@ -254,7 +263,7 @@ void SearchSpace::prune(SpaceCall& call) {
     return std::tuple{option.total_s(), option.num_devices, option.static_bytes,
                       option.active_bytes, option.strategy};
   });
-  const bool moves = call.home >= 0;
+  const bool moves = call.home >= 0 || call.leader >= 0;
   std::vector<CallOption> kept;
   for (const auto& option : call.options) {
     const bool beaten = std::ranges::any_of(kept, [&](const CallOption& other) {
@@ -305,19 +314,23 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
                            std::uint32_t home_position) const {
   const auto& one = calls_[call];
   const auto& mine = one.options[option];
+  const bool blends = one.leader >= 0;
   const auto& home
-    = calls_[static_cast<std::size_t>(one.home)].options[home_option];
-  if (shares(mine, position, home, home_position))
+    = calls_[static_cast<std::size_t>(blends ? one.leader : one.home)]
+        .options[home_option];
+  if (!blends && shares(mine, position, home, home_position))
     return 0;
   auto key = std::uint64_t{call};
   for (const auto part : {option, position, home_option, home_position})
     key = key << 12 | (part & 0xfff);
   key ^= (std::uint64_t{position >> 12} << 60);
   const auto [found, added] = moves_s_.try_emplace(key, 0.0);
+  const auto& follows = problem_.workflow.role(one.call->role).follows;
   if (added)
     found->second
       = costs_.move_s(one.call->role, placement(home, home_position),
-                      placement(mine, position));
+                      placement(mine, position))
+        / (follows ? follows->every : 1);
   return found->second;
 }
 

@@ -58,7 +58,8 @@ public:
   struct SpaceCall {
     const Call* call = nullptr;
     std::vector<CallOption> options = {}; ///< fastest first
-    std::int32_t home = -1; ///< index of the call that trains its role
+    std::int32_t home = -1;   ///< index of the call that trains its role
+    std::int32_t leader = -1; ///< .. or the one that its role follows
     bool trains = false;
     /// Of a device, over all options, also those that do not fit.
     std::uint64_t smallest_bytes = ~std::uint64_t{0};
@@ -87,7 +88,8 @@ public:
   /// Whether a call shares the replica of its home.
   static bool shares(const CallOption& option, std::uint32_t position,
                      const CallOption& home, std::uint32_t home_position);
-  /// Seconds to bring the home's weights to the option; remembered.
+  /// Seconds a step to bring the home's or leader's weights to the option;
+  /// remembered.
   double move_s(std::size_t call, std::uint32_t option, std::uint32_t position,
                 std::uint32_t home_option, std::uint32_t home_position) const;
   std::uint64_t moves_worked_out() const {
@@ -95,6 +97,7 @@ public:
   }
 
 private:
+  std::int32_t trainer_of(const std::string& role) const;
   std::vector<std::uint32_t> mesh_sizes() const;
   void add_options(SpaceCall& call);
   void add_placement(SpaceCall& call, const ExecutionPlan& plan);

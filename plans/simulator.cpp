@@ -248,8 +248,8 @@ double steady_step_s(const StepGraph& graph, std::span<const TaskTimes> times,
 
 double Simulation::moved_bytes() const {
   double bytes = 0;
-  for (const auto& move : moved)
-    bytes += move.intra + move.inter;
+  for (std::size_t i = 0; i < moved.size(); ++i)
+    bytes += (moved[i].intra + moved[i].inter) / graph.tasks[i].every;
   return bytes;
 }
 
@@ -275,6 +275,7 @@ std::vector<double> predict_durations(const PlanProblem& problem,
                           ? costs.move_s(task.role,
                                          placement_of(replicas[*task.source]),
                                          placement_of(replicas[*task.target]))
+                              / task.every
                           : predict_task_s(problem, costs, plan, task));
   return durations;
 }

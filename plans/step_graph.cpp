@@ -51,6 +51,9 @@ public:
     for (const auto& role : workflow_.roles)
       if (role.trained)
         add_role(role.name);
+    for (const auto& role : workflow_.roles)
+      if (role.follows)
+        add_follower(role);
     for (const auto& call : workflow_.calls)
       add_stay(call);
     return std::move(graph_);
@@ -136,6 +139,7 @@ private:
     stay.needs = {{chunks.last(), 0, Edge::write_after_read}};
     graph_.tasks.push_back(stay);
     wait_for_offload(call, reload + 1);
+    blend_behind(call, reload + 1);
   }
 
   /// Moves from an offloaded replica read its copy in host memory: it must have
@@ -145,8 +149,20 @@ private:
     if (call.kind != CallKind::train)
       return;
     for (auto& task : graph_.tasks)
-      if (task.kind == TaskKind::move && task.role == call.role)
-        add_need(task, {offload, 1, Edge::version});
+      if (task.kind == TaskKind::move
+          && replicas_[*task.source].role == call.role)
+        add_need(task,
+                 {offload, task.role == call.role ? 1 : 0, Edge::version});
+  }
+
+  /// What goes has the version of its call.
+  void blend_behind(const Call& call, std::uint32_t offload) {
+    const auto lag = static_cast<std::int32_t>(graph_.tasks[offload].lag);
+    if (workflow_.role(call.role).follows)
+      for (auto& task : graph_.tasks)
+        if (task.kind == TaskKind::move
+            && task.target == graph_.tasks[offload].target)
+          add_need(task, {offload, -lag, Edge::write_after_read});
   }
 
   /// Right after the last reader of what the step's move brought.
@@ -163,14 +179,19 @@ private:
     add_need(graph_.tasks[move], {drop, 1, Edge::order});
   }
 
-  /// The role's train calls follow each other inside a step, so that readers
-  /// need the last one and only the first one waits for readers.
-  void add_role(const std::string& role) {
+  std::vector<std::uint32_t> trains_of(const std::string& role) const {
     std::vector<std::uint32_t> trains;
     for (std::uint32_t i = 0; i < workflow_.calls.size(); ++i)
       if (workflow_.calls[i].role == role
           && workflow_.calls[i].kind == CallKind::train)
         trains.push_back(chunks_[i].first);
+    return trains;
+  }
+
+  /// The role's train calls follow each other inside a step, so that readers
+  /// need the last one and only the first one waits for readers.
+  void add_role(const std::string& role) {
+    const auto trains = trains_of(role);
     for (std::size_t i = 1; i < trains.size(); ++i)
       add_need(graph_.tasks[trains[i]], {trains[i - 1], 0, Edge::version});
     first_train_ = trains.front();
@@ -184,14 +205,17 @@ private:
     for (const auto& name : home.calls) {
       if (workflow_.call(name).kind == CallKind::train)
         continue;
-      const auto& reader = chunks_of(name);
-      const auto lag
-        = static_cast<std::int32_t>(graph_.tasks[reader.first].lag);
-      add_need(graph_.tasks[reader.first],
-               {last_train_, lag + 1, Edge::version});
-      add_need(graph_.tasks[first_train_],
-               {reader.last(), -lag, Edge::write_after_read});
+      add_reader(chunks_of(name), last_train_, first_train_);
     }
+  }
+
+  /// Of weights that change in place, by tasks `first` to `last` of a step.
+  void add_reader(const Chunks& reader, std::uint32_t last,
+                  std::uint32_t first) {
+    const auto lag = static_cast<std::int32_t>(graph_.tasks[reader.first].lag);
+    add_need(graph_.tasks[reader.first], {last, lag + 1, Edge::version});
+    add_need(graph_.tasks[first],
+             {reader.last(), -lag, Edge::write_after_read});
   }
 
   void add_shadow(const Replica& shadow) {
@@ -217,6 +241,29 @@ private:
     }
     if (is_dropped(workflow_, plan_, shadow))
       add_drop(shadow, move);
+  }
+
+  /// A blend is to a follower's readers what a training is to those of a home.
+  void add_follower(const Role& role) {
+    const auto& home = replicas_[replicas_.home(role.follows->role)];
+    const auto trains = trains_of(home.role);
+    for (const auto id : replicas_.of_role(role.name)) {
+      const auto& target = replicas_[id];
+      const auto blend = static_cast<std::uint32_t>(graph_.tasks.size());
+      graph_.tasks.push_back({.name = target.name(),
+                              .kind = TaskKind::move,
+                              .role = role.name,
+                              .source = home.id,
+                              .target = id,
+                              .devices = union_of(home.devices, target.devices),
+                              .every = role.follows->every});
+      add_need(graph_.tasks[blend], {trains.back(), 0, Edge::version});
+      add_need(graph_.tasks[blend], {blend, 1, Edge::order});
+      add_need(graph_.tasks[trains.front()],
+               {blend, 1, Edge::write_after_read});
+      for (const auto& name : target.calls)
+        add_reader(chunks_of(name), blend, blend);
+    }
   }
 
   const Workflow& workflow_;
@@ -248,6 +295,14 @@ std::uint32_t StepGraph::index_of(std::string_view task) const {
   const auto found = std::ranges::find(tasks, task, &TaskTemplate::name);
   TROUPE_CHECK(found != tasks.end(), fmt::format("no task '{}'", task));
   return static_cast<std::uint32_t>(found - tasks.begin());
+}
+
+Version version_for(const Role& role, StepId step, std::uint32_t lag) {
+  if (!role.changes())
+    return Version{0};
+  const auto trained = version_for(step, lag);
+  const auto every = role.follows ? role.follows->every : 1;
+  return Version{trained.value - trained.value % every};
 }
 
 std::vector<std::uint32_t> steps_ahead(const StepGraph& graph) {

@@ -16,6 +16,11 @@
 //   and generation n+1 then runs beside training n. With one buffer a replica,
 //   lags above 1 are kept exactly but overlap no more than lag 1.
 // - Calls on one replica may have different lags.
+// A follower (Workflow: Following) changes where it stands, as home does: the
+// move of step n blends version n+1 of the trained role in, on each replica,
+// after training n and the follower's readers of that step, before training n+1
+// and the readers of the next. Its version is that of its last blend.
+//
 // Steps n < k use version 0, which every replica loads at start; so does the
 // move of step 0, which has nothing to send.
 #pragma once
@@ -60,6 +65,8 @@ struct TaskTemplate {
   std::uint32_t lag = 0;
   std::uint32_t chunk = 0;
   std::uint32_t chunks = 1;
+  /// Of a move: it has something to send once in so many steps.
+  std::uint32_t every = 1;
 };
 
 struct StepGraph {
@@ -74,6 +81,10 @@ struct StepGraph {
 constexpr Version version_for(StepId step, std::uint32_t lag) {
   return Version{step.value - std::min(step.value, lag)};
 }
+
+/// The same of a role: 0 of a frozen one, and a follower's is older where it
+/// does not blend each version.
+Version version_for(const Role& role, StepId step, std::uint32_t lag);
 
 /// By task: how many steps ahead it must be done when a step is. With lags,
 /// training in step n waits for calls of later steps that still read the old
@@ -92,8 +103,8 @@ struct TaskRef {
 
 /// Calls in workflow order, then moves in replica order, then what brings
 /// planes and takes them away. `lag` of the plan may
-/// stand at calls that read a trained role. Throws PlanError when lags make a
-/// step wait for itself: a lagged call that reads what a call of a newer
+/// stand at calls that read a role that changes. Throws PlanError when lags
+/// make a step wait for itself: a lagged call that reads what a call of a newer
 /// version wrote; or when a step would wait for a training of a later one, so
 /// that no moment lies between steps.
 StepGraph make_step_graph(const Workflow& workflow, const ExecutionPlan& plan,

@@ -73,6 +73,30 @@ void check_roles(const Workflow& workflow) {
   }
 }
 
+/// Weights of a follower are its own, and made of its leader's.
+void check_followers(const Workflow& workflow) {
+  for (const auto& role : workflow.roles) {
+    if (!role.follows)
+      continue;
+    const auto& name = role.follows->role;
+    const auto* leader = workflow.find_role(name);
+    const auto wrong = [&](const std::string& why) {
+      refuse(workflow,
+             fmt::format("role {} follows {}{}", role.name, name, why));
+    };
+    if (leader == nullptr)
+      wrong(", which is no role"
+            + nearest_hint(name, names_of(workflow.roles)));
+    if (role.trained)
+      wrong(" and is trained itself; try one of the two");
+    if (!leader->trained)
+      wrong(", which is not trained; try a role that is");
+    if (leader->scalar_head != role.scalar_head)
+      wrong(fmt::format(", and only {} has a scalar head; try the same of both",
+                        leader->scalar_head ? name : role.name));
+  }
+}
+
 void check_writers(const Workflow& workflow) {
   for (const auto& call : workflow.calls) {
     for (const auto& key : call.writes) {
@@ -252,6 +276,7 @@ void check(const Workflow& workflow) {
   check_unique(workflow, workflow.roles, "role");
   check_unique(workflow, workflow.calls, "call");
   check_roles(workflow);
+  check_followers(workflow);
   check_writers(workflow);
   check_readers(workflow);
   check_cycles(workflow);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -23,13 +24,27 @@ std::string_view to_string(CallKind kind);
 /// How much of a step a function wants to see at once.
 enum class Scope : std::uint8_t { sample, group, batch };
 
+/// After every `every`-th training of `role` a follower's weights become decay
+/// * own + (1 - decay) * trained: an exponential moving average (EMA).
+struct Following {
+  std::string role = {};
+  double decay = 0;
+  std::uint32_t every = 1;
+
+  bool operator==(const Following&) const = default;
+};
+
 /// A set of weights with a job.
 struct Role {
   std::string name = {};
   bool trained = false;
   bool scalar_head = false;
+  std::optional<Following> follows = {};
 
   bool operator==(const Role&) const = default;
+  bool changes() const { ///< over the steps of a run
+    return trained || follows;
+  }
 };
 
 /// The workflow's word for a key and the word by which the call's fn knows it:

@@ -27,6 +27,17 @@ private:
     std::vector<std::uint32_t> readers = {};
     std::vector<std::uint32_t> trains = {};
   };
+  /// Calls of a role that follows, and of those that train its leader.
+  struct Follower {
+    std::vector<std::uint32_t> readers = {};
+    std::uint32_t first_train = 0;
+    std::uint32_t last_train = 0;
+  };
+  /// A blend waits for what takes planes away behind these calls.
+  struct PointBlend {
+    std::uint32_t task = 0;
+    TaskSet calls = 0;
+  };
 
   const CallOption& option(const SpacePoint& point, std::uint32_t call) const;
   bool same_replica(const SpacePoint& point, std::uint32_t a,
@@ -34,13 +45,19 @@ private:
   std::vector<std::uint64_t> device_bits(const SpacePoint& point) const;
   void add_role(const SpacePoint& point, const TrainedRole& role,
                 FastStep& step) const;
-  void add_stays(const SpacePoint& point, FastStep& step) const;
+  TaskSet replica_of(const SpacePoint& point, std::uint32_t reader,
+                     const std::vector<std::uint32_t>& readers) const;
+  void add_follower(const SpacePoint& point, const Follower& role,
+                    FastStep& step, std::vector<PointBlend>& blends) const;
+  void add_stays(const SpacePoint& point, FastStep& step,
+                 const std::vector<PointBlend>& blends) const;
 
   const SearchSpace& space_;
   std::vector<std::int32_t> in_space_; ///< by task: call of the space, or host
   std::vector<std::uint32_t> task_of_; ///< by call of the space
   std::vector<TaskSet> producers_;     ///< by task
   std::vector<TrainedRole> trained_;   ///< in the workflow's order of roles
+  std::vector<Follower> followers_;    ///< likewise
 };
 
 } // namespace troupe::plans::internal

@@ -38,6 +38,12 @@ Workflow random_workflow(Random& random) {
   for (std::uint32_t i = 0; i <= draw(random, 4); ++i)
     workflow.roles.push_back(
       {.name = "role" + std::to_string(i), .trained = draw(random, 4) != 0});
+  for (auto& role : workflow.roles) { // those that no call trains may follow
+    const auto& leader = workflow.roles[draw(
+      random, static_cast<std::uint32_t>(workflow.roles.size()))];
+    if (!role.trained && leader.trained)
+      role.follows = {.role = leader.name, .every = 1 + draw(random, 3)};
+  }
   const auto num_roles = static_cast<std::uint32_t>(workflow.roles.size());
   for (std::uint32_t i = 0; i < 1 + draw(random, 8); ++i) {
     if (draw(random, 4) == 0)
@@ -69,7 +75,7 @@ ExecutionPlan random_plan(const Workflow& workflow, Random& random) {
     if (call.kind != CallKind::train && draw(random, 4) == 0)
       placement.chunks = 1 + static_cast<int>(draw(random, 4));
     const bool may_lag
-      = call.kind != CallKind::train && workflow.role(call.role).trained;
+      = call.kind != CallKind::train && workflow.role(call.role).changes();
     if (may_lag && draw(random, 3) == 0)
       plan.lag[call.name] = 1 + draw(random, 3);
     if (draw(random, 4) == 0)
@@ -114,6 +120,7 @@ public:
   /// Tasks of each device in the order in which they ran.
   std::map<Rank, std::vector<TaskRef>> history;
   int come_and_go = 0; ///< reloads, offloads and drops
+  int blends = 0;      ///< of followers
 
 private:
   using End = std::pair<double, std::uint64_t>;
@@ -193,10 +200,14 @@ private:
 
   void check_versions(TaskRef task) { // I4
     const auto& t = shape(task);
-    if (!t.role.empty() && !workflow_.role(t.role).trained)
+    if (!t.role.empty() && !workflow_.role(t.role).changes())
       return;
     const auto [reads, writes] = access(task);
-    const auto wanted = version_for(task.step, t.lag).value;
+    auto wanted = t.role.empty() ? 0 : version_of(t.role, task.step, t.lag);
+    if (is_blend(task)) {
+      EXPECT_EQ(versions_[*writes], wanted) << t.name << " left one out";
+      wanted = task.step.value + 1;
+    }
     if (reads) {
       EXPECT_EQ(versions_[*reads], wanted) << t.name;
       EXPECT_FALSE(written_[*reads]) << t.name << " reads what changes";
@@ -210,6 +221,15 @@ private:
       }
       written_[*writes] = true;
     }
+  }
+
+  bool is_blend(TaskRef task) const {
+    return shape(task).kind == TaskKind::move
+           && workflow_.role(shape(task).role).follows;
+  }
+  std::uint32_t version_of(const std::string& role, StepId step,
+                           std::uint32_t lag) const {
+    return version_for(workflow_.role(role), step, lag).value;
   }
 
   /// What can not be done again after a step is done before its end (I8).
@@ -264,13 +284,15 @@ private:
     const auto& t = shape(task);
     note_presence(t);
     const auto [reads, writes] = access(task);
-    const bool trained = !t.role.empty() && workflow_.role(t.role).trained;
-    if (trained && reads)
+    const bool changes = !t.role.empty() && workflow_.role(t.role).changes();
+    if (changes && reads)
       --readers_[*reads];
-    if (trained && writes) {
+    if (changes && writes) {
       written_[*writes] = false;
+      blends += is_blend(task);
       if (t.kind == TaskKind::move)
-        versions_[*writes] = version_for(task.step, t.lag).value;
+        versions_[*writes] = version_of(
+          t.role, StepId{task.step.value + (is_blend(task) ? 1 : 0)}, t.lag);
       else if (is_last_train(task))
         versions_[*writes] = task.step.value + 1;
     }
@@ -304,6 +326,7 @@ private:
 
 TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
   int ran = 0, lagged = 0, refused = 0, chunked = 0, lived = 0;
+  int followed = 0;
   for (std::uint64_t seed = 0; ran < 1500; ++seed) {
     Random random(seed);
     const auto workflow = random_workflow(random);
@@ -324,12 +347,14 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
     ++ran;
     lived += fast.come_and_go > 0;
+    followed += fast.blends > 0;
     lagged += graph.max_lag > 0;
     chunked += std::ranges::any_of(
       graph.tasks, [](const TaskTemplate& task) { return task.chunks > 1; });
   }
   RecordProperty("refused", refused);
   EXPECT_GT(lived, 300);
+  EXPECT_GT(followed, 150);
   EXPECT_GT(lagged, 300);
   EXPECT_GT(chunked, 300);
 }
