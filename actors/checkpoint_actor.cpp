@@ -50,7 +50,8 @@ WriteOrder write_order(const CheckpointSetup& setup, const RunningWrite& write,
     = replica.home ? setup.stores.at(replica.role) : models::HfStore{};
   order.dtype = static_cast<std::uint8_t>(store.dtype);
   order.max_shard_bytes = store.max_shard_bytes;
-  if (saves_moments(setup, replica))
+  const bool follows = setup.workflow.role(replica.role).follows.has_value();
+  if (saves_moments(setup, replica) || (follows && store.dtype != DType::f32))
     order.state_file = optimizer_file(write.temporary, replica.role);
   return order;
 }

@@ -5,9 +5,12 @@ namespace troupe::actors {
 
 Version version_of(const MasterSetup& setup, plans::TaskRef task) {
   const auto& entry = setup.graph.tasks.at(task.task);
-  const bool trained
-    = !entry.role.empty() && setup.workflow.role(entry.role).trained;
-  return trained ? plans::version_for(task.step, entry.lag) : Version{0};
+  if (entry.role.empty())
+    return Version{0};
+  const auto& role = setup.workflow.role(entry.role);
+  const bool blends = entry.kind == plans::TaskKind::move && role.follows;
+  const StepId step{task.step.value + (blends ? 1 : 0)};
+  return plans::version_for(role, step, entry.lag);
 }
 
 /// A training's weights are one version newer when they go.

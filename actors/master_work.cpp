@@ -235,7 +235,8 @@ void send_move(MasterSelf self, plans::TaskRef task) {
   const auto started = Clock::now();
   const Version version = version_of(state.setup, task);
   ++state.running;
-  // Loaded at the start, or refreshed by the checkpoint: nothing to send.
+  // Loaded at the start, refreshed by the checkpoint, or a follower that
+  // leaves this version out: nothing to send.
   if (std::exchange(state.versions[*entry.target], version) == version)
     return finish(self, task);
   ask<MoveDone>(
@@ -339,8 +340,11 @@ void save(MasterSelf self, StepId next_step) {
                 .versions = {},
                 .early = {}};
   for (const auto& saved : state.setup.saved) {
+    const auto& setup = state.setup;
+    const auto& role = setup.replicas[saved.replica].role;
     task.replicas.push_back(saved.replica);
-    task.versions.push_back(plans::version_for(next_step, saved.lag));
+    task.versions.push_back(
+      plans::version_for(setup.workflow.role(role), next_step, saved.lag));
   }
   for (const auto& [call, done] : state.early)
     if (call.step.value < next_step.value + state.ahead[call.task])

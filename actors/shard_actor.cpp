@@ -93,11 +93,18 @@ caf::result<LendDone> lend(ShardSelf self, const Context& context,
   });
 }
 
-/// A target has no version until all its bytes arrived (DESIGN 5).
+/// A target has no version until all its bytes arrived (DESIGN 5). A follower
+/// blends into the version before.
 caf::result<MoveDone> move(ShardSelf self, const Context& context,
                            const MoveOrder& order) {
-  self->state.loaded = false;
   auto shard = self->state.shard;
+  const auto& follows
+    = shard->worker->workflow.role(shard->replica.role).follows;
+  if (follows)
+    if (const auto failure = refuse(
+          self->state, context, Version{order.version.value - follows->every}))
+      return to_error(*failure);
+  self->state.loaded = false;
   return on_device<MoveDone>(
     self, context, fmt::format("move of step {}", context.step.value),
     [=, step = context.step] { return move_shard(*shard, step, order); },

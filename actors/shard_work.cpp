@@ -307,8 +307,15 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   MoveDone done;
   done.begin_ns = now_ns();
   const auto& move = move_from(shard, order.source);
-  shard.engine->expect_weights();
-  move.run(shard.engine->weights());
+  const auto& role = shard.worker->workflow.role(shard.replica.role);
+  if (role.follows) {
+    const auto& weights
+      = shard.engine->parameters().newest(models::Plane::weight);
+    move.blend({weights.data(), weights.size_bytes()}, role.follows->decay);
+  } else {
+    shard.engine->expect_weights();
+    move.run(shard.engine->weights());
+  }
   done.bytes = move.size_bytes();
   done.wire_bytes = move.foreign_bytes(shard.worker->worker);
   shard.engine->weights_changed();

@@ -49,10 +49,11 @@ void check_not_ignored(const Field& field, const Settings& settings,
       settings, path,
       fmt::format("only settings that workflow {} uses", workflow),
       "one that it would ignore");
-  if (field.is_trained_only && !is_trained(workflow, role))
+  if (!is_for_role(field, workflow, role))
     throw ignored_setting(
       settings, path,
-      fmt::format("it only for roles that workflow {} trains", workflow),
+      fmt::format("it only for roles that workflow {} {}", workflow,
+                  field.is_trained_only ? "trains" : "does not train"),
       fmt::format("it for '{}'", role));
   if (!needs_hold(field, settings)) {
     const Field* other = find_field(field.needs_key).first;

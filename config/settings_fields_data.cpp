@@ -27,6 +27,17 @@ void add_models(FieldTable& table) {
       "Number format of saved weights. auto: that of the folder in path.")
     .one_of({"auto", "fp32", "bf16"})
     .trained_only();
+  add("ema_decay", &ModelSettings::ema_decay,
+      "Makes the role follow a trained one, ref the actor: after an update its "
+      "weights become ema_decay * own + (1 - ema_decay) * trained. 1: they "
+      "stay.")
+    .at_least(0)
+    .at_most(1)
+    .frozen_only();
+  add("ema_every", &ModelSettings::ema_every,
+      "Steps of training from one such blend to the next.")
+    .at_least(1)
+    .frozen_only();
 }
 
 void add_optimizer(FieldTable& table) {

@@ -42,7 +42,7 @@ bool print_wanted(const Field& field, const Settings& settings,
                   const std::string& role) {
   const auto& workflow = settings.workflow;
   const bool used = field_applies(field, workflow)
-                    && (!field.is_trained_only || is_trained(workflow, role))
+                    && is_for_role(field, workflow, role)
                     && needs_hold(field, settings);
   return used || value_text(field, settings, role) != default_text(field);
 }
@@ -74,6 +74,8 @@ std::string explain_facts(const Field& field) {
     text += fmt::format(", workflow {}", join_or(readers));
   if (field.is_trained_only)
     text += ", trained roles only";
+  if (field.is_frozen_only)
+    text += ", roles that are not trained only";
   if (!field.needs_key.empty())
     text += field.needs_value.empty()
               ? fmt::format(", only with {}", field.needs_key)

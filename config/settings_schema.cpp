@@ -56,6 +56,11 @@ Field& Field::trained_only() {
   return *this;
 }
 
+Field& Field::frozen_only() {
+  is_frozen_only = true;
+  return *this;
+}
+
 Field& Field::of(SettingsGroup readers) {
   group = readers;
   return *this;
@@ -256,6 +261,12 @@ bool is_trained(const std::string& workflow, const std::string& role) {
   const auto* traits = find_workflow_traits(workflow);
   const auto* found = traits == nullptr ? nullptr : traits->find_role(role);
   return found != nullptr && found->trained;
+}
+
+bool is_for_role(const Field& field, const std::string& workflow,
+                 const std::string& role) {
+  return is_trained(workflow, role) ? !field.is_frozen_only
+                                    : !field.is_trained_only;
 }
 
 bool uses_role(const Settings& settings, const std::string& role) {

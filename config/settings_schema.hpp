@@ -48,6 +48,7 @@ struct Field {
   bool (*fits_shape)(const std::string&) = nullptr;
   bool is_required = false;
   bool is_trained_only = false;         ///< models: roles that train
+  bool is_frozen_only = false;          ///< models: roles that do not
   std::string own_section;              ///< of an own program; "": built in
   std::optional<SettingsGroup> group;   ///< whose readers use it; {}: all
   std::string needs_key;                ///< used only if this other setting ...
@@ -65,6 +66,7 @@ struct Field {
   Field& shaped(std::string text, bool (*fits)(const std::string&));
   Field& required();
   Field& trained_only();
+  Field& frozen_only();
   Field& of(SettingsGroup readers);
   Field& needs(std::string key, std::vector<std::string> values = {});
   Field& only_runs(std::vector<std::string> values);
@@ -110,6 +112,9 @@ std::vector<std::string> readers_of(const Field& field);
 std::vector<std::string> readers_of_section(const std::string& name);
 /// Whether `workflow` trains `role`.
 bool is_trained(const std::string& workflow, const std::string& role);
+/// Whether the field of models is for this role of the workflow.
+bool is_for_role(const Field& field, const std::string& workflow,
+                 const std::string& role);
 /// Whether the settings use `role`: no ref without a KL term, no reward model
 /// without reward.kind model.
 bool uses_role(const Settings& settings, const std::string& role);

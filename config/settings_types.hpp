@@ -54,6 +54,8 @@ struct ModelSettings {
   std::string dtype = "auto";      ///< auto | fp32 | bf16
   std::string save_dtype = "auto"; ///< auto | fp32 | bf16
   OptimizerSettings optimizer;     ///< trained roles only
+  double ema_decay = 1.0;          ///< of a role that follows; 1: frozen
+  int ema_every = 1;               ///< updates of the role that it follows
 };
 
 struct DataSettings {

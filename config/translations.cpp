@@ -150,6 +150,8 @@ constexpr auto translations = std::to_array<Translation>({
   {"TRL", "dataset_text_field", "data.fields: {text: COLUMN}"},
   {"TRL", "bf16", "models.actor.dtype: bf16"},
   {"TRL", "gradient_checkpointing", "algorithm.recompute"},
+  {"TRL", "ref_model_mixup_alpha", "models.ref.ema_decay (1 - alpha)"},
+  {"TRL", "ref_model_sync_steps", "models.ref.ema_every"},
 });
 
 std::string normalised(const std::string& key) {

@@ -60,11 +60,12 @@ SettingsGroup file_group(const YamlNode& node) {
 
 RoleTraits file_role(const std::string& name, const YamlNode& node) {
   const auto path = "roles." + name;
-  check_file_keys(node, path, {"trained", "scalar_head", "like"});
+  check_file_keys(node, path, {"trained", "scalar_head", "like", "follows"});
   RoleTraits role{.name = name};
   for (const auto& [key, value] : node.entries)
-    if (key == "like")
-      role.default_path_of = yaml_text(value, path + ".like");
+    if (key == "like" || key == "follows")
+      (key == "like" ? role.default_path_of : role.follows)
+        = yaml_text(value, path + "." + key);
     else
       (key == "trained" ? role.trained : role.scalar_head)
         = yaml_bool(value, path + "." + key);

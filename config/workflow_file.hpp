@@ -2,7 +2,7 @@
 // program knows, written down without C++. plans makes its Workflow of it.
 //
 //   settings: [rollout, updates]     # groups that it reads
-//   roles: {actor: {trained: true}, ref: {like: actor}}
+//   roles: {actor: {trained: true}, ref: {like: actor, follows: actor}}
 //   calls:
 //     actor_gen:   {generate: actor}
 //     ref_inf:     {infer: ref, fn: logprobs, writes: {ref_logprobs: logprobs}}

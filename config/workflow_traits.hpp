@@ -36,6 +36,7 @@ struct RoleTraits {
   std::string needs_key = {};                ///< used only if this setting ..
   std::vector<std::string> needs_value = {}; ///< .. is one of these; "": always
   std::string default_path_of = {}; ///< the role whose weights are its default
+  std::string follows = {};         ///< the role that it is an average of
 };
 
 struct WorkflowTraits {

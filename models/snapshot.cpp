@@ -87,9 +87,10 @@ void Snapshot::save_hf(const std::filesystem::path& folder,
 
 void Snapshot::save_state(const std::filesystem::path& file,
                           bool with_weights) const {
-  TROUPE_CHECK(has_moments_, "an untrained role has no state");
-  std::vector<std::pair<std::string, const AlignedFloats*>> planes
-    = {{"m.", &m_}, {"v.", &v_}};
+  TROUPE_CHECK(has_moments_ || with_weights, "a frozen role has no state");
+  std::vector<std::pair<std::string, const AlignedFloats*>> planes;
+  if (has_moments_)
+    planes = {{"m.", &m_}, {"v.", &v_}};
   if (with_weights)
     planes.emplace_back("w.", &weight_);
   std::vector<TensorToStore> tensors;

@@ -51,8 +51,9 @@ public:
 
   /// A whole HF folder. Throws FailureError (io) naming the path.
   void save_hf(const std::filesystem::path& folder, const HfStore& store) const;
-  /// Moments and step counts, one file; `with_weights` also the fp32 weights,
-  /// for runs whose folders hold fewer bits. Throws FailureError (io).
+  /// Moments (of a trained role) and step counts, one file; `with_weights` also
+  /// the fp32 weights, for runs whose folders hold fewer bits. Throws
+  /// FailureError (io).
   void save_state(const std::filesystem::path& file, bool with_weights) const;
 
 private:

@@ -174,10 +174,13 @@ std::string own_fn(const std::string& workflow, const std::string& call) {
 Workflow own_workflow(const detail::WorkflowParts& parts) {
   Workflow workflow{.name = parts.name};
   workflow.samples_are_prompts = has_kind(parts, OwnKind::generate);
-  for (const auto& role : parts.roles)
+  for (const auto& role : parts.roles) {
     workflow.roles.push_back({.name = role.name,
                               .trained = role.kind.is_trained,
                               .scalar_head = role.kind.has_scalar_head});
+    if (!role.kind.followed.empty())
+      workflow.roles.back().follows = {.role = role.kind.followed};
+  }
   for (const OwnCall& call : parts.calls)
     workflow.calls.push_back(own_call(parts, call));
   if (!parts.metrics.empty())

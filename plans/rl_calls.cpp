@@ -4,6 +4,14 @@
 
 namespace troupe::plans::internal {
 
+Role reference_role(const Settings& settings) {
+  Role ref{.name = "ref"};
+  const auto model = settings.models.find(ref.name);
+  if (model != settings.models.end() && model->second.ema_decay < 1)
+    ref.follows = {.role = "actor"};
+  return ref;
+}
+
 Call generate_call(const Settings& settings) {
   Call call{.name = "actor_gen",
             .kind = CallKind::generate,

@@ -32,7 +32,7 @@ LagState needed_by(const plans::Workflow& workflow,
     for (std::uint32_t steps = 0; steps < ahead[i]; ++steps)
       state.calls.emplace(graph.tasks[i].name, steps);
   for (const auto& replica : replicas.all)
-    if (is_lagged(replica, plan))
+    if (is_lagged(workflow, replica, plan))
       state.replicas.insert(replica.name());
   return state;
 }
@@ -54,9 +54,9 @@ LagState held_by(const actors::CheckpointState& checkpoint,
 
 } // namespace
 
-bool is_lagged(const plans::Replica& replica,
+bool is_lagged(const plans::Workflow& workflow, const plans::Replica& replica,
                const plans::ExecutionPlan& plan) {
-  return !replica.home
+  return !replica.home && workflow.role(replica.role).trained
          && std::ranges::any_of(replica.calls, [&](const auto& call) {
               return plan.lag_of(call) > 0;
             });

@@ -11,8 +11,9 @@
 namespace troupe::runtime {
 
 /// Whether the replica serves calls that lag, so that it is a version behind
-/// home's between two steps.
-bool is_lagged(const plans::Replica& replica, const plans::ExecutionPlan& plan);
+/// home's between two steps. A follower's never are: they change in place.
+bool is_lagged(const plans::Workflow& workflow, const plans::Replica& replica,
+               const plans::ExecutionPlan& plan);
 
 /// ConfigError if the checkpoint is of a run with other lags.
 void check_lags_fit(const std::filesystem::path& checkpoint,

@@ -130,7 +130,15 @@ std::string plan_table(const SessionPlan& session) {
     text += line + "\n";
   const auto replicas = plans::replicas_of(session.workflow, session.plan);
   for (const auto& replica : replicas.all)
-    if (!replica.home)
+    if (const auto& follows = session.workflow.role(replica.role).follows)
+      text += fmt::format(
+        "weights of {} on devices {} follow {} {}, ema_decay "
+        "{}\n",
+        replica.role, plans::print_devices(replica.devices), follows->role,
+        follows->every == 1 ? "each step"
+                            : fmt::format("every {} steps", follows->every),
+        follows->decay);
+    else if (!replica.home)
       text += fmt::format("weights of {} move to devices {} each step\n",
                           replica.role, plans::print_devices(replica.devices));
   return text;

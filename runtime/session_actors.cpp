@@ -61,7 +61,8 @@ actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
   setup.source_strategy = source.strategy;
   setup.targets = members_of(basis, target, ready);
   setup.target_strategy = target.strategy;
-  setup.check = basis.session.settings.run.check_moves;
+  const bool blends = source.role != target.role; // its checksum is its own
+  setup.check = basis.session.settings.run.check_moves && !blends;
   setup.asks = basis.asks;
   return system.spawn(actors::move_actor, setup);
 }
@@ -170,26 +171,25 @@ evaluation_setup(caf::actor_system& system, const RunBasis& basis,
 /// By how many versions a replica is behind home's between two steps: a move
 /// waits for the calls that lag, so a lagged replica is at the version before.
 std::uint32_t lag_of(const RunBasis& basis, const plans::Replica& replica) {
-  return is_lagged(replica, basis.session.plan) ? 1 : 0;
+  return is_lagged(basis.workflow, replica, basis.session.plan) ? 1 : 0;
 }
 
-/// Version of each replica of a trained role after `steps` committed steps.
+/// Version of each replica after `steps` committed steps.
 Version version_after(const RunBasis& basis, const plans::Replica& replica,
                       StepId steps) {
-  if (!basis.workflow.role(replica.role).trained)
-    return Version{0};
-  return plans::version_for(steps, lag_of(basis, replica));
+  return plans::version_for(basis.workflow.role(replica.role), steps,
+                            lag_of(basis, replica));
 }
 
-/// Replicas that a continued run must find again: the homes of trained roles,
-/// and lagged replicas, whose version is older than home's. All that `convert`
-/// loads is there to be saved.
+/// Replicas that a continued run must find again: the homes of roles that
+/// change, and lagged replicas, whose version is older than home's. All that
+/// `convert` loads is there to be saved.
 std::vector<actors::SavedReplica> saved_replicas(const RunBasis& basis) {
   std::vector<actors::SavedReplica> saved;
   for (const auto& replica : basis.replicas.all) {
     const auto lag = lag_of(basis, replica);
     const bool kept = basis.session.convert_to.has_value()
-                      || basis.workflow.role(replica.role).trained;
+                      || basis.workflow.role(replica.role).changes();
     if (kept && (replica.home || lag > 0))
       saved.push_back({replica.id, lag});
   }
@@ -256,16 +256,17 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
     order.version = basis.versions.at(replica.id);
     order.folder = session.settings.models.at(replica.role).path;
     order.shape_only = session.move_check.count() > 0 && !replica.home;
-    const bool trained = basis.workflow.role(replica.role).trained;
-    if (trained && session.checkpoint) {
-      const bool home_version
-        = replica.home || order.version == Version{session.first_step};
+    const auto& role = basis.workflow.role(replica.role);
+    if (role.changes() && session.checkpoint) {
+      const bool home_version = replica.home || role.follows
+                                || order.version == Version{session.first_step};
       order.folder = actors::weights_folder(*session.checkpoint, replica.role,
                                             replica.name(), home_version)
                        .string();
-      if (home_version)
-        order.state_file
-          = actors::optimizer_file(*session.checkpoint, replica.role).string();
+      const auto state
+        = actors::optimizer_file(*session.checkpoint, replica.role);
+      if (home_version && (role.trained || std::filesystem::exists(state)))
+        order.state_file = state.string();
     }
     specs.push_back({replica.id, order});
   }

@@ -80,6 +80,37 @@ void check_same_tokenizer(const Settings& settings, const plans::Role& first,
   }
 }
 
+std::string size_text(const ParameterShape& shape) {
+  return shape.vector ? std::to_string(shape.rows)
+                      : fmt::format("{} x {}", shape.rows, shape.cols);
+}
+
+/// A follower is an average with the role that it follows.
+void check_same_parameters(const Settings& settings, const plans::Role& role,
+                           const std::map<std::string, ModelShape>& shapes) {
+  const auto& leader = role.follows->role;
+  const auto ours = parameters(shapes.at(role.name));
+  const auto theirs = parameters(shapes.at(leader));
+  const auto expect = [&](const std::string& got) {
+    throw ConfigError({.place = place_of(settings, path_key(role)),
+                       .path = path_key(role),
+                       .expected = "a model of the same shape as " + leader
+                                   + ", which it follows",
+                       .got = got,
+                       .hint = fmt::format("{}={}", path_key(role),
+                                           settings.models.at(leader).path)});
+  };
+  for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
+    if (ours[i].name != theirs[i].name)
+      expect(fmt::format("{} in place of {}", ours[i].name, theirs[i].name));
+    else if (size_text(ours[i]) != size_text(theirs[i]))
+      expect(fmt::format("{} of {} in place of {}", ours[i].name,
+                         size_text(ours[i]), size_text(theirs[i])));
+  if (ours.size() != theirs.size())
+    expect(
+      fmt::format("{} parameters in place of {}", ours.size(), theirs.size()));
+}
+
 /// Functions and losses that a file names must be there before a worker looks
 /// for them.
 void check_registered(const plans::Workflow& workflow) {
@@ -117,6 +148,9 @@ std::map<std::string, ModelShape> read_shapes(const Settings& settings,
     shape.scalar_head = role.scalar_head;
     shapes[role.name] = std::move(shape);
   }
+  for (const auto& role : workflow.roles)
+    if (role.follows)
+      check_same_parameters(settings, role, shapes);
   return shapes;
 }
 

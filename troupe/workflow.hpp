@@ -18,11 +18,14 @@ struct Loss;      // troupe/loss.hpp
 using LossFunction = Loss (*)(const TrainBatch&);
 
 /// What a role is: `trained` or `frozen`, with `.scalar_head()` for values and
-/// scores, `.like("actor")` for one that starts from another's weights.
+/// scores, `.like("actor")` for one that starts from another's weights,
+/// `.follows("actor")` for a moving average of a trained one's: settings
+/// models.NAME.ema_decay and ema_every.
 struct RoleKind {
   bool is_trained = false;
   bool has_scalar_head = false;
   std::string default_path_of = {};
+  std::string followed = {};
 
   RoleKind scalar_head() const {
     RoleKind kind = *this;
@@ -32,6 +35,11 @@ struct RoleKind {
   RoleKind like(std::string role) const {
     RoleKind kind = *this;
     kind.default_path_of = std::move(role);
+    return kind;
+  }
+  RoleKind follows(std::string role) const {
+    RoleKind kind = *this;
+    kind.followed = std::move(role);
     return kind;
   }
 };

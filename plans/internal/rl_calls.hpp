@@ -6,6 +6,9 @@
 
 namespace troupe::plans::internal {
 
+/// The model that KL terms compare with: frozen, or a follower of the actor
+/// where settings give it an ema_decay.
+Role reference_role(const Settings& settings);
 /// Answers to prompts, with `algorithm.old_logprobs: recompute` under the name
 /// rollout_logprobs.
 Call generate_call(const Settings& settings);

@@ -1,13 +1,14 @@
 // DPO: the reference model's log-probabilities of both answers, then the loss.
-#include "plans/workflow.hpp"
+#include "plans/internal/rl_calls.hpp"
 
 namespace troupe::plans {
 
-Workflow dpo_workflow(const Settings&) {
+Workflow dpo_workflow(const Settings& settings) {
   const std::vector<std::string> pairs
     = {"chosen_ids", "chosen_loss_mask", "rejected_ids", "rejected_loss_mask"};
   Workflow dpo{.name = "dpo",
-               .roles = {{.name = "actor", .trained = true}, {.name = "ref"}},
+               .roles = {{.name = "actor", .trained = true},
+                         internal::reference_role(settings)},
                .dataset_keys = pairs};
   Call ref_inf{.name = "ref_inf",
                .kind = CallKind::inference,

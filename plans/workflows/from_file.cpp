@@ -34,10 +34,13 @@ Workflow file_workflow(const std::string& file) {
   const WorkflowFile from = read_workflow_file(file);
   Workflow workflow{.name = file};
   workflow.samples_are_prompts = from.traits.data == DataKind::prompts;
-  for (const auto& role : from.traits.roles)
+  for (const auto& role : from.traits.roles) {
     workflow.roles.push_back({.name = role.name,
                               .trained = role.trained,
                               .scalar_head = role.scalar_head});
+    if (!role.follows.empty())
+      workflow.roles.back().follows = {.role = role.follows};
+  }
   for (const auto& call : from.calls)
     workflow.calls.push_back(call_of(call));
   constexpr std::array prompts = {"prompt_ids"};

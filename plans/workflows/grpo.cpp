@@ -29,7 +29,7 @@ Workflow grpo_workflow(const Settings& settings) {
       advantages.reads.emplace_back(key);
   }
   if (algorithm.kl_in != "none") {
-    grpo.roles.push_back({.name = "ref"});
+    grpo.roles.push_back(internal::reference_role(settings));
     grpo.calls.push_back(
       internal::inference_call("ref_inf", "ref", "logprobs", "ref_logprobs"));
   }

@@ -56,6 +56,51 @@ void check_models(const Settings& settings, const Workflow& workflow) {
   }
 }
 
+/// Settings of followers and roles that follow go together.
+void check_follower(const Settings& settings, const Role& role,
+                    const ModelSettings& model) {
+  const auto model_path = "models." + role.name;
+  const auto decay = model_path + ".ema_decay";
+  const auto wrong = [&](const std::string& path, const std::string& expected,
+                         const std::string& got, const std::string& hint) {
+    throw ConfigError(
+      {.place = place_of(settings, was_set(settings, path) ? path : model_path),
+       .path = path,
+       .expected = expected,
+       .got = got,
+       .hint = hint});
+  };
+  const bool blends = model.ema_decay < 1;
+  if (!role.follows && blends)
+    wrong(decay, "it only for a role that follows a trained one",
+          "it for '" + role.name + "'", "removing it (" + decay + "=null)");
+  if (role.follows && !blends && !was_set(settings, decay))
+    wrong(decay,
+          "a number from 0 to 1, as " + role.name + " follows "
+            + role.follows->role,
+          "nothing", decay + "=0.99");
+  if (!blends && model.ema_every != 1)
+    wrong(model_path + ".ema_every", decay + " < 1 beside it",
+          "one that would be ignored", decay + "=0.99");
+}
+
+/// With ema_decay 1 a role that could follow is frozen.
+void set_followers(const Settings& settings, Workflow& workflow) {
+  for (auto& role : workflow.roles) {
+    const auto found = settings.models.find(role.name);
+    if (found == settings.models.end())
+      continue;
+    const auto& model = found->second;
+    check_follower(settings, role, model);
+    if (model.ema_decay == 1)
+      role.follows.reset();
+    if (role.follows) {
+      role.follows->decay = model.ema_decay;
+      role.follows->every = static_cast<std::uint32_t>(model.ema_every);
+    }
+  }
+}
+
 /// PPO with settings that this version runs.
 Workflow checked_ppo(const Settings& settings) {
   require_value(settings, "algorithm.advantage", settings.algorithm.advantage,
@@ -101,6 +146,7 @@ Workflow make_workflow(const Settings& settings) {
   if (is_workflow_file(settings.workflow)) {
     Workflow workflow = file_workflow(settings.workflow);
     check(workflow);
+    set_followers(settings, workflow);
     return workflow;
   }
   const auto& makers = workflow_makers();
@@ -112,6 +158,7 @@ Workflow make_workflow(const Settings& settings) {
     return workflow;
   check_models(settings, workflow);
   check(workflow);
+  set_followers(settings, workflow);
   return workflow;
 }
 

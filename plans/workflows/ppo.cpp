@@ -18,7 +18,7 @@ Workflow ppo_workflow(const Settings& settings) {
   ppo.calls = {internal::generate_call(settings)};
   internal::add_reward(ppo, settings);
   if (has_ref) {
-    ppo.roles.push_back({.name = "ref"});
+    ppo.roles.push_back(internal::reference_role(settings));
     ppo.calls.push_back(
       internal::inference_call("ref_inf", "ref", "logprobs", "ref_logprobs"));
     if (algorithm.kl_target > 0)

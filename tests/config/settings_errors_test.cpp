@@ -206,6 +206,13 @@ TEST_F(SettingsErrors, IgnoredSettingsAreRefused) {
             "x.yaml:1: models.ref.optimizer.lr: expected it only for roles "
             "that workflow ppo trains, got it for 'ref'; try removing it "
             "(models.ref.optimizer.lr=null)");
+  EXPECT_EQ(ppo("models: {actor: {ema_decay: 0.9}}\n"),
+            "x.yaml:1: models.actor.ema_decay: expected it only for roles that "
+            "workflow ppo does not train, got it for 'actor'; try removing it "
+            "(models.actor.ema_decay=null)");
+  EXPECT_EQ(ppo("models: {ref: {ema_decay: 1.5}}\n"),
+            "x.yaml:1: models.ref.ema_decay: expected a number from 0 to 1, "
+            "got '1.5'; try 1");
   EXPECT_EQ(ppo("models: {ref: {path: x}}\nalgorithm: {kl_in: none}\n"),
             "x.yaml:1: models.ref.path: expected only models that the run "
             "uses, got 'ref', which it would ignore; try removing it "

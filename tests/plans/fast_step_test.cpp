@@ -51,6 +51,10 @@ std::vector<PlanProblem> step_problems() {
       = make_ppo([](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
     problems.push_back(make_problem(shape_7b(), nodes, 4));
     problems.back().workflow = make_grpo();
+    problems.push_back(make_problem(shape_7b(), nodes, 4));
+    problems.back().workflow
+      = make_ppo([](Settings& s) { s.models["ref"].ema_decay = 0.99; });
+    problems.back().workflow.roles.back().follows->every = nodes;
   }
   for (auto& problem : problems) {
     problem.hardware.mem_bytes = 0;
