@@ -1,11 +1,11 @@
 #include "net/child_pool.hpp"
 
 #include "config/error.hpp"
+#include "net/wake_event.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -194,27 +194,21 @@ struct ChildPool::Impl {
   std::map<pid_t, Child> children;
   std::deque<std::shared_ptr<StartRequest>> starts;
   bool stopping = false;
-  int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  WakeEvent wake;
   std::thread watcher;
 
   void watch();
-  void ring() const;
   void start_requested();
   void reap_ended(const std::vector<pollfd>& ready,
                   const std::vector<pid_t>& pids);
   void reap(pid_t pid);
 };
 
-void ChildPool::Impl::ring() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake, &one, sizeof(one));
-}
-
 /// Children are forked here because PR_SET_PDEATHSIG fires when the forking
 /// *thread* ends, and this one lives as long as the pool.
 void ChildPool::Impl::watch() {
   for (;;) {
-    std::vector<pollfd> ready{{wake, POLLIN, 0}};
+    std::vector<pollfd> ready{{wake.descriptor(), POLLIN, 0}};
     std::vector<pid_t> pids;
     {
       std::lock_guard lock(mutex);
@@ -226,9 +220,7 @@ void ChildPool::Impl::watch() {
       }
     }
     ::poll(ready.data(), ready.size(), -1);
-    std::uint64_t count = 0;
-    if (ready[0].revents != 0) [[maybe_unused]]
-      const ssize_t got = ::read(wake, &count, sizeof(count));
+    wake.clear();
     start_requested();
     reap_ended(ready, pids);
   }
@@ -294,7 +286,6 @@ void ChildPool::Impl::reap(pid_t pid) {
 
 ChildPool::ChildPool(std::function<void(const ChildExit&)> on_exit)
   : impl_(std::make_unique<Impl>()) {
-  TROUPE_CHECK(impl_->wake >= 0, "no descriptor for an event");
   impl_->on_exit = std::move(on_exit);
   impl_->watcher = std::thread([impl = impl_.get()] { impl->watch(); });
 }
@@ -305,9 +296,8 @@ ChildPool::~ChildPool() {
     impl_->stopping = true;
   }
   signal_all(SIGKILL);
-  impl_->ring();
+  impl_->wake.ring();
   impl_->watcher.join();
-  ::close(impl_->wake);
 }
 
 pid_t ChildPool::start(ChildSpec spec) {
@@ -321,7 +311,7 @@ pid_t ChildPool::start(ChildSpec spec) {
   if (std::this_thread::get_id() == impl_->watcher.get_id())
     impl_->start_requested();
   else
-    impl_->ring();
+    impl_->wake.ring();
   return started.get();
 }
 
