@@ -3,6 +3,7 @@
 #include "actors/call_options.hpp"
 #include "actors/own_work.hpp"
 #include "actors/recording.hpp"
+#include "actors/reward_work.hpp"
 #include "actors/shard_work.hpp"
 #include "models/evaluation.hpp"
 #include "models/functions.hpp"
@@ -59,26 +60,8 @@ RowWriter writer_of(std::string_view fn) {
   return fn == "write_scores" ? write_scores : nullptr;
 }
 
-/// The worker's rewards, for the call that asks for them.
-RewardWork* rewards_for(FunctionState& state, const plans::Call& call) {
-  if (call.fn != rewards_fn)
-    return nullptr;
-  if (!state.rewards)
-    state.rewards = std::make_unique<RewardWork>(*state.worker);
-  return state.rewards.get();
-}
-
-RunDone run_registered(WorkerContext& worker, RewardWork* rewards, StepId step,
-                       const RunOrder& order, const plans::Call& call,
-                       const net::Rows& rows) {
-  models::FunctionContext context{
-    .settings = worker.settings, .step = step, .carried = {}};
-  for (const auto& carried : order.carried)
-    context.carried[carried.name] = carried.value.number();
-  auto result
-    = rewards != nullptr
-        ? rewards->run(call, step, rename_in(call, rows))
-        : models::run_function(call.fn, rename_in(call, rows), context);
+RunDone keep_result(WorkerContext& worker, StepId step, const plans::Call& call,
+                    models::FunctionResult result) {
   RunDone done = stash_outputs(
     worker, step, call,
     net::select_keys(rename_out(call, std::move(result.rows)), call.writes));
@@ -87,6 +70,18 @@ RunDone run_registered(WorkerContext& worker, RewardWork* rewards, StepId step,
   for (const auto& [name, value] : result.carried)
     done.carried.push_back({name, Bits{value}});
   return done;
+}
+
+RunDone run_registered(WorkerContext& worker, StepId step,
+                       const RunOrder& order, const plans::Call& call,
+                       const net::Rows& rows) {
+  models::FunctionContext context{
+    .settings = worker.settings, .step = step, .carried = {}};
+  for (const auto& carried : order.carried)
+    context.carried[carried.name] = carried.value.number();
+  return keep_result(
+    worker, step, call,
+    models::run_function(call.fn, rename_in(call, rows), context));
 }
 
 /// The end of an evaluation: a file of its rows, and its metrics.
@@ -108,11 +103,11 @@ RunDone run_evaluator(WorkerContext& worker, StepId step,
   return done;
 }
 
-RunDone run_here(WorkerContext& worker, RewardWork* rewards, StepId step,
-                 const RunOrder& order, const net::Rows& rows) {
+RunDone run_here(WorkerContext& worker, StepId step, const RunOrder& order,
+                 const net::Rows& rows) {
   const plans::Call& call = worker.workflow.call(order.call);
-  const auto& thread = rewards != nullptr ? rewards->thread() : *worker.host;
-  const trace::Span span{thread.track(), trace::name(call.name), step.value};
+  const trace::Span span{worker.host->track(), trace::name(call.name),
+                         step.value};
   const auto begin = now_ns();
   RunDone done;
   if (const auto writer = writer_of(call.fn)) {
@@ -121,7 +116,7 @@ RunDone run_here(WorkerContext& worker, RewardWork* rewards, StepId step,
   } else if (const auto evaluator = models::find_evaluator(call.fn)) {
     done = run_evaluator(worker, step, evaluator, rows);
   } else {
-    done = run_registered(worker, rewards, step, order, call, rows);
+    done = run_registered(worker, step, order, call, rows);
   }
   done.begin_ns = begin;
   done.busy_ns = now_ns() - begin;
@@ -129,6 +124,22 @@ RunDone run_here(WorkerContext& worker, RewardWork* rewards, StepId step,
 }
 
 using OnRunDone = std::function<void(Result<RunDone>)>;
+
+/// The scorer, which may be at it already, says when the scores are there.
+void run_rewards(const std::shared_ptr<WorkerContext>& worker, StepId step,
+                 const plans::Call& call, const net::Rows& rows,
+                 const std::string& who, const OnRunDone& callback) {
+  worker->rewards->run(call, step, rename_in(call, rows),
+                       [=, &call, begin = now_ns()](const GetRewards& rewards) {
+                         callback(result_of<RunDone>(who, [&] {
+                           auto done
+                             = keep_result(*worker, step, call, rewards());
+                           done.begin_ns = begin;
+                           done.busy_ns = now_ns() - begin;
+                           return done;
+                         }));
+                       });
+}
 
 /// One call of an own program on this worker.
 struct OwnTask {
@@ -214,13 +225,15 @@ caf::result<RunDone> run(FunctionSelf self, const Context& context,
     run_own({worker, &call, own, context.step, rows}, callback);
     return answer.promise();
   }
-  auto* rewards = rewards_for(self->state, call);
-  run_job<RunDone>(rewards != nullptr ? rewards->thread() : *worker->host,
-                   fmt::format("{}, {} of step {}", worker->who, order.call,
-                               context.step.value),
-                   std::move(callback), [=, step = context.step] {
-                     return run_here(*worker, rewards, step, order, *rows);
-                   });
+  const auto who = fmt::format("{}, {} of step {}", worker->who, order.call,
+                               context.step.value);
+  if (call.fn == rewards_fn)
+    run_rewards(worker, context.step, call, *rows, who, callback);
+  else
+    run_job<RunDone>(*worker->host, who, std::move(callback),
+                     [=, step = context.step] {
+                       return run_here(*worker, step, order, *rows);
+                     });
   return answer.promise();
 }
 

@@ -3,7 +3,6 @@
 // Parent: the node actor; queued work is dropped when the node aborts.
 #pragma once
 
-#include "actors/reward_work.hpp"
 #include "actors/row_gather.hpp"
 
 namespace troupe::actors {
@@ -19,7 +18,6 @@ struct FunctionState {
 
   std::string name;
   std::shared_ptr<WorkerContext> worker;
-  std::unique_ptr<RewardWork> rewards; ///< made where they are asked for
   RowInbox inbox;
   OpenAnswers open;
 };

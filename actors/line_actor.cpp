@@ -33,7 +33,7 @@ caf::result<std::string> answer_of(net::LinePrograms& program,
     trouble = why;
   };
   try {
-    program.run({line}, handler, nullptr);
+    program.run(std::vector{line}, handler, nullptr);
   } catch (const FailureError& error) {
     return failed(error.what());
   }

@@ -2,6 +2,7 @@
 
 #include "actors/call_options.hpp"
 #include "actors/function_actor.hpp"
+#include "actors/reward_work.hpp"
 #include "actors/shard_actor.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
@@ -73,6 +74,8 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
   }
   start_threads(*worker);
   worker->own = std::make_unique<OwnActors>(self->home_system());
+  if (has_rewards(worker->workflow))
+    worker->rewards = std::make_unique<RewardWork>(*worker);
   SetupDone done;
   for (const auto& replica : worker->replicas.all)
     for (const Rank rank : replica.devices) {
@@ -184,6 +187,8 @@ void abort_work(NodeSelf self, const Failure& failure) {
   worker.data->abort(failure);
   worker.host->abort();
   worker.writer->abort();
+  if (worker.rewards)
+    worker.rewards->abort();
   for (auto& [rank, device] : worker.devices)
     device->abort();
 }

@@ -59,18 +59,23 @@ private:
   std::uint64_t last_id_ = 0;
 };
 
-/// Runs `work` on `device` and hands its value, or what it threw as a failure
-/// of `who`, to `callback`.
+/// What `work` gives, or what it throws as a failure of `who`.
+template <class Done, class Work>
+Result<Done> result_of(const std::string& who, Work work) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return to_failure(error, who);
+  }
+}
+
+/// Runs `work` on `device` and hands its result to `callback`.
 template <class Done, class Work>
 void run_job(DeviceThread& device, std::string who,
              std::function<void(Result<Done>)> callback, Work work) {
   device.post([who = std::move(who), callback = std::move(callback),
                work = std::move(work)]() mutable {
-    try {
-      callback(Result<Done>{work()});
-    } catch (const std::exception& error) {
-      callback(Result<Done>{to_failure(error, who)});
-    }
+    callback(result_of<Done>(who, std::move(work)));
   });
 }
 

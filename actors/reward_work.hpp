@@ -1,36 +1,56 @@
-// The function `rewards` on a worker: finished answers with their rows of the
-// data set go to the run's Rewarder. It may wait long for programs and servers,
-// so it has a thread of its own.
-// Owner: the function actor; an aborted worker ends the wait.
+// The function `rewards` on a worker: answers with their rows of the data set
+// go to the run's Rewarder, those of this worker's devices as soon as they are
+// made, the others when the call comes. Programs and servers may take long, so
+// there is a thread of its own. Thread-safe.
+// Owner: the worker's context; its end, and the node's abort, end the wait.
 #pragma once
 
 #include "actors/worker_context.hpp"
 #include "models/data_order.hpp"
 #include "models/functions.hpp"
+#include "models/generate_events.hpp"
+#include "models/reward_desk.hpp"
 #include "models/reward_items.hpp"
 
 namespace troupe::actors {
 
 inline constexpr std::string_view rewards_fn = "rewards";
 
+bool has_rewards(const plans::Workflow& workflow);
+/// The function `rewards` of the answers that `generates` makes; nullptr: none.
+const plans::Call* scorer_of(const plans::Workflow& workflow,
+                             const plans::Call& generates);
+
+/// Gives the call's result, or throws why there is none.
+using GetRewards = std::function<models::FunctionResult()>;
+
 class RewardWork {
 public:
   explicit RewardWork(WorkerContext& worker);
 
-  /// Where `run` is to be called.
-  DeviceThread& thread() {
-    return thread_;
+  /// An answer that `call` of this worker will ask about.
+  void offer(const plans::Call& call, StepId step,
+             const models::GeneratedSample& answer);
+  /// `on_rewards` is called on the scorer's thread.
+  void run(const plans::Call& call, StepId step, net::Rows rows,
+           std::function<void(const GetRewards&)> on_rewards);
+
+  /// Nothing is scored any more.
+  void abort() {
+    thread_.abort();
   }
-  /// Opens the data set and starts programs when it is first called.
-  models::FunctionResult run(const plans::Call& call, StepId step,
-                             const net::Rows& rows);
 
 private:
+  using Batch = models::RewardDesk::Batch;
+
+  void put(Batch batch);
+  void serve();
+  std::vector<models::RewardItem> items(const Batch& batch);
   models::AnswerSource source(const plans::Call& call, StepId step);
 
   WorkerContext& worker_;
-  std::optional<models::DataOrder> order_;
-  std::unique_ptr<models::Rewarder> rewarder_;
+  std::optional<models::DataOrder> order_; ///< of the scorer's thread
+  models::RewardDesk desk_;
   DeviceThread thread_; ///< last: its job uses the others
 };
 

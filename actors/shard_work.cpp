@@ -2,6 +2,7 @@
 
 #include "actors/call_options.hpp"
 #include "actors/conversations.hpp"
+#include "actors/reward_work.hpp"
 #include "actors/shard_groups.hpp"
 #include "config/defaults.hpp"
 #include "models/gpu.hpp"
@@ -93,6 +94,19 @@ std::uint64_t own_noise(const WorkerContext& worker, const plans::Call& call) {
   return before * 0x9E3779B97F4A7C15;
 }
 
+/// Answers are scored here while others are made. Own actors' conversations and
+/// recorded answers are left to the call that scores.
+models::GenerateEvents events_for_scorer(const Shard& shard,
+                                         const plans::Call& call, StepId step) {
+  RewardWork* rewards = shard.worker->rewards.get();
+  const auto* scorer = scorer_of(shard.worker->workflow, call);
+  if (rewards == nullptr || scorer == nullptr || !gives_results(shard))
+    return {};
+  return {.on_sample = [=](const models::GeneratedSample& answer) {
+    rewards->offer(*scorer, step, answer);
+  }};
+}
+
 RunDone generate_rows(Shard& shard, const plans::Call& call,
                       const net::Rows& rows, models::RunContext& context) {
   WorkerContext& worker = *shard.worker;
@@ -119,8 +133,12 @@ RunDone generate_rows(Shard& shard, const plans::Call& call,
     return stash_outputs(
       worker, context.step, call,
       rename_out(call, converse(shard, *own, rows, options, context)));
-  return keep_outputs(shard, context.step, call,
-                      shard.engine->generate(rows, options, context));
+  net::Rows answers;
+  auto events = events_for_scorer(shard, call, context.step);
+  events.on_batch
+    = [&](std::size_t, net::Rows rows) { answers = std::move(rows); };
+  shard.engine->generate({&rows, 1}, options, context, events);
+  return keep_outputs(shard, context.step, call, std::move(answers));
 }
 
 /// Where plane `plane` of `replica` is on `from`: in this process, in one of

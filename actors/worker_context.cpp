@@ -1,6 +1,7 @@
 #include "actors/worker_context.hpp"
 
 #include "actors/recording.hpp"
+#include "actors/reward_work.hpp"
 #include "config/error.hpp"
 #include "models/evaluation.hpp"
 
@@ -18,6 +19,12 @@ std::span<const std::byte> LocalWeights::find(std::uint64_t id) const {
   const std::lock_guard lock{mutex_};
   const auto found = spans_.find(id);
   return found == spans_.end() ? std::span<const std::byte>{} : found->second;
+}
+
+WorkerContext::WorkerContext() = default;
+
+WorkerContext::~WorkerContext() {
+  rewards.reset(); // its thread uses the rest
 }
 
 models::Dataset open_dataset(const Settings& settings,

@@ -50,7 +50,12 @@ constexpr std::uint64_t export_id(ReplicaId replica, Rank rank,
          | rank.value;
 }
 
+class RewardWork;
+
 struct WorkerContext {
+  WorkerContext();
+  ~WorkerContext();
+
   WorkerId worker;
   Incarnation incarnation;
   std::string who;    ///< "worker 1 (pid 4711)"
@@ -74,6 +79,8 @@ struct WorkerContext {
   std::unique_ptr<DeviceThread> host;   ///< functions and data-set reads
   std::unique_ptr<DeviceThread> writer; ///< of checkpoints
   std::unique_ptr<OwnActors> own;       ///< thread-safe
+  /// Of runs whose rewards need no model, else null; thread-safe.
+  std::unique_ptr<RewardWork> rewards;
 
   /// The data set, opened at the first use (functions may need none).
   const models::Dataset& dataset();

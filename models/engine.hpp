@@ -34,6 +34,7 @@ struct Rows;
 namespace troupe::models {
 
 class Compute;
+struct GenerateEvents;
 struct GenerateOptions;
 struct ModelPart;
 class Parameters;
@@ -98,6 +99,10 @@ public:
   /// name the noise (I2). Throws FailureError{aborted} when stopped.
   net::Rows generate(const net::Rows& prompts, const GenerateOptions& options,
                      RunContext& context);
+  /// Batches without a pause between them; see Generator::run_batches.
+  void generate(std::span<const net::Rows> batches,
+                const GenerateOptions& options, RunContext& context,
+                const GenerateEvents& events);
 
   /// Turns of the samples' conversations until the queue is closed; see
   /// Generator::converse.

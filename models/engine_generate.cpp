@@ -30,6 +30,13 @@ net::Rows Engine::generate(const net::Rows& prompts,
                                       context);
 }
 
+void Engine::generate(std::span<const net::Rows> batches,
+                      const GenerateOptions& options, RunContext& context,
+                      const GenerateEvents& events) {
+  impl_->ready_generator().run_batches(
+    batches, impl_->resolved_options(options), context, events);
+}
+
 void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,
                       TurnQueue* turns, RunContext& context) {
   impl_->ready_generator().converse(prompts, impl_->resolved_options(options),

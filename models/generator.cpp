@@ -21,6 +21,50 @@ std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
   return *std::ranges::min_element(all);
 }
 
+/// Tells of each batch once all its sequences have finished.
+class BatchEnds {
+public:
+  BatchEnds(std::span<const net::Rows> batches,
+            std::span<const Sequence> sequences, const GenerateEvents& events)
+    : sequences_(sequences),
+      events_(events) {
+    std::size_t first = 0;
+    for (const net::Rows& batch : batches) {
+      batches_.push_back({first, batch.num_samples(), batch.num_samples()});
+      first += batch.num_samples();
+    }
+    for (std::size_t i = 0; i < batches_.size(); ++i)
+      if (batches_[i].left == 0)
+        tell(i);
+  }
+
+  void finished(const Sequence& s) {
+    const auto index = static_cast<std::size_t>(&s - sequences_.data());
+    const auto behind
+      = std::ranges::upper_bound(batches_, index, {}, &Batch::first);
+    const auto i = static_cast<std::size_t>(behind - batches_.begin()) - 1;
+    if (--batches_[i].left == 0)
+      tell(i);
+  }
+
+private:
+  struct Batch {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::size_t left = 0;
+  };
+
+  void tell(std::size_t i) const {
+    if (events_.on_batch)
+      events_.on_batch(i, internal::sequence_rows(sequences_.subspan(
+                            batches_[i].first, batches_[i].count)));
+  }
+
+  std::span<const Sequence> sequences_;
+  const GenerateEvents& events_;
+  std::vector<Batch> batches_;
+};
+
 } // namespace
 
 /// What lives from run to run.
@@ -114,25 +158,37 @@ void Generator::Impl::generate(std::vector<Sequence>& sequences,
 
 net::Rows Generator::run(const net::Rows& prompts,
                          const GenerateOptions& options,
-                         const RunContext& context,
-                         const OnGenerated& on_generated) {
-  auto sequences = internal::make_sequences(prompts, impl_->shape, options);
-  const auto report = [&](const Sequence& s) {
-    if (on_generated)
-      on_generated({.sample = s.sample,
-                    .sequence_ids = s.ids,
-                    .logprobs = s.logprobs,
-                    .num_prompt_tokens = s.num_prompt,
-                    .truncated = !s.stopped});
-  };
-  impl_->generate(sequences, options, context, {}, report);
-  return internal::sequence_rows(sequences);
+                         const RunContext& context) {
+  net::Rows answers;
+  run_batches({&prompts, 1}, options, context,
+              {.on_batch = [&](std::size_t, net::Rows rows) {
+                answers = std::move(rows);
+              }});
+  return answers;
+}
+
+void Generator::run_batches(std::span<const net::Rows> batches,
+                            const GenerateOptions& options,
+                            const RunContext& context,
+                            const GenerateEvents& events) {
+  auto sequences = internal::make_sequences(batches, impl_->shape, options);
+  BatchEnds ends(batches, sequences, events);
+  impl_->generate(sequences, options, context, {}, [&](const Sequence& s) {
+    if (events.on_sample)
+      events.on_sample({.sample = s.sample,
+                        .sequence_ids = s.ids,
+                        .logprobs = s.logprobs,
+                        .num_prompt_tokens = s.num_prompt,
+                        .truncated = !s.stopped});
+    ends.finished(s);
+  });
 }
 
 void Generator::converse(const net::Rows& prompts,
                          const GenerateOptions& options,
                          const RunContext& context, TurnQueue* turns) {
-  auto sequences = internal::make_sequences(prompts, impl_->shape, options);
+  auto sequences
+    = internal::make_sequences({&prompts, 1}, impl_->shape, options);
   const auto report = [&](const Sequence& s) {
     if (turns != nullptr)
       turns->end(s.sample, internal::turn_end(s));

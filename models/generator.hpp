@@ -7,6 +7,7 @@
 
 #include "config/ids.hpp"
 #include "config/model_shape.hpp"
+#include "models/generate_events.hpp"
 #include "models/generate_options.hpp"
 #include "models/run_context.hpp"
 #include "models/transformer.hpp"
@@ -26,16 +27,6 @@ struct GeneratorLimits {
   std::uint64_t kv_cache_bytes = std::uint64_t{1} << 30;
 };
 
-/// A finished sample, as `run` reports it; valid during the call only.
-struct GeneratedSample {
-  SampleId sample;
-  std::span<const std::int32_t> sequence_ids; ///< [L] prompt and answer
-  std::span<const float> logprobs;            ///< [L], 0 at prompt tokens
-  std::int64_t num_prompt_tokens = 0;
-  bool truncated = false; ///< cut by a length limit, no end token
-};
-using OnGenerated = std::function<void(const GeneratedSample&)>;
-
 class Generator {
 public:
   /// Keeps references to shape, weights and what computes.
@@ -52,14 +43,18 @@ public:
 
   /// `prompt_ids` i32[P] -> sequence_ids i32[L], loss_mask u8[L] (1 on new
   /// tokens), logprobs f32[L] (of the model at the temperature, unfiltered),
-  /// truncated u8[1]. Calls `on_generated` for each sample as it finishes.
-  /// Noise is named by (options.seed, context.step, sample id, position, id).
-  /// Throws FailureError: aborted when stopped, bad_input for a prompt that is
-  /// empty, too long or holds unknown ids, out_of_memory where not one sequence
-  /// fits the cache, numerics for logits that are not finite.
+  /// truncated u8[1]. Noise is named by (options.seed, context.step, sample id,
+  /// position, id). Throws FailureError: aborted when stopped, bad_input for a
+  /// prompt that is empty, too long or holds unknown ids, out_of_memory where
+  /// not one sequence fits the cache, numerics for logits that are not finite.
   net::Rows run(const net::Rows& prompts, const GenerateOptions& options,
-                const RunContext& context,
-                const OnGenerated& on_generated = {});
+                const RunContext& context);
+  /// Batches one after the other without a pause: the next one's prompts get
+  /// the slots that the one before has no prompts for. Each batch's rows come
+  /// as soon as all its samples have finished.
+  void run_batches(std::span<const net::Rows> batches,
+                   const GenerateOptions& options, const RunContext& context,
+                   const GenerateEvents& events);
 
   /// Turns of conversations, as they are asked for, until the queue is closed:
   /// each continues what the sample has by then. Samples begin with their

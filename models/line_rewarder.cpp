@@ -9,68 +9,115 @@ namespace {
 /// Scores kept; then all are forgotten.
 constexpr std::size_t most_known_scores = std::size_t{1} << 17;
 
+std::string trouble_key(const std::string& asker, const std::string& content) {
+  return asker + "\n" + content;
+}
+
 } // namespace
 
-RewardAnswers LineRewarder::score(const std::vector<RewardItem>& items,
-                                  const RewardWait& wait) {
-  std::vector<std::string> contents;
+/// One round: which items wait for which line.
+class LineRewarder::Asking {
+public:
+  Asking(LineRewarder& rewarder, const RewardRound& round)
+    : rewarder_(rewarder),
+      round_(round) {}
+
+  net::LineSource source() {
+    net::LineSource source;
+    source.take = [this] { return take(); };
+    source.more = round_.more;
+    return source;
+  }
+  net::LineHandler handler();
+
+private:
+  /// A content that is asked for.
+  struct Question {
+    std::string content;
+    std::string asker;
+  };
+
+  std::vector<std::string> take();
+  void settle(std::size_t line, const RewardScore& score);
+
+  LineRewarder& rewarder_;
+  const RewardRound& round_;
+  const std::uint64_t first_id_ = rewarder_.next_id_;
+  std::size_t num_items_ = 0;
+  std::vector<Question> asked_; ///< by line; settled ones are empty
+  std::unordered_map<std::string, std::vector<std::size_t>> waiting_;
+};
+
+std::vector<std::string> LineRewarder::Asking::take() {
   std::vector<std::string> lines;
-  std::vector<std::size_t> asked; // line -> the first item of its content
-  std::unordered_map<std::string, RewardScore> scores; // of this step
-  const auto first_id = next_id_;
-  for (const auto& item : items) {
-    contents.push_back(request_content(item));
-    const auto [score, is_new] = scores.try_emplace(contents.back());
-    if (!is_new)
-      continue;
-    if (const auto known = known_.find(contents.back());
-        known != known_.end()) {
-      score->second = known->second;
+  for (const auto& item : round_.take()) {
+    const auto number = num_items_++;
+    auto content = request_content(item);
+    if (const auto* score = rewarder_.known(item, content)) {
+      round_.on_score(number, *score);
       continue;
     }
-    asked.push_back(contents.size() - 1);
-    lines.push_back(request_line(contents.back(), next_id_++));
+    auto& alike = waiting_[content];
+    alike.push_back(number);
+    if (alike.size() > 1)
+      continue;
+    lines.push_back(request_line(content, rewarder_.next_id_++));
+    asked_.push_back({std::move(content), item.asker});
   }
-  RewardAnswers answers;
-  const auto settle = [&](std::size_t line, RewardScore score) {
-    const auto& content = contents[asked[line]];
-    if (score.trouble.empty())
-      remember(content, score);
-    scores[content] = std::move(score);
-    if (wait.progress)
-      wait.progress();
-  };
+  return lines;
+}
+
+void LineRewarder::Asking::settle(std::size_t line, const RewardScore& score) {
+  const auto question = std::exchange(asked_[line], {});
+  rewarder_.remember(question.asker, question.content, score);
+  const auto alike = waiting_.extract(question.content);
+  for (const auto item : alike.mapped())
+    round_.on_score(item, score);
+}
+
+net::LineHandler LineRewarder::Asking::handler() {
   net::LineHandler handler;
-  handler.line_of = [&](std::string_view answer) -> std::optional<std::size_t> {
+  handler.line_of
+    = [this](std::string_view answer) -> std::optional<std::size_t> {
     const auto id = answer_id(answer);
-    if (!id || *id < first_id || *id - first_id >= lines.size())
+    if (!id || *id < first_id_ || *id - first_id_ >= asked_.size())
       return std::nullopt;
-    return static_cast<std::size_t>(*id - first_id);
+    return static_cast<std::size_t>(*id - first_id_);
   };
-  handler.on_answer = [&](std::size_t line, std::string_view answer) {
+  handler.on_answer = [this](std::size_t line, std::string_view answer) {
     settle(line, read_answer(answer));
   };
-  handler.on_stray = [&](std::string_view answer) {
-    answers.strays.push_back("an answer with an id that was not asked for: "
-                             + std::string(answer.substr(0, 200)));
+  handler.on_stray = [this](std::string_view answer) {
+    round_.on_stray("an answer with an id that was not asked for: "
+                    + std::string(answer.substr(0, 200)));
   };
-  handler.on_loss = [&](std::size_t line, net::LineLoss loss,
-                        const std::string& why) {
+  handler.on_loss = [this](std::size_t line, net::LineLoss loss,
+                           const std::string& why) {
     settle(line,
            {.parts = {}, .trouble = why, .late = loss == net::LineLoss::late});
   };
-  if (!lines.empty())
-    ask_(lines, handler, wait.stop);
-  for (const auto& content : contents)
-    answers.scores.push_back(scores.at(content));
-  return answers;
+  return handler;
 }
 
-void LineRewarder::remember(const std::string& content,
+void LineRewarder::score(const RewardRound& round) {
+  Asking asking(*this, round);
+  ask_(asking.source(), asking.handler(), round.stop);
+}
+
+const RewardScore* LineRewarder::known(const RewardItem& item,
+                                       const std::string& content) const {
+  auto found = known_.find(content);
+  if (found == known_.end())
+    found = known_.find(trouble_key(item.asker, content));
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+void LineRewarder::remember(const std::string& asker,
+                            const std::string& content,
                             const RewardScore& score) {
   if (known_.size() >= most_known_scores)
     known_.clear();
-  known_[content] = score;
+  known_[score.trouble.empty() ? content : trouble_key(asker, content)] = score;
 }
 
 } // namespace troupe::models

@@ -12,22 +12,27 @@ namespace troupe::models {
 /// Has each line answered or lost (net::LinePrograms::run,
 /// net::HttpLines::run).
 using AskLines
-  = std::function<void(const std::vector<std::string>& lines,
-                       const net::LineHandler&, const std::atomic<bool>* stop)>;
+  = std::function<void(const net::LineSource&, const net::LineHandler&,
+                       const std::atomic<bool>* stop)>;
 
 class LineRewarder : public Rewarder {
 public:
   explicit LineRewarder(AskLines ask) : ask_(std::move(ask)) {}
 
-  RewardAnswers score(const std::vector<RewardItem>& items,
-                      const RewardWait& wait) override;
+  void score(const RewardRound& round) override;
 
 private:
-  void remember(const std::string& content, const RewardScore& score);
+  class Asking;
+
+  const RewardScore* known(const RewardItem& item,
+                           const std::string& content) const;
+  void remember(const std::string& asker, const std::string& content,
+                const RewardScore& score);
 
   AskLines ask_;
   std::uint64_t next_id_ = 0;
-  std::unordered_map<std::string, RewardScore> known_; ///< by content
+  /// By content; troubles by asker and content: the next step tries again.
+  std::unordered_map<std::string, RewardScore> known_;
 };
 
 } // namespace troupe::models

@@ -5,21 +5,27 @@
 #include "config/error.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace troupe {
 struct Settings;
 } // namespace troupe
+namespace troupe::net {
+class WakeEvent;
+} // namespace troupe::net
 
 namespace troupe::models {
 
 /// An answer to score, with its row of the data set.
 struct RewardItem {
-  std::string id; ///< "step 3 sample 17", unique in the run
+  std::string id;    ///< "step 3 sample 17", unique in the run
+  std::string asker; ///< "rewards of step 3": who asks for its score
   std::string prompt;
   std::string response;
   std::string ground_truth;
@@ -27,6 +33,15 @@ struct RewardItem {
   std::string extra_info;       ///< JSON; "" where the row has none
   std::uint32_t num_tokens = 0; ///< of the response
   Place place;                  ///< of the row
+
+  /// Whether the other deserves the same score.
+  bool is_like(const RewardItem& other) const {
+    const auto content = [](const RewardItem& item) {
+      return std::tie(item.prompt, item.response, item.ground_truth,
+                      item.data_source, item.extra_info, item.num_tokens);
+    };
+    return content(*this) == content(other);
+  }
 };
 
 struct RewardScore {
@@ -41,20 +56,24 @@ struct RewardAnswers {
   std::vector<std::string> strays; ///< what was said about nothing asked
 };
 
-/// What a Rewarder may look at while it waits.
-struct RewardWait {
+/// Items to score, those that are there and those that come meanwhile, and who
+/// hears of their scores. Items are numbered in the order in which they are
+/// taken. All is called on the thread that scores.
+struct RewardRound {
+  std::function<std::vector<RewardItem>()> take; ///< those that came since
+  std::function<void(std::size_t item, RewardScore)> on_score; ///< once each
+  std::function<void(std::string stray)> on_stray;
+  const net::WakeEvent* more = nullptr;    ///< rung when some came, or null
   const std::atomic<bool>* stop = nullptr; ///< give up at once; may be null
-  std::function<void()> progress;          ///< called at each score
 };
 
 class Rewarder {
 public:
   virtual ~Rewarder() = default;
-  /// Throws FailureError: bad_input for programs
-  /// and servers that never worked, aborted when `wait.stop` was raised.
-  virtual RewardAnswers score(const std::vector<RewardItem>& items,
-                              const RewardWait& wait)
-    = 0;
+  /// Returns once every item has its score and no more came. Throws
+  /// FailureError: bad_input for programs and servers that never worked,
+  /// aborted when `round.stop` was raised.
+  virtual void score(const RewardRound& round) = 0;
 };
 
 } // namespace troupe::models

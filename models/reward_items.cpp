@@ -34,6 +34,7 @@ std::vector<RewardItem> reward_items(const AnswerSource& source,
     auto text = source.data.text(row);
     items.push_back(
       {.id = fmt::format("step {} sample {}", source.step.value + 1, sample),
+       .asker = source.asker,
        .prompt = std::move(text.prompt),
        .response = source.tokenizer.decode(answer),
        .ground_truth = std::move(text.ground_truth),

@@ -15,7 +15,8 @@ class Tokenizer;
 struct AnswerSource {
   const Dataset& data;
   const Tokenizer& tokenizer;
-  std::string file; ///< of the data set, for messages
+  std::string file;  ///< of the data set, for messages
+  std::string asker; ///< call and step, see RewardItem
   StepId step;
   std::vector<std::uint32_t> rows; ///< of the data set, in the step's order
   std::uint32_t samples_per_row = 1;

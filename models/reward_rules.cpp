@@ -215,15 +215,11 @@ public:
         pattern(rule, rule.argument);
   }
 
-  RewardAnswers score(const std::vector<RewardItem>& items,
-                      const RewardWait& wait) override {
-    RewardAnswers answers;
-    for (const auto& item : items) {
-      answers.scores.push_back(score_one(item));
-      if (wait.progress)
-        wait.progress();
-    }
-    return answers;
+  void score(const RewardRound& round) override {
+    std::size_t number = 0;
+    for (auto items = round.take(); !items.empty(); items = round.take())
+      for (const auto& item : items)
+        round.on_score(number++, score_one(item));
   }
 
 private:

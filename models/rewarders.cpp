@@ -64,8 +64,8 @@ template <class Lines, class Options>
 std::unique_ptr<Rewarder> ask_lines(Options options) {
   auto lines = std::make_shared<Lines>(std::move(options));
   return std::make_unique<LineRewarder>(
-    [lines](const auto& asked, const auto& handler, const auto* stop) {
-      lines->run(asked, handler, stop);
+    [lines](const auto& source, const auto& handler, const auto* stop) {
+      lines->run(source, handler, stop);
     });
 }
 

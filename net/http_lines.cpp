@@ -2,11 +2,13 @@
 
 #include "config/error.hpp"
 #include "net/defaults.hpp"
+#include "net/wake_event.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -17,6 +19,10 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
 #include <exception>
 
 namespace troupe::net {
@@ -118,28 +124,19 @@ private:
 
 class HttpLines::Round {
 public:
-  Round(HttpLines& http, const std::vector<std::string>& lines,
-        const LineHandler& handler)
+  Round(HttpLines& http, const LineSource& source, const LineHandler& handler)
     : http_(http),
-      lines_(lines),
+      source_(source),
       handler_(handler) {
-    error_code error;
-    const auto& url = http.options_.url;
-    hosts_ = tcp::resolver(io_).resolve(url.host, url.port, error);
-    if (error)
-      refuse(url.host + ": " + error.message());
-    const auto lanes
-      = std::min<std::size_t>(http.options_.workers, lines.size());
-    for (std::size_t i = 0; i < lanes; ++i)
-      asio::co_spawn(io_, lane(), [](std::exception_ptr thrown) {
-        if (thrown)
-          std::rethrow_exception(thrown);
-      });
+    if (source.more == nullptr)
+      return;
+    more_.assign(::dup(source.more->descriptor()));
+    watch();
   }
 
   void run(const std::atomic<bool>* stop) {
-    while (num_settled_ < lines_.size()) {
-      io_.run_for(kLivenessSlice);
+    while (take_lines()) {
+      io_.run_one_for(kLivenessSlice);
       if (stop != nullptr && *stop)
         throw FailureError({.code = Errc::aborted,
                             .who = http_.options_.name,
@@ -149,10 +146,44 @@ public:
   }
 
 private:
+  /// Rings end the wait for connections.
+  void watch() {
+    more_.async_wait(asio::posix::stream_descriptor::wait_read,
+                     [this](error_code error) {
+                       source_.more->clear();
+                       if (!error)
+                         watch();
+                     });
+  }
+
+  /// Lines that came; false once all are settled and no more came.
+  bool take_lines() {
+    std::ranges::move(source_.take(), std::back_inserter(lines_));
+    const auto open = lines_.size() - num_settled_;
+    if (open > 0 && hosts_.empty())
+      find_host();
+    const auto wanted = std::min<std::size_t>(http_.options_.workers, open);
+    for (; num_lanes_ < wanted; ++num_lanes_)
+      asio::co_spawn(io_, lane(), [](std::exception_ptr thrown) {
+        if (thrown)
+          std::rethrow_exception(thrown);
+      });
+    return open > 0;
+  }
+
+  void find_host() {
+    error_code error;
+    const auto& url = http_.options_.url;
+    hosts_ = tcp::resolver(io_).resolve(url.host, url.port, error);
+    if (error)
+      refuse(url.host + ": " + error.message());
+  }
+
   asio::awaitable<void> lane() {
     HttpConnection connection(io_, http_.options_.url, hosts_);
     while (next_ < lines_.size())
       co_await settle(connection, next_++);
+    --num_lanes_;
   }
 
   asio::awaitable<void> settle(HttpConnection& connection, std::size_t line) {
@@ -200,17 +231,20 @@ private:
   }
 
   HttpLines& http_;
-  const std::vector<std::string>& lines_;
+  const LineSource& source_;
   const LineHandler& handler_;
+  std::deque<std::string> lines_; ///< lanes hold on to theirs
   std::size_t next_ = 0;
   std::size_t num_settled_ = 0;
+  std::size_t num_lanes_ = 0;
   tcp::resolver::results_type hosts_;
-  asio::io_context io_{1}; ///< last: its end ends the lanes, which use the rest
+  asio::io_context io_{1}; ///< its end ends the lanes, which use the rest
+  asio::posix::stream_descriptor more_{io_};
 };
 
-void HttpLines::run(const std::vector<std::string>& lines,
-                    const LineHandler& handler, const std::atomic<bool>* stop) {
-  Round(*this, lines, handler).run(stop);
+void HttpLines::run(const LineSource& source, const LineHandler& handler,
+                    const std::atomic<bool>* stop) {
+  Round(*this, source, handler).run(stop);
 }
 
 } // namespace troupe::net

@@ -25,10 +25,10 @@ class HttpLines {
 public:
   explicit HttpLines(HttpLineOptions options) : options_(std::move(options)) {}
 
-  /// Has each line answered or lost. Throws FailureError: bad_input when the
-  /// host is unknown or a line was lost before the server ever answered any;
-  /// aborted once `stop` is raised.
-  void run(const std::vector<std::string>& lines, const LineHandler& handler,
+  /// Has each line answered or lost, until there are no more. Throws
+  /// FailureError: bad_input when the host is unknown or a line was lost before
+  /// the server ever answered any; aborted once `stop` is raised.
+  void run(const LineSource& source, const LineHandler& handler,
            const std::atomic<bool>* stop);
 
 private:

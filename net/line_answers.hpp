@@ -1,5 +1,5 @@
-// Who hears of answers to lines, whoever gives them (child processes, a
-// server).
+// Lines that are to be answered, and who hears of the answers, whoever gives
+// them (child processes, a server).
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,27 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace troupe::net {
+
+class WakeEvent;
+
+/// Lines that are there, and those that come while others are being answered.
+/// They are numbered in the order in which they are taken.
+struct LineSource {
+  LineSource() = default;
+  /// These, no more.
+  LineSource(std::vector<std::string> lines)
+    : take([lines = std::move(lines)]() mutable {
+        return std::exchange(lines, {});
+      }) {}
+
+  /// Those that came since; called on the thread that waits for the answers.
+  std::function<std::vector<std::string>()> take;
+  const WakeEvent* more = nullptr; ///< rung when some came; null: none will
+};
 
 /// Why a line gets no answer.
 enum class LineLoss : std::uint8_t { late, failed };

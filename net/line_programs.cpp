@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "net/defaults.hpp"
+#include "net/wake_event.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -165,18 +166,14 @@ std::string LinePrograms::last_words(const Process& process) const {
 
 class LinePrograms::Round {
 public:
-  Round(LinePrograms& programs, const std::vector<std::string>& lines,
+  Round(LinePrograms& programs, const LineSource& source,
         const LineHandler& handler)
     : programs_(programs),
-      lines_(lines),
-      handler_(handler) {
-    for (std::size_t i = 0; i < lines.size(); ++i)
-      waiting_.push_back(i);
-  }
+      source_(source),
+      handler_(handler) {}
 
-  bool over() const {
-    return num_settled_ == lines_.size();
-  }
+  /// Lines that came; false once all are settled and no more came.
+  bool take_lines();
   void hand_out();
   void wait();
   void give_up_silent();
@@ -188,18 +185,32 @@ private:
   void write(Process& process);
   void read(Process& process);
   void take(Process& process, std::string_view line);
-  void settle() {
-    ++num_settled_;
-  }
+  void settle(std::size_t line);
   void lose(Process& process, LineLoss loss, const std::string& why);
   void ended(Process& process);
 
   LinePrograms& programs_;
-  const std::vector<std::string>& lines_;
+  const LineSource& source_;
   const LineHandler& handler_;
+  std::vector<std::string> lines_; ///< settled ones are empty
   std::size_t num_settled_ = 0;
   std::deque<std::size_t> waiting_;
 };
+
+bool LinePrograms::Round::take_lines() {
+  if (source_.more != nullptr)
+    source_.more->clear();
+  for (auto& line : source_.take()) {
+    waiting_.push_back(lines_.size());
+    lines_.push_back(std::move(line));
+  }
+  return num_settled_ < lines_.size();
+}
+
+void LinePrograms::Round::settle(std::size_t line) {
+  lines_[line] = {};
+  ++num_settled_;
+}
 
 LinePrograms::Process* LinePrograms::Round::least_busy() {
   Process* best = nullptr;
@@ -251,8 +262,10 @@ void LinePrograms::Round::wait() {
     ready.push_back({process->input, POLLOUT, 0});
     whose.emplace_back(process.get(), true);
   }
+  if (source_.more != nullptr)
+    ready.push_back({source_.more->descriptor(), POLLIN, 0});
   ::poll(ready.data(), ready.size(), static_cast<int>(kLivenessSlice.count()));
-  for (std::size_t i = 0; i < ready.size(); ++i) {
+  for (std::size_t i = 0; i < whose.size(); ++i) {
     auto& [process, writes] = whose[i];
     if (ready[i].revents == 0 || process->pid < 0)
       continue;
@@ -304,7 +317,7 @@ void LinePrograms::Round::take(Process& process, std::string_view line) {
   process.heard = LineClock::now();
   programs_.ever_answered_ = true;
   programs_.ends_without_answer_ = 0;
-  settle();
+  settle(*settles);
   handler_.on_answer(*settles, line);
 }
 
@@ -317,7 +330,7 @@ void LinePrograms::Round::lose(Process& process, LineLoss loss,
   process.owed.pop_front();
   waiting_.insert(waiting_.begin(), process.owed.begin(), process.owed.end());
   process.owed.clear();
-  settle();
+  settle(line);
   handler_.on_loss(line, loss, why);
 }
 
@@ -357,12 +370,11 @@ void LinePrograms::Round::drop() {
     }
 }
 
-void LinePrograms::run(const std::vector<std::string>& lines,
-                       const LineHandler& handler,
+void LinePrograms::run(const LineSource& source, const LineHandler& handler,
                        const std::atomic<bool>* stop) {
-  Round round(*this, lines, handler);
+  Round round(*this, source, handler);
   try {
-    while (!round.over()) {
+    while (round.take_lines()) {
       if (stop != nullptr && *stop)
         throw FailureError({.code = Errc::aborted,
                             .who = options_.name,

@@ -33,10 +33,11 @@ public:
   LinePrograms(const LinePrograms&) = delete;
   LinePrograms& operator=(const LinePrograms&) = delete;
 
-  /// Has each line answered or lost. Throws FailureError: bad_input when the
-  /// program cannot be executed, or ends (or does not get ready) again and
-  /// again without ever having answered; aborted once `stop` is raised.
-  void run(const std::vector<std::string>& lines, const LineHandler& handler,
+  /// Has each line answered or lost, until there are no more. Throws
+  /// FailureError: bad_input when the program cannot be executed, or ends (or
+  /// does not get ready) again and again without ever having answered; aborted
+  /// once `stop` is raised.
+  void run(const LineSource& source, const LineHandler& handler,
            const std::atomic<bool>* stop);
 
 private:

@@ -1,7 +1,6 @@
 #include "models/internal/sequences.hpp"
 
 #include <algorithm>
-#include <span>
 
 namespace troupe::models::internal {
 
@@ -21,41 +20,55 @@ void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_size,
                                            + std::to_string(vocab_size));
 }
 
+Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
+                       const ModelShape& shape,
+                       const GenerateOptions& options) {
+  Sequence s;
+  s.sample = sample;
+  const std::string who = "sample " + to_string(s.sample) + ": ";
+  if (prompt.empty())
+    generation_failed(Errc::bad_input, who + "its prompt is empty");
+  if (static_cast<std::int64_t>(prompt.size()) > shape.max_positions)
+    generation_failed(Errc::bad_input,
+                      who + "its prompt of " + std::to_string(prompt.size())
+                        + " tokens is longer than the model's "
+                        + std::to_string(shape.max_positions) + " positions");
+  check_ids(prompt, shape.vocab_size, who);
+  s.ids.assign(prompt.begin(), prompt.end());
+  s.logprobs.assign(prompt.size(), 0.0F);
+  s.num_prompt = s.given = s.size();
+  s.limit = s.most
+    = std::min(s.num_prompt + std::max<std::int64_t>(options.max_new_tokens, 0),
+               shape.max_positions);
+  s.ids.reserve(static_cast<std::size_t>(s.most));
+  if (options.stop_texts)
+    s.watch.emplace(*options.stop_texts);
+  return s;
+}
+
 } // namespace
 
-std::vector<Sequence> make_sequences(const net::Rows& prompts,
+std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
                                      const ModelShape& shape,
                                      const GenerateOptions& options) {
-  const net::Column& column = prompts.at("prompt_ids");
-  const auto ids = column.as<std::int32_t>();
-  const auto offsets = column.offsets();
-  std::vector<Sequence> sequences(prompts.num_samples());
-  for (std::size_t i = 0; i < sequences.size(); ++i) {
-    Sequence& s = sequences[i];
-    s.sample = prompts.samples[i];
-    const auto prompt = ids.subspan(offsets[i], offsets[i + 1] - offsets[i]);
-    const std::string who = "sample " + to_string(s.sample) + ": ";
-    if (prompt.empty())
-      generation_failed(Errc::bad_input, who + "its prompt is empty");
-    if (static_cast<std::int64_t>(prompt.size()) > shape.max_positions)
-      generation_failed(Errc::bad_input,
-                        who + "its prompt of " + std::to_string(prompt.size())
-                          + " tokens is longer than the model's "
-                          + std::to_string(shape.max_positions) + " positions");
-    check_ids(prompt, shape.vocab_size, who);
-    s.ids.assign(prompt.begin(), prompt.end());
-    s.logprobs.assign(prompt.size(), 0.0F);
-    s.num_prompt = s.given = s.size();
-    s.limit = s.most = std::min(
-      s.num_prompt + std::max<std::int64_t>(options.max_new_tokens, 0),
-      shape.max_positions);
-    s.ids.reserve(static_cast<std::size_t>(s.most));
-    const bool alike = i > 0 && sequences[i - 1].num_prompt == s.num_prompt
-                       && std::equal(prompt.begin(), prompt.end(),
-                                     sequences[i - 1].ids.begin());
-    s.group = alike ? sequences[i - 1].group : i;
-    if (options.stop_texts)
-      s.watch.emplace(*options.stop_texts);
+  std::vector<Sequence> sequences;
+  for (const net::Rows& prompts : batches) {
+    if (prompts.samples.empty())
+      continue; // such rows have no columns either
+    const net::Column& column = prompts.at("prompt_ids");
+    const auto ids = column.as<std::int32_t>();
+    const auto offsets = column.offsets();
+    for (std::size_t i = 0; i < prompts.num_samples(); ++i) {
+      auto s = make_sequence(
+        prompts.samples[i],
+        ids.subspan(offsets[i], offsets[i + 1] - offsets[i]), shape, options);
+      const bool alike = !sequences.empty()
+                         && sequences.back().num_prompt == s.num_prompt
+                         && std::equal(s.ids.begin(), s.ids.end(),
+                                       sequences.back().ids.begin());
+      s.group = alike ? sequences.back().group : sequences.size();
+      sequences.push_back(std::move(s));
+    }
   }
   return sequences;
 }
@@ -87,7 +100,7 @@ TurnEnd turn_end(const Sequence& s) {
           .truncated = !s.stopped};
 }
 
-net::Rows sequence_rows(const std::vector<Sequence>& sequences) {
+net::Rows sequence_rows(std::span<const Sequence> sequences) {
   std::vector<SampleId> samples;
   std::vector<std::uint32_t> lengths;
   std::vector<std::int32_t> ids;

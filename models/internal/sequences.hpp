@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,9 @@ struct Sequence {
   }
 };
 
-/// One a row. Throws FailureError{bad_input} for a prompt that the model cannot
-/// take.
-std::vector<Sequence> make_sequences(const net::Rows& prompts,
+/// One a row, batch after batch. Throws FailureError{bad_input} for a prompt
+/// that the model cannot take.
+std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
                                      const ModelShape& shape,
                                      const GenerateOptions& options);
 
@@ -58,6 +59,6 @@ void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
 TurnEnd turn_end(const Sequence& s);
 
 /// sequence_ids, loss_mask, logprobs, truncated.
-net::Rows sequence_rows(const std::vector<Sequence>& sequences);
+net::Rows sequence_rows(std::span<const Sequence> sequences);
 
 } // namespace troupe::models::internal

@@ -141,6 +141,38 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
         self.assertEqual(found["chunks"], found["whole"])
         self.assertEqual(len(found["whole"]), 2 * 16)
 
+    def test_the_first_answers_are_scored_while_the_last_are_made(self):
+        # a line takes a while, and no answer is asked about twice
+        self.write_rows(ground_truth=[str(i) for i in range(64)])
+        program = self.write("slow.py", """
+import json, sys, time
+for line in sys.stdin:
+    row = json.loads(line)
+    time.sleep(0.02)
+    print(json.dumps({"id": row["id"], "score": len(row["response"])}), flush=True)
+    print(row["ground_truth"], row["response"], file=sys.stderr, flush=True)
+""")
+        self.troupe(*self.rewarded(
+            "process", f"reward.command=python3 {program}", "reward.workers=2",
+            "rollout.max_new_tokens=64", "rollout.max_sequences=4"))
+        slices = self.slices("ppo")
+        for step in range(2):
+            made, = [s for s in slices if s["name"] == "actor_gen"
+                     and s["step"] == step]
+            scored = [s for s in slices if s["name"] == "rewards"
+                      and s["step"] == step]
+            self.assertEqual({s["track"] for s in scored}, {"scorer 0"})
+            self.assertLess(min(s["begin"] for s in scored), made["end"])
+            self.assertGreater(max(s["end"] for s in scored), made["end"])
+        lengths = {len(sample["sequence_ids"]) for sample in self.samples()}
+        self.assertGreater(len(lengths), 4)
+        for sample in self.samples():
+            self.assertEqual(sample["score"], len(sample["response"]))
+        asked = "".join(file.read_text() for file in
+                        self.run_folder("ppo").glob("logs/reward.command_*.log"))
+        asked = asked.splitlines()
+        self.assertEqual(len(asked), len(set(asked)))
+
     def test_a_program_may_answer_out_of_order(self):
         self.write_rows(ground_truth="x", data_source="mine")
         program = self.write("program.py", """

@@ -225,14 +225,19 @@ TEST(Generator, ReportsEverySampleOnceAsItFinishes) {
   Generator generator(model.shape, model.weights, {},
                       troupe::testing::compute_under_test());
   std::map<std::uint32_t, Ids> seen;
-  const net::Rows rows
-    = generator.run(prompt_rows(mixed_prompts()), sampling_options(), context,
-                    [&](const GeneratedSample& sample) {
-                      const auto [at, is_new] = seen.emplace(
-                        sample.sample.value, Ids(sample.sequence_ids.begin(),
-                                                 sample.sequence_ids.end()));
-                      EXPECT_TRUE(is_new);
-                    });
+  net::Rows rows;
+  const std::vector batches{prompt_rows(mixed_prompts())};
+  generator.run_batches(
+    batches, sampling_options(), context,
+    {.on_sample =
+       [&](const GeneratedSample& sample) {
+         EXPECT_EQ(rows.num_samples(), 0U);
+         const auto [at, is_new]
+           = seen.emplace(sample.sample.value, Ids(sample.sequence_ids.begin(),
+                                                   sample.sequence_ids.end()));
+         EXPECT_TRUE(is_new);
+       },
+     .on_batch = [&](std::size_t, net::Rows all) { rows = std::move(all); }});
   const auto offsets = rows.at("sequence_ids").offsets();
   const auto ids = rows.at("sequence_ids").as<std::int32_t>();
   ASSERT_EQ(seen.size(), rows.num_samples());

@@ -5,6 +5,7 @@
 #include "models/reward_protocol.hpp"
 #include "models/reward_rows.hpp"
 
+#include "../support/models/score_all.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -124,20 +125,22 @@ TEST(RewardProtocol, AnswersAreNumbersOrTroubles) {
   EXPECT_EQ(answer_id("hello"), std::nullopt);
 }
 
-/// Answers every line at once with the length of its response.
+/// Answers the lines that are there, the last one first, with the length of
+/// their responses, until there are no more.
 struct CountingProgram {
   int asked = 0;
-  void operator()(const std::vector<std::string>& lines,
+  void operator()(const net::LineSource& source,
                   const net::LineHandler& handler, const std::atomic<bool>*) {
-    for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-      ++asked;
-      const auto row = nlohmann::json::parse(*line);
-      const nlohmann::json said
-        = {{"id", row["id"]},
-           {"score", row["response"].get<std::string>().size()}};
-      const auto text = said.dump();
-      handler.on_answer(*handler.line_of(text), text);
-    }
+    for (auto lines = source.take(); !lines.empty(); lines = source.take())
+      for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+        ++asked;
+        const auto row = nlohmann::json::parse(*line);
+        const nlohmann::json said
+          = {{"id", row["id"]},
+             {"score", row["response"].get<std::string>().size()}};
+        const auto text = said.dump();
+        handler.on_answer(*handler.line_of(text), text);
+      }
   }
 };
 
@@ -145,31 +148,56 @@ TEST(LineRewarder, AsksOnceForEqualAnswersAndRemembers) {
   auto program = std::make_shared<CountingProgram>();
   LineRewarder rewarder(
     [program](const auto&... arguments) { (*program)(arguments...); });
-  const std::vector<RewardItem> items
-    = {answer("aa"), answer("bbb"), answer("aa")};
   std::vector<double> scores;
-  for (const auto& score : rewarder.score(items, {}).scores)
+  for (const auto& score :
+       score_all(rewarder, {answer("aa"), answer("bbb"), answer("aa")}).scores)
     scores.push_back(score.parts.at(0).second);
   EXPECT_EQ(scores, (std::vector<double>{2, 3, 2}));
   EXPECT_EQ(program->asked, 2);
-  rewarder.score({answer("bbb"), answer("c")}, {});
+  score_all(rewarder, {answer("bbb"), answer("c")});
   EXPECT_EQ(program->asked, 3);
 }
 
-TEST(LineRewarder, ForgetsTroublesSoThatTheyAreTriedAgain) {
+TEST(LineRewarder, AsksForWhatComesMeanwhileUnlessItIsAskedAlready) {
+  auto program = std::make_shared<CountingProgram>();
+  LineRewarder rewarder(
+    [program](const auto&... arguments) { (*program)(arguments...); });
+  std::vector<std::vector<RewardItem>> comes
+    = {{answer("aa")}, {answer("aa"), answer("b")}, {answer("b")}, {}};
+  std::map<std::size_t, double> scores;
+  RewardRound round;
+  round.take = [&, next = comes.begin()]() mutable {
+    return next == comes.end() ? std::vector<RewardItem>{} : *next++;
+  };
+  round.on_score = [&](std::size_t item, const RewardScore& score) {
+    EXPECT_TRUE(scores.emplace(item, score.parts.at(0).second).second);
+  };
+  rewarder.score(round);
+  EXPECT_EQ(scores,
+            (std::map<std::size_t, double>{{0, 2}, {1, 2}, {2, 1}, {3, 1}}));
+  EXPECT_EQ(program->asked, 2);
+}
+
+TEST(LineRewarder, TriesTroublesAgainInTheNextStepOnly) {
   int asked = 0;
-  LineRewarder rewarder([&](const auto& lines, const auto& handler, auto*) {
-    asked += static_cast<int>(lines.size());
-    for (std::size_t i = 0; i < lines.size(); ++i)
-      handler.on_loss(i, net::LineLoss::late, "no answer in time");
-    handler.on_stray("{\"id\": 99}");
-  });
-  for (int round = 1; round <= 2; ++round) {
-    const auto answers = rewarder.score({answer("a"), answer("a")}, {});
-    EXPECT_TRUE(answers.scores.at(1).late);
-    EXPECT_EQ(answers.strays.size(), 1U);
-    EXPECT_EQ(asked, round);
-  }
+  LineRewarder rewarder(
+    [&](const net::LineSource& source, const auto& handler, auto*) {
+      const auto lines = source.take();
+      asked += static_cast<int>(lines.size());
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        handler.on_loss(i, net::LineLoss::late, "no answer in time");
+      handler.on_stray("{\"id\": 99}");
+    });
+  for (int step = 1; step <= 2; ++step)
+    for (int chunk = 1; chunk <= 2; ++chunk) {
+      std::vector items(2, answer("a"));
+      for (auto& item : items)
+        item.asker = "rewards of step " + std::to_string(step);
+      const auto answers = score_all(rewarder, items);
+      EXPECT_TRUE(answers.scores.at(1).late);
+      EXPECT_EQ(answers.strays.size(), 1U);
+      EXPECT_EQ(asked, step);
+    }
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "../support/models/golden.hpp"
+#include "../support/models/score_all.hpp"
 #include <nlohmann/json.hpp>
 
 #include <fstream>
@@ -25,7 +26,7 @@ RewardScore score_of(const std::string& rule, const RewardItem& item) {
   Settings settings;
   settings.reward.kind = "rule";
   settings.reward.rule = rule;
-  return make_rule_rewarder(settings)->score({item}, {}).scores.front();
+  return score_all(*make_rule_rewarder(settings), {item}).scores.front();
 }
 
 double worth(const std::string& rule, const std::string& response,
@@ -51,9 +52,9 @@ TEST(RewardRules, Gsm8kGivesTheRealAnswersOneAndTheNextRowsZero) {
     const auto bare = truth.substr(truth.rfind("#### ") + 5);
     wrong.push_back({.response = "so it is " + bare, .ground_truth = truth});
   }
-  for (const auto& score : rewarder->score(right, {}).scores)
+  for (const auto& score : score_all(*rewarder, right).scores)
     ASSERT_EQ(score.parts.at(0).second, 1);
-  for (const auto& score : rewarder->score(wrong, {}).scores)
+  for (const auto& score : score_all(*rewarder, wrong).scores)
     ASSERT_EQ(score.parts.at(0).second, 0); // without "####" it is no answer
 }
 
@@ -141,10 +142,9 @@ TEST(RewardRules, ARowWithoutATruthIsATroubleThatNamesDataFields) {
 TEST(RewardRules, WeighedRulesKeepTheirNames) {
   Settings settings;
   settings.reward.weights = {{"gsm8k", 1}, {"format:.*####.*", 0.5}};
-  const auto score
-    = make_rule_rewarder(settings)
-        ->score({{.response = "#### 8", .ground_truth = "7"}}, {})
-        .scores.front();
+  const auto score = score_all(*make_rule_rewarder(settings),
+                               {{.response = "#### 8", .ground_truth = "7"}})
+                       .scores.front();
   using Parts = decltype(score.parts);
   EXPECT_EQ(score.parts, (Parts{{"format:.*####.*", 1}, {"gsm8k", 0}}));
 }

@@ -1,6 +1,7 @@
 // A server in this process that answers lines over HTTP, well and badly.
 #include "config/error.hpp"
 #include "net/http_lines.hpp"
+#include "net/wake_event.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -117,6 +118,24 @@ TEST(HttpLines, EveryLineIsPostedAndAnswered) {
   lines.run(number_lines(20), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 20U);
   EXPECT_EQ(heard.answers.at(19), "19 ok");
+}
+
+TEST(HttpLines, LinesThatComeMeanwhileArePostedToo) {
+  Server server(
+    [](const std::string& body, int) { return Answer{.body = body}; });
+  HttpLines lines(server.options());
+  WakeEvent more;
+  int next = 0;
+  LineSource source;
+  source.more = &more;
+  source.take = [&] {
+    return next < 9 ? std::vector{std::to_string(next++)}
+                    : std::vector<std::string>{};
+  };
+  more.ring();
+  HeardLines heard;
+  lines.run(source, heard.handler(), nullptr);
+  EXPECT_EQ(heard.answers.size(), 9U);
 }
 
 TEST(HttpLines, OverloadIsTriedAgainAndRefusalIsNot) {

@@ -1,6 +1,7 @@
 // Real child processes that answer lines, crash, fall silent or never start.
 #include "config/error.hpp"
 #include "net/line_programs.hpp"
+#include "net/wake_event.hpp"
 
 #include "tests/support/net/heard_lines.hpp"
 #include <gmock/gmock.h>
@@ -60,6 +61,27 @@ TEST_F(Programs, AnswerEveryLineInRoundAfterRound) {
     EXPECT_EQ(heard.answers.at(49), "49 98");
     EXPECT_TRUE(heard.losses.empty());
   }
+}
+
+TEST_F(Programs, AreAskedWhatComesWhileTheyAnswer) {
+  LinePrograms programs(shell("while read n; do echo \"$n x\"; done", 2));
+  WakeEvent more;
+  int next = 0;
+  LineSource source;
+  source.more = &more;
+  source.take = [&] {
+    return next < 3 ? std::vector{std::to_string(next++)}
+                    : std::vector<std::string>{};
+  };
+  HeardLines heard;
+  auto handler = heard.handler();
+  handler.on_answer = [&, listen = handler.on_answer](std::size_t line,
+                                                      std::string_view answer) {
+    listen(line, answer);
+    more.ring();
+  };
+  programs.run(source, handler, nullptr);
+  EXPECT_EQ(heard.answers.size(), 3U);
 }
 
 TEST_F(Programs, MayAnswerInAnyOrder) {
