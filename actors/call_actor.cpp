@@ -124,7 +124,8 @@ void run_members(CallSelf self, const std::shared_ptr<RunningCall>& running) {
                       .batches = running->shares[i],
                       .epochs = self->state.setup.epochs,
                       .carried = running->task.carried,
-                      .has_rows = !running->fetches[i].sources.empty()});
+                      .has_rows = !running->fetches[i].sources.empty(),
+                      .joined = running->task.joined});
   ask_members<RunDone>(
     self, running, running->members, run_atom::value, std::move(orders), "run",
     [running](std::vector<RunDone> parts) {

@@ -89,6 +89,12 @@ struct Hearing {
   bool suspect = false;
 };
 
+/// A call's task that was sent: with the chunk that it joins, or at its start.
+struct SentCall {
+  std::optional<Clock::time_point> started;
+  std::optional<CallDone> done;
+};
+
 struct MasterState {
   std::string name = "master";
   Asks asks;
@@ -105,8 +111,9 @@ struct MasterState {
   std::vector<std::uint32_t> ahead;      ///< by task: plans::steps_ahead
   /// Answers of calls that a checkpoint keeps or kept, until their step's end.
   std::map<plans::TaskRef, CallDone> early;
-  std::map<ReplicaId, Version> versions; ///< of targets of moves
-  StepId committed_end;                  ///< steps before this are committed
+  std::map<plans::TaskRef, SentCall> sent_calls; ///< that have not ended
+  std::map<ReplicaId, Version> versions;         ///< of targets of moves
+  StepId committed_end; ///< steps before this are committed
   /// Steps of the checkpoint that devices are copying: weights must stay.
   std::optional<StepId> copying;
   bool writing = false; ///< a checkpoint that was copied

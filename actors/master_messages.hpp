@@ -16,9 +16,12 @@ struct CallTask {
   std::vector<RowSource> sources;    ///< of the keys that the call reads
   std::vector<std::uint32_t> tokens; ///< of each sample of the step
   std::vector<Carried> carried;
+  /// The tasks that share one running batch, in order, itself among them: all
+  /// of them are sent at once, each is answered when its own samples are done.
+  std::vector<std::uint32_t> joined;
 };
 TROUPE_INSPECT(CallTask, x.task, x.version, x.first, x.count, x.sources,
-               x.tokens, x.carried)
+               x.tokens, x.carried, x.joined)
 
 struct CallDone {
   std::vector<RunDone> parts; ///< in order of the mesh

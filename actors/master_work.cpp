@@ -1,15 +1,13 @@
 #include "actors/master_work.hpp"
 
+#include "actors/call_tasks.hpp"
 #include "actors/carried_values.hpp"
-#include "plans/call_split.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace troupe::actors {
-
-namespace {
 
 const plans::TaskTemplate& template_of(MasterSelf self, plans::TaskRef task) {
   return self->state.setup.graph.tasks.at(task.task);
@@ -21,6 +19,8 @@ const plans::Call* call_of(MasterSelf self, plans::TaskRef task) {
            ? &self->state.setup.workflow.call(entry.call)
            : nullptr;
 }
+
+namespace {
 
 /// Whether a checkpoint is written before `next_step`.
 bool save_due(const MasterState& state, StepId next_step) {
@@ -162,73 +162,6 @@ void commit_steps(MasterSelf self) {
 
 // -- tasks -------------------------------------------------------------------
 
-void finish(MasterSelf self, plans::TaskRef task) {
-  auto& state = self->state;
-  --state.running;
-  if (state.ended)
-    return;
-  state.last_progress = Clock::now();
-  const auto ready = state.schedule->finished(task);
-  for (const auto next : ready)
-    state.waited[next] = plans::wait_reason(state.setup.graph, next, task);
-  commit_steps(self);
-  launch(self, ready);
-  evaluate_if_due(self);
-  end_if_over(self);
-}
-
-void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
-               const CallDone& done) {
-  auto& state = self->state;
-  auto& report = state.reports[task.step];
-  for (const auto& part : done.parts) {
-    state.rows.produced(task.step, part);
-    for (const auto& carried : part.carried)
-      report.carried[carried.name] = carried.value.number();
-  }
-  if (state.ahead[task.task] > 0)
-    state.early[task] = done;
-  if (call_of(self, task)->kind == plans::CallKind::generate
-      && template_of(self, task).chunk == 0)
-    report.prompt_tokens = report.tokens;
-  count_tokens(report, state.rows.tokens(task.step));
-  add_call(report, task_report(template_of(self, task), started), done);
-  state.idle.end(
-    report.tasks.back(),
-    std::chrono::nanoseconds{static_cast<std::int64_t>(done.fetch_ns)},
-    report.idle);
-  finish(self, task);
-}
-
-void send_call(MasterSelf self, plans::TaskRef task) {
-  auto& state = self->state;
-  ++state.running;
-  const auto started = Clock::now();
-  if (const auto early = state.early.find(task); early != state.early.end())
-    return call_done(self, task, started, CallDone{early->second});
-  const auto& call = *call_of(self, task);
-  const auto& entry = template_of(self, task);
-  const auto range = plans::chunk_range(state.rows.num_samples(task.step),
-                                        state.setup.samples_per_row,
-                                        entry.chunk, entry.chunks);
-  const CallTask order{.task = task.task,
-                       .version = version_of(state.setup, task),
-                       .first = range.first,
-                       .count = range.count,
-                       .sources
-                       = state.rows.sources(task.step, call.reads, range),
-                       .tokens = state.rows.tokens(task.step),
-                       .carried = carried_list(carried_at(state, task.step))};
-  ask<CallDone>(
-    self, state.setup.calls.at(call.name), run_atom::value,
-    context_for(self, task.step), order,
-    {.name = fmt::format("{} of step {}", entry.name, task.step.value),
-     .worker = {},
-     .deadline = {}},
-    [=](const CallDone& done) { call_done(self, task, started, done); },
-    [=](const Failure& failure) { fail_run(self, failure); });
-}
-
 void send_move(MasterSelf self, plans::TaskRef task) {
   auto& state = self->state;
   const auto& entry = template_of(self, task);
@@ -318,6 +251,21 @@ void wait_for_data(MasterSelf self, plans::TaskRef task) {
 }
 
 } // namespace
+
+void finish(MasterSelf self, plans::TaskRef task) {
+  auto& state = self->state;
+  --state.running;
+  if (state.ended)
+    return;
+  state.last_progress = Clock::now();
+  const auto ready = state.schedule->finished(task);
+  for (const auto next : ready)
+    state.waited[next] = plans::wait_reason(state.setup.graph, next, task);
+  commit_steps(self);
+  launch(self, ready);
+  evaluate_if_due(self);
+  end_if_over(self);
+}
 
 void release(MasterSelf self) {
   commit_steps(self);

@@ -8,6 +8,9 @@ namespace troupe::actors {
 
 using MasterSelf = Self<MasterActor, MasterState>;
 
+const plans::TaskTemplate& template_of(MasterSelf self, plans::TaskRef task);
+/// nullptr: it is no call.
+const plans::Call* call_of(MasterSelf self, plans::TaskRef task);
 Context context_for(MasterSelf self, StepId step);
 /// Of the weights that the task uses (I4).
 Version version_of(const MasterSetup& setup, plans::TaskRef task);
@@ -15,6 +18,8 @@ Version version_of(const MasterSetup& setup, plans::TaskRef task);
 LifeOrder life_order(const MasterSetup& setup, plans::TaskRef task);
 /// Sends what the schedule released, unless a save or the end holds it back.
 void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks);
+/// A task that was running is done.
+void finish(MasterSelf self, plans::TaskRef task);
 /// Makes a checkpoint before `next_step`: copies, then writes behind.
 void save(MasterSelf self, StepId next_step);
 /// What a save or an evaluation held up may go on.

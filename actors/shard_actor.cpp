@@ -1,5 +1,6 @@
 #include "actors/shard_actor.hpp"
 
+#include "actors/shard_generate.hpp"
 #include "actors/shard_work.hpp"
 #include "plans/step_graph.hpp"
 
@@ -64,15 +65,36 @@ caf::result<LoadDone> load(ShardSelf self, const Context& context,
     });
 }
 
+/// Begins with the last of the chunks that it shares a batch with.
+caf::result<RunDone> generate(ShardSelf self, const Context& context,
+                              const RunOrder& order) {
+  Answer<RunDone> answer{self, context};
+  auto& state = self->state;
+  auto chunks = state.chunks.put(context.step,
+                                 {order, state.inbox.take(context.step, order),
+                                  state.open.open(self, answer)});
+  if (!chunks.empty())
+    state.shard->device->post(
+      [shard = state.shard, step = context.step,
+       who = fmt::format("{}, {}, {} of step {}", state.shard->worker->who,
+                         state.name, order.call, context.step.value),
+       chunks = std::move(chunks)] {
+        generate_chunks(*shard, step, who, chunks);
+      });
+  return answer.promise();
+}
+
 caf::result<RunDone> run(ShardSelf self, const Context& context,
                          const RunOrder& order) {
   if (const auto failure = refuse(self->state, context, order.version))
     return to_error(*failure);
   auto shard = self->state.shard;
+  const auto kind = shard->worker->workflow.call(order.call).kind;
+  if (kind == plans::CallKind::generate)
+    return generate(self, context, order);
   auto rows
     = std::make_shared<net::Rows>(self->state.inbox.take(context.step, order));
-  const bool trains
-    = shard->worker->workflow.call(order.call).kind == plans::CallKind::train;
+  const bool trains = kind == plans::CallKind::train;
   return on_device<RunDone>(
     self, context, fmt::format("{} of step {}", order.call, context.step.value),
     [=, step = context.step] { return run_shard(*shard, step, order, *rows); },

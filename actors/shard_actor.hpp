@@ -4,6 +4,7 @@
 // Parent: the node actor; queued work is dropped when the node aborts.
 #pragma once
 
+#include "actors/chunk_inbox.hpp"
 #include "actors/row_gather.hpp"
 #include "models/engine.hpp"
 #include "models/snapshot.hpp"
@@ -44,6 +45,7 @@ struct ShardState {
   std::string name;
   std::shared_ptr<Shard> shard;
   RowInbox inbox;
+  ChunkInbox chunks;
   OpenAnswers open;
   Version version;
   bool loaded = false; ///< has a version at all

@@ -1,36 +1,16 @@
 #include "actors/shard_work.hpp"
 
 #include "actors/call_options.hpp"
-#include "actors/conversations.hpp"
-#include "actors/reward_work.hpp"
 #include "actors/shard_groups.hpp"
 #include "config/defaults.hpp"
 #include "models/gpu.hpp"
 #include "models/parameters.hpp"
-#include "models/rollout_replay.hpp"
-#include "models/stop_texts.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe::actors {
 
 namespace {
-
-models::RunContext run_context(Shard& shard, StepId step) {
-  models::RunContext context;
-  context.step = step;
-  context.seed = shard.worker->settings.run.seed;
-  context.track = shard.device->track();
-  context.stop = &shard.device->stop_flag();
-  context.progress = &shard.device->progress();
-  context.groups = shard.groups;
-  return context;
-}
-
-/// Of the devices that have the same samples, the one whose results count.
-bool gives_results(const Shard& shard) {
-  return shard.where.tp == 0 && shard.where.pp + 1 == shard.replica.strategy.pp;
-}
 
 /// Rows into the stash, where this device's are the ones that count.
 RunDone keep_outputs(Shard& shard, StepId step, const plans::Call& call,
@@ -77,68 +57,6 @@ models::TrainSpec train_spec_of(Shard& shard, const plans::Call& call,
     if (carried.name == "kl_coef")
       spec.loss.kl_coef = carried.value.number();
   return spec;
-}
-
-/// Noise of its own for each generate call, added to the run's: two roles with
-/// equal weights must not give equal answers. The first has the run's.
-std::uint64_t own_noise(const WorkerContext& worker, const plans::Call& call) {
-  std::uint64_t before = 0;
-  for (const auto& other : worker.workflow.calls) {
-    if (other.name == call.name)
-      break;
-    before += other.kind == plans::CallKind::generate
-                  && other.evaluates == call.evaluates
-                ? 1
-                : 0;
-  }
-  return before * 0x9E3779B97F4A7C15;
-}
-
-/// Answers are scored here while others are made. Own actors' conversations and
-/// recorded answers are left to the call that scores.
-models::GenerateEvents events_for_scorer(const Shard& shard,
-                                         const plans::Call& call, StepId step) {
-  RewardWork* rewards = shard.worker->rewards.get();
-  const auto* scorer = scorer_of(shard.worker->workflow, call);
-  if (rewards == nullptr || scorer == nullptr || !gives_results(shard))
-    return {};
-  return {.on_sample = [=](const models::GeneratedSample& answer) {
-    rewards->offer(*scorer, step, answer);
-  }};
-}
-
-RunDone generate_rows(Shard& shard, const plans::Call& call,
-                      const net::Rows& rows, models::RunContext& context) {
-  WorkerContext& worker = *shard.worker;
-  const auto* own = find_own_entry(call.fn);
-  if (worker.replay && !call.evaluates && !call.greedy) {
-    if (own != nullptr)
-      throw ConfigError(place_of(worker.settings, "run.replay"),
-                        fmt::format("run.replay: {} leads conversations, which "
-                                    "recorded samples do not hold; leave it "
-                                    "out",
-                                    call.name));
-    return keep_outputs(shard, context.step, call,
-                        worker.replay->rows(context.step, rows.samples));
-  }
-  auto options
-    = generate_options(worker.settings, call, worker.shapes.at(call.role));
-  options.seed += own_noise(worker, call);
-  if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
-    options.stop_ids = {worker.tokenizer().eos_id()};
-  if (const auto& stop = worker.settings.rollout.stop; !stop.empty())
-    options.stop_texts
-      = std::make_shared<models::StopTexts>(worker.tokenizer(), stop);
-  if (own != nullptr)
-    return stash_outputs(
-      worker, context.step, call,
-      rename_out(call, converse(shard, *own, rows, options, context)));
-  net::Rows answers;
-  auto events = events_for_scorer(shard, call, context.step);
-  events.on_batch
-    = [&](std::size_t, net::Rows rows) { answers = std::move(rows); };
-  shard.engine->generate({&rows, 1}, options, context, events);
-  return keep_outputs(shard, context.step, call, std::move(answers));
 }
 
 /// Where plane `plane` of `replica` is on `from`: in this process, in one of
@@ -207,6 +125,21 @@ const models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
 }
 
 } // namespace
+
+models::RunContext run_context(Shard& shard, StepId step) {
+  models::RunContext context;
+  context.step = step;
+  context.seed = shard.worker->settings.run.seed;
+  context.track = shard.device->track();
+  context.stop = &shard.device->stop_flag();
+  context.progress = &shard.device->progress();
+  context.groups = shard.groups;
+  return context;
+}
+
+bool gives_results(const Shard& shard) {
+  return shard.where.tp == 0 && shard.where.pp + 1 == shard.replica.strategy.pp;
+}
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(
@@ -294,9 +227,6 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
   const net::Rows rows = rename_in(call, fetched);
   RunDone done;
   switch (call.kind) {
-  case plans::CallKind::generate:
-    done = generate_rows(shard, call, rows, context);
-    break;
   case plans::CallKind::inference:
     done = keep_outputs(
       shard, step, call,
@@ -311,8 +241,9 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
     if (!gives_results(shard))
       done.sums.clear();
     break;
+  case plans::CallKind::generate: // generate_chunks
   case plans::CallKind::function:
-    TROUPE_CHECK(false, "functions do not run on shards");
+    TROUPE_CHECK(false, "it does not run like this");
   }
   done.begin_ns = begin;
   done.busy_ns = now_ns() - begin;

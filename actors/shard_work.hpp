@@ -7,6 +7,7 @@
 namespace troupe::actors {
 
 LoadDone load_shard(Shard& shard, const LoadOrder& order);
+/// All but generation (shard_generate.hpp).
 RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
                   const net::Rows& rows);
 MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order);
@@ -21,6 +22,9 @@ CopyDone copy_shard(Shard& shard, const CopyOrder& order);
 /// On the worker's writer thread.
 WriteDone write_shard(Shard& shard, const WriteOrder& order);
 
+models::RunContext run_context(Shard& shard, StepId step);
+/// Of the devices that have the same samples, the one whose results count.
+bool gives_results(const Shard& shard);
 /// Bookkeeping of a finished call: what was written, now in the stash.
 RunDone stash_outputs(WorkerContext& worker, StepId step,
                       const plans::Call& call, net::Rows outputs);

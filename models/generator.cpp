@@ -38,6 +38,13 @@ public:
         tell(i);
   }
 
+  /// Samples of the largest batch.
+  std::size_t largest() const {
+    std::size_t most = 0;
+    for (const Batch& batch : batches_)
+      most = std::max(most, batch.count);
+    return most;
+  }
   void finished(const Sequence& s) {
     const auto index = static_cast<std::size_t>(&s - sequences_.data());
     const auto behind
@@ -81,11 +88,12 @@ struct Generator::Impl {
     return options.kv_cache_bytes > 0 ? options.kv_cache_bytes
                                       : limits.kv_cache_bytes;
   }
-  /// As many slots as sequences, options and memory allow, on every stage.
-  /// Returns their number.
+  /// As many slots as options and memory allow, at most `wanted`, on every
+  /// stage. Returns their number.
   std::int64_t make_slots(const std::vector<Sequence>& sequences,
-                          const GenerateOptions& options, const Groups& groups);
-  void generate(std::vector<Sequence>& sequences,
+                          std::size_t wanted, const GenerateOptions& options,
+                          const Groups& groups);
+  void generate(std::vector<Sequence>& sequences, std::size_t at_once,
                 const GenerateOptions& options, const RunContext& context,
                 internal::TurnFeed feed, const internal::OnEnded& on_ended);
 
@@ -98,6 +106,7 @@ struct Generator::Impl {
 };
 
 std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
+                                         std::size_t wanted,
                                          const GenerateOptions& options,
                                          const Groups& groups) {
   std::int64_t tokens = 1;
@@ -111,10 +120,9 @@ std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
       Errc::out_of_memory, "a sequence of " + std::to_string(tokens)
                              + " tokens does not fit the KV cache of "
                              + std::to_string(cache_limit(options)) + " bytes");
-  const auto wanted
-    = std::min<std::int64_t>(static_cast<std::int64_t>(sequences.size()),
-                             std::max<std::int64_t>(1, options.max_sequences));
-  const std::int64_t slots = std::min(wanted, fitting);
+  const std::int64_t slots
+    = std::min({static_cast<std::int64_t>(wanted), fitting,
+                std::max<std::int64_t>(1, options.max_sequences)});
   cache.reset(slots, tokens);
   return slots;
 }
@@ -140,6 +148,7 @@ std::uint64_t Generator::fed_tokens() const {
 }
 
 void Generator::Impl::generate(std::vector<Sequence>& sequences,
+                               std::size_t at_once,
                                const GenerateOptions& options,
                                const RunContext& context,
                                internal::TurnFeed feed,
@@ -149,7 +158,8 @@ void Generator::Impl::generate(std::vector<Sequence>& sequences,
   packed = true;
   if (sequences.empty())
     return;
-  const std::int64_t slots = make_slots(sequences, options, context.groups);
+  const std::int64_t slots
+    = make_slots(sequences, at_once, options, context.groups);
   internal::Rollout rollout(decoder, cache, shape.vocab_size, options, context,
                             feed);
   rollout.run(sequences, slots, on_ended);
@@ -173,7 +183,7 @@ void Generator::run_batches(std::span<const net::Rows> batches,
                             const GenerateEvents& events) {
   auto sequences = internal::make_sequences(batches, impl_->shape, options);
   BatchEnds ends(batches, sequences, events);
-  impl_->generate(sequences, options, context, {}, [&](const Sequence& s) {
+  const auto report = [&](const Sequence& s) {
     if (events.on_sample)
       events.on_sample({.sample = s.sample,
                         .sequence_ids = s.ids,
@@ -181,7 +191,8 @@ void Generator::run_batches(std::span<const net::Rows> batches,
                         .num_prompt_tokens = s.num_prompt,
                         .truncated = !s.stopped});
     ends.finished(s);
-  });
+  };
+  impl_->generate(sequences, ends.largest(), options, context, {}, report);
 }
 
 void Generator::converse(const net::Rows& prompts,
@@ -193,7 +204,7 @@ void Generator::converse(const net::Rows& prompts,
     if (turns != nullptr)
       turns->end(s.sample, internal::turn_end(s));
   };
-  impl_->generate(sequences, options, context,
+  impl_->generate(sequences, sequences.size(), options, context,
                   internal::TurnFeed(turns, context.groups), report);
 }
 

@@ -49,9 +49,10 @@ public:
   /// not one sequence fits the cache, numerics for logits that are not finite.
   net::Rows run(const net::Rows& prompts, const GenerateOptions& options,
                 const RunContext& context);
-  /// Batches one after the other without a pause: the next one's prompts get
-  /// the slots that the one before has no prompts for. Each batch's rows come
-  /// as soon as all its samples have finished.
+  /// Batches one after the other without a pause: there are slots for the
+  /// largest, and prompts of the next one get those that become free. So
+  /// batches end one by one, each one's rows come when all its samples have
+  /// finished, and no pass waits for a batch's longest answer.
   void run_batches(std::span<const net::Rows> batches,
                    const GenerateOptions& options, const RunContext& context,
                    const GenerateEvents& events);

@@ -130,12 +130,24 @@ double CostModel::call_s(const Call& call, const Placement& placement,
   const auto job = make_job(call, placement, offload);
   switch (call.kind) {
   case CallKind::generate:
-    return hardware_.call_s + generate_s(job);
+    return hardware_.call_s
+           + std::max(reload_s(job),
+                      generate_s(job, problem_.lengths.phases(
+                                        job.samples * job.micro_batches)));
   case CallKind::train:
     return hardware_.call_s + train_s(job);
   default:
     return hardware_.call_s + inference_s(job);
   }
+}
+
+double CostModel::later_chunk_s(const Call& call, const Placement& placement,
+                                const RoleMemory& offload) const {
+  if (call.kind != CallKind::generate || call.own_actor)
+    return call_s(call, placement, offload);
+  const auto job = make_job(call, placement, offload);
+  return generate_s(
+    job, {problem_.lengths.steady_phase(job.samples * job.micro_batches)});
 }
 
 MoveBytes CostModel::move_bytes_of(const std::string& role,
@@ -334,14 +346,15 @@ double CostModel::decode_token_s(const Job& job, double answers,
   return std::max(device, graph > 0 ? graph : eager);
 }
 
-double CostModel::generate_s(const Job& job) const {
+double CostModel::generate_s(const Job& job,
+                             const std::vector<DecodePhase>& phases) const {
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
   const auto layers = std::ceil(m.layers / job.p);
   const auto hops = job.p > 1 ? 2 * link_latency_s(job.span.pipeline) : 0.0;
   double seconds
     = forward_pass_s(job, lengths.prompt() / lengths.sequence_mean());
-  for (const auto& phase : lengths.phases(job.samples * job.micro_batches)) {
+  for (const auto& phase : phases) {
     const auto answers = phase.active / job.micro_batches;
     const auto measured = problem_.profile.seconds(
       ProfileOp::decode, m.num_parameters, job.placement.strategy.tp, answers);
@@ -359,7 +372,7 @@ double CostModel::generate_s(const Job& job) const {
                     * (layers * layer_s + hardware_.stage_token_s + hops)
                   + logits);
   }
-  return std::max(seconds, reload_s(job));
+  return seconds;
 }
 
 } // namespace troupe::plans

@@ -28,6 +28,8 @@
 //           where sharded (z1, z3); z3 gathers parameters three times a pass
 //   decode  a token's layer: max(read e P_l / t, 2 P_l b / (0.7 t F)) + the KV
 //           cache of b answers + comm, or its launches; + sampling a stage
+//   chunks  the first one ends with its longest answer, each later one adds its
+//           prompts and mean length: answers take the places that get free
 //
 // Sources: forms and constants of 0.7, 0.8, 30 and 8 follow the estimator notes
 // of the project (fitted to ReaL, Mei et al. 2024, arXiv 2406.14088); pipeline
@@ -65,10 +67,15 @@ public:
   /// `problem` must outlive this.
   explicit CostModel(const PlanProblem& problem, CostEffects effects = {});
 
-  /// Seconds of a call, of one chunk of it where it has chunks. Functions are
+  /// Seconds of a call, of its first chunk where it has chunks. Functions are
   /// free.
   double call_s(const Call& call, const Placement& placement,
                 const RoleMemory& offload = {}) const;
+  /// What each later chunk adds. Chunks of a generation share one batch
+  /// (joined_chunks.hpp): the first one's time has the wait for the longest
+  /// answer, behind it no place in the batch is ever empty.
+  double later_chunk_s(const Call& call, const Placement& placement,
+                       const RoleMemory& offload = {}) const;
   /// Seconds to bring `role` from one mesh and strategy to another.
   double move_s(const std::string& role, const Placement& from,
                 const Placement& to) const;
@@ -122,7 +129,8 @@ private:
   double train_s(const Job& job) const;
   double gradients_s(const Job& job) const;
   double optimizer_s(const Job& job) const;
-  double generate_s(const Job& job) const;
+  double generate_s(const Job& job,
+                    const std::vector<DecodePhase>& phases) const;
   double decode_token_s(const Job& job, double answers, double context) const;
   double reload_s(const Job& job) const;
 

@@ -75,6 +75,12 @@ std::vector<DecodePhase> Lengths::phases(double answers) const {
   return phases;
 }
 
+DecodePhase Lengths::steady_phase(double answers) const {
+  const auto answer_squares
+    = squares_ - prompt_ * prompt_ - 2 * prompt_ * mean_;
+  return {mean_ - 1, answers, answer_squares / (2 * mean_)};
+}
+
 Lengths parse_lengths(std::string_view text, double prompt) {
   const auto colon = text.find(':');
   const auto mean = take_length(text.substr(0, colon));

@@ -45,6 +45,9 @@ public:
   /// Decoding of `answers` answers side by side; a dp rank ends with its
   /// longest one.
   std::vector<DecodePhase> phases(double answers) const;
+  /// Decoding of as many answers as there are places, each of which is given to
+  /// the next answer as soon as it is free.
+  DecodePhase steady_phase(double answers) const;
 
 private:
   double prompt_ = 0;

@@ -58,7 +58,8 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
       seconds = space_.move_s(i, point.options[i], point.positions[i],
                               point.options[k], point.positions[k]);
     } else if (i < calls.size() && task.kind == TaskKind::call) {
-      seconds = calls[i].options[point.options[i]].seconds;
+      const auto& option = calls[i].options[point.options[i]];
+      seconds = task.chunk == 0 ? option.seconds : option.later_s;
     }
     durations.push_back(seconds);
   }

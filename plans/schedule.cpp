@@ -171,6 +171,26 @@ std::vector<TaskRef> Schedule::running() const {
   return tasks;
 }
 
+std::vector<TaskRef> Schedule::followers(TaskRef task) const {
+  std::vector<TaskRef> followers;
+  const auto& numbers = queues_of_[task.task];
+  if (numbers.empty())
+    return followers;
+  const auto& first = queues_[numbers.front()].tasks;
+  for (std::size_t i = 1; i < first.size(); ++i) {
+    const bool everywhere
+      = queues_of_[first[i].task] == numbers
+        && std::ranges::all_of(numbers, [&](std::uint32_t number) {
+             const auto& tasks = queues_[number].tasks;
+             return i < tasks.size() && tasks[i] == first[i];
+           });
+    if (!everywhere)
+      break;
+    followers.push_back(first[i]);
+  }
+  return followers;
+}
+
 std::optional<Wait> Schedule::wait_of(TaskRef task) const {
   if (const auto unmet = tracker_.first_unmet(task))
     return Wait{.who = task,

@@ -73,6 +73,9 @@ public:
   std::vector<Wait> waits() const;
   /// Started and not finished, in total order.
   std::vector<TaskRef> running() const;
+  /// What comes behind a started task on its devices, in order, as far as it is
+  /// the same on all of them.
+  std::vector<TaskRef> followers(TaskRef task) const;
   /// Place in the total order, from 0; for tasks of open steps.
   std::uint64_t position(TaskRef task) const;
   const StepGraph& graph() const {

@@ -231,6 +231,7 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   const auto place = placement(option, 0);
   const auto& role = call.call->role;
   option.seconds = costs_.call_s(*call.call, place, option.offload);
+  option.later_s = costs_.later_chunk_s(*call.call, place, option.offload);
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
                    problem_.sizes);

@@ -24,13 +24,14 @@ struct CallOption {
   int micro_batches = 0;
   int chunks = 1;
   RoleMemory offload = {};
-  double seconds = 0;             ///< of one chunk
+  double seconds = 0;             ///< of the first chunk
+  double later_s = 0;             ///< that each other chunk adds
   std::uint64_t static_bytes = 0; ///< on its devices all the time
   std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
   std::uint64_t active_bytes = 0; ///< while it runs
 
   double total_s() const {
-    return seconds * chunks;
+    return seconds + later_s * (chunks - 1);
   }
 };
 

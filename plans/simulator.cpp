@@ -259,9 +259,11 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
   if (task.kind != TaskKind::call || placement == plan.calls.end())
     return 0;
   const auto offload = plan.roles.find(task.role);
-  return costs.call_s(problem.workflow.call(task.call), placement->second,
-                      offload == plan.roles.end() ? RoleMemory{}
-                                                  : offload->second);
+  const auto memory
+    = offload == plan.roles.end() ? RoleMemory{} : offload->second;
+  const auto& call = problem.workflow.call(task.call);
+  return task.chunk == 0 ? costs.call_s(call, placement->second, memory)
+                         : costs.later_chunk_s(call, placement->second, memory);
 }
 
 std::vector<double> predict_durations(const PlanProblem& problem,

@@ -32,14 +32,13 @@ public:
     open_ = next;
     is_open_ = true;
   }
-
-private:
   void leave() {
     if (is_open_)
       trace::end(context_.track, open_);
     is_open_ = false;
   }
 
+private:
   const RunContext& context_;
   trace::Name open_{};
   bool is_open_ = false;

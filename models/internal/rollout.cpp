@@ -61,8 +61,12 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
 }
 
 void Rollout::run(std::vector<Sequence>& sequences, std::int64_t num_slots,
-                  const OnEnded& on_ended) {
+                  const OnEnded& told) {
   PhaseSpans spans(context_);
+  const OnEnded on_ended = [&](const Sequence& s) {
+    spans.leave(); // what is told of ends may end a span around this one
+    told(s);
+  };
   deal(sequences, num_slots);
   while (feed_.open() || !all_finished()) {
     if (feed_.open())

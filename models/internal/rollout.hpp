@@ -54,7 +54,7 @@ public:
   /// One turn of every sequence where the feed is closed; else those that come
   /// with it, until it closes.
   void run(std::vector<Sequence>& sequences, std::int64_t num_slots,
-           const OnEnded& on_ended);
+           const OnEnded& told);
 
   std::uint64_t fed_tokens() const {
     return fed_tokens_;

@@ -147,6 +147,56 @@ TEST(Generator, TheBatchDoesNotChangeASample_I1_I2) {
       base[i]);
 }
 
+TEST(Generator, BatchesThatShareSlotsGiveTheSameBitsInFewerPasses_I2) {
+  const SmallModel model;
+  Generator generator(model.shape, model.weights, {},
+                      troupe::testing::compute_under_test());
+  std::vector<Ids> prompts = mixed_prompts();
+  std::ranges::copy(mixed_prompts(), std::back_inserter(prompts));
+  GenerateOptions options = sampling_options();
+  for (std::int32_t id = 0; id < 20; ++id) // answers of all lengths
+    options.stop_ids.push_back(id);
+  std::atomic<std::uint64_t> progress{0};
+  RunContext context = at_step(5);
+  context.progress = &progress;
+  const auto count = [&](const auto& work) {
+    const auto before = progress.load();
+    work();
+    return progress.load() - before;
+  };
+  const auto whole
+    = answers_of(generator.run(prompt_rows(prompts), options, context));
+  for (const std::size_t size : {2U, 3U, 4U, 5U}) {
+    std::vector<net::Rows> batches;
+    for (std::size_t i = 0; i < prompts.size(); i += size)
+      batches.push_back(prompt_rows(
+        {prompts.begin() + static_cast<std::ptrdiff_t>(i),
+         prompts.begin()
+           + static_cast<std::ptrdiff_t>(std::min(i + size, prompts.size()))},
+        static_cast<std::uint32_t>(i)));
+    batches.emplace_back(); // a chunk without samples here
+    std::map<std::size_t, std::vector<Answer>> ended;
+    const auto joined = count([&] {
+      generator.run_batches(
+        batches, options, context,
+        {.on_batch = [&](std::size_t batch, const net::Rows& rows) {
+          EXPECT_TRUE(ended.emplace(batch, answers_of(rows)).second);
+        }});
+    });
+    ASSERT_EQ(ended.size(), batches.size());
+    std::vector<Answer> all;
+    for (const auto& [batch, answers] : ended)
+      all.insert(all.end(), answers.begin(), answers.end());
+    EXPECT_EQ(all, whole) << "batches of " << size;
+    batches.pop_back();
+    const auto apart = count([&] {
+      for (const auto& batch : batches)
+        generator.run(batch, options, context);
+    });
+    EXPECT_LT(joined, apart) << "batches of " << size;
+  }
+}
+
 TEST(Generator, StepSampleAndSeedChangeTheNoise_I2) {
   const SmallModel model;
   Generator generator(model.shape, model.weights, {},

@@ -4,6 +4,7 @@
 // numbers are compared with transformers elsewhere (engine_train_test).
 #include "config/error.hpp"
 #include "models/engine.hpp"
+#include "models/generate_events.hpp"
 #include "models/generate_options.hpp"
 #include "models/model_part.hpp"
 #include "models/parameters.hpp"
@@ -15,6 +16,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
+#include <mutex>
 
 namespace troupe::models {
 namespace {
@@ -209,6 +212,46 @@ TEST_P(ParallelGeneration, GivesTheSameTokens_I1_I2) {
   EXPECT_THAT(got.at("logprobs").as<float>(),
               ::testing::Pointwise(::testing::FloatNear(1e-4F),
                                    want.at("logprobs").as<float>()));
+}
+
+TEST_P(ParallelGeneration, BatchesThatShareSlotsEndAlikeOnAllDevices_I2) {
+  net::Rows prompts = random_sequences(6, 75, 12, 6);
+  net::Column ids = prompts.at("sequence_ids");
+  ids.key = "prompt_ids";
+  prompts = net::Rows(prompts.samples, {ids});
+  GenerateOptions options;
+  options.max_new_tokens = 12;
+  options.seed = 5;
+  options.stop_ids = {3};
+  ParallelReplica alone(spec(wide_shape()), "d1");
+  ParallelReplica split(spec(wide_shape()), GetParam());
+  const auto& all = prompts.samples;
+  std::vector<net::Rows> batches;
+  for (const auto& [first, count] : {std::pair{0, 2}, {2, 3}, {5, 1}})
+    batches.push_back(
+      net::select(prompts, std::vector<SampleId>(all.begin() + first,
+                                                 all.begin() + first + count)));
+  std::mutex mutex;
+  std::map<const Engine*, std::vector<std::size_t>> ends;
+  std::map<const Engine*, std::vector<net::Rows>> answers;
+  split.run([&](Engine& engine, RunContext& context, std::uint32_t) {
+    engine.generate(batches, options, context,
+                    {.on_batch = [&](std::size_t batch, net::Rows rows) {
+                      const std::lock_guard lock(mutex);
+                      ends[&engine].push_back(batch);
+                      answers[&engine].push_back(std::move(rows));
+                    }});
+  });
+  const net::Rows want = alone.generate(prompts, options);
+  EXPECT_EQ(answers.size(), split.size());
+  for (const auto& [engine, parts] : answers) {
+    EXPECT_EQ(ends[engine], ends.begin()->second);
+    ASSERT_EQ(parts.size(), batches.size());
+    const auto got = net::select(net::concat(parts), all);
+    EXPECT_THAT(
+      got.at("sequence_ids").as<std::int32_t>(),
+      ::testing::ElementsAreArray(want.at("sequence_ids").as<std::int32_t>()));
+  }
 }
 
 TEST_P(Parallel, SavesTheFoldersThatOneDeviceSaves) {

@@ -76,6 +76,27 @@ TEST(CostModel, RaggedAnswersCostLessThanTheirMaximum) {
     << "the longest answer of a device ends the call";
 }
 
+TEST(CostModel, LaterChunksOfAGenerationDoNotWaitForTheLongestAnswer) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.call_s = 0; // later ones are asked for with the first
+  auto placement = on(0, 7);
+  placement.chunks = 4;
+  const auto chunk_s = [&](const char* name, double mean) {
+    problem.lengths = Lengths(128, mean, 1024);
+    const CostModel costs(problem);
+    const auto& call = problem.workflow.call(name);
+    return std::pair{costs.call_s(call, placement),
+                     costs.later_chunk_s(call, placement)};
+  };
+  const auto [first, later] = chunk_s("actor_gen", 200);
+  EXPECT_LT(later, 0.6 * first);
+  EXPECT_GT(later, 0.1 * first);
+  const auto [fixed_first, fixed_later] = chunk_s("actor_gen", 1024);
+  EXPECT_NEAR(fixed_later, fixed_first, 0.01 * fixed_first);
+  const auto [scored_first, scored_later] = chunk_s("ref_inf", 200);
+  EXPECT_EQ(scored_later, scored_first);
+}
+
 /// A dense model whose MLP is so many times as wide.
 ModelShape shape_of_width(std::int64_t times) {
   auto shape = shape_mixtral();

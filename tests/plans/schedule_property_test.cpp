@@ -2,6 +2,7 @@
 // happens when, versions (I4), rows (I6) and device orders (I8) are right and
 // nothing ever stands still (I7).
 #include "config/error.hpp"
+#include "plans/joined_chunks.hpp"
 #include "plans/replica_life.hpp"
 #include "plans/schedule.hpp"
 
@@ -121,6 +122,7 @@ public:
   std::map<Rank, std::vector<TaskRef>> history;
   int come_and_go = 0; ///< reloads, offloads and drops
   int blends = 0;      ///< of followers
+  int joined = 0;      ///< tasks that others joined
 
 private:
   using End = std::pair<double, std::uint64_t>;
@@ -194,8 +196,23 @@ private:
       EXPECT_TRUE(done_.contains({producer, task.step})) << "no rows yet";
     check_versions(task);
     check_presence(task);
+    note_joined(task);
     const double takes = 0.1 + double(random_() % 1000) / 100;
     running_.emplace(End{now_ + takes, started_++}, task);
+  }
+
+  /// As if the call generated: what joins the task starts right behind it.
+  void note_joined(TaskRef task) {
+    const auto& t = shape(task);
+    if (t.kind != TaskKind::call)
+      return;
+    auto call = workflow_.call(t.call);
+    call.kind = CallKind::generate;
+    const auto batch
+      = joined_chunks(schedule_.graph(), call, task, schedule_.followers(task));
+    for (std::size_t i = 1; i < batch.size(); ++i)
+      behind_[batch[i - 1]] = batch[i];
+    joined += batch.size() > 1;
   }
 
   void check_versions(TaskRef task) { // I4
@@ -300,6 +317,10 @@ private:
       busy_.erase(rank);
     done_.insert(task);
     const auto ready = schedule_.finished(task);
+    if (const auto next = behind_.find(task); next != behind_.end()) {
+      EXPECT_GT(std::ranges::count(ready, next->second), 0)
+        << t.name << " ended, what joined it does not start";
+    }
     check_moment_between_steps();
     begin(ready);
   }
@@ -319,6 +340,7 @@ private:
   std::map<End, TaskRef> running_;
   std::set<Rank> busy_;
   std::set<TaskRef> done_;
+  std::map<TaskRef, TaskRef> behind_; ///< the chunk that joined a task
   std::map<Rank, std::uint64_t> last_position_;
   double now_ = 0;
   std::uint64_t started_ = 0;
@@ -326,7 +348,7 @@ private:
 
 TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
   int ran = 0, lagged = 0, refused = 0, chunked = 0, lived = 0;
-  int followed = 0;
+  int followed = 0, joined = 0;
   for (std::uint64_t seed = 0; ran < 1500; ++seed) {
     Random random(seed);
     const auto workflow = random_workflow(random);
@@ -348,6 +370,7 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
     ++ran;
     lived += fast.come_and_go > 0;
     followed += fast.blends > 0;
+    joined += fast.joined > 0;
     lagged += graph.max_lag > 0;
     chunked += std::ranges::any_of(
       graph.tasks, [](const TaskTemplate& task) { return task.chunks > 1; });
@@ -357,6 +380,7 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
   EXPECT_GT(followed, 150);
   EXPECT_GT(lagged, 300);
   EXPECT_GT(chunked, 300);
+  EXPECT_GT(joined, 100);
 }
 
 } // namespace

@@ -1,0 +1,159 @@
+#include "actors/shard_generate.hpp"
+
+#include "actors/call_options.hpp"
+#include "actors/conversations.hpp"
+#include "actors/reward_work.hpp"
+#include "actors/shard_work.hpp"
+#include "models/rollout_replay.hpp"
+#include "models/stop_texts.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Noise of its own for each generate call, added to the run's: two roles with
+/// equal weights must not give equal answers. The first has the run's.
+std::uint64_t own_noise(const WorkerContext& worker, const plans::Call& call) {
+  std::uint64_t before = 0;
+  for (const auto& other : worker.workflow.calls) {
+    if (other.name == call.name)
+      break;
+    before += other.kind == plans::CallKind::generate
+                  && other.evaluates == call.evaluates
+                ? 1
+                : 0;
+  }
+  return before * 0x9E3779B97F4A7C15;
+}
+
+/// Answers are scored here while others are made. Own actors' conversations and
+/// recorded answers are left to the call that scores.
+models::GenerateEvents events_for_scorer(const Shard& shard,
+                                         const plans::Call& call, StepId step) {
+  RewardWork* rewards = shard.worker->rewards.get();
+  const auto* scorer = scorer_of(shard.worker->workflow, call);
+  if (rewards == nullptr || scorer == nullptr || !gives_results(shard))
+    return {};
+  return {.on_sample = [=](const models::GeneratedSample& answer) {
+    rewards->offer(*scorer, step, answer);
+  }};
+}
+
+models::GenerateOptions options_of(WorkerContext& worker,
+                                   const plans::Call& call) {
+  auto options
+    = generate_options(worker.settings, call, worker.shapes.at(call.role));
+  options.seed += own_noise(worker, call);
+  if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
+    options.stop_ids = {worker.tokenizer().eos_id()};
+  if (const auto& stop = worker.settings.rollout.stop; !stop.empty())
+    options.stop_texts
+      = std::make_shared<models::StopTexts>(worker.tokenizer(), stop);
+  return options;
+}
+
+using OnRows = std::function<void(std::size_t chunk, net::Rows rows)>;
+
+/// Recorded answers in place of new ones.
+void replay_answers(Shard& shard, const plans::Call& call, StepId step,
+                    std::span<const net::Rows> chunks, const OnRows& on_rows) {
+  if (find_own_entry(call.fn) != nullptr)
+    throw ConfigError(place_of(shard.worker->settings, "run.replay"),
+                      fmt::format("run.replay: {} leads conversations, which "
+                                  "recorded samples do not hold; leave it "
+                                  "out",
+                                  call.name));
+  for (std::size_t i = 0; i < chunks.size(); ++i)
+    on_rows(i, gives_results(shard)
+                 ? shard.worker->replay->rows(step, chunks[i].samples)
+                 : net::Rows{});
+}
+
+/// What the call writes of each chunk, empty where another device gives it.
+void make_answers(Shard& shard, const plans::Call& call, StepId step,
+                  std::span<const net::Rows> chunks, const OnRows& on_rows) {
+  WorkerContext& worker = *shard.worker;
+  if (worker.replay && !call.evaluates && !call.greedy)
+    return replay_answers(shard, call, step, chunks, on_rows);
+  auto context = run_context(shard, step);
+  const auto options = options_of(worker, call);
+  if (const auto* own = find_own_entry(call.fn)) {
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      on_rows(i, converse(shard, *own, chunks[i], options, context));
+    return;
+  }
+  auto events = events_for_scorer(shard, call, step);
+  events.on_batch = [&](std::size_t i, net::Rows rows) {
+    on_rows(i, gives_results(shard) ? std::move(rows) : net::Rows{});
+  };
+  shard.engine->generate(chunks, options, context, events);
+}
+
+/// Times of chunks that end one by one: each lasts from the end of the one
+/// before it, here and in the trace.
+class ChunkClock {
+public:
+  ChunkClock(const Shard& shard, const plans::Call& call, StepId step,
+             std::size_t num_chunks)
+    : track_(shard.device->track()),
+      name_(trace::name(call.name)),
+      step_(step),
+      left_(num_chunks) {
+    begin();
+  }
+
+  void end(RunDone& done) {
+    span_.reset();
+    done.begin_ns = begin_ns_;
+    done.busy_ns = now_ns() - begin_ns_;
+    if (--left_ > 0)
+      begin();
+  }
+
+private:
+  void begin() {
+    begin_ns_ = now_ns();
+    span_.emplace(track_, name_, step_.value);
+  }
+
+  trace::Track track_;
+  trace::Name name_;
+  StepId step_;
+  std::size_t left_;
+  std::uint64_t begin_ns_ = 0;
+  std::optional<trace::Span> span_;
+};
+
+} // namespace
+
+void generate_chunks(Shard& shard, StepId step, const std::string& who,
+                     const std::vector<ChunkRun>& chunks) {
+  const plans::Call& call
+    = shard.worker->workflow.call(chunks.front().order.call);
+  std::vector<bool> is_done(chunks.size(), false);
+  const auto settle = [&](std::size_t i, Result<RunDone> result) {
+    is_done[i] = true;
+    chunks[i].done(std::move(result));
+  };
+  try {
+    ChunkClock clock(shard, call, step, chunks.size());
+    std::vector<net::Rows> rows;
+    for (const auto& chunk : chunks)
+      rows.push_back(rename_in(call, chunk.rows));
+    make_answers(
+      shard, call, step, rows, [&](std::size_t i, net::Rows answers) {
+        auto done = stash_outputs(*shard.worker, step, call,
+                                  rename_out(call, std::move(answers)));
+        clock.end(done);
+        settle(i, std::move(done));
+      });
+  } catch (const std::exception& error) {
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      if (!is_done[i])
+        settle(i, to_failure(error, who));
+  }
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,40 @@
+#include "plans/joined_chunks.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Whether the batch of chunk `first` may go on with chunk `next`, which comes
+/// behind chunk `last`.
+bool joins(const StepGraph& graph, TaskRef first, TaskRef last, TaskRef next) {
+  const auto& begun = graph.tasks[first.task];
+  const auto& task = graph.tasks[next.task];
+  if (next.step != first.step || task.kind != TaskKind::call
+      || task.call != begun.call
+      || task.chunk != graph.tasks[last.task].chunk + 1)
+    return false;
+  return std::ranges::all_of(task.needs, [&](const Need& need) {
+    const bool of_last = need.task == last.task && need.steps_back == 0;
+    return of_last || std::ranges::count(begun.needs, need) > 0;
+  });
+}
+
+} // namespace
+
+std::vector<TaskRef> joined_chunks(const StepGraph& graph, const Call& call,
+                                   TaskRef first,
+                                   std::span<const TaskRef> followers) {
+  std::vector<TaskRef> joined = {first};
+  if (call.kind != CallKind::generate || call.own_actor)
+    return joined;
+  for (const auto next : followers) {
+    if (!joins(graph, first, joined.back(), next))
+      break;
+    joined.push_back(next);
+  }
+  return joined;
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,133 @@
+// Chunks that share a running batch, in a scheduler that the test drives: a
+// fake generation answers none before it has all, and the last one first.
+#include "actors/master_actor.hpp"
+#include "actors/system.hpp"
+
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <gmock/gmock.h>
+
+namespace troupe::actors {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::uint32_t num_chunks = 2;
+
+struct Waiting {
+  CallTask task;
+  caf::typed_response_promise<CallDone> promise;
+};
+struct GenerationState {
+  std::string name = "generation";
+  std::vector<Waiting> waiting;
+};
+
+CallActor::behavior_type
+generation(Self<CallActor, GenerationState> self,
+           std::vector<std::vector<std::uint32_t>>* joined) {
+  return {[=](run_atom, const Context&,
+              const CallTask& task) -> caf::result<CallDone> {
+            auto& waiting = self->state.waiting;
+            joined->push_back(task.joined);
+            waiting.push_back({task, self->make_response_promise<CallDone>()});
+            const auto promise = waiting.back().promise;
+            if (waiting.size() < num_chunks)
+              return promise;
+            for (; !waiting.empty(); waiting.pop_back()) {
+              auto& chunk = waiting.back();
+              RunDone part;
+              part.keys = {"sequence_ids"};
+              for (std::uint32_t i = 0; i < chunk.task.count; ++i)
+                part.samples.emplace_back(chunk.task.first.value + i);
+              CallDone done;
+              done.parts = {part};
+              chunk.promise.deliver(std::move(done));
+            }
+            return promise;
+          },
+          [](fail_atom, std::uint64_t, const Trouble&) {}};
+}
+
+struct NoState {
+  std::string name = "fake";
+};
+CallActor::behavior_type training(Self<CallActor, NoState>) {
+  return {[](run_atom, const Context&, const CallTask&) { return CallDone{}; },
+          [](fail_atom, std::uint64_t, const Trouble&) {}};
+}
+DataActor::behavior_type four_rows(Self<DataActor, NoState>) {
+  return {[](next_atom, const Context&, const NextOrder&) {
+    return DataBatch{.rows = {0, 1, 2, 3}, .tokens = {4, 5, 6, 7}};
+  }};
+}
+
+plans::Workflow generate_and_train() {
+  plans::Workflow workflow{.name = "short", .dataset_keys = {"prompt_ids"}};
+  workflow.roles = {{.name = "actor", .trained = true}};
+  workflow.calls = {{.name = "actor_gen",
+                     .kind = plans::CallKind::generate,
+                     .role = "actor",
+                     .reads = {"prompt_ids"},
+                     .writes = {"sequence_ids"}},
+                    {.name = "actor_train",
+                     .kind = plans::CallKind::train,
+                     .role = "actor",
+                     .reads = {"sequence_ids"}}};
+  return workflow;
+}
+
+TEST(MasterChunks, AreSentTogetherAndEndInTheirOrder) {
+  caf::actor_system_config config;
+  add_message_types(config);
+  config.set("scheduler.policy", caf::atom("testing"));
+  caf::actor_system system(config);
+  auto& scheduler
+    = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+  std::vector<std::vector<std::uint32_t>> joined;
+  std::vector<std::string> ended;
+  std::optional<RunEnd> end;
+
+  MasterSetup setup;
+  setup.workflow = generate_and_train();
+  const plans::Placement place{.devices = {Rank{0}}};
+  setup.plan.calls["actor_gen"] = place;
+  setup.plan.calls["actor_gen"].chunks = num_chunks;
+  setup.plan.calls["actor_train"] = place;
+  setup.replicas = plans::replicas_of(setup.workflow, setup.plan);
+  setup.graph
+    = plans::make_step_graph(setup.workflow, setup.plan, setup.replicas);
+  setup.end_step = StepId{2};
+  setup.asks = std::make_shared<AskTable>();
+  setup.data = system.spawn(four_rows);
+  setup.calls["actor_gen"] = system.spawn(generation, &joined);
+  setup.calls["actor_train"] = system.spawn(training);
+  setup.on_step = [&](const StepReport& report) {
+    for (const auto& task : report.tasks)
+      ended.push_back(task.name);
+  };
+  setup.on_end = [&](const RunEnd& reached) { end = reached; };
+  const std::vector<caf::actor_addr> fakes
+    = {setup.data.address(), setup.calls["actor_gen"].address(),
+       setup.calls["actor_train"].address()};
+  const auto master = system.spawn(master_actor, std::move(setup));
+  caf::anon_send(master, start_atom::value);
+  while (scheduler.try_run_once())
+    ;
+  ASSERT_TRUE(end.has_value()) << "it waits for a chunk that was not sent";
+  EXPECT_EQ(end->kind, RunEnd::Kind::done);
+  const std::vector<std::uint32_t> both = {0, 1};
+  EXPECT_THAT(joined, ElementsAre(both, both, both, both));
+  EXPECT_THAT(ended,
+              ElementsAre("actor_gen[0]", "actor_gen[1]", "actor_train",
+                          "actor_gen[0]", "actor_gen[1]", "actor_train"));
+
+  for (const auto& fake : fakes)
+    caf::anon_send_exit(fake, caf::exit_reason::kill);
+  caf::anon_send_exit(master, caf::exit_reason::kill);
+  while (scheduler.try_run_once())
+    ;
+}
+
+} // namespace
+} // namespace troupe::actors
