@@ -40,9 +40,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe::plans {
+
+/// Reads and writes of weights, gradients, moments and master weights.
+inline constexpr double optimizer_bytes_a_parameter = 30;
 
 /// Which groups of a mesh span nodes.
 struct MeshSpan {
@@ -117,7 +121,10 @@ private:
   double passes_s(const Job& job, double layer_s, double head,
                   double hop) const;
   double gather_s(const Job& job, double times) const;
-  double forward_pass_s(const Job& job, double prompt_share) const;
+  std::optional<double> measured_passes_s(const Job& job, ProfileOp op,
+                                          double tokens, double hop) const;
+  double inference_pass_s(const Job& job) const;
+  double prefill_s(const Job& job) const;
   double inference_s(const Job& job) const;
   double train_s(const Job& job) const;
   double gradients_s(const Job& job) const;
