@@ -64,6 +64,11 @@ double CostModel::Model::used_parameters() const {
   return layer_parameters - (experts - experts_a_token) * expert_parameters;
 }
 
+double CostModel::Model::head_share() const {
+  const auto head = head_width * hidden;
+  return head / (head + layers * used_parameters());
+}
+
 double CostModel::Model::read_parameters(double tokens) const {
   return layer_parameters
          - (experts - touched_experts(tokens)) * expert_parameters;
@@ -147,7 +152,10 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   if (!effects_.moves)
     return 0;
   const auto bytes = move_bytes_of(role, from, to);
-  const auto seconds = move_seconds(bytes, hardware_);
+  auto seconds = move_seconds(bytes, hardware_);
+  // another sharding of the same devices: no link, but a task
+  if (seconds == 0 && from.strategy != to.strategy)
+    seconds = hardware_.move_s;
   // Sharded parameters are gathered by all devices at once.
   if (from.strategy.zero != Zero::z3)
     return seconds;
@@ -244,7 +252,8 @@ double CostModel::reload_s(const Job& job) const {
          / hardware_.host_Bps;
 }
 
-/// Passes of `op` over `tokens` each, if it was measured.
+/// Passes of `op` over `tokens` each, if it was measured. Of a whole pass the
+/// last stage has the head's share; prompts need it for their last token only.
 std::optional<double> CostModel::measured_passes_s(const Job& job, ProfileOp op,
                                                    double tokens,
                                                    double hop) const {
@@ -252,7 +261,9 @@ std::optional<double> CostModel::measured_passes_s(const Job& job, ProfileOp op,
     op, job.model.num_parameters, job.placement.strategy.tp, tokens);
   if (!measured)
     return std::nullopt;
-  return passes_s(job, *measured / job.model.layers, 0, hop);
+  const auto head
+    = op == ProfileOp::prefill ? 0 : *measured * job.model.head_share();
+  return passes_s(job, (*measured - head) / job.model.layers, head, hop);
 }
 
 double CostModel::inference_pass_s(const Job& job) const {
@@ -279,13 +290,15 @@ double CostModel::inference_s(const Job& job) const {
   return std::max(seconds, reload_s(job));
 }
 
-/// Sum of gradients over dp, a mini-batch. Sharding (z1) sends the same bytes.
+/// Sum of gradients over dp, a mini-batch, a layer at a time. Sharding (z1)
+/// sends the same bytes.
 double CostModel::gradients_s(const Job& job) const {
   if (job.d <= 1 || job.placement.strategy.zero == Zero::z3)
     return 0;
   const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
                      * job.model.parameters / (job.t * job.p);
-  return bytes / link_Bps(job.span.data) + link_latency_s(job.span.data);
+  return bytes / link_Bps(job.span.data)
+         + std::ceil(job.model.layers / job.p) * link_latency_s(job.span.data);
 }
 
 double CostModel::optimizer_s(const Job& job) const {
@@ -340,6 +353,15 @@ double CostModel::decode_token_s(const Job& job, double answers,
   return std::max(device, graph > 0 ? graph : eager);
 }
 
+/// Of a measured decode step: the last stage has the head.
+double CostModel::slowest_stage_s(const Job& job, double step_s) const {
+  const auto& m = job.model;
+  const auto head = step_s * m.head_share();
+  const auto layer_s = (step_s - head) / m.layers;
+  return std::max(std::ceil(m.layers / job.p) * layer_s,
+                  std::floor(m.layers / job.p) * layer_s + head);
+}
+
 double CostModel::generate_s(const Job& job) const {
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
@@ -351,7 +373,8 @@ double CostModel::generate_s(const Job& job) const {
     const auto measured = problem_.profile.seconds(
       ProfileOp::decode, m.num_parameters, job.placement.strategy.tp, answers);
     if (measured) {
-      seconds += phase.steps * job.micro_batches * (*measured / job.p + hops);
+      seconds += phase.steps * job.micro_batches
+                 * (slowest_stage_s(job, *measured) + hops);
       continue;
     }
     const auto logits

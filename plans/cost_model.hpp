@@ -91,6 +91,7 @@ private:
 
     double touched_experts(double tokens) const;
     double used_parameters() const; ///< of a layer, by one token
+    double head_share() const;      ///< of a pass's products
     double read_parameters(double tokens) const;
     /// Times the launches of a layer with one MLP.
     double launches(double tokens) const;
@@ -131,6 +132,7 @@ private:
   double optimizer_s(const Job& job) const;
   double generate_s(const Job& job) const;
   double decode_token_s(const Job& job, double answers, double context) const;
+  double slowest_stage_s(const Job& job, double step_s) const;
   double reload_s(const Job& job) const;
 
   const PlanProblem& problem_;
