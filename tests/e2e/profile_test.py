@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from support import Case
+from support import PROFILE, Case
 
 NUMBER = re.compile(r"^  (\w+): \{value: ([^,]+), source: \"([^\"]+)\"\}", re.M)
 ENTRY = re.compile(r"^  - \{op: (\w+), parameters: (\d+), tp: (\d+), "
@@ -19,11 +19,8 @@ class Profile(Case):
         """Of the tiny PPO run, without the verb."""
         return self.ppo(*overrides)[1:]
 
-    def no_profile(self):
-        (self.folder / "cache/troupe/hardware.yaml").unlink()
-
     def test_measures_layouts_links_and_the_optimizer_apart(self):
-        self.no_profile()
+        self.cached_hardware.unlink()
         words = self.settings(*TWO_DEVICES)
         done = self.troupe("profile", *words, "--out", "here.yaml",
                            seconds=LIMIT_S)
@@ -49,8 +46,7 @@ class Profile(Case):
                          if (name, degree) == (op, tp)}
                 self.assertGreaterEqual(len(sizes), 3, (op, tp))
                 self.assertGreater(min(sizes.values()), 0)
-        cached = self.folder / "cache/troupe/hardware.yaml"
-        self.assertEqual(cached.read_text(), text)
+        self.assertEqual(self.cached_hardware.read_text(), text)
 
         for plan in ("data_parallel", "megatron"):
             run = json.loads(self.troupe(
@@ -60,21 +56,19 @@ class Profile(Case):
             self.assertLess(run["step_s"], 60, plan)
 
     def test_a_run_with_plan_auto_measures_once_and_says_so(self):
-        self.no_profile()
+        self.cached_hardware.unlink()
         words = ["run.steps=1", "plan=auto", "cluster.devices_per_node=2"]
         first = self.troupe(*self.sft("run.name=first", *words))
         self.assertRegex(first.stdout + first.stderr,
                          r"numbers of this machine: measured now in [\d.]+ s")
-        file = self.folder / "cache/troupe/hardware.yaml"
-        self.assertIn("profiled on", file.read_text())
+        self.assertIn("profiled on", self.cached_hardware.read_text())
         again = self.troupe(*self.sft("run.name=second", *words))
-        self.assertIn(f"numbers of this machine: {file}",
+        self.assertIn(f"numbers of this machine: {self.cached_hardware}",
                       again.stdout + again.stderr)
 
     def test_plan_auto_warns_of_another_machines_profile(self):
-        file = self.folder / "cache/troupe/hardware.yaml"
-        file.write_text(file.read_text().replace(
-            "of a test", "profiled on Some Processor"))
+        self.cached_profile(PROFILE.replace("of a test",
+                                            "profiled on Some Processor"))
         run = self.troupe(*self.sft("run.steps=1", "plan=auto"))
         self.assertIn("was profiled on Some Processor, this machine is not",
                       run.stdout + run.stderr)

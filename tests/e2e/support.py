@@ -124,11 +124,13 @@ class Case(unittest.TestCase):
         self.mark = f"TROUPE_E2E={uuid.uuid4()}"
         name, _, value = self.mark.partition("=")
         # never the user's own cache; a profile there, so that no run measures
+        self.cache = pathlib.Path(tempfile.mkdtemp(prefix="troupe-e2e-cache-"))
         self.environment = {**os.environ, name: value,
-                            "XDG_CACHE_HOME": str(self.folder / "cache")}
+                            "XDG_CACHE_HOME": str(self.cache)}
         self.cached_profile(PROFILE)
 
     def tearDown(self):
+        shutil.rmtree(self.cache)
         left = self.processes()
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
@@ -141,9 +143,9 @@ class Case(unittest.TestCase):
 
     def cached_profile(self, text):
         """What `plan: auto` finds of `troupe profile`."""
-        file = self.folder / "cache/troupe/hardware.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        self.cached_hardware = self.cache / "troupe/hardware.yaml"
+        self.cached_hardware.parent.mkdir(exist_ok=True)
+        self.cached_hardware.write_text(text)
 
     # -- processes -----------------------------------------------------------
 

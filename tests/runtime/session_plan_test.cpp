@@ -1,5 +1,6 @@
 // What a run checks and decides before it starts anything.
 #include "config/error.hpp"
+#include "plans/hardware.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/run_tables.hpp"
 #include "runtime/session_plan.hpp"
