@@ -37,6 +37,27 @@ bool of_pairs(const plans::Call& call) {
 
 } // namespace
 
+void ProfileFindings::add(const plans::ProfileEntry& entry) {
+  for (auto& known : entries) {
+    auto other = entry;
+    other.median_s = known.median_s;
+    if (known != other)
+      continue;
+    known.median_s = std::min(known.median_s, entry.median_s);
+    return;
+  }
+  entries.push_back(entry);
+}
+
+void ProfileFindings::add_optimizer(const plans::TimedWork& step) {
+  for (auto& known : optimizer)
+    if (known.amount == step.amount) {
+      known.seconds = std::min(known.seconds, step.seconds);
+      return;
+    }
+  optimizer.push_back(step);
+}
+
 struct ModelProfiler::Device {
   explicit Device(models::Engine::Spec spec) : engine(std::move(spec)) {}
   models::Engine engine;
@@ -129,11 +150,11 @@ void ModelProfiler::measure_sizes(CallKind kind, Measurement measurement,
 }
 
 void ModelProfiler::add(ProfileOp op, double tokens, double seconds) {
-  findings_.entries.push_back({.op = op,
-                               .parameters = num_parameters(model_.shape),
-                               .tp = tp_,
-                               .tokens = tokens,
-                               .median_s = std::max(seconds, 1e-7)});
+  findings_.add({.op = op,
+                 .parameters = num_parameters(model_.shape),
+                 .tp = tp_,
+                 .tokens = tokens,
+                 .median_s = std::max(seconds, 1e-7)});
 }
 
 double ModelProfiler::train_s(const models::TrainSpec& spec,
@@ -150,7 +171,7 @@ void ModelProfiler::optimizer() {
   spec.mini_batches.resize(1);
   optimizer_s_ = train_s(spec, {});
   const auto parameters = static_cast<double>(num_parameters(model_.shape));
-  findings_.optimizer.push_back(
+  findings_.add_optimizer(
     {plans::optimizer_bytes_a_parameter * parameters / tp_, optimizer_s_});
 }
 

@@ -36,6 +36,10 @@ struct ProfileSubject {
 
 /// What was found; profilers add to it.
 struct ProfileFindings {
+  /// Of equal measurements the shorter one counts.
+  void add(const plans::ProfileEntry& entry);
+  void add_optimizer(const plans::TimedWork& step);
+
   std::vector<plans::ProfileEntry> entries = {};
   std::vector<plans::TimedWork> optimizer = {}; ///< bytes of its traffic
   double best_flops = 0;                        ///< of a device, in inference

@@ -31,7 +31,8 @@ public:
   /// what the others wait for and comes out here.
   void together(std::uint32_t devices, const DeviceWork& work);
   /// Seconds of `work` on the first `devices` devices at once: the mean over
-  /// the devices, the median over rounds that begin together, after a warm-up.
+  /// the devices, the lower quartile over rounds that begin together, after a
+  /// warm-up. Other programs only ever make a round longer.
   double seconds(std::uint32_t devices, const DeviceWork& work);
 
   /// By device, its group with its neighbours, `size` devices each; devices

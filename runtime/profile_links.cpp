@@ -16,8 +16,9 @@ namespace {
 constexpr std::size_t small_bytes = 4 << 10;
 constexpr double least_large_bytes = 1 << 20;
 constexpr double most_large_bytes = 64 << 20;
-/// Messages of a round, there and back.
+/// Messages of a round, each way.
 constexpr int exchanges = 8;
+constexpr int stage_operations = 25'000; ///< some 100 us
 
 struct LinkSizes {
   std::size_t large = 0;
@@ -48,23 +49,33 @@ plans::WorkLine measure_work(ProfileCrew& crew, std::uint32_t devices,
   return plans::fit_work(found);
 }
 
-/// Messages there and back, one way of them.
+/// As long as a small stage of a pipeline computes.
+float compute(float number) {
+  for (int i = 0; i < stage_operations; ++i)
+    number = number * 0.999F + 0.001F;
+  return number;
+}
+
+/// What a message between neighbours costs that both compute while messages
+/// are on their way, as stages of a pipeline do: half of what sending and
+/// receiving one add to computing.
 plans::WorkLine measure_sends(ProfileCrew& crew, std::uint32_t devices) {
   const auto channels = crew.channels();
-  const auto exchange = [&](std::uint32_t device, std::vector<float>& buffer) {
-    const auto bytes = buffer.size() * sizeof(float);
-    auto& channel = *channels[device];
-    for (int i = 0; i < exchanges; ++i) {
-      if (device % 2 == 0)
-        channel.send(buffer.data(), bytes, "profile");
-      channel.receive(buffer.data(), bytes, "profile");
-      if (device % 2 == 1)
-        channel.send(buffer.data(), bytes, "profile");
-    }
-  };
-  auto line = measure_work(crew, devices, LinkSizes(0), exchange);
-  line.fixed_s /= 2 * exchanges;
-  line.rate *= 2 * exchanges;
+  std::vector<float> numbers(devices, 2.0F);
+  const auto alone_s = crew.seconds(devices, [&](std::uint32_t device) {
+    for (int i = 0; i < exchanges; ++i)
+      numbers[device] = compute(numbers[device]);
+  });
+  auto line = measure_work(
+    crew, devices, LinkSizes(0), [&](std::uint32_t device, auto& buffer) {
+      const auto bytes = buffer.size() * sizeof(float);
+      for (int i = 0; i < exchanges; ++i) {
+        channels[device]->send(buffer.data(), bytes, "profile");
+        buffer.front() = compute(buffer.front());
+        channels[device]->receive(buffer.data(), bytes, "profile");
+      }
+    });
+  line.fixed_s = std::max(0.0, line.fixed_s - alone_s) / (2 * exchanges);
   return line;
 }
 
@@ -130,7 +141,8 @@ void measure_links(ProfileCrew& crew, double model_bytes,
                        devices / 2);
   };
   set(hardware, &H::intra_lat_s, "links.intra_lat_s",
-      measure_sends(crew, devices).fixed_s, by_pairs("messages", LinkSizes(0)));
+      measure_sends(crew, devices).fixed_s,
+      by_pairs("messages beside work", LinkSizes(0)));
   set(hardware, &H::intra_Bps, "links.intra_Bps",
       measure_sums(crew, devices, sizes).rate, by_pairs("all-reduces", sizes));
   set(hardware, &H::zero_Bps, "links.zero_Bps",

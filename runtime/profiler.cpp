@@ -175,7 +175,9 @@ MachineProfile measure_machine(const Settings& settings,
   measure_links(crew, model_bytes, profile.hardware);
 
   ProfileFindings findings;
-  const auto jobs = jobs_of(models, devices);
+  std::vector<ProfileJob> jobs;
+  for (int sweep = 0; sweep < effort.sweeps; ++sweep)
+    std::ranges::copy(jobs_of(models, devices), std::back_inserter(jobs));
   const auto end = begin
                    + std::chrono::duration_cast<Clock::duration>(
                      std::chrono::duration<double>(effort.seconds));

@@ -32,6 +32,7 @@ std::string profiled_name();
 /// How long to measure.
 struct ProfileEffort {
   double seconds = 0; ///< in all, about
+  int sweeps = 1; ///< over everything: a program that was there goes meanwhile
   double least_s = 0; ///< of one measurement; it has three rounds at least
 };
 

@@ -26,7 +26,8 @@ namespace {
 
 /// The promise is 90 seconds, the run of some steps among them.
 constexpr double profile_limit_s = 85;
-constexpr ProfileEffort patient_effort = {.seconds = 45, .least_s = 0.2};
+constexpr ProfileEffort patient_effort
+  = {.seconds = 45, .sweeps = 3, .least_s = 0.07};
 constexpr int control_steps = 5;
 /// Of a run: one step to warm up, and what starts and ends it.
 constexpr double run_overhead_s = 5;
