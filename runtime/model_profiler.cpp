@@ -11,6 +11,7 @@
 #include "plans/cost_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <random>
 
@@ -28,6 +29,17 @@ constexpr auto one_pass = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint32_t most_decoded = 32;
 /// A measurement warms up and goes on for some rounds.
 constexpr double rounds_at_least = 4;
+
+/// Random numbers of a trained model's size, the same ones again and again.
+void fill_weights(std::span<float> weights) {
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal(0.0F, 0.02F);
+  std::array<float, 4093> drawn = {};
+  for (auto& number : drawn)
+    number = normal(random);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    weights[i] = drawn[i % drawn.size()];
+}
 
 bool of_pairs(const plans::Call& call) {
   return std::ranges::any_of(call.reads, [&](const auto& key) {
@@ -93,10 +105,7 @@ void ModelProfiler::make_engine(std::uint32_t device,
     spec.compute = &models::gpu_compute(device);
   auto made = std::make_unique<Device>(std::move(spec));
   made->context.groups.tp = std::move(group);
-  std::mt19937 random(2);
-  std::normal_distribution<float> normal(0.0F, 0.02F);
-  for (auto& weight : made->engine.parameters().plane(models::Plane::weight))
-    weight = normal(random);
+  fill_weights(made->engine.parameters().plane(models::Plane::weight));
   made->engine.weights_changed();
   devices_[device] = std::move(made);
 }

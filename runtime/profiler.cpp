@@ -181,8 +181,8 @@ MachineProfile measure_machine(const Settings& settings,
   const auto end = begin
                    + std::chrono::duration_cast<Clock::duration>(
                      std::chrono::duration<double>(effort.seconds));
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const auto left = std::max(Clock::duration::zero(), end - Clock::now());
+  for (std::size_t i = 0; i < jobs.size() && Clock::now() < end; ++i) {
+    const auto left = end - Clock::now();
     ModelProfiler profiler(subject, *jobs[i].model, jobs[i].tp, crew, findings);
     profiler.measure(Clock::now()
                      + left / static_cast<std::int64_t>(jobs.size() - i));
