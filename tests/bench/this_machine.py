@@ -67,7 +67,9 @@ class Workload:
     def program(self, *words, text_in=None):
         done = subprocess.run([str(PROGRAM), *map(str, words)], cwd=self.folder,
                               input=text_in, capture_output=True, text=True,
-                              timeout=RUN_LIMIT_S)
+                              timeout=RUN_LIMIT_S, env={
+                                  **os.environ,
+                                  "XDG_CACHE_HOME": str(self.folder / "cache")})
         if done.returncode != 0:
             raise SystemExit(f"{words}\n{done.stdout}\n{done.stderr}")
         return done
