@@ -25,9 +25,6 @@ constexpr double mlp_launch_share = 0.25;
 /// Passes over a token's hidden state for each of its experts: gathered, given
 /// to it, weighted, added up.
 constexpr double expert_passes = 4;
-/// Reads and writes of weights, gradients, moments and master weights.
-constexpr double optimizer_bytes_a_parameter = 30;
-
 bool cost_run_spans(const std::vector<Rank>& devices, std::size_t begin,
                     std::size_t count, const Cluster& cluster) {
   return cluster.node_of(devices[begin])
@@ -65,6 +62,11 @@ double CostModel::Model::touched_experts(double tokens) const {
 
 double CostModel::Model::used_parameters() const {
   return layer_parameters - (experts - experts_a_token) * expert_parameters;
+}
+
+double CostModel::Model::head_share() const {
+  const auto head = head_width * hidden;
+  return head / (head + layers * used_parameters());
 }
 
 double CostModel::Model::read_parameters(double tokens) const {
@@ -162,7 +164,10 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   if (!effects_.moves)
     return 0;
   const auto bytes = move_bytes_of(role, from, to);
-  const auto seconds = move_seconds(bytes, hardware_);
+  auto seconds = move_seconds(bytes, hardware_);
+  // another sharding of the same devices: no link, but a task
+  if (seconds == 0 && from.strategy != to.strategy)
+    seconds = hardware_.move_s;
   // Sharded parameters are gathered by all devices at once.
   if (from.strategy.zero != Zero::z3)
     return seconds;
@@ -259,42 +264,61 @@ double CostModel::reload_s(const Job& job) const {
          / hardware_.host_Bps;
 }
 
-/// A forward over the share of each sequence that is its prompt, or all of it.
-double CostModel::forward_pass_s(const Job& job, double prompt_share) const {
-  const auto& lengths = problem_.lengths;
-  const bool whole = prompt_share >= 1;
-  const auto tokens = job.samples * lengths.sequence_mean() * prompt_share;
-  const auto attends = whole ? lengths.attention_length() : lengths.prompt();
-  const auto measured
-    = problem_.profile.seconds(ProfileOp::forward, job.model.num_parameters,
-                               job.placement.strategy.tp, tokens);
+/// Passes of `op` over `tokens` each, if it was measured. Of a whole pass the
+/// last stage has the head's share; prompts need it for their last token only.
+std::optional<double> CostModel::measured_passes_s(const Job& job, ProfileOp op,
+                                                   double tokens,
+                                                   double hop) const {
+  const auto measured = problem_.profile.seconds(
+    op, job.model.num_parameters, job.placement.strategy.tp, tokens);
+  if (!measured)
+    return std::nullopt;
+  const auto head
+    = op == ProfileOp::prefill ? 0 : *measured * job.model.head_share();
+  return passes_s(job, (*measured - head) / job.model.layers, head, hop);
+}
+
+double CostModel::inference_pass_s(const Job& job) const {
+  const auto tokens = job.samples * problem_.lengths.sequence_mean();
   const auto hop = hop_s(job, tokens);
-  if (measured)
-    return passes_s(job, *measured / job.model.layers, 0, hop);
-  const auto time = layer(job, tokens, attends);
-  return passes_s(job, time.forward(), whole ? head_s(job, tokens) : 0, hop);
+  if (const auto all = measured_passes_s(job, ProfileOp::forward, tokens, hop))
+    return *all;
+  const auto time = layer(job, tokens, problem_.lengths.attention_length());
+  return passes_s(job, time.forward(), head_s(job, tokens), hop);
+}
+
+/// Prompts of a generation up to the first token.
+double CostModel::prefill_s(const Job& job) const {
+  const auto prompt = problem_.lengths.prompt();
+  const auto tokens = job.samples * prompt;
+  const auto hop = hop_s(job, tokens);
+  if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
+    return *all;
+  return passes_s(job, layer(job, tokens, prompt).forward(), 0, hop);
 }
 
 double CostModel::inference_s(const Job& job) const {
-  const auto seconds
-    = forward_pass_s(job, 1) + gather_s(job, job.micro_batches);
+  const auto seconds = inference_pass_s(job) + gather_s(job, job.micro_batches);
   return std::max(seconds, reload_s(job));
 }
 
-/// Sum of gradients over dp, a mini-batch. Sharding (z1) sends the same bytes.
+/// Sum of gradients over dp, a mini-batch, a layer at a time. Sharding (z1)
+/// sends the same bytes.
 double CostModel::gradients_s(const Job& job) const {
   if (job.d <= 1 || job.placement.strategy.zero == Zero::z3)
     return 0;
   const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
                      * job.model.parameters / (job.t * job.p);
-  return bytes / link_Bps(job.span.data) + link_latency_s(job.span.data);
+  return bytes / link_Bps(job.span.data)
+         + std::ceil(job.model.layers / job.p) * link_latency_s(job.span.data);
 }
 
 double CostModel::optimizer_s(const Job& job) const {
   const auto share = job.placement.strategy.zero == Zero::none ? 1.0 : job.d;
   const auto parameters = job.model.parameters / (job.t * job.p * share);
-  const auto link
-    = job.offload.offload_optimizer ? hardware_.host_Bps : hardware_.mem_Bps;
+  const auto device
+    = hardware_.optimizer_Bps > 0 ? hardware_.optimizer_Bps : hardware_.mem_Bps;
+  const auto link = job.offload.offload_optimizer ? hardware_.host_Bps : device;
   return optimizer_bytes_a_parameter * parameters / link + hardware_.opt_step_s;
 }
 
@@ -303,12 +327,9 @@ double CostModel::train_s(const Job& job) const {
   const auto tokens = job.samples * lengths.sequence_mean();
   const auto hop = 2 * hop_s(job, tokens);
   const auto head = 3 * head_s(job, tokens);
-  const auto measured
-    = problem_.profile.seconds(ProfileOp::train, job.model.num_parameters,
-                               job.placement.strategy.tp, tokens);
   double pass = 0;
-  if (measured) {
-    pass = passes_s(job, *measured / job.model.layers, 0, hop);
+  if (const auto all = measured_passes_s(job, ProfileOp::train, tokens, hop)) {
+    pass = *all;
   } else {
     const auto time = layer(job, tokens, lengths.attention_length());
     const auto forwards = problem_.sizes.recompute_activations ? 2.0 : 1.0;
@@ -319,9 +340,7 @@ double CostModel::train_s(const Job& job) const {
   const auto gathers = gather_s(job, 3 * job.micro_batches);
   const auto steps
     = double(problem_.sizes.mini_batches) * problem_.sizes.epochs;
-  // what was measured is a whole optimizer step
-  const auto optimizer = measured ? 0.0 : optimizer_s(job);
-  return steps * (pass + gathers + gradients_s(job) + optimizer);
+  return steps * (pass + gathers + gradients_s(job) + optimizer_s(job));
 }
 
 /// One token of `answers` answers with `context` tokens each behind them, on
@@ -346,20 +365,29 @@ double CostModel::decode_token_s(const Job& job, double answers,
   return std::max(device, graph > 0 ? graph : eager);
 }
 
+/// Of a measured decode step: the last stage has the head.
+double CostModel::slowest_stage_s(const Job& job, double step_s) const {
+  const auto& m = job.model;
+  const auto head = step_s * m.head_share();
+  const auto layer_s = (step_s - head) / m.layers;
+  return std::max(std::ceil(m.layers / job.p) * layer_s,
+                  std::floor(m.layers / job.p) * layer_s + head);
+}
+
 double CostModel::generate_s(const Job& job,
                              const std::vector<DecodePhase>& phases) const {
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
   const auto layers = std::ceil(m.layers / job.p);
   const auto hops = job.p > 1 ? 2 * link_latency_s(job.span.pipeline) : 0.0;
-  double seconds
-    = forward_pass_s(job, lengths.prompt() / lengths.sequence_mean());
+  double seconds = prefill_s(job);
   for (const auto& phase : phases) {
     const auto answers = phase.active / job.micro_batches;
     const auto measured = problem_.profile.seconds(
       ProfileOp::decode, m.num_parameters, job.placement.strategy.tp, answers);
     if (measured) {
-      seconds += phase.steps * job.micro_batches * (*measured / job.p + hops);
+      seconds += phase.steps * job.micro_batches
+                 * (slowest_stage_s(job, *measured) + hops);
       continue;
     }
     const auto logits

@@ -42,9 +42,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe::plans {
+
+/// Reads and writes of weights, gradients, moments and master weights.
+inline constexpr double optimizer_bytes_a_parameter = 30;
 
 /// Which groups of a mesh span nodes.
 struct MeshSpan {
@@ -94,6 +98,7 @@ private:
 
     double touched_experts(double tokens) const;
     double used_parameters() const; ///< of a layer, by one token
+    double head_share() const;      ///< of a pass's products
     double read_parameters(double tokens) const;
     /// Times the launches of a layer with one MLP.
     double launches(double tokens) const;
@@ -124,7 +129,10 @@ private:
   double passes_s(const Job& job, double layer_s, double head,
                   double hop) const;
   double gather_s(const Job& job, double times) const;
-  double forward_pass_s(const Job& job, double prompt_share) const;
+  std::optional<double> measured_passes_s(const Job& job, ProfileOp op,
+                                          double tokens, double hop) const;
+  double inference_pass_s(const Job& job) const;
+  double prefill_s(const Job& job) const;
   double inference_s(const Job& job) const;
   double train_s(const Job& job) const;
   double gradients_s(const Job& job) const;
@@ -132,6 +140,7 @@ private:
   double generate_s(const Job& job,
                     const std::vector<DecodePhase>& phases) const;
   double decode_token_s(const Job& job, double answers, double context) const;
+  double slowest_stage_s(const Job& job, double step_s) const;
   double reload_s(const Job& job) const;
 
   const PlanProblem& problem_;

@@ -88,6 +88,7 @@ const std::vector<HardwareField>& hardware_fields() {
     {"device", "gemm_width_half", &H::gemm_width_half, "columns", true},
     {"device", "attn_flops", &H::attn_flops, "FLOP/s", false},
     {"device", "mem_Bps", &H::mem_Bps, "bytes/s", false},
+    {"device", "optimizer_Bps", &H::optimizer_Bps, "bytes/s", true},
     {"host", "launch_layer_s", &H::launch_layer_s, "s", true},
     {"host", "launch_tp_extra_s", &H::launch_tp_extra_s, "s", true},
     {"host", "launch_graph_s", &H::launch_graph_s, "s", true},

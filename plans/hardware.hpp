@@ -28,6 +28,8 @@ struct Hardware {
   double gemm_width_half = 0;
   double attn_flops = 0; ///< FLOP/s of attention scores and their products
   double mem_Bps = 0;    ///< device memory, read or write
+  /// What the optimizer's step makes of its traffic; 0: mem_Bps.
+  double optimizer_Bps = 0;
   // host
   double launch_layer_s = 0;    ///< of the operations of one layer's forward
   double launch_tp_extra_s = 0; ///< more where a layer has collectives

@@ -14,8 +14,8 @@ namespace troupe::plans {
 
 namespace {
 
-constexpr std::array profile_ops
-  = {ProfileOp::forward, ProfileOp::train, ProfileOp::decode};
+constexpr std::array profile_ops = {ProfileOp::forward, ProfileOp::train,
+                                    ProfileOp::prefill, ProfileOp::decode};
 
 auto profile_key(const ProfileEntry& entry) {
   return std::tuple{entry.op, entry.parameters, entry.tp, entry.tokens};
@@ -28,7 +28,7 @@ ProfileOp parse_op(const YamlNode& node, const std::string& path) {
       return op;
   throw ConfigError({.place = node.place,
                      .path = path,
-                     .expected = "forward, train or decode",
+                     .expected = "forward, train, prefill or decode",
                      .got = "'" + text + "'",
                      .hint = ""});
 }
@@ -86,6 +86,8 @@ std::string_view to_string(ProfileOp op) {
     return "forward";
   case ProfileOp::train:
     return "train";
+  case ProfileOp::prefill:
+    return "prefill";
   case ProfileOp::decode:
     return "decode";
   }

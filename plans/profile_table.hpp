@@ -1,7 +1,7 @@
-// Measured times of whole operations of one model layer, by tensor degree and
-// tokens: what `troupe profile` writes into a hardware file. The cost model
-// looks here first, interpolates between measured sizes (linear in tokens), and
-// uses formulas where nothing near was measured.
+// Measured times of whole operations of a model, by tensor degree and tokens:
+// what `troupe profile` writes into a hardware file. The cost model looks here
+// first, interpolates between measured sizes (linear in tokens), and uses
+// formulas where nothing near was measured.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,18 @@
 
 namespace troupe::plans {
 
-enum class ProfileOp : std::uint8_t { forward, train, decode };
+enum class ProfileOp : std::uint8_t { forward, train, prefill, decode };
 std::string_view to_string(ProfileOp op);
 
-/// A forward, a forward with backward, or a decode step of one model.
+/// A pass of inference, a forward with backward, the prompts of a generation up
+/// to the first token, or a decode step of one model. The optimizer's step is
+/// no part of training here: it is among the hardware's rates.
 struct ProfileEntry {
   ProfileOp op = ProfileOp::forward;
   std::uint64_t parameters = 0; ///< of the model that was measured
   std::uint32_t tp = 1;
-  double tokens = 0; ///< of one pass; decode: answers in the batch
-  double median_s = 0;
+  double tokens = 0;   ///< of one pass; decode: answers in the batch
+  double median_s = 0; ///< `troupe profile` takes the lower quartile
   bool operator==(const ProfileEntry&) const = default;
 };
 

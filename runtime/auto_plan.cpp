@@ -1,13 +1,15 @@
 #include "runtime/auto_plan.hpp"
 
+#include "config/error.hpp"
 #include "plans/plan_problem.hpp"
 #include "plans/search.hpp"
 #include "runtime/host_memory.hpp"
-#include "runtime/profiler.hpp"
+#include "runtime/jsonl_file.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 namespace troupe::runtime {
@@ -16,24 +18,76 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Of measuring before a search; `troupe profile` takes its time.
+constexpr ProfileEffort quick_effort
+  = {.seconds = 4, .sweeps = 1, .least_s = 0.02};
+
 bool has_cached_hardware() {
   const auto cached = cached_hardware_file();
   std::error_code ignored;
   return !cached.empty() && fs::exists(cached, ignored);
 }
 
+MachineProfile cached_profile() {
+  const auto cached = cached_hardware_file().string();
+  return {.hardware = plans::load_hardware(cached),
+          .table = plans::load_profile(cached)};
+}
+
+/// A machine and a line on where its numbers come from.
+struct KnownMachine {
+  MachineProfile profile;
+  std::string source;
+};
+
+KnownMachine quickly_measured(const Settings& settings,
+                              const plans::Workflow& workflow,
+                              const std::map<std::string, ModelShape>& shapes,
+                              const plans::Cluster& cluster) try {
+  const auto begin = std::chrono::steady_clock::now();
+  KnownMachine known{.profile = measure_machine(settings, workflow, shapes,
+                                                cluster, quick_effort),
+                     .source = {}};
+  const std::chrono::duration<double> spent
+    = std::chrono::steady_clock::now() - begin;
+  const bool kept = cache_profile(known.profile);
+  known.source = fmt::format(
+    "numbers of this machine: measured now in {:.1f} s{}; `troupe profile` "
+    "measures longer",
+    spent.count(), kept ? " for " + cached_hardware_file().string() : "");
+  return known;
+} catch (const FailureError& error) {
+  return {.profile = {.hardware = plans::load_hardware("laptop"), .table = {}},
+          .source = fmt::format("numbers of the shipped laptop: measuring this "
+                                "machine failed: {}",
+                                error.what())};
+}
+
+KnownMachine known_machine(const Settings& settings,
+                           const plans::Workflow& workflow,
+                           const std::map<std::string, ModelShape>& shapes,
+                           const plans::Cluster& cluster) {
+  if (!has_cached_hardware())
+    return quickly_measured(settings, workflow, shapes, cluster);
+  const auto file = cached_hardware_file().string();
+  KnownMachine known{.profile = cached_profile(), .source = {}};
+  known.source
+    = plans::of_another_machine(known.profile.hardware, file, profiled_name());
+  if (known.source.empty())
+    known.source = "numbers of this machine: " + file;
+  return known;
+}
+
+} // namespace
+
 plans::PlanProblem run_problem(const Settings& settings,
                                const plans::Workflow& workflow,
                                const std::map<std::string, ModelShape>& shapes,
                                const plans::Cluster& cluster,
-                               std::string& measured_by) {
+                               const MachineProfile& machine) {
   plans::PlanProblem problem;
-  const auto cached = cached_hardware_file();
-  const bool has_profile = has_cached_hardware();
-  measured_by = has_profile ? cached.string() : "laptop";
-  problem.hardware = plans::load_hardware(measured_by);
-  if (has_profile)
-    problem.profile = plans::load_profile(cached.string());
+  problem.hardware = machine.hardware;
+  problem.profile = machine.table;
   // devices of a host share its memory
   if (const auto bytes = host_memory_bytes(); bytes > 0)
     problem.hardware.mem_bytes
@@ -55,16 +109,31 @@ plans::PlanProblem run_problem(const Settings& settings,
   return problem;
 }
 
-} // namespace
-
 std::optional<plans::PlanProblem>
 profiled_problem(const Settings& settings, const plans::Workflow& workflow,
                  const std::map<std::string, ModelShape>& shapes,
                  const plans::Cluster& cluster) {
-  std::string ignored;
   if (!has_cached_hardware())
     return std::nullopt;
-  return run_problem(settings, workflow, shapes, cluster, ignored);
+  return run_problem(settings, workflow, shapes, cluster, cached_profile());
+}
+
+std::string print(const MachineProfile& profile) {
+  return plans::print(profile.hardware) + plans::print(profile.table);
+}
+
+bool cache_profile(const MachineProfile& profile) try {
+  const auto cached = cached_hardware_file();
+  if (cached.empty())
+    return false;
+  std::error_code ignored;
+  fs::create_directories(cached.parent_path(), ignored);
+  if (!fs::is_directory(cached.parent_path(), ignored))
+    return false;
+  replace_file(cached, print(profile));
+  return true;
+} catch (const FailureError&) {
+  return false; // a cache that cannot be written is none
 }
 
 fs::path cached_hardware_file() {
@@ -81,20 +150,15 @@ ChosenPlan search_for_run(const Settings& settings,
                           const plans::Workflow& workflow,
                           const std::map<std::string, ModelShape>& shapes,
                           const plans::Cluster& cluster) {
-  std::string measured_by;
+  const auto machine = known_machine(settings, workflow, shapes, cluster);
   const auto problem
-    = run_problem(settings, workflow, shapes, cluster, measured_by);
+    = run_problem(settings, workflow, shapes, cluster, machine.profile);
   const plans::CostModel costs(problem);
   auto found = plans::search_plan(problem, costs, {});
   ChosenPlan chosen{.plan = std::move(found.best.plan),
                     .name = found.best.origin + " (chosen by auto)",
-                    .why = {}};
-  if (const auto warning = plans::of_another_machine(
-        problem.hardware, measured_by, profiled_name());
-      !warning.empty())
-    chosen.why.push_back(warning);
-  chosen.why.push_back(
-    fmt::format("predicted on {}: {}", measured_by, plans::summary(found)));
+                    .why = {machine.source}};
+  chosen.why.push_back("predicted: " + plans::summary(found));
   for (const auto& other : found.next)
     chosen.why.push_back(
       fmt::format("next best: {:.4g} s, {:.1f} % more ({})", other.step_s,

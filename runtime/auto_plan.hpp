@@ -1,11 +1,12 @@
 // What `plan: auto` means for a run: a search over what this version runs, on
 // this machine as `troupe profile` measured it (its file in the user's cache),
-// else on the shipped `laptop`.
+// else as a few seconds of measuring find it now.
 #pragma once
 
 #include "config/model_shape.hpp"
 #include "plans/plan_problem.hpp"
 #include "runtime/cluster_choice.hpp"
+#include "runtime/profiler.hpp"
 
 #include <filesystem>
 #include <map>
@@ -18,16 +19,27 @@ namespace troupe::runtime {
 /// $XDG_CACHE_HOME/troupe/hardware.yaml, else ~/.cache/troupe/hardware.yaml;
 /// empty without a home.
 std::filesystem::path cached_hardware_file();
+/// Writes it there; false where there is no such place.
+bool cache_profile(const MachineProfile& profile);
+/// What a hardware file holds.
+std::string print(const MachineProfile& profile);
 
-/// The run as the cost model sees it, on this machine as it was measured;
-/// nothing where it was not. ConfigError for a broken file.
+/// The run as the cost model sees it on such a machine.
+plans::PlanProblem run_problem(const Settings& settings,
+                               const plans::Workflow& workflow,
+                               const std::map<std::string, ModelShape>& shapes,
+                               const plans::Cluster& cluster,
+                               const MachineProfile& machine);
+
+/// The same on this machine as it was measured; nothing where it was not.
+/// ConfigError for a broken file.
 std::optional<plans::PlanProblem>
 profiled_problem(const Settings& settings, const plans::Workflow& workflow,
                  const std::map<std::string, ModelShape>& shapes,
                  const plans::Cluster& cluster);
 
-/// The best plan found and, in `why`, its step time, its bound and what the
-/// three next best lose. PlanError if nothing fits.
+/// The best plan found and, in `why`, whose numbers say so, its step time, its
+/// bound and what the three next best lose. PlanError if nothing fits.
 ChosenPlan search_for_run(const Settings& settings,
                           const plans::Workflow& workflow,
                           const std::map<std::string, ModelShape>& shapes,

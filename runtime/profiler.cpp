@@ -1,176 +1,140 @@
 #include "runtime/profiler.hpp"
 
-#include "models/engine.hpp"
-#include "models/generate_options.hpp"
-#include "models/parameters.hpp"
-#include "net/rows.hpp"
+#include "plans/plan_check.hpp"
+#include "plans/profile_fit.hpp"
+#include "plans/strategy_rules.hpp"
+#include "runtime/cluster_choice.hpp"
+#include "runtime/host_memory.hpp"
+#include "runtime/model_profiler.hpp"
+#include "runtime/profile_links.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <fstream>
-#include <functional>
-#include <random>
-#include <set>
-#include <vector>
+#include <iterator>
 
 namespace troupe::runtime {
 
+using Clock = std::chrono::steady_clock;
+
 namespace {
 
-constexpr int profile_repeats = 3;
-constexpr std::size_t copy_bytes = std::size_t{64} << 20;
+/// Weights, gradients and two moments, fp32.
+constexpr double trained_bytes_a_parameter = 16;
+constexpr double bytes_a_parameter = 4;
 
-double profile_seconds(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-    .count();
+bool same_shape(const ModelShape& a, const ModelShape& b) {
+  return num_parameters(a) == num_parameters(b)
+         && a.scalar_head == b.scalar_head;
 }
 
-/// Median after a warm-up.
-double profile_median(const std::function<void()>& work) {
-  work();
-  std::vector<double> all;
-  for (int i = 0; i < profile_repeats; ++i)
-    all.push_back(profile_seconds(work));
-  std::ranges::sort(all);
-  return all[all.size() / 2];
-}
-
-std::vector<std::int32_t> profile_tokens(std::size_t count,
-                                         std::int64_t vocab_size) {
-  std::mt19937 random(1);
-  std::vector<std::int32_t> ids(count);
-  for (auto& id : ids)
-    id = 3
-         + static_cast<std::int32_t>(
-           random()
-           % static_cast<std::uint64_t>(
-             std::max<std::int64_t>(vocab_size - 3, 1)));
-  return ids;
-}
-
-net::Rows profile_rows(const ModelShape& shape, std::uint32_t samples,
-                       std::uint32_t length, const char* key) {
-  net::Rows rows;
-  for (std::uint32_t i = 0; i < samples; ++i)
-    rows.samples.emplace_back(std::uint64_t{i});
-  const std::vector<std::uint32_t> lengths(samples, length);
-  const auto ids
-    = profile_tokens(std::size_t{samples} * length, shape.vocab_size);
-  rows.add(net::make_column(key, DType::i32, lengths, ids.data()));
-  return rows;
-}
-
-void add_floats(net::Rows& rows, const char* key, std::uint32_t length) {
-  const std::vector<std::uint32_t> lengths(rows.samples.size(), length);
-  const std::vector<float> zeros(rows.samples.size() * length, 0.0F);
-  rows.add(net::make_column(key, DType::f32, lengths, zeros.data()));
-}
-
-void add_mask(net::Rows& rows, std::uint32_t length) {
-  const std::vector<std::uint32_t> lengths(rows.samples.size(), length);
-  const std::vector<std::uint8_t> ones(rows.samples.size() * length, 1);
-  rows.add(net::make_column("loss_mask", DType::u8, lengths, ones.data()));
-}
-
-class ModelProfiler {
-public:
-  ModelProfiler(const ProfiledModel& model,
-                std::vector<plans::ProfileEntry>& entries)
-    : model_(model),
-      entries_(entries),
-      engine_({.folder = model.folder,
-               .role = "profile",
-               .scalar_head = model.shape.scalar_head,
-               .trainable = model.trained,
-               .strategy = {},
-               .where = {},
-               .optimizer = {.lr = 0.0, .warmup = 0.0}}),
-      length_(static_cast<std::uint32_t>(
-        std::clamp<std::int64_t>(model.shape.max_positions / 2, 8, 128))) {
-    std::mt19937 random(2);
-    std::normal_distribution<float> normal(0.0F, 0.02F);
-    for (auto& weight :
-         engine_.parameters().plane(troupe::models::Plane::weight))
-      weight = normal(random);
-    engine_.weights_changed();
+void add_call(ProfiledModel& model, const plans::Call& call) {
+  const auto take = [&](const plans::Call*& place) {
+    place = place == nullptr ? &call : place;
+  };
+  switch (call.kind) {
+  case plans::CallKind::generate:
+    return take(model.generate);
+  case plans::CallKind::inference:
+    return take(model.inference);
+  case plans::CallKind::train:
+    return take(model.train);
+  case plans::CallKind::function:
+    return;
   }
+}
 
-  /// Returns the FLOP/s it reached.
-  double forward(std::uint32_t samples) {
-    auto rows = profile_rows(model_.shape, samples, length_, "sequence_ids");
-    add_mask(rows, length_);
-    const char* fn = model_.shape.scalar_head ? "values" : "logprobs";
-    const auto seconds
-      = profile_median([&] { engine_.infer(fn, rows, context_); });
-    const double tokens = samples * length_;
-    add(plans::ProfileOp::forward, tokens, seconds);
-    return forward_flops(model_.shape, tokens, tokens * length_) / seconds;
-  }
-
-  void train(std::uint32_t samples) {
-    auto rows = profile_rows(model_.shape, samples, length_, "sequence_ids");
-    add_mask(rows, length_);
-    models::TrainSpec spec;
-    spec.fn = model_.shape.scalar_head ? "ppo_critic_loss" : "sft_loss";
-    spec.mini_batches = {rows.samples};
-    if (model_.shape.scalar_head) {
-      add_floats(rows, "values", length_ + 1);
-      add_floats(rows, "returns", length_);
+/// The models of a workflow, each shape once, with all that is done with it.
+std::vector<ProfiledModel>
+models_of(const plans::Workflow& workflow,
+          const std::map<std::string, ModelShape>& shapes) {
+  std::vector<ProfiledModel> models;
+  for (const auto& role : workflow.roles) {
+    const auto& shape = shapes.at(role.name);
+    auto model = std::ranges::find_if(
+      models, [&](const auto& m) { return same_shape(m.shape, shape); });
+    if (model == models.end()) {
+      models.push_back({.role = &role, .shape = shape});
+      model = std::prev(models.end());
     }
-    add(plans::ProfileOp::train, samples * length_,
-        profile_median([&] { engine_.train(spec, rows, context_); }));
+    if (role.trained)
+      model->role = &role;
+    for (const auto& call : workflow.calls)
+      if (call.role == role.name)
+        add_call(*model, call);
   }
+  return models;
+}
 
-  /// A step of `answers` answers: what 16 more tokens take.
-  void decode(std::uint32_t answers) {
-    const auto rows
-      = profile_rows(model_.shape, answers, length_ / 2, "prompt_ids");
-    models::GenerateOptions options;
-    options.ignore_eos = true;
-    const auto seconds = [&](std::int64_t tokens) {
-      options.max_new_tokens = tokens;
-      return profile_median([&] { engine_.generate(rows, options, context_); });
-    };
-    const auto first = seconds(1);
-    add(plans::ProfileOp::decode, answers,
-        std::max(1e-7, (seconds(17) - first) / 16));
-  }
+bool fits_on_all(const ProfiledModel& model, std::uint32_t devices) {
+  const auto free_bytes = static_cast<double>(available_memory_bytes());
+  const auto each
+    = static_cast<double>(num_parameters(model.shape))
+      * (model.train ? trained_bytes_a_parameter : bytes_a_parameter);
+  return free_bytes == 0 || each * devices < 0.8 * free_bytes;
+}
 
-private:
-  void add(plans::ProfileOp op, double tokens, double median_s) {
-    entries_.push_back({.op = op,
-                        .parameters = num_parameters(model_.shape),
-                        .tp = 1,
-                        .tokens = tokens,
-                        .median_s = median_s});
-  }
-
-  const ProfiledModel& model_;
-  std::vector<plans::ProfileEntry>& entries_;
-  models::Engine engine_;
-  models::RunContext context_;
-  std::uint32_t length_;
+/// A model in one layout.
+struct ProfileJob {
+  const ProfiledModel* model;
+  std::uint32_t tp;
 };
 
-void measure_copies(plans::Hardware& hardware) {
-  std::vector<char> from(copy_bytes, 1), to(copy_bytes, 0);
-  const auto seconds
-    = profile_median([&] { std::memcpy(to.data(), from.data(), copy_bytes); });
-  const auto rate = static_cast<double>(copy_bytes) / seconds;
-  // a copy reads and writes
-  const std::string source = "measured: memcpy of 64 MiB";
-  hardware.mem_Bps = 2 * rate;
-  hardware.intra_Bps = rate;
-  hardware.host_Bps = rate;
-  hardware.zero_Bps = rate;
-  for (const char* path : {"device.mem_Bps", "links.intra_Bps",
-                           "links.host_Bps", "links.zero_Bps"})
-    hardware.sources[path] = source;
+std::vector<ProfileJob> jobs_of(const std::vector<ProfiledModel>& models,
+                                std::uint32_t devices) {
+  std::vector<ProfileJob> jobs;
+  for (const std::uint32_t tp : {1U, 2U})
+    for (const auto& model : models)
+      if (tp <= devices && plans::is_legal_tp(model.shape, tp)
+          && fits_on_all(model, devices))
+        jobs.push_back({&model, tp});
+  return jobs;
+}
+
+void set_source(plans::Hardware& hardware, const char* path, double& number,
+                double value, const std::string& source) {
+  number = value;
+  hardware.sources[path] = source;
+}
+
+void set_rates(plans::Hardware& hardware, const ProfileFindings& findings,
+               std::uint32_t devices) {
+  if (findings.best_flops > 0) {
+    const auto source = fmt::format(
+      "measured: the fastest inference, {} devices at once", devices);
+    set_source(hardware, "device.gemm_flops", hardware.gemm_flops,
+               findings.best_flops, source);
+    set_source(hardware, "device.attn_flops", hardware.attn_flops,
+               findings.best_flops, source);
+  }
+  if (findings.optimizer.empty())
+    return;
+  const auto line = plans::fit_work(findings.optimizer);
+  const auto source
+    = fmt::format("fitted to the optimizer's steps of {} models and layouts",
+                  findings.optimizer.size());
+  set_source(hardware, "device.optimizer_Bps", hardware.optimizer_Bps,
+             line.rate, source);
+  set_source(hardware, "host.opt_step_s", hardware.opt_step_s, line.fixed_s,
+             source);
+}
+
+/// Of inference on one device: what a pass costs however few tokens it has.
+void set_launches(plans::Hardware& hardware, const ProfileFindings& findings,
+                  const ProfiledModel& model) {
+  std::vector<plans::TimedWork> passes;
+  for (const auto& entry : findings.entries)
+    if (entry.op == plans::ProfileOp::forward && entry.tp == 1
+        && entry.parameters == num_parameters(model.shape))
+      passes.push_back({entry.tokens, entry.median_s});
+  const auto line = plans::fit_work(passes);
+  if (line.fixed_s > 0)
+    set_source(hardware, "host.launch_layer_s", hardware.launch_layer_s,
+               line.fixed_s / static_cast<double>(model.shape.num_layers),
+               fmt::format("fitted to {} sizes of inference: as long as {:.0f} "
+                           "tokens take",
+                           passes.size(), line.knee()));
 }
 
 } // namespace
@@ -183,41 +147,50 @@ std::string profiled_name() {
   return "profiled on an unknown processor";
 }
 
-MachineProfile
-measure_machine(const std::map<std::string, ProfiledModel>& models,
-                double seconds) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto in_time = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now()
-                                         - begin)
-             .count()
-           < seconds;
-  };
+MachineProfile measure_machine(const Settings& settings,
+                               const plans::Workflow& workflow,
+                               const std::map<std::string, ModelShape>& shapes,
+                               const plans::Cluster& cluster,
+                               const ProfileEffort& effort) {
+  const auto begin = Clock::now();
+  const auto devices = cluster.devices_per_node;
+  const auto here = with_cluster(settings, cluster);
+  const auto sizes = plans::make_check_context(here, workflow, {}).sizes;
+  const ProfileSubject subject{.settings = here,
+                               .workflow = workflow,
+                               .sizes = sizes,
+                               .lengths = run_lengths(here, workflow)};
+  const auto models = models_of(workflow, shapes);
+  double model_bytes = 0;
+  for (const auto& model : models)
+    model_bytes = std::max(
+      model_bytes,
+      bytes_a_parameter * static_cast<double>(num_parameters(model.shape)));
+
   MachineProfile profile{.hardware = plans::load_hardware("laptop"),
                          .table = {}};
   profile.hardware.name = profiled_name();
-  measure_copies(profile.hardware);
-  std::vector<plans::ProfileEntry> entries;
-  double flops = 0;
-  std::set<std::pair<std::uint64_t, bool>> seen;
-  for (const auto& [role, model] : models) {
-    if (!seen.emplace(num_parameters(model.shape), model.shape.scalar_head)
-           .second)
-      continue;
-    ModelProfiler profiler(model, entries);
-    for (const std::uint32_t samples : {1u, 4u, 16u, 64u}) {
-      if (in_time())
-        flops = std::max(flops, profiler.forward(samples));
-      if (model.trained && in_time())
-        profiler.train(samples);
-      if (!model.shape.scalar_head && model.trained && in_time())
-        profiler.decode(samples);
-    }
+  profile.hardware.devices_per_node = devices;
+  ProfileCrew crew(cluster, effort.least_s);
+  measure_links(crew, model_bytes, profile.hardware);
+
+  ProfileFindings findings;
+  std::vector<ProfileJob> jobs;
+  for (int sweep = 0; sweep < effort.sweeps; ++sweep)
+    std::ranges::copy(jobs_of(models, devices), std::back_inserter(jobs));
+  const auto end = begin
+                   + std::chrono::duration_cast<Clock::duration>(
+                     std::chrono::duration<double>(effort.seconds));
+  for (std::size_t i = 0; i < jobs.size() && Clock::now() < end; ++i) {
+    const auto left = end - Clock::now();
+    ModelProfiler profiler(subject, *jobs[i].model, jobs[i].tp, crew, findings);
+    profiler.measure(Clock::now()
+                     + left / static_cast<std::int64_t>(jobs.size() - i));
   }
-  profile.hardware.gemm_flops = profile.hardware.attn_flops = flops;
-  for (const char* path : {"device.gemm_flops", "device.attn_flops"})
-    profile.hardware.sources[path] = "measured: the fastest forward";
-  profile.table = plans::ProfileTable(std::move(entries));
+  set_rates(profile.hardware, findings, devices);
+  for (const auto& model : models)
+    set_launches(profile.hardware, findings, model);
+  profile.table = plans::ProfileTable(std::move(findings.entries));
   return profile;
 }
 

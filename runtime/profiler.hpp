@@ -1,17 +1,23 @@
-// Measures this machine for the planner: forward, training and decoding of the
-// run's own models through the engine that runs them, at sizes on both sides of
-// where launching costs more than computing, and copies between threads. One
-// device of one thread, as in a run.
+// Measures this machine for the planner: the run's own models through the
+// engine that runs them (runtime/model_profiler.hpp), in layouts with and
+// without tensor parallelism, and the links between devices
+// (runtime/profile_links.hpp) - always with all devices of a host at work,
+// since that is how a run finds the machine. What is not measured keeps the
+// number of the shipped `laptop` and its source.
 #pragma once
 
 #include "config/model_shape.hpp"
+#include "config/settings.hpp"
 #include "plans/hardware.hpp"
 #include "plans/profile_table.hpp"
+#include "plans/workflow.hpp"
 
-#include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
+
+namespace troupe::plans {
+struct Cluster;
+}
 
 namespace troupe::runtime {
 
@@ -23,16 +29,19 @@ struct MachineProfile {
 /// "profiled on PROCESSOR": the name of files that were measured here.
 std::string profiled_name();
 
-/// A model to measure: its folder, shape and training.
-struct ProfiledModel {
-  std::filesystem::path folder;
-  ModelShape shape;
-  bool trained = false;
+/// How long to measure.
+struct ProfileEffort {
+  double seconds = 0; ///< in all, about
+  int sweeps = 1; ///< over everything: a program that was there goes meanwhile
+  double least_s = 0; ///< of one measurement; it has three rounds at least
 };
 
-/// `models` by role; equal shapes are measured once. `seconds` bounds the time.
-MachineProfile
-measure_machine(const std::map<std::string, ProfiledModel>& models,
-                double seconds);
+/// The machine under the calls of `workflow`, on the devices of one node of
+/// `cluster`.
+MachineProfile measure_machine(const Settings& settings,
+                               const plans::Workflow& workflow,
+                               const std::map<std::string, ModelShape>& shapes,
+                               const plans::Cluster& cluster,
+                               const ProfileEffort& effort);
 
 } // namespace troupe::runtime

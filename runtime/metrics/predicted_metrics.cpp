@@ -5,7 +5,6 @@
 #include "config/log.hpp"
 #include "plans/simulator.hpp"
 #include "runtime/auto_plan.hpp"
-#include "runtime/launcher.hpp"
 
 #include <algorithm>
 #include <string>
@@ -46,7 +45,7 @@ double PredictedMetrics::step_s(const actors::StepReport& report) const {
   return plans::simulate_step_s(problem, costs, session_.plan);
 }
 
-/// A backward pass is the work of two forwards. The profile is of one thread.
+/// A backward pass is the work of two forwards.
 void PredictedMetrics::add_mfu(const actors::StepReport& report,
                                const plans::Call& call,
                                StepMetrics& metrics) const {
@@ -55,9 +54,7 @@ void PredictedMetrics::add_mfu(const actors::StepReport& report,
       * forward_flops(session_.shapes.at(call.role),
                       static_cast<double>(report.tokens),
                       static_cast<double>(report.squared_tokens));
-  const double peak
-    = problem_->hardware.gemm_flops
-      * threads_per_device(session_.plan.cluster.devices_per_node);
+  const double peak = problem_->hardware.gemm_flops;
   for (const auto& task : report.tasks) {
     if (task.name != call.name)
       continue;

@@ -167,6 +167,26 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
   return rows;
 }
 
+/// Runs the row's plan; what is predicted is then for samples as long as the
+/// run's were.
+void measure_row(CompareRow& row, plans::PlanProblem problem,
+                 const CompareWords& words) {
+  const auto measured
+    = measure_plan(words.config, *row.fitted, words.measure_steps);
+  row.measured = measured.costs;
+  if (!row.measured) {
+    row.reason = measured.why;
+    return;
+  }
+  row.measured_s = row.measured->step_s;
+  if (row.measured->response_tokens == 0)
+    return;
+  problem.lengths
+    = plans::Lengths(row.measured->prompt_tokens, row.measured->response_tokens,
+                     row.measured->longest_response_tokens);
+  fill_row(row, problem, plans::CostModel(problem), *row.fitted);
+}
+
 std::vector<CompareRow> compare_config(const CompareWords& words) {
   const auto settings = words.settings();
   auto problem = make_problem(settings, words);
@@ -174,15 +194,8 @@ std::vector<CompareRow> compare_config(const CompareWords& words) {
   std::vector<CompareRow> rows;
   for (const auto& name : plans_to_compare(words)) {
     auto row = compare_one(settings.run.name, name, problem, false);
-    if (words.measure_steps > 0 && row.fitted) {
-      const auto measured
-        = measure_plan(words.config, *row.fitted, words.measure_steps);
-      row.measured = measured.costs;
-      if (row.measured)
-        row.measured_s = row.measured->step_s;
-      else
-        row.reason = measured.why;
-    }
+    if (words.measure_steps > 0 && row.fitted)
+      measure_row(row, problem, words);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -314,7 +327,8 @@ void add_plan_compare(CLI::App& plan, VerbRun& chosen) {
                    "Comma-separated; `search` is one");
   verb
     ->add_option("--measure", words->measure_steps,
-                 "Run so many steps of each preset here")
+                 "Run so many steps of each preset here; predictions are "
+                 "then for samples as long as that run's")
     ->check(CLI::NonNegativeNumber);
   add_verb_options(*verb, *words, true);
   verb->callback(

@@ -16,6 +16,10 @@ struct PlanCosts {
   double idle_share = 0;
   double moved_bytes = 0; ///< a step
   double peak_bytes = 0;  ///< resident memory of the largest worker process
+  /// Tokens of a sample where samples are prompts and answers; 0 elsewhere.
+  double prompt_tokens = 0;
+  double response_tokens = 0;
+  double longest_response_tokens = 0;
 };
 
 struct MeasuredPlan {

@@ -9,10 +9,12 @@ Protocol: profile the machine; one plan run ten times (noise floor); random
 plans, each simulated with the profile and run for some steps; mean absolute
 error, rank correlation, two null models fitted to the very measurements (a
 constant; a line in the devices that generate and that train), and the regret
-of trusting the five plans ranked first. Prompts have one length and answers run
-to their limit, so lengths are known. Runs beside which other programs took more
-than a fifth of a core are marked and make the record void. Needs the programs
-`troupe` and `tiny_data` of TROUPE_BUILD (build).
+of trusting the five plans ranked first. Prompts differ and have one length, and
+answers run to their limit, so lengths are known and equal in prediction and
+run. Runs beside which other programs took more than a fifth of a core are marked
+and make the record void, and so does a machine that changes its speed: the
+first plan is run again now and then. Needs the programs `troupe` and
+`tiny_data` of TROUPE_BUILD (build).
 """
 import argparse
 import json
@@ -31,6 +33,8 @@ from support import BUILD, TINY, TROUPE, make_scorer  # noqa: E402
 
 PROGRAM = TROUPE.resolve()
 BUSY_CORES = 0.2  # of other programs: a run beside them is void
+DRIFT = 0.1  # of the first plan's time: a record beyond it is void
+PLANS_BETWEEN = 6  # two looks at the machine's speed
 RUN_LIMIT_S = 600
 CALLS = ("actor_gen", "rew_inf", "ref_inf", "critic_inf", "actor_train",
          "critic_train")
@@ -46,15 +50,12 @@ class Workload:
         subprocess.run([BUILD.resolve() / "tiny_data", "--out", folder / "data"],
                        check=True, stdout=subprocess.DEVNULL)
         make_scorer(folder / "data/base", folder / "data/scorer")
-        row = (folder / "data/prompts.jsonl").read_text().splitlines()[0]
-        (folder / "prompts.jsonl").write_text((row + "\n") * 4 * batch)
-        prompt = json.loads(row)["prompt"]
-        ids = json.loads(self.program(
-            "tokenize", "--model", "data/base",
-            text_in=json.dumps(prompt) + "\n").stdout)
+        prompts, length = self.equal_prompts(batch)
+        (folder / "prompts.jsonl").write_text("".join(
+            json.dumps({"prompt": prompt}) + "\n" for prompt in prompts))
         self.words = [
             str(TINY / "ppo.yaml"), "data.train=prompts.jsonl",
-            f"data.batch_size={batch}", f"data.max_prompt_tokens={len(ids)}",
+            f"data.batch_size={batch}", f"data.max_prompt_tokens={length}",
             f"rollout.max_new_tokens={tokens}",
             f"rollout.min_new_tokens={tokens}", "run.save_every=0",
             f"cluster.devices_per_node={devices}",
@@ -66,13 +67,32 @@ class Workload:
     def program(self, *words, text_in=None):
         done = subprocess.run([str(PROGRAM), *map(str, words)], cwd=self.folder,
                               input=text_in, capture_output=True, text=True,
-                              timeout=RUN_LIMIT_S)
+                              timeout=RUN_LIMIT_S, env={
+                                  **os.environ,
+                                  "XDG_CACHE_HOME": str(self.folder / "cache")})
         if done.returncode != 0:
             raise SystemExit(f"{words}\n{done.stdout}\n{done.stderr}")
         return done
 
+    def equal_prompts(self, batch):
+        """Distinct prompts of the commonest length, and that length."""
+        rows = (self.folder / "data/prompts.jsonl").read_text().splitlines()
+        prompts = sorted({json.loads(row)["prompt"] for row in rows})
+        by_length = {}
+        lines = self.program(
+            "tokenize", "--model", "data/base",
+            text_in="".join(json.dumps(p) + "\n" for p in prompts)).stdout
+        for prompt, ids in zip(prompts, lines.splitlines()):
+            by_length.setdefault(len(json.loads(ids)), []).append(prompt)
+        length, equal = max(by_length.items(), key=lambda item: len(item[1]))
+        if len(equal) < batch:
+            raise SystemExit(f"{len(equal)} prompts of {length} tokens, which "
+                             f"is no batch of {batch}; try a smaller --batch")
+        return equal[:len(equal) // batch * batch], length
+
     def profile(self):
-        self.program("profile", *self.words, "--out", "hardware.yaml")
+        self.program("profile", *self.words, "plan=data_parallel", "--out",
+                     "hardware.yaml")
 
     def write(self, plan):
         lines = [f"cluster: {{nodes: 1, devices_per_node: {self.devices}, "
@@ -129,6 +149,23 @@ class OtherPrograms:
         passed = max(1e-9, time.monotonic() - wall)
         return max(0.0, (self.all_s() - everything
                          - (self.own_s() - own)) / passed)
+
+
+class Speed:
+    """One plan's time, looked at again while others are measured."""
+
+    def __init__(self, workload, plan, steps, seconds):
+        self.workload, self.plan, self.steps = workload, plan, steps
+        self.seconds, self.later = seconds, []
+
+    def look(self):
+        self.later.append(self.workload.measured(self.plan, self.steps)[0])
+
+    def words(self):
+        drift = max(abs(later / self.seconds - 1) for later in self.later)
+        void = "**Void**: " if drift > DRIFT else ""
+        return [f"{void}the first plan, run again {len(self.later)} times in "
+                f"between, was up to {100 * drift:.0f} % off.", ""]
 
 
 # -- plans -------------------------------------------------------------------
@@ -281,8 +318,11 @@ def record(options, workload):
         seconds, _, busy = workload.measured(plans[0], options.steps)
         noise.append(seconds)
         others_then.append(busy)
+    speed = Speed(workload, plans[0], options.steps, statistics.median(noise))
     predicted, measured, memory, others = [], [], [], []
     for i, plan in enumerate(plans):
+        if i % PLANS_BETWEEN == 0:
+            speed.look()
         guess_s, peak = workload.predicted(plan)
         seconds, resident, busy = workload.measured(plan, options.steps)
         predicted.append(guess_s)
@@ -291,6 +331,7 @@ def record(options, workload):
         others.append(busy)
         print(f"{i + 1}/{len(plans)}: predicted {guess_s:.3f} s, measured "
               f"{seconds:.3f} s, others {busy:.2f} cores", file=sys.stderr)
+    speed.look()
     busy = [b for b in others_then + others if b > BUSY_CORES]
     head = [f"# Predicted against measured on {options.devices} devices", "",
             f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores of "
@@ -302,6 +343,7 @@ def record(options, workload):
     if busy:
         head += [f"**Void**: beside {len(busy)} runs other programs took more "
                  f"than {BUSY_CORES} cores (at most {max(busy):.2f}).", ""]
+    head += speed.words()
     if os.cpu_count() < options.devices:
         head += ["Devices share cores: only the order counts.", ""]
     return "\n".join([*head, *summary(plans, predicted, measured, noise), "",

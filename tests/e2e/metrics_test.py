@@ -12,22 +12,9 @@ import urllib.request
 from support import Case, until
 
 REASONS = ("dependency", "bytes", "device", "version")
-# not this machine's numbers: what a profile looks like
-PROFILE = """name: of a test
-device: {gemm_flops: 5e10, attn_flops: 2e10, mem_Bps: 1e10}
-host: {launch_layer_s: 2e-5, call_s: 1e-3}
-links: {intra_Bps: 1e9, intra_lat_s: 1e-4, inter_Bps: 1e9, inter_lat_s: 1e-4,
-  host_Bps: 1e9, zero_Bps: 1e9}
-"""
 
 
 class Metrics(Case):
-    def with_profile(self, text):
-        cache = self.folder / "cache"
-        (cache / "troupe").mkdir(parents=True)
-        (cache / "troupe/hardware.yaml").write_text(text)
-        self.environment["XDG_CACHE_HOME"] = str(cache)
-
     def test_idle_shares_by_reason_sum_to_the_idle_share(self):
         self.troupe(*self.ppo())
         for line in self.metrics("ppo").values():
@@ -39,7 +26,6 @@ class Metrics(Case):
         self.assertGreater(line["perf/idle/dependency"], 0)
 
     def test_a_measured_machine_predicts_steps_and_its_use(self):
-        self.with_profile(PROFILE)
         self.troupe(*self.ppo())
         for line in self.metrics("ppo").values():
             self.assertGreater(line["perf/predicted_step_s"], 1e-3)
@@ -56,7 +42,7 @@ class Metrics(Case):
                           if name.startswith(("perf/mfu", "perf/predicted"))])
 
     def test_a_broken_profile_is_logged_and_stops_no_run(self):
-        self.with_profile("device: {gem_flops: 1}\n")
+        self.cached_profile("device: {gem_flops: 1}\n")
         self.troupe(*self.sft("run.steps=1"))
         log = (self.run_folder("sft") / "log.txt").read_text()
         self.assertIn("device.gem_flops", log)

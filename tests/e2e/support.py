@@ -19,6 +19,13 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("TROUPE_BUILD", SOURCE / "build"))
 TROUPE = BUILD / "troupe"
 TINY = SOURCE / "examples/tiny"
+# not this machine's numbers: what a profile looks like
+PROFILE = """name: of a test
+device: {gemm_flops: 5e10, attn_flops: 2e10, mem_Bps: 1e10}
+host: {launch_layer_s: 2e-5, call_s: 1e-3}
+links: {intra_Bps: 1e9, intra_lat_s: 1e-4, inter_Bps: 1e9, inter_lat_s: 1e-4,
+  host_Bps: 1e9, zero_Bps: 1e9}
+"""
 DEADLINE_S = 90  # of one command; CI machines are slow, hangs are not
 POLL_S = 0.02    # between two looks at a file or process that we wait for
 
@@ -116,9 +123,14 @@ class Case(unittest.TestCase):
         (self.folder / "data").symlink_to(self.shared_folder)
         self.mark = f"TROUPE_E2E={uuid.uuid4()}"
         name, _, value = self.mark.partition("=")
-        self.environment = {**os.environ, name: value}
+        # never the user's own cache; a profile there, so that no run measures
+        self.cache = pathlib.Path(tempfile.mkdtemp(prefix="troupe-e2e-cache-"))
+        self.environment = {**os.environ, name: value,
+                            "XDG_CACHE_HOME": str(self.cache)}
+        self.cached_profile(PROFILE)
 
     def tearDown(self):
+        shutil.rmtree(self.cache)
         left = self.processes()
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
@@ -128,6 +140,12 @@ class Case(unittest.TestCase):
         else:
             shutil.rmtree(self.folder)
         self.assertEqual(left, {}, "processes left over")
+
+    def cached_profile(self, text):
+        """What `plan: auto` finds of `troupe profile`."""
+        self.cached_hardware = self.cache / "troupe/hardware.yaml"
+        self.cached_hardware.parent.mkdir(exist_ok=True)
+        self.cached_hardware.write_text(text)
 
     # -- processes -----------------------------------------------------------
 

@@ -178,6 +178,48 @@ TEST(CostModel, MeasuredTimesComeBeforeFormulas) {
     << "tensor degrees that were not measured";
 }
 
+TEST(CostModel, TheOptimizersStepComesOnTopOfMeasuredPasses) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  const auto parameters = num_parameters(problem.shapes.at("actor"));
+  problem.profile = ProfileTable({{ProfileOp::train, parameters, 1, 1e3, 1},
+                                  {ProfileOp::train, parameters, 1, 1e6, 99}});
+  problem.hardware.optimizer_Bps = 1e10;
+  const auto slow = seconds(problem, "actor_train", "d8");
+  const auto slow_sharded = seconds(problem, "actor_train", "d8z1");
+  problem.hardware.optimizer_Bps = 1e12;
+  const auto step_s
+    = optimizer_bytes_a_parameter * static_cast<double>(parameters) / 1e10;
+  const auto steps = problem.sizes.mini_batches;
+  EXPECT_NEAR(slow - seconds(problem, "actor_train", "d8"),
+              steps * 0.99 * step_s, 1e-6 * slow);
+  EXPECT_NEAR(slow - slow_sharded, steps * 7.0 / 8 * step_s, 1e-6 * slow);
+}
+
+TEST(CostModel, OfAMeasuredPassTheLastStageHasTheHead) {
+  auto problem = make_problem(shape_tiny(), 1, 2);
+  problem.hardware.call_s = 0;
+  const auto ref = problem.shapes.at("ref");
+  problem.profile
+    = ProfileTable({{ProfileOp::forward, num_parameters(ref), 1, 1e3, 1},
+                    {ProfileOp::forward, num_parameters(ref), 1, 1e6, 1000}});
+  // 32,000 words make the head of a tiny model most of its work
+  const auto alone = seconds(problem, "ref_inf", "d1");
+  EXPECT_GT(seconds(problem, "ref_inf", "p2"), 0.9 * alone);
+  EXPECT_NEAR(seconds(problem, "ref_inf", "d2"), alone / 2, 0.01 * alone);
+}
+
+TEST(CostModel, AnotherShardingOfTheSameDevicesIsStillATask) {
+  const auto problem = make_problem(shape_7b(), 1, 8);
+  const CostModel costs(problem);
+  const auto placement = [](const char* strategy) {
+    return Placement{.devices = ranks(0, 7),
+                     .strategy = parse_strategy(strategy)};
+  };
+  EXPECT_EQ(costs.move_s("actor", placement("d8z1"), placement("d8")),
+            problem.hardware.move_s);
+  EXPECT_EQ(costs.move_s("actor", placement("d8"), placement("d8")), 0);
+}
+
 TEST(CostModel, SpansFollowTheNodes) {
   const Cluster cluster{.nodes = 2, .devices_per_node = 8};
   const auto span = [&](std::uint32_t first, const char* text) {

@@ -1,5 +1,6 @@
 // What a run checks and decides before it starts anything.
 #include "config/error.hpp"
+#include "plans/hardware.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/run_tables.hpp"
 #include "runtime/session_plan.hpp"
@@ -30,6 +31,12 @@ protected:
     for (int i = 0; i < 10; ++i)
       rows += "{\"prompt\": \"a b\", \"completion\": \"c d\"}\n";
     write_text(temp_.path() / "sft.jsonl", rows);
+    // a machine that was measured: nothing is, and nobody's home is written
+    const auto cache = temp_.path() / "cache";
+    fs::create_directories(cache / "troupe");
+    write_text(cache / "troupe/hardware.yaml",
+               plans::shipped_hardware_text("laptop"));
+    setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   }
 
   Settings settings(std::vector<std::string> more = {}) const {

@@ -1,0 +1,73 @@
+#include "config/error.hpp"
+#include "net/channel.hpp"
+#include "runtime/profile_crew.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <barrier>
+#include <stdexcept>
+
+using ::testing::HasSubstr;
+
+namespace troupe::runtime {
+namespace {
+
+plans::Cluster devices(std::uint32_t count, std::uint32_t workers) {
+  return {.nodes = 1, .devices_per_node = count, .workers_per_node = workers};
+}
+
+TEST(ProfileCrew, AllDevicesWorkAtOnce) {
+  ProfileCrew crew(devices(3, 1), 0);
+  std::barrier everybody(3); // whoever is alone waits for ever
+  std::atomic<int> rounds = 0;
+  EXPECT_GT(crew.seconds(3,
+                         [&](std::uint32_t) {
+                           everybody.arrive_and_wait();
+                           ++rounds;
+                         }),
+            0);
+  EXPECT_EQ(rounds, 3 * 4) << "a warm-up and three rounds";
+}
+
+TEST(ProfileCrew, GroupsSumOverNeighboursInAndBetweenWorkers) {
+  for (const auto workers : {1u, 4u}) {
+    ProfileCrew crew(devices(5, workers), 0);
+    const auto groups = crew.groups_of(2);
+    EXPECT_EQ(groups[4], nullptr) << "left over";
+    crew.together(4, [&](std::uint32_t device) {
+      auto sum = static_cast<float>(device);
+      groups[device]->all_reduce_sum(&sum, 1, DType::f32, "test");
+      EXPECT_EQ(sum, device < 2 ? 1 : 5);
+    });
+  }
+}
+
+TEST(ProfileCrew, ChannelsJoinPairs) {
+  ProfileCrew crew(devices(2, 2), 0);
+  const auto ends = crew.channels();
+  crew.together(2, [&](std::uint32_t device) {
+    int number = static_cast<int>(device);
+    ends[device]->send(&number, sizeof number, "test");
+    ends[device]->receive(&number, sizeof number, "test");
+    EXPECT_EQ(number, 1 - static_cast<int>(device));
+  });
+}
+
+TEST(ProfileCrew, TheFirstFailureEndsWhatOthersWaitFor) {
+  ProfileCrew crew(devices(2, 1), 0);
+  const auto groups = crew.groups_of(2);
+  try {
+    crew.seconds(2, [&](std::uint32_t device) {
+      if (device == 1)
+        throw std::runtime_error("out of paper");
+      groups[device]->barrier("test");
+    });
+    FAIL() << "no failure";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("out of paper"));
+  }
+}
+
+} // namespace
+} // namespace troupe::runtime
