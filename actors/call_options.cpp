@@ -65,7 +65,8 @@ models::InferOptions infer_options(const Settings& settings,
   return {.temperature = settings.rollout.temperature,
           .entropy
           = std::ranges::find(call.writes, "entropy") != call.writes.end(),
-          .micro_batch_tokens = placement.micro_batch_tokens};
+          .micro_batch_tokens = placement.micro_batch_tokens,
+          .micro_batches = placement.micro_batches};
 }
 
 std::uint32_t samples_per_row(const Settings& settings,

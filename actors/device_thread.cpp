@@ -32,6 +32,7 @@ void DeviceThread::abort() {
 }
 
 void DeviceThread::loop() {
+  memory_.count_this_thread();
   while (true) {
     std::unique_lock lock{mutex_};
     ready_.wait(lock, [this] { return ending_ || !jobs_.empty(); });

@@ -1,9 +1,11 @@
 // A thread that does its jobs in the order of arrival: one per device, and one
 // per worker for host functions. Actors post jobs and hear of the end by a
-// message; nothing here knows actors or tensors.
+// message; nothing here knows actors or tensors. What tensors a job makes is
+// counted as the device's memory.
 #pragma once
 
 #include "config/trace.hpp"
+#include "net/memory_count.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -45,6 +47,10 @@ public:
     return progress_;
   }
 
+  net::MemoryCount& memory() {
+    return memory_;
+  }
+
 private:
   void loop();
 
@@ -52,6 +58,7 @@ private:
   trace::Track track_;
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> progress_{0};
+  net::MemoryCount memory_;
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Job> jobs_;

@@ -12,7 +12,9 @@ using LifeSelf = Self<LifeActor, LifeState>;
 
 LifeDone joined(const std::vector<LifeDone>& parts) {
   LifeDone all = parts.front();
+  all.peaks.clear();
   for (const auto& part : parts) {
+    all.peaks.insert(all.peaks.end(), part.peaks.begin(), part.peaks.end());
     all.device_bytes = std::max(all.device_bytes, part.device_bytes);
     all.begin_ns = std::min(all.begin_ns, part.begin_ns);
     all.busy_ns = std::max(all.busy_ns, part.busy_ns);

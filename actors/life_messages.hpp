@@ -17,7 +17,8 @@ struct LifeDone {
   std::uint64_t device_bytes = 0; ///< of the replica's planes there afterwards
   std::uint64_t begin_ns = 0;
   std::uint64_t busy_ns = 0;
+  std::vector<PeakMemory> peaks;
 };
-TROUPE_INSPECT(LifeDone, x.device_bytes, x.begin_ns, x.busy_ns)
+TROUPE_INSPECT(LifeDone, x.device_bytes, x.begin_ns, x.busy_ns, x.peaks)
 
 } // namespace troupe::actors

@@ -87,6 +87,13 @@ struct SumPart {
 };
 TROUPE_INSPECT(SumPart, x.name, x.kind, x.sum, x.weight)
 
+/// Most bytes of a device's memory while it did its part of a task.
+struct PeakMemory {
+  Rank device;
+  std::uint64_t bytes = 0;
+};
+TROUPE_INSPECT(PeakMemory, x.device, x.bytes)
+
 /// A value carried from step n to n+1.
 struct Carried {
   std::string name;

@@ -70,6 +70,8 @@ void finish(MoveSelf self, const std::shared_ptr<RunningMove>& running,
     total.wire_bytes += done[i].wire_bytes;
     total.busy_ns = std::max(total.busy_ns, done[i].busy_ns);
     total.begin_ns = std::min(total.begin_ns, done[i].begin_ns);
+    total.peaks.insert(total.peaks.end(), done[i].peaks.begin(),
+                       done[i].peaks.end());
   }
   running->answer.deliver(std::move(total));
 }

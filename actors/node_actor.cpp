@@ -58,9 +58,11 @@ void start_threads(WorkerContext& worker) {
     fmt::format("host {}", worker.worker.value));
   worker.writer = std::make_unique<DeviceThread>(
     fmt::format("writer {}", worker.worker.value));
-  for (const Rank rank : worker.plan.cluster.devices_of(worker.worker))
+  for (const Rank rank : worker.plan.cluster.devices_of(worker.worker)) {
     worker.devices[rank]
       = std::make_unique<DeviceThread>(fmt::format("device {}", rank.value));
+    worker.workspaces.try_emplace(rank);
+  }
 }
 
 caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,

@@ -139,6 +139,7 @@ void generate_chunks(Shard& shard, StepId step, const std::string& who,
   };
   try {
     ChunkClock clock(shard, call, step, chunks.size());
+    shard.device->memory().begin_peak();
     std::vector<net::Rows> rows;
     for (const auto& chunk : chunks)
       rows.push_back(rename_in(call, chunk.rows));
@@ -147,6 +148,7 @@ void generate_chunks(Shard& shard, StepId step, const std::string& who,
         auto done = stash_outputs(*shard.worker, step, call,
                                   rename_out(call, std::move(answers)));
         clock.end(done);
+        done.peaks = peaks_of(shard);
         settle(i, std::move(done));
       });
   } catch (const std::exception& error) {

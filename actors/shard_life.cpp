@@ -59,6 +59,7 @@ LifeDone move_planes(Shard& shard, StepId step, const LifeOrder& order) {
                          step.value};
   LifeDone done;
   done.begin_ns = now_ns();
+  shard.device->memory().begin_peak();
   if (kind == plans::TaskKind::drop) {
     shard.engine->drop_weights();
   } else {
@@ -70,6 +71,7 @@ LifeDone move_planes(Shard& shard, StepId step, const LifeOrder& order) {
                                     : shard.engine->offload(planes);
   }
   done.device_bytes = count_planes(shard);
+  done.peaks = peaks_of(shard);
   done.busy_ns = now_ns() - done.begin_ns;
   return done;
 }
@@ -79,6 +81,9 @@ std::uint64_t count_planes(Shard& shard) {
   trace::counter(shard.device->track(),
                  trace::name("bytes of " + shard.replica.name()),
                  static_cast<double>(bytes));
+  trace::counter(shard.device->track(),
+                 trace::name("memory of " + shard.device->name()),
+                 static_cast<double>(shard.device->memory().now_bytes()));
   return bytes;
 }
 

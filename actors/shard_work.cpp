@@ -200,6 +200,7 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   spec.trainable = spec.trainable && shard.replica.home;
   spec.strategy = shard.replica.strategy;
   spec.where = shard.where;
+  spec.workspaces = &shard.worker->workspaces.at(shard.rank);
   if (worker.settings.cluster.device == "gpu")
     spec.compute = &models::gpu_compute(
       shard.rank.value
@@ -223,6 +224,7 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
   const trace::Span span{shard.device->track(), trace::name(call.name),
                          step.value};
   const auto begin = now_ns();
+  shard.device->memory().begin_peak();
   models::RunContext context = run_context(shard, step);
   const net::Rows rows = rename_in(call, fetched);
   RunDone done;
@@ -247,7 +249,12 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
   }
   done.begin_ns = begin;
   done.busy_ns = now_ns() - begin;
+  done.peaks = peaks_of(shard);
   return done;
+}
+
+std::vector<PeakMemory> peaks_of(const Shard& shard) {
+  return {{shard.rank, shard.device->memory().peak_bytes()}};
 }
 
 MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
@@ -255,6 +262,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
                          step.value};
   MoveDone done;
   done.begin_ns = now_ns();
+  shard.device->memory().begin_peak();
   const auto& move = move_from(shard, order.source);
   const auto& role = shard.worker->workflow.role(shard.replica.role);
   if (role.follows) {
@@ -269,6 +277,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   done.wire_bytes = move.foreign_bytes(shard.worker->worker);
   shard.engine->weights_changed();
   done.busy_ns = now_ns() - done.begin_ns;
+  done.peaks = peaks_of(shard);
   count_planes(shard);
   if (shard.worker->settings.run.check_moves)
     done.checksum = shard.engine->checksum();

@@ -16,8 +16,12 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order);
 LifeDone move_planes(Shard& shard, StepId step, const LifeOrder& order);
 /// After loading: what calls bring back goes to host memory.
 void begin_life(Shard& shard);
-/// Bytes of the replica's planes on this device; also an event of the trace.
+/// Bytes of the replica's planes on this device; also an event of the trace,
+/// as is the device's memory.
 std::uint64_t count_planes(Shard& shard);
+/// What its device took while one of these ran: of a thread that only they run
+/// on.
+std::vector<PeakMemory> peaks_of(const Shard& shard);
 CopyDone copy_shard(Shard& shard, const CopyOrder& order);
 /// On the worker's writer thread.
 WriteDone write_shard(Shard& shard, const WriteOrder& order);

@@ -12,6 +12,11 @@ Seconds seconds_of(std::uint64_t nanoseconds) {
   return std::chrono::nanoseconds{nanoseconds};
 }
 
+void add_peaks(TaskReport& task, const std::vector<PeakMemory>& peaks) {
+  for (const PeakMemory& peak : peaks)
+    task.peak_bytes[peak.device] = peak.bytes;
+}
+
 } // namespace
 
 void count_tokens(StepReport& report, std::span<const std::uint32_t> tokens) {
@@ -41,6 +46,7 @@ void add_call(StepReport& report, TaskReport task, const CallDone& done) {
     task.busy.push_back(busy);
     if (i < task.devices.size())
       report.busy[task.devices[i]] += busy;
+    add_peaks(task, done.parts[i].peaks);
     report.sums.merge(to_sums(done.parts[i].sums));
   }
   report.fetched_bytes += done.fetched_bytes;
@@ -52,6 +58,7 @@ void add_move(StepReport& report, TaskReport task, const MoveDone& done) {
   task.busy.push_back(busy);
   for (const Rank rank : task.devices)
     report.busy[rank] += busy;
+  add_peaks(task, done.peaks);
   report.moved_bytes += done.bytes;
   report.wire_bytes += done.wire_bytes;
   report.tasks.push_back(std::move(task));
@@ -62,6 +69,7 @@ void add_life(StepReport& report, TaskReport task, const LifeDone& done) {
   task.busy.push_back(busy);
   for (const Rank rank : task.devices)
     report.busy[rank] += busy;
+  add_peaks(task, done.peaks);
   report.tasks.push_back(std::move(task));
 }
 

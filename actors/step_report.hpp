@@ -27,6 +27,7 @@ struct TaskReport {
   Clock::time_point started; ///< sent by the master
   Clock::time_point ended;   ///< answered
   std::vector<Seconds> busy; ///< of each part, on its device
+  std::map<Rank, std::uint64_t> peak_bytes = {}; ///< of devices' memory
 };
 
 /// Seconds that devices did nothing, all devices together, by reason.

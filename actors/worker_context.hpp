@@ -12,6 +12,7 @@
 #include "models/dataset.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/tokenizer.hpp"
+#include "models/workspace.hpp"
 #include "net/data_plane.hpp"
 #include "net/host_collectives.hpp"
 #include "net/peer_memory.hpp"
@@ -76,6 +77,7 @@ struct WorkerContext {
   net::PeerMemory peer_memory; ///< weights of other workers of this host
   std::map<WorkerId, std::string> hosts;                 ///< of all workers
   std::map<Rank, std::unique_ptr<DeviceThread>> devices; ///< of this worker
+  std::map<Rank, models::Workspaces> workspaces;         ///< of them
   std::unique_ptr<DeviceThread> host;   ///< functions and data-set reads
   std::unique_ptr<DeviceThread> writer; ///< of checkpoints
   std::unique_ptr<OwnActors> own;       ///< thread-safe

@@ -117,10 +117,11 @@ struct RunDone {
   std::vector<Carried> carried;
   std::uint64_t begin_ns = 0; ///< steady clock of the worker
   std::uint64_t busy_ns = 0;
-  std::uint64_t bytes = 0; ///< of the rows made
+  std::uint64_t bytes = 0;       ///< of the rows made
+  std::vector<PeakMemory> peaks; ///< of its device; none of a host's function
 };
 TROUPE_INSPECT(RunDone, x.holder, x.samples, x.tokens, x.keys, x.sums,
-               x.carried, x.begin_ns, x.busy_ns, x.bytes)
+               x.carried, x.begin_ns, x.busy_ns, x.bytes, x.peaks)
 
 /// Check that the weights are at `version` and stay so until the move ends.
 struct LendOrder {
@@ -147,10 +148,11 @@ struct MoveDone {
   std::uint64_t wire_bytes = 0;
   std::uint64_t begin_ns = 0;
   std::uint64_t busy_ns = 0;
-  std::uint64_t checksum = 0; ///< 0 unless run.check_moves
+  std::uint64_t checksum = 0;    ///< 0 unless run.check_moves
+  std::vector<PeakMemory> peaks; ///< of devices that received
 };
 TROUPE_INSPECT(MoveDone, x.bytes, x.wire_bytes, x.begin_ns, x.busy_ns,
-               x.checksum)
+               x.checksum, x.peaks)
 
 /// Copy the replica's weights to host memory, where they wait for `write`.
 struct CopyOrder {

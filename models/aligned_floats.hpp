@@ -1,9 +1,11 @@
 // A growing block of fp32 numbers, 64-byte aligned (I8: the same vector path
 // everywhere), kept for reuse: fresh pages cost more than the arithmetic of a
-// small model. In the system's memory or a device's.
+// small model. In the system's memory or a device's; only the latter is
+// counted.
 #pragma once
 
 #include "net/block_memory.hpp"
+#include "net/memory_count.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,9 +34,13 @@ public:
   explicit AlignedFloats(std::int64_t count) {
     reserve(count);
   }
-  /// Empty; null: the system's memory.
-  explicit AlignedFloats(const net::BlockMemory* memory)
-    : data_(nullptr, FreeFloats{memory}) {}
+  /// Empty, of the device whose thread this is; null: it computes in the
+  /// system's memory. `count` null: what is taken of it is counted elsewhere.
+  explicit AlignedFloats(const net::BlockMemory* memory,
+                         net::MemoryCount* count
+                         = net::MemoryCount::of_this_thread())
+    : data_(nullptr, FreeFloats{memory}),
+      charge_(count) {}
 
   /// At least `count` floats of unspecified content; keeps the block if it is
   /// large enough, else the old content is gone.
@@ -42,10 +48,12 @@ public:
     if (count > capacity_) {
       const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
       const net::BlockMemory* memory = data_.get_deleter().memory;
+      release();
       data_.reset(static_cast<float*>(
         memory != nullptr ? memory->take(bytes)
                           : ::operator new(bytes, floats_alignment)));
       capacity_ = count;
+      charge_.set(bytes);
     }
     return data_.get();
   }
@@ -53,6 +61,7 @@ public:
   void release() {
     data_.reset();
     capacity_ = 0;
+    charge_.set(0);
   }
   float* data() const {
     return data_.get();
@@ -64,6 +73,7 @@ public:
 private:
   std::unique_ptr<float, FreeFloats> data_;
   std::int64_t capacity_ = 0;
+  net::MemoryCharge charge_{nullptr};
 };
 
 } // namespace troupe::models

@@ -15,9 +15,12 @@ namespace {
 /// A weight [out, in] of the device: the model's own, or several in one.
 class AtenWeight final : public PreparedWeight {
 public:
-  AtenWeight(at::Tensor weight, DType of_products)
+  /// `copied_bytes`: of the weight where it is no view of the plane.
+  AtenWeight(at::Tensor weight, DType of_products, std::size_t copied_bytes)
     : weight_OI(std::move(weight)),
-      operands(of_products) {}
+      operands(of_products) {
+    charge.set(copied_bytes);
+  }
   std::int64_t in() const override {
     return weight_OI.size(1);
   }
@@ -27,6 +30,7 @@ public:
 
   const at::Tensor weight_OI;
   const DType operands;
+  net::MemoryCharge charge;
 };
 
 at::Tensor aten_operand(const at::Tensor& x, DType operands) {
@@ -168,8 +172,11 @@ AtenCompute::prepare(std::span<const at::Tensor> parts, DType operands) {
   std::vector<at::Tensor> own;
   for (const at::Tensor& part : parts)
     own.push_back(view(part.const_data_ptr<float>(), part.sizes()));
-  return std::make_unique<AtenWeight>(
-    own.size() == 1 ? own.front() : at::cat(own), operands);
+  if (own.size() == 1)
+    return std::make_unique<AtenWeight>(own.front(), operands, 0);
+  at::Tensor stacked = at::cat(own);
+  const auto bytes = stacked.nbytes();
+  return std::make_unique<AtenWeight>(std::move(stacked), operands, bytes);
 }
 
 void AtenCompute::product(std::int64_t rows, const float* x,

@@ -81,13 +81,6 @@ void Decoder::pack() {
     head_ = pack(weights_.head);
 }
 
-void Decoder::release() {
-  layers_.clear();
-  head_ = nullptr;
-  for (AlignedFloats* buffer : buffers())
-    buffer->release();
-}
-
 void Decoder::feed(std::span<const DecodeRow> rows, KvCache& cache,
                    const RunContext& context) {
   TROUPE_CHECK(layers_.size() == weights_.layers.size(),

@@ -35,8 +35,6 @@ public:
 
   /// Packs the weights as they are now.
   void pack();
-  /// Gives packed weights and buffers back.
-  void release();
 
   /// Computes the rows and writes their keys and values. Rows of a slot are
   /// neighbours with rising positions. Checks `context` between layers. In a

@@ -62,7 +62,7 @@ Engine::Impl::Impl(Engine::Spec given)
     rope(shape, compute),
     model{shape, weights, rope, spec.strategy.sequence_parallel,
           part.first_layer},
-    workspace(compute.memory()),
+    workspaces(spec.workspaces != nullptr ? *spec.workspaces : own_workspaces),
     losses(spec.losses != nullptr ? *spec.losses : models::losses()) {
   if (plans::cuts_weights(spec.strategy))
     sync = std::make_unique<UnitFlow>(part, parameters, compute);
@@ -84,12 +84,6 @@ float* Engine::Impl::run_forward(const PackedTokens& batch,
   const auto last = std::ranges::max_element(batch.positions_T);
   rope.grow(last == batch.positions_T.end() ? 0 : *last + 1);
   return forward(model, batch, context, memory, saved);
-}
-
-Workspace& Engine::Impl::workspace_of(std::size_t i) {
-  while (more_workspaces.size() < i)
-    more_workspaces.emplace_back(compute.memory());
-  return i == 0 ? workspace : more_workspaces[i - 1];
 }
 
 VocabularyHead Engine::Impl::vocabulary_head(double temperature,

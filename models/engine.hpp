@@ -5,7 +5,7 @@
 //
 // Not thread-safe: only its device thread calls it. Results depend on the rows,
 // the weights and the thread count alone (I8). When a call returns, the device
-// has nothing left to do for it.
+// has nothing left to do for it and keeps planes only.
 #pragma once
 
 #include "config/dtype.hpp"
@@ -42,6 +42,7 @@ enum class Plane : std::uint8_t;
 class Snapshot;
 struct Transformer;
 class TurnQueue;
+class Workspaces;
 
 /// How `infer` runs.
 struct InferOptions {
@@ -50,6 +51,9 @@ struct InferOptions {
   /// Most tokens computed at once; 0 = default. A longer sequence is one
   /// micro-batch by itself.
   std::int64_t micro_batch_tokens = 0;
+  /// At least so many micro-batches where there are so many samples; 0 = by
+  /// tokens alone.
+  int micro_batches = 0;
 };
 
 /// One train call on this dp coordinate.
@@ -80,8 +84,9 @@ public:
     std::uint64_t total_optimizer_steps = 0; ///< for the schedule
     std::uint64_t seed = 0;
     DType dtype = DType::f32;
-    const Losses* losses = nullptr; ///< null: losses()
-    Compute* compute = nullptr;     ///< of the device; null: the host
+    const Losses* losses = nullptr;   ///< null: losses()
+    Compute* compute = nullptr;       ///< of the device; null: the host
+    Workspaces* workspaces = nullptr; ///< of the device; null: its own
   };
 
   /// Reads config.json and allocates. Throws ConfigError (folder), PlanError
@@ -122,10 +127,9 @@ public:
 
   /// The flat weight plane of this part, in the order of plans::Layout.
   std::span<std::byte> weights();
-  /// After somebody wrote `weights()`: refreshes what is derived from them.
+  /// After somebody wrote `weights()`: copies in host memory are old.
   void weights_changed();
-  /// Planes leave the device and come back (Parameters). Weights that leave
-  /// take along what is derived from them.
+  /// Planes leave the device and come back (Parameters).
   void offload(std::span<const Plane> planes);
   void reload(std::span<const Plane> planes);
   void drop_weights();

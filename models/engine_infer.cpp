@@ -57,9 +57,9 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
     lengths[i] = ids.length(i);
   static const trace::Name name = trace::name("forward");
   std::size_t first = 0;
-  const int parts = options.micro_batch_tokens > 0
-                      ? 1
-                      : default_micro_batches(context.groups.stages());
+  int parts = options.micro_batches;
+  if (parts == 0 && options.micro_batch_tokens == 0)
+    parts = default_micro_batches(context.groups.stages());
   for (const std::size_t last :
        micro_batch_ends(lengths, options.micro_batch_tokens, parts)) {
     InferBatch batch;
@@ -74,10 +74,10 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
     const trace::Span span(
       context.track, name, context.step.value,
       static_cast<std::uint64_t>(batch.sequences.num_tokens()));
-    impl.workspace.reset();
+    impl.workspace_of(0).reset();
     impl.sync->another_pass(/*own=*/true);
     batch.hidden_TH = impl.run_forward(batch.sequences.tokens, context,
-                                       impl.workspace, nullptr);
+                                       impl.workspace_of(0), nullptr);
     if (batch.hidden_TH != nullptr) // the last stage has it
       consume(batch);
   }
@@ -100,8 +100,8 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
     const std::vector<float> mask_L
       = token_mask(masks, batch.rows, batch.sequences.cu_seqlens);
     const WantedTokens wanted = wanted_tokens(batch.sequences, mask_L);
-    const TokenStatistics found
-      = token_statistics(head, batch.hidden_TH, wanted, impl.workspace, false);
+    const TokenStatistics found = token_statistics(
+      head, batch.hidden_TH, wanted, impl.workspace_of(0), false);
     impl.compute.wait();
     // Samples are consecutive: token t of the batch is element offset + t.
     const auto shift = static_cast<std::int64_t>(offsets[batch.rows.front()]);
@@ -131,7 +131,7 @@ void infer_values(Engine::Impl& impl, const net::Rows& rows,
     const PackedSequences& packed = batch.sequences;
     const std::int64_t tokens = packed.tokens.num_tokens();
     const float* out_T
-      = impl.scalar_outputs(batch.hidden_TH, tokens, impl.workspace);
+      = impl.scalar_outputs(batch.hidden_TH, tokens, impl.workspace_of(0));
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       float* to = values.as<float>().data() + offsets[batch.rows[i]] + 1;
       for (auto t = packed.cu_seqlens[i]; t < packed.cu_seqlens[i + 1]; ++t)
@@ -156,7 +156,7 @@ void infer_scores(Engine::Impl& impl, const net::Rows& rows,
   const auto consume = [&](const InferBatch& batch) {
     const PackedSequences& packed = batch.sequences;
     const auto count = static_cast<std::int64_t>(batch.rows.size());
-    float* out_N = impl.workspace.take(count);
+    float* out_N = impl.workspace_of(0).take(count);
     impl.compute.fill(out_N, count, 0.0F); // an empty sequence scores 0
     for (std::size_t i = 0; i < batch.rows.size(); ++i) {
       const auto end = static_cast<std::size_t>(packed.cu_seqlens[i + 1]);
@@ -205,6 +205,7 @@ net::Rows Engine::infer(const std::string& fn, const net::Rows& rows,
     infer_rows(*impl_, fn, rows, context, options, out);
   while (impl_->sync->another_pass(/*own=*/false))
     impl_->sync->idle_forward();
+  impl_->workspaces.reset();
   return out;
 }
 

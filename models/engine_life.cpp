@@ -1,16 +1,11 @@
 // Planes of an engine that leave its device and come back.
 #include "models/internal/engine_impl.hpp"
 
-#include <algorithm>
-
 namespace troupe::models {
 
 void Engine::offload(std::span<const Plane> planes) {
   for (const auto plane : planes)
     impl_->parameters.offload(plane);
-  const bool weights = std::ranges::find(planes, Plane::weight) != planes.end();
-  if (weights && impl_->generator)
-    impl_->generator->release();
 }
 
 void Engine::reload(std::span<const Plane> planes) {
@@ -20,8 +15,6 @@ void Engine::reload(std::span<const Plane> planes) {
 
 void Engine::drop_weights() {
   impl_->parameters.drop(Plane::weight);
-  if (impl_->generator)
-    impl_->generator->release();
 }
 
 void Engine::expect_weights() {

@@ -246,8 +246,7 @@ private:
     TrainBatch& b = m.batch;
     b.cu_seqlens = m.sequences.cu_seqlens;
     b.mask_T = train_leaf(m.sequences.num_tokens());
-    std::copy(m.mask_L.begin(), m.mask_L.end(),
-              b.mask_T.mutable_data_ptr<float>());
+    std::ranges::copy(m.mask_L, b.mask_T.mutable_data_ptr<float>());
     for (const auto& [key, column] : columns_)
       b.columns.emplace(key, packed_column(column, m.rows, b.cu_seqlens));
     if (loss_.exposes.logprobs || loss_.exposes.entropy)
@@ -393,6 +392,7 @@ Sums Engine::train(const TrainSpec& spec, const net::Rows& rows,
   TROUPE_CHECK(impl_->spec.trainable,
                "role " + impl_->spec.role + " is not trained");
   Sums sums = TrainRun(*impl_, spec, rows, context).run();
+  impl_->workspaces.reset();
   weights_changed();
   return sums;
 }

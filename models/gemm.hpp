@@ -81,7 +81,7 @@ private:
   std::int64_t k_ = 0;
   std::int64_t n_ = 0;
   DType operands_ = DType::f32;
-  AlignedFloats floats_;
+  AlignedFloats floats_{nullptr}; ///< a weight's: of the device
 };
 
 /// C[M, b.n] = A[M, b.k] B, bit for bit what `gemm` gives with its operands.

@@ -137,12 +137,6 @@ void Generator::weights_changed() {
   impl_->packed = false;
 }
 
-void Generator::release() {
-  impl_->decoder.release();
-  impl_->cache.release();
-  impl_->packed = false;
-}
-
 std::uint64_t Generator::fed_tokens() const {
   return impl_->fed_tokens;
 }

@@ -38,8 +38,6 @@ public:
 
   /// The weights have new values: the next run packs them anew.
   void weights_changed();
-  /// Gives cache and packed weights back.
-  void release();
 
   /// `prompt_ids` i32[P] -> sequence_ids i32[L], loss_mask u8[L] (1 on new
   /// tokens), logprobs f32[L] (of the model at the temperature, unfiltered),

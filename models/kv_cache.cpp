@@ -45,12 +45,6 @@ void KvCache::reset(std::int64_t num_slots, std::int64_t tokens) {
     free_.push_back(slot);
 }
 
-void KvCache::release() {
-  slab_.release();
-  free_.clear();
-  num_slots_ = 0;
-}
-
 std::int32_t KvCache::take_slot() {
   TROUPE_CHECK(!free_.empty(), "a slot is taken only where one is free");
   std::pop_heap(free_.begin(), free_.end(), std::greater<>());

@@ -30,8 +30,6 @@ public:
   /// Makes room for `num_slots` sequences of up to `tokens`; all are free
   /// afterwards. Keeps its memory where it is large enough.
   void reset(std::int64_t num_slots, std::int64_t tokens);
-  /// Gives the memory back.
-  void release();
 
   bool has_free_slot() const {
     return !free_.empty();

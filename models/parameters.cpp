@@ -69,6 +69,12 @@ void Parameters::allocate(Plane plane, std::int64_t count) {
         : net::PageBlock(bytes, plane == Plane::grad
                                   ? net::PageSharing::none
                                   : net::PageSharing::by_descriptor);
+  memory.move_to(Where::device);
+}
+
+void Parameters::PlaneMemory::move_to(Where there) {
+  where = there;
+  charge.set(there == Where::device ? device.size_bytes() : 0);
 }
 
 void Parameters::Window::allocate(std::int64_t count,
@@ -107,7 +113,7 @@ void Parameters::offload(Plane plane) {
     std::memcpy(memory.host.data(), memory.device.data(),
                 memory.device.size_bytes());
   memory.device.release_pages();
-  memory.where = Where::host;
+  memory.move_to(Where::host);
 }
 
 void Parameters::changed() {
@@ -123,20 +129,20 @@ void Parameters::reload(Plane plane) {
   TROUPE_CHECK(memory.where == Where::host, "a dropped plane has no values");
   std::memcpy(memory.device.data(), memory.host.data(),
               memory.device.size_bytes());
-  memory.where = Where::device;
+  memory.move_to(Where::device);
 }
 
 void Parameters::drop(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
   memory.device.release_pages();
   memory.host_is_current = false;
-  memory.where = Where::nowhere;
+  memory.move_to(Where::nowhere);
 }
 
 void Parameters::expect(Plane plane) {
   PlaneMemory& memory = memory_of(plane);
   memory.host_is_current = false;
-  memory.where = Where::device;
+  memory.move_to(Where::device);
 }
 
 const net::PageBlock& Parameters::lent(Plane plane) const {

@@ -14,6 +14,7 @@
 
 #include "config/model_shape.hpp"
 #include "models/aligned_floats.hpp"
+#include "net/memory_count.hpp"
 #include "net/page_block.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -105,10 +106,13 @@ private:
   enum class Where : std::uint8_t { device, host, nowhere };
   struct PlaneMemory {
     net::PageBlock device;
-    net::PageBlock host; ///< from the first offload on
+    net::MemoryCharge charge; ///< while it is there
+    net::PageBlock host;      ///< from the first offload on
     bool host_is_current = false;
     Where where = Where::device;
     std::int64_t size = 0; ///< elements
+
+    void move_to(Where there);
   };
   struct Window {
     AlignedFloats floats;

@@ -30,7 +30,7 @@ private:
     std::int64_t place = 0; ///< in the buffer, which has the whole parameter
   };
   std::vector<Shared> boxes_;
-  AlignedFloats buffer_;
+  AlignedFloats buffer_{nullptr}; ///< of the device
   std::int64_t buffer_size_ = 0;
 };
 

@@ -48,7 +48,7 @@ private:
                      const float* flat, float* plane);
 
   std::vector<Unit> units_;
-  AlignedFloats buffer_;
+  AlignedFloats buffer_{nullptr}; ///< of the device
 };
 
 } // namespace troupe::models

@@ -15,16 +15,18 @@ float* Workspace::take(std::int64_t count) {
       * workspace_grain;
   while (at_.chunk < chunks_.size()
          && at_.used + size > chunks_[at_.chunk].capacity())
-    at_ = {at_.chunk + 1, 0};
+    at_ = {at_.chunk + 1, 0, at_.taken};
   if (at_.chunk == chunks_.size())
     add_chunk(std::max({size, workspace_min_chunk, capacity() / 2}));
   float* taken = chunks_[at_.chunk].data() + at_.used;
   at_.used += size;
+  at_.taken += size;
+  count_taken();
   return taken;
 }
 
 void Workspace::add_chunk(std::int64_t count) {
-  chunks_.emplace_back(memory_).reserve(count);
+  chunks_.emplace_back(memory_, nullptr).reserve(count);
 }
 
 void Workspace::reset() {
@@ -34,6 +36,7 @@ void Workspace::reset() {
     add_chunk(total);
   }
   at_ = {};
+  count_taken();
 }
 
 std::int64_t Workspace::capacity() const {

@@ -52,6 +52,11 @@ std::string status_json(const RunStatus& status) {
                        {"host", worker.host},
                        {"pid", worker.pid},
                        {"state", worker.state}});
+  Json devices = Json::array();
+  for (const auto& device : status.devices)
+    devices.push_back({{"device", device.device},
+                       {"peak_bytes", device.peak.peak_bytes},
+                       {"at_task", device.peak.at_task}});
   Json document = {
     {"state", status.state},
     {"step", status.step},
@@ -59,6 +64,7 @@ std::string status_json(const RunStatus& status) {
     {"attempt", status.attempt},
     {"eta_s", status.eta_s < 0 ? Json() : Json(status.eta_s)},
     {"workers", std::move(workers)},
+    {"devices", std::move(devices)},
     {"last_failure", text_or_null(status.last_failure)},
     {"trace_url", text_or_null(status.trace_url)},
     {"host", status.host},
@@ -91,6 +97,10 @@ RunStatus read_status(const RunFolder& folder) {
                                 worker.at("host").get<std::string>(),
                                 worker.at("pid").get<std::int64_t>(),
                                 worker.at("state").get<std::string>()});
+    for (const auto& device : document.value("devices", Json::array()))
+      status.devices.push_back({device.at("device").get<std::uint32_t>(),
+                                {device.at("peak_bytes").get<std::uint64_t>(),
+                                 device.at("at_task").get<std::string>()}});
     status.last_failure = text_of(document, "last_failure");
     status.trace_url = text_of(document, "trace_url");
     status.host = text_of(document, "host");
@@ -114,6 +124,9 @@ std::string status_text(const RunFolder& folder, const RunStatus& status) {
   for (const auto& worker : status.workers)
     text += fmt::format("  worker {:<4} pid {} on {}, {}\n", worker.rank,
                         worker.pid, worker.host, worker.state);
+  for (const auto& device : status.devices)
+    text += fmt::format("  device {:<4} {}\n", device.device,
+                        peak_text(device.peak));
   if (!status.last_failure.empty())
     text += fmt::format("  failure     {}\n", status.last_failure);
   if (!status.trace_url.empty())

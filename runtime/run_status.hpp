@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/error.hpp"
+#include "runtime/device_peaks.hpp"
 #include "runtime/run_folder.hpp"
 
 #include <cstdint>
@@ -19,6 +20,11 @@ struct WorkerStatus {
   std::string state; ///< starting, ready, suspect, lost, done
 };
 
+struct DeviceStatus {
+  std::uint32_t device = 0;
+  DevicePeak peak; ///< so far
+};
+
 struct RunStatus {
   /// starting, running, stopping, done, failed, stopped, interrupted; a reader
   /// also sees `lost`: it says running but its process is gone.
@@ -28,6 +34,7 @@ struct RunStatus {
   std::uint32_t attempt = 1;
   double eta_s = -1; ///< seconds to the end; below 0: unknown
   std::vector<WorkerStatus> workers;
+  std::vector<DeviceStatus> devices;
   std::string last_failure; ///< one sentence; empty: none
   std::string trace_url;    ///< empty: nothing serves the trace
   std::string host;         ///< where the master runs

@@ -143,8 +143,16 @@ void SessionFiles::add_step(const actors::StepReport& report) {
   summary_.add(metrics);
   for (const auto& [rank, busy] : report.busy)
     busy_[rank] += busy;
+  note_peaks(report);
   status_.step = metrics.step;
   write_state(status_.state);
+}
+
+void SessionFiles::note_peaks(const actors::StepReport& report) {
+  peaks_.add(report);
+  status_.devices.clear();
+  for (const auto& [rank, peak] : peaks_.all())
+    status_.devices.push_back({rank.value, peak});
 }
 
 void SessionFiles::write_line(const StepMetrics& metrics) {
@@ -163,6 +171,7 @@ void SessionFiles::add_evaluation(const actors::StepReport& report) {
   if (session_.settings.metrics.console)
     console_.say(evaluation_line(found));
   summary_.add_phase("testing", report.duration.count());
+  note_peaks(report);
   if (newest_.step < found.step) { // the step waits for its checkpoint's copy
     early_evaluation_ = found;
     return;
@@ -190,10 +199,14 @@ void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
     fmt::format("ended before step {}; checkpoint {}", end.next_step.value + 1,
                 end.checkpoint.empty() ? "none" : end.checkpoint));
   const auto& cluster = session_.plan.cluster;
-  for (std::uint32_t i = 0; i < cluster.num_devices(); ++i)
+  const auto& peaks = peaks_.all();
+  for (std::uint32_t i = 0; i < cluster.num_devices(); ++i) {
+    const auto peak = peaks.find(Rank{i});
     summary_.set_device(
       fmt::format("device {} (worker {})", i, cluster.worker_of(Rank{i}).value),
-      busy_[Rank{i}].count());
+      busy_[Rank{i}].count(),
+      peak == peaks.end() ? "" : peak_text(peak->second));
+  }
   summary_.set_wall_seconds(wall_s);
   if (!end.checkpoint.empty())
     summary_.set_checkpoint(end.checkpoint);

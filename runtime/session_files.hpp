@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/step_report.hpp"
+#include "runtime/device_peaks.hpp"
 #include "runtime/live/trace_server.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/metrics/metrics_command.hpp"
@@ -59,6 +60,7 @@ public:
 
 private:
   void open_page();
+  void note_peaks(const actors::StepReport& report);
   void write_line(const StepMetrics& metrics);
   void write_last_state(const std::string& state);
   void summarise(const actors::RunEnd& end, double wall_s);
@@ -77,6 +79,7 @@ private:
   std::optional<StepMetrics> early_evaluation_;
   RunSummary summary_;
   RunStatus status_;
+  DevicePeaks peaks_;
   std::map<Rank, actors::Seconds> busy_; ///< over the run
   std::unique_ptr<TraceServer> page_;
 };

@@ -1,5 +1,7 @@
 #include "runtime/step_names.hpp"
 
+#include "runtime/device_peaks.hpp"
+
 #include <algorithm>
 #include <map>
 
@@ -74,6 +76,8 @@ void name_speed(const SessionPlan& session, const actors::StepReport& report,
   metrics.set("perf/throughput", tokens / step_s / devices);
   metrics.set("perf/max_memory_gb",
               static_cast<double>(report.peak_memory_bytes) / 1e9);
+  metrics.set("perf/device_memory_gb",
+              static_cast<double>(peak_bytes_of(report)) / 1e9);
   metrics.set("perf/moved_gb", static_cast<double>(report.moved_bytes) / 1e9);
   double busy_s = 0;
   for (const auto& [rank, busy] : report.busy)

@@ -11,7 +11,6 @@
 #include "models/shared_prompt.hpp"
 #include "models/transformer.hpp"
 
-#include <deque>
 #include <memory>
 #include <optional>
 
@@ -29,23 +28,24 @@ struct Engine::Impl {
   std::optional<Weights> grads; ///< trained roles
   RopeTable rope;
   Transformer model;
-  Workspace workspace;
-  std::deque<Workspace> more_workspaces; ///< of other micro-batches in flight
-  std::unique_ptr<AdamW> adam;           ///< trained roles
+  Workspaces own_workspaces; ///< unless the device has them
+  Workspaces& workspaces;
+  std::unique_ptr<AdamW> adam; ///< trained roles
   std::unique_ptr<ReplicaSync> sync;
   std::uint64_t optimizer_steps = 0; ///< all, skipped ones included
   std::uint64_t applied_steps = 0;   ///< Adam's bias correction
   const Losses& losses;
-  std::unique_ptr<Generator> generator; ///< from the first generate on
 
-  /// The generator, made if need be; and its end tokens where none are given.
-  Generator& ready_generator();
+  Generator make_generator() const;
+  /// With the model's end tokens where none are given.
   GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Final hidden states of these sequences; checks lengths and grows rope.
   float* run_forward(const PackedTokens& batch, const RunContext& context,
                      Workspace& memory, Saved* saved);
   /// Of the i-th micro-batch in flight.
-  Workspace& workspace_of(std::size_t i);
+  Workspace& workspace_of(std::size_t i) {
+    return workspaces.of(i, compute.memory());
+  }
   VocabularyHead vocabulary_head(double temperature,
                                  const RunContext& context) const;
   /// The scalar head's [rows] of `hidden_TH`, ready for the host.

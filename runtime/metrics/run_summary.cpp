@@ -100,13 +100,11 @@ void RunSummary::add_phase(const std::string& phase, double seconds) {
     known->second += seconds;
 }
 
-void RunSummary::set_device(const std::string& name, double busy_s) {
-  for (auto& device : devices_)
-    if (device.name == name) {
-      device.busy_s = busy_s;
-      return;
-    }
-  devices_.push_back({name, busy_s});
+void RunSummary::set_device(const std::string& name, double busy_s,
+                            const std::string& memory) {
+  std::erase_if(devices_,
+                [&](const Device& device) { return device.name == name; });
+  devices_.push_back({name, busy_s, memory});
 }
 
 std::string RunSummary::print() const {
@@ -186,7 +184,8 @@ std::string RunSummary::device_lines() const {
   for (const auto& device : devices_) {
     const double idle
       = steps_s_ > 0 ? std::clamp(1 - device.busy_s / steps_s_, 0.0, 1.0) : 0;
-    text += fmt::format("  {:<21} idle {:.0f} %\n", device.name, 100 * idle);
+    text += fmt::format("  {:<21} idle {:.0f} %{}{}\n", device.name, 100 * idle,
+                        device.memory.empty() ? "" : ", ", device.memory);
   }
   return text;
 }

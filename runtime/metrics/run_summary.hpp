@@ -17,8 +17,10 @@ public:
   void add(const StepMetrics& metrics);
   /// Adds seconds of a phase that is in no step.
   void add_phase(const std::string& phase, double seconds);
-  /// Busy seconds of one device over the whole run ("device 0 (worker 0)").
-  void set_device(const std::string& name, double busy_s);
+  /// Busy seconds of one device over the whole run ("device 0 (worker 0)"), and
+  /// what there is to say of its memory.
+  void set_device(const std::string& name, double busy_s,
+                  const std::string& memory = {});
   /// Wall seconds of the run, start-up and shut-down included.
   void set_wall_seconds(double seconds) {
     wall_s_ = seconds;
@@ -40,6 +42,7 @@ private:
   struct Device {
     std::string name;
     double busy_s;
+    std::string memory;
   };
   std::string phase_table() const;
   std::string device_lines() const;

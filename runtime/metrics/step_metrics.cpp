@@ -65,6 +65,7 @@ constexpr std::array metric_order{
   "perf/time_per_step",
   "perf/predicted_step_s",
   "perf/max_memory_gb",
+  "perf/device_memory_gb",
   "perf/moved_gb",
   "perf/mfu/",
   "perf/idle_ratio",

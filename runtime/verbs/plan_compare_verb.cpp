@@ -156,7 +156,8 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
       = load_settings({file.string()}, words.config.overrides());
     if (!settings.cluster.nodes)
       continue; // for any cluster: not a workload of the suite
-    const auto problem = make_problem(settings, own);
+    auto problem = make_problem(settings, own);
+    problem.sizes.stores_operands = true; // they ran engines of their own
     for (const auto& name : plans_to_compare(words)) {
       auto row = compare_one(workload, name, problem, true);
       if (measured.contains(workload) && measured[workload].contains(name))
@@ -226,7 +227,8 @@ std::string compare_json(const std::vector<CompareRow>& rows) {
        {"error", optional_number(row.error())},
        {"measured_idle_share", measured(row, &PlanCosts::idle_share)},
        {"measured_moved_bytes", measured(row, &PlanCosts::moved_bytes)},
-       {"measured_peak_bytes", measured(row, &PlanCosts::peak_bytes)}});
+       {"measured_peak_bytes", measured(row, &PlanCosts::peak_bytes)},
+       {"measured_process_bytes", measured(row, &PlanCosts::process_bytes)}});
   return Json{{"rows", std::move(list)}}.dump(2, ' ', false,
                                               Json::error_handler_t::replace);
 }
@@ -243,7 +245,7 @@ std::string compare_table(const std::vector<CompareRow>& rows) {
   TextTable table({"workload", "plan", "> s/step", "> PFLOP/s",
                    "> tok/s/device", "> idle", "> peak GB", "at", "> moved GB",
                    "> measured s", "> error", "> its idle", "> its moved GB",
-                   "> process GB"});
+                   "> its peak GB", "> process GB"});
   std::string reasons;
   for (const auto& row : rows) {
     if (!row.reason.empty()) {
@@ -261,7 +263,8 @@ std::string compare_table(const std::vector<CompareRow>& rows) {
                row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : "",
                measured(row, 100, "{:.0f} %", &PlanCosts::idle_share),
                measured(row, 1e-9, "{:.3g}", &PlanCosts::moved_bytes),
-               measured(row, 1e-9, "{:.3g}", &PlanCosts::peak_bytes)});
+               measured(row, 1e-9, "{:.3g}", &PlanCosts::peak_bytes),
+               measured(row, 1e-9, "{:.3g}", &PlanCosts::process_bytes)});
   }
   return table.print() + reasons;
 }

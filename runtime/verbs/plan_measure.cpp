@@ -80,7 +80,8 @@ std::optional<PlanCosts> costs_of(const fs::path& metrics) {
   return PlanCosts{.step_s = median("timing_s/step"),
                    .idle_share = median("perf/idle_ratio"),
                    .moved_bytes = 1e9 * median("perf/moved_gb"),
-                   .peak_bytes = 1e9 * median("perf/max_memory_gb"),
+                   .peak_bytes = 1e9 * median("perf/device_memory_gb"),
+                   .process_bytes = 1e9 * median("perf/max_memory_gb"),
                    .prompt_tokens = median("prompt_length/mean"),
                    .response_tokens = median("response_length/mean"),
                    .longest_response_tokens = median("response_length/max")};

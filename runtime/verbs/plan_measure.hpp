@@ -14,8 +14,9 @@ namespace troupe::runtime {
 struct PlanCosts {
   double step_s = 0;
   double idle_share = 0;
-  double moved_bytes = 0; ///< a step
-  double peak_bytes = 0;  ///< resident memory of the largest worker process
+  double moved_bytes = 0;   ///< a step
+  double peak_bytes = 0;    ///< counted, of the fullest device
+  double process_bytes = 0; ///< resident memory of the largest worker process
   /// Tokens of a sample where samples are prompts and answers; 0 elsewhere.
   double prompt_tokens = 0;
   double response_tokens = 0;

@@ -137,8 +137,11 @@ plans::PlanProblem make_problem(const Settings& settings,
     = problem_lengths(settings, problem.workflow, words.response_tokens);
   problem.sizes.max_sequence_tokens = static_cast<std::int64_t>(
     problem.lengths.prompt() + problem.lengths.max());
+  problem.sizes.max_new_tokens
+    = static_cast<std::int64_t>(problem.lengths.max());
   if (on_gpu) {
     problem.sizes.micro_batch_tokens = gpu_micro_batch_tokens;
+    problem.sizes.packs_weights = false;
     // `auto` there: large models keep layer inputs only
     problem.sizes.recompute_activations
       = settings.algorithm.recompute != "false";

@@ -76,6 +76,18 @@ class Life(Case):
                                 and s["end"] <= scored["begin"]
                                 for s in slices), scored)
 
+    def test_the_count_of_a_device_falls_by_what_leaves_it(self):
+        text = (TINY / "plans/groups.yaml").read_text()
+        (self.folder / "ref.yaml").write_text(
+            text + "roles:\n  ref: {offload: [weights]}\n")
+        self.outcome("count", "ref.yaml")
+        memory, = self.counters("count", "memory of device 1")
+        weights = max(self.counters("count", "bytes of ref@ref_inf")[0])
+        # of the last step: drop of actor@actor_gen, then ref comes and goes
+        changes = [after - before
+                   for before, after in zip(memory[-4:], memory[-3:])]
+        self.assertEqual(sorted(changes), [-weights, -weights, weights])
+
 
 if __name__ == "__main__":
     unittest.main()

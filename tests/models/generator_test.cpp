@@ -234,7 +234,6 @@ TEST(Generator, NewWeightsAreUsedOnceTheyAreAnnounced) {
   for (float& x : model.parameters->plane(Plane::weight))
     x = -x;
   generator.weights_changed();
-  generator.release();
   EXPECT_EQ(run(), before);
 }
 

@@ -324,9 +324,10 @@ TEST(ShardedParameters, ADeviceHoldsItsShareAndTheWindowsOfItsUnits) {
   const auto bytes_of = [&](const char* text) {
     spec.strategy = parse_strategy(text);
     const plans::StageBytes planned
-      = plans::stage_bytes(shape, spec.strategy, DType::f32).front();
+      = plans::stage_bytes(shape, spec.strategy).front();
     const std::uint64_t counted = Engine(spec).parameters().num_bytes();
-    EXPECT_EQ(counted, 2 * planned.weights + planned.optimizer) << text;
+    EXPECT_EQ(counted, planned.weights + planned.gradients + planned.optimizer)
+      << text;
     return counted;
   };
   std::uint64_t largest_unit = 0;

@@ -82,14 +82,15 @@ TEST(Summary, SharesAreOfAllStepsAndWaitingIsWhatIsLeft) {
                             {"timing_s/step", 2.0},
                             {"perf/total_num_tokens", 2000},
                             {"critic/score/mean", 0.1 * step}}});
-  summary.set_device("device 0", 15.0);
+  summary.set_device("device 0", 15.0, "peak memory 2 GB in gen");
   summary.set_checkpoint("runs/x/latest");
   summary.set_trace("runs/x/trace");
   const auto text = summary.print();
   EXPECT_THAT(text, HasSubstr("10 steps in 20.0 s, 20.0 k tokens, 1.0 k"));
   EXPECT_THAT(text, HasSubstr("generate                  10.00    50 %"));
   EXPECT_THAT(text, HasSubstr("waiting and messages       5.00    25 %"));
-  EXPECT_THAT(text, HasSubstr("device 0              idle 25 %"));
+  EXPECT_THAT(
+    text, HasSubstr("device 0              idle 25 %, peak memory 2 GB in"));
   EXPECT_THAT(text, HasSubstr("reward                0.150 -> 0.950"));
   EXPECT_THAT(text, HasSubstr("runs/x/latest"));
 }

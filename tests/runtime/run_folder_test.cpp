@@ -105,6 +105,7 @@ TEST(RunStatus, ReadsBackWhatWasWritten) {
   status.pid = 4711;
   status.host = "here";
   status.workers = {{0, "here", 4712, "ready"}};
+  status.devices = {{1, {.peak_bytes = 12'000'000, .at_task = "actor_train"}}};
   write_status(folder, status);
   const auto read = read_status(folder);
   EXPECT_EQ(read.state, "running");
@@ -113,9 +114,13 @@ TEST(RunStatus, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read.eta_s, 30.5);
   EXPECT_EQ(read.pid, 4711);
   EXPECT_EQ(read.workers.at(0).pid, 4712);
+  EXPECT_EQ(read.devices.at(0).device, 1u);
+  EXPECT_EQ(read.devices.at(0).peak.peak_bytes, 12'000'000u);
   EXPECT_EQ(read.last_failure, "");
   EXPECT_THAT(status_json(read), HasSubstr("\"last_failure\": null"));
   EXPECT_THAT(status_text(folder, read), HasSubstr("step 12 of 60"));
+  EXPECT_THAT(status_text(folder, read),
+              HasSubstr("device 1    peak memory 0.012 GB in actor_train"));
 }
 
 TEST(RunStatus, AFolderWithoutOneIsAUserError) {

@@ -102,7 +102,10 @@ ParallelReplica::ParallelReplica(models::Engine::Spec spec,
   for (std::uint32_t i = 0; i < strategy_.num_devices(); ++i) {
     spec.strategy = strategy_;
     spec.where = coordinate_of(strategy_, i);
-    engines_.push_back(std::make_unique<models::Engine>(spec));
+    std::thread([&] {
+      memory_.emplace_back().count_this_thread();
+      engines_.push_back(std::make_unique<models::Engine>(spec));
+    }).join();
     engines_.back()->load_weights();
     groups_.push_back(join_groups(registry_, strategy_, spec.where));
   }
@@ -116,6 +119,7 @@ void ParallelReplica::run(const Work& work) {
     threads.emplace_back([&, i] {
       models::RunContext context;
       context.groups = groups_[i];
+      memory_[i].count_this_thread();
       try {
         work(*engines_[i], context, coordinate_of(strategy_, i).dp);
       } catch (const std::exception& error) {

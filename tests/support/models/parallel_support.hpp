@@ -7,8 +7,10 @@
 #include "models/engine.hpp"
 #include "models/parameters.hpp"
 #include "net/host_collectives.hpp"
+#include "net/memory_count.hpp"
 #include "net/rows.hpp"
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,6 +52,10 @@ public:
   const Strategy& strategy() const {
     return strategy_;
   }
+  /// Of a device: its engine and what `run` makes.
+  net::MemoryCount& memory(std::size_t index) {
+    return memory_[index];
+  }
 
 private:
   bool counts(const Coordinate& where) const {
@@ -63,6 +69,7 @@ private:
   Strategy strategy_;
   net::GroupRegistry registry_;
   std::vector<models::Groups> groups_;
+  std::deque<net::MemoryCount> memory_; ///< outlive the engines
   std::vector<std::unique_ptr<models::Engine>> engines_;
 };
 

@@ -1,0 +1,35 @@
+// The most memory of each device over a run, and the task that it was taken in,
+// as counted on the device's thread (net/memory_count.hpp).
+#pragma once
+
+#include "actors/step_report.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe::runtime {
+
+struct DevicePeak {
+  std::uint64_t peak_bytes = 0;
+  std::string at_task; ///< as in the plan check: a chunk's is its call's
+};
+/// "peak memory 0.0123 GB in actor_train".
+std::string peak_text(const DevicePeak& peak);
+
+class DevicePeaks {
+public:
+  void add(const actors::StepReport& report);
+  /// By device; of those that ran tasks.
+  const std::map<Rank, DevicePeak>& all() const {
+    return peaks_;
+  }
+
+private:
+  std::map<Rank, DevicePeak> peaks_;
+};
+
+/// Of the fullest device in any of the step's tasks.
+std::uint64_t peak_bytes_of(const actors::StepReport& report);
+
+} // namespace troupe::runtime
