@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "models/blend.hpp"
 #include "net/data_plane.hpp"
+#include "net/memory_count.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -120,6 +121,8 @@ void WeightMove::blend(std::span<std::byte> target, double decay,
 void WeightMove::blend_pulled(std::span<std::byte> target, double decay,
                               std::uint64_t staging_bytes) const {
   std::vector<std::byte> staging(std::min(staging_bytes, size_bytes_));
+  net::MemoryCharge charge;
+  charge.set(staging.size());
   std::vector<Pull> pulls;
   std::vector<std::span<std::byte>> targets;
   std::span<std::byte> room = staging;

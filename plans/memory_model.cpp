@@ -1,108 +1,32 @@
 #include "plans/memory_model.hpp"
 
-#include "config/defaults.hpp"
 #include "plans/layout.hpp"
-#include "plans/micro_batches.hpp"
 #include "plans/replica_life.hpp"
 #include "plans/unit_windows.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <span>
 
 namespace troupe::plans {
 
 namespace {
 
-std::uint64_t unsigned_of(std::int64_t number) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(number, 0));
+/// Elements of the buffer through which z1 cuts and gathers the largest unit
+/// (models/unit_cut); 0 for other strategies.
+std::uint64_t cut_elements(std::span<const ParameterShape> parameters,
+                           const Strategy& strategy, std::uint32_t stage) {
+  if (strategy.zero != Zero::z1 || strategy.dp == 1)
+    return 0;
+  std::map<std::int32_t, std::int64_t> units;
+  for (const Box& box : whole_boxes(parameters, strategy, {.pp = stage}))
+    units[parameters[box.parameter].layer] += box.num_elements();
+  std::int64_t most = 0;
+  for (const auto& [layer, elements] : units)
+    most = std::max(most, elements);
+  const std::int64_t copies = strategy.dp;
+  return static_cast<std::uint64_t>((most + copies - 1) / copies
+                                    * (copies + 1));
 }
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
-  return (a + b - 1) / b;
-}
-
-/// What one call needs while it runs, on each of its devices.
-class CallMemory {
-public:
-  CallMemory(const ModelShape& shape, DType dtype, const Placement& placement,
-             const BatchSizes& sizes)
-    : shape_(shape),
-      dtype_(dtype),
-      placement_(placement),
-      sizes_(sizes) {}
-
-  std::uint64_t bytes(CallKind kind) const {
-    if (kind == CallKind::generate)
-      return generate_bytes();
-    return kind == CallKind::train ? train_bytes() : inference_bytes();
-  }
-
-private:
-  std::uint64_t samples_a_rank() const {
-    const auto chunks
-      = static_cast<std::uint64_t>(std::max(1, placement_.chunks));
-    return ceil_div(sizes_.samples_per_step, chunks * placement_.strategy.dp);
-  }
-  /// Packed tokens of one forward pass, at the longest.
-  std::uint64_t tokens(CallKind kind) const {
-    const auto longest = static_cast<double>(
-      std::max<std::int64_t>(1, sizes_.max_sequence_tokens));
-    const auto batches = micro_batches_of(kind, placement_, sizes_, longest);
-    return static_cast<std::uint64_t>(std::ceil(batches.samples) * longest);
-  }
-  std::uint64_t layers() const {
-    return ceil_div(unsigned_of(shape_.num_layers), placement_.strategy.pp);
-  }
-  /// fp32 logits of `rows` positions; a scalar head has one number a position.
-  std::uint64_t logits_bytes(std::uint64_t rows) const {
-    const auto width = shape_.scalar_head ? 1 : unsigned_of(shape_.vocab_size);
-    return rows * width * size_bytes(DType::f32) / placement_.strategy.tp;
-  }
-  std::uint64_t layer_bytes() const {
-    return layer_activation_bytes(shape_, dtype_) / placement_.strategy.tp;
-  }
-  std::uint64_t input_bytes() const {
-    return unsigned_of(shape_.hidden_size) * size_bytes(dtype_);
-  }
-
-  std::uint64_t train_bytes() const {
-    const auto kept_a_token = sizes_.recompute_activations
-                                ? layers() * input_bytes() + layer_bytes()
-                                : layers() * layer_bytes();
-    return tokens(CallKind::train) * kept_a_token
-           + 2 * logits_bytes(tokens(CallKind::train));
-  }
-  std::uint64_t inference_bytes() const {
-    const auto count = tokens(CallKind::inference);
-    return count * layer_bytes() + logits_bytes(count);
-  }
-  /// Prompts go through in passes of the default size.
-  std::uint64_t prefill_tokens() const {
-    const auto longest = unsigned_of(sizes_.max_sequence_tokens);
-    const auto budget = unsigned_of(defaults::micro_batch_tokens);
-    return std::min(std::max(budget, longest), samples_a_rank() * longest);
-  }
-  /// One answer at least: less than that fails.
-  std::uint64_t generate_bytes() const {
-    const auto cache
-      = unsigned_of(sizes_.max_sequence_tokens) * kv_cache_bytes(shape_, dtype_)
-        / (std::uint64_t{placement_.strategy.pp} * placement_.strategy.tp);
-    auto under_way = samples_a_rank();
-    if (sizes_.max_sequences > 0)
-      under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
-    if (sizes_.kv_cache_bytes > 0 && cache > 0)
-      under_way
-        = std::clamp<std::uint64_t>(sizes_.kv_cache_bytes / cache, 1,
-                                    std::max<std::uint64_t>(under_way, 1));
-    return under_way * cache + logits_bytes(under_way)
-           + prefill_tokens() * layer_bytes();
-  }
-
-  const ModelShape& shape_;
-  DType dtype_;
-  const Placement& placement_;
-  const BatchSizes& sizes_;
-};
 
 DType memory_dtype(const std::map<std::string, DType>& dtypes,
                    const std::string& role) {
@@ -141,12 +65,16 @@ public:
 private:
   void add_call(const Call& call) {
     const auto& placement = plan_.calls.at(call.name);
-    const CallMemory memory(shapes_.at(call.role),
-                            memory_dtype(dtypes_, call.role), placement,
-                            sizes_);
-    const auto bytes = memory.bytes(call.kind);
-    for (const auto rank : placement.devices)
-      devices_.at(rank.value).tasks.push_back({call.name, bytes});
+    std::vector<std::uint64_t> by_stage;
+    for (std::uint32_t stage = 0; stage < placement.strategy.pp; ++stage)
+      by_stage.push_back(active_bytes(call.kind, shapes_.at(call.role),
+                                      memory_dtype(dtypes_, call.role),
+                                      placement, sizes_, stage));
+    for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
+      const auto stage = coordinate_of(placement.strategy, i).pp;
+      devices_.at(placement.devices[i].value)
+        .tasks.push_back({call.name, by_stage[stage]});
+    }
   }
 
   static void add_to_task(DeviceMemory& device, const std::string& name,
@@ -168,13 +96,12 @@ private:
       if (call.name == last)
         break;
     }
-    device.tasks.push_back(
-      {replica.name(), bytes + std::min(bytes, move_staging_bytes)});
+    device.tasks.push_back({replica.name(), bytes});
   }
 
   void add_training(const Replica& replica, DeviceMemory& device,
                     const StageBytes& stage) {
-    device.gradient_bytes += stage.weights;
+    device.gradient_bytes += stage.gradients;
     if (!leaves(workflow_, plan_, replica).offload_optimizer)
       device.optimizer_bytes += stage.optimizer;
     else
@@ -184,8 +111,10 @@ private:
   }
 
   void add_replica(const Replica& replica) {
-    const auto stages = stage_bytes(shapes_.at(replica.role), replica.strategy,
-                                    memory_dtype(dtypes_, replica.role));
+    const auto stored
+      = stored_dtype(sizes_, memory_dtype(dtypes_, replica.role));
+    const auto stages
+      = stage_bytes(shapes_.at(replica.role), replica.strategy, stored);
     const bool dropped = is_dropped(workflow_, plan_, replica);
     const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
     const bool trains = replica.home && workflow_.role(replica.role).trained;
@@ -219,44 +148,22 @@ private:
 
 } // namespace
 
-std::uint64_t layer_activation_bytes(const ModelShape& shape, DType dtype) {
-  const auto hidden = unsigned_of(shape.hidden_size);
-  const auto queries = unsigned_of(shape.num_heads * shape.head_dim);
-  const auto keys = unsigned_of(shape.num_kv_heads * shape.head_dim);
-  const auto inner
-    = unsigned_of(shape.intermediate_size)
-      * std::max<std::uint64_t>(1, unsigned_of(shape.experts_per_token));
-  const auto router = unsigned_of(shape.num_experts) * size_bytes(DType::f32);
-  // Layer input, its norm, the residual after attention, its norm; q and the
-  // attention's output; k and v; gate, up and their product, of each expert of
-  // a token; the router's logits.
-  return (4 * hidden + 2 * queries + 2 * keys + 3 * inner) * size_bytes(dtype)
-         + router;
-}
-
-std::uint64_t kv_cache_bytes(const ModelShape& shape, DType dtype) {
-  return 2 * unsigned_of(shape.num_layers * shape.num_kv_heads * shape.head_dim)
-         * size_bytes(dtype);
-}
-
 std::vector<StageBytes> stage_bytes(const ModelShape& shape,
-                                    const Strategy& strategy, DType dtype) {
+                                    const Strategy& strategy, DType stored) {
   const auto all = parameters(shape);
-  const auto weights = largest_shards(all, strategy, dtype, Plane::weight);
-  const auto planes
+  const auto weights = largest_shards(all, strategy, stored, Plane::weight);
+  const auto moments
     = largest_shards(all, strategy, DType::f32, Plane::optimizer);
-  const auto windows = window_bytes(all, strategy, dtype);
-  const std::uint64_t num_planes = dtype == DType::f32 ? 2 : 3;
+  const auto windows = window_bytes(all, strategy, stored);
+  const std::uint64_t num_planes = stored == DType::f32 ? 2 : 3;
   std::vector<StageBytes> stages(weights.size());
-  for (std::size_t i = 0; i < stages.size(); ++i)
-    stages[i] = {weights[i] + windows[i], num_planes * planes[i]};
+  for (std::uint32_t i = 0; i < stages.size(); ++i) {
+    const auto planes = weights[i] + windows[i];
+    stages[i]
+      = {planes, planes + cut_elements(all, strategy, i) * size_bytes(stored),
+         num_planes * moments[i]};
+  }
   return stages;
-}
-
-std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
-                           const Placement& placement,
-                           const BatchSizes& sizes) {
-  return CallMemory(shape, dtype, placement, sizes).bytes(kind);
 }
 
 std::vector<DeviceMemory> device_memory(

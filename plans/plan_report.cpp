@@ -83,10 +83,13 @@ CheckContext make_check_context(const Settings& settings,
     sizes.epochs = positive(settings.algorithm.epochs);
     sizes.max_sequence_tokens
       = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
+    sizes.max_new_tokens = settings.rollout.max_new_tokens;
+    sizes.max_batch_tokens = settings.rollout.max_batch_tokens;
     sizes.max_sequences = positive(settings.rollout.max_sequences);
     sizes.kv_cache_bytes
       = static_cast<std::uint64_t>(settings.rollout.kv_cache_gb * 1e9);
   }
+  sizes.packs_weights = settings.cluster.device != "gpu";
   sizes.recompute_activations = settings.algorithm.recompute == "true";
   context.evaluation
     = evaluation_in(workflow, settings, sizes.samples_per_step);

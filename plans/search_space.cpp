@@ -126,10 +126,12 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
     strategy.dp = 1;
   const auto [found, added] = stages_.try_emplace(std::pair(alike, strategy));
   if (added)
-    for (const auto& stage : stage_bytes(problem_.shapes.at(alike), strategy,
-                                         problem_.dtype(alike))) {
+    for (const auto& stage :
+         stage_bytes(problem_.shapes.at(alike), strategy,
+                     stored_dtype(problem_.sizes, problem_.dtype(alike)))) {
       auto& largest = found->second;
       largest.weights = std::max(largest.weights, stage.weights);
+      largest.gradients = std::max(largest.gradients, stage.gradients);
       largest.optimizer = std::max(largest.optimizer, stage.optimizer);
     }
   return found->second;
@@ -203,7 +205,7 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
                      problem_.lengths.sequence_mean())
       .count);
   const auto held = kind == CallKind::train
-                      ? 2 * stage.weights + stage.optimizer
+                      ? stage.weights + stage.gradients + stage.optimizer
                       : stage.weights;
   const bool is_tight
     = active > memory_bytes() / 10 || held + active > memory_bytes();
@@ -237,7 +239,7 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
                    problem_.sizes);
   option.static_bytes = option.weight_bytes = 0;
   if (kind == CallKind::train) { // weights, gradients, optimizer
-    option.static_bytes = 2 * stage.weights;
+    option.static_bytes = stage.weights + stage.gradients;
     (option.offload.offload_optimizer ? option.weight_bytes
                                       : option.static_bytes)
       += stage.optimizer;
@@ -246,7 +248,7 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   } else {
     option.weight_bytes = stage.weights;
   }
-  if ((call.home >= 0 && !call.trains) || call.leader >= 0)
+  if (call.leader >= 0)
     option.weight_bytes += std::min(stage.weights, move_staging_bytes);
   const auto bytes
     = option.static_bytes + option.weight_bytes + option.active_bytes;

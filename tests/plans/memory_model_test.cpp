@@ -78,12 +78,16 @@ TEST(MemoryModel, AnswersThatWaitNeedNoCache) {
                         {.samples_per_step = 100,
                          .max_sequence_tokens = 512,
                          .max_sequences = sequences,
-                         .kv_cache_bytes = cache_bytes});
+                         .kv_cache_bytes = cache_bytes,
+                         .max_batch_tokens = 1024});
   };
-  const auto one = 512 * kv_cache_bytes(shape, DType::f32) / 2; // a device's
-  const auto logits = 4 * static_cast<std::uint64_t>(shape.vocab_size) / 2;
+  const auto one
+    = sizeof(float) * cache_slot_elements(shape, place.strategy, 0, 512);
+  EXPECT_EQ(one, 2 * 512 * 32 * 4096 / 2 * sizeof(float)) << "a device's";
+  // the last hidden state, its logits, and the peers' halves with room for ours
+  const std::uint64_t draw = sizeof(float) * (4096 + 32000 + 3 * 32000 / 2);
   const auto all = needs(0, 0);
-  EXPECT_EQ(all - needs(10, 0), 90 * (one + logits));
+  EXPECT_EQ(all - needs(10, 0), 90 * (one + draw));
   EXPECT_EQ(needs(0, 10 * one), needs(10, 0));
   EXPECT_EQ(needs(4, 10 * one), needs(4, 0));
   EXPECT_EQ(needs(0, one / 2), needs(1, 0)); // or the run says it does not fit

@@ -331,26 +331,20 @@ TEST(PlanCheck, APlanThatDoesNotFitNamesDeviceAndTask) {
               HasSubstr("calls.actor_train: device 2 needs "));
 }
 
-TEST(MemoryModel, FormulasMatchCountsByHand) {
-  const auto shape = toy_shape(false);
-  // 2 * 4 layers * 2 heads * 16 * 4 bytes
-  EXPECT_EQ(kv_cache_bytes(shape, DType::f32), 1024u);
-  // (4*64 + 2*64 + 2*32 + 3*128) * 2 bytes
-  EXPECT_EQ(layer_activation_bytes(shape, DType::bf16), 1664u);
-}
-
-TEST(MemoryModel, Bf16KeepsMasterWeights) {
-  const auto optimizer = [](DType dtype) {
+TEST(MemoryModel, PlanesAreFp32UnlessTheEngineIsAnother) {
+  const auto resident = [](DType dtype, bool stores_operands) {
     return report_of([&](Case& c) {
              c.context.shapes["actor"] = toy_shape(false);
              c.context.dtypes["actor"] = dtype;
+             c.context.sizes.stores_operands = stores_operands;
            })
       .devices[2]
       .resident_bytes;
   };
-  // f32: 4 planes of 4 bytes; bf16: 2 of 2 bytes and 3 of 4 bytes.
-  EXPECT_NEAR(double(optimizer(DType::bf16)), double(optimizer(DType::f32)),
-              1e4);
+  const auto ours = resident(DType::f32, false);
+  EXPECT_EQ(resident(DType::bf16, false), ours);
+  // 4 planes of 4 bytes, or 2 of 2 bytes and 3 of 4 bytes
+  EXPECT_NEAR(double(resident(DType::bf16, true)), double(ours), 1e4);
 }
 
 TEST(CheckContext, FollowsTheSettings) {

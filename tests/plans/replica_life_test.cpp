@@ -104,7 +104,7 @@ TEST(ReplicaLife, MemoryCountsWhatComesAndGoesToItsCallsOnly) {
   const auto ref_before = resident(ref_on);
   const auto gen_before = resident(gen_on);
   const auto weights
-    = stage_bytes(shape_tiny(), life.plan.calls["ref_inf"].strategy, DType::f32)
+    = stage_bytes(shape_tiny(), life.plan.calls["ref_inf"].strategy)
         .front()
         .weights;
   life.plan.roles["ref"].offload_weights = true;

@@ -1,0 +1,179 @@
+#include "plans/call_memory.hpp"
+
+#include "config/defaults.hpp"
+#include "plans/pass_memory.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// models/kv_cache: tokens of a slot and dims of a value, rounded up.
+constexpr std::uint64_t cache_block = 16;
+
+std::uint64_t unsigned_of(std::int64_t number) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(number, 0));
+}
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+std::uint64_t round_up(std::uint64_t number) {
+  return ceil_div(number, cache_block) * cache_block;
+}
+
+/// What one call needs while it runs, on the devices of one stage.
+class CallMemory {
+public:
+  CallMemory(const ModelShape& shape, DType dtype, const Placement& placement,
+             const BatchSizes& sizes, std::uint32_t stage)
+    : shape_(shape),
+      dtype_(dtype),
+      place_(placement),
+      sizes_(sizes),
+      stage_(stage),
+      part_(shape, placement.strategy, stage) {}
+
+  std::uint64_t bytes(CallKind kind) const {
+    if (kind == CallKind::generate)
+      return generate_elements() * element_bytes() + packed_bytes();
+    if (kind == CallKind::train)
+      return train_elements() * element_bytes();
+    return inference_pass_elements(part_, batch_of(a_chunk()))
+           * element_bytes();
+  }
+
+private:
+  std::uint64_t element_bytes() const {
+    return size_bytes(stored_dtype(sizes_, dtype_));
+  }
+  std::uint64_t longest() const {
+    return std::max<std::uint64_t>(1, unsigned_of(sizes_.max_sequence_tokens));
+  }
+  std::uint64_t new_tokens() const {
+    return sizes_.max_new_tokens > 0 ? unsigned_of(sizes_.max_new_tokens)
+                                     : longest();
+  }
+  /// Samples of one optimizer step, or of a chunk, of `parts` on a dp rank.
+  std::uint64_t a_rank(std::uint64_t parts) const {
+    return std::max<std::uint64_t>(
+      1, ceil_div(sizes_.samples_per_step, parts * place_.strategy.dp));
+  }
+  /// The largest micro-batch of these samples: as many whole sequences as the
+  /// budget takes (models/internal/row_reader), one at least.
+  std::uint64_t in_micro_batch(std::uint64_t samples) const {
+    auto budget
+      = unsigned_of(place_.micro_batch_tokens > 0 ? place_.micro_batch_tokens
+                                                  : sizes_.micro_batch_tokens);
+    if (budget == 0)
+      budget = unsigned_of(defaults::micro_batch_tokens);
+    auto least = unsigned_of(place_.micro_batches);
+    if (least == 0 && place_.micro_batch_tokens == 0 && place_.strategy.pp > 1)
+      least = std::uint64_t{2} * place_.strategy.pp;
+    if (least > 1)
+      budget = std::min(budget, ceil_div(samples * longest(), least));
+    return std::clamp<std::uint64_t>(budget / longest(), 1, samples);
+  }
+  PassTokens batch_of(std::uint64_t samples) const {
+    const auto sequences = in_micro_batch(samples);
+    return {.tokens = sequences * longest(),
+            .wanted = sequences * new_tokens()};
+  }
+
+  std::uint64_t train_elements() const {
+    const auto samples = a_rank(std::max(1U, sizes_.mini_batches));
+    const auto batch = batch_of(samples);
+    const auto batches = ceil_div(samples * longest(), batch.tokens);
+    const auto ahead = std::uint64_t{place_.strategy.pp} - stage_;
+    return train_pass_elements(
+      part_, {.batch = batch,
+              .in_flight = static_cast<std::uint32_t>(std::min(ahead, batches)),
+              .recompute = sizes_.recompute_activations});
+  }
+  std::uint64_t a_chunk() const {
+    return a_rank(unsigned_of(std::max(1, place_.chunks)));
+  }
+  /// One answer at least: less than that fails. The stage with most layers has
+  /// the least room.
+  std::uint64_t slots() const {
+    auto under_way = a_chunk();
+    if (sizes_.max_sequences > 0)
+      under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
+    if (sizes_.kv_cache_bytes == 0)
+      return under_way;
+    std::uint64_t slot = 1;
+    for (std::uint32_t stage = 0; stage < place_.strategy.pp; ++stage)
+      slot = std::max(slot, slot_elements(stage));
+    return std::clamp<std::uint64_t>(
+      sizes_.kv_cache_bytes / (slot * element_bytes()), 1, under_way);
+  }
+  std::uint64_t slot_elements(std::uint32_t stage) const {
+    return cache_slot_elements(shape_, place_.strategy, stage,
+                               sizes_.max_sequence_tokens);
+  }
+  /// A pipeline works on as many parts of the answers as it has stages. The
+  /// first pass takes all their prompts, as far as it may.
+  std::uint64_t generate_elements() const {
+    const auto cached = slots();
+    const auto lanes = std::min<std::uint64_t>(place_.strategy.pp, cached);
+    const auto in_lane = ceil_div(cached, lanes);
+    const auto prompt = std::max<std::uint64_t>(
+      1, sizes_.max_new_tokens > 0
+           ? longest() - std::min(longest(), new_tokens())
+           : longest());
+    const auto budget = sizes_.max_batch_tokens > 0
+                          ? unsigned_of(sizes_.max_batch_tokens)
+                          : unsigned_of(defaults::micro_batch_tokens);
+    const DecodePass pass{
+      .rows = std::max(in_lane, std::min(budget, in_lane * prompt)),
+      .draws = in_lane};
+    return cached * slot_elements(stage_) + decode_pass_elements(part_, pass);
+  }
+  std::uint64_t packed_bytes() const {
+    return sizes_.packs_weights ? part_.matrix_elements() * size_bytes(dtype_)
+                                : 0;
+  }
+
+  const ModelShape& shape_;
+  DType dtype_;
+  const Placement& place_;
+  const BatchSizes& sizes_;
+  std::uint32_t stage_;
+  StackPart part_;
+};
+
+} // namespace
+
+DType stored_dtype(const BatchSizes& sizes, DType dtype) {
+  return sizes.stores_operands ? dtype : DType::f32;
+}
+
+std::uint64_t cache_slot_elements(const ModelShape& shape,
+                                  const Strategy& strategy, std::uint32_t stage,
+                                  std::int64_t tokens) {
+  const StackPart part(shape, strategy, stage);
+  const auto dim = unsigned_of(shape.head_dim);
+  const auto heads = dim > 0 ? part.keys / dim : 0;
+  return part.layers * heads * round_up(unsigned_of(tokens))
+         * (dim + round_up(dim));
+}
+
+std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
+                           const Placement& placement, const BatchSizes& sizes,
+                           std::uint32_t stage) {
+  return CallMemory(shape, dtype, placement, sizes, stage).bytes(kind);
+}
+
+std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
+                           const Placement& placement,
+                           const BatchSizes& sizes) {
+  std::uint64_t most = 0;
+  for (std::uint32_t stage = 0; stage < placement.strategy.pp; ++stage)
+    most = std::max(most,
+                    active_bytes(kind, shape, dtype, placement, sizes, stage));
+  return most;
+}
+
+} // namespace troupe::plans
