@@ -91,13 +91,13 @@ void make_answers(Shard& shard, const plans::Call& call, StepId step,
   shard.engine->generate(chunks, options, context, events);
 }
 
-/// Times of chunks that end one by one: each lasts from the end of the one
-/// before it, here and in the trace.
-class ChunkClock {
+/// Times and memory of chunks that end one by one: each lasts from the end of
+/// the one before it, here and in the trace.
+class ChunkMeter {
 public:
-  ChunkClock(const Shard& shard, const plans::Call& call, StepId step,
+  ChunkMeter(const Shard& shard, const plans::Call& call, StepId step,
              std::size_t num_chunks)
-    : track_(shard.device->track()),
+    : shard_(shard),
       name_(trace::name(call.name)),
       step_(step),
       left_(num_chunks) {
@@ -108,6 +108,7 @@ public:
     span_.reset();
     done.begin_ns = begin_ns_;
     done.busy_ns = now_ns() - begin_ns_;
+    done.peaks = peaks_of(shard_);
     if (--left_ > 0)
       begin();
   }
@@ -115,10 +116,11 @@ public:
 private:
   void begin() {
     begin_ns_ = now_ns();
-    span_.emplace(track_, name_, step_.value);
+    shard_.device->memory().begin_peak();
+    span_.emplace(shard_.device->track(), name_, step_.value);
   }
 
-  trace::Track track_;
+  const Shard& shard_;
   trace::Name name_;
   StepId step_;
   std::size_t left_;
@@ -138,8 +140,7 @@ void generate_chunks(Shard& shard, StepId step, const std::string& who,
     chunks[i].done(std::move(result));
   };
   try {
-    ChunkClock clock(shard, call, step, chunks.size());
-    shard.device->memory().begin_peak();
+    ChunkMeter meter(shard, call, step, chunks.size());
     std::vector<net::Rows> rows;
     for (const auto& chunk : chunks)
       rows.push_back(rename_in(call, chunk.rows));
@@ -147,8 +148,7 @@ void generate_chunks(Shard& shard, StepId step, const std::string& who,
       shard, call, step, rows, [&](std::size_t i, net::Rows answers) {
         auto done = stash_outputs(*shard.worker, step, call,
                                   rename_out(call, std::move(answers)));
-        clock.end(done);
-        done.peaks = peaks_of(shard);
+        meter.end(done);
         settle(i, std::move(done));
       });
   } catch (const std::exception& error) {

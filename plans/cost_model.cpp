@@ -12,14 +12,10 @@ namespace {
 
 /// Passes of element-wise operations over the hidden states of a layer.
 constexpr double elementwise_passes = 30;
-/// Products of the head and of decoding reach less of the matrix rate.
+/// Products of the head reach less of the matrix rate.
 constexpr double head_efficiency = 0.8;
-constexpr double decode_efficiency = 0.7;
-constexpr double cache_efficiency = 0.6;
 /// fp32 logits, written and read.
 constexpr double logits_bytes_a_token = 8;
-/// Sampling: logits in fp32, sorted and summed.
-constexpr double sampling_bytes_a_token = 24;
 /// Of a layer's launches those of its MLP: 5 of 20.
 constexpr double mlp_launch_share = 0.25;
 /// Passes over a token's hidden state for each of its experts: gathered, given
@@ -288,15 +284,6 @@ double CostModel::inference_pass_s(const Job& job) const {
 }
 
 /// Prompts of a generation up to the first token.
-double CostModel::prefill_s(const Job& job) const {
-  const auto prompt = problem_.lengths.prompt();
-  const auto tokens = job.samples * prompt;
-  const auto hop = hop_s(job, tokens);
-  if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
-    return *all;
-  return passes_s(job, layer(job, tokens, prompt).forward(), 0, hop);
-}
-
 double CostModel::inference_s(const Job& job) const {
   const auto seconds = inference_pass_s(job) + gather_s(job, job.micro_batches);
   return std::max(seconds, reload_s(job));
@@ -341,66 +328,6 @@ double CostModel::train_s(const Job& job) const {
   const auto steps
     = double(problem_.sizes.mini_batches) * problem_.sizes.epochs;
   return steps * (pass + gathers + gradients_s(job) + optimizer_s(job));
-}
-
-/// One token of `answers` answers with `context` tokens each behind them, on
-/// one stage's layer.
-double CostModel::decode_token_s(const Job& job, double answers,
-                                 double context) const {
-  const auto& m = job.model;
-  const auto& hw = hardware_;
-  const auto weights = std::max(
-    m.element_bytes * m.read_parameters(answers) / (job.t * hw.mem_Bps),
-    2 * m.used_parameters() * answers
-      / (decode_efficiency * job.t * hw.gemm_flops));
-  const auto head_dim_share = std::max(m.kv_width / job.t, 1.0);
-  const auto cache = answers * context * 2 * m.element_bytes * head_dim_share
-                     / (cache_efficiency * hw.mem_Bps);
-  const auto device = weights + cache + 2 * tensor_sum_s(job, answers);
-  if (effects_.dschat_engine)
-    return std::max(device, hw.dschat_decode_layer_s);
-  const auto eager = hw.launch_layer_s * m.launches(answers)
-                     + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
-  const auto graph = hw.launch_graph_s * m.launches(answers);
-  return std::max(device, graph > 0 ? graph : eager);
-}
-
-/// Of a measured decode step: the last stage has the head.
-double CostModel::slowest_stage_s(const Job& job, double step_s) const {
-  const auto& m = job.model;
-  const auto head = step_s * m.head_share();
-  const auto layer_s = (step_s - head) / m.layers;
-  return std::max(std::ceil(m.layers / job.p) * layer_s,
-                  std::floor(m.layers / job.p) * layer_s + head);
-}
-
-double CostModel::generate_s(const Job& job,
-                             const std::vector<DecodePhase>& phases) const {
-  const auto& lengths = problem_.lengths;
-  const auto& m = job.model;
-  const auto layers = std::ceil(m.layers / job.p);
-  const auto hops = job.p > 1 ? 2 * link_latency_s(job.span.pipeline) : 0.0;
-  double seconds = prefill_s(job);
-  for (const auto& phase : phases) {
-    const auto answers = phase.active / job.micro_batches;
-    const auto measured = problem_.profile.seconds(
-      ProfileOp::decode, m.num_parameters, job.placement.strategy.tp, answers);
-    if (measured) {
-      seconds += phase.steps * job.micro_batches
-                 * (slowest_stage_s(job, *measured) + hops);
-      continue;
-    }
-    const auto logits
-      = 2 * m.head_width * m.hidden / (job.t * hardware_.mem_Bps)
-        + sampling_bytes_a_token * answers * m.head_width / hardware_.mem_Bps;
-    const auto layer_s
-      = decode_token_s(job, answers, lengths.prompt() + phase.context);
-    seconds += phase.steps
-               * (job.micro_batches
-                    * (layers * layer_s + hardware_.stage_token_s + hops)
-                  + logits);
-  }
-  return seconds;
 }
 
 } // namespace troupe::plans

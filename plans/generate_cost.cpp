@@ -1,0 +1,89 @@
+// CostModel's seconds of generation: the prompts at once, then a token of all
+// answers after another.
+#include "plans/cost_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Products of decoding and reading the cache reach less of their rates.
+constexpr double decode_efficiency = 0.7;
+constexpr double cache_efficiency = 0.6;
+/// Sampling: logits in fp32, sorted and summed.
+constexpr double sampling_bytes_a_token = 24;
+
+} // namespace
+
+double CostModel::prefill_s(const Job& job) const {
+  const auto prompt = problem_.lengths.prompt();
+  const auto tokens = job.samples * prompt;
+  const auto hop = hop_s(job, tokens);
+  if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
+    return *all;
+  return passes_s(job, layer(job, tokens, prompt).forward(), 0, hop);
+}
+
+/// One token of `answers` answers with `context` tokens each behind them, on
+/// one stage's layer.
+double CostModel::decode_token_s(const Job& job, double answers,
+                                 double context) const {
+  const auto& m = job.model;
+  const auto& hw = hardware_;
+  const auto weights = std::max(
+    m.element_bytes * m.read_parameters(answers) / (job.t * hw.mem_Bps),
+    2 * m.used_parameters() * answers
+      / (decode_efficiency * job.t * hw.gemm_flops));
+  const auto head_dim_share = std::max(m.kv_width / job.t, 1.0);
+  const auto cache = answers * context * 2 * m.element_bytes * head_dim_share
+                     / (cache_efficiency * hw.mem_Bps);
+  const auto device = weights + cache + 2 * tensor_sum_s(job, answers);
+  if (effects_.dschat_engine)
+    return std::max(device, hw.dschat_decode_layer_s);
+  const auto eager = hw.launch_layer_s * m.launches(answers)
+                     + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
+  const auto graph = hw.launch_graph_s * m.launches(answers);
+  return std::max(device, graph > 0 ? graph : eager);
+}
+
+/// Of a measured decode step: the last stage has the head.
+double CostModel::slowest_stage_s(const Job& job, double step_s) const {
+  const auto& m = job.model;
+  const auto head = step_s * m.head_share();
+  const auto layer_s = (step_s - head) / m.layers;
+  return std::max(std::ceil(m.layers / job.p) * layer_s,
+                  std::floor(m.layers / job.p) * layer_s + head);
+}
+
+double CostModel::generate_s(const Job& job,
+                             const std::vector<DecodePhase>& phases) const {
+  const auto& lengths = problem_.lengths;
+  const auto& m = job.model;
+  const auto layers = std::ceil(m.layers / job.p);
+  const auto hops = job.p > 1 ? 2 * link_latency_s(job.span.pipeline) : 0.0;
+  double seconds = prefill_s(job);
+  for (const auto& phase : phases) {
+    const auto answers = phase.active / job.micro_batches;
+    const auto measured = problem_.profile.seconds(
+      ProfileOp::decode, m.num_parameters, job.placement.strategy.tp, answers);
+    if (measured) {
+      seconds += phase.steps * job.micro_batches
+                 * (slowest_stage_s(job, *measured) + hops);
+      continue;
+    }
+    const auto logits
+      = 2 * m.head_width * m.hidden / (job.t * hardware_.mem_Bps)
+        + sampling_bytes_a_token * answers * m.head_width / hardware_.mem_Bps;
+    const auto layer_s
+      = decode_token_s(job, answers, lengths.prompt() + phase.context);
+    seconds += phase.steps
+               * (job.micro_batches
+                    * (layers * layer_s + hardware_.stage_token_s + hops)
+                  + logits);
+  }
+  return seconds;
+}
+
+} // namespace troupe::plans
