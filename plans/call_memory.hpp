@@ -31,7 +31,7 @@ struct BatchSizes {
   /// Generation multiplies packed copies of the weights: kernels of the host.
   bool packs_weights = false;
   /// An engine that keeps what it computes with in the dtype of its products,
-  /// as published systems do. Ours keeps fp32.
+  /// as published systems on GPUs do. Ours keeps fp32 on the host.
   bool stores_operands = false;
 };
 

@@ -156,8 +156,7 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
       = load_settings({file.string()}, words.config.overrides());
     if (!settings.cluster.nodes)
       continue; // for any cluster: not a workload of the suite
-    auto problem = make_problem(settings, own);
-    problem.sizes.stores_operands = true; // they ran engines of their own
+    const auto problem = make_problem(settings, own);
     for (const auto& name : plans_to_compare(words)) {
       auto row = compare_one(workload, name, problem, true);
       if (measured.contains(workload) && measured[workload].contains(name))

@@ -142,6 +142,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   if (on_gpu) {
     problem.sizes.micro_batch_tokens = gpu_micro_batch_tokens;
     problem.sizes.packs_weights = false;
+    problem.sizes.stores_operands = true;
     // `auto` there: large models keep layer inputs only
     problem.sizes.recompute_activations
       = settings.algorithm.recompute != "false";

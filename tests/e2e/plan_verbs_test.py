@@ -75,7 +75,7 @@ class PlanVerbs(unittest.TestCase):
 
     def test_a_sharded_plan_fits_any_number_of_nodes(self):
         for nodes in (1, 3, 16):
-            checked = self.document("check", SIZES, "--hardware", "h200x8",
+            checked = self.document("check", SIZES, "--hardware", "h100x8",
                                     "--preset", "deepspeed_chat",
                                     f"cluster.nodes={nodes}")
             self.assertEqual(len(checked["devices"]), 8 * nodes)
