@@ -182,7 +182,11 @@ TEST_P(ForeseenMemory, OfATrainingIsWhatItTakes) {
     train.mini_batches = {troupe::testing::first_samples(kSamples)};
     train.micro_batch_tokens = replica.place().micro_batch_tokens;
     train.recompute = recompute;
-    replica.begin().train(train, equal_rows("sequence_ids", kPrompt + kAnswer));
+    const auto rows = equal_rows("sequence_ids", kPrompt + kAnswer);
+    // z1's room stays; in the first step it comes when the first sum begins,
+    // which is before or behind the peak of the backward pass
+    for (int step = 0; step < 2; ++step)
+      replica.begin().train(train, rows);
     replica.expect(plans::CallKind::train,
                    {.recompute_activations = recompute});
   }
