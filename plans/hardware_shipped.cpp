@@ -19,27 +19,27 @@ devices_per_node: 8
 device:
   mem_bytes: {value: 80e9, source: "spec: A100-SXM4-80GB data sheet"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
-  gemm_flops: {value: 1.69e14, source: "fitted to ReaL's published cells"}
-  gemm_width_half: {value: 110, source: "fitted to ReaL's published cells"}
-  attn_flops: {value: 8.1e13, source: "fitted to ReaL's published cells"}
-  mem_Bps: {value: 9.3e11, source: "fitted to ReaL's published cells"}
+  gemm_flops: {value: 1.62e14, source: "fitted to ReaL's published cells"}
+  gemm_width_half: {value: 90, source: "fitted to ReaL's published cells"}
+  attn_flops: {value: 8.3e13, source: "fitted to ReaL's published cells"}
+  mem_Bps: {value: 8.9e11, source: "fitted to ReaL's published cells"}
 host:
-  launch_layer_s: {value: 0.69e-3, source: "fitted to ReaL's published cells"}
-  launch_tp_extra_s: {value: 0.64e-3, source: "fitted to ReaL's published cells"}
+  launch_layer_s: {value: 0.72e-3, source: "fitted to ReaL's published cells"}
+  launch_tp_extra_s: {value: 0.65e-3, source: "fitted to ReaL's published cells"}
   launch_graph_s: {value: 0, source: "ReaL ran without CUDA graphs"}
-  stage_token_s: {value: 1.36e-3, source: "fitted to ReaL's published cells"}
+  stage_token_s: {value: 1.26e-3, source: "fitted to ReaL's published cells"}
   call_s: {value: 0.34, source: "fitted to ReaL's published cells"}
-  opt_step_s: {value: 0.091, source: "fitted to ReaL's published cells"}
-  move_s: {value: 0.3, source: "assumed, no row sees it alone"}
+  opt_step_s: {value: 0.087, source: "fitted to ReaL's published cells"}
+  move_s: {value: 0.31, source: "assumed, no row sees it alone"}
 links:
-  intra_Bps: {value: 2.04e11, source: "fitted to ReaL's published cells"}
+  intra_Bps: {value: 2.38e11, source: "fitted to ReaL's published cells"}
   intra_lat_s: {value: 20e-6, source: "assumed: NCCL on NVLink"}
-  inter_Bps: {value: 8.8e9, source: "fitted to ReaL's published cells"}
+  inter_Bps: {value: 7.5e9, source: "fitted to ReaL's published cells"}
   inter_lat_s: {value: 40e-6, source: "assumed: NCCL on InfiniBand"}
   host_Bps: {value: 20e9, source: "spec: PCIe 4 x16, 80 %"}
-  zero_Bps: {value: 1.62e10, source: "fitted to ReaL's published cells"}
+  zero_Bps: {value: 1.69e10, source: "fitted to ReaL's published cells"}
 engines:
-  dschat_compute: {value: 2.04, source: "fitted to ReaL's published cells"}
+  dschat_compute: {value: 2.09, source: "fitted to ReaL's published cells"}
   dschat_decode_layer_s: {value: 1.29e-3, source: "fitted to ReaL's published cells"}
 )";
 
@@ -48,10 +48,10 @@ devices_per_node: 8
 device:
   mem_bytes: {value: 80e9, source: "spec: H100-SXM5-80GB data sheet"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
-  gemm_flops: {value: 5.3e14, source: "spec 989 TFLOP/s times 0.54, the share that fits the A100 cells"}
-  gemm_width_half: {value: 110, source: "as a100x8"}
-  attn_flops: {value: 2.6e14, source: "spec 989 TFLOP/s times 0.26, as a100x8"}
-  mem_Bps: {value: 1.54e12, source: "spec 3.35 TB/s times 0.46, as a100x8"}
+  gemm_flops: {value: 5.1e14, source: "spec 989 TFLOP/s times 0.52, the share that fits the A100 cells"}
+  gemm_width_half: {value: 90, source: "as a100x8"}
+  attn_flops: {value: 2.6e14, source: "spec 989 TFLOP/s times 0.266, as a100x8"}
+  mem_Bps: {value: 1.47e12, source: "spec 3.35 TB/s times 0.44, as a100x8"}
 host:
   launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
   launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}
@@ -76,10 +76,10 @@ const std::map<std::string, std::string>& h200x8_lines() {
     {"mem_bytes",
      R"(  mem_bytes: {value: 141e9, source: "spec: H200-SXM data sheet"})"},
     {"gemm_flops",
-     R"(  gemm_flops: {value: 5.3e14, source: "as h100x8: the same cores"})"},
+     R"(  gemm_flops: {value: 5.1e14, source: "as h100x8: the same cores"})"},
     {"attn_flops", R"(  attn_flops: {value: 2.6e14, source: "as h100x8"})"},
     {"mem_Bps",
-     R"(  mem_Bps: {value: 2.2e12, source: "spec 4.8 TB/s times 0.46, as a100x8"})"}};
+     R"(  mem_Bps: {value: 2.1e12, source: "spec 4.8 TB/s times 0.44, as a100x8"})"}};
   return lines;
 }
 

@@ -16,6 +16,15 @@ DType PlanProblem::dtype(const std::string& role) const {
   return found == dtypes.end() ? DType::f32 : found->second;
 }
 
+BatchSizes sizes_on_gpu(BatchSizes sizes) {
+  sizes.max_sequences = 0;
+  sizes.kv_cache_bytes = 0;
+  sizes.micro_batch_tokens = 32768;
+  sizes.packs_weights = false;
+  sizes.stores_operands = true;
+  return sizes;
+}
+
 PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan) {
   CheckContext context{.workflow = problem.workflow,
                        .plan = plan,

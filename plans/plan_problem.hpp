@@ -33,6 +33,11 @@ struct PlanProblem {
   DType dtype(const std::string& role) const;
 };
 
+/// What `sizes` are for GPUs: the limits of `rollout` are for hosts' memory, a
+/// pass of 32,768 tokens fills a GPU, and what is computed with is kept as
+/// engines there keep it.
+BatchSizes sizes_on_gpu(BatchSizes sizes);
+
 /// The plan check in this problem: its shapes, sizes and memory.
 PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan);
 

@@ -21,9 +21,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A pass of this many tokens fills a GPU; smaller ones launch more.
-constexpr std::int64_t gpu_micro_batch_tokens = 32768;
-
 bool is_plan_file(const std::string& plan) {
   std::error_code ignored;
   return fs::is_regular_file(plan, ignored);
@@ -127,10 +124,6 @@ plans::PlanProblem make_problem(const Settings& settings,
   const auto context
     = plans::make_check_context(settings, problem.workflow, {});
   problem.sizes = context.sizes;
-  if (on_gpu) { // the limits of `rollout` are for hosts' memory
-    problem.sizes.max_sequences = 0;
-    problem.sizes.kv_cache_bytes = 0;
-  }
   problem.corrects_for_lag = context.corrects_for_lag;
   problem.evaluation = context.evaluation;
   problem.lengths
@@ -140,9 +133,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.sizes.max_new_tokens
     = static_cast<std::int64_t>(problem.lengths.max());
   if (on_gpu) {
-    problem.sizes.micro_batch_tokens = gpu_micro_batch_tokens;
-    problem.sizes.packs_weights = false;
-    problem.sizes.stores_operands = true;
+    problem.sizes = plans::sizes_on_gpu(problem.sizes);
     // `auto` there: large models keep layer inputs only
     problem.sizes.recompute_activations
       = settings.algorithm.recompute != "false";

@@ -24,11 +24,8 @@ inline plans::PlanProblem paper_problem(const std::filesystem::path& file,
   problem.cluster
     = {.nodes = static_cast<std::uint32_t>(settings.cluster.nodes.value_or(1)),
        .devices_per_node = 8};
-  problem.sizes
-    = plans::make_check_context(settings, problem.workflow, {}).sizes;
-  problem.sizes.max_sequences = 0;
-  problem.sizes.kv_cache_bytes = 0;
-  problem.sizes.micro_batch_tokens = 32768;
+  problem.sizes = plans::sizes_on_gpu(
+    plans::make_check_context(settings, problem.workflow, {}).sizes);
   problem.sizes.recompute_activations = true;
   problem.lengths = plans::Lengths(settings.data.max_prompt_tokens,
                                    settings.rollout.max_new_tokens,
