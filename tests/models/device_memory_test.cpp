@@ -14,6 +14,7 @@
 #include "../support/models/compute_support.hpp"
 #include "../support/models/engine_support.hpp"
 #include "../support/models/io_support.hpp"
+#include "../support/models/one_matrix.hpp"
 #include "../support/models/parallel_support.hpp"
 
 #include <thread>
@@ -21,16 +22,8 @@
 namespace troupe::models {
 namespace {
 
-constexpr std::int64_t kRows = 1024, kCols = 512;
-constexpr std::uint64_t kPlaneBytes = kRows * kCols * sizeof(float);
-
-std::vector<ParameterShape> one_matrix() {
-  ParameterShape shape;
-  shape.name = "w";
-  shape.rows = kRows;
-  shape.cols = kCols;
-  return {shape};
-}
+using troupe::testing::kPlaneBytes;
+using troupe::testing::one_matrix;
 
 /// `body(count)` on a thread whose memory is counted.
 template <class Body>

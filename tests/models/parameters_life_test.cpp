@@ -4,22 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/models/one_matrix.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 namespace troupe::models {
 namespace {
 
-constexpr std::int64_t kRows = 1024, kCols = 512;
-constexpr std::uint64_t kPlaneBytes = kRows * kCols * sizeof(float);
-
-std::vector<ParameterShape> one_matrix() {
-  ParameterShape shape;
-  shape.name = "w";
-  shape.rows = kRows;
-  shape.cols = kCols;
-  return {shape};
-}
+using troupe::testing::kPlaneBytes;
+using troupe::testing::one_matrix;
 
 void fill(Parameters& parameters, Plane plane, float value) {
   std::ranges::fill(parameters.plane(plane), value);
@@ -50,7 +44,8 @@ TEST(ParametersLife, OthersReadTheHostsCopyOfAPlaneThatComesAndGoes) {
   parameters.offload(Plane::weight);
   const auto& lent = parameters.lent(Plane::weight);
   const auto last = [&] {
-    return reinterpret_cast<const float*>(lent.data())[kRows * kCols - 1];
+    return reinterpret_cast<const float*>(
+      lent.data())[kPlaneBytes / sizeof(float) - 1];
   };
   EXPECT_EQ(last(), 1);
   parameters.reload(Plane::weight);
