@@ -37,8 +37,10 @@ endif()
 # ccache and mold where they are, silently without them where they are not.
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The three liberties ccache needs to cache a precompiled header's users.
+  # The liberties ccache needs to cache a precompiled header's users and to take
+  # what another checkout of the same sources compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${TROUPE_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${TROUPE_CCACHE})
 endif()
@@ -49,6 +51,38 @@ if(TROUPE_MOLD)
     add_link_options(-fuse-ld=mold)
   endif()
 endif()
+
+set(TROUPE_BATCH 1 CACHE STRING "Sources compiled as one")
+
+# The sources of a layer as files that include TROUPE_BATCH of them each: reading
+# torch and CAF is most of what a source costs. CMake's own unity files name their
+# sources by absolute paths, so no checkout finds another's objects in ccache.
+function(troupe_batches out name) # <sources>...
+  set(files)
+  set(batch)
+  set(texts)
+  foreach(source IN LISTS ARGN)
+    get_source_file_property(definitions "${source}" COMPILE_DEFINITIONS)
+    if(definitions OR source MATCHES "\\.cu$")
+      list(APPEND files "${source}")
+      continue()
+    endif()
+    file(RELATIVE_PATH path "${PROJECT_SOURCE_DIR}" "${source}")
+    string(APPEND batch "#include \"${path}\"\n")
+    string(REGEX MATCHALL "\n" lines "${batch}")
+    list(LENGTH lines length)
+    if(length EQUAL TROUPE_BATCH)
+      list(APPEND texts "${batch}")
+      set(batch)
+    endif()
+  endforeach()
+  foreach(text IN LISTS texts batch)
+    list(LENGTH files n)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/batches/${name}_${n}.cpp" CONTENT "${text}" @ONLY)
+    list(APPEND files "${PROJECT_BINARY_DIR}/batches/${name}_${n}.cpp")
+  endforeach()
+  set(${out} "${files}" PARENT_SCOPE)
+endfunction()
 
 function(troupe_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "FAST_TORCH" "" "NEEDS;THIRD_PARTY")
@@ -68,6 +102,9 @@ function(troupe_layer name)
     list(TRANSFORM arg_NEEDS PREPEND troupe::)
     target_link_libraries(troupe_${name} INTERFACE troupe::flags ${arg_NEEDS} ${arg_THIRD_PARTY})
     return()
+  endif()
+  if(TROUPE_BATCH GREATER 1)
+    troupe_batches(sources ${name} ${sources})
   endif()
   add_library(troupe_${name} STATIC ${sources})
   add_library(troupe::${name} ALIAS troupe_${name})
