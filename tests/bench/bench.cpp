@@ -72,4 +72,13 @@ nlohmann::json summary(std::vector<double> numbers) {
           {"n", numbers.size()}};
 }
 
+void add_headline(nlohmann::json& document, const std::string& name,
+                  std::vector<double> numbers) {
+  const auto all = summary(std::move(numbers));
+  document[name] = all["median"];
+  document[name + "_min"] = all["min"];
+  document[name + "_max"] = all["max"];
+  document["n"] = all["n"];
+}
+
 } // namespace troupe::bench

@@ -51,10 +51,14 @@ DType dtype_of(const Options& options);
 double seconds_of(const Options& options, const std::function<void()>& work);
 /// {"median", "min", "max", "n"}.
 nlohmann::json summary(std::vector<double> numbers);
+/// What a document says first: NAME (the median), NAME_min, NAME_max, n.
+void add_headline(nlohmann::json& document, const std::string& name,
+                  std::vector<double> numbers);
 
 // -- the benchmarks
 // -------------------------------------------------------------
 
+nlohmann::json bench_collectives(const Options& options);
 nlohmann::json bench_control(const Options& options);
 nlohmann::json bench_generate(const Options& options);
 nlohmann::json bench_grpo(const Options& options);

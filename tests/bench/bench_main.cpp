@@ -18,6 +18,8 @@ namespace {
 
 const std::vector<Benchmark>& benchmarks() {
   static const std::vector<Benchmark> all{
+    {"collectives", "rate of sums over devices beside Gloo",
+     &bench_collectives},
     {"control", "microseconds of an empty task, idle processor time",
      &bench_control},
     {"generate", "prefill and decode tokens a second", &bench_generate},
@@ -93,14 +95,14 @@ int run_benchmark(const std::string& name, const Options& options) {
   throw std::runtime_error("no benchmark '" + name + "'");
 }
 
-int usage() {
+int usage(int code) {
   std::puts("troupe-bench NAME [--card tiny|small|medium] [--cards FILE] "
             "[--threads T] [--runs N] [--clock wall|cpu] [--dtype fp32|bf16] "
             "[--plan single|data_parallel|tensor] [--json OUT]");
   for (const Benchmark& benchmark : benchmarks())
     std::printf("  %-12s %s\n", benchmark.name.c_str(),
                 benchmark.sentence.c_str());
-  return 2;
+  return code;
 }
 
 } // namespace
@@ -110,7 +112,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty() || arguments.front() == "--help")
-    return troupe::bench::usage();
+    return troupe::bench::usage(arguments.empty() ? 2 : 0);
   if (arguments.front() == "worker") // of `control`: a run takes its own binary
     return troupe::App{}.main(argc, argv);
   try {

@@ -1,73 +1,80 @@
-// All-reduce of fp32 sums beside Gloo in the same run: threads of one process
-// and processes of one host, 2 and 4 ranks. One JSON line; the median of the
-// slowest rank's times. Gloo lives in libtorch: only this file includes it.
+// All-reduce of fp32 sums, beside Gloo in the same run where the build has it:
+// threads of one process and processes of one host, 2 and 4 ranks. The times of
+// the slowest rank.
 #include "net/data_plane.hpp"
 #include "net/host_collectives.hpp"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/from_blob.h>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "tests/bench/bench_support.hpp"
+#include "bench.hpp"
+#include "bench_support.hpp"
+#include "gloo_peer.hpp"
+#include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
-#include <filesystem>
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+namespace troupe::bench {
 namespace {
 
-using namespace troupe;
 using namespace troupe::net;
-using bench::ForkedPeer;
-using bench::Talk;
-using namespace std::chrono_literals;
 
-constexpr std::size_t kSizesBytes[] = {4 << 10, 256 << 10, 16 << 20, 64 << 20};
-constexpr int kSizes = 4;
+constexpr std::array<std::size_t, 4> sizes_bytes
+  = {4 << 10, 256 << 10, 16 << 20, 64 << 20};
+/// What the document says first: 16 MiB over the threads of four devices.
+constexpr std::uint32_t told_ranks = 4;
+constexpr std::size_t told_size = 2;
 
 struct Case {
   std::uint32_t ranks;
   bool processes;
   std::string folder; ///< of this run, for rendezvous
 };
-/// Seconds of one all-reduce, by size.
+
+/// Seconds of one all-reduce.
+struct Spread {
+  double median = 0, min = 0, max = 0;
+
+  void keep_slower(const Spread& other) {
+    median = std::max(median, other.median);
+    min = std::max(min, other.min);
+    max = std::max(max, other.max);
+  }
+};
+
+/// By size. Sent between processes as it lies.
 struct Times {
-  double troupe[kSizes], sockets[kSizes], gloo[kSizes];
+  std::array<Spread, sizes_bytes.size()> troupe, sockets, gloo;
+
+  void keep_slower(const Times& other) {
+    for (std::size_t i = 0; i < sizes_bytes.size(); ++i) {
+      troupe[i].keep_slower(other.troupe[i]);
+      sockets[i].keep_slower(other.sockets[i]);
+      gloo[i].keep_slower(other.gloo[i]);
+    }
+  }
 };
 
 int rounds_for(std::size_t bytes) {
   return bytes <= (256u << 10) ? 200 : 10;
 }
 
-/// Median over rounds; each round begins together.
-double time_rounds(Collectives& group, std::size_t bytes,
+/// Each round begins together; the first ones warm up.
+Spread time_rounds(Collectives& group, std::size_t bytes,
                    const std::function<void()>& once) {
   std::vector<double> times;
   const int rounds = rounds_for(bytes);
   for (int round = -rounds / 5 - 1; round < rounds; ++round) {
     group.barrier("round");
-    const double seconds = bench::seconds_of(once);
+    const double seconds = seconds_of(once);
     if (round >= 0)
       times.push_back(seconds);
   }
-  return bench::median(times);
-}
-
-c10::intrusive_ptr<c10d::ProcessGroupGloo> make_gloo(const Case& c,
-                                                     std::uint32_t rank) {
-  auto store = c10::make_intrusive<c10d::FileStore>(
-    c.folder + "/gloo" + std::to_string(c.ranks)
-      + (c.processes ? "processes" : "threads"),
-    static_cast<int>(c.ranks));
-  auto options = c10d::ProcessGroupGloo::Options::create(60s);
-  options->devices.push_back(
-    c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(
-    store, static_cast<int>(rank), static_cast<int>(c.ranks), options);
+  const auto [least, most] = std::ranges::minmax(times);
+  return {median(times), least, most};
 }
 
 GroupSpec group_spec(const Case& c, std::uint32_t rank, Transport transport) {
@@ -89,35 +96,29 @@ Times measure(const Case& c, std::uint32_t rank, GroupRegistry& registry) {
     registry);
   auto chain
     = make_host_collectives(group_spec(c, rank, Transport::sockets), registry);
-  auto gloo = make_gloo(c, rank);
+  std::optional<GlooPeer> gloo;
+  if (GlooPeer::is_here())
+    gloo.emplace(c.folder + "/gloo" + std::to_string(c.ranks)
+                   + (c.processes ? "processes" : "threads"),
+                 rank, c.ranks);
   Times times{};
-  for (int i = 0; i < kSizes; ++i) {
-    const std::size_t bytes = kSizesBytes[i], count = bytes / 4;
+  for (std::size_t i = 0; i < sizes_bytes.size(); ++i) {
+    const std::size_t bytes = sizes_bytes[i], count = bytes / 4;
     const Buffer memory = make_buffer(bytes);
     float* data = memory.as<float>().data();
-    std::fill_n(data, count, 1e-30f);
-    std::vector<at::Tensor> tensors{
-      at::from_blob(data, {static_cast<std::int64_t>(count)})};
-    times.troupe[i] = time_rounds(*group, bytes, [&] {
-      group->all_reduce_sum(data, count, DType::f32, "bench");
-    });
-    times.sockets[i] = time_rounds(*group, bytes, [&] {
-      chain->all_reduce_sum(data, count, DType::f32, "bench");
-    });
-    std::fill_n(data, count, 1e-30f);
-    times.gloo[i]
-      = time_rounds(*group, bytes, [&] { gloo->allreduce(tensors)->wait(); });
+    const auto time = [&](const std::function<void()>& once) {
+      std::fill_n(data, count, 1e-30f);
+      return time_rounds(*group, bytes, once);
+    };
+    times.troupe[i]
+      = time([&] { group->all_reduce_sum(data, count, DType::f32, "bench"); });
+    times.sockets[i]
+      = time([&] { chain->all_reduce_sum(data, count, DType::f32, "bench"); });
+    if (gloo)
+      times.gloo[i] = time([&] { gloo->all_reduce_sum(data, count); });
   }
   group->barrier("leave");
   return times;
-}
-
-void keep_slowest(Times& sum, const Times& more) {
-  for (int i = 0; i < kSizes; ++i) {
-    sum.troupe[i] = std::max(sum.troupe[i], more.troupe[i]);
-    sum.sockets[i] = std::max(sum.sockets[i], more.sockets[i]);
-    sum.gloo[i] = std::max(sum.gloo[i], more.gloo[i]);
-  }
 }
 
 struct Process {
@@ -142,7 +143,7 @@ Times over_threads(const Case& c) {
   for (auto& thread : threads)
     thread.join();
   for (const Times& more : times)
-    keep_slowest(times[0], more);
+    times[0].keep_slower(more);
   return times[0];
 }
 
@@ -151,7 +152,6 @@ Times over_processes(const Case& c) {
   std::vector<std::unique_ptr<ForkedPeer>> peers;
   for (std::uint32_t rank = 0; rank < c.ranks; ++rank)
     peers.push_back(std::make_unique<ForkedPeer>([&, rank](const Talk& talk) {
-      std::signal(SIGPIPE, SIG_IGN); // Gloo's sockets raise it
       Process process(rank);
       talk.say(process.plane->port());
       for (std::uint32_t other = 0; other < c.ranks; ++other)
@@ -167,42 +167,52 @@ Times over_processes(const Case& c) {
       peer->talk().say(port);
   Times slowest{};
   for (auto& peer : peers)
-    keep_slowest(slowest, peer->talk().hear<Times>());
+    slowest.keep_slower(peer->talk().hear<Times>());
   return slowest;
 }
 
-void print_case(const Case& c, const Times& times, bool last) {
-  for (int i = 0; i < kSizes; ++i)
-    std::printf("{\"ranks\": %u, \"members\": \"%s\", \"bytes\": %zu, "
-                "\"troupe_ms\": %.4f, \"sockets_ms\": %.4f, \"gloo_ms\": %.4f, "
-                "\"times_faster\": %.2f}%s",
-                c.ranks, c.processes ? "processes" : "threads", kSizesBytes[i],
-                times.troupe[i] * 1e3, times.sockets[i] * 1e3,
-                times.gloo[i] * 1e3, times.gloo[i] / times.troupe[i],
-                last && i + 1 == kSizes ? "" : ", ");
+nlohmann::json row_of(const Case& c, const Times& times, std::size_t size) {
+  const double ours = times.troupe[size].median, gloo = times.gloo[size].median;
+  nlohmann::json row = {{"ranks", c.ranks},
+                        {"members", c.processes ? "processes" : "threads"},
+                        {"bytes", sizes_bytes[size]},
+                        {"troupe_ms", ours * 1e3},
+                        {"sockets_ms", times.sockets[size].median * 1e3}};
+  if (gloo > 0) {
+    row["gloo_ms"] = gloo * 1e3;
+    row["times_faster"] = gloo / ours;
+  }
+  return row;
 }
 
 } // namespace
 
-int main() {
-  std::signal(SIGPIPE, SIG_IGN);
-  // Gloo's flight recorder is shared by all groups of a process and crashes
-  // where two threads record at once; no entries means no recorder.
-  ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
-  ::setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", "0", 1);
-  char pattern[] = "/tmp/troupe_bench_XXXXXX";
-  const std::string folder = ::mkdtemp(pattern);
-  std::vector<Case> cases;
-  for (bool processes : {true, false}) // forks first
-    for (std::uint32_t ranks : {2u, 4u})
-      cases.push_back({ranks, processes, folder});
-  std::printf("{\"bench\": \"collectives\", \"operation\": \"all_reduce_sum\", "
-              "\"dtype\": \"f32\", \"cases\": [");
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    print_case(cases[i],
-               cases[i].processes ? over_processes(cases[i])
-                                  : over_threads(cases[i]),
-               i + 1 == cases.size());
-  std::printf("]}\n");
+nlohmann::json bench_collectives(const Options&) {
+  std::string folder
+    = (std::filesystem::temp_directory_path() / "troupe_bench_XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr)
+    throw std::runtime_error("no temporary folder");
+  nlohmann::json document
+    = {{"operation", "all_reduce_sum"}, {"rows", nlohmann::json::array()}};
+  for (const bool processes : {true, false}) // forks first
+    for (const std::uint32_t ranks : {2u, told_ranks}) {
+      const Case c{ranks, processes, folder};
+      const auto times = processes ? over_processes(c) : over_threads(c);
+      for (std::size_t size = 0; size < sizes_bytes.size(); ++size)
+        document["rows"].push_back(row_of(c, times, size));
+      if (processes || ranks != told_ranks)
+        continue;
+      const auto& told = times.troupe[told_size];
+      const auto bytes = static_cast<double>(sizes_bytes[told_size]);
+      document["bytes"] = sizes_bytes[told_size];
+      document["ranks"] = ranks;
+      document["gb_s"] = bytes / told.median / 1e9;
+      document["gb_s_min"] = bytes / told.max / 1e9;
+      document["gb_s_max"] = bytes / told.min / 1e9;
+      document["n"] = rounds_for(sizes_bytes[told_size]);
+    }
   std::filesystem::remove_all(folder);
+  return document;
 }
+
+} // namespace troupe::bench

@@ -58,9 +58,7 @@ fi
 wanted control && keep control "$build/troupe-bench" control --threads "$threads"
 wanted trace && keep trace "$build/troupe-bench" trace --threads "$threads"
 wanted move && keep data_plane "$build/tests/bench/data_plane_bench"
-if wanted collectives && [[ -x $build/tests/bench/collectives_bench ]]; then
-  keep collectives "$build/tests/bench/collectives_bench"
-fi
+wanted collectives && keep collectives "$build/troupe-bench" collectives
 for card in $cards; do
   wanted generate && beside generate "$card" hf_generate --variants hf
   wanted train && beside train "$card" hf_train --variants packed

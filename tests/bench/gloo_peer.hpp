@@ -1,0 +1,28 @@
+// Gloo's all-reduce, which the benchmark of collectives runs beside ours. Gloo
+// lives in libtorch and its headers in a Debian package: only gloo_peer.cpp
+// includes them, and a build without them links gloo_absent.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace troupe::bench {
+
+/// One rank of a group of Gloo over loopback.
+class GlooPeer {
+public:
+  /// Whether this build has Gloo. Call it before the first group is made.
+  static bool is_here();
+
+  /// Members meet in `file`, which none of an earlier group may have used.
+  GlooPeer(const std::string& file, std::uint32_t rank, std::uint32_t ranks);
+  void all_reduce_sum(float* data, std::size_t count);
+
+private:
+  struct Group;
+  std::shared_ptr<Group> group_;
+};
+
+} // namespace troupe::bench
