@@ -86,8 +86,7 @@ std::vector<Field> make_output_fields() {
       return PlanSlot{&settings.plan, &settings.plan_inline};
     },
     "Which devices run what, and how: the name of a preset, a plan "
-    "file, an inline mapping as in a plan file, or auto (search; until "
-    "search exists, the best-fitting preset).");
+    "file, an inline mapping as in a plan file, or auto: search.");
   add_metrics(table);
   add_trace(table);
   return std::move(table.fields);

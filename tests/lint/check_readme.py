@@ -6,7 +6,7 @@ from sources import finish, repository_files, root
 
 BLOCK = re.compile(r"^```(\w+) (\S+)\n(.*?)^```", re.M | re.S)
 TICKED = re.compile(r"`([^`\n]+)`")
-TEST = re.compile(r"^[A-Z]\w*\.[A-Z]\w*$")
+TEST = re.compile(r"^[A-Z]\w*\.(?:[A-Z]|test_)\w*$")
 PATH = re.compile(r"^(?:troupe|config|plans|net|models|actors|runtime|tests|examples"
                   r"|cmake|\.ci)/[\w./*-]*$")
 DEFINED = re.compile(r"\b(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)")

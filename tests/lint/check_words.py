@@ -16,6 +16,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}])/(" + "|".join(
 FLOATING = re.compile(  # a field, not a conversion to or from bits
     r"^\s*(?:std::\w+<[^;]*\b(?:float|double)\b[^;]*>|float|double)\s+\w+"
     r"\s*(?:[={][^;]*)?;")
+MESSAGES = re.compile(r"actors/(\w+_)?messages?(_parts)?\.hpp")
 TEXT = {".cpp", ".hpp", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".json",
         ".jsonl", ""}
 
@@ -35,7 +36,7 @@ def check_cpp(top):
             if found and not found[1].endswith("_literals") and (
                     whole_file or foreign):
                 yield f"{path}:{number}: using namespace {found[1]}"
-            if str(path) == "actors/messages.hpp" and FLOATING.search(line):
+            if MESSAGES.fullmatch(str(path)) and FLOATING.search(line):
                 yield f"{path}:{number}: a float in a message; send its bits"
 
 
