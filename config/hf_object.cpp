@@ -51,10 +51,6 @@ double HfObject::positive(const std::string& key, double fallback) const {
   return value->get<double>();
 }
 
-double HfObject::positive_or_none(const std::string& key) const {
-  return find(key) ? positive(key, 0) : 0;
-}
-
 bool HfObject::flag(const std::string& key, bool fallback) const {
   const HfJson* value = find(key);
   if (!value)

@@ -29,8 +29,6 @@ public:
                     std::int64_t most = size_limit) const;
   /// A number > 0, likewise.
   double positive(const std::string& key, double fallback) const;
-  /// A number > 0; 0 where absent.
-  double positive_or_none(const std::string& key) const;
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;
   HfObject object(const std::string& key) const; ///< which must be there

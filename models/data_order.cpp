@@ -65,10 +65,6 @@ std::uint64_t DataOrder::epoch_of(std::uint64_t step) const {
   return step * batch_rows_ / num_rows_;
 }
 
-std::uint64_t DataOrder::steps_of_epochs(std::uint64_t epochs) const {
-  return (epochs * num_rows_ + batch_rows_ - 1) / batch_rows_;
-}
-
 const std::vector<std::uint32_t>& DataOrder::order_of(std::uint64_t epoch) {
   if (epoch != cached_epoch_) {
     cached_order_ = epoch_order(num_rows_, seed_, epoch);

@@ -30,8 +30,6 @@ public:
   std::vector<std::uint32_t> batch(std::uint64_t step);
   /// Epoch (from 0) of the step's first row.
   std::uint64_t epoch_of(std::uint64_t step) const;
-  /// Steps after which each row has been used at least `epochs` times.
-  std::uint64_t steps_of_epochs(std::uint64_t epochs) const;
 
 private:
   const std::vector<std::uint32_t>& order_of(std::uint64_t epoch);

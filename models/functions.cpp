@@ -39,26 +39,14 @@ const Function& Functions::find(std::string_view name) const {
                      .hint = ""});
 }
 
-namespace {
-
-Functions& mutable_functions() {
-  static Functions table = [] {
+const Functions& functions() {
+  static const Functions table = [] {
     Functions built_in;
     built_in.add("ppo_advantages", &ppo_advantages);
     built_in.add("group_advantages", &group_advantages);
     return built_in;
   }();
   return table;
-}
-
-} // namespace
-
-const Functions& functions() {
-  return mutable_functions();
-}
-
-void add_function(std::string name, Function function) {
-  mutable_functions().add(std::move(name), std::move(function));
 }
 
 FunctionResult run_function(const std::string& fn, const net::Rows& rows,

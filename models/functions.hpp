@@ -37,7 +37,7 @@ struct FunctionResult {
 using Function
   = std::function<FunctionResult(const net::Rows&, const FunctionContext&)>;
 
-/// The table of functions; built-ins and users'.
+/// A table of functions by name.
 class Functions {
 public:
   void add(std::string name, Function function);
@@ -50,11 +50,8 @@ private:
   std::vector<std::pair<std::string, Function>> entries_;
 };
 
-/// The table of this program: ppo_advantages, and what was added.
+/// The built-in ones; an own program's run through actors/own_work.hpp.
 const Functions& functions();
-/// Adds an own program's, before any run. Throws InvariantError for a name that
-/// is there.
-void add_function(std::string name, Function function);
 
 /// functions().find(fn)(rows, context).
 FunctionResult run_function(const std::string& fn, const net::Rows& rows,

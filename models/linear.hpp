@@ -32,9 +32,6 @@ struct RowsView {
   operator ConstRowsView() const {
     return {data, stride};
   }
-  RowsView columns_from(std::int64_t column) const {
-    return {data + column, stride};
-  }
 };
 
 /// y[T, out] (+)= x[T, in] W^T + bias; an undefined bias is none.

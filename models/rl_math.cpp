@@ -149,19 +149,6 @@ double kl_estimate(KlEstimator kind, double logp, double ref_logp) {
   return d;
 }
 
-double kl_gradient(KlEstimator kind, double logp, double ref_logp) {
-  const double d = logp - ref_logp;
-  switch (kind) {
-  case KlEstimator::k1:
-    return 1.0;
-  case KlEstimator::k2:
-    return d;
-  case KlEstimator::k3:
-    return std::abs(unclamped_k3(d)) > kl_limit ? 0.0 : 1.0 - std::exp(-d);
-  }
-  return 1.0;
-}
-
 void token_rewards(std::span<const float> kl, Mask mask, double kl_coef,
                    double score, std::span<float> rewards) {
   TROUPE_CHECK(kl.size() == mask.size() && kl.size() == rewards.size(),

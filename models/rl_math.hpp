@@ -69,8 +69,6 @@ enum class KlEstimator : std::uint8_t { k1, k2, k3 };
 /// Throws ConfigError for other words than k1, k2, k3.
 KlEstimator parse_kl_estimator(std::string_view word);
 double kl_estimate(KlEstimator kind, double logp, double ref_logp);
-/// d kl_estimate / d logp; 0 where k3 is clamped.
-double kl_gradient(KlEstimator kind, double logp, double ref_logp);
 
 /// reward_t = -kl_coef * kl_t on unmasked tokens, `score` added at the last of
 /// them; masked entries get 0. A sequence without unmasked tokens gets zeros.

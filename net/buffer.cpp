@@ -3,7 +3,6 @@
 #include "config/error.hpp"
 
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 namespace troupe::net {
@@ -29,13 +28,6 @@ Buffer make_buffer(std::size_t size_bytes) {
     throw std::bad_alloc();
   std::shared_ptr<void> owner(data, std::free);
   return {std::move(owner), static_cast<std::byte*>(data), size_bytes};
-}
-
-Buffer copy_buffer(std::span<const std::byte> bytes) {
-  Buffer buffer = make_buffer(bytes.size());
-  if (!bytes.empty())
-    std::memcpy(buffer.data(), bytes.data(), bytes.size());
-  return buffer;
 }
 
 Buffer wrap_buffer(void* data, std::size_t size_bytes,

@@ -53,8 +53,6 @@ inline constexpr std::size_t kBufferAlignment = 64;
 
 /// Uninitialised memory. Throws std::bad_alloc.
 Buffer make_buffer(std::size_t size_bytes);
-/// A copy of `bytes`.
-Buffer copy_buffer(std::span<const std::byte> bytes);
 /// Memory of somebody else's; `owner` (a tensor, a mapping) keeps it alive.
 Buffer wrap_buffer(void* data, std::size_t size_bytes,
                    std::shared_ptr<void> owner);

@@ -263,14 +263,6 @@ private:
   std::vector<Transfer> plan_;
 };
 
-std::vector<Transfer> part_of(std::span<const Transfer> plan,
-                              Rank Transfer::*end, Rank device) {
-  std::vector<Transfer> part;
-  std::ranges::copy_if(plan, std::back_inserter(part),
-                       [&](const Transfer& t) { return t.*end == device; });
-  return part;
-}
-
 } // namespace
 
 std::vector<Transfer> move_plan(const Layout& source, const Layout& target,
@@ -287,12 +279,10 @@ std::vector<Transfer> move_plan(const Layout& source, const Layout& target,
 
 std::vector<Transfer> transfers_to(std::span<const Transfer> plan,
                                    Rank device) {
-  return part_of(plan, &Transfer::to, device);
-}
-
-std::vector<Transfer> transfers_from(std::span<const Transfer> plan,
-                                     Rank device) {
-  return part_of(plan, &Transfer::from, device);
+  std::vector<Transfer> part;
+  std::ranges::copy_if(plan, std::back_inserter(part),
+                       [&](const Transfer& t) { return t.to == device; });
+  return part;
 }
 
 std::uint64_t moved_bytes(std::span<const Transfer> plan) {

@@ -41,10 +41,8 @@ struct Transfer {
 std::vector<Transfer> move_plan(const Layout& source, const Layout& target,
                                 const Cluster& cluster);
 
-/// What one device receives or sends, in plan order.
+/// What one device receives, in plan order.
 std::vector<Transfer> transfers_to(std::span<const Transfer> plan, Rank device);
-std::vector<Transfer> transfers_from(std::span<const Transfer> plan,
-                                     Rank device);
 /// Bytes that leave their device.
 std::uint64_t moved_bytes(std::span<const Transfer> plan);
 

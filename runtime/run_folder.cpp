@@ -103,9 +103,6 @@ fs::path RunFolder::checkpoint(std::uint32_t step) const {
 fs::path RunFolder::eval_file(std::uint32_t step) const {
   return root_ / "eval" / fmt::format("step_{:06}.jsonl", step);
 }
-fs::path RunFolder::latest_link() const {
-  return root_ / "latest";
-}
 
 bool RunFolder::exists() const {
   std::error_code ignored;
@@ -155,23 +152,6 @@ std::uint32_t RunFolder::next_attempt() const {
     highest = std::max(
       highest, number_after(entry.path().filename().string(), "").value_or(0));
   return highest + 1;
-}
-
-void RunFolder::point_latest_at(std::uint32_t step) const {
-  const auto beside = root_ / fmt::format(".latest.tmp{}", ::getpid());
-  std::error_code error;
-  fs::remove(beside, error);
-  fs::create_symlink(fs::path("checkpoints") / checkpoint(step).filename(),
-                     beside, error);
-  if (!error)
-    fs::rename(beside, latest_link(), error);
-  if (error)
-    throw FailureError(
-      {.code = Errc::io,
-       .who = "master",
-       .what = fmt::format("cannot point {} at step {}: {}",
-                           latest_link().string(), step, error.message()),
-       .cause = ""});
 }
 
 fs::path RunFolder::rename_old() const {

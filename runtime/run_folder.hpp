@@ -40,7 +40,6 @@ public:
   /// checkpoints/step_000020: the state after 20 committed steps.
   std::filesystem::path checkpoint(std::uint32_t step) const;
   std::filesystem::path eval_file(std::uint32_t step) const;
-  std::filesystem::path latest_link() const; ///< latest -> checkpoints/step_N
 
   bool exists() const;
   /// Makes the folder with logs/ and trace/. ConfigError if it cannot.
@@ -52,8 +51,6 @@ public:
   std::vector<std::uint32_t> checkpoints() const;
   /// 1 + the highest attempts/NN; 1 in a new folder.
   std::uint32_t next_attempt() const;
-  /// Points `latest` at checkpoint(step) by renaming a new link over it.
-  void point_latest_at(std::uint32_t step) const;
   /// Moves the folder to NAME.1 (or the next free number); returns where.
   std::filesystem::path rename_old() const;
 

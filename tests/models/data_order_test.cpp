@@ -58,8 +58,6 @@ TEST(DataOrder, BatchesWalkThroughEpochsWithoutGapOrLoss) {
   }
   EXPECT_EQ(order.epoch_of(2), 0U);
   EXPECT_EQ(order.epoch_of(3), 1U);
-  EXPECT_EQ(order.steps_of_epochs(2), 5U);
-  EXPECT_EQ(order.steps_of_epochs(1), 3U);
 }
 
 TEST(DataOrder, AStepDoesNotDependOnTheStepsBeforeIt) {

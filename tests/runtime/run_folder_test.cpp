@@ -34,18 +34,6 @@ TEST(RunFolder, CountsOnlyCheckpointsWithAManifest) {
   EXPECT_THAT(folder.checkpoints(), ElementsAre(20, 40));
 }
 
-TEST(RunFolder, LatestFollowsTheNewestCheckpoint) {
-  const TempFolder temp;
-  const RunFolder folder(temp.path());
-  fs::create_directories(folder.checkpoint(20));
-  fs::create_directories(folder.checkpoint(40));
-  folder.point_latest_at(20);
-  folder.point_latest_at(40);
-  EXPECT_EQ(fs::read_symlink(folder.latest_link()),
-            fs::path("checkpoints/step_000040"));
-  EXPECT_TRUE(fs::equivalent(folder.latest_link(), folder.checkpoint(40)));
-}
-
 TEST(RunFolder, AttemptsCountUp) {
   const TempFolder temp;
   const RunFolder folder(temp.path());
