@@ -16,6 +16,8 @@
 #include "troupe/model.hpp"
 #include "troupe/own_instance.hpp"
 #include "troupe/process_pool.hpp"
+#include "troupe/task.hpp"
+#include "troupe/waits.hpp"
 
 namespace troupe {
 

@@ -3,7 +3,7 @@
 // is replaced; what it wrote to its standard error is in the worker's log.
 #pragma once
 
-#include "troupe/future.hpp"
+#include "troupe/waits.hpp"
 
 #include <algorithm>
 #include <chrono>

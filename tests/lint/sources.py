@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 LAYERS = ["config", "plans", "net", "models", "actors", "runtime"]
-FOLDERS = LAYERS + ["tests", "examples"]
+FOLDERS = LAYERS + ["troupe", "tests", "examples"]
 
 
 def root():

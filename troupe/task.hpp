@@ -1,0 +1,123 @@
+// Answers that come later than their handler: a Task is a coroutine that may
+// wait for Futures, `respond` answers with a Future. Both write the answer's
+// arrow of the trace.
+#pragma once
+
+#include <caf/all.hpp>
+
+#include "troupe/correspondent.hpp"
+#include "troupe/future.hpp"
+
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace troupe {
+
+namespace detail {
+
+/// The duty to answer a message, some time after its handler.
+template <class T>
+class Reply {
+public:
+  template <class Self>
+  explicit Reply(Self self)
+    : promise_(self->template make_response_promise<T>()),
+      writer_(dynamic_cast<Correspondent*>(self)) {
+    if (writer_ != nullptr)
+      question_ = writer_->take_question();
+  }
+  const caf::typed_response_promise<T>& promise() const {
+    return promise_;
+  }
+  void deliver(T value) {
+    if constexpr (std::is_same_v<T, Sample>)
+      if (writer_ != nullptr)
+        writer_->answer(question_, value);
+    promise_.deliver(std::move(value));
+  }
+  void fail(const std::string& text) {
+    promise_.deliver(caf::make_error(caf::sec::runtime_error, text));
+  }
+
+private:
+  caf::typed_response_promise<T> promise_;
+  Correspondent* writer_; ///< null: it is not in the trace
+  Sample::Arrow question_;
+};
+
+template <class T>
+caf::result<T> answer_later(Reply<T> reply, Future<T> future) {
+  future.on_outcome([reply](Outcome<T>& outcome) mutable {
+    if (auto* value = std::get_if<T>(&outcome))
+      reply.deliver(std::move(*value));
+    else
+      reply.fail(text_of(std::get<std::exception_ptr>(outcome)));
+  });
+  return reply.promise();
+}
+
+} // namespace detail
+
+/// The answer of a handler that is no coroutine: return respond(self, future).
+template <class T, class Self>
+caf::result<T> respond(Self self, Future<T> future) {
+  return detail::answer_later(detail::Reply<T>(self), std::move(future));
+}
+
+/// A coroutine. Returned from a handler, it answers the message with its value;
+/// what it throws becomes the error that the asker gets.
+template <class T>
+class Task {
+public:
+  struct promise_type {
+    Future<T> future;
+    std::shared_ptr<detail::FutureState<T>> state = future.state();
+    std::function<detail::Reply<T>()> make_reply;
+
+    template <class Self, class... Args>
+    explicit promise_type(Self self, Args&&...)
+      : make_reply([self] { return detail::Reply<T>(self); }) {}
+    Task get_return_object() {
+      return Task{std::move(future), std::move(make_reply)};
+    }
+    std::suspend_never initial_suspend() noexcept {
+      return {};
+    }
+    std::suspend_never final_suspend() noexcept {
+      return {};
+    }
+    void return_value(T value) {
+      state->complete(detail::Outcome<T>(std::move(value)));
+    }
+    void unhandled_exception() {
+      state->complete(detail::Outcome<T>(std::current_exception()));
+    }
+  };
+
+  /// The answer of a handler.
+  operator caf::result<T>() && {
+    return detail::answer_later(make_reply_(), std::move(future_));
+  }
+  /// For a Task that another one awaits.
+  Future<T> operator co_await() && {
+    return std::move(future_);
+  }
+  operator Future<T>() && {
+    return std::move(future_);
+  }
+
+private:
+  Task(Future<T> future, std::function<detail::Reply<T>()> make_reply)
+    : future_(std::move(future)),
+      make_reply_(std::move(make_reply)) {}
+
+  Future<T> future_;
+  std::function<detail::Reply<T>()> make_reply_;
+};
+
+} // namespace troupe

@@ -1,0 +1,118 @@
+// What an own actor may wait for: another actor's answer, all of several
+// Futures, one more try, a deadline.
+#pragma once
+
+#include <caf/all.hpp>
+
+#include "troupe/future.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace detail {
+
+inline std::string text_of(const caf::error& error) {
+  const auto& context = error.context();
+  if (context.match_elements<std::string>())
+    return context.get_as<std::string>(0);
+  if (context.match_elements<std::string, std::string, std::string>())
+    return context.get_as<std::string>(0) + ": "
+           + context.get_as<std::string>(1);
+  return error == caf::sec::request_timeout
+           ? "no answer within the deadline"
+           : "the asked actor failed (" + caf::to_string(error.category()) + " "
+               + std::to_string(error.code()) + ")";
+}
+
+} // namespace detail
+
+/// Asks another actor: ask<Answer>(self, 5s, handle, message...). Without an
+/// answer in time the Future fails; 0s: no deadline.
+template <class T, class Self, class Handle, class... Args>
+Future<T> ask(Self self, std::chrono::milliseconds deadline,
+              const Handle& target, Args&&... message) {
+  Future<T> future;
+  auto state = future.state();
+  // CAF keeps an actor alive until the deadlines of its requests have passed
+  const auto wait = deadline.count() == 0 ? caf::duration{caf::infinite}
+                                          : caf::duration{deadline};
+  self->request(target, wait, std::forward<Args>(message)...)
+    .then([state](T& value) { state->complete(std::move(value)); },
+          [state](caf::error& error) {
+            state->complete(
+              std::make_exception_ptr(WaitError(detail::text_of(error))));
+          });
+  return future;
+}
+
+/// All values, in order; the first failure fails it.
+template <class T>
+Future<std::vector<T>> all(std::vector<Future<T>> futures) {
+  struct Gathered {
+    std::vector<std::optional<T>> values;
+    std::size_t missing;
+  };
+  Future<std::vector<T>> joined;
+  auto gathered = std::make_shared<Gathered>(
+    Gathered{std::vector<std::optional<T>>(futures.size()), futures.size()});
+  if (futures.empty())
+    joined.state()->complete(std::vector<T>{});
+  for (std::size_t i = 0; i < futures.size(); ++i)
+    futures[i].on_outcome(
+      [=, to = joined.state()](detail::Outcome<T>& outcome) {
+        if (auto* error = std::get_if<std::exception_ptr>(&outcome))
+          return to->complete(*error);
+        gathered->values[i] = std::move(std::get<T>(outcome));
+        if (--gathered->missing > 0)
+          return;
+        std::vector<T> values;
+        for (auto& value : gathered->values)
+          values.push_back(std::move(*value));
+        to->complete(std::move(values));
+      });
+  return joined;
+}
+
+/// The Future of f(), asked for again where it fails: at most `times` times.
+template <class F>
+auto retry(int times, F f) -> std::invoke_result_t<F> {
+  using Awaited = std::invoke_result_t<F>;
+  Awaited result;
+  f().on_outcome([=, to = result.state()](auto& outcome) {
+    if (outcome.index() == 0 || times <= 1)
+      return to->complete(std::move(outcome));
+    retry(times - 1, f).on_outcome([to](auto& again) {
+      to->complete(std::move(again));
+    });
+  });
+  return result;
+}
+
+/// Fails the Future when its value is not there after `deadline`.
+template <class T, class Self>
+Future<T> within(Self self, std::chrono::milliseconds deadline,
+                 Future<T> future) {
+  Future<T> result;
+  // nobody answers this request, so its deadline is a clock
+  auto silent = self->home_system().spawn(
+    [](caf::event_based_actor*) { return caf::behavior{[](caf::unit_t) {}}; });
+  self->request(silent, caf::duration{deadline}, caf::tick_atom::value)
+    .then([](caf::unit_t) {},
+          [silent, to = result.state()](caf::error&) {
+            to->complete(std::make_exception_ptr(
+              WaitError("no value within the deadline")));
+          });
+  future.on_outcome([to = result.state()](detail::Outcome<T>& outcome) {
+    to->complete(std::move(outcome));
+  });
+  return result;
+}
+
+} // namespace troupe
