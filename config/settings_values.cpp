@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -118,14 +117,6 @@ public:
   }
 
 private:
-  template <class T>
-  static bool read_whole(std::string_view text, T& value) {
-    if (text.starts_with('+'))
-      text.remove_prefix(1);
-    const char* last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, value);
-    return error == std::errc{} && end == last && !text.empty();
-  }
   bool in_range(double value) const {
     return (field_.above_least ? value > field_.least : value >= field_.least)
            && (field_.below_most ? value < field_.most : value <= field_.most);

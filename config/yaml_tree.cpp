@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -98,16 +97,6 @@ ConfigError yaml_mismatch(const YamlNode& node, const std::string& path,
                       .expected = expected,
                       .got = describe(node),
                       .hint = hint});
-}
-
-/// Reads the whole of `text` as a T.
-template <class T>
-bool read_whole(std::string_view text, T& value) {
-  if (text.starts_with('+'))
-    text.remove_prefix(1);
-  const char* last = text.data() + text.size();
-  auto [end, error] = std::from_chars(text.data(), last, value);
-  return error == std::errc{} && end == last && !text.empty();
 }
 
 /// Hears a document and keeps only where it starts.

@@ -5,6 +5,7 @@
 
 #include "config/error.hpp"
 
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -59,6 +60,16 @@ std::string print_yaml_flow(const YamlNode& node);
 /// A scalar as it must be written in YAML: quoted where its text would read as
 /// something else.
 std::string print_yaml_scalar(std::string_view text, bool force_quotes = false);
+
+/// Whether all of `text` is a T, which `value` then is; it may begin with a +.
+template <class T>
+bool read_whole(std::string_view text, T& value) {
+  if (text.starts_with('+'))
+    text.remove_prefix(1);
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc{} && end == last && !text.empty();
+}
 
 /// "'text'", "a list", "a mapping" or "nothing": for `got` in ConfigError.
 std::string describe(const YamlNode& node);
