@@ -282,6 +282,7 @@ std::string print_hf_config(const ModelShape& shape) {
                                                  : HfJson(shape.eos);
   json["pad_token_id"] = hf_token(shape.pad);
   if (shape.scalar_head) {
+    json["num_labels"] = 1;
     json["id2label"] = {{"0", "LABEL_0"}};
     json["label2id"] = {{"LABEL_0", 0}};
   }

@@ -1,6 +1,7 @@
 #include "actors/best_checkpoint.hpp"
 #include "actors/checkpoint_files.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -12,15 +13,6 @@ namespace fs = std::filesystem;
 
 class BestCheckpointTest : public testing::Test {
 protected:
-  void SetUp() override {
-    run_ = fs::path{testing::TempDir()}
-           / testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(run_);
-    fs::create_directories(run_);
-  }
-  void TearDown() override {
-    fs::remove_all(run_);
-  }
   void save(std::uint32_t steps, std::uint32_t keep = 0) {
     CheckpointState state;
     state.next_step = StepId{steps};
@@ -31,7 +23,8 @@ protected:
     return fs::read_symlink(run_ / "best", ignored);
   }
 
-  fs::path run_;
+  const support::TempFolder folder_;
+  const fs::path run_ = folder_.path();
 };
 
 TEST_F(BestCheckpointTest, IsTheOneWithTheHighestValue) {

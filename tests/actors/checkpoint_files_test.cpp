@@ -1,6 +1,7 @@
 #include "actors/checkpoint_files.hpp"
 #include "config/error.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -12,16 +13,6 @@ namespace fs = std::filesystem;
 
 class CheckpointFiles : public testing::Test {
 protected:
-  void SetUp() override {
-    run_ = fs::path{testing::TempDir()}
-           / testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(run_);
-    fs::create_directories(run_);
-  }
-  void TearDown() override {
-    fs::remove_all(run_);
-  }
-
   static CallDone early() {
     RunDone part;
     part.holder = WorkerId{3};
@@ -47,7 +38,8 @@ protected:
     return commit_checkpoint(temporary, state, keep);
   }
 
-  fs::path run_;
+  const support::TempFolder folder_;
+  const fs::path run_ = folder_.path();
 };
 
 TEST_F(CheckpointFiles, StateComesBackToTheBit) {

@@ -1,40 +1,25 @@
 #include "config/error.hpp"
 #include "net/child_pool.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 namespace troupe::net {
 namespace {
 
 using namespace std::chrono_literals;
+using support::read_text;
 using ::testing::HasSubstr;
-
-std::string file_text(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 class Children : public ::testing::Test {
 protected:
-  Children() {
-    char pattern[] = "/tmp/troupe_children_XXXXXX";
-    folder_ = ::mkdtemp(pattern);
-  }
-  ~Children() override {
-    std::filesystem::remove_all(folder_);
-  }
   ChildSpec shell(const std::string& script) const {
     ChildSpec spec;
     spec.name = "child";
@@ -47,7 +32,8 @@ protected:
     return exits_;
   }
 
-  std::filesystem::path folder_;
+  const support::TempFolder temp_;
+  const std::filesystem::path folder_ = temp_.path();
   std::mutex mutex_;
   std::vector<ChildExit> exits_;
   ChildPool pool_{[this](const ChildExit& exit) {
@@ -76,7 +62,7 @@ TEST_F(Children, WriteToTheirFileInTheirFolderWithTheirEnvironment) {
   spec.working_folder = folder_;
   pool_.start(spec);
   ASSERT_TRUE(pool_.wait_all(20s));
-  EXPECT_EQ(file_text(folder_ / "output"),
+  EXPECT_EQ(read_text(folder_ / "output"),
             folder_.string() + "\nhello\noops\n");
 }
 
@@ -102,7 +88,7 @@ TEST_F(Children, InheritNoDescriptor) {
   ASSERT_GE(descriptor, 200);
   pool_.start(shell("ls /proc/$$/fd"));
   ASSERT_TRUE(pool_.wait_all(20s));
-  const std::string listed = file_text(folder_ / "output");
+  const std::string listed = read_text(folder_ / "output");
   EXPECT_THAT(listed, HasSubstr("1\n"));
   EXPECT_THAT(listed,
               ::testing::Not(HasSubstr(std::to_string(descriptor) + "\n")));
@@ -113,9 +99,9 @@ TEST_F(Children, AreStoppedWithTheirOwnChildren) {
   // The shell ignores TERM; its child would outlive it.
   const pid_t pid = pool_.start(
     shell("trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000"));
-  while (file_text(folder_ / "output").find('\n') == std::string::npos)
+  while (read_text(folder_ / "output").find('\n') == std::string::npos)
     std::this_thread::yield();
-  const pid_t grandchild = std::stoi(file_text(folder_ / "output"));
+  const pid_t grandchild = std::stoi(read_text(folder_ / "output"));
   pool_.stop_all(100ms);
   EXPECT_TRUE(pool_.running().empty());
   const auto ended = exits();
@@ -124,7 +110,7 @@ TEST_F(Children, AreStoppedWithTheirOwnChildren) {
   EXPECT_EQ(ended[0].signal, SIGKILL);
   const auto alive = [&] {
     const auto stat
-      = file_text("/proc/" + std::to_string(grandchild) + "/stat");
+      = read_text("/proc/" + std::to_string(grandchild) + "/stat");
     return !stat.empty() && stat.find(" Z ") == std::string::npos;
   };
   while (alive()) // SIGKILL was sent; dying takes its own moment

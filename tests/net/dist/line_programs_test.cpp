@@ -4,8 +4,8 @@
 #include "net/wake_event.hpp"
 
 #include "tests/support/net/heard_lines.hpp"
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
-#include <stdlib.h>
 
 #include <filesystem>
 
@@ -19,13 +19,6 @@ using namespace std::chrono_literals;
 
 class Programs : public ::testing::Test {
 protected:
-  Programs() {
-    char pattern[] = "/tmp/troupe_programs_XXXXXX";
-    folder_ = ::mkdtemp(pattern);
-  }
-  ~Programs() override {
-    std::filesystem::remove_all(folder_);
-  }
   LineProgramOptions shell(const std::string& script,
                            std::uint32_t workers = 1) const {
     LineProgramOptions options;
@@ -48,7 +41,8 @@ protected:
     return "no failure";
   }
 
-  std::filesystem::path folder_;
+  const support::TempFolder temp_;
+  const std::filesystem::path folder_ = temp_.path();
 };
 
 TEST_F(Programs, AnswerEveryLineInRoundAfterRound) {

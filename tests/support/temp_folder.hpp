@@ -1,0 +1,51 @@
+// A folder of its own for each test, gone afterwards, and whole files as text.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace troupe::support {
+
+class TempFolder {
+public:
+  TempFolder() {
+    std::string name
+      = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX")
+          .string();
+    path_ = ::mkdtemp(name.data());
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const {
+    return path_;
+  }
+  std::filesystem::path operator/(const std::string& name) const {
+    return path_ / name;
+  }
+
+private:
+  std::filesystem::path path_;
+};
+
+/// Makes the folders above it too.
+inline void write_text(const std::filesystem::path& path,
+                       const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace troupe::support
