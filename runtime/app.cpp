@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,29 +55,71 @@ const CLI::App* deepest_verb(const CLI::App& app) {
   return parsed.empty() ? &app : deepest_verb(*parsed.front());
 }
 
-/// An unknown first word gets the nearest verb.
-void check_verb(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-')
-    return;
-  const std::string word = argv[1];
-  std::vector<std::string> verbs;
-  for (const auto* verb : app.get_subcommands({}))
-    verbs.push_back(verb->get_name());
-  if (std::find(verbs.begin(), verbs.end(), word) != verbs.end())
-    return;
-  const auto near = plans::nearest(word, verbs);
-  throw ConfigError(
-    {.place = {"command line", 0},
-     .path = "",
-     .expected = "a verb",
-     .got = "'" + word + "'",
-     .hint = near.empty() ? "`troupe --help`" : "'" + near + "'"});
-}
-
 std::string verb_path(const CLI::App* verb) {
   return verb->get_parent() == nullptr
            ? verb->get_name()
            : verb_path(verb->get_parent()) + " " + verb->get_name();
+}
+
+std::string help_of(const CLI::App* verb) {
+  return "`" + verb_path(verb) + " --help`";
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> verbs;
+  for (const auto* verb : app.get_subcommands({}))
+    verbs.push_back(verb->get_name());
+  return verbs;
+}
+
+/// An unknown verb gets the nearest one: `trian`, `plan chekc`.
+void check_verbs(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    const std::string word = argv[i];
+    const auto verbs = verbs_of(*at);
+    if (verbs.empty())
+      return;
+    if (std::ranges::find(verbs, word) == verbs.end()) {
+      const auto near = plans::nearest(word, verbs);
+      throw ConfigError(
+        {.place = {"command line", 0},
+         .path = "",
+         .expected = at == &app ? "a verb" : "a verb of " + verb_path(at),
+         .got = "'" + word + "'",
+         .hint = near.empty() ? help_of(at) : "'" + near + "'"});
+    }
+    at = at->get_subcommand(word);
+  }
+}
+
+/// What CLI11 complains about, in the words of other mistakes where it says
+/// what is missing or too much.
+ConfigError command_line_error(const CLI::App& app,
+                               const CLI::ParseError& error) {
+  const auto* verb = deepest_verb(app);
+  const std::string text = error.what();
+  ConfigError::Parts parts{.place = {"command line", 0},
+                           .path = "",
+                           .expected = "",
+                           .got = "",
+                           .hint = help_of(verb)};
+  if (const auto extra = verb->remaining(); !extra.empty()) {
+    parts.expected = "what " + verb_path(verb) + " takes";
+    parts.got = "'" + extra.front() + "'";
+    return ConfigError(parts);
+  }
+  const auto missing = text.find(" is required");
+  if (missing == text.npos)
+    return ConfigError(parts.place,
+                       fmt::format("{}; try {}", text, parts.hint));
+  const bool lacks_verb = !verbs_of(*verb).empty();
+  parts.path = lacks_verb ? "" : text.substr(0, missing);
+  parts.expected
+    = lacks_verb ? fmt::format("a verb ({})", fmt::join(verbs_of(*verb), ", "))
+                 : "it";
+  parts.got = "nothing";
+  return ConfigError(parts);
 }
 
 int run_command_line(int argc, char** argv) {
@@ -88,7 +131,7 @@ int run_command_line(int argc, char** argv) {
   app.require_subcommand(1);
   VerbRun chosen;
   add_verbs(app, chosen);
-  check_verb(app, argc, argv);
+  check_verbs(app, argc, argv);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
     return static_cast<int>(ExitCode::wrong_input);
@@ -98,9 +141,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) // --help, --version
       return app.exit(error);
-    throw ConfigError({"command line", 0},
-                      fmt::format("{}; try `{} --help`", error.what(),
-                                  verb_path(deepest_verb(app))));
+    throw command_line_error(app, error);
   }
   return chosen();
 }

@@ -6,12 +6,15 @@
 #include "runtime/text_table.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 namespace troupe::runtime {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 const char* plural(std::uint64_t count, const char* one, const char* many) {
   return count == 1 ? one : many;
@@ -91,6 +94,28 @@ std::string batch_table(const SessionPlan& session) {
      std::to_string(mini_batches * epochs * session.num_steps),
      fmt::format("{} mini-batches x {} epochs x steps", mini_batches, epochs)});
   return table.print();
+}
+
+std::string tables_json(const SessionPlan& session) {
+  const auto& settings = session.settings;
+  const std::uint64_t mini_batches
+    = actors::mini_batches_of(settings, session.workflow);
+  const Json batch
+    = {{"rows", settings.data.batch_size},
+       {"samples", session.samples_per_step},
+       {"mini_batches", mini_batches},
+       {"optimizer_steps", mini_batches * session.num_steps
+                             * actors::epochs_of(settings, session.workflow)}};
+  return Json{{"run_folder", session.run_folder.string()},
+              {"steps", session.num_steps},
+              {"first_step", session.first_step},
+              {"resume", session.resume.sentence},
+              {"settings", print_settings(settings)},
+              {"batch", batch},
+              {"plan_name", session.plan_name},
+              {"plan", plans::print(session.plan)},
+              {"warnings", session.report.warnings}}
+    .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string memory_table(const plans::PlanReport& report) {

@@ -12,6 +12,8 @@ namespace troupe::runtime {
 std::string batch_table(const SessionPlan& session);
 /// A line a call: kind, devices, strategy, lag; then replicas and devices.
 std::string plan_table(const SessionPlan& session);
+/// Both with the resolved settings as one document (`train --json`).
+std::string tables_json(const SessionPlan& session);
 /// Peak bytes by device, and at which task.
 std::string memory_table(const plans::PlanReport& report);
 

@@ -41,9 +41,9 @@ std::string shell_quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string slurm_script(const Settings& settings,
+std::string slurm_script(const Settings& settings, const std::string& program,
                          const std::vector<std::string>& words) {
-  std::string command = "troupe train";
+  std::string command = shell_quoted(program) + " train";
   for (const auto& word : words)
     command += " " + shell_quoted(word);
   const auto& cluster = settings.cluster;

@@ -11,9 +11,9 @@ struct Settings;
 
 namespace troupe::runtime {
 
-/// `words`: CONFIG... [key=value ...] of the command line. ConfigError for what
-/// this version cannot start (several nodes).
-std::string slurm_script(const Settings& settings,
+/// `program` is what the job runs, `words` CONFIG... [key=value ...] of the
+/// command line.
+std::string slurm_script(const Settings& settings, const std::string& program,
                          const std::vector<std::string>& words);
 
 /// `text` as one word of a POSIX shell.

@@ -1,5 +1,6 @@
 // slurm: a batch script for one `troupe train`.
 #include "config/settings.hpp"
+#include "runtime/launcher.hpp"
 #include "runtime/slurm_script.hpp"
 #include "runtime/verbs/verb.hpp"
 
@@ -26,7 +27,7 @@ void add_slurm(CLI::App& app, VerbRun& chosen) {
     chosen = [options] {
       const auto settings
         = load_settings(options->config.files(), options->config.overrides());
-      print_out(slurm_script(settings, options->config.words));
+      print_out(slurm_script(settings, own_program(), options->config.words));
       return 0;
     };
   });

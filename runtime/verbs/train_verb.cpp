@@ -30,26 +30,27 @@ void show_tables(const SessionPlan& session) {
   for (const auto& warning : session.report.warnings)
     print_out("warning: " + warning);
   print_out("");
+  if (!session.resume.sentence.empty())
+    print_out(session.resume.sentence);
 }
 
 int train(const TrainOptions& options) {
   const auto settings
     = load_settings(options.config.files(), options.config.overrides());
   auto session = prepare(settings);
-  session.quiet = options.quiet;
+  session.quiet = options.quiet || options.json;
   session.open_page = options.open;
-  if (!options.quiet)
+  if (options.json)
+    print_out(tables_json(session));
+  else if (!options.quiet)
     show_tables(session);
-  if (!session.resume.sentence.empty() && !options.quiet)
-    print_out(session.resume.sentence);
   if (session.resume.action == ResumeAction::already_done)
     return static_cast<int>(ExitCode::done);
-  if (options.dry_run) {
-    if (!options.quiet)
-      print_out("dry run: nothing was started or written");
-    return static_cast<int>(ExitCode::done);
-  }
-  return static_cast<int>(run_session(session));
+  if (!options.dry_run)
+    return static_cast<int>(run_session(session));
+  if (!session.quiet)
+    print_out("dry run: nothing was started or written");
+  return static_cast<int>(ExitCode::done);
 }
 
 std::string train_sentence() {
@@ -69,7 +70,7 @@ void add_train(CLI::App& app, VerbRun& chosen) {
   verb->add_flag("--dry-run", options->dry_run,
                  "Check everything, print the tables, start nothing");
   verb->add_flag("--open", options->open, "Show the run's page in a browser");
-  add_verb_options(*verb, *options, false);
+  add_verb_options(*verb, *options, true);
   verb->callback(
     [options, &chosen] { chosen = [options] { return train(*options); }; });
 }

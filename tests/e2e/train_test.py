@@ -99,6 +99,11 @@ class Train(Case):
         done = self.troupe(*self.ppo(), "--dry-run")
         for word in ("actor_gen", "critic_train", "samples", "mini"):
             self.assertIn(word, done.stdout)
+        tables = json.loads(self.troupe(*self.ppo(), "--dry-run",
+                                        "--json").stdout)
+        self.assertIn("workflow: ppo", tables["settings"])
+        self.assertIn("actor_gen:", tables["plan"])
+        self.assertGreater(tables["batch"]["optimizer_steps"], 0)
         self.assertFalse(self.run_folder("ppo").exists())
 
     def test_every_arrow_of_the_trace_has_two_ends(self):

@@ -51,11 +51,13 @@ TEST(SlurmScript, RequeuesWhatStoppedAfterACheckpoint) {
   Settings settings;
   settings.run.name = "tiny";
   settings.run.max_time = "90m";
-  const auto script = slurm_script(settings, {"ppo.yaml", "run.name=a b"});
+  const auto script
+    = slurm_script(settings, "/opt/troupe", {"ppo.yaml", "run.name=a b"});
   EXPECT_THAT(script, HasSubstr("#SBATCH --job-name=tiny\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --time=94\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --signal=B:TERM@"));
-  EXPECT_THAT(script, HasSubstr("troupe train ppo.yaml 'run.name=a b' &"));
+  EXPECT_THAT(script,
+              HasSubstr("\n/opt/troupe train ppo.yaml 'run.name=a b' &"));
   EXPECT_THAT(script, HasSubstr("-eq 75"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --nodes=1\n"));
 }
@@ -66,7 +68,7 @@ TEST(SlurmScript, AsksForEveryNodeAndTheCoresOfItsWorkers) {
   settings.cluster.nodes = 2;
   settings.cluster.devices_per_node = 8;
   settings.cluster.workers_per_node = 4;
-  const auto script = slurm_script(settings, {"ppo.yaml"});
+  const auto script = slurm_script(settings, "troupe", {"ppo.yaml"});
   EXPECT_THAT(script, HasSubstr("#SBATCH --nodes=2\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --ntasks-per-node=4\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --cpus-per-task=2\n"));
