@@ -65,7 +65,11 @@ struct PlanReport {
 /// All mistakes at once; those that follow from others are left out.
 PlanReport check_plan(const CheckContext& context);
 
-/// Throws PlanError with the first mistake and the number of the others.
+/// Whether a mistake is a name that does not exist: a slip of the pen (exit 2),
+/// not a plan that cannot run (exit 3).
+bool has_wrong_name(const PlanReport& report);
+/// Throws PlanError with the first mistake and the number of the others;
+/// ConfigError for a wrong name.
 void require_ok(const PlanReport& report);
 
 /// Why this version cannot run a call under a strategy, with a strategy that it

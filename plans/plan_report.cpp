@@ -97,14 +97,21 @@ CheckContext make_check_context(const Settings& settings,
   return context;
 }
 
+bool has_wrong_name(const PlanReport& report) {
+  return std::ranges::any_of(report.errors, &PlanMistake::wrong_name);
+}
+
 void require_ok(const PlanReport& report) {
   if (report.ok())
     return;
   const auto& first = report.errors.front();
   const auto others = report.errors.size() - 1;
-  throw PlanError(
-    fmt::format("{}: {}{}", first.path, first.message,
-                others == 0 ? "" : fmt::format(" (and {} more)", others)));
+  const auto text
+    = fmt::format("{}: {}{}", first.path, first.message,
+                  others == 0 ? "" : fmt::format(" (and {} more)", others));
+  if (has_wrong_name(report))
+    throw ConfigError(Place{}, text);
+  throw PlanError(text);
 }
 
 } // namespace troupe::plans

@@ -83,7 +83,10 @@ void SessionFiles::open_page() {
 }
 
 /// The last state, and the page's watchers see it before the page goes.
-void SessionFiles::write_last_state(const std::string& state) {
+void SessionFiles::write_last_state(const std::string& state,
+                                    const char* workers) {
+  for (auto& worker : status_.workers)
+    worker.state = workers;
   status_.trace_url.clear();
   write_state(state);
   page_.reset();
@@ -219,15 +222,13 @@ void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
 }
 
 void SessionFiles::conclude_done(const actors::RunEnd& end, double wall_s) {
-  for (auto& worker : status_.workers)
-    worker.state = "done";
-  write_last_state("done");
+  write_last_state("done", "done");
   summarise(end, wall_s);
 }
 
 void SessionFiles::conclude_stopped(const actors::RunEnd& end, double wall_s,
                                     bool interrupted) {
-  write_last_state(interrupted ? "interrupted" : "stopped");
+  write_last_state(interrupted ? "interrupted" : "stopped", "done");
   summarise(end, wall_s);
   console_.say(fmt::format("stopped after step {}; the same command continues",
                            end.next_step.value));
@@ -246,7 +247,7 @@ void SessionFiles::conclude_failed(const actors::RunEnd& end) {
                   .cause = failure.cause,
                   .action = "stopped the run"});
   status_.last_failure = to_string(failure);
-  write_last_state("failed");
+  write_last_state("failed", "lost"); // what was left was killed
   log::runtime.info("failed: " + status_.last_failure); // stderr: once, below
   std::cerr << "error: " << status_.last_failure << "\n";
 }

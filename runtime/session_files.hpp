@@ -62,7 +62,7 @@ private:
   void open_page();
   void note_peaks(const actors::StepReport& report);
   void write_line(const StepMetrics& metrics);
-  void write_last_state(const std::string& state);
+  void write_last_state(const std::string& state, const char* workers);
   void summarise(const actors::RunEnd& end, double wall_s);
 
   const SessionPlan& session_;

@@ -45,7 +45,6 @@ plans::PlanReport report_on(const SessionPlan& session,
 }
 
 /// All of a plan's errors in one line; the verb `plan check` has them apart.
-/// A name that does not exist is a slip of the pen, not a plan that cannot run.
 void refuse_bad_plan(const SessionPlan& session) {
   const auto& errors = session.report.errors;
   if (errors.empty())
@@ -54,7 +53,7 @@ void refuse_bad_plan(const SessionPlan& session) {
   if (errors.size() > 1)
     text += fmt::format(" (and {} more: see `troupe plan check`)",
                         errors.size() - 1);
-  if (std::ranges::any_of(errors, &plans::PlanMistake::wrong_name))
+  if (plans::has_wrong_name(session.report))
     throw ConfigError({session.plan_name, 0}, text);
   throw PlanError(fmt::format("plan {}: {}", session.plan_name, text));
 }

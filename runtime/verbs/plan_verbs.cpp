@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <memory>
 
 namespace troupe::runtime {
@@ -52,10 +53,13 @@ std::string check_json(const plans::PlanReport& report) {
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
+/// `table` is of a plan that can run; nobody asks for it otherwise.
 int print_check(const PlanWords& words, const plans::PlanReport& report,
-                const std::string& table, const char* last) {
-  const int code = static_cast<int>(
-    report.errors.empty() ? ExitCode::done : ExitCode::plan_cannot_run);
+                const std::function<std::string()>& table, const char* last) {
+  const int code = static_cast<int>(report.errors.empty() ? ExitCode::done
+                                    : plans::has_wrong_name(report)
+                                      ? ExitCode::wrong_input
+                                      : ExitCode::plan_cannot_run);
   if (words.json) {
     print_out(check_json(report));
     return code;
@@ -66,7 +70,7 @@ int print_check(const PlanWords& words, const plans::PlanReport& report,
     print_out("warning: " + warning);
   if (!report.errors.empty())
     return code;
-  print_out(table);
+  print_out(table());
   print_out(memory_table(report));
   print_out(last);
   return code;
@@ -76,13 +80,15 @@ int check_plan_verb(const PlanWords& words) {
   const auto settings = words.settings();
   if (words.hardware.empty()) {
     const auto session = plan_session(settings);
-    return print_check(words, session.report, plan_table(session),
-                       "this plan can run");
+    return print_check(
+      words, session.report, [&] { return plan_table(session); },
+      "this plan can run");
   }
   const auto problem = make_problem(settings, words);
   const auto named = plan_or_search(settings, problem, words);
-  return print_check(words, plans::check_plan(problem, named.plan),
-                     plans::print(named.plan), "this plan fits the hardware");
+  return print_check(
+    words, plans::check_plan(problem, named.plan),
+    [&] { return plans::print(named.plan); }, "this plan fits the hardware");
 }
 
 } // namespace

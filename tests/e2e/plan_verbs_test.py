@@ -116,6 +116,18 @@ class PlanVerbs(unittest.TestCase):
         self.assertIn("was profiled on Some Processor, this machine is not",
                       done.stderr)
 
+    def test_a_plan_that_cannot_run_says_every_reason(self):
+        words = ("check", WORKLOAD, "cluster.devices_per_node=8")
+        lacking = self.plan(*words, "plan={calls: {actor_gen: {devices: 0-7, "
+                            "strategy: d8}}}", "--json", code=3)
+        errors = json.loads(lacking.stdout)["errors"]
+        self.assertIn("calls.rew_inf", [error["path"] for error in errors])
+        self.assertGreater(len(errors), 3)
+        wrong = "plan={calls: {actr_gen: {devices: 0-7, strategy: d8}}}"
+        self.assertIn("try 'actor_gen'", self.plan(*words, wrong, code=2).stdout)
+        self.assertIn("try 'actor_gen'", self.refused(
+            2, "simulate", *words[1:], wrong, "--hardware", "h100x8"))
+
     def test_mistakes_are_one_line(self):
         self.assertIn("try 'h100x8'", self.refused(
             2, "simulate", SIZES, "--hardware", "h100"))

@@ -54,6 +54,8 @@ class Stop(Case):
             self.troupe("status", "runs/ppo", "--json").stdout)
         self.assertEqual(status["state"], "failed")
         self.assertTrue(status["last_failure"])
+        self.assertEqual({worker["state"] for worker in status["workers"]},
+                         {"lost"})
 
     def test_ctrl_c_saves_and_exits_with_130(self):
         process = self.running()
