@@ -100,7 +100,7 @@ using MasterActor = caf::typed_actor<
   caf::reacts_to<down_atom, std::uint32_t, Trouble>, // a worker is gone
   caf::reacts_to<tick_atom>, ask_failed>;
 
-/// Clock offsets, drops and the end of tracing in this run.
+/// What workers say of themselves, as counters of the trace.
 using TraceActor = caf::typed_actor<
   caf::reacts_to<ping_atom, std::uint32_t, Pong>>; // a worker's heartbeat
 
