@@ -106,8 +106,6 @@ void end_if_over(MasterSelf self) {
                  .checkpoint = state.checkpoint});
 }
 
-void commit_steps(MasterSelf self);
-
 /// Behind the steps' back; only the next save waits for it.
 void write_copied(MasterSelf self, StepId next_step) {
   self->state.writing = true;
