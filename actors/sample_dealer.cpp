@@ -1,5 +1,6 @@
 #include "actors/sample_dealer.hpp"
 
+#include "troupe/waits.hpp"
 #include <fmt/format.h>
 
 namespace troupe::actors {

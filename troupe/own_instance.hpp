@@ -5,6 +5,7 @@
 
 #include <caf/all.hpp>
 
+#include "troupe/correspondent.hpp"
 #include "troupe/model.hpp"
 
 namespace troupe {
