@@ -23,7 +23,10 @@ std::string phase_of(const plans::Workflow& workflow, const std::string& name) {
   case plans::CallKind::inference:
     if (call->fn == "scores")
       return "timing_s/reward";
-    return critic ? "timing_s/values" : "timing_s/ref";
+    if (critic)
+      return "timing_s/values";
+    return workflow.role(call->role).trained ? "timing_s/old_log_prob"
+                                             : "timing_s/ref";
   case plans::CallKind::function:
     return call->fn == "rewards" ? "timing_s/reward" : "timing_s/adv";
   }

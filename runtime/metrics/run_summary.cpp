@@ -27,7 +27,6 @@ constexpr std::array summary_phases{
   PhaseName{"adv", "advantages"},
   PhaseName{"update_critic", "train critic"},
   PhaseName{"update_actor", "train actor"},
-  PhaseName{"train", "train"},
   PhaseName{"move", "move weights"},
   PhaseName{"testing", "evaluate"},
   PhaseName{"save_checkpoint", "save checkpoint"},

@@ -52,6 +52,7 @@ constexpr std::array metric_order{
   "timing_s/reward",
   "timing_s/ref",
   "timing_s/values",
+  "timing_s/old_log_prob",
   "timing_s/adv",
   "timing_s/update_critic",
   "timing_s/update_actor",
