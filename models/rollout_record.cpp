@@ -1,6 +1,7 @@
 #include "models/rollout_record.hpp"
 
 #include "config/error.hpp"
+#include "models/internal/file_writer.hpp"
 #include "models/stop_texts.hpp"
 #include "models/tokenizer.hpp"
 
@@ -71,19 +72,9 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
 
 void write_file_whole(const std::filesystem::path& file,
                       const std::string& text) {
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
-  auto beside = file;
-  beside += ".tmp";
-  std::filesystem::remove(beside, error);
-  append_text(beside, text);
-  std::filesystem::rename(beside, file, error);
-  if (error)
-    throw FailureError{
-      {.code = Errc::io,
-       .who = "",
-       .what = fmt::format("{}: {}", file.string(), error.message()),
-       .cause = ""}};
+  std::error_code ignored; // the file itself says what is wrong
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  internal::write_file(file, text, /*sync=*/false);
 }
 
 void append_text(const std::filesystem::path& file, const std::string& text) {
