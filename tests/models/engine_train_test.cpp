@@ -22,18 +22,6 @@ using troupe::testing::GoldenTensors;
 using troupe::testing::read_golden;
 using troupe::testing::split;
 
-OptimizerSettings optimizer_of(const nlohmann::json& json) {
-  OptimizerSettings settings;
-  settings.lr = json["lr"];
-  settings.betas = {json["betas"][0], json["betas"][1]};
-  settings.weight_decay = json["weight_decay"];
-  settings.eps = json["eps"];
-  settings.clip = json["clip"];
-  settings.schedule = json["schedule"];
-  settings.warmup = json["warmup_steps"];
-  return settings;
-}
-
 struct TrainingCase {
   std::filesystem::path folder;
   nlohmann::json meta;
@@ -53,7 +41,7 @@ struct TrainingCase {
     spec.role = part;
     spec.scalar_head = scalar_head;
     spec.trainable = true;
-    spec.optimizer = optimizer_of(meta["spec"][optimizer]);
+    spec.optimizer = troupe::testing::golden_optimizer(meta["spec"][optimizer]);
     spec.total_optimizer_steps = steps;
     auto made = std::make_unique<Engine>(spec);
     made->load_weights();

@@ -69,18 +69,6 @@ INSTANTIATE_TEST_SUITE_P(
     return std::string(one.param.model) + "_" + one.param.strategy;
   });
 
-OptimizerSettings golden_optimizer(const nlohmann::json& json) {
-  OptimizerSettings settings;
-  settings.lr = json["lr"];
-  settings.betas = {json["betas"][0], json["betas"][1]};
-  settings.weight_decay = json["weight_decay"];
-  settings.eps = json["eps"];
-  settings.clip = json["clip"];
-  settings.schedule = json["schedule"];
-  settings.warmup = json["warmup_steps"];
-  return settings;
-}
-
 void expect_tensors(const std::map<std::string, std::vector<float>>& got,
                     const std::filesystem::path& file, double allowed) {
   const GoldenTensors want = read_golden(file);
@@ -111,7 +99,7 @@ TEST_P(GoldenStrategyTraining, FollowsTheReferencesSft) {
   spec.folder = folder / "init";
   spec.role = "sft";
   spec.trainable = true;
-  spec.optimizer = golden_optimizer(meta["spec"]["optimizer"]);
+  spec.optimizer = troupe::testing::golden_optimizer(meta["spec"]["optimizer"]);
   spec.total_optimizer_steps = cu_steps.size() - 1;
   ParallelReplica replica(spec, GetParam());
   TrainSpec train;

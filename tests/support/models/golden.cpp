@@ -109,6 +109,18 @@ nlohmann::json read_golden_meta(const std::filesystem::path& case_folder) {
   return nlohmann::json::parse(bytes.begin(), bytes.end());
 }
 
+OptimizerSettings golden_optimizer(const nlohmann::json& spec) {
+  OptimizerSettings settings;
+  settings.lr = spec["lr"];
+  settings.betas = {spec["betas"][0], spec["betas"][1]};
+  settings.weight_decay = spec["weight_decay"];
+  settings.eps = spec["eps"];
+  settings.clip = spec["clip"];
+  settings.schedule = spec["schedule"];
+  settings.warmup = spec["warmup_steps"];
+  return settings;
+}
+
 std::vector<std::string> golden_cases(const std::string& part) {
   std::vector<std::string> names;
   const auto folder = golden_folder() / part;

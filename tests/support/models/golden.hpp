@@ -2,6 +2,8 @@
 // of its own so that the code under test is not also the judge.
 #pragma once
 
+#include "config/settings_types.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -30,6 +32,8 @@ std::filesystem::path golden_folder();
 /// All tensors of a file (F32, F64, BF16, I64, I32, U8).
 GoldenTensors read_golden(const std::filesystem::path& safetensors);
 nlohmann::json read_golden_meta(const std::filesystem::path& case_folder);
+/// The optimizer that a training case names.
+OptimizerSettings golden_optimizer(const nlohmann::json& spec);
 /// Names of the case folders below `part` (sorted), e.g. "samplers".
 std::vector<std::string> golden_cases(const std::string& part);
 
