@@ -117,7 +117,7 @@ ConfigError command_line_error(const CLI::App& app,
   parts.path = lacks_verb ? "" : text.substr(0, missing);
   parts.expected
     = lacks_verb ? fmt::format("a verb ({})", fmt::join(verbs_of(*verb), ", "))
-                 : "it";
+                 : "a value";
   parts.got = "nothing";
   return ConfigError(parts);
 }

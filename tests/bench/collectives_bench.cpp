@@ -31,6 +31,7 @@ constexpr std::size_t told_size = 2;
 struct Case {
   std::uint32_t ranks;
   bool processes;
+  bool with_gloo;
   std::string folder; ///< of this run, for rendezvous
 };
 
@@ -97,7 +98,7 @@ Times measure(const Case& c, std::uint32_t rank, GroupRegistry& registry) {
   auto chain
     = make_host_collectives(group_spec(c, rank, Transport::sockets), registry);
   std::optional<GlooPeer> gloo;
-  if (GlooPeer::is_here())
+  if (c.with_gloo)
     gloo.emplace(c.folder + "/gloo" + std::to_string(c.ranks)
                    + (c.processes ? "processes" : "threads"),
                  rank, c.ranks);
@@ -194,9 +195,10 @@ nlohmann::json bench_collectives(const Options&) {
     throw std::runtime_error("no temporary folder");
   nlohmann::json document
     = {{"operation", "all_reduce_sum"}, {"rows", nlohmann::json::array()}};
+  const bool with_gloo = GlooPeer::is_here();
   for (const bool processes : {true, false}) // forks first
     for (const std::uint32_t ranks : {2u, told_ranks}) {
-      const Case c{ranks, processes, folder};
+      const Case c{ranks, processes, with_gloo, folder};
       const auto times = processes ? over_processes(c) : over_threads(c);
       for (std::size_t size = 0; size < sizes_bytes.size(); ++size)
         document["rows"].push_back(row_of(c, times, size));

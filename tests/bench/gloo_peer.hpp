@@ -13,7 +13,8 @@ namespace troupe::bench {
 /// One rank of a group of Gloo over loopback.
 class GlooPeer {
 public:
-  /// Whether this build has Gloo. Call it before the first group is made.
+  /// Whether this build has Gloo. Call it before there are other threads: it
+  /// sets what Gloo reads of the environment.
   static bool is_here();
 
   /// Members meet in `file`, which none of an earlier group may have used.
