@@ -12,9 +12,9 @@
 
 namespace troupe::runtime {
 
-namespace {
-
 using Json = nlohmann::ordered_json;
+
+namespace {
 
 const char* plural(std::uint64_t count, const char* one, const char* many) {
   return count == 1 ? one : many;

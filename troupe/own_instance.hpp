@@ -7,6 +7,7 @@
 
 #include "troupe/correspondent.hpp"
 #include "troupe/model.hpp"
+#include "troupe/waits.hpp"
 
 namespace troupe {
 
