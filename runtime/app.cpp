@@ -110,9 +110,11 @@ ConfigError command_line_error(const CLI::App& app,
     return ConfigError(parts);
   }
   const auto missing = text.find(" is required");
-  if (missing == text.npos)
-    return ConfigError(parts.place,
-                       fmt::format("{}; try {}", text, parts.hint));
+  if (missing == text.npos) // a range without an end is 300 digits long
+    return ConfigError(
+      parts.place,
+      fmt::format("{}; try {}", text.substr(0, text.find(" 0.000000 to 179")),
+                  parts.hint));
   const bool lacks_verb = !verbs_of(*verb).empty();
   parts.path = lacks_verb ? "" : text.substr(0, missing);
   parts.expected
