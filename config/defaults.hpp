@@ -22,9 +22,7 @@ inline constexpr auto suspect_after = 1500ms;
 inline constexpr auto dead_after = 10s;
 /// A worker that has not heard the master for so long exits by itself.
 inline constexpr auto worker_exits_without_master_after = 10s;
-/// After an abort, a process still busy is killed.
-inline constexpr auto abort_grace = 10s;
-/// Part 1 kills the other workers of a broken run; the whole run ends in 2 s.
+/// The other workers of a broken run are killed; all of it ends in 2 s.
 inline constexpr auto kill_workers_within = 1500ms;
 
 // -- start and end ------------------------------------------------------------
@@ -40,8 +38,6 @@ inline constexpr auto shutdown_grace = 5s;
 // -- waits (I7: every wait has a deadline on progress)
 // -------------------------
 
-/// A control request (no model work behind it).
-inline constexpr auto ask_deadline = 30s;
 /// A task without any progress (no layer, token or byte) for so long fails.
 inline constexpr auto progress_deadline = 120s;
 /// A collective whose peers make no progress; above the slowest legal skew
@@ -54,8 +50,6 @@ inline constexpr auto stall_report_after = 20s;
 
 // -- sizes --------------------------------------------------------------------
 
-/// Nothing larger rides in an actor message (DESIGN 11).
-inline constexpr std::size_t message_limit_bytes = std::size_t{64} << 20;
 /// Header of one data-plane frame: names and lengths only. Checked before
 /// allocation.
 inline constexpr std::size_t frame_header_limit_bytes = std::size_t{16} << 20;
@@ -72,8 +66,7 @@ inline constexpr std::size_t token_bytes = 32;
 /// Packed tokens of one forward pass where neither settings nor plan say: keeps
 /// logits of a 32k vocabulary near 1 GB in fp32.
 inline constexpr std::int64_t micro_batch_tokens = 8192;
-/// A JSONL row or a settings file beyond this is a mistake, not data.
-inline constexpr std::size_t json_row_limit_bytes = std::size_t{64} << 20;
+/// A settings file beyond this is a mistake.
 inline constexpr std::size_t settings_file_limit_bytes = std::size_t{4} << 20;
 
 // -- tracing (DESIGN 10) ------------------------------------------------------

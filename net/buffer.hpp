@@ -4,6 +4,8 @@
 // is handed over, afterwards it is read-only (I6).
 #pragma once
 
+#include "config/defaults.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,7 +51,8 @@ private:
   std::size_t size_bytes_ = 0;
 };
 
-inline constexpr std::size_t kBufferAlignment = 64;
+inline constexpr std::size_t kBufferAlignment
+  = defaults::buffer_alignment_bytes;
 
 /// Uninitialised memory. Throws std::bad_alloc.
 Buffer make_buffer(std::size_t size_bytes);
