@@ -56,6 +56,9 @@ SystemConfig::SystemConfig(std::uint32_t number) {
   set("scheduler.policy", caf::atom("sharing"));
   set("scheduler.max-threads", std::size_t{2});
   set("middleman.enable-automatic-connections", false);
+  // Messages are small: the I/O thread reads them itself, without waking
+  // another.
+  set("middleman.workers", std::size_t{0});
   config_file_path = ""; // never read caf-application.ini by accident
   for (std::uint32_t i = 0; i < number; ++i)
     caf::node_id::default_data::local(*this);

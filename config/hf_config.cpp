@@ -204,8 +204,10 @@ ModelShape parse_model_shape(const std::string& json,
   try {
     tree = HfJson::parse(json);
   } catch (const HfJson::exception& error) {
-    throw ConfigError({file_name, 0},
-                      fmt::format("expected JSON, got: {}", error.what()));
+    // "[json.exception.parse_error.101] parse error at ..: the reason"
+    const std::string what = error.what();
+    throw ConfigError({file_name, 0}, "expected JSON, got: "
+                                        + what.substr(what.find("] ") + 2));
   }
   if (!tree.is_object())
     throw ConfigError({file_name, 0}, "expected a JSON object, got another "

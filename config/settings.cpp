@@ -143,6 +143,21 @@ private:
   Settings settings_;
 };
 
+/// What is taken away must be a setting, too: a slip would leave it in place.
+void check_removed(const YamlNode& node, const std::string& path,
+                   const std::string& key, const std::string& workflow) {
+  if (find_field(path).first)
+    return;
+  if (!path.empty() && !is_section(path)) {
+    if (node.is_null())
+      throw_unknown_key(node, path, key, workflow);
+    return; // the reader's business
+  }
+  for (const auto& [name, value] : node.entries)
+    check_removed(value, path.empty() ? name : path + "." + name, name,
+                  workflow);
+}
+
 std::string settings_workflow(const YamlNode& tree, const Place& whole) {
   const auto [field, role] = find_field("workflow");
   const YamlNode* node = tree.find("workflow");
@@ -186,9 +201,21 @@ void fill_in_settings(Settings& settings, const std::string& name) {
         = settings.models[role.default_path_of].path;
 }
 
-Settings read_settings(const YamlNode& tree, const Place& whole,
+/// Later layers win; their nulls take away what earlier ones set.
+YamlNode merged_layers(const std::vector<YamlNode>& layers) {
+  YamlNode merged;
+  merged.kind = YamlNode::Kind::mapping;
+  for (const auto& layer : layers)
+    merge_yaml(merged, layer);
+  return merged;
+}
+
+Settings read_settings(const std::vector<YamlNode>& layers, const Place& whole,
                        const std::string& name) {
+  const auto tree = merged_layers(layers);
   const auto workflow = settings_workflow(tree, whole);
+  for (const auto& layer : layers)
+    check_removed(layer, "", "", workflow);
   auto settings = SettingsReader(workflow).read(tree);
   fill_in_settings(settings, name);
   check_settings(settings, whole);
@@ -216,28 +243,23 @@ void check_is_mapping(const YamlNode& tree) {
 
 Settings load_settings(const std::vector<std::string>& files,
                        const std::vector<std::string>& overrides) {
-  YamlNode merged;
-  merged.kind = YamlNode::Kind::mapping;
+  std::vector<YamlNode> layers;
   for (const auto& file : files) {
-    const auto tree = read_yaml(file);
-    check_is_mapping(tree);
-    merge_yaml(merged, tree);
+    layers.push_back(read_yaml(file));
+    check_is_mapping(layers.back());
   }
-  merge_yaml(merged, parse_overrides(overrides));
+  layers.push_back(parse_overrides(overrides));
   const auto last = files.empty() ? std::string("run") : files.back();
-  refuse_verb_workflow(merged);
-  return read_settings(merged, {files.empty() ? "command line" : last, 0},
+  refuse_verb_workflow(merged_layers(layers));
+  return read_settings(layers, {files.empty() ? "command line" : last, 0},
                        std::filesystem::path(last).stem().string());
 }
 
 Settings parse_settings(const std::string& yaml_text,
                         const std::string& file_name) {
-  YamlNode merged;
-  merged.kind = YamlNode::Kind::mapping;
   const auto tree = parse_yaml(yaml_text, file_name);
   check_is_mapping(tree);
-  merge_yaml(merged, tree); // drops nulls
-  return read_settings(merged, {file_name, 0},
+  return read_settings({tree}, {file_name, 0},
                        std::filesystem::path(file_name).stem().string());
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/device_peaks.hpp"
 
+#include "runtime/metrics/console.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +9,9 @@
 namespace troupe::runtime {
 
 std::string peak_text(const DevicePeak& peak) {
-  return fmt::format("peak memory {:.3g} GB in {}",
-                     static_cast<double>(peak.peak_bytes) / 1e9, peak.at_task);
+  return fmt::format("peak memory {} in {}",
+                     bytes_text(static_cast<double>(peak.peak_bytes)),
+                     peak.at_task);
 }
 
 void DevicePeaks::add(const actors::StepReport& report) {

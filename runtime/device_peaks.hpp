@@ -14,7 +14,7 @@ struct DevicePeak {
   std::uint64_t peak_bytes = 0;
   std::string at_task; ///< as in the plan check: a chunk's is its call's
 };
-/// "peak memory 0.0123 GB in actor_train".
+/// "peak memory 11.4 MiB in actor_train".
 std::string peak_text(const DevicePeak& peak);
 
 class DevicePeaks {

@@ -3,6 +3,7 @@
 #include "plans/simulator.hpp"
 #include "plans/timeline.hpp"
 #include "runtime/jsonl_file.hpp"
+#include "runtime/metrics/console.hpp"
 #include "runtime/text_table.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
@@ -102,10 +103,11 @@ std::string simulation_text(const plans::Simulation& run,
     text += fmt::format("an evaluation between steps {:.4g} s\n",
                         run.evaluation_s);
   if (fullest)
-    text += fmt::format(
-      "peak memory {:.2f} GB on device {} in {}\n",
-      static_cast<double>(fullest->peak_bytes) / 1e9, fullest->device.value,
-      fullest->peak_task.empty() ? "no task" : fullest->peak_task);
+    text += fmt::format("peak memory {} on device {} in {}\n",
+                        bytes_text(static_cast<double>(fullest->peak_bytes)),
+                        fullest->device.value,
+                        fullest->peak_task.empty() ? "no task"
+                                                   : fullest->peak_task);
   return text;
 }
 

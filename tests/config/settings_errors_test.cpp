@@ -321,6 +321,17 @@ TEST_F(SettingsErrors, RequiredSettingsAreNamed) {
             "data.train=FILE");
 }
 
+TEST_F(SettingsErrors, WhatIsTakenAwayIsASetting) {
+  EXPECT_EQ(over("algorithm.gama=null"),
+            "command line: algorithm.gama: expected a known setting, got "
+            "'gama'; try algorithm.gamma");
+  EXPECT_EQ(sft("run: {stepz: null}\n"),
+            "x.yaml:1: run.stepz: expected a known setting, got 'stepz'; try "
+            "run.steps");
+  EXPECT_EQ(over("data.fields.prompt=null"), "no error");
+  EXPECT_EQ(over("models.reward.optimizer=null"), "no error");
+}
+
 TEST_F(SettingsErrors, RolesBelongToTheWorkflow) {
   EXPECT_EQ(ppo("models: {acter: {path: x}}\n"),
             "x.yaml:1: models.acter: expected a role of workflow ppo (actor, "

@@ -1,7 +1,8 @@
-// troupe_fuzz [SECONDS] [SEED]: damages valid inputs and feeds them to every
-// parser in turn. Ends with exit code 1 at the first exception that no parser
-// may throw, or by a crash; the input is then in fuzz-TARGET.bin of the current
-// folder. Deterministic in the seed, apart from where the time ends it.
+// troupe_fuzz [SECONDS] [SEED] [TARGET...]: damages valid inputs and feeds them
+// to every parser in turn, or to those that are named. Ends with exit code 1 at
+// the first exception that no parser may throw, or by a crash; the input is
+// then in fuzz-TARGET.bin of the current folder. Deterministic in the seed,
+// apart from where the time ends it.
 #include "config/error.hpp"
 #include "net/wire.hpp"
 
@@ -11,11 +12,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -43,6 +46,19 @@ std::string finding(const Target& target, const std::string& input) {
 
 void keep(const std::string& name, const std::string& input) {
   std::ofstream(name, std::ios::binary) << input;
+}
+
+/// Those that are named; all, if none is.
+std::vector<Target> chosen(std::vector<Target> targets,
+                           const std::set<std::string>& names) {
+  for (const std::string& name : names)
+    if (std::ranges::find(targets, name, &Target::name) == targets.end())
+      throw std::runtime_error("there is no target '" + name + "'");
+  if (!names.empty())
+    std::erase_if(targets, [&](const Target& target) {
+      return !names.contains(target.name);
+    });
+  return targets;
 }
 
 /// A parser that asks for more than any input needs gets std::bad_alloc, a
@@ -92,8 +108,10 @@ int main(int argc, char** argv) {
       / ("troupe-fuzz-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   limit_memory();
-  const auto targets = troupe::fuzz::all_targets(
-    folder, troupe::support::source_folder() / "examples/tiny");
+  const auto targets
+    = chosen(troupe::fuzz::all_targets(folder, troupe::support::source_folder()
+                                                 / "examples/tiny"),
+             {argv + std::min(argc, 3), argv + argc});
   for (const Target& target : targets)
     for (const std::string& valid : target.corpus)
       target.read(valid); // throws if an input is not valid any more

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/fuzz/run.sh [SECONDS]: fuzzes with the sanitizer build if there is one;
-# the seed is new each time and printed.
+# tests/fuzz/run.sh [SECONDS] [TARGET...]: fuzzes all parsers, or those named,
+# with the sanitizer build if there is one; the seed is new each time and printed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=build
@@ -9,4 +9,4 @@ export ASAN_OPTIONS=detect_leaks=1:detect_odr_violation=0:hard_rss_limit_mb=4096
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export LSAN_OPTIONS=suppressions=$PWD/cmake/lsan.supp:print_suppressions=0
 cd "$build"
-exec ./troupe_fuzz "${1:-30}" "${SEED:-$RANDOM}"
+exec ./troupe_fuzz "${1:-30}" "${SEED:-$RANDOM}" "${@:2}"
