@@ -1,8 +1,7 @@
 #include "models/adamw.hpp"
 
 #include "models/host_simd.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -61,33 +60,33 @@ double adam_sum_of_squares(const float* g, std::int64_t begin,
 
 double sum_of_squares(const float* grad, std::span<const OptimizerRun> runs) {
   std::vector<double> sums(runs.size());
-  at::parallel_for(0, static_cast<std::int64_t>(runs.size()), 1,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (auto i = static_cast<std::size_t>(begin);
-                          i < static_cast<std::size_t>(end); ++i)
-                       if (runs[i].counted)
-                         sums[i] = adam_sum_of_squares(grad, runs[i].begin,
-                                                       runs[i].end);
-                   });
+  parallel_for(0, static_cast<std::int64_t>(runs.size()), 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (auto i = static_cast<std::size_t>(begin);
+                      i < static_cast<std::size_t>(end); ++i)
+                   if (runs[i].counted)
+                     sums[i]
+                       = adam_sum_of_squares(grad, runs[i].begin, runs[i].end);
+               });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 void adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
            std::span<const OptimizerRun> runs) {
-  at::parallel_for(0, static_cast<std::int64_t>(runs.size()), 1,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     AdamNumbers mine = numbers;
-                     for (auto i = static_cast<std::size_t>(begin);
-                          i < static_cast<std::size_t>(end); ++i) {
-                       const OptimizerRun& run = runs[i];
-                       mine.keep = run.decay ? numbers.keep : 1.0F;
-                       adam_update(
-                         mine,
-                         {planes.weight + run.begin, planes.grad + run.begin,
-                          planes.m + run.moment, planes.v + run.moment},
-                         run.end - run.begin);
-                     }
-                   });
+  parallel_for(0, static_cast<std::int64_t>(runs.size()), 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 AdamNumbers mine = numbers;
+                 for (auto i = static_cast<std::size_t>(begin);
+                      i < static_cast<std::size_t>(end); ++i) {
+                   const OptimizerRun& run = runs[i];
+                   mine.keep = run.decay ? numbers.keep : 1.0F;
+                   adam_update(mine,
+                               {planes.weight + run.begin,
+                                planes.grad + run.begin, planes.m + run.moment,
+                                planes.v + run.moment},
+                               run.end - run.begin);
+                 }
+               });
 }
 
 } // namespace troupe::models

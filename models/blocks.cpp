@@ -1,6 +1,6 @@
 #include "models/blocks.hpp"
 
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 
@@ -14,28 +14,28 @@ constexpr std::int64_t blocks_grain_columns = 64; // one cache line of 4
 } // namespace
 
 void fill_floats(float* x, std::int64_t count, float value) {
-  at::parallel_for(0, count, blocks_grain,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     std::fill(x + begin, x + end, value);
-                   });
+  parallel_for(0, count, blocks_grain,
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::fill(x + begin, x + end, value);
+               });
 }
 
 void copy_floats(const float* from, float* to, std::int64_t count) {
   if (from == to)
     return;
-  at::parallel_for(0, count, blocks_grain,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     std::copy(from + begin, from + end, to + begin);
-                   });
+  parallel_for(0, count, blocks_grain,
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::copy(from + begin, from + end, to + begin);
+               });
 }
 
 void add_floats(const float* a, const float* b, float* to, std::int64_t count) {
-  at::parallel_for(0, count, blocks_grain,
-                   [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, count, blocks_grain,
+               [&](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                     for (std::int64_t i = begin; i < end; ++i)
-                       to[i] = a[i] + b[i];
-                   });
+                 for (std::int64_t i = begin; i < end; ++i)
+                   to[i] = a[i] + b[i];
+               });
 }
 
 void copy_box(const BoxCopy& box, const float* from, float* to) {
@@ -76,18 +76,17 @@ void scatter_rows(const RowList& list, const float* from, float* to) {
   const auto count = static_cast<std::int64_t>(list.rows.size());
   const std::int64_t grain = std::max(
     blocks_grain_columns, blocks_grain / std::max<std::int64_t>(1, count));
-  at::parallel_for(
-    0, list.width, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t row = list.rows[static_cast<std::size_t>(i)];
-        if (row < 0)
-          continue;
-        const float* source = from + i * list.width;
-        float* target = to + row * list.width;
-        for (std::int64_t j = begin; j < end; ++j)
-          target[j] += list.factor * source[j];
-      }
-    });
+  parallel_for(0, list.width, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t row = list.rows[static_cast<std::size_t>(i)];
+      if (row < 0)
+        continue;
+      const float* source = from + i * list.width;
+      float* target = to + row * list.width;
+      for (std::int64_t j = begin; j < end; ++j)
+        target[j] += list.factor * source[j];
+    }
+  });
 }
 
 } // namespace troupe::models

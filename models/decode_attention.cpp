@@ -2,8 +2,7 @@
 
 #include "models/decode_kernels.hpp"
 #include "models/head_norm.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 namespace troupe::models {
 
@@ -81,7 +80,7 @@ void decode_attention(const DecodeAttention& what, const DecodeRows& rows,
   if (num_rows * context_width < decode_parallel_floats)
     work(0, num_groups * what.kv_heads);
   else
-    at::parallel_for(0, num_groups * what.kv_heads, 1, work);
+    parallel_for(0, num_groups * what.kv_heads, 1, work);
 }
 
 } // namespace troupe::models

@@ -5,9 +5,7 @@
 
 #include "config/error.hpp"
 #include "models/gemm_kernels.hpp"
-#include "models/host_simd.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 
@@ -15,24 +13,26 @@ namespace troupe::models {
 
 namespace {
 
+using gemm_detail::best_kernels;
 using gemm_detail::Kernels;
 using gemm_detail::Tile;
 
-constexpr std::int64_t gemm_max_depth = 704;        // floats of k a block
-constexpr std::int64_t gemm_block_floats = 1 << 17; // packed B: 512 KiB
 // A tile of A that lies across is packed if it meets more panels than these.
 constexpr std::int64_t gemm_unpacked_panels = 4;
 constexpr double gemm_parallel_flops = 1.5e6;  // below, threads cost more
 constexpr std::int64_t gemm_packing_rows = 12; // rows worth of packing B
+constexpr std::int64_t gemm_parts_cols = 32;
+constexpr std::int64_t gemm_parts_depth = 64;
 
-const Kernels& gemm_kernels(DType operands) {
-  static const bool has_bf16
-    = host_isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16") != 0;
-  if (operands == DType::f32)
-    return gemm_detail::fp32_kernels();
-  TROUPE_CHECK(operands == DType::bf16, "products are in fp32 or bf16");
-  return has_bf16 ? gemm_detail::avx512_bf16_kernels()
-                  : gemm_detail::rounding_kernels();
+// A function of N and K alone, as the order of a sum is. Packing into parts
+// costs what some panels and steps of k save.
+const Kernels& gemm_kernels(const GemmShape& shape,
+                            const GemmOptions& options) {
+  const bool parts = options.operands == DType::f32 && options.parts
+                     && shape.n >= gemm_parts_cols
+                     && shape.k >= gemm_parts_depth;
+  return parts && gemm_detail::has_tiles() ? gemm_detail::amx_parts_kernels()
+                                           : best_kernels(options.operands);
 }
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -55,16 +55,17 @@ struct GemmJob {
   ConstMatrix b;
   MutableMatrix c;
   GemmOptions options;
-  DType operands = DType::f32;
+  const Kernels& kernels;
   const float* packed = nullptr; // all panels of B, or null
   std::int64_t depth = 0;        // of a block of k
 };
 
 // Equal blocks of k; a function of K alone, so the order of a sum is too.
-std::int64_t gemm_depth(std::int64_t k) {
+std::int64_t gemm_depth(const Kernels& kernels, std::int64_t k) {
+  const std::int64_t grain = std::max<std::int64_t>(16, kernels.step_depth);
   const std::int64_t blocks
-    = std::max<std::int64_t>(1, ceil_div(k, gemm_max_depth));
-  return std::max<std::int64_t>(1, ceil_div(ceil_div(k, blocks), 16) * 16);
+    = std::max<std::int64_t>(1, ceil_div(k, kernels.max_depth));
+  return ceil_div(ceil_div(k, blocks), grain) * grain;
 }
 
 void gemm_pack_panel(const Kernels& kernels, const ConstMatrix& b,
@@ -92,7 +93,7 @@ void gemm_fill_bias(const GemmJob& job, std::int64_t row, std::int64_t rows,
 // One tile whose panel has only `cols` real columns.
 void gemm_edge_tile(const Kernels& kernels, Tile tile, std::int64_t rows,
                     std::int64_t cols) {
-  alignas(64) float buffer[16 * 32];
+  alignas(64) float buffer[32 * 32];
   float* c = tile.c;
   const std::int64_t stride = tile.c_stride;
   const bool add = tile.accumulate;
@@ -113,15 +114,23 @@ struct GemmBlock {
   std::int64_t depth = 0;
   const float* packed = nullptr; // first panel of the block, at k0
   std::int64_t panel_stride = 0; // floats between panels
+
+  const float* panel(std::int64_t p) const {
+    return packed + (p - panels.begin) * panel_stride;
+  }
 };
 
-// A tile as the kernel reads it: rows that lie across (row_stride 1) as
-// [lanes][rows], one stream, if that pays; others where they are if they can
-// be.
+// A tile as the kernel reads it: in its own order, if it has one; else rows
+// that lie across (row_stride 1) as [lanes][rows], one stream, if that pays;
+// others where they are if they can be.
 ConstMatrix gemm_pack_rows(const Kernels& kernels, const ConstMatrix& a,
                            std::int64_t rows, const GemmBlock& block,
                            float* to) {
   const bool across = a.col_stride != 1;
+  if (across && kernels.pack_across != nullptr) {
+    kernels.pack_across(a.data, a.col_stride, block.depth, rows, to);
+    return {to};
+  }
   const bool pays
     = block.panels.end - block.panels.begin > gemm_unpacked_panels;
   if (across && (pays || kernels.pack_along != nullptr)) {
@@ -135,49 +144,89 @@ ConstMatrix gemm_pack_rows(const Kernels& kernels, const ConstMatrix& a,
   return {to, kernels.lanes(block.depth), 1};
 }
 
-// All rows of `rows` times one block of panels and k.
-void gemm_multiply_block(const GemmJob& job, const Kernels& kernels,
-                         const GemmRange& rows, const GemmBlock& block,
-                         float* a_scratch) {
+struct GemmAhead {
+  const float* from = nullptr;
+  std::int64_t step = 0; // floats a lane of k
+};
+
+// `count` rows from `row` on, as `a` has them, times panel `p` of the block.
+void gemm_multiply_tile(const GemmJob& job, const GemmBlock& block,
+                        std::int64_t row, std::int64_t count, std::int64_t p,
+                        const ConstMatrix& a, const GemmAhead& ahead = {}) {
+  const Kernels& kernels = job.kernels;
   const std::int64_t width = kernels.panel_cols;
+  const std::int64_t cols = std::min(width, job.shape.n - p * width);
+  if (job.options.bias != nullptr && block.k0 == 0)
+    gemm_fill_bias(job, row, count, p * width, cols);
   const bool add_always = job.options.accumulate || job.options.bias != nullptr;
+  const Tile tile{kernels.lanes(block.depth),
+                  a.data,
+                  a.row_stride,
+                  a.col_stride,
+                  block.panel(p),
+                  job.c.data + row * job.c.stride + p * width,
+                  job.c.stride,
+                  add_always || block.k0 > 0,
+                  ahead.from,
+                  ahead.step};
+  if (cols == width)
+    kernels.multiply(tile, count);
+  else
+    gemm_edge_tile(kernels, tile, count, cols);
+}
+
+// A's rows from `row` on, at the block's k.
+ConstMatrix gemm_rows(const GemmJob& job, const GemmBlock& block,
+                      std::int64_t row) {
+  return {job.a.data + row * job.a.row_stride + block.k0 * job.a.col_stride,
+          job.a.row_stride, job.a.col_stride};
+}
+
+// All rows of `rows` times one block of panels and k.
+void gemm_multiply_block(const GemmJob& job, const GemmRange& rows,
+                         const GemmBlock& block, float* a_scratch) {
+  const Kernels& kernels = job.kernels;
   for (std::int64_t i = rows.begin; i < rows.end; i += kernels.tile_rows) {
     const std::int64_t count = std::min(kernels.tile_rows, rows.end - i);
-    ConstMatrix a{job.a.data + i * job.a.row_stride
-                    + block.k0 * job.a.col_stride,
-                  job.a.row_stride, job.a.col_stride};
-    a = gemm_pack_rows(kernels, a, count, block, a_scratch);
-    for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p) {
-      const std::int64_t cols = std::min(width, job.shape.n - p * width);
-      if (job.options.bias != nullptr && block.k0 == 0)
-        gemm_fill_bias(job, i, count, p * width, cols);
-      Tile tile{kernels.lanes(block.depth),
-                a.data,
-                a.row_stride,
-                a.col_stride,
-                block.packed + (p - block.panels.begin) * block.panel_stride,
-                job.c.data + i * job.c.stride + p * width,
-                job.c.stride,
-                add_always || block.k0 > 0};
-      if (cols == width)
-        kernels.multiply(tile, count);
-      else
-        gemm_edge_tile(kernels, tile, count, cols);
-    }
+    const ConstMatrix a = gemm_pack_rows(kernels, gemm_rows(job, block, i),
+                                         count, block, a_scratch);
+    for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p)
+      gemm_multiply_tile(job, block, i, count, p, a);
   }
 }
 
+// The same where B comes from memory and A is read where it is: panel by panel,
+// and while a panel's tiles are computed, each asks for a share of the next:
+// the only one for all of it, others for half.
+void gemm_stream_block(const GemmJob& job, const GemmRange& rows,
+                       const GemmBlock& block) {
+  const Kernels& kernels = job.kernels;
+  const std::int64_t floats = kernels.lanes(block.depth) * kernels.panel_cols;
+  const std::int64_t all = rows.end - rows.begin;
+  const std::int64_t step
+    = all > kernels.tile_rows ? kernels.panel_cols / 2 : kernels.panel_cols;
+  for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p)
+    for (std::int64_t i = rows.begin; i < rows.end; i += kernels.tile_rows) {
+      GemmAhead ahead;
+      if (p + 1 < block.panels.end)
+        ahead = {block.panel(p + 1) + floats * (i - rows.begin) / all, step};
+      gemm_multiply_tile(job, block, i,
+                         std::min(kernels.tile_rows, rows.end - i), p,
+                         gemm_rows(job, block, i), ahead);
+    }
+}
+
 // The panels of one block of k: inside the packed matrix, or packed now.
-GemmBlock gemm_block(const GemmJob& job, const Kernels& kernels,
-                     const GemmRange& panels, std::int64_t k0,
-                     AlignedFloats& scratch) {
+GemmBlock gemm_block(const GemmJob& job, const GemmRange& panels,
+                     std::int64_t k0, AlignedFloats& scratch) {
+  const Kernels& kernels = job.kernels;
   const std::int64_t width = kernels.panel_cols;
   GemmBlock block{panels, k0, std::min(job.depth, job.shape.k - k0), nullptr,
                   0};
   if (job.packed != nullptr) {
     block.panel_stride = kernels.lanes(job.shape.k) * width;
     block.packed = job.packed + panels.begin * block.panel_stride
-                   + k0 / kernels.lane_depth * width;
+                   + kernels.lanes(k0) * width;
     return block;
   }
   block.panel_stride = kernels.lanes(block.depth) * width;
@@ -197,19 +246,32 @@ void gemm_run_range(const GemmJob& job, const GemmRange& rows,
     return;
   static thread_local AlignedFloats b_scratch;
   static thread_local AlignedFloats a_scratch;
-  const Kernels& kernels = gemm_kernels(job.operands);
-  float* a_tile = a_scratch.reserve(job.depth * kernels.tile_rows);
-  const std::int64_t a_crossed = job.a.col_stride != 1 ? 4 : 1;
-  const std::int64_t step = std::max<std::int64_t>(
-    1, a_crossed * gemm_block_floats
-         / (kernels.lanes(job.depth) * kernels.panel_cols));
+  const Kernels& kernels = job.kernels;
+  float* a_tile = a_scratch.reserve(
+    std::max(job.depth, kernels.lanes(job.depth)) * kernels.tile_rows);
+  const std::int64_t a_crossed
+    = job.a.col_stride != 1 && kernels.pack_across == nullptr ? 4 : 1;
+  const bool streams = job.packed != nullptr && job.a.col_stride == 1
+                       && kernels.pack_along == nullptr;
+  const std::int64_t step
+    = streams ? panels.end - panels.begin
+              : std::max<std::int64_t>(
+                1, a_crossed * kernels.block_floats
+                     / (kernels.lanes(job.depth) * kernels.panel_cols));
+  if (kernels.enter != nullptr)
+    kernels.enter();
   for (std::int64_t p = panels.begin; p < panels.end; p += step) {
     const GemmRange part{p, std::min(p + step, panels.end)};
-    for (std::int64_t k0 = 0; k0 < job.shape.k; k0 += job.depth)
-      gemm_multiply_block(job, kernels, rows,
-                          gemm_block(job, kernels, part, k0, b_scratch),
-                          a_tile);
+    for (std::int64_t k0 = 0; k0 < job.shape.k; k0 += job.depth) {
+      const GemmBlock block = gemm_block(job, part, k0, b_scratch);
+      if (streams)
+        gemm_stream_block(job, rows, block);
+      else
+        gemm_multiply_block(job, rows, block, a_tile);
+    }
   }
+  if (kernels.leave != nullptr)
+    kernels.leave();
 }
 
 struct GemmGrid {
@@ -220,7 +282,7 @@ struct GemmGrid {
 // How threads share C: the split whose largest part is cheapest. Rows are
 // split in whole tiles, so no element's arithmetic depends on it.
 GemmGrid gemm_grid(const GemmJob& job, std::int64_t threads) {
-  const Kernels& kernels = gemm_kernels(job.operands);
+  const Kernels& kernels = job.kernels;
   const std::int64_t tiles = ceil_div(job.shape.m, kernels.tile_rows);
   const std::int64_t panels = ceil_div(job.shape.n, kernels.panel_cols);
   GemmGrid best;
@@ -255,18 +317,22 @@ void gemm_run(GemmJob job, std::int64_t threads) {
   TROUPE_CHECK(job.packed != nullptr || job.b.row_stride == 1
                  || job.b.col_stride == 1,
                "B must have a stride of 1");
-  const Kernels& kernels = gemm_kernels(job.operands);
-  job.depth = gemm_depth(job.shape.k);
+  const Kernels& kernels = job.kernels;
+  job.depth = gemm_depth(kernels, job.shape.k);
   const std::int64_t tiles = ceil_div(job.shape.m, kernels.tile_rows);
   const std::int64_t panels = ceil_div(job.shape.n, kernels.panel_cols);
-  const double flops = 2.0 * static_cast<double>(job.shape.m)
+  // A few rows take as long as a tile of them: packed B is what is read.
+  const std::int64_t cost_rows = job.packed != nullptr
+                                   ? std::max(job.shape.m, kernels.tile_rows)
+                                   : job.shape.m;
+  const double flops = 2.0 * static_cast<double>(cost_rows)
                        * static_cast<double>(job.shape.n)
                        * static_cast<double>(job.shape.k);
   if (threads <= 1 || flops < gemm_parallel_flops)
     return gemm_run_range(job, {0, job.shape.m}, {0, panels});
   const GemmGrid grid = gemm_grid(job, threads);
   const std::int64_t parts = grid.row_parts * grid.panel_parts;
-  at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       GemmRange rows = gemm_part(tiles, grid.row_parts, i / grid.panel_parts);
       rows.begin *= kernels.tile_rows;
@@ -278,32 +344,21 @@ void gemm_run(GemmJob job, std::int64_t threads) {
 }
 
 std::int64_t gemm_threads() {
-  return at::in_parallel_region() ? 1 : at::get_num_threads();
+  return compute_threads();
 }
 
 } // namespace
 
-const Kernels& gemm_detail::fp32_kernels() {
-  switch (host_isa()) {
-  case Isa::avx512:
-    return avx512_kernels();
-  case Isa::avx2:
-    return avx2_kernels();
-  case Isa::plain:
-    break;
-  }
-  return plain_kernels();
-}
-
 void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
           const MutableMatrix& c, const GemmOptions& options) {
-  gemm_run({shape, a, b, c, options, options.operands}, gemm_threads());
+  gemm_run({shape, a, b, c, options, gemm_kernels(shape, options)},
+           gemm_threads());
 }
 
 void gemm_serial(const GemmShape& shape, const ConstMatrix& a,
                  const ConstMatrix& b, const MutableMatrix& c,
                  const GemmOptions& options) {
-  gemm_run({shape, a, b, c, options, options.operands}, 1);
+  gemm_run({shape, a, b, c, options, gemm_kernels(shape, options)}, 1);
 }
 
 PackedMatrix::PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n,
@@ -311,12 +366,12 @@ PackedMatrix::PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n,
   : k_(k),
     n_(n),
     operands_(operands) {
-  const Kernels& kernels = gemm_kernels(operands);
+  const Kernels& kernels = best_kernels(operands);
   const std::int64_t lanes = kernels.lanes(k);
   const std::int64_t width = kernels.panel_cols;
   const std::int64_t panels = ceil_div(n, width);
   floats_.reserve(panels * lanes * width);
-  at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p)
       gemm_pack_panel(kernels, b, 0, k, p * width,
                       std::min(width, n - p * width),
@@ -326,12 +381,18 @@ PackedMatrix::PackedMatrix(const ConstMatrix& b, std::int64_t k, std::int64_t n,
 
 void gemm(std::int64_t m, const ConstMatrix& a, const PackedMatrix& b,
           const MutableMatrix& c, const GemmOptions& options) {
-  gemm_run({{m, b.n(), b.k()}, a, {}, c, options, b.operands(), b.data()},
+  gemm_run({{m, b.n(), b.k()},
+            a,
+            {},
+            c,
+            options,
+            best_kernels(b.operands()),
+            b.data()},
            gemm_threads());
 }
 
 const char* gemm_kernel_name(DType operands) {
-  return gemm_kernels(operands).name;
+  return best_kernels(operands).name;
 }
 
 } // namespace troupe::models

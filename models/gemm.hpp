@@ -8,7 +8,9 @@
 // a token's numbers do not depend on its neighbours (I1, I8).
 //
 // With bf16 operands A and B are rounded while they are packed; sums and C stay
-// fp32.
+// fp32. Where the processor multiplies tiles of bf16 many times faster than
+// fp32 numbers, fp32 operands can be taken in three bf16 parts: as exact as
+// fp32 sums, in another order (gemm_amx.cpp).
 #pragma once
 
 #include "config/dtype.hpp"
@@ -46,10 +48,11 @@ struct GemmOptions {
   bool accumulate = false;
   const float* bias = nullptr;
   DType operands = DType::f32; ///< or bf16
+  bool parts = false; ///< fp32 operands in parts, if that is faster here
 };
 
 /// C[M,N] = A[M,K] B[K,N]. One of A's strides must be 1, one of B's too.
-/// Uses at::get_num_threads() threads.
+/// Uses compute_threads() threads.
 void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
           const MutableMatrix& c, const GemmOptions& options = {});
 /// The same in the calling thread alone (inside parallel regions).

@@ -23,7 +23,12 @@ __attribute__((target("avx512f"))) void avx512_tile(const Tile& t) {
   const float* b = t.panel;
   const std::int64_t rs = t.a_row_stride;
   const std::int64_t cs = t.a_col_stride;
+  const float* ahead = t.ahead != nullptr ? t.ahead : b;
   for (std::int64_t k = 0; k < t.k; ++k) {
+    _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+    _mm_prefetch(reinterpret_cast<const char*>(ahead + t.ahead_step / 2),
+                 _MM_HINT_T1);
+    ahead += t.ahead_step;
     const __m512 b0 = _mm512_load_ps(b);
     const __m512 b1 = _mm512_load_ps(b + 16);
 #pragma GCC unroll 12
@@ -109,7 +114,8 @@ const Kernels& avx512_kernels() {
   static const Kernels kernels{"avx512",
                                avx512_rows,
                                avx512_cols,
-                               /*lane_depth=*/1,
+                               /*step_depth=*/1,
+                               /*step_lanes=*/1,
                                &avx512_multiply,
                                &avx512_pack_transposed,
                                &avx512_pack_rows,

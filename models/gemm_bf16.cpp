@@ -178,9 +178,9 @@ void rounded_pack_along(const float* from, std::int64_t stride, std::int64_t k,
 
 const Kernels& avx512_bf16_kernels() {
   static const Kernels kernels{
-    "avx512_bf16",    bf16_rows,       bf16_cols,
-    /*lane_depth=*/2, &bf16_multiply,  &bf16_pack_transposed,
-    &bf16_pack_rows,  &bf16_pack_along};
+    "avx512_bf16",         bf16_rows,        bf16_cols,
+    /*step_depth=*/2,      /*step_lanes=*/1, &bf16_multiply,
+    &bf16_pack_transposed, &bf16_pack_rows,  &bf16_pack_along};
   return kernels;
 }
 

@@ -1,8 +1,11 @@
 // The innermost loops of gemm.hpp, one set an instruction set and precision. A
 // kernel multiplies `rows` rows of A by one packed panel of B; a panel is
 // [lanes][panel_cols], zero-padded behind column N. A lane is 32 bits: one
-// float, or with bf16 two neighbours of k.
+// float, or with bf16 two numbers. Kernels of tiles have an order of lanes of
+// their own.
 #pragma once
+
+#include "config/dtype.hpp"
 
 #include <cstdint>
 
@@ -17,13 +20,17 @@ struct Tile {
   float* c = nullptr;
   std::int64_t c_stride = 0;
   bool accumulate = false; ///< add to C instead of overwriting
+  /// What the caches may be asked for meanwhile, so many floats a lane of k.
+  const float* ahead = nullptr;
+  std::int64_t ahead_step = 0; ///< up to 32
 };
 
 struct Kernels {
   const char* name;
   std::int64_t tile_rows;  ///< most rows a call takes
   std::int64_t panel_cols; ///< columns of a panel, and of every call
-  std::int64_t lane_depth; ///< of k
+  std::int64_t step_depth; ///< k is filled up with zeros to whole steps
+  std::int64_t step_lanes; ///< of a row or column in a step
   /// C[rows, panel_cols] (+)= A[rows, k] panel, 1 <= rows <= tile_rows.
   void (*multiply)(const Tile& tile, std::int64_t rows);
   /// panel[k][panel_cols] from B^T: column j of the panel is the contiguous
@@ -38,9 +45,19 @@ struct Kernels {
   /// null: they are read where they are.
   void (*pack_along)(const float* from, std::int64_t stride, std::int64_t k,
                      std::int64_t rows, float* to);
+  /// The same from rows of A that lie across: k of them, `stride` apart; null:
+  /// pack_rows is for them too.
+  void (*pack_across)(const float* from, std::int64_t stride, std::int64_t k,
+                      std::int64_t rows, float* to)
+    = nullptr;
+  /// What a thread does before its first product and behind its last one.
+  void (*enter)() = nullptr;
+  void (*leave)() = nullptr;
+  std::int64_t max_depth = 704;        ///< of k a block
+  std::int64_t block_floats = 1 << 17; ///< packed B that the caches keep
 
   std::int64_t lanes(std::int64_t depth) const {
-    return (depth + lane_depth - 1) / lane_depth;
+    return (depth + step_depth - 1) / step_depth * step_lanes;
   }
 };
 
@@ -54,5 +71,14 @@ const Kernels& fp32_kernels();
 /// rounded while they are packed.
 const Kernels& avx512_bf16_kernels();
 const Kernels& rounding_kernels();
+
+/// Whether this process may use the processor's tile unit (AMX).
+bool has_tiles() noexcept;
+/// On tiles: of bf16 operands, and of fp32 ones in three bf16 parts each.
+const Kernels& amx_bf16_kernels();
+const Kernels& amx_parts_kernels();
+
+/// Those of the given operands that are fastest here, fp32 ones as a whole.
+const Kernels& best_kernels(DType operands);
 
 } // namespace troupe::models::gemm_detail

@@ -1,6 +1,8 @@
 // The kernels in plain C++, for processors without AVX2 and as the words that
 // the vector kernels say in their own languages.
+#include "config/error.hpp"
 #include "models/gemm_kernels.hpp"
+#include "models/host_simd.hpp"
 
 #include <algorithm>
 
@@ -50,12 +52,38 @@ const Kernels& plain_kernels() {
   static const Kernels kernels{"plain",
                                plain_rows,
                                plain_cols,
-                               /*lane_depth=*/1,
+                               /*step_depth=*/1,
+                               /*step_lanes=*/1,
                                &plain_multiply,
                                &plain_pack_transposed,
                                &plain_pack_rows,
                                /*pack_along=*/nullptr};
   return kernels;
+}
+
+// -- which kernels this machine multiplies with -------------------------------
+
+const Kernels& fp32_kernels() {
+  switch (host_isa()) {
+  case Isa::avx512:
+    return avx512_kernels();
+  case Isa::avx2:
+    return avx2_kernels();
+  case Isa::plain:
+    break;
+  }
+  return plain_kernels();
+}
+
+const Kernels& best_kernels(DType operands) {
+  static const bool has_bf16
+    = host_isa() == Isa::avx512 && __builtin_cpu_supports("avx512bf16") != 0;
+  if (operands == DType::f32)
+    return fp32_kernels();
+  TROUPE_CHECK(operands == DType::bf16, "products are in fp32 or bf16");
+  if (has_tiles())
+    return amx_bf16_kernels();
+  return has_bf16 ? avx512_bf16_kernels() : rounding_kernels();
 }
 
 } // namespace troupe::models::gemm_detail

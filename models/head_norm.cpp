@@ -1,8 +1,7 @@
 #include "models/head_norm.hpp"
 
 #include "models/host_simd.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -58,7 +57,7 @@ void head_norm(const HeadNormShape& s, const float* weight_D, float* x,
       }
     });
   };
-  at::parallel_for(0, s.rows, head_norm_chunk_rows, run);
+  parallel_for(0, s.rows, head_norm_chunk_rows, run);
 }
 
 void head_norm_backward(const HeadNormShape& s, const float* weight_D,
@@ -70,7 +69,7 @@ void head_norm_backward(const HeadNormShape& s, const float* weight_D,
   const Workspace::Mark mark = workspace.mark();
   float* partial = workspace.take(chunks * s.head_dim);
   std::fill_n(partial, chunks * s.head_dim, 0.0F);
-  at::parallel_for(0, chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, chunks, 1, [&](std::int64_t begin, std::int64_t end) {
     on_best_isa([&] {
       for (std::int64_t t = begin * head_norm_chunk_rows;
            t < std::min(s.rows, end * head_norm_chunk_rows); ++t)

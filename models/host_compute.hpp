@@ -5,7 +5,7 @@
 
 namespace troupe::models {
 
-/// Uses at::get_num_threads() threads. One serves all.
+/// Uses compute_threads() threads. One serves all.
 Compute& host_compute();
 
 } // namespace troupe::models

@@ -2,8 +2,7 @@
 
 #include "models/host_math.hpp"
 #include "models/host_simd.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -107,13 +106,13 @@ void logits_row_backward(float* logits, std::int64_t vocab, std::int64_t target,
 // body(row) on all threads, compiled for this machine.
 template <class Body>
 void logits_each(const LogitRows& shape, const Body& body) {
-  at::parallel_for(0, shape.rows, logits_grain_rows(shape.vocab),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     on_best_isa([&] {
-                       for (std::int64_t r = begin; r < end; ++r)
-                         body(r);
-                     });
-                   });
+  parallel_for(0, shape.rows, logits_grain_rows(shape.vocab),
+               [&](std::int64_t begin, std::int64_t end) {
+                 on_best_isa([&] {
+                   for (std::int64_t r = begin; r < end; ++r)
+                     body(r);
+                 });
+               });
 }
 
 float logits_or_zero(const float* values, std::int64_t i) {

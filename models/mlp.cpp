@@ -2,8 +2,7 @@
 
 #include "models/host_math.hpp"
 #include "models/host_simd.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 
@@ -120,21 +119,20 @@ void mlp_forward_range(const MlpShape& s, const float* in, float* act,
 } // namespace
 
 void mlp_unit(const MlpShape& shape, const float* in, float* act) {
-  at::parallel_for(0, shape.rows, mlp_grain_rows(shape.width),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     mlp_forward_range(shape, in, act, begin, end);
-                   });
+  parallel_for(0, shape.rows, mlp_grain_rows(shape.width),
+               [&](std::int64_t begin, std::int64_t end) {
+                 mlp_forward_range(shape, in, act, begin, end);
+               });
 }
 
 void mlp_unit_backward(const MlpShape& shape, float* in, float* d_act) {
-  at::parallel_for(0, shape.rows, mlp_grain_rows(shape.width),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     if (shape.activation == Activation::silu)
-                       mlp_backward_rows<Silu>(shape, in, d_act, begin, end);
-                     else
-                       mlp_backward_rows<GeluTanh>(shape, in, d_act, begin,
-                                                   end);
-                   });
+  parallel_for(0, shape.rows, mlp_grain_rows(shape.width),
+               [&](std::int64_t begin, std::int64_t end) {
+                 if (shape.activation == Activation::silu)
+                   mlp_backward_rows<Silu>(shape, in, d_act, begin, end);
+                 else
+                   mlp_backward_rows<GeluTanh>(shape, in, d_act, begin, end);
+               });
 }
 
 } // namespace troupe::models

@@ -1,8 +1,7 @@
 #include "models/norm.hpp"
 
 #include "models/host_simd.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -147,7 +146,7 @@ void norm(const NormShape& shape, const float* x_TH, const NormWeights& weights,
       }
     });
   };
-  at::parallel_for(0, shape.rows, norm_grain_rows(width), run);
+  parallel_for(0, shape.rows, norm_grain_rows(width), run);
 }
 
 void norm_backward(const NormShape& shape, const float* dy_TH,
@@ -187,7 +186,7 @@ void norm_backward(const NormShape& shape, const float* dy_TH,
       }
     });
   };
-  at::parallel_for(0, chunks, 1, run);
+  parallel_for(0, chunks, 1, run);
   norm_add_partials(partial, chunks, width, grads.weight_H);
   if (layer)
     norm_add_partials(partial_bias, chunks, width, grads.bias_H);
@@ -214,7 +213,7 @@ void add_column_sums(const float* x_TN, std::int64_t rows, std::int64_t width,
       }
     });
   };
-  at::parallel_for(0, chunks, 1, run);
+  parallel_for(0, chunks, 1, run);
   norm_add_partials(partial, chunks, width, sum_N);
   workspace.rewind(mark);
 }

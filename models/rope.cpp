@@ -3,8 +3,7 @@
 #include "config/error.hpp"
 #include "models/host_compute.hpp"
 #include "models/host_simd.hpp"
-
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -108,7 +107,7 @@ void rope(const RopeShape& shape, const RopeTable& table,
       }
     });
   };
-  at::parallel_for(0, shape.rows, grain, run);
+  parallel_for(0, shape.rows, grain, run);
 }
 
 } // namespace troupe::models

@@ -1,6 +1,6 @@
 #include "models/internal/attention_parts.hpp"
 
-#include <ATen/Parallel.h>
+#include "models/threads.hpp"
 
 namespace troupe::models {
 
@@ -39,7 +39,7 @@ void attention_for_each(const AttentionShape& shape,
   std::vector<double> before(tasks.size() + 1, 0);
   for (std::size_t i = 0; i < tasks.size(); ++i)
     before[i + 1] = before[i] + tasks[i].cost;
-  const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int threads = compute_threads();
   const auto first_of = [&](std::int64_t part) {
     const double share = before.back() * static_cast<double>(part)
                          / static_cast<double>(threads);
@@ -47,7 +47,7 @@ void attention_for_each(const AttentionShape& shape,
       std::lower_bound(before.begin(), before.end() - 1, share)
       - before.begin());
   };
-  at::parallel_for(0, threads, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, threads, 1, [&](std::int64_t begin, std::int64_t end) {
     const std::size_t last = end == threads ? tasks.size() : first_of(end);
     for (std::size_t i = first_of(begin); i < last; ++i)
       body(tasks[i]);

@@ -1,8 +1,7 @@
 #include "models/internal/rollout.hpp"
 
+#include "models/threads.hpp"
 #include "net/channel.hpp"
-
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 
@@ -56,7 +55,7 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
     options_(options),
     context_(context),
     feed_(feed) {
-  for (int i = 0; i < std::max(1, at::get_num_threads()); ++i)
+  for (int i = 0; i < std::max(1, compute_threads()); ++i)
     samplers_.emplace_back(options, vocab_size);
 }
 
@@ -223,7 +222,7 @@ bool Rollout::gather(Lane& lane) const {
 void Rollout::draw(Lane& lane) {
   const float* logits_NV = decoder_.logits(lane.due_rows, context_);
   const auto work = [&](std::int64_t begin, std::int64_t end) {
-    auto& sampler = samplers_[static_cast<std::size_t>(at::get_thread_num())];
+    auto& sampler = samplers_[static_cast<std::size_t>(compute_thread())];
     for (auto i = static_cast<std::size_t>(begin);
          i < static_cast<std::size_t>(end); ++i)
       lane.drawn[i]
@@ -235,7 +234,7 @@ void Rollout::draw(Lane& lane) {
   if (count * vocab_size_ < generator_parallel_logits || count == 1)
     work(0, count);
   else
-    at::parallel_for(0, count, 1, work);
+    parallel_for(0, count, 1, work);
 }
 
 DrawnToken Rollout::draw_one(const Sequence& s, Sampler& sampler,

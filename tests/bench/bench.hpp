@@ -64,6 +64,7 @@ nlohmann::json bench_generate(const Options& options);
 nlohmann::json bench_grpo(const Options& options);
 nlohmann::json bench_move(const Options& options);
 nlohmann::json bench_ppo(const Options& options);
+nlohmann::json bench_products(const Options& options);
 nlohmann::json bench_search(const Options& options);
 nlohmann::json bench_simulate(const Options& options);
 nlohmann::json bench_trace(const Options& options);

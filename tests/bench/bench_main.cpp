@@ -26,6 +26,7 @@ const std::vector<Benchmark>& benchmarks() {
     {"grpo", "seconds of a GRPO iteration of the whole program", &bench_grpo},
     {"move", "rate of weight moves beside memcpy", &bench_move},
     {"ppo", "seconds of a PPO iteration of the whole program", &bench_ppo},
+    {"products", "GFLOP/s of the products of a training step", &bench_products},
     {"search", "seconds of plan searches for 8 to 1,024 devices",
      &bench_search},
     {"simulate", "simulated PPO steps a second", &bench_simulate},
