@@ -19,6 +19,7 @@
 
 #include "actors/ask.hpp"
 #include "actors/best_checkpoint.hpp"
+#include "actors/device_waits.hpp"
 #include "actors/idle_times.hpp"
 #include "actors/row_table.hpp"
 #include "actors/step_report.hpp"
@@ -105,6 +106,7 @@ struct MasterState {
   std::map<StepId, std::vector<plans::TaskRef>> need_data; ///< wait for rows
   std::vector<plans::TaskRef> held; ///< wait for a save or the end
   IdleTimes idle;
+  DeviceWaits device_waits; ///< in the trace
   /// What tasks that have not begun waited for last; absent: rows.
   std::map<plans::TaskRef, plans::WaitReason> waited;
   std::map<std::string, double> carried; ///< after the last committed step

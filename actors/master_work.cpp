@@ -207,6 +207,7 @@ void send_life(MasterSelf self, plans::TaskRef task) {
 
 void start_task(MasterSelf self, plans::TaskRef task) {
   auto& state = self->state;
+  state.device_waits.end(template_of(self, task).devices);
   const auto waited = state.waited.extract(task);
   state.idle.begin(template_of(self, task).devices,
                    waited ? waited.mapped() : plans::WaitReason::dependency,
@@ -234,6 +235,8 @@ void got_data(MasterSelf self, StepId step, const DataBatch& batch) {
 
 /// Keeps the task until the step's rows are known; asks for them once.
 void wait_for_data(MasterSelf self, plans::TaskRef task) {
+  for (const auto device : template_of(self, task).devices)
+    self->state.device_waits.wait(device, "rows of the data set", task.step);
   auto& waiting = self->state.need_data[task.step];
   waiting.push_back(task);
   if (waiting.size() > 1)
@@ -307,10 +310,29 @@ void save(MasterSelf self, StepId next_step) {
     [=](const Failure& failure) { fail_run(self, failure); });
 }
 
+namespace {
+
+/// An evaluation's devices show those of the run that waits for it.
+void show_waits(MasterSelf self) {
+  auto& state = self->state;
+  if (!trace::enabled() || state.ended || state.setup.evaluates
+      || !state.schedule)
+    return;
+  for (const auto& [device, wait] : state.schedule->idle_devices())
+    state.device_waits.wait(
+      device, wait ? state.schedule->describe_whom(*wait) : "the step's end",
+      wait ? wait->whom.step : state.schedule->oldest_step());
+}
+
+} // namespace
+
 void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks) {
   for (const auto task : tasks) {
     if (held_back(self, task)) {
       self->state.held.push_back(task);
+      for (const auto device : template_of(self, task).devices)
+        self->state.device_waits.wait(device, "a checkpoint or an evaluation",
+                                      task.step);
       self->state.waited[task] = plans::WaitReason::version;
     } else if (template_of(self, task).kind == plans::TaskKind::call
                && !self->state.rows.known(task.step)) {
@@ -319,6 +341,7 @@ void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks) {
       start_task(self, task);
     }
   }
+  show_waits(self);
 }
 
 void fail_run(MasterSelf self, const Failure& failure) {
@@ -337,6 +360,7 @@ void fail_run(MasterSelf self, const Failure& failure) {
 void end_run(MasterSelf self, const RunEnd& end) {
   if (std::exchange(self->state.ended, true))
     return;
+  self->state.device_waits.end_all();
   self->state.setup.on_end(end);
 }
 

@@ -3,10 +3,13 @@
 #include "actors/call_options.hpp"
 #include "actors/shard_groups.hpp"
 #include "config/defaults.hpp"
+#include "models/blend.hpp"
 #include "models/gpu.hpp"
 #include "models/parameters.hpp"
 
 #include <fmt/format.h>
+
+#include <cstring>
 
 namespace troupe::actors {
 
@@ -122,6 +125,33 @@ const models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
               .first;
   }
   return found->second;
+}
+
+/// Where they lie: offloaded weights are blended in host memory. Returns the
+/// checksum of what came, for run.check_moves: it is fetched once more, and the
+/// move must make of it what blending the whole makes.
+std::uint64_t blend_in(Shard& shard, const models::WeightMove& move,
+                       const plans::Following& follows) {
+  const auto& newest = shard.engine->parameters().newest(models::Plane::weight);
+  const std::span weights{newest.data(), newest.size_bytes()};
+  const auto& settings = shard.worker->settings;
+  const auto staging_bytes = settings.cluster.move_staging_bytes();
+  if (!settings.run.check_moves) {
+    move.blend(weights, follows.decay, staging_bytes);
+    return 0;
+  }
+  std::vector<float> expected(weights.size() / sizeof(float));
+  std::vector<float> incoming(expected.size()); // padding is zero
+  std::memcpy(expected.data(), weights.data(), weights.size());
+  move.run(std::as_writable_bytes(std::span(incoming)));
+  models::blend(expected, incoming, follows.decay);
+  move.blend(weights, follows.decay, staging_bytes);
+  if (std::memcmp(expected.data(), weights.data(), weights.size()) != 0)
+    throw FailureError({.code = Errc::bug,
+                        .who = shard.device->name(),
+                        .what = "the weights were blended wrongly",
+                        .cause = ""});
+  return shard.engine->checksum_of(std::as_bytes(std::span(incoming)));
 }
 
 } // namespace
@@ -264,11 +294,9 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   done.begin_ns = now_ns();
   shard.device->memory().begin_peak();
   const auto& move = move_from(shard, order.source);
-  const auto& role = shard.worker->workflow.role(shard.replica.role);
-  if (role.follows) {
-    const auto& weights
-      = shard.engine->parameters().newest(models::Plane::weight);
-    move.blend({weights.data(), weights.size_bytes()}, role.follows->decay);
+  const auto& follows = shard.worker->workflow.role(shard.replica.role).follows;
+  if (follows) {
+    done.checksum = blend_in(shard, move, *follows);
   } else {
     shard.engine->expect_weights();
     move.run(shard.engine->weights());
@@ -279,7 +307,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   done.busy_ns = now_ns() - done.begin_ns;
   done.peaks = peaks_of(shard);
   count_planes(shard);
-  if (shard.worker->settings.run.check_moves)
+  if (shard.worker->settings.run.check_moves && !follows)
     done.checksum = shard.engine->checksum();
   return done;
 }

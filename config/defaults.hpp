@@ -59,6 +59,8 @@ inline constexpr std::uint64_t frame_payload_limit_bytes = std::uint64_t{64}
 /// One piece of a pipelined weight move: large enough for full link speed,
 /// small enough that staging stays bounded.
 inline constexpr std::size_t move_chunk_bytes = std::size_t{16} << 20;
+/// Most that a device keeps of weights that wait to be blended in.
+inline constexpr std::uint64_t move_staging_bytes = std::uint64_t{64} << 20;
 /// Vectors start on cache lines (and AVX-512 registers).
 inline constexpr std::size_t buffer_alignment_bytes = 64;
 /// Run tokens: 256 random bits.

@@ -67,9 +67,11 @@ void add_run(FieldTable& table) {
     "Name of a metric, as val-core/test/reward/mean@1: the checkpoint with its "
     "highest value (lowest where the name ends with loss) is kept too, and "
     "the run folder's link `best` points at it. Empty: none.");
-  add("check_moves", &RunSettings::check_moves,
-      "Debugging: compare checksums of the weights on both ends of every move; "
-      "a difference fails the run. Costs a pass over the weights a move.");
+  add(
+    "check_moves", &RunSettings::check_moves,
+    "Debugging: compare checksums of the weights on both ends of every move; "
+    "a difference fails the run. Costs a pass over the weights a move, two and "
+    "a copy where they are blended.");
   add("max_time", &RunSettings::max_time,
       "Wall time after which the run saves a checkpoint and exits with code "
       "75, such as 90m, 3h30m or 11:30:00. Empty: no limit.")
@@ -123,6 +125,10 @@ void add_cluster(FieldTable& table) {
       "shrink: go on with a new plan for what is left.")
     .one_of({"fail", "wait", "shrink"})
     .only_runs({"fail"});
+  add("move_staging_mib", &C::move_staging_mib,
+      "Most MiB that a device keeps of weights that came from another host and "
+      "wait to be blended in; all else lands in its place.")
+    .at_least(1);
 }
 
 std::string workflow_sentence() {

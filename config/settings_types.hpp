@@ -36,6 +36,10 @@ struct ClusterSettings {
   std::map<std::string, std::string> env;
   int max_restarts = 3;
   std::string lost_node = "fail"; ///< fail | wait | shrink
+  int move_staging_mib = 64;      ///< a device
+  std::uint64_t move_staging_bytes() const {
+    return static_cast<std::uint64_t>(move_staging_mib) << 20;
+  }
 };
 
 struct OptimizerSettings {

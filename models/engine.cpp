@@ -148,14 +148,18 @@ std::span<std::byte> Engine::weights() {
 }
 
 std::uint64_t Engine::checksum() const {
+  const auto& newest = impl_->parameters.newest(Plane::weight);
+  return checksum_of({newest.data(), newest.size_bytes()});
+}
+
+std::uint64_t Engine::checksum_of(std::span<const std::byte> weights) const {
   const ModelPart& part = impl_->part;
-  const auto* weights = reinterpret_cast<const float*>(
-    impl_->parameters.newest(Plane::weight).data());
+  const auto* elements = reinterpret_cast<const float*>(weights.data());
   std::uint64_t sum = 0;
   for (const plans::Box& box : part.held.boxes)
     if (part.owner(box.parameter).first_owner)
       sum += engine_hash(box, part.parameters[box.parameter].cols,
-                         weights + box.offset_bytes / sizeof(float));
+                         elements + box.offset_bytes / sizeof(float));
   return sum;
 }
 

@@ -142,6 +142,8 @@ public:
   /// weights, equal number, on any machine. Those of a copy's devices add up to
   /// that of the whole model.
   std::uint64_t checksum() const;
+  /// Of other weights in the order of `weights()`.
+  std::uint64_t checksum_of(std::span<const std::byte> weights) const;
 
   /// Makes a snapshot ready for the copies of the planes (Snapshot::room).
   void describe(Snapshot& snapshot, bool with_moments) const;

@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "models/blend.hpp"
+#include "models/stream_copy.hpp"
 #include "net/data_plane.hpp"
 #include "net/memory_count.hpp"
 
@@ -15,6 +16,9 @@
 namespace troupe::models {
 
 namespace {
+
+/// Of a device's part of a move: more than its share of the caches.
+constexpr std::uint64_t stream_from_bytes = std::uint64_t{16} << 20;
 
 /// Bytes on their way.
 struct Pull {
@@ -101,10 +105,13 @@ void WeightMove::run(std::span<std::byte> target) const {
          target.subspan(part.target_offset + i * part.target_stride,
                         part.bytes)});
   PullsUnderWay under_way(*plane_, pulls);
+  const bool streams = size_bytes_ >= stream_from_bytes;
   for (const auto& [source, part] : copies_)
-    for_each_run(part, source->bytes, target, [](auto into, auto from) {
-      std::memcpy(into.data(), from.data(), from.size());
+    for_each_run(part, source->bytes, target, [&](auto into, auto from) {
+      streams ? stream_copy(into.data(), from.data(), from.size())
+              : void(std::memcpy(into.data(), from.data(), from.size()));
     });
+  end_stream_copies();
   under_way.wait();
 }
 

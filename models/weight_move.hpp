@@ -7,7 +7,6 @@
 #pragma once
 
 #include "config/ids.hpp"
-#include "plans/memory_model.hpp"
 #include "plans/move_plan.hpp"
 
 #include <cstddef>
@@ -44,7 +43,7 @@ public:
   /// Blends what arrives into `target` (blend.hpp), through at most
   /// `staging_bytes` where it pulls; a multiple of 4.
   void blend(std::span<std::byte> target, double decay,
-             std::uint64_t staging_bytes = plans::move_staging_bytes) const;
+             std::uint64_t staging_bytes) const;
   std::uint64_t size_bytes() const {
     return size_bytes_;
   }

@@ -4,6 +4,7 @@
 // longest sequences that the settings allow.
 #pragma once
 
+#include "config/defaults.hpp"
 #include "config/dtype.hpp"
 #include "config/model_shape.hpp"
 #include "plans/execution_plan.hpp"
@@ -28,6 +29,9 @@ struct BatchSizes {
   std::uint32_t max_sequences = 0;
   std::uint64_t kv_cache_bytes = 0;
   std::int64_t max_batch_tokens = 0; ///< of a pass of generation; 0: default
+  /// Most that a device keeps of what comes to be blended in; other moves land
+  /// in place.
+  std::uint64_t move_staging_bytes = defaults::move_staging_bytes;
   /// Generation multiplies packed copies of the weights: kernels of the host.
   bool packs_weights = false;
   /// An engine that keeps what it computes with in the dtype of its products,

@@ -99,6 +99,22 @@ private:
     device.tasks.push_back({replica.name(), bytes});
   }
 
+  /// `bytes` for a call that they come for, and for the calls that may run
+  /// between its chunks.
+  void add_coming(const Replica& replica, const std::string& name,
+                  DeviceMemory& device, std::uint64_t bytes) {
+    add_to_task(device, name, bytes);
+    if (plan_.calls.at(name).chunks == 1)
+      return;
+    for (const auto& call : workflow_.calls) {
+      const bool whole = call.kind == CallKind::generate
+                         && plan_.calls.at(call.name).chunks == 1;
+      if (call.kind != CallKind::train && !whole
+          && std::ranges::count(replica.calls, call.name) == 0)
+        add_to_task(device, call.name, bytes);
+    }
+  }
+
   void add_training(const Replica& replica, DeviceMemory& device,
                     const StageBytes& stage) {
     device.gradient_bytes += stage.gradients;
@@ -117,23 +133,26 @@ private:
       = stage_bytes(shapes_.at(replica.role), replica.strategy, stored);
     const bool dropped = is_dropped(workflow_, plan_, replica);
     const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
-    const bool trains = replica.home && workflow_.role(replica.role).trained;
+    const bool trained = workflow_.role(replica.role).trained;
+    const bool trains = replica.home && trained;
+    // what a move brings is on the device from then on
+    const bool transient = dropped || (offloaded && trained && !replica.home);
     for (std::size_t i = 0; i < replica.devices.size(); ++i) {
       auto& device = devices_.at(replica.devices[i].value);
       const auto& stage = stages.at(
         coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
-      if (dropped)
+      if (transient)
         add_transient(replica, device, stage.weights);
       else if (!offloaded)
         device.weight_bytes += stage.weights;
       else
         for (const auto& call : replica.calls)
-          add_to_task(device, call, stage.weights);
+          add_coming(replica, call, device, stage.weights);
       if (trains)
         add_training(replica, device, stage);
       if (workflow_.role(replica.role).follows)
         device.tasks.push_back(
-          {replica.name(), std::min(stage.weights, move_staging_bytes)});
+          {replica.name(), std::min(stage.weights, sizes_.move_staging_bytes)});
     }
   }
 

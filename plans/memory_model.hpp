@@ -58,8 +58,4 @@ struct StageBytes {
 std::vector<StageBytes> stage_bytes(const ModelShape& shape,
                                     const Strategy& strategy,
                                     DType stored = DType::f32);
-/// Most bytes that a move keeps in flight on a device where it blends what
-/// comes with what is there; other moves land in place.
-inline constexpr std::uint64_t move_staging_bytes = std::uint64_t{64} << 20;
-
 } // namespace troupe::plans

@@ -89,6 +89,7 @@ CheckContext make_check_context(const Settings& settings,
     sizes.kv_cache_bytes
       = static_cast<std::uint64_t>(settings.rollout.kv_cache_gb * 1e9);
   }
+  sizes.move_staging_bytes = settings.cluster.move_staging_bytes();
   sizes.packs_weights = settings.cluster.device != "gpu";
   sizes.recompute_activations = settings.algorithm.recompute == "true";
   context.evaluation

@@ -197,6 +197,7 @@ void PointStep::add_stays(const SpacePoint& point, FastStep& step,
     const auto reload
       = step.add({.devices = devices, .needs = step[task].needs});
     step.add_needs(task, point_bit(reload));
+    step.put_first(task);
     const auto offload
       = step.add({.devices = devices, .needs = point_bit(task), .first = true});
     for (const auto& blend : blends)

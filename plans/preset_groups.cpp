@@ -62,10 +62,16 @@ void place_role_groups(PresetBuilder& builder,
       place_role_sharded(builder, role, spans[i]);
 }
 
+/// And one for generation.
+std::uint32_t with_generation(const PresetBuilder& builder,
+                              std::size_t groups) {
+  const auto generates = !builder.calls(CallKind::generate).empty();
+  return static_cast<std::uint32_t>(groups + (generates ? 1 : 0));
+}
+
 void need_groups(const PresetBuilder& builder, std::size_t groups,
                  const std::string& instead) {
-  const auto generates = !builder.calls(CallKind::generate).empty();
-  const auto count = static_cast<std::uint32_t>(groups + (generates ? 1 : 0));
+  const auto count = with_generation(builder, groups);
   builder.need_devices(
     count, fmt::format("one for each of its {} groups", count), instead);
 }
@@ -87,7 +93,13 @@ void build_openrlhf(PresetBuilder& builder) {
   std::vector<std::vector<std::string>> groups;
   for (const auto& role : builder.workflow().roles)
     groups.push_back({role.name});
-  need_groups(builder, groups.size(), "openrlhf_colocated");
+  const auto trained
+    = std::ranges::count_if(builder.workflow().roles, &Role::trained);
+  const auto colocated
+    = with_generation(builder, static_cast<std::size_t>(trained));
+  need_groups(builder, groups.size(),
+              builder.everything().count >= colocated ? "openrlhf_colocated"
+                                                      : "deepspeed_chat");
   place_role_groups(builder, groups);
 }
 

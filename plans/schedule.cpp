@@ -221,14 +221,43 @@ std::vector<Wait> Schedule::waits() const {
   return waits;
 }
 
+bool Schedule::has_started(TaskRef task) const {
+  return ordered_.at(task.step.value - ordered_from_).started.at(task.task);
+}
+
+std::vector<IdleDevice> Schedule::idle_devices() const {
+  std::vector<IdleDevice> idle;
+  if (all_done())
+    return idle;
+  for (const auto& queue : queues_) {
+    if (queue.tasks.empty())
+      idle.push_back({queue.device});
+    else if (!has_started(queue.tasks.front()))
+      idle.push_back({queue.device, wait_of(queue.tasks.front())});
+  }
+  return idle;
+}
+
+namespace {
+
+std::string why_of(const Wait& wait) {
+  return wait.why == WaitReason::device
+           ? fmt::format("device {}", wait.device->value)
+           : std::string(to_string(wait.edge));
+}
+
+} // namespace
+
+std::string Schedule::describe_whom(const Wait& wait) const {
+  return fmt::format("{} ({})", graph_->tasks[wait.whom.task].name,
+                     why_of(wait));
+}
+
 std::string Schedule::describe(const Wait& wait) const {
-  const auto why = wait.why == WaitReason::device
-                     ? fmt::format("device {}", wait.device->value)
-                     : std::string(to_string(wait.edge));
   return fmt::format("{} of step {} waits for {} of step {} ({})",
                      graph_->tasks[wait.who.task].name, wait.who.step.value,
                      graph_->tasks[wait.whom.task].name, wait.whom.step.value,
-                     why);
+                     why_of(wait));
 }
 
 } // namespace troupe::plans

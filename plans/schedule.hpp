@@ -35,6 +35,13 @@ struct Wait {
   std::optional<Rank> device = {}; ///< for device
 };
 
+/// What the next task of an idle device waits for; nothing: for the end of the
+/// step, behind which more tasks come.
+struct IdleDevice {
+  Rank device;
+  std::optional<Wait> wait = {};
+};
+
 class Schedule {
 public:
   /// Runs steps first .. end-1, and of later ones what these wait for
@@ -71,6 +78,8 @@ public:
   }
   /// Every task of the open steps that has not started, with one reason each.
   std::vector<Wait> waits() const;
+  /// Devices on which nothing has started, while there is more to do.
+  std::vector<IdleDevice> idle_devices() const;
   /// Started and not finished, in total order.
   std::vector<TaskRef> running() const;
   /// What comes behind a started task on its devices, in order, as far as it is
@@ -83,6 +92,8 @@ public:
   }
   /// "rew_inf of step 3 waits for actor_gen of step 3 (data)".
   std::string describe(const Wait& wait) const;
+  /// "actor_gen (data)": whom and why, without the steps.
+  std::string describe_whom(const Wait& wait) const;
 
 private:
   struct Ordered {
@@ -98,6 +109,7 @@ private:
   void order_step(std::uint32_t step);
   Ordered& ordered(StepId step);
   bool is_first_everywhere(TaskRef task) const;
+  bool has_started(TaskRef task) const;
   std::optional<Wait> wait_of(TaskRef task) const;
   std::vector<TaskRef> take_startable();
 

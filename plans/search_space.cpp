@@ -249,7 +249,8 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
     option.weight_bytes = stage.weights;
   }
   if (call.leader >= 0)
-    option.weight_bytes += std::min(stage.weights, move_staging_bytes);
+    option.weight_bytes
+      += std::min(stage.weights, problem_.sizes.move_staging_bytes);
   const auto bytes
     = option.static_bytes + option.weight_bytes + option.active_bytes;
   call.smallest_bytes = std::min(call.smallest_bytes, bytes);

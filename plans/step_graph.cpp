@@ -13,12 +13,15 @@ namespace troupe::plans {
 
 namespace {
 
+/// Who needs rows and weights of one task waits for the weights.
 void add_need(TaskTemplate& task, const Need& need) {
-  const auto same = [&](const Need& n) {
+  const auto same = std::ranges::find_if(task.needs, [&](const Need& n) {
     return n.task == need.task && n.steps_back == need.steps_back;
-  };
-  if (std::ranges::none_of(task.needs, same))
+  });
+  if (same == task.needs.end())
     task.needs.push_back(need);
+  else if (same->edge == Edge::data && need.edge == Edge::version)
+    same->edge = Edge::version;
 }
 
 std::vector<Rank> union_of(const std::vector<Rank>& a,
@@ -116,8 +119,9 @@ private:
                                             - workflow_.calls.data())];
   }
 
-  /// Planes that are on the device for this call only come right before it,
-  /// when all that it needs is there, and go after it.
+  /// Planes that are on the device for this call only come right before it, in
+  /// the order of their devices, and go after it. They wait for their values,
+  /// not for the call's rows.
   void add_stay(const Call& call) {
     if (!comes_and_goes(workflow_, plan_, replicas_, call))
       return;
@@ -130,8 +134,12 @@ private:
                       .role = call.role,
                       .target = replicas_.of_call(call.name),
                       .devices = first.devices,
-                      .needs = first.needs,
+                      .needs = {},
                       .lag = first.lag};
+    std::ranges::copy_if(
+      first.needs, std::back_inserter(stay.needs), [](const Need& need) {
+        return need.edge == Edge::version || need.edge == Edge::order;
+      });
     add_need(first, {reload, 0, Edge::version});
     graph_.tasks.push_back(stay);
     stay.name = fmt::format("offload {}@{}", call.role, call.name);

@@ -25,6 +25,36 @@ T order_pop(std::vector<T>& heap) {
   return value;
 }
 
+/// The call's task that planes come for.
+std::uint32_t comes_for(const StepGraph& graph, std::uint32_t reload) {
+  const auto user = std::ranges::find_if(graph.tasks, [&](const auto& task) {
+    return std::ranges::find(task.needs, reload, &Need::task)
+           != task.needs.end();
+  });
+  TROUPE_CHECK(user != graph.tasks.end(), "planes come for nobody");
+  return static_cast<std::uint32_t>(user - graph.tasks.begin());
+}
+
+bool is_reload(const TaskTemplate& task) {
+  return task.kind == TaskKind::reload;
+}
+
+/// The graph with what comes for a call behind all else that the call needs;
+/// nullptr if nothing comes.
+std::unique_ptr<const StepGraph> beside_calls(const StepGraph& graph) {
+  if (std::ranges::none_of(graph.tasks, is_reload))
+    return nullptr;
+  auto ordered = std::make_unique<StepGraph>(graph);
+  for (std::uint32_t i = 0; i < graph.tasks.size(); ++i) {
+    if (!is_reload(graph.tasks[i]))
+      continue;
+    auto& needs = ordered->tasks[i].needs;
+    needs = graph.tasks[comes_for(graph, i)].needs;
+    std::erase_if(needs, [&](const Need& need) { return need.task == i; });
+  }
+  return ordered;
+}
+
 } // namespace
 
 std::vector<double> longest_paths(const StepGraph& graph,
@@ -56,18 +86,23 @@ std::vector<double> longest_paths(const StepGraph& graph,
 
 TotalOrder::TotalOrder(const StepGraph& graph, StepId first, StepId end,
                        std::span<const double> durations_s)
-  : graph_(&graph),
-    tracker_(graph, first, end),
-    durations_s_(durations_s.begin(), durations_s.end()) {
+  : beside_calls_(beside_calls(graph)),
+    graph_(beside_calls_ ? beside_calls_.get() : &graph),
+    tracker_(*graph_, first, end),
+    durations_s_(durations_s.begin(), durations_s.end()),
+    is_next_(graph.tasks.size(), false) {
   if (durations_s_.empty())
     durations_s_.assign(graph.tasks.size(), 1.0);
   TROUPE_CHECK(durations_s_.size() == graph.tasks.size(),
                "one predicted duration a task");
-  paths_s_ = longest_paths(graph, durations_s_);
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+  paths_s_ = longest_paths(*graph_, durations_s_);
+  for (std::uint32_t i = 0; i < graph.tasks.size(); ++i) {
     if (graph.tasks[i].kind == TaskKind::offload
         || graph.tasks[i].kind == TaskKind::drop)
       paths_s_[i] = std::numeric_limits<double>::infinity();
+    if (is_reload(graph.tasks[i]))
+      is_next_[comes_for(graph, i)] = true;
+  }
   std::map<Rank, std::uint32_t> dense;
   devices_.resize(graph.tasks.size());
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
@@ -103,7 +138,8 @@ void TotalOrder::advance() {
 }
 
 void TotalOrder::add_candidate(TaskRef task) {
-  order_push(candidates_, {.priority = {.step = task.step.value,
+  const auto step = std::int64_t{task.step.value};
+  order_push(candidates_, {.priority = {.step = is_next_[task.task] ? -1 : step,
                                         .minus_path_s = -paths_s_[task.task],
                                         .task = task},
                            .from = no_device});

@@ -1,14 +1,17 @@
 // The one total order of all tasks: the order in which a list schedule with
 // predicted durations would start them. Earlier steps come first and, inside a
-// step, the task with the longest predicted path behind it (moves count as part
-// of the step whose training waits for them); what gives memory back goes
-// first. No device idles in the prediction while a task could run on it.
+// step, the task with the longest predicted path behind it; what gives memory
+// back goes first. No device idles in the prediction while a task could run on
+// it. Planes that come from host memory have their place right before their
+// call, wherever that is, so no other task of the device finds them there; when
+// their turn has come they do not wait for the call's rows.
 // Depends on nothing but its arguments (I8).
 #pragma once
 
 #include "plans/task_tracker.hpp"
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,7 +31,7 @@ public:
 private:
   /// Smaller runs first.
   struct Priority {
-    std::int64_t step;   ///< of a move: minus its lag
+    std::int64_t step;   ///< -1: right behind the task that ended
     double minus_path_s; ///< longest path behind it
     TaskRef task;
     auto operator<=>(const Priority&) const = default;
@@ -57,10 +60,12 @@ private:
   void start(TaskRef task);
   void wake_next(std::uint32_t device);
 
+  std::unique_ptr<const StepGraph> beside_calls_; ///< null: nothing comes
   const StepGraph* graph_;
   TaskTracker tracker_;
   std::vector<double> durations_s_;
   std::vector<double> paths_s_;
+  std::vector<bool> is_next_; ///< by task: right behind what it needed last
   std::vector<std::vector<std::uint32_t>> devices_; ///< by task, dense indices
   std::vector<char> busy_;                          ///< by device
   std::vector<std::vector<Priority>> waiting_;      ///< by device, heaps

@@ -61,8 +61,7 @@ actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
   setup.source_strategy = source.strategy;
   setup.targets = members_of(basis, target, ready);
   setup.target_strategy = target.strategy;
-  const bool blends = source.role != target.role; // its checksum is its own
-  setup.check = basis.session.settings.run.check_moves && !blends;
+  setup.check = basis.session.settings.run.check_moves;
   setup.asks = basis.asks;
   return system.spawn(actors::move_actor, setup);
 }

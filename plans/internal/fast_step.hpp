@@ -19,13 +19,17 @@ public:
     double seconds = 0;
     std::uint64_t devices = 0; ///< bits; none: on the host
     TaskSet needs = 0;
-    bool first = false; ///< gives memory back: before all others
+    /// Before all others: it gives memory back, or has just got its planes.
+    bool first = false;
   };
 
   /// Its number. Equal paths start in this order.
   std::uint32_t add(const Task& task);
   void add_needs(std::uint32_t task, TaskSet needs) {
     tasks_[task].needs |= needs;
+  }
+  void put_first(std::uint32_t task) {
+    tasks_[task].first = true;
   }
   const Task& operator[](std::uint32_t task) const {
     return tasks_[task];

@@ -138,7 +138,8 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
     = {"run.epochs", "run.check_moves", "data.max_tokens",
        "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
        "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
-       "rollout.kv_cache_gb", "models.ROLE.ema_decay", "models.ROLE.ema_every",
+       "rollout.kv_cache_gb", "cluster.move_staging_mib",
+       "models.ROLE.ema_decay", "models.ROLE.ema_every",
        // of the verb generate
        "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {

@@ -87,7 +87,7 @@ class Follower(Case):
         (self.folder / "offloaded.yaml").write_text(OFFLOADED)
         plans = {"one": ["plan=single", "cluster.devices_per_node=1",
                          "cluster.workers_per_node=1"],
-                 "offloaded": ["plan=offloaded.yaml"],
+                 "offloaded": ["plan=offloaded.yaml", "run.check_moves=true"],
                  **{name: [f"plan={TINY}/plans/{name}.yaml",
                            "run.check_moves=true"]
                     for name in ("tensor", "sharded", "pipeline", "moved")}}

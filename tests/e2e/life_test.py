@@ -11,6 +11,17 @@ ROLES = """roles:
   actor:  {offload: [weights, optimizer]}
   critic: {offload: [optimizer]}
 """
+# devices 2 and 3 have nothing to do while answers are made
+APART = """cluster: {nodes: 1, devices_per_node: 4, workers_per_node: 2}
+calls:
+  actor_gen:    {devices: 0-1, strategy: d2}
+  rew_inf:      {devices: 3, strategy: d1}
+  ref_inf:      {devices: 2, strategy: d1}
+  critic_inf:   {devices: 3, strategy: d1}
+  advantages:   {devices: host}
+  actor_train:  {devices: 0-1, strategy: d2}
+  critic_train: {devices: 2, strategy: d1}
+"""
 
 
 class Life(Case):
@@ -75,6 +86,26 @@ class Life(Case):
                                 and s["step"] == scored["step"]
                                 and s["end"] <= scored["begin"]
                                 for s in slices), scored)
+
+    def test_planes_come_before_the_rows_of_their_call_are_there(self):
+        (self.folder / "here.yaml").write_text(APART)
+        (self.folder / "early.yaml").write_text(APART + ROLES)
+        long = [f"rollout.{end}_new_tokens=48" for end in ("min", "max")]
+        self.assertEqual(self.outcome("here", "here.yaml", *long),
+                         self.outcome("early", "early.yaml", *long))
+        slices = [s for s in self.slices("early")
+                  if s["track"].startswith("device")]
+        for call, device in (("ref_inf", "2"), ("rew_inf", "3")):
+            for step in range(3):
+                comes, scores = (min((s for s in slices if s["name"] == name
+                                      and s["step"] == step
+                                      and s["track"].endswith(device)),
+                                     key=lambda s: s["begin"])
+                                 for name in ("reload", call))
+                made = max(s["end"] for s in slices
+                           if s["name"] == "actor_gen" and s["step"] == step)
+                self.assertLess(comes["begin"], made, (call, step))
+                self.assertLessEqual(made, scores["begin"], (call, step))
 
     def test_the_count_of_a_device_falls_by_what_leaves_it(self):
         text = (TINY / "plans/groups.yaml").read_text()

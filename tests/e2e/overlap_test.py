@@ -64,6 +64,24 @@ class Overlap(Case):
             self.assertTrue(self.pairs(slices, *pair), pair)
         self.assertTrue(self.pairs(slices, "actor_train", "critic_train"))
 
+    def test_an_idle_device_says_whose_rows_weights_or_turn_it_waits_for_I7(self):
+        devices = self.run_plan("waits", TINY / "plans/groups.yaml")
+        waits = [s for s in self.slices("waits")
+                 if s["track"].startswith("waits of device")]
+        trains = [s for s in devices if s["name"].endswith("_train")]
+        self.assertEqual(len(trains), 3 * 4)
+        for train in trains:
+            before = max((s for s in devices if s["track"] == train["track"]
+                          and s["end"] <= train["begin"]),
+                         key=lambda s: s["end"])
+            named = [w for w in waits
+                     if w["track"] == f"waits of {train['track']}"
+                     and w["name"] == "waits for advantages (data)"
+                     and w["step"] == train["step"]]
+            self.assertEqual(len(named), 1, train)
+            self.assertLessEqual(before["end"], named[0]["begin"])
+            self.assertLessEqual(named[0]["end"], train["begin"])
+
     def test_lag_one_generates_while_the_step_before_trains(self):
         slices = self.run_plan("async", "async", "run.steps=5")
         self.assertTrue(self.pairs(slices, "actor_gen", "actor_train",

@@ -1,6 +1,7 @@
 """The planning verbs on machines that are not here: documents with the fields of
 INTERFACE, plans that parse back, mistakes in one line."""
 import json
+import re
 import signal
 import subprocess
 import tempfile
@@ -79,6 +80,16 @@ class PlanVerbs(unittest.TestCase):
                                     "--preset", "deepspeed_chat",
                                     f"cluster.nodes={nodes}")
             self.assertEqual(len(checked["devices"]), 8 * nodes)
+
+    def test_the_page_of_the_field_shows_the_presets(self):
+        page = (SOURCE / "docs/field_as_plans.md").read_text()
+        plans = re.findall(r"^## `(\w+)`$.*?^```yaml$\n(.*?)^```$", page,
+                           re.M | re.S)
+        self.assertEqual(len(plans), 10)
+        for name, plan in plans:
+            shown = self.plan("show", SIZES, "--hardware", "h100x8",
+                              "--preset", name).stdout
+            self.assertEqual(plan, shown, name)
 
     def test_an_interrupted_search_prints_its_best(self):
         child = subprocess.Popen(

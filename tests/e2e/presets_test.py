@@ -2,7 +2,7 @@
 device does. `async` lags and is left out; `openrlhf` needs a fifth device."""
 import unittest
 
-from support import Case, without_times
+from support import Case, tree_bytes, without_times
 
 PRESETS = ("data_parallel", "flattening", "openrlhf", "openrlhf_colocated",
            "interleaving", "separation", "megatron", "real_heuristic", "verl")
@@ -35,6 +35,17 @@ class Presets(Case):
                         self.assertLessEqual(
                             abs(line[key] - found[step][key]),
                             1e-5 * abs(line[key]), key)
+
+    def test_config_and_plan_of_a_run_say_it_again_I8(self):
+        first = self.train("first", "separation", 4)
+        folder = self.run_folder("first")
+        self.troupe("train", folder / "config.yaml",
+                    f"plan={folder}/plan.yaml", "run.name=again")
+        again = {step: without_times(line)
+                 for step, line in self.metrics("again").items()}
+        self.assertEqual(first, again)
+        self.assertEqual(*(tree_bytes(self.latest(name), "*/*.safetensors")
+                           for name in ("first", "again")))
 
 
 if __name__ == "__main__":

@@ -6,39 +6,36 @@
 
 #include <gtest/gtest.h>
 
+#include "../support/plans/toy_model.hpp"
+
+#include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <new>
 #include <random>
+
+namespace {
+thread_local std::uint64_t allocations = 0; ///< of this thread, by `new`
+} // namespace
+
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* block = std::malloc(bytes))
+    return block;
+  throw std::bad_alloc{};
+}
+void operator delete(void* block) noexcept {
+  std::free(block);
+}
+void operator delete(void* block, std::size_t) noexcept {
+  std::free(block);
+}
 
 namespace troupe::models {
 namespace {
 
 using Random = std::mt19937_64;
 using Tensors = std::vector<std::vector<float>>; ///< by parameter, whole
-
-std::vector<ParameterShape> blend_model(bool tied) {
-  std::vector<ParameterShape> all;
-  const auto add = [&](std::string name, std::int64_t rows, std::int64_t cols,
-                       std::int32_t layer, std::int8_t split) {
-    all.push_back({.name = std::move(name),
-                   .rows = rows,
-                   .cols = cols,
-                   .vector = cols == 1,
-                   .layer = layer,
-                   .split_dim = split,
-                   .decay = cols > 1,
-                   .stored = {}});
-  };
-  add("embed", 25, 7, -1, 0);
-  for (std::int32_t i = 0; i < 3; ++i) {
-    add("up" + std::to_string(i), 14, 7, i, 0);
-    add("down" + std::to_string(i), 7, 14, i, 1);
-    add("norm" + std::to_string(i), 7, 1, i, -1);
-  }
-  add("final_norm", 7, 1, 3, -1);
-  if (!tied)
-    add("head", 25, 7, 3, 0);
-  return all;
-}
 
 Tensors random_tensors(const std::vector<ParameterShape>& model,
                        Random& random) {
@@ -115,13 +112,45 @@ TEST(Blend, ZeroTakesTheNewWeightsAndOneKeepsTheOwn) {
   EXPECT_EQ(target, other);
 }
 
+TEST(WeightMove, AllocatesNothingWhereTheSourcesLieInReach) {
+  Random random(3);
+  TwoPlanes planes;
+  const auto model = troupe::testing::toy_model(3, 7, /*tied=*/false);
+  const std::vector<Rank> two = {Rank{0}, Rank{1}},
+                          three = {Rank{0}, Rank{1}, Rank{2}};
+  const auto source = plans::make_layout(model, {.tp = 2}, two, DType::f32);
+  const auto target
+    = plans::make_layout(model, {.dp = 3, .zero = Zero::z3}, three, DType::f32);
+  const auto tensors = random_tensors(model, random);
+  std::map<Rank, std::vector<float>> sources;
+  for (const auto& shard : source.shards)
+    sources[shard.device] = plane_of(model, shard, tensors);
+  const auto plan = plans::move_plan(source, target, {.devices_per_node = 3});
+  for (const auto& shard : target.shards) {
+    const WeightMove move(
+      plans::transfers_to(plan, shard.device),
+      [&](Rank from) {
+        return PlaneSource{.worker = WorkerId{0},
+                           .id = from.value,
+                           .bytes = bytes_of(sources.at(from))};
+      },
+      planes.here);
+    std::vector<float> plane(shard.size_bytes / sizeof(float));
+    const auto before = allocations;
+    move.run(bytes_of(plane));
+    move.blend(bytes_of(plane), 0.5, /*staging_bytes=*/100);
+    EXPECT_EQ(allocations, before);
+    EXPECT_EQ(plane, plane_of(model, shard, tensors)) << "0.5 x + 0.5 x";
+  }
+}
+
 TEST(WeightMoveProperty, BlendingThroughAnyMoveEqualsBlendingTheWhole_I1) {
   Random random(7);
   TwoPlanes planes;
   const plans::Cluster cluster{.devices_per_node = 18, .workers_per_node = 2};
   std::uint64_t next_export = 1;
   for (int round = 0; round < 60; ++round) {
-    const auto model = blend_model(round % 2 == 0);
+    const auto model = troupe::testing::toy_model(3, 7, round % 2 == 0);
     const auto own = random_tensors(model, random);
     const auto trained = random_tensors(model, random);
     auto blended = own;

@@ -69,12 +69,8 @@ TEST(WithEvaluation, ModelsOfGivenRowsAreAskedAboutHeldOutOnes) {
 TEST(WithEvaluation, AWorkflowWithoutScoresIsRefused) {
   auto workflow = make_ppo();
   workflow.calls[1].writes = {"marks"};
-  try {
-    with_evaluation(workflow, eval_settings());
-    FAIL() << "accepted";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("eval.data"));
-  }
+  EXPECT_THAT(refusal_of([&] { with_evaluation(workflow, eval_settings()); }),
+              testing::HasSubstr("eval.data"));
 }
 
 TEST(WithEvaluation, RulesAndProgramsScoreHeldOutAnswersToo) {

@@ -33,12 +33,7 @@ lag: {actor_gen: 1}
 )";
 
 std::string mistake(const std::string& yaml) {
-  try {
-    parse_plan(yaml, "plan.yaml");
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { parse_plan(yaml, "plan.yaml"); });
 }
 
 TEST(ExecutionPlan, ReadsTheDocumentedExample) {

@@ -37,28 +37,6 @@ std::vector<std::string> follower_needs(const StepGraph& graph,
   return texts;
 }
 
-template <class Change>
-std::string follower_refusal(Change change) {
-  Settings settings;
-  settings.workflow = "ppo";
-  change(settings);
-  try {
-    make_workflow(settings);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-std::string workflow_refusal(const Workflow& workflow) {
-  try {
-    check(workflow);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(Followers, ADecayMakesTheReferenceFollowTheActor) {
   Settings settings;
   for (const char* name : {"ppo", "grpo", "dpo"}) {
@@ -75,11 +53,11 @@ TEST(Followers, ADecayMakesTheReferenceFollowTheActor) {
 
 TEST(Followers, SettingsThatNothingWouldReadAreRefused) {
   EXPECT_THAT(
-    follower_refusal([](Settings& s) { s.models["reward"].ema_decay = 0.5; }),
+    settings_refusal([](Settings& s) { s.models["reward"].ema_decay = 0.5; }),
     AllOf(HasSubstr("models.reward.ema_decay"), HasSubstr("follows"),
           HasSubstr("models.reward.ema_decay=null")));
   EXPECT_THAT(
-    follower_refusal([](Settings& s) { s.models["ref"].ema_every = 4; }),
+    settings_refusal([](Settings& s) { s.models["ref"].ema_every = 4; }),
     AllOf(HasSubstr("models.ref.ema_every"), HasSubstr("ema_decay=0.99")));
 }
 
@@ -87,7 +65,7 @@ TEST(Followers, MistakesOfAWorkflowAreRefused) {
   const auto refused = [](auto change) {
     auto workflow = following_ppo();
     change(workflow);
-    return workflow_refusal(workflow);
+    return refusal_of([&] { check(workflow); });
   };
   EXPECT_EQ(refused([](Workflow&) {}), "accepted");
   EXPECT_THAT(

@@ -1,6 +1,7 @@
 #include "config/error.hpp"
 #include "plans/move_plan.hpp"
 
+#include "../support/plans/toy_model.hpp"
 #include "support.hpp"
 #include <gmock/gmock.h>
 
@@ -15,34 +16,7 @@ namespace troupe::plans {
 namespace {
 
 using Random = std::mt19937_64;
-
-/// A model of `layers` layers: embedding, two matrices and a norm each, final
-/// norm, head unless tied.
-std::vector<ParameterShape> toy_model(std::int32_t layers, std::int64_t width,
-                                      bool tied) {
-  std::vector<ParameterShape> all;
-  const auto add = [&](std::string name, std::int64_t rows, std::int64_t cols,
-                       std::int32_t layer, std::int8_t split) {
-    all.push_back({.name = std::move(name),
-                   .rows = rows,
-                   .cols = cols,
-                   .vector = cols == 1,
-                   .layer = layer,
-                   .split_dim = split,
-                   .decay = cols > 1,
-                   .stored = {}});
-  };
-  add("embed", 3 * width + 1, width, -1, 0);
-  for (std::int32_t i = 0; i < layers; ++i) {
-    add("up" + std::to_string(i), 2 * width, width, i, 0);
-    add("down" + std::to_string(i), width, 2 * width, i, 1);
-    add("norm" + std::to_string(i), width, 1, i, -1);
-  }
-  add("final_norm", width, 1, layers, -1);
-  if (!tied)
-    add("head", 3 * width + 1, width, layers, 0);
-  return all;
-}
+using troupe::testing::toy_model;
 
 Layout dp_layout(const std::vector<ParameterShape>& model, std::uint32_t first,
                  std::uint32_t last) {
@@ -200,17 +174,18 @@ std::vector<std::uint32_t> fill(const Shard& shard) {
 }
 
 Layout random_layout(const std::vector<ParameterShape>& model,
-                     std::uint32_t num_devices, Random& random) {
+                     std::uint32_t num_devices, Plane plane, Random& random) {
+  constexpr Zero zeros[] = {Zero::none, Zero::z1, Zero::z3};
   Strategy strategy{.dp = std::uint32_t(1 + random() % 4),
                     .pp = std::uint32_t(1 + random() % 3),
-                    .tp = std::uint32_t(1 + random() % 3),
-                    .zero = random() % 2 ? Zero::z3 : Zero::none};
+                    .tp = std::uint32_t(1 + random() % 4),
+                    .zero = zeros[random() % 3]};
   auto devices = ranks(0, num_devices - 1);
   std::ranges::shuffle(devices, random);
   while (strategy.num_devices() > num_devices)
     strategy.tp > 1 ? --strategy.tp : --strategy.dp;
   devices.resize(strategy.num_devices());
-  return make_layout(model, strategy, devices, DType::f32);
+  return make_layout(model, strategy, devices, DType::f32, plane);
 }
 
 /// Runs what `shard` receives and checks every element of its boxes.
@@ -246,8 +221,9 @@ TEST(MovePlanProperty, EveryTargetByteIsWrittenOnce) { // I3
     const Cluster cluster{.nodes = 3,
                           .devices_per_node = 6,
                           .workers_per_node = std::uint32_t(1 + random() % 6)};
-    const auto source = random_layout(model, 18, random);
-    const auto target = random_layout(model, 18, random);
+    const auto plane = random() % 3 == 0 ? Plane::optimizer : Plane::weight;
+    const auto source = random_layout(model, 18, plane, random);
+    const auto target = random_layout(model, 18, plane, random);
     const auto plan = move_plan(source, target, cluster);
     EXPECT_EQ(plan, move_plan(source, target, cluster)) << "I8";
     std::size_t received = 0;

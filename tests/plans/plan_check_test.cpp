@@ -266,14 +266,9 @@ TEST(PlanCheck, AllMistakesAreReportedAtOnce) {
     c.plan.calls.erase("critic_inf");
   });
   EXPECT_THAT(report.errors, SizeIs(3));
-  try {
-    require_ok(report);
-    FAIL();
-  } catch (const PlanError& error) {
-    EXPECT_STREQ(error.what(),
-                 "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), "
-                 "got 4; try 0-3 (and 2 more)");
-  }
+  EXPECT_EQ(refusal_of([&] { require_ok(report); }),
+            "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), got 4; "
+            "try 0-3 (and 2 more)");
 }
 
 TEST(PlanCheck, WarnsOfALagThatBuysNothing) {
@@ -352,12 +347,16 @@ TEST(CheckContext, FollowsTheSettings) {
   settings.data.batch_size = 16;
   settings.rollout.n = 4;
   settings.algorithm.old_logprobs = "recompute";
+  settings.cluster.move_staging_mib = 3;
   const auto ppo = make_ppo();
   const ExecutionPlan plan;
   const auto context = make_check_context(settings, ppo, plan);
   EXPECT_EQ(context.sizes.samples_per_step, 64u);
   EXPECT_EQ(context.sizes.group_size, 4u);
   EXPECT_FALSE(context.corrects_for_lag);
+  EXPECT_EQ(context.sizes.move_staging_bytes, 3u << 20);
+  EXPECT_EQ(Settings{}.cluster.move_staging_bytes(),
+            BatchSizes{}.move_staging_bytes);
   const auto sft = sft_workflow({});
   EXPECT_EQ(make_check_context(settings, sft, plan).sizes.samples_per_step,
             16u);

@@ -40,12 +40,7 @@ PresetFacts facts_of(const Workflow& workflow, const ModelShape& shape) {
 
 std::string refusal(const char* name, const Workflow& workflow,
                     const Cluster& cluster) {
-  try {
-    preset(name, workflow, cluster);
-  } catch (const PlanError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { preset(name, workflow, cluster); });
 }
 
 /// Empty if `name` passes the plan check, or refuses with a reason.
@@ -201,7 +196,10 @@ TEST(Presets, RefusalsNameTheReasonAndAWayOut) {
   const Cluster two{.devices_per_node = 2};
   EXPECT_EQ(refusal("openrlhf", make_ppo(), two),
             "plan: preset openrlhf needs at least 5 devices, one for each of "
-            "its 5 groups, the cluster has 2; try openrlhf_colocated");
+            "its 5 groups, the cluster has 2; try deepspeed_chat");
+  EXPECT_EQ(refusal("openrlhf", make_ppo(), {.devices_per_node = 3}),
+            "plan: preset openrlhf needs at least 5 devices, one for each of "
+            "its 5 groups, the cluster has 3; try openrlhf_colocated");
   EXPECT_EQ(refusal("openrlhf_colocated", make_ppo(), two),
             "plan: preset openrlhf_colocated needs at least 3 devices, one for "
             "each of its 3 groups, the cluster has 2; try deepspeed_chat");

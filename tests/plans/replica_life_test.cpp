@@ -53,11 +53,12 @@ TEST(ReplicaLife, ALaggedReplicaHoldsItsVersionFromStepToStep) {
   EXPECT_FALSE(life.has("drop actor@actor_gen"));
 }
 
-TEST(ReplicaLife, OffloadedWeightsComeWhenTheCallCanRunAndGoAfterIt) {
+TEST(ReplicaLife, OffloadedWeightsComeBeforeTheirCallAndGoAfterIt) {
   Life life;
   life.plan.roles["ref"].offload_weights = true;
   const auto graph = life.graph();
-  EXPECT_THAT(needs_of(graph, "reload ref@ref_inf"), Contains("actor_gen -0"));
+  EXPECT_THAT(needs_of(graph, "reload ref@ref_inf"), ElementsAre("ref_inf -1"))
+    << "not for the call's rows";
   EXPECT_THAT(needs_of(graph, "ref_inf"), Contains("reload ref@ref_inf -0"));
   EXPECT_THAT(needs_of(graph, "offload ref@ref_inf"),
               ElementsAre("ref_inf -0"));
@@ -80,6 +81,17 @@ TEST(ReplicaLife, AnOffloadedOptimizerServesTrainingsOnly) {
   EXPECT_FALSE(life.has("reload actor@actor_gen"));
   life.plan.roles["ref"].offload_optimizer = true; // it has none
   EXPECT_FALSE(life.has("reload ref@ref_inf"));
+}
+
+TEST(ReplicaLife, TrainedWeightsComeWhenTheirVersionIsThere_I4) {
+  Life life;
+  life.plan = plan_all(life.workflow, on(0, 1), 2);
+  life.plan.roles["actor"].offload_weights = true;
+  const auto graph = life.graph();
+  EXPECT_THAT(needs_of(graph, "reload actor@actor_gen"),
+              ElementsAre("actor_gen -1", "actor_train -1"));
+  EXPECT_THAT(needs_of(graph, "reload actor@actor_train"),
+              ElementsAre("actor_train -1"));
 }
 
 TEST(ReplicaLife, MovesReadTheCopyThatTheLastTrainingLeftInHostMemory) {
@@ -112,6 +124,41 @@ TEST(ReplicaLife, MemoryCountsWhatComesAndGoesToItsCallsOnly) {
   life.plan.roles.clear();
   life.plan.replicas["actor@actor_gen"] = true;
   EXPECT_GT(resident(gen_on), gen_before);
+}
+
+TEST(ReplicaLife, MemoryCountsWhatOthersFindBetweenChunks) {
+  Life life;
+  const std::map<std::string, ModelShape> shapes = {
+    {"actor", shape_tiny()}, {"ref", shape_tiny()}, {"reward", shape_tiny()}};
+  const auto rewards_need = [&] {
+    const auto replicas = replicas_of(life.workflow, life.plan);
+    const auto devices
+      = device_memory(life.workflow, life.plan, replicas, shapes, {}, {});
+    const auto on = life.plan.calls["rew_inf"].devices.front();
+    const auto& tasks = devices.at(on.value).tasks;
+    return std::ranges::find(tasks, "rew_inf", &TaskMemory::task)->bytes;
+  };
+  life.plan.roles["ref"].offload_weights = true;
+  const auto alone = rewards_need();
+  life.plan.calls["ref_inf"].chunks = 3;
+  const auto strategy = life.plan.calls["ref_inf"].strategy;
+  EXPECT_EQ(rewards_need() - alone,
+            stage_bytes(shape_tiny(), strategy).front().weights);
+}
+
+TEST(ReplicaLife, MemoryCountsAnOffloadedShadowFromItsMoveOn) {
+  Life life;
+  const std::map<std::string, ModelShape> shapes = {{"actor", shape_tiny()}};
+  life.plan.replicas["actor@actor_gen"] = true;
+  life.plan.roles["actor"].offload_weights = true;
+  const auto replicas = replicas_of(life.workflow, life.plan);
+  const auto devices
+    = device_memory(life.workflow, life.plan, replicas, shapes, {}, {});
+  const auto on = life.plan.calls["actor_gen"].devices.front();
+  std::vector<std::string> names;
+  for (const auto& task : devices.at(on.value).tasks)
+    names.push_back(task.task);
+  EXPECT_THAT(names, Contains("actor@actor_gen"));
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support.hpp"
+#include "../support/plans/random_plan.hpp"
 
 #include <algorithm>
 #include <map>
@@ -17,76 +17,6 @@
 
 namespace troupe::plans {
 namespace {
-
-using Random = std::mt19937_64;
-
-std::uint32_t draw(Random& random, std::uint32_t below) {
-  return static_cast<std::uint32_t>(random() % below);
-}
-
-/// A few roles, calls that read random earlier keys, train calls at the end.
-Workflow random_workflow(Random& random) {
-  Workflow workflow{.name = "random", .dataset_keys = {"data"}};
-  std::vector<std::string> keys = {"data"};
-  const auto add = [&](Call call) {
-    for (auto reads = 1 + draw(random, 3); reads > 0; --reads)
-      call.reads.push_back(keys[draw(random, std::uint32_t(keys.size()))]);
-    call.name = "call" + std::to_string(workflow.calls.size());
-    call.writes = {"key" + std::to_string(workflow.calls.size())};
-    keys.push_back(call.writes.front());
-    workflow.calls.push_back(std::move(call));
-  };
-  for (std::uint32_t i = 0; i <= draw(random, 4); ++i)
-    workflow.roles.push_back(
-      {.name = "role" + std::to_string(i), .trained = draw(random, 4) != 0});
-  for (auto& role : workflow.roles) { // those that no call trains may follow
-    const auto& leader = workflow.roles[draw(
-      random, static_cast<std::uint32_t>(workflow.roles.size()))];
-    if (!role.trained && leader.trained)
-      role.follows = {.role = leader.name, .every = 1 + draw(random, 3)};
-  }
-  const auto num_roles = static_cast<std::uint32_t>(workflow.roles.size());
-  for (std::uint32_t i = 0; i < 1 + draw(random, 8); ++i) {
-    if (draw(random, 4) == 0)
-      add({.kind = CallKind::function});
-    else
-      add({.kind = CallKind::inference,
-           .role = workflow.roles[draw(random, num_roles)].name});
-  }
-  for (const auto& role : workflow.roles)
-    for (std::uint32_t i = 0; role.trained && i <= draw(random, 5) / 4; ++i)
-      add({.kind = CallKind::train, .role = role.name});
-  return workflow;
-}
-
-ExecutionPlan random_plan(const Workflow& workflow, Random& random) {
-  ExecutionPlan plan;
-  plan.cluster.devices_per_node = 1 + draw(random, 6);
-  std::map<std::string, Placement> homes;
-  for (const auto& call : workflow.calls) {
-    const auto first = draw(random, plan.cluster.devices_per_node);
-    const auto last
-      = first + draw(random, plan.cluster.devices_per_node - first);
-    auto& placement = plan.calls[call.name];
-    if (call.kind == CallKind::function)
-      continue;
-    placement = on(first, last);
-    if (call.kind == CallKind::train || draw(random, 3) == 0)
-      placement = homes.try_emplace(call.role, placement).first->second;
-    if (call.kind != CallKind::train && draw(random, 4) == 0)
-      placement.chunks = 1 + static_cast<int>(draw(random, 4));
-    const bool may_lag
-      = call.kind != CallKind::train && workflow.role(call.role).changes();
-    if (may_lag && draw(random, 3) == 0)
-      plan.lag[call.name] = 1 + draw(random, 3);
-    if (draw(random, 4) == 0)
-      plan.replicas[call.role + "@" + call.name] = true;
-  }
-  for (const auto& role : workflow.roles)
-    plan.roles[role.name] = {.offload_weights = draw(random, 4) == 0,
-                             .offload_optimizer = draw(random, 4) == 0};
-  return plan;
-}
 
 /// Runs a schedule on fake devices and checks every start and end.
 class World {
@@ -123,6 +53,7 @@ public:
   int come_and_go = 0; ///< reloads, offloads and drops
   int blends = 0;      ///< of followers
   int joined = 0;      ///< tasks that others joined
+  int came_early = 0;  ///< reloads before the rows of their call
 
 private:
   using End = std::pair<double, std::uint64_t>;
@@ -189,9 +120,12 @@ private:
       EXPECT_TRUE(past.empty()
                   || last_position_[rank] < schedule_.position(task))
         << "against the total order";
+      EXPECT_TRUE(past.empty() || may_follow(past.back(), task))
+        << t.name << " finds planes that came for another";
       last_position_[rank] = schedule_.position(task);
       past.push_back(task);
     }
+    came_early += t.kind == TaskKind::reload && waits_for_rows(task);
     for (const auto producer : producers_of(task))
       EXPECT_TRUE(done_.contains({producer, task.step})) << "no rows yet";
     check_versions(task);
@@ -199,6 +133,25 @@ private:
     note_joined(task);
     const double takes = 0.1 + double(random_() % 1000) / 100;
     running_.emplace(End{now_ + takes, started_++}, task);
+  }
+
+  /// Behind planes that came comes their call.
+  bool may_follow(TaskRef before, TaskRef task) const {
+    return shape(before).kind != TaskKind::reload
+           || (shape(task).kind == TaskKind::call && before.step == task.step
+               && shape(task).call == shape(before).call);
+  }
+
+  /// Of what comes for a call: whether rows of the call's are missing.
+  bool waits_for_rows(TaskRef task) const {
+    TaskRef call = task;
+    call.task = schedule_.graph().index_of(first_task_of(shape(task).call));
+    return std::ranges::any_of(producers_of(call), [&](std::uint32_t one) {
+      return !done_.contains({one, task.step});
+    });
+  }
+  std::string first_task_of(const std::string& call) const {
+    return plan_.calls.at(call).chunks == 1 ? call : call + "[0]";
   }
 
   /// As if the call generated: what joins the task starts right behind it.
@@ -348,7 +301,7 @@ private:
 
 TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
   int ran = 0, lagged = 0, refused = 0, chunked = 0, lived = 0;
-  int followed = 0, joined = 0;
+  int followed = 0, joined = 0, early = 0;
   for (std::uint64_t seed = 0; ran < 1500; ++seed) {
     Random random(seed);
     const auto workflow = random_workflow(random);
@@ -371,6 +324,7 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
     lived += fast.come_and_go > 0;
     followed += fast.blends > 0;
     joined += fast.joined > 0;
+    early += fast.came_early > 0;
     lagged += graph.max_lag > 0;
     chunked += std::ranges::any_of(
       graph.tasks, [](const TaskTemplate& task) { return task.chunks > 1; });
@@ -381,6 +335,7 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
   EXPECT_GT(lagged, 300);
   EXPECT_GT(chunked, 300);
   EXPECT_GT(joined, 100);
+  EXPECT_GT(early, 300);
 }
 
 } // namespace

@@ -69,6 +69,56 @@ TEST(Schedule, CallsOnDisjointDevicesRunAtTheSameTime) {
               UnorderedElementsAre("actor_train/0", "critic_train/0"));
 }
 
+TEST(Schedule, AnIdleDeviceGetsPlanesBeforeTheRowsOfTheirCallAreThere) {
+  const auto workflow = make_ppo();
+  auto plan = plan_all(workflow, on(0, 0), 2);
+  plan.calls["ref_inf"] = on(1, 1);
+  plan.roles["ref"].offload_weights = true;
+  Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{2});
+  EXPECT_THAT(names(schedule, schedule.start()),
+              ElementsAre("actor_gen/0", "reload ref@ref_inf/0"));
+  EXPECT_THAT(finish(schedule, "reload ref@ref_inf"), IsEmpty());
+  EXPECT_THAT(finish(schedule, "actor_gen"),
+              UnorderedElementsAre("rew_inf/0", "ref_inf/0"));
+}
+
+TEST(Schedule, PlanesComeWhenWhatIsBeforeTheirCallOnTheDeviceIsDone) {
+  const auto workflow = make_ppo();
+  auto plan = plan_all(workflow, on(0, 0), 2);
+  plan.calls["critic_train"] = plan.calls["critic_inf"] = on(1, 1);
+  plan.roles["critic"].offload_optimizer = true;
+  Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{1});
+  EXPECT_THAT(names(schedule, schedule.start()), ElementsAre("actor_gen/0"))
+    << "critic_inf comes first on the critic's device";
+  finish(schedule, "actor_gen");
+  EXPECT_THAT(finish(schedule, "critic_inf"),
+              ElementsAre("reload critic@critic_train/0"))
+    << "while rewards and references are made";
+}
+
+TEST(Schedule, AnIdleDeviceKnowsWhatItWaitsFor) {
+  const auto workflow = make_ppo();
+  auto plan = plan_all(workflow, on(0, 0), 2);
+  plan.calls["ref_inf"] = on(1, 1);
+  Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{2});
+  const auto waits = [&] {
+    std::vector<std::string> texts;
+    for (const auto& [device, wait] : schedule.idle_devices())
+      texts.push_back(std::to_string(device.value) + " "
+                      + (wait ? schedule.describe_whom(*wait) : "step"));
+    return texts;
+  };
+  schedule.start();
+  EXPECT_THAT(waits(), ElementsAre("1 actor_gen (data)"));
+  finish(schedule, "actor_gen");
+  EXPECT_THAT(waits(), IsEmpty());
+  finish(schedule, "ref_inf");
+  EXPECT_THAT(waits(), ElementsAre("1 step")) << "nothing more in this one";
+  finish(schedule, "rew_inf");
+  finish(schedule, "critic_inf");
+  EXPECT_THAT(waits(), ElementsAre("0 advantages (data)", "1 step"));
+}
+
 TEST(Schedule, LagOneGeneratesBesideTheTraining) {
   const auto workflow = make_ppo();
   auto plan = plan_apart(workflow);

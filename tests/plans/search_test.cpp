@@ -258,13 +258,9 @@ TEST(Search, AnInterruptedOneHasItsBestAndABound) {
 }
 
 TEST(Search, UnknownMethodsGetTheNearest) {
-  try {
-    parse_search_method("exat");
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("--method: expected auto, exact, mcmc "
-                                        "or descent, got 'exat'; try 'exact'"));
-  }
+  EXPECT_THAT(refusal_of([] { parse_search_method("exat"); }),
+              HasSubstr("--method: expected auto, exact, mcmc or descent, got "
+                        "'exat'; try 'exact'"));
 }
 
 } // namespace

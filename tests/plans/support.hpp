@@ -1,14 +1,29 @@
 // Shared by the tests of plans: workflows and plans in one line each.
 #pragma once
 
+#include "config/error.hpp"
 #include "config/settings.hpp"
 #include "plans/execution_plan.hpp"
 #include "plans/workflow.hpp"
 
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace troupe::plans {
+
+/// What a user reads of what `attempt` does wrong; "accepted" if nothing.
+template <class Attempt>
+std::string refusal_of(Attempt attempt) {
+  try {
+    attempt();
+  } catch (const ConfigError& error) {
+    return error.what();
+  } catch (const PlanError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
 
 inline Workflow make_ppo(const std::function<void(Settings&)>& change = {}) {
   Settings settings;
@@ -16,6 +31,15 @@ inline Workflow make_ppo(const std::function<void(Settings&)>& change = {}) {
   if (change)
     change(settings);
   return ppo_workflow(settings);
+}
+
+/// Of making PPO of settings.
+inline std::string
+settings_refusal(const std::function<void(Settings&)>& change) {
+  Settings settings;
+  settings.workflow = "ppo";
+  change(settings);
+  return refusal_of([&] { make_workflow(settings); });
 }
 
 inline Workflow make_grpo() {

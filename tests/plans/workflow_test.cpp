@@ -3,6 +3,7 @@
 #include "config/workflow_traits.hpp"
 #include "plans/workflow.hpp"
 
+#include "support.hpp"
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -26,12 +27,7 @@ Workflow ppo(const std::function<void(Settings&)>& change = {}) {
 }
 
 std::string refusal(const Workflow& workflow) {
-  try {
-    check(workflow);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { check(workflow); });
 }
 
 std::vector<std::string> producers_of(const Workflow& workflow,
@@ -199,18 +195,6 @@ TEST(Workflow, EveryOtherMistakeOfAnAuthorIsRefused) {
     HasSubstr("call rew_inf renames key x, which it neither reads nor"));
 }
 
-std::string mistake(const std::function<void(Settings&)>& change) {
-  Settings settings;
-  settings.workflow = "ppo";
-  change(settings);
-  try {
-    make_workflow(settings);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(MakeWorkflow, KnowsItsNames) {
   for (const auto& name : troupe::workflow_names()) {
     Settings settings;
@@ -225,17 +209,18 @@ TEST(MakeWorkflow, KnowsItsNames) {
 
 TEST(MakeWorkflow, MistakesNameTheSettingAndItsPlace) {
   EXPECT_EQ(
-    mistake([](Settings& s) {
+    settings_refusal([](Settings& s) {
       s.workflow = "pppo";
       s.places["workflow"] = {"run.yaml", 7};
     }),
     "run.yaml:7: workflow: expected one of sft, reward, dpo, ppo, grpo, "
     "got 'pppo'; try ppo");
-  EXPECT_EQ(mistake([](Settings& s) { s.models["critik"] = {}; }),
+  EXPECT_EQ(settings_refusal([](Settings& s) { s.models["critik"] = {}; }),
             "models.critik: expected a role of workflow ppo (actor, critic, "
             "reward, ref), got 'critik'; try critic");
-  EXPECT_EQ(mistake([](Settings& s) { s.algorithm.advantage = "rloo"; }),
-            "algorithm.advantage: expected gae, got 'rloo'; try gae");
+  EXPECT_EQ(
+    settings_refusal([](Settings& s) { s.algorithm.advantage = "rloo"; }),
+    "algorithm.advantage: expected gae, got 'rloo'; try gae");
 }
 
 Workflow grpo(const std::function<void(Settings&)>& change = {}) {
@@ -280,8 +265,9 @@ TEST(MakeWorkflow, GrpoTakesATokensKlOnlyIntoWholeReturns) {
 }
 
 TEST(MakeWorkflow, TheReferenceModelMayBeLeftOutOrUnused) {
-  EXPECT_EQ(mistake([](Settings& s) { s.models["actor"] = {}; }), "accepted");
-  EXPECT_EQ(mistake([](Settings& s) {
+  EXPECT_EQ(settings_refusal([](Settings& s) { s.models["actor"] = {}; }),
+            "accepted");
+  EXPECT_EQ(settings_refusal([](Settings& s) {
               s.models["ref"] = {};
               s.algorithm.kl_in = "none";
             }),
