@@ -3,8 +3,7 @@
 // coroutine that may wait for Futures; it answers the message that started it.
 #pragma once
 
-#include <caf/all.hpp>
-
+#include "troupe/caf.hpp"
 #include "troupe/correspondent.hpp"
 
 #include <chrono>

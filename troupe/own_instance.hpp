@@ -3,8 +3,7 @@
 // the answer begins where it is given.
 #pragma once
 
-#include <caf/all.hpp>
-
+#include "troupe/caf.hpp"
 #include "troupe/model.hpp"
 
 namespace troupe {
