@@ -65,6 +65,7 @@ namespace detail {
 enum class OwnKind : std::uint8_t {
   generate,
   infer,
+  reward,
   each,
   groups,
   batch,
@@ -88,7 +89,7 @@ struct OwnCall {
   LossFunction loss = nullptr;
   MeanOver mean_over = {};
   Infer infer = Infer::logprobs;
-  std::string prefix = {}; ///< generate: of the keys that it writes
+  std::string prefix = {}; ///< of the keys that its generate call writes
   std::string prompt = {}; ///< generate: the key that it continues
 };
 
@@ -162,6 +163,17 @@ public:
     call.role = std::move(role);
     call.infer = what;
     call.writes = writes.infos();
+    return *this;
+  }
+
+  /// What `reward:` of the settings says about each answer of the generate
+  /// call with this prefix: a rule, a Python file, a program or a server. It is
+  /// asked while other answers are still being made.
+  Workflow& reward(std::string name, Writes<Key<float>> score,
+                   std::string prefix = "") {
+    auto& call = add(std::move(name), detail::OwnKind::reward);
+    call.writes = score.infos();
+    call.prefix = std::move(prefix);
     return *this;
   }
 
