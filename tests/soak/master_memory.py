@@ -142,13 +142,16 @@ class MasterMemory(Case):
                 watcher.read()
             watcher.close()
 
-    def sample(self, pid, log):
+    def sample(self, process, log):
         """The master's resident MB over the time wanted."""
         begin, curve = time.monotonic(), []
         while time.monotonic() - begin < self.options.minutes * 60:
             time.sleep(SAMPLE_S)
+            if process.popen.poll() is not None:
+                self.fail("the run ended: " + (
+                    self.run_folder("paced") / "failures.jsonl").read_text())
             line = {"s": round(time.monotonic() - begin, 1),
-                    "master_mb": round(resident_mb(pid), 1),
+                    "master_mb": round(resident_mb(process.popen.pid), 1),
                     "workers_mb": [round(resident_mb(worker), 1)
                                    for worker in self.workers()],
                     "written": self.written, "shown": self.page.events}
@@ -169,7 +172,7 @@ class MasterMemory(Case):
         for thread in threads:
             thread.start()
         with open(self.options.out, "w", encoding="utf-8") as log:
-            curve = self.sample(process.popen.pid, log)
+            curve = self.sample(process, log)
         end.set()
         threads[0].join()
         until(lambda: self.page.events >= self.written, "the page has all")
