@@ -54,9 +54,11 @@ std::vector<KeyInfo> conversation_keys(const OwnEntry& own) {
 
 /// Hands the samples to their actor; when it has all back, the turns are over.
 void begin(const Conversations& talk, const OwnCrew& crew,
-           const std::string& who, std::vector<Sample> samples) {
+           const std::string& who, std::vector<Sample> samples,
+           const std::function<void(const Sample&)>& on_ended) {
   crew.run({.who = who,
             .samples = std::move(samples),
+            .on_sample = on_ended,
             .done = [talk](std::variant<std::vector<Sample>, Failure> result) {
               if (const auto* failure = std::get_if<Failure>(&result))
                 return talk.turns->fail(*failure);
@@ -69,7 +71,8 @@ void begin(const Conversations& talk, const OwnCrew& crew,
 
 net::Rows converse(Shard& shard, const OwnEntry& own, const net::Rows& rows,
                    const models::GenerateOptions& options,
-                   models::RunContext& context) {
+                   models::RunContext& context,
+                   const std::function<void(const Sample&)>& on_ended) {
   if (rows.samples.empty())
     return {};
   if (shard.where.tp != 0 || shard.where.pp != 0) {
@@ -83,7 +86,7 @@ net::Rows converse(Shard& shard, const OwnEntry& own, const net::Rows& rows,
   const Conversations talk;
   open.open(rows.samples, talk.turns);
   begin(talk, *worker.own->crew(worker, own), who,
-        first_words(shard, context.step, own, rows, options));
+        first_words(shard, context.step, own, rows, options), on_ended);
   try {
     shard.engine->converse(rows, options, talk.turns.get(), context);
   } catch (const std::exception& error) {

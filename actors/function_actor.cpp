@@ -60,11 +60,13 @@ RowWriter writer_of(std::string_view fn) {
   return fn == "write_scores" ? write_scores : nullptr;
 }
 
+/// `track` is that of the thread, which is in the call's slice.
 RunDone keep_result(WorkerContext& worker, StepId step, const plans::Call& call,
-                    models::FunctionResult result) {
-  RunDone done = stash_outputs(
-    worker, step, call,
-    net::select_keys(rename_out(call, std::move(result.rows)), call.writes));
+                    models::FunctionResult result, trace::Track track) {
+  auto rows
+    = net::select_keys(rename_out(call, std::move(result.rows)), call.writes);
+  trace_rows(track, "writes", step, rows);
+  RunDone done = stash_outputs(worker, step, call, std::move(rows));
   if (!call.greedy) // or they would stand under the sampled answers' names
     done.sums = to_parts(result.sums);
   for (const auto& [name, value] : result.carried)
@@ -81,7 +83,8 @@ RunDone run_registered(WorkerContext& worker, StepId step,
     context.carried[carried.name] = carried.value.number();
   return keep_result(
     worker, step, call,
-    models::run_function(call.fn, rename_in(call, rows), context));
+    models::run_function(call.fn, rename_in(call, rows), context),
+    worker.host->track());
 }
 
 /// The end of an evaluation: a file of its rows, and its metrics.
@@ -108,6 +111,7 @@ RunDone run_here(WorkerContext& worker, StepId step, const RunOrder& order,
   const plans::Call& call = worker.workflow.call(order.call);
   const trace::Span span{worker.host->track(), trace::name(call.name),
                          step.value};
+  trace_rows(worker.host->track(), "reads", step, rows);
   const auto begin = now_ns();
   RunDone done;
   if (const auto writer = writer_of(call.fn)) {
@@ -133,7 +137,8 @@ void run_rewards(const std::shared_ptr<WorkerContext>& worker, StepId step,
                        [=, &call, begin = now_ns()](const GetRewards& rewards) {
                          callback(result_of<RunDone>(who, [&] {
                            auto done
-                             = keep_result(*worker, step, call, rewards());
+                             = keep_result(*worker, step, call, rewards(),
+                                           worker->rewards->track());
                            done.begin_ns = begin;
                            done.busy_ns = now_ns() - begin;
                            return done;
@@ -170,6 +175,7 @@ RunDone run_own_here(const OwnTask& task) {
   WorkerContext& worker = *task.worker;
   const trace::Span span{worker.host->track(), trace::name(task.own->call.name),
                          task.step.value};
+  trace_rows(worker.host->track(), "reads", task.step, *task.rows);
   if (!task.own->metrics.empty()) {
     RunDone done;
     done.holder = worker.worker;

@@ -68,14 +68,12 @@ std::vector<models::RewardItem> RewardWork::items(const Batch& batch) {
   return models::reward_items(source(call, batch.step), batch.rows);
 }
 
-void RewardWork::offer(const plans::Call& call, StepId step,
-                       const models::GeneratedSample& answer) {
-  const auto ids = answer.sequence_ids;
-  std::vector<std::uint8_t> mask(ids.size(), 1);
-  std::fill_n(mask.begin(), answer.num_prompt_tokens, std::uint8_t{0});
+void RewardWork::offer(const plans::Call& call, StepId step, SampleId sample,
+                       std::span<const std::int32_t> ids,
+                       std::span<const std::uint8_t> mask) {
   const std::vector lengths{static_cast<std::uint32_t>(ids.size())};
   Batch batch{.call = call.name, .step = step, .rows = {}};
-  batch.rows.samples = {answer.sample};
+  batch.rows.samples = {sample};
   batch.rows.add(
     net::make_column("sequence_ids", DType::i32, lengths, ids.data()));
   batch.rows.add(

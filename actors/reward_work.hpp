@@ -8,7 +8,6 @@
 #include "actors/worker_context.hpp"
 #include "models/data_order.hpp"
 #include "models/functions.hpp"
-#include "models/generate_events.hpp"
 #include "models/reward_desk.hpp"
 #include "models/reward_items.hpp"
 
@@ -28,13 +27,19 @@ class RewardWork {
 public:
   explicit RewardWork(WorkerContext& worker);
 
-  /// An answer that `call` of this worker will ask about.
-  void offer(const plans::Call& call, StepId step,
-             const models::GeneratedSample& answer);
+  /// An answer that `call` of this worker will ask about: its tokens, and
+  /// which of them are the model's.
+  void offer(const plans::Call& call, StepId step, SampleId sample,
+             std::span<const std::int32_t> ids,
+             std::span<const std::uint8_t> mask);
   /// `on_rewards` is called on the scorer's thread.
   void run(const plans::Call& call, StepId step, net::Rows rows,
            std::function<void(const GetRewards&)> on_rewards);
 
+  /// Of the scorer's thread.
+  trace::Track track() const {
+    return thread_.track();
+  }
   /// Nothing is scored any more.
   void abort() {
     thread_.abort();

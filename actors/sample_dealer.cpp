@@ -45,6 +45,8 @@ void deal_one(DealerSelf self, const std::shared_ptr<SampleRun>& run,
     .then(
       [=](Sample& back) {
         receive_arrow(self, flow, back);
+        if (run->on_sample)
+          run->on_sample(back);
         run->samples[i] = std::move(back);
         if (--run->missing == 0 && run->done)
           std::exchange(run->done, nullptr)(std::move(run->samples));

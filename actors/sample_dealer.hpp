@@ -20,6 +20,8 @@ namespace troupe::actors {
 struct SampleRun {
   std::string who; ///< whose failure it is if one fails
   std::vector<Sample> samples;
+  /// Each as it comes back; empty: nobody wants them before the others.
+  std::function<void(const Sample&)> on_sample = {};
   /// The samples in their order, or the first failure; called once.
   std::function<void(std::variant<std::vector<Sample>, Failure>)> done;
   std::size_t missing = 0;

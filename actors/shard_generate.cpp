@@ -4,6 +4,8 @@
 #include "actors/conversations.hpp"
 #include "actors/reward_work.hpp"
 #include "actors/shard_work.hpp"
+#include "models/conversation.hpp"
+#include "models/generate_events.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/stop_texts.hpp"
 
@@ -28,17 +30,44 @@ std::uint64_t own_noise(const WorkerContext& worker, const plans::Call& call) {
   return before * 0x9E3779B97F4A7C15;
 }
 
-/// Answers are scored here while others are made. Own actors' conversations and
-/// recorded answers are left to the call that scores.
-models::GenerateEvents events_for_scorer(const Shard& shard,
-                                         const plans::Call& call, StepId step) {
+/// Answers are scored here while others are made: gives one to the scorer, if
+/// this worker has some.
+using Offer = std::function<void(SampleId, std::span<const std::int32_t> ids,
+                                 std::span<const std::uint8_t> mask)>;
+Offer offer_of(const Shard& shard, const plans::Call& call, StepId step) {
   RewardWork* rewards = shard.worker->rewards.get();
   const auto* scorer = scorer_of(shard.worker->workflow, call);
-  if (rewards == nullptr || scorer == nullptr || !gives_results(shard))
+  if (rewards == nullptr || scorer == nullptr)
+    return {};
+  return [=](SampleId sample, std::span<const std::int32_t> ids,
+             std::span<const std::uint8_t> mask) {
+    rewards->offer(*scorer, step, sample, ids, mask);
+  };
+}
+
+models::GenerateEvents events_for_scorer(const Shard& shard,
+                                         const plans::Call& call, StepId step) {
+  const auto offer = offer_of(shard, call, step);
+  if (!offer || !gives_results(shard))
     return {};
   return {.on_sample = [=](const models::GeneratedSample& answer) {
-    rewards->offer(*scorer, step, answer);
+    std::vector<std::uint8_t> mask(answer.sequence_ids.size(), 1);
+    std::fill_n(mask.begin(), answer.num_prompt_tokens, std::uint8_t{0});
+    offer(answer.sample, answer.sequence_ids, mask);
   }};
+}
+
+/// The same for conversations, as their actor gives them back.
+std::function<void(const Sample&)>
+offer_ended(const Shard& shard, const plans::Call& call, StepId step) {
+  const auto offer = offer_of(shard, call, step);
+  if (!offer)
+    return {};
+  return [offer, &tokenizer = shard.worker->tokenizer()](Sample ended) {
+    models::take_appended(ended, tokenizer);
+    offer(SampleId{ended.id()}, ended[keys::sequence_ids],
+          ended[keys::loss_mask]);
+  };
 }
 
 models::GenerateOptions options_of(WorkerContext& worker,
@@ -80,8 +109,9 @@ void make_answers(Shard& shard, const plans::Call& call, StepId step,
   auto context = run_context(shard, step);
   const auto options = options_of(worker, call);
   if (const auto* own = find_own_entry(call.fn)) {
+    const auto on_ended = offer_ended(shard, call, step);
     for (std::size_t i = 0; i < chunks.size(); ++i)
-      on_rows(i, converse(shard, *own, chunks[i], options, context));
+      on_rows(i, converse(shard, *own, chunks[i], options, context, on_ended));
     return;
   }
   auto events = events_for_scorer(shard, call, step);
@@ -146,8 +176,11 @@ void generate_chunks(Shard& shard, StepId step, const std::string& who,
       rows.push_back(rename_in(call, chunk.rows));
     make_answers(
       shard, call, step, rows, [&](std::size_t i, net::Rows answers) {
-        auto done = stash_outputs(*shard.worker, step, call,
-                                  rename_out(call, std::move(answers)));
+        answers = rename_out(call, std::move(answers));
+        trace_rows(shard.device->track(), "reads", step, chunks[i].rows);
+        trace_rows(shard.device->track(), "writes", step, answers);
+        auto done
+          = stash_outputs(*shard.worker, step, call, std::move(answers));
         meter.end(done);
         settle(i, std::move(done));
       });

@@ -20,8 +20,9 @@ RunDone keep_outputs(Shard& shard, StepId step, const plans::Call& call,
                      net::Rows rows) {
   if (!gives_results(shard))
     rows = {};
-  return stash_outputs(*shard.worker, step, call,
-                       rename_out(call, std::move(rows)));
+  rows = rename_out(call, std::move(rows));
+  trace_rows(shard.device->track(), "writes", step, rows);
+  return stash_outputs(*shard.worker, step, call, std::move(rows));
 }
 
 /// Planes that others may read: of the weights, for moves; of all, for saving.
@@ -222,6 +223,17 @@ RunDone stash_outputs(WorkerContext& worker, StepId step,
   return done;
 }
 
+void trace_rows(trace::Track track, std::string_view verb, StepId step,
+                const net::Rows& rows) {
+  if (!trace::enabled())
+    return;
+  for (const auto& column : rows.columns) {
+    const auto text = trace::name(fmt::format("{} {}", verb, column.key));
+    trace::begin(track, text, step.value, column.data.size_bytes());
+    trace::end(track, text);
+  }
+}
+
 LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   const WorkerContext& worker = *shard.worker;
   auto spec
@@ -256,6 +268,7 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
   const auto begin = now_ns();
   shard.device->memory().begin_peak();
   models::RunContext context = run_context(shard, step);
+  trace_rows(context.track, "reads", step, fetched);
   const net::Rows rows = rename_in(call, fetched);
   RunDone done;
   switch (call.kind) {

@@ -32,6 +32,10 @@ bool gives_results(const Shard& shard);
 /// Bookkeeping of a finished call: what was written, now in the stash.
 RunDone stash_outputs(WorkerContext& worker, StepId step,
                       const plans::Call& call, net::Rows outputs);
+/// In the trace, inside the slice of a task: what it `reads` or `writes`, a
+/// slice without length for each key, whose amount is bytes.
+void trace_rows(trace::Track track, std::string_view verb, StepId step,
+                const net::Rows& rows);
 /// Keys as the call's function knows them, and back (plans::Rename).
 net::Rows rename_in(const plans::Call& call, net::Rows rows);
 net::Rows rename_out(const plans::Call& call, net::Rows rows);

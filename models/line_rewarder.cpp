@@ -6,8 +6,10 @@ namespace troupe::models {
 
 namespace {
 
-/// Scores kept; then all are forgotten.
-constexpr std::size_t most_known_scores = std::size_t{1} << 17;
+/// What is remembered, by the bytes of its contents; then all is forgotten. An
+/// answer may be of any length.
+constexpr std::size_t most_known_bytes = std::size_t{16} << 20;
+constexpr std::size_t bytes_of_a_score = 256; ///< besides its content
 
 std::string trouble_key(const std::string& asker, const std::string& content) {
   return asker + "\n" + content;
@@ -115,8 +117,11 @@ const RewardScore* LineRewarder::known(const RewardItem& item,
 void LineRewarder::remember(const std::string& asker,
                             const std::string& content,
                             const RewardScore& score) {
-  if (known_.size() >= most_known_scores)
+  known_bytes_ += content.size() + bytes_of_a_score;
+  if (known_bytes_ > most_known_bytes) {
     known_.clear();
+    known_bytes_ = 0;
+  }
   known_[score.trouble.empty() ? content : trouble_key(asker, content)] = score;
 }
 

@@ -33,6 +33,7 @@ private:
   std::uint64_t next_id_ = 0;
   /// By content; troubles by asker and content: the next step tries again.
   std::unordered_map<std::string, RewardScore> known_;
+  std::size_t known_bytes_ = 0;
 };
 
 } // namespace troupe::models

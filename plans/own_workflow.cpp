@@ -54,6 +54,15 @@ std::vector<std::string> columns_of(const detail::WorkflowParts& parts,
   return names;
 }
 
+/// The tokens of the generate call with this prefix, and which are the model's.
+void read_sequences(Call& call, const std::string& prefix) {
+  for (const char* key : {"sequence_ids", "loss_mask"}) {
+    call.reads.push_back(prefix + key);
+    if (!prefix.empty())
+      call.renames.push_back({prefix + key, key});
+  }
+}
+
 Call own_generate(const detail::WorkflowParts& parts, const OwnCall& own) {
   Call call{.name = own.name,
             .kind = CallKind::generate,
@@ -94,6 +103,18 @@ Call own_inference(const OwnCall& own) {
   return call;
 }
 
+Call own_reward(const OwnCall& own) {
+  Call call{.name = own.name,
+            .kind = CallKind::function,
+            .writes = {own.writes.front().name},
+            .fn = "rewards",
+            .scope = Scope::sample};
+  if (call.writes.front() != "scores")
+    call.renames = {{call.writes.front(), "scores"}};
+  read_sequences(call, own.prefix);
+  return call;
+}
+
 Call own_function(const detail::WorkflowParts& parts, const OwnCall& own) {
   Call call{.name = own.name,
             .kind = CallKind::function,
@@ -112,11 +133,7 @@ Call own_train(const detail::WorkflowParts& parts, const OwnCall& own) {
             .kind = CallKind::train,
             .role = own.role,
             .fn = own_fn(parts.name, own.name)};
-  for (const char* key : {"sequence_ids", "loss_mask"}) {
-    call.reads.push_back(own.prefix + key);
-    if (!own.prefix.empty())
-      call.renames.push_back({own.prefix + key, key});
-  }
+  read_sequences(call, own.prefix);
   for (const KeyInfo& key : own.reads)
     add_once(call.reads, key.name);
   return call;
@@ -128,6 +145,8 @@ Call own_call(const detail::WorkflowParts& parts, const OwnCall& own) {
     return own_generate(parts, own);
   case OwnKind::infer:
     return own_inference(own);
+  case OwnKind::reward:
+    return own_reward(own);
   case OwnKind::train:
     return own_train(parts, own);
   default:
@@ -199,6 +218,8 @@ WorkflowTraits own_traits(const detail::WorkflowParts& parts,
     traits.data = DataKind::sft;
     traits.groups = {SettingsGroup::sequences};
   }
+  if (has_kind(parts, OwnKind::reward))
+    traits.groups.push_back(SettingsGroup::rewards);
   for (const auto& role : parts.roles)
     traits.roles.push_back({.name = role.name,
                             .trained = role.kind.is_trained,

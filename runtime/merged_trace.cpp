@@ -1,10 +1,10 @@
 #include "runtime/merged_trace.hpp"
 
 #include "config/error.hpp"
+#include "runtime/clock_offsets.hpp"
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <limits>
 #include <tuple>
 
@@ -15,9 +15,6 @@ namespace {
 using trace::Event;
 using trace::Kind;
 
-/// Two processes whose clocks differ by less are on one host: its monotonic
-/// clock is exact, while the real-time clock may have been stepped a little.
-constexpr std::int64_t one_host_ns = 1'000'000'000;
 /// Width of a slice that only holds an arrow's end: visible, yet short.
 constexpr std::int64_t message_slice_ns = 1'000;
 
@@ -134,22 +131,13 @@ private:
   std::vector<std::size_t> open_; ///< indices of out_.slices, innermost last
 };
 
-/// What to add to a file's times to get the first file's clock.
-std::int64_t clock_offset_ns(const trace::TraceFile& file,
-                             const trace::TraceFile& first) {
-  const std::int64_t offset
-    = (file.start_realtime_ns - file.start_monotonic_ns)
-      - (first.start_realtime_ns - first.start_monotonic_ns);
-  return std::abs(offset) < one_host_ns ? 0 : offset;
-}
-
 void read_process(const trace::TraceFile& file, std::uint32_t process,
-                  std::int64_t offset_ns, MergedTrace& out,
+                  const ClockOffset& clock, MergedTrace& out,
                   std::vector<FlowEnd>& flows) {
   std::vector<std::vector<Event>> by_track(file.tracks.size());
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
   for (auto event : file.events) {
-    event.time_ns += offset_ns;
+    event.time_ns += clock.at(event.time_ns);
     last_ns = std::max(last_ns, event.time_ns);
     const auto track = static_cast<std::size_t>(event.track);
     const auto name = static_cast<std::size_t>(event.name);
@@ -199,12 +187,15 @@ void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
 MergedTrace merge_traces(const std::vector<trace::TraceFile>& files) {
   MergedTrace out;
   std::vector<FlowEnd> flows;
+  const auto clocks = clock_offsets(files);
   for (std::uint32_t i = 0; i < files.size(); ++i) {
     const auto& file = files[i];
+    const auto& clock = clocks[i];
     out.processes.push_back({file.process_name, file.process_number, file.pid,
-                             file.tracks, file.names});
+                             file.tracks, file.names, clock.add_ns.back(),
+                             clock.error_ns});
     out.dropped_events += file.dropped;
-    read_process(file, i, clock_offset_ns(file, files.front()), out, flows);
+    read_process(file, i, clock, out, flows);
   }
   draw_arrows(flows, out);
   out.begin_ns = std::numeric_limits<std::int64_t>::max();

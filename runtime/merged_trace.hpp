@@ -66,6 +66,8 @@ struct TracedProcess {
   std::uint32_t pid = 0;
   std::vector<trace::TrackInfo> tracks;
   std::vector<std::string> names;
+  std::int64_t clock_add_ns = 0;   ///< to its times, at its end
+  std::int64_t clock_error_ns = 0; ///< ClockOffset::error_ns
 };
 
 struct MergedTrace {
@@ -90,7 +92,7 @@ struct MergedTrace {
   }
 };
 
-/// Clocks of different hosts are aligned by their start times.
+/// Times are those of the first file's clock (runtime/clock_offsets.hpp).
 MergedTrace merge_traces(const std::vector<trace::TraceFile>& files);
 
 /// Reads all trace/*.events of a run. ConfigError if there are none or one is

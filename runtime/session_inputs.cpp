@@ -219,9 +219,20 @@ void check_replay(const Settings& settings, std::uint32_t num_steps,
 }
 
 void check_reward(const Settings& settings, const plans::Workflow& workflow) {
-  const auto* scores = workflow.find_call("rewards");
-  if (scores != nullptr)
-    models::make_rewarder(settings, fs::path{});
+  const auto asks
+    = std::ranges::find(workflow.calls, "rewards", &plans::Call::fn);
+  if (asks == workflow.calls.end())
+    return;
+  if (settings.reward.kind == "model")
+    throw ConfigError(
+      {.place = place_of(settings, "reward.kind"),
+       .path = "reward.kind",
+       .expected = fmt::format("rule, python, process or http for call {} of "
+                               "workflow {}",
+                               asks->name, workflow.name),
+       .got = "model",
+       .hint = "reward.kind=rule"});
+  models::make_rewarder(settings, fs::path{});
 }
 
 RowCounts count_rows(const Settings& settings,

@@ -112,7 +112,8 @@ void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) const {
               call, engine, samples);
   } else if (call.function) {
     actors::for_each_unit(call.kind, samples, call.function);
-  } else if (call.kind == OwnKind::generate || call.kind == OwnKind::infer) {
+  } else if (call.kind == OwnKind::generate || call.kind == OwnKind::infer
+             || call.kind == OwnKind::reward) {
     kit_mistake(call, "needs a fake");
   }
   check_writes(call, samples);

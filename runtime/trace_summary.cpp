@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -18,11 +19,22 @@ namespace {
 /// Tasks this close follow each other: hand-over between threads takes so long.
 constexpr std::int64_t hand_over_ns = 2'000'000;
 
+constexpr std::size_t links_shown = 4;
+
 double seconds(std::int64_t time_ns) {
   return static_cast<double>(time_ns) * 1e-9;
 }
 
-/// Device tasks: outermost slices on device tracks.
+bool is_evaluation(const std::string& task) {
+  return task.starts_with("eval_");
+}
+
+/// Not a host's, a writer's or a scorer's thread.
+bool is_device(const trace::TrackInfo& track) {
+  return track.name.starts_with("device ");
+}
+
+/// Tasks: outermost slices on the tracks of devices and of threads beside them.
 std::vector<const Slice*> device_tasks(const MergedTrace& trace) {
   std::vector<const Slice*> tasks;
   for (const auto& slice : trace.slices)
@@ -94,14 +106,15 @@ void sum_idle(const MergedTrace& trace, const std::vector<const Slice*>& tasks,
   std::map<std::uint32_t, Window> windows;
   std::map<TrackRef, std::vector<const Slice*>> by_device;
   for (const auto* task : tasks) {
-    by_device[task->where].push_back(task);
+    if (is_device(trace.track_of(task->where)))
+      by_device[task->where].push_back(task);
     windows[attempts[task->where.process]].cover(*task);
   }
   std::map<std::string, std::int64_t> busy_ns;
   for (const auto& [device, own] : by_device) {
     const auto& window = windows[attempts[device.process]];
     std::int64_t free_from_ns = window.begin_ns;
-    const auto idle_until = [&](std::int64_t time_ns) {
+    const auto idle_until = [&](std::int64_t time_ns, const Slice* next) {
       if (time_ns <= free_from_ns)
         return;
       const auto moving_ns
@@ -109,18 +122,30 @@ void sum_idle(const MergedTrace& trace, const std::vector<const Slice*>& tasks,
       summary.idle_s["bytes"] += seconds(moving_ns);
       summary.idle_s["dependency"]
         += seconds(time_ns - free_from_ns - moving_ns);
+      if (next != nullptr)
+        summary.tasks[trace.name_of(*next)].wait_s
+          += seconds(time_ns - free_from_ns);
     };
     for (const auto* task : own) {
-      idle_until(task->begin_ns);
+      idle_until(task->begin_ns, task);
       busy_ns[trace.track_of(device).name] += task->end_ns - task->begin_ns;
       free_from_ns = std::max(free_from_ns, task->end_ns);
     }
-    idle_until(window.end_ns);
+    idle_until(window.end_ns, nullptr);
   }
+  if (busy_ns.empty())
+    return;
   const auto busiest = std::max_element(
     busy_ns.begin(), busy_ns.end(),
     [](const auto& a, const auto& b) { return a.second < b.second; });
   summary.slowest_device = busiest->first;
+}
+
+double median(std::vector<double> values) {
+  const auto middle
+    = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 /// The median time from one step's last task to the next one's; the first step
@@ -130,22 +155,31 @@ void measure_steps(const MergedTrace& trace,
                    TraceSummary& summary) {
   const auto attempts = attempts_of(trace);
   std::map<std::uint32_t, std::map<std::uint32_t, Window>> steps;
-  for (const auto* task : tasks)
-    steps[attempts[task->where.process]][task->step].cover(*task);
-  std::vector<std::int64_t> lengths_ns;
+  std::map<std::string,
+           std::map<std::pair<std::uint32_t, std::uint32_t>, Window>>
+    named;
+  for (const auto* task : tasks) {
+    const auto attempt = attempts[task->where.process];
+    steps[attempt][task->step].cover(*task);
+    named[trace.name_of(*task)][{attempt, task->step}].cover(*task);
+  }
+  for (const auto& [name, windows] : named) {
+    std::vector<double> lengths_s;
+    for (const auto& [step, window] : windows)
+      lengths_s.push_back(seconds(window.end_ns - window.begin_ns));
+    summary.tasks[name].step_s = median(std::move(lengths_s));
+  }
+  std::vector<double> lengths_s;
   std::set<std::uint32_t> distinct;
   for (const auto& [attempt, windows] : steps) {
     std::int64_t from_ns = windows.begin()->second.begin_ns;
     for (const auto& [step, window] : windows) {
-      lengths_ns.push_back(window.end_ns - from_ns);
+      lengths_s.push_back(seconds(window.end_ns - from_ns));
       from_ns = window.end_ns;
       distinct.insert(step);
     }
   }
-  const auto middle
-    = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
-  std::nth_element(lengths_ns.begin(), middle, lengths_ns.end());
-  summary.step_s = seconds(*middle);
+  summary.step_s = median(std::move(lengths_s));
   summary.num_steps = static_cast<std::uint32_t>(distinct.size());
 }
 
@@ -203,14 +237,29 @@ void sum_messages(const MergedTrace& trace, TraceSummary& summary) {
     summary.messages[name].p50_us = quantile(waits, 0.5);
     summary.messages[name].p99_us = quantile(waits, 0.99);
   }
-  double slowest_us = -1;
   for (auto& [link, waits] : link_waits_us) {
     std::sort(waits.begin(), waits.end());
-    if (const double p99_us = quantile(waits, 0.99); p99_us > slowest_us) {
-      slowest_us = p99_us;
-      summary.slowest_link = link;
-    }
+    summary.links.push_back({link, waits.size(), quantile(waits, 0.99)});
   }
+  std::ranges::stable_sort(summary.links, std::greater<>{}, &LinkCost::p99_us);
+}
+
+/// What a step consists of, what devices waited for, and the worst links.
+std::string tables_text(const TraceSummary& summary) {
+  std::string text;
+  if (!summary.tasks.empty())
+    text += fmt::format("{:<28} {:>8} {:>20}\n", "task", "a step",
+                        "devices waited for it");
+  for (const auto& [name, cost] : summary.tasks)
+    text += fmt::format("{:<28} {:>8} {:>20}\n", name,
+                        duration_text(cost.step_s), duration_text(cost.wait_s));
+  if (!summary.links.empty())
+    text += fmt::format("{:<28} {:>8} {:>20}\n", "slowest links", "messages",
+                        "p99 us");
+  for (std::size_t i = 0; i < std::min(links_shown, summary.links.size()); ++i)
+    text += fmt::format("{:<28} {:>8} {:>20.1f}\n", summary.links[i].link,
+                        summary.links[i].count, summary.links[i].p99_us);
+  return text;
 }
 
 } // namespace
@@ -220,11 +269,20 @@ TraceSummary summarise(const MergedTrace& trace) {
   summary.unmatched_arrows = trace.unmatched_arrows + trace.backward_arrows;
   summary.dropped_events = trace.dropped_events;
   sum_messages(trace, summary);
-  const auto tasks = device_tasks(trace);
+  for (const auto& process : trace.processes)
+    if (process.clock_error_ns != 0)
+      summary.clocks.push_back(
+        {process.name, static_cast<double>(process.clock_add_ns) / 1e6,
+         static_cast<double>(process.clock_error_ns) / 1e6});
+  auto tasks = device_tasks(trace);
   if (tasks.empty())
     return summary;
-  measure_steps(trace, tasks, summary);
   sum_idle(trace, tasks, summary);
+  const auto of_steps
+    = [&](const Slice* task) { return !is_evaluation(trace.name_of(*task)); };
+  if (std::ranges::any_of(tasks, of_steps)) // or all that ran is evaluation
+    std::erase_if(tasks, std::not_fn(of_steps));
+  measure_steps(trace, tasks, summary);
   summary.critical_path = last_critical_path(trace, tasks);
   return summary;
 }
@@ -239,6 +297,19 @@ std::string summary_json(const TraceSummary& summary) {
                       {"bytes", cost.bytes},
                       {"p50_us", cost.p50_us},
                       {"p99_us", cost.p99_us}};
+  Json tasks = Json::object();
+  for (const auto& [name, cost] : summary.tasks)
+    tasks[name] = {{"step_s", cost.step_s}, {"wait_s", cost.wait_s}};
+  Json links = Json::array();
+  for (const auto& cost : summary.links)
+    links.push_back(
+      {{"link", cost.link}, {"count", cost.count}, {"p99_us", cost.p99_us}});
+  Json clocks = Json::array();
+  for (const auto& clock : summary.clocks)
+    clocks.push_back(
+      {{"process", clock.process},
+       {"add_ms", clock.add_ms},
+       {"error_ms", clock.error_ms < 0 ? Json() : Json(clock.error_ms)}});
   const Json document = {
     {"step_s", summary.step_s},
     {"steps", summary.num_steps},
@@ -246,9 +317,12 @@ std::string summary_json(const TraceSummary& summary) {
     {"idle", summary.idle_s},
     {"slowest",
      {{"device", text_or_null(summary.slowest_device)},
-      {"link", text_or_null(summary.slowest_link)},
+      {"link", summary.links.empty() ? Json() : Json(summary.links[0].link)},
       {"sample", text_or_null(summary.slowest_sample)}}},
+    {"tasks", std::move(tasks)},
+    {"links", std::move(links)},
     {"messages", std::move(messages)},
+    {"clocks", std::move(clocks)},
     {"unmatched_arrows", summary.unmatched_arrows},
     {"dropped_events", summary.dropped_events},
   };
@@ -267,10 +341,9 @@ std::string summary_text(const TraceSummary& summary) {
                         duration_text(idle_s), reason);
   if (!summary.slowest_device.empty())
     text += fmt::format("busiest device  {}\n", summary.slowest_device);
-  if (!summary.slowest_link.empty())
-    text += fmt::format("slowest link    {}\n", summary.slowest_link);
   if (!summary.slowest_sample.empty())
     text += fmt::format("longest sample  {}\n", summary.slowest_sample);
+  text += tables_text(summary);
   if (!summary.messages.empty())
     text += fmt::format("{:<28} {:>8} {:>10} {:>9} {:>9}\n", "message", "count",
                         "bytes", "p50 us", "p99 us");
@@ -278,6 +351,11 @@ std::string summary_text(const TraceSummary& summary) {
     text += fmt::format("{:<28} {:>8} {:>10} {:>9.1f} {:>9.1f}\n", name,
                         cost.count, bytes_text(static_cast<double>(cost.bytes)),
                         cost.p50_us, cost.p99_us);
+  for (const auto& clock : summary.clocks)
+    text += fmt::format(
+      "clock           {} {:+.3f} ms, {}\n", clock.process, clock.add_ms,
+      clock.error_ms < 0 ? "by the hosts' clocks alone"
+                         : fmt::format("to {:.3f} ms", clock.error_ms));
   if (summary.unmatched_arrows > 0 || summary.dropped_events > 0)
     text += fmt::format("{} events dropped, {} arrows without both ends\n",
                         summary.dropped_events, summary.unmatched_arrows);

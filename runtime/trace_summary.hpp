@@ -18,15 +18,37 @@ struct MessageCost {
   double p99_us = 0;
 };
 
+/// Tasks of one name.
+struct TaskCost {
+  double step_s = 0; ///< median over the steps, from its first to its last
+  double wait_s = 0; ///< devices had nothing else to do before it, in all
+};
+
+/// Messages between two processes.
+struct LinkCost {
+  std::string link; ///< "master -> worker 0"
+  std::uint64_t count = 0;
+  double p99_us = 0;
+};
+
+/// A clock that is not the first process's.
+struct ClockCost {
+  std::string process;
+  double add_ms = 0;
+  double error_ms = 0; ///< below 0: unknown
+};
+
 struct TraceSummary {
   double step_s = 0; ///< median over the traced steps
   std::uint32_t num_steps = 0;
   std::vector<std::string> critical_path; ///< tasks of the last step
   std::map<std::string, double> idle_s;   ///< by reason, over all devices
-  std::string slowest_device;             ///< busiest; empty: none
-  std::string slowest_link;               ///< slowest p99; empty: none
+  std::map<std::string, TaskCost> tasks;
+  std::string slowest_device;  ///< busiest; empty: none
+  std::vector<LinkCost> links; ///< slowest p99 first
   std::string slowest_sample; ///< longest_sample(); the caller's, not a trace's
   std::map<std::string, MessageCost> messages; ///< by name
+  std::vector<ClockCost> clocks;               ///< of processes on other hosts
   std::uint64_t unmatched_arrows = 0;
   std::uint64_t dropped_events = 0;
 };

@@ -9,9 +9,8 @@
 //   SampleActor::behavior_type solver(Self self, Model model) { ... }
 #pragma once
 
-#include <caf/all.hpp>
-
 #include "troupe/app.hpp"
+#include "troupe/caf.hpp"
 #include "troupe/future.hpp"
 #include "troupe/model.hpp"
 #include "troupe/own_instance.hpp"

@@ -5,7 +5,15 @@
 // sequence speaks of its token t; entry 0 of logprobs and values is 0.
 #pragma once
 
+// Operators and methods of tensors. Functions (at::where) are in
+// ATen/Functions.h, which takes as long to compile as all else here.
+#ifdef AT_PER_OPERATOR_HEADERS
 #include <ATen/TensorOperators.h>
+#else
+#define AT_PER_OPERATOR_HEADERS
+#include <ATen/TensorOperators.h>
+#undef AT_PER_OPERATOR_HEADERS
+#endif
 #include <ATen/core/Tensor.h>
 
 #include "troupe/key.hpp"

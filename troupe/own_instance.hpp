@@ -3,9 +3,7 @@
 // the answer begins where it is given.
 #pragma once
 
-#include <caf/all.hpp>
-
-#include "troupe/correspondent.hpp"
+#include "troupe/caf.hpp"
 #include "troupe/model.hpp"
 #include "troupe/waits.hpp"
 

@@ -18,7 +18,7 @@ public:
     sections_[section] = std::move(values);
     return *this;
   }
-  /// Sets on a sample what a generate or infer call of this name writes, and
+  /// Sets on a sample what a generate, infer or reward call writes, and
   /// what is decoded from it (keys::response). Of a converse call it is the
   /// model: it reads keys::appended and sets keys::turn.
   Kit& fake(const std::string& call, std::function<void(Sample&)> engine) {

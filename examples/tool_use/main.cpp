@@ -1,14 +1,13 @@
 // A model that may ask a calculator before it answers. An actor leads each
-// sample's conversation; the model learns from whether the answer was right,
-// and so to ask rather than to guess.
+// sample's conversation; the model learns from what the run's `reward:` says
+// about the answer, and so to ask rather than to guess.
 #include <troupe/actor.hpp>
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>
 
 #include <cstdio>
 
-using troupe::keys::ground_truth, troupe::keys::logprobs, troupe::keys::turn;
-constexpr troupe::Key<float> right{"right"};
+using troupe::keys::logprobs, troupe::keys::scores, troupe::keys::turn;
 constexpr troupe::Key<float> asked{"asked"};
 constexpr troupe::Key<float> advantage{"advantage"};
 
@@ -46,10 +45,7 @@ troupe::Task<troupe::Sample> solve(Self self, troupe::Model model,
     sample.append(std::to_string(sum) + "\n");
     sample = co_await model.extend(std::move(sample));
   }
-  const bool found
-    = sample[turn].find(" " + sample[ground_truth] + ".") != std::string::npos;
-  co_return sample.set(right, found ? 1.F : 0.F)
-    .set(asked, questions > 0 ? 1.F : 0.F);
+  co_return sample.set(asked, questions > 0 ? 1.F : 0.F);
 }
 troupe::SampleActor::behavior_type solver(Self self, troupe::Model model) {
   const auto tool = self->spawn(calculator);
@@ -81,10 +77,10 @@ troupe::Loss surrogate(const troupe::TrainBatch& b) {
 int main(int argc, char** argv) {
   troupe::Workflow w{"tool_use", "learn to ask a calculator"};
   w.role("actor", troupe::trained);
-  w.converse("solve", "actor", solver, reads(ground_truth),
-             writes(right, asked));
-  w.groups("compare", compare, reads(right), writes(advantage));
+  w.converse("solve", "actor", solver, troupe::reads(), writes(asked));
+  w.reward("score", writes(scores));
+  w.groups("compare", compare, reads(scores), writes(advantage));
   w.train("actor_train", "actor", surrogate, reads(logprobs, advantage));
-  w.metric("tool/right", right).metric("tool/asked", asked);
+  w.metric("tool/right", scores).metric("tool/asked", asked);
   return troupe::App{}.spawnable("solver", solver).add(w).main(argc, argv);
 }

@@ -24,8 +24,11 @@ namespace beast = boost::beast;
 constexpr auto look_period = std::chrono::milliseconds{25};
 /// Of one round: a finished run of gigabytes arrives in portions.
 constexpr std::size_t portion_bytes = std::size_t{4} << 20;
-/// Older events of a long run are left out.
+constexpr std::size_t portion_of_lines = std::size_t{1} << 20;
+/// Older events of a long run are left out, and of its texts what the page has
+/// no room for: samples hold all their tokens.
 constexpr std::uint64_t history_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t history_of_texts = std::uint64_t{4} << 20;
 
 /// Lines of JSON as one message; broken bytes become U+FFFD, never an error.
 std::string text_message(const std::string& type, const std::string& text) {
@@ -43,10 +46,10 @@ WatchSession::WatchSession(boost::asio::ip::tcp::socket socket,
     folder_(folder),
     closing_(std::move(closing)),
     trace_(folder, history_bytes) {
-  lines_.push_back({folder.metrics_file(), "metrics", {}});
-  lines_.push_back({folder.failures_file(), "failures", {}});
-  lines_.push_back({folder.samples_file(), "samples", {}});
-  lines_.push_back({folder.log_file(), "log", {}});
+  lines_.push_back({folder.metrics_file(), "metrics", history_bytes, {}});
+  lines_.push_back({folder.failures_file(), "failures", history_of_texts, {}});
+  lines_.push_back({folder.samples_file(), "samples", history_of_texts, {}});
+  lines_.push_back({folder.log_file(), "log", history_of_texts, {}});
 }
 
 void WatchSession::start(const Request& request) {
@@ -106,10 +109,11 @@ void WatchSession::collect() {
 void WatchSession::collect_lines(Lines& lines) {
   std::error_code none;
   if (!lines.file && std::filesystem::exists(lines.path, none))
-    lines.file = std::make_unique<FollowFile>(lines.path);
+    lines.file
+      = std::make_unique<LineFollower>(lines.path, lines.history_bytes);
   if (!lines.file)
     return;
-  if (auto text = lines.file->read_new(); !text.empty())
+  if (auto text = lines.file->read(portion_of_lines); !text.empty())
     outbox_.push_back({false, text_message(lines.type, text)});
 }
 

@@ -3,7 +3,7 @@
 // slow watcher gets larger portions and never a queue.
 #pragma once
 
-#include "runtime/follow_file.hpp"
+#include "runtime/live/line_follower.hpp"
 #include "runtime/live/trace_follower.hpp"
 #include "runtime/run_folder.hpp"
 
@@ -41,7 +41,8 @@ private:
   struct Lines {
     std::filesystem::path path;
     std::string type;
-    std::unique_ptr<FollowFile> file;
+    std::uint64_t history_bytes = 0;
+    std::unique_ptr<LineFollower> file;
   };
 
   void listen();

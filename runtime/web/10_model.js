@@ -6,12 +6,25 @@ const EVENT_BYTES = 48;
 const KIND = { begin: 0, end: 1, send: 2, receive: 3, counter: 4, spawn: 5, exit: 6, failure: 7 };
 const REPLY = 1n << 63n;
 const ONE_HOST_NS = 1e9;      // clocks closer than this are one host's
+const CLOCK_NS = 10e9;        // between two looks at a host's clock
 const SETTLE_NS = 30e6;       // threads of a process are drained this far apart
 const KEEP_SLICES = 60000;    // of one depth of one track
 const KEEP_ARROWS = 150000;
+const KEEP_FLOWS = 40000;     // with one end, or without an answer
 
 // Names whose events belong to no step. Files count steps from 0, people from 1.
 const STEPLESS = new Set(['ping', 'tick', 'join', 'done', 'load', 'write', 'start', 'stop', 'message', 'spawn', 'abort']);
+
+// Many at once: a map that loses its oldest entry again and again looks for it
+// among all that it has lost.
+function forgetOldest(map) {
+  if (map.size <= KEEP_FLOWS) return;
+  let left = KEEP_FLOWS / 2;
+  for (const key of map.keys()) {
+    if (!left--) return;
+    map.delete(key);
+  }
+}
 
 class Track {
   constructor(file, name, kind) {
@@ -22,6 +35,7 @@ class Track {
     this.open = [];
     this.marks = [];
     this.received = 0;
+    this.handling = new Map();  // actors: message name -> last durations in us
     this.host = kind === 'device' && name.startsWith('host');
   }
   get isDevice() { return this.kind === 'device' && /^device /.test(this.name); }
@@ -42,6 +56,11 @@ class Track {
       slice.e = t;
       if (slice.name === name) return slice;
     }
+  }
+  handled(slice) {
+    const us = this.handling.get(slice.name) || this.handling.set(slice.name, []).get(slice.name);
+    us.push((slice.e - slice.b) / 1e3);
+    if (us.length > 2000) us.splice(0, 1000);
   }
   // Slices of one depth that touch [from, to].
   visible(depth, from, to) {
@@ -68,7 +87,9 @@ class TraceFile {
     this.process = name;
     this.number = -1;
     this.pid = 0;
-    this.offset = 0;
+    this.offset = 0;            // added to its times: the first file's clock
+    this.clockError = 0;        // of it; 0: the same clock
+    this.bounds = { lowest: -Infinity, highest: Infinity, since: -Infinity };
     this.tracks = [];
     this.names = [];
     this.dropped = 0;
@@ -89,12 +110,14 @@ class Model {
     this.failures = [];
     this.samples = [];
     this.log = [];
-    this.arrows = [];
+    this.arrows = [];           // by the time of sending
+    this.fresh = [];            // those that are not in order yet
     this.sends = new Map();     // flow -> send that nobody handled yet
     this.asks = new Map();      // flow -> ask without an answer
     this.answered = new Set();  // names of messages that get answers
     this.counters = new Map();  // name -> [[t, value]]
     this.kinds = new Map();     // message name -> cost
+    this.readers = new Map();   // sender -> message name -> who has handled it
     this.steps = new Map();     // step -> Map(call -> [slices on devices])
     this.begin = Infinity;
     this.last = -Infinity;
@@ -201,10 +224,14 @@ class Model {
     switch (event.kind) {
     case KIND.begin: {
       const slice = track.begin(event.time, name, event.step, Number(event.amount));
-      if (slice.depth === 0 && track.isDevice) this.addTask(slice);
+      if (slice.depth === 0 && track.kind === 'device') this.addTask(slice);
       return;
     }
-    case KIND.end: track.end(event.time, name); return;
+    case KIND.end: {
+      const slice = track.end(event.time, name);
+      if (slice && track.kind === 'actor' && slice.depth === 0) track.handled(slice);
+      return;
+    }
     case KIND.send: this.send(track, name, event); return;
     case KIND.receive: this.receive(track, name, event); return;
     case KIND.counter: {
@@ -222,7 +249,7 @@ class Model {
 
   addTask(slice) {
     const known = slice.name === 'move' || !this.graph.calls.length || this.graph.calls.some((c) => c.name === slice.name);
-    if (!slice.step || !known) return;
+    if (!slice.step || !known || !(slice.track.isDevice || this.graph.calls.length)) return;
     const calls = this.steps.get(slice.step) || this.steps.set(slice.step, new Map()).get(slice.step);
     const parts = calls.get(slice.name) || calls.set(slice.name, []).get(slice.name);
     parts.push(slice);
@@ -262,30 +289,76 @@ class Model {
   arrow(flow, from, to) {
     const arrow = { flow, t0: from.t, t1: to.t, from: from.track, to: to.track, name: from.name,
       step: from.step, bytes: from.bytes };
-    const arrows = this.arrows;
-    arrows.push(arrow);
-    for (let i = arrows.length - 1; i > 0 && arrows[i - 1].t0 > arrow.t0; --i)
-      [arrows[i - 1], arrows[i]] = [arrows[i], arrows[i - 1]];
-    if (arrows.length > KEEP_ARROWS) arrows.splice(0, KEEP_ARROWS / 4);
+    this.fresh.push(arrow);
+    if (this.fresh.length > KEEP_ARROWS / 8) this.sortArrows(); // a hidden page draws no frames
     if (!(flow & REPLY) && !this.sends.has(flow | REPLY)) this.asks.set(flow, arrow);
-    if (this.asks.size > 20000) this.asks.delete(this.asks.keys().next().value);
+    forgetOldest(this.asks);
+    forgetOldest(this.sends);
+    this.boundClock(arrow);
+    const sent = this.readers.get(arrow.from) || this.readers.set(arrow.from, new Map()).get(arrow.from);
+    const readers = sent.get(arrow.name) || sent.set(arrow.name, new Map()).get(arrow.name);
+    readers.set(arrow.to, arrow.t0);
     this.count(arrow);
   }
 
+  // Files bring their arrows side by side or one after the other: what came
+  // since the last call finds its places among those that were sent later.
+  sortArrows() {
+    if (!this.fresh.length) return;
+    const first = this.fresh.reduce((t, a) => Math.min(t, a.t0), Infinity);
+    let lo = 0, hi = this.arrows.length;
+    while (lo < hi) { const mid = (lo + hi) >> 1; if (this.arrows[mid].t0 <= first) lo = mid + 1; else hi = mid; }
+    const tail = this.arrows.splice(lo).concat(this.fresh).sort((a, b) => a.t0 - b.t0);
+    this.fresh = [];
+    for (const arrow of tail) this.arrows.push(arrow);
+    if (this.arrows.length > KEEP_ARROWS) this.arrows.splice(0, this.arrows.length - KEEP_ARROWS * 3 / 4);
+  }
+
+  // No message arrives before it was sent: those with the master bound how far
+  // the clock of another host is off (runtime/clock_offsets.hpp).
+  boundClock(arrow) {
+    const from = arrow.from.file, to = arrow.to.file;
+    if (from === to || (from.number !== 0 && to.number !== 0)) return;
+    const file = from.number === 0 ? to : from, bounds = file.bounds;
+    if (file === to) bounds.highest = Math.min(bounds.highest, arrow.t1 - arrow.t0);
+    else bounds.lowest = Math.max(bounds.lowest, arrow.t0 - arrow.t1);
+    if (bounds.lowest === -Infinity || bounds.highest === Infinity || arrow.t1 < bounds.since + CLOCK_NS) return;
+    if (file.offset !== 0 || bounds.lowest > 0 || bounds.highest < 0) {
+      file.offset -= (bounds.lowest + bounds.highest) / 2;
+      file.clockError = Math.abs(bounds.highest - bounds.lowest) / 2;
+    }
+    file.bounds = { lowest: -Infinity, highest: Infinity, since: arrow.t1 };
+  }
+
+  // Within a process a message only waits in a mailbox; between two it is on
+  // the wire as well.
   count(arrow) {
     const cost = this.kinds.get(arrow.name)
-      || this.kinds.set(arrow.name, { count: 0, bytes: 0, bins: new Uint32Array(64), us: [] }).get(arrow.name);
-    const us = Math.max(0.1, (arrow.t1 - arrow.t0) / 1e3);
+      || this.kinds.set(arrow.name, { count: 0, bytes: 0, queue: [], wire: [] }).get(arrow.name);
     ++cost.count;
     cost.bytes += arrow.bytes;
-    ++cost.bins[Math.max(0, Math.min(63, Math.floor(Math.log2(us) * 2) + 8))];
-    cost.us.push(us);
-    if (cost.us.length > 4000) cost.us.splice(0, 2000);
+    const us = arrow.from.file === arrow.to.file ? cost.queue : cost.wire;
+    us.push(Math.max(0.1, (arrow.t1 - arrow.t0) / 1e3));
+    if (us.length > 4000) us.splice(0, 2000);
   }
 
   // Messages on their way: sent, not handled, of a process that still writes.
+  // Whoever is to handle one is not in the trace before he does: an answer is
+  // for who asked, another message for the reader of its kind who has waited
+  // longest for one from this sender.
   inFlight() {
-    return [...this.sends.values()].filter((s) => !s.handled && !s.track.file.closed);
+    const flying = [...this.sends].filter(([, s]) => !s.handled && !s.track.file.closed);
+    const taken = new Map();
+    return flying.sort((a, b) => a[1].t - b[1].t).map(([flow, send]) => {
+      const ask = flow & REPLY && this.asks.get(flow & ~REPLY);
+      if (ask) return { ...send, to: ask.from };
+      const readers = [...((this.readers.get(send.track) || new Map()).get(send.name) || new Map())];
+      const key = `${send.track.file.process} ${send.track.name} ${send.name}`;
+      const nth = taken.get(key) || 0;
+      taken.set(key, nth + 1);
+      const next = readers.filter((r) => !r[0].file.closed).sort((a, b) => a[1] - b[1])[nth];
+      return { ...send, to: next ? next[0] : null };
+    });
   }
 
   dropped() { return this.files.reduce((sum, f) => sum + f.dropped, 0); }
@@ -301,7 +374,7 @@ class Model {
     return steps.find((s) => {
       const calls = this.steps.get(s);
       const parts = [...calls.values()].flat();
-      const known = [...calls.keys()].filter((c) => this.graph.calls.some((g) => g.name === c));
+      const known = [...calls.keys()].filter((c) => this.graph.calls.some((g) => g.name === c && g.devices.length));
       return known.length >= wanted && parts.every((p) => !Number.isNaN(p.e));
     }) || steps.at(-1);
   }

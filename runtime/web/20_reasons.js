@@ -93,7 +93,7 @@ function openWaits(model) {
 // A cycle of waiting actors, as names; empty: none.
 function waitCycle(waits) {
   const next = new Map();
-  for (const w of waits) next.set(w.from, [...(next.get(w.from) || []), w.to]);
+  for (const w of waits) (next.get(w.from) || next.set(w.from, new Set()).get(w.from)).add(w.to);
   const done = new Set();
   const visit = (actor, path) => {
     const at = path.indexOf(actor);

@@ -2,6 +2,7 @@
 // lanes of the actors on demand; messages as arrows; idle gaps with reasons.
 
 const GROUP_PX = 16, LANE_PX = 20, PHASE_PX = 8, ACTOR_PX = 12, AXIS_PX = 20;
+const LABEL_PX = 66, ACTOR_LABEL_PX = 168; // room for the names of the lanes
 
 const hues = new Map();         // in order of appearance, far from each other
 
@@ -16,6 +17,12 @@ const timeText = (ns) => {
   if (a >= 1e6) return `${(ns / 1e6).toFixed(a >= 1e8 ? 0 : 2)} ms`;
   return `${(ns / 1e3).toFixed(1)} us`;
 };
+
+// A time on the axis, with as many digits as two ticks need to differ.
+function axisText(ns, tick) {
+  const [unit, name] = Math.abs(ns) >= 1e9 || tick >= 1e8 ? [1e9, 's'] : Math.abs(ns) >= 1e6 || tick >= 1e5 ? [1e6, 'ms'] : [1e3, 'us'];
+  return `${(ns / unit).toFixed(Math.max(0, Math.min(9, Math.ceil(Math.log10(unit / tick) - 1e-9))))} ${name}`;
+}
 
 class Timeline {
   constructor(canvas, model, onPick, onHover) {
@@ -38,21 +45,38 @@ class Timeline {
 
   listen() {
     const c = this.canvas;
+    const share = (x) => (x - this.left) / (c.clientWidth - this.left);
     c.addEventListener('wheel', (e) => {
       e.preventDefault();
       if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.pan((e.deltaX || e.deltaY) / c.clientWidth);
-      else this.zoom(Math.exp(e.deltaY * 0.0015), e.offsetX / c.clientWidth);
+      else this.zoom(Math.exp(e.deltaY * 0.0015), share(e.offsetX));
     }, { passive: false });
     let drag = null;
-    c.addEventListener('pointerdown', (e) => { drag = { x: e.offsetX, moved: 0 }; c.setPointerCapture(e.pointerId); });
+    const fingers = new Map();
+    const spread = () => { const [a, b] = [...fingers.values()]; return Math.abs(a - b); };
+    c.addEventListener('pointerdown', (e) => {
+      drag = { x: e.offsetX, moved: 0 };
+      fingers.set(e.pointerId, e.offsetX);
+      c.setPointerCapture(e.pointerId);
+    });
+    c.addEventListener('pointercancel', (e) => { fingers.delete(e.pointerId); drag = null; });
     c.addEventListener('pointermove', (e) => {
       if (!drag) return this.hover(e.offsetX, e.offsetY);
+      if (fingers.size === 2) { // pinched
+        const before = spread();
+        fingers.set(e.pointerId, e.offsetX);
+        const [a, b] = [...fingers.values()];
+        this.zoom((before + 1) / (spread() + 1), share((a + b) / 2));
+        drag.moved = Infinity;
+        return undefined;
+      }
       drag.moved += Math.abs(e.offsetX - drag.x);
-      this.pan((drag.x - e.offsetX) / c.clientWidth);
+      this.pan((drag.x - e.offsetX) / (c.clientWidth - this.left));
       drag.x = e.offsetX;
       return undefined;
     });
     c.addEventListener('pointerup', (e) => {
+      fingers.delete(e.pointerId);
       if (drag && drag.moved < 4) this.pick(e.offsetX, e.offsetY);
       drag = null;
     });
@@ -107,8 +131,9 @@ class Timeline {
     return Math.max(y + 4, 80);
   }
 
-  x(t) { return ((t - this.from) / (this.to - this.from)) * this.width; }
-  time(x) { return this.from + (x / this.width) * (this.to - this.from); }
+  get left() { return this.showActors ? ACTOR_LABEL_PX : LABEL_PX; }
+  x(t) { return this.left + ((t - this.from) / (this.to - this.from)) * (this.width - this.left); }
+  time(x) { return this.from + ((x - this.left) / (this.width - this.left)) * (this.to - this.from); }
 
   draw() {
     const model = this.model;
@@ -118,7 +143,7 @@ class Timeline {
       this.from = this.to - span;
     }
     const height = this.layout();
-    const limit = Math.max(160, window.innerHeight * 0.5);
+    const limit = Math.max(160, window.innerHeight * 0.45);
     const c = this.canvas, ratio = window.devicePixelRatio || 1;
     const shown = Math.min(height, Math.max(limit, height > limit * 2 ? limit * 1.3 : limit));
     const wanted = Math.round(Math.max(shown, Math.min(height, limit * 1.6)));
@@ -132,7 +157,7 @@ class Timeline {
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     const style = getComputedStyle(document.documentElement);
     this.ink = { fore: style.getPropertyValue('--fore'), quiet: style.getPropertyValue('--quiet'),
-      line: style.getPropertyValue('--line'), soft: style.getPropertyValue('--soft'),
+      line: style.getPropertyValue('--line'), back: style.getPropertyValue('--back'), soft: style.getPropertyValue('--soft'),
       accent: style.getPropertyValue('--accent'), bad: style.getPropertyValue('--bad'),
       dark: document.documentElement.classList.contains('dark') };
     g.clearRect(0, 0, this.width, wanted);
@@ -143,20 +168,28 @@ class Timeline {
       if (lane.group) {
         g.fillStyle = this.ink.soft;
         g.fillRect(0, lane.y, this.width, lane.h);
-        g.fillStyle = this.ink.quiet;
-        g.fillText(lane.group, 6, lane.y + lane.h / 2);
       } else {
         this.lane(g, lane);
       }
     }
     if (this.showArrows) this.arrows(g);
-    g.fillStyle = this.ink.quiet;
-    for (const lane of this.lanes)
-      if (lane.track) {
-        g.globalAlpha = 0.85;
-        g.fillText(lane.track.name, 6, lane.y + Math.min(lane.h, LANE_PX) / 2);
-        g.globalAlpha = 1;
+    this.labels(g, wanted);
+  }
+
+  // Names of the lanes, over everything that begins left of the view.
+  labels(g, height) {
+    g.fillStyle = this.ink.back;
+    g.fillRect(0, 0, this.left, height);
+    for (const lane of this.lanes) {
+      const name = lane.group || lane.track.name;
+      const wide = lane.group ? g.measureText(name).width + 12 : this.left;
+      if (lane.group) {
+        g.fillStyle = this.ink.soft;
+        g.fillRect(0, lane.y, wide, lane.h);
       }
+      g.fillStyle = lane.group ? this.ink.fore : this.ink.quiet;
+      g.fillText(name, 6, lane.y + Math.min(lane.h, LANE_PX) / 2, wide - 8);
+    }
   }
 
   axis(g, height) {
@@ -170,9 +203,10 @@ class Timeline {
     g.beginPath();
     for (let t = Math.ceil((this.from - zero) / tick) * tick; t + zero < this.to; t += tick) {
       const x = Math.round(this.x(t + zero)) + 0.5;
+      if (x < this.left) continue;
       g.moveTo(x, AXIS_PX - 4);
       g.lineTo(x, height);
-      g.fillText(timeText(t), x + 3, AXIS_PX / 2);
+      g.fillText(axisText(t, tick), x + 3, AXIS_PX / 2);
     }
     g.stroke();
   }
@@ -201,7 +235,7 @@ class Timeline {
           g.rect(x0, y, x1 - x0, h);
           g.clip();
           g.fillStyle = this.ink.fore;
-          const from = Math.max(x0, 70);
+          const from = Math.max(x0, this.left);
           if (x1 - from > 30) g.fillText(`${s.name}${s.step ? ` ${s.step}` : ''}`, from + 4, y + h / 2);
           g.restore();
         }
@@ -216,15 +250,15 @@ class Timeline {
   }
 
   gap(g, before, task, y, h) {
-    const x0 = this.x(before.e), x1 = this.x(task.b);
-    if (!(x1 - x0 > 90)) return;
+    const x0 = Math.max(this.left, this.x(before.e)), x1 = this.x(task.b);
+    if (!(x1 - x0 > 80)) return;
     const why = task.why || (task.why = gapReason(this.model, before, task));
     g.save();
     g.beginPath();
     g.rect(x0, y, x1 - x0, h);
     g.clip();
     g.fillStyle = this.ink.quiet;
-    g.fillText(why, Math.max(x0, 70) + 4, y + h / 2);
+    g.fillText(why, x0 + 4, y + h / 2);
     g.restore();
   }
 
@@ -258,12 +292,13 @@ class Timeline {
     g.globalAlpha = 0.8;
     for (const send of this.model.inFlight()) {
       const y0 = at(send.track);
-      if (y0 === undefined || send.t < this.from || send.t > this.to) continue;
-      if (!this.wanted({ name: send.name, step: send.step, from: send.track })) continue;
+      if (y0 === undefined || send.t > this.to) continue;
+      if (!this.wanted({ name: send.name, step: send.step, from: send.track, to: send.to })) continue;
+      const y1 = (send.to && at(send.to)) ?? y0 + 5;
       g.beginPath();
       g.setLineDash([3, 2]);
       g.moveTo(this.x(send.t), y0);
-      g.lineTo(Math.min(this.x(this.model.last), this.width), y0 + 5);
+      g.lineTo(Math.min(this.x(this.model.last), this.width), y1 === y0 ? y0 + 5 : y1);
       g.stroke();
       g.setLineDash([]);
     }
@@ -287,6 +322,7 @@ class Timeline {
     const lane = this.lanes.find((l) => l.track && y >= l.y && y < l.y + l.h);
     if (!lane) return null;
     const depth = y < lane.y + LANE_PX ? 0 : Math.min(2, 1 + Math.floor((y - lane.y - LANE_PX) / PHASE_PX));
+    if (x < this.left) return { lane };
     const t = this.time(x), slack = (this.to - this.from) / this.width * 2;
     const { row, first, last } = lane.track.visible(depth, t - slack, t + slack);
     const slice = row[first];

@@ -39,12 +39,21 @@ function layers(graph) {
   return rows;
 }
 
+// From a call to one that reads its keys; past other calls above or below them.
+function edgePath(a, b, width, boxHeight, gapX, height) {
+  const x0 = a.x + width, y0 = a.y + boxHeight / 2, x1 = b.x, y1 = b.y + boxHeight / 2, half = gapX / 2;
+  if (x1 - x0 <= gapX) return `M${x0},${y0} C${x0 + half},${y0} ${x1 - half},${y1} ${x1},${y1}`;
+  const lane = y0 + y1 < height ? 8 : height - 8;
+  return `M${x0},${y0} C${x0 + half},${y0} ${x0 + half},${lane} ${x0 + gapX},${lane} L${x1 - gapX},${lane} C${x1 - half},${lane} ${x1 - half},${y1} ${x1},${y1}`;
+}
+
 function drawDag(main, model, state) {
   const { graph } = model;
   if (graph.error || !graph.calls.length) return main.replaceChildren(note(graph.error || 'no dataflow yet'));
   const steps = [...model.steps.keys()];
   const step = state.pinnedStep || (state.filterStep || (model.live() ? Math.max(1, ...steps) : model.lastWholeStep()));
-  const critical = new Set(criticalPath(model, step).map((t) => t.call));
+  const hotPath = criticalPath(model, step);
+  const critical = new Set(hotPath.map((t) => t.call));
   const rows = layers(graph);
   const width = 170, boxHeight = 44, gapX = 50, gapY = 14;
   const tallest = Math.max(...rows.map((r) => r.length));
@@ -56,8 +65,9 @@ function drawDag(main, model, state) {
   for (const edge of graph.edges) {
     const a = place.get(edge.from), b = place.get(edge.to);
     if (!a || !b) continue;
-    const hot = critical.has(edge.from) && critical.has(edge.to);
-    const line = svg('path', { d: `M${a.x + width},${a.y + boxHeight / 2} C${a.x + width + gapX / 2},${a.y + boxHeight / 2} ${b.x - gapX / 2},${b.y + boxHeight / 2} ${b.x},${b.y + boxHeight / 2}`,
+    const at = hotPath.findIndex((t) => t.call === edge.to);
+    const hot = at > 0 && hotPath[at - 1].call === edge.from;
+    const line = svg('path', { d: edgePath(a, b, width, boxHeight, gapX, height),
       fill: 'none', stroke: hot ? 'var(--bad)' : 'var(--quiet)', 'stroke-width': hot ? 2 : 1 });
     line.append(svg('title', {}, document.createTextNode(edge.keys.join(', '))));
     picture.append(line);
@@ -70,7 +80,9 @@ function drawDag(main, model, state) {
       const u = taskSpan(model, step, e.from);
       return u && u.e !== Infinity;
     });
-    const word = !call.devices.length ? 'host' : running ? 'running' : span ? timeText(span.e - span.b) : ready ? 'ready' : 'waits';
+    const ended = span ? span.parts.filter((p) => !Number.isNaN(p.e)).length : 0;
+    const sofar = running && `${timeText(model.last - span.b)}${call.devices.length > 1 ? `, ${ended} of ${call.devices.length} done` : ' so far'}`;
+    const word = `${running ? sofar : span ? timeText(span.e - span.b) : ready ? 'ready' : 'waits'}${call.devices.length ? '' : ' on the host'}`;
     const box = svg('g', { style: 'cursor:pointer' });
     box.append(svg('rect', { x, y, width, height: boxHeight, rx: 6, fill: span ? colour(call.name, document.documentElement.classList.contains('dark')) : 'var(--soft)',
       'fill-opacity': running ? 0.5 : 1, stroke: critical.has(call.name) ? 'var(--bad)' : 'var(--line)', 'stroke-width': critical.has(call.name) ? 2 : 1 }));
@@ -79,9 +91,8 @@ function drawDag(main, model, state) {
     box.addEventListener('click', () => { if (span) state.pick(span.parts[0]); });
     picture.append(box);
   }
-  const path = criticalPath(model, step);
   main.replaceChildren(el('div', {}, `step ${step}, critical path: `,
-    path.map((t) => `${t.call}${t.e === Infinity ? '' : ` ${timeText(t.e - t.b)}`}`).join(' > ') || 'no task yet'), picture);
+    hotPath.map((t) => `${t.call}${t.e === Infinity ? '' : ` ${timeText(t.e - t.b)}`}`).join(' > ') || 'no task yet'), picture);
   return undefined;
 }
 
@@ -91,71 +102,105 @@ function drawMessages(main, model, state) {
   main.replaceChildren(
     el('div', {}, `${model.arrows.length} messages with both ends, ${flying.length} on their way`),
     table([head('sent at', 'num'), head('message'), head('step', 'num'), head('from'), head('to'), head('took', 'num'), head('bytes', 'num')], [
-      ...flying.slice(0, 20).map((s) => [timeText(s.t - model.begin), el('span', { class: 'warn' }, `${s.name} (on its way)`), s.step || '', s.track.name, '', timeText(model.last - s.t), s.bytes || '']),
+      ...flying.slice(0, 20).map((s) => [timeText(s.t - model.begin), el('span', { class: 'warn' }, `${s.name} (on its way)`), s.step || '', s.track.name, s.to ? s.to.name : '', timeText(model.last - s.t), s.bytes || '']),
       ...wanted.map((a) => [timeText(a.t0 - model.begin),
         el('button', { onclick: () => state.follow(a) }, a.name), a.step || '', a.from.name, a.to.name, timeText(a.t1 - a.t0), a.bytes || ''])]));
 }
 
-function drawLinks(main, model) {
-  const names = model.files.map((f) => f.process);
-  const unique = [...new Set(names)];
+// What a counter said last before a time.
+const counterAt = (points, t) => { let v = 0; for (const p of points) { if (p[0] > t) break; v = p[1]; } return v; };
+
+function linkCells(model, unique) {
   const cells = new Map();
-  const step = model.lastWholeStep();
+  for (const from of unique) for (const to of unique) cells.set(`${from}>${to}`, { count: 0, recent: 0, us: [], flying: 0 });
   for (const a of model.arrows) {
-    const key = `${a.from.file.process}>${a.to.file.process}`;
-    const c = cells.get(key) || cells.set(key, { count: 0, recent: 0, us: [] }).get(key);
+    const c = cells.get(`${a.from.file.process}>${a.to.file.process}`);
     ++c.count;
     if (a.t1 > model.last - 5e9) ++c.recent;
     c.us.push((a.t1 - a.t0) / 1e3);
   }
+  for (const s of model.inFlight()) if (s.to) ++cells.get(`${s.track.file.process}>${s.to.file.process}`).flying;
+  return cells;
+}
+
+function drawLinks(main, model) {
+  const unique = [...new Set(model.files.map((f) => f.process))];
+  const cells = linkCells(model, unique);
+  const step = model.lastWholeStep();
   const rows = unique.map((from) => [from, ...unique.map((to) => {
     const c = cells.get(`${from}>${to}`);
-    return c ? `${c.count} (${(c.recent / 5).toFixed(0)}/s), p99 ${timeText(quantile(c.us.slice(-3000), 0.99) * 1e3)}` : '';
+    if (!c.count) return el('span', { class: 'quiet' }, '-');
+    return el('div', {}, `${(c.recent / 5).toFixed(0)}/s`, el('br'), el('span', { class: 'quiet' }, `p99 ${timeText(quantile(c.us.slice(-3000), 0.99) * 1e3)}`),
+      ...(c.flying ? [el('br'), el('span', { class: 'warn' }, `${c.flying} on their way`)] : []));
   })]);
-  const pulled = [...model.counters].filter(([name]) => name.startsWith('pulled_bytes'));
-  main.replaceChildren(el('h3', {}, 'messages between processes, rows send, columns receive'),
-    table([head(''), ...unique.map((n) => head(n))], rows),
-    el('h3', {}, 'rows and weights pulled over the data plane'),
-    pulled.length ? table([head('link'), head('all', 'num'), head('MB/s, last 5 s', 'num'), head(`in step ${step}`, 'num')],
+  const pulled = [...model.counters].filter(([name]) => name.startsWith('pulled_bytes')).sort();
+  main.replaceChildren(el('h3', {}, 'messages between processes: rows send, columns receive; rate of the last 5 s'),
+    table([head(''), ...unique.map((n) => head(n, 'num'))], rows),
+    el('h3', {}, 'rows and weights over the data plane'),
+    pulled.length ? table([head('link'), head('MB/s, last 5 s', 'num'), head(`in step ${step}`, 'num'), head('since the run began', 'num')],
       pulled.map(([name, points]) => {
         const span = model.stepSpan(step);
-        const at = (t) => { let v = 0; for (const p of points) { if (p[0] > t) break; v = p[1]; } return v; };
-        return [name.replace('pulled_bytes ', ''), bytesText(points.at(-1)[1]),
-          ((points.at(-1)[1] - at(model.last - 5e9)) / 5e6).toFixed(2), span ? bytesText(at(span.e) - at(span.b)) : ''];
+        return [name.replace('pulled_bytes ', ''), ((points.at(-1)[1] - counterAt(points, model.last - 5e9)) / 5e6).toFixed(2),
+          span ? bytesText(counterAt(points, span.e) - counterAt(points, span.b)) : '', bytesText(points.at(-1)[1])];
       })) : note('none yet: producers and consumers share their process'));
 }
 
+const p50and99 = (us) => (us.length ? [timeText(quantile(us, 0.5) * 1e3), timeText(quantile(us, 0.99) * 1e3)] : ['', '']);
+
+// A mailbox holds what was sent to its actor and not handled yet.
 function drawMailboxes(main, model) {
+  const flying = model.inFlight(), waits = openWaits(model);
+  const own = new Map();
+  for (const a of model.arrows) (own.get(a.to) || own.set(a.to, []).get(a.to)).push(a);
   const rows = model.tracks.filter((t) => t.kind === 'actor' && t.received).map((track) => {
-    const own = model.arrows.filter((a) => a.to === track).slice(-1000);
-    const recent = own.filter((a) => a.t1 > model.last - 5e9);
-    const asked = openWaits(model).filter((w) => w.to === track);
-    const us = own.map((a) => (a.t1 - a.t0) / 1e3);
-    return { track, own, recent, asked, p50: quantile(us, 0.5), p99: quantile(us, 0.99) };
-  }).sort((a, b) => b.asked.length - a.asked.length || b.p99 - a.p99);
-  main.replaceChildren(table([head('actor'), head('process'), head('handled', 'num'), head('a second', 'num'), head('being worked on', 'num'), head('oldest of them', 'num'), head('send to handling p50', 'num'), head('p99', 'num')],
-    rows.map((r) => [r.track.name, r.track.file.process, r.track.received, (r.recent.length / 5).toFixed(1), r.asked.length || '',
-      r.asked.length ? timeText(model.last - r.asked[0].t1) : '', timeText(r.p50 * 1e3), timeText(r.p99 * 1e3)])));
+    const arrows = (own.get(track) || []).slice(-1000);
+    return { track, held: flying.filter((s) => s.to === track), recent: arrows.filter((a) => a.t1 > model.last - 5e9).length,
+      asked: waits.filter((w) => w.to === track), waited: arrows.map((a) => (a.t1 - a.t0) / 1e3), worked: [...track.handling.values()].flat() };
+  }).sort((a, b) => b.held.length - a.held.length || b.asked.length - a.asked.length || b.recent - a.recent);
+  const since = (list, t) => (list.length ? timeText(model.last - t(list[0])) : '');
+  main.replaceChildren(table([head('actor'), head('process'), head('in the mailbox', 'num'), head('oldest', 'num'), head('unanswered', 'num'), head('oldest', 'num'),
+    head('handled', 'num'), head('a second', 'num'), head('waited p50', 'num'), head('p99', 'num'), head('handling p50', 'num'), head('p99', 'num')],
+  rows.map((r) => [r.track.name, r.track.file.process, r.held.length || '', since(r.held, (s) => s.t), r.asked.length || '', since(r.asked, (w) => w.t1),
+    r.track.received, (r.recent / 5).toFixed(1), ...p50and99(r.waited), ...p50and99(r.worked)])));
 }
 
-function histogram(bins) {
+// How often each time was, in steps of the square root of two.
+function histogram(us) {
+  const bins = new Uint32Array(56);
+  for (const t of us) ++bins[Math.max(0, Math.min(55, Math.floor(Math.log2(t) * 2) + 8))];
   const top = Math.max(...bins, 1);
-  const picture = svg('svg', { width: 260, height: 46 });
+  const picture = svg('svg', { width: 170, height: 34 });
   bins.forEach((n, i) => {
     if (!n) return;
-    const h = Math.max(1, 40 * n / top);
-    const bar = svg('rect', { x: i * 4, y: 42 - h, width: 3.2, height: h, fill: 'var(--accent)' });
+    const h = Math.max(1, 30 * n / top);
+    const bar = svg('rect', { x: i * 3, y: 32 - h, width: 2.4, height: h, fill: 'var(--accent)' });
     bar.append(svg('title', {}, document.createTextNode(`${timeText(2 ** ((i - 8) / 2) * 1e3)}: ${n}`)));
     picture.append(bar);
   });
+  picture.append(svg('line', { x1: 0, x2: 168, y1: 33, y2: 33, stroke: 'var(--line)' }));
   return picture;
 }
 
 function drawLatency(main, model) {
+  const worked = new Map();
+  for (const track of model.tracks)
+    for (const [name, us] of track.handling) (worked.get(name) || worked.set(name, []).get(name)).push(...us);
   const rows = [...model.kinds].sort((a, b) => b[1].count - a[1].count);
-  main.replaceChildren(note('from send to handling: time on the wire and in the mailbox; bars double every second one'),
-    table([head('message'), head('count', 'num'), head('p50', 'num'), head('p99', 'num'), head('largest', 'num'), head('distribution')],
-      rows.map(([name, c]) => [name, c.count, timeText(quantile(c.us, 0.5) * 1e3), timeText(quantile(c.us, 0.99) * 1e3), timeText(Math.max(...c.us) * 1e3), histogram(c.bins)])));
+  const parts = (us) => [...p50and99(us), us.length ? histogram(us) : ''];
+  main.replaceChildren(note('queue: from send to handling within a process; wire: the same between processes, on the wire and in the mailbox; handling: until the handler returned. Bars from 0.1 us to 10 s.'),
+    table([head('message'), head('count', 'num'), head('queue p50', 'num'), head('p99', 'num'), head(''), head('wire p50', 'num'), head('p99', 'num'), head(''), head('handling p50', 'num'), head('p99', 'num'), head('')],
+      rows.map(([name, c]) => [name, c.count, ...parts(c.queue), ...parts(c.wire), ...parts(worked.get(name) || [])])));
+}
+
+// The length tail: a step lasts as long as its longest answer.
+function lengthTail(model) {
+  const last = Math.max(0, ...model.samples.map((s) => s.step || 0));
+  const own = model.samples.filter((s) => s.step === last && s.tokens).sort((a, b) => b.tokens - a.tokens);
+  if (!own.length) return [];
+  const half = own[own.length >> 1].tokens;
+  return [el('h3', {}, `longest of ${own.length} answers of step ${last} (median ${half} tokens)`),
+    table([head('sample', 'num'), head('tokens', 'num'), head('times the median', 'num'), head('end'), head('answer', 'text')],
+      own.slice(0, 8).map((s) => [s.sample, s.tokens, (s.tokens / half).toFixed(2), s.finish_reason ?? '', s.response.slice(0, 200)]))];
 }
 
 function drawStragglers(main, model) {
@@ -167,7 +212,7 @@ function drawStragglers(main, model) {
     el('p', {}, worst && worst.ratio > 1.3 ? el('b', { class: 'warn' }, `${worst.device} is slow: ${worst.ratio.toFixed(2)} times the others in ${worst.call}`) : 'no device is slower than 1.3 times the others'),
     table([head('call'), head('slowest device'), head('its median', 'num'), head('the others', 'num'), head('ratio', 'num')],
       rows.map((r) => [r.call, r.device, timeText(r.slow), timeText(r.rest), r.ratio.toFixed(2)])),
-    el('p', {}, tail));
+    el('p', {}, tail), ...lengthTail(model));
 }
 
 function drawWaits(main, model) {
@@ -187,14 +232,15 @@ function drawHealth(main, model) {
   const status = model.status || { workers: [] };
   const memory = (rank, what) => { const points = model.counters.get(`${what} worker ${rank}`); return points ? bytesText(points.at(-1)[1]) : ''; };
   main.replaceChildren(
-    table([head('process'), head('pid', 'num'), head('host'), head('state'), head('memory', 'num'), head('rows held', 'num'), head('last event', 'num'), head('dropped events', 'num')],
+    table([head('process'), head('pid', 'num'), head('host'), head('state'), head('memory', 'num'), head('rows held', 'num'), head('last event', 'num'), head('clock', 'num'), head('dropped events', 'num')],
       model.files.map((f) => {
         const worker = (status.workers || []).find((w) => `worker ${w.rank}` === f.process);
         const state = f.process === 'master' ? status.state : worker ? worker.state : '';
         const bad = /lost|failed|suspect/.test(state || '');
         return [f.process, f.pid, worker ? worker.host : status.host || '', el('span', { class: bad ? 'bad' : 'good' }, state || (f.closed ? 'ended' : '')),
           worker ? memory(worker.rank, 'memory_bytes') : '', worker ? memory(worker.rank, 'stash_bytes') : '',
-          f.lastEvent > 0 ? `${timeText(Math.max(0, model.last - f.lastEvent))} ago` : '', f.dropped];
+          f.lastEvent > 0 ? `${timeText(Math.max(0, model.last - f.lastEvent))} ago` : '',
+          f.clockError ? `\u00b1${timeText(f.clockError)}` : f.offset ? 'not compared' : 'the same', f.dropped];
       })),
     el('h3', {}, 'failures'),
     model.failures.length ? table([head('time'), head('who'), head('when'), head('what', 'text'), head('first cause', 'text'), head('action')],
@@ -210,8 +256,16 @@ const CURVES = [
   ['gradient norm', ['actor/grad_norm', 'critic/grad_norm']],
 ];
 
+// A number in at most seven characters.
+function short(x) {
+  const a = Math.abs(x);
+  if (a >= 1e4) return `${(x / 1e3).toPrecision(3)} k`;
+  if (a !== 0 && a < 1e-3) return x.toExponential(1);
+  return String(Number(x.toPrecision(a < 1 ? 3 : 4)));
+}
+
 function curve(title, names, metrics) {
-  const w = 270, h = 110, left = 44, bottom = 14;
+  const w = 270, h = 110, left = 48, bottom = 14;
   const lines = names.map((n) => metrics.filter((m) => Number.isFinite(m[n])).map((m) => [m.step, m[n]]));
   const all = lines.flat();
   if (!all.length) return null;
@@ -222,10 +276,12 @@ function curve(title, names, metrics) {
   const picture = svg('svg', { width: w, height: h });
   const at = ([x, y]) => `${left + (w - left - 4) * (x - x0) / (x1 - x0)},${4 + (h - bottom - 8) * (1 - (y - y0) / (y1 - y0))}`;
   const label = (text, x, y, anchor) => { const t = svg('text', { x, y, 'font-size': 9, fill: 'var(--quiet)', 'text-anchor': anchor }); t.textContent = text; return t; };
-  picture.append(label(y1.toPrecision(3), left - 4, 12, 'end'), label(y0.toPrecision(3), left - 4, h - bottom, 'end'), label(x0, left, h - 3, 'start'), label(x1, w - 4, h - 3, 'end'));
+  picture.append(label(short(y1), left - 4, 12, 'end'), label(short(y0), left - 4, h - bottom, 'end'), label(x0, left, h - 3, 'start'), label(x1, w - 4, h - 3, 'end'));
   lines.forEach((points, i) => picture.append(svg('polyline', { points: points.map(at).join(' '), fill: 'none', stroke: i ? 'var(--quiet)' : 'var(--accent)', 'stroke-width': 1.5 })));
-  const now = names.map((n, i) => (lines[i].length ? lines[i].at(-1)[1].toPrecision(4) : '')).filter(Boolean).join(' / ');
-  return el('div', { class: 'card', title: names.join(', ') }, el('h3', {}, `${title}: ${now}`), picture);
+  const drawn = names.filter((_, i) => lines[i].length);
+  const now = (n) => short(lines[names.indexOf(n)].at(-1)[1]);
+  const legend = drawn.length > 1 ? drawn.map((n) => el('span', { class: names.indexOf(n) ? 'quiet' : 'accent' }, `${n} ${now(n)} `)) : [];
+  return el('div', { class: 'card', title: names.join(', ') }, el('h3', {}, drawn.length > 1 ? title : `${title}: ${now(drawn[0])}`), ...legend, ...(legend.length ? [el('br')] : []), picture);
 }
 
 function drawCurves(main, model) {
@@ -235,8 +291,9 @@ function drawCurves(main, model) {
 
 function drawSamples(main, model) {
   const rows = model.samples.slice(-60).reverse();
-  main.replaceChildren(rows.length ? table([head('step', 'num'), head('prompt', 'text'), head('answer', 'text'), head('score', 'num'), head('end')],
-    rows.map((s) => [s.step ?? '', s.prompt ?? '', s.response ?? '', Number.isFinite(s.score) ? s.score.toFixed(3) : '', s.finish_reason ?? ''])) : note('no samples yet'));
+  const number = (x) => (Number.isFinite(x) ? x.toFixed(3) : '');
+  main.replaceChildren(rows.length ? table([head('step', 'num'), head('prompt', 'text'), head('answer', 'text'), head('reward', 'num'), head('KL', 'num'), head('tokens', 'num'), head('end')],
+    rows.map((s) => [s.step ?? '', s.prompt ?? '', s.response ?? '', number(s.score), number(s.kl), s.tokens || '', s.finish_reason ?? ''])) : note('no samples yet'));
 }
 
 function drawSteps(main, model, state) {
@@ -250,55 +307,3 @@ function drawSteps(main, model, state) {
 
 const PANELS = { dataflow: drawDag, steps: drawSteps, messages: drawMessages, links: drawLinks, mailboxes: drawMailboxes,
   latency: drawLatency, stragglers: drawStragglers, waits: drawWaits, health: drawHealth, curves: drawCurves, samples: drawSamples };
-
-// What is known of one slice: its call's keys, devices, messages around it.
-function drawDetail(box, slice, model, state) {
-  if (!slice) { box.hidden = true; return; }
-  box.hidden = false;
-  const call = model.graph.calls.find((c) => c.name === slice.name);
-  const end = Number.isNaN(slice.e) ? model.last : slice.e;
-  const phases = new Map();
-  for (let d = slice.depth + 1; d < slice.track.depths.length; ++d) {
-    const { row, first, last } = slice.track.visible(d, slice.b, end);
-    for (let i = first; i < last; ++i) phases.set(row[i].name, (phases.get(row[i].name) || 0) + ((Number.isNaN(row[i].e) ? end : row[i].e) - row[i].b));
-  }
-  const near = model.arrows.filter((a) => a.step === slice.step && a.t1 >= slice.b - 5e6 && a.t0 <= end + 5e6
-    && (a.from.file === slice.track.file || a.to.file === slice.track.file)).slice(0, 40);
-  const wall = new Date((slice.b + model.realtime) / 1e6);
-  const when = wall.toISOString().slice(0, 19);
-  const log = model.log.filter((l) => l.includes(`step ${slice.step}`)).slice(-8);
-  box.replaceChildren(
-    el('button', { onclick: () => { box.hidden = true; } }, 'close'),
-    el('h2', {}, `${slice.name}${slice.step ? ` of step ${slice.step}` : ''}`),
-    table([head(''), head('')], [
-      ['on', `${slice.track.name} (${slice.track.file.process})`], ['began', `${timeText(slice.b - model.begin)} (${when} UTC)`],
-      ['took', Number.isNaN(slice.e) ? 'running' : timeText(slice.e - slice.b)],
-      ...(slice.amount ? [['amount', `${slice.amount}`]] : []),
-      ...(call ? [['role', call.role || 'none'], ['strategy', `${call.strategy || 'host'} on devices ${call.devices.join(', ')}`],
-        ['version', call.role ? `weights after step ${Math.max(0, slice.step - 1 - call.lag)}` : ''],
-        ['reads', call.reads.join(', ')], ['writes', call.writes.join(', ')]] : []),
-      ...[...phases].map(([name, ns]) => [name, timeText(ns)])]),
-    el('h2', {}, 'messages around it'),
-    table([head('message'), head('from'), head('to'), head('took', 'num')], near.map((a) => [el('button', { onclick: () => state.follow(a) }, a.name), a.from.name, a.to.name, timeText(a.t1 - a.t0)])),
-    el('pre', {}, log.join('\n')));
-}
-
-// One request through all its hops: asks that began while their sender worked
-// on the one before, and the answers.
-function drawFlow(box, arrow, model) {
-  box.hidden = false;
-  const hops = [];
-  const add = (a, depth) => {
-    if (depth > 8 || hops.length > 60) return;
-    hops.push([a, depth]);
-    const reply = model.arrows.find((r) => r.flow === (a.flow | REPLY));
-    const until = reply ? reply.t0 : model.last;
-    for (const next of model.arrows)
-      if (next.from === a.to && next.t0 >= a.t1 && next.t0 <= until && next.step === a.step && !(next.flow & REPLY)) add(next, depth + 1);
-    if (reply) hops.push([reply, depth]);
-  };
-  add(arrow, 0);
-  box.replaceChildren(el('button', { onclick: () => { box.hidden = true; } }, 'close'), el('h2', {}, `${arrow.name} of step ${arrow.step}, all hops`),
-    table([head('at', 'num'), head('message'), head('from > to'), head('took', 'num')],
-      hops.map(([a, depth]) => [timeText(a.t0 - arrow.t0), `${'. '.repeat(depth)}${a.name}`, `${a.from.name} > ${a.to.name}`, timeText(a.t1 - a.t0)])));
-}

@@ -6,15 +6,18 @@ const state = { tab: 'dataflow', pinnedStep: 0, filterStep: 0 };
 const timeline = new Timeline(byId('timeline'), model, (slice) => drawDetail(byId('detail'), slice, model, state), (text) => { byId('hover').textContent = text; });
 state.timeline = timeline;
 state.pick = (slice) => { timeline.picked = slice; timeline.show(slice.b, Number.isNaN(slice.e) ? model.last : slice.e); drawDetail(byId('detail'), slice, model, state); };
-state.follow = (arrow) => { timeline.show(arrow.t0, arrow.t1); drawFlow(byId('detail'), arrow, model); };
+state.follow = (arrow) => timeline.show(arrow.t0, drawFlow(byId('detail'), arrow, model));
 
-function jsonLines(text, into, most) {
+function jsonLines(text, into, most, shown = (row) => row) {
   for (const line of text.split('\n')) {
     if (!line) continue;
-    try { into.push(JSON.parse(line)); } catch { /* the end of a line is on its way */ into.cut = line; }
+    try { into.push(shown(JSON.parse(line))); } catch { /* a crash left it cut */ }
   }
   if (into.length > most) into.splice(0, into.length - most);
 }
+// Of a sample what the page shows: its tokens are many.
+const shownSample = ({ step, sample, prompt, response, score, kl, finish_reason, loss_mask }) => (
+  { step, sample, prompt, response, score, kl, finish_reason, tokens: (loss_mask || []).reduce((n, own) => n + own, 0) });
 
 const HANDLERS = {
   run: (text) => { model.graph = JSON.parse(text); model.graph.calls.forEach((c) => colour(c.name)); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },
@@ -26,7 +29,7 @@ const HANDLERS = {
     model.metrics = [...byStep.values()].sort((a, b) => a.step - b.step);
   },
   failures: (text) => jsonLines(text, model.failures, 200),
-  samples: (text) => jsonLines(text, model.samples, 400),
+  samples: (text) => jsonLines(text, model.samples, 400, shownSample),
   log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - 2000)); },
 };
 
@@ -53,6 +56,7 @@ function connect() {
 function chooseTab(name) {
   state.tab = name;
   for (const button of byId('tabs').children) button.classList.toggle('on', button.dataset.tab === name);
+  if (window.innerHeight <= 520 && model.events) byId('tabs').scrollIntoView(); // a phone
   model.changed = true;
 }
 for (const name of Object.keys(PANELS)) {
@@ -130,6 +134,7 @@ function drawBanner(live) {
 let framed = false;
 function frame(now) {
   model.settleQuiet();
+  model.sortArrows();
   const live = model.live();
   const arriving = performance.now() - lastData < 400; // a finished run comes in portions
   if (!framed && model.lastWholeStep() && (live || !arriving)) {

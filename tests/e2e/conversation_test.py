@@ -112,12 +112,23 @@ class ToolUse(Talk):
             self.assertEqual(own.count(0), masked, text)  # a byte a token
             for kept, number in zip(mask, sample["logprobs"]):
                 self.assertTrue(kept or number == 0)
-            last = told.split(text)[-1]
-            right[sample["step"]].append(f" {a + b}." in last)
+            said = told.sub(lambda m: m[0][:m[0].index("=") + 1], text)
+            found = re.findall(r"-?\d+(?:\.\d+)?", said) or ["nan"]
+            right[sample["step"]].append(float(found[-1]) == a + b)
+            self.assertEqual(sample["score"], right[sample["step"]][-1], text)
         for step, line in steps.items():
             self.assertEqual(len(right[step]), 64)
             self.assertAlmostEqual(line["tool/right"],
                                    sum(right[step]) / 64, places=5)
+
+    def test_the_first_are_scored_while_the_last_go_on(self):
+        self.tool_use("run.steps=1")
+        slices = self.slices("tool_use")
+        ends = [s["end"] for s in slices if s["name"] == "solve"
+                and s["track"].startswith("device")]
+        begins = [s["begin"] for s in slices if s["name"] == "score"
+                  and s["track"].startswith("scorer")]
+        self.assertLess(min(begins), max(ends))
 
     def test_the_same_conversations_under_another_plan_I1_I2(self):
         self.tool_use("run.steps=1")
@@ -125,6 +136,7 @@ class ToolUse(Talk):
                       "cluster.workers_per_node=1",
                       "cluster.devices_per_node=1")
         calls = ["calls.solve={devices: 0-1, strategy: t2, instances: 2}",
+                 "calls.score={devices: host}",
                  "calls.compare={devices: host}",
                  "calls.metrics={devices: host}",
                  "calls.actor_train={devices: 0-1, strategy: d2}"]

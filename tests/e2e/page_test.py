@@ -65,7 +65,16 @@ class Page(Case):
             self.assertEqual(self.model(browser, "m.devices().length"), 4)
             path = self.model(browser, "criticalPath(m, 3).map((t) => t.call)")
             self.assertEqual(path[0], "actor_gen")
+            self.assertEqual(path[-2], "advantages")  # on the host
             self.assertIn(path[-1], ("actor_train", "critic_train"))
+            detail = self.detail_of(browser, "actor_train", 3)
+            for words in (r"weights after step 2", r"on devices 0, 1",
+                          r"advantages\s+[\d.]+ k?B\s+[\d.]+ k?B\s+"
+                          r"from advantages"):
+                self.assertRegex(detail, words)
+            self.assertRegex(self.detail_of(browser, "actor_gen", 3),
+                             r"outputs[^§]*sequence_ids\s+\d[^§]*"
+                             r"for rew_inf, ref_inf")
             for tab in EVERY_TAB:
                 self.assertNotRegex(self.panel(browser, tab),
                                     r"NaN|undefined|Infinity", tab)
@@ -73,6 +82,13 @@ class Page(Case):
             self.assertEqual(browser.errors(), [])
         process.send(signal.SIGTERM)
         self.assertEqual(process.finish().code, 0)
+
+    def detail_of(self, browser, call, step):
+        """What a click on a task of the call shows."""
+        return browser.run(
+            "window.troupe.state.pick(window.troupe.model.steps"
+            f".get({step}).get('{call}')[0]);"
+            "return document.getElementById('detail').innerText")
 
     def live(self):
         """A long PPO run that made steps, and the address of its page."""
@@ -241,17 +257,24 @@ class Page(Case):
         self.assertLess(p99, 250)
 
     def write_events(self, file, rate, end):
-        """As a process does: what happened is written every 50 ms."""
-        track, name = file.track("device 0", True), file.name("token")
-        period_ns = 50_000_000
+        """As a process does: what happened is written every 50 ms. Messages
+        that nobody answers, each with what its reader does about it."""
+        name, period_ns = file.name("note"), 50_000_000
+        sender, reader = (file.track(f"actor {i}") for i in range(2))
+        one = ((trace_files.SEND, sender), (trace_files.BEGIN, reader),
+               (trace_files.RECEIVE, reader), (trace_files.END, reader))
         count = rate * period_ns // 10**9
         batch = array.array("q", b"".join(
-            file.event(i % 2, 0, track, name, 0) for i in range(count)))
+            file.event(kind, 0, track, name)
+            for _ in range(count // len(one)) for kind, track in one))
         words = len(batch) // count
-        begin = time.monotonic_ns()
+        begin, flow = time.monotonic_ns(), 1
         while not end.is_set():
             batch[0::words] = array.array("q", range(
                 begin, begin + period_ns, period_ns // count))
+            batch[1::words] = array.array("q", (
+                flow + i // len(one) for i in range(count)))
+            flow += count // len(one)
             begin += period_ns
             end.wait(max(0, begin - time.monotonic_ns()) / 1e9)
             file.events([batch.tobytes()])

@@ -158,6 +158,20 @@ TEST(LineRewarder, AsksOnceForEqualAnswersAndRemembers) {
   EXPECT_EQ(program->asked, 3);
 }
 
+TEST(LineRewarder, RemembersNoMoreThanSomeMegabytes) {
+  auto program = std::make_shared<CountingProgram>();
+  LineRewarder rewarder(
+    [program](const auto&... arguments) { (*program)(arguments...); });
+  const std::size_t megabyte = std::size_t{1} << 20;
+  for (std::size_t i = 0; i < 32; ++i)
+    score_all(rewarder, {answer(std::string(megabyte + i, 'x'))});
+  EXPECT_EQ(program->asked, 32);
+  score_all(rewarder, {answer(std::string(megabyte + 31, 'x'))});
+  EXPECT_EQ(program->asked, 32); // the last one is known
+  score_all(rewarder, {answer(std::string(megabyte, 'x'))});
+  EXPECT_EQ(program->asked, 33); // the first one is forgotten
+}
+
 TEST(LineRewarder, AsksForWhatComesMeanwhileUnlessItIsAskedAlready) {
   auto program = std::make_shared<CountingProgram>();
   LineRewarder rewarder(

@@ -90,6 +90,18 @@ TEST(OwnWorkflow, ReadsAResponseAsItsTokensAndTextsFromTheDataSet) {
   EXPECT_THAT(made.dataset_keys, ElementsAre("prompt_ids", "ground_truth"));
 }
 
+TEST(OwnWorkflow, ARewardIsTheRunsUnderTheKeyThatIsAskedFor) {
+  auto w = generating("own_reward");
+  w.reward("judge", writes(score));
+  const auto made = troupe::plans::own_workflow(w.parts());
+  const auto& call = made.call("judge");
+  EXPECT_EQ(call.fn, "rewards");
+  EXPECT_EQ(call.argument("score"), "scores");
+  EXPECT_THAT(call.reads, ElementsAre("sequence_ids", "loss_mask"));
+  const auto groups = troupe::plans::own_traits(w.parts(), {}).groups;
+  EXPECT_THAT(groups, testing::Contains(troupe::SettingsGroup::rewards));
+}
+
 TEST(OwnWorkflow, ASecondModelsAnswersHaveAPrefix) {
   auto w = generating("own_prefix");
   w.role("b", troupe::trained.like("actor"));

@@ -7,6 +7,7 @@
 #   - 200 PPO steps with flat memory
 #   - the page: 10,000 tasks at 50 frames/s, events in a quarter of a second,
 #     a death within one second, a silent worker within two
+#   - an hour of 5,000 events/s with a flat master below 500 MB
 #   - exact plan searches against walks given 100 times their time
 #   - every unit test under ASan and UBSan (CI leaves out the runtime's)
 set -u
@@ -37,6 +38,8 @@ part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/memory_test.py
 part "the page in a browser" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/page_test.py
+part "master memory over an hour" env TROUPE_BUILD=build \
+  python3 -B tests/soak/master_memory.py --out "$folder/master_memory.jsonl"
 part "no walk beats an exact search" sh -c \
   'cmake --build build --target exactness_bench && build/tests/bench/exactness_bench'
 part "all unit tests under sanitizers" \
