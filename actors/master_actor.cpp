@@ -143,7 +143,8 @@ void start(MasterSelf self) {
     state.evaluating = setup.first_step;
   else if (setup.first_step >= setup.end_step) // to save what was loaded
     return save(self, setup.first_step);
-  state.schedule.emplace(setup.graph, setup.first_step, setup.end_step);
+  state.schedule.emplace(setup.graph, setup.first_step, setup.end_step,
+                         setup.durations_s);
   launch(self, state.schedule->start());
   evaluate_if_due(self);
 }

@@ -53,6 +53,8 @@ struct MasterSetup {
   plans::ExecutionPlan plan;
   plans::Replicas replicas;
   plans::StepGraph graph;
+  /// Predicted seconds by task of the graph, which shape the order; or none.
+  std::vector<double> durations_s = {};
   Incarnation incarnation;
   StepId first_step;
   StepId end_step;

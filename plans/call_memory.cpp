@@ -44,6 +44,20 @@ public:
     return inference_pass_elements(part_, batch_of(a_chunk()))
            * element_bytes();
   }
+  /// One answer at least: less than that fails. The stage with most layers has
+  /// the least room.
+  std::uint64_t slots() const {
+    auto under_way = a_chunk();
+    if (sizes_.max_sequences > 0)
+      under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
+    if (sizes_.kv_cache_bytes == 0)
+      return under_way;
+    std::uint64_t slot = 1;
+    for (std::uint32_t stage = 0; stage < place_.strategy.pp; ++stage)
+      slot = std::max(slot, slot_elements(stage));
+    return std::clamp<std::uint64_t>(
+      sizes_.kv_cache_bytes / (slot * element_bytes()), 1, under_way);
+  }
 
 private:
   std::uint64_t element_bytes() const {
@@ -95,20 +109,6 @@ private:
   std::uint64_t a_chunk() const {
     return a_rank(unsigned_of(std::max(1, place_.chunks)));
   }
-  /// One answer at least: less than that fails. The stage with most layers has
-  /// the least room.
-  std::uint64_t slots() const {
-    auto under_way = a_chunk();
-    if (sizes_.max_sequences > 0)
-      under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
-    if (sizes_.kv_cache_bytes == 0)
-      return under_way;
-    std::uint64_t slot = 1;
-    for (std::uint32_t stage = 0; stage < place_.strategy.pp; ++stage)
-      slot = std::max(slot, slot_elements(stage));
-    return std::clamp<std::uint64_t>(
-      sizes_.kv_cache_bytes / (slot * element_bytes()), 1, under_way);
-  }
   std::uint64_t slot_elements(std::uint32_t stage) const {
     return cache_slot_elements(shape_, place_.strategy, stage,
                                sizes_.max_sequence_tokens);
@@ -158,6 +158,12 @@ std::uint64_t cache_slot_elements(const ModelShape& shape,
   const auto heads = dim > 0 ? part.keys / dim : 0;
   return part.layers * heads * round_up(unsigned_of(tokens))
          * (dim + round_up(dim));
+}
+
+std::uint64_t answers_under_way(const ModelShape& shape, DType dtype,
+                                const Placement& placement,
+                                const BatchSizes& sizes) {
+  return CallMemory(shape, dtype, placement, sizes, 0).slots();
 }
 
 std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,

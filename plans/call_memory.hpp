@@ -42,6 +42,15 @@ struct BatchSizes {
 /// Of weights, gradients, activations and cache where products are of `dtype`.
 DType stored_dtype(const BatchSizes& sizes, DType dtype);
 
+/// Whether answers may have to wait for a place.
+inline bool has_limited_places(const BatchSizes& sizes) {
+  return sizes.max_sequences > 0 || sizes.kv_cache_bytes > 0;
+}
+/// Answers that a dp rank works on at once; the others wait for a place.
+std::uint64_t answers_under_way(const ModelShape& shape, DType dtype,
+                                const Placement& placement,
+                                const BatchSizes& sizes);
+
 /// On each device of one pipeline stage; `dtype` is that of products.
 std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
                            const Placement& placement, const BatchSizes& sizes,

@@ -110,6 +110,16 @@ CostModel::Job CostModel::make_job(const Call& call, const Placement& placement,
   const auto batches = micro_batches_of(call.kind, placement, problem_.sizes,
                                         problem_.lengths.sequence_mean());
   const auto& strategy = placement.strategy;
+  auto samples = batches.samples;
+  double rounds = 1;
+  if (call.kind == CallKind::generate && has_limited_places(problem_.sizes)) {
+    const auto all = samples * batches.count;
+    const auto places = static_cast<double>(
+      answers_under_way(problem_.shapes.at(call.role),
+                        problem_.dtype(call.role), placement, problem_.sizes));
+    rounds = std::max(1.0, all / places);
+    samples /= rounds;
+  }
   return {.model = found->second,
           .placement = placement,
           .span = span_of(placement, problem_.cluster),
@@ -118,7 +128,8 @@ CostModel::Job CostModel::make_job(const Call& call, const Placement& placement,
           .p = double(strategy.pp),
           .t = double(strategy.tp),
           .micro_batches = double(batches.count),
-          .samples = batches.samples};
+          .samples = samples,
+          .rounds = rounds};
 }
 
 double CostModel::call_s(const Call& call, const Placement& placement,
@@ -130,8 +141,7 @@ double CostModel::call_s(const Call& call, const Placement& placement,
   case CallKind::generate:
     return hardware_.call_s
            + std::max(reload_s(job),
-                      generate_s(job, problem_.lengths.phases(
-                                        job.samples * job.micro_batches)));
+                      first_answers_s(job) + later_answers_s(job));
   case CallKind::train:
     return hardware_.call_s + train_s(job);
   default:
@@ -144,8 +154,7 @@ double CostModel::later_chunk_s(const Call& call, const Placement& placement,
   if (call.kind != CallKind::generate || call.own_actor)
     return call_s(call, placement, offload);
   const auto job = make_job(call, placement, offload);
-  return generate_s(
-    job, {problem_.lengths.steady_phase(job.samples * job.micro_batches)});
+  return steady_answers_s(job) + later_answers_s(job);
 }
 
 MoveBytes CostModel::move_bytes_of(const std::string& role,

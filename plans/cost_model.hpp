@@ -28,8 +28,12 @@
 //           where sharded (z1, z3); z3 gathers parameters three times a pass
 //   decode  a token's layer: max(read e P_l / t, 2 P_l b / (0.7 t F)) + the KV
 //           cache of b answers + comm, or its launches; + sampling a stage
+//           pipelines: p lanes go round, a token takes max(M slowest stage, all
+//           stages + p hops)
+//   places  answers beyond those that a rank works on at once take the places
+//           that get free: as many again add their prompts and mean length
 //   chunks  the first one ends with its longest answer, each later one adds its
-//           prompts and mean length: answers take the places that get free
+//           prompts and mean length, likewise
 //
 // Sources: forms and constants of 0.7, 0.8, 30 and 8 follow the estimator notes
 // of the project (fitted to ReaL, Mei et al. 2024, arXiv 2406.14088); pipeline
@@ -116,6 +120,8 @@ private:
     double d, p, t;
     double micro_batches;
     double samples; ///< of a micro-batch
+    /// Generation: all answers over those that there are places for.
+    double rounds = 1;
   };
 
   Job make_job(const Call& call, const Placement& placement,
@@ -139,8 +145,12 @@ private:
   double optimizer_s(const Job& job) const;
   double generate_s(const Job& job,
                     const std::vector<DecodePhase>& phases) const;
+  double first_answers_s(const Job& job) const;
+  double steady_answers_s(const Job& job) const;
+  double later_answers_s(const Job& job) const;
   double decode_token_s(const Job& job, double answers, double context) const;
-  double slowest_stage_s(const Job& job, double step_s) const;
+  double ring_s(const Job& job, double slowest_s, double all_s) const;
+  double measured_token_s(const Job& job, double step_s) const;
   double reload_s(const Job& job) const;
 
   const PlanProblem& problem_;

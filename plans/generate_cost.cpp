@@ -48,13 +48,39 @@ double CostModel::decode_token_s(const Job& job, double answers,
   return std::max(device, graph > 0 ? graph : eager);
 }
 
-/// Of a measured decode step: the last stage has the head.
-double CostModel::slowest_stage_s(const Job& job, double step_s) const {
+/// A token of every lane: each stage works on one lane after the other, and a
+/// lane goes round all stages before its next token.
+double CostModel::ring_s(const Job& job, double slowest_s, double all_s) const {
+  const auto hops = job.p > 1 ? job.p * link_latency_s(job.span.pipeline) : 0.0;
+  return std::max(job.micro_batches * slowest_s, all_s + hops);
+}
+
+/// Of a measured decode step; the last stage has the head.
+double CostModel::measured_token_s(const Job& job, double step_s) const {
   const auto& m = job.model;
   const auto head = step_s * m.head_share();
   const auto layer_s = (step_s - head) / m.layers;
-  return std::max(std::ceil(m.layers / job.p) * layer_s,
-                  std::floor(m.layers / job.p) * layer_s + head);
+  const auto slowest = std::max(std::ceil(m.layers / job.p) * layer_s,
+                                std::floor(m.layers / job.p) * layer_s + head);
+  return ring_s(job, slowest, step_s);
+}
+
+/// Prompts and answers of as many samples as there are places for, up to the
+/// longest one.
+double CostModel::first_answers_s(const Job& job) const {
+  return generate_s(job,
+                    problem_.lengths.phases(job.samples * job.micro_batches));
+}
+
+/// As many again that take the places as they get free.
+double CostModel::steady_answers_s(const Job& job) const {
+  return generate_s(
+    job, {problem_.lengths.steady_phase(job.samples * job.micro_batches)});
+}
+
+/// What those add that had to wait for a place.
+double CostModel::later_answers_s(const Job& job) const {
+  return job.rounds > 1 ? (job.rounds - 1) * steady_answers_s(job) : 0;
 }
 
 double CostModel::generate_s(const Job& job,
@@ -62,26 +88,22 @@ double CostModel::generate_s(const Job& job,
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
   const auto layers = std::ceil(m.layers / job.p);
-  const auto hops = job.p > 1 ? 2 * link_latency_s(job.span.pipeline) : 0.0;
   double seconds = prefill_s(job);
   for (const auto& phase : phases) {
     const auto answers = phase.active / job.micro_batches;
     const auto measured = problem_.profile.seconds(
       ProfileOp::decode, m.num_parameters, job.placement.strategy.tp, answers);
     if (measured) {
-      seconds += phase.steps * job.micro_batches
-                 * (slowest_stage_s(job, *measured) + hops);
+      seconds += phase.steps * measured_token_s(job, *measured);
       continue;
     }
     const auto logits
       = 2 * m.head_width * m.hidden / (job.t * hardware_.mem_Bps)
         + sampling_bytes_a_token * answers * m.head_width / hardware_.mem_Bps;
-    const auto layer_s
-      = decode_token_s(job, answers, lengths.prompt() + phase.context);
-    seconds += phase.steps
-               * (job.micro_batches
-                    * (layers * layer_s + hardware_.stage_token_s + hops)
-                  + logits);
+    const auto stage_s
+      = layers * decode_token_s(job, answers, lengths.prompt() + phase.context)
+        + hardware_.stage_token_s;
+    seconds += phase.steps * (ring_s(job, stage_s, job.p * stage_s) + logits);
   }
   return seconds;
 }

@@ -23,12 +23,20 @@ bool joins(const StepGraph& graph, TaskRef first, TaskRef last, TaskRef next) {
 
 } // namespace
 
+bool may_join(const Call& call) {
+  return call.kind == CallKind::generate && !call.own_actor;
+}
+
 std::vector<TaskRef> joined_chunks(const StepGraph& graph, const Call& call,
                                    TaskRef first,
                                    std::span<const TaskRef> followers) {
+  return may_join(call) ? joined_chunks(graph, first, followers)
+                        : std::vector{first};
+}
+
+std::vector<TaskRef> joined_chunks(const StepGraph& graph, TaskRef first,
+                                   std::span<const TaskRef> followers) {
   std::vector<TaskRef> joined = {first};
-  if (call.kind != CallKind::generate || call.own_actor)
-    return joined;
   for (const auto next : followers) {
     if (!joins(graph, first, joined.back(), next))
       break;

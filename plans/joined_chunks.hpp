@@ -15,9 +15,16 @@ namespace troupe::plans {
 
 /// `first`, a task of `call` that is about to start, and the chunks that join
 /// it. `followers`: what comes behind it (Schedule::followers). Own actors'
-/// conversations run alone.
+/// conversations run alone, and so does what does not generate.
 std::vector<TaskRef> joined_chunks(const StepGraph& graph, const Call& call,
                                    TaskRef first,
                                    std::span<const TaskRef> followers);
+
+/// The same of a task whose chunks may join.
+std::vector<TaskRef> joined_chunks(const StepGraph& graph, TaskRef first,
+                                   std::span<const TaskRef> followers);
+
+/// Whether chunks of `call` may share a batch at all.
+bool may_join(const Call& call);
 
 } // namespace troupe::plans

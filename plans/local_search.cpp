@@ -46,12 +46,12 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
         return i;
     return calls.size();
   };
-  std::vector<double> durations;
+  TaskSeconds times;
   for (const auto& task : graph.tasks) {
     const bool moves = task.kind == TaskKind::move;
     const auto i
       = index(moves ? replicas[*task.target].calls.front() : task.call);
-    double seconds = 0;
+    double seconds = 0, first_s = 0;
     if (i < calls.size() && moves) {
       const auto k = static_cast<std::size_t>(
         calls[i].leader >= 0 ? calls[i].leader : calls[i].home);
@@ -59,12 +59,14 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
                               point.options[k], point.positions[k]);
     } else if (i < calls.size() && task.kind == TaskKind::call) {
       const auto& option = calls[i].options[point.options[i]];
-      seconds = task.chunk == 0 ? option.seconds : option.later_s;
+      first_s = option.seconds;
+      seconds = task.chunk == 0 ? first_s : option.later_s;
     }
-    durations.push_back(seconds);
+    times.all.push_back(seconds);
+    times.begins_batch.push_back(std::max(seconds, first_s));
   }
   const auto steps = steps_to_simulate(graph);
-  return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
+  return steady_step_s(graph, run_schedule(graph, times, steps), steps);
 }
 
 void PointCost::remember(double step_s, const SpacePoint& point) {
@@ -110,7 +112,10 @@ std::uint32_t Walk::draw(std::size_t below) {
 SpacePoint Walk::random_point() {
   SpacePoint point;
   for (const auto& call : space_.calls()) {
-    const auto option = draw(call.options.size());
+    auto option = draw(call.options.size());
+    for (std::size_t i = 0; i < call.options.size(); ++i)
+      if (!may_have(call.options[option]))
+        option = (option + 1) % static_cast<std::uint32_t>(call.options.size());
     const auto count = call.options[option].num_devices;
     std::vector<std::uint32_t> positions;
     for (auto at = space_.align(0, count); at + count <= space_.num_devices();
@@ -126,8 +131,10 @@ bool Walk::find_start(SpacePoint& point) {
   constexpr int tries = 30;
   point = {};
   for (const auto& call : space_.calls()) {
-    const auto whole = std::ranges::find(call.options, space_.num_devices(),
-                                         &CallOption::num_devices);
+    const auto whole
+      = std::ranges::find_if(call.options, [&](const auto& option) {
+          return option.num_devices == space_.num_devices() && may_have(option);
+        });
     const auto chosen
       = whole == call.options.end() ? call.options.begin() : whole;
     point.options.push_back(
@@ -183,6 +190,8 @@ std::vector<Walk::Candidate> Walk::candidates(const SpacePoint& point,
   const auto& options = space_.calls()[call].options;
   const auto line = space_.num_devices();
   for (std::uint32_t i = 0; i < options.size(); ++i) {
+    if (!may_have(options[i]))
+      continue;
     const auto count = options[i].num_devices;
     std::set<std::uint32_t> positions = {space_.align(line - count, count)};
     for (const auto start : starts)

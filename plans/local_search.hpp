@@ -56,6 +56,7 @@ struct WalkLimits {
   std::uint64_t evaluations = 1000;
   double seconds = 0; ///< of wall time; 0: none (results then never vary)
   const std::atomic<bool>* stop = nullptr;
+  bool whole_calls = false; ///< options with chunks are left out
 };
 
 class Walk {
@@ -87,6 +88,9 @@ private:
   };
   std::vector<Candidate> candidates(const SpacePoint& point,
                                     std::size_t call) const;
+  bool may_have(const CallOption& option) const {
+    return option.chunks == 1 || !limits_.whole_calls;
+  }
   bool improve_call(SpacePoint& point, std::size_t call, double& best_s);
   std::uint32_t draw(std::size_t below);
 

@@ -29,7 +29,8 @@ MicroBatches micro_batches_of(CallKind kind, const Placement& placement,
       = kind == CallKind::generate
           ? 1
           : std::ceil(samples * sequence_tokens / static_cast<double>(budget));
-    const auto stages = kind == CallKind::train ? 2 * strategy.pp : strategy.pp;
+    const auto stages
+      = kind == CallKind::generate ? strategy.pp : 2 * strategy.pp;
     if (strategy.pp > 1)
       count = std::max(count, double(stages));
   }

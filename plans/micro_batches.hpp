@@ -1,6 +1,7 @@
 // How many micro-batches a call cuts its samples into: one rule for memory and
 // time. Explicit counts win; then a budget of tokens; a pipeline has at least
-// as many as keep its stages busy (twice its stages in training).
+// as many as keep its stages busy: twice its stages (models/pipeline.hpp), in
+// generation as many as it has.
 #pragma once
 
 #include "plans/execution_plan.hpp"

@@ -33,7 +33,7 @@ struct PlanProblem {
   DType dtype(const std::string& role) const;
 };
 
-/// What `sizes` are for GPUs: the limits of `rollout` are for hosts' memory, a
+/// What `sizes` are for GPUs: the default limits of `rollout` are for hosts, a
 /// pass of 32,768 tokens fills a GPU, and what is computed with is kept as
 /// engines there keep it.
 BatchSizes sizes_on_gpu(BatchSizes sizes);

@@ -99,6 +99,13 @@ ProfileTable::ProfileTable(std::vector<ProfileEntry> entries)
   std::ranges::sort(entries_, {}, profile_key);
 }
 
+void ProfileTable::scale(ProfileOp op, std::uint64_t parameters,
+                         std::uint32_t tp, double times) {
+  for (auto& entry : entries_)
+    if (entry.op == op && entry.parameters == parameters && entry.tp == tp)
+      entry.median_s *= times;
+}
+
 std::optional<double> ProfileTable::seconds(ProfileOp op,
                                             std::uint64_t parameters,
                                             std::uint32_t tp,

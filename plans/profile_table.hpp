@@ -37,6 +37,9 @@ public:
   const std::vector<ProfileEntry>& entries() const {
     return entries_;
   }
+  /// Makes what was measured of `op` so many times as long.
+  void scale(ProfileOp op, std::uint64_t parameters, std::uint32_t tp,
+             double times);
   /// Seconds of `op` over `tokens` for a model of exactly `parameters`; nullopt
   /// if fewer than two sizes were measured, or `tokens` is more than twice
   /// beyond the measured ones.

@@ -3,10 +3,9 @@
 #include "config/error.hpp"
 #include "plans/call_layers.hpp"
 #include "plans/exact_search.hpp"
+#include "plans/internal/preset_starts.hpp"
 #include "plans/local_search.hpp"
-#include "plans/nearest.hpp"
 #include "plans/no_fit.hpp"
-#include "plans/presets.hpp"
 #include "plans/simulator.hpp"
 #include "plans/step_bound.hpp"
 
@@ -20,6 +19,8 @@
 
 namespace troupe::plans {
 
+using internal::add_found;
+
 namespace {
 
 /// Nodes of branch and bound, positions included: some ten seconds of one core.
@@ -29,6 +30,9 @@ constexpr std::uint64_t exact_node_limit = 5'000'000;
 constexpr std::uint64_t exact_move_limit = 4'000'000;
 /// Simulations of the walk before it.
 constexpr std::uint64_t first_evaluations = 1500;
+/// Of the walk behind it that cuts calls into chunks.
+constexpr std::uint64_t chunk_evaluations = 1500;
+constexpr int chunk_counts[] = {2, 4};
 constexpr std::size_t next_best = 3;
 
 bool has_chunks(const ExecutionPlan& plan) {
@@ -36,37 +40,14 @@ bool has_chunks(const ExecutionPlan& plan) {
     plan.calls, [](const auto& call) { return call.second.chunks > 1; });
 }
 
-void add_found(std::vector<FoundPlan>& all, FoundPlan found) {
-  if (std::ranges::find(all, found.plan, &FoundPlan::plan) != all.end())
-    return;
-  const auto at
-    = std::ranges::upper_bound(all, found.step_s, {}, &FoundPlan::step_s);
-  all.insert(at, std::move(found));
-}
-
-/// Fastest first.
-std::vector<FoundPlan> presets_that_fit(const PlanProblem& problem,
-                                        const CostModel& costs,
-                                        const SearchOptions& options) {
-  std::vector<FoundPlan> fitting;
-  for (const auto& name : preset_names()) {
-    try {
-      auto plan = fitted_preset(name, problem);
-      const bool allowed = plan.lag.empty() || plan.lag == options.lag;
-      if (!allowed || !check_plan(problem, plan).ok())
-        continue;
-      const auto step_s = simulate_step_s(problem, costs, plan);
-      add_found(fitting, {step_s, "preset " + name, std::move(plan)});
-    } catch (const PlanError&) {
-      continue; // this cluster does not fit it, which `compare` shows
-    }
-  }
-  return fitting;
+bool has_whole_options(const SearchSpace::SpaceCall& call) {
+  return std::ranges::any_of(
+    call.options, [](const auto& option) { return option.chunks == 1; });
 }
 
 SpaceLimits limits_of(const PlanProblem& problem, const SearchOptions& options,
                       const std::vector<FoundPlan>& presets) {
-  SpaceLimits limits{.chunks = options.chunks,
+  SpaceLimits limits{.chunks = options.chunks != ChunkSearch::presets,
                      .only_what_runs = problem.for_run};
   for (const auto& found : presets)
     limits.also.push_back(found.plan);
@@ -80,11 +61,12 @@ public:
     : problem_(problem),
       costs_(costs),
       options_(options),
-      found_(presets_that_fit(problem, costs, options)),
+      found_(internal::presets_that_fit(problem, costs, options)),
       space_(problem, costs, limits_of(problem, options, found_)),
       cost_(space_, options.lag),
       layers_(call_layers(problem.workflow)) {
     layered_ = options.lag.empty() && has_barriers(problem.workflow)
+               && std::ranges::all_of(space_.calls(), has_whole_options)
                && std::ranges::all_of(layers_, [](const auto& layer) {
                     return !layer.empty() && layer.size() <= 3;
                   });
@@ -108,6 +90,8 @@ public:
       run_exact();
     }
     run_walks();
+    if (options_.chunks == ChunkSearch::afterwards)
+      walk_chunks();
     take_points();
     result_.evaluations = cost_.evaluations();
     result_.interrupted = stopped();
@@ -122,6 +106,9 @@ private:
   template <class... Args>
   void note(fmt::format_string<Args...> format, Args&&... args) {
     result_.history.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool everywhere() const {
+    return options_.chunks == ChunkSearch::everywhere;
   }
   bool stopped() const {
     return options_.stop && options_.stop->load();
@@ -205,7 +192,9 @@ private:
   /// A good plan for branch and bound to beat.
   void walk_first() {
     Walk walk(space_, cost_,
-              {.evaluations = first_evaluations, .stop = options_.stop},
+              {.evaluations = first_evaluations,
+               .stop = options_.stop,
+               .whole_calls = !everywhere()},
               options_.seed);
     SpacePoint point;
     if (!walk.find_start(point))
@@ -254,7 +243,7 @@ private:
   /// Up to 8 devices branch and bound has tried every position.
   bool is_polished() const {
     return !options_.polish
-           || (result_.proved && !options_.chunks && !result_.packed_only);
+           || (result_.proved && !everywhere() && !result_.packed_only);
   }
 
   void run_walks() {
@@ -263,7 +252,8 @@ private:
     Walk walk(space_, cost_,
               {.evaluations = walk_evaluations(),
                .seconds = options_.seconds,
-               .stop = options_.stop},
+               .stop = options_.stop,
+               .whole_calls = !everywhere()},
               options_.seed);
     if (!cost_.best().empty())
       start_ = cost_.best().front().point;
@@ -282,6 +272,48 @@ private:
     if (!cost_.best().empty())
       note("{}: {:.4g} s after {} simulations", result_.method,
            cost_.best().front().step_s, cost_.evaluations());
+  }
+
+  /// Chunks pay where what reads them runs beside what writes them: from the
+  /// best plans of whole calls, then from anywhere.
+  void walk_chunks() {
+    if (cost_.best().empty() || !options_.polish)
+      return;
+    const auto whole_s = known_s();
+    Walk walk(space_, cost_,
+              {.evaluations = chunk_evaluations, .stop = options_.stop},
+              options_.seed);
+    const auto starts = cost_.best();
+    for (const auto& start : starts)
+      for (const auto count : chunk_counts) {
+        auto point = start.point;
+        if (cut(point, count))
+          cost_.step_s(point);
+      }
+    auto point = cost_.best().front().point;
+    walk.descend(point);
+    walk.restart();
+    if (known_s() < whole_s)
+      note("chunks: {:.4g} s in place of {:.4g} s", known_s(), whole_s);
+  }
+
+  /// The same options in so many chunks; false where there are none.
+  bool cut(SpacePoint& point, int count) const {
+    bool changed = false;
+    for (std::size_t i = 0; i < point.options.size(); ++i) {
+      const auto& options = space_.calls()[i].options;
+      const auto& whole = options[point.options[i]];
+      const auto found = std::ranges::find_if(options, [&](const auto& option) {
+        return option.chunks == count && option.num_devices == whole.num_devices
+               && option.strategy == whole.strategy
+               && option.offload == whole.offload;
+      });
+      if (found == options.end())
+        continue;
+      point.options[i] = static_cast<std::uint32_t>(found - options.begin());
+      changed = true;
+    }
+    return changed;
   }
 
   bool find_start(Walk& walk) {
@@ -315,7 +347,7 @@ private:
     for (const auto& [name, steps] : options_.lag)
       lag = std::max(lag, steps);
     result_.lower_bound_s = least_step_s(space_, lag);
-    const bool whole = !options_.chunks && !has_chunks(result_.best.plan);
+    const bool whole = !everywhere() && !has_chunks(result_.best.plan);
     if (whole)
       result_.lower_bound_s = std::max(result_.lower_bound_s, layer_bound_s_);
     else if (layer_bound_s_ > 0)
@@ -344,54 +376,9 @@ private:
 
 } // namespace
 
-std::string_view to_string(SearchMethod method) {
-  switch (method) {
-  case SearchMethod::automatic:
-    return "auto";
-  case SearchMethod::exact:
-    return "exact";
-  case SearchMethod::mcmc:
-    return "mcmc";
-  case SearchMethod::descent:
-    return "descent";
-  }
-  return "?";
-}
-
-SearchMethod parse_search_method(const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto method : {SearchMethod::automatic, SearchMethod::exact,
-                            SearchMethod::mcmc, SearchMethod::descent}) {
-    if (name == to_string(method))
-      return method;
-    names.emplace_back(to_string(method));
-  }
-  throw ConfigError({"command line", 0},
-                    fmt::format("--method: expected auto, exact, mcmc or "
-                                "descent, got '{}'{}",
-                                name, nearest_hint(name, names)));
-}
-
-double SearchResult::gap() const {
-  return lower_bound_s > 0 ? std::max(0.0, best.step_s / lower_bound_s - 1)
-                           : 0.0;
-}
-
 SearchResult search_plan(const PlanProblem& problem, const CostModel& costs,
                          const SearchOptions& options) {
   return Search(problem, costs, options).run();
-}
-
-std::string_view proof_words(const SearchResult& result) {
-  if (!result.proved)
-    return "";
-  return result.packed_only ? ", proved of packed meshes" : ", proved";
-}
-
-std::string summary(const SearchResult& result) {
-  return fmt::format("best {:.4g} s, lower bound {:.4g} s, gap {:.1f} %{}",
-                     result.best.step_s, result.lower_bound_s,
-                     100 * result.gap(), proof_words(result));
 }
 
 } // namespace troupe::plans

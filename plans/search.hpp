@@ -21,13 +21,20 @@ std::string_view to_string(SearchMethod method);
 /// auto, exact, mcmc, descent. ConfigError with the nearest one.
 SearchMethod parse_search_method(const std::string& name);
 
+/// Calls cut into chunks break the barriers that a proof needs.
+enum class ChunkSearch : std::uint8_t {
+  presets,    ///< whole calls, and what presets do
+  afterwards, ///< then the best plans, cut: bound and proof are of whole calls
+  everywhere, ///< bound of all plans, no proof
+};
+
 struct SearchOptions {
   SearchMethod method = SearchMethod::automatic;
   std::uint64_t seed = 1;
   std::uint64_t iterations = 0; ///< evaluations of local searches; 0: by size
   double seconds = 0;           ///< of local searches; 0: by iterations
   std::map<std::string, std::uint32_t> lag = {}; ///< that the user allows
-  bool chunks = false; ///< they break the barriers that the proof needs
+  ChunkSearch chunks = ChunkSearch::presets;
   bool polish = true;
   const std::atomic<bool>* stop = nullptr;
 };
@@ -41,8 +48,8 @@ struct FoundPlan {
 struct SearchResult {
   FoundPlan best = {};
   std::vector<FoundPlan> next = {}; ///< up to three others, fastest first
-  /// Of all plans of the space; without chunks unless they are allowed or the
-  /// best plan has them.
+  /// Of all plans of the space; of whole calls unless chunks are searched
+  /// everywhere or the best plan has them.
   double lower_bound_s = 0;
   /// No plan of whole calls simulates faster. Only for steps of layers with
   /// barriers, without lag, where branch and bound came to its end.

@@ -13,8 +13,11 @@ namespace troupe::plans {
 
 namespace {
 
+/// Chunks of a call start later where they wait for each other, so they are no
+/// better than the whole of it.
 bool is_as_good(const CallOption& a, const CallOption& b) {
-  return a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
+  return (a.chunks == 1 || a.chunks == b.chunks)
+         && a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
          && a.seconds <= b.seconds && a.static_bytes <= b.static_bytes
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }

@@ -1,10 +1,12 @@
 #include "plans/simulator.hpp"
 
 #include "config/error.hpp"
+#include "plans/joined_chunks.hpp"
 
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <set>
 #include <unordered_map>
 
 namespace troupe::plans {
@@ -17,6 +19,27 @@ struct RunningTask {
   bool operator>(const RunningTask& other) const {
     return end_s != other.end_s ? end_s > other.end_s : number > other.number;
   }
+};
+
+/// Which chunks run in the batch of an earlier one, as the master joins them.
+class RunningBatches {
+public:
+  explicit RunningBatches(const TaskSeconds& seconds) : seconds_(seconds) {}
+
+  /// Of a task that starts now.
+  double seconds_of(TaskRef task, const Schedule& schedule) {
+    const auto& graph = schedule.graph();
+    if (seconds_.begins_batch.empty() || graph.tasks[task.task].chunks == 1
+        || joined_.erase(task) > 0)
+      return seconds_.all[task.task];
+    const auto batch = joined_chunks(graph, task, schedule.followers(task));
+    joined_.insert(batch.begin() + 1, batch.end());
+    return seconds_.begins_batch[task.task];
+  }
+
+private:
+  const TaskSeconds& seconds_;
+  std::set<TaskRef> joined_;
 };
 
 /// What held a task back, and until when.
@@ -169,10 +192,9 @@ double evaluation_seconds(const PlanProblem& problem,
   const auto replicas = replicas_of(alone.workflow, placed);
   const auto graph = make_step_graph(alone.workflow, placed, replicas);
   const CostModel costs(alone);
-  const auto durations
-    = predict_durations(alone, costs, placed, replicas, graph);
+  const auto seconds = predict_seconds(alone, costs, placed, replicas, graph);
   double end_s = 0;
-  for (const auto& task : run_schedule(graph, durations, 1))
+  for (const auto& task : run_schedule(graph, seconds, 1))
     end_s = std::max(end_s, task.end_s);
   return end_s;
 }
@@ -203,10 +225,11 @@ StepGraph with_device_classes(const StepGraph& graph) {
 }
 
 std::vector<TaskTimes> run_schedule(const StepGraph& graph,
-                                    std::span<const double> durations_s,
+                                    const TaskSeconds& seconds,
                                     std::uint32_t num_steps) {
   Schedule schedule(with_device_classes(graph), StepId{0},
-                    StepId{std::uint64_t{num_steps}}, durations_s);
+                    StepId{std::uint64_t{num_steps}}, seconds.all);
+  RunningBatches batches(seconds);
   std::vector<TaskTimes> times;
   times.reserve(std::size_t{num_steps} * graph.tasks.size());
   std::priority_queue<RunningTask, std::vector<RunningTask>, std::greater<>>
@@ -214,7 +237,7 @@ std::vector<TaskTimes> run_schedule(const StepGraph& graph,
   double now_s = 0;
   const auto start = [&](const std::vector<TaskRef>& tasks) {
     for (const auto task : tasks) {
-      const auto end_s = now_s + durations_s[task.task];
+      const auto end_s = now_s + batches.seconds_of(task, schedule);
       running.push({end_s, times.size()});
       times.push_back({task, now_s, end_s});
     }
@@ -266,20 +289,30 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
                          : costs.later_chunk_s(call, placement->second, memory);
 }
 
-std::vector<double> predict_durations(const PlanProblem& problem,
-                                      const CostModel& costs,
-                                      const ExecutionPlan& plan,
-                                      const Replicas& replicas,
-                                      const StepGraph& graph) {
-  std::vector<double> durations;
+TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
+                            const ExecutionPlan& plan, const Replicas& replicas,
+                            const StepGraph& graph) {
+  TaskSeconds seconds;
   for (const auto& task : graph.tasks)
-    durations.push_back(task.kind == TaskKind::move
-                          ? costs.move_s(task.role,
-                                         placement_of(replicas[*task.source]),
-                                         placement_of(replicas[*task.target]))
-                              / task.every
-                          : predict_task_s(problem, costs, plan, task));
-  return durations;
+    seconds.all.push_back(task.kind == TaskKind::move
+                            ? costs.move_s(task.role,
+                                           placement_of(replicas[*task.source]),
+                                           placement_of(replicas[*task.target]))
+                                / task.every
+                            : predict_task_s(problem, costs, plan, task));
+  const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
+    return task.chunk > 0 && may_join(problem.workflow.call(task.call));
+  });
+  if (!may_end)
+    return seconds;
+  seconds.begins_batch = seconds.all;
+  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
+    if (graph.tasks[i].chunk > 0) {
+      auto first = graph.tasks[i];
+      first.chunk = 0;
+      seconds.begins_batch[i] = predict_task_s(problem, costs, plan, first);
+    }
+  return seconds;
 }
 
 Simulation simulate(const PlanProblem& problem, const CostModel& costs,
@@ -289,15 +322,19 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   const auto replicas = replicas_of(problem.workflow, plan);
   Simulation run;
   run.graph = make_step_graph(problem.workflow, plan, replicas);
-  run.durations_s
-    = predict_durations(problem, costs, plan, replicas, run.graph);
+  const auto seconds
+    = predict_seconds(problem, costs, plan, replicas, run.graph);
   for (const auto& task : run.graph.tasks)
     run.moved.push_back(task.kind == TaskKind::move ? costs.move_bytes_of(
                           task.role, placement_of(replicas[*task.source]),
                           placement_of(replicas[*task.target]))
                                                     : MoveBytes{});
   run.num_steps = steps_to_simulate(run.graph);
-  run.times = run_schedule(run.graph, run.durations_s, run.num_steps);
+  run.times = run_schedule(run.graph, seconds, run.num_steps);
+  run.durations_s = seconds.all;
+  for (const auto& task : run.times)
+    if (run.graph.tasks[task.task.task].chunks > 1)
+      run.durations_s[task.task.task] = task.end_s - task.start_s;
   run.step_s = steady_step_s(run.graph, run.times, run.num_steps);
   for (const auto& device : report.devices)
     run.devices.push_back({.device = device.device,
@@ -314,10 +351,9 @@ double simulate_step_s(const PlanProblem& problem, const CostModel& costs,
                        const ExecutionPlan& plan) {
   const auto replicas = replicas_of(problem.workflow, plan);
   const auto graph = make_step_graph(problem.workflow, plan, replicas);
-  const auto durations
-    = predict_durations(problem, costs, plan, replicas, graph);
+  const auto seconds = predict_seconds(problem, costs, plan, replicas, graph);
   const auto steps = steps_to_simulate(graph);
-  return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
+  return steady_step_s(graph, run_schedule(graph, seconds, steps), steps);
 }
 
 } // namespace troupe::plans

@@ -26,11 +26,19 @@ struct TaskTimes {
 /// The graph with one device for each set of devices that run the same tasks.
 StepGraph with_device_classes(const StepGraph& graph);
 
+/// Seconds by task of a graph. They shape the schedule's order too.
+struct TaskSeconds {
+  std::vector<double> all = {};
+  /// Of tasks that begin a running batch. Chunks of a generation are in `all`
+  /// as they are when they join one; another task on their devices ends it
+  /// (joined_chunks.hpp). Empty: no generation has chunks.
+  std::vector<double> begins_batch = {};
+};
+
 /// Start and end of every task of `num_steps` steps, in the order of starts.
-/// `durations_s` by task of the graph. Devices that run the same tasks are
-/// simulated as one.
+/// Devices that run the same tasks are simulated as one.
 std::vector<TaskTimes> run_schedule(const StepGraph& graph,
-                                    std::span<const double> durations_s,
+                                    const TaskSeconds& seconds,
                                     std::uint32_t num_steps);
 /// Seconds a step once the pipeline of steps is full.
 double steady_step_s(const StepGraph& graph, std::span<const TaskTimes> times,
@@ -61,9 +69,10 @@ struct Simulation {
   double idle_share = 0; ///< of all devices
   IdleTime idle = {};    ///< mean over the devices
   StepGraph graph = {};
-  std::vector<double> durations_s = {}; ///< by task of the graph
-  std::vector<MoveBytes> moved = {};    ///< by task of the graph
-  std::vector<TaskTimes> times = {};    ///< of all simulated steps
+  std::vector<double> durations_s
+    = {};                            ///< by task of the graph, of a late step
+  std::vector<MoveBytes> moved = {}; ///< by task of the graph
+  std::vector<TaskTimes> times = {}; ///< of all simulated steps
   std::uint32_t num_steps = 0;
   std::vector<std::string> critical_path = {}; ///< of the last step
   std::vector<DeviceUse> devices = {};
@@ -78,11 +87,9 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
                       const ExecutionPlan& plan, const TaskTemplate& task);
 
 /// Predicted seconds of each task of `graph`.
-std::vector<double> predict_durations(const PlanProblem& problem,
-                                      const CostModel& costs,
-                                      const ExecutionPlan& plan,
-                                      const Replicas& replicas,
-                                      const StepGraph& graph);
+TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
+                            const ExecutionPlan& plan, const Replicas& replicas,
+                            const StepGraph& graph);
 
 /// The whole story of a plan that passes the check (PlanError otherwise).
 Simulation simulate(const PlanProblem& problem, const CostModel& costs,

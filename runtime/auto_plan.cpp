@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "plans/plan_problem.hpp"
 #include "plans/search.hpp"
+#include "plans/simulator.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 
@@ -118,6 +119,25 @@ profiled_problem(const Settings& settings, const plans::Workflow& workflow,
   return run_problem(settings, workflow, shapes, cluster, cached_profile());
 }
 
+std::vector<double> predicted_task_seconds(
+  const Settings& settings, const plans::Workflow& workflow,
+  const std::map<std::string, ModelShape>& shapes,
+  const plans::ExecutionPlan& plan, const plans::StepGraph& graph) {
+  std::optional<plans::PlanProblem> problem;
+  try {
+    problem = profiled_problem(settings, workflow, shapes, plan.cluster);
+  } catch (const ConfigError&) { // perf/predicted_step_s warns of it
+  }
+  if (!problem)
+    problem
+      = run_problem(settings, workflow, shapes, plan.cluster,
+                    {.hardware = plans::load_hardware("laptop"), .table = {}});
+  const plans::CostModel costs(*problem);
+  return plans::predict_seconds(*problem, costs, plan,
+                                plans::replicas_of(workflow, plan), graph)
+    .all;
+}
+
 std::string print(const MachineProfile& profile) {
   return plans::print(profile.hardware) + plans::print(profile.table);
 }
@@ -154,7 +174,8 @@ ChosenPlan search_for_run(const Settings& settings,
   const auto problem
     = run_problem(settings, workflow, shapes, cluster, machine.profile);
   const plans::CostModel costs(problem);
-  auto found = plans::search_plan(problem, costs, {});
+  auto found = plans::search_plan(problem, costs,
+                                  {.chunks = plans::ChunkSearch::afterwards});
   ChosenPlan chosen{.plan = std::move(found.best.plan),
                     .name = found.best.origin + " (chosen by auto)",
                     .why = {machine.source}};

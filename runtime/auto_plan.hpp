@@ -5,6 +5,7 @@
 
 #include "config/model_shape.hpp"
 #include "plans/plan_problem.hpp"
+#include "plans/step_graph.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/profiler.hpp"
 
@@ -12,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -37,6 +39,14 @@ std::optional<plans::PlanProblem>
 profiled_problem(const Settings& settings, const plans::Workflow& workflow,
                  const std::map<std::string, ModelShape>& shapes,
                  const plans::Cluster& cluster);
+
+/// Predicted seconds by task of `graph`, a step of `plan`: what shapes the
+/// order in which devices run their tasks. By the shipped laptop's numbers
+/// where this machine was not measured.
+std::vector<double> predicted_task_seconds(
+  const Settings& settings, const plans::Workflow& workflow,
+  const std::map<std::string, ModelShape>& shapes,
+  const plans::ExecutionPlan& plan, const plans::StepGraph& graph);
 
 /// The best plan found and, in `why`, whose numbers say so, its step time, its
 /// bound and what the three next best lose. PlanError if nothing fits.

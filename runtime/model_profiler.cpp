@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <random>
 
@@ -30,15 +31,25 @@ constexpr std::uint32_t most_decoded = 32;
 /// A measurement warms up and goes on for some rounds.
 constexpr double rounds_at_least = 4;
 
-/// Random numbers of a trained model's size, the same ones again and again.
-void fill_weights(std::span<float> weights) {
+/// As large as those of a model that begins to train, so that numbers keep
+/// their size on the way through it and back: ones that fade away become
+/// denormal, which takes processors longer than anything that a run has.
+void fill_weights(models::Parameters& parameters) {
   std::mt19937 random(2);
-  std::normal_distribution<float> normal(0.0F, 0.02F);
+  std::normal_distribution<float> normal;
   std::array<float, 4093> drawn = {};
   for (auto& number : drawn)
     number = normal(random);
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    weights[i] = drawn[i % drawn.size()];
+  const auto weights = parameters.plane(models::Plane::weight);
+  const auto& shapes = parameters.shapes();
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const auto begin = static_cast<std::size_t>(parameters.offset(i));
+    const auto count = static_cast<std::size_t>(shapes[i].num_elements());
+    const auto scale = 1 / std::sqrt(static_cast<float>(shapes[i].cols));
+    for (std::size_t k = 0; k < count; ++k)
+      weights[begin + k]
+        = shapes[i].vector ? 1.0F : scale * drawn[k % drawn.size()];
+  }
 }
 
 bool of_pairs(const plans::Call& call) {
@@ -105,7 +116,7 @@ void ModelProfiler::make_engine(std::uint32_t device,
     spec.compute = &models::gpu_compute(device);
   auto made = std::make_unique<Device>(std::move(spec));
   made->context.groups.tp = std::move(group);
-  fill_weights(made->engine.parameters().plane(models::Plane::weight));
+  fill_weights(made->engine.parameters());
   made->engine.weights_changed();
   devices_[device] = std::move(made);
 }

@@ -121,7 +121,11 @@ net::Rows ProfileRows::sequences(std::uint32_t samples, bool pairs) const {
 void ProfileRows::add_floats(net::Rows& rows, const std::string& key) const {
   const auto samples = rows.num_samples();
   const std::vector<std::uint32_t> lengths(samples, lengths_.sequence());
-  const std::vector<float> numbers(samples * lengths_.sequence(), 0.5F);
+  std::vector<float> numbers(samples * lengths_.sequence());
+  std::mt19937 random(samples);
+  std::normal_distribution<float> normal;
+  for (auto& number : numbers)
+    number = normal(random);
   rows.add(net::make_column(key, DType::f32, lengths, numbers.data()));
 }
 

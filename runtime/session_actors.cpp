@@ -11,6 +11,7 @@
 #include "actors/trace_actor.hpp"
 #include "actors/worker_context.hpp"
 #include "plans/evaluation.hpp"
+#include "runtime/auto_plan.hpp"
 #include "runtime/call_members.hpp"
 #include "runtime/checkpoint_fit.hpp"
 #include "runtime/metrics/step_metrics.hpp"
@@ -225,6 +226,7 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
                  .replicas = replicas,
                  .graph = plans::make_step_graph(
                    training, plan, plans::replicas_of(training, plan)),
+                 .durations_s = {},
                  .incarnation = Incarnation{session.attempt},
                  .run_id = run_id,
                  .asks = std::make_shared<actors::AskTable>(),
@@ -233,6 +235,9 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
                  .carried = {},
                  .worker_names = {},
                  .early = {}};
+  if (!is_verb_workflow(session.settings.workflow))
+    basis.durations_s = predicted_task_seconds(
+      session.settings, training, session.shapes, plan, basis.graph);
   for (const auto& value : workflow.carried)
     basis.carried[value.name] = value.initial;
   if (session.checkpoint) {
@@ -318,6 +323,7 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .plan = basis.plan,
     .replicas = basis.replicas,
     .graph = basis.graph,
+    .durations_s = basis.durations_s,
     .incarnation = basis.incarnation,
     .first_step = StepId{session.first_step},
     .end_step = StepId{session.num_steps},

@@ -21,6 +21,7 @@ struct RunBasis {
   plans::ExecutionPlan plan; ///< of all its calls
   plans::Replicas replicas;
   plans::StepGraph graph;
+  std::vector<double> durations_s; ///< predicted, by task; empty: all alike
   Incarnation incarnation;
   std::string run_id;
   std::shared_ptr<actors::AskTable> asks;

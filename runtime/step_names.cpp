@@ -7,9 +7,6 @@
 
 namespace troupe::runtime {
 
-namespace {
-
-/// timing_s/NAME of a call by what it does.
 std::string phase_of(const plans::Workflow& workflow, const std::string& name) {
   const auto* call = workflow.find_call(name);
   if (call == nullptr)
@@ -32,6 +29,8 @@ std::string phase_of(const plans::Workflow& workflow, const std::string& name) {
   }
   return "timing_s/other";
 }
+
+namespace {
 
 void name_times(const SessionPlan& session, const actors::StepReport& report,
                 StepMetrics& metrics) {

@@ -8,6 +8,9 @@
 
 namespace troupe::runtime {
 
+/// timing_s/NAME of a call by what it does; of what is no call, timing_s/move.
+std::string phase_of(const plans::Workflow& workflow, const std::string& call);
+
 StepMetrics name_step(const SessionPlan& session,
                       const actors::StepReport& report);
 

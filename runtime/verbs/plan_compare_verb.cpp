@@ -62,6 +62,12 @@ plans::CostEffects effects_of(const std::string& plan, bool in_suite) {
   return {.dschat_engine = in_suite && dschat};
 }
 
+/// The published plans have whole calls.
+plans::SearchOptions search_options(bool in_suite) {
+  return {.chunks = in_suite ? plans::ChunkSearch::presets
+                             : plans::ChunkSearch::afterwards};
+}
+
 void fill_row(CompareRow& row, const plans::PlanProblem& problem,
               const plans::CostModel& costs, const plans::ExecutionPlan& plan) {
   const auto run = plans::simulate(problem, costs, plan);
@@ -87,9 +93,11 @@ CompareRow compare_one(const std::string& workload, const std::string& name,
   row.plan = name;
   const plans::CostModel costs(problem, effects_of(name, in_suite));
   try {
-    const auto plan = name == "search"
-                        ? plans::search_plan(problem, costs, {}).best.plan
-                        : plans::fitted_preset(name, problem);
+    const auto plan
+      = name == "search"
+          ? plans::search_plan(problem, costs, search_options(in_suite))
+              .best.plan
+          : plans::fitted_preset(name, problem);
     fill_row(row, problem, costs, plan);
     row.fitted = plan;
   } catch (const PlanError& error) {

@@ -77,6 +77,10 @@ std::optional<PlanCosts> costs_of(const fs::path& metrics) {
       numbers.push_back(step.value(name, 0.0));
     return median_of(std::move(numbers));
   };
+  std::map<std::string, double> phases_s;
+  for (const auto& [name, value] : steps.back().items())
+    if (name.starts_with("timing_s/"))
+      phases_s[name] = median(name.c_str());
   return PlanCosts{.step_s = median("timing_s/step"),
                    .idle_share = median("perf/idle_ratio"),
                    .moved_bytes = 1e9 * median("perf/moved_gb"),
@@ -84,7 +88,8 @@ std::optional<PlanCosts> costs_of(const fs::path& metrics) {
                    .process_bytes = 1e9 * median("perf/max_memory_gb"),
                    .prompt_tokens = median("prompt_length/mean"),
                    .response_tokens = median("response_length/mean"),
-                   .longest_response_tokens = median("response_length/max")};
+                   .longest_response_tokens = median("response_length/max"),
+                   .phases_s = std::move(phases_s)};
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "plans/execution_plan.hpp"
 #include "runtime/verbs/verb.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,7 @@ struct PlanCosts {
   double prompt_tokens = 0;
   double response_tokens = 0;
   double longest_response_tokens = 0;
+  std::map<std::string, double> phases_s = {}; ///< by timing_s/NAME
 };
 
 struct MeasuredPlan {

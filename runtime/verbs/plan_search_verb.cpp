@@ -83,15 +83,16 @@ int search_verb(const SearchWords& words) {
   const plans::CostModel costs(problem);
   std::signal(SIGINT, stop_search);
   std::signal(SIGTERM, stop_search);
-  const auto found
-    = plans::search_plan(problem, costs,
-                         {.method = plans::parse_search_method(words.method),
-                          .seed = words.seed,
-                          .iterations = words.iterations,
-                          .seconds = words.seconds,
-                          .lag = parse_lags(words.lag),
-                          .chunks = words.chunks,
-                          .stop = &search_stop});
+  const auto found = plans::search_plan(
+    problem, costs,
+    {.method = plans::parse_search_method(words.method),
+     .seed = words.seed,
+     .iterations = words.iterations,
+     .seconds = words.seconds,
+     .lag = parse_lags(words.lag),
+     .chunks = words.chunks ? plans::ChunkSearch::everywhere
+                            : plans::ChunkSearch::afterwards,
+     .stop = &search_stop});
   for (const auto& line : found.history)
     print_note(words, line);
   print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),
@@ -121,7 +122,8 @@ void add_plan_search(CLI::App& plan, VerbRun& chosen) {
                    "Simulations of local searches: same answer everywhere");
   verb->add_option("--seed", words->seed, "Of local searches");
   verb->add_flag("--chunks", words->chunks,
-                 "Also cut calls into chunks: no proof then");
+                 "Calls in chunks everywhere, not only of the best plans: no "
+                 "proof then");
   verb->add_option("--lag", words->lag, "Allow a call to lag: CALL=STEPS");
   add_verb_options(*verb, *words, true);
   verb->callback(

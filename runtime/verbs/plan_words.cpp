@@ -133,7 +133,12 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.sizes.max_new_tokens
     = static_cast<std::int64_t>(problem.lengths.max());
   if (on_gpu) {
+    const auto limits = problem.sizes;
     problem.sizes = plans::sizes_on_gpu(problem.sizes);
+    if (was_set(settings, "rollout.max_sequences"))
+      problem.sizes.max_sequences = limits.max_sequences;
+    if (was_set(settings, "rollout.kv_cache_gb"))
+      problem.sizes.kv_cache_bytes = limits.kv_cache_bytes;
     // `auto` there: large models keep layer inputs only
     problem.sizes.recompute_activations
       = settings.algorithm.recompute != "false";
@@ -174,7 +179,8 @@ NamedPlan plan_or_search(const Settings& settings,
   if (auto named = named_plan(settings, problem))
     return std::move(*named);
   const plans::CostModel costs(problem);
-  auto found = plans::search_plan(problem, costs, {});
+  auto found = plans::search_plan(problem, costs,
+                                  {.chunks = plans::ChunkSearch::afterwards});
   print_note(options, "plan auto: " + plans::summary(found));
   return {std::move(found.best.plan), found.best.origin + " (found by search)"};
 }

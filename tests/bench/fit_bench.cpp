@@ -73,7 +73,7 @@ struct PooledPlan {
                             : predict_task_s(problem, costs, plan, task));
     }
     constexpr std::uint32_t steps = 2; // without lag every step is alike
-    return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
+    return steady_step_s(graph, run_schedule(graph, {durations}, steps), steps);
   }
 
 private:

@@ -63,13 +63,13 @@ nlohmann::json bench_simulate(const Options& options) {
                                   problem.cluster, {.shapes = problem.shapes});
   const auto replicas = plans::replicas_of(problem.workflow, plan);
   const auto graph = plans::make_step_graph(problem.workflow, plan, replicas);
-  const auto durations
-    = plans::predict_durations(problem, costs, plan, replicas, graph);
+  const auto times
+    = plans::predict_seconds(problem, costs, plan, replicas, graph);
   std::vector<double> rates, whole_rates;
   for (int run = 0; run <= options.runs; ++run) {
     std::size_t tasks = 0;
     const auto seconds = seconds_of(options, [&] {
-      tasks = plans::run_schedule(graph, durations, steps).size();
+      tasks = plans::run_schedule(graph, times, steps).size();
     });
     const auto whole = seconds_of(options, [&] {
       for (int i = 0; i < 200; ++i)
@@ -108,7 +108,8 @@ nlohmann::json bench_search(const Options& options) {
     for (int run = 0; run < options.runs; ++run)
       all.push_back(seconds_of(options, [&] {
         const CostModel costs(problem);
-        found = plans::search_plan(problem, costs, {});
+        found = plans::search_plan(problem, costs,
+                                   {.chunks = plans::ChunkSearch::afterwards});
       }));
     document[one.name] = {{"s_per_search", summary(all)},
                           {"step_s", found.best.step_s},

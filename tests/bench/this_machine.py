@@ -17,11 +17,14 @@ first plan is run again now and then. Needs the programs `troupe` and
 `tiny_data` of TROUPE_BUILD (build).
 """
 import argparse
+import array
 import json
+import math
 import os
 import pathlib
 import random
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -38,17 +41,68 @@ PLANS_BETWEEN = 6  # two looks at the machine's speed
 RUN_LIMIT_S = 600
 CALLS = ("actor_gen", "rew_inf", "ref_inf", "critic_inf", "actor_train",
          "critic_train")
+# Of metrics.jsonl, by call; moves are one number.
+TIMES = dict(zip(CALLS, ("gen", "reward", "ref", "values", "update_actor",
+                         "update_critic"))) | {"moves": "move"}
+# hidden, layers: of a model whose work is more than what its calls cost
+WIDE = (256, 4)
 
 
 # -- the workload ------------------------------------------------------------
 
+def words_of(place):
+    return "{" + ", ".join(f"{k}: {v}" for k, v in place.items()) + "}"
+
+
+def widen(folder, hidden, layers):
+    """Random weights of another size in the place of the model's."""
+    config = json.loads((folder / "config.json").read_text())
+    heads, kv_heads, inner, vocab = 8, 4, 3 * hidden, config["vocab_size"]
+    kv = hidden // heads * kv_heads
+    config |= {"hidden_size": hidden, "num_hidden_layers": layers,
+               "intermediate_size": inner, "num_attention_heads": heads,
+               "num_key_value_heads": kv_heads, "head_dim": hidden // heads}
+    (folder / "config.json").write_text(json.dumps(config))
+    shapes = {"model.embed_tokens.weight": (vocab, hidden)}
+    for i in range(layers):
+        at = f"model.layers.{i}."
+        shapes |= {at + "input_layernorm.weight": (hidden,),
+                   at + "self_attn.q_proj.weight": (hidden, hidden),
+                   at + "self_attn.k_proj.weight": (kv, hidden),
+                   at + "self_attn.v_proj.weight": (kv, hidden),
+                   at + "self_attn.o_proj.weight": (hidden, hidden),
+                   at + "post_attention_layernorm.weight": (hidden,),
+                   at + "mlp.gate_proj.weight": (inner, hidden),
+                   at + "mlp.up_proj.weight": (inner, hidden),
+                   at + "mlp.down_proj.weight": (hidden, inner)}
+    shapes |= {"model.norm.weight": (hidden,),
+               "lm_head.weight": (vocab, hidden)}
+    draw = random.Random(2)
+    some = array.array("f", (draw.gauss(0, hidden ** -0.5)
+                             for _ in range(4093)))
+    header, data = {}, bytearray()
+    for name, shape in shapes.items():
+        count, begin = math.prod(shape), len(data)
+        numbers = (array.array("f", [1.0]) * count if len(shape) == 1
+                   else (some * (count // len(some) + 1))[:count])
+        data += numbers.tobytes()
+        header[name] = {"dtype": "F32", "shape": list(shape),
+                        "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (folder / "model.safetensors").write_bytes(
+        struct.pack("<Q", len(text)) + text + bytes(data))
+
+
 class Workload:
     """PPO of the demo's model on `devices` devices, in a folder of its own."""
 
-    def __init__(self, folder, devices, batch, tokens):
+    def __init__(self, folder, devices, batch, tokens, wide):
         self.folder, self.devices, self.runs = folder, devices, 0
         subprocess.run([BUILD.resolve() / "tiny_data", "--out", folder / "data"],
                        check=True, stdout=subprocess.DEVNULL)
+        if wide:
+            widen(folder / "data/base", *WIDE)
         make_scorer(folder / "data/base", folder / "data/scorer")
         prompts, length = self.equal_prompts(batch)
         (folder / "prompts.jsonl").write_text("".join(
@@ -98,22 +152,29 @@ class Workload:
         lines = [f"cluster: {{nodes: 1, devices_per_node: {self.devices}, "
                  "workers_per_node: 2}", "calls:",
                  "  advantages: {devices: host}"]
-        lines += [f"  {call}: {{devices: {where}, strategy: {how}}}"
-                  for call, (where, how) in plan.items()]
+        lines += [f"  {call}: {words_of(place)}"
+                  for call, place in plan.items()]
         file = self.folder / "plan.yaml"
         file.write_text("\n".join(lines) + "\n")
         return file
 
     def predicted(self, plan):
-        """Seconds of a step and bytes of the fullest device."""
+        """Seconds of a step, bytes of the fullest device, seconds by call."""
         run = json.loads(self.program(
             "plan", "simulate", *self.words, "--plan", self.write(plan),
             "--hardware", "hardware.yaml", "--json").stdout)
-        return run["step_s"], max(d["peak_bytes"] for d in run["devices"])
+        last = max(task["step"] for task in run["tasks"])
+        spent = dict.fromkeys(TIMES, 0.0)
+        for task in run["tasks"]:
+            name = task["call"] or "moves"
+            if task["step"] == last and name in spent:
+                spent[name] += task["end_s"] - task["start_s"]
+        return (run["step_s"], max(d["peak_bytes"] for d in run["devices"]),
+                spent)
 
     def measured(self, plan, steps):
-        """Median seconds of a step behind the first, resident bytes of the
-        largest worker, and cores that other programs took."""
+        """Median seconds of a step behind the first, bytes of the fullest
+        device, cores that other programs took, seconds by call."""
         self.runs += 1
         quiet = OtherPrograms()
         self.program("train", *self.words, f"plan={self.write(plan)}",
@@ -121,8 +182,12 @@ class Workload:
         others = quiet.cores()
         file = self.folder / f"runs/run{self.runs}/metrics.jsonl"
         rows = [json.loads(line) for line in file.read_text().splitlines()][1:]
+        spent = {call: statistics.median(row.get(f"timing_s/{name}", 0.0)
+                                         for row in rows)
+                 for call, name in TIMES.items()}
         return (statistics.median(row["timing_s/step"] for row in rows),
-                1e9 * max(row["perf/max_memory_gb"] for row in rows), others)
+                1e9 * max(row["perf/device_memory_gb"] for row in rows), others,
+                spent)
 
 
 class OtherPrograms:
@@ -169,37 +234,104 @@ class Speed:
 
 
 # -- plans -------------------------------------------------------------------
+# What a user would choose between, by a rule that no measurement changed: of
+# each of eight families as many plans, drawn with a seed of their own.
 
-def choices(devices, train):
-    """Meshes and strategies that a call may have."""
-    found = []
-    size = 1
-    while size <= devices:
-        for first in range(0, devices, size):
-            where = str(first) if size == 1 else f"{first}-{first + size - 1}"
-            names = ["d1"] if size == 1 else [f"d{size}", f"t{size}",
-                                              f"p{size}"]
-            if size == 4:
-                names.append("d2t2")
-            if train and size > 1:
-                names += [f"d{size}z1", f"d{size}z3"]
-            found += [(where, name) for name in names]
-        size *= 2
-    return found
+def mesh(first, count):
+    return str(first) if count == 1 else f"{first}-{first + count - 1}"
 
 
-def random_plans(devices, count):
+def on(first, count, letter="d", suffix="", **more):
+    return {"devices": mesh(first, count), "strategy": f"{letter}{count}{suffix}",
+            **more}
+
+
+def anywhere(draw, devices, train):
+    """Any mesh and strategy that a call may have."""
+    size = draw.choice([n for n in (1, 2, 4) if n <= devices])
+    first = draw.randrange(0, devices, size)
+    if size == 1:
+        return on(first, 1)
+    names = [("d", ""), ("t", ""), ("p", "")]
+    if train:
+        names += [("d", "z1"), ("d", "z3")]
+    letter, suffix = draw.choice(names)
+    return on(first, size, letter, suffix)
+
+
+def one_device_each(draw, devices):
+    return {call: on(draw.randrange(devices), 1) for call in CALLS}
+
+
+def on_all(letter):
+    def plan(draw, devices):
+        # 0: as the run chooses
+        # `troupe profile` runs d and t so chosen, which are no test of it
+        counts = (0, 4, 8) if letter == "p" else (2, 4, 8)
+        count = draw.choice(counts)
+        more = {"micro_batches": count} if count else {}
+        return {call: on(0, devices, letter, "",
+                         **({} if call == "actor_gen" else more))
+                for call in CALLS}
+    return plan
+
+
+def sharded(draw, devices):
+    plan = {call: on(0, devices, draw.choice("dt")) for call in CALLS}
+    for call in CALLS[-2:]:
+        plan[call] = on(0, devices, "d", draw.choice(("z1", "z3")))
+    return plan
+
+
+def groups(draw, devices):
+    """All generate; then every call has devices of its own."""
+    half = devices // 2
+    plan = {"actor_gen": on(0, devices, draw.choice("dtp"))}
+    for calls in (CALLS[1:4], CALLS[4:]):
+        sides = [0, half] + [draw.choice((0, half)) for _ in calls[2:]]
+        draw.shuffle(sides)
+        for call, side in zip(calls, sides):
+            plan[call] = on(side, half, draw.choice("dt") if half > 1 else "d")
+    return plan
+
+
+def chunked(draw, devices):
+    """Answers are scored on one half while the other one generates."""
+    half = devices // 2
+    count = draw.choice((2, 4))
+    side = draw.choice((0, half))
+    plan = {"actor_gen": on(side, half, chunks=count)}
+    for call in CALLS[1:4]:
+        plan[call] = on(half - side, half, chunks=count)
+    for call, place in zip(CALLS[4:], (0, half)):
+        plan[call] = draw.choice((on(place, half), on(0, devices)))
+    return plan
+
+
+def mixed(draw, devices):
+    return {call: anywhere(draw, devices, call.endswith("train"))
+            for call in CALLS}
+
+
+FAMILIES = {"one device a call": one_device_each, "data": on_all("d"),
+            "tensor": on_all("t"), "pipeline": on_all("p"),
+            "sharded": sharded, "groups": groups, "chunks": chunked,
+            "mixed": mixed}
+
+
+def drawn_plans(devices, count):
+    """(family, plan), `count` in all, the families by turns."""
     draw, plans = random.Random(7), []
     while len(plans) < count:
-        plan = {call: draw.choice(choices(devices, call.endswith("train")))
-                for call in CALLS}
-        if plan not in plans:
-            plans.append(plan)
+        name = list(FAMILIES)[len(plans) % len(FAMILIES)]
+        plan = FAMILIES[name](draw, devices)
+        if all(plan != other for _, other in plans):
+            plans.append((name, plan))
     return plans
 
 
-def num_devices(where):
-    first, _, last = where.partition("-")
+def num_devices(place):
+    first, _, last = place["devices"].partition("-")
     return int(last or first) - int(first) + 1
 
 
@@ -247,8 +379,8 @@ def solve(matrix, right):
 
 def line_model(plans, measured):
     """Least squares in 1, 1/devices that generate, 1/devices that train."""
-    rows = [(1.0, 1 / num_devices(plan["actor_gen"][0]),
-             1 / num_devices(plan["actor_train"][0])) for plan in plans]
+    rows = [(1.0, 1 / num_devices(plan["actor_gen"]),
+             1 / num_devices(plan["actor_train"])) for plan in plans]
     matrix = [[sum(r[i] * r[k] for r in rows) for k in range(3)]
               for i in range(3)]
     right = [sum(r[i] * m for r, m in zip(rows, measured)) for i in range(3)]
@@ -266,7 +398,11 @@ def processor():
     return "unknown processor"
 
 
-def summary(plans, predicted, measured, noise):
+def summary(runs, noise):
+    plans = [run["plan"] for run in runs]
+    predicted = [run["predicted"] for run in runs]
+    measured = [run["measured"] for run in runs]
+    memory = [abs(run["peak"] / run["counted"] - 1) for run in runs]
     best = min(measured)
     first = sorted(range(len(plans)), key=predicted.__getitem__)[:5]
     regret = min(measured[i] for i in first) / best - 1
@@ -291,54 +427,81 @@ def summary(plans, predicted, measured, noise):
          f"{100 * mean_error(line_model(plans, measured), measured):.1f} %",
          "worse than ours"),
         ("regret: best of the five ranked first against the best",
-         f"{100 * regret:.1f} %", "within 5 %")]
+         f"{100 * regret:.1f} %", "within 5 %"),
+        ("peak memory of the fullest device: mean absolute error; worst plan",
+         f"{100 * statistics.fmean(memory):.1f} %; {100 * max(memory):.0f} %",
+         "within 15 %")]
     return ["| what | found | aim |", "|---|---|---|",
             *(f"| {a} | {b} | {c} |" for a, b, c in rows)]
 
 
-def plan_rows(plans, predicted, measured, memory, others):
-    rows = ["| plan | predicted s | measured s | error | predicted peak MB | "
-            "worker MB | others' cores |", "|---|---|---|---|---|---|---|"]
-    for i, plan in enumerate(plans):
-        words = ", ".join(f"{call} {where} {how}"
-                          for call, (where, how) in plan.items())
+def plan_rows(runs):
+    rows = ["| family | plan | predicted s | measured s | error | predicted "
+            "peak MB | counted MB | others' cores |",
+            "|---|---|---|---|---|---|---|---|"]
+    for run in runs:
+        words = ", ".join(f"{call} {' '.join(map(str, place.values()))}"
+                          for call, place in run["plan"].items())
         rows.append(
-            f"| {words} | {predicted[i]:.3f} | {measured[i]:.3f} | "
-            f"{100 * (predicted[i] / measured[i] - 1):+.0f} % | "
-            f"{memory[i][0] / 1e6:.0f} | {memory[i][1] / 1e6:.0f} | "
-            f"{others[i]:.2f} |")
+            f"| {run['family']} | {words} | {run['predicted']:.3f} | "
+            f"{run['measured']:.3f} | "
+            f"{100 * (run['predicted'] / run['measured'] - 1):+.0f} % | "
+            f"{run['peak'] / 1e6:.1f} | {run['counted'] / 1e6:.0f} | "
+            f"{run['others']:.2f} |")
     return rows
 
 
+def call_rows(runs):
+    """Where errors come from: seconds by call, the mean over all plans."""
+    rows = ["| call | predicted ms | measured ms |", "|---|---|---|"]
+    for call in TIMES:
+        found = [statistics.fmean(run[which][call] for run in runs)
+                 for which in ("predicted_calls", "measured_calls")]
+        rows.append(f"| {call} | {1e3 * found[0]:.1f} | {1e3 * found[1]:.1f} |")
+    return rows
+
+
+def run_plans(workload, plans, steps, speed):
+    runs = []
+    for i, (family, plan) in enumerate(plans):
+        if i % PLANS_BETWEEN == 0:
+            speed.look()
+        guess_s, peak, guessed = workload.predicted(plan)
+        seconds, counted, busy, spent = workload.measured(plan, steps)
+        runs.append({"family": family, "plan": plan, "predicted": guess_s,
+                     "measured": seconds, "peak": peak, "counted": counted,
+                     "others": busy, "predicted_calls": guessed,
+                     "measured_calls": spent})
+        print(f"{i + 1}/{len(plans)} {family}: predicted {guess_s:.3f} s, "
+              f"measured {seconds:.3f} s, others {busy:.2f} cores",
+              file=sys.stderr)
+    speed.look()
+    return runs
+
+
 def record(options, workload):
-    plans = random_plans(options.devices, options.plans)
+    plans = drawn_plans(options.devices, options.plans)
     workload.profile()
     noise, others_then = [], []
     for _ in range(options.noise_runs):
-        seconds, _, busy = workload.measured(plans[0], options.steps)
+        seconds, _, busy, _ = workload.measured(plans[0][1], options.steps)
         noise.append(seconds)
         others_then.append(busy)
-    speed = Speed(workload, plans[0], options.steps, statistics.median(noise))
-    predicted, measured, memory, others = [], [], [], []
-    for i, plan in enumerate(plans):
-        if i % PLANS_BETWEEN == 0:
-            speed.look()
-        guess_s, peak = workload.predicted(plan)
-        seconds, resident, busy = workload.measured(plan, options.steps)
-        predicted.append(guess_s)
-        measured.append(seconds)
-        memory.append((peak, resident))
-        others.append(busy)
-        print(f"{i + 1}/{len(plans)}: predicted {guess_s:.3f} s, measured "
-              f"{seconds:.3f} s, others {busy:.2f} cores", file=sys.stderr)
-    speed.look()
-    busy = [b for b in others_then + others if b > BUSY_CORES]
+    speed = Speed(workload, plans[0][1], options.steps,
+                  statistics.median(noise))
+    runs = run_plans(workload, plans, options.steps, speed)
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(
+            {"runs": runs, "hardware":
+             (workload.folder / "hardware.yaml").read_text()}, indent=1))
+    busy = [b for b in others_then + [run["others"] for run in runs]
+            if b > BUSY_CORES]
     head = [f"# Predicted against measured on {options.devices} devices", "",
             f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores of "
             f"{processor()}; {len(plans)} plans that were not profiled, "
             f"{options.steps} steps each.",
-            f"PPO of the demo's model, {options.batch} samples, answers of "
-            f"{options.tokens} tokens. Command: `python3 -B "
+            f"PPO of {model_words(options)}, {options.batch} samples, answers "
+            f"of {options.tokens} tokens. Command: `python3 -B "
             f"tests/bench/this_machine.py {' '.join(sys.argv[1:])}`.", ""]
     if busy:
         head += [f"**Void**: beside {len(busy)} runs other programs took more "
@@ -346,9 +509,14 @@ def record(options, workload):
     head += speed.words()
     if os.cpu_count() < options.devices:
         head += ["Devices share cores: only the order counts.", ""]
-    return "\n".join([*head, *summary(plans, predicted, measured, noise), "",
-                      *plan_rows(plans, predicted, measured, memory, others),
-                      ""])
+    return "\n".join([*head, *summary(runs, noise), "", *call_rows(runs), "",
+                      *plan_rows(runs), ""])
+
+
+def model_words(options):
+    if options.model == "demo":
+        return "the demo's model"
+    return f"models of {WIDE[1]} layers and {WIDE[0]} hidden units"
 
 
 def main():
@@ -360,6 +528,8 @@ def main():
     words.add_argument("--noise-runs", type=int, default=10)
     words.add_argument("--batch", type=int, default=32)
     words.add_argument("--tokens", type=int, default=32)
+    words.add_argument("--model", choices=("demo", "wide"), default="demo")
+    words.add_argument("--json", default="", help="all numbers, for a closer look")
     words.add_argument("--smoke", action="store_true",
                        help="three plans, two steps, two noise runs")
     options = words.parse_args()
@@ -367,7 +537,8 @@ def main():
         options.plans, options.steps, options.noise_runs = 3, 2, 2
     with tempfile.TemporaryDirectory(prefix="troupe-machine-") as folder:
         workload = Workload(pathlib.Path(folder), options.devices,
-                            options.batch, options.tokens)
+                            options.batch, options.tokens,
+                            options.model == "wide")
         text = record(options, workload)
     pathlib.Path(options.out).write_text(text, encoding="utf-8")
     print(text)

@@ -97,6 +97,23 @@ TEST(CostModel, LaterChunksOfAGenerationDoNotWaitForTheLongestAnswer) {
   EXPECT_EQ(scored_later, scored_first);
 }
 
+TEST(CostModel, AnswersBeyondThePlacesTakeThoseThatGetFree) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.call_s = 0;
+  problem.sizes.samples_per_step = 256;
+  const auto all_s = [&](std::uint32_t samples, std::uint32_t places) {
+    problem.sizes.samples_per_step = samples;
+    problem.sizes.max_sequences = places;
+    return seconds(problem, "actor_gen", "d8");
+  };
+  const auto at_once = all_s(256, 0);
+  EXPECT_EQ(all_s(256, 32), at_once) << "there are places for all";
+  EXPECT_NEAR(all_s(256, 16), 2 * all_s(128, 0), 1e-9 * at_once);
+  problem.lengths = Lengths(128, 200, 1024);
+  EXPECT_LT(all_s(256, 16), 1.7 * all_s(128, 0))
+    << "only the last ones wait for the longest";
+}
+
 /// A dense model whose MLP is so many times as wide.
 ModelShape shape_of_width(std::int64_t times) {
   auto shape = shape_mixtral();

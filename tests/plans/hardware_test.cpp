@@ -100,5 +100,21 @@ TEST(ProfileTable, InterpolatesBetweenMeasuredSizesOnly) {
   EXPECT_EQ(parse_profile(print(table), "x").entries(), table.entries());
 }
 
+TEST(ProfileTable, ScalesOneOperationOfOneModelAndDegree) {
+  ProfileTable table({{ProfileOp::forward, 10, 1, 100, 1.0},
+                      {ProfileOp::forward, 10, 1, 300, 2.0},
+                      {ProfileOp::forward, 10, 2, 100, 0.5},
+                      {ProfileOp::forward, 11, 1, 100, 1.0},
+                      {ProfileOp::train, 10, 1, 100, 4.0}});
+  table.scale(ProfileOp::forward, 10, 1, 1.5);
+  EXPECT_EQ(table.entries(),
+            ProfileTable({{ProfileOp::forward, 10, 1, 100, 1.5},
+                          {ProfileOp::forward, 10, 1, 300, 3.0},
+                          {ProfileOp::forward, 10, 2, 100, 0.5},
+                          {ProfileOp::forward, 11, 1, 100, 1.0},
+                          {ProfileOp::train, 10, 1, 100, 4.0}})
+              .entries());
+}
+
 } // namespace
 } // namespace troupe::plans

@@ -230,11 +230,28 @@ TEST(Search, NothingIsProvedWhereBarriersDoNotHold) {
   auto problem = make_problem(shape_7b(), 1, 4);
   const CostModel costs(problem);
   EXPECT_TRUE(search_plan(problem, costs, {}).proved);
-  const auto chunked
-    = search_plan(problem, costs, {.iterations = 500, .chunks = true});
+  const auto chunked = search_plan(
+    problem, costs, {.iterations = 500, .chunks = ChunkSearch::everywhere});
   EXPECT_FALSE(chunked.proved) << "chunks may beat what was proved";
   EXPECT_LE(chunked.lower_bound_s, chunked.best.step_s * (1 + 1e-9));
   EXPECT_EQ(proof_words(chunked), "");
+}
+
+TEST(Search, ChunksComeAfterwardsWhereTheyPay) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.lengths
+    = Lengths(128, 128, 1024); // the longest answer keeps all waiting
+  problem.sizes.max_sequence_tokens = 1152;
+  const CostModel costs(problem);
+  const auto whole = search_plan(problem, costs, {});
+  const auto found
+    = search_plan(problem, costs, {.chunks = ChunkSearch::afterwards});
+  EXPECT_LE(found.best.step_s, whole.best.step_s);
+  EXPECT_TRUE(check_plan(problem, found.best.plan).ok());
+  const bool cut = std::ranges::any_of(
+    found.best.plan.calls, [](const auto& c) { return c.second.chunks > 1; });
+  EXPECT_EQ(found.proved, !cut) << "a proof is one of whole calls";
+  EXPECT_LE(found.lower_bound_s, found.best.step_s * (1 + 1e-9));
 }
 
 TEST(Search, BeyondEightDevicesTheProofIsOfPackedMeshes) {

@@ -1,3 +1,4 @@
+#include "plans/local_search.hpp"
 #include "plans/presets.hpp"
 #include "plans/simulator.hpp"
 
@@ -17,7 +18,7 @@ double scheduled_s(const Workflow& workflow, const ExecutionPlan& plan,
   for (const auto& task : graph.tasks)
     durations.push_back(duration(task));
   const auto steps = steps_to_simulate(graph);
-  return steady_step_s(graph, run_schedule(graph, durations, steps), steps);
+  return steady_step_s(graph, run_schedule(graph, {durations}, steps), steps);
 }
 
 double one_a_call(const TaskTemplate& task) {
@@ -54,6 +55,50 @@ TEST(Simulator, ChunksOverlapScoringWithGeneration) {
   for (auto& [name, placement] : plan.calls)
     placement.chunks = 1;
   EXPECT_DOUBLE_EQ(scheduled_s(ppo, plan, one_a_call), 1 + 1 + 1);
+}
+
+/// Seconds of task `name` in the first step, where generation and scoring share
+/// a device and a chunk takes 1 s if it joins the batch before it, else 10.
+double second_chunk_s(double scoring_s) {
+  const auto ppo = make_ppo();
+  auto plan = plan_all(ppo, on(0, 0), 1);
+  for (const auto* name : {"actor_gen", "rew_inf"})
+    plan.calls[name].chunks = 2;
+  const auto graph = make_step_graph(ppo, plan, replicas_of(ppo, plan));
+  TaskSeconds seconds;
+  for (const auto& task : graph.tasks)
+    seconds.all.push_back(task.call == "rew_inf" ? scoring_s : 1);
+  seconds.begins_batch = seconds.all;
+  const auto second = graph.index_of("actor_gen[1]");
+  seconds.begins_batch[second] = 10;
+  for (const auto& times : run_schedule(graph, seconds, 1))
+    if (times.task.task == second)
+      return times.end_s - times.start_s;
+  return 0;
+}
+
+TEST(Simulator, AChunkBehindAnotherTaskBeginsABatchOfItsOwn) {
+  EXPECT_DOUBLE_EQ(second_chunk_s(0.5), 1) << "it comes right behind the first";
+  EXPECT_DOUBLE_EQ(second_chunk_s(2), 10) << "scoring has the longer path";
+}
+
+TEST(Simulator, SearchesCountBatchesAsTheScheduleDoes) {
+  auto problem = make_problem(shape_7b(), 1, 4);
+  problem.hardware.mem_bytes = 0;
+  problem.lengths = Lengths(128, 200, 1024);
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {.chunks = true});
+  PointCost cost(space, {});
+  Walk walk(space, cost, {}, 3);
+  int cut = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto point = walk.random_point();
+    const auto plan = plan_at(space, point, {});
+    const auto slow = simulate_step_s(problem, costs, plan);
+    EXPECT_NEAR(cost.step_s(point), slow, 1e-9 * slow) << print(plan);
+    cut += plan.calls.at("actor_gen").chunks > 1;
+  }
+  EXPECT_GT(cut, 20);
 }
 
 TEST(Simulator, TellsTheWholeStory) {
