@@ -20,6 +20,18 @@ struct RunningWrite {
   SaveCallback callback;
 };
 
+/// A checkpoint that fails leaves nothing behind: its files may be what filled
+/// the disk.
+SaveCallback or_removed(const std::filesystem::path& temporary,
+                        SaveCallback callback) {
+  return [=](Result<SaveDone> result) {
+    std::error_code ignored;
+    if (std::holds_alternative<Failure>(result))
+      std::filesystem::remove_all(temporary, ignored);
+    callback(std::move(result));
+  };
+}
+
 CheckpointState state_of(const CheckpointSetup& setup, const SaveTask& task) {
   CheckpointState state;
   state.next_step = task.next_step;
@@ -195,6 +207,7 @@ caf::result<SaveDone> write(CheckpointSelf self, const Context& context) {
   try {
     running->temporary
       = begin_checkpoint(self->state.setup.run_folder, running->task.next_step);
+    running->callback = or_removed(running->temporary, running->callback);
     write_parts(self, running);
   } catch (const std::exception& error) {
     running->callback(to_failure(error, "checkpoint"));

@@ -1,6 +1,7 @@
 #include "actors/master_actor.hpp"
 
 #include "actors/master_work.hpp"
+#include "actors/open_work.hpp"
 #include "config/defaults.hpp"
 
 #include <fmt/format.h>
@@ -57,21 +58,10 @@ void heard(MasterSelf self, std::uint32_t worker, const Pong& pong) {
     self->send(state.setup.trace, ping_atom::value, worker, pong);
 }
 
-/// What was last asked of the worker, or else of another one.
-std::string work_of(const MasterState& state, WorkerId worker) {
-  std::string here;
-  std::string elsewhere;
-  for (const auto& wait : state.setup.asks->waits(Clock::now()))
-    if (wait.worker && !wait.name.starts_with("heartbeat"))
-      (wait.worker == worker ? here : elsewhere) = wait.name;
-  return here.empty() ? elsewhere : here;
-}
-
 /// First cause: which process, and which actor was busy with which call.
 void worker_down(MasterSelf self, std::uint32_t worker, Failure failure) {
-  const auto work = work_of(self->state, WorkerId{worker});
-  if (!work.empty())
-    failure.what += " during " + work;
+  failure.what += during_work(self->state.setup.asks->waits(Clock::now()),
+                              WorkerId{worker});
   fail_run(self, failure);
 }
 

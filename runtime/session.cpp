@@ -1,6 +1,7 @@
 #include "runtime/session.hpp"
 
 #include "actors/checkpoint_files.hpp"
+#include "actors/open_work.hpp"
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
@@ -34,8 +35,6 @@ using std::chrono::steady_clock;
 
 /// After a connection broke, its process' exit status comes in this time.
 constexpr std::chrono::milliseconds explained_within{300};
-
-// -- the session -------------------------------------------------------------
 
 class Session {
 public:
@@ -90,7 +89,9 @@ private:
   std::vector<caf::actor_addr> ours_; ///< of this process; told to exit
   /// Lost connections wait a moment for the exit status that explains them.
   std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
-  std::optional<Failure> death_; ///< of the first worker that was lost
+  std::optional<std::pair<WorkerId, Failure>> death_; ///< the first one
+  /// Of the master when the run ended: what a death interrupted.
+  std::vector<actors::AskTable::Wait> open_asks_;
   /// An end by a lost peer, until when an exit status may still explain it.
   std::optional<std::pair<actors::RunEnd, steady_clock::time_point>> symptom_;
   std::optional<actors::RunEnd> end_;
@@ -104,13 +105,7 @@ void Session::open_door() {
   setup.token = token_;
   setup.build = build_identity();
   setup.num_workers = plan_.plan.cluster.num_workers();
-  setup.welcome.incarnation = basis_.incarnation;
-  setup.welcome.run_id = basis_.run_id;
-  setup.welcome.settings_yaml = print_settings(plan_.settings);
-  setup.welcome.plan_yaml = plans::print(plan_.plan);
-  setup.welcome.only_evaluates = plan_.only_evaluates;
-  setup.welcome.run_folder
-    = std::filesystem::absolute(plan_.run_folder).string();
+  setup.welcome = make_welcome(basis_);
   setup.on_full = [this](std::vector<actors::Joined> workers) {
     events_.push(AllJoined{std::move(workers)});
   };
@@ -162,21 +157,19 @@ ExitCode Session::run() {
   files_.write_state("starting");
   try {
     open_door();
-  } catch (const FailureError& error) {
+    while (!end_) {
+      const auto event = events_.pop_until(steady_clock::now()
+                                           + std::chrono::milliseconds{100});
+      if (event)
+        std::visit([this](const auto& what) { handle(what); }, *event);
+      on_idle();
+    }
+  } catch (const FailureError& error) { // a port in use, a full disk
     fail(error.failure());
-  }
-  while (!end_) {
-    const auto event
-      = events_.pop_until(steady_clock::now() + std::chrono::milliseconds{100});
-    if (event)
-      std::visit([this](const auto& what) { handle(what); }, *event);
-    on_idle();
   }
   close_down();
   return conclude();
 }
-
-// -- events ------------------------------------------------------------------
 
 void Session::handle(const AllJoined& event) {
   actors::SetupSetup setup;
@@ -214,7 +207,11 @@ void Session::handle(const AllLoaded& event) {
      = [this](const auto& report) { events_.push(StepCommitted{report}); },
      .on_evaluation
      = [this](const auto& report) { events_.push(Evaluated{report}); },
-     .on_end = [this](const auto& end) { events_.push(end); },
+     .on_end =
+       [this](const auto& end) {
+         open_asks_ = basis_.asks->waits(steady_clock::now());
+         events_.push(end);
+       },
      .on_stall = [this](const auto& text) { events_.push(Stalled{text}); },
      .on_suspect =
        [this](WorkerId worker, bool suspect) {
@@ -303,8 +300,10 @@ void Session::handle(const actors::RunEnd& event) {
     symptom_.emplace(event, steady_clock::now() + 2 * explained_within);
   else
     end_ = event;
-  if (symptom && death_)
-    end_->failure = *death_;
+  if (symptom && death_) {
+    end_->failure = death_->second;
+    end_->failure.what += actors::during_work(open_asks_, death_->first);
+  }
 }
 
 /// A connection whose process did not explain itself in time counts as is; a
@@ -330,10 +329,12 @@ void Session::on_idle() {
 
 void Session::lose_worker(WorkerId worker, Failure failure) {
   lost_.erase(worker);
+  if (symptom_)
+    failure.what += actors::during_work(open_asks_, worker);
   if (!master_ || symptom_)
     return fail(failure);
   if (!death_)
-    death_ = failure;
+    death_.emplace(worker, failure);
   caf::anon_send(master_, actors::down_atom::value, worker.value,
                  actors::to_trouble(failure));
 }

@@ -36,6 +36,9 @@ struct RunBasis {
 
 RunBasis make_basis(const SessionPlan& session, const std::string& run_id);
 
+/// What workers are told when they join; the lobby adds their numbers.
+actors::Welcome make_welcome(const RunBasis& basis);
+
 /// What every replica loads: its role's folder, or its part of the checkpoint.
 std::vector<actors::LoadSpec> load_specs(const RunBasis& basis);
 

@@ -237,17 +237,21 @@ void SessionFiles::conclude_stopped(const actors::RunEnd& end, double wall_s,
 void SessionFiles::conclude_failed(const actors::RunEnd& end) {
   console_.finish();
   const Failure& failure = end.failure;
-  append_failure(folder_,
-                 {.attempt = session_.attempt,
-                  .who = failure.who,
-                  .host = host_name(),
-                  .when = fmt::format("step {}", end.next_step.value + 1),
-                  .code = failure.code,
-                  .what = failure.what,
-                  .cause = failure.cause,
-                  .action = "stopped the run"});
   status_.last_failure = to_string(failure);
-  write_last_state("failed", "lost"); // what was left was killed
+  try {
+    append_failure(folder_,
+                   {.attempt = session_.attempt,
+                    .who = failure.who,
+                    .host = host_name(),
+                    .when = fmt::format("step {}", end.next_step.value + 1),
+                    .code = failure.code,
+                    .what = failure.what,
+                    .cause = failure.cause,
+                    .action = "stopped the run"});
+    write_last_state("failed");
+  } catch (const FailureError& error) {
+    log::runtime.info(error.what()); // a full disk; the first cause counts
+  }
   log::runtime.info("failed: " + status_.last_failure); // stderr: once, below
   std::cerr << "error: " << status_.last_failure << "\n";
 }

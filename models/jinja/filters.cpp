@@ -221,7 +221,7 @@ Value filter_extreme(const Value& value, bool largest) {
 Value filter_items(const Value& value, const Arguments&) {
   if (value.undefined())
     return List{};
-  if (value.dict() == nullptr)
+  if (value.dict() == nullptr || value.is_namespace())
     throw TemplateError(std::string("items needs a mapping, got ")
                         + value.kind());
   return (*attribute(value, "items").function())({});

@@ -136,11 +136,7 @@ void ControlRun::Impl::start_workers() {
   door.token = token;
   door.build = runtime::build_identity();
   door.num_workers = session.plan.cluster.num_workers();
-  door.welcome.incarnation = basis.incarnation;
-  door.welcome.run_id = basis.run_id;
-  door.welcome.settings_yaml = print_settings(session.settings);
-  door.welcome.plan_yaml = plans::print(session.plan);
-  door.welcome.run_folder = std::filesystem::absolute(folder.root()).string();
+  door.welcome = runtime::make_welcome(basis);
   door.on_full
     = [this](std::vector<Joined> all) { events.push(std::move(all)); };
   door.on_lost

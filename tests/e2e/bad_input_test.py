@@ -236,13 +236,13 @@ class BadInput(Case):
             self.refused(self.sft(f"cluster.ports={port}-{port}"), FAILED,
                          str(port))
 
-    def test_a_disk_that_is_full_while_saving(self):
-        # a limit on file sizes makes write() fail just as a full disk does
+    def run_with_room_for(self, file_bytes):
+        """A run of one device (the shared memory of several counts as files,
+        too) in which write() fails beyond that size, as on a full disk."""
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
 
-        # one device: the shared memory of several counts as a file, too
         alone = self.sft("trace.enabled=false", "cluster.devices_per_node=1",
                          "cluster.workers_per_node=1")
         done = subprocess.run(
@@ -250,14 +250,19 @@ class BadInput(Case):
             cwd=self.folder, env=self.environment, capture_output=True,
             text=True, timeout=60, preexec_fn=limit)
         self.assertEqual(done.returncode, FAILED, done.stderr)
-        errors = [line for line in done.stderr.splitlines()
+        error, = [line for line in done.stderr.splitlines()
                   if line.startswith("error: ")]
-        self.assertEqual(len(errors), 1, done.stderr)
-        self.assertIn("step_000003", errors[0])
+        return error
+
+    def test_a_disk_that_is_full_while_saving(self):
+        self.assertIn("step_000003", self.run_with_room_for(1 << 20))
         folder = self.run_folder("sft")
         self.assertFalse((folder / "latest").exists())
-        complete = list((folder / "checkpoints").glob("step_*"))
-        self.assertEqual(complete, [], "a checkpoint without its weights")
+        self.assertEqual(list((folder / "checkpoints").iterdir()), [],
+                         "parts of a checkpoint")
+
+    def test_a_disk_that_is_full_in_the_middle_of_a_run(self):
+        self.assertIn("metrics.jsonl", self.run_with_room_for(1200))
 
     # -- resume --------------------------------------------------------------
 

@@ -49,8 +49,7 @@ class Stop(Case):
         done = process.finish()
         self.assertLess(time.monotonic() - begin, 2)
         self.assertEqual(done.code, 1, done.err)
-        last = done.err.strip().splitlines()[-1]
-        self.assertRegex(last, r"^error: .*worker \d")
+        last = self.check_first_cause(done)
         self.assertIn(str(victim), last)
         self.assertNotIn("Traceback", done.err)
         failure = read_rows(self.run_folder("ppo") / "failures.jsonl")[-1]
@@ -117,9 +116,8 @@ class Stop(Case):
         self.assertEqual(done.code, 75, done.err)
         self.check_resumable(done)
 
-    def check_first_cause(self, process):
+    def check_first_cause(self, done):
         """One line that names process, actor and call."""
-        done = process.finish()
         self.assertEqual(done.code, 1, done.err)
         last = done.err.strip().splitlines()[-1]
         calls = "actor_gen|rew_inf|ref_inf|critic_inf|actor_train|critic_train"
@@ -136,7 +134,7 @@ class Stop(Case):
         process = self.running()
         os.kill(self.workers()[1], signal.SIGSTOP)
         until(lambda: self.states() == ["ready", "suspect"], "a suspect", 5)
-        self.assertIn("no heartbeat", self.check_first_cause(process))
+        self.assertIn("no heartbeat", self.check_first_cause(process.finish()))
 
     def test_workers_of_a_killed_master_exit_within_ten_seconds(self):
         process = self.running()

@@ -169,6 +169,8 @@ TEST(ChatTemplate, HostileTemplatesEndWithAnError) {
               HasSubstr("does not end"));
   EXPECT_THAT(chat_error("{{ 9223372036854775807 + 1 }}"),
               HasSubstr("too large"));
+  EXPECT_THAT(chat_error("{{ namespace(a=1) | dictsort }}"),
+              HasSubstr("items needs a mapping"));
 }
 
 TEST(ChatTemplate, TellsTheTimeInTheAskedFormat) {
