@@ -60,7 +60,7 @@ double own_part(const TrainBatch& batch, const std::string& mean_over) {
 
 } // namespace
 
-LossEntry own_loss_entry(std::string name, const detail::OwnCall& call,
+LossEntry own_loss_entry(std::string name, const troupe::detail::OwnCall& call,
                          bool scalar_head) {
   LossEntry entry;
   entry.name = std::move(name);

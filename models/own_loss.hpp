@@ -9,7 +9,7 @@ namespace troupe::models {
 
 /// `role` gives the prefix of its metrics; a scalar head gives values and
 /// scores in place of log-probabilities.
-LossEntry own_loss_entry(std::string name, const detail::OwnCall& call,
+LossEntry own_loss_entry(std::string name, const troupe::detail::OwnCall& call,
                          bool scalar_head);
 
 } // namespace troupe::models

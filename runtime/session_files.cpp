@@ -248,7 +248,7 @@ void SessionFiles::conclude_failed(const actors::RunEnd& end) {
                     .what = failure.what,
                     .cause = failure.cause,
                     .action = "stopped the run"});
-    write_last_state("failed");
+    write_last_state("failed", "lost"); // what was left was killed
   } catch (const FailureError& error) {
     log::runtime.info(error.what()); // a full disk; the first cause counts
   }

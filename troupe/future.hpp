@@ -3,10 +3,6 @@
 // in troupe/waits.hpp, who waits for them best in troupe/task.hpp.
 #pragma once
 
-#include "troupe/caf.hpp"
-#include "troupe/correspondent.hpp"
-
-#include <chrono>
 #include <coroutine>
 #include <exception>
 #include <functional>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "troupe/caf.hpp"
+#include "troupe/correspondent.hpp"
 #include "troupe/model.hpp"
 #include "troupe/waits.hpp"
 

@@ -3,8 +3,7 @@
 // arrow of the trace.
 #pragma once
 
-#include <caf/all.hpp>
-
+#include "troupe/caf.hpp"
 #include "troupe/correspondent.hpp"
 #include "troupe/future.hpp"
 

@@ -2,8 +2,7 @@
 // Futures, one more try, a deadline.
 #pragma once
 
-#include <caf/all.hpp>
-
+#include "troupe/caf.hpp"
 #include "troupe/future.hpp"
 
 #include <chrono>

@@ -64,6 +64,7 @@ namespace detail {
 enum class OwnKind : std::uint8_t {
   generate,
   infer,
+  reward,
   each,
   groups,
   batch,
@@ -87,7 +88,7 @@ struct OwnCall {
   LossFunction loss = nullptr;
   MeanOver mean_over = {};
   Infer infer = Infer::logprobs;
-  std::string prefix = {}; ///< generate: of the keys that it writes
+  std::string prefix = {}; ///< of the keys that its generate call writes
   std::string prompt = {}; ///< generate: the key that it continues
 };
 
