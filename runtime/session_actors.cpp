@@ -235,7 +235,7 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
                  .carried = {},
                  .worker_names = {},
                  .early = {}};
-  if (!is_verb_workflow(session.settings.workflow))
+  if (!session.only_evaluates && !is_verb_workflow(session.settings.workflow))
     basis.durations_s = predicted_task_seconds(
       session.settings, training, session.shapes, plan, basis.graph);
   for (const auto& value : workflow.carried)

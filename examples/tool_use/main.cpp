@@ -1,6 +1,7 @@
 // A model that may ask a calculator before it answers. An actor leads each
 // sample's conversation; the model learns from what the run's `reward:` says
-// about the answer, and so to ask rather than to guess.
+// about the answer, and so to ask rather than to guess. A reward sees the whole
+// answer: a sum that only the calculator told counts as well.
 #include <troupe/actor.hpp>
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>

@@ -11,13 +11,14 @@ ROLES = """roles:
   actor:  {offload: [weights, optimizer]}
   critic: {offload: [optimizer]}
 """
-# devices 2 and 3 have nothing to do while answers are made
+# devices 2 and 3 have nothing to do while answers are made, and the calls that
+# reload there come first
 APART = """cluster: {nodes: 1, devices_per_node: 4, workers_per_node: 2}
 calls:
   actor_gen:    {devices: 0-1, strategy: d2}
   rew_inf:      {devices: 3, strategy: d1}
   ref_inf:      {devices: 2, strategy: d1}
-  critic_inf:   {devices: 3, strategy: d1}
+  critic_inf:   {devices: 0-1, strategy: d2}
   advantages:   {devices: host}
   actor_train:  {devices: 0-1, strategy: d2}
   critic_train: {devices: 2, strategy: d1}
