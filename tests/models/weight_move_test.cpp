@@ -18,6 +18,7 @@ namespace {
 thread_local std::uint64_t allocations = 0; ///< of this thread, by `new`
 } // namespace
 
+#ifndef __SANITIZE_ADDRESS__ // which has its own, and pairs them
 void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* block = std::malloc(bytes))
@@ -30,6 +31,7 @@ void operator delete(void* block) noexcept {
 void operator delete(void* block, std::size_t) noexcept {
   std::free(block);
 }
+#endif
 
 namespace troupe::models {
 namespace {
