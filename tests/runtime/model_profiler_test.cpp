@@ -8,13 +8,14 @@ namespace {
 using plans::ProfileEntry;
 using plans::ProfileOp;
 
+const ProfileEntry entry{.op = ProfileOp::forward,
+                         .parameters = 1000,
+                         .tp = 1,
+                         .tokens = 64,
+                         .median_s = 0.02};
+
 TEST(ProfileFindings, OfEqualMeasurementsTheShorterOneCounts) {
   ProfileFindings findings;
-  const ProfileEntry entry{.op = ProfileOp::forward,
-                           .parameters = 1000,
-                           .tp = 1,
-                           .tokens = 64,
-                           .median_s = 0.02};
   auto shorter = entry, longer = entry;
   shorter.median_s = 0.01;
   longer.median_s = 0.03;
@@ -26,11 +27,6 @@ TEST(ProfileFindings, OfEqualMeasurementsTheShorterOneCounts) {
 
 TEST(ProfileFindings, AnotherSizeLayoutModelOrOperationIsAnotherMeasurement) {
   ProfileFindings findings;
-  const ProfileEntry entry{.op = ProfileOp::forward,
-                           .parameters = 1000,
-                           .tp = 1,
-                           .tokens = 64,
-                           .median_s = 0.02};
   auto others = std::vector(4, entry);
   others[0].op = ProfileOp::train;
   others[1].parameters = 2000;
