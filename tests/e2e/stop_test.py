@@ -120,7 +120,8 @@ class Stop(Case):
         """One line that names process, actor and call."""
         self.assertEqual(done.code, 1, done.err)
         last = done.err.strip().splitlines()[-1]
-        calls = "actor_gen|rew_inf|ref_inf|critic_inf|actor_train|critic_train"
+        calls = ("actor_gen|rew_inf|ref_inf|critic_inf|advantages|actor_train|"
+                 "critic_train|record_samples")
         self.assertRegex(last, rf"^error: worker \d \(pid \d+\).* during "
                                rf".*({calls}|actor@).* on (device|worker) \d")
         return last
