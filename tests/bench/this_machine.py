@@ -44,6 +44,7 @@ CALLS = ("actor_gen", "rew_inf", "ref_inf", "critic_inf", "actor_train",
 # Of metrics.jsonl, by call; moves are one number.
 TIMES = dict(zip(CALLS, ("gen", "reward", "ref", "values", "update_actor",
                          "update_critic"))) | {"moves": "move"}
+MINI_BATCH = 8  # samples of an optimizer step: the batch in 4 mini-batches
 # hidden, layers: of a model whose work is more than what its calls cost
 WIDE = (256, 4)
 
@@ -265,14 +266,19 @@ def one_device_each(draw, devices):
 
 def on_all(letter):
     def plan(draw, devices):
-        # 0: as the run chooses
-        # `troupe profile` runs d and t so chosen, which are no test of it
+        # 0: as the run chooses; `troupe profile` runs d and t so chosen, which
+        # are no test of it
         counts = (0, 4, 8) if letter == "p" else (2, 4, 8)
-        count = draw.choice(counts)
-        more = {"micro_batches": count} if count else {}
-        return {call: on(0, devices, letter, "",
-                         **({} if call == "actor_gen" else more))
-                for call in CALLS}
+        samples = MINI_BATCH // (devices if letter == "d" else 1)
+        inference = draw.choice(counts)
+        training = draw.choice([n for n in counts if n <= samples])
+
+        def place(call):
+            count = training if call.endswith("train") else inference
+            more = {"micro_batches": count} if count else {}
+            return on(0, devices, letter, "",
+                      **({} if call == "actor_gen" else more))
+        return {call: place(call) for call in CALLS}
     return plan
 
 
@@ -526,7 +532,7 @@ def main():
     words.add_argument("--plans", type=int, default=24)
     words.add_argument("--steps", type=int, default=8)
     words.add_argument("--noise-runs", type=int, default=10)
-    words.add_argument("--batch", type=int, default=32)
+    words.add_argument("--batch", type=int, default=4 * MINI_BATCH)
     words.add_argument("--tokens", type=int, default=32)
     words.add_argument("--model", choices=("demo", "wide"), default="demo")
     words.add_argument("--json", default="", help="all numbers, for a closer look")
