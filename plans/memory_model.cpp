@@ -70,9 +70,10 @@ private:
       by_stage.push_back(active_bytes(call.kind, shapes_.at(call.role),
                                       memory_dtype(dtypes_, call.role),
                                       placement, sizes_, stage));
-    for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
-      const auto stage = coordinate_of(placement.strategy, i).pp;
-      devices_.at(placement.devices[i].value)
+    const auto& replica = replicas_[replicas_.of_call(call.name)];
+    for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
+      const auto stage = coordinate_of(replica.strategy, i).pp;
+      devices_.at(replica.devices[i].value)
         .tasks.push_back({call.name, by_stage[stage]});
     }
   }

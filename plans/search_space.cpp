@@ -1,5 +1,6 @@
 #include "plans/search_space.hpp"
 
+#include "plans/device_order.hpp"
 #include "plans/memory_model.hpp"
 #include "plans/micro_batches.hpp"
 #include "plans/strategy_rules.hpp"
@@ -333,11 +334,13 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
   key ^= (std::uint64_t{position >> 12} << 60);
   const auto [found, added] = moves_s_.try_emplace(key, 0.0);
   const auto& follows = problem_.workflow.role(one.call->role).follows;
-  if (added)
-    found->second
-      = costs_.move_s(one.call->role, placement(home, home_position),
-                      placement(mine, position))
-        / (follows ? follows->every : 1);
+  if (added) {
+    const auto source = placement(home, home_position);
+    auto target = placement(mine, position);
+    target.devices = order_devices(source, target, problem_.cluster);
+    found->second = costs_.move_s(one.call->role, source, target)
+                    / (follows ? follows->every : 1);
+  }
   return found->second;
 }
 

@@ -176,10 +176,6 @@ void add_use(Simulation& run, const HoldFinder& holds) {
     = run.step_s > 0 ? std::max(0.0, 1 - busy / count / run.step_s) : 0;
 }
 
-Placement placement_of(const Replica& replica) {
-  return {.devices = replica.devices, .strategy = replica.strategy};
-}
-
 /// A step of the evaluation's own graph, while training stands still.
 double evaluation_seconds(const PlanProblem& problem,
                           const ExecutionPlan& plan) {
@@ -296,8 +292,8 @@ TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
   for (const auto& task : graph.tasks)
     seconds.all.push_back(task.kind == TaskKind::move
                             ? costs.move_s(task.role,
-                                           placement_of(replicas[*task.source]),
-                                           placement_of(replicas[*task.target]))
+                                           mesh_of(replicas[*task.source]),
+                                           mesh_of(replicas[*task.target]))
                                 / task.every
                             : predict_task_s(problem, costs, plan, task));
   const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
@@ -326,8 +322,8 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
     = predict_seconds(problem, costs, plan, replicas, run.graph);
   for (const auto& task : run.graph.tasks)
     run.moved.push_back(task.kind == TaskKind::move ? costs.move_bytes_of(
-                          task.role, placement_of(replicas[*task.source]),
-                          placement_of(replicas[*task.target]))
+                          task.role, mesh_of(replicas[*task.source]),
+                          mesh_of(replicas[*task.target]))
                                                     : MoveBytes{});
   run.num_steps = steps_to_simulate(run.graph);
   run.times = run_schedule(run.graph, seconds, run.num_steps);
