@@ -19,7 +19,8 @@ namespace {
 bool is_as_good(const CallOption& a, const CallOption& b) {
   return (a.chunks == 1 || a.chunks == b.chunks)
          && a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
-         && a.seconds <= b.seconds && a.static_bytes <= b.static_bytes
+         && a.seconds <= b.seconds && a.device_s() <= b.device_s()
+         && a.static_bytes <= b.static_bytes
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }
 
@@ -236,8 +237,12 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   const auto kind = call.call->kind;
   const auto place = placement(option, 0);
   const auto& role = call.call->role;
-  option.seconds = costs_.call_s(*call.call, place, option.offload);
-  option.later_s = costs_.later_chunk_s(*call.call, place, option.offload);
+  option.seconds = costs_.call_s(*call.call, place);
+  option.later_s = costs_.later_chunk_s(*call.call, place);
+  option.comes_s = costs_.planes_s(
+    role, place,
+    {.offload_weights = !call.trains, .offload_optimizer = call.trains});
+  option.goes_s = call.trains ? option.comes_s : 0;
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
                    problem_.sizes);

@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "plans/joined_chunks.hpp"
+#include "plans/replica_life.hpp"
 
 #include <algorithm>
 #include <map>
@@ -277,25 +278,45 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
   const auto placement = plan.calls.find(task.call);
   if (task.kind != TaskKind::call || placement == plan.calls.end())
     return 0;
-  const auto offload = plan.roles.find(task.role);
-  const auto memory
-    = offload == plan.roles.end() ? RoleMemory{} : offload->second;
   const auto& call = problem.workflow.call(task.call);
-  return task.chunk == 0 ? costs.call_s(call, placement->second, memory)
-                         : costs.later_chunk_s(call, placement->second, memory);
+  return task.chunk == 0 ? costs.call_s(call, placement->second)
+                         : costs.later_chunk_s(call, placement->second);
+}
+
+/// Planes that come for a call; those that go are written to host memory only
+/// if they changed since it was last.
+double predict_stay_s(const PlanProblem& problem, const CostModel& costs,
+                      const ExecutionPlan& plan, const Replica& replica,
+                      const TaskTemplate& task) {
+  const auto& call = problem.workflow.call(task.call);
+  const bool changed
+    = call.kind == CallKind::train
+      || (problem.workflow.role(task.role).trained && !replica.home);
+  if (task.kind == TaskKind::offload && !changed)
+    return 0;
+  return costs.planes_s(task.role, mesh_of(replica),
+                        used_by(call, leaves(problem.workflow, plan, replica)));
 }
 
 TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
                             const ExecutionPlan& plan, const Replicas& replicas,
                             const StepGraph& graph) {
   TaskSeconds seconds;
+  const auto seconds_of = [&](const TaskTemplate& task) {
+    switch (task.kind) {
+    case TaskKind::move:
+      return costs.move_s(task.role, mesh_of(replicas[*task.source]),
+                          mesh_of(replicas[*task.target]))
+             / task.every;
+    case TaskKind::reload:
+    case TaskKind::offload:
+      return predict_stay_s(problem, costs, plan, replicas[*task.target], task);
+    default:
+      return predict_task_s(problem, costs, plan, task);
+    }
+  };
   for (const auto& task : graph.tasks)
-    seconds.all.push_back(task.kind == TaskKind::move
-                            ? costs.move_s(task.role,
-                                           mesh_of(replicas[*task.source]),
-                                           mesh_of(replicas[*task.target]))
-                                / task.every
-                            : predict_task_s(problem, costs, plan, task));
+    seconds.all.push_back(seconds_of(task));
   const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
     return task.chunk > 0 && may_join(problem.workflow.call(task.call));
   });

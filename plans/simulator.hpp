@@ -81,8 +81,7 @@ struct Simulation {
   double moved_bytes() const; ///< between devices, a step
 };
 
-/// Seconds of a task that is no move: a call's, with what it reloads; 0 of what
-/// is counted there, and of functions of the host.
+/// Seconds of a call's task; 0 of others, and of functions of the host.
 double predict_task_s(const PlanProblem& problem, const CostModel& costs,
                       const ExecutionPlan& plan, const TaskTemplate& task);
 

@@ -36,10 +36,9 @@ double moved_share(const char* from, const char* to, bool ordered) {
   auto target = mesh(to, 0, 3);
   if (ordered)
     target.devices = order_devices(source, target, cluster);
-  const auto moved = moved_bytes(
-    move_plan(make_layout(all, source.strategy, source.devices, DType::f32),
-              make_layout(all, target.strategy, target.devices, DType::f32),
-              cluster));
+  const auto moved = moved_bytes(move_plan(
+    make_layout(all, source.strategy, source.devices, DType::f32),
+    make_layout(all, target.strategy, target.devices, DType::f32), cluster));
   return double(moved) / double(weight_bytes(shape_tiny(), DType::f32));
 }
 
@@ -72,9 +71,9 @@ TEST(DeviceOrder, FlatSharesAreGatheredInOrder) {
 
 TEST(DeviceOrder, TensorPeersStayTogether) {
   EXPECT_THAT(order("t4", "d2t2"), ElementsAre(0, 2, 1, 3)) << "in one worker";
-  EXPECT_THAT(order("t4", "d2t2",
-                    {.devices_per_node = 4, .workers_per_node = 2}),
-              ElementsAre(0, 1, 2, 3))
+  EXPECT_THAT(
+    order("t4", "d2t2", {.devices_per_node = 4, .workers_per_node = 2}),
+    ElementsAre(0, 1, 2, 3))
     << "0 and 2 are in two workers";
   EXPECT_THAT(order("d2t2", "t4", {.nodes = 2, .devices_per_node = 2}),
               ElementsAre(0, 1, 2, 3))

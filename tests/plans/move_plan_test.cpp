@@ -242,15 +242,12 @@ Placement random_mesh(const Cluster& cluster, Random& random) {
   constexpr Zero zeros[] = {Zero::none, Zero::none, Zero::z3};
   Placement place;
   do {
-    place.strategy = {.dp = draw(4),
-                      .pp = draw(4),
-                      .tp = draw(4),
-                      .zero = zeros[random() % 3]};
+    place.strategy = {
+      .dp = draw(4), .pp = draw(4), .tp = draw(4), .zero = zeros[random() % 3]};
   } while (place.strategy.num_devices() > cluster.num_devices());
   const auto count = place.strategy.num_devices();
-  const auto first = random() % 3 != 0
-                       ? 0
-                       : random() % (cluster.num_devices() - count + 1);
+  const auto first
+    = random() % 3 != 0 ? 0 : random() % (cluster.num_devices() - count + 1);
   place.devices = ranks(std::uint32_t(first), std::uint32_t(first) + count - 1);
   return place;
 }
