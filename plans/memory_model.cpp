@@ -74,14 +74,17 @@ private:
     for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
       const auto stage = coordinate_of(replica.strategy, i).pp;
       devices_.at(replica.devices[i].value)
-        .tasks.push_back({call.name, by_stage[stage]});
+        .tasks.push_back({.task = call.name, .bytes = by_stage[stage]});
     }
   }
 
   static void add_to_task(DeviceMemory& device, const std::string& name,
                           std::uint64_t bytes) {
     for (auto& task : device.tasks)
-      task.bytes += task.task == name ? bytes : 0;
+      if (task.task == name) {
+        task.bytes += bytes;
+        task.plane_bytes += bytes;
+      }
   }
 
   /// `bytes` for every task on the device from the replica's first reader to
@@ -97,7 +100,7 @@ private:
       if (call.name == last)
         break;
     }
-    device.tasks.push_back({replica.name(), bytes});
+    device.tasks.push_back({replica.name(), bytes, bytes});
   }
 
   /// `bytes` for a call that they come for, and for the calls that may run
@@ -153,7 +156,8 @@ private:
         add_training(replica, device, stage);
       if (workflow_.role(replica.role).follows)
         device.tasks.push_back(
-          {replica.name(), std::min(stage.weights, sizes_.move_staging_bytes)});
+          {.task = replica.name(),
+           .bytes = std::min(stage.weights, sizes_.move_staging_bytes)});
     }
   }
 

@@ -25,7 +25,8 @@ namespace troupe::plans {
 
 struct TaskMemory {
   std::string task;
-  std::uint64_t bytes = 0; ///< on top of what is resident
+  std::uint64_t bytes = 0;       ///< on top of what is resident
+  std::uint64_t plane_bytes = 0; ///< of them those of planes
 };
 
 struct DeviceMemory {

@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "plans/joined_chunks.hpp"
+#include "plans/memory_curve.hpp"
 #include "plans/replica_life.hpp"
 
 #include <algorithm>
@@ -357,6 +358,7 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
     run.devices.push_back({.device = device.device,
                            .peak_bytes = device.peak_bytes,
                            .peak_task = device.at_task});
+  add_memory_curves(run, report.devices);
   const HoldFinder holds(run.graph, run.times);
   run.critical_path = critical_path(run, holds);
   add_use(run, holds);

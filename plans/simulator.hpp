@@ -56,12 +56,19 @@ struct IdleTime {
   }
 };
 
+/// Bytes from then on.
+struct MemoryPoint {
+  double at_s = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct DeviceUse {
   Rank device = {};
   double busy_s = 0; ///< a step
   IdleTime idle = {};
   std::uint64_t peak_bytes = 0;
   std::string peak_task = {};
+  std::vector<MemoryPoint> memory = {}; ///< over all simulated steps
 };
 
 struct Simulation {

@@ -49,6 +49,11 @@ class PlanVerbs(unittest.TestCase):
             self.assertIn(key, run["tasks"][0])
         for key in ("device", "busy_s", "idle_s", "peak_bytes"):
             self.assertIn(key, run["devices"][0])
+        memory = run["devices"][0]["memory"]
+        self.assertEqual(max(size for _, size in memory),
+                         run["devices"][0]["peak_bytes"])
+        self.assertEqual(memory, sorted(memory))
+        self.assertGreater(len({size for _, size in memory}), 2)
         text = self.plan("simulate", WORKLOAD, "--hardware", "a100x8",
                          "--preset", "megatron").stdout
         self.assertIn("0-7 |", text)
