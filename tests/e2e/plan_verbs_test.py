@@ -79,6 +79,25 @@ class PlanVerbs(unittest.TestCase):
             if not row["fits"]:
                 self.assertTrue(row["reason"], row)
 
+    def test_the_plan_of_the_settings_is_a_row_of_its_own(self):
+        words = ("compare", WORKLOAD, "--hardware", "a100x8", "--presets",
+                 "megatron")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(self.plan("show", WORKLOAD, "--hardware", "a100x8",
+                                 "--preset", "separation").stdout)
+            file.flush()
+            own, preset = self.document(*words, f"plan={file.name}")["rows"]
+            self.assertIn(f"{file.name} (own)",
+                          self.plan(*words, f"plan={file.name}").stdout)
+        self.assertEqual((own["plan"], own["own"]), (file.name, True))
+        self.assertEqual((preset["plan"], preset["own"]), ("megatron", False))
+        named = self.document(*words, "plan=separation")["rows"]
+        self.assertEqual([(row["plan"], row["own"]) for row in named],
+                         [("separation", True), ("megatron", False)])
+        self.assertEqual(named[0]["step_s"], own["step_s"])
+        self.assertIn("plan: expected auto, a preset", self.refused(
+            2, *words, "plan=separatio"))
+
     def test_a_sharded_plan_fits_any_number_of_nodes(self):
         for nodes in (1, 3, 16):
             checked = self.document("check", SIZES, "--hardware", "h100x8",
