@@ -145,13 +145,14 @@ private:
       auto& device = devices_.at(replica.devices[i].value);
       const auto& stage = stages.at(
         coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
+      const auto planes = stage.weights - stage.windows;
+      device.weight_bytes
+        += transient || offloaded ? stage.windows : stage.weights;
       if (transient)
-        add_transient(replica, device, stage.weights);
-      else if (!offloaded)
-        device.weight_bytes += stage.weights;
-      else
+        add_transient(replica, device, planes);
+      else if (offloaded)
         for (const auto& call : replica.calls)
-          add_coming(replica, call, device, stage.weights);
+          add_coming(replica, call, device, planes);
       if (trains)
         add_training(replica, device, stage);
       if (workflow_.role(replica.role).follows)
@@ -185,7 +186,7 @@ std::vector<StageBytes> stage_bytes(const ModelShape& shape,
     const auto planes = weights[i] + windows[i];
     stages[i]
       = {planes, planes + cut_elements(all, strategy, i) * size_bytes(stored),
-         num_planes * moments[i]};
+         num_planes * moments[i], windows[i]};
   }
   return stages;
 }

@@ -138,6 +138,7 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
       largest.weights = std::max(largest.weights, stage.weights);
       largest.gradients = std::max(largest.gradients, stage.gradients);
       largest.optimizer = std::max(largest.optimizer, stage.optimizer);
+      largest.windows = std::max(largest.windows, stage.windows);
     }
   return found->second;
 }
@@ -255,7 +256,8 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   } else if (call.home < 0 && !option.offload.offload_weights) {
     option.static_bytes = stage.weights;
   } else {
-    option.weight_bytes = stage.weights;
+    option.static_bytes = stage.windows;
+    option.weight_bytes = stage.weights - stage.windows;
   }
   if (call.leader >= 0)
     option.weight_bytes
