@@ -19,12 +19,13 @@ class Presets(Case):
         return {step: without_times(line)
                 for step, line in self.metrics(name).items()}
 
-    def test_every_preset_trains_as_one_device_does_I1a(self):
-        alone = self.train("alone", "single", 1, "cluster.workers_per_node=1")
+    def check_presets(self, num_devices, *overrides):
+        alone = self.train("alone", "single", 1, "cluster.workers_per_node=1",
+                           *overrides)
         replay = f"run.replay={self.run_folder('alone')}/samples.jsonl"
         for preset in PRESETS:
-            devices = 5 if preset == "openrlhf" else 4
-            found = self.train("run", preset, devices, replay)
+            devices = max(num_devices, 5 if preset == "openrlhf" else 1)
+            found = self.train("run", preset, devices, replay, *overrides)
             for step, line in alone.items():
                 with self.subTest(preset=preset, step=step):
                     for key in LOSSES:
@@ -35,6 +36,13 @@ class Presets(Case):
                         self.assertLessEqual(
                             abs(line[key] - found[step][key]),
                             1e-5 * abs(line[key]), key)
+
+    def test_every_preset_trains_as_one_device_does_I1a(self):
+        self.check_presets(4)
+
+    def test_so_it_does_on_eight_devices_I1a(self):
+        # a sample of each mini-batch for each device
+        self.check_presets(8, "algorithm.mini_batches=2")
 
     def test_config_and_plan_of_a_run_say_it_again_I8(self):
         first = self.train("first", "separation", 4)
