@@ -28,7 +28,12 @@ void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
       && template_of(self, task).chunk == 0)
     report.prompt_tokens = report.tokens;
   count_tokens(report, state.rows.tokens(task.step));
-  add_call(report, task_report(template_of(self, task), started), done);
+  const auto& entry = template_of(self, task);
+  auto finished = task_report(entry, started);
+  if (!entry.role.empty()) // parts come in the order of coordinates
+    finished.devices
+      = state.setup.replicas[state.setup.replicas.of_call(entry.call)].devices;
+  add_call(report, std::move(finished), done);
   state.idle.end(
     report.tasks.back(),
     std::chrono::nanoseconds{static_cast<std::int64_t>(done.fetch_ns)},

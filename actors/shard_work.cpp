@@ -314,7 +314,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
     shard.engine->expect_weights();
     move.run(shard.engine->weights());
   }
-  done.bytes = move.size_bytes();
+  done.bytes = move.moved_bytes();
   done.wire_bytes = move.foreign_bytes(shard.worker->worker);
   shard.engine->weights_changed();
   done.busy_ns = now_ns() - done.begin_ns;

@@ -144,8 +144,8 @@ struct MoveOrder {
 TROUPE_INSPECT(MoveOrder, x.task, x.source, x.version)
 
 struct MoveDone {
-  std::uint64_t bytes = 0;
-  std::uint64_t wire_bytes = 0;
+  std::uint64_t bytes = 0;      ///< between devices
+  std::uint64_t wire_bytes = 0; ///< of them between processes
   std::uint64_t begin_ns = 0;
   std::uint64_t busy_ns = 0;
   std::uint64_t checksum = 0;    ///< 0 unless run.check_moves

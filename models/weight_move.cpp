@@ -93,6 +93,7 @@ WeightMove::WeightMove(std::vector<plans::Transfer> receives,
     const PlaneSource& source = sources_[index.at(run.from)];
     (source.bytes.empty() ? pulls_ : copies_).push_back({&source, run});
     size_bytes_ += run.total_bytes();
+    moved_bytes_ += run.from == run.to ? 0 : run.total_bytes();
   }
 }
 

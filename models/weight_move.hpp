@@ -44,10 +44,11 @@ public:
   /// `staging_bytes` where it pulls; a multiple of 4.
   void blend(std::span<std::byte> target, double decay,
              std::uint64_t staging_bytes) const;
-  std::uint64_t size_bytes() const {
-    return size_bytes_;
+  /// From other devices.
+  std::uint64_t moved_bytes() const {
+    return moved_bytes_;
   }
-  /// Of those, from other processes.
+  /// From other processes.
   std::uint64_t foreign_bytes(WorkerId self) const;
 
 private:
@@ -61,7 +62,8 @@ private:
   std::vector<PlaneSource> sources_;
   std::vector<Part> copies_;
   std::vector<Part> pulls_;
-  std::uint64_t size_bytes_ = 0;
+  std::uint64_t size_bytes_ = 0;  ///< of all that is written
+  std::uint64_t moved_bytes_ = 0; ///< .. but what the device has already
   net::DataPlane* plane_;
 };
 

@@ -18,6 +18,9 @@ constexpr double head_efficiency = 0.8;
 constexpr double logits_bytes_a_token = 8;
 /// Of a layer's launches those of its MLP: 5 of 20.
 constexpr double mlp_launch_share = 0.25;
+/// Two fp32 moments: what an optimizer that is offloaded leaves the device
+/// with.
+constexpr double moment_bytes_a_parameter = 8;
 /// Passes over a token's hidden state for each of its experts: gathered, given
 /// to it, weighted, added up.
 constexpr double expert_passes = 4;
@@ -103,8 +106,8 @@ CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
   }
 }
 
-CostModel::Job CostModel::make_job(const Call& call, const Placement& placement,
-                                   const RoleMemory& offload) const {
+CostModel::Job CostModel::make_job(const Call& call,
+                                   const Placement& placement) const {
   const auto found = models_.find(call.role);
   TROUPE_CHECK(found != models_.end(), "role without a shape: " + call.role);
   const auto batches = micro_batches_of(call.kind, placement, problem_.sizes,
@@ -123,7 +126,6 @@ CostModel::Job CostModel::make_job(const Call& call, const Placement& placement,
   return {.model = found->second,
           .placement = placement,
           .span = span_of(placement, problem_.cluster),
-          .offload = offload,
           .d = double(strategy.dp),
           .p = double(strategy.pp),
           .t = double(strategy.tp),
@@ -132,16 +134,13 @@ CostModel::Job CostModel::make_job(const Call& call, const Placement& placement,
           .rounds = rounds};
 }
 
-double CostModel::call_s(const Call& call, const Placement& placement,
-                         const RoleMemory& offload) const {
+double CostModel::call_s(const Call& call, const Placement& placement) const {
   if (call.kind == CallKind::function || placement.devices.empty())
     return 0;
-  const auto job = make_job(call, placement, offload);
+  const auto job = make_job(call, placement);
   switch (call.kind) {
   case CallKind::generate:
-    return hardware_.call_s
-           + std::max(reload_s(job),
-                      first_answers_s(job) + later_answers_s(job));
+    return hardware_.call_s + first_answers_s(job) + later_answers_s(job);
   case CallKind::train:
     return hardware_.call_s + train_s(job);
   default:
@@ -149,11 +148,11 @@ double CostModel::call_s(const Call& call, const Placement& placement,
   }
 }
 
-double CostModel::later_chunk_s(const Call& call, const Placement& placement,
-                                const RoleMemory& offload) const {
+double CostModel::later_chunk_s(const Call& call,
+                                const Placement& placement) const {
   if (call.kind != CallKind::generate || call.own_actor)
-    return call_s(call, placement, offload);
-  const auto job = make_job(call, placement, offload);
+    return call_s(call, placement);
+  const auto job = make_job(call, placement);
   return steady_answers_s(job) + later_answers_s(job);
 }
 
@@ -261,12 +260,18 @@ double CostModel::gather_s(const Job& job, double times) const {
   return times * bytes / hardware_.zero_Bps;
 }
 
-/// Weights that lie in host memory come layer by layer, beside the compute.
-double CostModel::reload_s(const Job& job) const {
-  if (!job.offload.offload_weights)
-    return 0;
-  return job.model.parameters * job.model.element_bytes / (job.t * job.p)
-         / hardware_.host_Bps;
+double CostModel::planes_s(const std::string& role, const Placement& mesh,
+                           const RoleMemory& planes) const {
+  const auto& model = models_.find(role)->second;
+  const auto& [dp, pp, tp, zero, sequence_parallel] = mesh.strategy;
+  const auto weight_copies = zero == Zero::z3 ? 1.0 : double(dp);
+  const auto moment_copies = zero == Zero::none ? double(dp) : 1.0;
+  auto bytes = 0.0; // of a device for each parameter of the model
+  if (planes.offload_weights)
+    bytes += model.element_bytes * weight_copies;
+  if (planes.offload_optimizer)
+    bytes += moment_bytes_a_parameter * moment_copies;
+  return model.parameters * bytes / (double(dp) * pp * tp) / hardware_.host_Bps;
 }
 
 /// Passes of `op` over `tokens` each, if it was measured. Of a whole pass the
@@ -294,8 +299,7 @@ double CostModel::inference_pass_s(const Job& job) const {
 
 /// Prompts of a generation up to the first token.
 double CostModel::inference_s(const Job& job) const {
-  const auto seconds = inference_pass_s(job) + gather_s(job, job.micro_batches);
-  return std::max(seconds, reload_s(job));
+  return inference_pass_s(job) + gather_s(job, job.micro_batches);
 }
 
 /// Sum of gradients over dp, a mini-batch, a layer at a time. Sharding (z1)
@@ -314,8 +318,8 @@ double CostModel::optimizer_s(const Job& job) const {
   const auto parameters = job.model.parameters / (job.t * job.p * share);
   const auto device
     = hardware_.optimizer_Bps > 0 ? hardware_.optimizer_Bps : hardware_.mem_Bps;
-  const auto link = job.offload.offload_optimizer ? hardware_.host_Bps : device;
-  return optimizer_bytes_a_parameter * parameters / link + hardware_.opt_step_s;
+  return optimizer_bytes_a_parameter * parameters / device
+         + hardware_.opt_step_s;
 }
 
 double CostModel::train_s(const Job& job) const {

@@ -77,13 +77,15 @@ public:
 
   /// Seconds of a call, of its first chunk where it has chunks. Functions are
   /// free.
-  double call_s(const Call& call, const Placement& placement,
-                const RoleMemory& offload = {}) const;
+  double call_s(const Call& call, const Placement& placement) const;
   /// What each later chunk adds. Chunks of a generation share one batch
   /// (joined_chunks.hpp): the first one's time has the wait for the longest
   /// answer, behind it no place in the batch is ever empty.
-  double later_chunk_s(const Call& call, const Placement& placement,
-                       const RoleMemory& offload = {}) const;
+  double later_chunk_s(const Call& call, const Placement& placement) const;
+  /// Seconds to bring planes of `role` from host memory, or there: a task of
+  /// its own, so nothing is computed meanwhile.
+  double planes_s(const std::string& role, const Placement& mesh,
+                  const RoleMemory& planes) const;
   /// Seconds to bring `role` from one mesh and strategy to another.
   double move_s(const std::string& role, const Placement& from,
                 const Placement& to) const;
@@ -116,7 +118,6 @@ private:
     const Model& model;
     const Placement& placement;
     MeshSpan span;
-    RoleMemory offload;
     double d, p, t;
     double micro_batches;
     double samples; ///< of a micro-batch
@@ -124,8 +125,7 @@ private:
     double rounds = 1;
   };
 
-  Job make_job(const Call& call, const Placement& placement,
-               const RoleMemory& offload) const;
+  Job make_job(const Call& call, const Placement& placement) const;
   double link_Bps(bool between_nodes) const;
   double link_latency_s(bool between_nodes) const;
   double tensor_sum_s(const Job& job, double tokens) const;
@@ -151,7 +151,6 @@ private:
   double decode_token_s(const Job& job, double answers, double context) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;
   double measured_token_s(const Job& job, double step_s) const;
-  double reload_s(const Job& job) const;
 
   const PlanProblem& problem_;
   const Hardware& hardware_;

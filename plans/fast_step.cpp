@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace troupe::plans::internal {
@@ -24,7 +25,8 @@ std::uint32_t FastStep::add(const Task& task) {
 /// Paths of what `task` needs are at least as long as through it.
 bool FastStep::lengthen(std::uint32_t task, Seconds& path_s) const {
   bool longer = false;
-  for (auto needs = tasks_[task].needs; needs != 0; needs &= needs - 1) {
+  auto needs = tasks_[task].needs | tasks_[task].follows;
+  for (; needs != 0; needs &= needs - 1) {
     const auto need = static_cast<std::uint32_t>(__builtin_ctzll(needs));
     const auto behind_s = path_s[task] + tasks_[need].seconds;
     longer = longer || behind_s > path_s[need];
@@ -55,9 +57,32 @@ FastStep::Order FastStep::priorities() const {
   return order;
 }
 
+/// When each device runs its tasks in `order`, and each waits for its needs.
+double FastStep::seconds_in(const Order& order) const {
+  Seconds end_s;
+  std::array<double, 64> free_s{}; // by device
+  double last_s = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const auto& task = tasks_[order[i]];
+    double start_s = 0;
+    for (auto needs = task.needs; needs != 0; needs &= needs - 1)
+      start_s = std::max(start_s, end_s[std::countr_zero(needs)]);
+    for (auto bits = task.devices; bits != 0; bits &= bits - 1)
+      start_s = std::max(start_s, free_s[std::countr_zero(bits)]);
+    end_s[order[i]] = start_s + task.seconds;
+    for (auto bits = task.devices; bits != 0; bits &= bits - 1)
+      free_s[std::countr_zero(bits)] = end_s[order[i]];
+    last_s = std::max(last_s, end_s[order[i]]);
+  }
+  return last_s;
+}
+
 double FastStep::seconds() const {
   auto waiting = priorities(); // unstarted tasks, in order
   auto num_waiting = count_;
+  Order started;
+  std::uint32_t num_started = 0;
+  TaskSet follows = 0;
   std::array<std::uint8_t, most_tasks> running;
   Seconds end_s;
   std::uint32_t num_running = 0;
@@ -67,18 +92,21 @@ double FastStep::seconds() const {
     for (std::uint32_t i = 0; i < num_waiting; ++i) {
       const auto number = waiting[i];
       const auto& task = tasks_[number];
-      if ((task.needs & ~done) != 0 || (task.devices & busy) != 0) {
+      const auto needs = task.needs | task.follows;
+      if ((needs & ~done) != 0 || (task.devices & busy) != 0) {
         waiting[kept++] = number;
         continue;
       }
       busy |= task.devices;
+      follows |= task.follows;
+      started[num_started++] = number;
       end_s[number] = now_s + task.seconds;
       running[num_running++] = number;
     }
     num_waiting = kept;
     if (num_running == 0) {
       TROUPE_CHECK(num_waiting == 0, "tasks of a step wait for each other");
-      return now_s;
+      return follows == 0 ? now_s : seconds_in(started);
     }
     now_s = end_s[running[0]];
     for (std::uint32_t i = 1; i < num_running; ++i)

@@ -61,6 +61,9 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
       const auto& option = calls[i].options[point.options[i]];
       first_s = option.seconds;
       seconds = task.chunk == 0 ? first_s : option.later_s;
+    } else if (i < calls.size() && task.kind != TaskKind::drop) {
+      const auto& option = calls[i].options[point.options[i]];
+      seconds = task.kind == TaskKind::reload ? option.comes_s : option.goes_s;
     }
     times.all.push_back(seconds);
     times.begins_batch.push_back(std::max(seconds, first_s));

@@ -70,17 +70,21 @@ private:
       by_stage.push_back(active_bytes(call.kind, shapes_.at(call.role),
                                       memory_dtype(dtypes_, call.role),
                                       placement, sizes_, stage));
-    for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
-      const auto stage = coordinate_of(placement.strategy, i).pp;
-      devices_.at(placement.devices[i].value)
-        .tasks.push_back({call.name, by_stage[stage]});
+    const auto& replica = replicas_[replicas_.of_call(call.name)];
+    for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
+      const auto stage = coordinate_of(replica.strategy, i).pp;
+      devices_.at(replica.devices[i].value)
+        .tasks.push_back({.task = call.name, .bytes = by_stage[stage]});
     }
   }
 
   static void add_to_task(DeviceMemory& device, const std::string& name,
                           std::uint64_t bytes) {
     for (auto& task : device.tasks)
-      task.bytes += task.task == name ? bytes : 0;
+      if (task.task == name) {
+        task.bytes += bytes;
+        task.plane_bytes += bytes;
+      }
   }
 
   /// `bytes` for every task on the device from the replica's first reader to
@@ -96,7 +100,7 @@ private:
       if (call.name == last)
         break;
     }
-    device.tasks.push_back({replica.name(), bytes});
+    device.tasks.push_back({replica.name(), bytes, bytes});
   }
 
   /// `bytes` for a call that they come for, and for the calls that may run
@@ -141,18 +145,20 @@ private:
       auto& device = devices_.at(replica.devices[i].value);
       const auto& stage = stages.at(
         coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
+      const auto planes = stage.weights - stage.windows;
+      device.weight_bytes
+        += transient || offloaded ? stage.windows : stage.weights;
       if (transient)
-        add_transient(replica, device, stage.weights);
-      else if (!offloaded)
-        device.weight_bytes += stage.weights;
-      else
+        add_transient(replica, device, planes);
+      else if (offloaded)
         for (const auto& call : replica.calls)
-          add_coming(replica, call, device, stage.weights);
+          add_coming(replica, call, device, planes);
       if (trains)
         add_training(replica, device, stage);
       if (workflow_.role(replica.role).follows)
         device.tasks.push_back(
-          {replica.name(), std::min(stage.weights, sizes_.move_staging_bytes)});
+          {.task = replica.name(),
+           .bytes = std::min(stage.weights, sizes_.move_staging_bytes)});
     }
   }
 
@@ -180,7 +186,7 @@ std::vector<StageBytes> stage_bytes(const ModelShape& shape,
     const auto planes = weights[i] + windows[i];
     stages[i]
       = {planes, planes + cut_elements(all, strategy, i) * size_bytes(stored),
-         num_planes * moments[i]};
+         num_planes * moments[i], windows[i]};
   }
   return stages;
 }

@@ -25,7 +25,8 @@ namespace troupe::plans {
 
 struct TaskMemory {
   std::string task;
-  std::uint64_t bytes = 0; ///< on top of what is resident
+  std::uint64_t bytes = 0;       ///< on top of what is resident
+  std::uint64_t plane_bytes = 0; ///< of them those of planes
 };
 
 struct DeviceMemory {
@@ -53,6 +54,7 @@ struct StageBytes {
   std::uint64_t weights = 0;   ///< z3: with the room of gathered units
   std::uint64_t gradients = 0; ///< likewise; z1: with the room of a cut unit
   std::uint64_t optimizer = 0; ///< moments; master weights if not stored fp32
+  std::uint64_t windows = 0;   ///< of the weights, that room: it never leaves
 };
 /// By stage; weights and gradients as `stored`.
 std::vector<StageBytes> stage_bytes(const ModelShape& shape,

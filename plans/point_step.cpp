@@ -42,7 +42,10 @@ PointStep::PointStep(const SearchSpace& space) : space_(space) {
     const auto leader = calls_of(role.follows->role);
     followers_.push_back({.readers = calls_of(role.name).readers,
                           .first_train = leader.trains.front(),
-                          .last_train = leader.trains.back()});
+                          .last_train = leader.trains.back(),
+                          .trains = 0});
+    for (const auto train : leader.trains)
+      followers_.back().trains |= point_bit(train);
   }
 }
 
@@ -176,32 +179,49 @@ void PointStep::add_follower(const SpacePoint& point, const Follower& role,
                        point.options[home], point.positions[home]),
        .devices = step[reader].devices | step[role.first_train].devices,
        .needs = readers | point_bit(role.last_train)});
-    blends.push_back({blend, readers});
+    blends.push_back({blend, readers, role.trains});
   }
 }
 
-/// Weights in host memory come for each call of their role and go after it.
+PointStep::TaskSet PointStep::trained_before(std::uint32_t task) const {
+  for (const auto& role : trained_)
+    for (std::size_t i = 1; i < role.trains.size(); ++i)
+      if (role.trains[i] == task)
+        return point_bit(role.trains[i - 1]);
+  return 0;
+}
+
+/// Planes in host memory come for each call of their role that uses them and go
+/// after it: weights of a role that is not trained, an optimizer's moments.
 void PointStep::add_stays(const SpacePoint& point, FastStep& step,
                           const std::vector<PointBlend>& blends) const {
   for (const auto task : task_of_) {
-    const auto& role
-      = space_.calls()[static_cast<std::size_t>(in_space_[task])].call->role;
+    const auto call = static_cast<std::uint32_t>(in_space_[task]);
+    const auto& space_call = space_.calls()[call];
+    const auto planes = space_call.trains ? &RoleMemory::offload_optimizer
+                                          : &RoleMemory::offload_weights;
     const auto leaves = [&](std::uint32_t other) {
-      const auto call = static_cast<std::uint32_t>(in_space_[other]);
-      return space_.calls()[call].call->role == role
-             && option(point, call).offload.offload_weights;
+      const auto i = static_cast<std::uint32_t>(in_space_[other]);
+      return space_.calls()[i].call->role == space_call.call->role
+             && option(point, i).offload.*planes;
     };
     if (std::ranges::none_of(task_of_, leaves))
       continue;
+    const auto& mine = option(point, call);
     const auto devices = step[task].devices;
-    const auto reload
-      = step.add({.devices = devices, .needs = step[task].needs});
+    const auto before = trained_before(task);
+    const auto reload = step.add({.seconds = mine.comes_s,
+                                  .devices = devices,
+                                  .needs = before,
+                                  .follows = step[task].needs & ~before});
     step.add_needs(task, point_bit(reload));
     step.put_first(task);
-    const auto offload
-      = step.add({.devices = devices, .needs = point_bit(task), .first = true});
+    const auto offload = step.add({.seconds = mine.goes_s,
+                                   .devices = devices,
+                                   .needs = point_bit(task),
+                                   .first = true});
     for (const auto& blend : blends)
-      if ((blend.calls & point_bit(task)) != 0)
+      if (((blend.calls | blend.trains) & point_bit(task)) != 0)
         step.add_needs(blend.task, point_bit(offload));
   }
 }

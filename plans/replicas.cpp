@@ -1,6 +1,7 @@
 #include "plans/replicas.hpp"
 
 #include "config/error.hpp"
+#include "plans/device_order.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +46,24 @@ void choose_home(const Workflow& workflow, const std::string& role,
     replicas.all[replicas.of_call(home->name).value].home = true;
 }
 
+/// What moves bring stands where most of it is already.
+void order_targets(const Workflow& workflow, const Cluster& cluster,
+                   Replicas& replicas) {
+  for (auto& replica : replicas.all) {
+    const auto& role = workflow.role(replica.role);
+    if (!role.changes() || (replica.home && !role.follows))
+      continue;
+    const auto& home
+      = replicas[replicas.home(role.follows ? role.follows->role : role.name)];
+    replica.devices = order_devices(mesh_of(home), mesh_of(replica), cluster);
+  }
+}
+
 } // namespace
+
+Placement mesh_of(const Replica& replica) {
+  return {.devices = replica.devices, .strategy = replica.strategy};
+}
 
 ReplicaId Replicas::of_call(std::string_view call) const {
   for (const auto& replica : all)
@@ -87,6 +105,7 @@ Replicas replicas_of(const Workflow& workflow, const ExecutionPlan& plan) {
   }
   for (const auto& role : workflow.roles)
     choose_home(workflow, role.name, replicas);
+  order_targets(workflow, plan.cluster, replicas);
   return replicas;
 }
 

@@ -1,6 +1,8 @@
 // Which copies of which weights exist: the calls of a role with equal devices
 // and strategy share one replica. The home replica is where the role trains, or
-// where it is first used; moves refresh the others from it.
+// where it is first used; moves refresh the others from it, so their devices
+// stand where they keep most of what they hold of it (device_order.hpp). Who
+// asks which device has which coordinate asks here, never the plan's placement.
 #pragma once
 
 #include "config/ids.hpp"
@@ -29,6 +31,9 @@ struct Replica {
     return role + "@" + calls.front();
   }
 };
+
+/// Where it is, as moves and their costs take it.
+Placement mesh_of(const Replica& replica);
 
 struct Replicas {
   std::vector<Replica> all = {}; ///< all[id.value].id == id

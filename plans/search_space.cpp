@@ -1,5 +1,6 @@
 #include "plans/search_space.hpp"
 
+#include "plans/device_order.hpp"
 #include "plans/memory_model.hpp"
 #include "plans/micro_batches.hpp"
 #include "plans/strategy_rules.hpp"
@@ -18,7 +19,8 @@ namespace {
 bool is_as_good(const CallOption& a, const CallOption& b) {
   return (a.chunks == 1 || a.chunks == b.chunks)
          && a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
-         && a.seconds <= b.seconds && a.static_bytes <= b.static_bytes
+         && a.seconds <= b.seconds && a.device_s() <= b.device_s()
+         && a.static_bytes <= b.static_bytes
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }
 
@@ -136,6 +138,7 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
       largest.weights = std::max(largest.weights, stage.weights);
       largest.gradients = std::max(largest.gradients, stage.gradients);
       largest.optimizer = std::max(largest.optimizer, stage.optimizer);
+      largest.windows = std::max(largest.windows, stage.windows);
     }
   return found->second;
 }
@@ -235,8 +238,12 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   const auto kind = call.call->kind;
   const auto place = placement(option, 0);
   const auto& role = call.call->role;
-  option.seconds = costs_.call_s(*call.call, place, option.offload);
-  option.later_s = costs_.later_chunk_s(*call.call, place, option.offload);
+  option.seconds = costs_.call_s(*call.call, place);
+  option.later_s = costs_.later_chunk_s(*call.call, place);
+  option.comes_s = costs_.planes_s(
+    role, place,
+    {.offload_weights = !call.trains, .offload_optimizer = call.trains});
+  option.goes_s = call.trains ? option.comes_s : 0;
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
                    problem_.sizes);
@@ -249,7 +256,8 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   } else if (call.home < 0 && !option.offload.offload_weights) {
     option.static_bytes = stage.weights;
   } else {
-    option.weight_bytes = stage.weights;
+    option.static_bytes = stage.windows;
+    option.weight_bytes = stage.weights - stage.windows;
   }
   if (call.leader >= 0)
     option.weight_bytes
@@ -333,11 +341,13 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
   key ^= (std::uint64_t{position >> 12} << 60);
   const auto [found, added] = moves_s_.try_emplace(key, 0.0);
   const auto& follows = problem_.workflow.role(one.call->role).follows;
-  if (added)
-    found->second
-      = costs_.move_s(one.call->role, placement(home, home_position),
-                      placement(mine, position))
-        / (follows ? follows->every : 1);
+  if (added) {
+    const auto source = placement(home, home_position);
+    auto target = placement(mine, position);
+    target.devices = order_devices(source, target, problem_.cluster);
+    found->second = costs_.move_s(one.call->role, source, target)
+                    / (follows ? follows->every : 1);
+  }
   return found->second;
 }
 

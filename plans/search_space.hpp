@@ -24,14 +24,20 @@ struct CallOption {
   int micro_batches = 0;
   int chunks = 1;
   RoleMemory offload = {};
-  double seconds = 0;             ///< of the first chunk
-  double later_s = 0;             ///< that each other chunk adds
+  double seconds = 0; ///< of the first chunk
+  double later_s = 0; ///< that each other chunk adds
+  double comes_s = 0; ///< planes, where its role keeps them in host memory
+  double goes_s = 0;  ///< .. and back there
   std::uint64_t static_bytes = 0; ///< on its devices all the time
   std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
   std::uint64_t active_bytes = 0; ///< while it runs
 
   double total_s() const {
     return seconds + later_s * (chunks - 1);
+  }
+  /// Of its devices, with the tasks that bring planes and take them away.
+  double device_s() const {
+    return total_s() + (offload == RoleMemory{} ? 0.0 : comes_s + goes_s);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include "config/error.hpp"
 #include "plans/joined_chunks.hpp"
+#include "plans/memory_curve.hpp"
+#include "plans/replica_life.hpp"
 
 #include <algorithm>
 #include <map>
@@ -176,10 +178,6 @@ void add_use(Simulation& run, const HoldFinder& holds) {
     = run.step_s > 0 ? std::max(0.0, 1 - busy / count / run.step_s) : 0;
 }
 
-Placement placement_of(const Replica& replica) {
-  return {.devices = replica.devices, .strategy = replica.strategy};
-}
-
 /// A step of the evaluation's own graph, while training stands still.
 double evaluation_seconds(const PlanProblem& problem,
                           const ExecutionPlan& plan) {
@@ -281,25 +279,45 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
   const auto placement = plan.calls.find(task.call);
   if (task.kind != TaskKind::call || placement == plan.calls.end())
     return 0;
-  const auto offload = plan.roles.find(task.role);
-  const auto memory
-    = offload == plan.roles.end() ? RoleMemory{} : offload->second;
   const auto& call = problem.workflow.call(task.call);
-  return task.chunk == 0 ? costs.call_s(call, placement->second, memory)
-                         : costs.later_chunk_s(call, placement->second, memory);
+  return task.chunk == 0 ? costs.call_s(call, placement->second)
+                         : costs.later_chunk_s(call, placement->second);
+}
+
+/// Planes that come for a call; those that go are written to host memory only
+/// if they changed since it was last.
+double predict_stay_s(const PlanProblem& problem, const CostModel& costs,
+                      const ExecutionPlan& plan, const Replica& replica,
+                      const TaskTemplate& task) {
+  const auto& call = problem.workflow.call(task.call);
+  const bool changed
+    = call.kind == CallKind::train
+      || (problem.workflow.role(task.role).trained && !replica.home);
+  if (task.kind == TaskKind::offload && !changed)
+    return 0;
+  return costs.planes_s(task.role, mesh_of(replica),
+                        used_by(call, leaves(problem.workflow, plan, replica)));
 }
 
 TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
                             const ExecutionPlan& plan, const Replicas& replicas,
                             const StepGraph& graph) {
   TaskSeconds seconds;
+  const auto seconds_of = [&](const TaskTemplate& task) {
+    switch (task.kind) {
+    case TaskKind::move:
+      return costs.move_s(task.role, mesh_of(replicas[*task.source]),
+                          mesh_of(replicas[*task.target]))
+             / task.every;
+    case TaskKind::reload:
+    case TaskKind::offload:
+      return predict_stay_s(problem, costs, plan, replicas[*task.target], task);
+    default:
+      return predict_task_s(problem, costs, plan, task);
+    }
+  };
   for (const auto& task : graph.tasks)
-    seconds.all.push_back(task.kind == TaskKind::move
-                            ? costs.move_s(task.role,
-                                           placement_of(replicas[*task.source]),
-                                           placement_of(replicas[*task.target]))
-                                / task.every
-                            : predict_task_s(problem, costs, plan, task));
+    seconds.all.push_back(seconds_of(task));
   const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
     return task.chunk > 0 && may_join(problem.workflow.call(task.call));
   });
@@ -326,8 +344,8 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
     = predict_seconds(problem, costs, plan, replicas, run.graph);
   for (const auto& task : run.graph.tasks)
     run.moved.push_back(task.kind == TaskKind::move ? costs.move_bytes_of(
-                          task.role, placement_of(replicas[*task.source]),
-                          placement_of(replicas[*task.target]))
+                          task.role, mesh_of(replicas[*task.source]),
+                          mesh_of(replicas[*task.target]))
                                                     : MoveBytes{});
   run.num_steps = steps_to_simulate(run.graph);
   run.times = run_schedule(run.graph, seconds, run.num_steps);
@@ -340,6 +358,7 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
     run.devices.push_back({.device = device.device,
                            .peak_bytes = device.peak_bytes,
                            .peak_task = device.at_task});
+  add_memory_curves(run, report.devices);
   const HoldFinder holds(run.graph, run.times);
   run.critical_path = critical_path(run, holds);
   add_use(run, holds);

@@ -56,12 +56,19 @@ struct IdleTime {
   }
 };
 
+/// Bytes from then on.
+struct MemoryPoint {
+  double at_s = 0;
+  std::uint64_t bytes = 0;
+};
+
 struct DeviceUse {
   Rank device = {};
   double busy_s = 0; ///< a step
   IdleTime idle = {};
   std::uint64_t peak_bytes = 0;
   std::string peak_task = {};
+  std::vector<MemoryPoint> memory = {}; ///< over all simulated steps
 };
 
 struct Simulation {
@@ -81,8 +88,7 @@ struct Simulation {
   double moved_bytes() const; ///< between devices, a step
 };
 
-/// Seconds of a task that is no move: a call's, with what it reloads; 0 of what
-/// is counted there, and of functions of the host.
+/// Seconds of a call's task; 0 of others, and of functions of the host.
 double predict_task_s(const PlanProblem& problem, const CostModel& costs,
                       const ExecutionPlan& plan, const TaskTemplate& task);
 

@@ -8,6 +8,7 @@
 
 #include <iterator>
 #include <numeric>
+#include <set>
 
 namespace troupe::plans {
 
@@ -26,9 +27,9 @@ void add_need(TaskTemplate& task, const Need& need) {
 
 std::vector<Rank> union_of(const std::vector<Rank>& a,
                            const std::vector<Rank>& b) {
-  std::vector<Rank> both;
-  std::ranges::set_union(a, b, std::back_inserter(both));
-  return both;
+  std::set<Rank> both(a.begin(), a.end());
+  both.insert(b.begin(), b.end());
+  return {both.begin(), both.end()};
 }
 
 /// Builds the templates. A call without chunks has one task, and where no call
@@ -180,7 +181,7 @@ private:
                             .kind = TaskKind::drop,
                             .role = shadow.role,
                             .target = shadow.id,
-                            .devices = shadow.devices});
+                            .devices = union_of(shadow.devices, {})});
     for (const auto& name : shadow.calls)
       add_need(graph_.tasks[drop],
                {chunks_of(name).last(), 0, Edge::write_after_read});

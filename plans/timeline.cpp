@@ -1,5 +1,7 @@
 #include "plans/timeline.hpp"
 
+#include "plans/memory_curve.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -59,6 +61,56 @@ std::vector<TimelineRow> timeline_rows(const Simulation& run) {
   return rows;
 }
 
+/// What the first of a row's devices holds.
+const std::vector<MemoryPoint>& memory_of(const Simulation& run,
+                                          const TimelineRow& row) {
+  return std::ranges::find(run.devices, row.devices.front(), &DeviceUse::device)
+    ->memory;
+}
+
+double highest_peak(const Simulation& run) {
+  std::uint64_t most = 1;
+  for (const auto& device : run.devices)
+    most = std::max(most, device.peak_bytes);
+  return double(most);
+}
+
+/// A digit a column: tenths of the highest peak.
+std::string memory_line(const Simulation& run, const TimelineRow& row,
+                        const Window& window, std::uint32_t columns) {
+  const auto& curve = memory_of(run, row);
+  const auto width_s = window.width_s() / columns;
+  std::string line;
+  for (std::uint32_t i = 0; i < columns; ++i) {
+    const auto begin_s = window.begin_s + i * width_s;
+    const auto share = double(most_bytes(curve, begin_s, begin_s + width_s))
+                       / highest_peak(run);
+    line += static_cast<char>('0' + std::min(9, int(10 * share)));
+  }
+  return line;
+}
+
+/// A line in a row of the picture that ends at `bottom`: the highest peak is
+/// `height` above it.
+std::string memory_path(const Simulation& run, const TimelineRow& row,
+                        double left, double width, double bottom,
+                        double height) {
+  const auto window = last_step(run);
+  const auto& curve = memory_of(run, row);
+  auto path = fmt::format("M {:.1f} {:.1f}", left, bottom);
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    const auto ends_s = i + 1 < curve.size() ? curve[i + 1].at_s : window.end_s;
+    if (curve[i].at_s >= window.end_s || ends_s <= window.begin_s)
+      continue;
+    const auto share
+      = std::max(0.0, curve[i].at_s - window.begin_s) / window.width_s();
+    path += fmt::format(
+      " H {:.1f} V {:.1f}", left + width * share,
+      bottom - height * double(curve[i].bytes) / highest_peak(run));
+  }
+  return fmt::format("{} H {:.1f}", path, left + width);
+}
+
 const char* task_colour(std::uint32_t task) {
   static const char* colours[]
     = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f",
@@ -100,8 +152,12 @@ std::string ascii_timeline(const Simulation& run, std::uint32_t columns) {
       for (auto i = place(times.start_s); i < place(times.end_s); ++i)
         line[static_cast<std::size_t>(i)] = task_letter(times.task.task);
     }
-    text += fmt::format("{:>12} |{}|\n", print_devices(row.devices), line);
+    text
+      += fmt::format("{:>12} |{}|\n{:>12} |{}|\n", print_devices(row.devices),
+                     line, "memory", memory_line(run, row, window, columns));
   }
+  text += fmt::format("{:>12} digits are tenths of {:.3g} GB\n", "memory",
+                      highest_peak(run) / 1e9);
   for (std::uint32_t i = 0; i < run.graph.tasks.size(); ++i)
     if (!run.graph.tasks[i].devices.empty())
       text += fmt::format("{:>12} {} {:.4g} s\n", task_letter(i),
@@ -141,6 +197,12 @@ std::string svg_timeline(const Simulation& run) {
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 3,
                            y + 18, escaped(name));
     }
+    svg += fmt::format(
+      "<path d=\"{}\" fill=\"none\" stroke=\"#222\"><title>memory, up to "
+      "{:.3g} GB</title></path>\n",
+      memory_path(run, rows[i], left, width, y + row_height - 2,
+                  row_height - 4),
+      highest_peak(run) / 1e9);
   }
   return svg + "</svg>\n";
 }

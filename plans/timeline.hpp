@@ -9,9 +9,10 @@
 
 namespace troupe::plans {
 
-/// One line a group of devices that do the same, one letter a task, a legend.
+/// A group of devices that do the same has a line of tasks, a letter each, and
+/// one of its memory; then a legend.
 std::string ascii_timeline(const Simulation& run, std::uint32_t columns = 72);
-/// The last simulated step and what overlaps it.
+/// The last simulated step and what overlaps it, with the memory of each group.
 std::string svg_timeline(const Simulation& run);
 /// All simulated steps, a row a device (a group of devices that do the same).
 std::string chrome_timeline(const Simulation& run);

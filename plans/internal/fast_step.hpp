@@ -19,6 +19,9 @@ public:
     double seconds = 0;
     std::uint64_t devices = 0; ///< bits; none: on the host
     TaskSet needs = 0;
+    /// What gives it its place in the order of its devices, but has not to be
+    /// done when its turn has come.
+    TaskSet follows = 0;
     /// Before all others: it gives memory back, or has just got its planes.
     bool first = false;
   };
@@ -43,6 +46,7 @@ private:
   using Seconds = std::array<double, most_tasks>;
   bool lengthen(std::uint32_t task, Seconds& path_s) const;
   Order priorities() const;
+  double seconds_in(const Order& order) const;
 
   std::array<Task, most_tasks> tasks_;
   std::uint32_t count_ = 0;

@@ -32,12 +32,16 @@ private:
     std::vector<std::uint32_t> readers = {};
     std::uint32_t first_train = 0;
     std::uint32_t last_train = 0;
+    TaskSet trains = 0;
   };
   /// A blend waits for what takes planes away behind these calls.
   struct PointBlend {
     std::uint32_t task = 0;
     TaskSet calls = 0;
+    TaskSet trains = 0; ///< .. and behind those that train its leader
   };
+  /// The training of the same role before a training.
+  TaskSet trained_before(std::uint32_t task) const;
 
   const CallOption& option(const SpacePoint& point, std::uint32_t call) const;
   bool same_replica(const SpacePoint& point, std::uint32_t a,

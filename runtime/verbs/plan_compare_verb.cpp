@@ -37,6 +37,7 @@ struct CompareWords : PlanWords {
 struct CompareRow {
   std::string workload;
   std::string plan;
+  bool own = false;        ///< the plan of the settings
   std::string reason = {}; ///< why it does not fit; empty: it fits
   double step_s = 0;
   double pflops = 0; ///< PFLOP/s as ReaL counts them
@@ -85,25 +86,34 @@ void fill_row(CompareRow& row, const plans::PlanProblem& problem,
     }
 }
 
-/// One plan of one problem; a plan that does not fit says why.
-CompareRow compare_one(const std::string& workload, const std::string& name,
-                       const plans::PlanProblem& problem, bool in_suite) {
+/// Of a plan that `make` gives; one that does not fit says why.
+template <class Make>
+CompareRow make_row(const std::string& workload, const std::string& name,
+                    const plans::PlanProblem& problem,
+                    const plans::CostModel& costs, Make make) {
   CompareRow row;
   row.workload = workload;
   row.plan = name;
-  const plans::CostModel costs(problem, effects_of(name, in_suite));
   try {
-    const auto plan
-      = name == "search"
-          ? plans::search_plan(problem, costs, search_options(in_suite))
-              .best.plan
-          : plans::fitted_preset(name, problem);
+    const plans::ExecutionPlan plan = make();
     fill_row(row, problem, costs, plan);
     row.fitted = plan;
   } catch (const PlanError& error) {
     row.reason = error.what();
   }
   return row;
+}
+
+/// A preset or the search.
+CompareRow compare_one(const std::string& workload, const std::string& name,
+                       const plans::PlanProblem& problem, bool in_suite) {
+  const plans::CostModel costs(problem, effects_of(name, in_suite));
+  return make_row(workload, name, problem, costs, [&] {
+    return name == "search"
+             ? plans::search_plan(problem, costs, search_options(in_suite))
+                 .best.plan
+             : plans::fitted_preset(name, problem);
+  });
 }
 
 std::vector<std::string> plans_to_compare(const CompareWords& words) {
@@ -199,13 +209,24 @@ std::vector<CompareRow> compare_config(const CompareWords& words) {
   const auto settings = words.settings();
   auto problem = make_problem(settings, words);
   problem.for_run = words.measure_steps > 0;
+  auto names = plans_to_compare(words);
   std::vector<CompareRow> rows;
-  for (const auto& name : plans_to_compare(words)) {
-    auto row = compare_one(settings.run.name, name, problem, false);
+  if (plans::is_preset(settings.plan)) {
+    if (std::ranges::count(names, settings.plan) == 0)
+      names.insert(names.begin(), settings.plan);
+  } else if (const auto own = named_plan(settings, problem)) {
+    rows.push_back(make_row(settings.run.name, own->name, problem,
+                            plans::CostModel(problem),
+                            [&] { return own->plan; }));
+    rows.back().own = true;
+  }
+  for (const auto& name : names) {
+    rows.push_back(compare_one(settings.run.name, name, problem, false));
+    rows.back().own = name == settings.plan;
+  }
+  for (auto& row : rows)
     if (words.measure_steps > 0 && row.fitted)
       measure_row(row, problem, words);
-    rows.push_back(std::move(row));
-  }
   return rows;
 }
 
@@ -221,6 +242,7 @@ std::string compare_json(const std::vector<CompareRow>& rows) {
     list.push_back(
       {{"workload", row.workload},
        {"plan", row.plan},
+       {"own", row.own},
        {"fits", row.reason.empty()},
        {"reason", row.reason},
        {"step_s", row.reason.empty() ? Json(row.step_s) : Json()},
@@ -255,12 +277,13 @@ std::string compare_table(const std::vector<CompareRow>& rows) {
                    "> its peak GB", "> process GB"});
   std::string reasons;
   for (const auto& row : rows) {
+    const auto plan = row.plan + (row.own ? " (own)" : "");
     if (!row.reason.empty()) {
-      table.row({row.workload, row.plan, "-"});
+      table.row({row.workload, plan, "-"});
       reasons += fmt::format("{} {}: {}\n", row.workload, row.plan, row.reason);
       continue;
     }
-    table.row({row.workload, row.plan, fmt::format("{:.4g}", row.step_s),
+    table.row({row.workload, plan, fmt::format("{:.4g}", row.step_s),
                fmt::format("{:.3g}", row.pflops),
                fmt::format("{:.0f}", row.tokens_per_s_device),
                fmt::format("{:.0f} %", 100 * row.idle_share),
@@ -329,7 +352,8 @@ int compare_verb(const CompareWords& words) {
 void add_plan_compare(CLI::App& plan, VerbRun& chosen) {
   auto words = std::make_shared<CompareWords>();
   auto* verb = plan.add_subcommand(
-    "compare", "Presets and the search in one table, predicted and measured");
+    "compare", "Presets, the search and the config's own plan (own) in one "
+               "table, predicted and measured");
   add_config_words(*verb, words->config, false);
   add_problem_words(*verb, *words);
   verb->add_option("--suite", words->suite, "A folder of settings files");

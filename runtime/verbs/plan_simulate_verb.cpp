@@ -25,7 +25,7 @@ struct SimulateWords : PlanWords {
   std::string trace;
 };
 
-/// Tasks of the last simulated step, when the pipeline of steps is full.
+/// Tasks of all simulated steps.
 Json simulated_tasks(const plans::Simulation& run) {
   auto tasks = Json::array();
   for (const auto& times : run.times) {
@@ -40,6 +40,14 @@ Json simulated_tasks(const plans::Simulation& run) {
   return tasks;
 }
 
+/// [[second, bytes from then on], ..]
+Json memory_json(const std::vector<plans::MemoryPoint>& curve) {
+  auto points = Json::array();
+  for (const auto& point : curve)
+    points.push_back({point.at_s, point.bytes});
+  return points;
+}
+
 std::string simulation_json(const plans::Simulation& run,
                             const std::string& plan_name) {
   auto devices = Json::array();
@@ -48,7 +56,8 @@ std::string simulation_json(const plans::Simulation& run,
                        {"busy_s", device.busy_s},
                        {"idle_s", device.idle.total_s()},
                        {"peak_bytes", device.peak_bytes},
-                       {"peak_task", device.peak_task}});
+                       {"peak_task", device.peak_task},
+                       {"memory", memory_json(device.memory)}});
   double intra = 0, inter = 0;
   for (const auto& move : run.moved) {
     intra += move.intra;

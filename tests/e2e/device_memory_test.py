@@ -45,6 +45,8 @@ PLANS["offload"] = PLANS["apart"] | {"roles": {
     "ref": {"offload": ["weights"]}, "reward": {"offload": ["weights"]},
     "critic": {"offload": ["optimizer"]},
     "actor": {"offload": ["weights", "optimizer"]}}}
+PLANS["z3_offload"] = PLANS["z3"] | {"roles": {
+    "ref": {"offload": ["weights"]}, "reward": {"offload": ["weights"]}}}
 # a mini-batch is one micro-batch whatever its size
 WHOLE = one("d1", 1, **{call: {"micro_batch_tokens": 1 << 20} for call in (
     "rew_inf", "ref_inf", "critic_inf", "actor_train", "critic_train")})

@@ -49,6 +49,11 @@ class PlanVerbs(unittest.TestCase):
             self.assertIn(key, run["tasks"][0])
         for key in ("device", "busy_s", "idle_s", "peak_bytes"):
             self.assertIn(key, run["devices"][0])
+        memory = run["devices"][0]["memory"]
+        self.assertEqual(max(size for _, size in memory),
+                         run["devices"][0]["peak_bytes"])
+        self.assertEqual(memory, sorted(memory))
+        self.assertGreater(len({size for _, size in memory}), 2)
         text = self.plan("simulate", WORKLOAD, "--hardware", "a100x8",
                          "--preset", "megatron").stdout
         self.assertIn("0-7 |", text)
@@ -73,6 +78,25 @@ class PlanVerbs(unittest.TestCase):
                                         found["step_s"] * (1 - 1e-9), row)
             if not row["fits"]:
                 self.assertTrue(row["reason"], row)
+
+    def test_the_plan_of_the_settings_is_a_row_of_its_own(self):
+        words = ("compare", WORKLOAD, "--hardware", "a100x8", "--presets",
+                 "megatron")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(self.plan("show", WORKLOAD, "--hardware", "a100x8",
+                                 "--preset", "separation").stdout)
+            file.flush()
+            own, preset = self.document(*words, f"plan={file.name}")["rows"]
+            self.assertIn(f"{file.name} (own)",
+                          self.plan(*words, f"plan={file.name}").stdout)
+        self.assertEqual((own["plan"], own["own"]), (file.name, True))
+        self.assertEqual((preset["plan"], preset["own"]), ("megatron", False))
+        named = self.document(*words, "plan=separation")["rows"]
+        self.assertEqual([(row["plan"], row["own"]) for row in named],
+                         [("separation", True), ("megatron", False)])
+        self.assertEqual(named[0]["step_s"], own["step_s"])
+        self.assertIn("plan: expected auto, a preset", self.refused(
+            2, *words, "plan=separatio"))
 
     def test_a_sharded_plan_fits_any_number_of_nodes(self):
         for nodes in (1, 3, 16):

@@ -10,6 +10,16 @@ LOSSES = ("actor/pg_loss", "critic/vf_loss", "actor/ppo_kl")
 NORMS = ("actor/grad_norm", "critic/grad_norm")
 
 
+TRADED = """calls:
+  actor_gen:    {devices: 0-3, strategy: t4}
+  rew_inf:      {devices: 0-3, strategy: d4}
+  ref_inf:      {devices: 0-3, strategy: d2p2}
+  critic_inf:   {devices: 0-3, strategy: t4}
+  actor_train:  {devices: 0-3, strategy: d2t2}
+  critic_train: {devices: 0-3, strategy: d2t2}
+"""
+
+
 class Presets(Case):
     def train(self, name, plan, devices, *overrides):
         self.troupe(*self.ppo(f"run.name={name}", f"plan={plan}",
@@ -19,22 +29,44 @@ class Presets(Case):
         return {step: without_times(line)
                 for step, line in self.metrics(name).items()}
 
-    def test_every_preset_trains_as_one_device_does_I1a(self):
-        alone = self.train("alone", "single", 1, "cluster.workers_per_node=1")
+    def check_presets(self, num_devices, *overrides):
+        alone = self.train("alone", "single", 1, "cluster.workers_per_node=1",
+                           *overrides)
         replay = f"run.replay={self.run_folder('alone')}/samples.jsonl"
         for preset in PRESETS:
-            devices = 5 if preset == "openrlhf" else 4
-            found = self.train("run", preset, devices, replay)
-            for step, line in alone.items():
-                with self.subTest(preset=preset, step=step):
-                    for key in LOSSES:
-                        self.assertLessEqual(
-                            abs(line[key] - found[step][key]),
-                            1e-5 * max(abs(line[key]), 1.0), key)
-                    for key in NORMS:
-                        self.assertLessEqual(
-                            abs(line[key] - found[step][key]),
-                            1e-5 * abs(line[key]), key)
+            devices = max(num_devices, 5 if preset == "openrlhf" else 1)
+            found = self.train("run", preset, devices, replay, *overrides)
+            self.check_equal(alone, found, preset)
+
+    def check_equal(self, alone, found, name):
+        for step, line in alone.items():
+            with self.subTest(plan=name, step=step):
+                for key in LOSSES:
+                    self.assertLessEqual(abs(line[key] - found[step][key]),
+                                         1e-5 * max(abs(line[key]), 1.0), key)
+                for key in NORMS:
+                    self.assertLessEqual(abs(line[key] - found[step][key]),
+                                         1e-5 * abs(line[key]), key)
+
+    def test_every_preset_trains_as_one_device_does_I1a(self):
+        self.check_presets(4)
+
+    def test_so_it_does_on_eight_devices_I1a(self):
+        # a sample of each mini-batch for each device
+        self.check_presets(8, "algorithm.mini_batches=2")
+
+    def test_devices_that_stand_where_their_weights_are_I1a(self):
+        """Two copies of tensor halves become quarters: nothing moves."""
+        alone = self.train("alone", "single", 1, "cluster.workers_per_node=1")
+        (self.folder / "traded.yaml").write_text(TRADED)
+        found = self.train(
+            "traded", "traded.yaml", 4, "cluster.workers_per_node=1",
+            f"run.replay={self.run_folder('alone')}/samples.jsonl")
+        self.check_equal(alone, found, "traded")
+        for line in found.values():
+            self.assertEqual(line["perf/moved_gb"], 0)
+        # without recorded samples too: what generates is what was trained
+        self.train("live", "traded.yaml", 4, "cluster.workers_per_node=1")
 
     def test_config_and_plan_of_a_run_say_it_again_I8(self):
         first = self.train("first", "separation", 4)

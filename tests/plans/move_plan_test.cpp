@@ -1,4 +1,5 @@
 #include "config/error.hpp"
+#include "plans/device_order.hpp"
 #include "plans/move_plan.hpp"
 
 #include "../support/plans/toy_model.hpp"
@@ -233,6 +234,56 @@ TEST(MovePlanProperty, EveryTargetByteIsWrittenOnce) { // I3
     }
     EXPECT_EQ(received, plan.size()) << "sends and receives match";
   }
+}
+
+Placement random_mesh(const Cluster& cluster, Random& random) {
+  const auto draw
+    = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
+  constexpr Zero zeros[] = {Zero::none, Zero::none, Zero::z3};
+  Placement place;
+  do {
+    place.strategy = {
+      .dp = draw(4), .pp = draw(4), .tp = draw(4), .zero = zeros[random() % 3]};
+  } while (place.strategy.num_devices() > cluster.num_devices());
+  const auto count = place.strategy.num_devices();
+  const auto first
+    = random() % 3 != 0 ? 0 : random() % (cluster.num_devices() - count + 1);
+  place.devices = ranks(std::uint32_t(first), std::uint32_t(first) + count - 1);
+  return place;
+}
+
+TEST(MovePlanProperty, OrderedDevicesGetEveryByteOnceAndNoMoreThanBefore) {
+  const auto layout_of = [](const auto& model, const Placement& place) {
+    return make_layout(model, place.strategy, place.devices, DType::f32);
+  };
+  int fewer = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const auto model
+      = toy_model(std::int32_t(4 + random() % 9),
+                  std::int64_t(12 + random() % 9), random() % 2 != 0);
+    const Cluster cluster{.nodes = std::uint32_t(1 + random() % 2),
+                          .devices_per_node = 8,
+                          .workers_per_node = std::uint32_t(1 + random() % 2)};
+    const auto home = random_mesh(cluster, random);
+    auto place = random_mesh(cluster, random);
+    const auto source = layout_of(model, home);
+    const auto before
+      = moved_bytes(move_plan(source, layout_of(model, place), cluster));
+    auto members = place.devices;
+    place.devices = order_devices(home, place, cluster);
+    const auto target = layout_of(model, place);
+    const auto plan = move_plan(source, target, cluster);
+    EXPECT_LE(moved_bytes(plan), before)
+      << to_string(home.strategy) << " -> " << to_string(place.strategy);
+    fewer += moved_bytes(plan) < before;
+    for (const auto& shard : target.shards)
+      ASSERT_NO_FATAL_FAILURE(expect_written_once(shard, plan, source));
+    std::ranges::sort(place.devices);
+    EXPECT_EQ(place.devices, members);
+  }
+  EXPECT_GT(fewer, 100);
 }
 
 /// (pipeline, data, tensor) of ReaL's own test of its weight moves.

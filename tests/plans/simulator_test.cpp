@@ -101,6 +101,62 @@ TEST(Simulator, SearchesCountBatchesAsTheScheduleDoes) {
   EXPECT_GT(cut, 20);
 }
 
+/// PPO on 4 devices of 7B models, where ref's weights lie in host memory.
+struct Reloading {
+  PlanProblem problem = make_problem(shape_7b(), 1, 4);
+  ExecutionPlan plan = plan_all(problem.workflow, on(0, 3), 4);
+
+  explicit Reloading(const Placement& ref) {
+    problem.hardware.mem_bytes = 0;
+    plan.calls["ref_inf"] = ref;
+  }
+  Simulation run(bool offloads) {
+    plan.roles["ref"].offload_weights = offloads;
+    return simulate(problem, CostModel(problem), plan);
+  }
+  double reload_s() const {
+    return double(weight_bytes(shape_7b(), DType::bf16))
+           / problem.hardware.host_Bps;
+  }
+};
+
+double seconds_of(const Simulation& run, const char* task) {
+  return run.durations_s[run.graph.index_of(task)];
+}
+
+TEST(Simulator, AReloadIsATaskOfItsOwn) {
+  Reloading ppo(on(0, 3));
+  const auto there = ppo.run(false);
+  const auto away = ppo.run(true);
+  EXPECT_EQ(seconds_of(away, "ref_inf"), seconds_of(there, "ref_inf"));
+  EXPECT_NEAR(seconds_of(away, "reload ref@ref_inf"), ppo.reload_s(),
+              0.01 * ppo.reload_s());
+  EXPECT_EQ(seconds_of(away, "offload ref@ref_inf"), 0)
+    << "what did not change is in host memory already";
+  EXPECT_NEAR(away.step_s - there.step_s, ppo.reload_s(),
+              0.01 * ppo.reload_s());
+}
+
+TEST(Simulator, AReloadRunsWhileItsDeviceWaitsForRows) {
+  Reloading ppo(on(3, 3));
+  for (const auto* call :
+       {"actor_gen", "rew_inf", "critic_inf", "actor_train", "critic_train"})
+    ppo.plan.calls[call] = on(0, 2);
+  EXPECT_LT(ppo.reload_s(), seconds_of(ppo.run(true), "actor_gen"));
+  EXPECT_DOUBLE_EQ(ppo.run(true).step_s, ppo.run(false).step_s);
+}
+
+TEST(Simulator, MomentsComeForATrainingAndGoBehindIt) {
+  Reloading ppo(on(0, 3));
+  ppo.plan.roles["actor"].offload_optimizer = true;
+  const auto run = ppo.run(false);
+  const auto moments_s
+    = 4 * ppo.reload_s(); // two of fp32 beside weights of bf16
+  for (const auto* task :
+       {"reload actor@actor_train", "offload actor@actor_train"})
+    EXPECT_NEAR(seconds_of(run, task), moments_s, 0.01 * moments_s) << task;
+}
+
 TEST(Simulator, TellsTheWholeStory) {
   const auto problem = make_problem(shape_7b(), 1, 8);
   const CostModel costs(problem);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 namespace troupe::plans {
@@ -25,6 +26,15 @@ TEST(Timeline, TextHasALineAGroupOfDevicesAndALegend) {
   EXPECT_THAT(text, HasSubstr("A actor_gen"));
   EXPECT_THAT(text, HasSubstr("AAAA"));
   EXPECT_THAT(text, HasSubstr("....")) << "groups of their own wait";
+}
+
+TEST(Timeline, TextAndSvgHaveTheMemoryOfEachGroup) {
+  const auto run = simulated("verl");
+  const auto text = ascii_timeline(run, 60);
+  EXPECT_THAT(text, ContainsRegex("memory \\|[0-9]+\\|"));
+  EXPECT_THAT(text, HasSubstr("9")) << "where the peak is";
+  EXPECT_THAT(text, HasSubstr("digits are tenths of "));
+  EXPECT_THAT(svg_timeline(run), HasSubstr("<path d=\"M "));
 }
 
 TEST(Timeline, SvgHasARectangleATask) {
