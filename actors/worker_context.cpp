@@ -1,5 +1,6 @@
 #include "actors/worker_context.hpp"
 
+#include "actors/call_options.hpp"
 #include "actors/recording.hpp"
 #include "actors/reward_work.hpp"
 #include "config/error.hpp"
@@ -7,6 +8,8 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <numeric>
 
 namespace troupe::actors {
 
@@ -54,6 +57,27 @@ const models::Dataset& WorkerContext::dataset() {
     dataset_.emplace(open_dataset(settings, workflow));
   });
   return *dataset_;
+}
+
+/// Samples of an evaluation are of its file's rows in their order.
+std::vector<std::uint32_t> WorkerContext::data_rows(const plans::Call& call,
+                                                    StepId step) {
+  if (call.evaluates) {
+    std::vector<std::uint32_t> rows(evaluation().size());
+    std::iota(rows.begin(), rows.end(), 0U);
+    return rows;
+  }
+  const auto num_rows = dataset().size();
+  const std::lock_guard lock{order_mutex_};
+  if (!order_)
+    order_ = models::data_order(settings, num_rows);
+  return order_->batch(step.value);
+}
+
+std::uint32_t WorkerContext::data_row(const plans::Call& call, StepId step,
+                                      SampleId sample) {
+  const auto a_row = samples_per_row(settings, workflow, call.evaluates);
+  return data_rows(call, step).at(sample.value / a_row);
 }
 
 const models::Tokenizer& WorkerContext::tokenizer() {

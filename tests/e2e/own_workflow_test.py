@@ -110,6 +110,23 @@ calls:
             self.assertAlmostEqual(line["tool/score"],
                                    sum(scores) / len(scores), places=5)
 
+    def test_an_own_actor_begins_on_each_sample_as_it_ends(self):
+        # one answer at a time: all but the last are there long before it
+        self.program("best_of_n", *self.best_of_n(
+            "rollout.max_sequences=1", "run.steps=2"))
+        ends, handled = {}, {}
+        for s in self.slices("best_of_n"):
+            if s["name"] == "actor_gen" and s["track"].startswith("device"):
+                ends.setdefault(s["step"], []).append(s["end"])
+            if s["name"] == "run" and s["track"] == "checker":
+                handled.setdefault(s["step"], []).append(s["end"])
+        self.assertEqual((len(ends), sorted(handled)), (2, sorted(ends)))
+        for step, times in handled.items():
+            self.assertEqual(len(times), 32, f"each once in step {step}")
+        self.assertGreater(sum(end < max(ends[step])
+                               for step, times in handled.items()
+                               for end in times), 0)
+
     def test_one_worker_gives_the_same_numbers_I1(self):
         self.program("hello_actor", *self.hello())
         self.program("hello_actor", *self.hello(
