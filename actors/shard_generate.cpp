@@ -73,19 +73,16 @@ models::GenerateOptions options_of(WorkerContext& worker,
 
 using OnRows = std::function<void(std::size_t chunk, net::Rows rows)>;
 
-/// Recorded answers in place of new ones.
+/// Recorded answers in place of new ones; whoever led the conversations is not
+/// asked.
 void replay_answers(Shard& shard, const plans::Call& call, StepId step,
                     std::span<const net::Rows> chunks, const OnRows& on_rows) {
-  if (find_own_entry(call.fn) != nullptr)
-    throw ConfigError(place_of(shard.worker->settings, "run.replay"),
-                      fmt::format("run.replay: {} leads conversations, which "
-                                  "recorded samples do not hold; leave it "
-                                  "out",
-                                  call.name));
+  const auto recorded = [&](const net::Rows& prompts) {
+    const auto rows = shard.worker->replay->rows(step, prompts.samples);
+    return rename_in(call, net::select_keys(rows, call.writes));
+  };
   for (std::size_t i = 0; i < chunks.size(); ++i)
-    on_rows(i, gives_results(shard)
-                 ? shard.worker->replay->rows(step, chunks[i].samples)
-                 : net::Rows{});
+    on_rows(i, gives_results(shard) ? recorded(chunks[i]) : net::Rows{});
 }
 
 /// What the call writes of each chunk, empty where another device gives it.

@@ -112,8 +112,8 @@ std::shared_ptr<WorkerContext> make_worker_context(const Welcome& welcome) {
     context->shapes[role.name] = shape;
   }
   if (!context->settings.run.replay.empty())
-    context->replay
-      = std::make_unique<models::RolloutReplay>(context->settings.run.replay);
+    context->replay = std::make_unique<models::RolloutReplay>(
+      context->settings.run.replay, recorded_keys(context->workflow));
   return context;
 }
 

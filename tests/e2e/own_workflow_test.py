@@ -148,6 +148,19 @@ calls:
                                  1)
             self.assertIn("b/loss", line)
 
+    def test_recorded_debates_keep_who_said_what_I1a(self):
+        debate = ["train", EXAMPLES / "debate/debate.yaml", "run.steps=2",
+                  "models.a.path=data/base", "data.train=data/prompts.jsonl",
+                  "data.batch_size=8", "rollout.max_new_tokens=12"]
+        self.program("debate", *debate)
+        recorded = self.run_folder("debate") / "samples.jsonl"
+        self.program("debate", *debate, "run.name=again",
+                     f"run.replay={recorded}")
+        first, again = self.metrics("debate"), self.metrics("again")
+        for step, line in first.items():
+            for name in ("debate/a_won", "debate/b_won", "a/loss", "b/loss"):
+                self.assertEqual(line[name], again[step][name], name)
+
     def test_a_workflow_file_is_its_workflow_I8(self):
         calls = (TINY / "frozen_critic.yaml").read_text()
         calls = calls.replace("critic: {", "critic: {trained: true, ")
