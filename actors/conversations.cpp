@@ -5,8 +5,6 @@
 #include "models/generate_options.hpp"
 #include "models/sample_rows.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace troupe::actors {
@@ -52,6 +50,14 @@ std::vector<KeyInfo> conversation_keys(const OwnEntry& own) {
   return all;
 }
 
+/// Whose conversations are over, by the names of the call's function.
+net::Rows ended_rows(WorkerContext& worker, const OwnEntry& own,
+                     std::vector<Sample> samples, const std::string& who) {
+  for (Sample& sample : samples)
+    models::take_appended(sample, worker.tokenizer());
+  return models::rows_of_samples(samples, conversation_keys(own), who);
+}
+
 /// Hands the samples to their actor; when it has all back, the turns are over.
 void begin(const Conversations& talk, const OwnCrew& crew,
            const std::string& who, std::vector<Sample> samples,
@@ -67,12 +73,26 @@ void begin(const Conversations& talk, const OwnCrew& crew,
             }});
 }
 
+/// One that lacks a key is refused with the others, when all are over.
+std::function<void(const Sample&)>
+as_rows(WorkerContext& worker, const OwnEntry& own, const std::string& who,
+        const std::function<void(const net::Rows&)>& on_ended) {
+  if (!on_ended)
+    return {};
+  return [=, &worker, &own](const Sample& ended) {
+    try {
+      on_ended(ended_rows(worker, own, {ended}, who));
+    } catch (const FailureError&) {
+    }
+  };
+}
+
 } // namespace
 
 net::Rows converse(Shard& shard, const OwnEntry& own, const net::Rows& rows,
                    const models::GenerateOptions& options,
                    models::RunContext& context,
-                   const std::function<void(const Sample&)>& on_ended) {
+                   const std::function<void(const net::Rows&)>& on_ended) {
   if (rows.samples.empty())
     return {};
   if (shard.where.tp != 0 || shard.where.pp != 0) {
@@ -80,13 +100,13 @@ net::Rows converse(Shard& shard, const OwnEntry& own, const net::Rows& rows,
     return {};
   }
   WorkerContext& worker = *shard.worker;
-  const auto who = fmt::format("{}, {} of step {}", worker.who, own.actor.name,
-                               context.step.value + 1);
+  const auto who = who_of(worker, own, context.step);
   auto& open = worker.own->conversations(own);
   const Conversations talk;
   open.open(rows.samples, talk.turns);
   begin(talk, *worker.own->crew(worker, own), who,
-        first_words(shard, context.step, own, rows, options), on_ended);
+        first_words(shard, context.step, own, rows, options),
+        as_rows(worker, own, who, on_ended));
   try {
     shard.engine->converse(rows, options, talk.turns.get(), context);
   } catch (const std::exception& error) {
@@ -95,9 +115,7 @@ net::Rows converse(Shard& shard, const OwnEntry& own, const net::Rows& rows,
     throw;
   }
   open.close(rows.samples);
-  for (Sample& sample : *talk.samples)
-    models::take_appended(sample, worker.tokenizer());
-  return models::rows_of_samples(*talk.samples, conversation_keys(own), who);
+  return ended_rows(worker, own, std::move(*talk.samples), who);
 }
 
 } // namespace troupe::actors

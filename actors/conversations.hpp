@@ -14,11 +14,11 @@ namespace troupe::actors {
 
 /// Leads the conversations of the rows to their end. The rows that the call
 /// writes, by the names of its function; none on devices that only go along.
-/// `on_ended`, if it is there, sees each as its actor gives it back, on another
-/// thread. Throws FailureError where an own actor failed.
+/// `on_ended`, if it is there, sees those of each as its actor gives it back,
+/// on another thread. Throws FailureError where an own actor failed.
 net::Rows converse(Shard& shard, const OwnEntry& own, const net::Rows& rows,
                    const models::GenerateOptions& options,
                    models::RunContext& context,
-                   const std::function<void(const Sample&)>& on_ended);
+                   const std::function<void(const net::Rows&)>& on_ended);
 
 } // namespace troupe::actors

@@ -26,7 +26,7 @@ using RowWriter = void (*)(WorkerContext&, StepId, const net::Rows&);
 
 void record(WorkerContext& worker, StepId step, const net::Rows& rows) {
   models::append_samples(worker.run_folder / "samples.jsonl", step, rows,
-                         worker.tokenizer());
+                         recorded_keys(worker.workflow), worker.tokenizer());
 }
 
 /// Where the batch of `step` begins in the data file, which verbs read once
@@ -156,10 +156,7 @@ struct OwnTask {
   std::uint64_t begin_ns = now_ns();
 
   std::string who() const {
-    return fmt::format("{}, {} of step {}", worker->who,
-                       own->actor.name.empty() ? own->call.name
-                                               : own->actor.name,
-                       step.value + 1);
+    return who_of(*worker, *own, step);
   }
 };
 
@@ -203,6 +200,8 @@ void run_own_actor(const OwnTask& task, const OnRunDone& callback) {
       WorkerContext& worker = *task.worker;
       worker.own->crew(worker, *task.own)
         ->run({.who = task.who(),
+               .call = task.call->name,
+               .step = task.step,
                .samples = own_samples(worker, task.step, *task.own, *task.rows),
                .done = on_samples});
     } catch (const std::exception& error) {

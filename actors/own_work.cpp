@@ -34,6 +34,13 @@ double sum_of_column(const net::Column& column) {
 
 } // namespace
 
+std::string who_of(const WorkerContext& worker, const OwnEntry& own,
+                   StepId step) {
+  return fmt::format("{}, {} of step {}", worker.who,
+                     own.actor.name.empty() ? own.call.name : own.actor.name,
+                     step.value + 1);
+}
+
 std::vector<Sample> own_samples(WorkerContext& worker, StepId step,
                                 const OwnEntry& own, const net::Rows& rows) {
   auto samples = models::samples_of_rows(

@@ -8,6 +8,9 @@
 
 namespace troupe::actors {
 
+/// Whose failure it is if one of its samples fails.
+std::string who_of(const WorkerContext& worker, const OwnEntry& own,
+                   StepId step);
 /// The samples of a call, by rising id.
 std::vector<Sample> own_samples(WorkerContext& worker, StepId step,
                                 const OwnEntry& own, const net::Rows& rows);

@@ -1,12 +1,50 @@
 #include "actors/recording.hpp"
 
+#include "actors/own_calls.hpp"
+#include "config/error.hpp"
 #include "plans/evaluation.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace troupe::actors {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> answer_keys
+  = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
+
+/// Of a key that a generate call writes.
+KeyInfo info_of(const plans::Call& call, const std::string& key) {
+  const auto& argument = call.argument(key);
+  for (KeyInfo known : {info(keys::sequence_ids), info(keys::loss_mask),
+                        info(keys::logprobs), info(keys::truncated)})
+    if (known.name == argument) {
+      known.name = key;
+      return known;
+    }
+  const auto* own = find_own_entry(call.fn);
+  TROUPE_CHECK(own != nullptr, key + " is no key of an answer");
+  const auto at = std::ranges::find(own->call.writes, argument, &KeyInfo::name);
+  TROUPE_CHECK(at != own->call.writes.end(), call.name + " writes no " + key);
+  return *at;
+}
+
+} // namespace
+
+std::vector<KeyInfo> recorded_keys(const plans::Workflow& workflow) {
+  std::vector<KeyInfo> recorded;
+  for (const auto& call : workflow.calls) {
+    if (call.kind != plans::CallKind::generate || call.greedy || call.evaluates)
+      continue;
+    for (const auto& key : call.writes)
+      if (std::ranges::find(answer_keys, key) == answer_keys.end())
+        recorded.push_back(info_of(call, key));
+  }
+  return recorded;
+}
 
 plans::Workflow with_recording(plans::Workflow workflow) {
   const auto has = [&](plans::CallKind kind) {
@@ -26,6 +64,8 @@ plans::Workflow with_recording(plans::Workflow workflow) {
                           "scores", "ref_logprobs"})
     if (workflow.writer(key) != nullptr)
       call.reads.emplace_back(key);
+  for (const KeyInfo& key : recorded_keys(workflow))
+    call.reads.push_back(key.name);
   workflow.calls.push_back(std::move(call));
   return workflow;
 }

@@ -8,8 +8,11 @@
 #include "plans/execution_plan.hpp"
 #include "plans/workflow.hpp"
 
+#include "troupe/key.hpp"
+
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -24,6 +27,10 @@ std::filesystem::path evaluation_file(const std::filesystem::path& run_folder,
 /// The workflow plus its recording call; unchanged where nothing is generated
 /// to train on.
 plans::Workflow with_recording(plans::Workflow workflow);
+
+/// What its generate calls make besides the four keys of every answer: keys of
+/// own actors that lead conversations, and answers under a prefix.
+std::vector<KeyInfo> recorded_keys(const plans::Workflow& workflow);
 
 /// What a session runs.
 struct RunCalls {

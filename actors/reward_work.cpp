@@ -7,25 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace troupe::actors {
 
 bool has_rewards(const plans::Workflow& workflow) {
   return std::ranges::count(workflow.calls, rewards_fn, &plans::Call::fn) > 0;
-}
-
-const plans::Call* scorer_of(const plans::Workflow& workflow,
-                             const plans::Call& generates) {
-  const auto scores = [&](const plans::Call& call) {
-    return call.fn == rewards_fn
-           && std::ranges::any_of(call.reads, [&](const std::string& key) {
-                return call.argument(key) == "sequence_ids"
-                       && std::ranges::count(generates.writes, key) > 0;
-              });
-  };
-  const auto found = std::ranges::find_if(workflow.calls, scores);
-  return found == workflow.calls.end() ? nullptr : &*found;
 }
 
 RewardWork::RewardWork(WorkerContext& worker)
@@ -36,31 +22,17 @@ RewardWork::RewardWork(WorkerContext& worker)
           }),
     thread_(fmt::format("scorer {}", worker.worker.value)) {}
 
-/// Samples of an evaluation are of its file's rows in their order.
 models::AnswerSource RewardWork::source(const plans::Call& call, StepId step) {
   const Settings& settings = worker_.settings;
-  auto asker = fmt::format("{} of step {}", call.name, step.value + 1);
-  if (!call.evaluates) {
-    if (!order_)
-      order_ = models::data_order(settings, worker_.dataset().size());
-    return {.data = worker_.dataset(),
-            .tokenizer = worker_.tokenizer(),
-            .file = settings.data.train,
-            .asker = std::move(asker),
-            .step = step,
-            .rows = order_->batch(step.value),
-            .samples_per_row
-            = samples_per_row(settings, worker_.workflow, false)};
-  }
-  std::vector<std::uint32_t> rows(worker_.evaluation().size());
-  std::iota(rows.begin(), rows.end(), 0U);
-  return {.data = worker_.evaluation(),
+  const bool evaluates = call.evaluates;
+  return {.data = evaluates ? worker_.evaluation() : worker_.dataset(),
           .tokenizer = worker_.tokenizer(),
-          .file = settings.eval.data,
-          .asker = std::move(asker),
+          .file = evaluates ? settings.eval.data : settings.data.train,
+          .asker = fmt::format("{} of step {}", call.name, step.value + 1),
           .step = step,
-          .rows = std::move(rows),
-          .samples_per_row = samples_per_row(settings, worker_.workflow, true)};
+          .rows = worker_.data_rows(call, step),
+          .samples_per_row
+          = samples_per_row(settings, worker_.workflow, evaluates)};
 }
 
 std::vector<models::RewardItem> RewardWork::items(const Batch& batch) {
@@ -68,17 +40,8 @@ std::vector<models::RewardItem> RewardWork::items(const Batch& batch) {
   return models::reward_items(source(call, batch.step), batch.rows);
 }
 
-void RewardWork::offer(const plans::Call& call, StepId step, SampleId sample,
-                       std::span<const std::int32_t> ids,
-                       std::span<const std::uint8_t> mask) {
-  const std::vector lengths{static_cast<std::uint32_t>(ids.size())};
-  Batch batch{.call = call.name, .step = step, .rows = {}};
-  batch.rows.samples = {sample};
-  batch.rows.add(
-    net::make_column("sequence_ids", DType::i32, lengths, ids.data()));
-  batch.rows.add(
-    net::make_column("loss_mask", DType::u8, lengths, mask.data()));
-  put(std::move(batch));
+void RewardWork::offer(const plans::Call& call, StepId step, net::Rows rows) {
+  put({.call = call.name, .step = step, .rows = std::move(rows)});
 }
 
 void RewardWork::run(const plans::Call& call, StepId step, net::Rows rows,

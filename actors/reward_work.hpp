@@ -6,7 +6,6 @@
 #pragma once
 
 #include "actors/worker_context.hpp"
-#include "models/data_order.hpp"
 #include "models/functions.hpp"
 #include "models/reward_desk.hpp"
 #include "models/reward_items.hpp"
@@ -16,9 +15,6 @@ namespace troupe::actors {
 inline constexpr std::string_view rewards_fn = "rewards";
 
 bool has_rewards(const plans::Workflow& workflow);
-/// The function `rewards` of the answers that `generates` makes; nullptr: none.
-const plans::Call* scorer_of(const plans::Workflow& workflow,
-                             const plans::Call& generates);
 
 /// Gives the call's result, or throws why there is none.
 using GetRewards = std::function<models::FunctionResult()>;
@@ -27,11 +23,9 @@ class RewardWork {
 public:
   explicit RewardWork(WorkerContext& worker);
 
-  /// An answer that `call` of this worker will ask about: its tokens, and
-  /// which of them are the model's.
-  void offer(const plans::Call& call, StepId step, SampleId sample,
-             std::span<const std::int32_t> ids,
-             std::span<const std::uint8_t> mask);
+  /// Answers that `call` of this worker will ask about: their tokens, and which
+  /// of them are the model's.
+  void offer(const plans::Call& call, StepId step, net::Rows rows);
   /// `on_rewards` is called on the scorer's thread.
   void run(const plans::Call& call, StepId step, net::Rows rows,
            std::function<void(const GetRewards&)> on_rewards);
@@ -54,7 +48,6 @@ private:
   models::AnswerSource source(const plans::Call& call, StepId step);
 
   WorkerContext& worker_;
-  std::optional<models::DataOrder> order_; ///< of the scorer's thread
   models::RewardDesk desk_;
   DeviceThread thread_; ///< last: its job uses the others
 };

@@ -41,20 +41,6 @@ void part_arrived(const std::shared_ptr<Gathering>& gathering,
   finish_gathering(*gathering);
 }
 
-net::Rows local_part(WorkerContext& context, StepId step,
-                     const RowSource& source) {
-  if (is_data_file(source.holder)) {
-    const auto& data = source.holder == dataset_holder ? context.dataset()
-                                                       : context.evaluation();
-    net::Rows rows = data.rows(source.rows, SampleId{0});
-    for (auto& column : models::text_columns(data, source.rows, source.keys))
-      rows.add(std::move(column));
-    rows.samples = source.samples;
-    return net::select_keys(rows, source.keys);
-  }
-  return context.stash.get(step, source.keys, source.samples);
-}
-
 void gather_on_host(const std::shared_ptr<WorkerContext>& context, StepId step,
                     const FetchOrder& order,
                     std::function<void(Result<Gathered>)> done) {
@@ -63,7 +49,7 @@ void gather_on_host(const std::shared_ptr<WorkerContext>& context, StepId step,
   std::vector<const RowSource*> remote;
   for (const auto& source : order.sources)
     if (is_data_file(source.holder) || source.holder == context->worker.value)
-      gathering->parts.push_back(local_part(*context, step, source));
+      gathering->parts.push_back(local_rows(*context, step, source));
     else
       remote.push_back(&source);
   gathering->missing = remote.size();
@@ -88,6 +74,20 @@ void gather_rows(const std::shared_ptr<WorkerContext>& context, StepId step,
       done(to_failure(error, context->who));
     }
   });
+}
+
+net::Rows local_rows(WorkerContext& context, StepId step,
+                     const RowSource& source) {
+  if (is_data_file(source.holder)) {
+    const auto& data = source.holder == dataset_holder ? context.dataset()
+                                                       : context.evaluation();
+    net::Rows rows = data.rows(source.rows, SampleId{0});
+    for (auto& column : models::text_columns(data, source.rows, source.keys))
+      rows.add(std::move(column));
+    rows.samples = source.samples;
+    return net::select_keys(rows, source.keys);
+  }
+  return context.stash.get(step, source.keys, source.samples);
 }
 
 net::Rows join_parts(const std::vector<net::Rows>& parts) {

@@ -16,6 +16,10 @@ struct Gathered {
 void gather_rows(const std::shared_ptr<WorkerContext>& context, StepId step,
                  FetchOrder order, std::function<void(Result<Gathered>)> done);
 
+/// Rows of `source`, which is a data file or this worker's stash.
+net::Rows local_rows(WorkerContext& context, StepId step,
+                     const RowSource& source);
+
 /// One Rows out of parts that hold different samples of some keys each.
 net::Rows join_parts(const std::vector<net::Rows>& parts);
 

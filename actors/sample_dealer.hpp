@@ -1,6 +1,7 @@
-// Deals the samples of a call to the instances of its own actor, all at once,
-// and gathers them: one for each call on a worker, beside the own actor's
-// instances. Parent: OwnActors; samples that are away when it ends are lost.
+// Deals the samples of a call to the instances of its own actor and gathers
+// them: one for each call on a worker, beside the own actor's instances.
+// Samples may be offered as they are made, before their call comes. Parent:
+// OwnActors; samples that are away when it ends are lost.
 #pragma once
 
 #include "actors/traced.hpp"
@@ -8,10 +9,12 @@
 
 #include "troupe/own_instance.hpp"
 
+#include <compare>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <variant>
 
 namespace troupe::actors {
@@ -19,11 +22,14 @@ namespace troupe::actors {
 /// Samples on their way through an own actor.
 struct SampleRun {
   std::string who; ///< whose failure it is if one fails
-  std::vector<Sample> samples;
+  std::string call = {};
+  StepId step = {};
+  std::vector<Sample> samples = {};
   /// Each as it comes back; empty: nobody wants them before the others.
   std::function<void(const Sample&)> on_sample = {};
-  /// The samples in their order, or the first failure; called once.
-  std::function<void(std::variant<std::vector<Sample>, Failure>)> done;
+  /// The samples in their order, or the first failure; called once. Empty: they
+  /// are offered, and the run that comes for them takes them as they are.
+  std::function<void(std::variant<std::vector<Sample>, Failure>)> done = {};
   std::size_t missing = 0;
 };
 
@@ -42,10 +48,29 @@ private:
 using SampleDealer
   = caf::typed_actor<caf::reacts_to<start_atom, std::uint64_t>>;
 
+/// A sample as its actor gave it back, or why it did not.
+using CameBack = std::variant<Sample, Failure>;
+
+struct OfferKey {
+  std::string call;
+  StepId step;
+  std::uint32_t sample = 0;
+
+  auto operator<=>(const OfferKey&) const = default;
+};
+
+/// A sample that was offered and that no run has come for.
+struct OfferedSample {
+  std::vector<Sample::Entry> entries; ///< as it went
+  std::optional<CameBack> back = {};
+  std::function<void(CameBack)> reader = {}; ///< who came for it meanwhile
+};
+
 struct DealerState {
   std::string name;
   std::shared_ptr<WaitingRuns> waiting;
   std::vector<SampleActor> instances;
+  std::map<OfferKey, std::shared_ptr<OfferedSample>> offered;
 };
 
 SampleDealer::behavior_type sample_dealer(Self<SampleDealer, DealerState> self,

@@ -2,14 +2,13 @@
 
 #include "actors/call_options.hpp"
 #include "actors/conversations.hpp"
-#include "actors/reward_work.hpp"
+#include "actors/made_samples.hpp"
 #include "actors/shard_work.hpp"
-#include "models/conversation.hpp"
 #include "models/generate_events.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/stop_texts.hpp"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 namespace troupe::actors {
 
@@ -30,44 +29,33 @@ std::uint64_t own_noise(const WorkerContext& worker, const plans::Call& call) {
   return before * 0x9E3779B97F4A7C15;
 }
 
-/// Answers are scored here while others are made: gives one to the scorer, if
-/// this worker has some.
-using Offer = std::function<void(SampleId, std::span<const std::int32_t> ids,
-                                 std::span<const std::uint8_t> mask)>;
-Offer offer_of(const Shard& shard, const plans::Call& call, StepId step) {
-  RewardWork* rewards = shard.worker->rewards.get();
-  const auto* scorer = scorer_of(shard.worker->workflow, call);
-  if (rewards == nullptr || scorer == nullptr)
-    return {};
-  return [=](SampleId sample, std::span<const std::int32_t> ids,
-             std::span<const std::uint8_t> mask) {
-    rewards->offer(*scorer, step, sample, ids, mask);
-  };
+/// An answer as rows of one sample, by the names of the call's function.
+net::Rows rows_of_one(const models::GeneratedSample& answer) {
+  const auto length = answer.sequence_ids.size();
+  const std::vector lengths{static_cast<std::uint32_t>(length)};
+  std::vector<std::uint8_t> mask(length, 1);
+  std::fill_n(mask.begin(), answer.num_prompt_tokens, std::uint8_t{0});
+  const std::uint8_t truncated = answer.truncated ? 1 : 0;
+  net::Rows rows;
+  rows.samples = {answer.sample};
+  rows.add(net::make_column("sequence_ids", DType::i32, lengths,
+                            answer.sequence_ids.data()));
+  rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
+  rows.add(
+    net::make_column("logprobs", DType::f32, lengths, answer.logprobs.data()));
+  rows.add(net::make_column("truncated", DType::u8, {1}, &truncated));
+  return rows;
 }
 
-models::GenerateEvents events_for_scorer(const Shard& shard,
-                                         const plans::Call& call, StepId step) {
-  const auto offer = offer_of(shard, call, step);
+/// Answers go on while others are made.
+models::GenerateEvents offering(const Shard& shard, const plans::Call& call,
+                                StepId step) {
+  const auto offer = offer_of(shard.worker, call, step);
   if (!offer || !gives_results(shard))
     return {};
   return {.on_sample = [=](const models::GeneratedSample& answer) {
-    std::vector<std::uint8_t> mask(answer.sequence_ids.size(), 1);
-    std::fill_n(mask.begin(), answer.num_prompt_tokens, std::uint8_t{0});
-    offer(answer.sample, answer.sequence_ids, mask);
+    offer(rows_of_one(answer));
   }};
-}
-
-/// The same for conversations, as their actor gives them back.
-std::function<void(const Sample&)>
-offer_ended(const Shard& shard, const plans::Call& call, StepId step) {
-  const auto offer = offer_of(shard, call, step);
-  if (!offer)
-    return {};
-  return [offer, &tokenizer = shard.worker->tokenizer()](Sample ended) {
-    models::take_appended(ended, tokenizer);
-    offer(SampleId{ended.id()}, ended[keys::sequence_ids],
-          ended[keys::loss_mask]);
-  };
 }
 
 models::GenerateOptions options_of(WorkerContext& worker,
@@ -85,19 +73,16 @@ models::GenerateOptions options_of(WorkerContext& worker,
 
 using OnRows = std::function<void(std::size_t chunk, net::Rows rows)>;
 
-/// Recorded answers in place of new ones.
+/// Recorded answers in place of new ones; whoever led the conversations is not
+/// asked.
 void replay_answers(Shard& shard, const plans::Call& call, StepId step,
                     std::span<const net::Rows> chunks, const OnRows& on_rows) {
-  if (find_own_entry(call.fn) != nullptr)
-    throw ConfigError(place_of(shard.worker->settings, "run.replay"),
-                      fmt::format("run.replay: {} leads conversations, which "
-                                  "recorded samples do not hold; leave it "
-                                  "out",
-                                  call.name));
+  const auto recorded = [&](const net::Rows& prompts) {
+    const auto rows = shard.worker->replay->rows(step, prompts.samples);
+    return rename_in(call, net::select_keys(rows, call.writes));
+  };
   for (std::size_t i = 0; i < chunks.size(); ++i)
-    on_rows(i, gives_results(shard)
-                 ? shard.worker->replay->rows(step, chunks[i].samples)
-                 : net::Rows{});
+    on_rows(i, gives_results(shard) ? recorded(chunks[i]) : net::Rows{});
 }
 
 /// What the call writes of each chunk, empty where another device gives it.
@@ -109,12 +94,12 @@ void make_answers(Shard& shard, const plans::Call& call, StepId step,
   auto context = run_context(shard, step);
   const auto options = options_of(worker, call);
   if (const auto* own = find_own_entry(call.fn)) {
-    const auto on_ended = offer_ended(shard, call, step);
+    const auto on_ended = offer_of(shard.worker, call, step);
     for (std::size_t i = 0; i < chunks.size(); ++i)
       on_rows(i, converse(shard, *own, chunks[i], options, context, on_ended));
     return;
   }
-  auto events = events_for_scorer(shard, call, step);
+  auto events = offering(shard, call, step);
   events.on_batch = [&](std::size_t i, net::Rows rows) {
     on_rows(i, gives_results(shard) ? std::move(rows) : net::Rows{});
   };

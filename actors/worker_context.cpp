@@ -1,5 +1,6 @@
 #include "actors/worker_context.hpp"
 
+#include "actors/call_options.hpp"
 #include "actors/recording.hpp"
 #include "actors/reward_work.hpp"
 #include "config/error.hpp"
@@ -7,6 +8,8 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <numeric>
 
 namespace troupe::actors {
 
@@ -56,6 +59,27 @@ const models::Dataset& WorkerContext::dataset() {
   return *dataset_;
 }
 
+/// Samples of an evaluation are of its file's rows in their order.
+std::vector<std::uint32_t> WorkerContext::data_rows(const plans::Call& call,
+                                                    StepId step) {
+  if (call.evaluates) {
+    std::vector<std::uint32_t> rows(evaluation().size());
+    std::iota(rows.begin(), rows.end(), 0U);
+    return rows;
+  }
+  const auto num_rows = dataset().size();
+  const std::lock_guard lock{order_mutex_};
+  if (!order_)
+    order_ = models::data_order(settings, num_rows);
+  return order_->batch(step.value);
+}
+
+std::uint32_t WorkerContext::data_row(const plans::Call& call, StepId step,
+                                      SampleId sample) {
+  const auto a_row = samples_per_row(settings, workflow, call.evaluates);
+  return data_rows(call, step).at(sample.value / a_row);
+}
+
 const models::Tokenizer& WorkerContext::tokenizer() {
   std::call_once(tokenizer_opened_, [this] {
     // every role's tokenizer means the same (checked before the start)
@@ -88,8 +112,8 @@ std::shared_ptr<WorkerContext> make_worker_context(const Welcome& welcome) {
     context->shapes[role.name] = shape;
   }
   if (!context->settings.run.replay.empty())
-    context->replay
-      = std::make_unique<models::RolloutReplay>(context->settings.run.replay);
+    context->replay = std::make_unique<models::RolloutReplay>(
+      context->settings.run.replay, recorded_keys(context->workflow));
   return context;
 }
 

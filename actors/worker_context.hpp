@@ -9,6 +9,7 @@
 #include "actors/own_actors.hpp"
 #include "config/model_shape.hpp"
 #include "config/settings.hpp"
+#include "models/data_order.hpp"
 #include "models/dataset.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/tokenizer.hpp"
@@ -88,6 +89,10 @@ struct WorkerContext {
   const models::Dataset& dataset();
   /// The rows of eval.data, likewise.
   const models::Dataset& evaluation();
+  /// The rows of the data file that a call reads in a step, in the order of its
+  /// samples: row i / samples_per_row is that of sample i.
+  std::vector<std::uint32_t> data_rows(const plans::Call& call, StepId step);
+  std::uint32_t data_row(const plans::Call& call, StepId step, SampleId sample);
   /// For the texts of samples.
   const models::Tokenizer& tokenizer();
 
@@ -96,6 +101,8 @@ private:
   std::optional<models::Dataset> dataset_;
   std::once_flag evaluation_opened_;
   std::optional<models::Dataset> evaluation_;
+  std::mutex order_mutex_;
+  std::optional<models::DataOrder> order_; ///< guarded
   std::once_flag tokenizer_opened_;
   std::optional<models::Tokenizer> tokenizer_;
 };

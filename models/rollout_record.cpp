@@ -43,7 +43,22 @@ double kl_of(std::span<const std::uint8_t> mask,
   return sum;
 }
 
+/// A text, or the numbers of a sample.
+ordered_json value_json(const net::Rows& rows, const KeyInfo& key,
+                        std::size_t i) {
+  const auto& column = rows.at(key.name);
+  if (key.type == KeyType::f32)
+    return values_of<float>(column, i);
+  if (key.type == KeyType::i32)
+    return values_of<std::int32_t>(column, i);
+  const auto bytes = values_of<std::uint8_t>(column, i);
+  if (key.type == KeyType::text)
+    return std::string(bytes.begin(), bytes.end());
+  return std::vector<int>(bytes.begin(), bytes.end());
+}
+
 ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
+                         std::span<const KeyInfo> keys,
                          const Tokenizer& tokenizer) {
   const auto ids = values_of<std::int32_t>(rows.at("sequence_ids"), i);
   const auto mask = values_of<std::uint8_t>(rows.at("loss_mask"), i);
@@ -65,6 +80,8 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
   line["sequence_ids"] = std::vector(ids.begin(), ids.end());
   line["loss_mask"] = std::vector<int>(mask.begin(), mask.end());
   line["logprobs"] = std::vector(logprobs.begin(), logprobs.end());
+  for (const KeyInfo& key : keys)
+    line["keys"][key.name] = value_json(rows, key, i);
   return line;
 }
 
@@ -89,10 +106,11 @@ void append_text(const std::filesystem::path& file, const std::string& text) {
 }
 
 void append_samples(const std::filesystem::path& file, StepId step,
-                    const net::Rows& rows, const Tokenizer& tokenizer) {
+                    const net::Rows& rows, std::span<const KeyInfo> keys,
+                    const Tokenizer& tokenizer) {
   std::string text;
   for (std::size_t i = 0; i < rows.num_samples(); ++i)
-    text += sample_json(step, rows, i, tokenizer)
+    text += sample_json(step, rows, i, keys, tokenizer)
               .dump(-1, ' ', false, ordered_json::error_handler_t::replace)
             + "\n";
   append_text(file, text);

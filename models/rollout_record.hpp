@@ -6,6 +6,8 @@
 #include "config/ids.hpp"
 #include "net/rows.hpp"
 
+#include "troupe/key.hpp"
+
 #include <filesystem>
 #include <span>
 #include <string>
@@ -23,10 +25,11 @@ void write_file_whole(const std::filesystem::path& file,
                       const std::string& text);
 
 /// Appends the samples of `rows` (sequence_ids, loss_mask, logprobs, truncated;
-/// scores and ref_logprobs where there are any: `kl` is nats a sequence) to
-/// `file`, in sample order. Steps count from 1 in the file. Throws FailureError
-/// (io).
+/// scores and ref_logprobs where there are any: `kl` is nats a sequence; `keys`
+/// is what else was made with the answers) to `file`, in sample order. Steps
+/// count from 1 in the file. Throws FailureError (io).
 void append_samples(const std::filesystem::path& file, StepId step,
-                    const net::Rows& rows, const Tokenizer& tokenizer);
+                    const net::Rows& rows, std::span<const KeyInfo> keys,
+                    const Tokenizer& tokenizer);
 
 } // namespace troupe::models

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <limits>
 
 namespace troupe::models {
 
@@ -27,9 +28,33 @@ net::Column column_of(const char* key, DType dtype, Member values_of,
   return net::make_column(key, dtype, std::move(lengths), packed.data());
 }
 
+template <class T>
+std::string bytes_of(const json& numbers) {
+  std::string bytes;
+  for (const json& number : numbers) {
+    // JSON has null for what is no number
+    const T value = number.is_null() ? std::numeric_limits<T>::quiet_NaN()
+                                     : number.get<T>();
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return bytes;
+}
+
+std::string bytes_of(const json& value, KeyType type) {
+  if (type == KeyType::text)
+    return value.get<std::string>();
+  if (type == KeyType::f32)
+    return bytes_of<float>(value);
+  return type == KeyType::i32 ? bytes_of<std::int32_t>(value)
+                              : bytes_of<std::uint8_t>(value);
+}
+
 } // namespace
 
-RolloutReplay::RolloutReplay(const std::filesystem::path& file) : file_(file) {
+RolloutReplay::RolloutReplay(const std::filesystem::path& file,
+                             std::vector<KeyInfo> keys)
+  : file_(file),
+    keys_(std::move(keys)) {
   std::ifstream stream{file};
   if (!stream)
     throw ConfigError{{.place = {},
@@ -46,6 +71,9 @@ RolloutReplay::RolloutReplay(const std::filesystem::path& file) : file_(file) {
       row.at("loss_mask").get_to(sample.loss_mask);
       row.at("logprobs").get_to(sample.logprobs);
       sample.truncated = row.at("finish_reason") == "length" ? 1 : 0;
+      for (const KeyInfo& key : keys_)
+        sample.values.push_back(
+          bytes_of(row.at("keys").at(key.name), key.type));
       samples_[{StepId{row.at("step").get<std::uint32_t>() - 1},
                 SampleId{row.at("sample").get<std::uint32_t>()}}]
         = std::move(sample);
@@ -61,6 +89,24 @@ std::size_t RolloutReplay::num_samples(StepId step) const {
   const auto first = samples_.lower_bound({step, SampleId{0}});
   const auto next = samples_.lower_bound({StepId{step.value + 1}, SampleId{0}});
   return static_cast<std::size_t>(std::distance(first, next));
+}
+
+net::Column RolloutReplay::value_column(std::span<const Sample* const> samples,
+                                        std::size_t key) const {
+  const auto type = keys_[key].type;
+  const auto dtype = type == KeyType::f32   ? DType::f32
+                     : type == KeyType::i32 ? DType::i32
+                                            : DType::u8;
+  std::vector<std::uint32_t> lengths;
+  std::string packed;
+  for (const auto* sample : samples) {
+    const auto& bytes = sample->values[key];
+    lengths.push_back(
+      static_cast<std::uint32_t>(bytes.size() / size_bytes(dtype)));
+    packed += bytes;
+  }
+  return net::make_column(keys_[key].name, dtype, std::move(lengths),
+                          packed.data());
 }
 
 net::Rows RolloutReplay::rows(StepId step,
@@ -96,6 +142,8 @@ net::Rows RolloutReplay::rows(StepId step,
     count));
   columns.push_back(
     net::make_column("truncated", DType::u8, ones, truncated.data()));
+  for (std::size_t key = 0; key < keys_.size(); ++key)
+    columns.push_back(value_column(found, key));
   return {{samples.begin(), samples.end()}, std::move(columns)};
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/session_inputs.hpp"
 
 #include "actors/own_calls.hpp"
+#include "actors/recording.hpp"
 #include "actors/worker_context.hpp"
 #include "config/error.hpp"
 #include "config/hf_dropout.hpp"
@@ -193,8 +194,8 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
   actors::open_evaluation(settings, workflow);
 }
 
-void check_replay(const Settings& settings, std::uint32_t num_steps,
-                  std::uint32_t samples_per_step) {
+void check_replay(const Settings& settings, const plans::Workflow& workflow,
+                  std::uint32_t num_steps, std::uint32_t samples_per_step) {
   const auto& file = settings.run.replay;
   if (file.empty())
     return;
@@ -210,7 +211,7 @@ void check_replay(const Settings& settings, std::uint32_t num_steps,
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored))
     expect("a file of recorded samples", fmt::format("'{}'", file));
-  const models::RolloutReplay replay(file);
+  const models::RolloutReplay replay(file, actors::recorded_keys(workflow));
   for (std::uint32_t step = 0; step < num_steps; ++step)
     if (const auto found = replay.num_samples(StepId{step});
         found != samples_per_step)

@@ -33,8 +33,8 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
                       const plans::ExecutionPlan& plan);
 
 /// That `run.replay`, where set, has the samples of every step of the run.
-void check_replay(const Settings& settings, std::uint32_t num_steps,
-                  std::uint32_t samples_per_step);
+void check_replay(const Settings& settings, const plans::Workflow& workflow,
+                  std::uint32_t num_steps, std::uint32_t samples_per_step);
 
 /// That rules, files and addresses of `reward`, where the workflow has them
 /// score, are what they should be.

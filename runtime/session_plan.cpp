@@ -148,7 +148,8 @@ SessionPlan prepare(const Settings& settings) {
   refuse_bad_plan(session);
   check_evaluation(session.settings, session.workflow, session.plan);
   check_reward(session.settings, session.workflow);
-  check_replay(session.settings, session.num_steps, session.samples_per_step);
+  check_replay(session.settings, session.workflow, session.num_steps,
+               session.samples_per_step);
   if (!settings.run.max_time.empty())
     session.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));

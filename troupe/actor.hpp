@@ -42,6 +42,8 @@ struct SampleFactory {
 template <class Self, class... A>
 struct SampleFactory<SampleActor::behavior_type (*)(Self, A...)> {
   using Pointer = Self;
+  static_assert((0 + ... + int{std::is_same_v<A, Model>}) <= 1,
+                "an own actor leads conversations with one troupe::Model");
   static constexpr bool takes_model = (std::is_same_v<A, Model> || ...);
 };
 

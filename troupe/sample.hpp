@@ -19,6 +19,8 @@ public:
     std::string key;
     std::uint8_t type = 0;  ///< KeyType
     std::string bytes = {}; ///< of all elements, or the text
+
+    bool operator==(const Entry&) const = default;
     template <class Inspector>
     friend typename Inspector::result_type inspect(Inspector& f, Entry& x) {
       return f(x.key, x.type, x.bytes);

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from support import TINY, TROUPE, Case, read_rows
+from support import TINY, TROUPE, Case, read_rows, write_rows
 
 EXAMPLES = TINY.parent
 PROGRAMS = TROUPE.resolve().parent / "examples"
@@ -151,6 +151,31 @@ class ToolUse(Talk):
 
         self.assertEqual(said("tool_use"), said("one"))
         self.assertEqual(said("tool_use"), said("tensor"))
+
+    def test_recorded_conversations_train_alike_and_nobody_speaks_I1a(self):
+        self.tool_use("run.steps=2")
+        recorded = self.run_folder("tool_use") / "samples.jsonl"
+        self.tool_use("run.steps=2", "run.name=again", "plan=single",
+                      f"run.replay={recorded}", "cluster.workers_per_node=1",
+                      "cluster.devices_per_node=1")
+        first, again = self.metrics("tool_use"), self.metrics("again")
+        self.assertEqual(sorted(again), [1, 2])
+        for step, line in first.items():
+            for name in ("tool/asked", "tool/right"):
+                self.assertEqual(line[name], again[step][name], name)
+            for name in ("actor/loss", "actor/grad_norm"):
+                self.assertAlmostEqual(line[name], again[step][name],
+                                       delta=1e-4 * abs(line[name]) + 1e-6)
+        speakers = {s["track"] for s in self.slices("again")}
+        self.assertNotIn("solver", speakers)
+
+        rows = read_rows(recorded)
+        for row in rows:
+            del row["keys"]
+        write_rows(self.folder / "bare.jsonl", rows)
+        wrong = self.tool_use("run.steps=2", "run.name=bare",
+                              "run.replay=bare.jsonl", code=2)
+        self.assertRegex(wrong.stderr, r"bare\.jsonl:1.*keys")
 
     def test_every_message_of_an_own_actor_has_two_ends(self):
         self.tool_use("run.steps=2")

@@ -110,6 +110,23 @@ calls:
             self.assertAlmostEqual(line["tool/score"],
                                    sum(scores) / len(scores), places=5)
 
+    def test_an_own_actor_begins_on_each_sample_as_it_ends(self):
+        # one answer at a time: all but the last are there long before it
+        self.program("best_of_n", *self.best_of_n(
+            "rollout.max_sequences=1", "run.steps=2"))
+        ends, handled = {}, {}
+        for s in self.slices("best_of_n"):
+            if s["name"] == "actor_gen" and s["track"].startswith("device"):
+                ends.setdefault(s["step"], []).append(s["end"])
+            if s["name"] == "run" and s["track"] == "checker":
+                handled.setdefault(s["step"], []).append(s["end"])
+        self.assertEqual((len(ends), sorted(handled)), (2, sorted(ends)))
+        for step, times in handled.items():
+            self.assertEqual(len(times), 32, f"each once in step {step}")
+        self.assertGreater(sum(end < max(ends[step])
+                               for step, times in handled.items()
+                               for end in times), 0)
+
     def test_one_worker_gives_the_same_numbers_I1(self):
         self.program("hello_actor", *self.hello())
         self.program("hello_actor", *self.hello(
@@ -130,6 +147,19 @@ calls:
             self.assertLessEqual(line["debate/a_won"] + line["debate/b_won"],
                                  1)
             self.assertIn("b/loss", line)
+
+    def test_recorded_debates_keep_who_said_what_I1a(self):
+        debate = ["train", EXAMPLES / "debate/debate.yaml", "run.steps=2",
+                  "models.a.path=data/base", "data.train=data/prompts.jsonl",
+                  "data.batch_size=8", "rollout.max_new_tokens=12"]
+        self.program("debate", *debate)
+        recorded = self.run_folder("debate") / "samples.jsonl"
+        self.program("debate", *debate, "run.name=again",
+                     f"run.replay={recorded}")
+        first, again = self.metrics("debate"), self.metrics("again")
+        for step, line in first.items():
+            for name in ("debate/a_won", "debate/b_won", "a/loss", "b/loss"):
+                self.assertEqual(line[name], again[step][name], name)
 
     def test_a_workflow_file_is_its_workflow_I8(self):
         calls = (TINY / "frozen_critic.yaml").read_text()

@@ -1,0 +1,103 @@
+// Samples through own actors: those of a call, and those offered before it.
+#include "actors/own_actors.hpp"
+
+#include "troupe/actor.hpp"
+#include <gmock/gmock.h>
+
+#include <future>
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using namespace troupe;
+using namespace troupe::actors;
+
+constexpr Key<std::string> text{"text"};
+constexpr Key<float> length{"length"};
+
+/// What reached the actor, in order; thread-safe.
+struct Seen {
+  std::mutex mutex;
+  std::vector<std::string> texts;
+};
+
+SampleActor::behavior_type measure(SampleActor::pointer,
+                                   const std::shared_ptr<Seen>& seen) {
+  return {[=](run_atom, Sample sample) -> caf::result<Sample> {
+    const std::lock_guard lock{seen->mutex};
+    seen->texts.push_back(sample[text]);
+    if (sample[text] == "bad")
+      return caf::make_error(caf::sec::runtime_error, "it is bad");
+    return sample.set(length, static_cast<float>(sample[text].size()));
+  }};
+}
+
+class SampleDealerTest : public testing::Test {
+protected:
+  using Ended = std::variant<std::vector<Sample>, Failure>;
+
+  static Sample sample(std::uint32_t id, const std::string& of) {
+    Sample made(id);
+    return made.set(text, of);
+  }
+
+  void offer(StepId step, const Sample& made) {
+    crew_.run(
+      {.who = "checker", .call = "check", .step = step, .samples = {made}});
+  }
+
+  Ended run(StepId step, const std::vector<Sample>& samples) {
+    std::promise<Ended> ended;
+    crew_.run({.who = "checker",
+               .call = "check",
+               .step = step,
+               .samples = samples,
+               .done = [&](Ended result) { ended.set_value(result); }});
+    return ended.get_future().get();
+  }
+
+  std::vector<float> lengths(StepId step, const std::vector<Sample>& samples) {
+    std::vector<float> list;
+    for (const auto& back : std::get<0>(run(step, samples)))
+      list.push_back(back[length]);
+    return list;
+  }
+
+  std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  OwnCrew crew_{system_, "check", {system_.spawn(measure, seen_)}, {}};
+};
+
+TEST_F(SampleDealerTest, WhatIsOfferedIsHandledOnceAndBeforeTheRest) {
+  offer(StepId(0), sample(2, "ccc"));
+  offer(StepId(0), sample(0, "a"));
+  EXPECT_THAT(
+    lengths(StepId(0), {sample(0, "a"), sample(1, "bb"), sample(2, "ccc")}),
+    ElementsAre(1, 2, 3));
+  EXPECT_THAT(seen_->texts, ElementsAre("ccc", "a", "bb"));
+}
+
+TEST_F(SampleDealerTest, AnotherSampleThanWasOfferedIsHandledAnew) {
+  offer(StepId(0), sample(0, "old"));
+  EXPECT_THAT(lengths(StepId(0), {sample(0, "new one")}), ElementsAre(7));
+  EXPECT_THAT(seen_->texts, ElementsAre("old", "new one"));
+}
+
+TEST_F(SampleDealerTest, StepsDoNotMix) {
+  offer(StepId(1), sample(0, "later"));
+  EXPECT_THAT(lengths(StepId(0), {sample(0, "now")}), ElementsAre(3));
+  EXPECT_THAT(lengths(StepId(1), {sample(0, "later")}), ElementsAre(5));
+  EXPECT_THAT(seen_->texts, ElementsAre("later", "now"));
+}
+
+TEST_F(SampleDealerTest, AFailureIsOfTheCallThatComesForTheSample) {
+  offer(StepId(0), sample(0, "bad"));
+  const auto ended = run(StepId(0), {sample(0, "bad"), sample(1, "good")});
+  ASSERT_TRUE(std::holds_alternative<Failure>(ended));
+  EXPECT_THAT(std::get<Failure>(ended).what, HasSubstr("sample 0"));
+  EXPECT_THAT(std::get<Failure>(ended).what, HasSubstr("it is bad"));
+}
+
+} // namespace
