@@ -78,17 +78,6 @@ void AskTable::remove(std::uint64_t id) {
   entries_.erase(id);
 }
 
-void AskTable::fail_worker(WorkerId worker, const Failure& failure) {
-  const std::lock_guard lock{mutex_};
-  std::erase_if(entries_, [&](const auto& item) {
-    const auto& [id, entry] = item;
-    if (entry.spec.worker != worker)
-      return false;
-    caf::anon_send(entry.owner, fail_atom::value, id, to_trouble(failure));
-    return true;
-  });
-}
-
 void AskTable::fail_all(const Failure& failure) {
   const std::lock_guard lock{mutex_};
   closed_ = failure;

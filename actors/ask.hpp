@@ -1,7 +1,7 @@
 // The one way in which our actors ask each other (invariant I7). An ask has a
 // name, a peer, a deadline, and an arrow in the trace; it ends exactly once, by
 // a value or a failure. CAF 0.17 never fails a request to a dead node, so a
-// table per process knows all pending asks and fails those of a lost worker.
+// table per process knows all pending asks and fails them when a run fails.
 #pragma once
 
 #include "actors/traced.hpp"
@@ -30,7 +30,7 @@ Failure to_failure(const std::exception& error, const std::string& who);
 /// What an ask waits for.
 struct AskSpec {
   std::string name;               ///< "run actor_gen on shard 2"
-  std::optional<WorkerId> worker; ///< whose death ends it; none: same process
+  std::optional<WorkerId> worker; ///< who is to answer; none: same process
   /// Of the whole ask; zero: the master watches the devices' progress instead.
   std::chrono::milliseconds deadline{0};
 };
@@ -49,9 +49,8 @@ public:
 
   void add(std::uint64_t id, Owner owner, AskSpec spec);
   void remove(std::uint64_t id);
-  /// Fails every ask that waits for `worker`.
-  void fail_worker(WorkerId worker, const Failure& failure);
-  /// Fails every ask; new ones are failed at once from now on.
+  /// Fails every ask, since a worker was lost or did; new ones are failed at
+  /// once from now on.
   void fail_all(const Failure& failure);
   /// Fails what is past its deadline.
   void expire(Clock::time_point now);

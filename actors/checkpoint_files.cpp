@@ -111,34 +111,36 @@ fs::path linked_name(const fs::path& run_folder, const char* link) {
   return fs::read_symlink(run_folder / link, ignored).filename();
 }
 
+[[noreturn]] void damaged(const fs::path& path, const std::string& expected,
+                          const std::string& got) {
+  throw ConfigError({.place = {path.string(), 0},
+                     .path = "",
+                     .expected = expected,
+                     .got = got + ": the checkpoint is damaged",
+                     .hint = "the checkpoint before it"});
+}
+
 json read_json(const fs::path& path) {
   std::ifstream file{path};
   json value = json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded() || !value.is_object())
-    throw ConfigError{Place{path.string(), 0},
-                      "is not a JSON object; the checkpoint is damaged"};
+    damaged(path, "a JSON object", "something else");
   return value;
 }
 
 [[noreturn]] void refuse_checkpoint(const fs::path& path,
                                     const json::exception& error) {
-  throw ConfigError{
-    Place{path.string(), 0},
-    fmt::format("does not read as a checkpoint ({})", error.what())};
+  damaged(path, "a checkpoint's JSON", error.what());
 }
 
 void check_files(const fs::path& folder, const json& manifest) {
   for (const auto& [name, entry] : manifest.at("files").items()) {
     const fs::path path = folder / name;
     if (!fs::exists(path) || fs::file_size(path) != entry.at("bytes"))
-      throw ConfigError{Place{path.string(), 0},
-                        "is missing or has another size than the manifest "
-                        "says; the checkpoint is damaged"};
+      damaged(path, "the size that the manifest says",
+              "another one, or no file");
     if (checksum_of(path) != entry.at("crc32"))
-      throw ConfigError{
-        Place{path.string(), 0},
-        "has another checksum than the manifest says; the checkpoint is "
-        "damaged"};
+      damaged(path, "the checksum that the manifest says", "another one");
   }
 }
 

@@ -1,5 +1,7 @@
 #include "actors/lobby_actor.hpp"
 
+#include "config/defaults.hpp"
+
 #include <fmt/format.h>
 
 namespace troupe::actors {
@@ -48,6 +50,16 @@ void open_if_full(LobbySelf self) {
   state.setup.on_full(std::move(all));
 }
 
+/// Who is here already would take a long silence for the master's end.
+void greet_the_waiting(LobbySelf self) {
+  const auto& state = self->state;
+  if (state.opened)
+    return;
+  for (const auto& [number, joined] : state.joined)
+    caf::anon_send(joined.node, ping_atom::value, Context{}, PingOrder{});
+  self->delayed_send(self, defaults::heartbeat_period, ping_atom::value);
+}
+
 caf::result<JoinAnswer> join(LobbySelf self, const JoinRequest& request,
                              const NodeActor& node) {
   auto& state = self->state;
@@ -81,11 +93,13 @@ bool same_token(const std::string& a, const std::string& b) {
 
 LobbyActor::behavior_type lobby_actor(LobbySelf self, LobbySetup setup) {
   self->state.setup = std::move(setup);
+  greet_the_waiting(self);
   return {
     [=](join_atom, const JoinRequest& request, const NodeActor& node) {
       return join(self, request, node);
     },
     [=](tick_atom) { open_if_full(self); },
+    [=](ping_atom) { greet_the_waiting(self); },
   };
 }
 

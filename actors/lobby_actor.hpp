@@ -1,6 +1,7 @@
 // The published door of a run: checks a worker's token and binary, gives it a
 // number and the texts it needs. When all are there, `on_full` gets their nodes
-// and addresses; a worker that goes later is reported to the master.
+// and addresses; until then it tells those who wait that the master lives. A
+// worker that goes later is reported to the master.
 // Parent: the session, which keeps its handle.
 #pragma once
 

@@ -69,7 +69,8 @@ TROUPE_INSPECT(JoinAnswer, x.welcome)
 /// The published door of a run: checks the token and admits workers.
 using LobbyActor = caf::typed_actor<
   caf::replies_to<join_atom, JoinRequest, NodeActor>::with<JoinAnswer>,
-  caf::reacts_to<tick_atom>>; // after an answer: is the run complete?
+  caf::reacts_to<tick_atom>,  // after an answer: is the run complete?
+  caf::reacts_to<ping_atom>>; // tells those who wait that it is there
 
 /// How one call splits over its mesh.
 using CallActor

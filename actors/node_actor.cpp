@@ -168,13 +168,14 @@ caf::result<Pong> pong(NodeSelf self, const Context& context) {
   self->state.master_heard = AskTable::Clock::now();
   Answer<Pong> answer{self, context};
   Pong pong;
-  auto& worker = *self->state.worker;
-  for (const auto& [rank, device] : worker.devices) {
-    pong.devices.push_back(rank);
-    pong.progress.push_back(device->progress());
+  if (const auto& worker = self->state.worker) { // else it just joins
+    for (const auto& [rank, device] : worker->devices) {
+      pong.devices.push_back(rank);
+      pong.progress.push_back(device->progress());
+    }
+    pong.stash_bytes = worker->stash.size_bytes();
   }
   pong.memory_bytes = resident_bytes();
-  pong.stash_bytes = worker.stash.size_bytes();
   pong.dropped_events = trace::dropped();
   answer.deliver(std::move(pong));
   return answer.promise();

@@ -5,8 +5,6 @@
 # compiles net/**.cpp (and .cu when CUDA is on) into troupe::net. A header is
 # included by its path from the root: #include "net/store.hpp". NEEDS names the
 # lower layers, THIRD_PARTY any other target; both reach whoever links the layer.
-# FAST_TORCH gives the layer a precompiled header of torch's autograd core: use
-# it where many files include <torch/csrc/autograd/...>.
 
 include(CheckCXXCompilerFlag)
 
@@ -52,12 +50,40 @@ if(TROUPE_MOLD)
   endif()
 endif()
 
+# troupe_precompile(words THIRD_PARTY ... OPTIONS ...)
+#
+# reads cmake/precompiled/words.hpp once for every target of
+# troupe_precompiled(<target> words). GCC takes what was read with the same
+# macros and code generation: a target links the same libraries at least.
+function(troupe_precompile name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "THIRD_PARTY;OPTIONS")
+  set(source "${PROJECT_BINARY_DIR}/batches/precompiled_${name}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "// what is wanted is the header\n" @ONLY)
+  add_library(precompiled_${name} OBJECT "${source}")
+  target_link_libraries(precompiled_${name} PRIVATE troupe::flags ${arg_THIRD_PARTY})
+  target_compile_options(precompiled_${name} PRIVATE ${arg_OPTIONS} -fpch-preprocess)
+  # not by its absolute path, so that checkouts share it in ccache
+  target_precompile_headers(precompiled_${name} PRIVATE <cmake/precompiled/${name}.hpp>)
+endfunction()
+
+function(troupe_precompiled target name)
+  target_precompile_headers(${target} REUSE_FROM precompiled_${name})
+  # -fPIC also for programs: GCC does not take it for the header's -fPIC otherwise.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>
+    $<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
+endfunction()
+
 set(TROUPE_BATCH 1 CACHE STRING "Sources compiled as one")
 
-# The sources of a layer as files that include TROUPE_BATCH of them each: reading
-# torch and CAF is most of what a source costs. CMake's own unity files name their
-# sources by absolute paths, so no checkout finds another's objects in ccache.
+# The sources of a target as files that include TROUPE_BATCH of them each: what
+# they read and what templates they share is most of what a source costs. CMake's
+# own unity files name their sources by absolute paths, so no checkout finds
+# another's objects in ccache.
 function(troupe_batches out name) # <sources>...
+  if(TROUPE_BATCH LESS 2)
+    set(${out} "${ARGN}" PARENT_SCOPE)
+    return()
+  endif()
   set(files)
   set(batch)
   set(texts)
@@ -85,7 +111,7 @@ function(troupe_batches out name) # <sources>...
 endfunction()
 
 function(troupe_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "FAST_TORCH" "" "NEEDS;THIRD_PARTY")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NEEDS;THIRD_PARTY")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_layer(${name}): unknown argument ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -103,16 +129,9 @@ function(troupe_layer name)
     target_link_libraries(troupe_${name} INTERFACE troupe::flags ${arg_NEEDS} ${arg_THIRD_PARTY})
     return()
   endif()
-  if(TROUPE_BATCH GREATER 1)
-    troupe_batches(sources ${name} ${sources})
-  endif()
+  troupe_batches(sources ${name} ${sources})
   add_library(troupe_${name} STATIC ${sources})
   add_library(troupe::${name} ALIAS troupe_${name})
   list(TRANSFORM arg_NEEDS PREPEND troupe::)
   target_link_libraries(troupe_${name} PUBLIC troupe::flags ${arg_NEEDS} ${arg_THIRD_PARTY})
-  if(arg_FAST_TORCH)
-    target_compile_options(troupe_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
-    target_precompile_headers(troupe_${name} PRIVATE
-      "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/torch_pch.hpp>")
-  endif()
 endfunction()

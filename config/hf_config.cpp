@@ -198,6 +198,8 @@ HfJson hf_token(std::int32_t id) {
 
 } // namespace
 
+constexpr const char* hint_of_model_folder = "a folder in Hugging Face format";
+
 ModelShape parse_model_shape(const std::string& json,
                              const std::string& file_name) {
   HfJson tree;
@@ -206,12 +208,19 @@ ModelShape parse_model_shape(const std::string& json,
   } catch (const HfJson::exception& error) {
     // "[json.exception.parse_error.101] parse error at ..: the reason"
     const std::string what = error.what();
-    throw ConfigError({file_name, 0}, "expected JSON, got: "
-                                        + what.substr(what.find("] ") + 2));
+    throw ConfigError(
+      {.place = {file_name, 0},
+       .path = "",
+       .expected = "JSON",
+       .got = "something else (" + what.substr(what.find("] ") + 2) + ")",
+       .hint = hint_of_model_folder});
   }
   if (!tree.is_object())
-    throw ConfigError({file_name, 0}, "expected a JSON object, got another "
-                                      "value");
+    throw ConfigError({.place = {file_name, 0},
+                       .path = "",
+                       .expected = "a JSON object",
+                       .got = "another value",
+                       .hint = hint_of_model_folder});
   const HfObject config(tree, file_name);
   const Family& family = hf_read_family(config);
   ModelShape shape = family.traits;
@@ -239,9 +248,11 @@ ModelShape read_model_shape(const std::filesystem::path& config_json) {
     file /= "config.json";
   std::ifstream stream(file, std::ios::binary);
   if (!stream)
-    throw ConfigError({file.string(), 0},
-                      "expected a model's config.json, got no readable file; "
-                      "try a folder in Hugging Face format");
+    throw ConfigError({.place = {file.string(), 0},
+                       .path = "",
+                       .expected = "a model's config.json",
+                       .got = "no readable file",
+                       .hint = hint_of_model_folder});
   std::ostringstream text;
   text << stream.rdbuf();
   return parse_model_shape(text.str(), file.string());

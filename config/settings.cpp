@@ -234,9 +234,11 @@ void refuse_verb_workflow(const YamlNode& tree) {
 
 void check_is_mapping(const YamlNode& tree) {
   if (!tree.is_mapping())
-    throw ConfigError(tree.place, fmt::format("expected a mapping of settings, "
-                                              "got {}; try 'troupe explain'",
-                                              describe(tree)));
+    throw ConfigError({.place = tree.place,
+                       .path = "",
+                       .expected = "a mapping of settings",
+                       .got = describe(tree),
+                       .hint = "'troupe explain'"});
 }
 
 } // namespace

@@ -124,8 +124,14 @@ private:
   std::string got() const {
     return node_.is_sequence() ? print_yaml_flow(node_) : describe(node_);
   }
+  /// 0, "" and the like mostly mean "none": not what somebody was after.
   std::string default_hint() const {
-    return field_.is_required ? "" : default_text(field_);
+    const auto text = field_.is_required ? "" : default_text(field_);
+    static constexpr std::string_view empty_ones[]
+      = {"", "0", "\"\"", "[]", "{}"};
+    if (std::ranges::find(empty_ones, text) != std::end(empty_ones))
+      return fmt::format("'troupe explain {}'", path_);
+    return text;
   }
   /// "64.0" and "1e3" mean a whole number; out of range: the nearest in it.
   std::string integer_hint() const {

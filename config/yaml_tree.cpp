@@ -29,10 +29,12 @@ public:
     YamlNode node;
     node.place = {file_, line_of(source, parent_line)};
     if (++count_ > yaml_nodes_limit)
-      throw ConfigError(node.place,
-                        fmt::format("expected at most {} YAML values, got "
-                                    "more; try fewer aliases",
-                                    yaml_nodes_limit));
+      throw ConfigError(
+        {.place = node.place,
+         .path = "",
+         .expected = fmt::format("at most {} YAML values", yaml_nodes_limit),
+         .got = "more",
+         .hint = "fewer aliases"});
     if (source.IsScalar())
       convert_scalar(source, node);
     else if (source.IsSequence())
@@ -69,8 +71,11 @@ private:
     for (const auto& entry : source) {
       const int line = line_of(entry.first, node.place.line);
       if (!entry.first.IsScalar())
-        throw ConfigError({file_, line}, "expected a name before ':', got a "
-                                         "list or a mapping; try quotes");
+        throw ConfigError({.place = {file_, line},
+                           .path = "",
+                           .expected = "a name before ':'",
+                           .got = "a list or a mapping",
+                           .hint = "quotes"});
       const std::string& key = entry.first.Scalar();
       if (const YamlNode* first = node.find(key))
         throw ConfigError(
@@ -163,13 +168,19 @@ YamlNode parse_yaml(const std::string& text, const std::string& file_name) {
     second_line = second_document_line(text);
   } catch (const YAML::Exception& error) {
     const int line = error.mark.line >= 0 ? error.mark.line + 1 : 0;
-    throw ConfigError({file_name, line},
-                      fmt::format("expected YAML, got: {}", error.msg));
+    throw ConfigError({.place = {file_name, line},
+                       .path = "",
+                       .expected = "YAML",
+                       .got = fmt::format("something else ({})", error.msg),
+                       .hint = "two spaces an indent, and quotes around texts "
+                               "with : or #"});
   }
   if (second_line > 0)
-    throw ConfigError({file_name, second_line},
-                      "expected one YAML document, got a second; try removing "
-                      "'---'");
+    throw ConfigError({.place = {file_name, second_line},
+                       .path = "",
+                       .expected = "one YAML document",
+                       .got = "a second",
+                       .hint = "removing '---'"});
   if (!document.IsDefined() || document.IsNull()) {
     YamlNode empty;
     empty.kind = YamlNode::Kind::mapping;
@@ -184,11 +195,18 @@ YamlNode read_yaml(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   // a folder opens, but cannot be read
   if (!stream || std::filesystem::is_directory(file, error))
-    throw ConfigError({file, 0}, "expected a readable YAML file, got none");
+    throw ConfigError({.place = {file, 0},
+                       .path = "",
+                       .expected = "a readable YAML file",
+                       .got = "none",
+                       .hint = "examples/tiny/ppo.yaml"});
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   if (text.size() > defaults::settings_file_limit_bytes)
-    throw ConfigError({file, 0}, "expected a YAML file of at most 4 MiB, got a "
-                                 "larger one");
+    throw ConfigError({.place = {file, 0},
+                       .path = "",
+                       .expected = "a YAML file of at most 4 MiB",
+                       .got = "a larger one",
+                       .hint = "the settings alone"});
   return parse_yaml(text, file);
 }
 

@@ -46,10 +46,12 @@ namespace {
 
 const std::string& template_of(const Tokenizer& tokenizer) {
   if (!tokenizer.chat_template())
-    throw ConfigError(Place{tokenizer.file(), 0},
-                      "the tokenizer has no chat template, which messages "
-                      "need; try one in tokenizer_config.json or "
-                      "chat_template.jinja beside it");
+    throw ConfigError({.place = {tokenizer.file(), 0},
+                       .path = "chat_template",
+                       .expected = "a template for messages",
+                       .got = "none",
+                       .hint = "one in tokenizer_config.json, or "
+                               "chat_template.jinja beside it"});
   return *tokenizer.chat_template();
 }
 

@@ -43,16 +43,6 @@ void remember_bad_row(DatasetReport& report, const std::string& message) {
             : "a larger data.max_tokens, or data.overlong: skip"});
 }
 
-void log_report(const DatasetReport& report, const std::string& file) {
-  if (report.bad_rows > 0)
-    log::models.warn(file + ": " + std::to_string(report.bad_rows)
-                     + " bad rows skipped; the first: "
-                     + report.messages.front());
-  if (report.overlong_rows > 0)
-    log::models.info(file + ": " + std::to_string(report.overlong_rows)
-                     + " overlong rows skipped");
-}
-
 /// A column of equal type from one list a sample.
 template <class T>
 net::Column pack_column(const char* key, DType dtype,
@@ -137,14 +127,19 @@ Dataset Dataset::open(const DatasetOptions& options,
     report.truncated_rows += tokens.truncated ? 1 : 0;
     state->usable.push_back(static_cast<std::uint32_t>(line));
   }
-  log_report(report, state->lines.file());
   if (state->usable.empty())
     throw ConfigError(
-      Place{state->lines.file(), 0},
-      "no usable row (" + std::to_string(report.rows) + " rows, "
-        + std::to_string(report.bad_rows) + " bad, "
-        + std::to_string(report.overlong_rows) + " overlong)"
-        + (report.messages.empty() ? "" : "; " + report.messages.front()));
+      {.place = {state->lines.file(), 0},
+       .path = "",
+       .expected = "a usable row",
+       .got = "none (" + std::to_string(report.rows) + " rows, "
+              + std::to_string(report.bad_rows) + " bad, "
+              + std::to_string(report.overlong_rows) + " overlong"
+              + (report.messages.empty() ? "" : ": " + report.messages.front())
+              + ")",
+       .hint = report.overlong_rows > 0 ? "a larger limit of tokens, or "
+                                          "data.overlong: truncate"
+                                        : "rows as the README shows them"});
   return Dataset(std::move(state));
 }
 
@@ -206,6 +201,18 @@ std::optional<std::string> Dataset::field(std::uint32_t row,
   const std::uint32_t line = state_->usable.at(row);
   return state_->reader.field(state_->lines.text(line), state_->place(line),
                               name);
+}
+
+void warn_of_skipped(const Dataset& dataset) {
+  const DatasetReport& report = dataset.report();
+  if (report.bad_rows > 0)
+    log::models.warn(dataset.file() + ": " + std::to_string(report.bad_rows)
+                     + " bad rows skipped; the first: "
+                     + report.messages.front());
+  if (report.overlong_rows > 0)
+    log::models.info(dataset.file() + ": "
+                     + std::to_string(report.overlong_rows)
+                     + " overlong rows skipped");
 }
 
 } // namespace troupe::models

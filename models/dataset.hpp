@@ -75,9 +75,11 @@ struct RowText {
 
 class Dataset {
 public:
-  /// Opens `data.train` of the settings. Throws ConfigError: a missing file, a
-  /// bad row (FILE:LINE: field: ..), nothing usable, `messages` without a chat
-  /// template, a tokenizer without an end token where one must be appended.
+  /// Opens `data.train` of the settings. Says nothing of rows that it skips
+  /// (warn_of_skipped), since a run opens its data more than once. Throws
+  /// ConfigError: a missing file, a bad row (FILE:LINE: field: ..), nothing
+  /// usable, `messages` without a chat template, a tokenizer without an end
+  /// token where one must be appended.
   static Dataset open(const Settings& settings, const Tokenizer& tokenizer);
   static Dataset open(const DatasetOptions& options,
                       const Tokenizer& tokenizer);
@@ -102,5 +104,8 @@ private:
   explicit Dataset(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;
 };
+
+/// Tells the log how many rows were left out, and what the first bad one is.
+void warn_of_skipped(const Dataset& dataset);
 
 } // namespace troupe::models

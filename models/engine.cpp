@@ -16,10 +16,11 @@ namespace {
 ModelShape engine_shape(const Engine::Spec& spec) {
   ModelShape shape = read_model_shape(spec.folder);
   if (shape.scalar_head && !spec.scalar_head)
-    throw ConfigError(
-      Place{(spec.folder / "config.json").string(), 0},
-      "role " + spec.role
-        + " needs a language model, but this is a scalar-head model");
+    throw ConfigError({.place = {(spec.folder / "config.json").string(), 0},
+                       .path = "role " + spec.role,
+                       .expected = "a language model",
+                       .got = "one with a scalar head",
+                       .hint = "the folder of a language model"});
   shape.scalar_head = spec.scalar_head;
   return shape;
 }

@@ -28,16 +28,19 @@ void check_parameter(const StoredTensor& tensor,
                      const ParameterShape& parameter) {
   const auto expected = stored_shape(parameter);
   if (tensor.shape != expected)
-    throw ConfigError(Place{tensor.file, 0},
-                      "tensor '" + tensor.name + "': expected shape "
-                        + shape_text(expected) + " from config.json, got "
-                        + shape_text(tensor.shape));
+    throw ConfigError(
+      {.place = {tensor.file, 0},
+       .path = "tensor '" + tensor.name + "'",
+       .expected = "shape " + shape_text(expected) + " from config.json",
+       .got = shape_text(tensor.shape),
+       .hint = "the config.json that belongs to the weights"});
   const DType type = tensor.type();
   if (type == DType::u8 || type == DType::i32 || type == DType::i64)
-    throw ConfigError(Place{tensor.file, 0},
-                      "tensor '" + tensor.name
-                        + "': expected floating-point numbers, got "
-                        + tensor.dtype);
+    throw ConfigError({.place = {tensor.file, 0},
+                       .path = "tensor '" + tensor.name + "'",
+                       .expected = "floating-point numbers",
+                       .got = tensor.dtype,
+                       .hint = "a checkpoint in BF16, F16 or F32"});
 }
 
 /// The given tensors in the shape's order, each checked against it.
@@ -106,13 +109,13 @@ const std::vector<std::string>& tokenizer_files() {
 }
 
 void require_model_folder(const fs::path& folder, const std::string& key) {
-  const std::string who = key.empty() ? "" : key + ": ";
   const auto expected = [&](const std::string& got) {
-    throw ConfigError(Place{folder.string(), 0},
-                      who + "expected the folder of a Hugging Face model, got "
-                        + got
-                        + "; try a path with a config.json, or a run's "
-                          "latest/ROLE");
+    throw ConfigError(
+      {.place = {folder.string(), 0},
+       .path = key,
+       .expected = "the folder of a Hugging Face model",
+       .got = got,
+       .hint = "a path with a config.json, or a run's latest/ROLE"});
   };
   if (!fs::exists(folder))
     expected("nothing of that name");
@@ -134,9 +137,12 @@ StoredWeights open_model_weights(const fs::path& folder,
     } else if (parameter.name == scalar_head_name && missing_head != nullptr) {
       *missing_head = true;
     } else {
-      throw ConfigError(Place{folder.string(), 0},
-                        "there is no tensor '" + parameter.file_name()
-                          + "', which config.json asks for");
+      throw ConfigError({.place = {folder.string(), 0},
+                         .path = "tensor '" + parameter.file_name() + "'",
+                         .expected = "the weights that config.json asks for",
+                         .got = "nothing of that name",
+                         .hint = "the config.json that belongs to the weights, "
+                                 "or a whole download"});
     }
   }
   return weights;

@@ -18,15 +18,23 @@ std::string json_reason(const std::string& what) {
   return colon == std::string::npos ? what : what.substr(colon + 2);
 }
 
+[[noreturn]] void not_json(const Place& place, const std::string& reason) {
+  throw ConfigError({.place = place,
+                     .path = "",
+                     .expected = "JSON",
+                     .got = "something else (" + reason + ")",
+                     .hint = "'python3 -m json.tool' on it"});
+}
+
 template <class Json>
 Json json_parsed(std::string_view text, const std::string& file,
                  int first_line) {
   const auto nul = text.find('\0');
   if (nul != std::string_view::npos)
-    throw ConfigError(Place{file, first_line
-                                    + static_cast<int>(std::count(
-                                      text.begin(), text.begin() + nul, '\n'))},
-                      "not JSON: a zero byte");
+    not_json({file, first_line
+                      + static_cast<int>(
+                        std::count(text.begin(), text.begin() + nul, '\n'))},
+             "a zero byte");
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const typename Json::parse_error& error) {
@@ -35,11 +43,10 @@ Json json_parsed(std::string_view text, const std::string& file,
       text.begin(),
       text.begin() + static_cast<std::ptrdiff_t>(place == 0 ? 0 : place - 1),
       '\n');
-    throw ConfigError(Place{file, first_line + static_cast<int>(lines)},
-                      "not JSON: " + json_reason(error.what()));
+    not_json({file, first_line + static_cast<int>(lines)},
+             json_reason(error.what()));
   } catch (const typename Json::exception& error) {
-    throw ConfigError(Place{file, first_line},
-                      "not JSON: " + json_reason(error.what()));
+    not_json({file, first_line}, json_reason(error.what()));
   }
 }
 

@@ -31,9 +31,6 @@ public:
   /// afterwards. Keeps its memory where it is large enough.
   void reset(std::int64_t num_slots, std::int64_t tokens);
 
-  bool has_free_slot() const {
-    return !free_.empty();
-  }
   /// The free slot with the lowest number.
   std::int32_t take_slot();
   void free_slot(std::int32_t slot);

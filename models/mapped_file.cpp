@@ -18,7 +18,11 @@ namespace {
 
 [[noreturn]] void cannot_map(const std::filesystem::path& path,
                              const std::string& why) {
-  throw ConfigError(Place{path.string(), 0}, "cannot read the file: " + why);
+  throw ConfigError({.place = {path.string(), 0},
+                     .path = "",
+                     .expected = "a readable file",
+                     .got = why,
+                     .hint = "another name, or reading rights"});
 }
 
 /// Closes a descriptor at the end of a scope.
@@ -40,7 +44,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   if (::fstat(fd, &info) != 0)
     cannot_map(path, std::strerror(errno));
   if (!S_ISREG(info.st_mode))
-    cannot_map(path, "it is not a regular file");
+    cannot_map(path, "no regular file");
   if (info.st_size == 0)
     return;
   const auto size = static_cast<std::size_t>(info.st_size);

@@ -53,10 +53,6 @@ AdamW::AdamW(Parameters& parameters, const OptimizerSettings& settings,
                          run.moment + at - run.begin, run.decay, run.counted});
 }
 
-double AdamW::gradient_norm() const {
-  return std::sqrt(squared_norm());
-}
-
 double AdamW::squared_norm() const {
   return compute_.sum_of_squares(parameters_.plane(Plane::grad).data(),
                                  pieces_);

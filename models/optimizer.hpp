@@ -29,8 +29,6 @@ public:
 
   /// Sum of squares of the gradient over the counted runs; may be inf or NaN.
   double squared_norm() const;
-  /// Its root.
-  double gradient_norm() const;
   /// min(1, clip / (norm + 1e-6)), or 1 where clip is 0.
   double clip_scale(double norm) const;
   /// One step with the gradient times `scale`. `step` counts applied steps

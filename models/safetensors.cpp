@@ -58,10 +58,11 @@ DType StoredTensor::type() const {
   };
   const auto it = known.find(dtype);
   if (it == known.end())
-    throw ConfigError(Place{file, 0}, "tensor '" + name + "' has dtype " + dtype
-                                        + ", which Troupe does not compute "
-                                          "with; try a checkpoint in BF16, "
-                                          "F16 or F32");
+    throw ConfigError({.place = {file, 0},
+                       .path = "tensor '" + name + "'",
+                       .expected = "numbers that Troupe computes with",
+                       .got = dtype,
+                       .hint = "a checkpoint in BF16, F16 or F32"});
   return it->second;
 }
 

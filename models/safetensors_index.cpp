@@ -14,27 +14,30 @@ namespace fs = std::filesystem;
 /// Tensor -> file name; refuses whatever could leave the folder.
 std::map<std::string, std::string> read_weight_map(const fs::path& index) {
   const nlohmann::json document = internal::read_json(index);
-  const Place place{index.string(), 0};
+  const auto wrong = [&](const std::string& path, const std::string& expected,
+                         const std::string& got) {
+    throw ConfigError({.place = {index.string(), 0},
+                       .path = path,
+                       .expected = expected,
+                       .got = got,
+                       .hint = "the index that came with the files"});
+  };
   const auto map
     = document.is_object() ? document.find("weight_map") : document.end();
   if (!document.is_object() || map == document.end())
-    throw ConfigError(place, "weight_map: expected an object that names the "
-                             "file of each tensor, got nothing");
+    wrong("weight_map", "an object that names the file of each tensor",
+          "nothing");
   if (!map->is_object())
-    throw ConfigError(place, "weight_map: expected an object, got "
-                               + internal::kind_of(*map));
+    wrong("weight_map", "an object", internal::kind_of(*map));
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : map->items()) {
     if (!file.is_string())
-      throw ConfigError(place, "weight_map: tensor '" + tensor
-                                 + "': expected a file name, got "
-                                 + internal::kind_of(file));
+      wrong("weight_map: tensor '" + tensor + "'", "a file name",
+            internal::kind_of(file));
     const auto name = file.get<std::string>();
     if (name.empty() || name == ".." || fs::path(name).filename() != name)
-      throw ConfigError(place, "weight_map: tensor '" + tensor
-                                 + "': expected a file name inside the "
-                                   "folder, got '"
-                                 + name + "'");
+      wrong("weight_map: tensor '" + tensor + "'",
+            "a file name inside the folder", "'" + name + "'");
     files.emplace(tensor, name);
   }
   return files;
@@ -48,10 +51,12 @@ StoredWeights StoredWeights::open(const fs::path& folder) {
   const fs::path index = folder / "model.safetensors.index.json";
   if (fs::exists(single) || !fs::exists(index)) {
     if (!fs::exists(single))
-      throw ConfigError(Place{folder.string(), 0},
-                        "expected model.safetensors or "
-                        "model.safetensors.index.json, got neither; try the "
-                        "folder of a Hugging Face model or of a checkpoint");
+      throw ConfigError(
+        {.place = {folder.string(), 0},
+         .path = "",
+         .expected = "model.safetensors or model.safetensors.index.json",
+         .got = "neither",
+         .hint = "the folder of a Hugging Face model or of a checkpoint"});
     weights.place_ = single.string();
     weights.files_.push_back(
       std::make_unique<SafetensorsFile>(SafetensorsFile::open(single)));

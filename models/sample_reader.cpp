@@ -61,10 +61,11 @@ SampleReader::SampleReader(const DatasetOptions& options, Tokenizer tokenizer)
   const bool ends
     = options_.kind == DataKind::sft || options_.kind == DataKind::preference;
   if (ends && tokenizer_.eos_id() < 0)
-    throw ConfigError(Place{tokenizer_.file(), 0},
-                      "the tokenizer names no eos_token, which must end each "
-                      "training sequence; try naming one in "
-                      "tokenizer_config.json");
+    throw ConfigError({.place = {tokenizer_.file(), 0},
+                       .path = "eos_token",
+                       .expected = "the token that ends a training sequence",
+                       .got = "none",
+                       .hint = "naming one in tokenizer_config.json"});
 }
 
 SampleTokens SampleReader::tokens(std::string_view line,

@@ -134,10 +134,12 @@ std::shared_ptr<Parts> read_folder(const std::filesystem::path& folder) {
   if (std::filesystem::exists(path))
     return read_parts(internal::read_json(path), path.string());
   if (!std::filesystem::exists(pieces))
-    throw ConfigError(Place{folder.string(), 0},
-                      "expected a tokenizer.json or a tokenizer.model in the "
-                      "folder, got none; try the folder of a Hugging Face "
-                      "model with its tokenizer");
+    throw ConfigError(
+      {.place = {folder.string(), 0},
+       .path = "",
+       .expected = "a tokenizer.json or a tokenizer.model in the folder",
+       .got = "none",
+       .hint = "the folder of a Hugging Face model with its tokenizer"});
   const auto config = folder / "tokenizer_config.json";
   auto read = tokenizer::read_sentencepiece(
     pieces, std::filesystem::exists(config) ? internal::read_json(config)
@@ -290,12 +292,13 @@ void Tokenizer::check_fits(const ModelShape& shape,
                            const std::string& model) const {
   if (vocab_size() <= shape.vocab_size)
     return;
-  throw ConfigError(Place{parts_->file, 0},
-                    "the tokenizer has ids up to "
-                      + std::to_string(vocab_size() - 1) + ", the model "
-                      + model + " a vocabulary of "
-                      + std::to_string(shape.vocab_size)
-                      + "; try the tokenizer that belongs to the model");
+  throw ConfigError({.place = {parts_->file, 0},
+                     .path = "",
+                     .expected = "ids below the model's vocabulary of "
+                                 + std::to_string(shape.vocab_size) + " ("
+                                 + model + ")",
+                     .got = "ids up to " + std::to_string(vocab_size() - 1),
+                     .hint = "the tokenizer that belongs to the model"});
 }
 
 TextStream::TextStream(Tokenizer tokenizer, bool skip_special)

@@ -49,7 +49,6 @@ struct DataPlane::Impl {
 
   // On the I/O thread only.
   std::map<WorkerId, std::shared_ptr<PeerClient>> clients;
-  std::map<WorkerId, Failure> failed_peers;
   std::optional<Failure> aborted;
   std::set<std::shared_ptr<ServingSession>> sessions;
   std::map<WorkerId, std::uint64_t> pulled_bytes; ///< for the trace, by holder
@@ -128,8 +127,6 @@ std::variant<std::shared_ptr<PeerClient>, Failure>
 DataPlane::Impl::client_of(WorkerId peer) {
   if (aborted)
     return *aborted;
-  if (auto failed = failed_peers.find(peer); failed != failed_peers.end())
-    return failed->second;
   if (auto known = clients.find(peer); known != clients.end())
     return known->second;
   std::lock_guard lock(mutex);
@@ -190,7 +187,6 @@ void DataPlane::set_peer(WorkerId peer, std::string host, std::uint16_t port) {
     address = {std::move(host), port};
   }
   impl_->post([impl = impl_.get(), peer, moved] {
-    impl->failed_peers.erase(peer);
     auto found = impl->clients.find(peer);
     if (!moved || found == impl->clients.end())
       return;
@@ -295,14 +291,6 @@ void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
       });
   if (!posted)
     (*counted)(impl_->stopped_failure());
-}
-
-void DataPlane::fail_peer(WorkerId peer, Failure failure) {
-  impl_->post([impl = impl_.get(), peer, failure = std::move(failure)] {
-    impl->failed_peers.insert_or_assign(peer, failure);
-    if (auto found = impl->clients.find(peer); found != impl->clients.end())
-      found->second->fail(failure);
-  });
 }
 
 void DataPlane::abort(Failure failure) {

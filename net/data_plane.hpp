@@ -80,9 +80,6 @@ public:
   void pull_memory(WorkerId from, std::uint64_t id, std::uint64_t source_offset,
                    std::span<std::byte> into, MemoryDone done);
 
-  /// Fails all that is pending with this peer, and every later pull from it
-  /// until `set_peer`.
-  void fail_peer(WorkerId peer, Failure failure);
   /// Fails all that is pending, closes every connection, and fails every
   /// later pull until `begin`.
   void abort(Failure failure);

@@ -71,10 +71,12 @@ void need_fields(const Hardware& hardware, const std::string& file) {
   for (const auto& field : hardware_fields())
     if (!field.may_be_zero && hardware.*(field.value) <= 0)
       throw ConfigError(
-        {file, 0}, fmt::format("{}.{}: expected a positive number of {}, got "
-                               "nothing; see a shipped one: {}",
-                               field.section, field.name, field.unit,
-                               fmt::join(shipped_hardware(), ", ")));
+        {.place = {file, 0},
+         .path = fmt::format("{}.{}", field.section, field.name),
+         .expected = fmt::format("a positive number of {}", field.unit),
+         .got = "nothing",
+         .hint = "troupe profile CONFIG --out FILE, or a shipped one: "
+                 + fmt::format("{}", fmt::join(shipped_hardware(), ", "))});
 }
 
 } // namespace
@@ -141,10 +143,11 @@ Hardware load_hardware(const std::string& name_or_file) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(name_or_file, ignored))
     throw ConfigError(
-      {"command line", 0},
-      fmt::format("--hardware: expected one of {} or a file, got '{}'{}",
-                  fmt::join(names, ", "), name_or_file,
-                  nearest_hint(name_or_file, names)));
+      {.place = {"command line", 0},
+       .path = "--hardware",
+       .expected = fmt::format("one of {} or a file", fmt::join(names, ", ")),
+       .got = "'" + name_or_file + "'",
+       .hint = quoted_nearest(name_or_file, names)});
   const auto root = read_yaml(name_or_file);
   return parse_hardware(print_yaml(root), name_or_file);
 }

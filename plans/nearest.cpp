@@ -20,10 +20,16 @@ std::string nearest(std::string_view name, std::span<const std::string> valid) {
   return best;
 }
 
+std::string quoted_nearest(std::string_view name,
+                           std::span<const std::string> valid) {
+  const auto best = nearest(name, valid);
+  return best.empty() ? "" : "'" + best + "'";
+}
+
 std::string nearest_hint(std::string_view name,
                          std::span<const std::string> valid) {
-  const auto best = nearest(name, valid);
-  return best.empty() ? "" : "; try '" + best + "'";
+  const auto best = quoted_nearest(name, valid);
+  return best.empty() ? "" : "; try " + best;
 }
 
 } // namespace troupe::plans

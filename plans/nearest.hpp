@@ -11,6 +11,10 @@ namespace troupe::plans {
 /// is nearer than half of the longer name's letters.
 std::string nearest(std::string_view name, std::span<const std::string> valid);
 
+/// "'x'" or nothing.
+std::string quoted_nearest(std::string_view name,
+                           std::span<const std::string> valid);
+
 /// "; try 'x'" or nothing.
 std::string nearest_hint(std::string_view name,
                          std::span<const std::string> valid);

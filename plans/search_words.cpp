@@ -31,10 +31,11 @@ SearchMethod parse_search_method(const std::string& name) {
       return method;
     names.emplace_back(to_string(method));
   }
-  throw ConfigError({"command line", 0},
-                    fmt::format("--method: expected auto, exact, mcmc or "
-                                "descent, got '{}'{}",
-                                name, nearest_hint(name, names)));
+  throw ConfigError({.place = {"command line", 0},
+                     .path = "--method",
+                     .expected = "auto, exact, mcmc or descent",
+                     .got = "'" + name + "'",
+                     .hint = quoted_nearest(name, names)});
 }
 
 double SearchResult::gap() const {

@@ -23,9 +23,12 @@ extern "C" void troupe_on_early_stop(int number) {
     static_cast<int>(number == SIGINT ? ExitCode::interrupted : early_code));
 }
 
-bool is_one_of(const char* word, const char* a, const char* b, const char* c) {
-  return std::strcmp(word, a) == 0 || std::strcmp(word, b) == 0
-         || std::strcmp(word, c) == 0;
+/// Whether a verb runs a session that leaves nothing to go on with.
+bool is_passing(const char* verb) {
+  for (const char* known : {"generate", "score", "convert", "eval", "doctor"})
+    if (std::strcmp(verb, known) == 0)
+      return true;
+  return false;
 }
 
 } // namespace
@@ -33,7 +36,7 @@ bool is_one_of(const char* word, const char* a, const char* b, const char* c) {
 void end_cleanly_on_early_stop(int argc, char** argv) {
   const char* verb = argc > 1 ? argv[1] : "";
   const bool trains = std::strcmp(verb, "train") == 0;
-  if (!trains && !is_one_of(verb, "generate", "score", "convert"))
+  if (!trains && !is_passing(verb))
     return;
   early_code = trains ? ExitCode::stopped : ExitCode::failed;
   struct sigaction action {};

@@ -24,9 +24,11 @@ constexpr int follow_wait_ms = 500;
 FollowFile::FollowFile(const std::filesystem::path& path)
   : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (file_ < 0)
-    throw ConfigError(
-      {path.string(), 0},
-      fmt::format("cannot read this log: {}", std::strerror(errno)));
+    throw ConfigError({.place = {path.string(), 0},
+                       .path = "",
+                       .expected = "a readable log",
+                       .got = std::strerror(errno),
+                       .hint = "`troupe status` for the run's workers"});
   notify_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (notify_ >= 0)
     ::inotify_add_watch(notify_, path.c_str(), IN_MODIFY);

@@ -76,7 +76,11 @@ std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path, ignored))
-    throw ConfigError({path.string(), 0}, "cannot read this file");
+    throw ConfigError({.place = {path.string(), 0},
+                       .path = "",
+                       .expected = "a readable file",
+                       .got = "none",
+                       .hint = "another name, or reading rights"});
   std::ostringstream text;
   text << file.rdbuf();
   return std::move(text).str();

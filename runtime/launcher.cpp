@@ -54,12 +54,4 @@ void Launcher::end_all(std::chrono::milliseconds grace) {
   pool_.wait_all(grace);
 }
 
-std::optional<std::int64_t> Launcher::pid_of(WorkerId worker) const {
-  const std::lock_guard lock{mutex_};
-  for (const auto& [pid, number] : workers_)
-    if (number == worker)
-      return pid;
-  return std::nullopt;
-}
-
 } // namespace troupe::runtime

@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 
 namespace troupe::runtime {
@@ -31,10 +30,9 @@ public:
   void kill_all();
   /// Waits for orderly ends; kills what is left after `grace`.
   void end_all(std::chrono::milliseconds grace);
-  std::optional<std::int64_t> pid_of(WorkerId worker) const;
 
 private:
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::map<std::int64_t, WorkerId> workers_; ///< by pid
   std::function<void(WorkerId, const net::ChildExit&)> on_exit_;
   net::ChildPool pool_; ///< last: its callback uses the members above

@@ -216,9 +216,11 @@ MergedTrace read_run_trace(const RunFolder& folder) {
     if (entry.path().extension() == ".events")
       paths.push_back(entry.path());
   if (paths.empty())
-    throw ConfigError({folder.trace_folder().string(), 0},
-                      "expected trace files (*.events), got none; was the run "
-                      "started with trace.enabled=true?");
+    throw ConfigError({.place = {folder.trace_folder().string(), 0},
+                       .path = "",
+                       .expected = "trace files (*.events)",
+                       .got = "none",
+                       .hint = "a run with trace.enabled=true"});
   std::sort(paths.begin(), paths.end());
   std::vector<trace::TraceFile> files;
   for (const auto& path : paths)

@@ -4,42 +4,15 @@
 #include "models/hf_folder.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/session.hpp"
-
-#include <stdlib.h>
+#include "runtime/temporary_folder.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <system_error>
 
 namespace troupe::runtime {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A folder below /tmp (or TMPDIR) that goes with its owner.
-class CheckFolder {
-public:
-  CheckFolder() {
-    auto name = (fs::temp_directory_path() / "troupe-doctor-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::system_error{errno, std::generic_category(), name};
-    path_ = name;
-  }
-  ~CheckFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  CheckFolder(const CheckFolder&) = delete;
-  CheckFolder& operator=(const CheckFolder&) = delete;
-  const fs::path& path() const {
-    return path_;
-  }
-
-private:
-  fs::path path_;
-};
 
 /// 7 million parameters: 30 MB a copy.
 ModelShape check_shape() {
@@ -125,7 +98,7 @@ MoveCheckPlan move_check_plan(const Settings& settings) {
 
 std::variant<actors::MoveCheckResult, Failure>
 check_moves(const MoveCheckPlan& plan) {
-  const CheckFolder folder;
+  const auto folder = scratch_folder("troupe-doctor-");
   const auto shape = check_shape();
   write_random_model(folder.path() / "model", shape);
   SessionPlan session;

@@ -18,12 +18,14 @@ std::string value_text(const std::string& value) {
     list
       += fmt::format("{}{} was {}, is {}", list.empty() ? "" : ", ", change.key,
                      value_text(change.before), value_text(change.now));
-  throw ConfigError({input.folder, 0},
-                    fmt::format("this run was started with other settings: "
-                                "{}; try run.resume=fresh (keeps the old run "
-                                "as {}.1), run.resume=force or another "
-                                "run.name",
-                                list, input.folder));
+  throw ConfigError(
+    {.place = {input.folder, 0},
+     .path = "",
+     .expected = "the settings that this run was started with",
+     .got = "other settings: " + list,
+     .hint = fmt::format("run.resume=fresh (keeps the old run as {}.1), "
+                         "run.resume=force or another run.name",
+                         input.folder)});
 }
 
 ResumeDecision continue_or_restart(const ResumeInput& input) {
@@ -56,9 +58,11 @@ ResumeDecision decide_resume(const ResumeInput& input) {
       .action = ResumeAction::rename_old, .first_step = 0, .sentence = ""};
   if (input.mode == "never")
     throw ConfigError(
-      {input.folder, 0},
-      "a run stands here already and run.resume is never; try another "
-      "run.name, run.resume=auto or run.resume=fresh");
+      {.place = {input.folder, 0},
+       .path = "",
+       .expected = "no run here, since run.resume is never",
+       .got = "one",
+       .hint = "another run.name, run.resume=auto or run.resume=fresh"});
   if (input.mode == "auto" && !input.changes.empty())
     refuse_changes(input);
   return continue_or_restart(input);

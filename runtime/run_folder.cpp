@@ -33,10 +33,11 @@ std::optional<std::uint32_t> number_after(std::string_view name,
 }
 
 ConfigError folder_error(const fs::path& folder, const std::string& reason) {
-  return ConfigError(
-    {folder.string(), 0},
-    fmt::format("cannot write the run folder: {}; try another run.dir",
-                reason));
+  return ConfigError({.place = {folder.string(), 0},
+                      .path = "",
+                      .expected = "a run folder that can be written",
+                      .got = reason,
+                      .hint = "another run.dir"});
 }
 
 int open_lock(const RunFolder& folder, int flags) {
@@ -182,10 +183,12 @@ RunLock::RunLock(const RunFolder& folder)
   if (::flock(fd_, LOCK_EX | LOCK_NB) == 0)
     return;
   ::close(fd_);
-  throw ConfigError({folder.root().string(), 0},
-                    fmt::format("this run is active in another process; try "
-                                "`troupe stop {}` or another run.name",
-                                folder.root().string()));
+  throw ConfigError({.place = {folder.root().string(), 0},
+                     .path = "",
+                     .expected = "a run that nobody else makes",
+                     .got = "one that is active in another process",
+                     .hint = fmt::format("`troupe stop {}` or another run.name",
+                                         folder.root().string())});
 }
 
 RunLock::~RunLock() {

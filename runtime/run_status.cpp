@@ -81,8 +81,11 @@ void write_status(const RunFolder& folder, RunStatus status) {
 
 RunStatus read_status(const RunFolder& folder) {
   if (!std::filesystem::exists(folder.status_file()))
-    throw ConfigError({folder.root().string(), 0},
-                      "expected a run folder, got no status.json in it");
+    throw ConfigError({.place = {folder.root().string(), 0},
+                       .path = "",
+                       .expected = "a run folder",
+                       .got = "no status.json in it",
+                       .hint = "runs/NAME, the folder of a run"});
   try {
     const auto document = Json::parse(read_file(folder.status_file()));
     RunStatus status;

@@ -5,16 +5,13 @@
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
+#include "config/trace.hpp"
 #include "runtime/build_identity.hpp"
-#include "runtime/chrome_trace.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/listen_ports.hpp"
-#include "runtime/metrics/console.hpp"
-#include "runtime/metrics/run_summary.hpp"
 #include "runtime/own_address.hpp"
 #include "runtime/random_hex.hpp"
-#include "runtime/run_status.hpp"
 #include "runtime/session_actors.hpp"
 #include "runtime/session_events.hpp"
 #include "runtime/session_files.hpp"
@@ -182,6 +179,7 @@ void Session::handle(const AllJoined& event) {
     files_.add_worker(i, request.host, request.pid);
   }
   setup.nodes = nodes_;
+  setup.worker_names = basis_.worker_names;
   setup.loads = load_specs(basis_);
   setup.rows = actors::rows_to_load(plan_.checkpoint.value_or(""), basis_.early,
                                     plan_.plan.cluster.num_workers());

@@ -191,7 +191,7 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
                        .got = "'" + file + "', which is no file",
                        .hint = ""});
   plans::place_evaluation(plan, plans::with_evaluation(workflow, settings));
-  actors::open_evaluation(settings, workflow);
+  models::warn_of_skipped(actors::open_evaluation(settings, workflow));
 }
 
 void check_replay(const Settings& settings, const plans::Workflow& workflow,
@@ -241,6 +241,7 @@ RowCounts count_rows(const Settings& settings,
   const auto tokenizer
     = models::Tokenizer::load(tokenizer_folder(settings, workflow));
   const auto dataset = models::Dataset::open(settings, tokenizer);
+  models::warn_of_skipped(dataset);
   if (is_workflow_file(settings.workflow))
     check_registered(workflow);
   check_fields(settings, workflow, dataset);

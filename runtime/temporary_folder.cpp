@@ -1,5 +1,7 @@
 #include "runtime/temporary_folder.hpp"
 
+#include "config/error.hpp"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -69,6 +71,17 @@ TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
   ::close(lock_);
+}
+
+TemporaryFolder scratch_folder(const std::string& prefix) {
+  try {
+    return {fs::temp_directory_path(), prefix};
+  } catch (const std::system_error& error) {
+    throw FailureError{{.code = Errc::io,
+                        .who = "temporary folder",
+                        .what = "TMPDIR or /tmp: " + error.code().message(),
+                        .cause = ""}};
+  }
 }
 
 } // namespace troupe::runtime

@@ -27,4 +27,7 @@ private:
   int lock_ = -1;
 };
 
+/// One below TMPDIR or /tmp. Throws FailureError.
+TemporaryFolder scratch_folder(const std::string& prefix);
+
 } // namespace troupe::runtime

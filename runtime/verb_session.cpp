@@ -63,13 +63,13 @@ void rename_to(const fs::path& from, const fs::path& to) {
 }
 
 /// A signal ends a verb without a result: nothing is there to go on from.
+} // namespace
+
 ExitCode verb_exit_code(ExitCode code) {
   if (code == ExitCode::stopped || code == ExitCode::interrupted)
     std::cerr << "error: stopped by a signal; nothing was written\n";
   return code == ExitCode::stopped ? ExitCode::failed : code;
 }
-
-} // namespace
 
 VerbSession::VerbSession(const std::string& verb, const ModelOptions& model,
                          const ModelShape& shape, const fs::path& out)

@@ -20,6 +20,10 @@ struct ModelShape;
 
 namespace troupe::runtime {
 
+/// A session that was stopped leaves nothing to go on with: says so, and that
+/// SIGTERM is a failure here.
+ExitCode verb_exit_code(ExitCode code);
+
 class VerbSession {
 public:
   /// Makes the run folder beside `out`, where it removes those of sessions

@@ -8,13 +8,14 @@
 #include "runtime/session_inputs.hpp"
 #include "runtime/session_plan.hpp"
 #include "runtime/step_names.hpp"
+#include "runtime/temporary_folder.hpp"
 #include "runtime/text_table.hpp"
+#include "runtime/verb_session.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <iostream>
@@ -33,33 +34,6 @@ struct EvalWords : VerbOptions {
   std::string model;
   std::string data;
   std::string out;
-};
-
-/// Lives as long as the session that writes into it.
-class EvalFolder {
-public:
-  EvalFolder() {
-    path_ = (fs::temp_directory_path() / "troupe-eval-XXXXXX").string();
-    if (::mkdtemp(path_.data()) == nullptr)
-      throw FailureError{{.code = Errc::io,
-                          .who = "",
-                          .what = "cannot make a folder in "
-                                  + fs::temp_directory_path().string(),
-                          .cause = ""}};
-  }
-  ~EvalFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  EvalFolder(const EvalFolder&) = delete;
-  EvalFolder& operator=(const EvalFolder&) = delete;
-
-  fs::path path() const {
-    return path_;
-  }
-
-private:
-  std::string path_;
 };
 
 /// What is evaluated: --model, else a run's newest checkpoint, else what the
@@ -144,16 +118,15 @@ int evaluate(const EvalWords& words) {
   if (!words.out.empty())
     check_out_file(words.out);
   auto session = eval_session(words);
-  const EvalFolder folder;
+  const auto folder = scratch_folder("troupe-eval-");
   session.run_folder = folder.path();
   StepMetrics found;
   session.on_evaluation = [&](const actors::StepReport& report) {
     found = name_evaluation(session, report);
   };
-  const auto code = run_session(session);
+  const auto code = verb_exit_code(run_session(session));
   if (code != ExitCode::done)
-    return static_cast<int>(code == ExitCode::stopped ? ExitCode::failed
-                                                      : code);
+    return static_cast<int>(code);
   if (!words.out.empty())
     replace_file(
       words.out,

@@ -102,14 +102,17 @@ int generate(const GenerateVerbOptions& options) {
   check_out_file(options.out);
   const auto shape = open_shape(options.model);
   if (shape.scalar_head)
-    throw ConfigError({options.model.model, 0},
-                      "this model has a scalar head and cannot generate; try "
-                      "`troupe score`");
+    throw ConfigError({.place = {options.model.model, 0},
+                       .path = "",
+                       .expected = "a language model",
+                       .got = "one with a scalar head, which cannot generate",
+                       .hint = "`troupe score`"});
   const auto tokenizer = models::Tokenizer::load(options.model.model);
   tokenizer.check_fits(shape, options.model.model);
   models::DatasetOptions data;
   data.file = options.prompts;
   const auto prompts = models::Dataset::open(data, tokenizer);
+  models::warn_of_skipped(prompts);
   VerbSession session("generate", options.model, shape, options.out);
   fill_settings(session.settings(), options,
                 settle_lengths(options, shape, prompts));

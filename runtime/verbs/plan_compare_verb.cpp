@@ -142,18 +142,22 @@ Json measured_of(const std::string& suite) {
     return Json::object();
   const auto json = Json::parse(read_file(file), nullptr, false);
   if (!json.is_object() || !json.contains("seconds"))
-    throw ConfigError({file.string(), 0},
-                      "expected {\"seconds\": {WORKLOAD: {PLAN: number}}}");
+    throw ConfigError({.place = {file.string(), 0},
+                       .path = "",
+                       .expected = "{\"seconds\": {WORKLOAD: {PLAN: number}}}",
+                       .got = "other JSON, or none",
+                       .hint = "examples/paper/measured.json"});
   return json["seconds"];
 }
 
 std::vector<fs::path> suite_files(const std::string& suite) {
   std::error_code ignored;
   if (!fs::is_directory(suite, ignored))
-    throw ConfigError({"command line", 0},
-                      fmt::format("--suite: expected a folder of settings "
-                                  "files, got '{}'",
-                                  suite));
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--suite",
+                       .expected = "a folder of settings files",
+                       .got = "'" + suite + "'",
+                       .hint = "examples/paper"});
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(suite))
     if (entry.path().extension() == ".yaml")
@@ -335,11 +339,17 @@ std::string error_summary(const std::vector<CompareRow>& rows) {
 int compare_verb(const CompareWords& words) {
   const bool files = !words.config.files().empty();
   if (words.suite.empty() && !files)
-    throw ConfigError({"command line", 0},
-                      "expected CONFIG or --suite FOLDER, got neither");
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "",
+                       .expected = "CONFIG or --suite FOLDER",
+                       .got = "neither",
+                       .hint = "--suite examples/paper"});
   if (!words.suite.empty() && files)
-    throw ConfigError({"command line", 0},
-                      "CONFIG and --suite exclude each other");
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "",
+                       .expected = "CONFIG or --suite FOLDER",
+                       .got = "both",
+                       .hint = "one of the two"});
   const auto rows
     = words.suite.empty() ? compare_config(words) : compare_suite(words);
   print_out(words.json ? compare_json(rows)

@@ -1,6 +1,7 @@
 #include "runtime/verbs/plan_measure.hpp"
 
 #include "runtime/jsonl_file.hpp"
+#include "runtime/temporary_folder.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -96,30 +97,27 @@ std::optional<PlanCosts> costs_of(const fs::path& metrics) {
 
 MeasuredPlan measure_plan(const ConfigWords& config,
                           const plans::ExecutionPlan& plan, int steps) {
-  auto folder = (fs::temp_directory_path() / "troupe-measure-XXXXXX").string();
-  if (!mkdtemp(folder.data()))
-    return {.costs = {}, .why = "no temporary folder"};
-  const auto plan_file = fs::path(folder) / "plan.yaml";
+  const auto scratch = scratch_folder("troupe-measure-");
+  const auto& folder = scratch.path();
+  const auto plan_file = folder / "plan.yaml";
   std::ofstream(plan_file) << plans::print(plan);
   std::vector<std::string> words = {"troupe", "train"};
   for (const auto& list : {config.files(), config.overrides()})
     words.insert(words.end(), list.begin(), list.end());
   for (const auto& word :
        {"plan=" + plan_file.string(), fmt::format("run.steps={}", steps + 1),
-        "run.dir=" + folder, std::string("run.name=run"),
+        "run.dir=" + folder.string(), std::string("run.name=run"),
         std::string("run.save_every=0")})
     words.push_back(word);
-  const auto log = fs::path(folder) / "log";
+  const auto log = folder / "log";
   MeasuredPlan measured;
-  const auto metrics = fs::path(folder) / "run" / "metrics.jsonl";
+  const auto metrics = folder / "run" / "metrics.jsonl";
   if (run_self(words, log) != 0)
     measured.why = last_line(log);
   else if (fs::exists(metrics))
     measured.costs = costs_of(metrics);
   if (!measured.costs && measured.why.empty())
     measured.why = "the run wrote no metrics";
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
   return measured;
 }
 

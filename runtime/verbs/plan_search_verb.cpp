@@ -40,10 +40,11 @@ parse_lags(const std::vector<std::string>& words) {
     const auto at = word.find('=');
     const auto digits = at == std::string::npos ? "" : word.substr(at + 1);
     if (digits.size() != 1 || digits < "1" || digits > "8")
-      throw ConfigError({"command line", 0},
-                        fmt::format("--lag: expected CALL=STEPS with 1 to 8 "
-                                    "steps, got '{}'; try actor_gen=1",
-                                    word));
+      throw ConfigError({.place = {"command line", 0},
+                         .path = "--lag",
+                         .expected = "CALL=STEPS with 1 to 8 steps",
+                         .got = "'" + word + "'",
+                         .hint = "actor_gen=1"});
     lag[word.substr(0, at)] = static_cast<std::uint32_t>(digits[0] - '0');
   }
   return lag;

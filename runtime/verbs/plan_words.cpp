@@ -85,8 +85,11 @@ DType problem_dtype(const Settings& settings, const std::string& role,
 
 Settings PlanWords::settings() const {
   if (!preset.empty() && !plan_file.empty())
-    throw ConfigError({"command line", 0},
-                      "--preset and --plan exclude each other");
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--plan",
+                       .expected = "--preset or --plan",
+                       .got = "both",
+                       .hint = "one of the two"});
   auto overrides = config.overrides();
   if (!preset.empty())
     overrides.push_back("plan=" + preset);

@@ -63,10 +63,11 @@ int stop_run(const StopOptions& options) {
     return 0;
   }
   if (status.host != host_name())
-    throw ConfigError({options.folder, 0},
-                      fmt::format("the master runs on {}; try this command "
-                                  "there",
-                                  status.host));
+    throw ConfigError({.place = {options.folder, 0},
+                       .path = "",
+                       .expected = "a run whose master is on this host",
+                       .got = "one on " + status.host,
+                       .hint = "this command there"});
   if (::kill(static_cast<pid_t>(status.pid), SIGTERM) != 0)
     throw FailureError(
       {.code = Errc::io,
@@ -90,8 +91,11 @@ struct LogsOptions : VerbOptions {
 int show_logs(const LogsOptions& options) {
   const RunFolder folder(options.folder);
   if (!folder.exists())
-    throw ConfigError({options.folder, 0},
-                      "expected a run folder, got no config.yaml in it");
+    throw ConfigError({.place = {options.folder, 0},
+                       .path = "",
+                       .expected = "a run folder",
+                       .got = "no config.yaml in it",
+                       .hint = "runs/NAME, the folder of a run"});
   const auto path = options.worker
                       ? folder.worker_log(WorkerId{*options.worker})
                       : folder.log_file();

@@ -57,6 +57,7 @@ int score(const ScoreOptions& options) {
   settings.data.train = options.data;
   settings.data.max_tokens = 0;
   const auto data = models::Dataset::open(settings, tokenizer);
+  models::warn_of_skipped(data);
   settings.data.max_tokens
     = static_cast<int>(std::max(2U, check_lengths(options, shape, data)));
   const auto outcome = session.run_rows(data.size());

@@ -79,7 +79,11 @@ int show_summary(const TraceOptions& options) {
 int serve_trace(const TraceOptions& options) {
   const RunFolder folder(options.folder);
   if (!folder.exists())
-    throw ConfigError({options.folder, 0}, "expected a run folder, got none");
+    throw ConfigError({.place = {options.folder, 0},
+                       .path = "",
+                       .expected = "a run folder",
+                       .got = "none",
+                       .hint = "runs/NAME, the folder of a run"});
   TraceServer server(folder, page_options(options.bind, options.port));
   print_out(server.url());
   std::cout.flush();

@@ -118,11 +118,12 @@ TEST_F(Ask, AFailureKeepsItsFirstCause) {
   EXPECT_EQ(outcome_.failure.cause, "quota");
 }
 
-TEST_F(Ask, ALostWorkerEndsItOnceAndALateValueIsIgnored) {
-  table_->fail_worker(WorkerId{1}, {Errc::peer_lost, "worker 1", "gone", ""});
+TEST_F(Ask, AFailedRunEndsItOnceAndALateValueIsIgnored) {
+  table_->fail_all({Errc::peer_lost, "worker 1", "gone", ""});
   scheduler_->run();
   answer(with_a_value);
   EXPECT_EQ(outcome_.failures, 1);
+  EXPECT_EQ(outcome_.failure.who, "worker 1");
   EXPECT_EQ(outcome_.values, 0);
 }
 
@@ -134,12 +135,6 @@ TEST_F(Ask, I7AMessageThatNobodyGetsNamesTheWait) {
   ASSERT_EQ(outcome_.failures, 1);
   EXPECT_EQ(outcome_.failure.who, "rows");
   EXPECT_THAT(outcome_.failure.what, testing::HasSubstr("not delivered"));
-}
-
-TEST_F(Ask, AnotherWorkersDeathChangesNothing) {
-  table_->fail_worker(WorkerId{0}, {Errc::peer_lost, "worker 0", "gone", ""});
-  scheduler_->run();
-  EXPECT_EQ(outcome_.failures, 0);
 }
 
 TEST_F(Ask, I7EveryWaitHasANameAndADeadline) {

@@ -160,6 +160,7 @@ void ControlRun::Impl::load() {
   for (const Joined& worker : wait_for<std::vector<Joined>>()) {
     orders.peers.push_back({WorkerId{std::uint32_t(nodes.size())},
                             worker.request.host, worker.request.data_port});
+    orders.worker_names.push_back("worker " + std::to_string(nodes.size()));
     nodes.push_back(worker.node);
   }
   orders.nodes = nodes;

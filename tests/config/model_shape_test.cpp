@@ -267,9 +267,11 @@ TEST(ModelShape, MistakesNameFileAndKey) {
     "config.json: num_labels: expected one label (a scalar head), got "
     "nothing");
   EXPECT_EQ(why_not("[1]"),
-            "config.json: expected a JSON object, got another value");
-  EXPECT_THAT(why_not("{"), testing::StartsWith("config.json: expected JSON, "
-                                                "got: parse error at line 1"));
+            "config.json: expected a JSON object, got another value; try a "
+            "folder in Hugging Face format");
+  EXPECT_THAT(why_not("{"),
+              testing::StartsWith("config.json: expected JSON, "
+                                  "got something else (parse error at line 1"));
   EXPECT_THAT(why_not(R"({"vocab_size": 1e999})"),
               testing::StartsWith("config.json: expected JSON"));
 }

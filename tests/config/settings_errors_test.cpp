@@ -110,7 +110,7 @@ TEST_F(SettingsErrors, KeysOfOtherSystemsAreTranslated) {
 TEST_F(SettingsErrors, MistypedValuesSayWhatWasExpected) {
   EXPECT_EQ(ppo("run:\n  steps: ten\n"),
             "x.yaml:2: run.steps: expected a whole number >= 0, got 'ten'; try "
-            "0");
+            "'troupe explain run.steps'");
   EXPECT_EQ(ppo("data: {batch_size: 64.0}\n"),
             "x.yaml:1: data.batch_size: expected a whole number >= 1, got "
             "'64.0'; try 64");
@@ -134,7 +134,7 @@ TEST_F(SettingsErrors, MistypedValuesSayWhatWasExpected) {
             "'1.5'; try 1");
   EXPECT_EQ(ppo("rollout: {min_p: [1]}\n"),
             "x.yaml:1: rollout.min_p: expected a number from 0 to 1, got [1]; "
-            "try 0");
+            "try 'troupe explain rollout.min_p'");
   EXPECT_EQ(ppo("algorithm: {whiten: 1}\n"),
             "x.yaml:1: algorithm.whiten: expected true or false, got '1'; try "
             "true");
@@ -170,12 +170,14 @@ TEST_F(SettingsErrors, WordsOutsideAChoiceNameTheNearest) {
 TEST_F(SettingsErrors, ShapesOfTextsAreChecked) {
   EXPECT_EQ(over("run.max_time=soon"),
             "command line: run.max_time: expected a duration such as 90m, "
-            "3h30m or 11:30:00, got 'soon'; try \"\"");
+            "3h30m or 11:30:00, got 'soon'; try 'troupe explain "
+            "run.max_time'");
   EXPECT_EQ(over("cluster.ports=1-99999"),
             "command line: cluster.ports: expected auto or FIRST-LAST with "
             "ports from 1 to 65535, got '1-99999'; try auto");
   EXPECT_EQ(over("run.name=a/b"), "command line: run.name: expected a name "
-                                  "without '/', got 'a/b'; try \"\"");
+                                  "without '/', got 'a/b'; try 'troupe explain "
+                                  "run.name'");
 }
 
 TEST_F(SettingsErrors, SectionsMustBeMappings) {
@@ -363,7 +365,8 @@ TEST_F(SettingsErrors, OverridesNeedKeyAndValue) {
 
 TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
   EXPECT_EQ(error({"none.yaml"}, {}),
-            "none.yaml: expected a readable YAML file, got none");
+            "none.yaml: expected a readable YAML file, got none; try "
+            "examples/tiny/ppo.yaml");
   EXPECT_THAT(ppo("a: [1\n"), testing::StartsWith("x.yaml:2: expected YAML"));
   EXPECT_EQ(error({}, {}), "command line: workflow: expected one of sft, "
                            "reward, dpo, ppo or grpo, got nothing");

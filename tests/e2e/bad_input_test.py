@@ -111,7 +111,9 @@ class BadInput(Case):
     def test_bad_rows_may_be_skipped_and_are_counted(self):
         good = '{"prompt": "a", "completion": "b"}\n'
         file = self.write("rows.jsonl", good * 20 + '{"prompt": 1}\n' + "no\n")
-        self.troupe(*self.sft(f"data.train={file}", "data.on_bad_row=skip"))
+        done = self.troupe(*self.sft(f"data.train={file}",
+                                     "data.on_bad_row=skip"))
+        self.assertEqual((done.stdout + done.stderr).count("2 bad rows"), 1)
         self.assertEqual(self.metrics("sft")[3]["data/bad_rows"], 2)
 
     def test_a_parquet_file_gets_the_conversion(self):

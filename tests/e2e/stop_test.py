@@ -92,6 +92,21 @@ class Stop(Case):
                 self.assertIn("stopped", done.out + done.err)
                 self.assertEqual(self.processes(), {})
 
+    def test_a_signal_before_the_session_is_a_clean_end(self):
+        # nobody writes the settings, so there is never a session
+        os.mkfifo(self.folder / "never.yaml")
+        for verb, number, code in (("train", signal.SIGTERM, 75),
+                                   ("eval", signal.SIGTERM, 1),
+                                   ("eval", signal.SIGINT, 130),
+                                   ("doctor", signal.SIGTERM, 1)):
+            process = self.start(verb, "never.yaml")
+            until(lambda: catches(process.popen.pid, number), "a handler", 10)
+            process.send(number)
+            done = process.finish()
+            with self.subTest(verb=verb, signal=number):
+                self.assertEqual(done.code, code, done.err)
+                self.assertIn("error: stopped by a signal", done.err)
+
     def test_a_second_signal_exits_at_once(self):
         # the first step alone has so many passes that it would go on for long
         process = self.start(*self.ppo(LONG, "algorithm.epochs=500"))

@@ -116,9 +116,10 @@ TEST_F(DatasetFile, PairsOfMessagesAreConversations) {
 
 TEST_F(DatasetFile, MessagesThatCannotBeRenderedAreBadRows) {
   const std::string row = R"({"messages": [{"role": "user"}]})";
-  EXPECT_THAT(complaint(options(DataKind::prompts, row)),
-              HasSubstr("rows.jsonl:1: messages: letters: the tokenizer has no "
-                        "chat template"));
+  EXPECT_THAT(
+    complaint(options(DataKind::prompts, row)),
+    HasSubstr("rows.jsonl:1: messages: letters: chat_template: expected a "
+              "template for messages"));
   auto refused = options(DataKind::prompts, row);
   refused.chat = ChatUse::never;
   EXPECT_THAT(complaint(refused),

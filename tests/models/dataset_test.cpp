@@ -134,7 +134,7 @@ TEST_F(DatasetFile, BadRowsNameFileLineAndField) {
   EXPECT_THAT(of(DataKind::preference, "{\"chosen\": \"a\"}"),
               HasSubstr("rows.jsonl:2: rejected: expected text"));
   EXPECT_THAT(of(DataKind::prompts, "{\"prompt\": \"a\""),
-              HasSubstr("rows.jsonl:2: not JSON"));
+              HasSubstr("rows.jsonl:2: expected JSON, got something else ("));
   EXPECT_THAT(of(DataKind::prompts, "[1]"),
               HasSubstr("rows.jsonl:2: expected a row"));
   EXPECT_THAT(of(DataKind::prompts, "{\"prompt_ids\": [1, 99]}"),
@@ -159,7 +159,7 @@ TEST_F(DatasetFile, BadRowsCanBeSkippedAndAreCounted) {
 
 TEST_F(DatasetFile, NothingUsableIsAnError) {
   EXPECT_THAT(complaint(options(DataKind::prompts, "")),
-              HasSubstr("no usable row"));
+              HasSubstr("expected a usable row, got none (0 rows"));
   auto given = options(DataKind::prompts, "{\"prompt\": \"abc\"}\n");
   given.max_tokens = 2;
   EXPECT_THAT(complaint(given), HasSubstr("1 overlong"));

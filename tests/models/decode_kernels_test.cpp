@@ -113,7 +113,7 @@ TEST(KvCache, HandsOutTheLowestFreeSlotAndFitsItsBytes) {
   EXPECT_EQ(cache.take_slot(), 0);
   EXPECT_EQ(cache.take_slot(), 1);
   EXPECT_EQ(cache.take_slot(), 2);
-  EXPECT_FALSE(cache.has_free_slot());
+  EXPECT_THROW(cache.take_slot(), InvariantError);
   cache.free_slot(2);
   cache.free_slot(0);
   EXPECT_EQ(cache.take_slot(), 0);

@@ -171,16 +171,6 @@ TEST_F(TwoPlanes, AnOlderIncarnationIsRefused) {
     std::holds_alternative<Rows>(pull(puller, 1, StepId(0), {SampleId(1)})));
 }
 
-TEST_F(TwoPlanes, AFailedPeerFailsAtOnceUntilItIsSetAnew) {
-  stash.put(StepId(0), plane_rows(0, 2));
-  puller.fail_peer(WorkerId(1), {Errc::peer_lost, "worker 1", "killed", ""});
-  const RowsResult result = pull(puller, 1, StepId(0), {SampleId(1)});
-  EXPECT_EQ(std::get<Failure>(result).what, "killed");
-  puller.set_peer(WorkerId(1), "127.0.0.1", holder.port());
-  EXPECT_TRUE(
-    std::holds_alternative<Rows>(pull(puller, 1, StepId(0), {SampleId(1)})));
-}
-
 TEST_F(TwoPlanes, AbortLastsUntilTheNextIncarnation) {
   stash.put(StepId(0), plane_rows(0, 2));
   puller.abort({Errc::aborted, "master", "stop", "worker 7 died"});

@@ -14,7 +14,7 @@ using trace::TraceFile;
 
 namespace {
 
-constexpr std::int64_t us = 1'000;
+constexpr std::int64_t microsecond = 1'000;
 constexpr std::int64_t second = 1'000'000'000;
 
 TraceFile file_of(std::uint32_t number, std::int64_t real_minus_monotonic_ns) {
@@ -43,7 +43,8 @@ struct TwoHosts {
     : other(file_of(1, real_time_error - ahead)),
       ahead_ns(ahead) {
     std::mt19937 draw(1);
-    std::uniform_int_distribution<std::int64_t> late(200 * us, 5'000 * us);
+    std::uniform_int_distribution<std::int64_t> late(200 * microsecond,
+                                                     5'000 * microsecond);
     for (std::uint64_t i = 0; i < 600; ++i) {
       auto now = static_cast<std::int64_t>(i) * second / 10;
       add(first, Kind::send, 2 * i + 1, now);
@@ -62,11 +63,12 @@ struct TwoHosts {
 } // namespace
 
 TEST(ClockOffsets, TheTrueOffsetIsWithinTheErrorForAMinute) {
-  const TwoHosts hosts(3'600 * second, 40'000 * us); // real time 40 ms off
+  const TwoHosts hosts(3'600 * second,
+                       40'000 * microsecond); // real time 40 ms off
   const auto offset = clock_offsets({hosts.first, hosts.other}).at(1);
   EXPECT_EQ(offset.add_ns.size(), 6U);
   EXPECT_GT(offset.error_ns, 0);
-  EXPECT_LT(offset.error_ns, 1'000 * us);
+  EXPECT_LT(offset.error_ns, 1'000 * microsecond);
   for (const auto& event : hosts.other.events) {
     const auto true_ns
       = event.time_ns - hosts.apart(event.time_ns - hosts.ahead_ns);
@@ -76,7 +78,8 @@ TEST(ClockOffsets, TheTrueOffsetIsWithinTheErrorForAMinute) {
 }
 
 TEST(ClockOffsets, ProcessesOfOneHostKeepTheirTimes) {
-  const TwoHosts hosts(0, 700'000 * us); // its real-time clock was stepped
+  const TwoHosts hosts(0, 700'000
+                            * microsecond); // its real-time clock was stepped
   auto other = hosts.other;
   std::erase_if(other.events,
                 [](const auto& event) { return event.time_ns > second / 10; });
@@ -86,7 +89,7 @@ TEST(ClockOffsets, ProcessesOfOneHostKeepTheirTimes) {
 }
 
 TEST(ClockOffsets, HostsThatBootedTogetherAreToldApartByTheirMessages) {
-  const TwoHosts hosts(500'000 * us, 0);
+  const TwoHosts hosts(500'000 * microsecond, 0);
   const auto offset = clock_offsets({hosts.first, hosts.other}).at(1);
   EXPECT_NEAR(static_cast<double>(offset.add_ns.front()), -5e8, 1e6);
   EXPECT_GT(offset.error_ns, 0);
@@ -109,6 +112,6 @@ TEST(ClockOffsets, AttemptsReuseFlowsAndAreKeptApart) {
     event.time_ns += 1'000 * second;
   const auto offsets
     = clock_offsets({hosts.first, later, hosts.other, other_later});
-  EXPECT_LT(offsets.at(3).error_ns, 1'000 * us);
+  EXPECT_LT(offsets.at(3).error_ns, 1'000 * microsecond);
   EXPECT_NEAR(static_cast<double>(offsets.at(3).add_ns.front()), -3.6e12, 1e6);
 }

@@ -1,3 +1,4 @@
+#include "config/error.hpp"
 #include "runtime/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
@@ -5,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -80,6 +82,26 @@ TEST_F(Temporary, OfALivingOwnerStaysAndSoDoesWhatOnlyLooksAlike) {
 TEST_F(Temporary, WhereNothingCanBeMadeItSaysWhy) {
   EXPECT_THROW(TemporaryFolder(parent_ / "absent", ".work-"),
                std::system_error);
+}
+
+TEST_F(Temporary, AScratchFolderStandsWhereTMPDIRSays) {
+  const auto set_place = [](const fs::path& place) {
+    ::setenv("TMPDIR", place.c_str(), /*overwrite=*/1);
+  };
+  const char* before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  set_place(parent_);
+  {
+    const auto folder = scratch_folder("troupe-test-");
+    EXPECT_EQ(folder.path().parent_path(), parent_);
+  }
+  EXPECT_THAT(names(), IsEmpty());
+  set_place(parent_ / "absent");
+  EXPECT_THROW(scratch_folder("troupe-test-"), FailureError);
+  if (before == nullptr)
+    ::unsetenv("TMPDIR");
+  else
+    set_place(kept);
 }
 
 } // namespace

@@ -82,7 +82,7 @@ TEST(PullFromAnotherProcess, AFrozenHolderEndsAtTheProgressDeadlineI7) {
   EXPECT_EQ(end.failure.code, Errc::deadline) << to_string(end.failure);
 }
 
-TEST(PullFromAnotherProcess, FailPeerEndsAPullFromAFrozenHolder) {
+TEST(PullFromAnotherProcess, AbortEndsAPullFromAFrozenHolder) {
   ForkedPeer peer(hold);
   DataPlane plane(pull_options(0, 60s));
   plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
@@ -91,7 +91,7 @@ TEST(PullFromAnotherProcess, FailPeerEndsAPullFromAFrozenHolder) {
   plane.pull_rows(
     WorkerId(1), StepId(0), {"tokens"}, {SampleId(0)},
     [&](RowsResult result) { promise.set_value(std::move(result)); });
-  plane.fail_peer(WorkerId(1), {Errc::peer_lost, "worker 1", "dead", ""});
+  plane.abort({Errc::peer_lost, "worker 1", "dead", ""});
   const RowsResult result = promise.get_future().get();
   EXPECT_EQ(std::get<Failure>(result).what, "dead");
 }
