@@ -220,7 +220,8 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
   if (may_cut && option.strategy.pp > 1) // smaller bubbles
     counts.insert(std::clamp(4 * least, 1, most));
   std::vector<RoleMemory> offloads = {{}};
-  if (call.home < 0)
+  // a reload takes time: where what goes is much of a device
+  if (call.home < 0 && stage.weights > memory_bytes() / 4)
     offloads.push_back({.offload_weights = true});
   if (kind == CallKind::train && stage.optimizer > memory_bytes() / 4)
     offloads.push_back({.offload_optimizer = true});
@@ -320,8 +321,7 @@ Placement SearchSpace::placement(const CallOption& option,
 bool SearchSpace::shares(const CallOption& option, std::uint32_t position,
                          const CallOption& home, std::uint32_t home_position) {
   return position == home_position && option.num_devices == home.num_devices
-         && same_layout(option.strategy, home.strategy)
-         && home.strategy.zero != Zero::z3;
+         && same_layout(option.strategy, home.strategy);
 }
 
 double SearchSpace::move_s(std::size_t call, std::uint32_t option,
