@@ -105,38 +105,6 @@ TEST(PointStep, EqualsTheScheduleOfThePlanForRandomPoints) {
   EXPECT_GT(moments, 20);
 }
 
-/// Keeps all that moves bring; the number of such replicas.
-int keep_shadows(const Workflow& workflow, ExecutionPlan& plan) {
-  int shadows = 0;
-  for (const auto& replica : replicas_of(workflow, plan).all)
-    if (!replica.home && workflow.role(replica.role).trained) {
-      plan.replicas[replica.name()] = true;
-      ++shadows;
-    }
-  return shadows;
-}
-
-// Why searches drop what moves bring: its time is the same (but for ties in the
-// order of tasks), its memory is not.
-TEST(PointStep, AStepIsAsLongWithReplicasThatAreKept) {
-  int shadows = 0;
-  for (const auto& problem : step_problems()) {
-    const CostModel costs(problem);
-    const SearchSpace space(problem, costs, {});
-    PointCost cost(space, {});
-    Walk walk(space, cost, {}, 5);
-    for (int i = 0; i < 40; ++i) {
-      auto plan = plan_at(space, walk.random_point(), {});
-      const auto dropped_s = simulate_step_s(problem, costs, plan);
-      shadows += keep_shadows(problem.workflow, plan);
-      EXPECT_NEAR(simulate_step_s(problem, costs, plan), dropped_s,
-                  1e-3 * dropped_s)
-        << print(plan);
-    }
-  }
-  EXPECT_GT(shadows, 200);
-}
-
 TEST(PointStep, ChunksAreNotItsBusiness) {
   const auto problem = make_problem(shape_7b(), 1, 4);
   const CostModel costs(problem);
