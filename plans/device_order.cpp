@@ -18,6 +18,13 @@ std::uint64_t common_part(std::uint64_t i, std::uint64_t n, std::uint64_t k,
   return end > begin ? end - begin : 0;
 }
 
+/// Else parts are of unequal sizes, and what degrees say is not exact.
+bool parts_nest(const Strategy& a, const Strategy& b) {
+  const auto divide
+    = [](std::uint32_t n, std::uint32_t m) { return n % m == 0 || m % n == 0; };
+  return divide(a.pp, b.pp) && divide(a.tp, b.tp);
+}
+
 /// What coordinates of two strategies have in common, in parts of a model that
 /// are the same for all pairs.
 class CommonBytes {
@@ -122,7 +129,8 @@ std::vector<Rank> order_devices(const Placement& source,
   auto ascending = target.devices;
   std::ranges::sort(ascending);
   if (source.devices.size() != source.strategy.num_devices()
-      || ascending.size() != target.strategy.num_devices())
+      || ascending.size() != target.strategy.num_devices()
+      || !parts_nest(source.strategy, target.strategy))
     return ascending;
   const DeviceTrade devices(source, target, cluster);
   auto order = ascending;

@@ -16,7 +16,8 @@ namespace troupe::plans {
 /// The devices of `target`, the i-th for coordinate_of(strategy, i): ascending
 /// unless another order keeps more of the bytes of `source` in place. What two
 /// coordinates have in common follows from degrees alone; ties go by device
-/// number. A mesh that its strategy does not fill is ascending.
+/// number. A mesh that its strategy does not fill is ascending, and so is one
+/// whose stages or tensor shares do not nest with those of the source.
 std::vector<Rank> order_devices(const Placement& source,
                                 const Placement& target,
                                 const Cluster& cluster);

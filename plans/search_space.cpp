@@ -51,6 +51,7 @@ SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
         alike_[role] = other;
         break; // the first of those that are alike
       }
+  is_tight_ = fills_memory();
   for (auto& call : calls_) {
     add_options(call);
     prune(call);
@@ -63,6 +64,18 @@ std::int32_t SearchSpace::trainer_of(const std::string& role) const {
     if (calls_[k].trains && calls_[k].call->role == role)
       return static_cast<std::int32_t>(k);
   return -1;
+}
+
+/// Whether planes of all roles, cut over all devices, take half of each.
+bool SearchSpace::fills_memory() {
+  std::uint64_t all = 0;
+  for (const auto& role : problem_.workflow.roles) {
+    const auto& planes = stage_of(role.name, {});
+    all += planes.weights;
+    if (role.trained)
+      all += planes.gradients + planes.optimizer;
+  }
+  return all / num_devices() > memory_bytes() / 2;
 }
 
 std::uint64_t SearchSpace::memory_bytes() const {
@@ -220,7 +233,8 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
   if (may_cut && option.strategy.pp > 1) // smaller bubbles
     counts.insert(std::clamp(4 * least, 1, most));
   std::vector<RoleMemory> offloads = {{}};
-  if (call.home < 0)
+  // a reload takes time: where memory may matter
+  if (call.home < 0 && (is_tight_ || stage.weights > memory_bytes() / 4))
     offloads.push_back({.offload_weights = true});
   if (kind == CallKind::train && stage.optimizer > memory_bytes() / 4)
     offloads.push_back({.offload_optimizer = true});
@@ -320,8 +334,7 @@ Placement SearchSpace::placement(const CallOption& option,
 bool SearchSpace::shares(const CallOption& option, std::uint32_t position,
                          const CallOption& home, std::uint32_t home_position) {
   return position == home_position && option.num_devices == home.num_devices
-         && same_layout(option.strategy, home.strategy)
-         && home.strategy.zero != Zero::z3;
+         && same_layout(option.strategy, home.strategy);
 }
 
 double SearchSpace::move_s(std::size_t call, std::uint32_t option,

@@ -105,6 +105,7 @@ public:
 
 private:
   std::int32_t trainer_of(const std::string& role) const;
+  bool fills_memory();
   std::vector<std::uint32_t> mesh_sizes() const;
   void add_options(SpaceCall& call);
   void add_placement(SpaceCall& call, const ExecutionPlan& plan);
@@ -119,6 +120,7 @@ private:
   const PlanProblem& problem_;
   const CostModel& costs_;
   SpaceLimits limits_;
+  bool is_tight_ = false; ///< memory, for all roles together
   std::vector<SpaceCall> calls_;
   SpaceCounts counts_;
   std::map<std::string, std::string> alike_; ///< a role of equal shape

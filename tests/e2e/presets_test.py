@@ -15,6 +15,7 @@ TRADED = """calls:
   rew_inf:      {devices: 0-3, strategy: d4}
   ref_inf:      {devices: 0-3, strategy: d2p2}
   critic_inf:   {devices: 0-3, strategy: t4}
+  advantages:   {devices: host}
   actor_train:  {devices: 0-3, strategy: d2t2}
   critic_train: {devices: 0-3, strategy: d2t2}
 """
@@ -63,8 +64,8 @@ class Presets(Case):
             "traded", "traded.yaml", 4, "cluster.workers_per_node=1",
             f"run.replay={self.run_folder('alone')}/samples.jsonl")
         self.check_equal(alone, found, "traded")
-        for line in found.values():
-            self.assertEqual(line["perf/moved_gb"], 0)
+        for step, line in self.metrics("traded").items():
+            self.assertEqual(line["perf/moved_gb"], 0, step)
         # without recorded samples too: what generates is what was trained
         self.train("live", "traded.yaml", 4, "cluster.workers_per_node=1")
 

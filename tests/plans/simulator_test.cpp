@@ -175,8 +175,10 @@ TEST(Simulator, TellsTheWholeStory) {
                 1e-6 * run.step_s);
     EXPECT_GT(device.peak_bytes, 1e9);
   }
-  EXPECT_THAT(run.critical_path, ElementsAre("actor@actor_gen", "actor_gen",
-                                             testing::_, testing::_));
+  EXPECT_THAT(run.critical_path,
+              ElementsAre("actor@actor_gen", "actor_gen", testing::_,
+                          "reload critic@critic_train", "critic_train",
+                          "offload critic@critic_train"));
 }
 
 TEST(Simulator, FastAndFullAnswersAgree) {
