@@ -2,15 +2,13 @@
 
 #include "actors/call_options.hpp"
 #include "actors/function_actor.hpp"
+#include "actors/resident_memory.hpp"
 #include "actors/reward_work.hpp"
 #include "actors/shard_actor.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <fstream>
 
 namespace troupe::actors {
 
@@ -155,14 +153,6 @@ caf::result<LoadDone> load_rows(NodeSelf self, const Context& context,
 }
 
 // -- heartbeats and the end --------------------------------------------------
-
-std::uint64_t resident_bytes() {
-  std::ifstream statm{"/proc/self/statm"};
-  std::uint64_t total_pages = 0;
-  std::uint64_t resident_pages = 0;
-  statm >> total_pages >> resident_pages;
-  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 caf::result<Pong> pong(NodeSelf self, const Context& context) {
   self->state.master_heard = AskTable::Clock::now();

@@ -1,5 +1,7 @@
 #include "actors/trace_actor.hpp"
 
+#include "actors/resident_memory.hpp"
+
 #include <fmt/format.h>
 
 namespace troupe::actors {
@@ -18,6 +20,9 @@ void note_heartbeat(Self<TraceActor, TraceState> self, std::uint32_t worker,
   if (pong.dropped_events > self->state.last[worker].dropped_events)
     count("dropped_events", pong.dropped_events);
   self->state.last[worker] = pong;
+  if (worker == 0) // as often as the others
+    trace::counter(self->track(), trace::name("memory_bytes master"),
+                   static_cast<double>(resident_bytes()));
 }
 
 } // namespace

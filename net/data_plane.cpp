@@ -51,7 +51,13 @@ struct DataPlane::Impl {
   std::map<WorkerId, std::shared_ptr<PeerClient>> clients;
   std::optional<Failure> aborted;
   std::set<std::shared_ptr<ServingSession>> sessions;
-  std::map<WorkerId, std::uint64_t> pulled_bytes; ///< for the trace, by holder
+
+  struct Traffic {
+    std::uint64_t bytes = 0;
+    std::int64_t open_pulls = 0;
+  };
+  std::mutex traffic_mutex;
+  std::map<WorkerId, Traffic> traffic; ///< for the trace, by holder
 
   std::thread thread; ///< last: everything else is there when it starts
 
@@ -63,17 +69,27 @@ struct DataPlane::Impl {
   bool post(Task task);
   void shut_down();
   Failure stopped_failure() const;
-  void count_pulled(WorkerId from, std::uint64_t bytes);
+  /// A pull that begins (1) or ends (-1). Of any thread.
+  void count_pull(WorkerId from, int pulls, std::uint64_t bytes);
 };
 
-void DataPlane::Impl::count_pulled(WorkerId from, std::uint64_t bytes) {
+void DataPlane::Impl::count_pull(WorkerId from, int pulls,
+                                 std::uint64_t bytes) {
   if (!trace::enabled())
     return;
-  pulled_bytes[from] += bytes;
-  trace::counter(trace::track("data plane", trace::TrackKind::actor),
-                 trace::name("pulled_bytes worker " + to_string(from)
-                             + " > worker " + to_string(options.self)),
-                 static_cast<double>(pulled_bytes[from]));
+  const std::lock_guard lock{traffic_mutex};
+  Traffic& sum = traffic[from];
+  sum.bytes += bytes;
+  sum.open_pulls += pulls;
+  const auto count = [&](const std::string& what, double value) {
+    trace::counter(trace::track("data plane", trace::TrackKind::actor),
+                   trace::name(what + " worker " + to_string(from)
+                               + " > worker " + to_string(options.self)),
+                   value);
+  };
+  count("open_pulls", static_cast<double>(sum.open_pulls));
+  if (bytes > 0)
+    count("pulled_bytes", static_cast<double>(sum.bytes));
 }
 
 DataPlane::Impl::Impl(DataPlaneOptions given)
@@ -226,11 +242,12 @@ void DataPlane::pull_rows(WorkerId from, StepId step,
     TROUPE_CHECK(stash != nullptr, "no rows are served here");
     return done(stash->get(step, keys, samples));
   }
+  impl_->count_pull(from, 1, 0);
   auto counted = std::make_shared<RowsDone>(
     [impl = impl_.get(), from, done = std::move(done)](RowsResult result) {
-      if (const auto* rows = std::get_if<Rows>(&result))
-        impl->count_pulled(from, rows->size_bytes());
-      else
+      const auto* rows = std::get_if<Rows>(&result);
+      impl->count_pull(from, -1, rows != nullptr ? rows->size_bytes() : 0);
+      if (rows == nullptr)
         ++impl->failures;
       done(std::move(result));
     });
@@ -272,13 +289,13 @@ void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
     bytes.reset();
     return done(std::nullopt);
   }
+  impl_->count_pull(from, 1, 0);
   auto counted = std::make_shared<MemoryDone>(
     [impl = impl_.get(), from, bytes = into.size(),
      done = std::move(done)](std::optional<Failure> failure) {
+      impl->count_pull(from, -1, failure ? 0 : bytes);
       if (failure)
         ++impl->failures;
-      else
-        impl->count_pulled(from, bytes);
       done(std::move(failure));
     });
   const bool posted

@@ -123,26 +123,37 @@ function linkCells(model, unique) {
   return cells;
 }
 
+// A row for each that sends, a column for each that receives.
+const matrix = (names, cell) => table([head(''), ...names.map((n) => head(n, 'num'))],
+  names.map((from) => [from, ...names.map((to) => cell(from, to) || el('span', { class: 'quiet' }, '-'))]));
+const lines = (...parts) => el('div', {}, ...parts.filter(Boolean).flatMap((p, i) => (i ? [el('br'), p] : [p])));
+const quiet = (text) => el('span', { class: 'quiet' }, text);
+
+// What the second has pulled from the first: rows and weights.
+function plane(model, step, from, to) {
+  const points = model.counters.get(`pulled_bytes ${from} > ${to}`) || [];
+  const open = (model.counters.get(`open_pulls ${from} > ${to}`) || []).at(-1);
+  if (!points.length && !(open && open[1])) return null;
+  const total = points.length ? points.at(-1)[1] : 0, span = model.stepSpan(step);
+  return lines(`${((total - counterAt(points, model.last - 5e9)) / 5e6).toFixed(2)} MB/s`,
+    span && quiet(`${bytesText(counterAt(points, span.e) - counterAt(points, span.b))} in step ${step}`), quiet(`${bytesText(total)} in all`),
+    open && open[1] ? el('span', { class: 'warn' }, `${open[1]} queued`) : null);
+}
+
 function drawLinks(main, model) {
   const unique = [...new Set(model.files.map((f) => f.process))];
   const cells = linkCells(model, unique);
+  const pulling = unique.filter((n) => [...model.counters.keys()].some((key) => /^(pulled_bytes|open_pulls) /.test(key) && ` ${key} `.includes(` ${n} `)));
   const step = model.lastWholeStep();
-  const rows = unique.map((from) => [from, ...unique.map((to) => {
-    const c = cells.get(`${from}>${to}`);
-    if (!c.count) return el('span', { class: 'quiet' }, '-');
-    return el('div', {}, `${(c.recent / 5).toFixed(0)}/s`, el('br'), el('span', { class: 'quiet' }, `p99 ${timeText(quantile(c.us.slice(-3000), 0.99) * 1e3)}`),
-      ...(c.flying ? [el('br'), el('span', { class: 'warn' }, `${c.flying} on their way`)] : []));
-  })]);
-  const pulled = [...model.counters].filter(([name]) => name.startsWith('pulled_bytes')).sort();
-  main.replaceChildren(el('h3', {}, 'messages between processes: rows send, columns receive; rate of the last 5 s'),
-    table([head(''), ...unique.map((n) => head(n, 'num'))], rows),
+  main.replaceChildren(note('rows send, columns receive; rates are those of the last 5 s'),
     el('h3', {}, 'rows and weights over the data plane'),
-    pulled.length ? table([head('link'), head('MB/s, last 5 s', 'num'), head(`in step ${step}`, 'num'), head('since the run began', 'num')],
-      pulled.map(([name, points]) => {
-        const span = model.stepSpan(step);
-        return [name.replace('pulled_bytes ', ''), ((points.at(-1)[1] - counterAt(points, model.last - 5e9)) / 5e6).toFixed(2),
-          span ? bytesText(counterAt(points, span.e) - counterAt(points, span.b)) : '', bytesText(points.at(-1)[1])];
-      })) : note('none yet: producers and consumers share their process'));
+    pulling.length ? matrix(pulling, (from, to) => plane(model, step, from, to)) : note('none yet: producers and consumers share their process'),
+    el('h3', {}, 'messages between processes'),
+    matrix(unique, (from, to) => {
+      const c = cells.get(`${from}>${to}`);
+      return c.count ? lines(`${(c.recent / 5).toFixed(0)}/s`, quiet(`p99 ${timeText(quantile(c.us.slice(-3000), 0.99) * 1e3)}`),
+        c.flying ? el('span', { class: 'warn' }, `${c.flying} on their way`) : null) : null;
+    }));
 }
 
 const p50and99 = (us) => (us.length ? [timeText(quantile(us, 0.5) * 1e3), timeText(quantile(us, 0.99) * 1e3)] : ['', '']);
@@ -230,7 +241,7 @@ function drawWaits(main, model) {
 
 function drawHealth(main, model) {
   const status = model.status || { workers: [] };
-  const memory = (rank, what) => { const points = model.counters.get(`${what} worker ${rank}`); return points ? bytesText(points.at(-1)[1]) : ''; };
+  const memory = (process, what) => { const points = model.counters.get(`${what} ${process}`); return points ? bytesText(points.at(-1)[1]) : ''; };
   main.replaceChildren(
     table([head('process'), head('pid', 'num'), head('host'), head('state'), head('memory', 'num'), head('rows held', 'num'), head('last event', 'num'), head('clock', 'num'), head('dropped events', 'num')],
       model.files.map((f) => {
@@ -238,7 +249,7 @@ function drawHealth(main, model) {
         const state = f.process === 'master' ? status.state : worker ? worker.state : '';
         const bad = /lost|failed|suspect/.test(state || '');
         return [f.process, f.pid, worker ? worker.host : status.host || '', el('span', { class: bad ? 'bad' : 'good' }, state || (f.closed ? 'ended' : '')),
-          worker ? memory(worker.rank, 'memory_bytes') : '', worker ? memory(worker.rank, 'stash_bytes') : '',
+          memory(f.process, 'memory_bytes'), memory(f.process, 'stash_bytes'),
           f.lastEvent > 0 ? `${timeText(Math.max(0, model.last - f.lastEvent))} ago` : '',
           f.clockError ? `\u00b1${timeText(f.clockError)}` : f.offset ? 'not compared' : 'the same', f.dropped];
       })),

@@ -75,6 +75,10 @@ class Page(Case):
             self.assertRegex(self.detail_of(browser, "actor_gen", 3),
                              r"outputs[^§]*sequence_ids\s+\d[^§]*"
                              r"for rew_inf, ref_inf")
+            # the rows that worker 1 pulled from worker 0: a cell of a matrix
+            self.assertRegex(
+                self.panel(browser, "links").split("messages between")[0],
+                r"worker 0\s+-\s+[\d.]+ MB/s\s+[\d.]+ k?M?B in step \d+")
             for tab in EVERY_TAB:
                 self.assertNotRegex(self.panel(browser, tab),
                                     r"NaN|undefined|Infinity", tab)
@@ -111,6 +115,10 @@ class Page(Case):
                   "new events arrive")
             self.assertTrue(self.model(browser, "m.live()"))
             browser.picture(PICTURES / "live.png")
+            for row in ("master", "worker 0"):
+                shown = row + r"\s+\d+\s+\S+\s+(running|ready)\s+[\d.]+ [MG]B"
+                until(lambda: re.search(shown, self.panel(browser, "health")),
+                      f"the memory of {row} is shown")
             os.kill(self.workers()[0], signal.SIGKILL)
             killed = time.monotonic()
             until(lambda: self.banner(browser), "the page names the death")

@@ -1,0 +1,11 @@
+// How much memory this process has now: workers say so in their heartbeats, the
+// master in its trace.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::actors {
+
+std::uint64_t resident_bytes();
+
+} // namespace troupe::actors
