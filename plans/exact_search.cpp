@@ -108,9 +108,11 @@ private:
       if (!instance_.fits(point_))
         continue;
       const auto after_s
-        = before_s + entry_s(calls, entry, point_, [&](std::uint32_t call) {
-            return counts_move(layers_[depth], call);
-          });
+        = before_s
+          + entry_s(
+            calls, entry, point_,
+            [&](auto call) { return counts_move(layers_[depth], call); },
+            [&](auto call) { return counts_reload(layers_[depth], call); });
       if (depth + 1 == trainings_ && !fits_beside_trainings(after_s))
         continue;
       if (after_s + least_behind(depth) < best_s_)
@@ -143,7 +145,8 @@ private:
     const auto& calls = layer.entries.calls();
     auto point = point_;
     Beside beside{never, 0};
-    const auto counts = [&](std::uint32_t) { return layer.number == 0; };
+    const auto counts = [&](auto) { return layer.number == 0; };
+    const auto reloads = [&](auto call) { return counts_reload(layer, call); };
     for (std::size_t i = 0; const auto* at = layer.entries.at(i); ++i) {
       const auto entry = *at;
       if (entry.seconds >= std::min(room_s, beside.least_s) || should_stop())
@@ -154,8 +157,8 @@ private:
         if (!instance_.fits(point))
           continue;
         beside.first = beside.least_s == never ? i : beside.first;
-        beside.least_s
-          = std::min(beside.least_s, entry_s(calls, entry, point, counts));
+        beside.least_s = std::min(
+          beside.least_s, entry_s(calls, entry, point, counts, reloads));
       }
     }
     return beside;
@@ -189,16 +192,18 @@ private:
     return found->second;
   }
 
-  /// Seconds of a layer, with the moves that `counts` says.
-  template <class Counts>
+  /// Seconds of a layer, with the moves and reloads that count.
+  template <class Moves, class Reloads>
   double entry_s(const std::vector<std::uint32_t>& calls,
                  const LayerEntry& entry, const SpacePoint& point,
-                 Counts counts) const {
+                 Moves counts_move, Reloads counts_reload) const {
     std::array<double, 3> seconds{};
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto& call = instance_.calls[calls[i]];
-      seconds[i] = call.options[entry.options[i]].seconds;
-      if (call.home >= 0 && !call.trains && counts(calls[i]))
+      const auto& option = call.options[entry.options[i]];
+      seconds[i]
+        = option.seconds + (counts_reload(calls[i]) ? option.comes_s : 0);
+      if (call.home >= 0 && !call.trains && counts_move(calls[i]))
         seconds[i] += instance_.move_s(calls[i], point);
     }
     return pattern_seconds(layer_patterns(calls.size())[entry.pattern],
@@ -224,6 +229,11 @@ private:
     const auto home = static_cast<std::uint32_t>(instance_.calls[call].home);
     return layer.number == 0 || runs_behind(layer, call)
            || runs_behind(layer, home);
+  }
+
+  /// Whether the step waits for the reload before `call`, if it has one.
+  bool counts_reload(const Layer& layer, std::uint32_t call) const {
+    return layer.number == 0 || runs_behind(layer, call);
   }
 
   /// Of the layers behind `depth`, when the layers up to it are placed.
@@ -297,7 +307,9 @@ private:
         ++result_.nodes;
         choose(calls, entry, positions, point);
         if (instance_.fits(point))
-          least = std::min(least, entry_s(calls, entry, point, counts));
+          least
+            = std::min(least, entry_s(calls, entry, point, counts,
+                                      [&](auto) { return layer.number == 0; }));
       }
     }
     return least;

@@ -35,6 +35,9 @@ namespace troupe::plans {
 struct ExactOption {
   std::uint32_t num_devices = 1;
   double seconds = 0;
+  /// Of the task before it that brings its planes from host memory, which runs
+  /// meanwhile where its devices have nothing to do.
+  double comes_s = 0;
 };
 
 struct ExactCall {

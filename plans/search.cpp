@@ -33,6 +33,8 @@ constexpr std::uint64_t first_evaluations = 1500;
 /// Of the walk behind it that cuts calls into chunks.
 constexpr std::uint64_t chunk_evaluations = 1500;
 constexpr int chunk_counts[] = {2, 4};
+/// Of a step. What wins less is no reason to give up a plan with a proof.
+constexpr double least_chunk_gain = 1e-3;
 constexpr std::size_t next_best = 3;
 
 bool has_chunks(const ExecutionPlan& plan) {
@@ -90,9 +92,9 @@ public:
       run_exact();
     }
     run_walks();
+    take_points();
     if (options_.chunks == ChunkSearch::afterwards)
       walk_chunks();
-    take_points();
     result_.evaluations = cost_.evaluations();
     result_.interrupted = stopped();
     finish();
@@ -137,8 +139,10 @@ private:
       std::vector<std::uint32_t> numbers;
       for (std::uint32_t i = 0; i < call.options.size(); ++i)
         if (call.options[i].chunks == 1) {
+          const auto& option = call.options[i];
+          const bool comes = !call.trains && option.offload.offload_weights;
           exact.options.push_back(
-            {call.options[i].num_devices, call.options[i].seconds});
+            {option.num_devices, option.seconds, comes ? option.comes_s : 0});
           numbers.push_back(i);
         }
       instance.calls.push_back(std::move(exact));
@@ -293,8 +297,10 @@ private:
     auto point = cost_.best().front().point;
     walk.descend(point);
     walk.restart();
-    if (known_s() < whole_s)
-      note("chunks: {:.4g} s in place of {:.4g} s", known_s(), whole_s);
+    if (known_s() > whole_s * (1 - least_chunk_gain))
+      return;
+    note("chunks: {:.4g} s in place of {:.4g} s", known_s(), whole_s);
+    take_points();
   }
 
   /// The same options in so many chunks; false where there are none.

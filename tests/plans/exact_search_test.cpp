@@ -224,6 +224,22 @@ TEST(ExactSearch, AMoveBesideGenerationCostsNothing) {
   EXPECT_DOUBLE_EQ(Enumeration(small).best(), 21);
 }
 
+TEST(ExactSearch, AReloadBehindGenerationTakesItsTime) {
+  for (const std::uint32_t generating : {1, 2}) {
+    ExactInstance instance{.num_devices = 2, .layers = {{0}, {1}}};
+    instance.calls.push_back(
+      {.options = {{.num_devices = generating, .seconds = 10}}});
+    instance.calls.push_back(
+      {.options = {{.num_devices = 1, .seconds = 1, .comes_s = 5}}});
+    instance.align = [](std::uint32_t from, std::uint32_t) { return from; };
+    instance.fits = [](const SpacePoint&) { return true; };
+    const auto found = exact_search(instance, 0, nullptr, ~0ull);
+    // on a device of its own the weights come while the other one generates
+    EXPECT_DOUBLE_EQ(found.seconds, generating == 1 ? 11 : 16);
+    EXPECT_DOUBLE_EQ(found.lower_bound_s, 11);
+  }
+}
+
 TEST(ExactSearch, WhatTheSimulatorSaysIsWhatCounts) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SmallInstance small;
