@@ -120,8 +120,9 @@ TEST_P(GemmShapes, NoRowsBitsDependOnItsNeighboursOrPacking) {
     gemm_serial({1, c.n, c.k}, {a.data() + i * c.k, c.k, 1}, b,
                 {rows.data() + i * c.n, c.n}, options);
   EXPECT_EQ(whole, rows);
-  if (!c.parts) // packed matrices are never in parts
+  if (!c.parts) { // packed matrices are never in parts
     EXPECT_EQ(whole, packed);
+  }
 }
 
 TEST_P(GemmShapes, NoBitsDependOnTheThreadCount) {

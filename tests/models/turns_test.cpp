@@ -47,13 +47,13 @@ TEST(Turns, ACompanyOrOrderDoesNotChangeAConversation_I1_I2) {
   for (const auto& [sample, said] : base)
     EXPECT_EQ(said.turns, 3) << sample;
   for (const std::int64_t sequences : {1, 2, 64})
-    for (const std::int64_t tokens : {1, 4, 2048}) {
+    for (const std::int64_t batch_tokens : {1, 4, 2048}) {
       options.max_sequences = sequences;
-      options.max_batch_tokens = tokens;
+      options.max_batch_tokens = batch_tokens;
       Leader other(prompts, 3);
       other.begin(/*backwards=*/true);
       EXPECT_EQ(talk(generator, other, prompts, options), base)
-        << sequences << " sequences, " << tokens << " tokens";
+        << sequences << " sequences, " << batch_tokens << " tokens";
     }
   for (std::uint32_t i = 0; i < prompts.size(); ++i) {
     Leader alone({prompts[i]}, 3, i);

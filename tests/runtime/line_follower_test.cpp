@@ -24,8 +24,6 @@ protected:
   std::filesystem::path file_ = temp_.path() / "lines";
 };
 
-} // namespace
-
 TEST_F(LineFollowing, ALineOnItsWayIsGivenOnceItEnds) {
   append("one\ntw");
   LineFollower follower(file_, plenty);
@@ -58,3 +56,5 @@ TEST_F(LineFollowing, ALongFileComesInPortionsOfWholeLines) {
   EXPECT_EQ(bytes, 20 * (line.size() + 1));
   EXPECT_GE(portions, 10);
 }
+
+} // namespace

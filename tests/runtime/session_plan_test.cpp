@@ -76,8 +76,6 @@ protected:
   TempFolder temp_;
 };
 
-} // namespace
-
 TEST_F(SessionPlanTest, LeavesNoAutoInTheCluster) {
   const auto session = prepare(settings());
   EXPECT_EQ(session.settings.cluster.nodes, 1);
@@ -193,3 +191,5 @@ TEST_F(SessionPlanTest, TablesShowTheDerivedNumbers) {
               AllOf(HasSubstr("1 device"), HasSubstr("d1")));
   EXPECT_THAT(memory_table(session.report), HasSubstr("peak memory"));
 }
+
+} // namespace

@@ -42,8 +42,6 @@ protected:
   std::deque<std::string> names_{"actor_gen"};
 };
 
-} // namespace
-
 TEST_F(TraceFollowing, GivesEachFileAsItIs) {
   trace::TraceWriter writer(file("master_01.events"), "master", 0, 0);
   writer.add_texts(tracks_, names_);
@@ -144,3 +142,5 @@ TEST_F(TraceFollowing, LeavesAFileAloneThatIsNoTrace) {
   EXPECT_THAT(follower.read(plenty), IsEmpty());
   EXPECT_THAT(follower.read(plenty), IsEmpty());
 }
+
+} // namespace

@@ -61,8 +61,6 @@ protected:
   asio::io_context io_;
 };
 
-} // namespace
-
 TEST_F(TracePage, IsOneDocumentThatLoadsNothing) {
   const TraceServer server(folder_, {});
   const Answer answer = get(port_of(server), "/", "127.0.0.1");
@@ -129,3 +127,5 @@ TEST_F(TracePage, SendsTheRunThenWhatIsWritten) {
   std::ofstream(folder_.metrics_file(), std::ios::app) << "{\"step\":2}\n";
   EXPECT_EQ(next()["text"], "{\"step\":2}\n");
 }
+
+} // namespace

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::models::testing {
+namespace troupe::testing {
 
 /// One token a character: '<' begins, '>' ends a text, then a..z and space.
 inline nlohmann::json letters_document() {
@@ -34,26 +34,26 @@ inline nlohmann::json letters_document() {
   return document;
 }
 
-inline Tokenizer letters() {
-  return Tokenizer::parse(letters_document().dump(), R"({"eos_token": ">"})",
-                          "letters");
+inline models::Tokenizer letters() {
+  return models::Tokenizer::parse(letters_document().dump(),
+                                  R"({"eos_token": ">"})", "letters");
 }
 
 class DatasetFile : public ::testing::Test {
 protected:
-  DatasetOptions options(DataKind kind, const std::string& text) {
+  models::DatasetOptions options(DataKind kind, const std::string& text) {
     write_text(folder_ / "rows.jsonl", text);
-    DatasetOptions options;
+    models::DatasetOptions options;
     options.file = folder_ / "rows.jsonl";
     options.kind = kind;
     return options;
   }
-  Dataset open(DataKind kind, const std::string& text) {
-    return Dataset::open(options(kind, text), letters());
+  models::Dataset open(DataKind kind, const std::string& text) {
+    return models::Dataset::open(options(kind, text), letters());
   }
-  static std::string complaint(const DatasetOptions& options) {
+  static std::string complaint(const models::DatasetOptions& options) {
     try {
-      Dataset::open(options, letters());
+      models::Dataset::open(options, letters());
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -68,4 +68,4 @@ protected:
   TempFolder folder_;
 };
 
-} // namespace troupe::models::testing
+} // namespace troupe::testing

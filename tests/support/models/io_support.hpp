@@ -5,14 +5,14 @@
 #include "tests/support/places.hpp"
 #include "tests/support/temp_folder.hpp"
 
-namespace troupe::models::testing {
+namespace troupe::testing {
 
 using support::read_text;
 using support::shared_folder;
 using support::TempFolder;
 using support::write_text;
 
-} // namespace troupe::models::testing
+} // namespace troupe::testing
 
 /// Skips a golden test with the reason where the data is not there.
 #define TROUPE_NEEDS_SHARED(folder)                                            \
