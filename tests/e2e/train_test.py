@@ -194,6 +194,17 @@ class Train(Case):
         self.assertEqual([worker.finish().code for worker in workers], [0, 0])
         self.assertEqual(self.results("sft"), self.results("hand"))
 
+    def test_a_worker_that_waits_for_a_late_one_knows_its_master_lives(self):
+        # 10 s without a heartbeat is a master's end to a worker
+        master = self.start(*self.sft("run.name=late",
+                                      "cluster.launcher=manual"))
+        join = self.join_words("late")
+        early = self.start(*join)
+        time.sleep(11)
+        late = self.start(*join)
+        self.assertEqual(master.finish().code, 0, master.err)
+        self.assertEqual([early.finish().code, late.finish().code], [0, 0])
+
     def test_groups_between_hosts_make_the_same_run_in_any_order_I8(self):
         # other addresses are other hosts: sockets only, no shared memory
         for plan in ("tensor", "pipeline"):
