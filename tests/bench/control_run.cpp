@@ -206,6 +206,11 @@ actors::MasterSetup ControlRun::Impl::master_setup(std::uint32_t tasks,
     call.reads.clear();
     call.writes.clear();
     orders.workflow.calls.push_back(call);
+    orders.replicas.all.push_back({.id = ReplicaId{worker},
+                                   .role = "ref",
+                                   .devices = {Rank{worker}},
+                                   .home = worker == 0,
+                                   .calls = {call.name}});
   }
   for (std::uint32_t i = 0; i < tasks; ++i) {
     const auto worker = i % static_cast<std::uint32_t>(nodes.size());
