@@ -59,7 +59,8 @@ protected:
 
   std::vector<float> lengths(StepId step, const std::vector<Sample>& samples) {
     std::vector<float> list;
-    for (const auto& back : std::get<0>(run(step, samples)))
+    const auto ended = run(step, samples);
+    for (const auto& back : std::get<0>(ended))
       list.push_back(back[length]);
     return list;
   }
