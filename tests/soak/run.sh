@@ -43,5 +43,5 @@ part "master memory over an hour" env TROUPE_BUILD=build \
 part "no walk beats an exact search" sh -c \
   'cmake --build build --target exactness_bench && build/tests/bench/exactness_bench'
 part "all unit tests under sanitizers" \
-  sh -c 'make build PRESET=asan && ctest --preset asan -L unit'
+  sh -c 'make build PRESET=asan && cmake --build --preset asan && ctest --preset asan -L unit'
 exit $failed
