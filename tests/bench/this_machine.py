@@ -11,10 +11,11 @@ error, rank correlation, two null models fitted to the very measurements (a
 constant; a line in the devices that generate and that train), and the regret
 of trusting the five plans ranked first. Prompts differ and have one length, and
 answers run to their limit, so lengths are known and equal in prediction and
-run. Runs beside which other programs took more than a fifth of a core are marked
-and make the record void, and so does a machine that changes its speed: the
-first plan is run again now and then. Needs the programs `troupe` and
-`tiny_data` of TROUPE_BUILD (build).
+run. A shared machine changes its speed, so each plan is run between two runs of
+the first one and its seconds are those of the machine as it was profiled. Where
+the two differ, or other programs took more than a fifth of a core, it is run
+again; where that does not help, the record is void. Needs the programs `troupe`
+and `tiny_data` of TROUPE_BUILD (build).
 """
 import argparse
 import array
@@ -34,10 +35,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/e2e"))
 from support import BUILD, TINY, TROUPE, make_scorer  # noqa: E402
 
-PROGRAM = TROUPE.resolve()
 BUSY_CORES = 0.2  # of other programs: a run beside them is void
-DRIFT = 0.1  # of the first plan's time: a record beyond it is void
-PLANS_BETWEEN = 6  # two looks at the machine's speed
+DRIFT = 0.1  # between the looks before and behind a plan: its run is void
+TRIES = 4  # runs of a plan whose runs are void
 RUN_LIMIT_S = 600
 CALLS = ("actor_gen", "rew_inf", "ref_inf", "critic_inf", "actor_train",
          "critic_train")
@@ -100,7 +100,7 @@ class Workload:
 
     def __init__(self, folder, devices, batch, tokens, wide):
         self.folder, self.devices, self.runs = folder, devices, 0
-        subprocess.run([BUILD.resolve() / "tiny_data", "--out", folder / "data"],
+        subprocess.run([BUILD / "tiny_data", "--out", folder / "data"],
                        check=True, stdout=subprocess.DEVNULL)
         if wide:
             widen(folder / "data/base", *WIDE)
@@ -120,7 +120,7 @@ class Workload:
                ("reward", "scorer")))]
 
     def program(self, *words, text_in=None):
-        done = subprocess.run([str(PROGRAM), *map(str, words)], cwd=self.folder,
+        done = subprocess.run([str(TROUPE), *map(str, words)], cwd=self.folder,
                               input=text_in, capture_output=True, text=True,
                               timeout=RUN_LIMIT_S, env={
                                   **os.environ,
@@ -218,20 +218,22 @@ class OtherPrograms:
 
 
 class Speed:
-    """One plan's time, looked at again while others are measured."""
+    """How long the first plan takes now, of what it took at first."""
 
     def __init__(self, workload, plan, steps, seconds):
         self.workload, self.plan, self.steps = workload, plan, steps
-        self.seconds, self.later = seconds, []
+        self.seconds, self.looks = seconds, []
 
     def look(self):
-        self.later.append(self.workload.measured(self.plan, self.steps)[0])
+        seconds, _, others, _ = self.workload.measured(self.plan, self.steps)
+        self.looks.append(seconds / self.seconds)
+        return self.looks[-1], others
 
     def words(self):
-        drift = max(abs(later / self.seconds - 1) for later in self.later)
-        void = "**Void**: " if drift > DRIFT else ""
-        return [f"{void}the first plan, run again {len(self.later)} times in "
-                f"between, was up to {100 * drift:.0f} % off.", ""]
+        low, high = min(self.looks), max(self.looks)
+        return [f"The first plan, run {len(self.looks)} times in between, took "
+                f"{low:.2f} to {high:.2f} of its first time; each plan's seconds "
+                "are divided by the mean of the runs before and behind it.", ""]
 
 
 # -- plans -------------------------------------------------------------------
@@ -467,22 +469,53 @@ def call_rows(runs):
     return rows
 
 
+def one_run(workload, plan, steps, speed, before):
+    """A run of `plan` at the speed that the machine had at first, whether it
+    counts, and the look behind it."""
+    seconds, counted, busy, spent = workload.measured(plan, steps)
+    after = speed.look()
+    slower = (before[0] + after[0]) / 2
+    drift = abs(after[0] - before[0]) / slower
+    busy = max(busy, before[1], after[1])
+    run = {"measured": seconds / slower, "counted": counted, "others": busy,
+           "drift": drift, "slower": slower,
+           "measured_calls": {c: s / slower for c, s in spent.items()}}
+    return run, after
+
+
+def counts(run):
+    return run["others"] <= BUSY_CORES and run["drift"] <= DRIFT
+
+
 def run_plans(workload, plans, steps, speed):
-    runs = []
+    runs, before = [], speed.look()
     for i, (family, plan) in enumerate(plans):
-        if i % PLANS_BETWEEN == 0:
-            speed.look()
         guess_s, peak, guessed = workload.predicted(plan)
-        seconds, counted, busy, spent = workload.measured(plan, steps)
+        for attempt in range(1, TRIES + 1):
+            run, before = one_run(workload, plan, steps, speed, before)
+            if counts(run):
+                break
         runs.append({"family": family, "plan": plan, "predicted": guess_s,
-                     "measured": seconds, "peak": peak, "counted": counted,
-                     "others": busy, "predicted_calls": guessed,
-                     "measured_calls": spent})
+                     "peak": peak, "predicted_calls": guessed,
+                     "attempts": attempt, **run})
         print(f"{i + 1}/{len(plans)} {family}: predicted {guess_s:.3f} s, "
-              f"measured {seconds:.3f} s, others {busy:.2f} cores",
-              file=sys.stderr)
-    speed.look()
+              f"measured {run['measured']:.3f} s, run {attempt}, machine at "
+              f"{run['slower']:.2f}, drift {run['drift']:.2f}, others "
+              f"{run['others']:.2f} cores", file=sys.stderr)
     return runs
+
+
+def void_words(runs, others_at_first):
+    """Why the record proves nothing, or nothing."""
+    bad = [run for run in runs if not counts(run)]
+    again = sum(run["attempts"] - 1 for run in runs)
+    words = [f"{again} runs were repeated."] if again else []
+    if bad or max(others_at_first) > BUSY_CORES:
+        words.append(f"**Void**: {len(bad)} plans ran beside other programs or "
+                     "while the machine changed its speed, however often they "
+                     f"were tried; cores of others at first: at most "
+                     f"{max(others_at_first):.2f}.")
+    return [" ".join(words), ""] if words else []
 
 
 def record(options, workload):
@@ -500,8 +533,6 @@ def record(options, workload):
         pathlib.Path(options.json).write_text(json.dumps(
             {"runs": runs, "hardware":
              (workload.folder / "hardware.yaml").read_text()}, indent=1))
-    busy = [b for b in others_then + [run["others"] for run in runs]
-            if b > BUSY_CORES]
     head = [f"# Predicted against measured on {options.devices} devices", "",
             f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores of "
             f"{processor()}; {len(plans)} plans that were not profiled, "
@@ -509,10 +540,7 @@ def record(options, workload):
             f"PPO of {model_words(options)}, {options.batch} samples, answers "
             f"of {options.tokens} tokens. Command: `python3 -B "
             f"tests/bench/this_machine.py {' '.join(sys.argv[1:])}`.", ""]
-    if busy:
-        head += [f"**Void**: beside {len(busy)} runs other programs took more "
-                 f"than {BUSY_CORES} cores (at most {max(busy):.2f}).", ""]
-    head += speed.words()
+    head += void_words(runs, others_then) + speed.words()
     if os.cpu_count() < options.devices:
         head += ["Devices share cores: only the order counts.", ""]
     return "\n".join([*head, *summary(runs, noise), "", *call_rows(runs), "",

@@ -2,7 +2,6 @@
 of its own, reached by programs named ssh and srun that enter them. Everything
 between the processes crosses a network; files are shared, as on a cluster."""
 import os
-import pathlib
 import shutil
 import signal
 import subprocess

@@ -6,10 +6,10 @@ import subprocess
 import sys
 import unittest
 
-from support import TINY, TROUPE, Case, read_rows, write_rows
+from support import BUILD, TINY, TROUPE, Case, read_rows, write_rows
 
 EXAMPLES = TINY.parent
-PROGRAMS = TROUPE.resolve().parent / "examples"
+PROGRAMS = BUILD / "examples"
 
 
 class Talk(Case):

@@ -6,7 +6,7 @@ import struct
 import subprocess
 import unittest
 
-from support import TINY, TROUPE, Case
+from support import BUILD, TINY, Case
 
 FOLLOWS = ["models.ref.ema_decay=0.7", "run.steps=4", "run.save_every=1",
            "run.keep=0"]
@@ -180,7 +180,7 @@ class Follower(Case):
 
     def test_the_example_follows_every_other_step(self):
         example = TINY.parent / "ema_reference/ema_reference.yaml"
-        program = TROUPE.resolve().parent / "examples/ema_reference"
+        program = BUILD / "examples/ema_reference"
         done = subprocess.run(
             [program, "train", example, "run.steps=4", "run.save_every=1",
              "run.keep=0", "models.actor.path=data/base",

@@ -5,10 +5,9 @@ import subprocess
 import sys
 import unittest
 
-from support import TINY, TROUPE, Case
+from support import BUILD, TINY, Case
 
 EXAMPLE = TINY.parent / "best_of_n"
-BUILD = TROUPE.resolve().parent
 
 
 class Install(Case):

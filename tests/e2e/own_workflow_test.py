@@ -4,10 +4,10 @@ import json
 import subprocess
 import unittest
 
-from support import TINY, TROUPE, Case
+from support import BUILD, TINY, Case
 
 EXAMPLES = TINY.parent
-PROGRAMS = TROUPE.resolve().parent / "examples"
+PROGRAMS = BUILD / "examples"
 
 
 class OwnWorkflow(Case):

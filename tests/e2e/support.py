@@ -16,7 +16,8 @@ import unittest
 import uuid
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("TROUPE_BUILD", SOURCE / "build"))
+BUILD = pathlib.Path(
+    os.environ.get("TROUPE_BUILD", SOURCE / "build")).resolve()
 TROUPE = BUILD / "troupe"
 TINY = SOURCE / "examples/tiny"
 # not this machine's numbers: what a profile looks like
