@@ -31,7 +31,8 @@ for seed in 1 2 3; do
   part "demo, seed $seed" \
     examples/tiny/run.sh --seed "$seed" --folder "$folder/demo$seed"
 done
-part "fuzzing, 600 s" tests/fuzz/run.sh 600
+part "fuzzing under sanitizers, 600 s" sh -c 'make build PRESET=asan &&
+  cmake --build --preset asan --target troupe_fuzz && tests/fuzz/run.sh 600'
 part "end to end, ten times" \
   ctest --test-dir build -L 'e2e|dist' --repeat until-fail:10 --output-on-failure
 part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
