@@ -6,7 +6,14 @@ namespace troupe {
 
 namespace {
 
-std::string place_text(const Place& place) {
+std::string error_line(const ConfigError::Parts& parts) {
+  return to_string(parts.place) + (parts.path.empty() ? "" : parts.path + ": ")
+         + expectation(parts.expected, parts.got, parts.hint);
+}
+
+} // namespace
+
+std::string to_string(const Place& place) {
   if (place.file.empty())
     return "";
   if (place.line == 0)
@@ -14,26 +21,23 @@ std::string place_text(const Place& place) {
   return fmt::format("{}:{}: ", place.file, place.line);
 }
 
-std::string error_line(const ConfigError::Parts& parts) {
-  std::string line = place_text(parts.place);
-  if (!parts.path.empty())
-    line += parts.path + ": ";
-  line += fmt::format("expected {}, got {}", parts.expected, parts.got);
-  if (!parts.hint.empty())
-    line += "; try " + parts.hint;
-  return line;
+std::string expectation(const std::string& expected, const std::string& got,
+                        const std::string& hint) {
+  return fmt::format("expected {}, got {}{}{}", expected, got,
+                     hint.empty() ? "" : "; try ", hint);
 }
-
-} // namespace
 
 ConfigError::ConfigError(Parts parts)
   : std::runtime_error(error_line(parts)),
     parts_(std::move(parts)) {}
 
 ConfigError::ConfigError(Place place, const std::string& sentence)
-  : std::runtime_error(place_text(place) + sentence) {
+  : std::runtime_error(to_string(place) + sentence) {
   parts_.place = std::move(place);
 }
+
+PlanError::PlanError(const ConfigError::Parts& parts)
+  : std::runtime_error(error_line(parts)) {}
 
 const char* to_string(Errc code) noexcept {
   switch (code) {

@@ -53,7 +53,15 @@ private:
 class PlanError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
+  /// The line of a mistake at a place, as of a `ConfigError`.
+  explicit PlanError(const ConfigError::Parts& parts);
 };
+
+/// "expected .., got ..; try ..": what a mistake says behind its path.
+std::string expectation(const std::string& expected, const std::string& got,
+                        const std::string& hint = {});
+/// "FILE:LINE: ", "FILE: " of a whole file, "" of nowhere.
+std::string to_string(const Place& place);
 
 /// A violated invariant of our own; what() starts with file:line.
 class InvariantError : public std::logic_error {

@@ -111,7 +111,7 @@ private:
     if (const auto [field, role] = find_field(path); field) {
       check_role(node, role);
       read_value(*field, settings_, role, node, path);
-      settings_.places[path] = node.place;
+      note_places(node, path);
       return;
     }
     if (!is_section(path))
@@ -125,6 +125,13 @@ private:
     if (path.starts_with("models.") && path.find('.', 7) == path.npos)
       check_role(node, key);
     read_entries(node, path);
+  }
+
+  /// Also of what a mapping holds: of the parts of a plan, of mapped columns.
+  void note_places(const YamlNode& node, const std::string& path) {
+    settings_.places[path] = node.place;
+    for (const auto& [key, value] : node.entries)
+      note_places(value, path + "." + key);
   }
 
   void check_role(const YamlNode& node, const std::string& role) const {
@@ -277,6 +284,16 @@ Place place_of(const Settings& settings, const std::string& dotted_key) {
       && below->first.starts_with(dotted_key + "."))
     return below->second;
   return {};
+}
+
+Place nearest_place_of(const Settings& settings, std::string dotted_key) {
+  while (true) {
+    const auto place = place_of(settings, dotted_key);
+    const auto dot = dotted_key.rfind('.');
+    if (!place.file.empty() || dot == dotted_key.npos)
+      return place;
+    dotted_key.resize(dot);
+  }
 }
 
 bool was_set(const Settings& settings, const std::string& dotted_key) {

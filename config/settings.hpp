@@ -50,6 +50,8 @@ std::string print_settings(const Settings& settings);
 std::string explain_settings(const std::string& key);
 /// Where the user set `dotted_key`, else an empty place.
 Place place_of(const Settings& settings, const std::string& dotted_key);
+/// The same, else where the nearest key above it was set.
+Place nearest_place_of(const Settings& settings, std::string dotted_key);
 /// A value that only equals the default but was written counts as set.
 bool was_set(const Settings& settings, const std::string& dotted_key);
 

@@ -162,12 +162,15 @@ ExecutionPlan place_evaluation(ExecutionPlan plan, const Workflow& workflow) {
       placement = plan.calls.at(model->name);
     placement.chunks = 1;
     if (call.kind == CallKind::generate && placement.strategy.zero == Zero::z3)
-      throw PlanError(fmt::format(
-        "eval.data: answers are generated where {} trains, and sharded "
-        "parameters ({}) cannot generate; try another strategy there, or "
-        "`troupe "
-        "eval` on its checkpoints",
-        call.role, to_string(placement.strategy)));
+      throw PlanError(
+        {.place = {},
+         .path = "eval.data",
+         .expected = fmt::format(
+           "a strategy without z3 where {} trains, for there it also answers",
+           call.role),
+         .got = to_string(placement.strategy),
+         .hint
+         = "another strategy there, or `troupe eval` on its checkpoints"});
     plan.calls[call.name] = std::move(placement);
   }
   return plan;

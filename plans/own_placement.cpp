@@ -1,5 +1,7 @@
 #include "plans/own_placement.hpp"
 
+#include "config/error.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,17 +40,17 @@ WorkerId instances_for(const Cluster& cluster, const Placement& placement,
 
 std::string why_no_instances(const Call& call, const Placement& placement) {
   if (placement.on_workers && call.kind != CallKind::function)
-    return fmt::format("{} has weights, it needs devices, got workers",
-                       call.name);
+    return expectation(fmt::format("devices, for {} has weights", call.name),
+                       "workers");
   if (call.own_actor)
     return "";
+  const auto no_actor
+    = fmt::format(", for {} is no actor of your own", call.name);
   if (placement.on_workers)
-    return fmt::format("{} is no actor of your own, got workers; try host",
-                       call.name);
+    return expectation("host" + no_actor, "workers", "host");
   if (placement.instances > 0)
-    return fmt::format("{} is no actor of your own, got instances: {}; leave "
-                       "instances out",
-                       call.name, placement.instances);
+    return expectation("no instances" + no_actor,
+                       std::to_string(placement.instances), "leaving them out");
   return "";
 }
 

@@ -19,7 +19,7 @@ std::uint32_t instances_on(const Cluster& cluster, const Placement& placement,
 WorkerId instances_for(const Cluster& cluster, const Placement& placement,
                        WorkerId holder);
 
-/// One sentence, empty if own actors may be placed like this.
+/// "expected ..", empty if own actors may be placed like this.
 std::string why_no_instances(const Call& call, const Placement& placement);
 
 } // namespace troupe::plans

@@ -8,6 +8,7 @@
 #include "plans/strategy_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -30,7 +31,7 @@ std::string quantity(std::uint64_t count, std::string_view what) {
 }
 
 std::string gigabytes(std::uint64_t bytes) {
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
+  return fmt::format("{:.4g} GB", static_cast<double>(bytes) / 1e9);
 }
 
 /// The nearest strategy of `num_devices` that runs: keeps p and t where they
@@ -66,7 +67,11 @@ public:
   }
 
 private:
-  void wrong(std::string path, std::string message) {
+  void wrong(std::string path, const std::string& expected,
+             const std::string& got, const std::string& hint = {}) {
+    refuse(std::move(path), expectation(expected, got, hint));
+  }
+  void refuse(std::string path, std::string message) {
     report_.errors.push_back({std::move(path), std::move(message)});
   }
   void warn(std::string text) {
@@ -76,15 +81,16 @@ private:
   void check_cluster() {
     const auto& cluster = plan_.cluster;
     if (cluster.num_devices() == 0)
-      wrong("cluster", "expected at least 1 device, got 0");
+      wrong("cluster", "at least 1 device", "0");
     else if (cluster.workers_per_node == 0
              || cluster.workers_per_node > cluster.devices_per_node)
       wrong("cluster.workers_per_node",
-            fmt::format(
-              "expected 1 to {}, one worker a device at most, got "
-              "{}; try {}",
-              cluster.devices_per_node, cluster.workers_per_node,
-              cluster.workers_per_node == 0 ? 1 : cluster.devices_per_node));
+            fmt::format("1 to {}, one worker a device at most",
+                        cluster.devices_per_node),
+            std::to_string(cluster.workers_per_node),
+            cluster.workers_per_node == 0
+              ? "1"
+              : std::to_string(cluster.devices_per_node));
   }
 
   void check_names() {
@@ -106,7 +112,7 @@ private:
       check_name("roles", "role", name, roles);
       const auto why = why_no_offload(context_, name, memory);
       if (!why.empty())
-        wrong(fmt::format("roles.{}.offload", name), why);
+        refuse(fmt::format("roles.{}.offload", name), why);
     }
   }
 
@@ -115,9 +121,12 @@ private:
                   const std::vector<std::string>& valid) {
     if (std::ranges::find(valid, name) != valid.end())
       return;
+    const auto near = quoted_nearest(name, valid);
     wrong(fmt::format("{}.{}", section, name),
-          fmt::format("workflow {} has no {} '{}'{}", workflow_.name, what,
-                      name, nearest_hint(name, valid)));
+          fmt::format("a {} of workflow {}", what, workflow_.name),
+          "'" + name + "'",
+          near.empty() ? fmt::format("one of {}", fmt::join(valid, ", "))
+                       : near);
     report_.errors.back().wrong_name = true;
   }
 
@@ -125,16 +134,16 @@ private:
     const auto path = "calls." + call.name;
     const auto found = plan_.calls.find(call.name);
     if (found == plan_.calls.end())
-      return wrong(path,
-                   fmt::format("the plan does not place call {}; try {}: {}",
-                               call.name, call.name, placement_example(call)));
+      return wrong(path, "devices for every call of workflow " + workflow_.name,
+                   "nothing",
+                   fmt::format("{}: {}", call.name, placement_example(call)));
     const auto& placement = found->second;
     const auto why = why_no_chunks(context_, call, placement);
     if (!why.empty())
-      wrong(path + ".chunks", why);
+      refuse(path + ".chunks", why);
     const auto no_instances = why_no_instances(call, placement);
     if (!no_instances.empty())
-      return wrong(path, no_instances);
+      return refuse(path, no_instances);
     if (call.kind == CallKind::function)
       check_function(path, placement);
     else if (check_devices(path, placement)
@@ -153,13 +162,11 @@ private:
 
   void check_function(const std::string& path, const Placement& placement) {
     if (!placement.devices.empty())
-      wrong(path + ".devices",
-            fmt::format("functions run on the host, got devices {}; try host",
-                        print_devices(placement.devices)));
+      wrong(path + ".devices", "host, where functions run",
+            print_devices(placement.devices), "host");
     else if (placement.strategy != Strategy{})
-      wrong(path + ".strategy",
-            fmt::format("functions have no strategy, got {}; leave it out",
-                        to_string(placement.strategy)));
+      wrong(path + ".strategy", "none of a function",
+            to_string(placement.strategy), "leaving it out");
   }
 
   bool check_devices(const std::string& path, const Placement& placement) {
@@ -170,17 +177,16 @@ private:
     const auto valid
       = count == 1 ? std::string("0") : fmt::format("0-{}", count - 1);
     if (devices.empty())
-      wrong(path + ".devices",
-            fmt::format("a call with weights needs devices, got host; try {}",
-                        valid));
+      wrong(path + ".devices", "devices for a call with weights", "host",
+            valid);
     else if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{})
              != devices.end())
-      wrong(path + ".devices",
-            fmt::format("devices must ascend, each once, got {}", got));
+      wrong(path + ".devices", "devices that ascend, each once", got);
     else if (devices.back().value >= count)
-      wrong(path + ".devices",
-            fmt::format("the cluster has {} (0 to {}), got {}; try {}",
-                        quantity(count, "device"), count - 1, got, valid));
+      wrong(
+        path + ".devices",
+        fmt::format("devices of the cluster, which has {} ({})", count, valid),
+        got, valid);
     return report_.errors.size() == before;
   }
 
@@ -190,12 +196,12 @@ private:
     const auto count = static_cast<std::uint32_t>(placement.devices.size());
     if (strategy.num_devices() != count) {
       wrong(path + ".strategy",
-            fmt::format("{} is for {}, the call has {} ({}); try {}",
-                        to_string(strategy),
-                        quantity(strategy.num_devices(), "device"), count,
-                        print_devices(placement.devices),
-                        to_string(nearest_strategy(strategy, count, call.kind,
-                                                   context_.for_run))));
+            fmt::format("a strategy for {} ({})", quantity(count, "device"),
+                        print_devices(placement.devices)),
+            fmt::format("{}, which is for {}", to_string(strategy),
+                        strategy.num_devices()),
+            to_string(
+              nearest_strategy(strategy, count, call.kind, context_.for_run)));
       return false;
     }
     auto why
@@ -204,7 +210,7 @@ private:
     if (why.empty() && shape != context_.shapes.end())
       why = why_illegal(strategy, shape->second);
     if (!why.empty())
-      wrong(path + ".strategy", why);
+      refuse(path + ".strategy", why);
     return why.empty();
   }
 
@@ -223,29 +229,26 @@ private:
     const auto dp = placement.strategy.dp;
     if (least > 0 && dp > least)
       wrong(path + ".strategy",
-            fmt::format("d{} needs at least {} a {}, got {}; try d{} on {}", dp,
-                        quantity(dp, "sample"),
-                        call.kind == CallKind::train ? "mini-batch" : "step",
-                        least, least, quantity(least, "device")));
+            fmt::format("at most d{}, as many copies as a {} has samples",
+                        least,
+                        call.kind == CallKind::train ? "mini-batch" : "step"),
+            to_string(placement.strategy),
+            fmt::format("d{} on {}", least, quantity(least, "device")));
     if (placement.micro_batch_tokens < 0)
-      wrong(path + ".micro_batch_tokens",
-            fmt::format("expected a number >= 0, got {}",
-                        placement.micro_batch_tokens));
+      wrong(path + ".micro_batch_tokens", "a number >= 0",
+            std::to_string(placement.micro_batch_tokens));
     if (placement.micro_batches < 0)
-      wrong(
-        path + ".micro_batches",
-        fmt::format("expected a number >= 0, got {}", placement.micro_batches));
+      wrong(path + ".micro_batches", "a number >= 0",
+            std::to_string(placement.micro_batches));
     if (placement.micro_batches > 0 && placement.micro_batch_tokens > 0)
-      wrong(path + ".micro_batches",
-            "micro_batches and micro_batch_tokens exclude each other; leave "
-            "one out");
+      wrong(path + ".micro_batches", "micro_batches or micro_batch_tokens",
+            "both", "leaving one out");
     const auto a_rank = std::max(1u, least / std::max(1u, dp));
     if (least > 0 && placement.micro_batches > static_cast<int>(a_rank))
-      wrong(path + ".micro_batches",
-            fmt::format("a device has {} at a time, got {} micro-batches; try "
-                        "{}",
-                        quantity(a_rank, "sample"), placement.micro_batches,
-                        a_rank));
+      wrong(
+        path + ".micro_batches",
+        fmt::format("at most {}, the samples of a device at a time", a_rank),
+        std::to_string(placement.micro_batches), std::to_string(a_rank));
   }
 
   void check_mini_batches() {
@@ -253,8 +256,9 @@ private:
     const auto groups = sizes.samples_per_step / std::max(1u, sizes.group_size);
     if (sizes.mini_batches == 0 || sizes.mini_batches > groups)
       wrong("algorithm.mini_batches",
-            fmt::format("expected 1 to {}, the rows of a step, got {}", groups,
-                        sizes.mini_batches));
+            fmt::format("1 to {}, the rows of a step", groups),
+            std::to_string(sizes.mini_batches),
+            sizes.mini_batches == 0 ? "1" : std::to_string(groups));
   }
 
   void check_lags() {
@@ -263,22 +267,23 @@ private:
       if (!call || lag == 0)
         continue;
       const auto path = "lag." + name;
-      if (call->kind == CallKind::function)
-        wrong(path, fmt::format("{} has no weights, it cannot lag; leave it "
-                                "out",
-                                name));
-      else if (call->kind == CallKind::train)
-        wrong(path, fmt::format("{} makes the newest version, it cannot lag; "
-                                "leave it out",
-                                name));
-      else if (!workflow_.role(call->role).changes())
-        wrong(path, fmt::format("role {} is never trained, {} cannot lag; "
-                                "leave it out",
-                                call->role, name));
+      if (const auto why = why_no_lag(*call); !why.empty())
+        wrong(path, "no lag, for " + why, std::to_string(lag),
+              "leaving it out");
       else if (lag > max_plan_lag)
-        wrong(path, fmt::format("expected 0 to {}, got {}; try 1", max_plan_lag,
-                                lag));
+        wrong(path, fmt::format("0 to {}", max_plan_lag), std::to_string(lag),
+              "1");
     }
+  }
+
+  std::string why_no_lag(const Call& call) const {
+    if (call.kind == CallKind::function)
+      return call.name + " has no weights";
+    if (call.kind == CallKind::train)
+      return call.name + " makes the newest version";
+    if (!workflow_.role(call.role).changes())
+      return call.role + " is never trained";
+    return "";
   }
 
   /// What needs a plan whose parts are right.
@@ -292,7 +297,7 @@ private:
     } catch (const PlanError& error) {
       const std::string text = error.what();
       const auto colon = text.find(": ");
-      wrong(text.substr(0, colon), text.substr(colon + 2));
+      refuse(text.substr(0, colon), text.substr(colon + 2));
     }
   }
 
@@ -367,12 +372,12 @@ private:
       const auto limit = context_.device_memory_bytes.value_or(~0ull);
       if (peak.peak_bytes > limit)
         wrong(peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
-              fmt::format("device {} needs {} ({} of it weights, gradients and "
-                          "optimizer), it has {}; try {}fewer calls on it or a "
-                          "smaller micro_batch_tokens",
-                          peak.device.value, gigabytes(peak.peak_bytes),
-                          gigabytes(resident), gigabytes(limit),
-                          sharding_hint(context_, peak.device)));
+              fmt::format("at most {} on device {}", gigabytes(limit),
+                          peak.device.value),
+              fmt::format("{}, {} of it weights, gradients and optimizer",
+                          gigabytes(peak.peak_bytes), gigabytes(resident)),
+              sharding_hint(context_, peak.device)
+                + "fewer calls on it or a smaller micro_batch_tokens");
       report_.devices.push_back(std::move(peak));
     }
   }

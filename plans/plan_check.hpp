@@ -7,6 +7,7 @@
 #include "plans/memory_model.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,8 +38,8 @@ CheckContext make_check_context(const Settings& settings,
                                 const ExecutionPlan& plan);
 
 struct PlanMistake {
-  std::string path; ///< "calls.actor_gen.strategy"
-  std::string message;
+  std::string path;        ///< "calls.actor_gen.strategy"
+  std::string message;     ///< "expected .., got ..; try .."
   bool wrong_name = false; ///< of a call, replica or role: not arithmetic
 
   bool operator==(const PlanMistake&) const = default;
@@ -68,12 +69,18 @@ PlanReport check_plan(const CheckContext& context);
 /// Whether a mistake is a name that does not exist: a slip of the pen (exit 2),
 /// not a plan that cannot run (exit 3).
 bool has_wrong_name(const PlanReport& report);
+/// What a line says before a mistake's path: where the user wrote what stands
+/// there, as "FILE:LINE: ", or "FILE:LINE: plan." of a mapping in the settings.
+using MistakePlace = std::function<std::string(const std::string& path)>;
+/// "FILE:LINE: path: expected .., got ..; try ..".
+std::string mistake_line(const PlanMistake& mistake,
+                         const MistakePlace& place_of = {});
 /// Throws PlanError with the first mistake and the number of the others;
 /// ConfigError for a wrong name.
-void require_ok(const PlanReport& report);
+void require_ok(const PlanReport& report, const MistakePlace& place_of = {});
 
-/// Why this version cannot run a call under a strategy, with a strategy that it
-/// can; empty if it can. The only place that says so.
+/// Why this version cannot run a call under a strategy ("expected .."), with a
+/// strategy that it can; empty if it can. The only place that says so.
 std::string why_not_run(CallKind kind, const Strategy& strategy);
 
 /// A lag beyond this is a typo: nothing overlaps further than one step, and

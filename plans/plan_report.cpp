@@ -13,8 +13,8 @@ std::string why_not_run(CallKind kind, const Strategy& strategy) {
     return "";
   Strategy runs = strategy;
   runs.zero = Zero::none;
-  return fmt::format("generation reads all weights for every token and needs "
-                     "them gathered, not sharded (z3), got {}; try {}",
+  return expectation("a strategy without z3 (generation reads all weights for "
+                     "every token)",
                      to_string(strategy), to_string(runs));
 }
 
@@ -25,15 +25,17 @@ std::string why_no_chunks(const CheckContext& context, const Call& call,
   const auto chunks = placement.chunks;
   if (chunks == 1)
     return "";
+  const auto got = std::to_string(chunks);
   if (call.kind == CallKind::train)
-    return "a training joins all chunks; leave chunks out";
+    return expectation("1, for a training joins all chunks", got, "1");
   if (call.kind == CallKind::function && call.scope == Scope::batch)
-    return fmt::format("{} wants the whole batch; leave chunks out", call.name);
+    return expectation(
+      fmt::format("1, for {} wants the whole batch", call.name), got, "1");
   const auto& sizes = context.sizes;
   const auto groups = sizes.samples_per_step / std::max(1u, sizes.group_size);
   if (chunks < 1 || static_cast<std::uint32_t>(chunks) > groups)
-    return fmt::format("expected 1 to {}, the rows of a step, got {}", groups,
-                       chunks);
+    return expectation(fmt::format("1 to {}, the rows of a step", groups), got,
+                       chunks < 1 ? "1" : std::to_string(groups));
   return "";
 }
 
@@ -43,9 +45,9 @@ std::string why_no_offload(const CheckContext& context, const std::string& role,
     return "";
   const auto* found = context.workflow.find_role(role);
   if (found && !found->trained && memory.offload_optimizer)
-    return fmt::format("role {} is never trained and has no optimizer; leave "
-                       "optimizer out",
-                       role);
+    return expectation(
+      fmt::format("weights at most, for {} is never trained", role),
+      "optimizer", memory.offload_weights ? "[weights]" : "leaving it out");
   return "";
 }
 
@@ -102,14 +104,21 @@ bool has_wrong_name(const PlanReport& report) {
   return std::ranges::any_of(report.errors, &PlanMistake::wrong_name);
 }
 
-void require_ok(const PlanReport& report) {
+std::string mistake_line(const PlanMistake& mistake,
+                         const MistakePlace& place_of) {
+  return fmt::format("{}{}: {}", place_of ? place_of(mistake.path) : "",
+                     mistake.path, mistake.message);
+}
+
+void require_ok(const PlanReport& report, const MistakePlace& place_of) {
   if (report.ok())
     return;
-  const auto& first = report.errors.front();
   const auto others = report.errors.size() - 1;
   const auto text
-    = fmt::format("{}: {}{}", first.path, first.message,
-                  others == 0 ? "" : fmt::format(" (and {} more)", others));
+    = mistake_line(report.errors.front(), place_of)
+      + (others == 0
+           ? ""
+           : fmt::format(" (and {} more: see `troupe plan check`)", others));
   if (has_wrong_name(report))
     throw ConfigError(Place{}, text);
   throw PlanError(text);

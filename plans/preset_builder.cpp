@@ -144,24 +144,28 @@ double PresetBuilder::num_parameters_of(const std::string& role) const {
            : static_cast<double>(num_parameters(found->second));
 }
 
-void PresetBuilder::refuse(const std::string& why) const {
-  throw PlanError(fmt::format("plan: preset {} {}", name_, why));
-}
-
 void PresetBuilder::need_devices(std::uint32_t count, const std::string& why,
                                  const std::string& instead) const {
   const auto have = plan_.cluster.num_devices();
   if (have < count)
-    refuse(fmt::format("needs at least {} devices, {}, the cluster has {}; try "
-                       "{}",
-                       count, why, have, instead));
+    throw PlanError(
+      {.place = {},
+       .path = "plan",
+       .expected = fmt::format("at least {} devices for preset {}, {}", count,
+                               name_, why),
+       .got = std::to_string(have),
+       .hint = instead});
 }
 
 void PresetBuilder::need_kind(CallKind kind) const {
   if (calls(kind).empty())
-    refuse(fmt::format("is for workflows with a {} call, {} has none; try "
-                       "deepspeed_chat",
-                       to_string(kind), workflow_.name));
+    throw PlanError({.place = {},
+                     .path = "plan",
+                     .expected = fmt::format(
+                       "a workflow with a call of kind {} for preset {}",
+                       to_string(kind), name_),
+                     .got = workflow_.name + ", which has none",
+                     .hint = "deepspeed_chat"});
 }
 
 } // namespace troupe::plans::internal

@@ -107,9 +107,12 @@ ExecutionPlan preset(const std::string& name, const Workflow& workflow,
         builder.plan().calls[call.name] = {};
     return std::move(builder.plan());
   }
-  throw PlanError(fmt::format("plan: unknown preset '{}'; there are {}{}", name,
-                              fmt::join(preset_names(), ", "),
-                              nearest_hint(name, preset_names())));
+  throw PlanError(
+    {.place = {},
+     .path = "plan",
+     .expected = fmt::format("a preset ({})", fmt::join(preset_names(), ", ")),
+     .got = "'" + name + "'",
+     .hint = quoted_nearest(name, preset_names())});
 }
 
 } // namespace troupe::plans

@@ -37,10 +37,14 @@ void choose_home(const Workflow& workflow, const std::string& role,
       continue;
     first_train = first_train ? first_train : &call;
     if (replicas.of_call(call.name) != replicas.of_call(first_train->name))
-      throw PlanError(fmt::format(
-        "calls.{}: {} and {} train role {} and must have the same devices and "
-        "strategy",
-        call.name, first_train->name, call.name, role));
+      throw PlanError(
+        {.place = {},
+         .path = "calls." + call.name,
+         .expected
+         = fmt::format("devices and strategy of {}, which trains {} too",
+                       first_train->name, role),
+         .got = "others",
+         .hint = fmt::format("the same line as of {}", first_train->name)});
   }
   if (const auto* home = first_train ? first_train : first_use)
     replicas.all[replicas.of_call(home->name).value].home = true;

@@ -345,9 +345,12 @@ void check_trainings_keep_step(const StepGraph& graph,
     if (ahead[i] > 0
         && (task.kind == TaskKind::move
             || workflow.call(task.call).kind == CallKind::train))
-      throw PlanError(fmt::format("lag: with these lags a step waits for {} of "
-                                  "a later step",
-                                  task.name));
+      throw PlanError(
+        {.place = {},
+         .path = "lag",
+         .expected = "lags with which steps end in their order",
+         .got = "a step that waits for " + task.name + " of a later one",
+         .hint = "less lag, or the same for the calls it reads from"});
   }
 }
 

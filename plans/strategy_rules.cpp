@@ -1,5 +1,7 @@
 #include "plans/strategy_rules.hpp"
 
+#include "config/error.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,24 +62,24 @@ std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
 }
 
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
-  const auto instead = fmt::format("got {}; try {}", to_string(strategy),
-                                   to_string(nearest_legal(strategy, shape)));
+  const auto wrong = [&](const std::string& expected) {
+    return expectation(expected, to_string(strategy),
+                       to_string(nearest_legal(strategy, shape)));
+  };
   if (!deals_heads(shape, strategy.tp))
-    return fmt::format("t{} must divide {} heads, and divide or be a multiple "
-                       "of {} KV heads, {}",
-                       strategy.tp, shape.num_heads, shape.num_kv_heads,
-                       instead);
+    return wrong(fmt::format("tensor parallelism (t) that divides {} heads, "
+                             "and divides or is a multiple of {} KV heads",
+                             shape.num_heads, shape.num_kv_heads));
   if (!is_legal_tp(shape, strategy.tp))
-    return fmt::format("t{} leaves a device without a part of {} MLP columns "
-                       "or {} ids, {}",
-                       strategy.tp, shape.intermediate_size, shape.vocab_size,
-                       instead);
+    return wrong(fmt::format("tensor parallelism (t) that leaves each device "
+                             "a part of {} MLP columns and {} token ids",
+                             shape.intermediate_size, shape.vocab_size));
   if (std::int64_t{strategy.pp} > rules_layers(shape))
-    return fmt::format("p{} needs at least {} layers, the model has {}, {}",
-                       strategy.pp, strategy.pp, shape.num_layers, instead);
+    return wrong(fmt::format("at most p{}, as many stages as the model has "
+                             "layers",
+                             shape.num_layers));
   if (strategy.sequence_parallel && strategy.tp == 1)
-    return fmt::format("sequence parallelism (s) needs t2 or more, {}",
-                       instead);
+    return wrong("t2 or more for sequence parallelism (s)");
   return "";
 }
 

@@ -20,7 +20,7 @@ std::uint32_t largest_tp(const ModelShape& shape, std::uint32_t limit,
 std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
                          std::uint32_t divides);
 
-/// One sentence with the nearest legal strategy on as many devices; empty if
+/// "expected .." with the nearest legal strategy on as many devices; empty if
 /// `strategy` is legal.
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape);
 

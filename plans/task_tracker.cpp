@@ -194,9 +194,13 @@ void check_graph_finishes(const StepGraph& graph) {
     while (tracker.may_open())
       tracker.open_step(ready);
     if (ready.empty())
-      throw PlanError(fmt::format("lag: with these lags a step waits for "
-                                  "itself: {}",
-                                  tracker_circle(graph, tracker)));
+      throw PlanError(
+        {.place = {},
+         .path = "lag",
+         .expected = "lags with which every step ends",
+         .got = "a step that waits for itself ("
+                + tracker_circle(graph, tracker) + ")",
+         .hint = "less lag, or the same for the calls it reads from"});
     const auto task = ready.back();
     ready.pop_back();
     tracker.finish(task, ready);

@@ -1,13 +1,12 @@
 #include "runtime/cluster_choice.hpp"
 
 #include "config/error.hpp"
-#include "config/yaml_tree.hpp"
 #include "net/gpus.hpp"
-#include "plans/nearest.hpp"
 #include "plans/plan_check.hpp"
 #include "plans/presets.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/launch_command.hpp"
+#include "runtime/written_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -90,29 +89,27 @@ void check_same(const Settings& settings, const char* key,
                 const std::string& plan_name) {
   if (!setting || static_cast<std::uint32_t>(*setting) == of_plan)
     return;
-  const auto place = place_of(settings, std::string("cluster.") + key);
-  throw PlanError(fmt::format(
-    "{}{}cluster.{}: expected {} as in plan {}, got {}; try cluster.{}={} or "
-    "another plan",
-    place.file,
-    place.line > 0 ? fmt::format(":{}: ", place.line)
-                   : (place.file.empty() ? "" : ": "),
-    key, of_plan, plan_name, *setting, key, of_plan));
+  const auto path = std::string("cluster.") + key;
+  throw PlanError(
+    {.place = place_of(settings, path),
+     .path = path,
+     .expected = fmt::format("{} as in plan {}", of_plan, plan_name),
+     .got = std::to_string(*setting),
+     .hint = fmt::format("{}={} or another plan", path, of_plan)});
 }
 
-/// A plan written by the user: its cluster block and the settings must agree.
-plans::ExecutionPlan written_plan(const Settings& settings,
-                                  const std::string& yaml,
-                                  const std::string& file) {
-  auto plan = plans::parse_plan(yaml, file);
-  if (parse_yaml(yaml, file).find("cluster") == nullptr) {
+/// The cluster block of a written plan and the settings must agree.
+plans::ExecutionPlan on_its_cluster(const Settings& settings,
+                                    const WrittenPlan& written) {
+  auto plan = written.plan;
+  if (!written.has_cluster) {
     plan.cluster = settings_cluster(settings);
     return plan;
   }
   const auto& given = settings.cluster;
-  check_same(settings, "nodes", given.nodes, plan.cluster.nodes, file);
+  check_same(settings, "nodes", given.nodes, plan.cluster.nodes, written.name);
   check_same(settings, "devices_per_node", given.devices_per_node,
-             plan.cluster.devices_per_node, file);
+             plan.cluster.devices_per_node, written.name);
   // how devices are dealt to processes is no part of what a plan means
   plan.cluster.workers_per_node
     = cluster_number(given.workers_per_node, plan.cluster.workers_per_node);
@@ -154,25 +151,10 @@ automatic_plan(const Settings& settings, const plans::Workflow& workflow,
 ChosenPlan runnable_preset(const Settings& settings,
                            const plans::Workflow& workflow,
                            const plans::PresetFacts& facts) {
-  return {
-    plans::preset(settings.plan, workflow, settings_cluster(settings), facts),
-    settings.plan,
-    {}};
-}
-
-[[noreturn]] void unknown_plan(const Settings& settings) {
-  auto names = plans::preset_names();
-  const auto expected
-    = fmt::format("auto, a preset ({}) or a plan file", fmt::join(names, ", "));
-  names.emplace_back("auto");
-  const auto near = plans::nearest(settings.plan, names);
-  throw ConfigError(
-    {.place = place_of(settings, "plan"),
-     .path = "plan",
-     .expected = expected,
-     .got = "'" + settings.plan + "'",
-     .hint = near.empty() ? "`troupe plan show CONFIG` to write a plan file"
-                          : "'" + near + "'"});
+  const auto cluster = settings_cluster(settings);
+  const auto make
+    = [&] { return plans::preset(settings.plan, workflow, cluster, facts); };
+  return {named_by_user(settings, make), settings.plan, {}};
 }
 
 } // namespace
@@ -183,23 +165,13 @@ choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const std::function<bool(const plans::ExecutionPlan&)>& fits,
             const plans::PresetFacts& facts,
             const std::function<ChosenPlan(const Cluster&)>& search) {
-  if (settings.plan_inline) {
-    const auto place = place_of(settings, "plan");
-    return {written_plan(settings, settings.plan,
-                         place.file.empty() ? "plan" : place.file),
-            "written in the settings",
-            {}};
-  }
+  if (const auto written = written_plan(settings))
+    return {on_its_cluster(settings, *written), written->name, {}};
   if (settings.plan == "auto")
     return automatic_plan(settings, workflow, old_plan, fits, search);
-  std::error_code ignored;
-  if (fs::is_regular_file(settings.plan, ignored))
-    return {written_plan(settings, read_file(settings.plan), settings.plan),
-            settings.plan,
-            {}};
   if (plans::is_preset(settings.plan))
     return runnable_preset(settings, workflow, facts);
-  unknown_plan(settings);
+  refuse_plan_name(settings);
 }
 
 Settings with_cluster(Settings settings, const Cluster& cluster) {

@@ -9,8 +9,7 @@
 #include "runtime/jsonl_file.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/session_inputs.hpp"
-
-#include <fmt/format.h>
+#include "runtime/written_plan.hpp"
 
 #include <algorithm>
 
@@ -42,20 +41,6 @@ plans::PlanReport report_on(const SessionPlan& session,
     context.device_memory_bytes
       = bytes / std::max(1u, plan.cluster.devices_per_node);
   return plans::check_plan(context);
-}
-
-/// All of a plan's errors in one line; the verb `plan check` has them apart.
-void refuse_bad_plan(const SessionPlan& session) {
-  const auto& errors = session.report.errors;
-  if (errors.empty())
-    return;
-  std::string text = errors.front().path + ": " + errors.front().message;
-  if (errors.size() > 1)
-    text += fmt::format(" (and {} more: see `troupe plan check`)",
-                        errors.size() - 1);
-  if (plans::has_wrong_name(session.report))
-    throw ConfigError({session.plan_name, 0}, text);
-  throw PlanError(fmt::format("plan {}: {}", session.plan_name, text));
 }
 
 /// Steps of the whole run; an epoch that ends within a step counts as whole.
@@ -145,7 +130,8 @@ SessionPlan prepare(const Settings& settings) {
   session.num_steps = steps_of(settings, session.num_rows);
   session.settings.run.steps = static_cast<int>(session.num_steps);
   session.settings.run.epochs = 0;
-  refuse_bad_plan(session);
+  plans::require_ok(session.report,
+                    places_of_plan(session.settings, session.plan_name));
   check_evaluation(session.settings, session.workflow, session.plan);
   check_reward(session.settings, session.workflow);
   check_replay(session.settings, session.workflow, session.num_steps,

@@ -117,7 +117,10 @@ VerbSession::run(std::uint32_t num_steps,
                                            session.plan);
   context.shapes = session.shapes;
   session.report = plans::check_plan(context);
-  plans::require_ok(session.report);
+  for (auto& mistake : session.report.errors)
+    mistake.path = "--strategy"; // all that a user says of this plan
+  plans::require_ok(session.report,
+                    [](const std::string&) { return "command line: "; });
   session.run_folder = folder_.path();
   session.num_steps = num_steps;
   session.quiet = true;

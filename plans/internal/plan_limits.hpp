@@ -8,10 +8,10 @@
 
 namespace troupe::plans::internal {
 
-/// One sentence, empty if the call may be cut like this.
+/// "expected ..", empty if the call may be cut like this.
 std::string why_no_chunks(const CheckContext& context, const Call& call,
                           const Placement& placement);
-/// One sentence, empty if the role may leave the device like this.
+/// "expected ..", empty if the role may leave the device like this.
 std::string why_no_offload(const CheckContext& context, const std::string& role,
                            const RoleMemory& memory);
 

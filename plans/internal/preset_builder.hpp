@@ -65,7 +65,6 @@ public:
   double num_parameters_of(const std::string& role) const; ///< 1: not known
 
   bool fits(const Call& call, const Strategy& strategy) const;
-  [[noreturn]] void refuse(const std::string& why) const;
   void need_devices(std::uint32_t count, const std::string& why,
                     const std::string& instead) const;
   void need_kind(CallKind kind) const;

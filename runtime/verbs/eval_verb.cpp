@@ -12,6 +12,7 @@
 #include "runtime/text_table.hpp"
 #include "runtime/verb_session.hpp"
 #include "runtime/verbs/verb.hpp"
+#include "runtime/written_plan.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -84,7 +85,8 @@ SessionPlan eval_session(const EvalWords& words) {
   const auto model = eval_model(words, settings, role);
   settings.models[role].path = model.folder;
   auto session = plan_session(settings);
-  plans::require_ok(session.report);
+  plans::require_ok(session.report,
+                    places_of_plan(session.settings, session.plan_name));
   check_models(session.settings, session.workflow, session.shapes);
   check_evaluation(session.settings, session.workflow, session.plan);
   leave_training(session.settings);

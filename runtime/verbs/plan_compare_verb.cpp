@@ -1,6 +1,7 @@
 // plan compare: presets and the search in one table, for one run or for a
 // folder of workloads with measured times beside them.
 #include "config/error.hpp"
+#include "plans/nearest.hpp"
 #include "plans/real_flops.hpp"
 #include "plans/search.hpp"
 #include "plans/simulator.hpp"
@@ -11,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -124,7 +126,13 @@ std::vector<std::string> plans_to_compare(const CompareWords& words) {
   if (!names.empty()) {
     for (const auto& name : names)
       if (name != "search" && !plans::is_preset(name))
-        plans::preset(name, {}, {}); // says which there are
+        throw ConfigError(
+          {.place = {"command line", 0},
+           .path = "--presets",
+           .expected = fmt::format("search or presets ({})",
+                                   fmt::join(plans::preset_names(), ", ")),
+           .got = "'" + name + "'",
+           .hint = plans::quoted_nearest(name, plans::preset_names())});
     return names;
   }
   if (!words.suite.empty())

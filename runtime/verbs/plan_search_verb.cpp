@@ -1,12 +1,15 @@
 // plan search: the plan found on stdout, how it was found on stderr.
 #include "config/error.hpp"
+#include "plans/nearest.hpp"
 #include "plans/search.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <memory>
@@ -28,13 +31,27 @@ struct SearchWords : PlanWords {
 
 std::atomic<bool> search_stop{false};
 
-extern "C" void stop_search(int) {
+/// The second signal ends the program.
+extern "C" void stop_search(int number) {
   search_stop = true;
+  std::signal(number, SIG_DFL);
+}
+
+/// Calls that read weights which training changes.
+std::vector<std::string> calls_that_may_lag(const plans::Workflow& workflow) {
+  std::vector<std::string> names;
+  for (const auto& call : workflow.calls)
+    if (!call.role.empty() && call.kind != plans::CallKind::train
+        && workflow.role(call.role).changes())
+      names.push_back(call.name);
+  return names;
 }
 
 /// --lag CALL=STEPS.
 std::map<std::string, std::uint32_t>
-parse_lags(const std::vector<std::string>& words) {
+parse_lags(const std::vector<std::string>& words,
+           const plans::Workflow& workflow) {
+  const auto calls = calls_that_may_lag(workflow);
   std::map<std::string, std::uint32_t> lag;
   for (const auto& word : words) {
     const auto at = word.find('=');
@@ -45,7 +62,16 @@ parse_lags(const std::vector<std::string>& words) {
                          .expected = "CALL=STEPS with 1 to 8 steps",
                          .got = "'" + word + "'",
                          .hint = "actor_gen=1"});
-    lag[word.substr(0, at)] = static_cast<std::uint32_t>(digits[0] - '0');
+    const auto call = word.substr(0, at);
+    if (std::ranges::find(calls, call) == calls.end())
+      throw ConfigError(
+        {.place = {"command line", 0},
+         .path = "--lag",
+         .expected = fmt::format("a call of {} that reads trained weights ({})",
+                                 workflow.name, fmt::join(calls, ", ")),
+         .got = "'" + call + "'",
+         .hint = plans::quoted_nearest(call, calls)});
+    lag[call] = static_cast<std::uint32_t>(digits[0] - '0');
   }
   return lag;
 }
@@ -90,7 +116,7 @@ int search_verb(const SearchWords& words) {
      .seed = words.seed,
      .iterations = words.iterations,
      .seconds = words.seconds,
-     .lag = parse_lags(words.lag),
+     .lag = parse_lags(words.lag, problem.workflow),
      .chunks = words.chunks ? plans::ChunkSearch::everywhere
                             : plans::ChunkSearch::afterwards,
      .stop = &search_stop});

@@ -6,6 +6,7 @@
 #include "runtime/metrics/console.hpp"
 #include "runtime/text_table.hpp"
 #include "runtime/verbs/plan_words.hpp"
+#include "runtime/written_plan.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -25,6 +26,13 @@ struct SimulateWords : PlanWords {
   std::string trace;
 };
 
+Json device_numbers(const std::vector<Rank>& devices) {
+  auto numbers = Json::array();
+  for (const auto device : devices)
+    numbers.push_back(device.value);
+  return numbers;
+}
+
 /// Tasks of all simulated steps.
 Json simulated_tasks(const plans::Simulation& run) {
   auto tasks = Json::array();
@@ -35,7 +43,7 @@ Json simulated_tasks(const plans::Simulation& run) {
                      {"step", times.task.step.value},
                      {"start_s", times.start_s},
                      {"end_s", times.end_s},
-                     {"devices", plans::print_devices(task.devices)}});
+                     {"devices", device_numbers(task.devices)}});
   }
   return tasks;
 }
@@ -121,15 +129,18 @@ std::string simulation_text(const plans::Simulation& run,
 }
 
 int simulate_verb(const SimulateWords& words) {
-  for (const auto& file : {words.svg, words.trace})
-    if (!file.empty())
-      check_out_file(file);
+  if (!words.svg.empty())
+    check_out_file(words.svg, "--svg");
+  if (!words.trace.empty())
+    check_out_file(words.trace, "--trace");
   const auto settings = words.settings();
   const auto problem = make_problem(settings, words);
   const auto named = plan_or_search(settings, problem, words);
+  const auto report = plans::check_plan(problem, named.plan);
+  plans::require_ok(report, places_of_plan(settings, named.name));
   const plans::CostModel costs(problem);
   const auto run = plans::simulate(problem, costs, named.plan);
-  for (const auto& warning : plans::check_plan(problem, named.plan).warnings)
+  for (const auto& warning : report.warnings)
     print_note(words, "warning: " + warning);
   if (!words.svg.empty())
     replace_file(words.svg, plans::svg_timeline(run));

@@ -6,10 +6,11 @@
 #include "runtime/run_tables.hpp"
 #include "runtime/session_plan.hpp"
 #include "runtime/verbs/plan_words.hpp"
+#include "runtime/written_plan.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <functional>
 #include <memory>
@@ -53,27 +54,39 @@ std::string check_json(const plans::PlanReport& report) {
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
+/// Mistakes are what was asked for, so they are on stdout, and errors, so they
+/// are on stderr. A terminal shows both and gets them once.
+void print_mistakes(const PlanWords& words, const plans::PlanReport& report,
+                    const plans::MistakePlace& place_of) {
+  const bool on_stdout = !words.json && ::isatty(STDOUT_FILENO) != 1;
+  for (const auto& mistake : report.errors) {
+    const auto line = plans::mistake_line(mistake, place_of);
+    print_error(line);
+    if (on_stdout)
+      print_out("error: " + line);
+  }
+}
+
 /// `table` is of a plan that can run; nobody asks for it otherwise.
 int print_check(const PlanWords& words, const plans::PlanReport& report,
+                const plans::MistakePlace& place_of,
                 const std::function<std::string()>& table, const char* last) {
-  const int code = static_cast<int>(report.errors.empty() ? ExitCode::done
-                                    : plans::has_wrong_name(report)
-                                      ? ExitCode::wrong_input
-                                      : ExitCode::plan_cannot_run);
-  if (words.json) {
+  if (words.json)
     print_out(check_json(report));
-    return code;
-  }
-  for (const auto& error : report.errors)
-    print_out(fmt::format("error: {}: {}", error.path, error.message));
-  for (const auto& warning : report.warnings)
-    print_out("warning: " + warning);
-  if (!report.errors.empty())
-    return code;
+  else
+    for (const auto& warning : report.warnings)
+      print_out("warning: " + warning);
+  print_mistakes(words, report, place_of);
+  if (!report.ok())
+    return static_cast<int>(plans::has_wrong_name(report)
+                              ? ExitCode::wrong_input
+                              : ExitCode::plan_cannot_run);
+  if (words.json)
+    return static_cast<int>(ExitCode::done);
   print_out(table());
   print_out(memory_table(report));
   print_out(last);
-  return code;
+  return static_cast<int>(ExitCode::done);
 }
 
 int check_plan_verb(const PlanWords& words) {
@@ -81,13 +94,14 @@ int check_plan_verb(const PlanWords& words) {
   if (words.hardware.empty()) {
     const auto session = plan_session(settings);
     return print_check(
-      words, session.report, [&] { return plan_table(session); },
-      "this plan can run");
+      words, session.report, places_of_plan(settings, session.plan_name),
+      [&] { return plan_table(session); }, "this plan can run");
   }
   const auto problem = make_problem(settings, words);
   const auto named = plan_or_search(settings, problem, words);
   return print_check(
     words, plans::check_plan(problem, named.plan),
+    places_of_plan(settings, named.name),
     [&] { return plans::print(named.plan); }, "this plan fits the hardware");
 }
 

@@ -1,16 +1,12 @@
 #include "runtime/verbs/plan_words.hpp"
 
 #include "config/error.hpp"
-#include "config/yaml_tree.hpp"
-#include "plans/nearest.hpp"
 #include "plans/search.hpp"
-#include "runtime/jsonl_file.hpp"
 #include "runtime/profiler.hpp"
 #include "runtime/session_inputs.hpp"
+#include "runtime/written_plan.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <stdexcept>
@@ -26,21 +22,12 @@ bool is_plan_file(const std::string& plan) {
   return fs::is_regular_file(plan, ignored);
 }
 
-/// The YAML of a written plan; empty for names.
-std::string plan_text(const Settings& settings) {
-  if (settings.plan_inline)
-    return settings.plan;
-  return is_plan_file(settings.plan) ? read_file(settings.plan) : "";
-}
-
 plans::Cluster problem_cluster(const Settings& settings,
                                const plans::Hardware& hardware,
                                bool hardware_is_asked_for) {
-  const auto text = plan_text(settings);
-  const bool written
-    = !text.empty() && parse_yaml(text, settings.plan).find("cluster");
-  if (written)
-    return plans::parse_plan(text, settings.plan).cluster;
+  if (const auto written = written_plan(settings);
+      written && written->has_cluster)
+    return written->plan.cluster;
   const auto number = [](const std::optional<int>& value, std::uint32_t other) {
     return value ? static_cast<std::uint32_t>(*value) : other;
   };
@@ -65,9 +52,12 @@ plans::Lengths problem_lengths(const Settings& settings,
     return {prompt, longest, longest};
   try {
     return plans::parse_lengths(response_tokens, prompt);
-  } catch (const std::invalid_argument& error) {
-    throw ConfigError({"command line", 0},
-                      fmt::format("--response-tokens: {}", error.what()));
+  } catch (const std::invalid_argument&) {
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--response-tokens",
+                       .expected = "tokens as MEAN or MEAN:MAX, MAX >= MEAN",
+                       .got = "'" + response_tokens + "'",
+                       .hint = "256:1024"});
   }
 }
 
@@ -155,25 +145,17 @@ plans::PlanProblem make_problem(const Settings& settings,
 
 std::optional<NamedPlan> named_plan(const Settings& settings,
                                     const plans::PlanProblem& problem) {
-  if (const auto text = plan_text(settings); !text.empty()) {
-    auto plan
-      = plans::parse_plan(text, settings.plan_inline ? "plan" : settings.plan);
-    plan.cluster = problem.cluster;
-    return NamedPlan{std::move(plan), settings.plan_inline
-                                        ? "written in the settings"
-                                        : settings.plan};
+  if (auto written = written_plan(settings)) {
+    written->plan.cluster = problem.cluster;
+    return NamedPlan{std::move(written->plan), std::move(written->name)};
   }
   if (settings.plan == "auto")
     return std::nullopt;
   if (!plans::is_preset(settings.plan))
-    throw ConfigError(
-      {.place = place_of(settings, "plan"),
-       .path = "plan",
-       .expected = fmt::format("auto, a preset ({}) or a plan file",
-                               fmt::join(plans::preset_names(), ", ")),
-       .got = "'" + settings.plan + "'",
-       .hint = plans::nearest(settings.plan, plans::preset_names())});
-  return NamedPlan{plans::fitted_preset(settings.plan, problem), settings.plan};
+    refuse_plan_name(settings);
+  const auto make
+    = [&] { return plans::fitted_preset(settings.plan, problem); };
+  return NamedPlan{named_by_user(settings, make), settings.plan};
 }
 
 NamedPlan plan_or_search(const Settings& settings,

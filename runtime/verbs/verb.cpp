@@ -1,9 +1,11 @@
 #include "runtime/verbs/verb.hpp"
 
 #include "config/error.hpp"
+#include "runtime/metrics/console.hpp"
 #include "runtime/run_folder.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -72,7 +74,7 @@ void add_config_words(CLI::App& verb, ConfigWords& config, bool required) {
     words->required();
 }
 
-void check_out_file(const std::string& file) {
+void check_out_file(const std::string& file, const std::string& option) {
   const std::filesystem::path path(file);
   const auto folder
     = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
@@ -82,7 +84,7 @@ void check_out_file(const std::string& file) {
                         && !std::filesystem::is_regular_file(path, ignored);
   if (is_other || ::access(folder.c_str(), W_OK | X_OK) != 0)
     throw ConfigError({.place = {"command line", 0},
-                       .path = "--out",
+                       .path = option,
                        .expected = "a file in a writable folder",
                        .got = "'" + file + "'",
                        .hint = ""});
@@ -93,6 +95,15 @@ void print_out(const std::string& text) {
   if (!text.ends_with('\n'))
     std::fputc('\n', stdout);
   std::fflush(stdout);
+}
+
+void print_error(std::string sentence) {
+  for (char& letter : sentence)
+    if (letter == '\n' || letter == '\r')
+      letter = ' ';
+  const bool red = shows_colours(STDERR_FILENO);
+  fmt::print(stderr, "{}error:{} {}\n", red ? "\033[31m" : "",
+             red ? "\033[0m" : "", sentence);
 }
 
 void print_note(const VerbOptions& options, const std::string& text) {

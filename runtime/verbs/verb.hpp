@@ -32,12 +32,16 @@ struct ConfigWords {
 };
 void add_config_words(CLI::App& verb, ConfigWords& config, bool required);
 
-/// ConfigError unless `file` can be written: found out before the work.
-void check_out_file(const std::string& file);
+/// ConfigError of `option` unless `file` can be written: found out before the
+/// work.
+void check_out_file(const std::string& file,
+                    const std::string& option = "--out");
 
 /// Writes `text` to stdout with one newline at its end.
 void print_out(const std::string& text);
-/// The same to stderr, unless quiet.
+/// "error: .." to stderr, one line whatever a library put into its text.
+void print_error(std::string sentence);
+/// Writes `text` to stderr like `print_out`, unless quiet.
 void print_note(const VerbOptions& options, const std::string& text);
 
 void add_train(CLI::App& app, VerbRun& chosen);

@@ -47,6 +47,10 @@ class PlanVerbs(unittest.TestCase):
         self.assertEqual(len(run["devices"]), 8)
         for key in ("name", "call", "step", "start_s", "end_s", "devices"):
             self.assertIn(key, run["tasks"][0])
+        self.assertEqual(run["tasks"][0]["devices"], list(range(8)))
+        functions = [task["devices"] for task in run["tasks"]
+                     if task["call"] == "advantages"]
+        self.assertEqual(functions[0], [], "on the host")
         for key in ("device", "busy_s", "idle_s", "peak_bytes"):
             self.assertIn(key, run["devices"][0])
         memory = run["devices"][0]["memory"]
@@ -158,8 +162,13 @@ class PlanVerbs(unittest.TestCase):
         errors = json.loads(lacking.stdout)["errors"]
         self.assertIn("calls.rew_inf", [error["path"] for error in errors])
         self.assertGreater(len(errors), 3)
+        self.assertEqual(lacking.stderr.splitlines(), [
+            f"error: command line: plan.{error['path']}: {error['message']}"
+            for error in errors])
         wrong = "plan={calls: {actr_gen: {devices: 0-7, strategy: d8}}}"
-        self.assertIn("try 'actor_gen'", self.plan(*words, wrong, code=2).stdout)
+        done = self.plan(*words, wrong, code=2)
+        self.assertIn("try 'actor_gen'", done.stdout)
+        self.assertEqual(done.stdout, done.stderr, "as results and as errors")
         self.assertIn("try 'actor_gen'", self.refused(
             2, "simulate", *words[1:], wrong, "--hardware", "h100x8"))
 
@@ -168,15 +177,28 @@ class PlanVerbs(unittest.TestCase):
             2, "simulate", SIZES, "--hardware", "h100"))
         self.assertIn("try 'exact'", self.refused(
             2, "search", SIZES, "--hardware", "h100x8", "--method", "exat"))
-        self.assertIn("--response-tokens", self.refused(
+        self.assertIn("--response-tokens: expected tokens as MEAN", self.refused(
             2, "simulate", SIZES, "--hardware", "h100x8", "--response-tokens",
             "9:3"))
+        self.assertRegex(
+            self.refused(2, "search", SIZES, "--hardware", "h100x8", "--lag",
+                         "actor_gem=1"),
+            r"--lag: expected a call of ppo that reads trained weights "
+            r"\(actor_gen, critic_inf\), got 'actor_gem'; try 'actor_gen'$")
+        self.assertIn("--svg: expected a file in a writable", self.refused(
+            2, "simulate", SIZES, "--hardware", "h100x8", "--svg", "no/x.svg"))
+        self.assertIn("'no/plan.yaml', which is no file; try", self.refused(
+            2, "check", SIZES, "--plan", "no/plan.yaml"))
         self.assertRegex(
             self.refused(3, "search", "examples/paper/70b.yaml", "--hardware",
                          "h100x8"),
             r"no plan fits: the smallest peak is [0-9.]+ GiB of 70\.8 on "
             r"device 0 in actor_train; try \d+ devices$")
-        self.assertIn("needs at least 5 devices", self.refused(
+        self.assertRegex(
+            self.refused(2, "compare", SIZES, "--presets", "megatrom"),
+            "^error: command line: --presets: expected .*; try 'megatron'$")
+        self.assertIn("command line: plan: expected at least 5 devices "
+                      "for preset openrlhf", self.refused(
             3, "show", SIZES, "--preset", "openrlhf", "--hardware", "h100x8",
             "cluster.devices_per_node=2"))
 

@@ -213,10 +213,16 @@ class Verbs(Case):
         (self.folder / "plan.yaml").write_text(text)
         done = self.troupe("plan", "check", *self.ppo()[1:], "--plan",
                            "plan.yaml", "--json", code=3)
-        paths = " ".join(error["path"]
-                         for error in json.loads(done.stdout)["errors"])
-        self.assertIn("actor_gen", paths)
-        self.assertIn("ref_inf", paths)
+        errors = json.loads(done.stdout)["errors"]
+        self.assertEqual([error["path"] for error in errors],
+                         ["calls.actor_gen.strategy", "calls.ref_inf.strategy"])
+        for error, line in zip(errors, done.stderr.splitlines()):
+            self.assertRegex(error["message"], "^expected .*, got .*; try d")
+            name = error["path"].split(".")[1] + ":"
+            number = 1 + next(i for i, row in enumerate(text.splitlines())
+                              if row.strip().startswith(name))
+            self.assertEqual(line, f"error: plan.yaml:{number}: "
+                             f"{error['path']}: {error['message']}")
 
     def test_explain_one_all_and_a_wrong_key(self):
         self.assertIn("kl_coef",

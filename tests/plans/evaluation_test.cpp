@@ -175,8 +175,8 @@ TEST(EvaluationIn, WhatCannotGenerateIsAMistakeOfThePlan) {
   ASSERT_EQ(report.errors.size(), 1u);
   EXPECT_EQ(report.errors.front().path, "eval.data");
   EXPECT_EQ(report.errors.front().message,
-            "answers are generated where actor trains, and sharded parameters "
-            "(d2z3) cannot generate; try another strategy there, or `troupe "
+            "expected a strategy without z3 where actor trains, for there it "
+            "also answers, got d2z3; try another strategy there, or `troupe "
             "eval` on its checkpoints");
 }
 

@@ -57,12 +57,13 @@ TEST(OwnPlacement, MistakesAreOneSentence) {
               IsEmpty());
   EXPECT_THAT(why_no_instances(model, {.instances = 3}), IsEmpty());
   EXPECT_EQ(why_no_instances(rule, {.instances = 3}),
-            "rule is no actor of your own, got instances: 3; leave instances "
-            "out");
+            "expected no instances, for rule is no actor of your own, got 3; "
+            "try leaving them out");
   EXPECT_EQ(why_no_instances(rule, {.on_workers = true}),
-            "rule is no actor of your own, got workers; try host");
+            "expected host, for rule is no actor of your own, got workers; try "
+            "host");
   EXPECT_EQ(why_no_instances(model, {.on_workers = true}),
-            "solve has weights, it needs devices, got workers");
+            "expected devices, for solve has weights, got workers");
 }
 
 TEST(OwnPlacement, IsReadAndPrinted) {

@@ -38,31 +38,32 @@ struct ShapeCase {
 TEST(PlanCheckShapes, TensorDegreesFollowTheHeads) {
   EXPECT_EQ(
     ShapeCase().set("rew_inf", "d3t4").errors(),
-    "calls.rew_inf.strategy: t4 must divide 6 heads, and divide or be a "
-    "multiple of 3 KV heads, got d3t4; try d4t3");
+    "calls.rew_inf.strategy: expected tensor parallelism (t) that divides 6 "
+    "heads, and divides or is a multiple of 3 KV heads, got d3t4; try d4t3");
   EXPECT_EQ(
     ShapeCase().set("ref_inf", "d6t2").errors(),
-    "calls.ref_inf.strategy: t2 must divide 6 heads, and divide or be a "
-    "multiple of 3 KV heads, got d6t2; try d12");
+    "calls.ref_inf.strategy: expected tensor parallelism (t) that divides 6 "
+    "heads, and divides or is a multiple of 3 KV heads, got d6t2; try d12");
   EXPECT_EQ(
     ShapeCase().set("actor_train", "t12").errors(),
-    "calls.actor_train.strategy: t12 must divide 6 heads, and divide or "
-    "be a multiple of 3 KV heads, got t12; try d2t6");
+    "calls.actor_train.strategy: expected tensor parallelism (t) that "
+    "divides 6 heads, and divides or is a multiple of 3 KV heads, got t12; try "
+    "d2t6");
   EXPECT_EQ(ShapeCase().set("actor_gen", "d2t6").errors(), "");
   EXPECT_EQ(ShapeCase().set("actor_gen", "d4t3").errors(), "");
 }
 
 TEST(PlanCheckShapes, StagesNeedALayerEach) {
   EXPECT_EQ(ShapeCase().set("critic_inf", "d2p6").errors(),
-            "calls.critic_inf.strategy: p6 needs at least 6 layers, the model "
-            "has 5, got d2p6; try d3p4");
+            "calls.critic_inf.strategy: expected at most p5, as many stages as "
+            "the model has layers, got d2p6; try d3p4");
   EXPECT_EQ(ShapeCase().set("critic_inf", "d3p4").errors(), "");
 }
 
 TEST(PlanCheckShapes, SequenceParallelismNeedsTensorParallelism) {
   EXPECT_EQ(ShapeCase().set("actor_train", "d12s").errors(),
-            "calls.actor_train.strategy: sequence parallelism (s) needs t2 or "
-            "more, got d12s; try d12");
+            "calls.actor_train.strategy: expected t2 or more for sequence "
+            "parallelism (s), got d12s; try d12");
 }
 
 TEST(PlanCheckShapes, ShardedTrainingNeedsSamplesForEveryDevice) {
@@ -71,8 +72,8 @@ TEST(PlanCheckShapes, ShardedTrainingNeedsSamplesForEveryDevice) {
   one.set("actor_train", "d12z3");
   one.set("critic_train", "d4t3");
   EXPECT_EQ(one.errors(),
-            "calls.actor_train.strategy: d12 needs at least 12 samples a "
-            "mini-batch, got 4; try d4 on 4 devices");
+            "calls.actor_train.strategy: expected at most d4, as many copies "
+            "as a mini-batch has samples, got d12z3; try d4 on 4 devices");
 }
 
 TEST(PlanCheckShapes, OnlyWhatIsCutMayHaveChunks) {
@@ -82,17 +83,18 @@ TEST(PlanCheckShapes, OnlyWhatIsCutMayHaveChunks) {
     return one.errors();
   };
   EXPECT_EQ(with("actor_train", 2),
-            "calls.actor_train.chunks: a training joins all chunks; leave "
-            "chunks out");
+            "calls.actor_train.chunks: expected 1, for a training joins all "
+            "chunks, got 2; try 1");
   EXPECT_EQ(with("advantages", 2),
-            "calls.advantages.chunks: advantages wants the whole batch; leave "
-            "chunks out");
+            "calls.advantages.chunks: expected 1, for advantages wants the "
+            "whole batch, got 2; try 1");
   EXPECT_EQ(with("actor_gen", 49),
             "calls.actor_gen.chunks: expected 1 to 48, the rows of a step, got "
-            "49");
+            "49; try 48");
   EXPECT_EQ(
     with("rew_inf", 0),
-    "calls.rew_inf.chunks: expected 1 to 48, the rows of a step, got 0");
+    "calls.rew_inf.chunks: expected 1 to 48, the rows of a step, got 0; try "
+    "1");
   EXPECT_EQ(with("actor_gen", 4), "");
 }
 
@@ -101,8 +103,8 @@ TEST(PlanCheckShapes, OnlyTrainedRolesHaveAnOptimizer) {
   one.plan.roles["ref"].offload_optimizer = true;
   EXPECT_EQ(
     one.errors(),
-    "roles.ref.offload: role ref is never trained and has no optimizer; "
-    "leave optimizer out");
+    "roles.ref.offload: expected weights at most, for ref is never trained, "
+    "got optimizer; try leaving it out");
   one.plan.roles["ref"] = {.offload_weights = true};
   one.plan.roles["actor"] = {.offload_optimizer = true};
   EXPECT_EQ(one.errors(), "");
@@ -114,11 +116,12 @@ TEST(PlanCheckShapes, MemoryNamesDeviceTaskAndNumbers) {
   const auto report = check_plan(problem, plan);
   ASSERT_EQ(report.errors.size(), 8u) << "one a device";
   EXPECT_EQ(report.errors[0].path, "calls.actor_gen") << "its KV cache";
-  EXPECT_THAT(report.errors[0].message, HasSubstr("device 0 needs "));
-  EXPECT_THAT(
-    report.errors[0].message,
-    HasSubstr("it has 76.00 GB; try d8z3 for actor_train, fewer calls "
-              "on it or a smaller micro_batch_tokens"));
+  EXPECT_THAT(report.errors[0].message,
+              HasSubstr("expected at most 76 GB on device 0, got "));
+  EXPECT_THAT(report.errors[0].message,
+              HasSubstr(" of it weights, gradients and optimizer; try d8z3 for "
+                        "actor_train, fewer calls on it or a smaller "
+                        "micro_batch_tokens"));
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "support.hpp"
 #include <gmock/gmock.h>
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -70,76 +71,81 @@ TEST(PlanCheck, AGoodPlanHasNoErrorsNorWarnings) {
 
 TEST(PlanCheck, DevicesMustExist) {
   EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"] = on(4, 7); }),
-            "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), got "
-            "4-7; try 0-3");
+            "calls.rew_inf.devices: expected devices of the cluster, which has "
+            "4 (0-3), got 4-7; try 0-3");
   EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"] = on(3, 4); }),
-            "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), got "
-            "3-4; try 0-3");
+            "calls.rew_inf.devices: expected devices of the cluster, which has "
+            "4 (0-3), got 3-4; try 0-3");
   EXPECT_EQ(broken([](Case& c) {
               c.plan = plan_all(c.workflow, on(0, 0), 1);
               c.plan.calls["rew_inf"] = on(1, 1);
             }),
-            "calls.rew_inf.devices: the cluster has 1 device (0 to 0), got 1; "
-            "try 0");
+            "calls.rew_inf.devices: expected devices of the cluster, which has "
+            "1 (0), got 1; try 0");
   EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"].devices = {}; }),
-            "calls.rew_inf.devices: a call with weights needs devices, got "
-            "host; try 0-3");
+            "calls.rew_inf.devices: expected devices for a call with weights, "
+            "got host; try 0-3");
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{0}}, "d2");
             }),
-            "calls.rew_inf.devices: devices must ascend, each once, got 1,0");
+            "calls.rew_inf.devices: expected devices that ascend, each once, "
+            "got 1,0");
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{1}}, "d2");
             }),
-            "calls.rew_inf.devices: devices must ascend, each once, got 1,1");
+            "calls.rew_inf.devices: expected devices that ascend, each once, "
+            "got 1,1");
 }
 
 TEST(PlanCheck, EveryCallIsPlacedAndNoOther) {
   EXPECT_EQ(broken([](Case& c) { c.plan.calls.erase("ref_inf"); }),
-            "calls.ref_inf: the plan does not place call ref_inf; try ref_inf: "
-            "{devices: 0-3, strategy: d4}");
+            "calls.ref_inf: expected devices for every call of workflow ppo, "
+            "got nothing; try ref_inf: {devices: 0-3, strategy: d4}");
   EXPECT_EQ(broken([](Case& c) { c.plan.calls.erase("advantages"); }),
-            "calls.advantages: the plan does not place call advantages; try "
-            "advantages: {devices: host}");
+            "calls.advantages: expected devices for every call of workflow "
+            "ppo, got nothing; try advantages: {devices: host}");
   EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inff"] = on(0, 0); }),
-            "calls.rew_inff: workflow ppo has no call 'rew_inff'; try "
-            "'rew_inf'");
+            "calls.rew_inff: expected a call of workflow ppo, got 'rew_inff'; "
+            "try 'rew_inf'");
   EXPECT_EQ(broken([](Case& c) { c.plan.calls["judge"] = on(0, 0); }),
-            "calls.judge: workflow ppo has no call 'judge'");
+            "calls.judge: expected a call of workflow ppo, got 'judge'; try "
+            "one of actor_gen, rew_inf, ref_inf, critic_inf, advantages, "
+            "actor_train, critic_train");
 }
 
 TEST(PlanCheck, OtherNamesMustExistToo) {
   EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_gem"] = 1; }),
-            "lag.actor_gem: workflow ppo has no call 'actor_gem'; try "
-            "'actor_gen'");
+            "lag.actor_gem: expected a call of workflow ppo, got 'actor_gem'; "
+            "try 'actor_gen'");
   EXPECT_EQ(broken([](Case& c) { c.plan.replicas["actor@gen"] = true; }),
-            "replicas.actor@gen: workflow ppo has no replica 'actor@gen'; try "
-            "'actor@actor_gen'");
+            "replicas.actor@gen: expected a replica of workflow ppo, got "
+            "'actor@gen'; try 'actor@actor_gen'");
   EXPECT_EQ(broken([](Case& c) { c.plan.roles["reff"] = {}; }),
-            "roles.reff: workflow ppo has no role 'reff'; try 'ref'");
+            "roles.reff: expected a role of workflow ppo, got 'reff'; try "
+            "'ref'");
 }
 
 TEST(PlanCheck, StrategiesMustFitTheirDevices) {
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d3");
             }),
-            "calls.rew_inf.strategy: d3 is for 3 devices, the call has 4 "
-            "(0-3); try d4");
+            "calls.rew_inf.strategy: expected a strategy for 4 devices (0-3), "
+            "got d3, which is for 3; try d4");
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d4t2");
             }),
-            "calls.rew_inf.strategy: d4t2 is for 8 devices, the call has 4 "
-            "(0-3); try d2t2");
+            "calls.rew_inf.strategy: expected a strategy for 4 devices (0-3), "
+            "got d4t2, which is for 8; try d2t2");
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 2), "t2");
             }),
-            "calls.rew_inf.strategy: t2 is for 2 devices, the call has 3 "
-            "(0-2); try d3");
+            "calls.rew_inf.strategy: expected a strategy for 3 devices (0-2), "
+            "got t2, which is for 2; try d3");
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 1), "d1");
             }),
-            "calls.rew_inf.strategy: d1 is for 1 device, the call has 2 "
-            "(0-1); try d2");
+            "calls.rew_inf.strategy: expected a strategy for 2 devices (0-1), "
+            "got d1, which is for 1; try d2");
 }
 
 TEST(PlanCheck, EveryStrategyRunsButGenerationOfShardedParameters) {
@@ -151,34 +157,34 @@ TEST(PlanCheck, EveryStrategyRunsButGenerationOfShardedParameters) {
        {"d4", "d2t2", "d2p2", "d4z1", "d4z3", "d2t2s", "p2t2", "d2t2z3"})
     EXPECT_EQ(with("rew_inf", strategy), "");
   EXPECT_EQ(with("actor_gen", "d4z3"),
-            "calls.actor_gen.strategy: generation reads all weights for every "
-            "token and needs them gathered, not sharded (z3), got d4z3; try "
+            "calls.actor_gen.strategy: expected a strategy without z3 "
+            "(generation reads all weights for every token), got d4z3; try "
             "d4");
 }
 
 TEST(PlanCheck, FunctionsRunOnTheHost) {
   EXPECT_EQ(broken([](Case& c) { c.plan.calls["advantages"] = on(0, 1); }),
-            "calls.advantages.devices: functions run on the host, got devices "
+            "calls.advantages.devices: expected host, where functions run, got "
             "0-1; try host");
   EXPECT_EQ(
     broken([](Case& c) { c.plan.calls["advantages"].strategy.dp = 2; }),
-    "calls.advantages.strategy: functions have no strategy, got d2; leave it "
-    "out");
+    "calls.advantages.strategy: expected none of a function, got d2; try "
+    "leaving it out");
 }
 
 TEST(PlanCheck, EveryDeviceNeedsASample) {
   EXPECT_EQ(broken([](Case& c) { c.context.sizes.mini_batches = 64; }),
-            "calls.actor_train.strategy: d2 needs at least 2 samples a "
-            "mini-batch, got 1; try d1 on 1 device\n"
-            "calls.critic_train.strategy: d2 needs at least 2 samples a "
-            "mini-batch, got 1; try d1 on 1 device");
+            "calls.actor_train.strategy: expected at most d1, as many copies "
+            "as a mini-batch has samples, got d2; try d1 on 1 device\n"
+            "calls.critic_train.strategy: expected at most d1, as many copies "
+            "as a mini-batch has samples, got d2; try d1 on 1 device");
   EXPECT_EQ(broken([](Case& c) {
               c.context.sizes.samples_per_step = 3;
               c.context.sizes.mini_batches = 1;
               c.plan.calls["rew_inf"] = on(0, 3);
             }),
-            "calls.rew_inf.strategy: d4 needs at least 4 samples a step, got "
-            "3; try d3 on 3 devices");
+            "calls.rew_inf.strategy: expected at most d3, as many copies as a "
+            "step has samples, got d4; try d3 on 3 devices");
 }
 
 TEST(PlanCheck, MiniBatchesMustHaveRows) {
@@ -187,10 +193,10 @@ TEST(PlanCheck, MiniBatchesMustHaveRows) {
               c.context.sizes.mini_batches = 9;
             }),
             "algorithm.mini_batches: expected 1 to 8, the rows of a step, got "
-            "9");
+            "9; try 8");
   EXPECT_EQ(broken([](Case& c) { c.context.sizes.mini_batches = 0; }),
             "algorithm.mini_batches: expected 1 to 64, the rows of a step, "
-            "got 0");
+            "got 0; try 1");
 }
 
 TEST(PlanCheck, MicroBatchesMustBePossible) {
@@ -201,11 +207,11 @@ TEST(PlanCheck, MicroBatchesMustBePossible) {
     });
   };
   EXPECT_EQ(with(2, 4096),
-            "calls.actor_train.micro_batches: micro_batches and "
-            "micro_batch_tokens exclude each other; leave one out");
+            "calls.actor_train.micro_batches: expected micro_batches or "
+            "micro_batch_tokens, got both; try leaving one out");
   EXPECT_EQ(with(9, 0),
-            "calls.actor_train.micro_batches: a device has 8 samples at a "
-            "time, got 9 micro-batches; try 8");
+            "calls.actor_train.micro_batches: expected at most 8, the samples "
+            "of a device at a time, got 9; try 8");
   EXPECT_EQ(with(0, -1), "calls.actor_train.micro_batch_tokens: expected a "
                          "number >= 0, got -1");
   EXPECT_EQ(with(-1, 0), "calls.actor_train.micro_batches: expected a number "
@@ -214,14 +220,14 @@ TEST(PlanCheck, MicroBatchesMustBePossible) {
 
 TEST(PlanCheck, OnlyReadersOfTrainedRolesMayLag) {
   EXPECT_EQ(broken([](Case& c) { c.plan.lag["advantages"] = 1; }),
-            "lag.advantages: advantages has no weights, it cannot lag; leave "
-            "it out");
+            "lag.advantages: expected no lag, for advantages has no weights, "
+            "got 1; try leaving it out");
   EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_train"] = 1; }),
-            "lag.actor_train: actor_train makes the newest version, it cannot "
-            "lag; leave it out");
+            "lag.actor_train: expected no lag, for actor_train makes the "
+            "newest version, got 1; try leaving it out");
   EXPECT_EQ(broken([](Case& c) { c.plan.lag["ref_inf"] = 1; }),
-            "lag.ref_inf: role ref is never trained, ref_inf cannot lag; leave "
-            "it out");
+            "lag.ref_inf: expected no lag, for ref is never trained, got 1; "
+            "try leaving it out");
   EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_gen"] = 9; }),
             "lag.actor_gen: expected 0 to 8, got 9; try 1");
   EXPECT_EQ(broken([](Case& c) { c.plan.lag["ref_inf"] = 0; }), "");
@@ -234,7 +240,10 @@ TEST(PlanCheck, ALagThatMakesAStepWaitForItselfIsAnError) {
                 c.plan = plan_apart(c.workflow);
                 c.plan.lag["actor_inf"] = 1;
               }),
-              HasSubstr("lag: with these lags a step waits for itself: "));
+              AllOf(HasSubstr("lag: expected lags with which every step ends, "
+                              "got a step that waits for itself ("),
+                    HasSubstr("); try less lag, or the same for the calls "
+                              "it reads from")));
 }
 
 TEST(PlanCheck, TrainCallsOfARoleShareAReplica) {
@@ -244,8 +253,9 @@ TEST(PlanCheck, TrainCallsOfARoleShareAReplica) {
               c.workflow.calls.push_back(again);
               c.plan.calls["actor_train_2"] = on(0, 0);
             }),
-            "calls.actor_train_2: actor_train and actor_train_2 train role "
-            "actor and must have the same devices and strategy");
+            "calls.actor_train_2: expected devices and strategy of "
+            "actor_train, which trains actor too, got others; try the same "
+            "line as of actor_train");
 }
 
 TEST(PlanCheck, WorkersHaveDevices) {
@@ -267,8 +277,8 @@ TEST(PlanCheck, AllMistakesAreReportedAtOnce) {
   });
   EXPECT_THAT(report.errors, SizeIs(3));
   EXPECT_EQ(refusal_of([&] { require_ok(report); }),
-            "calls.rew_inf.devices: the cluster has 4 devices (0 to 3), got 4; "
-            "try 0-3 (and 2 more)");
+            "calls.rew_inf.devices: expected devices of the cluster, which has "
+            "4 (0-3), got 4; try 0-3 (and 2 more: see `troupe plan check`)");
 }
 
 TEST(PlanCheck, WarnsOfALagThatBuysNothing) {
@@ -319,11 +329,15 @@ TEST(PlanCheck, MemoryPeaksWhereTheRoleTrains) {
 }
 
 TEST(PlanCheck, APlanThatDoesNotFitNamesDeviceAndTask) {
-  EXPECT_THAT(broken([](Case& c) {
-                c.context.shapes["actor"] = toy_shape(false);
-                c.context.device_memory_bytes = 1'000'000;
-              }),
-              HasSubstr("calls.actor_train: device 2 needs "));
+  const auto why = broken([](Case& c) {
+    c.context.shapes["actor"] = toy_shape(false);
+    c.context.device_memory_bytes = 1'000'000;
+  });
+  EXPECT_THAT(why, HasSubstr("calls.actor_train: expected at most 0.001 GB on "
+                             "device 2, got 0.0"));
+  EXPECT_THAT(why, HasSubstr(" GB of it weights, gradients and optimizer; try "
+                             "d2z3 for actor_train, fewer calls on it or a "
+                             "smaller micro_batch_tokens"));
 }
 
 TEST(MemoryModel, PlanesAreFp32UnlessTheEngineIsAnother) {

@@ -49,8 +49,9 @@ std::string fit_mistake(const std::string& name, const Workflow& workflow,
   const auto facts = facts_of(workflow, preset_shape(48, 6144));
   const auto why = refusal(name.c_str(), workflow, cluster);
   if (why != "accepted")
-    return why.starts_with("plan: preset " + name)
-               && why.find("try ") != std::string::npos
+    return why.starts_with("plan: expected ")
+               && why.find(" for preset " + name) != std::string::npos
+               && why.find("; try ") != std::string::npos
              ? ""
              : why;
   const auto plan = preset(name, workflow, cluster, facts);
@@ -195,29 +196,29 @@ TEST(Presets, TensorDegreesFollowTheHeads) {
 TEST(Presets, RefusalsNameTheReasonAndAWayOut) {
   const Cluster two{.devices_per_node = 2};
   EXPECT_EQ(refusal("openrlhf", make_ppo(), two),
-            "plan: preset openrlhf needs at least 5 devices, one for each of "
-            "its 5 groups, the cluster has 2; try deepspeed_chat");
+            "plan: expected at least 5 devices for preset openrlhf, one for "
+            "each of its 5 groups, got 2; try deepspeed_chat");
   EXPECT_EQ(refusal("openrlhf", make_ppo(), {.devices_per_node = 3}),
-            "plan: preset openrlhf needs at least 5 devices, one for each of "
-            "its 5 groups, the cluster has 3; try openrlhf_colocated");
+            "plan: expected at least 5 devices for preset openrlhf, one for "
+            "each of its 5 groups, got 3; try openrlhf_colocated");
   EXPECT_EQ(refusal("openrlhf_colocated", make_ppo(), two),
-            "plan: preset openrlhf_colocated needs at least 3 devices, one for "
-            "each of its 3 groups, the cluster has 2; try deepspeed_chat");
+            "plan: expected at least 3 devices for preset openrlhf_colocated, "
+            "one for each of its 3 groups, got 2; try deepspeed_chat");
   EXPECT_EQ(refusal("interleaving", make_ppo(), two),
-            "plan: preset interleaving needs at least 4 devices, one for "
-            "generation and one for each of 3 scoring calls, the cluster has "
-            "2; try data_parallel");
+            "plan: expected at least 4 devices for preset interleaving, one "
+            "for generation and one for each of 3 scoring calls, got 2; try "
+            "data_parallel");
   EXPECT_EQ(refusal("separation", make_ppo(), {}),
-            "plan: preset separation needs at least 2 devices, one to train "
-            "and one for the rest, the cluster has 1; try single");
+            "plan: expected at least 2 devices for preset separation, one to "
+            "train and one for the rest, got 1; try single");
   EXPECT_EQ(refusal("async", sft_workflow({}), two),
-            "plan: preset async is for workflows with a generate call, sft has "
-            "none; try deepspeed_chat");
+            "plan: expected a workflow with a call of kind generate for preset "
+            "async, got sft, which has none; try deepspeed_chat");
   EXPECT_EQ(refusal("data_paralel", make_ppo(), two),
-            "plan: unknown preset 'data_paralel'; there are single, "
-            "data_parallel, deepspeed_chat, flattening, openrlhf, "
-            "openrlhf_colocated, interleaving, separation, megatron, "
-            "real_heuristic, verl, async; try 'data_parallel'");
+            "plan: expected a preset (single, data_parallel, deepspeed_chat, "
+            "flattening, openrlhf, openrlhf_colocated, interleaving, "
+            "separation, megatron, real_heuristic, verl, async), got "
+            "'data_paralel'; try 'data_parallel'");
 }
 
 } // namespace

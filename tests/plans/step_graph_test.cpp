@@ -105,7 +105,7 @@ TEST(StepGraph, ALaggedReaderOfNewerRowsIsRefused) {
   auto plan = plan_all(workflow, on(0, 0), 1);
   plan.lag["actor_inf"] = 1;
   EXPECT_THAT(refusal_of([&] { graph_of(workflow, plan); }),
-              AllOf(HasSubstr("a step waits for itself"),
+              AllOf(HasSubstr("a step that waits for itself"),
                     HasSubstr("actor_inf of step"),
                     HasSubstr("actor_train of step")));
 }
