@@ -3,15 +3,14 @@
 #include "config/error.hpp"
 #include "config/version.hpp"
 #include "plans/nearest.hpp"
+#include "runtime/command_line_error.hpp"
 #include "runtime/early_stop.hpp"
-#include "runtime/metrics/console.hpp"
 #include "runtime/own_program.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -25,16 +24,13 @@ namespace troupe {
 
 namespace {
 
+using runtime::help_of;
+using runtime::verb_path;
 using runtime::VerbRun;
+using runtime::verbs_of;
 
-int app_fail(ExitCode code, std::string sentence) {
-  // one line, whatever a library put into its text
-  for (char& letter : sentence)
-    if (letter == '\n' || letter == '\r')
-      letter = ' ';
-  const bool red = runtime::shows_colours(STDERR_FILENO);
-  fmt::print(stderr, "{}error:{} {}\n", red ? "\033[31m" : "",
-             red ? "\033[0m" : "", sentence);
+int app_fail(ExitCode code, const std::string& sentence) {
+  runtime::print_error(sentence);
   return static_cast<int>(code);
 }
 
@@ -47,29 +43,6 @@ void add_verbs(CLI::App& app, VerbRun& chosen) {
         runtime::add_trace, runtime::add_explain, runtime::add_doctor,
         runtime::add_slurm})
     add(app, chosen);
-}
-
-/// The deepest verb that the words so far name: `plan check`.
-const CLI::App* deepest_verb(const CLI::App& app) {
-  const auto parsed = app.get_subcommands();
-  return parsed.empty() ? &app : deepest_verb(*parsed.front());
-}
-
-std::string verb_path(const CLI::App* verb) {
-  return verb->get_parent() == nullptr
-           ? verb->get_name()
-           : verb_path(verb->get_parent()) + " " + verb->get_name();
-}
-
-std::string help_of(const CLI::App* verb) {
-  return "`" + verb_path(verb) + " --help`";
-}
-
-std::vector<std::string> verbs_of(const CLI::App& app) {
-  std::vector<std::string> verbs;
-  for (const auto* verb : app.get_subcommands({}))
-    verbs.push_back(verb->get_name());
-  return verbs;
 }
 
 /// An unknown verb gets the nearest one: `trian`, `plan chekc`.
@@ -93,37 +66,6 @@ void check_verbs(const CLI::App& app, int argc, char** argv) {
   }
 }
 
-/// What CLI11 complains about, in the words of other mistakes where it says
-/// what is missing or too much.
-ConfigError command_line_error(const CLI::App& app,
-                               const CLI::ParseError& error) {
-  const auto* verb = deepest_verb(app);
-  const std::string text = error.what();
-  ConfigError::Parts parts{.place = {"command line", 0},
-                           .path = "",
-                           .expected = "",
-                           .got = "",
-                           .hint = help_of(verb)};
-  if (const auto extra = verb->remaining(); !extra.empty()) {
-    parts.expected = "what " + verb_path(verb) + " takes";
-    parts.got = "'" + extra.front() + "'";
-    return ConfigError(parts);
-  }
-  const auto missing = text.find(" is required");
-  if (missing == text.npos) // a range without an end is 300 digits long
-    return ConfigError(
-      parts.place,
-      fmt::format("{}; try {}", text.substr(0, text.find(" 0.000000 to 179")),
-                  parts.hint));
-  const bool lacks_verb = !verbs_of(*verb).empty();
-  parts.path = lacks_verb ? "" : text.substr(0, missing);
-  parts.expected
-    = lacks_verb ? fmt::format("a verb ({})", fmt::join(verbs_of(*verb), ", "))
-                 : "a value";
-  parts.got = "nothing";
-  return ConfigError(parts);
-}
-
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Troupe trains language models with reinforcement learning "
                "from human feedback.\nStart with: troupe train "
@@ -134,16 +76,14 @@ int run_command_line(int argc, char** argv) {
   VerbRun chosen;
   add_verbs(app, chosen);
   check_verbs(app, argc, argv);
-  if (argc < 2) {
+  if (argc < 2)
     std::fputs(app.help().c_str(), stdout);
-    return static_cast<int>(ExitCode::wrong_input);
-  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) // --help, --version
       return app.exit(error);
-    throw command_line_error(app, error);
+    throw runtime::command_line_error(app, error);
   }
   return chosen();
 }

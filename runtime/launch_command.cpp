@@ -19,8 +19,12 @@ bool inside_slurm() {
 [[noreturn]] void refuse(const Settings& settings, const std::string& key,
                          const std::string& expected, const std::string& got,
                          const std::string& hint) {
-  throw ConfigError({.place = place_of(settings, "cluster." + key),
-                     .path = "cluster." + key,
+  const auto path = "cluster." + key;
+  // what was left out is missed by the launcher that was asked for
+  const auto* place
+    = was_set(settings, path) ? path.c_str() : "cluster.launcher";
+  throw ConfigError({.place = place_of(settings, place),
+                     .path = path,
                      .expected = expected,
                      .got = got,
                      .hint = hint});
@@ -58,7 +62,9 @@ LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes) {
     if (cluster.hosts.size() != nodes)
       refuse(settings, "hosts", fmt::format("{} names, one a node", nodes),
              fmt::format("{}", cluster.hosts.size()),
-             fmt::format("cluster.nodes={}", cluster.hosts.size()));
+             cluster.hosts.empty()
+               ? "cluster.hosts=[HOST, ...]"
+               : fmt::format("cluster.nodes={}", cluster.hosts.size()));
     return LauncherKind::ssh;
   }
   const bool slurm = cluster.launcher == "slurm";

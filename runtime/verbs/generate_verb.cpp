@@ -98,8 +98,19 @@ void fill_settings(Settings& settings, const GenerateVerbOptions& options,
   rollout.kv_cache_gb = options.kv_cache_gb;
 }
 
+void check_lengths(const models::GenerateOptions& sampling) {
+  if (sampling.min_new_tokens > sampling.max_new_tokens)
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--min-new-tokens",
+                       .expected = fmt::format("at most --max-new-tokens ({})",
+                                               sampling.max_new_tokens),
+                       .got = std::to_string(sampling.min_new_tokens),
+                       .hint = std::to_string(sampling.max_new_tokens)});
+}
+
 int generate(const GenerateVerbOptions& options) {
   check_out_file(options.out);
+  check_lengths(options.sampling);
   const auto shape = open_shape(options.model);
   if (shape.scalar_head)
     throw ConfigError({.place = {options.model.model, 0},

@@ -85,6 +85,39 @@ class BadInput(Case):
         self.refused(["trian"], WRONG_INPUT, "train")
         self.refused(["train"], WRONG_INPUT)
         self.refused(["train", "--no-such-flag"], WRONG_INPUT)
+        self.refused([], WRONG_INPUT, "command line: expected a verb (train, ")
+
+    def test_options_say_what_they_take(self):
+        words = ["generate", "--model", "data/base", "--prompts", "x", "--out",
+                 "y"]
+        for option, value, takes in (
+                ("--top-p", "2", "a number > 0 and <= 1"),
+                ("--min-p", "-1", "a number from 0 to 1"),
+                ("--n", "0", "a whole number > 0"),
+                ("--n", "many", "a whole number > 0"),
+                ("--seed", "x", "a whole number >= 0"),
+                ("--temperature", "-1", "a number >= 0"),
+                ("--logprobs", "all", "one of unfiltered,sampled")):
+            with self.subTest(option=option, value=value):
+                self.assertEqual(
+                    self.refused([*words, f"{option}={value}"], WRONG_INPUT),
+                    f"error: command line: {option}: expected {takes}, got "
+                    f"'{value}'; try `troupe generate --help`")
+        self.write("prompts.jsonl", '{"prompt": "a"}\n')
+        words[words.index("x")] = "prompts.jsonl"
+        self.assertEqual(
+            self.refused([*words, "--strategy=d2", "--devices=3"],
+                         PLAN_CANNOT_RUN),
+            "error: command line: --strategy: expected a strategy for 3 "
+            "devices (0-2), got d2, which is for 2; try d3")
+        self.assertIn(
+            "--decode: expected --decode or --chat, got both",
+            self.refused(["tokenize", "--model", "data/base", "--decode",
+                          "--chat"], WRONG_INPUT))
+        self.assertIn(
+            "--min-new-tokens: expected at most --max-new-tokens (4), got 5",
+            self.refused([*words, "--max-new-tokens=4", "--min-new-tokens=5"],
+                         WRONG_INPUT))
 
     # -- files ---------------------------------------------------------------
 
@@ -185,7 +218,27 @@ class BadInput(Case):
         line = self.refused(
             self.ppo(self.plan(actor_gen="{devices: 0-3, strategy: d3}")),
             PLAN_CANNOT_RUN, "actor_gen", "d3", "4")
-        self.assertIn("d4", line)  # the nearest that fits
+        number = 1 + (self.folder / "plan.yaml").read_text().splitlines().index(
+            "  actor_gen: {devices: 0-3, strategy: d3}")
+        self.assertIn(f"/plan.yaml:{number}: calls.actor_gen.strategy: expected ",
+                      line)
+        self.assertTrue(line.endswith("; try d4"), line)  # the nearest that fits
+
+    def test_a_plan_in_the_settings_names_its_line_there(self):
+        file = self.write("plan_inside.yaml", "plan:\n  calls:\n"
+                          "    actor_gen: {devices: 0-3, strategy: d3}\n"
+                          "    rew_inf: {devices: 0..1}\n")
+        train, config, *overrides = self.ppo()
+        words = [train, config, file,
+                 *(word for word in overrides if not word.startswith("plan="))]
+        self.refused([*words, "plan=null", "plan.calls.x=1"], WRONG_INPUT)
+        self.assertIn(
+            "plan_inside.yaml:4: plan.calls.rew_inf.devices: expected devices",
+            self.refused(words, WRONG_INPUT))
+        file.write_text(file.read_text().replace("0..1", "0-1, strategy: d2"))
+        self.assertIn(
+            "plan_inside.yaml:3: plan.calls.actor_gen.strategy: expected a "
+            "strategy for 4 devices", self.refused(words, PLAN_CANNOT_RUN))
 
     def test_generation_on_sharded_parameters(self):
         line = self.refused(
