@@ -152,10 +152,17 @@ bool RowFields::is_text(const std::string& field) const {
 std::string RowFields::text(const std::string& field) const {
   const auto found = value(field);
   if (!found)
-    expected(field, "text", "nothing");
+    expected(field, "text", "nothing (the row has " + columns() + ")");
   if (!found->is_string())
     expected(field, "text", kind_of(*found));
   return found->get<std::string>();
+}
+
+std::string RowFields::columns() const {
+  std::string names;
+  for (const auto& [name, value] : row_.items())
+    names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "no column" : names;
 }
 
 std::string RowFields::text_of_any(const std::string& field) const {

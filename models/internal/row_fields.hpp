@@ -68,6 +68,7 @@ private:
   std::optional<nlohmann::ordered_json> value(const std::string& field) const;
   const nlohmann::ordered_json& column(const std::string& field,
                                        const std::string& name) const;
+  std::string columns() const; ///< their names, for messages
 
   const FieldMapping& mapping_;
   const nlohmann::ordered_json& row_;

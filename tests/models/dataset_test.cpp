@@ -128,7 +128,8 @@ TEST_F(DatasetFile, BadRowsNameFileLineAndField) {
   EXPECT_THAT(of(DataKind::prompts, "{\"prompt\": 3}"),
               HasSubstr("rows.jsonl:2: prompt: expected text, got"));
   EXPECT_THAT(of(DataKind::prompts, "{\"promt\": \"a\"}"),
-              HasSubstr("rows.jsonl:2: prompt: expected text, got nothing"));
+              HasSubstr("rows.jsonl:2: prompt: expected text, got nothing (the "
+                        "row has promt)"));
   EXPECT_THAT(of(DataKind::sft, "{\"prompt\": \"a\"}"),
               HasSubstr("rows.jsonl:2: completion: expected text"));
   EXPECT_THAT(of(DataKind::preference, "{\"chosen\": \"a\"}"),
