@@ -161,21 +161,29 @@ fs::path tokenizer_folder(const Settings& settings,
   return folder_of(settings, workflow.roles.front());
 }
 
-void check_models(const Settings& settings, const plans::Workflow& workflow,
-                  const std::map<std::string, ModelShape>& shapes) {
+std::vector<std::string>
+check_models(const Settings& settings, const plans::Workflow& workflow,
+             const std::map<std::string, ModelShape>& shapes) {
+  std::vector<std::string> new_heads;
   const auto folder = tokenizer_folder(settings, workflow);
   const auto tokenizer = models::Tokenizer::load(folder);
   const auto& first = workflow.roles.front();
   for (const auto& role : workflow.roles) {
     const auto& shape = shapes.at(role.name);
-    bool missing_head = false; // the engine makes a new one and says so
+    bool missing_head = false;
     models::open_model_weights(folder_of(settings, role), shape, &missing_head);
+    if (missing_head)
+      new_heads.push_back(fmt::format(
+        "{}: {} has no scalar head, so {} starts with a new zero "
+        "head",
+        path_key(role), folder_of(settings, role).string(), role.name));
     if (role.trained)
       refuse_dropout(folder_of(settings, role));
     tokenizer.check_fits(shape, folder_of(settings, role).string());
     if (role.name != first.name)
       check_same_tokenizer(settings, first, role);
   }
+  return new_heads;
 }
 
 void check_evaluation(const Settings& settings, const plans::Workflow& workflow,

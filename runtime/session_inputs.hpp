@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -20,9 +21,12 @@ std::map<std::string, ModelShape> read_shapes(const Settings& settings,
                                               const plans::Workflow& workflow);
 
 /// That weights are complete, that tokenizers fit the models, and that roles
-/// which see the same tokens agree on them.
-void check_models(const Settings& settings, const plans::Workflow& workflow,
-                  const std::map<std::string, ModelShape>& shapes);
+/// which see the same tokens agree on them. Gives a sentence for each role
+/// whose folder lacks the scalar head that the workflow wants: it gets a new
+/// one.
+std::vector<std::string>
+check_models(const Settings& settings, const plans::Workflow& workflow,
+             const std::map<std::string, ModelShape>& shapes);
 
 /// The folder whose tokenizer reads the data file: the first role's.
 std::filesystem::path tokenizer_folder(const Settings& settings,

@@ -123,7 +123,8 @@ SessionPlan plan_session(const Settings& settings) {
 
 SessionPlan prepare(const Settings& settings) {
   auto session = plan_session(settings);
-  check_models(session.settings, session.workflow, session.shapes);
+  const auto new_heads
+    = check_models(session.settings, session.workflow, session.shapes);
   const auto rows = count_rows(session.settings, session.workflow);
   session.num_rows = rows.usable;
   session.bad_rows = rows.bad;
@@ -140,6 +141,9 @@ SessionPlan prepare(const Settings& settings) {
     session.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));
   resolve_resume(session);
+  if (session.first_step == 0) // else the checkpoint has them
+    for (const auto& sentence : new_heads)
+      session.report.warnings.push_back(sentence);
   return session;
 }
 

@@ -65,10 +65,14 @@ class Train(Case):
             (self.latest("reward") / "reward/config.json").read_text())
         self.assertEqual(config["architectures"],
                          ["LlamaForSequenceClassification"])
-        log = done.stdout + done.stderr + "".join(
-            file.read_text() for file in
-            self.run_folder("reward").glob("logs/*.log"))
+        log = "".join(file.read_text() for file in
+                      self.run_folder("reward").glob("logs/*.log"))
         self.assertIn("head", log)
+        says = ("warning: models.reward.path: data/base has no scalar head, so "
+                "reward starts with a new zero head")
+        self.assertIn(says, done.stdout)
+        on = self.troupe("train", "runs/reward", "run.steps=4")
+        self.assertNotIn(says, on.stdout, "the checkpoint has one")
 
     def test_ppo_trains_three_steps_with_every_metric(self):
         done = self.troupe(*self.ppo())
