@@ -37,7 +37,7 @@ AskSpec spec_of(const CallSetup& setup, const RunningCall& running,
   const Member& peer = setup.members[member];
   return {.name
           = fmt::format("{} of {} in step {} on {}", what, setup.call.name,
-                        running.context.step.value, peer.name),
+                        running.context.step.value + 1, peer.name),
           .worker = peer.worker,
           .deadline = {}};
 }

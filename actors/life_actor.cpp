@@ -31,7 +31,7 @@ caf::result<LifeDone> change(LifeSelf self, const Context& context,
     shards.push_back(member.shard);
     specs.push_back(
       {.name = fmt::format("{} in step {} on {}", self->state.name,
-                           context.step.value, member.name),
+                           context.step.value + 1, member.name),
        .worker = member.worker,
        .deadline = {}});
   }

@@ -70,7 +70,7 @@ void tell_nodes_commit(MasterSelf self, StepId step) {
     ask<CommitDone>(
       self, nodes[i], commit_atom::value, context_for(self, step),
       CommitOrder{step},
-      {.name = fmt::format("commit of step {} on worker {}", step.value, i),
+      {.name = fmt::format("commit of step {} on worker {}", step.value + 1, i),
        .worker = WorkerId{i},
        .deadline = {}},
       [](const CommitDone&) {},
@@ -173,7 +173,7 @@ void send_move(MasterSelf self, plans::TaskRef task) {
   ask<MoveDone>(
     self, state.setup.moves.at({*entry.source, *entry.target}), run_atom::value,
     context_for(self, task.step), MoveTask{task.task, version},
-    {.name = fmt::format("move {} of step {}", entry.name, task.step.value),
+    {.name = fmt::format("move {} of step {}", entry.name, task.step.value + 1),
      .worker = {},
      .deadline = {}},
     [=](const MoveDone& done) {
@@ -193,7 +193,7 @@ void send_life(MasterSelf self, plans::TaskRef task) {
   ask<LifeDone>(
     self, self->state.setup.lives.at(*entry.target), run_atom::value,
     context_for(self, task.step), life_order(self->state.setup, task),
-    {.name = fmt::format("{} of step {}", entry.name, task.step.value),
+    {.name = fmt::format("{} of step {}", entry.name, task.step.value + 1),
      .worker = {},
      .deadline = {}},
     [=](const LifeDone& done) {
@@ -244,7 +244,7 @@ void wait_for_data(MasterSelf self, plans::TaskRef task) {
   ask<DataBatch>(
     self, self->state.setup.data, next_atom::value,
     context_for(self, task.step), NextOrder{},
-    {.name = fmt::format("rows of step {}", task.step.value),
+    {.name = fmt::format("rows of step {}", task.step.value + 1),
      .worker = {},
      .deadline = {}},
     [=](const DataBatch& batch) { got_data(self, task.step, batch); },

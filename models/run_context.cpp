@@ -16,8 +16,9 @@ std::uint32_t Groups::stages() const {
 void RunContext::check() const {
   made_progress();
   if (stop_requested())
-    throw FailureError(Failure{Errc::aborted, "engine",
-                               "stopped in step " + to_string(step), ""});
+    throw FailureError(
+      Failure{Errc::aborted, "engine",
+              "stopped in step " + std::to_string(step.value + 1), ""});
 }
 
 } // namespace troupe::models

@@ -187,7 +187,7 @@ std::string SessionFiles::last_words(WorkerId worker) const {
   std::ifstream file{folder_.worker_log(worker)};
   std::string last;
   for (std::string line; std::getline(file, line);)
-    if (!line.empty())
+    if (!line.empty() && !line.starts_with("warning:"))
       last = line;
   return last;
 }

@@ -45,7 +45,8 @@ public:
   /// Its numbers join those of the step before it, in a line that replaces
   /// that step's ("the last line of a step wins").
   void add_evaluation(const actors::StepReport& report);
-  /// Last line of a worker's log: why it ended, if it said so.
+  /// Last line of a worker's log that is no warning: why it ended, if it said
+  /// so.
   std::string last_words(WorkerId worker) const;
   bool stop_requested() const;
 

@@ -42,7 +42,9 @@ class Stop(Case):
         return done, again
 
     def test_a_killed_worker_ends_the_run_in_two_seconds(self):
-        process = self.running()
+        # a warning in a worker's log is nothing that it died of
+        process = self.running("models.critic.path=data/base",
+                               "models.reward.path=data/base")
         victim = self.workers()[1]
         begin = time.monotonic()
         os.kill(victim, signal.SIGKILL)
@@ -54,6 +56,11 @@ class Stop(Case):
         self.assertNotIn("Traceback", done.err)
         failure = read_rows(self.run_folder("ppo") / "failures.jsonl")[-1]
         self.assertIn(str(victim), failure["who"])
+        self.assertEqual(failure["cause"], "")
+        self.assertNotIn("first cause", last)
+        under_way, = re.findall(r"(?:in|of) step (\d+)", failure["what"])
+        self.assertGreaterEqual(int(under_way), int(failure["when"].split()[1]),
+                                "steps count from 1 everywhere")
         status = json.loads(
             self.troupe("status", "runs/ppo", "--json").stdout)
         self.assertEqual(status["state"], "failed")
