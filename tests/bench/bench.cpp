@@ -1,5 +1,6 @@
 #include "bench.hpp"
 
+#include "config/error.hpp"
 #include "config/model_shape.hpp"
 
 #include "tests/support/places.hpp"
@@ -7,7 +8,6 @@
 #include <algorithm>
 #include <ctime>
 #include <fstream>
-#include <stdexcept>
 
 namespace troupe::bench {
 
@@ -17,13 +17,19 @@ nlohmann::json read_card(const Options& options) {
     file = support::shared_folder() / "bench" / "cards.json";
   std::ifstream in(file);
   if (!in)
-    throw std::runtime_error("cannot read " + file.string()
-                             + "; give --cards FILE");
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--cards",
+                       .expected = "a file of cards",
+                       .got = "'" + file.string() + "'",
+                       .hint = "--cards FILE"});
   const auto document = nlohmann::json::parse(in);
   const auto& cards = document.at("cards");
   if (!cards.contains(options.card))
-    throw std::runtime_error("no card '" + options.card + "' in "
-                             + file.string());
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--card",
+                       .expected = "a card of " + file.string(),
+                       .got = "'" + options.card + "'",
+                       .hint = "tiny, small or medium"});
   return cards.at(options.card);
 }
 
@@ -48,7 +54,11 @@ DType dtype_of(const Options& options) {
     return DType::f32;
   if (options.dtype == "bf16")
     return DType::bf16;
-  throw std::runtime_error("--dtype is fp32 or bf16, not " + options.dtype);
+  throw ConfigError({.place = {"command line", 0},
+                     .path = "--dtype",
+                     .expected = "fp32 or bf16",
+                     .got = "'" + options.dtype + "'",
+                     .hint = ""});
 }
 
 double seconds_of(const Options& options, const std::function<void()>& work) {

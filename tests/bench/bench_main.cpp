@@ -1,6 +1,7 @@
 // troupe-bench NAME [--card C] [--cards FILE] [--threads T] [--runs N]
 // [--clock wall|cpu] [--dtype D] [--json OUT]: one benchmark, one JSON
 // document.
+#include "config/error.hpp"
 #include "config/version.hpp"
 
 #include <ATen/Parallel.h>
@@ -8,6 +9,8 @@
 #include "bench.hpp"
 #include "troupe/app.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -44,21 +47,39 @@ std::string processor() {
   return "unknown";
 }
 
+[[noreturn]] void wrong(const std::string& option, const std::string& expected,
+                        const std::string& got) {
+  throw ConfigError({.place = {"command line", 0},
+                     .path = option,
+                     .expected = expected,
+                     .got = got.empty() ? "nothing" : "'" + got + "'",
+                     .hint = "`troupe-bench --help`"});
+}
+
+int count_of(const std::string& option, const std::string& text) {
+  int count = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc{} || last != end || count < 1)
+    wrong(option, "a whole number > 0", text);
+  return count;
+}
+
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
-  if (arguments.size() % 2 != 0)
-    throw std::runtime_error("every option takes a value");
   for (std::size_t i = 0; i < arguments.size(); i += 2) {
     const std::string& word = arguments[i];
-    const std::string& value = arguments[i + 1];
+    const std::string value = i + 1 < arguments.size() ? arguments[i + 1] : "";
+    if (value.empty())
+      wrong(word, "a value", value);
     if (word == "--card")
       options.card = value;
     else if (word == "--cards")
       options.cards = value;
     else if (word == "--threads")
-      options.threads = std::stoi(value);
+      options.threads = count_of(word, value);
     else if (word == "--runs")
-      options.runs = std::stoi(value);
+      options.runs = count_of(word, value);
     else if (word == "--dtype")
       options.dtype = value;
     else if (word == "--clock" && (value == "wall" || value == "cpu"))
@@ -68,11 +89,26 @@ Options parse_options(const std::vector<std::string>& arguments) {
     else if (word == "--json")
       options.json = value;
     else
-      throw std::runtime_error("unknown option " + word);
+      wrong("", "an option of troupe-bench with its value", word + " " + value);
   }
-  if (options.runs < 1 || options.threads < 1)
-    throw std::runtime_error("--runs and --threads are at least 1");
   return options;
+}
+
+/// The headline's spread under names that no benchmark changes.
+void add_spread(nlohmann::json& document) {
+  const auto named = document;
+  for (const auto& [name, value] : named.items())
+    if (name.ends_with("_min"))
+      document["min"] = value;
+    else if (name.ends_with("_max"))
+      document["max"] = value;
+}
+
+std::string names_of_benchmarks() {
+  std::string names;
+  for (const auto& benchmark : benchmarks())
+    names += (names.empty() ? "" : ", ") + benchmark.name;
+  return names;
 }
 
 int run_benchmark(const std::string& name, const Options& options) {
@@ -80,7 +116,14 @@ int run_benchmark(const std::string& name, const Options& options) {
     if (benchmark.name != name)
       continue;
     at::set_num_threads(options.threads);
+    std::ofstream file; // found out before minutes of work
+    if (!options.json.empty()) {
+      file.open(options.json);
+      if (!file)
+        wrong("--json", "a file that can be written", options.json.string());
+    }
     nlohmann::json document = benchmark.run(options);
+    add_spread(document);
     document["bench"] = name;
     document["card"] = options.card;
     document["dtype"] = options.dtype;
@@ -88,12 +131,12 @@ int run_benchmark(const std::string& name, const Options& options) {
     document["clock"] = options.cpu_clock ? "cpu" : "wall";
     document["version"] = version_text();
     document["cpu"] = processor();
-    if (!options.json.empty())
-      std::ofstream(options.json) << document.dump(1) << '\n';
+    if (file.is_open())
+      file << document.dump(1) << '\n';
     std::printf("%s\n", document.dump().c_str());
     return 0;
   }
-  throw std::runtime_error("no benchmark '" + name + "'");
+  wrong("", "a benchmark (" + names_of_benchmarks() + ")", name);
 }
 
 int usage(int code) {
@@ -112,16 +155,21 @@ int usage(int code) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.empty() || arguments.front() == "--help")
-    return troupe::bench::usage(arguments.empty() ? 2 : 0);
+  if (arguments.empty())
+    return troupe::bench::usage(2);
   if (arguments.front() == "worker") // of `control`: a run takes its own binary
     return troupe::App{}.main(argc, argv);
+  if (std::ranges::find(arguments, "--help") != arguments.end())
+    return troupe::bench::usage(0);
   try {
     return troupe::bench::run_benchmark(
       arguments.front(),
       troupe::bench::parse_options({arguments.begin() + 1, arguments.end()}));
-  } catch (const std::exception& error) {
+  } catch (const troupe::ConfigError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
   }
 }

@@ -4,8 +4,8 @@
 # Python environment as shared/bench/README.md makes it) the peers of
 # shared/bench run in between, and the table shows the ratios.
 #   BENCH_CARDS="tiny small"  BENCH_THREADS=2  BENCH_RUNS=5  BENCH_CLOCK=wall
-#   BENCH_ONLY="ppo train"    of control trace collectives move generate train
-#                             ppo grpo
+#   BENCH_ONLY="ppo train"    of control trace data_plane collectives move
+#                             simulate search generate train ppo grpo
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BENCH_BUILD:-build}
@@ -15,7 +15,8 @@ cards=${BENCH_CARDS:-tiny small}
 threads=${BENCH_THREADS:-$(nproc)}
 runs=${BENCH_RUNS:-5}
 clock=${BENCH_CLOCK:-wall}
-only=${BENCH_ONLY:-control trace collectives move generate train ppo grpo}
+only=${BENCH_ONLY:-control trace data_plane collectives move simulate search \
+  generate train ppo grpo}
 python=${BENCH_VENV:+$BENCH_VENV/bin/python}
 peers=$TROUPE_SHARED/bench
 
@@ -57,8 +58,10 @@ fi
 
 wanted control && keep control "$build/troupe-bench" control --threads "$threads"
 wanted trace && keep trace "$build/troupe-bench" trace --threads "$threads"
-wanted move && keep data_plane "$build/tests/bench/data_plane_bench"
-wanted collectives && keep collectives "$build/troupe-bench" collectives
+wanted data_plane && keep data_plane "$build/tests/bench/data_plane_bench"
+for bench in collectives move simulate search; do
+  wanted "$bench" && keep "$bench" "$build/troupe-bench" "$bench"
+done
 for card in $cards; do
   wanted generate && beside generate "$card" hf_generate --variants hf
   wanted train && beside train "$card" hf_train --variants packed

@@ -61,6 +61,12 @@ def single_rows(folder):
         line("empty task in a chain, us", control["us_per_chained_task"]["median"], None)
         line("empty task, us of processor time", control["cpu_us_per_task"], None)
         line("idle, share of a core", control["idle_cpu_share"], None)
+    if move := load(folder, "move"):
+        line("weights of a move, GB/s", move["gb_s"], None)
+    if simulate := load(folder, "simulate"):
+        line("simulated steps a second", simulate["steps_s"], None)
+    if search := load(folder, "search"):
+        line("search for 1,024 devices, s", search["s_per_search"], None)
     if trace := load(folder, "trace"):
         line("trace event, ns", trace["ns_per_event"], None)
         line("tracing, share of step (wall)", trace["overhead_wall"], None)
