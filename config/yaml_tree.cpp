@@ -20,12 +20,15 @@ namespace {
 
 /// Aliases copy; a file of a few lines could otherwise ask for all memory.
 constexpr std::size_t yaml_nodes_limit = 100'000;
+/// More of a text than a line has room for helps nobody.
+constexpr std::size_t shown_text_limit = 200;
 
 class YamlConverter {
 public:
   explicit YamlConverter(std::string file) : file_(std::move(file)) {}
 
-  YamlNode convert(const YAML::Node& source, int parent_line) {
+  YamlNode convert(const YAML::Node& source, int parent_line,
+                   const std::string& path = {}) {
     YamlNode node;
     node.place = {file_, line_of(source, parent_line)};
     if (++count_ > yaml_nodes_limit)
@@ -38,9 +41,9 @@ public:
     if (source.IsScalar())
       convert_scalar(source, node);
     else if (source.IsSequence())
-      convert_sequence(source, node);
+      convert_sequence(source, node, path);
     else if (source.IsMap())
-      convert_mapping(source, node);
+      convert_mapping(source, node, path);
     return node;
   }
 
@@ -60,13 +63,15 @@ private:
     node.kind = null ? YamlNode::Kind::null : YamlNode::Kind::scalar;
   }
 
-  void convert_sequence(const YAML::Node& source, YamlNode& node) {
+  void convert_sequence(const YAML::Node& source, YamlNode& node,
+                        const std::string& path) {
     node.kind = YamlNode::Kind::sequence;
     for (const auto& item : source)
-      node.items.push_back(convert(item, node.place.line));
+      node.items.push_back(convert(item, node.place.line, path));
   }
 
-  void convert_mapping(const YAML::Node& source, YamlNode& node) {
+  void convert_mapping(const YAML::Node& source, YamlNode& node,
+                       const std::string& path) {
     node.kind = YamlNode::Kind::mapping;
     for (const auto& entry : source) {
       const int line = line_of(entry.first, node.place.line);
@@ -77,14 +82,15 @@ private:
                            .got = "a list or a mapping",
                            .hint = "quotes"});
       const std::string& key = entry.first.Scalar();
+      const auto at = path.empty() ? key : path + "." + key;
       if (const YamlNode* first = node.find(key))
         throw ConfigError(
           {.place = {file_, line},
-           .path = key,
+           .path = at,
            .expected = "each key once",
            .got = fmt::format("it again (first on line {})", first->place.line),
-           .hint = "to delete one of the two"});
-      YamlNode value = convert(entry.second, line);
+           .hint = "deleting one of the two"});
+      YamlNode value = convert(entry.second, line, at);
       value.place.line = line; // the key's line is what people look for
       node.entries.emplace_back(key, std::move(value));
     }
@@ -238,7 +244,9 @@ std::string describe(const YamlNode& node) {
   case YamlNode::Kind::null:
     return "nothing";
   case YamlNode::Kind::scalar:
-    return "'" + node.text + "'";
+    return node.text.size() <= shown_text_limit
+             ? "'" + node.text + "'"
+             : "'" + node.text.substr(0, shown_text_limit) + "'...";
   case YamlNode::Kind::sequence:
     return "a list";
   case YamlNode::Kind::mapping:

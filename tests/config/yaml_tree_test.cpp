@@ -52,7 +52,14 @@ TEST(YamlTree, NullIsNotTheTextNull) {
 TEST(YamlTree, MistakesNameFileAndLine) {
   EXPECT_EQ(parse_error("a: 1\nb: 2\na: 3\n"),
             "a.yaml:3: a: expected each key once, got it again (first on line "
-            "1); try to delete one of the two");
+            "1); try deleting one of the two");
+  EXPECT_THAT(parse_error("run:\n  steps: 1\n  steps: 2\n"),
+              testing::StartsWith("a.yaml:3: run.steps: expected each key "
+                                  "once, "));
+  YamlNode book;
+  book.kind = YamlNode::Kind::scalar;
+  book.text = std::string(5000, 'x');
+  EXPECT_EQ(describe(book), "'" + std::string(200, 'x') + "'...");
   EXPECT_THAT(
     parse_error("a: 1\nb: [1, 2\n"),
     testing::StartsWith("a.yaml:3: expected YAML, got something else ("));
