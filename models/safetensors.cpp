@@ -40,7 +40,11 @@ const char* to_string(SafetensorsFault fault) noexcept {
 SafetensorsError::SafetensorsError(const std::string& file,
                                    SafetensorsFault fault,
                                    const std::string& sentence)
-  : ConfigError(Place{file, 0}, "not a usable safetensors file: " + sentence),
+  : ConfigError({.place = {file, 0},
+                 .path = "",
+                 .expected = "a whole safetensors file",
+                 .got = "a malformed one (" + sentence + ")",
+                 .hint = "downloading or saving it again"}),
     fault_(fault) {}
 
 std::int64_t StoredTensor::num_elements() const noexcept {

@@ -274,8 +274,7 @@ void check_tiling(const SafetensorsHeader& header, std::uint64_t data_bytes,
   if (reached != data_bytes)
     reject(file, Fault::DataLength,
            "the tensors need " + std::to_string(reached)
-             + " bytes of data, the file has " + std::to_string(data_bytes)
-             + (reached > data_bytes ? "; is the download complete?" : ""));
+             + " bytes of data, the file has " + std::to_string(data_bytes));
 }
 
 std::string_view header_text(std::span<const std::byte> bytes,

@@ -75,9 +75,11 @@ StoredWeights StoredWeights::open(const fs::path& folder) {
     }
     const StoredTensor* found = shard->find(tensor);
     if (found == nullptr)
-      throw ConfigError(Place{(folder / file).string(), 0},
-                        "there is no tensor '" + tensor
-                          + "' although the index says so");
+      throw ConfigError({.place = {(folder / file).string(), 0},
+                         .path = "tensor '" + tensor + "'",
+                         .expected = "it here, as the index says",
+                         .got = "nothing of that name",
+                         .hint = "downloading or saving the folder again"});
     weights.tensors_.emplace(tensor, found);
   }
   return weights;

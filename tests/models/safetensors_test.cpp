@@ -73,6 +73,8 @@ TEST(Safetensors, RejectsEveryMalformedGoldenFileForTheRightReason) {
       right.push_back(expected.at("error"));
       EXPECT_THAT(right, ::testing::Contains(to_string(error.fault())));
       EXPECT_THAT(error.what(), HasSubstr(name));
+      EXPECT_THAT(error.what(), HasSubstr(": expected a whole safetensors "
+                                          "file, got a malformed one ("));
     }
   }
 }
