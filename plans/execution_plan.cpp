@@ -24,8 +24,7 @@ std::uint32_t take_device(std::string_view& text) {
   const auto [end, error]
     = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || number >= plan_device_limit)
-    throw std::invalid_argument(
-      "devices are written like 0-3 or 0,2-3 or host");
+    throw std::invalid_argument("no list such as 0,2-3");
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return number;
 }
@@ -43,6 +42,17 @@ bool take_char(std::string_view& text, char wanted) {
                      .path = path,
                      .expected = std::move(expected),
                      .got = describe(node),
+                     .hint = std::move(hint)});
+}
+
+/// A text that its reader refuses with a sentence.
+[[noreturn]] void plan_unreadable(const YamlNode& node, const std::string& path,
+                                  std::string expected, const char* why,
+                                  std::string hint) {
+  throw ConfigError({.place = node.place,
+                     .path = path,
+                     .expected = std::move(expected),
+                     .got = fmt::format("{} ({})", describe(node), why),
                      .hint = std::move(hint)});
 }
 
@@ -110,7 +120,8 @@ void parse_placement_devices(const YamlNode& node, const std::string& path,
   try {
     placement.devices = parse_devices(text);
   } catch (const std::invalid_argument& error) {
-    plan_wrong(node, path, "devices", error.what());
+    plan_unreadable(node, path, "devices", error.what(),
+                    "0-3, [0, 2-3] or host");
   }
 }
 
@@ -119,7 +130,7 @@ Strategy parse_placement_strategy(const YamlNode& node,
   try {
     return parse_strategy(yaml_text(node, path));
   } catch (const std::invalid_argument& error) {
-    plan_wrong(node, path, "a strategy", error.what());
+    plan_unreadable(node, path, "a strategy", error.what(), "d4 or d2t2");
   }
 }
 
@@ -277,8 +288,7 @@ std::vector<Rank> parse_devices(std::string_view text) {
       devices.emplace_back(rank);
   } while (take_char(text, ','));
   if (!text.empty())
-    throw std::invalid_argument(
-      "devices are written like 0-3 or 0,2-3 or host");
+    throw std::invalid_argument("no list such as 0,2-3");
   std::ranges::sort(devices);
   if (const auto twice = std::ranges::adjacent_find(devices);
       twice != devices.end())

@@ -193,6 +193,7 @@ void add_sampling_options(CLI::App& verb, GenerateVerbOptions& options) {
     ->check(CLI::PositiveNumber)
     ->capture_default_str();
   verb.add_option("--seed", sampling.seed, "Of the sampling noise")
+    ->check(CLI::NonNegativeNumber)
     ->capture_default_str();
   verb.add_flag("--greedy", sampling.greedy, "Take the likeliest token");
   verb.add_flag("--ignore-eos", sampling.ignore_eos,

@@ -5,6 +5,7 @@
 #include "models/hf_folder.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -31,11 +32,12 @@ Strategy strategy_of(const ModelOptions& options) {
   try {
     return parse_strategy(options.strategy);
   } catch (const std::invalid_argument& error) {
-    throw ConfigError({.place = {"command line", 0},
-                       .path = "--strategy",
-                       .expected = "degrees such as d2t2",
-                       .got = "'" + options.strategy + "'",
-                       .hint = error.what()});
+    throw ConfigError(
+      {.place = {"command line", 0},
+       .path = "--strategy",
+       .expected = "degrees such as d2t2",
+       .got = fmt::format("'{}' ({})", options.strategy, error.what()),
+       .hint = "d2"});
   }
 }
 

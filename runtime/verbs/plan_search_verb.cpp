@@ -145,9 +145,12 @@ void add_plan_search(CLI::App& plan, VerbRun& chosen) {
   verb->add_option("--method", words->method, "auto, exact, mcmc, descent");
   verb->add_option("--seconds", words->seconds, "Wall time of local searches")
     ->check(CLI::NonNegativeNumber);
-  verb->add_option("--iterations", words->iterations,
-                   "Simulations of local searches: same answer everywhere");
-  verb->add_option("--seed", words->seed, "Of local searches");
+  verb
+    ->add_option("--iterations", words->iterations,
+                 "Simulations of local searches: same answer everywhere")
+    ->check(CLI::NonNegativeNumber);
+  verb->add_option("--seed", words->seed, "Of local searches")
+    ->check(CLI::NonNegativeNumber);
   verb->add_flag("--chunks", words->chunks,
                  "Calls in chunks everywhere, not only of the best plans: no "
                  "proof then");

@@ -141,8 +141,10 @@ void add_logs(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand("logs", "Print the log of a run");
   auto options = std::make_shared<LogsOptions>();
   verb->add_option("run", options->folder, "Run folder")->required();
-  verb->add_option("--worker", options->worker,
-                   "Number of a worker; without it, the master's log");
+  verb
+    ->add_option("--worker", options->worker,
+                 "Number of a worker; without it, the master's log")
+    ->check(CLI::NonNegativeNumber);
   verb->add_flag("-f,--follow", options->follow,
                  "Go on until the run ends or Ctrl-C");
   add_verb_options(*verb, *options, false);

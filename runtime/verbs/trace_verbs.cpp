@@ -159,7 +159,8 @@ void add_trace(CLI::App& app, VerbRun& chosen) {
   auto* serve = trace->add_subcommand(
     "serve", "Show a run under way, finished or crashed in a browser");
   serve->add_option("run", options->folder, "Run folder")->required();
-  serve->add_option("--port", options->port, "Port; without it any free one");
+  serve->add_option("--port", options->port, "Port; without it any free one")
+    ->check(CLI::NonNegativeNumber);
   serve->add_option("--bind", options->bind,
                     "Address to listen on; without it loopback only");
   serve->add_flag("--open", options->open, "Open a browser");

@@ -55,8 +55,10 @@ void add_worker(CLI::App& app, VerbRun& chosen) {
     ->add_option("--token-file", options->token_file,
                  "File with the run's token (RUN/.token)")
     ->required();
-  verb->add_option("--number", options->number,
-                   "Worker number; without it, the next free one");
+  verb
+    ->add_option("--number", options->number,
+                 "Worker number; without it, the next free one")
+    ->check(CLI::NonNegativeNumber);
   verb
     ->add_option("--threads", options->threads,
                  "Compute threads of each device")

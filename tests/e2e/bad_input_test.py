@@ -96,6 +96,7 @@ class BadInput(Case):
                 ("--n", "0", "a whole number > 0"),
                 ("--n", "many", "a whole number > 0"),
                 ("--seed", "x", "a whole number >= 0"),
+                ("--seed", "-1", "a whole number >= 0"),
                 ("--temperature", "-1", "a number >= 0"),
                 ("--logprobs", "all", "one of unfiltered,sampled")):
             with self.subTest(option=option, value=value):

@@ -7,6 +7,7 @@
 #include <random>
 #include <stdexcept>
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -132,16 +133,17 @@ TEST(ExecutionPlan, MistakesNameLineAndNearestWord) {
     "micro_batch_tokens, micro_batches, chunks, instances, got 'device'; try "
     "devices");
   EXPECT_EQ(mistake("calls:\n  a: {devices: 0..3}\n"),
-            "plan.yaml:2: calls.a.devices: expected devices, got '0..3'; try "
-            "devices are written like 0-3 or 0,2-3 or host");
+            "plan.yaml:2: calls.a.devices: expected devices, got '0..3' (no "
+            "list such as 0,2-3); try 0-3, [0, 2-3] or host");
   EXPECT_EQ(mistake("calls:\n  a: {devices: 3-0}\n"),
-            "plan.yaml:2: calls.a.devices: expected devices, got '3-0'; try "
-            "3-0 runs backwards, write 0-3");
+            "plan.yaml:2: calls.a.devices: expected devices, got '3-0' (3-0 "
+            "runs backwards, write 0-3); try 0-3, [0, 2-3] or host");
   EXPECT_THAT(mistake("calls:\n  a: {devices: 0,4}\n"),
               HasSubstr("try [0, 2-3] inside braces"));
   EXPECT_THAT(mistake("calls:\n  a: {devices: 0, strategy: x2}\n"),
-              HasSubstr("plan.yaml:2: calls.a.strategy: expected a strategy, "
-                        "got 'x2'"));
+              AllOf(HasSubstr("plan.yaml:2: calls.a.strategy: expected a "
+                              "strategy, got 'x2' ("),
+                    HasSubstr("); try d4 or d2t2")));
   EXPECT_THAT(mistake("calls:\n  a: {strategy: d2}\n"),
               HasSubstr("plan.yaml:2: calls.a.devices: expected devices"));
   EXPECT_THAT(mistake("calls: {a: {devices: 0, chunks: 0}}\n"),
