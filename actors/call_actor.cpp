@@ -38,8 +38,7 @@ AskSpec spec_of(const CallSetup& setup, const RunningCall& running,
   return {.name
           = fmt::format("{} of {} in step {} on {}", what, setup.call.name,
                         running.context.step.value, peer.name),
-          .worker = peer.worker,
-          .deadline = {}};
+          .worker = peer.worker};
 }
 
 std::vector<SampleId> samples_of(const plans::Share& share) {

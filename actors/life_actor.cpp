@@ -32,8 +32,7 @@ caf::result<LifeDone> change(LifeSelf self, const Context& context,
     specs.push_back(
       {.name = fmt::format("{} in step {} on {}", self->state.name,
                            context.step.value, member.name),
-       .worker = member.worker,
-       .deadline = {}});
+       .worker = member.worker});
   }
   Answer<LifeDone> answer{self, context};
   ask_all<LifeDone>(

@@ -25,8 +25,7 @@ std::vector<AskSpec> specs_of(const MoveSetup& setup, const Context& context,
     specs.push_back(
       {.name = fmt::format("{} of move {} in step {} on {}", what, setup.name,
                            context.step.value, member.name),
-       .worker = member.worker,
-       .deadline = {}});
+       .worker = member.worker});
   return specs;
 }
 
