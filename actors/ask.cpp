@@ -115,6 +115,17 @@ std::vector<AskTable::Wait> AskTable::waits(Clock::time_point now) const {
   return waits;
 }
 
+std::string during_work(const std::vector<AskTable::Wait>& waits,
+                        WorkerId worker) {
+  std::string here;
+  std::string elsewhere;
+  for (const auto& wait : waits)
+    if (wait.worker && !wait.name.starts_with("heartbeat"))
+      (wait.worker == worker ? here : elsewhere) = wait.name;
+  const auto& work = here.empty() ? elsewhere : here;
+  return work.empty() ? "" : " during " + work;
+}
+
 // -- Asks --------------------------------------------------------------------
 
 void Asks::open(std::uint64_t id, AskTable::Owner owner, AskSpec spec,

@@ -29,8 +29,8 @@ Failure to_failure(const std::exception& error, const std::string& who);
 
 /// What an ask waits for.
 struct AskSpec {
-  std::string name;               ///< "run actor_gen on shard 2"
-  std::optional<WorkerId> worker; ///< who is to answer; none: same process
+  std::string name;                    ///< "run actor_gen on shard 2"
+  std::optional<WorkerId> worker = {}; ///< who is to answer; none: here
   /// Of the whole ask; zero: the master watches the devices' progress instead.
   std::chrono::milliseconds deadline{0};
 };
@@ -68,6 +68,12 @@ private:
   std::unordered_map<std::uint64_t, Entry> entries_;
   std::optional<Failure> closed_;
 };
+
+/// What a worker was last asked to do, which its death interrupts: " during run
+/// of actor_train in step 3 on device 2". Asked of that worker, or else of
+/// another one; empty if nothing was.
+std::string during_work(const std::vector<AskTable::Wait>& waits,
+                        WorkerId worker);
 
 /// The asks of one actor: lives in its state, answers `fail_atom`.
 class Asks {

@@ -37,9 +37,8 @@ AskSpec spec_of(const CallSetup& setup, const RunningCall& running,
   const Member& peer = setup.members[member];
   return {.name
           = fmt::format("{} of {} in step {} on {}", what, setup.call.name,
-                        running.context.step.value + 1, peer.name),
-          .worker = peer.worker,
-          .deadline = {}};
+                        step_number(running.context.step), peer.name),
+          .worker = peer.worker};
 }
 
 std::vector<SampleId> samples_of(const plans::Share& share) {

@@ -78,9 +78,7 @@ void ask_call(MasterSelf self, plans::TaskRef task,
   ask<CallDone>(
     self, state.setup.calls.at(call.name), run_atom::value,
     context_for(self, task.step), order,
-    {.name = fmt::format("{} of step {}", entry.name, task.step.value + 1),
-     .worker = {},
-     .deadline = {}},
+    {.name = fmt::format("{} of step {}", entry.name, step_number(task.step))},
     [=](const CallDone& done) { answered(self, task, done); },
     [=](const Failure& failure) { fail_run(self, failure); });
 }

@@ -82,8 +82,7 @@ void ask_writers(CheckpointSelf self, const SaveTask& task,
     specs.push_back(
       {.name = fmt::format("{} {} on {}", what, setup.replicas[id].name(),
                            writer.name),
-       .worker = writer.worker,
-       .deadline = {}});
+       .worker = writer.worker});
   }
   ask_all<Done>(self, targets, atom, context, std::move(orders),
                 std::move(specs), on_all, on_failure);
@@ -102,8 +101,7 @@ void ask_holders(CheckpointSelf self, const SaveTask& task,
     orders.push_back(make_order(worker, sets));
     specs.push_back(
       {.name = fmt::format("{} rows on worker {}", what, worker.value),
-       .worker = worker,
-       .deadline = {}});
+       .worker = worker});
   }
   ask_all<Done>(self, targets, atom, context, std::move(orders),
                 std::move(specs), on_all, on_failure);

@@ -231,7 +231,7 @@ caf::result<RunDone> run(FunctionSelf self, const Context& context,
     return answer.promise();
   }
   const auto who = fmt::format("{}, {} of step {}", worker->who, order.call,
-                               context.step.value + 1);
+                               step_number(context.step));
   if (call.fn == rewards_fn)
     run_rewards(worker, context.step, call, *rows, who, callback);
   else

@@ -31,9 +31,8 @@ caf::result<LifeDone> change(LifeSelf self, const Context& context,
     shards.push_back(member.shard);
     specs.push_back(
       {.name = fmt::format("{} in step {} on {}", self->state.name,
-                           context.step.value + 1, member.name),
-       .worker = member.worker,
-       .deadline = {}});
+                           step_number(context.step), member.name),
+       .worker = member.worker});
   }
   Answer<LifeDone> answer{self, context};
   ask_all<LifeDone>(

@@ -1,7 +1,5 @@
 #include "actors/lobby_actor.hpp"
 
-#include "config/defaults.hpp"
-
 #include <fmt/format.h>
 
 namespace troupe::actors {
@@ -25,39 +23,19 @@ std::optional<std::uint32_t> number_for(const LobbyState& state,
   return std::nullopt;
 }
 
-void watch(LobbySelf self, const NodeActor& node) {
-  self->monitor(node);
-  self->set_down_handler([=](const caf::down_msg& down) {
-    for (const auto& [number, joined] : self->state.joined)
-      if (joined.node.address() == down.source)
-        self->state.setup.on_lost(
-          WorkerId{number},
-          {.code = Errc::peer_lost,
-           .who = fmt::format("worker {} (pid {})", number, joined.request.pid),
-           .what = "the process ended or its connection closed",
-           .cause = ""});
-  });
-}
-
-void open_if_full(LobbySelf self) {
+/// Only now: to a node that has no answer yet a heartbeat means nothing.
+void answered(LobbySelf self, std::uint32_t number) {
   auto& state = self->state;
-  if (state.joined.size() < state.setup.num_workers
-      || std::exchange(state.opened, true))
+  const auto& worker = state.joined.at(number);
+  self->send(state.setup.heartbeat, join_atom::value, number,
+             fmt::format("worker {} (pid {})", number, worker.request.pid),
+             worker.node);
+  if (++state.num_answered < state.setup.num_workers)
     return;
   std::vector<Joined> all;
-  for (const auto& [number, joined] : state.joined)
+  for (const auto& [_, joined] : state.joined)
     all.push_back(joined);
   state.setup.on_full(std::move(all));
-}
-
-/// Who is here already would take a long silence for the master's end.
-void greet_the_waiting(LobbySelf self) {
-  const auto& state = self->state;
-  if (state.opened)
-    return;
-  for (const auto& [number, joined] : state.joined)
-    caf::anon_send(joined.node, ping_atom::value, Context{}, PingOrder{});
-  self->delayed_send(self, defaults::heartbeat_period, ping_atom::value);
 }
 
 caf::result<JoinAnswer> join(LobbySelf self, const JoinRequest& request,
@@ -73,10 +51,10 @@ caf::result<JoinAnswer> join(LobbySelf self, const JoinRequest& request,
   if (!number)
     return to_error(refusal("the run has all its workers"));
   state.joined[*number] = {node, request};
-  watch(self, node);
   JoinAnswer answer{state.setup.welcome};
   answer.welcome.worker = WorkerId{*number};
-  self->delayed_send(self, std::chrono::milliseconds{0}, tick_atom::value);
+  self->delayed_send(self, std::chrono::milliseconds{0}, join_atom::value,
+                     *number);
   return answer;
 }
 
@@ -93,13 +71,11 @@ bool same_token(const std::string& a, const std::string& b) {
 
 LobbyActor::behavior_type lobby_actor(LobbySelf self, LobbySetup setup) {
   self->state.setup = std::move(setup);
-  greet_the_waiting(self);
   return {
     [=](join_atom, const JoinRequest& request, const NodeActor& node) {
       return join(self, request, node);
     },
-    [=](tick_atom) { open_if_full(self); },
-    [=](ping_atom) { greet_the_waiting(self); },
+    [=](join_atom, std::uint32_t number) { answered(self, number); },
   };
 }
 

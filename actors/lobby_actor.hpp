@@ -1,7 +1,6 @@
 // The published door of a run: checks a worker's token and binary, gives it a
-// number and the texts it needs. When all are there, `on_full` gets their nodes
-// and addresses; until then it tells those who wait that the master lives. A
-// worker that goes later is reported to the master.
+// number and the texts it needs, and hands it to the heartbeat. When all are
+// there, `on_full` gets their nodes and addresses.
 // Parent: the session, which keeps its handle.
 #pragma once
 
@@ -23,16 +22,15 @@ struct LobbySetup {
   std::string build;
   std::uint32_t num_workers = 1;
   Welcome welcome; ///< all but the worker's number
+  HeartbeatActor heartbeat;
   std::function<void(std::vector<Joined>)> on_full; ///< in order of numbers
-  /// A worker's process or connection is gone.
-  std::function<void(WorkerId, Failure)> on_lost;
 };
 
 struct LobbyState {
   std::string name = "lobby";
   LobbySetup setup;
   std::map<std::uint32_t, Joined> joined; ///< by worker number
-  bool opened = false;                    ///< `on_full` was called
+  std::uint32_t num_answered = 0;
 };
 
 LobbyActor::behavior_type lobby_actor(Self<LobbyActor, LobbyState> self,

@@ -69,9 +69,7 @@ struct MasterSetup {
   std::map<ReplicaId, LifeActor> lives;
   DataActor data;
   CheckpointActor checkpoint;
-  TraceActor trace;
-  std::vector<NodeActor> nodes;          ///< by worker
-  std::vector<std::string> worker_names; ///< "worker 1 (pid 4711)"
+  std::vector<NodeActor> nodes; ///< by worker
   std::uint32_t data_holder = dataset_holder;
   EvaluationTimes evaluation_times;
   /// Of the master that evaluates; it gets its step and its end.
@@ -82,14 +80,6 @@ struct MasterSetup {
   std::function<void(const StepReport&)> on_step;
   std::function<void(const RunEnd&)> on_end;        ///< once, from a handler
   std::function<void(const std::string&)> on_stall; ///< who waits for whom
-  /// A worker is silent, or (false) speaks again.
-  std::function<void(WorkerId, bool suspect)> on_suspect;
-};
-
-/// When a worker was last heard.
-struct Hearing {
-  Clock::time_point heard;
-  bool suspect = false;
 };
 
 /// A call's task that was sent: with the chunk that it joins, or at its start.
@@ -124,16 +114,14 @@ struct MasterState {
   /// Steps after which an evaluation is due or under way: no task starts.
   std::optional<StepId> evaluating;
   Clock::time_point evaluation_began; ///< once nothing ran any more
+  MasterActor judge;                  ///< of the evaluation under way
   StepId end_step;                    ///< moves nearer when the run is to stop
   std::uint32_t running = 0;          ///< tasks sent and not answered
   std::string checkpoint;
   Clock::time_point last_commit;
   Clock::time_point last_progress;
-  Clock::time_point last_tick;
-  std::uint64_t progress_seen = 0;
   std::uint64_t peak_memory_bytes = 0;
   std::map<std::uint32_t, std::uint64_t> progress; ///< by worker
-  std::vector<Hearing> hearings;                   ///< by worker
   bool stall_shown = false;
   bool ended = false;
 };

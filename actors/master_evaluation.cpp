@@ -32,8 +32,8 @@ void evaluate_if_due(MasterSelf self) {
                        to_trouble(failed ? end.failure : Failure{}));
       };
   // ends with this one
-  const auto judge = self->spawn<caf::linked>(master_actor, std::move(setup));
-  caf::anon_send(judge, start_atom::value);
+  state.judge = self->spawn<caf::linked>(master_actor, std::move(setup));
+  caf::anon_send(state.judge, start_atom::value);
 }
 
 void evaluated(MasterSelf self, const Trouble& trouble) {
@@ -43,6 +43,9 @@ void evaluated(MasterSelf self, const Trouble& trouble) {
     return fail_run(self, failure);
   if (!state.evaluating || state.ended)
     return;
+  self->unlink_from(state.judge);
+  self->send_exit(std::exchange(state.judge, {}),
+                  caf::exit_reason::user_shutdown);
   const auto now = Clock::now();
   state.last_commit += now - state.evaluation_began; // not the step's time
   state.last_progress = now;

@@ -70,9 +70,9 @@ void tell_nodes_commit(MasterSelf self, StepId step) {
     ask<CommitDone>(
       self, nodes[i], commit_atom::value, context_for(self, step),
       CommitOrder{step},
-      {.name = fmt::format("commit of step {} on worker {}", step.value + 1, i),
-       .worker = WorkerId{i},
-       .deadline = {}},
+      {.name
+       = fmt::format("commit of step {} on worker {}", step_number(step), i),
+       .worker = WorkerId{i}},
       [](const CommitDone&) {},
       [=](const Failure& failure) { fail_run(self, failure); });
 }
@@ -102,7 +102,6 @@ void end_if_over(MasterSelf self) {
   const bool done = state.end_step == state.setup.end_step;
   end_run(self, {.kind = done ? RunEnd::Kind::done : RunEnd::Kind::stopped,
                  .next_step = state.committed_end,
-                 .failure = {},
                  .checkpoint = state.checkpoint});
 }
 
@@ -112,9 +111,7 @@ void write_copied(MasterSelf self, StepId next_step) {
   ask<SaveDone>(
     self, self->state.setup.checkpoint, write_atom::value,
     context_for(self, next_step), WriteTask{},
-    {.name = fmt::format("checkpoint of {} steps", next_step.value),
-     .worker = {},
-     .deadline = {}},
+    {.name = fmt::format("checkpoint of {} steps", next_step.value)},
     [=](const SaveDone& done) {
       self->state.writing = false;
       self->state.checkpoint = done.folder;
@@ -173,9 +170,8 @@ void send_move(MasterSelf self, plans::TaskRef task) {
   ask<MoveDone>(
     self, state.setup.moves.at({*entry.source, *entry.target}), run_atom::value,
     context_for(self, task.step), MoveTask{task.task, version},
-    {.name = fmt::format("move {} of step {}", entry.name, task.step.value + 1),
-     .worker = {},
-     .deadline = {}},
+    {.name
+     = fmt::format("move {} of step {}", entry.name, step_number(task.step))},
     [=](const MoveDone& done) {
       auto& report = self->state.reports[task.step];
       add_move(report, task_report(template_of(self, task), started), done);
@@ -193,9 +189,7 @@ void send_life(MasterSelf self, plans::TaskRef task) {
   ask<LifeDone>(
     self, self->state.setup.lives.at(*entry.target), run_atom::value,
     context_for(self, task.step), life_order(self->state.setup, task),
-    {.name = fmt::format("{} of step {}", entry.name, task.step.value + 1),
-     .worker = {},
-     .deadline = {}},
+    {.name = fmt::format("{} of step {}", entry.name, step_number(task.step))},
     [=](const LifeDone& done) {
       auto& report = self->state.reports[task.step];
       add_life(report, task_report(template_of(self, task), started), done);
@@ -244,9 +238,7 @@ void wait_for_data(MasterSelf self, plans::TaskRef task) {
   ask<DataBatch>(
     self, self->state.setup.data, next_atom::value,
     context_for(self, task.step), NextOrder{},
-    {.name = fmt::format("rows of step {}", task.step.value + 1),
-     .worker = {},
-     .deadline = {}},
+    {.name = fmt::format("rows of step {}", step_number(task.step))},
     [=](const DataBatch& batch) { got_data(self, task.step, batch); },
     [=](const Failure& failure) { fail_run(self, failure); });
 }
@@ -303,9 +295,7 @@ void save(MasterSelf self, StepId next_step) {
     self, state.setup.checkpoint, save_atom::value,
     context_for(self, next_step), task,
     {.name
-     = fmt::format("copy for the checkpoint of {} steps", next_step.value),
-     .worker = {},
-     .deadline = {}},
+     = fmt::format("copy for the checkpoint of {} steps", next_step.value)},
     [=](const SaveCopied&) { copied(self, next_step, started); },
     [=](const Failure& failure) { fail_run(self, failure); });
 }

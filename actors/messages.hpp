@@ -69,8 +69,18 @@ TROUPE_INSPECT(JoinAnswer, x.welcome)
 /// The published door of a run: checks the token and admits workers.
 using LobbyActor = caf::typed_actor<
   caf::replies_to<join_atom, JoinRequest, NodeActor>::with<JoinAnswer>,
-  caf::reacts_to<tick_atom>,  // after an answer: is the run complete?
-  caf::reacts_to<ping_atom>>; // tells those who wait that it is there
+  caf::reacts_to<join_atom, std::uint32_t>>; // a worker has its answer
+
+/// Hears what workers say of themselves; the trace actor is one.
+using PongListener
+  = caf::typed_actor<caf::reacts_to<ping_atom, std::uint32_t, Pong>>;
+
+/// Whether workers live, from joining to the end of the run.
+using HeartbeatActor = caf::typed_actor<
+  caf::reacts_to<join_atom, std::uint32_t, std::string, NodeActor>, // asks it
+  caf::reacts_to<ping_atom, PongListener>, // passes on what workers say
+  caf::reacts_to<stop_atom>, // ends the workers' processes in good order
+  caf::reacts_to<tick_atom>, ask_failed>;
 
 /// How one call splits over its mesh.
 using CallActor
@@ -98,11 +108,8 @@ using MasterActor = caf::typed_actor<
   caf::reacts_to<start_atom>,           // first step
   caf::reacts_to<stop_atom>,            // end after this step
   caf::reacts_to<judged_atom, Trouble>, // evaluation is over (Errc::ok: well)
-  caf::reacts_to<down_atom, std::uint32_t, Trouble>, // a worker is gone
-  caf::reacts_to<tick_atom>, ask_failed>;
-
-/// What workers say of themselves, as counters of the trace.
-using TraceActor = caf::typed_actor<
-  caf::reacts_to<ping_atom, std::uint32_t, Pong>>; // a worker's heartbeat
+  caf::reacts_to<down_atom, Trouble>,   // a worker is gone
+  caf::reacts_to<ping_atom, std::uint32_t, Pong>, // one that lives
+  ask_failed>;
 
 } // namespace troupe::actors

@@ -24,9 +24,8 @@ std::vector<AskSpec> specs_of(const MoveSetup& setup, const Context& context,
   for (const auto& member : members)
     specs.push_back(
       {.name = fmt::format("{} of move {} in step {} on {}", what, setup.name,
-                           context.step.value + 1, member.name),
-       .worker = member.worker,
-       .deadline = {}});
+                           step_number(context.step), member.name),
+       .worker = member.worker});
   return specs;
 }
 

@@ -17,9 +17,7 @@ void next_move(MoveCheckSelf self) {
     Context{
       .flow = 0, .step = StepId{}, .incarnation = state.setup.incarnation},
     MoveTask{state.result.moves, Version{0}},
-    {.name = "move of the self-test",
-     .worker = {},
-     .deadline = std::chrono::seconds{30}},
+    {.name = "move of the self-test", .deadline = std::chrono::seconds{30}},
     [=](const MoveDone& done) {
       ++self->state.result.moves;
       self->state.result.bytes += done.bytes;

@@ -38,7 +38,7 @@ std::string who_of(const WorkerContext& worker, const OwnEntry& own,
                    StepId step) {
   return fmt::format("{}, {} of step {}", worker.who,
                      own.actor.name.empty() ? own.call.name : own.actor.name,
-                     step.value + 1);
+                     step_number(step));
 }
 
 std::vector<Sample> own_samples(WorkerContext& worker, StepId step,

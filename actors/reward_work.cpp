@@ -28,7 +28,7 @@ models::AnswerSource RewardWork::source(const plans::Call& call, StepId step) {
   return {.data = evaluates ? worker_.evaluation() : worker_.dataset(),
           .tokenizer = worker_.tokenizer(),
           .file = evaluates ? settings.eval.data : settings.data.train,
-          .asker = fmt::format("{} of step {}", call.name, step.value + 1),
+          .asker = fmt::format("{} of step {}", call.name, step_number(step)),
           .step = step,
           .rows = worker_.data_rows(call, step),
           .samples_per_row

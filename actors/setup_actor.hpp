@@ -1,8 +1,6 @@
 // Brings a run up: lets every node spawn its shards, then every shard load its
 // weights and every node its rows, then reports all handles. A failure on the
-// way is reported once. Until then it is also the one who sends heartbeats: a
-// worker that hangs while it loads ends the start. Parent: the session; it is
-// idle once it has reported.
+// way is reported once. Parent: the session; it is idle once it has reported.
 #pragma once
 
 #include "actors/ask.hpp"
@@ -11,8 +9,7 @@
 
 namespace troupe::actors {
 
-using SetupActor = caf::typed_actor<caf::reacts_to<start_atom>,
-                                    caf::reacts_to<tick_atom>, ask_failed>;
+using SetupActor = caf::typed_actor<caf::reacts_to<start_atom>, ask_failed>;
 
 /// What one shard loads.
 struct LoadSpec {
@@ -21,8 +18,7 @@ struct LoadSpec {
 };
 
 struct SetupSetup {
-  std::vector<NodeActor> nodes;          ///< by worker
-  std::vector<std::string> worker_names; ///< "worker 1 (pid 4711)"
+  std::vector<NodeActor> nodes; ///< by worker
   std::vector<Peer> peers;
   std::vector<LoadSpec> loads;     ///< by replica, in order
   std::vector<LoadRowsOrder> rows; ///< by worker
@@ -36,8 +32,6 @@ struct SetupState {
   std::string name = "setup";
   Asks asks;
   SetupSetup setup;
-  AskTable::Clock::time_point last_tick;
-  bool reported = false;
 };
 
 SetupActor::behavior_type setup_actor(Self<SetupActor, SetupState> self,

@@ -77,7 +77,7 @@ caf::result<RunDone> generate(ShardSelf self, const Context& context,
     state.shard->device->post(
       [shard = state.shard, step = context.step,
        who = fmt::format("{}, {}, {} of step {}", state.shard->worker->who,
-                         state.name, order.call, context.step.value + 1),
+                         state.name, order.call, step_number(context.step)),
        chunks = std::move(chunks)] {
         generate_chunks(*shard, step, who, chunks);
       });
@@ -97,7 +97,7 @@ caf::result<RunDone> run(ShardSelf self, const Context& context,
   const bool trains = kind == plans::CallKind::train;
   return on_device<RunDone>(
     self, context,
-    fmt::format("{} of step {}", order.call, context.step.value + 1),
+    fmt::format("{} of step {}", order.call, step_number(context.step)),
     [=, step = context.step] { return run_shard(*shard, step, order, *rows); },
     [=](RunDone&) {
       if (trains)
@@ -129,7 +129,7 @@ caf::result<MoveDone> move(ShardSelf self, const Context& context,
       return to_error(*failure);
   self->state.loaded = false;
   return on_device<MoveDone>(
-    self, context, fmt::format("move of step {}", context.step.value + 1),
+    self, context, fmt::format("move of step {}", step_number(context.step)),
     [=, step = context.step] { return move_shard(*shard, step, order); },
     [=](MoveDone&) {
       self->state.loaded = true;
@@ -147,7 +147,8 @@ caf::result<LifeDone> live(ShardSelf self, const Context& context,
   auto shard = self->state.shard;
   return on_device<LifeDone>(
     self, context,
-    fmt::format("planes of {} in step {}", order.call, context.step.value + 1),
+    fmt::format("planes of {} in step {}", order.call,
+                step_number(context.step)),
     [=, step = context.step] { return move_planes(*shard, step, order); });
 }
 

@@ -17,6 +17,17 @@ void add_peaks(TaskReport& task, const std::vector<PeakMemory>& peaks) {
     task.peak_bytes[peak.device] = peak.bytes;
 }
 
+/// A task whose devices were all busy for as long.
+template <class Done>
+void add_on_all_devices(StepReport& report, TaskReport task, const Done& done) {
+  const auto busy = seconds_of(done.busy_ns);
+  task.busy.push_back(busy);
+  for (const Rank rank : task.devices)
+    report.busy[rank] += busy;
+  add_peaks(task, done.peaks);
+  report.tasks.push_back(std::move(task));
+}
+
 } // namespace
 
 void count_tokens(StepReport& report, std::span<const std::uint32_t> tokens) {
@@ -54,23 +65,13 @@ void add_call(StepReport& report, TaskReport task, const CallDone& done) {
 }
 
 void add_move(StepReport& report, TaskReport task, const MoveDone& done) {
-  const auto busy = seconds_of(done.busy_ns);
-  task.busy.push_back(busy);
-  for (const Rank rank : task.devices)
-    report.busy[rank] += busy;
-  add_peaks(task, done.peaks);
   report.moved_bytes += done.bytes;
   report.wire_bytes += done.wire_bytes;
-  report.tasks.push_back(std::move(task));
+  add_on_all_devices(report, std::move(task), done);
 }
 
 void add_life(StepReport& report, TaskReport task, const LifeDone& done) {
-  const auto busy = seconds_of(done.busy_ns);
-  task.busy.push_back(busy);
-  for (const Rank rank : task.devices)
-    report.busy[rank] += busy;
-  add_peaks(task, done.peaks);
-  report.tasks.push_back(std::move(task));
+  add_on_all_devices(report, std::move(task), done);
 }
 
 } // namespace troupe::actors

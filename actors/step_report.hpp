@@ -76,9 +76,9 @@ void add_life(StepReport& report, TaskReport task, const LifeDone& done);
 /// How a run ended.
 struct RunEnd {
   enum class Kind { done, stopped, failed } kind = Kind::done;
-  StepId next_step;       ///< first step that is not committed
-  Failure failure;        ///< of failed runs: the first one
-  std::string checkpoint; ///< last one written; may be empty
+  StepId next_step = {};       ///< first step that is not committed
+  Failure failure = {};        ///< of failed runs: the first one
+  std::string checkpoint = {}; ///< last one written; may be empty
 };
 
 } // namespace troupe::actors

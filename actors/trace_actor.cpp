@@ -8,7 +8,7 @@ namespace troupe::actors {
 
 namespace {
 
-void note_heartbeat(Self<TraceActor, TraceState> self, std::uint32_t worker,
+void note_heartbeat(Self<PongListener, TraceState> self, std::uint32_t worker,
                     const Pong& pong) {
   const auto count = [&](const char* what, std::uint64_t value) {
     trace::counter(self->track(),
@@ -27,7 +27,7 @@ void note_heartbeat(Self<TraceActor, TraceState> self, std::uint32_t worker,
 
 } // namespace
 
-TraceActor::behavior_type trace_actor(Self<TraceActor, TraceState> self) {
+PongListener::behavior_type trace_actor(Self<PongListener, TraceState> self) {
   return {
     [=](ping_atom, std::uint32_t worker, const Pong& pong) {
       note_heartbeat(self, worker, pong);

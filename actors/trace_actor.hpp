@@ -1,6 +1,6 @@
 // Keeps what the workers' heartbeats say in the trace: memory, rows in the
 // stash and dropped events as counters, one set a worker; and this process's
-// own memory. Parent: the session, in the master.
+// own memory. Parent: the heartbeat actor, in the master.
 #pragma once
 
 #include "actors/ask.hpp"
@@ -14,6 +14,6 @@ struct TraceState {
   std::map<std::uint32_t, Pong> last; ///< by worker
 };
 
-TraceActor::behavior_type trace_actor(Self<TraceActor, TraceState> self);
+PongListener::behavior_type trace_actor(Self<PongListener, TraceState> self);
 
 } // namespace troupe::actors

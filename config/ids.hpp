@@ -40,6 +40,11 @@ std::string to_string(Id<Tag> id) {
   return std::to_string(id.value);
 }
 
+/// A step's number for people and their files, who count from 1.
+constexpr std::uint32_t step_number(StepId step) {
+  return step.value + 1;
+}
+
 } // namespace troupe
 
 template <class Tag>

@@ -91,7 +91,7 @@ private:
 void gemm(std::int64_t m, const ConstMatrix& a, const PackedMatrix& b,
           const MutableMatrix& c, const GemmOptions& options = {});
 
-/// "avx512", "avx2", "plain", ...: the kernel of this machine.
+/// "avx512", "amx_bf16", "plain", ...: the kernel of this machine.
 const char* gemm_kernel_name(DType operands = DType::f32);
 
 } // namespace troupe::models

@@ -33,7 +33,7 @@ std::vector<RewardItem> reward_items(const AnswerSource& source,
       = item_elements<std::int32_t>(rows.at("sequence_ids"), i).subspan(prompt);
     auto text = source.data.text(row);
     items.push_back(
-      {.id = fmt::format("step {} sample {}", source.step.value + 1, sample),
+      {.id = fmt::format("step {} sample {}", step_number(source.step), sample),
        .asker = source.asker,
        .prompt = std::move(text.prompt),
        .response = source.tokenizer.decode(answer),

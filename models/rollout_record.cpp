@@ -67,7 +67,7 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
     = values_of<std::uint8_t>(rows.at("truncated"), i).front() != 0;
   const auto prompt = prompt_length(mask);
   ordered_json line;
-  line["step"] = step.value + 1;
+  line["step"] = step_number(step);
   line["sample"] = rows.samples[i].value;
   line["prompt"] = tokenizer.decode(ids.first(prompt));
   line["response"] = tokenizer.decode(ids.subspan(prompt));

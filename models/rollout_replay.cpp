@@ -119,7 +119,7 @@ net::Rows RolloutReplay::rows(StepId step,
         Place{file_.string(), 0},
         fmt::format("has no sample {} of step {}; replay a run with the same "
                     "data, batch size and rollout.n",
-                    id.value, step.value + 1)};
+                    id.value, step_number(step))};
     found.push_back(&entry->second);
   }
   const auto count = found.size();

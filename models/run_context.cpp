@@ -18,7 +18,7 @@ void RunContext::check() const {
   if (stop_requested())
     throw FailureError(
       Failure{Errc::aborted, "engine",
-              "stopped in step " + std::to_string(step.value + 1), ""});
+              "stopped in step " + std::to_string(step_number(step)), ""});
 }
 
 } // namespace troupe::models

@@ -36,6 +36,19 @@ void Connection::guarded(Body&& body) {
   }
 }
 
+template <class Buffers, class Body>
+void Connection::read_then(const Buffers& where, Body body) {
+  asio::async_read(socket_, where, transfer_in_big_parts(),
+                   [this, self = shared_from_this(),
+                    body](const ErrorCode& error, std::size_t) {
+                     if (closed_)
+                       return;
+                     if (error)
+                       return fail(error, "reading");
+                     guarded(body);
+                   });
+}
+
 void Connection::start(std::shared_ptr<ConnectionHandler> handler,
                        const FrameLimits& limits) {
   handler_ = std::move(handler);
@@ -49,39 +62,23 @@ void Connection::start(std::shared_ptr<ConnectionHandler> handler,
 void Connection::read_prelude() {
   reading_ = true;
   mid_frame_ = false;
-  asio::async_read(
-    socket_, asio::buffer(prelude_bytes_),
-    [this, self = shared_from_this()](const ErrorCode& error, std::size_t) {
-      if (closed_)
-        return;
-      if (error)
-        return fail(error, "reading");
-      guarded([this] {
-        mid_frame_ = true;
-        prelude_ = decode_prelude(prelude_bytes_, limits_);
-        header_.resize(prelude_.header_bytes);
-        read_header();
-      });
-    });
+  read_then(asio::buffer(prelude_bytes_), [this] {
+    mid_frame_ = true;
+    prelude_ = decode_prelude(prelude_bytes_, limits_);
+    header_.resize(prelude_.header_bytes);
+    read_header();
+  });
 }
 
 void Connection::read_header() {
   watch_progress();
-  asio::async_read(
-    socket_, asio::buffer(header_), transfer_in_big_parts(),
-    [this, self = shared_from_this()](const ErrorCode& error, std::size_t) {
-      if (closed_)
-        return;
-      if (error)
-        return fail(error, "reading");
-      guarded([this] {
-        auto handler = handler_;
-        targets_
-          = handler->on_header(decode_header(header_), prelude_.payload_bytes);
-        if (!closed_)
-          read_payload();
-      });
-    });
+  read_then(asio::buffer(header_), [this] {
+    auto handler = handler_;
+    targets_
+      = handler->on_header(decode_header(header_), prelude_.payload_bytes);
+    if (!closed_)
+      read_payload();
+  });
 }
 
 void Connection::read_payload() {
@@ -89,15 +86,7 @@ void Connection::read_payload() {
     throw WireError("payload of another size than its header says");
   if (prelude_.payload_bytes == 0)
     return frame_done();
-  asio::async_read(
-    socket_, targets_, transfer_in_big_parts(),
-    [this, self = shared_from_this()](const ErrorCode& error, std::size_t) {
-      if (closed_)
-        return;
-      if (error)
-        return fail(error, "reading");
-      guarded([this] { frame_done(); });
-    });
+  read_then(targets_, [this] { frame_done(); });
 }
 
 void Connection::frame_done() {

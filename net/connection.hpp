@@ -96,6 +96,9 @@ private:
   auto transfer_in_big_parts();
   template <class Body>
   void guarded(Body&& body);
+  /// Fills `where`, then runs `body`, unless the connection ends before.
+  template <class Buffers, class Body>
+  void read_then(const Buffers& where, Body body);
 
   Socket socket_;
   boost::asio::steady_timer timer_;

@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "config/version.hpp"
+#include "models/gemm.hpp"
 #include "models/torch_info.hpp"
 #include "net/gpus.hpp"
 #include "net/nccl_library.hpp"
@@ -49,7 +50,10 @@ DoctorCheck check_versions() {
 DoctorCheck check_devices() {
   const auto cores = std::max(1u, std::thread::hardware_concurrency());
   return {"devices", true,
-          fmt::format("{} CPU cores, {}", cores, models::cpu_info()), ""};
+          fmt::format("{} CPU cores, {}; products by {} (fp32), {} (bf16)",
+                      cores, models::cpu_info(), models::gemm_kernel_name(),
+                      models::gemm_kernel_name(DType::bf16)),
+          ""};
 }
 
 /// None is no error: the CPU serves.

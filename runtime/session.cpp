@@ -1,7 +1,7 @@
 #include "runtime/session.hpp"
 
 #include "actors/checkpoint_files.hpp"
-#include "actors/open_work.hpp"
+#include "actors/heartbeat_actor.hpp"
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
@@ -67,6 +67,11 @@ private:
   void fail(const Failure& failure);
   void close_down();
   ExitCode conclude();
+  /// What an actor calls to tell the session.
+  template <class Event>
+  auto pushes() {
+    return [this](auto... parts) { events_.push(Event{std::move(parts)...}); };
+  }
 
   const SessionPlan& plan_;
   EventQueue<SessionEvent> events_;
@@ -78,6 +83,7 @@ private:
   actors::SystemConfig config_{0};
   caf::actor_system system_;
 
+  actors::HeartbeatActor heartbeat_;
   actors::LobbyActor lobby_;
   actors::SetupActor setup_;
   actors::MasterActor master_;
@@ -98,17 +104,19 @@ private:
 };
 
 void Session::open_door() {
+  heartbeat_
+    = system_.spawn(actors::heartbeat_actor,
+                    actors::HeartbeatSetup{.asks = basis_.asks,
+                                           .on_suspect = pushes<WorkerHeard>(),
+                                           .on_lost = pushes<WorkerLost>()});
+  ours_.push_back(heartbeat_.address());
   actors::LobbySetup setup;
   setup.token = token_;
   setup.build = build_identity();
   setup.num_workers = plan_.plan.cluster.num_workers();
   setup.welcome = make_welcome(basis_);
-  setup.on_full = [this](std::vector<actors::Joined> workers) {
-    events_.push(AllJoined{std::move(workers)});
-  };
-  setup.on_lost = [this](WorkerId worker, Failure failure) {
-    events_.push(WorkerLost{worker, std::move(failure)});
-  };
+  setup.on_full = pushes<AllJoined>();
+  setup.heartbeat = heartbeat_;
   lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
   ours_.push_back(lobby_.address());
   const auto& cluster = plan_.settings.cluster;
@@ -174,23 +182,16 @@ void Session::handle(const AllJoined& event) {
     const auto& request = event.workers[i].request;
     nodes_.push_back(event.workers[i].node);
     setup.peers.push_back({WorkerId{i}, request.host, request.data_port});
-    basis_.worker_names.push_back(
-      fmt::format("worker {} (pid {})", i, request.pid));
     files_.add_worker(i, request.host, request.pid);
   }
   setup.nodes = nodes_;
-  setup.worker_names = basis_.worker_names;
   setup.loads = load_specs(basis_);
   setup.rows = actors::rows_to_load(plan_.checkpoint.value_or(""), basis_.early,
                                     plan_.plan.cluster.num_workers());
   setup.incarnation = basis_.incarnation;
   setup.asks = basis_.asks;
-  setup.on_ready = [this](std::vector<actors::SetupDone> ready) {
-    events_.push(AllLoaded{std::move(ready)});
-  };
-  setup.on_failure = [this](Failure failure) {
-    events_.push(StartFailed{std::move(failure)});
-  };
+  setup.on_ready = pushes<AllLoaded>();
+  setup.on_failure = pushes<StartFailed>();
   setup_ = system_.spawn(actors::setup_actor, std::move(setup));
   ours_.push_back(setup_.address());
   caf::anon_send(setup_, actors::start_atom::value);
@@ -199,25 +200,21 @@ void Session::handle(const AllJoined& event) {
 void Session::handle(const AllLoaded& event) {
   if (plan_.move_check.count() > 0)
     return begin_move_check(event);
-  auto made = spawn_master(
-    system_, basis_, event.ready, nodes_,
-    {.on_step
-     = [this](const auto& report) { events_.push(StepCommitted{report}); },
-     .on_evaluation
-     = [this](const auto& report) { events_.push(Evaluated{report}); },
-     .on_end =
-       [this](const auto& end) {
-         open_asks_ = basis_.asks->waits(steady_clock::now());
-         events_.push(end);
-       },
-     .on_stall = [this](const auto& text) { events_.push(Stalled{text}); },
-     .on_suspect =
-       [this](WorkerId worker, bool suspect) {
-         events_.push(WorkerHeard{worker, suspect});
-       }});
+  auto made = spawn_master(system_, basis_, event.ready, nodes_,
+                           {.on_step = pushes<StepCommitted>(),
+                            .on_evaluation = pushes<Evaluated>(),
+                            .on_end =
+                              [this](const auto& end) {
+                                open_asks_
+                                  = basis_.asks->waits(steady_clock::now());
+                                events_.push(end);
+                              },
+                            .on_stall = pushes<Stalled>()});
   master_ = made.master;
   ours_.insert(ours_.end(), made.all.begin(), made.all.end());
   files_.begin_steps();
+  caf::anon_send(heartbeat_, actors::ping_atom::value,
+                 actors::PongListener{master_});
   caf::anon_send(master_, actors::start_atom::value);
   if (signal_)
     caf::anon_send(master_, actors::stop_atom::value);
@@ -260,9 +257,7 @@ void Session::handle(const StopAsked& event) {
     caf::anon_send(master_, actors::stop_atom::value);
   else
     end_ = actors::RunEnd{.kind = actors::RunEnd::Kind::stopped,
-                          .next_step = StepId{plan_.first_step},
-                          .failure = {},
-                          .checkpoint = ""};
+                          .next_step = StepId{plan_.first_step}};
 }
 
 void Session::handle(const StepCommitted& event) {
@@ -284,7 +279,8 @@ void Session::handle(const Stalled& event) {
 }
 
 void Session::handle(const WorkerHeard& event) {
-  files_.set_worker_state(event.worker, event.suspect ? "suspect" : "ready");
+  if (!nodes_.empty()) // else status does not know it yet
+    files_.set_worker_state(event.worker, event.suspect ? "suspect" : "ready");
 }
 
 /// Workers may see their peer's sockets close before anybody hears that it
@@ -327,13 +323,14 @@ void Session::on_idle() {
 
 void Session::lose_worker(WorkerId worker, Failure failure) {
   lost_.erase(worker);
-  if (symptom_)
-    failure.what += actors::during_work(open_asks_, worker);
-  if (!master_ || symptom_)
+  if (!master_ || symptom_) {
+    failure.what += actors::during_work(
+      symptom_ ? open_asks_ : basis_.asks->waits(steady_clock::now()), worker);
     return fail(failure);
+  }
   if (!death_)
     death_.emplace(worker, failure);
-  caf::anon_send(master_, actors::down_atom::value, worker.value,
+  caf::anon_send(master_, actors::down_atom::value,
                  actors::to_trouble(failure));
 }
 
@@ -342,8 +339,7 @@ void Session::fail(const Failure& failure) {
     return;
   end_ = actors::RunEnd{.kind = actors::RunEnd::Kind::failed,
                         .next_step = StepId{plan_.first_step},
-                        .failure = failure,
-                        .checkpoint = ""};
+                        .failure = failure};
 }
 
 // -- the end -----------------------------------------------------------------
@@ -354,8 +350,7 @@ void Session::close_down() {
     launcher_.kill_all();
     launcher_.end_all(defaults::kill_workers_within);
   } else {
-    for (const auto& node : nodes_)
-      caf::anon_send(node, actors::stop_atom::value);
+    caf::anon_send(heartbeat_, actors::stop_atom::value);
     const bool cut_short
       = plan_.stops_at_once && end_->kind == actors::RunEnd::Kind::stopped;
     if (nodes_.empty() || cut_short)

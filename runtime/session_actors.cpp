@@ -8,7 +8,6 @@
 #include "actors/life_actor.hpp"
 #include "actors/move_actor.hpp"
 #include "actors/recording.hpp"
-#include "actors/trace_actor.hpp"
 #include "actors/worker_context.hpp"
 #include "plans/evaluation.hpp"
 #include "runtime/auto_plan.hpp"
@@ -159,7 +158,6 @@ evaluation_setup(caf::actor_system& system, const RunBasis& basis,
     .lives = setup.lives,
     .data = spawn_evaluation_data(system, basis),
     .nodes = setup.nodes,
-    .worker_names = setup.worker_names,
     .data_holder = actors::evaluation_holder,
     .best = setup.best,
     .evaluates = true,
@@ -233,7 +231,6 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
                  .best = best_checkpoint(session),
                  .versions = {},
                  .carried = {},
-                 .worker_names = {},
                  .early = {}};
   if (!session.only_evaluates && !is_verb_workflow(session.settings.workflow))
     basis.durations_s = predicted_task_seconds(
@@ -305,16 +302,10 @@ spawn_move_check(caf::actor_system& system, const RunBasis& basis,
   setup.on_done = [on_end, on_moved = basis.session.on_moved](
                     const actors::MoveCheckResult& result) {
     on_moved(result);
-    on_end({.kind = actors::RunEnd::Kind::done,
-            .next_step = {},
-            .failure = {},
-            .checkpoint = ""});
+    on_end({.kind = actors::RunEnd::Kind::done});
   };
   setup.on_failure = [on_end](const Failure& failure) {
-    on_end({.kind = actors::RunEnd::Kind::failed,
-            .next_step = {},
-            .failure = failure,
-            .checkpoint = ""});
+    on_end({.kind = actors::RunEnd::Kind::failed, .failure = failure});
   };
   MoveCheckActors made;
   for (const auto& move : setup.moves)
@@ -352,9 +343,7 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .lives = spawn_lives(system, basis, ready),
     .data = spawn_data(system, basis),
     .checkpoint = spawn_checkpoint(system, basis, ready, nodes),
-    .trace = system.spawn(actors::trace_actor),
     .nodes = nodes,
-    .worker_names = basis.worker_names,
     .evaluation_times = {.every = static_cast<std::uint32_t>(eval.every),
                          .at_start = eval.at_start,
                          .at_end = eval.at_end},
@@ -362,8 +351,7 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .asks = basis.asks,
     .on_step = events.on_step,
     .on_end = events.on_end,
-    .on_stall = events.on_stall,
-    .on_suspect = events.on_suspect};
+    .on_stall = events.on_stall};
   setup.evaluation = evaluation_setup(system, basis, setup, events);
   MasterActors made;
   for (const auto& [name, call] : setup.calls)
@@ -377,7 +365,6 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     if (data)
       made.all.push_back(data.address());
   made.all.push_back(setup.checkpoint.address());
-  made.all.push_back(setup.trace.address());
   made.master = system.spawn(actors::master_actor, std::move(setup));
   made.all.push_back(made.master.address());
   return made;

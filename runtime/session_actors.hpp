@@ -29,7 +29,6 @@ struct RunBasis {
   /// Versions that the replicas are loaded at, by replica.
   std::map<ReplicaId, Version> versions;
   std::map<std::string, double> carried;
-  std::vector<std::string> worker_names; ///< "worker 1 (pid 4711)", once joined
   /// Of the checkpoint, with the workers that held their rows.
   std::vector<actors::EarlyCall> early;
 };
@@ -66,11 +65,10 @@ struct MasterEvents {
   std::function<void(const actors::StepReport&)> on_evaluation;
   std::function<void(const actors::RunEnd&)> on_end;
   std::function<void(const std::string&)> on_stall;
-  std::function<void(WorkerId, bool suspect)> on_suspect;
 };
 
-/// Spawns call, move, data, checkpoint and trace actors around a master, which
-/// waits for `start`. `ready` and `nodes` are by worker.
+/// Spawns call, move, data and checkpoint actors around a master, which waits
+/// for `start`. `ready` and `nodes` are by worker.
 MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
                           const std::vector<actors::SetupDone>& ready,
                           const std::vector<actors::NodeActor>& nodes,

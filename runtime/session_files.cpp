@@ -198,9 +198,9 @@ bool SessionFiles::stop_requested() const {
 
 void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {
   console_.finish();
-  log::runtime.info(
-    fmt::format("ended before step {}; checkpoint {}", end.next_step.value + 1,
-                end.checkpoint.empty() ? "none" : end.checkpoint));
+  log::runtime.info(fmt::format(
+    "ended before step {}; checkpoint {}", step_number(end.next_step),
+    end.checkpoint.empty() ? "none" : end.checkpoint));
   const auto& cluster = session_.plan.cluster;
   const auto& peaks = peaks_.all();
   for (std::uint32_t i = 0; i < cluster.num_devices(); ++i) {
@@ -243,7 +243,7 @@ void SessionFiles::conclude_failed(const actors::RunEnd& end) {
                    {.attempt = session_.attempt,
                     .who = failure.who,
                     .host = host_name(),
-                    .when = fmt::format("step {}", end.next_step.value + 1),
+                    .when = fmt::format("step {}", step_number(end.next_step)),
                     .code = failure.code,
                     .what = failure.what,
                     .cause = failure.cause,

@@ -108,7 +108,7 @@ void name_lag(const SessionPlan& session, const actors::StepReport& report,
 StepMetrics name_step(const SessionPlan& session,
                       const actors::StepReport& report) {
   StepMetrics metrics;
-  metrics.step = report.step.value + 1;
+  metrics.step = step_number(report.step);
   metrics.attempt = session.attempt;
   for (const auto& entry : report.sums.all())
     metrics.set(entry.name, report.sums.value(entry.name));

@@ -13,36 +13,31 @@ namespace troupe::runtime {
 
 namespace {
 
-struct PhaseName {
+struct SummaryLine {
   const char* metric;
   const char* text;
 };
 
 constexpr std::array summary_phases{
-  PhaseName{"gen", "generate"},
-  PhaseName{"reward", "reward"},
-  PhaseName{"ref", "reference log-probs"},
-  PhaseName{"values", "critic values"},
-  PhaseName{"old_log_prob", "old log-probs"},
-  PhaseName{"adv", "advantages"},
-  PhaseName{"update_critic", "train critic"},
-  PhaseName{"update_actor", "train actor"},
-  PhaseName{"move", "move weights"},
-  PhaseName{"testing", "evaluate"},
-  PhaseName{"save_checkpoint", "save checkpoint"},
-};
-
-struct Headline {
-  const char* metric;
-  const char* text;
+  SummaryLine{"gen", "generate"},
+  SummaryLine{"reward", "reward"},
+  SummaryLine{"ref", "reference log-probs"},
+  SummaryLine{"values", "critic values"},
+  SummaryLine{"old_log_prob", "old log-probs"},
+  SummaryLine{"adv", "advantages"},
+  SummaryLine{"update_critic", "train critic"},
+  SummaryLine{"update_actor", "train actor"},
+  SummaryLine{"move", "move weights"},
+  SummaryLine{"testing", "evaluate"},
+  SummaryLine{"save_checkpoint", "save checkpoint"},
 };
 
 constexpr std::array summary_headlines{
-  Headline{"train/loss", "loss"},
-  Headline{"train/accuracy", "accuracy"},
-  Headline{"critic/score/mean", "reward"},
-  Headline{"actor/reward_kl_penalty", "kl to reference"},
-  Headline{"response_length/mean", "response tokens"},
+  SummaryLine{"train/loss", "loss"},
+  SummaryLine{"train/accuracy", "accuracy"},
+  SummaryLine{"critic/score/mean", "reward"},
+  SummaryLine{"actor/reward_kl_penalty", "kl to reference"},
+  SummaryLine{"response_length/mean", "response tokens"},
 };
 
 constexpr std::string_view timing_prefix = "timing_s/";
@@ -153,8 +148,9 @@ std::string RunSummary::phase_table() const {
   double listed_s = 0;
   auto phases_s = phases_s_;
   const auto place = [](const std::string& phase) {
-    return std::find_if(summary_phases.begin(), summary_phases.end(),
-                        [&](const PhaseName& p) { return phase == p.metric; });
+    return std::find_if(
+      summary_phases.begin(), summary_phases.end(),
+      [&](const SummaryLine& p) { return phase == p.metric; });
   };
   std::stable_sort(phases_s.begin(), phases_s.end(),
                    [&](const auto& a, const auto& b) {

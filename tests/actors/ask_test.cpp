@@ -1,10 +1,7 @@
 // The call table in a scheduler that the test drives: every ask ends once.
-#include "actors/ask.hpp"
 #include "actors/open_answers.hpp"
-#include "actors/system.hpp"
 
-#include <caf/scheduler/test_coordinator.hpp>
-
+#include "tests/support/actors/driven_actors.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::actors {
@@ -12,7 +9,6 @@ namespace {
 
 using Server
   = caf::typed_actor<handles<next_atom, NextOrder, DataBatch>, job_done>;
-using Client = caf::typed_actor<caf::reacts_to<start_atom>, ask_failed>;
 
 struct ServerState {
   std::string name = "server";
@@ -22,10 +18,6 @@ struct Outcome {
   int values = 0;
   int failures = 0;
   Failure failure;
-};
-struct ClientState {
-  std::string name = "client";
-  Asks asks;
 };
 
 constexpr std::uint64_t with_a_value = 0;
@@ -48,67 +40,38 @@ Server::behavior_type server_actor(Self<Server, ServerState> self) {
   };
 }
 
-Client::behavior_type client_actor(Self<Client, ClientState> self,
-                                   Server server,
-                                   std::shared_ptr<AskTable> table,
-                                   Outcome* outcome) {
-  self->state.asks = Asks{table};
-  return {
-    [=](start_atom) {
-      ask<DataBatch>(
-        self, server, next_atom::value, Context{}, NextOrder{},
-        {.name = "rows",
-         .worker = WorkerId{1},
-         .deadline = std::chrono::milliseconds{50}},
-        [=](DataBatch&) { ++outcome->values; },
-        [=](const Failure& failure) {
-          ++outcome->failures;
-          outcome->failure = failure;
-        });
-    },
-    [=](fail_atom, std::uint64_t id, const Trouble& trouble) {
-      self->state.asks.fail(id, to_failure(trouble));
-    },
-  };
-}
-
-class Ask : public testing::Test {
+class Ask : public DrivenActors {
 protected:
   Ask() {
-    add_message_types(config_);
-    config_.set("scheduler.policy", caf::atom("testing"));
-    system_ = std::make_unique<caf::actor_system>(config_);
-    scheduler_
-      = dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
-    server_ = system_->spawn(server_actor);
-    client_ = system_->spawn(client_actor, server_, table_, &outcome_);
-    caf::anon_send(client_, start_atom::value);
-    scheduler_->run();
-  }
-  ~Ask() override {
-    caf::anon_send_exit(server_, caf::exit_reason::kill);
-    caf::anon_send_exit(client_, caf::exit_reason::kill);
-    scheduler_->run();
+    tell(client_, start_atom::value);
   }
 
   void answer(std::uint64_t how) {
-    caf::anon_send(server_, done_atom::value, how);
-    scheduler_->run();
+    tell(server_, done_atom::value, how);
+  }
+  void ask_for_rows(ClientSelf self) {
+    ask<DataBatch>(
+      self, server_, next_atom::value, Context{}, NextOrder{},
+      {.name = "rows",
+       .worker = WorkerId{1},
+       .deadline = std::chrono::milliseconds{50}},
+      [this](DataBatch&) { ++outcome_.values; },
+      [this](const Failure& failure) {
+        ++outcome_.failures;
+        outcome_.failure = failure;
+      });
   }
 
-  caf::actor_system_config config_;
-  std::unique_ptr<caf::actor_system> system_;
-  caf::scheduler::test_coordinator* scheduler_ = nullptr;
-  std::shared_ptr<AskTable> table_ = std::make_shared<AskTable>();
   Outcome outcome_;
-  Server server_;
-  Client client_;
+  Server server_ = spawn(server_actor);
+  Client client_
+    = spawn(client_actor, asks_, [this](auto self) { ask_for_rows(self); });
 };
 
 TEST_F(Ask, AValueEndsIt) {
   answer(with_a_value);
   EXPECT_EQ(outcome_.values, 1);
-  EXPECT_THAT(table_->waits(AskTable::Clock::now()), testing::IsEmpty());
+  EXPECT_THAT(asks_->waits(AskTable::Clock::now()), testing::IsEmpty());
 }
 
 TEST_F(Ask, AFailureKeepsItsFirstCause) {
@@ -119,8 +82,8 @@ TEST_F(Ask, AFailureKeepsItsFirstCause) {
 }
 
 TEST_F(Ask, AFailedRunEndsItOnceAndALateValueIsIgnored) {
-  table_->fail_all({Errc::peer_lost, "worker 1", "gone", ""});
-  scheduler_->run();
+  asks_->fail_all({Errc::peer_lost, "worker 1", "gone", ""});
+  run();
   answer(with_a_value);
   EXPECT_EQ(outcome_.failures, 1);
   EXPECT_EQ(outcome_.failure.who, "worker 1");
@@ -128,10 +91,8 @@ TEST_F(Ask, AFailedRunEndsItOnceAndALateValueIsIgnored) {
 }
 
 TEST_F(Ask, I7AMessageThatNobodyGetsNamesTheWait) {
-  caf::anon_send_exit(server_, caf::exit_reason::kill);
-  scheduler_->run();
-  caf::anon_send(client_, start_atom::value);
-  scheduler_->run();
+  kill(server_.address());
+  tell(client_, start_atom::value);
   ASSERT_EQ(outcome_.failures, 1);
   EXPECT_EQ(outcome_.failure.who, "rows");
   EXPECT_THAT(outcome_.failure.what, testing::HasSubstr("not delivered"));
@@ -139,17 +100,16 @@ TEST_F(Ask, I7AMessageThatNobodyGetsNamesTheWait) {
 
 TEST_F(Ask, I7EveryWaitHasANameAndADeadline) {
   const auto now = AskTable::Clock::now();
-  ASSERT_THAT(table_->waits(now), testing::SizeIs(1));
-  EXPECT_EQ(table_->waits(now)[0].name, "rows");
-  table_->expire(now + std::chrono::seconds{1});
-  scheduler_->run();
+  ASSERT_THAT(asks_->waits(now), testing::SizeIs(1));
+  EXPECT_EQ(asks_->waits(now)[0].name, "rows");
+  asks_->expire(now + std::chrono::seconds{1});
+  run();
   EXPECT_EQ(outcome_.failure.code, Errc::deadline);
 }
 
 TEST_F(Ask, AClosedTableFailsNewAsksAtOnce) {
-  table_->fail_all({Errc::aborted, "run", "over", ""});
-  caf::anon_send(client_, start_atom::value);
-  scheduler_->run();
+  asks_->fail_all({Errc::aborted, "run", "over", ""});
+  tell(client_, start_atom::value);
   EXPECT_EQ(outcome_.failures, 2);
 }
 

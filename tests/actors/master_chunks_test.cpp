@@ -1,10 +1,8 @@
 // Chunks that share a running batch, in a scheduler that the test drives: a
 // fake generation answers none before it has all, and the last one first.
 #include "actors/master_actor.hpp"
-#include "actors/system.hpp"
 
-#include <caf/scheduler/test_coordinator.hpp>
-
+#include "tests/support/actors/driven_actors.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::actors {
@@ -49,19 +47,6 @@ generation(Self<CallActor, GenerationState> self,
           [](fail_atom, std::uint64_t, const Trouble&) {}};
 }
 
-struct NoState {
-  std::string name = "fake";
-};
-CallActor::behavior_type training(Self<CallActor, NoState>) {
-  return {[](run_atom, const Context&, const CallTask&) { return CallDone{}; },
-          [](fail_atom, std::uint64_t, const Trouble&) {}};
-}
-DataActor::behavior_type four_rows(Self<DataActor, NoState>) {
-  return {[](next_atom, const Context&, const NextOrder&) {
-    return DataBatch{.rows = {0, 1, 2, 3}, .tokens = {4, 5, 6, 7}};
-  }};
-}
-
 plans::Workflow generate_and_train() {
   plans::Workflow workflow{.name = "short", .dataset_keys = {"prompt_ids"}};
   workflow.roles = {{.name = "actor", .trained = true}};
@@ -77,13 +62,9 @@ plans::Workflow generate_and_train() {
   return workflow;
 }
 
-TEST(MasterChunks, AreSentTogetherAndEndInTheirOrder) {
-  caf::actor_system_config config;
-  add_message_types(config);
-  config.set("scheduler.policy", caf::atom("testing"));
-  caf::actor_system system(config);
-  auto& scheduler
-    = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+class MasterChunks : public DrivenActors {};
+
+TEST_F(MasterChunks, AreSentTogetherAndEndInTheirOrder) {
   std::vector<std::vector<std::uint32_t>> joined;
   std::vector<std::string> ended;
   std::optional<RunEnd> end;
@@ -98,22 +79,17 @@ TEST(MasterChunks, AreSentTogetherAndEndInTheirOrder) {
   setup.graph
     = plans::make_step_graph(setup.workflow, setup.plan, setup.replicas);
   setup.end_step = StepId{2};
-  setup.asks = std::make_shared<AskTable>();
-  setup.data = system.spawn(four_rows);
-  setup.calls["actor_gen"] = system.spawn(generation, &joined);
-  setup.calls["actor_train"] = system.spawn(training);
+  setup.asks = asks_;
+  setup.data = spawn(fake_data, std::vector<std::uint32_t>{4, 5, 6, 7});
+  setup.calls["actor_gen"] = spawn(generation, &joined);
+  setup.calls["actor_train"]
+    = spawn(fake_call, [](const auto&, const auto&) { return CallDone{}; });
   setup.on_step = [&](const StepReport& report) {
     for (const auto& task : report.tasks)
       ended.push_back(task.name);
   };
   setup.on_end = [&](const RunEnd& reached) { end = reached; };
-  const std::vector<caf::actor_addr> fakes
-    = {setup.data.address(), setup.calls["actor_gen"].address(),
-       setup.calls["actor_train"].address()};
-  const auto master = system.spawn(master_actor, std::move(setup));
-  caf::anon_send(master, start_atom::value);
-  while (scheduler.try_run_once())
-    ;
+  tell(spawn(master_actor, std::move(setup)), start_atom::value);
   ASSERT_TRUE(end.has_value()) << "it waits for a chunk that was not sent";
   EXPECT_EQ(end->kind, RunEnd::Kind::done);
   const std::vector<std::uint32_t> both = {0, 1};
@@ -121,12 +97,6 @@ TEST(MasterChunks, AreSentTogetherAndEndInTheirOrder) {
   EXPECT_THAT(ended,
               ElementsAre("actor_gen[0]", "actor_gen[1]", "actor_train",
                           "actor_gen[0]", "actor_gen[1]", "actor_train"));
-
-  for (const auto& fake : fakes)
-    caf::anon_send_exit(fake, caf::exit_reason::kill);
-  caf::anon_send_exit(master, caf::exit_reason::kill);
-  while (scheduler.try_run_once())
-    ;
 }
 
 } // namespace

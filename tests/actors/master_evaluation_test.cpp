@@ -1,12 +1,10 @@
 // Evaluation between steps, in a scheduler that the test drives: calls and data
 // are fakes that note what they were asked.
 #include "actors/master_actor.hpp"
-#include "actors/system.hpp"
 #include "plans/evaluation.hpp"
 #include "plans/presets.hpp"
 
-#include <caf/scheduler/test_coordinator.hpp>
-
+#include "tests/support/actors/driven_actors.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::actors {
@@ -27,47 +25,9 @@ void PrintTo(const Seen& seen, std::ostream* out) {
        << " holder " << seen.holder;
 }
 
-struct SeenState {
-  std::string name = "call";
-};
-CallActor::behavior_type seen_call(Self<CallActor, SeenState>, std::string call,
-                                   std::vector<Seen>* seen, RunDone part) {
-  return {[=](run_atom, const Context& context, const CallTask& task) {
-            seen->push_back({call, context.step.value, task.version.value,
-                             task.sources.front().holder});
-            CallDone done;
-            done.parts = {part};
-            return done;
-          },
-          [](fail_atom, std::uint64_t, const Trouble&) {}};
-}
-
-DataActor::behavior_type two_rows(Self<DataActor, SeenState>) {
-  return {[](next_atom, const Context&, const NextOrder&) {
-    return DataBatch{.rows = {0, 1}, .tokens = {4, 5}};
-  }};
-}
-
-class MasterEvaluation : public testing::Test {
+class MasterEvaluation : public DrivenActors {
 protected:
-  MasterEvaluation() {
-    add_message_types(config_);
-    config_.set("scheduler.policy", caf::atom("testing"));
-    system_ = std::make_unique<caf::actor_system>(config_);
-    scheduler_
-      = dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
-  }
-  ~MasterEvaluation() override {
-    for (const auto& actor : ours_)
-      caf::anon_send_exit(actor, caf::exit_reason::kill);
-    run();
-  }
-  void run() {
-    while (scheduler_->try_run_once())
-      ;
-  }
-
-  void train(EvaluationTimes times, std::uint32_t first, std::uint32_t end) {
+  void train(EvaluationTimes times, std::uint32_t begin, std::uint32_t end) {
     Settings settings;
     settings.eval.data = "rows.jsonl";
     const auto sft = plans::sft_workflow({});
@@ -78,7 +38,7 @@ protected:
     setup.replicas = plans::replicas_of(setup.workflow, setup.plan);
     setup.graph = plans::make_step_graph(sft, setup.plan,
                                          plans::replicas_of(sft, setup.plan));
-    setup.first_step = StepId{first};
+    setup.first_step = StepId{begin};
     setup.end_step = StepId{end};
     setup.evaluation_times = times;
     RunDone logprobs;
@@ -89,9 +49,8 @@ protected:
     RunDone judged;
     judged.sums = {{"val-core/rows/loss", 0, Bits{3.0}, Bits{2.0}}};
     add_call(setup, "eval_sequences", judged);
-    setup.data = system_->spawn(two_rows);
-    ours_.push_back(setup.data.address());
-    setup.asks = std::make_shared<AskTable>();
+    setup.data = spawn(fake_data, std::vector<std::uint32_t>{4, 5});
+    setup.asks = asks_;
     setup.on_step
       = [this](const StepReport& report) { steps_.push_back(report.step); };
     setup.on_end = [this](const RunEnd& ended) { end_ = ended; };
@@ -103,14 +62,15 @@ protected:
     evaluation.on_step
       = [this](const StepReport& report) { found_.push_back(report); };
     setup.evaluation = std::make_shared<const MasterSetup>(evaluation);
-    const auto master = system_->spawn(master_actor, std::move(setup));
-    ours_.push_back(master.address());
-    caf::anon_send(master, start_atom::value);
-    run();
+    tell(spawn(master_actor, std::move(setup)), start_atom::value);
   }
   void add_call(MasterSetup& setup, const std::string& name, RunDone part) {
-    setup.calls[name] = system_->spawn(seen_call, name, &seen_, part);
-    ours_.push_back(setup.calls[name].address());
+    setup.calls[name] = spawn(
+      fake_call, [=, this](const Context& context, const CallTask& task) {
+        seen_.push_back({name, context.step.value, task.version.value,
+                         task.sources.front().holder});
+        return CallDone{.parts = {part}};
+      });
   }
   std::vector<Seen> seen_of(const std::string& call) const {
     std::vector<Seen> own;
@@ -124,10 +84,6 @@ protected:
   std::vector<StepId> steps_;
   std::vector<StepReport> found_;
   std::optional<RunEnd> end_;
-  caf::actor_system_config config_;
-  std::unique_ptr<caf::actor_system> system_;
-  caf::scheduler::test_coordinator* scheduler_ = nullptr;
-  std::vector<caf::actor_addr> ours_;
 };
 
 TEST_F(MasterEvaluation, RunsOnTheWeightsThatAStepLeft_I4) {

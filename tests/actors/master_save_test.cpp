@@ -1,11 +1,9 @@
 // Checkpoints beside training, in a scheduler that the test drives: devices and
 // checkpoint are fakes that answer when the test says so.
 #include "actors/master_actor.hpp"
-#include "actors/system.hpp"
 #include "plans/presets.hpp"
 
-#include <caf/scheduler/test_coordinator.hpp>
-
+#include "tests/support/actors/driven_actors.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::actors {
@@ -21,33 +19,8 @@ struct Desk {
   std::vector<Answer<SaveDone>> writes;
 };
 
-struct CallFakeState {
-  std::string name = "call";
-};
-CallActor::behavior_type call_fake(Self<CallActor, CallFakeState>, Desk* desk) {
-  return {[=](run_atom, const Context& context, const CallTask&) {
-            desk->trained.push_back(context.step.value);
-            CallDone done;
-            done.parts.resize(1);
-            return done;
-          },
-          [](fail_atom, std::uint64_t, const Trouble&) {}};
-}
-
-struct DataFakeState {
-  std::string name = "data";
-};
-DataActor::behavior_type data_fake(Self<DataActor, DataFakeState>) {
-  return {[](next_atom, const Context&, const NextOrder&) {
-    return DataBatch{.rows = {0}, .tokens = {4}};
-  }};
-}
-
-struct CheckpointFakeState {
-  std::string name = "checkpoint";
-};
 CheckpointActor::behavior_type
-checkpoint_fake(Self<CheckpointActor, CheckpointFakeState> self, Desk* desk) {
+checkpoint_fake(Self<CheckpointActor, FakeState> self, Desk* desk) {
   return {[=](save_atom, const Context& context, const SaveTask& task) {
             desk->copied.push_back(task.next_step.value);
             desk->copies.emplace_back(self, context);
@@ -70,14 +43,9 @@ checkpoint_fake(Self<CheckpointActor, CheckpointFakeState> self, Desk* desk) {
           [](fail_atom, std::uint64_t, const Trouble&) {}};
 }
 
-class MasterSave : public testing::Test {
+class MasterSave : public DrivenActors {
 protected:
   MasterSave() {
-    add_message_types(config_);
-    config_.set("scheduler.policy", caf::atom("testing"));
-    system_ = std::make_unique<caf::actor_system>(config_);
-    scheduler_
-      = dynamic_cast<caf::scheduler::test_coordinator*>(&system_->scheduler());
     MasterSetup setup;
     setup.workflow = plans::sft_workflow({});
     setup.plan = plans::preset("single", setup.workflow, {});
@@ -87,44 +55,27 @@ protected:
     setup.end_step = StepId{4};
     setup.save_every = 1;
     setup.saved = {{setup.replicas.home("actor")}};
-    setup.calls["actor_train"] = system_->spawn(call_fake, &desk_);
-    setup.data = system_->spawn(data_fake);
-    checkpoint_ = system_->spawn(checkpoint_fake, &desk_);
+    setup.calls["actor_train"]
+      = spawn(fake_call, [this](const Context& context, const CallTask&) {
+          desk_.trained.push_back(context.step.value);
+          return CallDone{.parts = {RunDone{}}};
+        });
+    setup.data = spawn(fake_data, std::vector<std::uint32_t>{4});
     setup.checkpoint = checkpoint_;
-    setup.asks = std::make_shared<AskTable>();
+    setup.asks = asks_;
     setup.on_end = [this](const RunEnd& end) { end_ = end; };
-    ours_ = {caf::actor_cast<caf::actor_addr>(setup.calls["actor_train"]),
-             setup.data.address(), checkpoint_.address()};
-    const auto master = system_->spawn(master_actor, std::move(setup));
-    ours_.push_back(master.address());
-    caf::anon_send(master, start_atom::value);
-    run();
-  }
-  ~MasterSave() override {
-    for (const auto& actor : ours_)
-      caf::anon_send_exit(actor, caf::exit_reason::kill);
-    run();
+    tell(spawn(master_actor, std::move(setup)), start_atom::value);
   }
 
-  void run() { // without the master's clock
-    while (scheduler_->try_run_once())
-      ;
-  }
   void end_copy() {
-    caf::anon_send(checkpoint_, done_atom::value, std::uint64_t{0});
-    run();
+    tell(checkpoint_, done_atom::value, std::uint64_t{0});
   }
   void end_write() {
-    caf::anon_send(checkpoint_, done_atom::value, std::uint64_t{1});
-    run();
+    tell(checkpoint_, done_atom::value, std::uint64_t{1});
   }
 
   Desk desk_;
-  caf::actor_system_config config_;
-  std::unique_ptr<caf::actor_system> system_;
-  caf::scheduler::test_coordinator* scheduler_ = nullptr;
-  CheckpointActor checkpoint_;
-  std::vector<caf::actor_addr> ours_;
+  CheckpointActor checkpoint_ = spawn(checkpoint_fake, &desk_);
   std::optional<RunEnd> end_;
 };
 

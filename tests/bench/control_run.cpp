@@ -2,11 +2,11 @@
 
 #include "actors/call_actor.hpp"
 #include "actors/data_actor.hpp"
+#include "actors/heartbeat_actor.hpp"
 #include "actors/lobby_actor.hpp"
 #include "actors/master_actor.hpp"
 #include "actors/setup_actor.hpp"
 #include "actors/system.hpp"
-#include "actors/trace_actor.hpp"
 #include "config/defaults.hpp"
 #include "config/settings.hpp"
 #include "runtime/build_identity.hpp"
@@ -77,8 +77,7 @@ struct ControlRun::Impl {
 
   // Also when the start failed half-way: the actor system waits for its actors.
   ~Impl() {
-    for (const auto& node : nodes)
-      caf::anon_send(node, actors::stop_atom::value);
+    caf::anon_send(heartbeat, actors::stop_atom::value);
     launcher.end_all(defaults::shutdown_grace);
     for (const auto& actor : ours)
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
@@ -120,6 +119,7 @@ struct ControlRun::Impl {
   runtime::Launcher launcher;
   actors::SystemConfig config{0};
   caf::actor_system system;
+  actors::HeartbeatActor heartbeat;
   actors::LobbyActor lobby;
   actors::SetupActor setup;
   std::vector<actors::NodeActor> nodes;
@@ -132,6 +132,14 @@ void ControlRun::Impl::start_workers() {
   const std::string token(32, '5');
   const auto token_file = std::filesystem::absolute(folder.root() / ".token");
   std::ofstream(token_file) << token;
+  heartbeat = system.spawn(
+    actors::heartbeat_actor,
+    actors::HeartbeatSetup{
+      .asks = basis.asks,
+      .on_suspect = [](WorkerId, bool) {},
+      .on_lost
+      = [this](WorkerId worker, Failure why) { lost(worker, why.what); }});
+  keep(heartbeat.address());
   actors::LobbySetup door;
   door.token = token;
   door.build = runtime::build_identity();
@@ -139,8 +147,7 @@ void ControlRun::Impl::start_workers() {
   door.welcome = runtime::make_welcome(basis);
   door.on_full
     = [this](std::vector<Joined> all) { events.push(std::move(all)); };
-  door.on_lost
-    = [this](WorkerId worker, Failure why) { lost(worker, why.what); };
+  door.heartbeat = heartbeat;
   lobby = system.spawn(actors::lobby_actor, std::move(door));
   keep(lobby.address());
   const auto port = system.middleman().publish(lobby, 0, "127.0.0.1", true);
@@ -160,7 +167,6 @@ void ControlRun::Impl::load() {
   for (const Joined& worker : wait_for<std::vector<Joined>>()) {
     orders.peers.push_back({WorkerId{std::uint32_t(nodes.size())},
                             worker.request.host, worker.request.data_port});
-    orders.worker_names.push_back("worker " + std::to_string(nodes.size()));
     nodes.push_back(worker.node);
   }
   orders.nodes = nodes;
@@ -229,14 +235,12 @@ actors::MasterSetup ControlRun::Impl::master_setup(std::uint32_t tasks,
   orders.calls = spawn_calls();
   orders.data = system.spawn(no_rows);
   orders.checkpoint = system.spawn(no_checkpoint);
-  orders.trace = system.spawn(actors::trace_actor);
   orders.nodes = nodes;
   orders.asks = basis.asks;
   orders.on_step = [this](const auto& report) { events.push(report); };
   orders.on_end = [this](const actors::RunEnd& end) { events.push(end); };
   keep(orders.data.address());
   keep(orders.checkpoint.address());
-  keep(orders.trace.address());
   return orders;
 }
 
@@ -253,6 +257,8 @@ std::vector<double> ControlRun::run(std::uint32_t tasks, std::uint32_t steps,
   const auto master = impl_->system.spawn(
     actors::master_actor, impl_->master_setup(tasks, steps, chained));
   impl_->keep(master.address());
+  caf::anon_send(impl_->heartbeat, actors::ping_atom::value,
+                 actors::PongListener{master});
   caf::anon_send(master, actors::start_atom::value);
   std::vector<double> seconds;
   for (std::uint32_t i = 0; i < steps; ++i) {

@@ -1,9 +1,12 @@
 """How a run ends other than by its last step: workers that die, signals, time
 limits. Whatever the way, no process is left (Case.tearDown checks)."""
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import time
 import unittest
@@ -18,6 +21,19 @@ def catches(pid, number):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     mask = int(re.search(r"SigCgt:\s*(\S+)", status).group(1), 16)
     return mask >> (number - 1) & 1
+
+
+@contextlib.contextmanager
+def leased(file):
+    """Holds a file, so that whoever opens it waits; gives the question whether
+    somebody does."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # the kernel asks back
+    try:
+        with open(file, "rb") as held:
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            yield lambda: fcntl.fcntl(held, fcntl.F_GETLEASE) != fcntl.F_WRLCK
+    finally:
+        signal.signal(signal.SIGIO, before)
 
 
 class Stop(Case):
@@ -158,6 +174,45 @@ class Stop(Case):
         os.kill(self.workers()[1], signal.SIGSTOP)
         until(lambda: self.states() == ["ready", "suspect"], "a suspect", 5)
         self.assertIn("no heartbeat", self.check_first_cause(process.finish()))
+
+    @contextlib.contextmanager
+    def loading(self):
+        """A PPO run and the pid of worker 0, which is loading its models and
+        goes on with it at the end."""
+        shutil.copytree(self.shared_folder / "scorer", self.folder / "held")
+        process = self.start(*self.ppo("models.reward.path=held"))
+        log = self.run_folder("ppo") / "log.txt"
+        # the master has read its inputs; only worker 0 has this model
+        until(lambda: log.exists() and "workers join at" in log.read_text(),
+              "the start of the workers")
+        with leased(self.folder / "held/model.safetensors") as opened:
+            until(opened, "a worker that loads")
+            yield process, next(pid for pid, words in self.processes().items()
+                                if " --number 0" in words)
+
+    def check_lost_in_loading(self, victim, done, how):
+        self.assertEqual(done.code, 1, done.err)
+        self.assertRegex(
+            done.err.strip().splitlines()[-1],
+            rf"^error: worker 0 \(pid {victim}\).*{how}.* during load of "
+            r"replica \d on device [01]")
+        failure = read_rows(self.run_folder("ppo") / "failures.jsonl")[-1]
+        self.assertIn(str(victim), failure["who"])
+
+    def test_a_worker_stopped_while_it_loads_is_named_with_what_it_did(self):
+        with self.loading() as (process, victim):
+            os.kill(victim, signal.SIGSTOP)
+            until(lambda: self.states() == ["suspect", "ready"], "a suspect", 5)
+            self.check_lost_in_loading(victim, process.finish(30),
+                                       "no heartbeat")
+
+    def test_a_worker_killed_while_it_loads_is_named_with_what_it_did(self):
+        with self.loading() as (process, victim):
+            begin = time.monotonic()
+            os.kill(victim, signal.SIGKILL)
+            done = process.finish()
+            self.assertLess(time.monotonic() - begin, 2)
+            self.check_lost_in_loading(victim, done, "signal 9")
 
     def test_workers_of_a_killed_master_exit_within_ten_seconds(self):
         process = self.running()

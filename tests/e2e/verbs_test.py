@@ -249,6 +249,10 @@ class Verbs(Case):
         self.assertTrue(report["ok"], report)
         for check in report["checks"]:
             self.assertLessEqual({"name", "ok", "found"}, set(check))
+        kernel = r"(plain|avx2|avx512\w*|amx_bf16|rounded fp32)"
+        devices, = (c for c in report["checks"] if c["name"] == "devices")
+        self.assertRegex(devices["found"],
+                         rf"products by {kernel} \(fp32\), {kernel} \(bf16\)$")
         moves = report["checks"][-1]
         self.assertEqual(moves["name"], "moves")
         self.assertRegex(moves["found"], r"checksums equal: [\d.]+ .iB/s$")
