@@ -1,6 +1,7 @@
 #include "runtime/session.hpp"
 
 #include "actors/checkpoint_files.hpp"
+#include "actors/door.hpp"
 #include "actors/open_work.hpp"
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
@@ -12,6 +13,7 @@
 #include "runtime/listen_ports.hpp"
 #include "runtime/own_address.hpp"
 #include "runtime/random_hex.hpp"
+#include "runtime/run_secret.hpp"
 #include "runtime/session_actors.hpp"
 #include "runtime/session_events.hpp"
 #include "runtime/session_files.hpp"
@@ -73,10 +75,12 @@ private:
   StopSignals signals_; ///< before anything is written
   SessionFiles files_;
   RunBasis basis_;
-  std::string token_ = random_hex(defaults::token_bytes);
+  RunSecret secret_;
   Launcher launcher_;
   actors::SystemConfig config_{0};
   caf::actor_system system_;
+  std::optional<actors::Door> door_;
+  std::uint16_t door_port_ = 0;
 
   actors::LobbyActor lobby_;
   actors::SetupActor setup_;
@@ -98,8 +102,14 @@ private:
 };
 
 void Session::open_door() {
+  const auto& cluster = plan_.settings.cluster;
+  const auto where = listen_ports(
+    master_bind(cluster, plan_.plan.cluster.nodes), cluster.ports);
+  secret_
+    = make_run_secret(cluster.tls != "off" && !is_loopback(where.address));
+  door_.emplace(system_, secret_.tls);
   actors::LobbySetup setup;
-  setup.token = token_;
+  setup.token = secret_.token;
   setup.build = build_identity();
   setup.num_workers = plan_.plan.cluster.num_workers();
   setup.welcome = make_welcome(basis_);
@@ -111,19 +121,10 @@ void Session::open_door() {
   };
   lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
   ours_.push_back(lobby_.address());
-  const auto& cluster = plan_.settings.cluster;
-  const auto where = listen_ports(
-    master_bind(cluster, plan_.plan.cluster.nodes), cluster.ports);
   listen_on_first_free(where, "master", [&](std::uint16_t wanted) {
-    const auto port = system_.middleman().publish(
-      lobby_, wanted, where.address.c_str(), /*reuse=*/true);
-    if (!port)
-      throw FailureError{{.code = Errc::io,
-                          .who = "master",
-                          .what = system_.render(port.error()),
-                          .cause = ""}};
-    start_workers(fmt::format("{}:{}", where.address, *port));
+    door_port_ = door_->open(lobby_, where.address, wanted);
   });
+  start_workers(fmt::format("{}:{}", where.address, door_port_));
 }
 
 void Session::start_workers(const std::string& address) {
@@ -133,7 +134,7 @@ void Session::start_workers(const std::string& address) {
                         .hosts = settings.hosts,
                         .program = own_program(),
                         .address = address,
-                        .token_file = files_.write_token(token_),
+                        .token_file = files_.write_secret(secret_),
                         .cluster = cluster,
                         .threads = threads_per_device(cluster.devices_per_node),
                         .bind = cluster.nodes > 1 ? "auto" : settings.bind,
@@ -169,6 +170,7 @@ ExitCode Session::run() {
 }
 
 void Session::handle(const AllJoined& event) {
+  door_->close_if_secure(lobby_, door_port_);
   actors::SetupSetup setup;
   for (std::uint32_t i = 0; i < event.workers.size(); ++i) {
     const auto& request = event.workers[i].request;
