@@ -114,6 +114,11 @@ void add_cluster(FieldTable& table) {
   add("ports", &C::ports,
       "Range of TCP ports to listen on, FIRST-LAST. auto: any free ones.")
     .shaped("auto or FIRST-LAST with ports from 1 to 65535", fits_ports);
+  add("tls", &C::tls,
+      "Encryption between the processes (TLS with a key of the run). auto: "
+      "unless they listen on loopback. off: never; for a network that nobody "
+      "else can read or write.")
+    .one_of({"auto", "off"});
   add("env", &C::env, "Environment variables of the workers.");
   add("max_restarts", &C::max_restarts,
       "Recoveries from lost workers before the run gives up. This version "

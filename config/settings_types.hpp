@@ -33,6 +33,7 @@ struct ClusterSettings {
   std::vector<std::string> hosts;
   std::string bind = "auto";
   std::string ports = "auto"; ///< auto | first-last
+  std::string tls = "auto";   ///< auto | off
   std::map<std::string, std::string> env;
   int max_restarts = 3;
   std::string lost_node = "fail"; ///< fail | wait | shrink

@@ -48,17 +48,17 @@ void ChainCollectives::connect(const DataPlane& plane, TakeSocket take) {
       = peer == plane.options().self
           ? std::pair(plane.options().bind_address, plane.port())
           : plane.address_of(peer);
-    auto left = dial_group({host, port, plane.options().token,
-                            plane.options().self, spec_.name, spec_.index,
-                            chain_member(spec_, spec_.index - 1)},
-                           waits());
+    auto left = dial_group(
+      {host, port, plane.options().token, plane.options().self, spec_.name,
+       spec_.index, chain_member(spec_, spec_.index - 1), plane.options().tls},
+      waits());
     std::lock_guard lock(mutex_);
     left_ = std::move(left);
   });
 }
 
 void ChainCollectives::await_right() {
-  if (last() || right_.get() >= 0)
+  if (last() || right_.number() >= 0)
     return;
   auto right = take_(spec_.index + 1);
   std::lock_guard lock(mutex_);
@@ -79,9 +79,9 @@ void ChainCollectives::abort(const Failure& failure) noexcept {
   // An event that is already set may refuse more: it is set all the same.
   [[maybe_unused]] const ssize_t written
     = ::write(abort_event_.get(), &one, sizeof(one));
-  for (const Descriptor* socket : {&left_, &right_})
-    if (socket->get() >= 0)
-      ::shutdown(socket->get(), SHUT_RDWR); // the neighbours notice at once
+  for (const PeerSocket* socket : {&left_, &right_})
+    if (socket->number() >= 0)
+      ::shutdown(socket->number(), SHUT_RDWR); // the neighbours notice at once
 }
 
 /// The first failure is the group's; neighbours see our sockets close.
@@ -100,9 +100,9 @@ void ChainCollectives::guarded(const Call& call, Body&& body) {
 }
 
 Lane ChainCollectives::lane(bool to_left, bool sending, std::byte* data,
-                            std::size_t end) const {
+                            std::size_t end) {
   Lane made;
-  made.socket = to_left ? left_.get() : right_.get();
+  made.socket = to_left ? &left_ : &right_;
   made.peer = chain_member(spec_, to_left ? spec_.index - 1 : spec_.index + 1);
   made.sending = sending;
   made.data = data;

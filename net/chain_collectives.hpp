@@ -19,7 +19,7 @@ class DataPlane;
 class ChainCollectives final : public HostCollectives {
 public:
   /// Takes the socket of rank `rank` of a group when it has come.
-  using TakeSocket = std::function<Descriptor(std::uint32_t rank)>;
+  using TakeSocket = std::function<PeerSocket(std::uint32_t rank)>;
 
   explicit ChainCollectives(GroupSpec spec);
   ~ChainCollectives() override;
@@ -53,11 +53,12 @@ private:
   void sum_chain(std::byte* data, std::size_t count, DType dtype);
   void sum_any(std::byte* data, std::size_t count, DType dtype);
   void send_from(std::byte* data, std::size_t bytes, std::uint32_t root);
-  Lane lane(bool to_left, bool sending, std::byte* data, std::size_t end) const;
+  Lane lane(bool to_left, bool sending, std::byte* data, std::size_t end);
   LaneWaits waits() const;
 
   TakeSocket take_;
-  Descriptor left_, right_, abort_event_;
+  PeerSocket left_, right_;
+  Descriptor abort_event_;
   mutable std::mutex mutex_; ///< of the failure, and of sockets while made
   std::optional<Failure> failure_;
 };

@@ -36,33 +36,67 @@ void Connection::guarded(Body&& body) {
   }
 }
 
-template <class Buffers, class Body>
-void Connection::read_then(const Buffers& where, Body body) {
-  asio::async_read(socket_, where, transfer_in_big_parts(),
-                   [this, self = shared_from_this(),
-                    body](const ErrorCode& error, std::size_t) {
-                     if (closed_)
-                       return;
-                     if (error)
-                       return fail(error, "reading");
-                     guarded(body);
-                   });
-}
-
 void Connection::start(std::shared_ptr<ConnectionHandler> handler,
                        const FrameLimits& limits) {
   handler_ = std::move(handler);
   limits_ = limits;
   ErrorCode ignored; // a socket without the option only is slower
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  read_prelude();
+  if (tls_)
+    shake_hands();
+  else
+    read_prelude();
   watch_progress();
+}
+
+void Connection::secure(const TlsContext& context, TlsSession::Role role) {
+  tls_ = std::make_unique<TlsStream>(socket_, context, role);
+}
+
+void Connection::shake_hands() {
+  greeting_ = true;
+  tls_->async_handshake(
+    [this, self = shared_from_this()](const ErrorCode& error) {
+      if (closed_)
+        return;
+      if (error)
+        return fail(error, "the TLS handshake");
+      greeting_ = false;
+      read_prelude();
+      if (!queue_.empty())
+        write_next();
+    });
+}
+
+/// Frames go through the session if there is one.
+template <class Operation>
+void Connection::through_stream(Operation&& operation) {
+  if (tls_)
+    operation(*tls_);
+  else
+    operation(socket_);
+}
+
+/// Fills `places`, then goes on with `body` unless the connection is closed.
+template <class Places, class Body>
+void Connection::read_all(const Places& places, Body body) {
+  through_stream([&](auto& stream) {
+    asio::async_read(stream, places, transfer_in_big_parts(),
+                     [this, self = shared_from_this(), body = std::move(body)](
+                       const ErrorCode& error, std::size_t) {
+                       if (closed_)
+                         return;
+                       if (error)
+                         return fail(error, "reading");
+                       guarded(body);
+                     });
+  });
 }
 
 void Connection::read_prelude() {
   reading_ = true;
   mid_frame_ = false;
-  read_then(asio::buffer(prelude_bytes_), [this] {
+  read_all(asio::buffer(prelude_bytes_), [this] {
     mid_frame_ = true;
     prelude_ = decode_prelude(prelude_bytes_, limits_);
     header_.resize(prelude_.header_bytes);
@@ -72,7 +106,7 @@ void Connection::read_prelude() {
 
 void Connection::read_header() {
   watch_progress();
-  read_then(asio::buffer(header_), [this] {
+  read_all(asio::buffer(header_), [this] {
     auto handler = handler_;
     targets_
       = handler->on_header(decode_header(header_), prelude_.payload_bytes);
@@ -86,7 +120,7 @@ void Connection::read_payload() {
     throw WireError("payload of another size than its header says");
   if (prelude_.payload_bytes == 0)
     return frame_done();
-  read_then(targets_, [this] { frame_done(); });
+  read_all(targets_, [this] { frame_done(); });
 }
 
 void Connection::frame_done() {
@@ -108,7 +142,7 @@ void Connection::send(const Message& message, std::vector<Buffer> payload) {
   for (const Buffer& piece : payload)
     payload_bytes += piece.size_bytes();
   queue_.push_back({encode_frame(message, payload_bytes), std::move(payload)});
-  if (!writing_)
+  if (!writing_ && !greeting_)
     write_next();
 }
 
@@ -120,11 +154,13 @@ void Connection::write_next() {
   parts.push_back(asio::buffer(frame.head));
   for (const Buffer& piece : frame.payload)
     parts.push_back(asio::buffer(piece.data(), piece.size_bytes()));
-  asio::async_write(socket_, std::move(parts), transfer_in_big_parts(),
-                    [this, self = shared_from_this()](const ErrorCode& error,
-                                                      std::size_t bytes) {
-                      frame_written(error, bytes);
-                    });
+  through_stream([&](auto& stream) {
+    asio::async_write(stream, std::move(parts), transfer_in_big_parts(),
+                      [this, self = shared_from_this()](const ErrorCode& error,
+                                                        std::size_t bytes) {
+                        frame_written(error, bytes);
+                      });
+  });
   watch_progress();
 }
 
@@ -174,6 +210,9 @@ void Connection::arm_timer() {
 }
 
 void Connection::fail(const ErrorCode& error, const char* doing) {
+  if (tls_ && !tls_->why().empty())
+    return close({Errc::refused, peer_,
+                  std::string(doing) + " failed: TLS: " + tls_->why(), ""});
   const bool ended = error == asio::error::eof;
   close({Errc::peer_lost, peer_,
          ended ? std::string("the peer closed the connection")
@@ -201,14 +240,16 @@ void Connection::close(const Failure& failure) {
     handler->on_closed(failure);
 }
 
-int Connection::release() {
+PeerSocket Connection::release() {
   closed_ = true;
   timer_.cancel();
   queue_.clear();
   ErrorCode error;
-  const int descriptor = socket_.release(error);
+  Descriptor descriptor(socket_.release(error));
   auto handler = std::exchange(handler_, nullptr);
-  return error ? -1 : descriptor;
+  if (error)
+    return {};
+  return PeerSocket(std::move(descriptor), tls_ ? tls_->release() : nullptr);
 }
 
 } // namespace troupe::net

@@ -1,10 +1,12 @@
-// One TCP connection that speaks frames: writes headers and payload pieces in
-// one scatter-gather call, reads payloads straight to where its handler says,
-// and closes when nothing moves within the deadline although something should.
-// Everything runs on the I/O thread.
+// One TCP connection that speaks frames, in clear or over TLS: writes headers
+// and payload pieces in one scatter-gather call, reads payloads straight to
+// where its handler says, and closes when nothing moves within the deadline
+// although something should. Everything runs on the I/O thread.
 #pragma once
 
 #include "net/buffer.hpp"
+#include "net/peer_socket.hpp"
+#include "net/tls_stream.hpp"
 #include "net/wire.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -50,6 +52,8 @@ public:
   Connection(Socket socket, std::string peer,
              std::chrono::milliseconds progress_deadline);
 
+  /// Before `start`: nothing goes in clear, and no frame before the handshake.
+  void secure(const TlsContext& context, TlsSession::Role role);
   /// Starts reading frames up to `limits`; `handler` is held until the end.
   void start(std::shared_ptr<ConnectionHandler> handler,
              const FrameLimits& limits);
@@ -63,8 +67,9 @@ public:
   /// Closes when all queued frames are written.
   void close_after_writing(Failure failure);
   void close(const Failure& failure);
-  /// Gives the socket away (call inside on_written with nothing in flight).
-  int release();
+  /// Gives the socket away (call inside on_written with nothing in flight);
+  /// none if that fails.
+  PeerSocket release();
 
   std::size_t queued_frames() const noexcept {
     return queue_.size();
@@ -83,6 +88,11 @@ private:
   };
   using ErrorCode = boost::system::error_code;
 
+  void shake_hands();
+  template <class Operation>
+  void through_stream(Operation&& operation);
+  template <class Places, class Body>
+  void read_all(const Places& places, Body body);
   void read_prelude();
   void read_header();
   void read_payload();
@@ -96,11 +106,9 @@ private:
   auto transfer_in_big_parts();
   template <class Body>
   void guarded(Body&& body);
-  /// Fills `where`, then runs `body`, unless the connection ends before.
-  template <class Buffers, class Body>
-  void read_then(const Buffers& where, Body body);
 
   Socket socket_;
+  std::unique_ptr<TlsStream> tls_; ///< nullptr: in clear
   boost::asio::steady_timer timer_;
   std::string peer_;
   std::chrono::milliseconds deadline_;
@@ -115,6 +123,7 @@ private:
   std::uint64_t bytes_sent_ = 0;
   Failure close_reason_; ///< of close_after_writing
   bool close_when_written_ = false;
+  bool greeting_ = false; ///< in the handshake
   bool writing_ = false;
   bool reading_ = false;   ///< a frame is wanted from the socket
   bool mid_frame_ = false; ///< a frame has begun to arrive

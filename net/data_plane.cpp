@@ -96,6 +96,7 @@ DataPlane::Impl::Impl(DataPlaneOptions given)
   : options(std::move(given)),
     pulling(new PullingContext{options.self,
                                options.token,
+                               options.tls,
                                options.progress_deadline,
                                BufferPool(kMaxIdleBufferBytes),
                                {},
@@ -117,6 +118,8 @@ void DataPlane::Impl::accepted(boost::asio::ip::tcp::socket socket,
     return; // the socket closes: a peer of ours tries again, others may not
   auto connection = std::make_shared<Connection>(
     std::move(socket), std::move(peer), options.progress_deadline);
+  if (options.tls)
+    connection->secure(*options.tls, TlsSession::Role::accepts);
   auto session = std::make_shared<ServingSession>(
     std::move(connection), serving, [this](ServingSession* ended) {
       sessions.erase(ended->shared_from_this());

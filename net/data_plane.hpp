@@ -8,6 +8,7 @@
 #include "config/defaults.hpp"
 #include "config/error.hpp"
 #include "config/ids.hpp"
+#include "net/peer_socket.hpp"
 #include "net/rows.hpp"
 #include "net/stash.hpp"
 
@@ -30,6 +31,7 @@ struct DataPlaneOptions {
   std::string bind_address = "127.0.0.1"; ///< loopback unless told otherwise
   std::uint16_t port = 0;                 ///< 0: any free port
   std::string token;                      ///< the run's; peers must show it
+  std::shared_ptr<const TlsContext> tls;  ///< nullptr: all goes in clear
   std::chrono::milliseconds progress_deadline = defaults::pull_deadline;
 };
 
@@ -37,9 +39,9 @@ using RowsResult = std::variant<Rows, Failure>;
 using RowsDone = std::function<void(RowsResult)>;
 /// Empty: all bytes are there.
 using MemoryDone = std::function<void(std::optional<Failure>)>;
-/// A peer's socket for a group of collectives: (group, rank of the peer, fd).
+/// A peer's socket for a group of collectives: (group, rank of the peer, it).
 using GroupSocketHandler
-  = std::function<void(std::string group, std::uint32_t rank, int fd)>;
+  = std::function<void(std::string group, std::uint32_t rank, PeerSocket)>;
 
 class DataPlane {
 public:

@@ -29,6 +29,19 @@ inline constexpr std::size_t kMaxQueuedAnswers = 16;
 /// Most bytes asked of the kernel in one read: asio's own 64 KiB costs a third
 /// of the loopback rate.
 inline constexpr std::size_t kMaxReadBytes = 4u << 20;
+/// Most bytes that one read of an encrypted connection takes from the kernel:
+/// several records of 16 KiB.
+inline constexpr std::size_t kTlsReadBytes = 128u << 10;
+/// What one record holds: shorter pieces are gathered into one.
+inline constexpr std::size_t kTlsRecordBytes = 16u << 10;
+/// Bytes that one key encrypts: a third of what keeps AES-GCM's proven margin
+/// (2^24.5 records, RFC 8446 5.5).
+inline constexpr std::uint64_t kTlsKeyBytes = std::uint64_t{128} << 30;
+/// A certificate is worth no more than the processes that hold its key, which
+/// end with the run: longer than any run, from a day before for clocks that
+/// differ.
+inline constexpr int kCertificateDaysBefore = 1;
+inline constexpr int kCertificateDaysAfter = 365;
 /// Received blocks that wait for reuse; above this they are freed.
 inline constexpr std::uint64_t kMaxIdleBufferBytes = std::uint64_t{512} << 20;
 

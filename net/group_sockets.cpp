@@ -26,34 +26,26 @@ bool lane_has_work(const Lane& lane) {
   return lane.done < (lane.sending ? *lane.available : lane.end);
 }
 
-[[noreturn]] void lane_lost(const Lane& lane, const std::string& what) {
-  throw FailureError({Errc::peer_lost, lane.peer, what, ""});
-}
-
 /// Moves what can be moved now; returns the number of bytes.
 std::size_t move_bytes(Lane& lane) {
-  ssize_t moved = 0;
-  if (lane.sending) {
-    moved = ::send(lane.socket, lane.data + lane.done,
-                   *lane.available - lane.done, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } else {
-    const auto [to, most]
-      = lane.next ? lane.next()
-                  : std::pair(lane.data + lane.done, lane.end - lane.done);
-    moved = ::recv(lane.socket, to, most, MSG_DONTWAIT);
-    if (moved == 0)
-      lane_lost(lane, "the peer closed the connection");
+  std::size_t moved = 0;
+  try {
+    if (lane.sending) {
+      moved
+        = lane.socket->send(lane.data + lane.done, *lane.available - lane.done);
+    } else {
+      const auto [to, most]
+        = lane.next ? lane.next()
+                    : std::pair(lane.data + lane.done, lane.end - lane.done);
+      moved = lane.socket->receive(to, most);
+    }
+  } catch (const SocketLost& lost) {
+    throw FailureError({Errc::peer_lost, lane.peer, lost.what(), ""});
   }
-  if (moved < 0) {
-    if (errno == EAGAIN || errno == EINTR)
-      return 0;
-    lane_lost(lane,
-              std::string("the connection broke: ") + std::strerror(errno));
-  }
-  lane.done += static_cast<std::size_t>(moved);
-  if (!lane.sending && lane.received)
-    lane.received(static_cast<std::size_t>(moved));
-  return static_cast<std::size_t>(moved);
+  lane.done += moved;
+  if (!lane.sending && lane.received && moved != 0)
+    lane.received(moved);
+  return moved;
 }
 
 std::string waited_for(const std::vector<Lane*>& lanes) {
@@ -64,28 +56,42 @@ std::string waited_for(const std::vector<Lane*>& lanes) {
   return text;
 }
 
-/// Waits until a lane with work, or the abort event, is ready.
-void poll_lanes(const std::vector<Lane*>& lanes, const LaneWaits& waits,
-                LaneClock::time_point deadline) {
-  std::vector<pollfd> ready{{waits.abort_event, POLLIN, 0}};
-  for (const Lane* lane : lanes)
-    if (lane_has_work(*lane))
-      ready.push_back({lane->socket,
-                       static_cast<short>(lane->sending ? POLLOUT : POLLIN),
-                       0});
+/// Waits until one of `sockets` is ready; false when `deadline` passed first.
+/// Throws FailureError when the abort event fired.
+bool any_ready(std::vector<pollfd> sockets, const LaneWaits& waits,
+               LaneClock::time_point deadline) {
+  sockets.push_back({waits.abort_event, POLLIN, 0});
   const auto left
     = std::chrono::ceil<std::chrono::milliseconds>(deadline - LaneClock::now());
   const int count = left.count() <= 0 ? 0
-                                      : ::poll(ready.data(), ready.size(),
+                                      : ::poll(sockets.data(), sockets.size(),
                                                static_cast<int>(left.count()));
-  if (ready[0].revents != 0)
+  if (sockets.back().revents != 0)
     throw FailureError({Errc::aborted, "group", "aborted", ""});
-  if (count == 0)
-    throw FailureError({Errc::deadline, waited_for(lanes),
-                        "no byte moved for "
-                          + std::to_string(waits.progress_deadline.count())
-                          + " ms",
-                        ""});
+  return count != 0;
+}
+
+[[noreturn]] void nothing_moved(const std::string& peer,
+                                const LaneWaits& waits) {
+  throw FailureError({Errc::deadline, peer,
+                      "no byte moved for "
+                        + std::to_string(waits.progress_deadline.count())
+                        + " ms",
+                      ""});
+}
+
+/// Waits until a lane with work is ready. A session whose handshake is over
+/// sends what it must and reads what there is in the direction it is asked for.
+void poll_lanes(const std::vector<Lane*>& lanes, const LaneWaits& waits,
+                LaneClock::time_point deadline) {
+  std::vector<pollfd> sockets;
+  for (const Lane* lane : lanes)
+    if (lane_has_work(*lane))
+      sockets.push_back({lane->socket->number(),
+                         static_cast<short>(lane->sending ? POLLOUT : POLLIN),
+                         0});
+  if (!any_ready(std::move(sockets), waits, deadline))
+    nothing_moved(waited_for(lanes), waits);
 }
 
 struct AddressList {
@@ -113,13 +119,10 @@ int connect_one(int socket, const addrinfo& address, const LaneWaits& waits) {
     return 0;
   if (errno != EINPROGRESS)
     return errno;
-  pollfd ready[] = {{socket, POLLOUT, 0}, {waits.abort_event, POLLIN, 0}};
   const auto limit = std::min<std::chrono::milliseconds>(
     waits.progress_deadline, defaults::connect_within);
-  if (::poll(ready, 2, static_cast<int>(limit.count())) == 0)
+  if (!any_ready({{socket, POLLOUT, 0}}, waits, LaneClock::now() + limit))
     return ETIMEDOUT;
-  if (ready[1].revents != 0)
-    throw FailureError({Errc::aborted, "group", "aborted", ""});
   int error = 0;
   socklen_t size = sizeof(error);
   ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -148,17 +151,32 @@ Descriptor connect_any(const GroupDial& dial, const LaneWaits& waits) {
                       ""});
 }
 
-void receive_exactly(int socket, const std::string& peer,
+void receive_exactly(PeerSocket& socket, const std::string& peer,
                      std::span<std::byte> into, const LaneWaits& waits) {
-  Lane lane{socket, peer, false, into.data(), into.size(), nullptr, 0, {}, {}};
+  Lane lane{&socket, peer, false, into.data(), into.size(), nullptr, 0, {}, {}};
   run_lanes({&lane}, waits);
 }
 
 } // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0)
-    ::close(number_);
+std::unique_ptr<TlsSession> secure_dialed(int socket, const TlsContext& context,
+                                          const std::string& peer,
+                                          const LaneWaits& waits) {
+  using Next = TlsSession::Next;
+  auto session
+    = std::make_unique<TlsSession>(context, socket, TlsSession::Role::connects);
+  const auto deadline = LaneClock::now() + waits.progress_deadline;
+  for (Next next = session->shake_hands(); next != Next::more;
+       next = session->shake_hands()) {
+    if (next == Next::ended || next == Next::broken)
+      throw FailureError({Errc::refused, peer, "the TLS handshake failed",
+                          next == Next::ended ? "the peer closed the connection"
+                                              : session->why()});
+    const short event = next == Next::readable ? POLLIN : POLLOUT;
+    if (!any_ready({{socket, event, 0}}, waits, deadline))
+      nothing_moved(peer, waits);
+  }
+  return session;
 }
 
 void run_lanes(std::vector<Lane*> lanes, const LaneWaits& waits) {
@@ -180,29 +198,27 @@ void run_lanes(std::vector<Lane*> lanes, const LaneWaits& waits) {
   }
 }
 
-Descriptor dial_group(const GroupDial& dial, const LaneWaits& waits) {
-  Descriptor socket = connect_any(dial, waits);
+PeerSocket dial_group(const GroupDial& dial, const LaneWaits& waits) {
+  Descriptor plain = connect_any(dial, waits);
+  auto session = dial.tls
+                   ? secure_dialed(plain.get(), *dial.tls, dial.peer, waits)
+                   : nullptr;
+  PeerSocket socket(std::move(plain), std::move(session));
   std::string hello = encode_frame(
     Hello{kWireProtocol, dial.token, dial.self, dial.group, dial.rank}, 0);
   const std::size_t size = hello.size();
-  Lane out{socket.get(),
-           dial.peer,
-           true,
-           reinterpret_cast<std::byte*>(hello.data()),
-           size,
-           &size,
-           0,
-           {},
+  Lane out{&socket, dial.peer, true, reinterpret_cast<std::byte*>(hello.data()),
+           size,    &size,     0,    {},
            {}};
   run_lanes({&out}, waits);
   std::array<std::byte, kPreludeBytes> prelude_bytes{};
-  receive_exactly(socket.get(), dial.peer, prelude_bytes, waits);
+  receive_exactly(socket, dial.peer, prelude_bytes, waits);
   try {
     constexpr std::uint32_t most_header_bytes = 16 << 10;
     const Prelude prelude
       = decode_prelude(prelude_bytes, {most_header_bytes, 0});
     std::vector<std::byte> header(prelude.header_bytes);
-    receive_exactly(socket.get(), dial.peer, header, waits);
+    receive_exactly(socket, dial.peer, header, waits);
     const Message answer = decode_header(header);
     if (const auto* refusal = std::get_if<Refusal>(&answer))
       throw FailureError(refusal->failure);

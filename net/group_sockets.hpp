@@ -1,47 +1,29 @@
-// Plain sockets of a chain: dial a peer's data plane with the token, and move
-// bytes on several of them at once with poll, until done, aborted, or nothing
-// moved within the deadline. Only the thread of the member is in here; abort()
-// comes in through an eventfd.
+// Sockets of a chain: dial a peer's data plane with the token, and move bytes
+// on several of them at once with poll, until done, aborted, or nothing moved
+// within the deadline. Only the thread of the member is in here; abort() comes
+// in through an eventfd.
 #pragma once
 
 #include "config/error.hpp"
 #include "config/ids.hpp"
+#include "net/peer_socket.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace troupe::net {
 
-/// Owns a descriptor.
-class Descriptor {
-public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept
-    : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  int get() const noexcept {
-    return number_;
-  }
-
-private:
-  int number_ = -1;
-};
-
 /// One direction of one socket. `done` counts bytes; a sending lane may go up
 /// to *available, a receiving one up to `end`.
 struct Lane {
-  int socket = -1;
+  PeerSocket* socket = nullptr;
   std::string peer; ///< for messages
   bool sending = false;
   std::byte* data = nullptr;
@@ -55,7 +37,7 @@ struct Lane {
 };
 
 struct LaneWaits {
-  int abort_event = -1; ///< readable: stop
+  int abort_event = -1; ///< readable: stop; -1: there is none
   std::chrono::milliseconds progress_deadline{};
 };
 
@@ -63,17 +45,24 @@ struct LaneWaits {
 /// aborted when the event fired.
 void run_lanes(std::vector<Lane*> lanes, const LaneWaits& waits);
 
+/// The session on a socket that was just connected to `peer`, after its
+/// handshake. Throws FailureError: refused, deadline, aborted.
+std::unique_ptr<TlsSession> secure_dialed(int socket, const TlsContext& context,
+                                          const std::string& peer,
+                                          const LaneWaits& waits);
+
 struct GroupDial {
   std::string host;
   std::uint16_t port = 0;
   std::string token;
   WorkerId self;
   std::string group;
-  std::uint32_t rank = 0; ///< mine
-  std::string peer;       ///< for messages
+  std::uint32_t rank = 0;                ///< mine
+  std::string peer;                      ///< for messages
+  std::shared_ptr<const TlsContext> tls; ///< nullptr: in clear
 };
 /// A connected socket that the peer's registry gets the other end of. Throws
 /// FailureError.
-Descriptor dial_group(const GroupDial& dial, const LaneWaits& waits);
+PeerSocket dial_group(const GroupDial& dial, const LaneWaits& waits);
 
 } // namespace troupe::net

@@ -21,14 +21,14 @@ struct GroupRegistry::State
   std::condition_variable socket_came;
   DataPlane* plane = nullptr;
   std::map<std::string, std::shared_ptr<LocalGroup>> meeting; ///< not all came
-  std::map<std::pair<std::string, std::uint32_t>, Descriptor> sockets;
+  std::map<std::pair<std::string, std::uint32_t>, PeerSocket> sockets;
   std::list<std::pair<std::string, std::weak_ptr<Collectives>>> groups;
   std::map<std::string, Failure> aborted; ///< who comes late finds it so
 
   void add(const std::string& name, const std::shared_ptr<Collectives>& group);
   std::shared_ptr<Collectives> join_threads(const GroupSpec& spec);
   std::shared_ptr<Collectives> join_chain(const GroupSpec& spec);
-  Descriptor take_socket(const ChainCollectives& group, const GroupSpec& spec,
+  PeerSocket take_socket(const ChainCollectives& group, const GroupSpec& spec,
                          std::uint32_t rank);
 };
 
@@ -100,7 +100,7 @@ GroupRegistry::State::join_threads(const GroupSpec& spec) {
   return member;
 }
 
-Descriptor GroupRegistry::State::take_socket(const ChainCollectives& group,
+PeerSocket GroupRegistry::State::take_socket(const ChainCollectives& group,
                                              const GroupSpec& spec,
                                              std::uint32_t rank) {
   const auto deadline
@@ -110,7 +110,7 @@ Descriptor GroupRegistry::State::take_socket(const ChainCollectives& group,
     group.check(); // aborted while it waits
     auto found = sockets.find({spec.name, rank});
     if (found != sockets.end()) {
-      Descriptor socket = std::move(found->second);
+      PeerSocket socket = std::move(found->second);
       sockets.erase(found);
       return socket;
     }
@@ -151,8 +151,7 @@ void GroupRegistry::use(DataPlane& plane) {
     state_->plane = &plane;
   }
   plane.on_group_socket(
-    [state = state_](std::string group, std::uint32_t rank, int descriptor) {
-      Descriptor socket(descriptor);
+    [state = state_](std::string group, std::uint32_t rank, PeerSocket socket) {
       std::lock_guard lock(state->mutex);
       if (state->aborted.contains(group))
         return; // its closing tells the peer

@@ -145,6 +145,8 @@ void PeerClient::connected(Connection::Socket socket) {
   connecting_ = false;
   connection_ = std::make_shared<Connection>(std::move(socket), name(),
                                              context_->progress_deadline);
+  if (context_->tls)
+    connection_->secure(*context_->tls, TlsSession::Role::connects);
   connection_->start(shared_from_this(), kAnswerLimits);
   connection_->send(
     Hello{kWireProtocol, context_->token, context_->self, "", 0});

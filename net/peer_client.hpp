@@ -23,6 +23,7 @@ namespace troupe::net {
 struct PullingContext {
   WorkerId self;
   std::string token;
+  std::shared_ptr<const TlsContext> tls; ///< nullptr: in clear
   std::chrono::milliseconds progress_deadline{};
   BufferPool pool;
   Incarnation incarnation; ///< on the I/O thread only

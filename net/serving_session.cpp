@@ -49,10 +49,10 @@ bool ServingSession::on_frame() {
 
 void ServingSession::on_written() {
   if (greeted_ && !hello_.group.empty()) {
-    const int descriptor = connection_->release();
+    PeerSocket socket = connection_->release();
     on_closed({});
-    if (descriptor >= 0)
-      context_->on_group_socket(hello_.group, hello_.rank, descriptor);
+    if (socket.number() >= 0)
+      context_->on_group_socket(hello_.group, hello_.rank, std::move(socket));
     return;
   }
   if (std::exchange(paused_, false))

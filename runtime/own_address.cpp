@@ -2,6 +2,8 @@
 
 #include "config/error.hpp"
 
+#include <boost/asio/ip/address.hpp>
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -45,6 +47,12 @@ std::string text_of(const sockaddr* address) {
 }
 
 } // namespace
+
+bool is_loopback(const std::string& address) {
+  boost::system::error_code error;
+  const auto parsed = boost::asio::ip::make_address(address, error);
+  return !error && parsed.is_loopback();
+}
 
 std::string address_towards(const std::string& host) {
   const Addresses to = addresses_of(host);

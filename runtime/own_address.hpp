@@ -1,5 +1,5 @@
-// The address of this host that other hosts of a run reach: what `bind: auto`
-// means where there is more than one.
+// Addresses of this host: which one other hosts of a run reach (what `bind:
+// auto` means where there is more than one), and which nobody else does.
 #pragma once
 
 #include "config/settings_types.hpp"
@@ -8,6 +8,9 @@
 #include <string>
 
 namespace troupe::runtime {
+
+/// Whether packets to this numeric address never leave the host.
+bool is_loopback(const std::string& address);
 
 /// The address from which this host's packets to `host` leave; nothing is sent.
 /// "127.0.0.1" for this host itself. Throws FailureError (io) where `host` has

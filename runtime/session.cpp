@@ -1,6 +1,7 @@
 #include "runtime/session.hpp"
 
 #include "actors/checkpoint_files.hpp"
+#include "actors/door.hpp"
 #include "actors/heartbeat_actor.hpp"
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
@@ -12,6 +13,7 @@
 #include "runtime/listen_ports.hpp"
 #include "runtime/own_address.hpp"
 #include "runtime/random_hex.hpp"
+#include "runtime/run_secret.hpp"
 #include "runtime/session_actors.hpp"
 #include "runtime/session_events.hpp"
 #include "runtime/session_files.hpp"
@@ -78,10 +80,12 @@ private:
   StopSignals signals_; ///< before anything is written
   SessionFiles files_;
   RunBasis basis_;
-  std::string token_ = random_hex(defaults::token_bytes);
+  RunSecret secret_;
   Launcher launcher_;
   actors::SystemConfig config_{0};
   caf::actor_system system_;
+  std::optional<actors::Door> door_;
+  std::uint16_t door_port_ = 0;
 
   actors::HeartbeatActor heartbeat_;
   actors::LobbyActor lobby_;
@@ -110,8 +114,14 @@ void Session::open_door() {
                                            .on_suspect = pushes<WorkerHeard>(),
                                            .on_lost = pushes<WorkerLost>()});
   ours_.push_back(heartbeat_.address());
+  const auto& cluster = plan_.settings.cluster;
+  const auto where = listen_ports(
+    master_bind(cluster, plan_.plan.cluster.nodes), cluster.ports);
+  secret_
+    = make_run_secret(cluster.tls != "off" && !is_loopback(where.address));
+  door_.emplace(system_, secret_.tls);
   actors::LobbySetup setup;
-  setup.token = token_;
+  setup.token = secret_.token;
   setup.build = build_identity();
   setup.num_workers = plan_.plan.cluster.num_workers();
   setup.welcome = make_welcome(basis_);
@@ -119,19 +129,10 @@ void Session::open_door() {
   setup.heartbeat = heartbeat_;
   lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
   ours_.push_back(lobby_.address());
-  const auto& cluster = plan_.settings.cluster;
-  const auto where = listen_ports(
-    master_bind(cluster, plan_.plan.cluster.nodes), cluster.ports);
   listen_on_first_free(where, "master", [&](std::uint16_t wanted) {
-    const auto port = system_.middleman().publish(
-      lobby_, wanted, where.address.c_str(), /*reuse=*/true);
-    if (!port)
-      throw FailureError{{.code = Errc::io,
-                          .who = "master",
-                          .what = system_.render(port.error()),
-                          .cause = ""}};
-    start_workers(fmt::format("{}:{}", where.address, *port));
+    door_port_ = door_->open(lobby_, where.address, wanted);
   });
+  start_workers(fmt::format("{}:{}", where.address, door_port_));
 }
 
 void Session::start_workers(const std::string& address) {
@@ -141,7 +142,7 @@ void Session::start_workers(const std::string& address) {
                         .hosts = settings.hosts,
                         .program = own_program(),
                         .address = address,
-                        .token_file = files_.write_token(token_),
+                        .token_file = files_.write_secret(secret_),
                         .cluster = cluster,
                         .threads = threads_per_device(cluster.devices_per_node),
                         .bind = cluster.nodes > 1 ? "auto" : settings.bind,
@@ -177,6 +178,7 @@ ExitCode Session::run() {
 }
 
 void Session::handle(const AllJoined& event) {
+  door_->close_if_secure(lobby_, door_port_);
   actors::SetupSetup setup;
   for (std::uint32_t i = 0; i < event.workers.size(); ++i) {
     const auto& request = event.workers[i].request;

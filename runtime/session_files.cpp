@@ -92,10 +92,10 @@ void SessionFiles::write_last_state(const std::string& state,
   page_.reset();
 }
 
-std::filesystem::path SessionFiles::write_token(const std::string& token) {
+std::filesystem::path SessionFiles::write_secret(const RunSecret& secret) {
   const auto path = std::filesystem::absolute(folder_.root() / ".token");
   const auto old_mask = umask(0077);
-  replace_file(path, token + "\n");
+  replace_file(path, secret.text);
   umask(old_mask);
   return path;
 }

@@ -14,6 +14,7 @@
 #include "runtime/metrics/step_metrics.hpp"
 #include "runtime/metrics/tensorboard_file.hpp"
 #include "runtime/run_folder.hpp"
+#include "runtime/run_secret.hpp"
 #include "runtime/run_status.hpp"
 #include "runtime/session_plan.hpp"
 
@@ -34,8 +35,8 @@ public:
   const RunFolder& folder() const {
     return folder_;
   }
-  /// The run's token in a file that only this user can read; returns its path.
-  std::filesystem::path write_token(const std::string& token);
+  /// To a file that only this user can read; returns its path.
+  std::filesystem::path write_secret(const RunSecret& secret);
   void write_state(const std::string& state);
   void add_worker(std::uint32_t number, const std::string& host,
                   std::int64_t pid);

@@ -1,12 +1,13 @@
 #include "runtime/worker.hpp"
 
+#include "actors/door.hpp"
 #include "actors/node_actor.hpp"
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
 #include "models/threads.hpp"
 #include "runtime/build_identity.hpp"
-#include "runtime/jsonl_file.hpp"
+#include "runtime/run_secret.hpp"
 #include "runtime/run_status.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <future>
+#include <variant>
 
 namespace troupe::runtime {
 
@@ -22,23 +24,19 @@ namespace {
 /// Of a worker that was started by hand: the lobby finds it a number.
 constexpr std::uint32_t unknown_number = 0xFFFF'FFFF;
 
-std::string read_token(const std::filesystem::path& file) {
-  std::string token = read_file(file);
-  std::erase_if(token, [](unsigned char c) { return std::isspace(c) != 0; });
-  return token;
-}
-
-actors::LobbyActor find_lobby(caf::actor_system& system,
+actors::LobbyActor find_lobby(actors::Door& door,
                               const WorkerOptions& options) {
-  const auto found = system.middleman().remote_actor<actors::LobbyActor>(
-    options.host, options.port);
-  if (found)
-    return *found;
+  const auto found = door.find(options.host, options.port);
+  if (const auto* lobby = std::get_if<actors::LobbyActor>(&found))
+    return *lobby;
   throw FailureError{
     {.code = Errc::peer_lost,
      .who = "worker",
-     .what = fmt::format("no run listens at {}:{}", options.host, options.port),
-     .cause = system.render(found.error())}};
+     .what
+     = fmt::format("no run listens at {}:{}, or {} is not of its last "
+                   "start: copy RUN/.token of the run again",
+                   options.host, options.port, options.token_file.string()),
+     .cause = std::get<std::string>(found)}};
 }
 
 using End = std::optional<Failure>;
@@ -56,9 +54,10 @@ ExitCode report_end(const End& end) {
 
 ExitCode run_worker(const WorkerOptions& options) {
   models::set_compute_threads(static_cast<int>(options.threads));
-  const std::string token = read_token(options.token_file);
+  const RunSecret secret = read_run_secret(options.token_file);
   net::DataPlaneOptions plane;
-  plane.token = token;
+  plane.token = secret.token;
+  plane.tls = secret.tls;
   plane.self = WorkerId{options.number.value_or(unknown_number)};
   plane.bind_address = options.listen.address;
   std::unique_ptr<net::DataPlane> data;
@@ -67,7 +66,7 @@ ExitCode run_worker(const WorkerOptions& options) {
     data = std::make_unique<net::DataPlane>(plane);
   });
   auto setup = std::make_shared<actors::NodeSetup>();
-  setup->join = {.token = token,
+  setup->join = {.token = secret.token,
                  .build = build_identity(),
                  .host = plane.bind_address,
                  .data_port = data->port(),
@@ -80,7 +79,8 @@ ExitCode run_worker(const WorkerOptions& options) {
   const auto salt = options.number.value_or(getpid() % 251);
   actors::SystemConfig config{salt + 1};
   caf::actor_system system{config};
-  setup->lobby = find_lobby(system, options);
+  actors::Door door{system, secret.tls};
+  setup->lobby = find_lobby(door, options);
   const auto node = system.spawn(actors::node_actor, setup);
   const End end = ended->get_future().get();
   trace::stop();

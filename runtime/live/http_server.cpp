@@ -95,12 +95,6 @@ bool is_for_this_host(const HttpRequest& request) {
   return name == "127.0.0.1" || name == "localhost" || name == "[::1]";
 }
 
-bool is_loopback(const std::string& address) {
-  boost::system::error_code error;
-  const auto parsed = asio::ip::make_address(address, error);
-  return !error && parsed.is_loopback();
-}
-
 struct HttpServer::Impl {
   explicit Impl(HttpHandler with) : handler(std::move(with)), acceptor(io) {}
 

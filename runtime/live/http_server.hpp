@@ -34,7 +34,6 @@ std::string_view field_of(const HttpRequest& request,
 /// Whether the request was sent to a name of this host: a page of another site
 /// may reach a port here through a browser, and then shows its own name.
 bool is_for_this_host(const HttpRequest& request);
-bool is_loopback(const std::string& address);
 
 class HttpServer {
 public:

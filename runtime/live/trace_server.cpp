@@ -6,6 +6,7 @@
 #include "runtime/live/http_server.hpp"
 #include "runtime/live/page.hpp"
 #include "runtime/live/watch_session.hpp"
+#include "runtime/own_address.hpp"
 #include "runtime/random_hex.hpp"
 
 #include <boost/beast/websocket/rfc6455.hpp>

@@ -2,6 +2,7 @@
 
 #include "config/host_port.hpp"
 #include "runtime/jsonl_file.hpp"
+#include "runtime/own_address.hpp"
 
 #include <fmt/format.h>
 

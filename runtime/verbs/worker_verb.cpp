@@ -53,7 +53,7 @@ void add_worker(CLI::App& app, VerbRun& chosen) {
     ->required();
   verb
     ->add_option("--token-file", options->token_file,
-                 "File with the run's token (RUN/.token)")
+                 "File with the run's token and key (RUN/.token)")
     ->required();
   verb
     ->add_option("--number", options->number,

@@ -68,18 +68,24 @@ nlohmann::json bench_control(const Options& options) {
   nlohmann::json chained;
   double cpu_us = 0; // of master and workers together, an independent task
   {
-    ControlRun control(folder);
+    ControlRun control(folder, false);
     const double before = cpu_seconds(getpid());
     independent = summary(microseconds_per_task(control, options.runs, false));
     cpu_us = 1e6 * (cpu_seconds(getpid()) - before)
              / (num_tasks * (warm_up_steps + options.runs));
     chained = summary(microseconds_per_task(control, options.runs, true));
   }
+  nlohmann::json encrypted;
+  {
+    ControlRun control(folder, true);
+    encrypted = summary(microseconds_per_task(control, options.runs, true));
+  }
   return {{"us_per_task", independent["median"]},
           {"us_per_task_min", independent["min"]},
           {"us_per_task_max", independent["max"]},
           {"n", options.runs},
           {"us_per_chained_task", chained},
+          {"us_per_chained_task_tls", encrypted},
           {"cpu_us_per_task", cpu_us},
           {"tasks", num_tasks},
           {"workers", 2},

@@ -2,6 +2,7 @@
 
 #include "actors/call_actor.hpp"
 #include "actors/data_actor.hpp"
+#include "actors/door.hpp"
 #include "actors/heartbeat_actor.hpp"
 #include "actors/lobby_actor.hpp"
 #include "actors/master_actor.hpp"
@@ -12,6 +13,7 @@
 #include "runtime/build_identity.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/launcher.hpp"
+#include "runtime/run_secret.hpp"
 #include "runtime/session_actors.hpp"
 #include "runtime/worker.hpp"
 
@@ -66,14 +68,16 @@ std::string call_on(std::uint32_t worker) {
 } // namespace control_run_parts
 
 struct ControlRun::Impl {
-  explicit Impl(const CardFolder& folder)
+  Impl(const CardFolder& folder, bool encrypted)
     : session(session_of(folder)),
       lock(runtime::begin_attempt(session)),
       basis(runtime::make_basis(session, "bench")),
       launcher([this](WorkerId worker, const net::ChildExit& exit) {
         lost(worker, to_string(exit));
       }),
-      system(config) {}
+      system(config),
+      secret(runtime::make_run_secret(encrypted)),
+      door(system, secret.tls) {}
 
   // Also when the start failed half-way: the actor system waits for its actors.
   ~Impl() {
@@ -119,6 +123,8 @@ struct ControlRun::Impl {
   runtime::Launcher launcher;
   actors::SystemConfig config{0};
   caf::actor_system system;
+  runtime::RunSecret secret;
+  actors::Door door;
   actors::HeartbeatActor heartbeat;
   actors::LobbyActor lobby;
   actors::SetupActor setup;
@@ -129,9 +135,8 @@ struct ControlRun::Impl {
 
 void ControlRun::Impl::start_workers() {
   const runtime::RunFolder folder(session.run_folder);
-  const std::string token(32, '5');
   const auto token_file = std::filesystem::absolute(folder.root() / ".token");
-  std::ofstream(token_file) << token;
+  std::ofstream(token_file) << secret.text;
   heartbeat = system.spawn(
     actors::heartbeat_actor,
     actors::HeartbeatSetup{
@@ -140,21 +145,19 @@ void ControlRun::Impl::start_workers() {
       .on_lost
       = [this](WorkerId worker, Failure why) { lost(worker, why.what); }});
   keep(heartbeat.address());
-  actors::LobbySetup door;
-  door.token = token;
-  door.build = runtime::build_identity();
-  door.num_workers = session.plan.cluster.num_workers();
-  door.welcome = runtime::make_welcome(basis);
-  door.on_full
+  actors::LobbySetup orders;
+  orders.token = secret.token;
+  orders.build = runtime::build_identity();
+  orders.num_workers = session.plan.cluster.num_workers();
+  orders.welcome = runtime::make_welcome(basis);
+  orders.on_full
     = [this](std::vector<Joined> all) { events.push(std::move(all)); };
-  door.heartbeat = heartbeat;
-  lobby = system.spawn(actors::lobby_actor, std::move(door));
+  orders.heartbeat = heartbeat;
+  lobby = system.spawn(actors::lobby_actor, std::move(orders));
   keep(lobby.address());
-  const auto port = system.middleman().publish(lobby, 0, "127.0.0.1", true);
-  if (!port)
-    throw std::runtime_error("cannot listen on 127.0.0.1");
+  const auto port = door.open(lobby, "127.0.0.1", 0);
   launcher.start({.program = runtime::own_program(),
-                  .address = "127.0.0.1:" + std::to_string(*port),
+                  .address = "127.0.0.1:" + std::to_string(port),
                   .token_file = token_file,
                   .cluster = session.plan.cluster,
                   .threads = 1,
@@ -244,8 +247,8 @@ actors::MasterSetup ControlRun::Impl::master_setup(std::uint32_t tasks,
   return orders;
 }
 
-ControlRun::ControlRun(const CardFolder& folder)
-  : impl_(std::make_unique<Impl>(folder)) {
+ControlRun::ControlRun(const CardFolder& folder, bool encrypted)
+  : impl_(std::make_unique<Impl>(folder, encrypted)) {
   impl_->start_workers();
   impl_->load();
 }

@@ -13,7 +13,8 @@ namespace troupe::bench {
 class ControlRun {
 public:
   /// Starts both workers with the card's models and waits until all is loaded.
-  explicit ControlRun(const CardFolder& folder);
+  /// `encrypted`: as between hosts.
+  ControlRun(const CardFolder& folder, bool encrypted);
   ~ControlRun();
   ControlRun(const ControlRun&) = delete;
   ControlRun& operator=(const ControlRun&) = delete;

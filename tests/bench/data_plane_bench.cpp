@@ -1,6 +1,7 @@
 // Rate of 64 MiB tensors between two processes over loopback: a plain socket
-// test, pull_memory and pull_rows, all into reused buffers, rounds of the three
-// in turn. One JSON line; the ratios are to the plain socket.
+// test, pull_memory and pull_rows in clear and over TLS, all into reused
+// buffers, rounds of the five in turn. One JSON line; the ratios are to the
+// plain socket.
 #include "net/data_plane.hpp"
 
 #include "tests/bench/bench_support.hpp"
@@ -20,10 +21,18 @@ using bench::Talk;
 constexpr std::size_t kTensorBytes = 64 << 20;
 constexpr int kWarmRounds = 3, kRounds = 15;
 
-DataPlaneOptions bench_options(std::uint32_t self) {
+/// The processes' certificate; made before they part.
+const std::string& certificate() {
+  static const std::string made = make_run_certificate();
+  return made;
+}
+
+DataPlaneOptions bench_options(std::uint32_t self, bool encrypted) {
   DataPlaneOptions options;
   options.self = WorkerId(self);
   options.token = "bench";
+  if (encrypted)
+    options.tls = std::make_shared<TlsContext>(certificate());
   return options;
 }
 
@@ -57,10 +66,12 @@ void serve(const Talk& talk) {
   stash.put(StepId(0), Rows({SampleId(0)},
                             {make_column("tokens", DType::i32,
                                          {kTensorBytes / 4}, tensor.data())}));
-  DataPlane plane(bench_options(1));
-  plane.serve_rows(stash);
-  plane.export_memory(1, tensor.data(), tensor.size());
-  talk.say(plane.port());
+  DataPlane plane(bench_options(1, false)), over_tls(bench_options(1, true));
+  for (DataPlane* each : {&plane, &over_tls}) {
+    each->serve_rows(stash);
+    each->export_memory(1, tensor.data(), tensor.size());
+    talk.say(each->port());
+  }
   serve_plain(listener, tensor);
 }
 
@@ -107,23 +118,28 @@ void pull_rows(DataPlane& plane) {
 } // namespace
 
 int main() {
+  certificate();
   ForkedPeer peer(serve);
   const auto plain_port = peer.talk().hear<std::uint16_t>();
-  const auto plane_port = peer.talk().hear<std::uint16_t>();
-  DataPlane plane(bench_options(0));
-  plane.set_peer(WorkerId(1), "127.0.0.1", plane_port);
+  DataPlane plane(bench_options(0, false)), over_tls(bench_options(0, true));
+  for (DataPlane* each : {&plane, &over_tls})
+    each->set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
   const int socket = connect_plain(plain_port);
   std::vector<std::byte> into(kTensorBytes);
-  std::vector<double> plain, memory, rows;
+  std::vector<double> plain, memory, rows, tls_memory, tls_rows;
   for (int round = -kWarmRounds; round < kRounds; ++round) {
     const double a = bench::seconds_of([&] { pull_plain(socket, into); });
     const double b = bench::seconds_of([&] { pull_memory(plane, into); });
     const double c = bench::seconds_of([&] { pull_rows(plane); });
+    const double d = bench::seconds_of([&] { pull_memory(over_tls, into); });
+    const double e = bench::seconds_of([&] { pull_rows(over_tls); });
     if (round < 0)
       continue;
     plain.push_back(a);
     memory.push_back(b);
     rows.push_back(c);
+    tls_memory.push_back(d);
+    tls_rows.push_back(e);
   }
   const auto rate = [](const std::vector<double>& seconds) {
     return kTensorBytes / bench::median(seconds) / 1e9;
@@ -132,7 +148,8 @@ int main() {
     "{\"bench\": \"data_plane\", \"tensor_mib\": 64, \"rounds\": %d, "
     "\"plain_socket_gb_per_s\": %.3f, \"pull_memory_gb_per_s\": %.3f, "
     "\"pull_rows_gb_per_s\": %.3f, \"pull_memory_ratio\": %.3f, "
-    "\"pull_rows_ratio\": %.3f}\n",
+    "\"pull_rows_ratio\": %.3f, \"tls_pull_memory_gb_per_s\": %.3f, "
+    "\"tls_pull_rows_gb_per_s\": %.3f}\n",
     kRounds, rate(plain), rate(memory), rate(rows), rate(memory) / rate(plain),
-    rate(rows) / rate(plain));
+    rate(rows) / rate(plain), rate(tls_memory), rate(tls_rows));
 }

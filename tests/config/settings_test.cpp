@@ -138,7 +138,7 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
     = {"run.epochs", "run.check_moves", "data.max_tokens",
        "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
        "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
-       "rollout.kv_cache_gb", "cluster.move_staging_mib",
+       "rollout.kv_cache_gb", "cluster.move_staging_mib", "cluster.tls",
        "models.ROLE.ema_decay", "models.ROLE.ema_every",
        // of the verb generate
        "rollout.greedy", "rollout.ignore_eos"};

@@ -1,13 +1,18 @@
 """A run over two hosts: two network namespaces on a bridge, each with an address
 of its own, reached by programs named ssh and srun that enter them. Everything
 between the processes crosses a network; files are shared, as on a cluster."""
+import json
 import os
+import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
+import threading
 import unittest
 
-from support import Case, read_rows, until, without_times
+from support import TROUPE, Case, read_rows, until, without_times
 
 NAME = f"tr{os.getpid() % 100000}"
 HOSTS = ["10.77.214.11", "10.77.214.12"]
@@ -36,6 +41,46 @@ def missing():
 MISSING = missing()
 if MISSING:
     print(f"skipped: {MISSING}")
+
+
+class Sniffer:
+    """Everything that crosses a network device, while the block runs."""
+    ALL_PROTOCOLS = 3
+    KERNEL_BYTES = 256 << 20
+
+    def __init__(self, device):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                    socket.htons(self.ALL_PROTOCOLS))
+        so_rcvbufforce = 33
+        self.socket.setsockopt(socket.SOL_SOCKET, so_rcvbufforce,
+                               self.KERNEL_BYTES)
+        self.socket.bind((device, 0))
+        self.socket.settimeout(0.1)
+        self.packets, self.ending = [], False
+        self.thread = threading.Thread(target=self.listen)
+
+    def listen(self):
+        while True:
+            try:
+                self.packets.append(self.socket.recv(1 << 17))
+            except TimeoutError:
+                if self.ending:
+                    return
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending = True
+        self.thread.join()
+        self.socket.close()
+
+    def saw(self, some_bytes):
+        return any(some_bytes in packet for packet in self.packets)
+
+    def size(self):
+        return sum(map(len, self.packets))
 
 
 @unittest.skipIf(MISSING, MISSING)
@@ -106,6 +151,77 @@ class Cluster(Case):
         status = self.troupe("status", "runs/wide").stdout
         for host in HOSTS:
             self.assertIn(host, status)
+
+    def prompt_tokens(self):
+        """The token ids of each prompt, as bytes of a row."""
+        rows = read_rows(self.folder / "data/prompts.jsonl")
+        texts = "".join(json.dumps(row["prompt"]) + "\n" for row in rows)
+        done = self.troupe("tokenize", "--model", "data/base", text_in=texts)
+        for line in done.stdout.splitlines():
+            ids = json.loads(line)
+            self.assertGreater(len(ids), 3)
+            yield struct.pack(f"<{len(ids)}i", *ids)
+
+    def overheard(self, name, *overrides):
+        """What of a run's secrets crosses the network in clear."""
+        token = self.run_folder(name) / ".token"
+        with Sniffer(f"{NAME}a1") as sniffer:
+            process = self.start(*self.over_ssh(f"run.name={name}", *overrides))
+            until(token.exists, "the token's file")
+            self.assertEqual(token.stat().st_mode & 0o777, 0o600)
+            secret = token.read_text().splitlines()[0].encode()
+            self.assertEqual(process.finish().code, 0, process.err)
+        self.assertFalse(token.exists())
+        self.assertGreater(sniffer.size(), 100_000)
+        return {"token": sniffer.saw(secret),
+                "settings": sniffer.saw(b"workflow: ppo"),
+                "rows": any(map(sniffer.saw, self.prompt_tokens()))}
+
+    def test_nobody_between_the_hosts_reads_anything(self):
+        self.assertEqual(self.overheard("open", "cluster.tls=off"),
+                         {"token": True, "settings": True, "rows": True})
+        self.assertEqual(self.overheard("secret"),
+                         {"token": False, "settings": False, "rows": False})
+        self.assertEqual(self.lines("open"), self.lines("secret"))
+
+    def by_hand(self, name):
+        """A run that waits for its workers, and their words."""
+        process = self.start(*self.ppo(
+            f"run.name={name}", "cluster.nodes=2", "cluster.devices_per_node=1",
+            "cluster.workers_per_node=1", "cluster.launcher=manual",
+            f"cluster.bind={MASTER}", "plan=data_parallel"))
+        log = self.run_folder(name) / "log.txt"
+        found = until(lambda: log.exists() and re.search(
+            r"workers join at (\S+)", log.read_text()), "the address")
+        return process, ["worker", "--join", found.group(1), "--token-file"]
+
+    def on_host(self, number, *words):
+        return subprocess.Popen(
+            ["ip", "netns", "exec", f"{NAME}n{number}", TROUPE, *words],
+            cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+
+    def test_a_worker_with_another_runs_file_is_refused(self):
+        other, _ = self.by_hand("other")
+        master, join = self.by_hand("hand")
+        right = self.run_folder("hand") / ".token"
+        token_only = self.folder / "token_only"
+        token_only.write_text(right.read_text().splitlines()[0])
+        for wrong in (self.run_folder("other") / ".token", token_only):
+            worker = self.on_host(0, *join, wrong)
+            _, err = worker.communicate(timeout=60)
+            self.assertEqual(worker.returncode, 1, err)
+            self.assertIn(f"{wrong} is not of its last start", err)
+            self.assertEqual(len(err.strip().splitlines()), 1, err)
+        self.assertIn(f"refused {HOSTS[0]}: TLS: ",
+                      (self.run_folder("hand") / "log.txt").read_text())
+        workers = [self.on_host(number, *join, right) for number in (0, 1)]
+        self.assertEqual(master.finish().code, 0, master.err)
+        for worker in workers:
+            self.assertEqual(worker.communicate(timeout=60)[1], "")
+            self.assertEqual(worker.returncode, 0)
+        other.send(signal.SIGTERM)
+        self.assertEqual(other.finish().code, 75, other.err)
 
     def test_weights_move_between_hosts(self):
         plan = self.folder / "apart.yaml"

@@ -1,10 +1,9 @@
 #include "net/data_plane.hpp"
 #include "net/wire.hpp"
 
-#include <arpa/inet.h>
+#include "tests/support/net/test_tls.hpp"
+#include "tests/support/net/wire_tap.hpp"
 #include <gmock/gmock.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -66,18 +65,30 @@ std::optional<Failure> pull_bytes(DataPlane& plane, std::uint32_t from,
   return promise.get_future().get();
 }
 
-class TwoPlanes : public ::testing::Test {
+/// The same over TLS (parameter true) and in clear.
+class TwoPlanes : public ::testing::TestWithParam<bool> {
 protected:
   TwoPlanes() {
     holder.serve_rows(stash);
     puller.set_peer(WorkerId(1), "127.0.0.1", holder.port());
   }
+  DataPlaneOptions options(std::uint32_t self, std::string token = "secret") {
+    DataPlaneOptions made = plane_options(self, std::move(token));
+    made.tls = tls;
+    return made;
+  }
+  std::shared_ptr<const TlsContext> tls
+    = GetParam() ? troupe::test::new_run_tls() : nullptr;
   Stash stash;
-  DataPlane holder{plane_options(1)};
-  DataPlane puller{plane_options(0)};
+  DataPlane holder{options(1)};
+  DataPlane puller{options(0)};
 };
 
-TEST_F(TwoPlanes, RowsArriveInTheAskedOrder) {
+INSTANTIATE_TEST_SUITE_P(, TwoPlanes, ::testing::Bool(), [](const auto& one) {
+  return one.param ? "OverTls" : "InClear";
+});
+
+TEST_P(TwoPlanes, RowsArriveInTheAskedOrder) {
   stash.put(StepId(3), plane_rows(0, 5));
   stash.put(StepId(3), plane_rows(5, 5));
   const std::vector<SampleId> asked{SampleId(7), SampleId(0), SampleId(4),
@@ -99,7 +110,7 @@ TEST_F(TwoPlanes, RowsArriveInTheAskedOrder) {
   EXPECT_GT(puller.counters().bytes_received, 0u);
 }
 
-TEST_F(TwoPlanes, RowsOfSelfStayInside) {
+TEST_P(TwoPlanes, RowsOfSelfStayInside) {
   stash.put(StepId(0), plane_rows(3, 1));
   const RowsResult result = pull(holder, 1, StepId(0), {SampleId(3)});
   EXPECT_EQ(
@@ -107,7 +118,7 @@ TEST_F(TwoPlanes, RowsOfSelfStayInside) {
     stash.get(StepId(0), kPlaneKeys, {{SampleId(3)}}).at("tokens").data.data());
 }
 
-TEST_F(TwoPlanes, AMissingRowIsAFailureThatNamesIt) {
+TEST_P(TwoPlanes, AMissingRowIsAFailureThatNamesIt) {
   stash.put(StepId(0), plane_rows(0, 2));
   const RowsResult result = pull(puller, 1, StepId(0), {SampleId(9)});
   ASSERT_TRUE(std::holds_alternative<Failure>(result));
@@ -117,7 +128,7 @@ TEST_F(TwoPlanes, AMissingRowIsAFailureThatNamesIt) {
     std::holds_alternative<Rows>(pull(puller, 1, StepId(0), {SampleId(1)})));
 }
 
-TEST_F(TwoPlanes, MemoryComesInPiecesByOffset) {
+TEST_P(TwoPlanes, MemoryComesInPiecesByOffset) {
   std::vector<std::uint32_t> weights(6 << 20); // 24 MiB: several pieces
   std::iota(weights.begin(), weights.end(), 1u);
   holder.export_memory(5, weights.data(), weights.size() * 4);
@@ -134,7 +145,7 @@ TEST_F(TwoPlanes, MemoryComesInPiecesByOffset) {
     pull_bytes(puller, 1, 5, 0, std::as_writable_bytes(std::span(got))));
 }
 
-TEST_F(TwoPlanes, ExportsAreKeptAliveUntilWithdrawn) {
+TEST_P(TwoPlanes, ExportsAreKeptAliveUntilWithdrawn) {
   auto memory = std::make_shared<std::vector<std::byte>>(64);
   std::weak_ptr<std::vector<std::byte>> watch = memory;
   holder.export_memory(1, memory->data(), 64, memory);
@@ -144,7 +155,7 @@ TEST_F(TwoPlanes, ExportsAreKeptAliveUntilWithdrawn) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST_F(TwoPlanes, ManyPullsAtOnceAllEnd) {
+TEST_P(TwoPlanes, ManyPullsAtOnceAllEnd) {
   stash.put(StepId(0), plane_rows(0, 50));
   std::atomic<int> good = 0, ended = 0;
   std::promise<void> all;
@@ -160,7 +171,7 @@ TEST_F(TwoPlanes, ManyPullsAtOnceAllEnd) {
   EXPECT_EQ(good, 200);
 }
 
-TEST_F(TwoPlanes, AnOlderIncarnationIsRefused) {
+TEST_P(TwoPlanes, AnOlderIncarnationIsRefused) {
   stash.put(StepId(0), plane_rows(0, 2));
   holder.begin(Incarnation(1));
   const RowsResult result = pull(puller, 1, StepId(0), {SampleId(1)});
@@ -171,7 +182,7 @@ TEST_F(TwoPlanes, AnOlderIncarnationIsRefused) {
     std::holds_alternative<Rows>(pull(puller, 1, StepId(0), {SampleId(1)})));
 }
 
-TEST_F(TwoPlanes, AbortLastsUntilTheNextIncarnation) {
+TEST_P(TwoPlanes, AbortLastsUntilTheNextIncarnation) {
   stash.put(StepId(0), plane_rows(0, 2));
   puller.abort({Errc::aborted, "master", "stop", "worker 7 died"});
   EXPECT_EQ(std::get<Failure>(pull(puller, 1, StepId(0), {SampleId(1)})).cause,
@@ -181,7 +192,7 @@ TEST_F(TwoPlanes, AbortLastsUntilTheNextIncarnation) {
     std::holds_alternative<Rows>(pull(puller, 1, StepId(0), {SampleId(1)})));
 }
 
-TEST_F(TwoPlanes, AStoppedPeerFailsThePull) {
+TEST_P(TwoPlanes, AStoppedPeerFailsThePull) {
   stash.put(StepId(0), plane_rows(0, 2));
   ASSERT_TRUE(
     std::holds_alternative<Rows>(pull(puller, 1, StepId(0), {SampleId(1)})));
@@ -193,8 +204,8 @@ TEST_F(TwoPlanes, AStoppedPeerFailsThePull) {
             Errc::aborted);
 }
 
-TEST_F(TwoPlanes, AWrongTokenIsRefused) {
-  DataPlane stranger(plane_options(2, "guess"));
+TEST_P(TwoPlanes, AWrongTokenIsRefused) {
+  DataPlane stranger(options(2, "guess"));
   stranger.set_peer(WorkerId(1), "127.0.0.1", holder.port());
   const RowsResult result = pull(stranger, 1, StepId(0), {SampleId(1)});
   ASSERT_TRUE(std::holds_alternative<Failure>(result));
@@ -225,37 +236,24 @@ TEST(DataPlane, APeerThatIsNotThereFailsThePull) {
 class RawPeer {
 public:
   explicit RawPeer(std::uint16_t port)
-    : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = ::connect(descriptor_, reinterpret_cast<sockaddr*>(&address),
-                           sizeof(address))
-                 == 0;
-  }
-  ~RawPeer() {
-    ::close(descriptor_);
-  }
+    : socket_(troupe::test::connect_to(port)) {}
   void send(const std::string& bytes) {
-    EXPECT_TRUE(connected_);
-    ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   /// Bytes that came until the plane closed the connection.
   std::size_t read_to_end() {
     char block[4096];
     std::size_t sum = 0;
-    for (ssize_t n; (n = ::recv(descriptor_, block, sizeof(block), 0)) > 0;)
+    for (ssize_t n; (n = ::recv(socket_.get(), block, sizeof(block), 0)) > 0;)
       sum += static_cast<std::size_t>(n);
     return sum;
   }
 
 private:
-  int descriptor_;
-  bool connected_ = false;
+  Descriptor socket_;
 };
 
-TEST_F(TwoPlanes, HostileFramesCloseTheirConnectionOnly) {
+TEST_P(TwoPlanes, HostileFramesCloseTheirConnectionOnly) {
   stash.put(StepId(0), plane_rows(0, 2));
   const std::string hello
     = encode_frame(Hello{kWireProtocol, "secret", WorkerId(9), "", 0}, 0);
@@ -281,6 +279,94 @@ TEST_F(TwoPlanes, HostileFramesCloseTheirConnectionOnly) {
   }
   EXPECT_TRUE(
     std::holds_alternative<Rows>(pull(puller, 1, StepId(0), {SampleId(1)})));
+}
+
+TEST_P(TwoPlanes, NobodyBetweenThemReadsOverTls) {
+  const std::string text = "nobody on the way may read these rows";
+  std::vector<std::uint32_t> lengths{static_cast<std::uint32_t>(text.size())};
+  stash.put(StepId(0),
+            Rows({SampleId(1)},
+                 {make_column("tokens", DType::u8, lengths, text.data()),
+                  make_column("scores", DType::u8, lengths, text.data())}));
+  const troupe::test::WireTap tap(holder.port());
+  puller.set_peer(WorkerId(1), "127.0.0.1", tap.port());
+  const RowsResult result = pull(puller, 1, StepId(0), {SampleId(1)});
+  ASSERT_TRUE(std::holds_alternative<Rows>(result));
+  EXPECT_EQ(std::memcmp(std::get<Rows>(result).at("tokens").data.data(),
+                        text.data(), text.size()),
+            0);
+  EXPECT_GT(tap.bytes(), text.size());
+  EXPECT_EQ(tap.saw("may read these"), !GetParam());
+  EXPECT_EQ(tap.saw("secret"), !GetParam()) << "the token";
+}
+
+TEST_P(TwoPlanes, RowsOfManySizesArriveWhole) {
+  // pieces shorter and longer than a record of TLS, and their borders
+  std::uint32_t next = 0;
+  const auto put = [&](std::uint32_t length) {
+    std::vector<std::uint8_t> bytes(length);
+    std::iota(bytes.begin(), bytes.end(), static_cast<std::uint8_t>(next));
+    stash.put(StepId(1),
+              Rows({SampleId(next++)},
+                   {make_column("tokens", DType::u8, {length}, bytes.data()),
+                    make_column("scores", DType::u8, {1}, "x")}));
+  };
+  for (const std::uint32_t length : {1, 16383, 16384, 16385, 0, 300'000, 5})
+    put(length);
+  for (std::uint32_t i = 0; i < 200; ++i) // more pieces than one call takes
+    put(7 * i % 400);
+  std::vector<SampleId> all;
+  for (std::uint32_t i = 0; i < next; ++i)
+    all.emplace_back(i);
+  const RowsResult result = pull(puller, 1, StepId(1), all);
+  ASSERT_TRUE(std::holds_alternative<Rows>(result));
+  const Column& got = std::get<Rows>(result).at("tokens");
+  const Rows expected = stash.get(StepId(1), kPlaneKeys, all);
+  ASSERT_EQ(got.data.size_bytes(), expected.at("tokens").data.size_bytes());
+  EXPECT_EQ(std::memcmp(got.data.data(), expected.at("tokens").data.data(),
+                        got.data.size_bytes()),
+            0);
+}
+
+/// What planes that do not belong together say of a pull.
+std::string strange_pull(std::shared_ptr<const TlsContext> holders,
+                         std::shared_ptr<const TlsContext> pullers) {
+  Stash stash;
+  stash.put(StepId(0), plane_rows(0, 2));
+  DataPlaneOptions of_holder = plane_options(1), of_puller = plane_options(0);
+  of_holder.tls = std::move(holders);
+  of_puller.tls = std::move(pullers);
+  DataPlane holder(of_holder), puller(of_puller);
+  holder.serve_rows(stash);
+  puller.set_peer(WorkerId(1), "127.0.0.1", holder.port());
+  const RowsResult result = pull(puller, 1, StepId(0), {SampleId(1)});
+  const auto* failure = std::get_if<Failure>(&result);
+  EXPECT_EQ(holder.counters().bytes_sent == 0, failure != nullptr);
+  return failure == nullptr ? "rows" : to_string(*failure);
+}
+
+TEST(DataPlane, OnlyTheRunsCertificateIsAccepted) {
+  const auto run = troupe::test::new_run_tls();
+  EXPECT_EQ(strange_pull(run, run), "rows");
+  EXPECT_THAT(strange_pull(run, troupe::test::new_run_tls()),
+              HasSubstr("certificate verify failed"));
+  EXPECT_THAT(strange_pull(run, nullptr), HasSubstr("worker 1"));
+  EXPECT_THAT(strange_pull(nullptr, run), HasSubstr("worker 1"));
+}
+
+TEST(DataPlane, AStrangerThatStopsInTheHandshakeIsClosedAtTheDeadline) {
+  DataPlaneOptions options = plane_options(1);
+  options.tls = troupe::test::new_run_tls();
+  options.progress_deadline = 200ms;
+  const DataPlane plane(options);
+  for (const std::string& bytes :
+       {std::string(), std::string("\x16\x03\x01\x02\x00\x01", 6)}) {
+    RawPeer peer(plane.port());
+    const auto start = std::chrono::steady_clock::now();
+    peer.send(bytes);
+    EXPECT_EQ(peer.read_to_end(), 0u);
+    EXPECT_GE(std::chrono::steady_clock::now() - start, 150ms);
+  }
 }
 
 } // namespace

@@ -1,8 +1,10 @@
-// n members as threads of this process, over each of the three transports.
+// n members as threads of this process, over each of the three transports, and
+// over sockets once more with TLS.
 #include "net/data_plane.hpp"
 #include "net/host_collectives.hpp"
 
 #include "tests/support/net/group_threads.hpp"
+#include "tests/support/net/test_tls.hpp"
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -20,11 +22,13 @@ using ::testing::HasSubstr;
 struct GroupCase {
   Transport transport;
   std::uint32_t members;
+  bool encrypted = false;
 };
 
 std::string case_name(const ::testing::TestParamInfo<GroupCase>& info) {
   constexpr const char* names[] = {"", "Threads", "SharedMemory", "Sockets"};
   return names[static_cast<int>(info.param.transport)]
+         + std::string(info.param.encrypted ? "Tls" : "")
          + std::to_string(info.param.members);
 }
 
@@ -38,6 +42,8 @@ protected:
   HostGroup() : name_(unique_group_name()) {
     DataPlaneOptions options;
     options.token = "secret";
+    if (GetParam().encrypted)
+      options.tls = troupe::test::new_run_tls();
     plane_ = std::make_unique<DataPlane>(options);
     registry_.use(*plane_);
   }
@@ -320,7 +326,10 @@ INSTANTIATE_TEST_SUITE_P(
     GroupCase{Transport::threads, 4}, GroupCase{Transport::shared_memory, 2},
     GroupCase{Transport::shared_memory, 3},
     GroupCase{Transport::shared_memory, 4}, GroupCase{Transport::sockets, 2},
-    GroupCase{Transport::sockets, 3}, GroupCase{Transport::sockets, 4}),
+    GroupCase{Transport::sockets, 3}, GroupCase{Transport::sockets, 4},
+    GroupCase{Transport::sockets, 2, true},
+    GroupCase{Transport::sockets, 3, true},
+    GroupCase{Transport::sockets, 4, true}),
   case_name);
 
 TEST(HostCollectives, AGroupOfOneNeverWaits) {

@@ -1,0 +1,71 @@
+#include "actors/door.hpp"
+
+#include "actors/secure_middleman.hpp"
+#include "config/error.hpp"
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+
+#include <optional>
+#include <set>
+
+namespace troupe::actors {
+
+Door::Door(caf::actor_system& system,
+           std::shared_ptr<const net::TlsContext> tls)
+  : system_(system),
+    secure_(tls != nullptr),
+    middleman_(secure_ ? spawn_secure_middleman(system, std::move(tls))
+                       : system.middleman().actor_handle()) {}
+
+Door::~Door() {
+  if (!secure_)
+    return; // it is the system's
+  caf::scoped_actor self{system_, true};
+  self->send_exit(middleman_, caf::exit_reason::kill);
+  self->wait_for(middleman_);
+}
+
+std::uint16_t Door::open(const LobbyActor& lobby, const std::string& address,
+                         std::uint16_t port) {
+  caf::scoped_actor self{system_, true};
+  std::uint16_t bound = 0;
+  std::optional<std::string> problem;
+  self
+    ->request(middleman_, caf::infinite, caf::publish_atom::value, port,
+              caf::actor_cast<caf::strong_actor_ptr>(lobby),
+              system_.message_types<LobbyActor>(), address, /*reuse=*/true)
+    .receive([&](std::uint16_t found) { bound = found; },
+             [&](const caf::error& error) { problem = system_.render(error); });
+  if (problem)
+    throw FailureError{
+      {.code = Errc::io, .who = "master", .what = *problem, .cause = ""}};
+  return bound;
+}
+
+void Door::close_if_secure(const LobbyActor& lobby, std::uint16_t port) {
+  if (secure_)
+    caf::anon_send(middleman_, caf::unpublish_atom::value, lobby.address(),
+                   port);
+}
+
+std::variant<LobbyActor, std::string>
+Door::find(const std::string& host, std::uint16_t port,
+           std::chrono::milliseconds within) {
+  caf::scoped_actor self{system_, true};
+  caf::strong_actor_ptr found;
+  std::string problem = "nothing is published there";
+  self->request(middleman_, within, caf::connect_atom::value, host, port)
+    .receive(
+      [&](const caf::node_id&, caf::strong_actor_ptr& actor,
+          const std::set<std::string>& interface) {
+        if (system_.assignable<LobbyActor>(interface))
+          found = std::move(actor);
+      },
+      [&](const caf::error& error) { problem = system_.render(error); });
+  if (found)
+    return caf::actor_cast<LobbyActor>(std::move(found));
+  return problem;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,249 @@
+#include "actors/secure_middleman.hpp"
+
+#include "config/defaults.hpp"
+#include "config/error.hpp"
+#include "config/log.hpp"
+#include "net/descriptor.hpp"
+#include "net/group_sockets.hpp"
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+#include <caf/io/basp_broker.hpp>
+#include <caf/io/middleman_actor_impl.hpp>
+#include <caf/io/network/default_multiplexer.hpp>
+#include <caf/io/network/doorman_impl.hpp>
+#include <caf/io/network/interfaces.hpp>
+#include <caf/io/network/stream_impl.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+namespace {
+
+namespace network = caf::io::network;
+using network::native_socket;
+using network::rw_state;
+using Next = net::TlsSession::Next;
+
+/// What CAF's streams ask of a socket. The accepting end's handshake goes on as
+/// bytes come: what CAF writes before its end waits here (one short frame), or
+/// CAF would try to write it without pause.
+class TlsPolicy {
+public:
+  TlsPolicy(std::unique_ptr<net::TlsSession> session, bool greeted)
+    : session_(std::move(session)),
+      greeted_(greeted) {}
+
+  rw_state read_some(std::size_t& result, native_socket socket, void* into,
+                     std::size_t most) {
+    result = 0;
+    if (!greeted_ && !greet(socket))
+      return rw_state::failure;
+    if (!greeted_ || most == 0)
+      return rw_state::success;
+    const auto moved = session_->read({static_cast<std::byte*>(into), most});
+    all_read_ = moved.next != Next::more;
+    result = moved.bytes;
+    return state_of(moved.next);
+  }
+
+  rw_state write_some(std::size_t& result, native_socket, const void* data,
+                      std::size_t size) {
+    result = 0;
+    if (size == 0)
+      return rw_state::indeterminate;
+    const std::span bytes{static_cast<const std::byte*>(data), size};
+    if (!greeted_) {
+      early_.insert(early_.end(), bytes.begin(), bytes.end());
+      result = size;
+      return rw_state::success;
+    }
+    const auto moved = session_->write(bytes);
+    result = moved.bytes;
+    return state_of(moved.next);
+  }
+
+  /// The kernel does not tell of what the session has already taken from it.
+  bool must_read_more(native_socket, std::size_t) const {
+    return !all_read_;
+  }
+
+private:
+  static rw_state state_of(Next next) {
+    return next == Next::ended || next == Next::broken ? rw_state::failure
+                                                       : rw_state::success;
+  }
+
+  /// False when the connection is over.
+  bool greet(native_socket socket) {
+    all_read_ = true;
+    const Next next = session_->shake_hands();
+    if (next == Next::broken) {
+      const auto from = network::remote_addr_of_fd(socket);
+      log::net.warn(fmt::format("refused {}: TLS: {}",
+                                from ? *from : "a stranger", session_->why()));
+    }
+    if (next != Next::more)
+      return next == Next::readable;
+    greeted_ = true;
+    std::span<const std::byte> rest = early_;
+    while (!rest.empty()) {
+      const auto moved = session_->write(rest);
+      if (moved.bytes == 0) // no room for a frame in an empty socket
+        return false;
+      rest = rest.subspan(moved.bytes);
+    }
+    early_ = {};
+    return true;
+  }
+
+  std::unique_ptr<net::TlsSession> session_;
+  std::vector<std::byte> early_;
+  bool greeted_;
+  bool all_read_ = true;
+};
+
+class SecureScribe : public caf::io::scribe {
+public:
+  SecureScribe(network::default_multiplexer& multiplexer, native_socket socket,
+               std::unique_ptr<net::TlsSession> session, bool greeted)
+    : scribe(network::conn_hdl_from_socket(socket)),
+      stream_(multiplexer, socket, std::move(session), greeted) {}
+
+  void configure_read(caf::io::receive_policy::config config) override {
+    stream_.configure_read(config);
+    if (!std::exchange(launched_, true))
+      stream_.start(this);
+  }
+  void ack_writes(bool enable) override {
+    stream_.ack_writes(enable);
+  }
+  std::vector<char>& wr_buf() override {
+    return stream_.wr_buf();
+  }
+  std::vector<char>& rd_buf() override {
+    return stream_.rd_buf();
+  }
+  void graceful_shutdown() override {
+    stream_.graceful_shutdown();
+    detach(&stream_.backend(), false);
+  }
+  void flush() override {
+    stream_.flush(this);
+  }
+  std::string addr() const override {
+    const auto address = network::remote_addr_of_fd(stream_.fd());
+    return address ? *address : std::string{};
+  }
+  std::uint16_t port() const override {
+    const auto port = network::remote_port_of_fd(stream_.fd());
+    return port ? *port : std::uint16_t{0};
+  }
+  void add_to_loop() override {
+    stream_.activate(this);
+  }
+  void remove_from_loop() override {
+    stream_.passivate();
+  }
+
+private:
+  network::stream_impl<TlsPolicy> stream_;
+  bool launched_ = false;
+};
+
+class SecureDoorman : public network::doorman_impl {
+public:
+  SecureDoorman(network::default_multiplexer& multiplexer, native_socket socket,
+                std::shared_ptr<const net::TlsContext> tls)
+    : doorman_impl(multiplexer, socket),
+      tls_(std::move(tls)) {}
+
+  bool new_connection() override {
+    net::Descriptor socket{acceptor_.accepted_socket()};
+    if (detached())
+      return false;
+    auto& multiplexer = acceptor_.backend();
+    auto scribe = caf::make_counted<SecureScribe>(
+      multiplexer, socket.get(),
+      std::make_unique<net::TlsSession>(*tls_, socket.get(),
+                                        net::TlsSession::Role::accepts),
+      false);
+    static_cast<void>(socket.release()); // the scribe closes it
+    const auto handle = scribe->hdl();
+    parent()->add_scribe(std::move(scribe));
+    return doorman::new_connection(&multiplexer, handle);
+  }
+
+private:
+  std::shared_ptr<const net::TlsContext> tls_;
+};
+
+class SecureMiddleman : public caf::io::middleman_actor_impl {
+public:
+  SecureMiddleman(caf::actor_config& config, caf::actor broker,
+                  std::shared_ptr<const net::TlsContext> tls)
+    : middleman_actor_impl(config, std::move(broker)),
+      tls_(std::move(tls)) {}
+
+  const char* name() const override {
+    return "secure middleman";
+  }
+
+protected:
+  /// Has a thread of its own, so it may wait: less long than who asks for it,
+  /// who thus hears the reason.
+  caf::expected<caf::io::scribe_ptr> connect(const std::string& host,
+                                             std::uint16_t port) override {
+    auto connected = network::new_tcp_connection(host, port);
+    if (!connected)
+      return std::move(connected.error());
+    net::Descriptor socket{*connected};
+    try {
+      auto session = net::secure_dialed(
+        socket.get(), *tls_, fmt::format("{}:{}", host, port),
+        {.abort_event = -1, .progress_deadline = defaults::connect_within / 2});
+      auto scribe = caf::make_counted<SecureScribe>(multiplexer(), socket.get(),
+                                                    std::move(session), true);
+      static_cast<void>(socket.release()); // the scribe closes it
+      return scribe;
+    } catch (const FailureError& error) {
+      return caf::make_error(caf::sec::cannot_connect_to_node,
+                             to_string(error.failure()));
+    }
+  }
+
+  caf::expected<caf::io::doorman_ptr>
+  open(std::uint16_t port, const char* address, bool reuse) override {
+    auto socket = network::new_tcp_acceptor_impl(port, address, reuse);
+    if (!socket)
+      return std::move(socket.error());
+    return caf::make_counted<SecureDoorman>(multiplexer(), *socket, tls_);
+  }
+
+private:
+  network::default_multiplexer& multiplexer() {
+    return static_cast<network::default_multiplexer&>(
+      system().middleman().backend());
+  }
+
+  std::shared_ptr<const net::TlsContext> tls_;
+};
+
+} // namespace
+
+caf::io::middleman_actor
+spawn_secure_middleman(caf::actor_system& system,
+                       std::shared_ptr<const net::TlsContext> tls) {
+  auto broker
+    = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
+  return system.spawn<SecureMiddleman, caf::detached + caf::hidden>(
+    std::move(broker), std::move(tls));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,49 @@
+#include "config/error.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/run_secret.hpp"
+
+#include "tests/support/temp_folder.hpp"
+#include <gmock/gmock.h>
+
+#include <string>
+
+namespace troupe::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RunSecretFile : public ::testing::Test {
+protected:
+  RunSecret read_back(const std::string& text) {
+    const auto file = folder_.path() / ".token";
+    replace_file(file, text);
+    return read_run_secret(file);
+  }
+  support::TempFolder folder_;
+};
+
+TEST_F(RunSecretFile, AWorkerReadsWhatTheMasterWrote) {
+  const auto encrypted = make_run_secret(true);
+  EXPECT_EQ(encrypted.token.size(), 64u);
+  const auto read = read_back(encrypted.text);
+  EXPECT_EQ(read.token, encrypted.token);
+  EXPECT_NE(read.tls, nullptr);
+  const auto in_clear = make_run_secret(false);
+  EXPECT_NE(in_clear.token, encrypted.token);
+  EXPECT_EQ(read_back(in_clear.text).token, in_clear.token);
+  EXPECT_EQ(read_back(in_clear.text).tls, nullptr);
+}
+
+TEST_F(RunSecretFile, AnUnfinishedCopyIsNamed) {
+  const auto secret = make_run_secret(true);
+  try {
+    read_back(secret.text.substr(0, secret.text.size() - 100));
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(".token"));
+    EXPECT_THAT(error.what(), HasSubstr("RUN/.token"));
+  }
+}
+
+} // namespace
+} // namespace troupe::runtime
