@@ -1,5 +1,6 @@
 #include "plans/local_search.hpp"
 
+#include "plans/replica_life.hpp"
 #include "plans/simulator.hpp"
 
 #include <algorithm>
@@ -63,7 +64,11 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
       seconds = task.chunk == 0 ? first_s : option.later_s;
     } else if (i < calls.size() && task.kind != TaskKind::drop) {
       const auto& option = calls[i].options[point.options[i]];
-      seconds = task.kind == TaskKind::reload ? option.comes_s : option.goes_s;
+      const auto& replica = replicas[*task.target];
+      if (task.kind == TaskKind::reload
+          || is_written_back(workflow, replica, *calls[i].call))
+        seconds = option.planes_s(
+          used_by(*calls[i].call, leaves(workflow, plan, replica)));
     }
     times.all.push_back(seconds);
     times.begins_batch.push_back(std::max(seconds, first_s));
