@@ -55,11 +55,10 @@ void add_call(SmallInstance& small, Random& random, std::int32_t home,
     if (random() % 4 != 0 || count == 1)
       call.options.push_back(
         {count, work / std::pow(count, 0.5 + double(random() % 50) / 100)});
-  if (home < 0) // the same, with weights that come from host memory
-    for (std::size_t i = call.options.size(); i-- > 0;) {
-      call.options.push_back(call.options[i]);
-      call.options.back().comes_s = double(1 + random() % 30);
-    }
+  if (home < 0) { // one of them with weights that come from host memory too
+    call.options.push_back(call.options[random() % call.options.size()]);
+    call.options.back().comes_s = double(1 + random() % 30);
+  }
   std::ranges::stable_sort(call.options, {}, &ExactOption::seconds);
   for (const auto& option : call.options) {
     const auto weights

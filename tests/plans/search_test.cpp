@@ -232,6 +232,15 @@ private:
   SpacePoint point_;
 };
 
+bool may_offload_homes(const SearchSpace& space) {
+  return std::ranges::any_of(space.calls(), [](const auto& call) {
+    return call.trains
+           && std::ranges::any_of(call.options, [](const auto& option) {
+                return option.offload.offload_weights;
+              });
+  });
+}
+
 /// PPO of two devices whose constants and models are drawn.
 PlanProblem drawn_problem(std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -249,7 +258,7 @@ PlanProblem drawn_problem(std::uint64_t seed) {
 }
 
 TEST(Search, NoPlanOfTheSpaceSimulatesFasterThanAProvedOne) {
-  int proved = 0, kept_ones = 0;
+  int proved = 0, kept_ones = 0, offloads = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const auto problem = drawn_problem(seed);
     const CostModel costs(problem);
@@ -263,9 +272,11 @@ TEST(Search, NoPlanOfTheSpaceSimulatesFasterThanAProvedOne) {
     const EveryPoint all(space, costs, found.best.step_s);
     EXPECT_LE(found.best.step_s, all.best_s * (1 + 1e-9)) << seed;
     kept_ones += all.kept_ones;
+    offloads += may_offload_homes(space);
   }
   EXPECT_GE(proved, 8) << "a proof is the rule";
   EXPECT_GT(kept_ones, 1000);
+  EXPECT_GT(offloads, 1) << "trained weights may leave in some of them";
 }
 
 TEST(Search, AKeptReplicaTakesAsLongAndNeedsNoLess) {
