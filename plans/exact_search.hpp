@@ -13,9 +13,10 @@
 // the devices of both its ends as soon as the step begins, so it adds to its
 // call where it must: in the first layer; in the second behind a single call
 // that shares a device with either end (whichever of the two runs first delays
-// the layer). Elsewhere it may hide and adds nothing. A complete plan takes
-// what the simulator says (`step_s`), so a closed tree proves that no plan of
-// these positions simulates faster.
+// the layer). Elsewhere it may hide and adds nothing; likewise a reload, on the
+// devices of its call alone. A complete plan takes what the simulator says
+// (`step_s`), so a closed tree proves that no plan of these positions simulates
+// faster.
 //
 // Method: layers of training first (their replicas are the homes), entries of a
 // layer fastest first, depth first; a branch ends where its time and the least

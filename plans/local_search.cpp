@@ -1,5 +1,6 @@
 #include "plans/local_search.hpp"
 
+#include "plans/replica_life.hpp"
 #include "plans/simulator.hpp"
 
 #include <algorithm>
@@ -14,6 +15,11 @@ namespace {
 
 constexpr std::size_t remembered_points = 6;
 constexpr double infinite_s = std::numeric_limits<double>::infinity();
+
+bool is_same_but_offload(const CallOption& a, const CallOption& b) {
+  return a.num_devices == b.num_devices && a.strategy == b.strategy
+         && a.micro_batches == b.micro_batches && a.chunks == b.chunks;
+}
 
 double wall_s() {
   return std::chrono::duration<double>(
@@ -63,7 +69,11 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
       seconds = task.chunk == 0 ? first_s : option.later_s;
     } else if (i < calls.size() && task.kind != TaskKind::drop) {
       const auto& option = calls[i].options[point.options[i]];
-      seconds = task.kind == TaskKind::reload ? option.comes_s : option.goes_s;
+      const auto& replica = replicas[*task.target];
+      if (task.kind == TaskKind::reload
+          || is_written_back(workflow, replica, *calls[i].call))
+        seconds = option.planes_s(
+          used_by(*calls[i].call, leaves(workflow, plan, replica)));
     }
     times.all.push_back(seconds);
     times.begins_batch.push_back(std::max(seconds, first_s));
@@ -212,12 +222,44 @@ double Walk::descend(SpacePoint& point) {
     improved = false;
     for (std::size_t call = 0; call < point.options.size(); ++call)
       improved = improve_call(point, call, best_s) || improved;
+    if (improved)
+      continue;
+    const auto before_s = best_s;
+    auto next = point;
+    improve_offloads(next, 0, point, best_s);
+    improved = best_s < before_s;
   }
   return best_s;
 }
 
+/// Every choice of what leaves, from `call` on: what one call keeps on a device
+/// another one has to give up.
+void Walk::improve_offloads(SpacePoint& next, std::size_t call,
+                            SpacePoint& point, double& best_s) {
+  if (call == next.options.size())
+    return take_better(next, point, best_s);
+  const auto& options = space_.calls()[call].options;
+  const auto chosen = next.options[call];
+  for (std::uint32_t i = 0; i < options.size() && !ended(); ++i) {
+    if (!is_same_but_offload(options[i], options[chosen]))
+      continue;
+    next.options[call] = i;
+    improve_offloads(next, call + 1, point, best_s);
+  }
+  next.options[call] = chosen;
+}
+
+void Walk::take_better(const SpacePoint& next, SpacePoint& point,
+                       double& best_s) {
+  const auto seconds = cost_.step_s(next);
+  if (seconds >= best_s * (1 - 1e-9))
+    return;
+  best_s = seconds;
+  point = next;
+}
+
 bool Walk::improve_call(SpacePoint& point, std::size_t call, double& best_s) {
-  bool improved = false;
+  const auto before_s = best_s;
   for (const auto& candidate : candidates(point, call)) {
     const auto& option = space_.calls()[call].options[candidate.option];
     if (ended() || option.total_s() >= best_s)
@@ -225,14 +267,9 @@ bool Walk::improve_call(SpacePoint& point, std::size_t call, double& best_s) {
     auto next = point;
     next.options[call] = candidate.option;
     next.positions[call] = candidate.position;
-    const auto seconds = cost_.step_s(next);
-    if (seconds >= best_s * (1 - 1e-9))
-      continue;
-    best_s = seconds;
-    point = std::move(next);
-    improved = true;
+    take_better(next, point, best_s);
   }
-  return improved;
+  return best_s < before_s;
 }
 
 void Walk::restart() {

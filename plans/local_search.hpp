@@ -72,7 +72,8 @@ public:
   bool shrink(SpacePoint& point) const;
   SpacePoint random_point();
   /// Coordinate descent: the best option and position of one call after the
-  /// other until none improves. Returns the step time.
+  /// other, then what leaves the device of all calls together, until nothing
+  /// improves. Returns the step time.
   double descend(SpacePoint& point);
   /// Descents from random points until the limits end.
   void restart();
@@ -92,6 +93,9 @@ private:
     return option.chunks == 1 || !limits_.whole_calls;
   }
   bool improve_call(SpacePoint& point, std::size_t call, double& best_s);
+  void improve_offloads(SpacePoint& next, std::size_t call, SpacePoint& point,
+                        double& best_s);
+  void take_better(const SpacePoint& next, SpacePoint& point, double& best_s);
   std::uint32_t draw(std::size_t below);
 
   const SearchSpace& space_;

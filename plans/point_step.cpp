@@ -1,5 +1,7 @@
 #include "plans/internal/point_step.hpp"
 
+#include "plans/replica_life.hpp"
+
 #include <algorithm>
 
 namespace troupe::plans::internal {
@@ -34,6 +36,13 @@ PointStep::PointStep(const SearchSpace& space) : space_(space) {
           .push_back(i);
     return calls;
   };
+  const auto& calls = space.calls();
+  for (const auto& call : calls) {
+    say_.emplace_back();
+    for (std::uint32_t i = 0; i < calls.size(); ++i)
+      if (calls[i].call->role == call.call->role && !calls[i].reads_home())
+        say_.back().push_back(i);
+  }
   for (const auto& role : workflow.roles) {
     if (role.trained)
       trained_.push_back(calls_of(role.name));
@@ -125,8 +134,7 @@ PointStep::replica_of(const SpacePoint& point, std::uint32_t reader,
 }
 
 /// Trainings follow each other; what reads the home replica comes before them.
-/// Other replicas get the weights by a move first and are dropped after their
-/// last reader.
+/// Other replicas get the weights by a move first.
 void PointStep::add_role(const SpacePoint& point, const TrainedRole& role,
                          FastStep& step) const {
   for (std::size_t i = 1; i < role.trains.size(); ++i)
@@ -157,7 +165,6 @@ void PointStep::add_role(const SpacePoint& point, const TrainedRole& role,
     for (const auto other : role.readers)
       if ((readers & point_bit(other)) != 0)
         step.add_needs(other, point_bit(move));
-    step.add({.devices = devices, .needs = readers, .first = true});
   }
 }
 
@@ -179,7 +186,7 @@ void PointStep::add_follower(const SpacePoint& point, const Follower& role,
                        point.options[home], point.positions[home]),
        .devices = step[reader].devices | step[role.first_train].devices,
        .needs = readers | point_bit(role.last_train)});
-    blends.push_back({blend, readers, role.trains});
+    blends.push_back({blend, role.trains});
   }
 }
 
@@ -191,37 +198,51 @@ PointStep::TaskSet PointStep::trained_before(std::uint32_t task) const {
   return 0;
 }
 
-/// Planes in host memory come for each call of their role that uses them and go
-/// after it: weights of a role that is not trained, an optimizer's moments.
+/// What leaves home leaves what shares it; a dropped replica has its planes
+/// from the move.
+RoleMemory PointStep::comes_for(const SpacePoint& point,
+                                std::uint32_t call) const {
+  const auto& mine = space_.calls()[call];
+  RoleMemory leaves;
+  for (const auto i : say_[call]) {
+    const auto& offload = option(point, i).offload;
+    leaves.offload_weights |= offload.offload_weights;
+    leaves.offload_optimizer |= offload.offload_optimizer;
+  }
+  const auto home = static_cast<std::uint32_t>(mine.home);
+  if (mine.reads_home()
+      && !SearchSpace::shares(option(point, call), point.positions[call],
+                              option(point, home), point.positions[home]))
+    return {};
+  return used_by(*mine.call, leaves);
+}
+
+/// Planes in host memory come for each call that uses them and go after it;
+/// only a training leaves others than came.
 void PointStep::add_stays(const SpacePoint& point, FastStep& step,
                           const std::vector<PointBlend>& blends) const {
   for (const auto task : task_of_) {
     const auto call = static_cast<std::uint32_t>(in_space_[task]);
-    const auto& space_call = space_.calls()[call];
-    const auto planes = space_call.trains ? &RoleMemory::offload_optimizer
-                                          : &RoleMemory::offload_weights;
-    const auto leaves = [&](std::uint32_t other) {
-      const auto i = static_cast<std::uint32_t>(in_space_[other]);
-      return space_.calls()[i].call->role == space_call.call->role
-             && option(point, i).offload.*planes;
-    };
-    if (std::ranges::none_of(task_of_, leaves))
+    const auto planes = comes_for(point, call);
+    if (planes == RoleMemory{})
       continue;
-    const auto& mine = option(point, call);
+    const auto seconds = option(point, call).planes_s(planes);
     const auto devices = step[task].devices;
     const auto before = trained_before(task);
-    const auto reload = step.add({.seconds = mine.comes_s,
+    const auto reload = step.add({.seconds = seconds,
                                   .devices = devices,
                                   .needs = before,
                                   .follows = step[task].needs & ~before});
     step.add_needs(task, point_bit(reload));
     step.put_first(task);
-    const auto offload = step.add({.seconds = mine.goes_s,
+    if (!space_.calls()[call].trains)
+      continue;
+    const auto offload = step.add({.seconds = seconds,
                                    .devices = devices,
                                    .needs = point_bit(task),
                                    .first = true});
     for (const auto& blend : blends)
-      if (((blend.calls | blend.trains) & point_bit(task)) != 0)
+      if ((blend.trains & point_bit(task)) != 0)
         step.add_needs(blend.task, point_bit(offload));
   }
 }

@@ -30,6 +30,12 @@ RoleMemory used_by(const Call& call, RoleMemory memory) {
   return memory;
 }
 
+bool is_written_back(const Workflow& workflow, const Replica& replica,
+                     const Call& call) {
+  return call.kind == CallKind::train
+         || (workflow.role(replica.role).trained && !replica.home);
+}
+
 bool comes_and_goes(const Workflow& workflow, const ExecutionPlan& plan,
                     const Replicas& replicas, const Call& call) {
   if (call.role.empty())

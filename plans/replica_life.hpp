@@ -3,6 +3,11 @@
 // is dropped after its last reader, unless a lag makes it hold a version from
 // one step to the next. Planes of roles that the plan offloads come
 // back from host memory before a call and return after it.
+//
+// A kept replica gets its move in each step all the same, and a drop takes no
+// time (total_order.hpp): a step with it takes exactly as long, and its devices
+// need no less. So searches drop what moves bring, and choose only what of the
+// others leaves.
 #pragma once
 
 #include "plans/replicas.hpp"
@@ -20,6 +25,11 @@ RoleMemory leaves(const Workflow& workflow, const ExecutionPlan& plan,
 
 /// Of those, what `call` uses: the optimizer serves trainings only.
 RoleMemory used_by(const Call& call, RoleMemory memory);
+
+/// Whether what goes after `call` differs from its copy in host memory, so that
+/// it is written there.
+bool is_written_back(const Workflow& workflow, const Replica& replica,
+                     const Call& call);
 
 /// Whether planes come for this call and go after it.
 bool comes_and_goes(const Workflow& workflow, const ExecutionPlan& plan,

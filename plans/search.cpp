@@ -130,24 +130,32 @@ private:
                        : std::string(to_string(asked));
   }
 
-  /// Whole calls only: chunks break the barriers.
+  /// Whole calls only: chunks break the barriers. Planes that change in the
+  /// last layer go to host memory before the step ends.
+  void add_exact_call(std::uint32_t number, ExactInstance& instance) {
+    const auto& call = space_.calls()[number];
+    const bool goes
+      = call.trains && std::ranges::count(layers_.back(), number) > 0;
+    const auto seconds = [&](std::uint32_t i) {
+      return call.options[i].seconds + (goes ? call.options[i].offload_s() : 0);
+    };
+    std::vector<std::uint32_t> numbers;
+    for (std::uint32_t i = 0; i < call.options.size(); ++i)
+      if (call.options[i].chunks == 1)
+        numbers.push_back(i);
+    std::ranges::stable_sort(numbers, {}, seconds);
+    instance.calls.push_back({.home = call.home, .trains = call.trains});
+    for (const auto i : numbers)
+      instance.calls.back().options.push_back(
+        {call.options[i].num_devices, seconds(i), call.options[i].offload_s()});
+    option_numbers_.push_back(std::move(numbers));
+  }
+
   ExactInstance make_instance() {
     ExactInstance instance{.num_devices = space_.num_devices(),
                            .layers = layers_};
-    for (const auto& call : space_.calls()) {
-      ExactCall exact{.home = call.home, .trains = call.trains};
-      std::vector<std::uint32_t> numbers;
-      for (std::uint32_t i = 0; i < call.options.size(); ++i)
-        if (call.options[i].chunks == 1) {
-          const auto& option = call.options[i];
-          const bool comes = !call.trains && option.offload.offload_weights;
-          exact.options.push_back(
-            {option.num_devices, option.seconds, comes ? option.comes_s : 0});
-          numbers.push_back(i);
-        }
-      instance.calls.push_back(std::move(exact));
-      option_numbers_.push_back(std::move(numbers));
-    }
+    for (std::uint32_t i = 0; i < space_.calls().size(); ++i)
+      add_exact_call(i, instance);
     instance.align = [this](std::uint32_t from, std::uint32_t count) {
       return space_.align(from, count);
     };

@@ -3,6 +3,7 @@
 #include "plans/device_order.hpp"
 #include "plans/memory_model.hpp"
 #include "plans/micro_batches.hpp"
+#include "plans/replica_life.hpp"
 #include "plans/strategy_rules.hpp"
 
 #include <algorithm>
@@ -15,11 +16,12 @@ namespace troupe::plans {
 namespace {
 
 /// Chunks of a call start later where they wait for each other, so they are no
-/// better than the whole of it.
+/// better than the whole of it. Weights that leave come for other calls too.
 bool is_as_good(const CallOption& a, const CallOption& b) {
   return (a.chunks == 1 || a.chunks == b.chunks)
+         && (!a.offload.offload_weights || b.offload.offload_weights)
          && a.num_devices <= b.num_devices && a.total_s() <= b.total_s()
-         && a.seconds <= b.seconds && a.device_s() <= b.device_s()
+         && a.seconds <= b.seconds && a.device_s <= b.device_s
          && a.static_bytes <= b.static_bytes
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }
@@ -131,8 +133,8 @@ void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
                        problem_.lengths.sequence_mean())
         .count);
   if (const auto role = plan.roles.find(call.call->role);
-      role != plan.roles.end() && call.home < 0)
-    option.offload.offload_weights = role->second.offload_weights;
+      role != plan.roles.end() && !call.reads_home())
+    option.offload = used_by(*call.call, role->second);
   add_option(call, option, stage_of(call.call->role, option.strategy));
 }
 
@@ -232,12 +234,7 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
     counts.insert({std::min(most, 4 * least), most});
   if (may_cut && option.strategy.pp > 1) // smaller bubbles
     counts.insert(std::clamp(4 * least, 1, most));
-  std::vector<RoleMemory> offloads = {{}};
-  // a reload takes time: where memory may matter
-  if (call.home < 0 && (is_tight_ || stage.weights > memory_bytes() / 4))
-    offloads.push_back({.offload_weights = true});
-  if (kind == CallKind::train && stage.optimizer > memory_bytes() / 4)
-    offloads.push_back({.offload_optimizer = true});
+  const auto offloads = may_leave(call, stage);
   for (const auto count : counts) {
     option.micro_batches = count;
     for (const auto offload : offloads) {
@@ -247,6 +244,27 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
   }
 }
 
+/// What may be in host memory between the calls of a replica: a choice where
+/// memory may matter, as its reload takes time. Of a role that is trained it is
+/// one of home, which its training names; what a move brings is dropped
+/// (replica_life.hpp).
+std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
+                                               const StageBytes& stage) const {
+  if (call.reads_home())
+    return {{}};
+  const auto much = memory_bytes() / 4;
+  const bool weights = is_tight_ || stage.weights > much;
+  const bool moments = call.trains && stage.optimizer > much;
+  std::vector<RoleMemory> all = {{}};
+  if (weights)
+    all.push_back({.offload_weights = true});
+  if (moments)
+    all.push_back({.offload_optimizer = true});
+  if (weights && moments)
+    all.push_back({.offload_weights = true, .offload_optimizer = true});
+  return all;
+}
+
 void SearchSpace::add_option(SpaceCall& call, CallOption option,
                              const StageBytes& stage) {
   const auto kind = call.call->kind;
@@ -254,24 +272,24 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   const auto& role = call.call->role;
   option.seconds = costs_.call_s(*call.call, place);
   option.later_s = costs_.later_chunk_s(*call.call, place);
-  option.comes_s = costs_.planes_s(
-    role, place,
-    {.offload_weights = !call.trains, .offload_optimizer = call.trains});
-  option.goes_s = call.trains ? option.comes_s : 0;
+  option.weights_s = costs_.planes_s(role, place, {.offload_weights = true});
+  option.moments_s
+    = call.trains ? costs_.planes_s(role, place, {.offload_optimizer = true})
+                  : 0;
+  // what only read them leaves them as they are in host memory
+  option.device_s
+    = option.total_s() + (call.trains ? 2 : 1) * option.offload_s();
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
                    problem_.sizes);
-  option.static_bytes = option.weight_bytes = 0;
-  if (kind == CallKind::train) { // weights, gradients, optimizer
-    option.static_bytes = stage.weights + stage.gradients;
+  const bool leaves = call.reads_home() || option.offload.offload_weights;
+  option.static_bytes = leaves ? stage.windows : stage.weights;
+  option.weight_bytes = leaves ? stage.weights - stage.windows : 0;
+  if (call.trains) {
+    option.static_bytes += stage.gradients;
     (option.offload.offload_optimizer ? option.weight_bytes
                                       : option.static_bytes)
       += stage.optimizer;
-  } else if (call.home < 0 && !option.offload.offload_weights) {
-    option.static_bytes = stage.weights;
-  } else {
-    option.static_bytes = stage.windows;
-    option.weight_bytes = stage.weights - stage.windows;
   }
   if (call.leader >= 0)
     option.weight_bytes

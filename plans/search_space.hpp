@@ -23,11 +23,12 @@ struct CallOption {
   Strategy strategy = {};
   int micro_batches = 0;
   int chunks = 1;
-  RoleMemory offload = {};
-  double seconds = 0; ///< of the first chunk
-  double later_s = 0; ///< that each other chunk adds
-  double comes_s = 0; ///< planes, where its role keeps them in host memory
-  double goes_s = 0;  ///< .. and back there
+  RoleMemory offload = {}; ///< what leaves the replica that it names
+  double seconds = 0;      ///< of the first chunk
+  double later_s = 0;      ///< that each other chunk adds
+  double weights_s = 0; ///< to bring them from host memory, or take them there
+  double moments_s = 0; ///< likewise those of the optimizer
+  double device_s = 0;  ///< of its devices, with what comes and goes
   std::uint64_t static_bytes = 0; ///< on its devices all the time
   std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
   std::uint64_t active_bytes = 0; ///< while it runs
@@ -35,9 +36,13 @@ struct CallOption {
   double total_s() const {
     return seconds + later_s * (chunks - 1);
   }
-  /// Of its devices, with the tasks that bring planes and take them away.
-  double device_s() const {
-    return total_s() + (offload == RoleMemory{} ? 0.0 : comes_s + goes_s);
+  /// Seconds to bring `planes`, or to take them away.
+  double planes_s(RoleMemory planes) const {
+    return (planes.offload_weights ? weights_s : 0)
+           + (planes.offload_optimizer ? moments_s : 0);
+  }
+  double offload_s() const {
+    return planes_s(offload);
   }
 };
 
@@ -68,6 +73,10 @@ public:
     std::int32_t home = -1;   ///< index of the call that trains its role
     std::int32_t leader = -1; ///< .. or the one that its role follows
     bool trains = false;
+    /// Its weights come by a move, unless it shares the replica of its home.
+    bool reads_home() const {
+      return home >= 0 && !trains;
+    }
     /// Of a device, over all options, also those that do not fit.
     std::uint64_t smallest_bytes = ~std::uint64_t{0};
   };
@@ -114,6 +123,8 @@ private:
   void add_variants(SpaceCall& call, CallOption option);
   void add_batchings(SpaceCall& call, CallOption option,
                      const StageBytes& stage, int most);
+  std::vector<RoleMemory> may_leave(const SpaceCall& call,
+                                    const StageBytes& stage) const;
   void add_option(SpaceCall& call, CallOption option, const StageBytes& stage);
   void prune(SpaceCall& call);
 

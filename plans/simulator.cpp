@@ -284,16 +284,13 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
                          : costs.later_chunk_s(call, placement->second);
 }
 
-/// Planes that come for a call; those that go are written to host memory only
-/// if they changed since it was last.
+/// Planes that come for a call, or go after it.
 double predict_stay_s(const PlanProblem& problem, const CostModel& costs,
                       const ExecutionPlan& plan, const Replica& replica,
                       const TaskTemplate& task) {
   const auto& call = problem.workflow.call(task.call);
-  const bool changed
-    = call.kind == CallKind::train
-      || (problem.workflow.role(task.role).trained && !replica.home);
-  if (task.kind == TaskKind::offload && !changed)
+  if (task.kind == TaskKind::offload
+      && !is_written_back(problem.workflow, replica, call))
     return 0;
   return costs.planes_s(task.role, mesh_of(replica),
                         used_by(call, leaves(problem.workflow, plan, replica)));

@@ -26,8 +26,7 @@ ExecutionPlan plan_with(const SearchSpace& space, const SpacePoint& point,
                     .chunks = option.chunks};
     const auto k = static_cast<std::size_t>(std::max(0, call.home));
     const auto& home = space.calls()[k].options[point.options[k]];
-    const bool reads_home = call.home >= 0 && !call.trains;
-    if (reads_home
+    if (call.reads_home()
         && SearchSpace::shares(option, point.positions[i], home,
                                point.positions[k]))
       place.strategy = home.strategy; // one replica: equal to the letter
@@ -75,6 +74,22 @@ ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
 
 namespace {
 
+/// Whether a call shares the replica of its home, and the weights are there.
+bool finds_weights(const SearchSpace& space, const SpacePoint& point,
+                   std::size_t call) {
+  const auto& one = space.calls()[call];
+  if (!one.reads_home())
+    return false;
+  const auto k = static_cast<std::size_t>(one.home);
+  if (point.options[k] == not_chosen)
+    return false;
+  const auto& home = space.calls()[k].options[point.options[k]];
+  return !home.offload.offload_weights
+         && SearchSpace::shares(one.options[point.options[call]],
+                                point.positions[call], home,
+                                point.positions[k]);
+}
+
 /// What is held on the device `at`, plus the largest call.
 SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
                   std::uint32_t at) {
@@ -88,15 +103,10 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
     const auto first = point.positions[i];
     if (at < first || at >= first + option.num_devices)
       continue;
-    const bool reads_home = calls[i].home >= 0 && !calls[i].trains;
-    const auto k = static_cast<std::size_t>(std::max(0, calls[i].home));
-    const bool shared = reads_home && point.options[k] != not_chosen
-                        && SearchSpace::shares(
-                          option, first, calls[k].options[point.options[k]],
-                          point.positions[k]);
     held += option.static_bytes;
     const auto active
-      = (shared ? 0 : option.weight_bytes) + option.active_bytes;
+      = (finds_weights(space, point, i) ? 0 : option.weight_bytes)
+        + option.active_bytes;
     if (active > most) {
       most = active;
       peak.call = i;

@@ -20,7 +20,7 @@ LeastOfCall least_of(const SearchSpace::SpaceCall& call) {
     least.seconds
       = std::min(least.seconds, adds_all ? option.total_s() : option.seconds);
     least.device_s
-      = std::min(least.device_s, option.device_s() * option.num_devices);
+      = std::min(least.device_s, option.device_s * option.num_devices);
   }
   return least;
 }

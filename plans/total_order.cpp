@@ -35,6 +35,10 @@ std::uint32_t comes_for(const StepGraph& graph, std::uint32_t reload) {
   return static_cast<std::uint32_t>(user - graph.tasks.begin());
 }
 
+bool gives_back(const TaskTemplate& task) {
+  return task.kind == TaskKind::offload || task.kind == TaskKind::drop;
+}
+
 bool is_reload(const TaskTemplate& task) {
   return task.kind == TaskKind::reload;
 }
@@ -97,8 +101,7 @@ TotalOrder::TotalOrder(const StepGraph& graph, StepId first, StepId end,
                "one predicted duration a task");
   paths_s_ = longest_paths(*graph_, durations_s_);
   for (std::uint32_t i = 0; i < graph.tasks.size(); ++i) {
-    if (graph.tasks[i].kind == TaskKind::offload
-        || graph.tasks[i].kind == TaskKind::drop)
+    if (gives_back(graph.tasks[i]))
       paths_s_[i] = std::numeric_limits<double>::infinity();
     if (is_reload(graph.tasks[i]))
       is_next_[comes_for(graph, i)] = true;
@@ -127,14 +130,33 @@ std::optional<TaskRef> TotalOrder::next() {
 void TotalOrder::advance() {
   if (!running_.empty())
     finish_earliest();
-  while (tracker_.may_open())
-    tracker_.open_step(ready_);
-  for (const auto task : ready_)
-    add_candidate(task);
-  ready_.clear();
+  do {
+    while (tracker_.may_open())
+      tracker_.open_step(ready_);
+    take_ready();
+  } while (tracker_.may_open());
   run_candidates();
   TROUPE_CHECK(!running_.empty() || tracker_.all_done(),
                "no task of the order can start");
+}
+
+/// As a task it would hold its devices for a moment, in which a call on these
+/// and others loses the others to a call that matters less.
+bool TotalOrder::takes_no_time(TaskRef task) const {
+  return gives_back(graph_->tasks[task.task]) && durations_s_[task.task] == 0;
+}
+
+void TotalOrder::take_ready() {
+  for (std::size_t i = 0; i < ready_.size(); ++i) { // grows meanwhile
+    const auto task = ready_[i];
+    if (!takes_no_time(task)) {
+      add_candidate(task);
+      continue;
+    }
+    emitted_.push_back(task);
+    tracker_.finish(task, ready_);
+  }
+  ready_.clear();
 }
 
 void TotalOrder::add_candidate(TaskRef task) {

@@ -1,11 +1,13 @@
 // The one total order of all tasks: the order in which a list schedule with
 // predicted durations would start them. Earlier steps come first and, inside a
-// step, the task with the longest predicted path behind it; what gives memory
-// back goes first. No device idles in the prediction while a task could run on
-// it. Planes that come from host memory have their place right before their
-// call, wherever that is, so no other task of the device finds them there; when
-// their turn has come they do not wait for the call's rows.
-// Depends on nothing but its arguments (I8).
+// step, the task with the longest predicted path behind it. What gives memory
+// back goes first; what takes no time doing so (a drop) has its place behind
+// its last reader and holds no device, so a replica that is dropped changes
+// nothing in the order of the others. No device idles in the prediction while a
+// task could run on it. Planes that come from host memory have their place
+// right before their call, wherever that is, so no other task of the device
+// finds them there; when their turn has come they do not wait for the call's
+// rows. Depends on nothing but its arguments (I8).
 #pragma once
 
 #include "plans/task_tracker.hpp"
@@ -53,7 +55,9 @@ private:
   };
   static constexpr std::uint32_t no_device = ~0u;
 
+  bool takes_no_time(TaskRef task) const;
   void add_candidate(TaskRef task);
+  void take_ready();
   void advance();
   void finish_earliest();
   void run_candidates();

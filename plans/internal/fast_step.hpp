@@ -22,7 +22,7 @@ public:
     /// What gives it its place in the order of its devices, but has not to be
     /// done when its turn has come.
     TaskSet follows = 0;
-    /// Before all others: it gives memory back, or has just got its planes.
+    /// Before all others: it takes planes away, or has just got its own.
     bool first = false;
   };
 

@@ -1,5 +1,6 @@
 // Points of a space as steps of whole calls without lag (fast_step.hpp): the
-// tasks that make_step_graph would make of the point's plan, in its order.
+// tasks that make_step_graph would make of the point's plan, in its order,
+// without those that take no time to give memory back (total_order.hpp).
 #pragma once
 
 #include "plans/internal/fast_step.hpp"
@@ -34,12 +35,13 @@ private:
     std::uint32_t last_train = 0;
     TaskSet trains = 0;
   };
-  /// A blend waits for what takes planes away behind these calls.
+  /// A blend waits for what takes planes away behind these trainings.
   struct PointBlend {
     std::uint32_t task = 0;
-    TaskSet calls = 0;
-    TaskSet trains = 0; ///< .. and behind those that train its leader
+    TaskSet trains = 0; ///< of its leader
   };
+  /// Planes that come for a call of the space.
+  RoleMemory comes_for(const SpacePoint& point, std::uint32_t call) const;
   /// The training of the same role before a training.
   TaskSet trained_before(std::uint32_t task) const;
 
@@ -60,8 +62,11 @@ private:
   std::vector<std::int32_t> in_space_; ///< by task: call of the space, or host
   std::vector<std::uint32_t> task_of_; ///< by call of the space
   std::vector<TaskSet> producers_;     ///< by task
-  std::vector<TrainedRole> trained_;   ///< in the workflow's order of roles
-  std::vector<Follower> followers_;    ///< likewise
+  /// By call of the space: the calls that say what leaves the replicas of its
+  /// role; those that train it, if any do.
+  std::vector<std::vector<std::uint32_t>> say_;
+  std::vector<TrainedRole> trained_; ///< in the workflow's order of roles
+  std::vector<Follower> followers_;  ///< likewise
 };
 
 } // namespace troupe::plans::internal

@@ -76,11 +76,16 @@ std::vector<PlanProblem> step_problems() {
   }
   // weights and moments that are much of a device may leave it
   problems.push_back(make_problem(shape_34b(), 2, 8));
+  problems.push_back(make_problem(shape_7b(), 1, 4));
+  auto& follows = problems.back();
+  follows.workflow
+    = make_ppo([](Settings& s) { s.models["ref"].ema_decay = 0.99; });
+  follows.hardware.move_s = 0.5;
   return problems;
 }
 
 TEST(PointStep, EqualsTheScheduleOfThePlanForRandomPoints) {
-  int moved = 0, weights = 0, moments = 0, points = 0;
+  int moved = 0, weights = 0, homes = 0, moments = 0, points = 0;
   for (const auto& problem : step_problems()) {
     const CostModel costs(problem);
     const SearchSpace space(problem, costs, {});
@@ -94,7 +99,8 @@ TEST(PointStep, EqualsTheScheduleOfThePlanForRandomPoints) {
       EXPECT_NEAR(fast.seconds(point), slow, 1e-9 * slow) << print(plan);
       moved += replicas_of(problem.workflow, plan).all.size() > 4;
       for (const auto& [role, memory] : plan.roles) {
-        weights += memory.offload_weights;
+        const bool trained = problem.workflow.role(role).trained;
+        (trained ? homes : weights) += memory.offload_weights;
         moments += memory.offload_optimizer;
       }
       ++points;
@@ -102,6 +108,7 @@ TEST(PointStep, EqualsTheScheduleOfThePlanForRandomPoints) {
   }
   EXPECT_GT(moved, points / 2) << "most points have moves";
   EXPECT_GT(weights, 20);
+  EXPECT_GT(homes, 20);
   EXPECT_GT(moments, 20);
 }
 

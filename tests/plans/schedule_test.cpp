@@ -96,6 +96,25 @@ TEST(Schedule, PlanesComeWhenWhatIsBeforeTheirCallOnTheDeviceIsDone) {
     << "while rewards and references are made";
 }
 
+TEST(Schedule, ADropTakesNoDeviceFromTheCallThatComesNext) {
+  const auto workflow = make_ppo();
+  auto plan = plan_all(workflow, on(2, 3), 4);
+  plan.calls["actor_gen"] = on(0, 1);
+  plan.calls["ref_inf"] = on(0, 3);
+  const auto graph = graph_of(workflow, plan);
+  std::vector<double> seconds(graph.tasks.size(), 1);
+  seconds[graph.index_of("ref_inf")] = 5;
+  seconds[graph.index_of("drop actor@actor_gen")] = 0;
+  Schedule schedule(graph, StepId{0}, StepId{1}, seconds);
+  schedule.start();
+  finish(schedule, "actor@actor_gen");
+  EXPECT_THAT(finish(schedule, "actor_gen"),
+              ElementsAre("drop actor@actor_gen/0"))
+    << "devices 2 and 3 are ref_inf's, which matters most";
+  EXPECT_THAT(finish(schedule, "drop actor@actor_gen"),
+              ElementsAre("ref_inf/0"));
+}
+
 TEST(Schedule, AnIdleDeviceKnowsWhatItWaitsFor) {
   const auto workflow = make_ppo();
   auto plan = plan_all(workflow, on(0, 0), 2);
