@@ -70,17 +70,17 @@ struct DataPlane::Impl {
   void shut_down();
   Failure stopped_failure() const;
   /// A pull that begins (1) or ends (-1). Of any thread.
-  void count_pull(WorkerId from, int pulls, std::uint64_t bytes);
+  void count_pull(WorkerId from, int change, std::uint64_t bytes);
 };
 
-void DataPlane::Impl::count_pull(WorkerId from, int pulls,
+void DataPlane::Impl::count_pull(WorkerId from, int change,
                                  std::uint64_t bytes) {
   if (!trace::enabled())
     return;
   const std::lock_guard lock{traffic_mutex};
   Traffic& sum = traffic[from];
   sum.bytes += bytes;
-  sum.open_pulls += pulls;
+  sum.open_pulls += change;
   const auto count = [&](const std::string& what, double value) {
     trace::counter(trace::track("data plane", trace::TrackKind::actor),
                    trace::name(what + " worker " + to_string(from)
