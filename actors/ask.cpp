@@ -11,6 +11,10 @@ namespace {
 
 constexpr auto error_category = caf::atom("troupe");
 
+bool is_work(const AskSpec& spec) {
+  return spec.worker && !spec.name.starts_with("heartbeat");
+}
+
 } // namespace
 
 // -- failures on the wire ----------------------------------------------------
@@ -70,6 +74,8 @@ void AskTable::add(std::uint64_t id, Owner owner, AskSpec spec) {
     caf::anon_send(owner, fail_atom::value, id, to_trouble(*closed_));
     return;
   }
+  if (is_work(spec))
+    last_work_[*spec.worker] = spec.name;
   entries_.emplace(id, Entry{std::move(owner), std::move(spec), Clock::now()});
 }
 
@@ -83,7 +89,7 @@ void AskTable::fail_all(const Failure& failure) {
   closed_ = failure;
   for (const auto& [id, entry] : entries_)
     caf::anon_send(entry.owner, fail_atom::value, id, to_trouble(failure));
-  entries_.clear();
+  failed_.merge(entries_);
 }
 
 void AskTable::expire(Clock::time_point now) {
@@ -115,15 +121,21 @@ std::vector<AskTable::Wait> AskTable::waits(Clock::time_point now) const {
   return waits;
 }
 
-std::string during_work(const std::vector<AskTable::Wait>& waits,
-                        WorkerId worker) {
-  std::string here;
-  std::string elsewhere;
-  for (const auto& wait : waits)
-    if (wait.worker && !wait.name.starts_with("heartbeat"))
-      (wait.worker == worker ? here : elsewhere) = wait.name;
-  const auto& work = here.empty() ? elsewhere : here;
-  return work.empty() ? "" : " during " + work;
+std::string AskTable::work_of(WorkerId worker) const {
+  const std::lock_guard lock{mutex_};
+  const Entry* here = nullptr;
+  const Entry* elsewhere = nullptr;
+  for (const auto& [id, entry] : closed_ ? failed_ : entries_) {
+    if (!is_work(entry.spec))
+      continue;
+    auto& newest = entry.spec.worker == worker ? here : elsewhere;
+    if (newest == nullptr || newest->since < entry.since)
+      newest = &entry;
+  }
+  if (const auto* open = here != nullptr ? here : elsewhere)
+    return " during " + open->spec.name;
+  const auto last = last_work_.find(worker);
+  return last == last_work_.end() ? "" : " after " + last->second;
 }
 
 // -- Asks --------------------------------------------------------------------

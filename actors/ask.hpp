@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,6 +57,11 @@ public:
   void expire(Clock::time_point now);
   /// Who waits for whom, oldest first.
   std::vector<Wait> waits(Clock::time_point now) const;
+  /// What a worker's death interrupts: " during run of actor_train in step 3 on
+  /// device 2", asked of it or else of another one; where nothing is open,
+  /// " after" what it was asked last; empty if it never was. From `fail_all` on
+  /// as of that moment.
+  std::string work_of(WorkerId worker) const;
 
 private:
   struct Entry {
@@ -66,14 +72,10 @@ private:
 
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Entry> entries_;
+  std::unordered_map<std::uint64_t, Entry> failed_; ///< of `fail_all`
+  std::map<WorkerId, std::string> last_work_;
   std::optional<Failure> closed_;
 };
-
-/// What a worker was last asked to do, which its death interrupts: " during run
-/// of actor_train in step 3 on device 2". Asked of that worker, or else of
-/// another one; empty if nothing was.
-std::string during_work(const std::vector<AskTable::Wait>& waits,
-                        WorkerId worker);
 
 /// The asks of one actor: lives in its state, answers `fail_atom`.
 class Asks {

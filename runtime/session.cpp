@@ -98,7 +98,6 @@ private:
   std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
   std::optional<std::pair<WorkerId, Failure>> death_; ///< the first one
   /// Of the master when the run ended: what a death interrupted.
-  std::vector<actors::AskTable::Wait> open_asks_;
   /// An end by a lost peer, until when an exit status may still explain it.
   std::optional<std::pair<actors::RunEnd, steady_clock::time_point>> symptom_;
   std::optional<actors::RunEnd> end_;
@@ -205,12 +204,7 @@ void Session::handle(const AllLoaded& event) {
   auto made = spawn_master(system_, basis_, event.ready, nodes_,
                            {.on_step = pushes<StepCommitted>(),
                             .on_evaluation = pushes<Evaluated>(),
-                            .on_end =
-                              [this](const auto& end) {
-                                open_asks_
-                                  = basis_.asks->waits(steady_clock::now());
-                                events_.push(end);
-                              },
+                            .on_end = pushes<actors::RunEnd>(),
                             .on_stall = pushes<Stalled>()});
   master_ = made.master;
   ours_.insert(ours_.end(), made.all.begin(), made.all.end());
@@ -298,7 +292,7 @@ void Session::handle(const actors::RunEnd& event) {
     end_ = event;
   if (symptom && death_) {
     end_->failure = death_->second;
-    end_->failure.what += actors::during_work(open_asks_, death_->first);
+    end_->failure.what += basis_.asks->work_of(death_->first);
   }
 }
 
@@ -326,8 +320,7 @@ void Session::on_idle() {
 void Session::lose_worker(WorkerId worker, Failure failure) {
   lost_.erase(worker);
   if (!master_ || symptom_) {
-    failure.what += actors::during_work(
-      symptom_ ? open_asks_ : basis_.asks->waits(steady_clock::now()), worker);
+    failure.what += basis_.asks->work_of(worker);
     return fail(failure);
   }
   if (!death_)

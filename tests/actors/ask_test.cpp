@@ -107,6 +107,20 @@ TEST_F(Ask, I7EveryWaitHasANameAndADeadline) {
   EXPECT_EQ(outcome_.failure.code, Errc::deadline);
 }
 
+TEST_F(Ask, ADeathNamesWhatIsOpenElseWhatCameLast) {
+  EXPECT_EQ(asks_->work_of(WorkerId{1}), " during rows");
+  EXPECT_EQ(asks_->work_of(WorkerId{2}), " during rows"); // of another one
+  answer(with_a_value);
+  EXPECT_EQ(asks_->work_of(WorkerId{1}), " after rows");
+  EXPECT_EQ(asks_->work_of(WorkerId{2}), "");
+}
+
+TEST_F(Ask, ADeathThatEndedARunNamesWhatWasOpenThen) {
+  asks_->fail_all({Errc::peer_lost, "worker 1", "gone", ""});
+  run();
+  EXPECT_EQ(asks_->work_of(WorkerId{1}), " during rows");
+}
+
 TEST_F(Ask, AClosedTableFailsNewAsksAtOnce) {
   asks_->fail_all({Errc::aborted, "run", "over", ""});
   tell(client_, start_atom::value);

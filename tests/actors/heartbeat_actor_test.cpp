@@ -98,7 +98,7 @@ protected:
     tell(spawn(setup_actor, std::move(setup)), start_atom::value);
   }
   std::string work_of(std::uint32_t worker) const {
-    return during_work(asks_->waits(AskTable::Clock::now()), WorkerId{worker});
+    return asks_->work_of(WorkerId{worker});
   }
 
   std::vector<bool> suspects_; ///< what was told of worker 1

@@ -94,7 +94,7 @@ calls:
             self.assertEqual(summary["unmatched_arrows"], 0)
         wrong = self.hello_placed("wrong", "{devices: 0-1, strategy: d2}",
                                   code=3)
-        self.assertIn("calls.count.devices: functions run on the host",
+        self.assertIn("calls.count.devices: expected host, where functions run",
                       wrong.stderr)
 
     def test_best_of_n_asks_a_program_and_keeps_one_a_group(self):

@@ -159,9 +159,11 @@ class Stop(Case):
         self.assertEqual(done.code, 1, done.err)
         last = done.err.strip().splitlines()[-1]
         calls = ("actor_gen|rew_inf|ref_inf|critic_inf|advantages|actor_train|"
-                 "critic_train|record_samples")
-        self.assertRegex(last, rf"^error: worker \d \(pid \d+\).* during "
-                               rf".*({calls}|actor@).* on (device|worker) \d")
+                 "critic_train|record_samples|commit")
+        # between two calls: after the one before
+        self.assertRegex(last,
+                         rf"^error: worker \d \(pid \d+\).* (during|after) "
+                         rf".*({calls}|actor@).* on (device|worker) \d")
         return last
 
     def states(self):
