@@ -4,7 +4,9 @@
 #include "models/gemm.hpp"
 
 #include "config/error.hpp"
+#include "models/gemm_grid.hpp"
 #include "models/gemm_kernels.hpp"
+#include "models/lines_ahead.hpp"
 #include "models/threads.hpp"
 
 #include <algorithm>
@@ -19,8 +21,7 @@ using gemm_detail::Tile;
 
 // A tile of A that lies across is packed if it meets more panels than these.
 constexpr std::int64_t gemm_unpacked_panels = 4;
-constexpr double gemm_parallel_flops = 1.5e6;  // below, threads cost more
-constexpr std::int64_t gemm_packing_rows = 12; // rows worth of packing B
+constexpr double gemm_parallel_flops = 1.5e6; // below, threads cost more
 constexpr std::int64_t gemm_parts_cols = 32;
 constexpr std::int64_t gemm_parts_depth = 64;
 
@@ -182,16 +183,20 @@ ConstMatrix gemm_rows(const GemmJob& job, const GemmBlock& block,
           job.a.row_stride, job.a.col_stride};
 }
 
-// All rows of `rows` times one block of panels and k.
+// All rows of `rows` times one block of panels and k; `next` is what the block
+// behind it is packed from.
 void gemm_multiply_block(const GemmJob& job, const GemmRange& rows,
-                         const GemmBlock& block, float* a_scratch) {
+                         const GemmBlock& block, float* a_scratch,
+                         LinesAhead next) {
   const Kernels& kernels = job.kernels;
   for (std::int64_t i = rows.begin; i < rows.end; i += kernels.tile_rows) {
     const std::int64_t count = std::min(kernels.tile_rows, rows.end - i);
     const ConstMatrix a = gemm_pack_rows(kernels, gemm_rows(job, block, i),
                                          count, block, a_scratch);
-    for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p)
+    for (std::int64_t p = block.panels.begin; p < block.panels.end; ++p) {
+      next.ask();
       gemm_multiply_tile(job, block, i, count, p, a);
+    }
   }
 }
 
@@ -240,6 +245,25 @@ GemmBlock gemm_block(const GemmJob& job, const GemmRange& panels,
   return block;
 }
 
+// Of B at `panels` from `k0` on, in as many shares as `rows` have tiles.
+LinesAhead gemm_lines_ahead(const GemmJob& job, const GemmRange& rows,
+                            const GemmRange& panels, std::int64_t k0) {
+  if (job.packed != nullptr || panels.begin >= panels.end)
+    return {};
+  const std::int64_t width = job.kernels.panel_cols;
+  const std::int64_t col = panels.begin * width;
+  const std::int64_t cols = std::min(panels.end * width, job.shape.n) - col;
+  const std::int64_t depth = std::min(job.depth, job.shape.k - k0);
+  const float* from
+    = job.b.data + k0 * job.b.row_stride + col * job.b.col_stride;
+  const std::int64_t shares
+    = ceil_div(rows.end - rows.begin, job.kernels.tile_rows)
+      * (panels.end - panels.begin);
+  return job.b.col_stride == 1
+           ? LinesAhead{from, {depth, cols, job.b.row_stride}, shares}
+           : LinesAhead{from, {cols, depth, job.b.col_stride}, shares};
+}
+
 void gemm_run_range(const GemmJob& job, const GemmRange& rows,
                     const GemmRange& panels) {
   if (rows.begin >= rows.end || panels.begin >= panels.end)
@@ -262,42 +286,21 @@ void gemm_run_range(const GemmJob& job, const GemmRange& rows,
     kernels.enter();
   for (std::int64_t p = panels.begin; p < panels.end; p += step) {
     const GemmRange part{p, std::min(p + step, panels.end)};
+    const GemmRange behind{part.end, std::min(part.end + step, panels.end)};
     for (std::int64_t k0 = 0; k0 < job.shape.k; k0 += job.depth) {
       const GemmBlock block = gemm_block(job, part, k0, b_scratch);
+      const std::int64_t k1 = k0 + job.depth;
       if (streams)
         gemm_stream_block(job, rows, block);
       else
-        gemm_multiply_block(job, rows, block, a_tile);
+        gemm_multiply_block(job, rows, block, a_tile,
+                            k1 < job.shape.k
+                              ? gemm_lines_ahead(job, rows, part, k1)
+                              : gemm_lines_ahead(job, rows, behind, 0));
     }
   }
   if (kernels.leave != nullptr)
     kernels.leave();
-}
-
-struct GemmGrid {
-  std::int64_t row_parts = 1;
-  std::int64_t panel_parts = 1;
-};
-
-// How threads share C: the split whose largest part is cheapest. Rows are
-// split in whole tiles, so no element's arithmetic depends on it.
-GemmGrid gemm_grid(const GemmJob& job, std::int64_t threads) {
-  const Kernels& kernels = job.kernels;
-  const std::int64_t tiles = ceil_div(job.shape.m, kernels.tile_rows);
-  const std::int64_t panels = ceil_div(job.shape.n, kernels.panel_cols);
-  GemmGrid best;
-  std::int64_t best_cost = 0;
-  for (std::int64_t cols = 1; cols <= threads; ++cols) {
-    const std::int64_t rows = threads / cols;
-    const std::int64_t cost
-      = ceil_div(panels, cols) * kernels.panel_cols
-        * (ceil_div(tiles, rows) * kernels.tile_rows + gemm_packing_rows);
-    if (best_cost == 0 || cost < best_cost) {
-      best_cost = cost;
-      best = {rows, cols};
-    }
-  }
-  return best;
 }
 
 void gemm_empty_sum(const GemmJob& job) {
@@ -330,7 +333,7 @@ void gemm_run(GemmJob job, std::int64_t threads) {
                        * static_cast<double>(job.shape.k);
   if (threads <= 1 || flops < gemm_parallel_flops)
     return gemm_run_range(job, {0, job.shape.m}, {0, panels});
-  const GemmGrid grid = gemm_grid(job, threads);
+  const GemmGrid grid = gemm_grid(tiles, panels, kernels, threads);
   const std::int64_t parts = grid.row_parts * grid.panel_parts;
   parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -343,16 +346,12 @@ void gemm_run(GemmJob job, std::int64_t threads) {
   });
 }
 
-std::int64_t gemm_threads() {
-  return compute_threads();
-}
-
 } // namespace
 
 void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
           const MutableMatrix& c, const GemmOptions& options) {
   gemm_run({shape, a, b, c, options, gemm_kernels(shape, options)},
-           gemm_threads());
+           compute_threads());
 }
 
 void gemm_serial(const GemmShape& shape, const ConstMatrix& a,
@@ -388,7 +387,7 @@ void gemm(std::int64_t m, const ConstMatrix& a, const PackedMatrix& b,
             options,
             best_kernels(b.operands()),
             b.data()},
-           gemm_threads());
+           compute_threads());
 }
 
 const char* gemm_kernel_name(DType operands) {

@@ -54,7 +54,7 @@ struct Kernels {
   void (*enter)() = nullptr;
   void (*leave)() = nullptr;
   std::int64_t max_depth = 704;        ///< of k a block
-  std::int64_t block_floats = 1 << 17; ///< packed B that the caches keep
+  std::int64_t block_floats = 1 << 16; ///< packed B that the caches keep
 
   std::int64_t lanes(std::int64_t depth) const {
     return (depth + step_depth - 1) / step_depth * step_lanes;
