@@ -71,7 +71,7 @@ protected:
 TEST_F(Ask, AValueEndsIt) {
   answer(with_a_value);
   EXPECT_EQ(outcome_.values, 1);
-  EXPECT_THAT(asks_->waits(AskTable::Clock::now()), testing::IsEmpty());
+  EXPECT_THAT(asks_->waits(AskTable::Clock::now()), ::testing::IsEmpty());
 }
 
 TEST_F(Ask, AFailureKeepsItsFirstCause) {
@@ -95,12 +95,12 @@ TEST_F(Ask, I7AMessageThatNobodyGetsNamesTheWait) {
   tell(client_, start_atom::value);
   ASSERT_EQ(outcome_.failures, 1);
   EXPECT_EQ(outcome_.failure.who, "rows");
-  EXPECT_THAT(outcome_.failure.what, testing::HasSubstr("not delivered"));
+  EXPECT_THAT(outcome_.failure.what, ::testing::HasSubstr("not delivered"));
 }
 
 TEST_F(Ask, I7EveryWaitHasANameAndADeadline) {
   const auto now = AskTable::Clock::now();
-  ASSERT_THAT(asks_->waits(now), testing::SizeIs(1));
+  ASSERT_THAT(asks_->waits(now), ::testing::SizeIs(1));
   EXPECT_EQ(asks_->waits(now)[0].name, "rows");
   asks_->expire(now + std::chrono::seconds{1});
   run();

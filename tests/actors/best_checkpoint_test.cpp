@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class BestCheckpointTest : public testing::Test {
+class BestCheckpointTest : public ::testing::Test {
 protected:
   void save(std::uint32_t steps, std::uint32_t keep = 0) {
     CheckpointState state;

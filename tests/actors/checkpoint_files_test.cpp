@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CheckpointFiles : public testing::Test {
+class CheckpointFiles : public ::testing::Test {
 protected:
   static CallDone early() {
     RunDone part;
@@ -57,9 +57,9 @@ TEST_F(CheckpointFiles, CallsOfUnfinishedStepsComeBackToTheBit_I8) {
   ASSERT_EQ(state.early[0].done.parts.size(), 1u);
   const auto& part = state.early[0].done.parts[0];
   EXPECT_EQ(part.holder, WorkerId{3});
-  EXPECT_THAT(part.samples, testing::ElementsAre(SampleId{1}, SampleId{4}));
-  EXPECT_THAT(part.tokens, testing::ElementsAre(9, 7));
-  EXPECT_THAT(part.keys, testing::ElementsAre("sequence_ids"));
+  EXPECT_THAT(part.samples, ::testing::ElementsAre(SampleId{1}, SampleId{4}));
+  EXPECT_THAT(part.tokens, ::testing::ElementsAre(9, 7));
+  EXPECT_THAT(part.keys, ::testing::ElementsAre("sequence_ids"));
   ASSERT_EQ(part.sums.size(), 1u);
   EXPECT_EQ(part.sums[0].name, "response_length");
   EXPECT_EQ(part.sums[0].sum.value, Bits{0.1}.value);
@@ -95,8 +95,8 @@ TEST_F(CheckpointFiles, AChangedFileIsNamed) {
     read_checkpoint(folder);
     FAIL() << "a damaged checkpoint was read";
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("model.safetensors"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("checksum"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("model.safetensors"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("checksum"));
   }
 }
 

@@ -4,7 +4,7 @@
 
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using namespace troupe;
 using namespace troupe::actors;
 

@@ -89,12 +89,12 @@ private:
   LobbyActor lobby_;
 };
 
-class Doors : public testing::TestWithParam<bool> {
+class Doors : public ::testing::TestWithParam<bool> {
 protected:
   Tls tls_ = GetParam() ? test::new_run_tls() : nullptr;
 };
 
-INSTANTIATE_TEST_SUITE_P(, Doors, testing::Bool(), [](const auto& one) {
+INSTANTIATE_TEST_SUITE_P(, Doors, ::testing::Bool(), [](const auto& one) {
   return one.param ? "OverTls" : "InClear";
 });
 

@@ -4,7 +4,7 @@
 
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using troupe::SampleId;
 using troupe::WorkerId;
 using namespace troupe::actors;

@@ -14,9 +14,9 @@ namespace troupe::actors {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 /// What a fake saw, and whether it answers.
 struct FakeLife {
@@ -169,7 +169,7 @@ TEST_F(Heartbeat, AWorkerThatHangsWhileItLoadsIsNamedWithWhatItDidI7) {
   ASSERT_THAT(lost_, SizeIs(1));
   EXPECT_EQ(lost_[0].code, Errc::peer_lost);
   EXPECT_EQ(lost_[0].who, "worker 1 (pid 11)");
-  EXPECT_THAT(lost_[0].what, testing::StartsWith("no heartbeat for "));
+  EXPECT_THAT(lost_[0].what, ::testing::StartsWith("no heartbeat for "));
   EXPECT_EQ(work_of(1), " during set-up of worker 1");
   EXPECT_EQ(ready_, 0);
   pass(long_time);

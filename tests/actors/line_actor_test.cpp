@@ -6,10 +6,10 @@
 
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-class LineActorTest : public testing::Test {
+class LineActorTest : public ::testing::Test {
 protected:
   /// What the program answers to each line, or why not.
   std::vector<std::string> ask(const std::string& command,
@@ -36,7 +36,7 @@ protected:
 
 TEST_F(LineActorTest, AnswersLineByLine) {
   const std::string large(100'000, 'x');
-  EXPECT_THAT(ask("cat", {"one", large}), testing::ElementsAre("one", large));
+  EXPECT_THAT(ask("cat", {"one", large}), ::testing::ElementsAre("one", large));
 }
 
 TEST_F(LineActorTest, ALateProgramIsKilledAndReplaced) {
@@ -48,7 +48,8 @@ TEST_F(LineActorTest, ALateProgramIsKilledAndReplaced) {
 }
 
 TEST_F(LineActorTest, AProgramThatEndsIsNamedAndStartedAgain) {
-  EXPECT_THAT(ask("sh -c 'read x; echo $x'", {"a"}), testing::ElementsAre("a"));
+  EXPECT_THAT(ask("sh -c 'read x; echo $x'", {"a"}),
+              ::testing::ElementsAre("a"));
   for (const auto& answer : ask("/bin/false", {"a", "a", "a", "a"})) {
     EXPECT_THAT(answer, HasSubstr("/bin/false"));
     EXPECT_THAT(answer, HasSubstr("ended"));

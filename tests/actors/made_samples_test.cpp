@@ -6,7 +6,7 @@
 
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using namespace troupe;
 using namespace troupe::actors;
 using plans::CallKind;

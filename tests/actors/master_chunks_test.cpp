@@ -8,7 +8,7 @@
 namespace troupe::actors {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr std::uint32_t num_chunks = 2;
 

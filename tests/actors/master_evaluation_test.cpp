@@ -10,7 +10,7 @@
 namespace troupe::actors {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 struct Seen {
   std::string call;

@@ -9,7 +9,7 @@
 namespace troupe::actors {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 /// What the fakes saw, and the answers that they owe.
 struct Desk {

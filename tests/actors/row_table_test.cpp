@@ -6,9 +6,9 @@
 namespace troupe::actors {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 RunDone part(std::uint32_t holder, std::vector<std::uint32_t> samples,
              std::vector<std::string> keys) {

@@ -8,8 +8,8 @@
 
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using namespace troupe;
 using namespace troupe::actors;
 
@@ -33,7 +33,7 @@ SampleActor::behavior_type measure(SampleActor::pointer,
   }};
 }
 
-class SampleDealerTest : public testing::Test {
+class SampleDealerTest : public ::testing::Test {
 protected:
   using Ended = std::variant<std::vector<Sample>, Failure>;
 

@@ -7,7 +7,7 @@
 
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using troupe::explain_settings;
 
 TEST(Explain, OneSettingHasDefaultRangeAndSentence) {
@@ -44,7 +44,7 @@ TEST(Explain, WholePageIsYamlWithEverySettingAndItsDefault) {
 TEST(Explain, SectionsShowTheirOwnPart) {
   const auto rollout = explain_settings("rollout");
   EXPECT_THAT(rollout, HasSubstr("  temperature: 1\n"));
-  EXPECT_THAT(rollout, testing::Not(HasSubstr("gamma")));
+  EXPECT_THAT(rollout, ::testing::Not(HasSubstr("gamma")));
   EXPECT_THAT(explain_settings("models.critic"), HasSubstr("  critic:\n"));
   EXPECT_THAT(explain_settings("models.critic.optimizer"),
               HasSubstr("      lr: 1.0e-05\n"));

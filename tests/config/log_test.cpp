@@ -21,9 +21,9 @@ TEST(Log, FileHoldsLevelComponentAndText) {
   log::flush();
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
-  EXPECT_THAT(text.str(), testing::HasSubstr(" info net: port 4711\n"));
-  EXPECT_THAT(text.str(), testing::HasSubstr("actors: {} is not a format\n"));
-  EXPECT_THAT(text.str(), testing::Not(testing::HasSubstr("too small")));
+  EXPECT_THAT(text.str(), ::testing::HasSubstr(" info net: port 4711\n"));
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("actors: {} is not a format\n"));
+  EXPECT_THAT(text.str(), ::testing::Not(::testing::HasSubstr("too small")));
   std::filesystem::remove_all(file.parent_path());
 }
 

@@ -194,8 +194,8 @@ TEST(ModelShape, PrintedConfigKeepsEveryField) {
   shape.pad = 0;
   const auto text = print_hf_config(shape);
   EXPECT_EQ(parse_model_shape(text, "printed"), shape);
-  EXPECT_THAT(text, testing::HasSubstr("LlamaForSequenceClassification"));
-  EXPECT_THAT(text, testing::HasSubstr(R"("0": "LABEL_0")"));
+  EXPECT_THAT(text, ::testing::HasSubstr("LlamaForSequenceClassification"));
+  EXPECT_THAT(text, ::testing::HasSubstr(R"("0": "LABEL_0")"));
 }
 
 TEST(ModelShape, Qwen3SeesAWindowFromALayerOnAndPrintsIt) {
@@ -269,11 +269,11 @@ TEST(ModelShape, MistakesNameFileAndKey) {
   EXPECT_EQ(why_not("[1]"),
             "config.json: expected a JSON object, got another value; try a "
             "folder in Hugging Face format");
-  EXPECT_THAT(why_not("{"),
-              testing::StartsWith("config.json: expected JSON, "
-                                  "got something else (parse error at line 1"));
+  EXPECT_THAT(why_not("{"), ::testing::StartsWith(
+                              "config.json: expected JSON, "
+                              "got something else (parse error at line 1"));
   EXPECT_THAT(why_not(R"({"vocab_size": 1e999})"),
-              testing::StartsWith("config.json: expected JSON"));
+              ::testing::StartsWith("config.json: expected JSON"));
 }
 
 TEST(ModelShape, MissingFolderIsNamed) {

@@ -7,7 +7,7 @@
 
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct Tool {
   std::string path;
@@ -46,7 +46,7 @@ std::string complaint(const std::string& more) {
   return "accepted";
 }
 
-struct OwnSections : testing::Test {
+struct OwnSections : ::testing::Test {
   OwnSections() {
     add_tool_section();
   }
@@ -70,7 +70,7 @@ TEST_F(OwnSections, AreReadPrintedAndComparedLikeOurs) {
   auto other = again;
   std::any_cast<Tool&>(other.own.at("tool")).tries = 8;
   EXPECT_THAT(troupe::settings_difference(again, other),
-              testing::ElementsAre("tool.tries"));
+              ::testing::ElementsAre("tool.tries"));
 }
 
 TEST_F(OwnSections, MistakesNameTheKeyAndWhatWasExpected) {

@@ -13,7 +13,7 @@ namespace {
 
 using troupe::ConfigError;
 
-class SettingsErrors : public testing::Test {
+class SettingsErrors : public ::testing::Test {
 protected:
   SettingsErrors() {
     std::filesystem::create_directories(folder_);
@@ -360,14 +360,14 @@ TEST_F(SettingsErrors, OverridesNeedKeyAndValue) {
   EXPECT_EQ(over("run..steps=5"), "command line: expected key=value, got "
                                   "'run..steps=5'; try run.steps=5");
   EXPECT_THAT(over("algorithm.clip_ratio=[0.1"),
-              testing::StartsWith("command line:"));
+              ::testing::StartsWith("command line:"));
 }
 
 TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
   EXPECT_EQ(error({"none.yaml"}, {}),
             "none.yaml: expected a readable YAML file, got none; try "
             "examples/tiny/ppo.yaml");
-  EXPECT_THAT(ppo("a: [1\n"), testing::StartsWith("x.yaml:2: expected YAML"));
+  EXPECT_THAT(ppo("a: [1\n"), ::testing::StartsWith("x.yaml:2: expected YAML"));
   EXPECT_EQ(error({}, {}), "command line: workflow: expected one of sft, "
                            "reward, dpo, ppo or grpo, got nothing");
 }

@@ -33,7 +33,7 @@ data: {train: text.jsonl}
 )";
 
 /// Files that go when the test ends.
-class SettingsFiles : public testing::Test {
+class SettingsFiles : public ::testing::Test {
 protected:
   ~SettingsFiles() override {
     std::filesystem::remove_all(folder_);
@@ -184,9 +184,9 @@ TEST_F(SettingsFiles, PrintParsesBackEqualWithOddValues) {
 
 TEST(Settings, PrintLeavesOutWhatTheWorkflowIgnores) {
   const auto text = print_settings(parse_settings(sft_text, "a.yaml"));
-  EXPECT_THAT(text, testing::Not(testing::HasSubstr("algorithm")));
-  EXPECT_THAT(text, testing::HasSubstr("  max_tokens: 1024\n"));
-  EXPECT_THAT(text, testing::HasSubstr("lr: 1.0e-05"));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("algorithm")));
+  EXPECT_THAT(text, ::testing::HasSubstr("  max_tokens: 1024\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("lr: 1.0e-05"));
 }
 
 TEST_F(SettingsFiles, FilesMergeLeftToRightThenOverrides) {
@@ -233,7 +233,7 @@ TEST(Settings, DifferenceNamesKeysExceptWhatMayChange) {
     settings_difference(a, b, troupe::resumable_changes()),
     (std::vector<std::string>{"models.actor.optimizer.lr", "rollout.stop"}));
   b.models.erase("ref");
-  EXPECT_THAT(settings_difference(a, b), testing::Contains("models.ref"));
+  EXPECT_THAT(settings_difference(a, b), ::testing::Contains("models.ref"));
   EXPECT_FALSE(a == b);
 }
 
@@ -261,9 +261,9 @@ TEST(Settings, DurationsAreReadInSeconds) {
 
 TEST(Settings, RolesOfEachWorkflow) {
   EXPECT_THAT(troupe::roles_of("ppo"),
-              testing::ElementsAre("actor", "critic", "ref", "reward"));
-  EXPECT_THAT(troupe::roles_of("sft"), testing::ElementsAre("actor"));
-  EXPECT_THAT(troupe::roles_of("reward"), testing::ElementsAre("reward"));
+              ::testing::ElementsAre("actor", "critic", "ref", "reward"));
+  EXPECT_THAT(troupe::roles_of("sft"), ::testing::ElementsAre("actor"));
+  EXPECT_THAT(troupe::roles_of("reward"), ::testing::ElementsAre("reward"));
   EXPECT_TRUE(troupe::roles_of("nonsense").empty());
 }
 
@@ -275,7 +275,7 @@ TEST(SettingsTable, EveryFieldIsDocumentedAndItsDefaultIsLegal) {
     EXPECT_TRUE(field.sentence.ends_with('.')) << field.path;
     const auto text = default_text(field);
     if (!field.runs.empty()) {
-      EXPECT_THAT(field.runs, testing::Contains(text)) << field.path;
+      EXPECT_THAT(field.runs, ::testing::Contains(text)) << field.path;
     }
     if (!field.needs_key.empty()) {
       EXPECT_NE(troupe::find_field(field.needs_key).first, nullptr);

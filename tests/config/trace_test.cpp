@@ -18,7 +18,7 @@ namespace {
 namespace trace = troupe::trace;
 using trace::Kind;
 
-class Trace : public testing::Test {
+class Trace : public ::testing::Test {
 protected:
   Trace() {
     folder_ = std::filesystem::temp_directory_path()
@@ -207,11 +207,11 @@ TEST_F(Trace, DamagedFilesAreNamed) {
     return "no error";
   };
   EXPECT_THAT(error("{\"traceEvents\": []}"),
-              testing::HasSubstr("expected a trace file of this version"));
-  EXPECT_THAT(error(""), testing::HasSubstr("of this version"));
+              ::testing::HasSubstr("expected a trace file of this version"));
+  EXPECT_THAT(error(""), ::testing::HasSubstr("of this version"));
   using namespace std::string_view_literals;
   EXPECT_THAT(error("TROUPEv1\x09\0\0\0\0\0\0\0"sv),
-              testing::HasSubstr("damaged"));
+              ::testing::HasSubstr("damaged"));
   // a length far beyond the file: the cut end, nothing allocated
   EXPECT_EQ(error("TROUPEv1\x03\0\0\0\xff\xff\xff\xff"sv), "no error");
   EXPECT_THROW(trace::read_trace(folder_ / "none"), troupe::ConfigError);

@@ -6,8 +6,8 @@
 
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using troupe::SettingsGroup;
 
 /// A workflow of this test program: answers, one scored role, one trained.
@@ -37,7 +37,7 @@ std::string complaint(const std::string& more) {
   return "accepted";
 }
 
-struct WorkflowTraits : testing::Test {
+struct WorkflowTraits : ::testing::Test {
   WorkflowTraits() {
     add_duel();
   }

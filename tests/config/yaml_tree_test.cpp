@@ -54,25 +54,25 @@ TEST(YamlTree, MistakesNameFileAndLine) {
             "a.yaml:3: a: expected each key once, got it again (first on line "
             "1); try deleting one of the two");
   EXPECT_THAT(parse_error("run:\n  steps: 1\n  steps: 2\n"),
-              testing::StartsWith("a.yaml:3: run.steps: expected each key "
-                                  "once, "));
+              ::testing::StartsWith("a.yaml:3: run.steps: expected each key "
+                                    "once, "));
   YamlNode book;
   book.kind = YamlNode::Kind::scalar;
   book.text = std::string(5000, 'x');
   EXPECT_EQ(describe(book), "'" + std::string(200, 'x') + "'...");
   EXPECT_THAT(
     parse_error("a: 1\nb: [1, 2\n"),
-    testing::StartsWith("a.yaml:3: expected YAML, got something else ("));
+    ::testing::StartsWith("a.yaml:3: expected YAML, got something else ("));
   EXPECT_THAT(
     parse_error("a:\n\t b: 1\n"),
-    testing::StartsWith("a.yaml:2: expected YAML, got something else ("));
+    ::testing::StartsWith("a.yaml:2: expected YAML, got something else ("));
   EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"),
             "a.yaml:2: expected one YAML document, got a second; try removing "
             "'---'");
   EXPECT_EQ(parse_error("[1]: 2\n"),
             "a.yaml:1: expected a name before ':', got a list or a mapping; "
             "try quotes");
-  EXPECT_THAT(parse_error("a: *b\n"), testing::StartsWith("a.yaml:1: "));
+  EXPECT_THAT(parse_error("a: *b\n"), ::testing::StartsWith("a.yaml:1: "));
 }
 
 TEST(YamlTree, AliasesThatBlowUpAreRefused) {
@@ -83,16 +83,16 @@ TEST(YamlTree, AliasesThatBlowUpAreRefused) {
     for (int k = 0; k < 10; ++k)
       text += last + (k < 9 ? ", " : "]\n");
   }
-  EXPECT_THAT(parse_error(text), testing::HasSubstr("try fewer aliases"));
+  EXPECT_THAT(parse_error(text), ::testing::HasSubstr("try fewer aliases"));
 }
 
 TEST(YamlTree, EndlessEmptyDocumentsOfTheParserAreRefused) { // found by fuzzing
-  EXPECT_THAT(parse_error(" : \n,"), testing::StartsWith("a.yaml:"));
+  EXPECT_THAT(parse_error(" : \n,"), ::testing::StartsWith("a.yaml:"));
 }
 
 TEST(YamlTree, DeepNestingIsRefused) {
   const std::string text(100'000, '[');
-  EXPECT_THAT(parse_error("a: " + text), testing::StartsWith("a.yaml:"));
+  EXPECT_THAT(parse_error("a: " + text), ::testing::StartsWith("a.yaml:"));
 }
 
 TEST(YamlTree, UnreadableFileIsNamed) {

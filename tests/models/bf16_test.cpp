@@ -15,11 +15,11 @@
 namespace troupe::models {
 namespace {
 
-using testing::TempFolder;
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
 using troupe::testing::random_sequences;
 using troupe::testing::small_shape;
+using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
 class Bf16 : public ::testing::Test {

@@ -9,9 +9,9 @@ namespace troupe::models {
 namespace {
 
 using nlohmann::json;
-using testing::DatasetFile;
 using ::testing::HasSubstr;
 using testing::letters_document;
+using troupe::testing::DatasetFile;
 
 /// letters() with a template: "u hi. a ok>" of a user's and an answer's text;
 /// '>' ends an answer, a space follows it.

@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::DatasetFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::letters;
 using testing::shared_folder;
-using testing::TempFolder;
 using testing::write_text;
+using troupe::testing::DatasetFile;
+using troupe::testing::TempFolder;
 
 TEST_F(DatasetFile, PromptsGiveNSamplesARowInOrder) {
   const auto data = open(DataKind::prompts, "{\"prompt\": \"ab\"}\n\n"

@@ -159,7 +159,7 @@ public:
   }
 
 private:
-  testing::TempFolder folder_;
+  troupe::testing::TempFolder folder_;
   ModelShape shape_;
   plans::Placement place_;
   std::optional<troupe::testing::ParallelReplica> replica_;

@@ -20,10 +20,10 @@ namespace troupe::models {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TempFolder;
 using troupe::testing::first_samples;
 using troupe::testing::random_sequences;
 using troupe::testing::small_shape;
+using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
 class EngineTest : public ::testing::Test {

@@ -9,7 +9,7 @@
 namespace troupe::models {
 namespace {
 
-class EvaluationTest : public testing::DatasetFile {
+class EvaluationTest : public troupe::testing::DatasetFile {
 protected:
   static std::vector<nlohmann::json> lines(const Evaluation& found) {
     std::vector<nlohmann::json> rows;

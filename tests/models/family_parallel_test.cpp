@@ -14,10 +14,10 @@
 namespace troupe::models {
 namespace {
 
-using testing::TempFolder;
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
 using troupe::testing::random_sequences;
+using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
 ModelShape small_model_of(const char* family) {

@@ -17,8 +17,8 @@ using Floats = std::vector<float>;
 
 struct GroupCase {
   nlohmann::json meta;
-  testing::GoldenTensors in;
-  testing::GoldenTensors out;
+  troupe::testing::GoldenTensors in;
+  troupe::testing::GoldenTensors out;
 
   explicit GroupCase(const std::string& name)
     : meta(testing::read_golden_meta(folder(name))),

@@ -12,8 +12,8 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::read_text;
 using testing::shared_folder;
-using testing::TempFolder;
 using testing::write_text;
+using troupe::testing::TempFolder;
 
 /// All parameters of a golden model as tensors to store, in float.
 std::vector<TensorToStore> stored_floats(const StoredWeights& weights,

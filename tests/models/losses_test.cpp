@@ -18,8 +18,8 @@ namespace {
 
 struct LossCase {
   nlohmann::json params;
-  testing::GoldenTensors in;
-  testing::GoldenTensors out;
+  troupe::testing::GoldenTensors in;
+  troupe::testing::GoldenTensors out;
   double tolerance = 0;
 
   explicit LossCase(const std::string& name) {
@@ -32,12 +32,12 @@ struct LossCase {
   }
 };
 
-at::Tensor flat(const testing::GoldenTensor& tensor) {
+at::Tensor flat(const troupe::testing::GoldenTensor& tensor) {
   const auto floats = tensor.floats();
   return at::tensor(at::ArrayRef<float>(floats), at::kFloat);
 }
 
-at::Tensor leaf(const testing::GoldenTensor& tensor) {
+at::Tensor leaf(const troupe::testing::GoldenTensor& tensor) {
   return flat(tensor).set_requires_grad(true);
 }
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using troupe::models::Denominators;
 
 constexpr troupe::Key<float> keep{"keep"};

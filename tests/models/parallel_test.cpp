@@ -22,11 +22,11 @@
 namespace troupe::models {
 namespace {
 
-using testing::TempFolder;
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
 using troupe::testing::random_answers;
 using troupe::testing::random_sequences;
+using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
 // Two key-value heads: t4 holds each of them twice. 75 ids: t2 and t4 do not

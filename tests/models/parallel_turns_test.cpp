@@ -69,7 +69,7 @@ protected:
     return all;
   }
 
-  const testing::TempFolder folder_;
+  const troupe::testing::TempFolder folder_;
 };
 
 TEST_P(ParallelTurns, SayTheSame_I1_I2) {

@@ -11,7 +11,7 @@
 namespace troupe::models {
 namespace {
 
-using testing::GoldenTensors;
+using troupe::testing::GoldenTensors;
 
 struct RlCase {
   nlohmann::json meta;

@@ -17,8 +17,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::read_text;
 using testing::shared_folder;
-using testing::TempFolder;
 using testing::write_text;
+using troupe::testing::TempFolder;
 
 fs::path safetensors_golden(const std::string& part) {
   return shared_folder() / "golden" / "safetensors" / part;

@@ -10,10 +10,10 @@
 namespace troupe::models {
 namespace {
 
-using testing::DatasetFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::letters;
+using troupe::testing::DatasetFile;
 
 constexpr Key<float> score{"score"};
 constexpr Key<std::string> note{"note"};

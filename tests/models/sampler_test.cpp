@@ -14,7 +14,7 @@
 namespace troupe::models {
 namespace {
 
-using testing::GoldenTensors;
+using troupe::testing::GoldenTensors;
 
 GenerateOptions options_of(const nlohmann::json& params) {
   GenerateOptions options;

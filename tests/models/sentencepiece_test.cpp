@@ -16,8 +16,8 @@
 namespace troupe::models {
 namespace {
 
-using testing::TempFolder;
 using testing::write_text;
+using troupe::testing::TempFolder;
 using TokenIds = std::vector<std::int32_t>;
 
 std::string training_text() {

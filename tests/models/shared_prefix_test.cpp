@@ -10,12 +10,12 @@
 namespace troupe::models {
 namespace {
 
-using testing::Answer;
 using testing::answers_of;
 using testing::at_step;
-using testing::Ids;
 using testing::prompt_rows;
-using testing::SmallModel;
+using troupe::testing::Answer;
+using troupe::testing::Ids;
+using troupe::testing::SmallModel;
 
 GenerateOptions twelve_tokens() {
   GenerateOptions options;

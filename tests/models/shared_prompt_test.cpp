@@ -17,11 +17,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::Pointwise;
-using testing::TempFolder;
 using troupe::testing::first_samples;
 using troupe::testing::random_answers;
 using troupe::testing::random_floats;
 using troupe::testing::small_shape;
+using troupe::testing::TempFolder;
 using Ids = std::vector<std::int32_t>;
 
 std::vector<std::span<const std::int32_t>>

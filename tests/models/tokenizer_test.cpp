@@ -17,8 +17,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::read_text;
 using testing::shared_folder;
-using testing::TempFolder;
 using testing::write_text;
+using troupe::testing::TempFolder;
 using TokenIds = std::vector<std::int32_t>;
 
 std::vector<json> tokenizer_rows(const fs::path& path) {

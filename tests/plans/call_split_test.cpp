@@ -8,8 +8,8 @@
 namespace troupe::plans {
 namespace {
 
-using testing::ElementsAre;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 std::vector<SampleId> all_samples(const std::vector<Share>& shares) {
   std::vector<SampleId> samples;

@@ -36,7 +36,7 @@ run_and_stop(Schedule& schedule, std::size_t stop_after, std::uint32_t seed) {
   return started;
 }
 
-class EarlyStop : public testing::TestWithParam<std::uint32_t> {};
+class EarlyStop : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(EarlyStop, EveryBegunStepEndsAndNoneIsHalfDone) {
   const auto workflow = make_ppo();
@@ -58,7 +58,7 @@ TEST_P(EarlyStop, EveryBegunStepEndsAndNoneIsHalfDone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lags, EarlyStop, testing::Values(0U, 1U, 2U));
+INSTANTIATE_TEST_SUITE_P(Lags, EarlyStop, ::testing::Values(0U, 1U, 2U));
 
 } // namespace
 } // namespace troupe::plans

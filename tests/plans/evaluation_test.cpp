@@ -10,7 +10,7 @@
 namespace troupe::plans {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 Settings eval_settings() {
   Settings settings;
@@ -70,7 +70,7 @@ TEST(WithEvaluation, AWorkflowWithoutScoresIsRefused) {
   auto workflow = make_ppo();
   workflow.calls[1].writes = {"marks"};
   EXPECT_THAT(refusal_of([&] { with_evaluation(workflow, eval_settings()); }),
-              testing::HasSubstr("eval.data"));
+              ::testing::HasSubstr("eval.data"));
 }
 
 TEST(WithEvaluation, RulesAndProgramsScoreHeldOutAnswersToo) {
@@ -146,10 +146,10 @@ TEST(EvaluationIn, ItsTasksAreInTheMemoryOfTheDevicesWhereRolesTrain) {
     return names;
   };
   // actor trains on 2-3, reward scores on 0-1
-  EXPECT_THAT(tasks(report.devices[2]), testing::Contains("eval_actor_gen"));
-  EXPECT_THAT(tasks(report.devices[0]), testing::Contains("eval_rew_inf"));
+  EXPECT_THAT(tasks(report.devices[2]), ::testing::Contains("eval_actor_gen"));
+  EXPECT_THAT(tasks(report.devices[0]), ::testing::Contains("eval_rew_inf"));
   EXPECT_THAT(tasks(report.devices[0]),
-              testing::Not(testing::Contains("eval_actor_gen")));
+              ::testing::Not(::testing::Contains("eval_actor_gen")));
   EXPECT_EQ(check_plan(silent, plan).devices[0].resident_bytes,
             report.devices[0].resident_bytes);
 }

@@ -7,8 +7,8 @@ namespace {
 
 TEST(BuildIdentity, NamesVersionBuildAndRegistry) {
   EXPECT_THAT(build_identity(),
-              testing::MatchesRegex("troupe .* \\(build .*, registry "
-                                    "[0-9a-f]{16}\\)"));
+              ::testing::MatchesRegex("troupe .* \\(build .*, registry "
+                                      "[0-9a-f]{16}\\)"));
   EXPECT_EQ(build_identity(), build_identity());
 }
 

@@ -12,9 +12,9 @@
 
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using trace::Kind;
 using troupe::test::TempFolder;
 using troupe::test::write_text;

@@ -7,7 +7,7 @@
 
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using troupe::test::TempFolder;
 using troupe::test::write_text;
 

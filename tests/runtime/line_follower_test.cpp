@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t plenty = std::size_t{1} << 20;
 
-class LineFollowing : public testing::Test {
+class LineFollowing : public ::testing::Test {
 protected:
   void append(const std::string& text) const {
     std::ofstream(file_, std::ios::app) << text;

@@ -8,8 +8,8 @@
 #include <limits>
 
 using namespace troupe::runtime;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Metrics, LineKeepsTheOrderOfTheInterface) {
   StepMetrics metrics{.step = 12, .attempt = 2, .values = {}};

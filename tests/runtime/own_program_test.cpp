@@ -8,8 +8,8 @@
 
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using troupe::Key;
 using troupe::Workflow;
 using troupe::keys::response;
@@ -99,7 +99,7 @@ TEST(OwnWorkflow, ARewardIsTheRunsUnderTheKeyThatIsAskedFor) {
   EXPECT_EQ(call.argument("score"), "scores");
   EXPECT_THAT(call.reads, ElementsAre("sequence_ids", "loss_mask"));
   const auto groups = troupe::plans::own_traits(w.parts(), {}).groups;
-  EXPECT_THAT(groups, testing::Contains(troupe::SettingsGroup::rewards));
+  EXPECT_THAT(groups, ::testing::Contains(troupe::SettingsGroup::rewards));
 }
 
 TEST(OwnWorkflow, ASecondModelsAnswersHaveAPrefix) {

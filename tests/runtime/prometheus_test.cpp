@@ -7,8 +7,8 @@
 namespace troupe::runtime {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Prometheus, NamesKeepLettersAndDigitsOnly) {
   EXPECT_EQ(prometheus_name("actor/pg_loss"), "troupe_actor_pg_loss");

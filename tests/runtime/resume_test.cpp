@@ -6,7 +6,7 @@
 
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 namespace {
 

@@ -8,8 +8,8 @@
 namespace fs = std::filesystem;
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using troupe::test::read_text;
 using troupe::test::TempFolder;
 using troupe::test::write_text;

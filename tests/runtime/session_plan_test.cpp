@@ -12,8 +12,8 @@
 namespace fs = std::filesystem;
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using troupe::test::read_text;
 using troupe::test::TempFolder;
 using troupe::test::tiny_shape;
@@ -23,7 +23,7 @@ using troupe::test::write_tiny_tokenizer;
 
 namespace {
 
-class SessionPlanTest : public testing::Test {
+class SessionPlanTest : public ::testing::Test {
 protected:
   SessionPlanTest() {
     write_tiny_model(temp_.path() / "base");

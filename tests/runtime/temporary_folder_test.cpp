@@ -16,11 +16,11 @@ namespace troupe::runtime {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::IsEmpty;
-using testing::SizeIs;
-using testing::UnorderedElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
-class Temporary : public testing::Test {
+class Temporary : public ::testing::Test {
 protected:
   void SetUp() override {
     fs::remove_all(parent_);
@@ -48,8 +48,8 @@ protected:
   }
 
   fs::path parent_
-    = fs::path{testing::TempDir()}
-      / testing::UnitTest::GetInstance()->current_test_info()->name();
+    = fs::path{::testing::TempDir()}
+      / ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(Temporary, GoesWithItsOwner) {

@@ -6,7 +6,7 @@
 
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using troupe::Key;
 using troupe::keys::appended, troupe::keys::response, troupe::keys::turn;
 

@@ -10,8 +10,8 @@
 
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using troupe::test::read_text;
 using troupe::test::TempFolder;
 using troupe::test::write_text;
@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t plenty = std::size_t{1} << 24;
 constexpr std::uint64_t all_history = std::uint64_t{1} << 30;
 
-class TraceFollowing : public testing::Test {
+class TraceFollowing : public ::testing::Test {
 protected:
   TraceFollowing() : folder_(temp_.path() / "run") {
     folder_.create();

@@ -15,8 +15,8 @@
 
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using troupe::test::TempFolder;
 using troupe::test::write_text;
 
@@ -27,7 +27,7 @@ namespace http = boost::beast::http;
 namespace websocket = boost::beast::websocket;
 using Answer = http::response<http::string_body>;
 
-class TracePage : public testing::Test {
+class TracePage : public ::testing::Test {
 protected:
   TracePage() : folder_(temp_.path() / "run") {
     folder_.create();
@@ -84,7 +84,7 @@ TEST_F(TracePage, IsRefusedToOtherSites) {
 TEST_F(TracePage, NeedsItsTokenWhereItHasOne) {
   const TraceServer server(folder_, {.token = "s3cret"});
   const std::string url = server.url();
-  EXPECT_THAT(url, testing::EndsWith("/?token=s3cret"));
+  EXPECT_THAT(url, ::testing::EndsWith("/?token=s3cret"));
   const auto port = port_of(server);
   EXPECT_EQ(get(port, "/", "any.host").result(), http::status::forbidden);
   EXPECT_EQ(get(port, "/?token=wrong", "any.host").result(),

@@ -8,7 +8,7 @@
 namespace troupe::runtime {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using trace::Event;
 using trace::Kind;
 using troupe::test::TempFolder;

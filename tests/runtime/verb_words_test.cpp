@@ -8,8 +8,8 @@
 
 using namespace troupe;
 using namespace troupe::runtime;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using troupe::test::TempFolder;
 using troupe::test::write_text;
 

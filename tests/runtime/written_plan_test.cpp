@@ -70,8 +70,8 @@ TEST(WrittenPlan, MistakesOfAMappingStandOnTheLinesOfTheSettings) {
     FAIL() << "a placement has no key 'device'";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(),
-                testing::StartsWith("run.yaml:11: plan.calls.rew_inf.device: "
-                                    "expected one of devices, "));
+                ::testing::StartsWith("run.yaml:11: plan.calls.rew_inf.device: "
+                                      "expected one of devices, "));
   }
 }
 

@@ -25,7 +25,7 @@ struct DrivenConfig : caf::actor_system_config {
   }
 };
 
-class DrivenActors : public testing::Test {
+class DrivenActors : public ::testing::Test {
 protected:
   void TearDown() override { // what the test holds outlives its actors
     for (const auto& actor : ours_)
