@@ -2,7 +2,7 @@
 # What needs long or a quiet machine: make soak. Prints a line a part with its
 # seconds; goes on after a failure; exit code 1 if any part failed.
 #   - the demo learns with seeds 1, 2 and 3
-#   - ten minutes of fuzzing
+#   - ten minutes of fuzzing for each reader of files, ten for all parsers
 #   - the end-to-end tests ten times (a race shows here or nowhere)
 #   - 200 PPO steps with flat memory
 #   - the page: 10,000 tasks at 50 frames/s, events in a quarter of a second,
@@ -31,8 +31,14 @@ for seed in 1 2 3; do
   part "demo, seed $seed" \
     examples/tiny/run.sh --seed "$seed" --folder "$folder/demo$seed"
 done
-part "fuzzing under sanitizers, 600 s" sh -c 'make build PRESET=asan &&
-  cmake --build --preset asan --target troupe_fuzz && tests/fuzz/run.sh 600'
+part "sanitizer build of the fuzzer" sh -c 'make build PRESET=asan &&
+  cmake --build --preset asan --target troupe_fuzz'
+for readers in "safetensors tensors shard_index" "json_lines model_shape" \
+  "tokenizer tokenizer_parts chat_template"; do
+  # shellcheck disable=SC2086
+  part "fuzzing $readers, 600 s" tests/fuzz/run.sh 600 $readers
+done
+part "fuzzing every parser, 600 s" tests/fuzz/run.sh 600
 part "end to end, ten times" \
   ctest --test-dir build -L 'e2e|dist' --repeat until-fail:10 --output-on-failure
 part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
