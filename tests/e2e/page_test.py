@@ -1,6 +1,6 @@
-"""The trace page in a real browser: a finished run, a live one, workers that
-stop, and runs that only their trace files know. Pictures are kept in the build
-folder (build/pages/). TROUPE_SOAK=1 is for a quiet machine: it adds frame rates
+"""The trace page in real browsers, Chromium and Firefox: a finished run, a live
+one, workers that stop, and runs that only their trace files know. Pictures are
+kept in the build folder (build/pages/). TROUPE_SOAK=1 is for a quiet machine: it adds frame rates
 and latencies, and holds the page to its times."""
 import array
 import contextlib
@@ -16,7 +16,6 @@ import trace_files
 import webdriver
 from support import BUILD, Case, until
 
-PICTURES = BUILD / "pages"
 QUIET = bool(os.environ.get("TROUPE_SOAK"))
 DEATH_S = 1.0 if QUIET else 2.0
 SUSPECT_S = 2.0 if QUIET else 4.0
@@ -24,7 +23,21 @@ EVERY_TAB = ("dataflow steps messages links mailboxes latency stragglers waits "
              "health curves samples").split()
 
 
-class Page(Case):
+class Page:
+    """What the page must do in any browser."""
+
+    browser = webdriver.Browser
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.browser.missing():
+            raise unittest.SkipTest(cls.browser.missing())
+        super().setUpClass()
+
+    @property
+    def pictures(self):
+        return BUILD / "pages" / self.browser.__name__.lower()
+
     def serve(self, name):
         """`troupe trace serve`, and the address that it prints."""
         process = self.start("trace", "serve", f"runs/{name}")
@@ -49,11 +62,10 @@ class Page(Case):
               "the page has every step")
         time.sleep(0.3)  # the last frame
 
-    @unittest.skipIf(webdriver.missing(), webdriver.missing())
     def test_a_finished_run_shows_everything_it_recorded(self):
         self.troupe(*self.ppo("run.steps=4"))
         process, url = self.serve("ppo")
-        with webdriver.Browser() as browser:
+        with self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 4)
             # I7: every message has both ends
@@ -82,7 +94,7 @@ class Page(Case):
             for tab in EVERY_TAB:
                 self.assertNotRegex(self.panel(browser, tab),
                                     r"NaN|undefined|Infinity", tab)
-                browser.picture(PICTURES / f"{tab}.png")
+                browser.picture(self.pictures / f"{tab}.png")
             self.assertEqual(browser.errors(), [])
         process.send(signal.SIGTERM)
         self.assertEqual(process.finish().code, 0)
@@ -104,17 +116,16 @@ class Page(Case):
     def banner(self, browser):
         return browser.run("return document.getElementById('banner').innerText")
 
-    @unittest.skipIf(webdriver.missing(), webdriver.missing())
     def test_a_live_run_is_seen_while_it_runs_and_a_death_within_a_second(self):
         process, url = self.live()
-        with webdriver.Browser() as browser:
+        with self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 3)
             before = self.model(browser, "m.events")
             until(lambda: self.model(browser, "m.events") > before,
                   "new events arrive")
             self.assertTrue(self.model(browser, "m.live()"))
-            browser.picture(PICTURES / "live.png")
+            browser.picture(self.pictures / "live.png")
             for row in ("master", "worker 0"):
                 shown = row + r"\s+\d+\s+\S+\s+(running|ready)\s+[\d.]+ [MG]B"
                 until(lambda: re.search(shown, self.panel(browser, "health")),
@@ -123,13 +134,12 @@ class Page(Case):
             killed = time.monotonic()
             until(lambda: self.banner(browser), "the page names the death")
             self.assertLess(time.monotonic() - killed, DEATH_S)
-            browser.picture(PICTURES / "death.png")
+            browser.picture(self.pictures / "death.png")
         self.assertEqual(process.finish().code, 1)
 
-    @unittest.skipIf(webdriver.missing(), webdriver.missing())
     def test_a_stopped_worker_is_suspect_within_two_seconds(self):
         process, url = self.live()
-        with webdriver.Browser() as browser:
+        with self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 2)
             victim = self.workers()[0]
@@ -138,7 +148,7 @@ class Page(Case):
             until(lambda: f"(pid {victim}) is suspect" in self.banner(browser),
                   "the page names the silent worker")
             self.assertLess(time.monotonic() - stopped, SUSPECT_S)
-            browser.picture(PICTURES / "suspect.png")
+            browser.picture(self.pictures / "suspect.png")
             os.kill(victim, signal.SIGCONT)
             until(lambda: not self.banner(browser), "it speaks again")
         process.send(signal.SIGTERM)
@@ -160,7 +170,6 @@ class Page(Case):
         time.sleep(0.5)
         return browser.run("return document.getElementById('panel').innerText")
 
-    @unittest.skipIf(webdriver.missing(), webdriver.missing())
     def test_an_artificially_slow_device_is_named(self):
         file = trace_files.TraceFile(self.trace_folder("slow", "done"),
                                      "worker 0", 1)
@@ -171,14 +180,13 @@ class Page(Case):
                 length = 25_000_000 if device == 2 else 10_000_000 + device
                 file.tasks(device, "ref_inf", step, [(begin, begin + length)])
         file.close()
-        with self.served("slow") as url, webdriver.Browser() as browser:
+        with self.served("slow") as url, self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 10)
             self.assertRegex(self.panel(browser, "stragglers"),
                              r"^device 2 is slow: 2.50 times the others in "
                              r"ref_inf")
 
-    @unittest.skipIf(webdriver.missing(), webdriver.missing())
     def test_an_artificial_cycle_of_waits_is_named(self):
         file = trace_files.TraceFile(self.trace_folder("cycle", "running"),
                                      "master", 0)
@@ -191,13 +199,17 @@ class Page(Case):
                     for i, (flow, source, target) in enumerate(arrows)
                     for kind, track in ((trace_files.SEND, source),
                                         (trace_files.RECEIVE, target)))
-        with self.served("cycle") as url, webdriver.Browser() as browser:
+        with self.served("cycle") as url, self.browser() as browser:
             browser.open(url)
             self.assertEqual(
                 until(lambda: self.banner(browser), "a banner"),
                 "a cycle of waits: call a > call b > call c > call a")
             self.assertIn("call b waits for call c",
                           self.panel(browser, "waits"))
+
+
+class PageInChromium(Page, Case):
+    browser = webdriver.Chromium
 
     # -- on a quiet machine --------------------------------------------------
 
@@ -213,7 +225,7 @@ class Page(Case):
                            [(begin + i * 10**7, begin + i * 10**7 + 9 * 10**6)
                             for i in range(10)])
         file.close()
-        with self.served("many") as url, webdriver.Browser() as browser:
+        with self.served("many") as url, self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 125)
             browser.run("""
@@ -238,7 +250,7 @@ class Page(Case):
         file = trace_files.TraceFile(self.trace_folder("busy", "running"),
                                      "worker 0", 1)
         end = threading.Event()
-        with self.served("busy") as url, webdriver.Browser() as browser:
+        with self.served("busy") as url, self.browser() as browser:
             browser.open(url)
             until(lambda: self.model(browser, "m.files.length") == 1, "the file")
             browser.run("""
@@ -287,6 +299,12 @@ class Page(Case):
             end.wait(max(0, begin - time.monotonic_ns()) / 1e9)
             file.events([batch.tobytes()])
 
+
+class PageInFirefox(Page, Case):
+    browser = webdriver.Firefox
+
+
+class NoPage(Case):
     def test_a_folder_that_is_no_run_is_one_line(self):
         done = self.troupe("trace", "serve", "nowhere", code=2)
         self.assertRegex(done.stderr, r"^error: nowhere.*run folder")

@@ -1,5 +1,7 @@
-"""A browser for the tests: Chromium through chromedriver's HTTP interface,
-with Python's standard library only. Absent browsers are said, not hidden."""
+"""Browsers for the tests, with Python's standard library only: Chromium through
+chromedriver's HTTP interface, Firefox through Marionette, the socket that it
+opens itself (geckodriver is no Debian package). Absent ones are said, not
+hidden."""
 import base64
 import contextlib
 import json
@@ -7,24 +9,55 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import tempfile
 import urllib.request
 
 from support import until
 
 
-def missing():
-    """Why there is no browser; empty: there is one."""
-    for program in ("chromium", "chromedriver"):
-        if shutil.which(program) is None:
-            return f"no {program} on this machine"
-    return ""
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 class Browser(contextlib.AbstractContextManager):
+    """A window on a page. What differs between browsers is how to say it."""
+
+    programs = ()
+
+    @classmethod
+    def missing(cls):
+        """Why there is no such browser; empty: there is one."""
+        for program in cls.programs:
+            if shutil.which(program) is None:
+                return f"no {program} on this machine"
+        return ""
+
+    def open(self, url):
+        raise NotImplementedError
+
+    def run(self, script):
+        """What the script returns."""
+        raise NotImplementedError
+
+    def errors(self):
+        """Errors of the page's scripts."""
+        raise NotImplementedError
+
+    def screenshot(self):
+        raise NotImplementedError
+
+    def picture(self, file):
+        pathlib.Path(file).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(file).write_bytes(base64.b64decode(self.screenshot()))
+
+
+class Chromium(Browser):
+    programs = ("chromium", "chromedriver")
+
     def __init__(self, width=1280, height=900, dark=False):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         self.driver = subprocess.Popen(
             ["chromedriver", f"--port={port}"], stdout=subprocess.DEVNULL,
@@ -58,22 +91,87 @@ class Browser(contextlib.AbstractContextManager):
         self.call("POST", f"{self.session}/url", {"url": url})
 
     def run(self, script):
-        """What the script returns."""
         return self.call("POST", f"{self.session}/execute/sync",
                          {"script": script, "args": []})
 
     def errors(self):
-        """Errors that the page wrote to its console."""
         lines = self.call("POST", f"{self.session}/se/log", {"type": "browser"})
         return [line["message"] for line in lines if line["level"] == "SEVERE"]
 
-    def picture(self, file):
-        shot = self.call("GET", f"{self.session}/screenshot")
-        pathlib.Path(file).parent.mkdir(parents=True, exist_ok=True)
-        pathlib.Path(file).write_bytes(base64.b64decode(shot))
+    def screenshot(self):
+        return self.call("GET", f"{self.session}/screenshot")
 
     def __exit__(self, *_):
         with contextlib.suppress(OSError):
             self.call("DELETE", self.session)
         self.driver.terminate()
         self.driver.wait()
+
+
+class Firefox(Browser):
+    programs = ("firefox-esr",)
+
+    def __init__(self, width=1280, height=900, dark=False):
+        self.home = tempfile.TemporaryDirectory(prefix="troupe-firefox-",
+                                                ignore_cleanup_errors=True)
+        home, port = pathlib.Path(self.home.name), free_port()
+        (home / "user.js").write_text(
+            f'user_pref("marionette.port", {port});\n'
+            f'user_pref("ui.systemUsesDarkTheme", {int(dark)});\n')
+        self.output = home / "output"
+        with open(self.output, "wb") as output:
+            self.process = subprocess.Popen(
+                [*self.programs, "--headless", "--marionette", "--no-remote",
+                 "--profile", home, f"--width={width}", f"--height={height}"],
+                stdout=output, stderr=output, start_new_session=True,
+                env={"HOME": str(home), "PATH": "/usr/bin:/bin"})
+        self.calls, self.socket = 0, None
+        until(lambda: self.connected(port), "Firefox listens")
+        self.stream = self.socket.makefile("rb")
+        self.message()  # who it is
+        self.call("NewSession")
+        self.call("SetWindowRect", width=width, height=height)
+
+    def connected(self, port):
+        with contextlib.suppress(OSError):
+            self.socket = socket.create_connection(("127.0.0.1", port), 60)
+        return self.socket is not None
+
+    def message(self):
+        """The next one: its length in digits, a colon, JSON."""
+        digits = b""
+        while (byte := self.stream.read(1)) != b":":
+            if not byte:
+                raise ConnectionError(self.output.read_text(errors="replace"))
+            digits += byte
+        return json.loads(self.stream.read(int(digits)))
+
+    def call(self, name, **parameters):
+        self.calls += 1
+        text = json.dumps([0, self.calls, f"WebDriver:{name}", parameters])
+        self.socket.sendall(f"{len(text.encode())}:{text}".encode())
+        _, _, error, result = self.message()
+        if error:
+            raise RuntimeError(f"{name}: {error['message']}")
+        return result
+
+    def open(self, url):
+        self.url = url
+        self.call("Navigate", url=url)
+
+    def run(self, script):
+        return self.call("ExecuteScript", script=script, args=[])["value"]
+
+    def errors(self):
+        lines = self.output.read_text(errors="replace").splitlines()
+        return [line for line in lines
+                if line.startswith(f"JavaScript error: {self.url}")]
+
+    def screenshot(self):
+        return self.call("TakeScreenshot", full=False)["value"]
+
+    def __exit__(self, *_):
+        self.socket.close()
+        self.process.terminate()
+        self.process.wait()
+        self.home.cleanup()
