@@ -71,6 +71,16 @@ void for_each_run(const plans::Transfer& part,
       source.subspan(part.source_offset + i * part.source_stride, part.bytes));
 }
 
+CopyRuns runs_of(const plans::Transfer& part, std::span<const std::byte> source,
+                 std::span<std::byte> target) {
+  return {.target = target.data() + part.target_offset,
+          .source = source.data() + part.source_offset,
+          .bytes = part.bytes,
+          .runs = part.runs,
+          .target_stride = part.target_stride,
+          .source_stride = part.source_stride};
+}
+
 void blend_bytes(std::span<std::byte> target,
                  std::span<const std::byte> incoming, double decay) {
   blend(
@@ -108,10 +118,12 @@ void WeightMove::run(std::span<std::byte> target) const {
   PullsUnderWay under_way(*plane_, pulls);
   const bool streams = size_bytes_ >= stream_from_bytes;
   for (const auto& [source, part] : copies_)
-    for_each_run(part, source->bytes, target, [&](auto into, auto from) {
-      streams ? stream_copy(into.data(), from.data(), from.size())
-              : void(std::memcpy(into.data(), from.data(), from.size()));
-    });
+    if (streams)
+      stream_copy(runs_of(part, source->bytes, target));
+    else
+      for_each_run(part, source->bytes, target, [](auto into, auto from) {
+        std::memcpy(into.data(), from.data(), from.size());
+      });
   end_stream_copies();
   under_way.wait();
 }

@@ -32,6 +32,9 @@ inline constexpr std::size_t kMaxReadBytes = 4u << 20;
 /// Most bytes that one read of an encrypted connection takes from the kernel:
 /// several records of 16 KiB.
 inline constexpr std::size_t kTlsReadBytes = 128u << 10;
+/// Most bytes that are encrypted before they go to the kernel in one write: a
+/// write a record costs more than its encryption. The records stay in a cache.
+inline constexpr std::size_t kTlsWriteBytes = 256u << 10;
 /// What one record holds: shorter pieces are gathered into one.
 inline constexpr std::size_t kTlsRecordBytes = 16u << 10;
 /// Bytes that one key encrypts: a third of what keeps AES-GCM's proven margin
