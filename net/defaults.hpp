@@ -22,6 +22,9 @@ inline constexpr std::size_t kMaxConnections = 2048;
 /// Weights are pulled in pieces of this size, so that rows on the same
 /// connection need not wait for gigabytes.
 inline constexpr std::uint64_t kMemoryChunkBytes = 8u << 20;
+/// Runs of bytes that one request asks for: some ms of short ones, and a bound
+/// on what a request makes its holder remember.
+inline constexpr std::uint64_t kMaxRequestRuns = 8192;
 /// Requests on the way to one peer; enough to keep its socket full.
 inline constexpr std::size_t kMaxRequestsInFlight = 8;
 /// Answers queued for one peer; then we stop reading its requests.
