@@ -23,19 +23,27 @@ constexpr std::uint64_t stream_from_bytes = std::uint64_t{16} << 20;
 /// Bytes on their way.
 struct Pull {
   const PlaneSource* source;
-  std::uint64_t offset; ///< in the source
-  std::span<std::byte> into;
+  net::PulledRuns runs;
 };
 
-/// Counts pulls that have not ended and keeps the first failure.
+/// Counts sources that have not sent all and keeps the first failure.
 class PullsUnderWay {
 public:
-  PullsUnderWay(net::DataPlane& plane, std::span<const Pull> pulls)
-    : missing_(pulls.size()) {
-    for (const Pull& pull : pulls)
+  /// Pulls of one source are behind each other and asked for together.
+  PullsUnderWay(net::DataPlane& plane, std::span<const Pull> pulls) {
+    for (std::size_t i = 0; i < pulls.size(); ++i)
+      missing_ += i == 0 || pulls[i].source != pulls[i - 1].source ? 1 : 0;
+    while (!pulls.empty()) {
+      const PlaneSource* source = pulls.front().source;
+      std::vector<net::PulledRuns> parts;
+      while (!pulls.empty() && pulls.front().source == source) {
+        parts.push_back(pulls.front().runs);
+        pulls = pulls.subspan(1);
+      }
       plane.pull_memory(
-        pull.source->worker, pull.source->id, pull.offset, pull.into,
+        source->worker, source->id, std::move(parts),
         [this](std::optional<Failure> failure) { ended(std::move(failure)); });
+    }
   }
 
   void wait() {
@@ -56,7 +64,7 @@ private:
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t missing_;
+  std::size_t missing_ = 0;
   std::optional<Failure> failed_;
 };
 
@@ -69,6 +77,16 @@ void for_each_run(const plans::Transfer& part,
     land(
       target.subspan(part.target_offset + i * part.target_stride, part.bytes),
       source.subspan(part.source_offset + i * part.source_stride, part.bytes));
+}
+
+CopyRuns runs_of(const plans::Transfer& part, std::span<const std::byte> source,
+                 std::span<std::byte> target) {
+  return {.target = target.data() + part.target_offset,
+          .source = source.data() + part.source_offset,
+          .bytes = part.bytes,
+          .runs = part.runs,
+          .target_stride = part.target_stride,
+          .source_stride = part.source_stride};
 }
 
 void blend_bytes(std::span<std::byte> target,
@@ -95,23 +113,29 @@ WeightMove::WeightMove(std::vector<plans::Transfer> receives,
     size_bytes_ += run.total_bytes();
     moved_bytes_ += run.from == run.to ? 0 : run.total_bytes();
   }
+  std::ranges::stable_sort(pulls_, {},
+                           [](const Part& part) { return part.source; });
 }
 
 void WeightMove::run(std::span<std::byte> target) const {
   std::vector<Pull> pulls;
   for (const auto& [source, part] : pulls_)
-    for (std::uint64_t i = 0; i < part.runs; ++i)
-      pulls.push_back(
-        {source, part.source_offset + i * part.source_stride,
-         target.subspan(part.target_offset + i * part.target_stride,
-                        part.bytes)});
+    pulls.push_back({source,
+                     {.source_offset = part.source_offset,
+                      .into = target.data() + part.target_offset,
+                      .run_bytes = part.bytes,
+                      .runs = part.runs,
+                      .source_stride = part.source_stride,
+                      .into_stride = part.target_stride}});
   PullsUnderWay under_way(*plane_, pulls);
   const bool streams = size_bytes_ >= stream_from_bytes;
   for (const auto& [source, part] : copies_)
-    for_each_run(part, source->bytes, target, [&](auto into, auto from) {
-      streams ? stream_copy(into.data(), from.data(), from.size())
-              : void(std::memcpy(into.data(), from.data(), from.size()));
-    });
+    if (streams)
+      stream_copy(runs_of(part, source->bytes, target));
+    else
+      for_each_run(part, source->bytes, target, [](auto into, auto from) {
+        std::memcpy(into.data(), from.data(), from.size());
+      });
   end_stream_copies();
   under_way.wait();
 }
@@ -137,7 +161,7 @@ void WeightMove::blend_pulled(std::span<std::byte> target, double decay,
   const auto land = [&] {
     PullsUnderWay(*plane_, pulls).wait();
     for (std::size_t i = 0; i < pulls.size(); ++i)
-      blend_bytes(targets[i], pulls[i].into, decay);
+      blend_bytes(targets[i], {pulls[i].runs.into, targets[i].size()}, decay);
     pulls.clear();
     targets.clear();
     room = staging;
@@ -146,7 +170,9 @@ void WeightMove::blend_pulled(std::span<std::byte> target, double decay,
                        std::span<std::byte> into) {
     while (!into.empty()) {
       const auto bytes = std::min(room.size(), into.size());
-      pulls.push_back({source, offset, room.first(bytes)});
+      pulls.push_back(
+        {source,
+         {.source_offset = offset, .into = room.data(), .run_bytes = bytes}});
       targets.push_back(into.first(bytes));
       offset += bytes;
       into = into.subspan(bytes);

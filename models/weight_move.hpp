@@ -1,8 +1,8 @@
 // One device's part of a move, compiled: which bytes of which other plane go
 // where in its own. Planes of the same process and of processes of the same
 // host are copied from where they lie; others are pulled, in pieces that are
-// written to their final place. Running it makes no plan, sends no message a
-// parameter, and allocates nothing unless it pulls. A follower's move blends:
+// written to their final place, many parameters a request. Running it makes no
+// plan, and allocates nothing unless it pulls. A follower's move blends:
 // what is copied from where it lies needs no staging, what is pulled does.
 #pragma once
 
@@ -61,7 +61,7 @@ private:
 
   std::vector<PlaneSource> sources_;
   std::vector<Part> copies_;
-  std::vector<Part> pulls_;
+  std::vector<Part> pulls_;       ///< by source
   std::uint64_t size_bytes_ = 0;  ///< of all that is written
   std::uint64_t moved_bytes_ = 0; ///< .. but what the device has already
   net::DataPlane* plane_;

@@ -68,6 +68,7 @@ struct DataPlane::Impl {
   template <class Task>
   bool post(Task task);
   void shut_down();
+  void copy_own(std::uint64_t id, const std::vector<PulledRuns>& parts);
   Failure stopped_failure() const;
   /// A pull that begins (1) or ends (-1). Of any thread.
   void count_pull(WorkerId from, int change, std::uint64_t bytes);
@@ -282,33 +283,54 @@ void DataPlane::withdraw(std::uint64_t id) {
 void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
                             std::uint64_t source_offset,
                             std::span<std::byte> into, MemoryDone done) {
+  pull_memory(from, id,
+              {{.source_offset = source_offset,
+                .into = into.data(),
+                .run_bytes = into.size()}},
+              std::move(done));
+}
+
+void DataPlane::Impl::copy_own(std::uint64_t id,
+                               const std::vector<PulledRuns>& parts) {
+  const auto memory = serving->exports->read(id);
+  TROUPE_CHECK(memory.has_value(),
+               "memory " + std::to_string(id) + " is not exported");
+  for (const PulledRuns& part : parts)
+    for (std::uint64_t i = 0; i < part.runs; ++i) {
+      const auto run = memory->slice(
+        part.source_offset + i * part.source_stride, part.run_bytes);
+      if (!run.empty())
+        std::memcpy(part.into + i * part.into_stride, run.data(),
+                    run.size_bytes());
+    }
+}
+
+void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
+                            std::vector<PulledRuns> parts, MemoryDone done) {
   ++impl_->pulls;
   if (from == impl_->options.self) {
-    auto bytes = impl_->serving->exports->read(id, source_offset, into.size());
-    TROUPE_CHECK(bytes.has_value(),
-                 "memory " + std::to_string(id) + " is not exported that far");
-    if (!into.empty())
-      std::memcpy(into.data(), bytes->data(), into.size());
-    bytes.reset();
+    impl_->copy_own(id, parts);
     return done(std::nullopt);
   }
   impl_->count_pull(from, 1, 0);
+  std::uint64_t bytes = 0;
+  for (const PulledRuns& part : parts)
+    bytes += part.total_bytes();
   auto counted = std::make_shared<MemoryDone>(
-    [impl = impl_.get(), from, bytes = into.size(),
+    [impl = impl_.get(), from, bytes,
      done = std::move(done)](std::optional<Failure> failure) {
       impl->count_pull(from, -1, failure ? 0 : bytes);
       if (failure)
         ++impl->failures;
       done(std::move(failure));
     });
-  const bool posted
-    = impl_->post([impl = impl_.get(), from, id, source_offset, into, counted] {
-        auto client = impl->client_of(from);
-        if (const auto* failure = std::get_if<Failure>(&client))
-          return (*counted)(*failure);
-        std::get<0>(client)->pull_memory(id, source_offset, into,
-                                         std::move(*counted));
-      });
+  const bool posted = impl_->post(
+    [impl = impl_.get(), from, id, parts = std::move(parts), counted] {
+      auto client = impl->client_of(from);
+      if (const auto* failure = std::get_if<Failure>(&client))
+        return (*counted)(*failure);
+      std::get<0>(client)->pull_memory(id, parts, std::move(*counted));
+    });
   if (!posted)
     (*counted)(impl_->stopped_failure());
 }

@@ -37,6 +37,20 @@ struct DataPlaneOptions {
 
 using RowsResult = std::variant<Rows, Failure>;
 using RowsDone = std::function<void(RowsResult)>;
+/// Runs of bytes, equally far apart at either end.
+struct PulledRuns {
+  std::uint64_t source_offset = 0; ///< of the first
+  std::byte* into = nullptr;
+  std::uint64_t run_bytes = 0;
+  std::uint64_t runs = 1;
+  std::uint64_t source_stride = 0;
+  std::uint64_t into_stride = 0;
+
+  std::uint64_t total_bytes() const {
+    return runs * run_bytes;
+  }
+};
+
 /// Empty: all bytes are there.
 using MemoryDone = std::function<void(std::optional<Failure>)>;
 /// A peer's socket for a group of collectives: (group, rank of the peer, it).
@@ -81,6 +95,9 @@ public:
   /// always, and after which nobody writes there).
   void pull_memory(WorkerId from, std::uint64_t id, std::uint64_t source_offset,
                    std::span<std::byte> into, MemoryDone done);
+  /// The same of many runs, in few requests.
+  void pull_memory(WorkerId from, std::uint64_t id,
+                   std::vector<PulledRuns> parts, MemoryDone done);
 
   /// Fails all that is pending, closes every connection, and fails every
   /// later pull until `begin`.

@@ -22,6 +22,9 @@ inline constexpr std::size_t kMaxConnections = 2048;
 /// Weights are pulled in pieces of this size, so that rows on the same
 /// connection need not wait for gigabytes.
 inline constexpr std::uint64_t kMemoryChunkBytes = 8u << 20;
+/// Runs of bytes that one request asks for: some ms of short ones, and a bound
+/// on what a request makes its holder remember.
+inline constexpr std::uint64_t kMaxRequestRuns = 8192;
 /// Requests on the way to one peer; enough to keep its socket full.
 inline constexpr std::size_t kMaxRequestsInFlight = 8;
 /// Answers queued for one peer; then we stop reading its requests.
@@ -32,6 +35,9 @@ inline constexpr std::size_t kMaxReadBytes = 4u << 20;
 /// Most bytes that one read of an encrypted connection takes from the kernel:
 /// several records of 16 KiB.
 inline constexpr std::size_t kTlsReadBytes = 128u << 10;
+/// Most bytes that are encrypted before they go to the kernel in one write: a
+/// write a record costs more than its encryption. The records stay in a cache.
+inline constexpr std::size_t kTlsWriteBytes = 256u << 10;
 /// What one record holds: shorter pieces are gathered into one.
 inline constexpr std::size_t kTlsRecordBytes = 16u << 10;
 /// Bytes that one key encrypts: a third of what keeps AES-GCM's proven margin

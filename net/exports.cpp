@@ -17,24 +17,16 @@ void ExportTable::add(std::uint64_t id, const void* data,
                "memory " + std::to_string(id) + " is exported already");
 }
 
-std::optional<Buffer> ExportTable::read(std::uint64_t id,
-                                        std::uint64_t offset_bytes,
-                                        std::uint64_t size_bytes) {
+std::optional<Buffer> ExportTable::read(std::uint64_t id) {
   std::lock_guard lock(mutex_);
   auto found = exports_.find(id);
   if (found == exports_.end() || found->second.withdrawn)
     return std::nullopt;
   Export& entry = found->second;
-  if (offset_bytes > entry.size_bytes
-      || size_bytes > entry.size_bytes - offset_bytes)
-    return std::nullopt;
-  if (size_bytes == 0)
-    return Buffer();
-  std::byte* data = entry.data + offset_bytes;
   ++entry.readers;
-  std::shared_ptr<void> owner(
-    data, [self = shared_from_this(), id](void*) { self->read_ended(id); });
-  return Buffer(std::move(owner), data, size_bytes);
+  std::shared_ptr<void> owner(entry.data, [self = shared_from_this(), id](
+                                            void*) { self->read_ended(id); });
+  return Buffer(std::move(owner), entry.data, entry.size_bytes);
 }
 
 void ExportTable::read_ended(std::uint64_t id) {

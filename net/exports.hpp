@@ -19,10 +19,9 @@ public:
   /// Throws InvariantError when the number is in use.
   void add(std::uint64_t id, const void* data, std::uint64_t size_bytes,
            std::shared_ptr<void> keep_alive);
-  /// Empty: no such number, or the range leaves the memory. The read runs as
-  /// long as a copy of the Buffer lives.
-  std::optional<Buffer> read(std::uint64_t id, std::uint64_t offset_bytes,
-                             std::uint64_t size_bytes);
+  /// All of it; empty: no such number. The read runs as long as a copy of the
+  /// Buffer lives, or a slice of one.
+  std::optional<Buffer> read(std::uint64_t id);
   /// Removes it and waits until no read of it runs.
   void withdraw(std::uint64_t id);
 

@@ -61,22 +61,19 @@ void PeerClient::pull_rows(StepId step, std::vector<std::string> keys,
           {}});
 }
 
-void PeerClient::pull_memory(std::uint64_t id, std::uint64_t source_offset,
-                             std::span<std::byte> into, MemoryDone done) {
+void PeerClient::pull_memory(std::uint64_t id,
+                             std::span<const PulledRuns> parts,
+                             MemoryDone done) {
+  auto requests = cut_requests(parts);
   auto pull = std::make_shared<MemoryPull>();
   pull->done = std::move(done);
-  const std::uint64_t chunks = std::max<std::uint64_t>(
-    1, (into.size() + kMemoryChunkBytes - 1) / kMemoryChunkBytes);
-  pull->requests = chunks;
-  for (std::uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::uint64_t offset = chunk * kMemoryChunkBytes;
-    const std::uint64_t bytes
-      = std::min<std::uint64_t>(kMemoryChunkBytes, into.size() - offset);
-    submit(
-      {PullMemory{0, context_->incarnation, id, source_offset + offset, bytes},
-       {},
-       pull,
-       into.subspan(offset, bytes)});
+  pull->requests = requests.size();
+  for (MemoryRequest& request : requests) {
+    PullMemory message{0, context_->incarnation, id, {}};
+    for (const PulledRuns& part : request.parts)
+      message.parts.push_back(
+        {part.source_offset, part.run_bytes, part.runs, part.source_stride});
+    submit({std::move(message), {}, pull, std::move(request)});
   }
 }
 
@@ -168,10 +165,16 @@ ReadTargets PeerClient::on_header(Message message, std::uint64_t bytes) {
     throw WireError("an answer to nothing we asked");
   if (const auto* rows = std::get_if<RowsAnswer>(&answer_))
     return rows_targets(*rows, bytes);
-  if (!found->second.memory || bytes != found->second.into.size())
+  const Request& request = found->second;
+  if (!request.memory || bytes != request.into.size_bytes)
     throw WireError("an answer of another size than we asked for");
-  const std::span<std::byte> into = found->second.into;
-  return {boost::asio::buffer(into.data(), into.size())};
+  ReadTargets targets;
+  targets.reserve(request.into.runs);
+  for (const PulledRuns& part : request.into.parts)
+    for (std::uint64_t i = 0; i < part.runs; ++i)
+      targets.push_back(
+        boost::asio::buffer(part.into + i * part.into_stride, part.run_bytes));
+  return targets;
 }
 
 ReadTargets PeerClient::rows_targets(const RowsAnswer& answer,
@@ -243,7 +246,7 @@ void PeerClient::greeted(const Message& answer) {
 
 void PeerClient::request_done(Request request) {
   context_->bytes_received
-    += request.memory ? request.into.size() : rows_.size_bytes();
+    += request.memory ? request.into.size_bytes : rows_.size_bytes();
   if (request.rows_done)
     return request.rows_done(std::exchange(rows_, Rows{}));
   MemoryPull& pull = *request.memory;

@@ -6,6 +6,7 @@
 #include "net/buffer_pool.hpp"
 #include "net/connection.hpp"
 #include "net/data_plane.hpp"
+#include "net/memory_requests.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -39,8 +40,8 @@ public:
 
   void pull_rows(StepId step, std::vector<std::string> keys,
                  std::vector<SampleId> samples, RowsDone done);
-  void pull_memory(std::uint64_t id, std::uint64_t source_offset,
-                   std::span<std::byte> into, MemoryDone done);
+  void pull_memory(std::uint64_t id, std::span<const PulledRuns> parts,
+                   MemoryDone done);
   /// Fails everything pending; a later pull connects anew.
   void fail(const Failure& failure);
 
@@ -61,7 +62,7 @@ private:
     Message message;
     RowsDone rows_done;                 ///< a pull of rows
     std::shared_ptr<MemoryPull> memory; ///< a piece of a pull of memory
-    std::span<std::byte> into;
+    MemoryRequest into;
   };
 
   void submit(Request request);

@@ -134,17 +134,43 @@ void ServingSession::answer_rows(const PullRows& pull) {
   send_counted(head, std::move(payload));
 }
 
+namespace {
+
+/// Whether the runs lie in a memory of that size, and are no more than one
+/// request may ask for.
+bool may_ask(std::span<const MemoryRuns> parts, std::uint64_t memory_bytes) {
+  std::uint64_t runs = 0, bytes = 0;
+  for (const MemoryRuns& part : parts) {
+    if (part.runs == 0 || part.runs > kMaxRequestRuns - runs
+        || part.run_bytes > kMemoryChunkBytes
+        || part.offset_bytes > memory_bytes
+        || part.run_bytes > memory_bytes - part.offset_bytes)
+      return false;
+    runs += part.runs;
+    bytes += part.runs * part.run_bytes;
+    const auto rest = memory_bytes - part.offset_bytes - part.run_bytes;
+    if (part.runs > 1 && part.stride_bytes > rest / (part.runs - 1))
+      return false;
+  }
+  return bytes <= kMemoryChunkBytes;
+}
+
+} // namespace
+
 void ServingSession::answer_memory(const PullMemory& pull) {
   if (stale(pull.request, pull.incarnation))
     return;
-  std::optional<Buffer> bytes
-    = context_->exports->read(pull.id, pull.offset_bytes, pull.size_bytes);
-  if (!bytes)
+  const std::optional<Buffer> memory = context_->exports->read(pull.id);
+  if (!memory || !may_ask(pull.parts, memory->size_bytes()))
     return refuse(pull.request, Errc::bug,
-                  "memory " + std::to_string(pull.id) + " has no "
-                    + std::to_string(pull.size_bytes) + " bytes at "
-                    + std::to_string(pull.offset_bytes));
-  send_counted(MemoryAnswer{pull.request}, {std::move(*bytes)});
+                  "memory " + std::to_string(pull.id)
+                    + " has no such bytes, or too many are asked for");
+  std::vector<Buffer> payload;
+  for (const MemoryRuns& part : pull.parts)
+    for (std::uint64_t i = 0; i < part.runs; ++i)
+      payload.push_back(memory->slice(part.offset_bytes + i * part.stride_bytes,
+                                      part.run_bytes));
+  send_counted(MemoryAnswer{pull.request}, std::move(payload));
 }
 
 void ServingSession::send_counted(const Message& message,

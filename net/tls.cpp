@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 namespace troupe::net {
 
@@ -143,10 +144,16 @@ struct TlsWire {
     return static_cast<int>(bytes);
   }
 
+  /// Behind what waits, if anything does: the order is the session's.
   static int write(BIO* bio, const char* data, int size) {
+    TlsSession& owner = session(bio);
+    if (owner.gathering_ || !owner.records_.empty()) {
+      const auto* bytes = reinterpret_cast<const std::byte*>(data);
+      owner.records_.insert(owner.records_.end(), bytes, bytes + size);
+      return size;
+    }
     return moved(bio,
-                 ::send(session(bio).socket_, data,
-                        static_cast<std::size_t>(size),
+                 ::send(owner.socket_, data, static_cast<std::size_t>(size),
                         MSG_NOSIGNAL | MSG_DONTWAIT),
                  BIO_FLAGS_WRITE);
   }
@@ -229,15 +236,49 @@ TlsSession::Moved TlsSession::read(std::span<std::byte> into) {
 
 TlsSession::Moved TlsSession::write(std::span<const std::byte> from) {
   ERR_clear_error();
-  std::size_t bytes = 0;
-  const int result = SSL_write_ex(ssl_, from.data(), from.size(), &bytes);
-  const Next next = outcome(result);
-  bytes_under_key_ += bytes;
-  if (next == Next::more && bytes_under_key_ >= key_bytes_) {
-    bytes_under_key_ = 0;
-    SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED); // goes with the next
+  Next next = Next::more;
+  if (encrypted_ == 0)
+    next = encrypt(from.first(std::min(from.size(), kTlsWriteBytes)));
+  if (next == Next::more)
+    next = send_records();
+  return {next == Next::more ? std::exchange(encrypted_, 0) : 0, next};
+}
+
+TlsSession::Next TlsSession::encrypt(std::span<const std::byte> from) {
+  gathering_ = true;
+  Next next = Next::more;
+  while (next == Next::more && encrypted_ < from.size()) {
+    const auto rest = from.subspan(encrypted_);
+    std::size_t bytes = 0;
+    const int result = SSL_write_ex(ssl_, rest.data(), rest.size(), &bytes);
+    next = outcome(result);
+    encrypted_ += bytes;
+    bytes_under_key_ += bytes;
+    if (next == Next::more && bytes_under_key_ >= key_bytes_) {
+      bytes_under_key_ = 0;
+      SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED); // goes with the next
+    }
   }
-  return {bytes, next};
+  gathering_ = false;
+  return next;
+}
+
+TlsSession::Next TlsSession::send_records() {
+  while (sent_ < records_.size()) {
+    const ssize_t bytes
+      = ::send(socket_, records_.data() + sent_, records_.size() - sent_,
+               MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR))
+      return Next::writable;
+    if (bytes < 0) {
+      why_ = std::strerror(errno);
+      return Next::broken;
+    }
+    sent_ += static_cast<std::size_t>(bytes);
+  }
+  records_.clear();
+  sent_ = 0;
+  return Next::more;
 }
 
 } // namespace troupe::net

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 struct ssl_ctx_st;
 struct ssl_st;
@@ -62,6 +63,7 @@ public:
   /// Goes on with the handshake, which must be over before anything is written.
   Next shake_hands();
   Moved read(std::span<std::byte> into);
+  /// Returns bytes that the kernel has; their records go to it many at a time.
   /// After `writable` the same bytes must come first in the next call.
   Moved write(std::span<const std::byte> from);
 
@@ -73,6 +75,8 @@ public:
 private:
   friend struct TlsWire;
   Next outcome(int result);
+  Next encrypt(std::span<const std::byte> from);
+  Next send_records();
 
   ssl_st* ssl_;
   int socket_;
@@ -80,6 +84,10 @@ private:
   int error_ = 0; ///< of the socket
   bool ended_ = false;
   std::uint64_t bytes_under_key_ = 0;
+  bool gathering_ = false;         ///< records go to `records_`
+  std::vector<std::byte> records_; ///< from `sent_` on not with the kernel yet
+  std::size_t sent_ = 0;
+  std::size_t encrypted_ = 0; ///< of the caller's bytes, in `records_`
   std::string why_;
 };
 

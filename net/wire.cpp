@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 namespace troupe::net {
 
@@ -27,7 +28,7 @@ using Field = msgpack::object;
 
 template <class T>
 void pack_numbers(Packer& out, const std::vector<T>& numbers) {
-  static_assert(sizeof(T) == sizeof(std::uint32_t));
+  static_assert(std::has_unique_object_representations_v<T>);
   const auto bytes = static_cast<std::uint32_t>(numbers.size() * sizeof(T));
   out.pack_bin(bytes);
   out.pack_bin_body(reinterpret_cast<const char*>(numbers.data()), bytes);
@@ -104,9 +105,9 @@ void pack_fields(Packer& out, const RowsAnswer& m) {
 }
 
 void pack_fields(Packer& out, const PullMemory& m) {
-  out.pack_array(6);
+  out.pack_array(5);
   out.pack(4).pack(m.request).pack(m.incarnation.value).pack(m.id);
-  out.pack(m.offset_bytes).pack(m.size_bytes);
+  pack_numbers(out, m.parts);
 }
 
 void pack_fields(Packer& out, const MemoryAnswer& m) {
@@ -154,7 +155,7 @@ Message read_rows_answer(std::span<const Field> f) {
 
 Message read_pull_memory(std::span<const Field> f) {
   return PullMemory{number_of(f[1]), id_of<Incarnation>(f[2]), number_of(f[3]),
-                    number_of(f[4]), number_of(f[5])};
+                    numbers_of<MemoryRuns>(f[4])};
 }
 
 Message read_refusal(std::span<const Field> f) {
@@ -168,7 +169,7 @@ Message read_message(const Field& root) {
   std::span<const Field> fields = list_of(root);
   if (fields.empty())
     wire_fail("empty");
-  constexpr std::size_t sizes[] = {6, 1, 6, 3, 6, 2, 6};
+  constexpr std::size_t sizes[] = {6, 1, 6, 3, 5, 2, 6};
   const std::uint64_t kind = number_of(fields[0], std::size(sizes) - 1);
   if (fields.size() != sizes[kind])
     wire_fail("kind " + std::to_string(kind) + " with "

@@ -19,7 +19,7 @@
 namespace troupe::net {
 
 inline constexpr std::uint32_t kWireMagic = 0x31505254; // "TRP1"
-inline constexpr std::uint32_t kWireProtocol = 1;
+inline constexpr std::uint32_t kWireProtocol = 2;
 inline constexpr std::size_t kPreludeBytes = 16;
 
 /// A peer sent what is no frame of ours; close the connection.
@@ -63,14 +63,22 @@ struct RowsAnswer {
   std::uint64_t request = 0;
   std::vector<ColumnHead> columns;
 };
+/// Runs of bytes, equally far apart: the columns of a matrix.
+struct MemoryRuns {
+  std::uint64_t offset_bytes = 0; ///< of the first
+  std::uint64_t run_bytes = 0;
+  std::uint64_t runs = 1;
+  std::uint64_t stride_bytes = 0;
+
+  auto operator<=>(const MemoryRuns&) const = default;
+};
 struct PullMemory {
   std::uint64_t request = 0;
   Incarnation incarnation;
   std::uint64_t id = 0;
-  std::uint64_t offset_bytes = 0;
-  std::uint64_t size_bytes = 0;
+  std::vector<MemoryRuns> parts;
 };
-/// Payload: the bytes.
+/// Payload: the bytes, run after run.
 struct MemoryAnswer {
   std::uint64_t request = 0;
 };

@@ -1,8 +1,9 @@
 // Weights from d2t2 to t4 over four devices, the layouts and parameters of
 // shared/bench/reshard.py: in one process, and between four processes whose
 // planes lie in shared blocks, or are pulled over TCP; beside plain memcpy of
-// as many bytes. Every target is compared with what it must hold. Also the time
-// to plan a 70B model's move between layouts of 128 devices.
+// as many bytes. In one process other layouts too, in turns with that memcpy.
+// Every target is compared with what it must hold. Also the time to plan a 70B
+// model's move between layouts of 128 devices.
 #include "config/model_shape.hpp"
 #include "models/weight_move.hpp"
 #include "net/data_plane.hpp"
@@ -76,11 +77,12 @@ struct Layouts {
   std::uint64_t target_bytes = 0;
 
   /// Targets on devices `first`, `first` + 1, ..
-  explicit Layouts(std::uint32_t first)
-    : source(plans::make_layout(model, {.dp = 2, .tp = 2},
-                                devices_from(0, num_devices), DType::f32)),
-      target(plans::make_layout(model, {.tp = 4},
-                                devices_from(first, num_devices), DType::f32)),
+  explicit Layouts(std::uint32_t first, Strategy from = {.dp = 2, .tp = 2},
+                   Strategy to = {.tp = 4})
+    : source(plans::make_layout(model, from, devices_from(0, num_devices),
+                                DType::f32)),
+      target(plans::make_layout(model, to, devices_from(first, num_devices),
+                                DType::f32)),
       plan(plans::move_plan(source, target, cluster)) {
     for (const auto& shard : target.shards)
       target_bytes += shard.size_bytes;
@@ -118,26 +120,28 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// `bytes` in all, by two threads, between blocks that were touched.
-std::vector<double> copy_seconds(std::uint64_t bytes, int runs) {
-  const auto half = bytes / 2;
-  std::vector<PageBlock> blocks;
-  for (int i = 0; i < 4; ++i) {
-    blocks.emplace_back(half, PageSharing::by_descriptor);
-    std::memset(blocks.back().data(), i, half);
+/// Two threads, each from a block to another of `bytes` / 2; all were touched.
+class MemoryCopy {
+public:
+  explicit MemoryCopy(std::uint64_t bytes) : half_(bytes / 2) {
+    for (int i = 0; i < 4; ++i) {
+      blocks_.emplace_back(half_, PageSharing::by_descriptor);
+      std::memset(blocks_.back().data(), i, half_);
+    }
   }
-  std::vector<double> seconds;
-  for (int run = -1; run < runs; ++run) {
+  double seconds() {
     const auto start = Clock::now();
     std::thread other(
-      [&] { std::memcpy(blocks[0].data(), blocks[1].data(), half); });
-    std::memcpy(blocks[2].data(), blocks[3].data(), half);
+      [&] { std::memcpy(blocks_[0].data(), blocks_[1].data(), half_); });
+    std::memcpy(blocks_[2].data(), blocks_[3].data(), half_);
     other.join();
-    if (run >= 0)
-      seconds.push_back(seconds_since(start));
+    return seconds_since(start);
   }
-  return seconds;
-}
+
+private:
+  std::uint64_t half_;
+  std::vector<PageBlock> blocks_;
+};
 
 /// A device: its plane of the source, of the target, and its part of the move.
 struct Device {
@@ -157,8 +161,13 @@ struct Device {
   }
 };
 
-/// Devices as threads of this process.
-std::vector<double> inside_seconds(const Layouts& layouts, int runs) {
+struct InsideSeconds {
+  std::vector<double> move, copy;
+};
+
+/// Devices as threads of this process, in turns with a plain copy of as many
+/// bytes.
+InsideSeconds inside_seconds(const Layouts& layouts, int runs) {
   net::DataPlane plane({.self = WorkerId{0}, .token = "bench"});
   std::vector<Device> devices;
   for (std::uint32_t i = 0; i < num_devices; ++i)
@@ -173,7 +182,8 @@ std::vector<double> inside_seconds(const Layouts& layouts, int runs) {
           WorkerId{0}, 0, {block.data(), block.size_bytes()}};
       },
       plane);
-  std::vector<double> seconds;
+  MemoryCopy copy(layouts.target_bytes);
+  InsideSeconds seconds;
   for (int run = -1; run < runs; ++run) {
     const auto start = Clock::now();
     std::vector<std::thread> threads;
@@ -183,8 +193,11 @@ std::vector<double> inside_seconds(const Layouts& layouts, int runs) {
       });
     for (auto& thread : threads)
       thread.join();
-    if (run >= 0)
-      seconds.push_back(seconds_since(start));
+    const double moved = seconds_since(start), copied = copy.seconds();
+    if (run < 0)
+      continue;
+    seconds.move.push_back(moved);
+    seconds.copy.push_back(copied);
   }
   for (std::uint32_t i = 0; i < num_devices; ++i)
     check(layouts.target.of(Rank{i}), layouts.model, devices[i].to.data());
@@ -281,6 +294,26 @@ nlohmann::json rate(const std::vector<double>& seconds, std::uint64_t bytes,
           {"of_memcpy", memcpy_s / median}};
 }
 
+/// From one layout to another, both of all four devices of one process.
+nlohmann::json other_layouts(int runs) {
+  const Strategy d4{.dp = 4}, d2t2{.dp = 2, .tp = 2}, t4{.tp = 4}, p4{.pp = 4},
+    p2t2{.pp = 2, .tp = 2}, z3{.dp = 4, .zero = Zero::z3};
+  const std::vector<std::pair<Strategy, Strategy>> pairs{
+    {t4, d2t2}, {p2t2, t4}, {t4, p4}, {d2t2, p2t2},
+    {d4, t4},   {z3, t4},   {t4, z3}, {z3, d4}};
+  auto all = nlohmann::json::array();
+  for (const auto& [from, to] : pairs) {
+    const Layouts layouts(0, from, to);
+    const auto seconds = inside_seconds(layouts, runs);
+    const double copied = summary(seconds.copy)["median"];
+    auto one = rate(seconds.move, layouts.target_bytes, copied);
+    one["from"] = to_string(from);
+    one["to"] = to_string(to);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 /// 70B from d4p4t8, where it trains, to d16t8, where it generates.
 nlohmann::json planning() {
   ModelShape shape;
@@ -323,20 +356,21 @@ nlohmann::json bench_move(const Options& options) {
   const auto apart_s = between_seconds(num_devices, Road::shared, options.runs);
   const Layouts layouts(0);
   const auto bytes = layouts.target_bytes;
-  const auto copies = summary(copy_seconds(bytes, options.runs));
+  const auto inside_s = inside_seconds(layouts, options.runs);
+  const auto copies = summary(inside_s.copy);
   const double copy_s = copies["median"];
   document["param_bytes"] = bytes;
   document["bytes_that_move"] = plans::moved_bytes(layouts.plan);
   document["memcpy_two_threads"] = copies;
-  const auto inside_s = inside_seconds(layouts, options.runs);
   std::vector<double> rates;
-  for (const double seconds : inside_s)
+  for (const double seconds : inside_s.move)
     rates.push_back(static_cast<double>(bytes) / seconds / 1e9);
   add_headline(document, "gb_s", rates);
-  document["inside_one_process"] = rate(inside_s, bytes, copy_s);
+  document["inside_one_process"] = rate(inside_s.move, bytes, copy_s);
   document["processes_shared"] = rate(shared_s, bytes, copy_s);
   document["processes_tcp"] = rate(tcp_s, bytes, copy_s);
   document["processes_shared_other_devices"] = rate(apart_s, bytes, copy_s);
+  document["inside_other_layouts"] = other_layouts(options.runs);
   document["planning_70b"] = planning();
   return document;
 }

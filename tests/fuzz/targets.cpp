@@ -89,7 +89,7 @@ std::vector<std::string> frames() {
     Welcome{},
     PullRows{2, Incarnation{1}, StepId{3}, {"values"}, {SampleId{5}}},
     rows,
-    PullMemory{4, Incarnation{1}, 1, 64, 128},
+    PullMemory{4, Incarnation{1}, 1, {{64, 128, 2, 256}}},
     MemoryAnswer{.request = 4},
     Refusal{.request = 5, .failure = {Errc::stale, "worker 1", "old", ""}}};
   std::vector<std::string> headers;

@@ -19,10 +19,35 @@ TEST(StreamCopy, CopiesAnyRangeAndNothingBesideIt) {
         auto expected = target;
         std::copy_n(source.begin() + std::ptrdiff_t(from), bytes,
                     expected.begin() + std::ptrdiff_t(to));
-        stream_copy(target.data() + to, source.data() + from, bytes);
+        stream_copy({target.data() + to, source.data() + from, bytes});
         end_stream_copies();
         ASSERT_EQ(target, expected) << to << " " << from << " " << bytes;
       }
+}
+
+TEST(StreamCopy, CopiesRunsAtTheirStridesAndNothingBetween) {
+  std::vector<std::byte> source(std::size_t{64} << 10);
+  for (std::size_t i = 0; i < source.size(); ++i)
+    source[i] = std::byte(i * 7 + i / 256);
+  for (const std::size_t bytes : {4, 60, 64, 200, 1024, 5000})
+    for (const std::size_t gap : {0, 4, 64, 100}) {
+      const CopyRuns copy{.target = nullptr,
+                          .source = source.data() + 4,
+                          .bytes = bytes,
+                          .runs = 9,
+                          .target_stride = bytes + gap,
+                          .source_stride = bytes + 3 * gap};
+      std::vector<std::byte> target(source.size(), std::byte{9});
+      auto expected = target;
+      for (std::size_t i = 0; i < copy.runs; ++i)
+        std::copy_n(copy.source + i * copy.source_stride, bytes,
+                    expected.data() + 12 + i * copy.target_stride);
+      auto runs = copy;
+      runs.target = target.data() + 12;
+      stream_copy(runs);
+      end_stream_copies();
+      ASSERT_EQ(target, expected) << bytes << " " << gap;
+    }
 }
 
 } // namespace

@@ -146,6 +146,39 @@ TEST(WeightMove, AllocatesNothingWhereTheSourcesLieInReach) {
   }
 }
 
+TEST(WeightMove, AsksEachSourceOnceForAllItPulls) {
+  Random random(5);
+  TwoPlanes planes;
+  const auto model = troupe::testing::toy_model(3, 7, /*tied=*/false);
+  const std::vector<Rank> four = {Rank{0}, Rank{1}, Rank{2}, Rank{3}},
+                          two = {Rank{0}, Rank{1}};
+  const auto source = plans::make_layout(model, {.tp = 4}, four, DType::f32);
+  const auto target
+    = plans::make_layout(model, {.pp = 2, .tp = 1}, two, DType::f32);
+  const auto tensors = random_tensors(model, random);
+  std::map<Rank, std::vector<float>> sources;
+  for (const auto& shard : source.shards) {
+    auto& plane = sources[shard.device] = plane_of(model, shard, tensors);
+    planes.there.export_memory(1 + shard.device.value, plane.data(),
+                               plane.size() * sizeof(float));
+  }
+  const auto plan = plans::move_plan(source, target, {.devices_per_node = 4});
+  for (const auto& shard : target.shards) {
+    const WeightMove move(
+      plans::transfers_to(plan, shard.device),
+      [](Rank from) {
+        return PlaneSource{
+          .worker = WorkerId{1}, .id = 1 + from.value, .bytes = {}};
+      },
+      planes.here);
+    std::vector<float> plane(shard.size_bytes / sizeof(float));
+    const auto before = planes.here.counters().pulls;
+    move.run(bytes_of(plane));
+    EXPECT_EQ(planes.here.counters().pulls - before, source.shards.size());
+    EXPECT_EQ(plane, plane_of(model, shard, tensors));
+  }
+}
+
 TEST(WeightMoveProperty, BlendingThroughAnyMoveEqualsBlendingTheWhole_I1) {
   Random random(7);
   TwoPlanes planes;

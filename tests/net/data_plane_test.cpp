@@ -145,6 +145,29 @@ TEST_P(TwoPlanes, MemoryComesInPiecesByOffset) {
     pull_bytes(puller, 1, 5, 0, std::as_writable_bytes(std::span(got))));
 }
 
+TEST_P(TwoPlanes, ColumnsOfAMatrixComeInOnePull) {
+  constexpr std::uint64_t rows = 40'000; // more than one request may name
+  std::vector<std::uint32_t> weights(rows * 32), got(rows * 16 + 16), expected;
+  std::iota(weights.begin(), weights.end(), 1u);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (i % 32 >= 16)
+      expected.push_back(weights[i]);
+  expected.resize(got.size());
+  holder.export_memory(5, weights.data(), weights.size() * 4);
+  const auto pull_right_half = [&](std::uint64_t runs) {
+    std::promise<std::optional<Failure>> done;
+    puller.pull_memory(
+      WorkerId(1), 5,
+      {{64, reinterpret_cast<std::byte*>(got.data()), 64, runs, 128, 64}},
+      [&](std::optional<Failure> failure) { done.set_value(failure); });
+    return done.get_future().get();
+  };
+  EXPECT_FALSE(pull_right_half(rows));
+  EXPECT_TRUE(got == expected);
+  EXPECT_EQ(puller.counters().pulls, 1u);
+  EXPECT_TRUE(pull_right_half(rows + 1)) << "a row past the end";
+}
+
 TEST_P(TwoPlanes, ExportsAreKeptAliveUntilWithdrawn) {
   auto memory = std::make_shared<std::vector<std::byte>>(64);
   std::weak_ptr<std::vector<std::byte>> watch = memory;

@@ -144,6 +144,24 @@ TEST(Tls, NobodySendsMoreUnderOneKeyThanItMay) {
   EXPECT_NEAR(static_cast<double>(wire_bytes[1] - wire_bytes[0]), 6 * 27, 30);
 }
 
+TEST(Tls, ManyRecordsGoToTheKernelInOneWrite) {
+  const auto run = new_run_tls();
+  int pair[2]; // what is written at once is read at once
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+  const Descriptor one(pair[0]), other(pair[1]);
+  TlsSession client(*run, one.get(), Role::connects);
+  TlsSession server(*run, other.get(), Role::accepts);
+  for (int round = 0; round < 3; ++round) {
+    client.shake_hands();
+    server.shake_hands();
+  }
+  const std::vector<std::byte> bytes(100'000, std::byte{1});
+  EXPECT_EQ(client.write(bytes).bytes, bytes.size());
+  std::vector<std::byte> records(2 * bytes.size());
+  EXPECT_GT(::recv(other.get(), records.data(), records.size(), 0),
+            static_cast<ssize_t>(bytes.size()));
+}
+
 TEST(Tls, AProcessOfAnotherRunIsRefusedByBoth) {
   const auto ours = new_run_tls(), theirs = new_run_tls();
   Wire wire;

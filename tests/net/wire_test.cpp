@@ -46,10 +46,15 @@ TEST(Wire, MessagesSurviveTheTrip) {
     = round_trip(RowsAnswer{8, {{"a", DType::bf16, {1, 0, 4000000000u}}}});
   EXPECT_EQ(rows.columns[0].dtype, DType::bf16);
   EXPECT_THAT(rows.columns[0].lengths, ElementsAre(1, 0, 4000000000u));
-  const PullMemory memory = round_trip(
-    PullMemory{UINT64_MAX, Incarnation(1), 11, std::uint64_t{1} << 40, 6});
+  const PullMemory memory
+    = round_trip(PullMemory{UINT64_MAX,
+                            Incarnation(1),
+                            11,
+                            {{std::uint64_t{1} << 40, 6}, {7, 8, 9, 10}}});
   EXPECT_EQ(memory.request, UINT64_MAX);
-  EXPECT_EQ(memory.offset_bytes, std::uint64_t{1} << 40);
+  EXPECT_THAT(memory.parts,
+              ElementsAre(MemoryRuns{std::uint64_t{1} << 40, 6, 1, 0},
+                          MemoryRuns{7, 8, 9, 10}));
   const Refusal refusal
     = round_trip(Refusal{4, {Errc::stale, "who", "what", "cause"}});
   EXPECT_EQ(refusal.failure.code, Errc::stale);
