@@ -63,7 +63,7 @@ struct MasterSetup {
   std::vector<SavedReplica> saved;   ///< in checkpoints; empty: there are none
   std::map<std::string, double> carried; ///< at the start
   std::vector<EarlyCall> early; ///< of the checkpoint that it goes on from
-  std::map<ReplicaId, Version> versions; ///< that the replicas were loaded at
+  std::map<ReplicaId, Version> versions; ///< of replicas that were loaded
   std::map<std::string, CallActor> calls;
   std::map<std::pair<ReplicaId, ReplicaId>, MoveActor> moves;
   std::map<ReplicaId, LifeActor> lives;

@@ -165,7 +165,8 @@ void send_move(MasterSelf self, plans::TaskRef task) {
   ++state.running;
   // Loaded at the start, refreshed by the checkpoint, or a follower that
   // leaves this version out: nothing to send.
-  if (std::exchange(state.versions[*entry.target], version) == version)
+  const auto [had, is_new] = state.versions.try_emplace(*entry.target, version);
+  if (!is_new && std::exchange(had->second, version) == version)
     return finish(self, task);
   ask<MoveDone>(
     self, state.setup.moves.at({*entry.source, *entry.target}), run_atom::value,

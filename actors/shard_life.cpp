@@ -49,6 +49,8 @@ void begin_life(Shard& shard) {
   const WorkerContext& worker = *shard.worker;
   shard.engine->offload(
     planes_of(plans::leaves(worker.workflow, worker.plan, shard.replica)));
+  if (plans::is_dropped(worker.workflow, worker.plan, shard.replica))
+    shard.engine->drop_weights();
   count_planes(shard);
 }
 

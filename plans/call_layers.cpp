@@ -18,7 +18,8 @@ std::vector<std::uint32_t> call_depths(const Workflow& workflow) {
   return depth;
 }
 
-/// By call: which calls it waits for, directly or not.
+} // namespace
+
 std::vector<std::vector<bool>> calls_behind(const Workflow& workflow) {
   const auto count = workflow.calls.size();
   std::vector<std::vector<bool>> behind(count, std::vector<bool>(count, false));
@@ -30,8 +31,6 @@ std::vector<std::vector<bool>> calls_behind(const Workflow& workflow) {
     }
   return behind;
 }
-
-} // namespace
 
 std::vector<std::vector<std::uint32_t>> call_layers(const Workflow& workflow) {
   const auto depth = call_depths(workflow);

@@ -9,6 +9,9 @@
 
 namespace troupe::plans {
 
+/// By call of the workflow: which calls it waits for, directly or not.
+std::vector<std::vector<bool>> calls_behind(const Workflow& workflow);
+
 /// Calls with devices by depth in the data edges; numbers count such calls
 /// only, in workflow order. Functions run on the host between the layers.
 std::vector<std::vector<std::uint32_t>> call_layers(const Workflow& workflow);

@@ -1,5 +1,6 @@
 #include "plans/memory_model.hpp"
 
+#include "plans/call_layers.hpp"
 #include "plans/layout.hpp"
 #include "plans/replica_life.hpp"
 #include "plans/unit_windows.hpp"
@@ -47,7 +48,8 @@ public:
       replicas_(replicas),
       shapes_(shapes),
       dtypes_(dtypes),
-      sizes_(sizes) {
+      sizes_(sizes),
+      behind_(calls_behind(workflow)) {
     for (std::uint32_t rank = 0; rank < plan.cluster.num_devices(); ++rank)
       devices_.push_back({.device = Rank{rank}});
   }
@@ -87,36 +89,39 @@ private:
       }
   }
 
-  /// `bytes` for every task on the device from the replica's first reader to
-  /// its last one, and for the move that brings them.
-  void add_transient(const Replica& replica, DeviceMemory& device,
-                     std::uint64_t bytes) {
-    const auto& last = replica.calls.back();
-    bool reads = false;
-    for (const auto& call : workflow_.calls) {
-      reads = reads || call.name == replica.calls.front();
-      if (reads)
-        add_to_task(device, call.name, bytes);
-      if (call.name == last)
-        break;
-    }
-    device.tasks.push_back({replica.name(), bytes, bytes});
+  std::size_t index_of(const std::string& call) const {
+    return static_cast<std::size_t>(&workflow_.call(call)
+                                    - workflow_.calls.data());
+  }
+  int chunks_of(const std::string& call) const {
+    const auto placement = plan_.calls.find(call);
+    return placement == plan_.calls.end() ? 1 : placement->second.chunks;
   }
 
-  /// `bytes` for a call that they come for, and for the calls that may run
-  /// between its chunks.
-  void add_coming(const Replica& replica, const std::string& name,
-                  DeviceMemory& device, std::uint64_t bytes) {
-    add_to_task(device, name, bytes);
-    if (plan_.calls.at(name).chunks == 1)
-      return;
-    for (const auto& call : workflow_.calls) {
-      const bool whole = call.kind == CallKind::generate
-                         && plan_.calls.at(call.name).chunks == 1;
-      if (call.kind != CallKind::train && !whole
-          && std::ranges::count(replica.calls, call.name) == 0)
+  /// Whether all of `call` comes behind all of `other`.
+  bool waits(const std::string& call, const std::string& other) const {
+    return behind_[index_of(call)][index_of(other)]
+           && (chunks_of(call) == 1 || chunks_of(other) == 1);
+  }
+
+  bool may_come_between(const std::string& call,
+                        const std::vector<std::string>& readers) const {
+    const auto& first = readers.front();
+    const auto ends
+      = [&](const std::string& reader) { return waits(call, reader); };
+    return (readers.size() > 1 || chunks_of(first) > 1) && !waits(first, call)
+           && !std::ranges::all_of(readers, ends);
+  }
+
+  /// `bytes` for calls that planes come for, from the first to the last, and
+  /// for what may run between them or their chunks. Nothing runs between those
+  /// who bring planes and the first (total_order.hpp).
+  void add_stay(const std::vector<std::string>& readers, DeviceMemory& device,
+                std::uint64_t bytes) {
+    for (const auto& call : workflow_.calls)
+      if (std::ranges::count(readers, call.name) > 0
+          || may_come_between(call.name, readers))
         add_to_task(device, call.name, bytes);
-    }
   }
 
   void add_training(const Replica& replica, DeviceMemory& device,
@@ -139,20 +144,23 @@ private:
     const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
     const bool trained = workflow_.role(replica.role).trained;
     const bool trains = replica.home && trained;
-    // what a move brings is on the device from then on
-    const bool transient = dropped || (offloaded && trained && !replica.home);
+    const bool moved = trained && !replica.home;
+    // what a lagged call will read is there from the move on
+    const bool comes
+      = dropped || (offloaded && !(moved && has_lag(plan_, replica)));
     for (std::size_t i = 0; i < replica.devices.size(); ++i) {
       auto& device = devices_.at(replica.devices[i].value);
       const auto& stage = stages.at(
         coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
       const auto planes = stage.weights - stage.windows;
-      device.weight_bytes
-        += transient || offloaded ? stage.windows : stage.weights;
-      if (transient)
-        add_transient(replica, device, planes);
-      else if (offloaded)
+      device.weight_bytes += comes ? stage.windows : stage.weights;
+      if (dropped)
+        add_stay(replica.calls, device, planes);
+      else if (comes)
         for (const auto& call : replica.calls)
-          add_coming(replica, call, device, planes);
+          add_stay({call}, device, planes);
+      if (comes && moved)
+        device.tasks.push_back({replica.name(), planes, planes});
       if (trains)
         add_training(replica, device, stage);
       if (workflow_.role(replica.role).follows)
@@ -168,6 +176,7 @@ private:
   const std::map<std::string, ModelShape>& shapes_;
   const std::map<std::string, DType>& dtypes_;
   const BatchSizes& sizes_;
+  std::vector<std::vector<bool>> behind_; ///< calls_behind
   std::vector<DeviceMemory> devices_;
 };
 

@@ -1,8 +1,10 @@
 #include "plans/internal/point_step.hpp"
 
+#include "plans/call_layers.hpp"
 #include "plans/replica_life.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace troupe::plans::internal {
 
@@ -27,6 +29,12 @@ PointStep::PointStep(const SearchSpace& space) : space_(space) {
       needs |= point_bit(static_cast<std::uint32_t>(producer));
     producers_.push_back(needs);
   }
+  const auto behind = calls_behind(workflow);
+  after_.resize(workflow.calls.size());
+  for (std::uint32_t i = 0; i < behind.size(); ++i)
+    for (std::uint32_t k = 0; k < behind.size(); ++k)
+      if (behind[i][k])
+        after_[k] |= point_bit(i);
   const auto calls_of = [&](const std::string& role) {
     TrainedRole calls;
     for (std::uint32_t i = 0; i < workflow.calls.size(); ++i)
@@ -133,6 +141,14 @@ PointStep::replica_of(const SpacePoint& point, std::uint32_t reader,
   return found;
 }
 
+bool PointStep::others_come_first(const FastStep& step, TaskSet readers) const {
+  const auto first = static_cast<std::uint32_t>(std::countr_zero(readers));
+  return std::ranges::any_of(task_of_, [&](std::uint32_t task) {
+    return (point_bit(task) & (readers | after_[first])) == 0
+           && (step[task].devices & step[first].devices) != 0;
+  });
+}
+
 /// Trainings follow each other; what reads the home replica comes before them.
 /// Other replicas get the weights by a move first.
 void PointStep::add_role(const SpacePoint& point, const TrainedRole& role,
@@ -156,11 +172,15 @@ void PointStep::add_role(const SpacePoint& point, const TrainedRole& role,
       continue;
     }
     const auto devices = step[reader].devices;
+    const bool waits = others_come_first(step, readers);
     const auto move
       = step.add({.seconds = space_.move_s(
                     call, point.options[call], point.positions[call],
                     point.options[home], point.positions[home]),
-                  .devices = devices | step[first_train].devices});
+                  .devices = devices | step[first_train].devices,
+                  .follows = waits ? step[reader].needs : 0});
+    if (waits)
+      step.put_first(reader);
     step.add_needs(first_train, point_bit(move));
     for (const auto other : role.readers)
       if ((readers & point_bit(other)) != 0)

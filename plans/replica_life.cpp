@@ -1,17 +1,43 @@
 #include "plans/replica_life.hpp"
 
+#include "plans/call_layers.hpp"
+
 #include <algorithm>
 
 namespace troupe::plans {
 
+bool has_lag(const ExecutionPlan& plan, const Replica& replica) {
+  return std::ranges::any_of(replica.calls, [&](const std::string& call) {
+    return plan.lag_of(call) > 0;
+  });
+}
+
+bool others_come_first(const Workflow& workflow, const ExecutionPlan& plan,
+                       const Replica& replica) {
+  const auto behind = calls_behind(workflow);
+  const auto& first = workflow.call(replica.calls.front());
+  const auto reader = static_cast<std::size_t>(&first - workflow.calls.data());
+  const auto is_here = [&](Rank device) {
+    return std::ranges::count(replica.devices, device) > 0;
+  };
+  for (const auto& [call, lag] : plan.lag)
+    if (lag > 0)
+      return true; // calls of another step do
+  for (std::size_t i = 0; i < workflow.calls.size(); ++i) {
+    const auto& name = workflow.calls[i].name;
+    const auto placement = plan.calls.find(name);
+    if (placement != plan.calls.end() && !behind[i][reader]
+        && std::ranges::count(replica.calls, name) == 0
+        && std::ranges::any_of(placement->second.devices, is_here))
+      return true;
+  }
+  return false;
+}
+
 bool is_dropped(const Workflow& workflow, const ExecutionPlan& plan,
                 const Replica& replica) {
-  const bool lags
-    = std::ranges::any_of(replica.calls, [&](const std::string& call) {
-        return plan.lag_of(call) > 0;
-      });
   return workflow.role(replica.role).trained && !replica.home && !replica.keep
-         && !lags;
+         && !has_lag(plan, replica);
 }
 
 RoleMemory leaves(const Workflow& workflow, const ExecutionPlan& plan,

@@ -14,6 +14,15 @@
 
 namespace troupe::plans {
 
+/// Whether a call reads it at an older version.
+bool has_lag(const ExecutionPlan& plan, const Replica& replica);
+
+/// Whether other calls may run on its devices before its first reader: they
+/// would find what a move brings too early. Else it may come at any time, so it
+/// need not wait until home's devices are idle beside the reader's.
+bool others_come_first(const Workflow& workflow, const ExecutionPlan& plan,
+                       const Replica& replica);
+
 /// Dropped after use: only where a move brings the weights again.
 bool is_dropped(const Workflow& workflow, const ExecutionPlan& plan,
                 const Replica& replica);

@@ -136,7 +136,8 @@ private:
                       .target = replicas_.of_call(call.name),
                       .devices = first.devices,
                       .needs = {},
-                      .lag = first.lag};
+                      .lag = first.lag,
+                      .right_before = chunks.first};
     std::ranges::copy_if(
       first.needs, std::back_inserter(stay.needs), [](const Need& need) {
         return need.edge == Edge::version || need.edge == Edge::order;
@@ -145,6 +146,7 @@ private:
     graph_.tasks.push_back(stay);
     stay.name = fmt::format("offload {}@{}", call.role, call.name);
     stay.kind = TaskKind::offload;
+    stay.right_before = {};
     stay.needs = {{chunks.last(), 0, Edge::write_after_read}};
     graph_.tasks.push_back(stay);
     wait_for_offload(call, reload + 1);
@@ -237,6 +239,8 @@ private:
                             .target = shadow.id,
                             .devices = union_of(home.devices, shadow.devices)});
     auto& task = graph_.tasks[move];
+    if (!has_lag(plan_, shadow) && others_come_first(workflow_, plan_, shadow))
+      task.right_before = chunks_of(shadow.calls.front()).first;
     add_need(task, {last_train_, 1, Edge::version});
     add_need(task, {move, 1, Edge::order});
     add_need(graph_.tasks[first_train_], {move, 0, Edge::write_after_read});

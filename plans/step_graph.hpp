@@ -21,8 +21,8 @@
 // after training n and the follower's readers of that step, before training n+1
 // and the readers of the next. Its version is that of its last blend.
 //
-// Steps n < k use version 0, which every replica loads at start; so does the
-// move of step 0, which has nothing to send.
+// Steps n < k use version 0, which every replica loads at start, so the move of
+// step 0 has nothing to send; but what is dropped after use is not loaded.
 #pragma once
 
 #include "config/ids.hpp"
@@ -67,6 +67,9 @@ struct TaskTemplate {
   std::uint32_t chunks = 1;
   /// Of a move: it has something to send once in so many steps.
   std::uint32_t every = 1;
+  /// Of what brings planes for a call: the call's task, right before which it
+  /// has its place on its devices (total_order.hpp).
+  std::optional<std::uint32_t> right_before = {};
 };
 
 struct StepGraph {

@@ -25,38 +25,38 @@ T order_pop(std::vector<T>& heap) {
   return value;
 }
 
-/// The call's task that planes come for.
-std::uint32_t comes_for(const StepGraph& graph, std::uint32_t reload) {
-  const auto user = std::ranges::find_if(graph.tasks, [&](const auto& task) {
-    return std::ranges::find(task.needs, reload, &Need::task)
-           != task.needs.end();
-  });
-  TROUPE_CHECK(user != graph.tasks.end(), "planes come for nobody");
-  return static_cast<std::uint32_t>(user - graph.tasks.begin());
-}
-
 bool gives_back(const TaskTemplate& task) {
   return task.kind == TaskKind::offload || task.kind == TaskKind::drop;
 }
 
-bool is_reload(const TaskTemplate& task) {
-  return task.kind == TaskKind::reload;
+bool brings_planes(const TaskTemplate& task) {
+  return task.right_before.has_value();
 }
 
 /// The graph with what comes for a call behind all else that the call needs;
-/// nullptr if nothing comes.
+/// nullptr if nothing comes. Calls are in an order that respects their edges,
+/// and these new ones lead to calls before the first that reads what comes: no
+/// circle.
 std::unique_ptr<const StepGraph> beside_calls(const StepGraph& graph) {
-  if (std::ranges::none_of(graph.tasks, is_reload))
+  if (std::ranges::none_of(graph.tasks, brings_planes))
     return nullptr;
   auto ordered = std::make_unique<StepGraph>(graph);
-  for (std::uint32_t i = 0; i < graph.tasks.size(); ++i) {
-    if (!is_reload(graph.tasks[i]))
+  for (auto& task : ordered->tasks) {
+    if (!task.right_before)
       continue;
-    auto& needs = ordered->tasks[i].needs;
-    needs = graph.tasks[comes_for(graph, i)].needs;
-    std::erase_if(needs, [&](const Need& need) { return need.task == i; });
+    for (const auto& need : graph.tasks[*task.right_before].needs)
+      if (graph.tasks[need.task].right_before != task.right_before)
+        task.needs.push_back(need);
   }
   return ordered;
+}
+
+/// Whether what `task` waits for comes for the same call, or for itself.
+bool is_right_behind(const StepGraph& graph, std::uint32_t task) {
+  const auto call = graph.tasks[task].right_before.value_or(task);
+  return std::ranges::any_of(graph.tasks[task].needs, [&](const Need& need) {
+    return need.steps_back == 0 && graph.tasks[need.task].right_before == call;
+  });
 }
 
 } // namespace
@@ -103,8 +103,7 @@ TotalOrder::TotalOrder(const StepGraph& graph, StepId first, StepId end,
   for (std::uint32_t i = 0; i < graph.tasks.size(); ++i) {
     if (gives_back(graph.tasks[i]))
       paths_s_[i] = std::numeric_limits<double>::infinity();
-    if (is_reload(graph.tasks[i]))
-      is_next_[comes_for(graph, i)] = true;
+    is_next_[i] = is_right_behind(graph, i);
   }
   std::map<Rank, std::uint32_t> dense;
   devices_.resize(graph.tasks.size());

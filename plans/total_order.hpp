@@ -4,10 +4,11 @@
 // back goes first; what takes no time doing so (a drop) has its place behind
 // its last reader and holds no device, so a replica that is dropped changes
 // nothing in the order of the others. No device idles in the prediction while a
-// task could run on it. Planes that come from host memory have their place
-// right before their call, wherever that is, so no other task of the device
-// finds them there; when their turn has come they do not wait for the call's
-// rows. Depends on nothing but its arguments (I8).
+// task could run on it. Planes that come from host memory, and those of a move
+// before whose first reader other calls may run on its devices, have their
+// place right before their call, wherever that is, so no other call of the
+// device finds them there; when their turn has come they do not wait for the
+// call's rows. Depends on nothing but its arguments (I8).
 #pragma once
 
 #include "plans/task_tracker.hpp"

@@ -10,6 +10,7 @@
 #include "actors/recording.hpp"
 #include "actors/worker_context.hpp"
 #include "plans/evaluation.hpp"
+#include "plans/replica_life.hpp"
 #include "runtime/auto_plan.hpp"
 #include "runtime/call_members.hpp"
 #include "runtime/checkpoint_fit.hpp"
@@ -244,8 +245,9 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
     basis.early = std::move(state.early);
   }
   for (const auto& replica : replicas.all)
-    basis.versions[replica.id]
-      = version_after(basis, replica, StepId{session.first_step});
+    if (!plans::is_dropped(workflow, plan, replica))
+      basis.versions[replica.id]
+        = version_after(basis, replica, StepId{session.first_step});
   return basis;
 }
 
@@ -266,9 +268,11 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
   std::vector<actors::LoadSpec> specs;
   for (const auto& replica : basis.replicas.all) {
     actors::LoadOrder order;
-    order.version = basis.versions.at(replica.id);
+    const bool waits = plans::is_dropped(basis.workflow, basis.plan, replica);
+    order.version = version_after(basis, replica, StepId{session.first_step});
     order.folder = session.settings.models.at(replica.role).path;
-    order.shape_only = session.move_check.count() > 0 && !replica.home;
+    order.shape_only
+      = waits || (session.move_check.count() > 0 && !replica.home);
     const auto& role = basis.workflow.role(replica.role);
     if (role.changes() && session.checkpoint) {
       const bool home_version = replica.home || role.follows

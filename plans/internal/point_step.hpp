@@ -42,6 +42,8 @@ private:
   };
   /// Planes that come for a call of the space.
   RoleMemory comes_for(const SpacePoint& point, std::uint32_t call) const;
+  /// Whether others may run on the devices of `readers` before they do.
+  bool others_come_first(const FastStep& step, TaskSet readers) const;
   /// The training of the same role before a training.
   TaskSet trained_before(std::uint32_t task) const;
 
@@ -62,6 +64,7 @@ private:
   std::vector<std::int32_t> in_space_; ///< by task: call of the space, or host
   std::vector<std::uint32_t> task_of_; ///< by call of the space
   std::vector<TaskSet> producers_;     ///< by task
+  std::vector<TaskSet> after_;         ///< by task: what waits for it
   /// By call of the space: the calls that say what leaves the replicas of its
   /// role; those that train it, if any do.
   std::vector<std::vector<std::uint32_t>> say_;

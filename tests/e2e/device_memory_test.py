@@ -47,6 +47,11 @@ PLANS["offload"] = PLANS["apart"] | {"roles": {
     "actor": {"offload": ["weights", "optimizer"]}}}
 PLANS["z3_offload"] = PLANS["z3"] | {"roles": {
     "ref": {"offload": ["weights"]}, "reward": {"offload": ["weights"]}}}
+# what moves bring for the values lies beside no other call
+PLANS["moved"] = one("d2", 3, **{call: {"devices": "0-1"} for call in (
+    "actor_gen", "rew_inf", "ref_inf", "critic_inf")}, **{
+        call: {"devices": "2", "strategy": "d1"} for call in (
+            "actor_train", "critic_train")})
 # a mini-batch is one micro-batch whatever its size
 WHOLE = one("d1", 1, **{call: {"micro_batch_tokens": 1 << 20} for call in (
     "rew_inf", "ref_inf", "critic_inf", "actor_train", "critic_train")})

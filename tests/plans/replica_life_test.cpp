@@ -34,6 +34,19 @@ struct Life {
     return std::ranges::find(all.tasks, task, &TaskTemplate::name)
            != all.tasks.end();
   }
+  /// Of the first device of `call`.
+  DeviceMemory memory_at(const std::string& call) const {
+    std::map<std::string, ModelShape> shapes;
+    for (const auto& role : workflow.roles)
+      shapes[role.name] = shape_tiny();
+    const auto replicas = replicas_of(workflow, plan);
+    return device_memory(workflow, plan, replicas, shapes, {}, {})
+      .at(plan.calls.at(call).devices.front().value);
+  }
+  std::uint64_t planes_for(const std::string& call) const {
+    const auto tasks = memory_at(call).tasks;
+    return std::ranges::find(tasks, call, &TaskMemory::task)->plane_bytes;
+  }
 };
 
 TEST(ReplicaLife, WhatIsNotKeptIsDroppedAfterItsLastReader) {
@@ -144,6 +157,34 @@ TEST(ReplicaLife, MemoryCountsWhatOthersFindBetweenChunks) {
   const auto strategy = life.plan.calls["ref_inf"].strategy;
   EXPECT_EQ(rewards_need() - alone,
             stage_bytes(shape_tiny(), strategy).front().weights);
+}
+
+TEST(ReplicaLife, MemoryCountsADroppedReplicaBetweenTheChunksOfItsReader) {
+  Life life;
+  life.plan.calls["actor_gen"].chunks = 3;
+  EXPECT_EQ(life.planes_for("rew_inf"), 0) << "it waits for all of them";
+  life.plan.calls["rew_inf"].chunks = 3;
+  const auto strategy = life.plan.calls["actor_gen"].strategy;
+  EXPECT_EQ(life.planes_for("rew_inf"),
+            stage_bytes(shape_tiny(), strategy).front().weights);
+}
+
+TEST(ReplicaLife, MemoryCountsADroppedReplicaFromItsFirstReaderToItsLast) {
+  Life life;
+  life.workflow
+    = make_ppo([](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
+  life.plan = plan_apart(life.workflow);
+  EXPECT_EQ(life.planes_for("rew_inf"), life.planes_for("actor_gen"))
+    << "beside the recomputing on the same replica";
+  EXPECT_EQ(life.planes_for("critic_inf"), 0) << "elsewhere";
+}
+
+TEST(ReplicaLife, MemoryCountsWhatALaggedCallWillReadFromItsMoveOn) {
+  Life life;
+  life.plan.lag["actor_gen"] = 1;
+  const auto held = life.memory_at("actor_gen").resident_bytes();
+  life.plan.roles["actor"].offload_weights = true;
+  EXPECT_EQ(life.memory_at("actor_gen").resident_bytes(), held);
 }
 
 TEST(ReplicaLife, MemoryCountsAnOffloadedShadowFromItsMoveOn) {

@@ -50,10 +50,11 @@ public:
   }
   /// Tasks of each device in the order in which they ran.
   std::map<Rank, std::vector<TaskRef>> history;
-  int come_and_go = 0; ///< reloads, offloads and drops
-  int blends = 0;      ///< of followers
-  int joined = 0;      ///< tasks that others joined
-  int came_early = 0;  ///< reloads before the rows of their call
+  int come_and_go = 0;   ///< reloads, offloads and drops
+  int blends = 0;        ///< of followers
+  int joined = 0;        ///< tasks that others joined
+  int came_early = 0;    ///< reloads before the rows of their call
+  int awaited_moves = 0; ///< found by their readers first, by device
 
 private:
   using End = std::pair<double, std::uint64_t>;
@@ -122,6 +123,7 @@ private:
         << "against the total order";
       EXPECT_TRUE(past.empty() || may_follow(past.back(), task))
         << t.name << " finds planes that came for another";
+      check_awaited(rank, task);
       last_position_[rank] = schedule_.position(task);
       past.push_back(task);
     }
@@ -140,6 +142,27 @@ private:
     return shape(before).kind != TaskKind::reload
            || (shape(task).kind == TaskKind::call && before.step == task.step
                && shape(task).call == shape(before).call);
+  }
+
+  /// What a move brought to a device is found by its readers first.
+  void check_awaited(Rank rank, TaskRef task) {
+    const auto& t = shape(task);
+    auto& awaited = awaited_[rank];
+    if (t.kind == TaskKind::move && !is_blend(task)) {
+      const auto& target = replicas_[*t.target];
+      if (std::ranges::count(target.devices, rank) == 0)
+        return; // others may take weights from here
+      EXPECT_FALSE(awaited) << t.name << " beside what came for another";
+      if (!has_lag(plan_, target))
+        awaited = target.id;
+      return;
+    }
+    if (t.kind != TaskKind::call || !awaited)
+      return;
+    EXPECT_GT(std::ranges::count(replicas_[*awaited].calls, t.call), 0)
+      << t.name << " finds what a move brought for another";
+    awaited.reset();
+    ++awaited_moves;
   }
 
   /// Of what comes for a call: whether rows of the call's are missing.
@@ -295,13 +318,14 @@ private:
   std::set<TaskRef> done_;
   std::map<TaskRef, TaskRef> behind_; ///< the chunk that joined a task
   std::map<Rank, std::uint64_t> last_position_;
+  std::map<Rank, std::optional<ReplicaId>> awaited_; ///< no reader came yet
   double now_ = 0;
   std::uint64_t started_ = 0;
 };
 
 TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
   int ran = 0, lagged = 0, refused = 0, chunked = 0, lived = 0;
-  int followed = 0, joined = 0, early = 0;
+  int followed = 0, joined = 0, early = 0, awaited = 0;
   for (std::uint64_t seed = 0; ran < 1500; ++seed) {
     Random random(seed);
     const auto workflow = random_workflow(random);
@@ -325,6 +349,7 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
     followed += fast.blends > 0;
     joined += fast.joined > 0;
     early += fast.came_early > 0;
+    awaited += fast.awaited_moves > 0;
     lagged += graph.max_lag > 0;
     chunked += std::ranges::any_of(
       graph.tasks, [](const TaskTemplate& task) { return task.chunks > 1; });
@@ -336,6 +361,7 @@ TEST(ScheduleProperty, RandomPlansNeverStallNorMixVersions) {
   EXPECT_GT(chunked, 300);
   EXPECT_GT(joined, 100);
   EXPECT_GT(early, 300);
+  EXPECT_GT(awaited, 300);
 }
 
 } // namespace

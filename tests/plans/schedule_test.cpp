@@ -96,6 +96,32 @@ TEST(Schedule, PlanesComeWhenWhatIsBeforeTheirCallOnTheDeviceIsDone) {
     << "while rewards and references are made";
 }
 
+TEST(Schedule, NoCallFindsWhatAMoveBroughtForAnother) {
+  const auto workflow = make_ppo();
+  auto plan = plan_apart(workflow);
+  plan.calls["critic_inf"] = on(0, 1); // refreshed from 2-3
+  Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{2});
+  EXPECT_THAT(names(schedule, schedule.start()),
+              ElementsAre("actor@actor_gen/0"));
+  EXPECT_THAT(finish(schedule, "actor@actor_gen"), ElementsAre("actor_gen/0"));
+  finish(schedule, "actor_gen");
+  EXPECT_THAT(finish(schedule, "drop actor@actor_gen"),
+              ElementsAre("critic@critic_inf/0"));
+  EXPECT_THAT(finish(schedule, "critic@critic_inf"),
+              ElementsAre("critic_inf/0"))
+    << "rewards and references wait until it is dropped";
+}
+
+TEST(Schedule, AMoveThatNoCallFindsOverlapsWhatRunsElsewhere) {
+  const auto workflow = make_ppo();
+  auto plan = plan_all(workflow, on(0, 1), 6);
+  plan.calls["critic_inf"] = on(2, 3);
+  plan.calls["critic_train"] = on(4, 5);
+  Schedule schedule(graph_of(workflow, plan), StepId{0}, StepId{2});
+  EXPECT_THAT(names(schedule, schedule.start()),
+              UnorderedElementsAre("actor_gen/0", "critic@critic_inf/0"));
+}
+
 TEST(Schedule, ADropTakesNoDeviceFromTheCallThatComesNext) {
   const auto workflow = make_ppo();
   auto plan = plan_all(workflow, on(2, 3), 4);
