@@ -8,15 +8,15 @@
 namespace troupe::models {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
-class RowFile : public testing::Test {
+class RowFile : public ::testing::Test {
 protected:
   void TearDown() override {
     std::filesystem::remove(path_);
   }
   std::filesystem::path path_
-    = std::filesystem::path{testing::TempDir()} / "rows.safetensors";
+    = std::filesystem::path{::testing::TempDir()} / "rows.safetensors";
 };
 
 TEST_F(RowFile, RowsOfSeveralStepsReadBackToTheBit_I8) {
