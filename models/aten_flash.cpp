@@ -35,7 +35,7 @@ FlashCall AtenCompute::flash_call(const AttentionShape& shape,
     = view(qkv_TX, {shape.cu_seqlens.back(), a + 2 * g, shape.head_dim})
         .to(flash_->operands());
   at::Tensor seen = heads.narrow(1, a, 2 * g);
-  if (!sequences.key_tokens.empty())
+  if (!sequences.copies.empty())
     seen = seen.index_select(0, indices(sequences.key_tokens));
   const auto starts = [&](const std::vector<std::int32_t>& values) {
     return at::from_blob(const_cast<std::int32_t*>(values.data()),
@@ -85,11 +85,14 @@ void AtenCompute::flash_attention_backward(
   d_heads.narrow(1, 0, a).copy_(d.queries_TAD);
   at::Tensor d_seen = d_heads.narrow(1, a, 2 * g);
   const at::Tensor d_keys = at::cat({d.keys_KGD, d.values_KGD}, 1);
-  if (sequences.key_tokens.empty())
+  if (sequences.copies.empty()) {
     d_seen.copy_(d_keys);
-  else
-    d_seen.zero_().index_add_(0, indices(sequences.key_tokens),
-                              d_keys.to(at::kFloat));
+    return;
+  }
+  d_seen.copy_(d_keys.index_select(0, indices(sequences.token_keys)));
+  for (const CopiedKeys& copied : sequences.copies)
+    d_seen.narrow(0, copied.token, copied.count)
+      .add_(d_keys.narrow(0, copied.key, copied.count));
 }
 
 } // namespace troupe::models

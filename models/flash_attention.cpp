@@ -1,5 +1,7 @@
 #include "models/flash_attention.hpp"
 
+#include "models/fixed_order.hpp"
+
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/empty.h>
@@ -33,6 +35,7 @@ public:
 
   FlashGradients backward(const FlashCall& call, const FlashContext& found,
                           const at::Tensor& d_context_TAD) const override {
+    const FixedOrder order; // of what blocks of keys add to a query
     const at::Tensor no_dropout
       = at::empty({2}, call.queries_TAD.options().dtype(at::kUInt64));
     const auto d = at::_flash_attention_backward(
@@ -47,36 +50,37 @@ public:
 
 } // namespace
 
+void FlashSequences::append(std::int64_t begin, std::int64_t end) {
+  const auto at = static_cast<std::ptrdiff_t>(key_tokens.size());
+  key_tokens.resize(key_tokens.size() + static_cast<std::size_t>(end - begin));
+  std::iota(key_tokens.begin() + at, key_tokens.end(), begin);
+}
+
 FlashSequences::FlashSequences(const AttentionShape& shape) {
-  const auto continued = [&](std::size_t s) {
-    return shape.continues.empty() ? -1 : shape.continues[s];
-  };
-  const auto append = [&](std::size_t s) {
-    const std::size_t at = key_tokens.size();
-    const std::int64_t begin = shape.cu_seqlens[s];
-    key_tokens.resize(
-      at + static_cast<std::size_t>(shape.cu_seqlens[s + 1] - begin));
-    std::iota(key_tokens.begin() + static_cast<std::ptrdiff_t>(at),
-              key_tokens.end(), begin);
-  };
   query_starts.push_back(0);
   key_starts.push_back(0);
   for (std::size_t s = 0; s + 1 < shape.cu_seqlens.size(); ++s) {
-    const std::int64_t queries = shape.cu_seqlens[s + 1] - shape.cu_seqlens[s];
-    if (queries == 0)
+    const std::int64_t begin = shape.cu_seqlens[s];
+    const std::int64_t end = shape.cu_seqlens[s + 1];
+    if (begin == end)
       continue;
-    if (continued(s) >= 0)
-      append(static_cast<std::size_t>(continued(s)));
-    append(s);
-    query_starts.push_back(static_cast<std::int32_t>(shape.cu_seqlens[s + 1]));
-    const auto keys
-      = static_cast<std::int64_t>(key_tokens.size()) - key_starts.back();
+    const std::int64_t first_key = key_starts.back();
+    if (!shape.continues.empty() && shape.continues[s] >= 0) {
+      const auto continued = static_cast<std::size_t>(shape.continues[s]);
+      const std::int64_t past = shape.cu_seqlens[continued];
+      const std::int64_t past_end = shape.cu_seqlens[continued + 1];
+      copies.push_back({past, first_key, past_end - past});
+      append(past, past_end);
+    }
+    for (std::int64_t t = begin; t < end; ++t)
+      token_keys.push_back(static_cast<std::int64_t>(key_tokens.size()) + t
+                           - begin);
+    append(begin, end);
+    query_starts.push_back(static_cast<std::int32_t>(end));
     key_starts.push_back(static_cast<std::int32_t>(key_tokens.size()));
-    most_queries = std::max(most_queries, queries);
-    most_keys = std::max(most_keys, keys);
+    most_queries = std::max(most_queries, end - begin);
+    most_keys = std::max(most_keys, key_starts.back() - first_key);
   }
-  if (key_starts == query_starts)
-    key_tokens.clear();
 }
 
 bool flash_takes(const AttentionShape& shape) {

@@ -25,15 +25,30 @@
 
 namespace troupe::models {
 
+/// Keys that stand in front of a sequence that continues theirs.
+struct CopiedKeys {
+  std::int64_t token = 0; ///< the first
+  std::int64_t key = 0;   ///< where it stands
+  std::int64_t count = 0;
+
+  bool operator==(const CopiedKeys&) const = default;
+};
+
 /// Sequences as the kernel sees them: those that have tokens.
 struct FlashSequences {
   std::vector<std::int32_t> query_starts; ///< [N+1] into T
   std::vector<std::int32_t> key_starts;   ///< [N+1] into K
-  std::vector<std::int64_t> key_tokens;   ///< [K]; empty: keys are the tokens
+  std::vector<std::int64_t> key_tokens;   ///< [K] which token each key is of
+  std::vector<std::int64_t> token_keys;   ///< [T] where each one's own key is
+  std::vector<CopiedKeys> copies;         ///< empty: keys are the tokens
   std::int64_t most_queries = 0;          ///< of a sequence
   std::int64_t most_keys = 0;
 
   explicit FlashSequences(const AttentionShape& shape);
+
+private:
+  /// Appends the keys of tokens `begin` to `end - 1`.
+  void append(std::int64_t begin, std::int64_t end);
 };
 
 struct FlashCall {

@@ -3,10 +3,12 @@
 // in a training.
 #include "models/aten_compute.hpp"
 #include "models/engine.hpp"
+#include "models/fixed_order.hpp"
 #include "models/flash_attention.hpp"
 #include "models/run_context.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
@@ -45,6 +47,9 @@ TEST(FlashSequences, HaveTheKeysThatTheyContinueInFrontOfTheirOwn) {
   EXPECT_THAT(found.key_starts, ElementsAre(0, 2, 7, 10, 14));
   EXPECT_THAT(found.key_tokens,
               ElementsAre(0, 1, 0, 1, 2, 3, 4, 0, 1, 5, 6, 7, 8, 9));
+  EXPECT_THAT(found.token_keys, ElementsAre(0, 1, 4, 5, 6, 9, 10, 11, 12, 13));
+  EXPECT_THAT(found.copies,
+              ElementsAre(CopiedKeys{0, 2, 2}, CopiedKeys{0, 7, 2}));
   EXPECT_EQ(found.most_queries, 4);
   EXPECT_EQ(found.most_keys, 5);
 }
@@ -55,7 +60,8 @@ TEST(FlashSequences, ThatContinueNothingAreTheTokensAsTheyLie) {
   const FlashSequences found(shape);
   EXPECT_THAT(found.query_starts, ElementsAre(0, 2, 5, 6, 10));
   EXPECT_EQ(found.key_starts, found.query_starts);
-  EXPECT_THAT(found.key_tokens, IsEmpty());
+  EXPECT_EQ(found.key_tokens, found.token_keys);
+  EXPECT_THAT(found.copies, IsEmpty());
 }
 
 TEST(FlashTakes, Bf16ScoresWithoutACapOverHeadsOfWholeVectors) {
@@ -177,6 +183,33 @@ TEST(FusedAttention, OfAtenIsNoneOfTheCpu) {
   EXPECT_THROW(kernel.forward(call), c10::NotImplementedError);
   EXPECT_THROW(kernel.backward(call, {x, at::zeros({1, 2})}, x),
                c10::NotImplementedError);
+  EXPECT_FALSE(at::globalContext().deterministicAlgorithms())
+    << "the order is fixed for this kernel's sums alone";
+}
+
+// In a build with CUDA the libraries register their kernels, GPU or not.
+TEST(FusedAttention, OfAtenIsThereWhereOtherKernelsOfGpusAre) {
+  const auto on_gpus = [](const char* operation, const char* overload) {
+    return c10::Dispatcher::singleton()
+      .findSchemaOrThrow(operation, overload)
+      .hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+  };
+  const bool with_gpus = on_gpus("aten::mm", "");
+  EXPECT_EQ(on_gpus("aten::_flash_attention_forward", ""), with_gpus);
+  EXPECT_EQ(on_gpus("aten::_flash_attention_backward", ""), with_gpus);
+  EXPECT_EQ(on_gpus("aten::mm", "dtype"), with_gpus) << "bf16 summed in fp32";
+}
+
+TEST(FixedOrder, HoldsForALifeEachOnItsOwn) {
+  const auto fixed
+    = [] { return at::globalContext().deterministicAlgorithms(); };
+  for (int life = 0; life < 2; ++life) {
+    EXPECT_FALSE(fixed());
+    const FixedOrder order;
+    EXPECT_TRUE(fixed());
+    EXPECT_FALSE(at::globalContext().deterministicFillUninitializedMemory());
+  }
+  EXPECT_FALSE(fixed());
 }
 
 class FusedTraining : public ::testing::Test {
