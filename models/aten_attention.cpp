@@ -1,6 +1,7 @@
-// Attention of aten_compute.hpp. Training goes sequence by sequence; generation
-// takes all sequences with one row at once, over the cache as it lies, and the
-// others one by one.
+// Attention of aten_compute.hpp where no fused kernel takes it
+// (aten_flash.cpp). Packed sequences go one by one; generation takes all
+// sequences with one row at once, over the cache as it lies, and the others one
+// by one.
 #include "models/aten_compute.hpp"
 
 #include <ATen/ATen.h>
@@ -102,8 +103,9 @@ at::Tensor AtenCompute::masked_scores(const AttentionShape& shape,
                             aten_hidden_score);
 }
 
-void AtenCompute::attention(const AttentionShape& shape, const float* qkv_TX,
-                            float* context_TX, float* lse_AT) {
+void AtenCompute::plain_attention(const AttentionShape& shape,
+                                  const float* qkv_TX, float* context_TX,
+                                  float* lse_AT) const {
   const std::int64_t a = shape.heads;
   const std::int64_t g = shape.kv_heads;
   const std::int64_t d = shape.head_dim;
@@ -139,9 +141,9 @@ void AtenCompute::add_keys(const AttentionShape& shape, float* d_qkv_TX,
       .add_(d_keys_GKD.narrow(1, 0, past));
 }
 
-void AtenCompute::attention_backward(
+void AtenCompute::plain_attention_backward(
   const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
-  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
+  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) const {
   const std::int64_t a = shape.heads;
   const std::int64_t g = shape.kv_heads;
   const std::int64_t d = shape.head_dim;

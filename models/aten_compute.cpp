@@ -2,6 +2,7 @@
 #include "models/aten_compute.hpp"
 
 #include "config/error.hpp"
+#include "models/fixed_order.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -28,21 +29,29 @@ public:
     return weight_OI.size(0);
   }
 
-  const at::Tensor weight_OI;
+  const at::Tensor weight_OI; ///< of bf16 products in bf16
   const DType operands;
   net::MemoryCharge charge;
 };
 
-at::Tensor aten_operand(const at::Tensor& x, DType operands) {
-  return operands == DType::bf16 ? x.to(at::kBFloat16).to(at::kFloat) : x;
+/// a b, summed in fp32. A GPU has products of bf16 that sum so, the CPU has
+/// not.
+at::Tensor aten_product(const at::Tensor& a, const at::Tensor& b,
+                        DType operands) {
+  if (operands != DType::bf16)
+    return at::mm(a, b);
+  const at::Tensor rounded_a = a.to(at::kBFloat16);
+  const at::Tensor rounded_b = b.to(at::kBFloat16);
+  if (a.is_cuda())
+    return at::mm(rounded_a, rounded_b, at::kFloat);
+  return at::mm(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat));
 }
 
 /// c (+)= a b + bias.
 void aten_multiply(const at::Tensor& a, const at::Tensor& b,
                    const at::Tensor& bias, const GemmOptions& options,
                    at::Tensor c) {
-  const at::Tensor product = at::mm(aten_operand(a, options.operands),
-                                    aten_operand(b, options.operands));
+  const at::Tensor product = aten_product(a, b, options.operands);
   if (options.accumulate)
     c.add_(product);
   else
@@ -150,6 +159,7 @@ void AtenCompute::scatter_rows(const RowList& list, const float* from,
                                float* to) {
   const NamedRows named(list);
   const auto count = static_cast<std::int64_t>(list.rows.size());
+  const FixedOrder order; // of rows that are named twice
   view(to, {named.end, list.width})
     .index_add_(
       0, indices(named.rows),
@@ -172,11 +182,13 @@ AtenCompute::prepare(std::span<const at::Tensor> parts, DType operands) {
   std::vector<at::Tensor> own;
   for (const at::Tensor& part : parts)
     own.push_back(view(part.const_data_ptr<float>(), part.sizes()));
-  if (own.size() == 1)
+  if (own.size() == 1 && operands != DType::bf16)
     return std::make_unique<AtenWeight>(own.front(), operands, 0);
-  at::Tensor stacked = at::cat(own);
-  const auto bytes = stacked.nbytes();
-  return std::make_unique<AtenWeight>(std::move(stacked), operands, bytes);
+  at::Tensor packed = own.size() == 1 ? own.front() : at::cat(own);
+  if (operands == DType::bf16)
+    packed = packed.to(at::kBFloat16);
+  const auto bytes = packed.nbytes();
+  return std::make_unique<AtenWeight>(std::move(packed), operands, bytes);
 }
 
 void AtenCompute::product(std::int64_t rows, const float* x,

@@ -1,7 +1,8 @@
 // Compute made of ATen operations on one of libtorch's devices: the arithmetic
-// of GPUs, and on the CPU what proves it against our own kernels. Attention is
-// two products and a softmax a sequence, not a fused kernel; products of bf16
-// operands round these first and sum in fp32. Everything else is fp32.
+// of GPUs, and on the CPU what proves it against our own kernels. Products of
+// bf16 operands round these first and sum in fp32. Attention over packed
+// sequences is the given fused kernel where that takes it, else two products
+// and a softmax a sequence. Everything else is fp32.
 //
 // Its kernels take pointers of the given memory as tensors of the device and
 // run on the default stream of whichever thread calls, so that threads share
@@ -9,6 +10,7 @@
 #pragma once
 
 #include "models/compute.hpp"
+#include "models/flash_attention.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -19,10 +21,13 @@ namespace troupe::models {
 class AtenCompute final : public Compute {
 public:
   /// `memory`: readable by the host and by the device; null: the system's, for
-  /// the CPU.
-  AtenCompute(at::Device device, const net::BlockMemory* memory)
+  /// the CPU. `flash`: the device's fused attention, null where it has none;
+  /// outlives this.
+  AtenCompute(at::Device device, const net::BlockMemory* memory,
+              const FlashKernel* flash = nullptr)
     : device_(device),
-      memory_(memory) {}
+      memory_(memory),
+      flash_(flash) {}
 
   const net::BlockMemory* memory() const override {
     return memory_;
@@ -118,6 +123,23 @@ private:
   at::Tensor masked_scores(const AttentionShape& shape,
                            const at::Tensor& queries_ALD,
                            const at::Tensor& keys_GKD) const;
+  /// One sequence after the other, the scores written down.
+  void plain_attention(const AttentionShape& shape, const float* qkv_TX,
+                       float* context_TX, float* lse_AT) const;
+  void plain_attention_backward(const AttentionShape& shape,
+                                const float* qkv_TX, const float* context_TX,
+                                const float* lse_AT, const float* d_context_TX,
+                                float* d_qkv_TX) const;
+  /// All sequences at once by the fused kernel.
+  void flash_attention(const AttentionShape& shape, const float* qkv_TX,
+                       float* context_TX, float* lse_AT) const;
+  void flash_attention_backward(const AttentionShape& shape,
+                                const float* qkv_TX, const float* context_TX,
+                                const float* lse_AT, const float* d_context_TX,
+                                float* d_qkv_TX) const;
+  FlashCall flash_call(const AttentionShape& shape,
+                       const FlashSequences& sequences,
+                       const float* qkv_TX) const;
   /// Of queries at these positions [n] and keys from 0 on: [n, keys], true
   /// where a query does not look.
   at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
@@ -134,6 +156,7 @@ private:
 
   at::Device device_;
   const net::BlockMemory* memory_;
+  const FlashKernel* flash_;
 };
 
 } // namespace troupe::models

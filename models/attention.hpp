@@ -6,6 +6,7 @@
 // X = (A + 2G) * D columns: A heads of q, then G of k, then G of v.
 #pragma once
 
+#include "config/dtype.hpp"
 #include "models/workspace.hpp"
 
 #include <cstdint>
@@ -24,6 +25,9 @@ struct AttentionShape {
   float scale = 0;         ///< of q k^T; 0: 1 / sqrt(D)
   float cap = 0;           ///< scores become cap tanh(score / cap); 0: none
   std::int64_t window = 0; ///< tokens a token sees, itself included; 0: all
+  /// Of products, where a fused kernel computes them (flash_attention.hpp); the
+  /// other ways take fp32 ones whatever stands here.
+  DType operands = DType::f32;
 
   std::int64_t columns() const {
     return (heads + 2 * kv_heads) * head_dim;

@@ -2,6 +2,8 @@
 
 #include "config/error.hpp"
 #include "models/aten_compute.hpp"
+#include "models/fixed_order.hpp"
+#include "models/flash_attention.hpp"
 #include "net/gpus.hpp"
 
 #include <ATen/Context.h>
@@ -11,6 +13,12 @@
 #include <mutex>
 
 namespace troupe::models {
+
+namespace {
+
+constexpr int first_with_flash = 8; // Ampere
+
+} // namespace
 
 Compute& gpu_compute(std::uint32_t device) {
   static std::mutex mutex;
@@ -25,10 +33,12 @@ Compute& gpu_compute(std::uint32_t device) {
                         .who = "gpu",
                         .what = "there is no GPU",
                         .cause = gpus.why_none}};
+  FixedOrder::allow_products();
   at::globalContext().lazyInitDevice(at::kCUDA);
-  const auto gpu = static_cast<at::DeviceIndex>(device % gpus.names.size());
-  found = std::make_unique<AtenCompute>(at::Device(at::kCUDA, gpu),
-                                        net::gpu_memory());
+  const std::size_t gpu = device % gpus.names.size();
+  found = std::make_unique<AtenCompute>(
+    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)), net::gpu_memory(),
+    gpus.generations[gpu] >= first_with_flash ? &aten_flash() : nullptr);
   return *found;
 }
 

@@ -159,9 +159,9 @@ struct LayerBackward {
     linear_grad_weight(*model.compute, z.rows(), {dy_TH, z.hidden},
                        {s.context_TX, z.context}, g.o);
     shared_bias(dy_TH, g.o_bias);
-    model.compute->attention_backward(
-      stack::attention_shape(model.shape, w, batch), s.qkv_TX, s.context_TX,
-      s.lse_AT, scratch.d_context_TX, scratch.d_qkv_TX);
+    model.compute->attention_backward(stack::attention_shape(model, w, batch),
+                                      s.qkv_TX, s.context_TX, s.lse_AT,
+                                      scratch.d_context_TX, scratch.d_qkv_TX);
     heads_backward();
     products(stack::qkv_pieces(w, z), stack::qkv_pieces(g, z), scratch.d_qkv_TX,
              z.qkv, normed(s.input_TH, w.input_norm), scratch.d_wide_TH);

@@ -69,10 +69,12 @@ GpuReport find_gpus() {
               "the driver does not describe a GPU");
     if (properties.concurrentManagedAccess == 0)
       return {.names = {},
+              .generations = {},
               .driver = report.driver,
               .why_none = std::string(properties.name)
                           + " does not share its memory with the host"};
     report.names.emplace_back(properties.name);
+    report.generations.push_back(properties.major);
   }
   if (count == 0)
     report.why_none = "the driver knows no GPU";
@@ -88,6 +90,7 @@ const BlockMemory* gpu_memory() {
 
 GpuReport find_gpus() {
   return {.names = {},
+          .generations = {},
           .driver = {},
           .why_none = "this build has no CUDA (cmake --preset cuda)"};
 }

@@ -17,6 +17,7 @@ namespace troupe::net {
 
 struct GpuReport {
   std::vector<std::string> names; ///< of those that can be used
+  std::vector<int> generations;   ///< of each: 8 Ampere, 9 Hopper, ..
   std::string driver;             ///< "CUDA 13.0"; empty: none
   std::string why_none;           ///< where there are none: one sentence
 };

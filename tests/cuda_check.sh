@@ -22,5 +22,8 @@ echo "--- starts"
 "$build/troupe" --version
 "$build/troupe" doctor || true # says what this machine lacks
 
+echo "--- kernels that the libraries have, GPU or not"
+"$build/tests/models_test" --gtest_brief=1 --gtest_filter='*FusedAttention*:FusedTraining*:FixedOrder*'
+
 echo "--- tests that need a GPU"
 (cd "$build" && ctest -L gpu --output-on-failure --no-tests=error)

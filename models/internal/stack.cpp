@@ -28,8 +28,9 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
           model.weights.operands};
 }
 
-AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
+AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch) {
+  const ModelShape& shape = model.shape;
   const auto scale = shape.query_scalar > 0
                        ? static_cast<float>(1.0 / std::sqrt(shape.query_scalar))
                        : 0.0F;
@@ -40,7 +41,8 @@ AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
           batch.continues,
           scale,
           static_cast<float>(shape.attention_cap),
-          w.window};
+          w.window,
+          model.weights.operands};
 }
 
 MoeShape moe_shape(const ModelShape& shape, const Sizes& z) {

@@ -44,7 +44,7 @@ struct Sizes {
 };
 Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers);
-AttentionShape attention_shape(const ModelShape& shape, const LayerWeights& w,
+AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch);
 MoeShape moe_shape(const ModelShape& shape, const Sizes& z);
 

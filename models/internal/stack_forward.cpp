@@ -58,7 +58,7 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
     model.compute->rope(
       {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
       model.rope, batch.positions_T, s.qkv_TX, /*backwards=*/false);
-  model.compute->attention(attention_shape(shape, w, batch), s.qkv_TX,
+  model.compute->attention(attention_shape(model, w, batch), s.qkv_TX,
                            s.context_TX, s.lse_AT);
   add_product(
     {w.behind_attention, s.behind1_TH, s.rstd3_T, s.input_TH, s.middle_TH},

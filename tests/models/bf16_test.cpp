@@ -1,6 +1,6 @@
-// `dtype: bf16` on the CPU: products of bf16 operands, everything else fp32.
-// Near fp32 (I1 at 2e-2), generation and training near each other, the same
-// bits each time (I8).
+// `dtype: bf16`: products of bf16 operands, everything else fp32. Near fp32 (I1
+// at 2e-2), generation and training near each other, the same bits each time
+// (I8). Heads are as long as fused attention takes them, where there is one.
 #include "models/engine.hpp"
 #include "models/generate_options.hpp"
 #include "models/parameters.hpp"
@@ -25,7 +25,9 @@ using troupe::testing::write_random_model;
 class Bf16 : public ::testing::Test {
 protected:
   Bf16() {
-    write_random_model(folder_ / "model", small_shape(), 1);
+    ModelShape shape = small_shape();
+    shape.head_dim = 16;
+    write_random_model(folder_ / "model", shape, 1);
   }
   Engine::Spec spec(DType dtype) const {
     auto spec = troupe::testing::trained_actor(folder_ / "model");

@@ -1,0 +1,45 @@
+// Fused attention as its kernels promise it, score by score in double, on the
+// CPU and in any type: what stands in for a GPU's. It knows nothing of our
+// attention: a sequence's last query stands at its last key, as the others
+// before them.
+#pragma once
+
+#include "models/flash_attention.hpp"
+
+#include <functional>
+
+namespace troupe::testing {
+
+class SlowFlash final : public models::FlashKernel {
+public:
+  explicit SlowFlash(at::ScalarType type) : type_(type) {}
+
+  at::ScalarType operands() const override {
+    return type_;
+  }
+  models::FlashContext forward(const models::FlashCall& call) const override;
+  models::FlashGradients
+  backward(const models::FlashCall& call, const models::FlashContext& found,
+           const at::Tensor& d_context_TAD) const override;
+
+  int forward_calls() const {
+    return forward_calls_;
+  }
+  int backward_calls() const {
+    return backward_calls_;
+  }
+  /// Keys of all calls that stood there for more than one sequence.
+  std::int64_t copied_keys() const {
+    return copied_keys_;
+  }
+
+private:
+  void check(const models::FlashCall& call) const;
+
+  at::ScalarType type_;
+  mutable int forward_calls_ = 0;
+  mutable int backward_calls_ = 0;
+  mutable std::int64_t copied_keys_ = 0;
+};
+
+} // namespace troupe::testing
