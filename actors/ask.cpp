@@ -12,7 +12,7 @@ namespace {
 constexpr auto error_category = caf::atom("troupe");
 
 bool is_work(const AskSpec& spec) {
-  return spec.worker && !spec.name.starts_with("heartbeat");
+  return spec.worker && spec.kind == AskKind::work;
 }
 
 } // namespace

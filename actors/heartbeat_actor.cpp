@@ -51,6 +51,8 @@ void heard(HeartbeatSelf self, std::uint32_t worker, const Pong& pong) {
 
 void tick(HeartbeatSelf self) {
   auto& state = self->state;
+  if (state.ending)
+    return;
   const auto now = self->clock().now();
   // after a stop of this process (SIGSTOP, a suspended host), what the others
   // have to say comes first: it knows more than a deadline
@@ -66,7 +68,8 @@ void tick(HeartbeatSelf self) {
     ask<Pong>(
       self, heart.node, ping_atom::value, Context{}, PingOrder{},
       {.name = fmt::format("heartbeat of worker {}", worker),
-       .worker = WorkerId{worker}},
+       .worker = WorkerId{worker},
+       .kind = AskKind::heartbeat},
       [self, number = worker](const Pong& pong) { heard(self, number, pong); },
       [](const Failure&) {}); // silence tells, or the connection's end
   self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);
@@ -79,15 +82,26 @@ void watch(HeartbeatSelf self, std::uint32_t worker, const std::string& name,
 }
 
 void closed(HeartbeatSelf self, const caf::actor_addr& node) {
-  for (auto& [worker, heart] : self->state.hearts)
-    if (heart.node.address() == node)
+  auto& state = self->state;
+  for (auto& [worker, heart] : state.hearts) {
+    if (heart.node.address() != node)
+      continue;
+    heart.pulse = Pulse::lost;
+    if (!state.ending)
       lose(self, worker, heart, "the process ended or its connection closed");
+  }
   forget_the_lost(self);
+  if (state.ending && state.hearts.empty())
+    self->quit();
 }
 
 void stop(HeartbeatSelf self) {
-  for (const auto& [worker, heart] : std::exchange(self->state.hearts, {}))
+  auto& state = self->state;
+  state.ending = true;
+  for (const auto& [worker, heart] : state.hearts)
     self->send(heart.node, stop_atom::value);
+  if (state.hearts.empty())
+    self->quit();
 }
 
 } // namespace

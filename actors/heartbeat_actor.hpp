@@ -3,7 +3,8 @@
 // for. A silent one is suspect, then lost; one whose connection closed is lost.
 // What workers say of themselves goes on to listeners (trace actor, master).
 // Parent: the session, which ends the workers through it: nobody is asked once
-// told to end, so every heartbeat in the trace has its answer.
+// told to end, so every heartbeat in the trace has its answer. It ends itself
+// with the last worker, so that the order to end is not lost with its sender.
 #pragma once
 
 #include "actors/ask.hpp"
@@ -42,6 +43,7 @@ struct HeartbeatState {
   std::map<std::uint32_t, Heart> hearts; ///< of workers that are not lost
   std::vector<PongListener> listeners;
   AskTable::Clock::time_point last_tick;
+  bool ending = false;
 };
 
 HeartbeatActor::behavior_type

@@ -97,7 +97,6 @@ private:
   /// Lost connections wait a moment for the exit status that explains them.
   std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
   std::optional<std::pair<WorkerId, Failure>> death_; ///< the first one
-  /// Of the master when the run ended: what a death interrupted.
   /// An end by a lost peer, until when an exit status may still explain it.
   std::optional<std::pair<actors::RunEnd, steady_clock::time_point>> symptom_;
   std::optional<actors::RunEnd> end_;
@@ -345,12 +344,17 @@ void Session::close_down() {
     launcher_.kill_all();
     launcher_.end_all(defaults::kill_workers_within);
   } else {
-    caf::anon_send(heartbeat_, actors::stop_atom::value);
+    caf::scoped_actor self{system_, true};
+    self->monitor(heartbeat_);
+    self->send(heartbeat_, actors::stop_atom::value);
     const bool cut_short
       = plan_.stops_at_once && end_->kind == actors::RunEnd::Kind::stopped;
     if (nodes_.empty() || cut_short)
       launcher_.kill_all();
     launcher_.end_all(defaults::shutdown_grace);
+    // workers that others started: their order to end must be out first
+    self->receive([](const caf::down_msg&) {},
+                  caf::after(defaults::shutdown_grace) >> [] {});
   }
   for (const auto& actor : ours_)
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);

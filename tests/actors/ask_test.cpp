@@ -115,6 +115,14 @@ TEST_F(Ask, ADeathNamesWhatIsOpenElseWhatCameLast) {
   EXPECT_EQ(asks_->work_of(WorkerId{2}), "");
 }
 
+TEST_F(Ask, AHeartbeatIsNoWork) {
+  asks_->add(77, {},
+             {.name = "heartbeat of worker 1",
+              .worker = WorkerId{1},
+              .kind = AskKind::heartbeat});
+  EXPECT_EQ(asks_->work_of(WorkerId{1}), " during rows");
+}
+
 TEST_F(Ask, ADeathThatEndedARunNamesWhatWasOpenThen) {
   asks_->fail_all({Errc::peer_lost, "worker 1", "gone", ""});
   run();

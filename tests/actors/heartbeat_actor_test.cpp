@@ -231,5 +231,22 @@ TEST_F(Heartbeat, NobodyIsAskedOnceToldToEnd) {
   EXPECT_THAT(lost_, IsEmpty()) << "it ended in good order";
 }
 
+TEST_F(Heartbeat, EndsWithTheLastWorkerThatWasToldToEnd) {
+  set_up();
+  caf::scoped_actor observer{system_};
+  observer->monitor(heartbeat_);
+  const auto ended = [&] {
+    bool down = false;
+    observer->receive([&](const caf::down_msg&) { down = true; },
+                      caf::after(0s) >> [] {});
+    return down;
+  };
+  tell(heartbeat_, stop_atom::value);
+  kill(nodes_[1].address());
+  EXPECT_FALSE(ended()) << "worker 0 may not have heard it yet";
+  kill(nodes_[0].address());
+  EXPECT_TRUE(ended());
+}
+
 } // namespace
 } // namespace troupe::actors
