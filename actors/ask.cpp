@@ -12,7 +12,7 @@ namespace {
 constexpr auto error_category = caf::atom("troupe");
 
 bool is_work(const AskSpec& spec) {
-  return spec.worker && spec.kind == AskKind::work;
+  return spec.worker && spec.is_work;
 }
 
 } // namespace

@@ -29,15 +29,12 @@ Failure to_failure(const Trouble& trouble);
 Failure to_failure(const std::exception& error, const std::string& who);
 
 /// What an ask waits for.
-/// Whether a worker that owes the answer is at work on something.
-enum class AskKind { work, heartbeat };
-
 struct AskSpec {
   std::string name;                    ///< "run actor_gen on shard 2"
   std::optional<WorkerId> worker = {}; ///< who is to answer; none: here
   /// Of the whole ask; zero: the master watches the devices' progress instead.
   std::chrono::milliseconds deadline{0};
-  AskKind kind = AskKind::work;
+  bool is_work = true; ///< the worker is at work on it; a heartbeat is none
 };
 
 /// All pending asks of a process. Thread-safe.

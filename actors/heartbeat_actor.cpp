@@ -69,7 +69,7 @@ void tick(HeartbeatSelf self) {
       self, heart.node, ping_atom::value, Context{}, PingOrder{},
       {.name = fmt::format("heartbeat of worker {}", worker),
        .worker = WorkerId{worker},
-       .kind = AskKind::heartbeat},
+       .is_work = false},
       [self, number = worker](const Pong& pong) { heard(self, number, pong); },
       [](const Failure&) {}); // silence tells, or the connection's end
   self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);

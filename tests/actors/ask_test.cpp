@@ -119,7 +119,7 @@ TEST_F(Ask, AHeartbeatIsNoWork) {
   asks_->add(77, {},
              {.name = "heartbeat of worker 1",
               .worker = WorkerId{1},
-              .kind = AskKind::heartbeat});
+              .is_work = false});
   EXPECT_EQ(asks_->work_of(WorkerId{1}), " during rows");
 }
 
