@@ -116,10 +116,9 @@ TEST_F(Ask, ADeathNamesWhatIsOpenElseWhatCameLast) {
 }
 
 TEST_F(Ask, AHeartbeatIsNoWork) {
-  asks_->add(77, {},
-             {.name = "heartbeat of worker 1",
-              .worker = WorkerId{1},
-              .is_work = false});
+  asks_->add(
+    77, {},
+    {.name = "heartbeat of worker 1", .worker = WorkerId{1}, .is_work = false});
   EXPECT_EQ(asks_->work_of(WorkerId{1}), " during rows");
 }
 
