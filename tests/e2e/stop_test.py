@@ -139,6 +139,8 @@ class Stop(Case):
         process.send(signal.SIGINT)
         done = process.finish()
         self.assertEqual(done.code, 130, done.err)
+        # the kernel ends them behind their parent
+        until(lambda: not self.processes(), "workers gone", seconds=10)
         file = self.run_folder("ppo") / "metrics.jsonl"
         self.assertFalse(file.exists() and file.read_text(), "it went on")
 
