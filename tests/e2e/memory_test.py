@@ -26,7 +26,7 @@ class Memory(Case):
         pids = list(self.processes())
         self.assertEqual(len(pids), 3)
         before = resident_mb(pids)
-        self.wait_for_step("ppo", STEPS)
+        self.wait_for_step("ppo", STEPS, seconds=STEPS)
         after = resident_mb(pids)
         process.send(signal.SIGTERM)
         self.assertEqual(process.finish().code, 75)

@@ -205,12 +205,12 @@ class Case(unittest.TestCase):
         rows = read_rows(self.run_folder(name) / "metrics.jsonl")
         return {row["step"]: row for row in rows}
 
-    def wait_for_step(self, name, step):
+    def wait_for_step(self, name, step, seconds=DEADLINE_S):
         """Waits until the run has written its metrics of `step`."""
         file = self.run_folder(name) / "metrics.jsonl"
         pattern = re.compile(rf'"step": ?{step}\b')
         until(lambda: file.exists() and pattern.search(file.read_text()),
-              f"step {step} of {name}")
+              f"step {step} of {name}", seconds)
 
     def wait_for_checkpoint(self, name):
         """Waits until a checkpoint is committed, which is some time after its
