@@ -309,7 +309,10 @@ double CostModel::gradients_s(const Job& job) const {
     return 0;
   const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
                      * job.model.parameters / (job.t * job.p);
-  return bytes / link_Bps(job.span.data)
+  const auto rate = hardware_.sum_Bps > 0 && !job.span.data
+                      ? hardware_.sum_Bps
+                      : link_Bps(job.span.data);
+  return bytes / rate
          + std::ceil(job.model.layers / job.p) * link_latency_s(job.span.data);
 }
 

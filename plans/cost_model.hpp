@@ -24,8 +24,9 @@
 //   head    2 V h tok / (0.8 t F) + 8 V tok / (t W): fp32 logits
 //   passes  of M micro-batches through p stages: sum of stages + (M-1) slowest
 //   train   forward, recomputed forward, backward of twice the work; gradients
-//           summed over d; 30 bytes of optimizer traffic a parameter, over d
-//           where sharded (z1, z3); z3 gathers parameters three times a pass
+//           summed over d (sum_Bps: beside work a link gives less); 30 bytes of
+//           optimizer traffic a parameter, over d where sharded (z1, z3); z3
+//           gathers parameters three times a pass
 //   decode  a token's layer: max(read e P_l / t, 2 P_l b / (0.7 t F)) + the KV
 //           cache of b answers + comm, or its launches; + sampling a stage
 //           pipelines: p lanes go round, a token takes max(M slowest stage, all

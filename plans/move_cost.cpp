@@ -267,8 +267,10 @@ MoveBytes move_bytes(const UnitBytes& model, const Placement& source,
 double move_seconds(const MoveBytes& bytes, const Hardware& hardware) {
   if (bytes.intra + bytes.inter <= 0)
     return 0;
+  const auto intra_Bps
+    = hardware.move_Bps > 0 ? hardware.move_Bps : hardware.intra_Bps;
   return hardware.move_s
-         + std::max(bytes.busiest_intra / hardware.intra_Bps,
+         + std::max(bytes.busiest_intra / intra_Bps,
                     bytes.busiest_inter / hardware.inter_Bps);
 }
 

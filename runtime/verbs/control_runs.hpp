@@ -1,8 +1,6 @@
-// What only a real run shows: what a task costs beside its work, and how much
-// longer work takes there than in the profiler's rounds, between processes that
-// also talk and with other models in the caches. Runs a few steps of the
-// config's workflow, all calls on all devices: data parallel, then with tensor
-// parallelism.
+// What only a real run shows (runtime/verbs/control_fit.hpp says what): runs a
+// few steps of the config's workflow in each of three layouts and fits a
+// profile to them.
 #pragma once
 
 #include "runtime/auto_plan.hpp"
@@ -12,9 +10,9 @@
 
 namespace troupe::runtime {
 
-/// Fits call_s, move_s and the table of `profile` to such runs. `problem` is
-/// the run with what was measured before; nothing begins that would not end in
-/// `left_s`. Says why where there was no run, else nothing.
+/// Fits `profile` to such runs. `problem` is the run with what was measured
+/// before; nothing begins that would not end in `left_s`. Says why where a run
+/// failed or there was none, else nothing.
 std::string fit_to_runs(MachineProfile& profile, plans::PlanProblem problem,
                         const ConfigWords& config, double left_s);
 

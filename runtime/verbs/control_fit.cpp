@@ -1,0 +1,275 @@
+#include "runtime/verbs/control_fit.hpp"
+
+#include "plans/simulator.hpp"
+#include "plans/strategy_rules.hpp"
+#include "runtime/step_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace troupe::runtime {
+
+namespace {
+
+using plans::CallKind;
+using plans::ProfileOp;
+
+/// Work in a run takes so many times as long; beyond it something else is
+/// wrong.
+constexpr double least_times = 0.7, most_times = 2;
+/// Of a link's rate alone that is left to it beside work.
+constexpr double least_share = 0.05;
+constexpr double at_once = std::numeric_limits<double>::infinity();
+
+/// Tasks of a step on devices, one after the other where all devices do all.
+double tasks_of(const plans::Workflow& workflow) {
+  return static_cast<double>(
+    std::ranges::count_if(workflow.calls, [](const auto& call) {
+      return call.kind != CallKind::function;
+    }));
+}
+
+double phase_s(const PlanCosts& run, const std::string& phase) {
+  const auto found = run.phases_s.find(phase);
+  return found == run.phases_s.end() ? 0 : found->second;
+}
+
+/// What devices idle in a step, by task: each follows the one before.
+void set_control_costs(plans::Hardware& hardware,
+                       const plans::Workflow& workflow, const PlanCosts& run) {
+  hardware.call_s = hardware.move_s
+    = run.idle_share * run.step_s / tasks_of(workflow);
+  hardware.sources["host.call_s"] = fmt::format(
+    "fitted to the idle {:.1f} % of data parallel steps of {:.3g} s",
+    100 * run.idle_share, run.step_s);
+  hardware.sources["host.move_s"] = "as call_s: a task beside its bytes";
+}
+
+/// Of a task's seconds those that it waits for its devices. Tasks that follow
+/// each other on all devices share what the step idles; a task that others run
+/// beside has what set_control_costs found.
+double waited_s(const plans::PlanProblem& problem, const PlanCosts& run,
+                ControlLayout layout) {
+  if (layout == ControlLayout::trained_apart)
+    return problem.hardware.call_s;
+  double tasks_s = 0;
+  for (const auto& call : problem.workflow.calls)
+    tasks_s += phase_s(run, phase_of(problem.workflow, call.name));
+  const auto between_s = std::max(0.0, run.step_s - tasks_s);
+  return std::max(0.0, run.idle_share * run.step_s - between_s)
+         / tasks_of(problem.workflow);
+}
+
+/// Seconds of a model's work of one kind.
+struct RunWork {
+  double measured_s = 0;
+  double predicted_s = 0;
+};
+using WorkKey = std::pair<CallKind, std::uint64_t>; ///< and parameters
+using WorkOfRun = std::map<WorkKey, RunWork>;
+
+/// What calls of a run worked, and what `problem` says of it. Calls that share
+/// a metric are left out.
+WorkOfRun work_of(const plans::PlanProblem& problem, ControlLayout layout,
+                  const PlanCosts& run) {
+  std::map<std::string, int> calls_of;
+  for (const auto& call : problem.workflow.calls)
+    ++calls_of[phase_of(problem.workflow, call.name)];
+  const auto plan = control_plan(problem, layout);
+  const auto waits_s = waited_s(problem, run, layout);
+  const plans::CostModel costs(problem);
+  WorkOfRun work;
+  for (const auto& call : problem.workflow.calls) {
+    const auto phase = phase_of(problem.workflow, call.name);
+    if (call.kind == CallKind::function || calls_of[phase] > 1)
+      continue;
+    auto& sum = work[{call.kind, num_parameters(problem.shapes.at(call.role))}];
+    sum.measured_s += phase_s(run, phase) - waits_s;
+    sum.predicted_s
+      += costs.call_s(call, plan.calls.at(call.name)) - problem.hardware.call_s;
+  }
+  std::erase_if(work, [](const auto& entry) {
+    return entry.second.measured_s <= 0 || entry.second.predicted_s <= 0;
+  });
+  return work;
+}
+
+std::vector<ProfileOp> ops_of(CallKind kind) {
+  if (kind == CallKind::generate)
+    return {ProfileOp::prefill, ProfileOp::decode};
+  return {kind == CallKind::train ? ProfileOp::train : ProfileOp::forward};
+}
+
+/// The table's work of one kind as long as it was in the run: what a call takes
+/// grows with the table by what twice the table would add.
+void scale_table(plans::ProfileTable& table, plans::PlanProblem problem,
+                 ControlLayout layout, const PlanCosts& run, CallKind kind) {
+  const std::uint32_t tp = layout == ControlLayout::tensor_parallel ? 2 : 1;
+  problem.profile = table;
+  auto work = work_of(problem, layout, run);
+  std::erase_if(work, [&](const auto& of) { return of.first.first != kind; });
+  for (const auto& [key, seconds] : work)
+    for (const auto op : ops_of(kind))
+      problem.profile.scale(op, key.second, tp, 2);
+  for (const auto& [key, twice] : work_of(problem, layout, run)) {
+    const auto once = work.find(key);
+    if (once == work.end() || twice.predicted_s <= once->second.predicted_s)
+      continue;
+    const auto& [measured_s, predicted_s] = once->second;
+    const auto table_s = twice.predicted_s - predicted_s;
+    const auto times = std::clamp(1 + (measured_s - predicted_s) / table_s,
+                                  least_times, most_times);
+    for (const auto op : ops_of(kind))
+      table.scale(op, key.second, tp, times);
+  }
+}
+
+/// The share of its rate alone at which bytes that take `alone_s` go in a run,
+/// where they took `in_run_s`.
+double share_of_rate(double alone_s, double in_run_s) {
+  if (alone_s <= 0)
+    return 1;
+  return std::clamp(alone_s / std::max(in_run_s, alone_s), least_share, 1.0);
+}
+
+double training_s(const WorkOfRun& work, double RunWork::*seconds) {
+  double sum_s = 0;
+  for (const auto& [key, of_model] : work)
+    if (key.first == CallKind::train)
+      sum_s += of_model.*seconds;
+  return sum_s;
+}
+
+/// What training takes in the data parallel run and not alone are sums of
+/// gradients; gathers of sharded parameters go beside the same work.
+void fit_sums(plans::Hardware& hardware, plans::PlanProblem problem,
+              const PlanCosts& run) {
+  constexpr auto layout = ControlLayout::data_parallel;
+  problem.hardware.sum_Bps = 0;
+  const auto work = work_of(problem, layout, run);
+  problem.hardware.sum_Bps = at_once;
+  const auto without_s
+    = training_s(work_of(problem, layout, run), &RunWork::predicted_s);
+  const auto share
+    = share_of_rate(training_s(work, &RunWork::predicted_s) - without_s,
+                    training_s(work, &RunWork::measured_s) - without_s);
+  hardware.sum_Bps = share * hardware.intra_Bps;
+  hardware.zero_Bps *= share;
+  hardware.sources["links.sum_Bps"] = fmt::format(
+    "fitted to training on all devices and on one: {:.0f} % of intra_Bps",
+    100 * share);
+  hardware.sources["links.zero_Bps"]
+    += fmt::format(", {:.0f} % of it as of sum_Bps", 100 * share);
+}
+
+/// Seconds of a step's moves.
+double moves_s(const plans::PlanProblem& problem) {
+  const auto run
+    = plans::simulate(problem, plans::CostModel(problem),
+                      control_plan(problem, ControlLayout::trained_apart));
+  double sum_s = 0;
+  for (std::size_t i = 0; i < run.graph.tasks.size(); ++i)
+    if (run.graph.tasks[i].kind == plans::TaskKind::move)
+      sum_s += run.durations_s[i];
+  return sum_s;
+}
+
+/// Trained weights go from the devices where they trained alone to all.
+void fit_moves(plans::Hardware& hardware, plans::PlanProblem problem,
+               const PlanCosts& run) {
+  problem.hardware.move_Bps = 0;
+  const auto all_s = moves_s(problem);
+  problem.hardware.move_Bps = at_once;
+  const auto without_s = moves_s(problem);
+  const auto share = share_of_rate(all_s - without_s,
+                                   phase_s(run, "timing_s/move") - without_s);
+  hardware.move_Bps = share * hardware.intra_Bps;
+  hardware.sources["links.move_Bps"]
+    = fmt::format("fitted to the moves of models that trained on one device: "
+                  "{:.0f} % of intra_Bps",
+                  100 * share);
+}
+
+bool trains(const plans::Workflow& workflow) {
+  return std::ranges::any_of(workflow.calls, [](const auto& call) {
+    return call.kind == CallKind::train;
+  });
+}
+
+} // namespace
+
+bool is_possible(const plans::PlanProblem& problem, ControlLayout layout) {
+  switch (layout) {
+  case ControlLayout::data_parallel:
+    return true;
+  case ControlLayout::tensor_parallel:
+    return problem.cluster.num_devices() % 2 == 0
+           && std::ranges::all_of(problem.shapes, [](const auto& shape) {
+                return plans::is_legal_tp(shape.second, 2);
+              });
+  case ControlLayout::trained_apart:
+    return problem.cluster.num_devices() > 1 && trains(problem.workflow);
+  }
+  return false;
+}
+
+plans::ExecutionPlan control_plan(const plans::PlanProblem& problem,
+                                  ControlLayout layout) {
+  plans::ExecutionPlan plan{.cluster = problem.cluster};
+  const auto devices = problem.cluster.num_devices();
+  const auto tp = layout == ControlLayout::tensor_parallel ? 2U : 1U;
+  plans::Placement everywhere{.strategy = {.dp = devices / tp, .tp = tp}};
+  for (std::uint32_t i = 0; i < devices; ++i)
+    everywhere.devices.emplace_back(i);
+  std::map<std::string, plans::Placement> alone; // by role
+  for (const auto& call : problem.workflow.calls)
+    if (call.kind == CallKind::train
+        && layout == ControlLayout::trained_apart) {
+      const Rank next(static_cast<std::uint32_t>(alone.size()) % devices);
+      alone.try_emplace(call.role, plans::Placement{.devices = {next}});
+      plan.calls[call.name] = alone.at(call.role);
+    } else {
+      plan.calls[call.name]
+        = call.kind == CallKind::function ? plans::Placement{} : everywhere;
+    }
+  return plan;
+}
+
+void fit_profile(MachineProfile& profile, plans::PlanProblem problem,
+                 const ControlRuns& runs) {
+  using enum ControlLayout;
+  auto& [hardware, table] = profile;
+  const auto first = runs.find(data_parallel);
+  if (first == runs.end())
+    return;
+  set_control_costs(hardware, problem.workflow, first->second);
+  const auto fit = [&](ControlLayout layout, CallKind kind) {
+    const auto run = runs.find(layout);
+    if (run == runs.end() || run->second.response_tokens == 0)
+      return false; // how long its samples were is not known
+    problem.lengths
+      = plans::Lengths(run->second.prompt_tokens, run->second.response_tokens,
+                       run->second.longest_response_tokens);
+    problem.hardware = hardware;
+    scale_table(table, problem, layout, run->second, kind);
+    problem.profile = table;
+    return true;
+  };
+  fit(data_parallel, CallKind::inference);
+  fit(data_parallel, CallKind::generate);
+  if (fit(trained_apart, CallKind::train)) {
+    fit_moves(hardware, problem, runs.at(trained_apart));
+    fit_sums(hardware, problem, first->second);
+  } else {
+    fit(data_parallel, CallKind::train);
+  }
+  for (const auto kind :
+       {CallKind::inference, CallKind::generate, CallKind::train})
+    fit(tensor_parallel, kind);
+}
+
+} // namespace troupe::runtime

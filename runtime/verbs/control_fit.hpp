@@ -1,0 +1,35 @@
+// What a few real steps teach a profile, as arithmetic over values: what a task
+// costs beside its work, how much longer work takes between processes that also
+// talk, and what sums of gradients and moves cost there. Each layout shows what
+// the others mix: with data parallel training, work and sums are one number;
+// a model that trains alone shows its work.
+#pragma once
+
+#include "runtime/auto_plan.hpp"
+#include "runtime/verbs/plan_measure.hpp"
+
+#include <map>
+
+namespace troupe::runtime {
+
+/// Every call on all devices, but where trained models train apart.
+enum class ControlLayout {
+  data_parallel,
+  tensor_parallel, ///< in pairs
+  trained_apart,   ///< data parallel, each trained model on a device of its own
+};
+
+/// Whether the devices and models of `problem` have such a layout.
+bool is_possible(const plans::PlanProblem& problem, ControlLayout layout);
+plans::ExecutionPlan control_plan(const plans::PlanProblem& problem,
+                                  ControlLayout layout);
+
+/// Steps of the workflow, by layout.
+using ControlRuns = std::map<ControlLayout, PlanCosts>;
+
+/// Fits call_s, move_s, sum_Bps, move_Bps, zero_Bps and the table of `profile`
+/// to `runs`. `problem` is their run; its hardware and profile are not read.
+void fit_profile(MachineProfile& profile, plans::PlanProblem problem,
+                 const ControlRuns& runs);
+
+} // namespace troupe::runtime

@@ -1,0 +1,159 @@
+#include "plans/simulator.hpp"
+#include "runtime/step_names.hpp"
+#include "runtime/verbs/control_fit.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::runtime {
+namespace {
+
+using enum ControlLayout;
+using plans::CallKind;
+using plans::ProfileOp;
+
+ModelShape shape_of(bool scalar_head) {
+  ModelShape shape{.family = "llama",
+                   .vocab_size = 512,
+                   .hidden_size = 256,
+                   .num_layers = 4,
+                   .num_heads = 8,
+                   .num_kv_heads = 4,
+                   .head_dim = 32,
+                   .intermediate_size = 768};
+  shape.scalar_head = scalar_head;
+  return shape;
+}
+
+/// Work grows with tokens; `times` as long as the truth.
+void add_work(std::vector<plans::ProfileEntry>& entries, ProfileOp op,
+              std::uint64_t parameters, double times) {
+  for (const std::uint32_t tp : {1U, 2U})
+    for (const double tokens : {1.0, 32.0, 2048.0})
+      entries.push_back({.op = op,
+                         .parameters = parameters,
+                         .tp = tp,
+                         .tokens = tokens,
+                         .median_s = times * (0.001 + 1e-4 * tokens / tp)});
+}
+
+plans::ProfileTable table_of(const plans::PlanProblem& problem, double times) {
+  std::vector<plans::ProfileEntry> entries;
+  for (const auto op : {ProfileOp::forward, ProfileOp::train,
+                        ProfileOp::prefill, ProfileOp::decode})
+    for (const auto& role : {"actor", "critic"})
+      add_work(entries, op, num_parameters(problem.shapes.at(role)), times);
+  return plans::ProfileTable(std::move(entries));
+}
+
+/// PPO with small models on two devices of one node.
+plans::PlanProblem true_problem() {
+  plans::PlanProblem problem;
+  Settings settings;
+  settings.workflow = "ppo";
+  problem.workflow = plans::make_workflow(settings);
+  problem.cluster = {.nodes = 1, .devices_per_node = 2};
+  for (const auto& role : problem.workflow.roles)
+    problem.shapes[role.name] = shape_of(role.scalar_head);
+  problem.sizes = {.samples_per_step = 32,
+                   .mini_batches = 4,
+                   .max_sequence_tokens = 64,
+                   .micro_batch_tokens = 1 << 16};
+  problem.lengths = plans::Lengths(32, 32, 32);
+  problem.hardware = plans::load_hardware("laptop");
+  problem.hardware.call_s = problem.hardware.move_s = 0.004;
+  problem.hardware.sum_Bps = problem.hardware.intra_Bps / 4;
+  problem.hardware.move_Bps = problem.hardware.intra_Bps / 8;
+  problem.profile = table_of(problem, 1);
+  return problem;
+}
+
+/// What a run on a machine that is exactly `problem` would show.
+PlanCosts run_of(const plans::PlanProblem& problem, ControlLayout layout) {
+  const auto plan = control_plan(problem, layout);
+  const plans::CostModel costs(problem);
+  PlanCosts run{.prompt_tokens = problem.lengths.prompt(),
+                .response_tokens = problem.lengths.mean(),
+                .longest_response_tokens = problem.lengths.mean()};
+  double tasks = 0;
+  for (const auto& call : problem.workflow.calls)
+    if (call.kind != CallKind::function) {
+      const auto seconds = costs.call_s(call, plan.calls.at(call.name));
+      run.phases_s[phase_of(problem.workflow, call.name)] += seconds;
+      run.step_s += seconds;
+      ++tasks;
+    }
+  run.idle_share = tasks * problem.hardware.call_s / run.step_s;
+  const auto story = plans::simulate(problem, costs, plan);
+  for (std::size_t i = 0; i < story.graph.tasks.size(); ++i)
+    if (story.graph.tasks[i].kind == plans::TaskKind::move)
+      run.phases_s["timing_s/move"] += story.durations_s[i];
+  return run;
+}
+
+/// Profiled with all that a run shows still unknown.
+MachineProfile before_runs(const plans::PlanProblem& truth) {
+  MachineProfile profile{.hardware = plans::load_hardware("laptop"),
+                         .table = table_of(truth, 1 / 1.25)};
+  return profile;
+}
+
+double seconds_of(const plans::ProfileTable& table,
+                  const plans::PlanProblem& problem, ProfileOp op) {
+  return table.seconds(op, num_parameters(problem.shapes.at("actor")), 1, 256)
+    .value();
+}
+
+TEST(ControlFit, ThreeLayoutsShowWorkSumsMovesAndTasksApart) {
+  const auto truth = true_problem();
+  auto profile = before_runs(truth);
+  ControlRuns runs;
+  for (const auto layout : {data_parallel, tensor_parallel, trained_apart}) {
+    ASSERT_TRUE(is_possible(truth, layout));
+    runs[layout] = run_of(truth, layout);
+  }
+  fit_profile(profile, truth, runs);
+  const auto& hardware = profile.hardware;
+  const auto near
+    = [](double found, double sought) { EXPECT_NEAR(found / sought, 1, 0.02); };
+  near(hardware.call_s, 0.004);
+  near(hardware.sum_Bps, truth.hardware.sum_Bps);
+  near(hardware.move_Bps, truth.hardware.move_Bps);
+  near(hardware.zero_Bps, truth.hardware.zero_Bps / 4);
+  for (const auto op :
+       {ProfileOp::forward, ProfileOp::train, ProfileOp::decode})
+    near(seconds_of(profile.table, truth, op),
+         seconds_of(truth.profile, truth, op));
+  EXPECT_EQ(hardware.sources.count("links.sum_Bps"), 1u);
+  EXPECT_EQ(hardware.sources.count("links.move_Bps"), 1u);
+}
+
+TEST(ControlFit, WithoutTrainingApartSumsCountAsWork) {
+  const auto truth = true_problem();
+  auto profile = before_runs(truth);
+  fit_profile(profile, truth, {{data_parallel, run_of(truth, data_parallel)}});
+  EXPECT_EQ(profile.hardware.sum_Bps, 0);
+  EXPECT_EQ(profile.hardware.move_Bps, 0);
+  EXPECT_GT(seconds_of(profile.table, truth, ProfileOp::train),
+            seconds_of(truth.profile, truth, ProfileOp::train));
+}
+
+TEST(ControlFit, WithoutARunNothingIsFitted) {
+  const auto truth = true_problem();
+  auto profile = before_runs(truth);
+  const auto table = profile.table;
+  const auto call_s = profile.hardware.call_s;
+  fit_profile(profile, truth, {});
+  EXPECT_EQ(profile.table.entries(), table.entries());
+  EXPECT_EQ(profile.hardware.call_s, call_s);
+}
+
+TEST(ControlFit, OneDeviceHasOnlyTheLayoutOfAll) {
+  auto problem = true_problem();
+  problem.cluster.devices_per_node = 1;
+  EXPECT_TRUE(is_possible(problem, data_parallel));
+  EXPECT_FALSE(is_possible(problem, tensor_parallel));
+  EXPECT_FALSE(is_possible(problem, trained_apart));
+}
+
+} // namespace
+} // namespace troupe::runtime
