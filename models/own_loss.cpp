@@ -58,6 +58,28 @@ double own_part(const TrainBatch& batch, const std::string& mean_over) {
   return at::dot(weights_T, batch.mask_T).item<float>();
 }
 
+/// One number that a gradient flows through, as the engine needs it.
+const at::Tensor& checked_loss(const at::Tensor& loss, const TrainBatch& batch,
+                               const std::string& call) {
+  const auto refuse = [&](const std::string& what) {
+    throw ConfigError(Place{}, "the loss of " + call + " gave " + what);
+  };
+  if (!loss.defined())
+    refuse("no tensor; try {.loss = ...}");
+  if (loss.numel() != 1)
+    refuse("a tensor of " + std::to_string(loss.numel())
+           + " numbers; try its .sum() / b.denominator()");
+  const auto learns = [](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.requires_grad();
+  };
+  const bool may_learn = learns(batch.logprobs_T) || learns(batch.values_T)
+                         || learns(batch.scores_N);
+  if (may_learn && !learns(loss))
+    refuse("what no weight can change; try one that uses b.logprobs(), or "
+           "b.values() and b.scores() of a scalar head");
+  return loss;
+}
+
 } // namespace
 
 LossEntry own_loss_entry(std::string name, const troupe::detail::OwnCall& call,
@@ -72,13 +94,14 @@ LossEntry own_loss_entry(std::string name, const troupe::detail::OwnCall& call,
   for (const KeyInfo& key : call.reads)
     entry.columns.push_back(key.name);
   entry.function = [loss = call.loss, mean_over = entry.mean_over,
-                    prefix = entry.metric_prefix](
+                    prefix = entry.metric_prefix, call_name = call.name](
                      const TrainBatch& batch, const Denominators& denominators,
                      const LossSettings&) {
     const double denominator
       = mean_over.empty() ? denominators.tokens : denominators.weights;
     const Loss made = loss(troupe::TrainBatch(batch, denominator));
-    LossResult result{.loss = made.loss, .sums = {}};
+    LossResult result{.loss = checked_loss(made.loss, batch, call_name),
+                      .sums = {}};
     const double part = own_part(batch, mean_over);
     result.sums.add(prefix + "loss", made.loss.item<float>() * denominator,
                     part);

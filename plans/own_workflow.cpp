@@ -1,8 +1,12 @@
 #include "plans/own_workflow.hpp"
 
+#include "config/error.hpp"
+
 #include "troupe/workflow.hpp"
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace troupe::plans {
 
@@ -184,7 +188,59 @@ std::vector<std::string> dataset_keys(const detail::WorkflowParts& parts,
   return names;
 }
 
+/// A key as the call `who` sees it.
+struct KeyUse {
+  KeyInfo key;
+  std::string who;
+};
+
+/// What a call does with keys that its author does not name.
+std::vector<KeyInfo> implied_keys(const OwnCall& call) {
+  if (call.kind == OwnKind::generate)
+    return {{call.prompt, KeyType::i32, Per::token},
+            {call.prefix + "sequence_ids", KeyType::i32, Per::token},
+            {call.prefix + "loss_mask", KeyType::u8, Per::token},
+            {call.prefix + "logprobs", KeyType::f32, Per::token},
+            {call.prefix + "truncated", KeyType::u8, Per::sample}};
+  if (call.kind == OwnKind::infer)
+    return {{call.writes.front().name, KeyType::f32,
+             call.infer == Infer::scores ? Per::sample : Per::token}};
+  return {};
+}
+
+std::string type_text(const KeyInfo& key) {
+  constexpr std::array types{"float", "std::int32_t", "std::uint8_t",
+                             "std::string"};
+  return fmt::format("Key<{}{}>", types.at(static_cast<std::size_t>(key.type)),
+                     key.per == Per::token ? ", per_token" : "");
+}
+
 } // namespace
+
+void check_key_types(const detail::WorkflowParts& parts) {
+  std::vector<KeyUse> uses;
+  const auto add = [&](const KeyInfo& key, const std::string& who) {
+    const auto first = std::ranges::find_if(
+      uses, [&](const KeyUse& use) { return use.key.name == key.name; });
+    if (first == uses.end())
+      uses.push_back({key, who});
+    else if (first->key != key)
+      throw ConfigError(
+        Place{}, fmt::format("workflow {}: key {} is {} in {} and {} in {}; "
+                             "try the same in both",
+                             parts.name, key.name, type_text(first->key),
+                             first->who, type_text(key), who));
+  };
+  for (const OwnCall& call : parts.calls) {
+    for (const KeyInfo& key : implied_keys(call))
+      add(key, call.name);
+    for (const auto* keys : {&call.writes, &call.reads})
+      for (const KeyInfo& key : *keys)
+        add(key, call.name);
+  }
+  for (const auto& metric : parts.metrics)
+    add(metric.key, "metric " + metric.name);
+}
 
 std::string own_fn(const std::string& workflow, const std::string& call) {
   return workflow + "." + call;

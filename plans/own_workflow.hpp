@@ -17,6 +17,9 @@ std::string own_fn(const std::string& workflow, const std::string& call);
 /// The call that takes the means of metrics.
 inline constexpr const char* metrics_call = "metrics";
 
+/// Throws ConfigError where two calls see a key with different types.
+void check_key_types(const detail::WorkflowParts& parts);
+
 Workflow own_workflow(const detail::WorkflowParts& parts);
 /// `sections` are those of settings that the program added.
 WorkflowTraits own_traits(const detail::WorkflowParts& parts,

@@ -347,14 +347,16 @@ private:
       auto plan = plan_at(space_, scored.point, options_.lag);
       if (!check_plan(problem_, plan).ok())
         continue;
-      const auto step_s = simulate_step_s(problem_, costs_, plan);
-      add_found(found_, {step_s, result_.method, std::move(plan)});
+      add_found(found_, {simulate_step_s(problem_, costs_, plan),
+                         result_.method, plan});
     }
   }
 
   /// The bound and the proof of layers hold for whole calls; a preset of chunks
   /// may be faster than all of them.
   void finish() {
+    if (found_.empty()) // what is wrong with one is wrong with all
+      require_ok(check_plan(problem_, plan_at(space_, *start_, options_.lag)));
     TROUPE_CHECK(!found_.empty(), "a search without a plan");
     result_.best = found_.front();
     std::uint32_t lag = 0;

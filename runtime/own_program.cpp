@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace troupe::runtime {
 
@@ -52,6 +53,17 @@ void check_mean_over(const detail::WorkflowParts& workflow,
                             call.name, call.mean_over.key));
 }
 
+/// A second one would find the weights that the first has changed (I4).
+void check_trainings(const detail::WorkflowParts& workflow) {
+  std::set<std::string> trained;
+  for (const OwnCall& call : workflow.calls)
+    if (call.loss != nullptr && !trained.insert(call.role).second)
+      own_mistake(workflow,
+                  fmt::format("role {} is trained by two calls; try one loss "
+                              "that sums both",
+                              call.role));
+}
+
 void register_call(const OwnProgram& program,
                    const detail::WorkflowParts& workflow, const OwnCall& call) {
   const auto fn = plans::own_fn(workflow.name, call.name);
@@ -69,6 +81,8 @@ void register_call(const OwnProgram& program,
 
 void register_workflow(const OwnProgram& program,
                        const detail::WorkflowParts& workflow) {
+  plans::check_key_types(workflow);
+  check_trainings(workflow);
   std::vector<std::string> sections;
   for (const auto& section : program.sections)
     sections.push_back(section.name);

@@ -143,12 +143,23 @@ void SessionFiles::add_step(const actors::StepReport& report) {
   write_line(newest_);
   if (session_.settings.metrics.console)
     console_.step(metrics);
+  warn_of_skips(metrics);
   summary_.add(metrics);
   for (const auto& [rank, busy] : report.busy)
     busy_[rank] += busy;
   note_peaks(report);
   status_.step = metrics.step;
   write_state(status_.state);
+}
+
+void SessionFiles::warn_of_skips(const StepMetrics& metrics) {
+  for (const auto& [name, value] : metrics.values)
+    if (name.ends_with("/skipped_steps") && value > 0
+        && warned_of_.insert(name).second)
+      log::runtime.warn(
+        fmt::format("step {}: {} optimizer steps skipped, their gradients were "
+                    "infinite or no numbers; {} counts them from now on",
+                    metrics.step, value, name));
 }
 
 void SessionFiles::note_peaks(const actors::StepReport& report) {

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace troupe::runtime {
@@ -62,6 +63,7 @@ public:
 
 private:
   void open_page();
+  void warn_of_skips(const StepMetrics& metrics);
   void note_peaks(const actors::StepReport& report);
   void write_line(const StepMetrics& metrics);
   void write_last_state(const std::string& state, const char* workers);
@@ -79,6 +81,7 @@ private:
   /// Numbers of the newest step, and of an evaluation that came before them.
   StepMetrics newest_;
   std::optional<StepMetrics> early_evaluation_;
+  std::set<std::string> warned_of_; ///< metrics of skipped steps
   RunSummary summary_;
   RunStatus status_;
   DevicePeaks peaks_;

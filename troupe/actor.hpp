@@ -34,17 +34,19 @@ namespace detail {
 /// What follows a factory's self: a Model, a section's settings, both or none.
 template <class F>
 struct SampleFactory {
-  static_assert(sizeof(F) == 0, "an own actor is a function that takes its "
-                                "self pointer (and a Model, and a section's "
-                                "settings) and gives "
-                                "SampleActor::behavior_type");
+  template <class... Section>
+  static constexpr bool fits = false;
 };
 template <class Self, class... A>
 struct SampleFactory<SampleActor::behavior_type (*)(Self, A...)> {
   using Pointer = Self;
-  static_assert((0 + ... + int{std::is_same_v<A, Model>}) <= 1,
-                "an own actor leads conversations with one troupe::Model");
+  using Function = SampleActor::behavior_type (*)(Self, A...);
   static constexpr bool takes_model = (std::is_same_v<A, Model> || ...);
+  template <class... Section>
+  static constexpr bool fits
+    = std::is_invocable_v<
+        Function, Self,
+        Section...> || std::is_invocable_v<Function, Self, Model, Section...>;
 };
 
 /// Spawns make(self), which calls the factory.
@@ -60,16 +62,32 @@ void spawn_own(Spawn& spawn, F factory, const Section&... section) {
     });
 }
 
+/// How the App makes an instance; `pick` gives the section of a Spawn.
+template <class... Section, class F, class Pick>
+Spawner spawner_of(F factory, Pick pick) {
+  constexpr bool fits = SampleFactory<F>::template fits<Section...>;
+  static_assert(fits,
+                "an own actor is a function that gives "
+                "SampleActor::behavior_type and takes its self pointer, a "
+                "troupe::Model if it leads conversations, and the settings of "
+                "the section that spawnable() names");
+  if constexpr (!fits)
+    return {};
+  else
+    return [=](Spawn& spawn) { pick(spawn, factory); };
+}
+
 template <class F>
 Spawner make_spawner(F factory) {
-  return [factory](Spawn& spawn) { spawn_own(spawn, factory); };
+  return spawner_of<>(factory,
+                      [](Spawn& spawn, auto made) { spawn_own(spawn, made); });
 }
 
 template <class F, class S>
 Spawner make_spawner(F factory, const Section<S>&) {
-  return [factory](Spawn& spawn) {
-    spawn_own(spawn, factory, std::any_cast<const S&>(spawn.section));
-  };
+  return spawner_of<S>(factory, [](Spawn& spawn, auto made) {
+    spawn_own(spawn, made, std::any_cast<const S&>(spawn.section));
+  });
 }
 
 } // namespace detail

@@ -35,9 +35,19 @@ public:
       Correspondent(std::move(row)),
       make_(std::move(make)) {}
 
+  /// What a handler throws is the answer to its message; CAF would end the
+  /// actor and keep the words to itself.
   caf::invoke_message_result consume(caf::mailbox_element& element) override {
     const Letter letter(*this, element);
-    return Base::consume(element);
+    try {
+      return Base::consume(element);
+    } catch (...) {
+      if (!element.mid.is_request())
+        throw;
+      this->template make_response_promise<Sample>().deliver(caf::make_error(
+        caf::sec::runtime_error, text_of(std::current_exception())));
+      return caf::invoke_message_result::consumed;
+    }
   }
 
 protected:

@@ -65,12 +65,13 @@ public:
                   "texts or a map of texts to texts");
     if (!sentence.ends_with('.'))
       sentence += '.';
-    parts_.fields.push_back({.key = key,
-                             .sentence = std::move(sentence),
-                             .slot = [member](std::any& values) {
-                               return detail::OwnSlot{
-                                 &(std::any_cast<S&>(values).*member)};
-                             }});
+    if constexpr (detail::is_slot<T>)
+      parts_.fields.push_back({.key = key,
+                               .sentence = std::move(sentence),
+                               .slot = [member](std::any& values) {
+                                 return detail::OwnSlot{
+                                   &(std::any_cast<S&>(values).*member)};
+                               }});
     return *this;
   }
   template <class T>

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -30,6 +31,19 @@ inline std::string text_of(const caf::error& error) {
                + std::to_string(error.code()) + ")";
 }
 
+template <class T>
+constexpr bool holds_floats = std::is_floating_point_v<T>;
+template <class T>
+requires requires {
+  typename T::value_type;
+}
+constexpr bool holds_floats<T> = holds_floats<typename T::value_type>;
+template <class... Ts>
+constexpr bool holds_floats<std::tuple<Ts...>> = (holds_floats<Ts> || ...);
+template <class A, class B>
+constexpr bool
+  holds_floats<std::pair<A, B>> = holds_floats<A> || holds_floats<B>;
+
 } // namespace detail
 
 /// Asks another actor: ask<Answer>(self, 5s, handle, message...). Without an
@@ -37,6 +51,10 @@ inline std::string text_of(const caf::error& error) {
 template <class T, class Self, class Handle, class... Args>
 Future<T> ask(Self self, std::chrono::milliseconds deadline,
               const Handle& target, Args&&... message) {
+  static_assert(!(detail::holds_floats<T> || ...
+                  || detail::holds_floats<std::decay_t<Args>>),
+                "messages hold no float or double (CAF changes infinities and "
+                "NaN): send a troupe::Sample, or the bits as an integer");
   Future<T> future;
   auto state = future.state();
   // CAF keeps an actor alive until the deadlines of its requests have passed

@@ -118,12 +118,14 @@ public:
   template <class F, class... R>
   Workflow& train(std::string name, std::string role, F loss, Reads<R...> reads,
                   MeanOver mean_over = {}, std::string prefix = "") {
-    static_assert(std::is_convertible_v<F, LossFunction>,
-                  "a loss is a function troupe::Loss(const "
-                  "troupe::TrainBatch&)");
+    constexpr bool fits = std::is_convertible_v<F, LossFunction>;
+    static_assert(fits, "a loss is a function troupe::Loss(const "
+                        "troupe::TrainBatch&) of troupe/loss.hpp, without "
+                        "captures");
     auto& call = add(std::move(name), detail::OwnKind::train);
     call.role = std::move(role);
-    call.loss = loss;
+    if constexpr (fits)
+      call.loss = loss;
     call.reads = reads.infos();
     call.mean_over = std::move(mean_over);
     call.prefix = std::move(prefix);

@@ -30,12 +30,17 @@ struct Writes {
       keys);
   }
 };
+template <class K>
+constexpr bool is_key = false;
+template <class T, Per P>
+constexpr bool is_key<Key<T, P>> = true;
+
 template <class... Ks>
-Reads<Ks...> reads(Ks... keys) {
+requires(is_key<Ks>&&...) Reads<Ks...> reads(Ks... keys) {
   return {std::tuple{keys...}};
 }
 template <class... Ks>
-Writes<Ks...> writes(Ks... keys) {
+requires(is_key<Ks>&&...) Writes<Ks...> writes(Ks... keys) {
   return {std::tuple{keys...}};
 }
 
@@ -98,17 +103,23 @@ requires(sizeof...(Ks)
 
 template <class F, class... R, class... W>
 SampleFunction over_each(F f, Reads<R...> reads, Writes<W...> writes) {
+  constexpr bool fits = std::is_invocable_r_v<typename Results<W...>::One, F,
+                                              typename R::Value...>;
   static_assert(
-    std::is_invocable_r_v<typename Results<W...>::One, F, typename R::Value...>,
+    fits,
     "each() needs a function from the values of reads() to that of writes() (a "
     "std::tuple of several), or an own actor's factory");
-  return [=](std::span<Sample> samples) {
-    for (Sample& sample : samples) {
-      const auto result = std::apply(
-        [&](const auto&... key) { return f(sample[key]...); }, reads.keys);
-      set_results(sample, writes.keys, result, std::index_sequence_for<W...>{});
-    }
-  };
+  if constexpr (!fits) // the sentence above is all that the compiler says
+    return {};
+  else
+    return [=](std::span<Sample> samples) {
+      for (Sample& sample : samples) {
+        const auto result = std::apply(
+          [&](const auto&... key) { return f(sample[key]...); }, reads.keys);
+        set_results(sample, writes.keys, result,
+                    std::index_sequence_for<W...>{});
+      }
+    };
 }
 
 template <class K>
@@ -131,26 +142,30 @@ void set_column(std::span<Sample> samples, Key<T, P> key, const V& values) {
 
 template <class F, class... R, class... W>
 SampleFunction over_all(F f, Reads<R...> reads, Writes<W...> writes) {
+  constexpr bool fits = std::is_invocable_r_v<typename Results<W...>::All, F,
+                                              typename Result<R>::Argument...>;
   static_assert(
-    std::is_invocable_r_v<typename Results<W...>::All, F,
-                          typename Result<R>::Argument...>,
+    fits,
     "groups() and batch() need a function from spans over the samples' values "
     "of reads() to vectors of writes() (a std::tuple of several)");
-  return [=](std::span<Sample> samples) {
-    const auto result = std::apply(
-      [&](const auto&... key) {
-        return f(typename Result<R>::Argument(column(samples, key))...);
-      },
-      reads.keys);
-    if constexpr (sizeof...(W) == 1)
-      set_column(samples, std::get<0>(writes.keys), result);
-    else
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (set_column(samples, std::get<I>(writes.keys), std::get<I>(result)),
-         ...);
-      }
-    (std::index_sequence_for<W...>{});
-  };
+  if constexpr (!fits)
+    return {};
+  else
+    return [=](std::span<Sample> samples) {
+      const auto result = std::apply(
+        [&](const auto&... key) {
+          return f(typename Result<R>::Argument(column(samples, key))...);
+        },
+        reads.keys);
+      if constexpr (sizeof...(W) == 1)
+        set_column(samples, std::get<0>(writes.keys), result);
+      else
+        [&]<std::size_t... I>(std::index_sequence<I...>) {
+          (set_column(samples, std::get<I>(writes.keys), std::get<I>(result)),
+           ...);
+        }
+      (std::index_sequence_for<W...>{});
+    };
 }
 
 } // namespace detail

@@ -41,10 +41,11 @@ void ColumnReader::floats(std::size_t row, std::int64_t count,
     std::fill_n(to + 1, count - 1, *to);
     return;
   }
-  TROUPE_CHECK(own == count || own == count + 1,
-               "column " + column_.key + " has " + std::to_string(own)
-                 + " entries for a sequence of " + std::to_string(count)
-                 + " tokens");
+  if (own != count && own != count + 1)
+    throw ConfigError(Place{}, "key " + column_.key + " has "
+                                 + std::to_string(own)
+                                 + " values for a sequence of "
+                                 + std::to_string(count) + " tokens");
   switch (column_.dtype) {
   case DType::f32:
     return row_reader_convert<float>(column_, offsets_[row], count, to);

@@ -295,8 +295,15 @@ function curve(title, names, metrics) {
   return el('div', { class: 'card', title: names.join(', ') }, el('h3', {}, drawn.length > 1 ? title : `${title}: ${now(drawn[0])}`), ...legend, ...(legend.length ? [el('br')] : []), picture);
 }
 
+// What has no card of its own: metrics of own programs, evaluations, the rest.
+function otherCurves(metrics) {
+  const shown = new Set(['step', ...CURVES.flatMap(([, names]) => names)]);
+  const machine = /^(timing_s|perf|training|data|prompt_length|response_length)\//;
+  return [...new Set(metrics.flatMap(Object.keys))].filter((n) => !shown.has(n) && !machine.test(n)).map((n) => [n, [n]]);
+}
+
 function drawCurves(main, model) {
-  const cards = CURVES.map(([title, names]) => curve(title, names, model.metrics)).filter(Boolean);
+  const cards = [...CURVES, ...otherCurves(model.metrics)].map(([title, names]) => curve(title, names, model.metrics)).filter(Boolean);
   main.replaceChildren(cards.length ? el('div', { class: 'cards' }, ...cards) : note('no metrics yet'));
 }
 

@@ -8,6 +8,51 @@ import unittest
 from support import BUILD, TINY, Case
 
 EXAMPLE = TINY.parent / "best_of_n"
+ROOT = TINY.parent.parent
+COMPILE = ["c++", "-std=c++20", f"-I{ROOT}", "-idirafter",
+           ROOT / ".deps/wheels/torch/include"]
+
+OWN_HEADER = """
+#include <troupe/actor.hpp>
+#include <troupe/app.hpp>
+#include <troupe/loss.hpp>
+constexpr troupe::Key<float> score{"score"};
+constexpr troupe::Key<float> other{"other"};
+struct State {};
+using Self = troupe::SampleActor::stateful_pointer<State>;
+using Tool = caf::typed_actor<caf::replies_to<float>::with<int>>;
+struct Settings { float speed; };
+inline std::string text_of(float) { return ""; }
+inline float of_text(std::string) { return 0; }
+inline at::Tensor no_loss(const troupe::TrainBatch& b) { return b.mask(); }
+inline troupe::SampleActor::behavior_type actor(Self, Settings) {
+  return {[](troupe::run_atom, troupe::Sample x) { return x; }};
+}
+inline troupe::Workflow w{"w"};
+"""
+# (a part of the sentence, what a newcomer writes)
+MISTAKES = [
+    ("each() needs a function from the values of reads()",
+     'void f() { w.each("f", text_of, reads(score), writes(other)); }'),
+    ("each() needs a function from the values of reads()",
+     'void f() { w.each("f", of_text, reads(score), writes(other)); }'),
+    ("groups() and batch() need a function from spans",
+     'void f() { w.groups("f", of_text, reads(score), writes(other)); }'),
+    ("a loss is a function troupe::Loss(const troupe::TrainBatch&)",
+     'void f() { w.train("f", "actor", no_loss, reads(score)); }'),
+    ("an own actor is a function that gives SampleActor::behavior_type",
+     'void f() { troupe::App{}.spawnable("f", text_of); }'),
+    ("and the settings of the section that spawnable() names",
+     'void f() { troupe::App{}.spawnable("f", actor); }'),
+    ("a setting is bool, int, double, std::string",
+     'void f() { troupe::Section<Settings>("s").field("speed", '
+     '&Settings::speed, "Speed"); }'),
+    ("messages hold no float or double",
+     "auto f(Self self, Tool tool) { return troupe::ask<int>(self, "
+     "std::chrono::seconds(1), tool, 0.5F); }"),
+    ("no matching function for call to",
+     'auto f() { return troupe::reads("score"); }'),
+]
 
 
 class Install(Case):
@@ -34,16 +79,33 @@ class Install(Case):
             f"best_of_n.tool={EXAMPLE}/is_kind.sh")
         self.assertIn("step 1/1", out)
 
+    def complaints(self, source, *flags):
+        """What the compiler says about a file, and how many errors it has."""
+        done = subprocess.run(
+            [*COMPILE, *flags, "-fsyntax-only", source], cwd=self.folder,
+            capture_output=True, text=True, timeout=400)
+        return done.stderr, done.stderr.count(" error: ")
+
+    def test_mistakes_are_one_sentence_of_the_compiler(self):
+        header = self.folder / "own.hpp"
+        header.write_text(OWN_HEADER)
+        self.command(*COMPILE, "-x", "c++-header", header, "-o",
+                     f"{header}.gch")
+        for sentence, mistake in MISTAKES:
+            with self.subTest(mistake):
+                source = self.folder / "mistake.cpp"
+                source.write_text(f'#include "own.hpp"\n{mistake}\n')
+                text, errors = self.complaints(source, f"-I{self.folder}")
+                self.assertIn(sentence, text)
+                self.assertEqual(errors, 1, text)
+
     def cpu_seconds(self, *headers):
         """Processor time of compiling a file with only these headers."""
         text = "".join(f"#include <troupe/{name}>\n" for name in headers)
         source = self.folder / "headers.cpp"
         source.write_text(text)
-        root = TINY.parent.parent
-        torch = root / ".deps/wheels/torch/include"
         before = os.times()
-        self.command("c++", "-std=c++20", f"-I{root}", "-idirafter", torch,
-                     "-fsyntax-only", source)
+        self.command(*COMPILE, "-fsyntax-only", source)
         after = os.times()
         return (after.children_user - before.children_user
                 + after.children_system - before.children_system)

@@ -47,6 +47,15 @@ class Metrics(Case):
         log = (self.run_folder("sft") / "log.txt").read_text()
         self.assertIn("device.gem_flops", log)
 
+    def test_skipped_optimizer_steps_are_said_once(self):
+        done = self.troupe(*self.sft(
+            "run.steps=4", "models.actor.optimizer.lr=1e30",
+            "models.actor.optimizer.warmup=0"))
+        self.assertGreater(self.metrics("sft")[4]["train/skipped_steps"], 0)
+        self.assertEqual(done.stderr.count("optimizer steps skipped"), 1,
+                         done.stderr)
+        self.assertIn("train/skipped_steps counts them", done.stderr)
+
     @staticmethod
     def free_port():
         with socket.socket() as any_port:

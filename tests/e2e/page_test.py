@@ -187,6 +187,20 @@ class Page:
                              r"^device 2 is slow: 2.50 times the others in "
                              r"ref_inf")
 
+    def test_metrics_of_own_programs_are_curves(self):
+        folder = self.trace_folder("own", "done")
+        trace_files.TraceFile(folder, "worker 0", 1).close()
+        (folder.parent / "metrics.jsonl").write_text("".join(
+            json.dumps({"step": step, "hello/letters": step / 4,
+                        "timing_s/gen": 1.0}) + "\n" for step in (1, 2, 3)))
+        with self.served("own") as url, self.browser() as browser:
+            browser.open(url)
+            until(lambda: self.model(browser, "m.metrics.length") == 3,
+                  "the page has the metrics")
+            curves = self.panel(browser, "curves")
+            self.assertIn("hello/letters: 0.75", curves)
+            self.assertNotIn("timing_s", curves)
+
     def test_an_artificial_cycle_of_waits_is_named(self):
         file = trace_files.TraceFile(self.trace_folder("cycle", "running"),
                                      "master", 0)

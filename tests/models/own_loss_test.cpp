@@ -65,6 +65,31 @@ TEST(OwnLoss, AScalarHeadHasValuesInPlaceOfLogprobs) {
   EXPECT_FALSE(entry.exposes.logprobs);
 }
 
+std::string refusal(troupe::LossFunction loss) {
+  auto b = batch();
+  b.logprobs_T.set_requires_grad(true);
+  try {
+    entry_of(loss, {}).function(b, Denominators{.tokens = 6.0}, {});
+  } catch (const troupe::ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(OwnLoss, IsOneNumberThatWeightsChange) {
+  EXPECT_EQ(refusal(kept_nll), "accepted");
+  EXPECT_THAT(refusal([](const troupe::TrainBatch& b) {
+                return troupe::Loss{.loss = b.logprobs()};
+              }),
+              HasSubstr("the loss of train gave a tensor of 5 numbers"));
+  EXPECT_THAT(refusal([](const troupe::TrainBatch& b) {
+                return troupe::Loss{.loss = b[keep].sum()};
+              }),
+              HasSubstr("the loss of train gave what no weight can change"));
+  EXPECT_THAT(refusal([](const troupe::TrainBatch&) { return troupe::Loss{}; }),
+              HasSubstr("the loss of train gave no tensor"));
+}
+
 TEST(OwnLoss, AKeyThatTheCallDoesNotReadIsNamed) {
   auto b = batch();
   b.columns.clear();

@@ -153,6 +153,15 @@ TEST(Search, ABatchOfFewerSamplesThanMiniBatchesIsNamed) {
             "strategy; try a larger data.batch_size");
 }
 
+TEST(Search, AMistakeOfEveryPlanIsSaidAsTheCheckSaysIt) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.sizes.group_size = problem.sizes.samples_per_step / 2; // two rows
+  problem.sizes.mini_batches = 4;
+  EXPECT_THAT(why_nothing_fits(problem),
+              HasSubstr("algorithm.mini_batches: expected 1 to 2, the rows of "
+                        "a step, got 4; try 2"));
+}
+
 /// The plan with every replica that a move brings kept.
 ExecutionPlan kept(const PlanProblem& problem, ExecutionPlan plan) {
   for (const auto& replica : replicas_of(problem.workflow, plan).all)

@@ -65,6 +65,35 @@ TEST(OwnProgram, AKeyHasOneWriter) {
   EXPECT_THAT(complaint(w), HasSubstr("key score has two writers: one and"));
 }
 
+TEST(OwnProgram, AKeyHasOneTypeWhereverItIsNamed) {
+  auto w = generating("own_types");
+  w.each("length", length_of, reads(response), writes(score));
+  w.each(
+    "whole", [](std::int32_t count) { return static_cast<float>(count); },
+    reads(Key<std::int32_t>{"score"}), writes(other));
+  w.metric("own/other", other);
+  EXPECT_THAT(complaint(w),
+              HasSubstr("key score is Key<float> in length and "
+                        "Key<std::int32_t> in whole; try the same in both"));
+}
+
+TEST(OwnProgram, AKeyOfTroupesCallsHasTheirType) {
+  auto w = generating("own_infer");
+  w.infer("again", "actor", troupe::Infer::logprobs, writes(score));
+  w.metric("own/score", score);
+  EXPECT_THAT(complaint(w), HasSubstr("key score is Key<float, per_token> in "
+                                      "again and Key<float> in again"));
+}
+
+TEST(OwnProgram, ARoleHasOneTraining) {
+  Workflow w{"own_twice_trained"};
+  w.role("actor", troupe::trained);
+  w.generate("actor_gen", "actor");
+  w.train("one", "actor", no_loss, troupe::reads());
+  w.train("two", "actor", no_loss, troupe::reads());
+  EXPECT_THAT(complaint(w), HasSubstr("role actor is trained by two calls"));
+}
+
 TEST(OwnProgram, AnActorThatTheAppDoesNotKnowIsNamed) {
   auto w = generating("own_idle");
   w.each("wait", idle, reads(response), writes(score));

@@ -48,6 +48,16 @@ troupe::Loss no_loss(const troupe::TrainBatch&) {
   throw std::logic_error("only registered here");
 }
 
+/// No coroutine: what it throws passes through CAF.
+troupe::SampleActor::behavior_type picky(Self self, troupe::Model model) {
+  return {
+    [=](troupe::run_atom, troupe::Sample x) -> caf::result<troupe::Sample> {
+      if (x.id() == 1)
+        throw std::runtime_error("not this one");
+      return respond(self, model.extend(std::move(x)));
+    }};
+}
+
 template <class F>
 troupe::App talking(F leader) {
   troupe::Workflow w{"talk"};
@@ -87,6 +97,19 @@ TEST(TestingKit, AConversationThatFailsIsNamed) {
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("sample 1: the model stopped"));
+  }
+}
+
+TEST(TestingKit, WhatAPlainHandlerThrowsIsQuoted) {
+  const troupe::testing::Kit kit
+    = troupe::testing::Kit(talking(picky), "talk").fake("talk", [](auto& s) {
+        s.set(turn, "yes");
+      });
+  try {
+    kit.step(troupe::testing::samples(1, 2));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sample 1: not this one"));
   }
 }
 
