@@ -54,15 +54,6 @@ private:
   std::optional<Failure> failed_;
 };
 
-ByteRuns runs_of(const plans::Transfer& part) {
-  return {.source_offset = part.source_offset,
-          .target_offset = part.target_offset,
-          .bytes = part.bytes,
-          .runs = part.runs,
-          .source_stride = part.source_stride,
-          .target_stride = part.target_stride};
-}
-
 /// Calls land(target, source) for each run of the part.
 template <class Land>
 void for_each_run(const ByteRuns& part, std::span<const std::byte> source,
@@ -71,16 +62,6 @@ void for_each_run(const ByteRuns& part, std::span<const std::byte> source,
     land(
       target.subspan(part.target_offset + i * part.target_stride, part.bytes),
       source.subspan(part.source_offset + i * part.source_stride, part.bytes));
-}
-
-CopyRuns copy_of(const ByteRuns& part, std::span<const std::byte> source,
-                 std::span<std::byte> target) {
-  return {.target = target.data() + part.target_offset,
-          .source = source.data() + part.source_offset,
-          .bytes = part.bytes,
-          .runs = part.runs,
-          .target_stride = part.target_stride,
-          .source_stride = part.source_stride};
 }
 
 void blend_bytes(std::span<std::byte> target,
@@ -103,8 +84,7 @@ WeightMove::WeightMove(std::span<const plans::Transfer> receives,
       sources_.push_back(find(run.from));
   for (const auto& run : receives) {
     const PlaneSource& source = sources_[index.at(run.from)];
-    (source.bytes.empty() ? pulled_ : copies_)
-      .push_back({&source, runs_of(run)});
+    (source.bytes.empty() ? pulled_ : copies_).push_back({&source, run});
     size_bytes_ += run.total_bytes();
     moved_bytes_ += run.from == run.to ? 0 : run.total_bytes();
   }
@@ -132,7 +112,7 @@ void WeightMove::run(std::span<std::byte> target) {
   const bool streams = size_bytes_ >= stream_from_bytes;
   for (const auto& [source, part] : copies_)
     if (streams)
-      stream_copy(copy_of(part, source->bytes, target));
+      stream_copy(target.data(), source->bytes.data(), part);
     else
       for_each_run(part, source->bytes, target, [](auto into, auto from) {
         std::memcpy(into.data(), from.data(), from.size());

@@ -153,14 +153,14 @@ TEST(WeightMove, AllocatesNothingAtEitherEndOfAPullThatRanOnce) {
   for (std::uint32_t i = 0; i < 2; ++i) {
     planes.there.export_memory(1 + i, plane.data(),
                                plane.size() * sizeof(float));
-    plan.push_back({.from = Rank{i},
-                    .to = Rank{2},
-                    .source_offset = (1 + i) * row_bytes,
-                    .target_offset = i * rows * row_bytes,
-                    .bytes = row_bytes,
-                    .runs = rows,
-                    .source_stride = 3 * row_bytes,
-                    .target_stride = row_bytes});
+    plan.push_back({{.source_offset = (1 + i) * row_bytes,
+                     .target_offset = i * rows * row_bytes,
+                     .bytes = row_bytes,
+                     .runs = rows,
+                     .source_stride = 3 * row_bytes,
+                     .target_stride = row_bytes},
+                    Rank{i},
+                    Rank{2}});
     for (std::uint64_t row = 0; row < rows; ++row) {
       const auto* from
         = plane.data() + (3 * row + 1 + i) * row_bytes / sizeof(float);
