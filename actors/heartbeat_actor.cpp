@@ -86,8 +86,9 @@ void closed(HeartbeatSelf self, const caf::actor_addr& node) {
   for (auto& [worker, heart] : state.hearts) {
     if (heart.node.address() != node)
       continue;
-    heart.pulse = Pulse::lost;
-    if (!state.ending)
+    if (state.ending)
+      heart.pulse = Pulse::lost; // as it should be: nobody hears of it
+    else
       lose(self, worker, heart, "the process ended or its connection closed");
   }
   forget_the_lost(self);

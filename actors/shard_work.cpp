@@ -97,7 +97,7 @@ plans::Layout layout_of(const Shard& shard, const plans::Replica& replica,
 }
 
 /// Compiled at the first move of a pair.
-const models::WeightMove& move_from(Shard& shard, ReplicaId source) {
+models::WeightMove& move_from(Shard& shard, ReplicaId source) {
   auto found = shard.moves.find(source);
   if (found == shard.moves.end())
     found
@@ -112,7 +112,7 @@ const models::WeightMove& move_from(Shard& shard, ReplicaId source) {
 }
 
 /// From the replica's layout to whole tensors here.
-const models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
+models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
   auto found = shard.whole.find(plane);
   if (found == shard.whole.end()) {
     const plans::Replica here{.devices = {shard.rank}};
@@ -131,7 +131,7 @@ const models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
 /// Where they lie: offloaded weights are blended in host memory. Returns the
 /// checksum of what came, for run.check_moves: it is fetched once more, and the
 /// move must make of it what blending the whole makes.
-std::uint64_t blend_in(Shard& shard, const models::WeightMove& move,
+std::uint64_t blend_in(Shard& shard, models::WeightMove& move,
                        const plans::Following& follows) {
   const auto& newest = shard.engine->parameters().newest(models::Plane::weight);
   const std::span weights{newest.data(), newest.size_bytes()};
@@ -306,7 +306,7 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
   MoveDone done;
   done.begin_ns = now_ns();
   shard.device->memory().begin_peak();
-  const auto& move = move_from(shard, order.source);
+  auto& move = move_from(shard, order.source);
   const auto& follows = shard.worker->workflow.role(shard.replica.role).follows;
   if (follows) {
     done.checksum = blend_in(shard, move, *follows);

@@ -61,13 +61,16 @@ CopyRun best_run() noexcept {
 
 } // namespace
 
-void stream_copy(const CopyRuns& copy) noexcept {
+void stream_copy(std::byte* target, const std::byte* source,
+                 const ByteRuns& runs) noexcept {
   const auto run = best_run();
-  const bool alone = copy.runs == 1 || copy.bytes > long_run;
-  const auto to_next = alone ? ahead : copy.source_stride;
-  for (std::size_t i = 0; i < copy.runs; ++i)
-    run(copy.target + i * copy.target_stride,
-        copy.source + i * copy.source_stride, copy.bytes, to_next);
+  const bool alone = runs.runs == 1 || runs.bytes > long_run;
+  const auto to_next = alone ? ahead : runs.source_stride;
+  target += runs.target_offset;
+  source += runs.source_offset;
+  for (std::size_t i = 0; i < runs.runs; ++i)
+    run(target + i * runs.target_stride, source + i * runs.source_stride,
+        runs.bytes, to_next);
 }
 
 void end_stream_copies() noexcept {

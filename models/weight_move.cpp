@@ -4,14 +4,13 @@
 #include "models/blend.hpp"
 #include "models/stream_copy.hpp"
 #include "net/data_plane.hpp"
-#include "net/memory_count.hpp"
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
+#include <utility>
 
 namespace troupe::models {
 
@@ -20,30 +19,17 @@ namespace {
 /// Of a device's part of a move: more than its share of the caches.
 constexpr std::uint64_t stream_from_bytes = std::uint64_t{16} << 20;
 
-/// Bytes on their way.
-struct Pull {
-  const PlaneSource* source;
-  net::PulledRuns runs;
-};
-
-/// Counts sources that have not sent all and keeps the first failure.
+/// Counts pulls that have not got all and keeps the first failure.
 class PullsUnderWay {
 public:
-  /// Pulls of one source are behind each other and asked for together.
-  PullsUnderWay(net::DataPlane& plane, std::span<const Pull> pulls) {
-    for (std::size_t i = 0; i < pulls.size(); ++i)
-      missing_ += i == 0 || pulls[i].source != pulls[i - 1].source ? 1 : 0;
-    while (!pulls.empty()) {
-      const PlaneSource* source = pulls.front().source;
-      std::vector<net::PulledRuns> parts;
-      while (!pulls.empty() && pulls.front().source == source) {
-        parts.push_back(pulls.front().runs);
-        pulls = pulls.subspan(1);
-      }
-      plane.pull_memory(
-        source->worker, source->id, std::move(parts),
-        [this](std::optional<Failure> failure) { ended(std::move(failure)); });
-    }
+  /// Begins each; waits for none.
+  PullsUnderWay(net::DataPlane& plane, std::list<net::MemoryPull>& pulls,
+                std::byte* into)
+    : missing_(pulls.size()) {
+    for (net::MemoryPull& pull : pulls)
+      plane.pull_memory(pull, into, [this](std::optional<Failure> failure) {
+        ended(std::move(failure));
+      });
   }
 
   void wait() {
@@ -64,29 +50,18 @@ private:
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t missing_ = 0;
+  std::size_t missing_;
   std::optional<Failure> failed_;
 };
 
 /// Calls land(target, source) for each run of the part.
 template <class Land>
-void for_each_run(const plans::Transfer& part,
-                  std::span<const std::byte> source,
+void for_each_run(const ByteRuns& part, std::span<const std::byte> source,
                   std::span<std::byte> target, Land land) {
   for (std::uint64_t i = 0; i < part.runs; ++i)
     land(
       target.subspan(part.target_offset + i * part.target_stride, part.bytes),
       source.subspan(part.source_offset + i * part.source_stride, part.bytes));
-}
-
-CopyRuns runs_of(const plans::Transfer& part, std::span<const std::byte> source,
-                 std::span<std::byte> target) {
-  return {.target = target.data() + part.target_offset,
-          .source = source.data() + part.source_offset,
-          .bytes = part.bytes,
-          .runs = part.runs,
-          .target_stride = part.target_stride,
-          .source_stride = part.source_stride};
 }
 
 void blend_bytes(std::span<std::byte> target,
@@ -100,7 +75,7 @@ void blend_bytes(std::span<std::byte> target,
 
 } // namespace
 
-WeightMove::WeightMove(std::vector<plans::Transfer> receives,
+WeightMove::WeightMove(std::span<const plans::Transfer> receives,
                        const FindPlane& find, net::DataPlane& plane)
   : plane_(&plane) {
   std::map<Rank, std::size_t> index;
@@ -109,29 +84,35 @@ WeightMove::WeightMove(std::vector<plans::Transfer> receives,
       sources_.push_back(find(run.from));
   for (const auto& run : receives) {
     const PlaneSource& source = sources_[index.at(run.from)];
-    (source.bytes.empty() ? pulls_ : copies_).push_back({&source, run});
+    (source.bytes.empty() ? pulled_ : copies_).push_back({&source, run});
     size_bytes_ += run.total_bytes();
     moved_bytes_ += run.from == run.to ? 0 : run.total_bytes();
   }
-  std::ranges::stable_sort(pulls_, {},
-                           [](const Part& part) { return part.source; });
+  std::ranges::stable_sort(pulled_, {}, &Part::source);
+  pulls_ = pulls_of(pulled_);
 }
 
-void WeightMove::run(std::span<std::byte> target) const {
-  std::vector<Pull> pulls;
-  for (const auto& [source, part] : pulls_)
-    pulls.push_back({source,
-                     {.source_offset = part.source_offset,
-                      .into = target.data() + part.target_offset,
-                      .run_bytes = part.bytes,
-                      .runs = part.runs,
-                      .source_stride = part.source_stride,
-                      .into_stride = part.target_stride}});
-  PullsUnderWay under_way(*plane_, pulls);
+/// Parts of one source are behind each other and asked for together.
+WeightMove::Pulls WeightMove::pulls_of(std::span<const Part> parts) {
+  Pulls pulls;
+  while (!parts.empty()) {
+    const PlaneSource* source = parts.front().source;
+    std::vector<ByteRuns> all;
+    while (!parts.empty() && parts.front().source == source) {
+      all.push_back(parts.front().runs);
+      parts = parts.subspan(1);
+    }
+    pulls.emplace_back(source->worker, source->id, all);
+  }
+  return pulls;
+}
+
+void WeightMove::run(std::span<std::byte> target) {
+  PullsUnderWay under_way(*plane_, pulls_, target.data());
   const bool streams = size_bytes_ >= stream_from_bytes;
   for (const auto& [source, part] : copies_)
     if (streams)
-      stream_copy(runs_of(part, source->bytes, target));
+      stream_copy(target.data(), source->bytes.data(), part);
     else
       for_each_run(part, source->bytes, target, [](auto into, auto from) {
         std::memcpy(into.data(), from.data(), from.size());
@@ -141,59 +122,64 @@ void WeightMove::run(std::span<std::byte> target) const {
 }
 
 void WeightMove::blend(std::span<std::byte> target, double decay,
-                       std::uint64_t staging_bytes) const {
-  for (const auto& [source, part] : copies_)
-    for_each_run(part, source->bytes, target,
+                       std::uint64_t staging_bytes) {
+  const auto blend_runs = [&](const ByteRuns& runs,
+                              std::span<const std::byte> source) {
+    for_each_run(runs, source, target,
                  [&](auto into, auto from) { blend_bytes(into, from, decay); });
-  if (!pulls_.empty())
-    blend_pulled(target, decay, staging_bytes);
+  };
+  for (const auto& [source, part] : copies_)
+    blend_runs(part, source->bytes);
+  if (!pulled_.empty() && staging_bytes != staging_bytes_)
+    cut_rounds(staging_bytes);
+  for (auto& [pulls, landings] : rounds_) {
+    PullsUnderWay(*plane_, pulls, staging_.data()).wait();
+    for (const auto& landing : landings)
+      blend_runs(landing, staging_);
+  }
 }
 
-/// As often as the staging is full.
-void WeightMove::blend_pulled(std::span<std::byte> target, double decay,
-                              std::uint64_t staging_bytes) const {
-  std::vector<std::byte> staging(std::min(staging_bytes, size_bytes_));
-  net::MemoryCharge charge;
-  charge.set(staging.size());
-  std::vector<Pull> pulls;
-  std::vector<std::span<std::byte>> targets;
-  std::span<std::byte> room = staging;
-  const auto land = [&] {
-    PullsUnderWay(*plane_, pulls).wait();
-    for (std::size_t i = 0; i < pulls.size(); ++i)
-      blend_bytes(targets[i], {pulls[i].runs.into, targets[i].size()}, decay);
-    pulls.clear();
-    targets.clear();
-    room = staging;
+/// As many as the staging is filled for all that is pulled.
+void WeightMove::cut_rounds(std::uint64_t staging_bytes) {
+  staging_bytes_ = staging_bytes;
+  staging_.resize(std::min(staging_bytes, size_bytes_));
+  staging_charge_.emplace().set(staging_.size());
+  rounds_.clear();
+  std::vector<Part> parts;
+  std::vector<ByteRuns> landings;
+  std::uint64_t used = 0;
+  const auto end_round = [&] {
+    rounds_.push_back(
+      {pulls_of(std::exchange(parts, {})), std::exchange(landings, {})});
+    used = 0;
   };
-  const auto add = [&](const PlaneSource* source, std::uint64_t offset,
-                       std::span<std::byte> into) {
-    while (!into.empty()) {
-      const auto bytes = std::min(room.size(), into.size());
-      pulls.push_back(
-        {source,
-         {.source_offset = offset, .into = room.data(), .run_bytes = bytes}});
-      targets.push_back(into.first(bytes));
-      offset += bytes;
-      into = into.subspan(bytes);
-      room = room.subspan(bytes);
-      if (room.empty())
-        land();
+  const auto stage = [&](const PlaneSource* source, ByteRuns rest) {
+    while (rest.runs > 0) {
+      const auto room = (staging_.size() - used) / rest.bytes;
+      if (room == 0) {
+        end_round();
+        continue;
+      }
+      auto in = rest.take_first(std::min(rest.runs, room)), out = in;
+      in.target_offset = out.source_offset = used;
+      in.target_stride = out.source_stride = in.bytes;
+      used += in.total_bytes();
+      parts.push_back({source, in});
+      landings.push_back(out);
     }
   };
-  for (const auto& [source, part] : pulls_)
-    for (std::uint64_t i = 0; i < part.runs; ++i)
-      add(source, part.source_offset + i * part.source_stride,
-          target.subspan(part.target_offset + i * part.target_stride,
-                         part.bytes));
-  land();
+  for (const auto& [source, part] : pulled_)
+    part.in_runs_up_to(
+      staging_.size(),
+      [&, from = source](const ByteRuns& runs) { stage(from, runs); });
+  end_round();
 }
 
 std::uint64_t WeightMove::foreign_bytes(WorkerId self) const {
   std::uint64_t bytes = 0;
-  for (const auto* parts : {&copies_, &pulls_})
+  for (const auto* parts : {&copies_, &pulled_})
     for (const auto& part : *parts)
-      bytes += part.source->worker == self ? 0 : part.run.total_bytes();
+      bytes += part.source->worker == self ? 0 : part.runs.total_bytes();
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 #include "net/connection.hpp"
 
 #include "net/defaults.hpp"
+#include "net/operation_memory.hpp"
 
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
@@ -24,6 +25,15 @@ auto Connection::transfer_in_big_parts() {
     last_progress_ = std::chrono::steady_clock::now();
     return error ? 0 : kMaxReadBytes;
   };
+}
+
+/// Asio gives an operation's memory back before it calls or drops its handler,
+/// which keeps this connection.
+template <class Body>
+auto Connection::in_own_memory(Body body) {
+  return HandlerIn(OperationMemory(&memory_),
+                   [self = shared_from_this(), body = std::move(body)](
+                     const auto&... arguments) { body(arguments...); });
 }
 
 /// A handler's WireError closes the connection; nothing else may come out.
@@ -55,17 +65,16 @@ void Connection::secure(const TlsContext& context, TlsSession::Role role) {
 
 void Connection::shake_hands() {
   greeting_ = true;
-  tls_->async_handshake(
-    [this, self = shared_from_this()](const ErrorCode& error) {
-      if (closed_)
-        return;
-      if (error)
-        return fail(error, "the TLS handshake");
-      greeting_ = false;
-      read_prelude();
-      if (!queue_.empty())
-        write_next();
-    });
+  tls_->async_handshake(in_own_memory([this](const ErrorCode& error) {
+    if (closed_)
+      return;
+    if (error)
+      return fail(error, "the TLS handshake");
+    greeting_ = false;
+    read_prelude();
+    if (!can_send())
+      write_frame();
+  }));
 }
 
 /// Frames go through the session if there is one.
@@ -78,25 +87,26 @@ void Connection::through_stream(Operation&& operation) {
 }
 
 /// Fills `places`, then goes on with `body` unless the connection is closed.
-template <class Places, class Body>
-void Connection::read_all(const Places& places, Body body) {
+template <class Body>
+void Connection::read_all(std::span<const asio::mutable_buffer> places,
+                          Body body) {
+  auto done = in_own_memory([this, body](const ErrorCode& error, std::size_t) {
+    if (closed_)
+      return;
+    if (error)
+      return fail(error, "reading");
+    guarded(body);
+  });
   through_stream([&](auto& stream) {
-    asio::async_read(stream, places, transfer_in_big_parts(),
-                     [this, self = shared_from_this(), body = std::move(body)](
-                       const ErrorCode& error, std::size_t) {
-                       if (closed_)
-                         return;
-                       if (error)
-                         return fail(error, "reading");
-                       guarded(body);
-                     });
+    asio::async_read(stream, places, transfer_in_big_parts(), std::move(done));
   });
 }
 
 void Connection::read_prelude() {
   reading_ = true;
   mid_frame_ = false;
-  read_all(asio::buffer(prelude_bytes_), [this] {
+  targets_.assign({asio::buffer(prelude_bytes_)});
+  read_all(targets_, [this] {
     mid_frame_ = true;
     prelude_ = decode_prelude(prelude_bytes_, limits_);
     header_.resize(prelude_.header_bytes);
@@ -106,10 +116,12 @@ void Connection::read_prelude() {
 
 void Connection::read_header() {
   watch_progress();
-  read_all(asio::buffer(header_), [this] {
+  targets_.assign({asio::buffer(header_)});
+  read_all(targets_, [this] {
     auto handler = handler_;
-    targets_
-      = handler->on_header(decode_header(header_), prelude_.payload_bytes);
+    message_ = decode_header(header_, std::move(message_));
+    targets_.clear();
+    handler->on_header(message_, prelude_.payload_bytes, targets_);
     if (!closed_)
       read_payload();
   });
@@ -126,7 +138,7 @@ void Connection::read_payload() {
 void Connection::frame_done() {
   reading_ = mid_frame_ = false;
   auto handler = handler_;
-  if (handler->on_frame() && !closed_ && !reading_)
+  if (handler->on_frame(message_) && !closed_ && !reading_)
     read_prelude();
 }
 
@@ -135,31 +147,42 @@ void Connection::resume_reading() {
     read_prelude();
 }
 
-void Connection::send(const Message& message, std::vector<Buffer> payload) {
-  if (closed_)
-    return;
-  std::uint64_t payload_bytes = 0;
-  for (const Buffer& piece : payload)
-    payload_bytes += piece.size_bytes();
-  queue_.push_back({encode_frame(message, payload_bytes), std::move(payload)});
-  if (!writing_ && !greeting_)
-    write_next();
+void Connection::OutgoingFrame::clear() {
+  head.clear();
+  pieces.clear();
+  payload.clear();
 }
 
-void Connection::write_next() {
+void Connection::send(const Message& message,
+                      std::span<const PayloadPart> payload) {
+  if (closed_)
+    return;
+  TROUPE_CHECK(can_send(), "a frame is on its way to " + peer_);
+  std::uint64_t payload_bytes = 0;
+  frame_.pieces.emplace_back(); // the head
+  for (const auto& [memory, runs] : payload) {
+    payload_bytes += runs.runs * runs.run_bytes;
+    frame_.payload.push_back(memory);
+    for (std::uint64_t i = 0; i < runs.runs; ++i)
+      frame_.pieces.emplace_back(memory.data() + runs.offset_bytes
+                                   + i * runs.stride_bytes,
+                                 runs.run_bytes);
+  }
+  frame_.head = encode_frame(message, payload_bytes, std::move(frame_.head));
+  frame_.pieces.front() = asio::buffer(frame_.head);
+  if (!greeting_)
+    write_frame();
+}
+
+void Connection::write_frame() {
   writing_ = true;
-  const OutgoingFrame& frame = queue_.front();
-  std::vector<asio::const_buffer> parts;
-  parts.reserve(frame.payload.size() + 1);
-  parts.push_back(asio::buffer(frame.head));
-  for (const Buffer& piece : frame.payload)
-    parts.push_back(asio::buffer(piece.data(), piece.size_bytes()));
+  auto done = in_own_memory([this](const ErrorCode& error, std::size_t bytes) {
+    frame_written(error, bytes);
+  });
   through_stream([&](auto& stream) {
-    asio::async_write(stream, std::move(parts), transfer_in_big_parts(),
-                      [this, self = shared_from_this()](const ErrorCode& error,
-                                                        std::size_t bytes) {
-                        frame_written(error, bytes);
-                      });
+    asio::async_write(stream,
+                      std::span<const asio::const_buffer>(frame_.pieces),
+                      transfer_in_big_parts(), std::move(done));
   });
   watch_progress();
 }
@@ -167,20 +190,16 @@ void Connection::write_next() {
 void Connection::frame_written(const ErrorCode& error, std::size_t bytes) {
   bytes_sent_ += bytes;
   writing_ = false;
+  frame_.clear(); // only now: the kernel may have been reading it
   if (closed_)
-    return queue_.clear(); // only now: the kernel may have been reading them
+    return;
   if (error)
     return fail(error, "writing");
-  queue_.pop_front();
   guarded([this] {
     auto handler = handler_;
     handler->on_written();
   });
-  if (closed_ || writing_)
-    return;
-  if (!queue_.empty())
-    write_next();
-  else if (close_when_written_)
+  if (!closed_ && !writing_ && close_when_written_)
     close(close_reason_);
 }
 
@@ -197,7 +216,7 @@ void Connection::watch_progress() {
 void Connection::arm_timer() {
   timer_armed_ = true;
   timer_.expires_at(last_progress_ + deadline_);
-  timer_.async_wait([this, self = shared_from_this()](const ErrorCode& error) {
+  timer_.async_wait(in_own_memory([this](const ErrorCode& error) {
     timer_armed_ = false;
     if (error || closed_ || !moving_expected())
       return;
@@ -206,7 +225,7 @@ void Connection::arm_timer() {
     close({Errc::deadline, peer_,
            "no byte moved for " + std::to_string(deadline_.count()) + " ms",
            ""});
-  });
+  }));
 }
 
 void Connection::fail(const ErrorCode& error, const char* doing) {
@@ -234,7 +253,7 @@ void Connection::close(const Failure& failure) {
   socket_.close(ignored);
   timer_.cancel();
   if (!writing_)
-    queue_.clear();
+    frame_.clear();
   auto handler = std::exchange(handler_, nullptr);
   if (handler)
     handler->on_closed(failure);
@@ -243,7 +262,6 @@ void Connection::close(const Failure& failure) {
 PeerSocket Connection::release() {
   closed_ = true;
   timer_.cancel();
-  queue_.clear();
   ErrorCode error;
   Descriptor descriptor(socket_.release(error));
   auto handler = std::exchange(handler_, nullptr);

@@ -1,7 +1,8 @@
 // One TCP connection that speaks frames, in clear or over TLS: writes headers
-// and payload pieces in one scatter-gather call, reads payloads straight to
-// where its handler says, and closes when nothing moves within the deadline
-// although something should. Everything runs on the I/O thread.
+// and payload pieces in one scatter-gather call, one frame at a time, reads
+// payloads straight to where its handler says, and closes when nothing moves
+// within the deadline although something should. Frames like earlier ones
+// allocate nothing in clear. Everything runs on the I/O thread.
 #pragma once
 
 #include "net/buffer.hpp"
@@ -16,8 +17,9 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <memory_resource>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,19 +27,26 @@ namespace troupe::net {
 
 /// Places of a payload; their sizes add up to the payload's.
 using ReadTargets = std::vector<boost::asio::mutable_buffer>;
+/// Runs of a buffer, as part of a payload.
+struct PayloadPart {
+  Buffer memory;
+  MemoryRuns runs;
+};
 
 /// What a connection's owner does with frames.
 class ConnectionHandler {
 public:
   virtual ~ConnectionHandler() = default;
-  /// A header arrived: where does its payload go? Throws WireError to close.
-  virtual ReadTargets on_header(Message message, std::uint64_t payload_bytes)
+  /// A header arrived: its payload goes to what is appended to `targets`.
+  /// Throws WireError to close.
+  virtual void on_header(const Message& message, std::uint64_t payload_bytes,
+                         ReadTargets& targets)
     = 0;
   /// The payload of the last header is there. False: read no further frame
   /// until `resume_reading`.
-  virtual bool on_frame() = 0;
-  /// A frame was written.
-  virtual void on_written() {}
+  virtual bool on_frame(const Message& message) = 0;
+  /// A frame was written; the next one may be sent.
+  virtual void on_written() = 0;
   /// Does the handler wait for the peer? Then silence is a failure.
   virtual bool expects_frames() const = 0;
   /// Last call; `failure` says why.
@@ -60,19 +69,20 @@ public:
   void set_limits(const FrameLimits& limits) {
     limits_ = limits;
   }
-  void send(const Message& message, std::vector<Buffer> payload = {});
+  /// Only while no frame is on its way.
+  void send(const Message& message, std::span<const PayloadPart> payload = {});
   void resume_reading();
   /// Call when the handler begins to expect frames.
   void watch_progress();
-  /// Closes when all queued frames are written.
+  /// Closes when the frame on its way is written.
   void close_after_writing(Failure failure);
   void close(const Failure& failure);
   /// Gives the socket away (call inside on_written with nothing in flight);
   /// none if that fails.
   PeerSocket release();
 
-  std::size_t queued_frames() const noexcept {
-    return queue_.size();
+  bool can_send() const noexcept {
+    return frame_.head.empty();
   }
   const std::string& peer() const noexcept {
     return peer_;
@@ -84,20 +94,24 @@ public:
 private:
   struct OutgoingFrame {
     std::string head;
-    std::vector<Buffer> payload;
+    std::vector<boost::asio::const_buffer> pieces; ///< head and payload
+    std::vector<Buffer> payload;                   ///< holds its memory
+    void clear();
   };
   using ErrorCode = boost::system::error_code;
 
+  template <class Body>
+  auto in_own_memory(Body body);
   void shake_hands();
   template <class Operation>
   void through_stream(Operation&& operation);
-  template <class Places, class Body>
-  void read_all(const Places& places, Body body);
+  template <class Body>
+  void read_all(std::span<const boost::asio::mutable_buffer> places, Body body);
   void read_prelude();
   void read_header();
   void read_payload();
   void frame_done();
-  void write_next();
+  void write_frame();
   void frame_written(const ErrorCode& error, std::size_t bytes);
   void fail(const ErrorCode& error, const char* doing);
   void arm_timer();
@@ -107,6 +121,7 @@ private:
   template <class Body>
   void guarded(Body&& body);
 
+  std::pmr::unsynchronized_pool_resource memory_; ///< of asio's operations
   Socket socket_;
   std::unique_ptr<TlsStream> tls_; ///< nullptr: in clear
   boost::asio::steady_timer timer_;
@@ -118,8 +133,9 @@ private:
   std::array<std::byte, kPreludeBytes> prelude_bytes_{};
   Prelude prelude_;
   std::vector<std::byte> header_;
-  ReadTargets targets_;
-  std::deque<OutgoingFrame> queue_;
+  Message message_;
+  ReadTargets targets_; ///< of what is being read
+  OutgoingFrame frame_; ///< on its way, or none
   std::uint64_t bytes_sent_ = 0;
   Failure close_reason_; ///< of close_after_writing
   bool close_when_written_ = false;

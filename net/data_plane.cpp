@@ -3,6 +3,7 @@
 #include "config/trace.hpp"
 #include "net/defaults.hpp"
 #include "net/listener.hpp"
+#include "net/operation_memory.hpp"
 #include "net/peer_client.hpp"
 #include "net/serving_session.hpp"
 
@@ -11,6 +12,7 @@
 
 #include <cstring>
 #include <map>
+#include <memory_resource>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -33,6 +35,7 @@ struct DataPlane::Impl {
   explicit Impl(DataPlaneOptions given);
 
   DataPlaneOptions options;
+  std::pmr::synchronized_pool_resource task_memory; ///< of `post`
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work
     = boost::asio::make_work_guard(io);
@@ -68,7 +71,7 @@ struct DataPlane::Impl {
   template <class Task>
   bool post(Task task);
   void shut_down();
-  void copy_own(std::uint64_t id, const std::vector<PulledRuns>& parts);
+  void copy_own(const MemoryPull& pull, std::byte* into);
   Failure stopped_failure() const;
   /// A pull that begins (1) or ends (-1). Of any thread.
   void count_pull(WorkerId from, int change, std::uint64_t bytes);
@@ -134,7 +137,8 @@ bool DataPlane::Impl::post(Task task) {
   std::lock_guard lock(mutex);
   if (stopped)
     return false;
-  boost::asio::post(io, std::move(task));
+  boost::asio::post(io,
+                    HandlerIn(OperationMemory(&task_memory), std::move(task)));
   return true;
 }
 
@@ -271,68 +275,61 @@ void DataPlane::pull_rows(WorkerId from, StepId step,
 void DataPlane::export_memory(std::uint64_t id, const void* data,
                               std::uint64_t bytes,
                               std::shared_ptr<void> keep_alive) {
-  impl_->serving->exports->add(id, data, bytes, std::move(keep_alive));
+  impl_->serving->exports.add(id, data, bytes, std::move(keep_alive));
 }
 
 void DataPlane::withdraw(std::uint64_t id) {
   TROUPE_CHECK(std::this_thread::get_id() != impl_->thread.get_id(),
                "withdraw would wait for the thread it is on");
-  impl_->serving->exports->withdraw(id);
+  impl_->serving->exports.withdraw(id);
 }
 
 void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
                             std::uint64_t source_offset,
                             std::span<std::byte> into, MemoryDone done) {
-  pull_memory(from, id,
-              {{.source_offset = source_offset,
-                .into = into.data(),
-                .run_bytes = into.size()}},
-              std::move(done));
+  const ByteRuns all{.source_offset = source_offset, .bytes = into.size()};
+  const auto pull = std::make_shared<MemoryPull>(from, id, std::span(&all, 1));
+  pull_memory(*pull, into.data(),
+              [pull, done = std::move(done)](std::optional<Failure> failure) {
+                done(std::move(failure));
+              });
 }
 
-void DataPlane::Impl::copy_own(std::uint64_t id,
-                               const std::vector<PulledRuns>& parts) {
-  const auto memory = serving->exports->read(id);
+void DataPlane::Impl::copy_own(const MemoryPull& pull, std::byte* into) {
+  const auto memory = serving->exports.read(pull.id());
   TROUPE_CHECK(memory.has_value(),
-               "memory " + std::to_string(id) + " is not exported");
-  for (const PulledRuns& part : parts)
-    for (std::uint64_t i = 0; i < part.runs; ++i) {
-      const auto run = memory->slice(
-        part.source_offset + i * part.source_stride, part.run_bytes);
-      if (!run.empty())
-        std::memcpy(part.into + i * part.into_stride, run.data(),
-                    run.size_bytes());
-    }
+               "memory " + std::to_string(pull.id()) + " is not exported");
+  for (const MemoryRequest& request : pull.requests())
+    for (const ByteRuns& part : request.parts)
+      for (std::uint64_t i = 0; i < part.runs; ++i)
+        std::memcpy(
+          into + part.target_offset + i * part.target_stride,
+          memory->slice(part.source_offset + i * part.source_stride, part.bytes)
+            .data(),
+          part.bytes);
 }
 
-void DataPlane::pull_memory(WorkerId from, std::uint64_t id,
-                            std::vector<PulledRuns> parts, MemoryDone done) {
+void DataPlane::pull_memory(MemoryPull& pull, std::byte* into,
+                            MemoryDone done) {
   ++impl_->pulls;
-  if (from == impl_->options.self) {
-    impl_->copy_own(id, parts);
+  if (pull.from() == impl_->options.self) {
+    impl_->copy_own(pull, into);
     return done(std::nullopt);
   }
-  impl_->count_pull(from, 1, 0);
-  std::uint64_t bytes = 0;
-  for (const PulledRuns& part : parts)
-    bytes += part.total_bytes();
-  auto counted = std::make_shared<MemoryDone>(
-    [impl = impl_.get(), from, bytes,
-     done = std::move(done)](std::optional<Failure> failure) {
-      impl->count_pull(from, -1, failure ? 0 : bytes);
-      if (failure)
-        ++impl->failures;
-      done(std::move(failure));
-    });
-  const bool posted = impl_->post(
-    [impl = impl_.get(), from, id, parts = std::move(parts), counted] {
-      auto client = impl->client_of(from);
-      if (const auto* failure = std::get_if<Failure>(&client))
-        return (*counted)(*failure);
-      std::get<0>(client)->pull_memory(id, parts, std::move(*counted));
-    });
+  impl_->count_pull(pull.from(), 1, 0);
+  const auto counts = [impl = impl_.get(), &pull](bool failed) {
+    impl->count_pull(pull.from(), -1, failed ? 0 : pull.size_bytes());
+    impl->failures += failed ? 1 : 0;
+  };
+  pull.begin(into, counts, std::move(done));
+  const bool posted = impl_->post([impl = impl_.get(), &pull] {
+    auto client = impl->client_of(pull.from());
+    if (const auto* failure = std::get_if<Failure>(&client))
+      return pull.end(*failure);
+    std::get<0>(client)->pull_memory(pull);
+  });
   if (!posted)
-    (*counted)(impl_->stopped_failure());
+    pull.end(impl_->stopped_failure());
 }
 
 void DataPlane::abort(Failure failure) {

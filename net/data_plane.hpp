@@ -8,6 +8,7 @@
 #include "config/defaults.hpp"
 #include "config/error.hpp"
 #include "config/ids.hpp"
+#include "net/memory_pull.hpp"
 #include "net/peer_socket.hpp"
 #include "net/rows.hpp"
 #include "net/stash.hpp"
@@ -37,22 +38,6 @@ struct DataPlaneOptions {
 
 using RowsResult = std::variant<Rows, Failure>;
 using RowsDone = std::function<void(RowsResult)>;
-/// Runs of bytes, equally far apart at either end.
-struct PulledRuns {
-  std::uint64_t source_offset = 0; ///< of the first
-  std::byte* into = nullptr;
-  std::uint64_t run_bytes = 0;
-  std::uint64_t runs = 1;
-  std::uint64_t source_stride = 0;
-  std::uint64_t into_stride = 0;
-
-  std::uint64_t total_bytes() const {
-    return runs * run_bytes;
-  }
-};
-
-/// Empty: all bytes are there.
-using MemoryDone = std::function<void(std::optional<Failure>)>;
 /// A peer's socket for a group of collectives: (group, rank of the peer, it).
 using GroupSocketHandler
   = std::function<void(std::string group, std::uint32_t rank, PeerSocket)>;
@@ -95,9 +80,9 @@ public:
   /// always, and after which nobody writes there).
   void pull_memory(WorkerId from, std::uint64_t id, std::uint64_t source_offset,
                    std::span<std::byte> into, MemoryDone done);
-  /// The same of many runs, in few requests.
-  void pull_memory(WorkerId from, std::uint64_t id,
-                   std::vector<PulledRuns> parts, MemoryDone done);
+  /// The same of many runs, in few requests; `pull` must stay as long. From its
+  /// second time on it allocates nothing at either end, unless over TLS.
+  void pull_memory(MemoryPull& pull, std::byte* into, MemoryDone done);
 
   /// Fails all that is pending, closes every connection, and fails every
   /// later pull until `begin`.

@@ -14,8 +14,6 @@ inline constexpr std::chrono::milliseconds kLivenessSlice{50};
 
 /// Before the token was shown nobody may make us allocate more than this.
 inline constexpr std::uint32_t kMaxHelloBytes = 4096;
-/// Depth of a msgpack header: our own have 3.
-inline constexpr std::size_t kMaxHeaderDepth = 6;
 /// Connections that one process accepts at a time: 1,000 workers and spare.
 inline constexpr std::size_t kMaxConnections = 2048;
 
@@ -27,8 +25,6 @@ inline constexpr std::uint64_t kMemoryChunkBytes = 8u << 20;
 inline constexpr std::uint64_t kMaxRequestRuns = 8192;
 /// Requests on the way to one peer; enough to keep its socket full.
 inline constexpr std::size_t kMaxRequestsInFlight = 8;
-/// Answers queued for one peer; then we stop reading its requests.
-inline constexpr std::size_t kMaxQueuedAnswers = 16;
 /// Most bytes asked of the kernel in one read: asio's own 64 KiB costs a third
 /// of the loopback rate.
 inline constexpr std::size_t kMaxReadBytes = 4u << 20;

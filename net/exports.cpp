@@ -7,44 +7,36 @@ namespace troupe::net {
 void ExportTable::add(std::uint64_t id, const void* data,
                       std::uint64_t size_bytes,
                       std::shared_ptr<void> keep_alive) {
-  Export entry;
+  const auto unread = std::make_shared<std::promise<void>>();
   // Only ever read: Buffer has no const form.
-  entry.data = static_cast<std::byte*>(const_cast<void*>(data));
-  entry.size_bytes = size_bytes;
-  entry.keep_alive = std::move(keep_alive);
+  auto* bytes = static_cast<std::byte*>(const_cast<void*>(data));
+  std::shared_ptr<void> owner(bytes, [unread, keep_alive](void*) mutable {
+    keep_alive.reset(); // whoever withdraws frees it, not the last reader
+    unread->set_value();
+  });
+  Export entry{std::move(keep_alive), unread->get_future(),
+               Buffer(std::move(owner), bytes, size_bytes)};
   std::lock_guard lock(mutex_);
-  TROUPE_CHECK(exports_.emplace(id, std::move(entry)).second,
+  TROUPE_CHECK(exports_.try_emplace(id, std::move(entry)).second,
                "memory " + std::to_string(id) + " is exported already");
 }
 
 std::optional<Buffer> ExportTable::read(std::uint64_t id) {
   std::lock_guard lock(mutex_);
   auto found = exports_.find(id);
-  if (found == exports_.end() || found->second.withdrawn)
+  if (found == exports_.end())
     return std::nullopt;
-  Export& entry = found->second;
-  ++entry.readers;
-  std::shared_ptr<void> owner(entry.data, [self = shared_from_this(), id](
-                                            void*) { self->read_ended(id); });
-  return Buffer(std::move(owner), entry.data, entry.size_bytes);
-}
-
-void ExportTable::read_ended(std::uint64_t id) {
-  std::lock_guard lock(mutex_);
-  --exports_.at(id).readers;
-  changed_.notify_all();
+  return found->second.memory;
 }
 
 void ExportTable::withdraw(std::uint64_t id) {
   std::unique_lock lock(mutex_);
-  auto found = exports_.find(id);
-  if (found == exports_.end())
+  auto taken = exports_.extract(id);
+  lock.unlock(); // what is freed here may be gigabytes: not under the lock
+  if (taken.empty())
     return;
-  found->second.withdrawn = true;
-  changed_.wait(lock, [&] { return found->second.readers == 0; });
-  const std::shared_ptr<void> freed = std::move(found->second.keep_alive);
-  exports_.erase(found);
-  lock.unlock(); // `freed` may free gigabytes: not under the lock
+  taken.mapped().memory = {};
+  taken.mapped().unread.wait();
 }
 
 } // namespace troupe::net

@@ -1,12 +1,12 @@
-// Memory that peers may read, by number; counts the reads that still run so
-// that withdraw() can wait for them. Thread-safe.
+// Memory that peers may read, by number; the copies of its Buffer count the
+// reads that still run, so that withdraw() can wait for them. Thread-safe.
 #pragma once
 
 #include "net/buffer.hpp"
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,7 +14,7 @@
 
 namespace troupe::net {
 
-class ExportTable : public std::enable_shared_from_this<ExportTable> {
+class ExportTable {
 public:
   /// Throws InvariantError when the number is in use.
   void add(std::uint64_t id, const void* data, std::uint64_t size_bytes,
@@ -27,16 +27,12 @@ public:
 
 private:
   struct Export {
-    std::byte* data = nullptr;
-    std::uint64_t size_bytes = 0;
     std::shared_ptr<void> keep_alive;
-    std::size_t readers = 0;
-    bool withdrawn = false;
+    std::future<void> unread; ///< nobody holds `memory` any more
+    Buffer memory;
   };
-  void read_ended(std::uint64_t id);
 
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::map<std::uint64_t, Export> exports_;
 };
 

@@ -54,52 +54,70 @@ std::string PeerClient::name() const {
 
 void PeerClient::pull_rows(StepId step, std::vector<std::string> keys,
                            std::vector<SampleId> samples, RowsDone done) {
-  submit({PullRows{0, context_->incarnation, step, std::move(keys),
-                   std::move(samples)},
-          std::move(done),
-          {},
-          {}});
+  waiting_rows_.push_back(
+    {{0, context_->incarnation, step, std::move(keys), std::move(samples)},
+     std::move(done)});
+  send_waiting();
 }
 
-void PeerClient::pull_memory(std::uint64_t id,
-                             std::span<const PulledRuns> parts,
-                             MemoryDone done) {
-  auto requests = cut_requests(parts);
-  auto pull = std::make_shared<MemoryPull>();
-  pull->done = std::move(done);
-  pull->requests = requests.size();
-  for (MemoryRequest& request : requests) {
-    PullMemory message{0, context_->incarnation, id, {}};
-    for (const PulledRuns& part : request.parts)
-      message.parts.push_back(
-        {part.source_offset, part.run_bytes, part.runs, part.source_stride});
-    submit({std::move(message), {}, pull, std::move(request)});
-  }
+void PeerClient::pull_memory(MemoryPull& pull) {
+  pull.send(waiting_memory_, context_->incarnation);
+  send_waiting();
 }
 
-void PeerClient::submit(Request request) {
-  waiting_.push_back(std::move(request));
+void PeerClient::send_waiting() {
   if (welcome_)
     send_more();
   else if (!connecting_ && !connection_)
     connect();
 }
 
+std::size_t PeerClient::num_asked() const {
+  return asked_rows_.size() + asked_memory_.size();
+}
+
+/// The next one follows when this is written.
 void PeerClient::send_more() {
-  const bool was_idle = on_the_way_.empty();
-  while (!waiting_.empty() && on_the_way_.size() < kMaxRequestsInFlight) {
-    const std::uint64_t number = next_request_++;
-    Request request = std::move(waiting_.front());
-    waiting_.pop_front();
-    if (auto* rows = std::get_if<PullRows>(&request.message))
-      rows->request = number;
-    else
-      std::get<PullMemory>(request.message).request = number;
-    auto [placed, fresh] = on_the_way_.emplace(number, std::move(request));
-    connection_->send(placed->second.message);
-  }
-  if (was_idle && !on_the_way_.empty())
+  const bool was_idle = num_asked() == 0;
+  if (!connection_->can_send() || num_asked() >= kMaxRequestsInFlight)
+    return;
+  if (!waiting_rows_.empty())
+    send_rows();
+  else if (!waiting_memory_.empty())
+    send_memory();
+  if (was_idle && num_asked() > 0)
     connection_->watch_progress();
+}
+
+void PeerClient::send_rows() {
+  const std::uint64_t number = next_request_++;
+  RowsRequest& request
+    = asked_rows_.emplace(number, std::move(waiting_rows_.front()))
+        .first->second;
+  waiting_rows_.pop_front();
+  request.message.request = number;
+  connection_->send(request.message);
+}
+
+void PeerClient::send_memory() {
+  MemoryRequest& request = waiting_memory_.front();
+  asked_memory_.splice(asked_memory_.end(), waiting_memory_,
+                       waiting_memory_.begin());
+  request.number = next_request_++;
+  auto& message = std::get<PullMemory>(pull_);
+  message.request = request.number;
+  message.incarnation = request.pull->incarnation();
+  message.id = request.pull->id();
+  message.parts.clear();
+  for (const ByteRuns& part : request.parts)
+    message.parts.push_back(
+      {part.source_offset, part.bytes, part.runs, part.source_stride});
+  connection_->send(pull_);
+}
+
+void PeerClient::on_written() {
+  if (welcome_)
+    send_more();
 }
 
 void PeerClient::connect() {
@@ -150,44 +168,55 @@ void PeerClient::connected(Connection::Socket socket) {
 }
 
 bool PeerClient::expects_frames() const {
-  return !welcome_ || !on_the_way_.empty();
+  return !welcome_ || num_asked() > 0;
 }
 
-ReadTargets PeerClient::on_header(Message message, std::uint64_t bytes) {
-  answer_ = std::move(message);
-  if (!welcome_ || std::holds_alternative<Refusal>(answer_)) {
+PeerClient::MemoryRequests::iterator
+PeerClient::asked_memory(std::uint64_t number) {
+  return std::ranges::find(asked_memory_, number, &MemoryRequest::number);
+}
+
+void PeerClient::on_header(const Message& message, std::uint64_t bytes,
+                           ReadTargets& targets) {
+  if (!welcome_ || std::holds_alternative<Refusal>(message)) {
     if (bytes != 0)
       throw WireError("a payload where none belongs");
-    return {};
+    return;
   }
-  auto found = on_the_way_.find(request_number(answer_));
-  if (found == on_the_way_.end())
-    throw WireError("an answer to nothing we asked");
-  if (const auto* rows = std::get_if<RowsAnswer>(&answer_))
-    return rows_targets(*rows, bytes);
-  const Request& request = found->second;
-  if (!request.memory || bytes != request.into.size_bytes)
-    throw WireError("an answer of another size than we asked for");
-  ReadTargets targets;
-  targets.reserve(request.into.runs);
-  for (const PulledRuns& part : request.into.parts)
-    for (std::uint64_t i = 0; i < part.runs; ++i)
-      targets.push_back(
-        boost::asio::buffer(part.into + i * part.into_stride, part.run_bytes));
-  return targets;
+  if (const auto* rows = std::get_if<RowsAnswer>(&message))
+    return rows_targets(*rows, bytes, targets);
+  if (const auto* memory = std::get_if<MemoryAnswer>(&message))
+    return memory_targets(*memory, bytes, targets);
+  throw WireError("a frame that is no answer");
 }
 
-ReadTargets PeerClient::rows_targets(const RowsAnswer& answer,
-                                     std::uint64_t bytes) {
-  const Request& request = on_the_way_.at(answer.request);
-  const auto* pull = std::get_if<PullRows>(&request.message);
-  if (pull == nullptr || answer.columns.size() != pull->keys.size())
+void PeerClient::memory_targets(const MemoryAnswer& answer, std::uint64_t bytes,
+                                ReadTargets& targets) {
+  const auto request = asked_memory(answer.request);
+  if (request == asked_memory_.end())
+    throw WireError("an answer to nothing we asked");
+  if (bytes != request->size_bytes)
+    throw WireError("an answer of another size than we asked for");
+  for (const ByteRuns& part : request->parts)
+    for (std::uint64_t i = 0; i < part.runs; ++i)
+      targets.emplace_back(request->pull->into() + part.target_offset
+                             + i * part.target_stride,
+                           part.bytes);
+}
+
+void PeerClient::rows_targets(const RowsAnswer& answer, std::uint64_t bytes,
+                              ReadTargets& targets) {
+  const auto request = asked_rows_.find(answer.request);
+  if (request == asked_rows_.end())
+    throw WireError("an answer to nothing we asked");
+  const PullRows& pull = request->second.message;
+  if (answer.columns.size() != pull.keys.size())
     throw WireError("an answer with other columns than we asked for");
   std::uint64_t sum = 0, block_bytes = 0;
   for (std::size_t i = 0; i < answer.columns.size(); ++i) {
     const RowsAnswer::ColumnHead& column = answer.columns[i];
-    if (column.key != pull->keys[i]
-        || column.lengths.size() != pull->samples.size())
+    if (column.key != pull.keys[i]
+        || column.lengths.size() != pull.samples.size())
       throw WireError("an answer with other rows than we asked for");
     sum += column_bytes(column);
     block_bytes += aligned_bytes(column_bytes(column));
@@ -195,9 +224,8 @@ ReadTargets PeerClient::rows_targets(const RowsAnswer& answer,
   if (sum != bytes)
     throw WireError("rows of another size than their header says");
   const Buffer block = context_->pool.take(block_bytes);
-  ReadTargets targets;
   rows_ = {};
-  rows_.samples = pull->samples;
+  rows_.samples = pull.samples;
   std::uint64_t next = 0;
   for (const RowsAnswer::ColumnHead& column : answer.columns) {
     const std::uint64_t size = column_bytes(column);
@@ -207,28 +235,34 @@ ReadTargets PeerClient::rows_targets(const RowsAnswer& answer,
     rows_.columns.push_back(
       {column.key, column.dtype, column.lengths, std::move(data)});
   }
-  return targets;
 }
 
-bool PeerClient::on_frame() {
-  const Message answer = std::exchange(answer_, Welcome{});
+bool PeerClient::on_frame(const Message& answer) {
   if (!welcome_) {
     greeted(answer);
     return connection_ != nullptr;
   }
-  auto found = on_the_way_.find(request_number(answer));
-  if (found == on_the_way_.end()) {
-    if (const auto* refusal = std::get_if<Refusal>(&answer))
-      throw WireError("refused: " + refusal->failure.what);
-    throw WireError("an answer to nothing we asked");
+  const auto* refusal = std::get_if<Refusal>(&answer);
+  const std::uint64_t number = request_number(answer);
+  if (const auto memory = asked_memory(number); memory != asked_memory_.end()) {
+    if (refusal == nullptr)
+      context_->bytes_received += memory->size_bytes;
+    // Out of the way before a callback, which may pull again or fail us all.
+    MemoryRequests ended;
+    ended.splice(ended.end(), asked_memory_, memory);
+    send_more();
+    ended.front().pull->came_back(ended, ended.begin(),
+                                  refusal ? &refusal->failure : nullptr);
+  } else if (auto rows = asked_rows_.extract(number)) {
+    if (refusal == nullptr)
+      context_->bytes_received += rows_.size_bytes();
+    send_more();
+    rows.mapped().done(refusal ? RowsResult(refusal->failure)
+                               : RowsResult(std::exchange(rows_, Rows{})));
+  } else {
+    throw WireError(refusal ? "refused: " + refusal->failure.what
+                            : "an answer to nothing we asked");
   }
-  Request request = std::move(found->second);
-  on_the_way_.erase(found);
-  send_more();
-  if (const auto* refusal = std::get_if<Refusal>(&answer))
-    request_failed(std::move(request), refusal->failure);
-  else
-    request_done(std::move(request));
   return connection_ != nullptr;
 }
 
@@ -244,26 +278,6 @@ void PeerClient::greeted(const Message& answer) {
   send_more();
 }
 
-void PeerClient::request_done(Request request) {
-  context_->bytes_received
-    += request.memory ? request.into.size_bytes : rows_.size_bytes();
-  if (request.rows_done)
-    return request.rows_done(std::exchange(rows_, Rows{}));
-  MemoryPull& pull = *request.memory;
-  if (--pull.requests == 0)
-    pull.done(pull.failure);
-}
-
-void PeerClient::request_failed(Request request, const Failure& failure) {
-  if (request.rows_done)
-    return request.rows_done(failure);
-  MemoryPull& pull = *request.memory;
-  if (!pull.failure)
-    pull.failure = failure;
-  if (--pull.requests == 0)
-    pull.done(pull.failure);
-}
-
 void PeerClient::fail(const Failure& failure) {
   if (connection_)
     return connection_->close(failure); // comes back through on_closed
@@ -276,12 +290,16 @@ void PeerClient::on_closed(const Failure& failure) {
   ++attempt_;
   rows_ = {};
   // A callback may pull again: only what is here now fails.
-  std::map<std::uint64_t, Request> lost = std::exchange(on_the_way_, {});
-  std::deque<Request> unsent = std::exchange(waiting_, {});
-  for (auto& [number, request] : lost)
-    request_failed(std::move(request), failure);
-  for (Request& request : unsent)
-    request_failed(std::move(request), failure);
+  auto asked = std::exchange(asked_rows_, {});
+  auto unsent = std::exchange(waiting_rows_, {});
+  MemoryRequests memory = std::exchange(asked_memory_, {});
+  memory.splice(memory.end(), waiting_memory_);
+  for (auto& [number, request] : asked)
+    request.done(failure);
+  for (RowsRequest& request : unsent)
+    request.done(failure);
+  while (!memory.empty())
+    memory.front().pull->came_back(memory, memory.begin(), &failure);
 }
 
 } // namespace troupe::net

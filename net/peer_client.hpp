@@ -6,15 +6,14 @@
 #include "net/buffer_pool.hpp"
 #include "net/connection.hpp"
 #include "net/data_plane.hpp"
-#include "net/memory_requests.hpp"
+#include "net/memory_pull.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -40,39 +39,38 @@ public:
 
   void pull_rows(StepId step, std::vector<std::string> keys,
                  std::vector<SampleId> samples, RowsDone done);
-  void pull_memory(std::uint64_t id, std::span<const PulledRuns> parts,
-                   MemoryDone done);
+  void pull_memory(MemoryPull& pull);
   /// Fails everything pending; a later pull connects anew.
   void fail(const Failure& failure);
 
-  ReadTargets on_header(Message message, std::uint64_t payload_bytes) override;
-  bool on_frame() override;
+  void on_header(const Message& message, std::uint64_t payload_bytes,
+                 ReadTargets& targets) override;
+  bool on_frame(const Message& answer) override;
+  void on_written() override;
   bool expects_frames() const override;
   void on_closed(const Failure& failure) override;
 
 private:
-  /// A pull of memory in several requests; `done` is called after the last of
-  /// them ended, because until then somebody may write to its memory.
-  struct MemoryPull {
-    std::size_t requests = 0;
-    std::optional<Failure> failure;
-    MemoryDone done;
+  struct RowsRequest {
+    PullRows message;
+    RowsDone done;
   };
-  struct Request {
-    Message message;
-    RowsDone rows_done;                 ///< a pull of rows
-    std::shared_ptr<MemoryPull> memory; ///< a piece of a pull of memory
-    MemoryRequest into;
-  };
+  using MemoryRequests = std::list<MemoryRequest>;
 
-  void submit(Request request);
+  void send_waiting();
   void send_more();
+  void send_rows();
+  void send_memory();
   void connect();
   void connected(Connection::Socket socket);
-  ReadTargets rows_targets(const RowsAnswer& answer, std::uint64_t bytes);
+  void rows_targets(const RowsAnswer& answer, std::uint64_t bytes,
+                    ReadTargets& targets);
+  void memory_targets(const MemoryAnswer& answer, std::uint64_t bytes,
+                      ReadTargets& targets);
   void greeted(const Message& answer);
-  void request_failed(Request request, const Failure& failure);
-  void request_done(Request request);
+  /// Whose answer that is; the end of the list: nobody's.
+  MemoryRequests::iterator asked_memory(std::uint64_t number);
+  std::size_t num_asked() const;
   std::string name() const;
 
   boost::asio::io_context& io_;
@@ -86,10 +84,12 @@ private:
   bool connecting_ = false;
   bool welcome_ = false;
   std::uint64_t next_request_ = 1;
-  std::deque<Request> waiting_;
-  std::map<std::uint64_t, Request> on_the_way_;
-  Message answer_; ///< whose payload is being read
-  Rows rows_;      ///< being filled
+  std::deque<RowsRequest> waiting_rows_; ///< go first
+  MemoryRequests waiting_memory_;
+  std::map<std::uint64_t, RowsRequest> asked_rows_;
+  MemoryRequests asked_memory_;
+  Message pull_ = PullMemory{}; ///< sent last; its memory is used again
+  Rows rows_;                   ///< being filled
 };
 
 } // namespace troupe::net

@@ -34,17 +34,13 @@ bool ServingSession::expects_frames() const {
   return !greeted_; // a stranger must speak; a known peer may be silent
 }
 
-ReadTargets ServingSession::on_header(Message message, std::uint64_t) {
-  message_ = std::move(message);
-  return {};
-}
+void ServingSession::on_header(const Message&, std::uint64_t, ReadTargets&) {}
 
-bool ServingSession::on_frame() {
-  answer(std::exchange(message_, Welcome{}));
-  if (ended_ || !hello_.group.empty())
-    return false;
-  paused_ = connection_->queued_frames() >= kMaxQueuedAnswers;
-  return !paused_;
+/// The next request is read when the answer is with the kernel, whose buffers
+/// keep the peer busy meanwhile.
+bool ServingSession::on_frame(const Message& message) {
+  answer(message);
+  return false;
 }
 
 void ServingSession::on_written() {
@@ -55,7 +51,7 @@ void ServingSession::on_written() {
       context_->on_group_socket(hello_.group, hello_.rank, std::move(socket));
     return;
   }
-  if (std::exchange(paused_, false))
+  if (!ended_)
     connection_->resume_reading();
 }
 
@@ -124,14 +120,15 @@ void ServingSession::answer_rows(const PullRows& pull) {
     return refuse(pull.request, Errc::bug, error.what());
   }
   RowsAnswer head{pull.request, {}};
-  std::vector<Buffer> payload;
   for (GatheredColumn& column : columns) {
     head.columns.push_back(
       {std::move(column.key), column.dtype, std::move(column.lengths)});
-    for (Piece& piece : column.pieces)
-      payload.push_back(std::move(piece.data));
+    for (Piece& piece : column.pieces) {
+      const auto bytes = piece.data.size_bytes();
+      payload_.push_back({std::move(piece.data), {.run_bytes = bytes}});
+    }
   }
-  send_counted(head, std::move(payload));
+  send_payload(head);
 }
 
 namespace {
@@ -160,24 +157,21 @@ bool may_ask(std::span<const MemoryRuns> parts, std::uint64_t memory_bytes) {
 void ServingSession::answer_memory(const PullMemory& pull) {
   if (stale(pull.request, pull.incarnation))
     return;
-  const std::optional<Buffer> memory = context_->exports->read(pull.id);
+  const std::optional<Buffer> memory = context_->exports.read(pull.id);
   if (!memory || !may_ask(pull.parts, memory->size_bytes()))
     return refuse(pull.request, Errc::bug,
                   "memory " + std::to_string(pull.id)
                     + " has no such bytes, or too many are asked for");
-  std::vector<Buffer> payload;
   for (const MemoryRuns& part : pull.parts)
-    for (std::uint64_t i = 0; i < part.runs; ++i)
-      payload.push_back(memory->slice(part.offset_bytes + i * part.stride_bytes,
-                                      part.run_bytes));
-  send_counted(MemoryAnswer{pull.request}, std::move(payload));
+    payload_.push_back({*memory, part});
+  send_payload(MemoryAnswer{pull.request});
 }
 
-void ServingSession::send_counted(const Message& message,
-                                  std::vector<Buffer> payload) {
-  for (const Buffer& piece : payload)
-    context_->bytes_sent += piece.size_bytes();
-  connection_->send(message, std::move(payload));
+void ServingSession::send_payload(const Message& message) {
+  for (const auto& [memory, runs] : payload_)
+    context_->bytes_sent += runs.runs * runs.run_bytes;
+  connection_->send(message, payload_);
+  payload_.clear();
 }
 
 void ServingSession::refuse(std::uint64_t request, Errc code,

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::net {
 
@@ -18,7 +19,7 @@ struct ServingContext {
   std::string token;
   std::string name; ///< of this process, for refusals: "worker 1"
   std::atomic<const Stash*> stash = nullptr;
-  std::shared_ptr<ExportTable> exports = std::make_shared<ExportTable>();
+  ExportTable exports;
   std::atomic<std::uint32_t> incarnation = 0;
   std::atomic<std::uint64_t> bytes_sent = 0;
   GroupSocketHandler on_group_socket; ///< on the I/O thread only
@@ -33,8 +34,9 @@ public:
   void start();
   void close(const Failure& failure);
 
-  ReadTargets on_header(Message message, std::uint64_t payload_bytes) override;
-  bool on_frame() override;
+  void on_header(const Message& message, std::uint64_t payload_bytes,
+                 ReadTargets& targets) override;
+  bool on_frame(const Message& message) override;
   void on_written() override;
   bool expects_frames() const override;
   void on_closed(const Failure& failure) override;
@@ -46,16 +48,15 @@ private:
   void answer_memory(const PullMemory& pull);
   void refuse(std::uint64_t request, Errc code, std::string what);
   bool stale(std::uint64_t request, Incarnation theirs);
-  void send_counted(const Message& message, std::vector<Buffer> payload);
+  void send_payload(const Message& message);
 
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<ServingContext> context_;
   Closed on_end_;
-  Message message_;
   Hello hello_;
+  std::vector<PayloadPart> payload_; ///< of the answer that is made
   bool greeted_ = false;
   bool ended_ = false;
-  bool paused_ = false; ///< too many answers wait
 };
 
 } // namespace troupe::net

@@ -4,8 +4,10 @@
 #pragma once
 
 #include "net/defaults.hpp"
+#include "net/operation_memory.hpp"
 #include "net/tls.hpp"
 
+#include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -47,13 +49,14 @@ public:
   /// `done(error)`.
   template <class Handler>
   void async_handshake(Handler done) {
+    const auto memory = memory_of(done);
     go_on(
       [this] {
         return TlsSession::Moved{0, session_->shake_hands()};
       },
-      [done = std::move(done)](const ErrorCode& error, std::size_t) mutable {
-        done(error);
-      },
+      HandlerIn(memory,
+                [done = std::move(done)](const ErrorCode& error,
+                                         std::size_t) mutable { done(error); }),
       true);
   }
 
@@ -82,6 +85,11 @@ private:
                                 : ErrorCode{};
   }
 
+  template <class Handler>
+  static OperationMemory memory_of(const Handler& done) {
+    return boost::asio::get_associated_allocator(done, OperationMemory());
+  }
+
   /// A handler may not run inside the call that starts its operation.
   template <class Attempt, class Handler>
   void go_on(Attempt attempt, Handler done, bool starting) {
@@ -92,14 +100,16 @@ private:
     if (moved.next != Next::readable && moved.next != Next::writable)
       return finish(error_of(moved.next), moved.bytes, std::move(done),
                     starting);
+    const auto memory = memory_of(done);
     socket_.async_wait(
       moved.next == Next::readable ? Socket::wait_read : Socket::wait_write,
-      [this, attempt = std::move(attempt),
-       done = std::move(done)](const ErrorCode& error) mutable {
-        if (error)
-          return done(error, 0);
-        go_on(std::move(attempt), std::move(done), false);
-      });
+      HandlerIn(memory,
+                [this, attempt = std::move(attempt),
+                 done = std::move(done)](const ErrorCode& error) mutable {
+                  if (error)
+                    return done(error, 0);
+                  go_on(std::move(attempt), std::move(done), false);
+                }));
   }
 
   template <class Handler>
@@ -107,9 +117,12 @@ private:
               bool starting) {
     if (!starting)
       return done(error, bytes);
+    const auto memory = memory_of(done);
     boost::asio::post(
       get_executor(),
-      [error, bytes, done = std::move(done)]() mutable { done(error, bytes); });
+      HandlerIn(memory, [error, bytes, done = std::move(done)]() mutable {
+        done(error, bytes);
+      }));
   }
 
   /// All that is there for these places.

@@ -19,8 +19,14 @@ namespace {
 constexpr std::size_t kMaxWireNames = 1024;
 constexpr std::size_t kMaxWireText = 4096; ///< characters of one name
 
-using Packer = msgpack::packer<msgpack::sbuffer>;
-using Field = msgpack::object;
+/// Where a header is packed to.
+struct Appending {
+  std::string& text;
+  void write(const char* bytes, std::size_t size) {
+    text.append(bytes, size);
+  }
+};
+using Packer = msgpack::packer<Appending>;
 
 [[noreturn]] void wire_fail(const std::string& what) {
   throw WireError("malformed header: " + what);
@@ -34,44 +40,89 @@ void pack_numbers(Packer& out, const std::vector<T>& numbers) {
   out.pack_bin_body(reinterpret_cast<const char*>(numbers.data()), bytes);
 }
 
-template <class T>
-std::vector<T> numbers_of(const Field& field) {
-  if (field.type != msgpack::type::BIN || field.via.bin.size % sizeof(T) != 0)
-    wire_fail("expected a list of numbers");
-  std::vector<T> numbers(field.via.bin.size / sizeof(T));
-  if (!numbers.empty())
-    std::memcpy(static_cast<void*>(numbers.data()), field.via.bin.ptr,
-                field.via.bin.size);
-  return numbers;
-}
+/// First bytes of one kind of value: [fixed, fixed_end) hold the number (or
+/// size) themselves, those from `coded` on say in how many bytes it follows.
+struct Kind {
+  const char* name;
+  unsigned fixed, fixed_end, coded, coded_end, fewest_bytes;
+};
+constexpr Kind kNumber{"a number", 0x00, 0x80, 0xcc, 0xd0, 1};
+constexpr Kind kText{"a text", 0xa0, 0xc0, 0xd9, 0xdc, 1};
+constexpr Kind kBytes{"a list of numbers", 0, 0, 0xc4, 0xc7, 1};
+constexpr Kind kList{"a list", 0x90, 0xa0, 0xdc, 0xde, 2};
 
-std::string text_of(const Field& field) {
-  if (field.type != msgpack::type::STR || field.via.str.size > kMaxWireText)
-    wire_fail("expected a short text");
-  return {field.via.str.ptr, field.via.str.size};
-}
+/// The values of a header one after the other. msgpack's own reader allocates
+/// with every header; this one only what the caller keeps, and only of bytes
+/// that are there.
+class Fields {
+public:
+  explicit Fields(std::span<const std::byte> bytes) : rest_(bytes) {}
 
-std::uint64_t number_of(const Field& field, std::uint64_t max = UINT64_MAX) {
-  if (field.type != msgpack::type::POSITIVE_INTEGER || field.via.u64 > max)
-    wire_fail("expected a number up to " + std::to_string(max));
-  return field.via.u64;
-}
+  bool at_end() const {
+    return rest_.empty();
+  }
+  std::uint64_t number(std::uint64_t max = UINT64_MAX) {
+    const std::uint64_t value = read(kNumber);
+    if (value > max)
+      wire_fail("expected a number up to " + std::to_string(max));
+    return value;
+  }
+  std::uint32_t number32() {
+    return static_cast<std::uint32_t>(number(UINT32_MAX));
+  }
+  template <class IdType>
+  IdType id() {
+    return IdType(number32());
+  }
+  std::string text() {
+    const std::uint64_t size = read(kText);
+    if (size > kMaxWireText)
+      wire_fail("expected a short text");
+    const auto bytes = take(size);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  /// How many fields follow that are the list's.
+  std::uint64_t list() {
+    const std::uint64_t size = read(kList);
+    if (size > kMaxWireNames)
+      wire_fail("expected a short list");
+    return size;
+  }
+  template <class T>
+  std::vector<T> numbers(std::vector<T> reused = {}) {
+    const auto bytes = take(read(kBytes));
+    if (bytes.size() % sizeof(T) != 0)
+      wire_fail("expected a list of whole numbers");
+    reused.resize(bytes.size() / sizeof(T));
+    if (!reused.empty())
+      std::memcpy(static_cast<void*>(reused.data()), bytes.data(),
+                  bytes.size());
+    return reused;
+  }
 
-template <class IdType>
-IdType id_of(const Field& field) {
-  return IdType(number_of(field, UINT32_MAX));
-}
+private:
+  std::span<const std::byte> take(std::uint64_t size) {
+    if (size > rest_.size())
+      wire_fail("it ends too early");
+    const auto taken = rest_.first(size);
+    rest_ = rest_.subspan(size);
+    return taken;
+  }
+  std::uint64_t read(const Kind& kind) {
+    const auto first = std::to_integer<unsigned>(take(1)[0]);
+    if (first >= kind.fixed && first < kind.fixed_end)
+      return first - kind.fixed;
+    if (first < kind.coded || first >= kind.coded_end)
+      wire_fail(std::string("expected ") + kind.name);
+    std::uint64_t value = 0;
+    for (const std::byte byte :
+         take(std::uint64_t{kind.fewest_bytes} << (first - kind.coded)))
+      value = value << 8 | std::to_integer<std::uint64_t>(byte);
+    return value;
+  }
 
-std::span<const Field> list_of(const Field& field) {
-  if (field.type != msgpack::type::ARRAY)
-    wire_fail("expected a list");
-  return {field.via.array.ptr, field.via.array.size};
-}
-
-DType dtype_of(const Field& field) {
-  return static_cast<DType>(
-    number_of(field, static_cast<std::uint64_t>(DType::f64)));
-}
+  std::span<const std::byte> rest_;
+};
 
 // -- one pack and one read for each message, fields in the same order ---------
 
@@ -104,15 +155,17 @@ void pack_fields(Packer& out, const RowsAnswer& m) {
   }
 }
 
+// Numbers of fixed size: a later header needs no more memory than an earlier.
 void pack_fields(Packer& out, const PullMemory& m) {
   out.pack_array(5);
-  out.pack(4).pack(m.request).pack(m.incarnation.value).pack(m.id);
+  out.pack(4).pack_fix_uint64(m.request);
+  out.pack(m.incarnation.value).pack(m.id);
   pack_numbers(out, m.parts);
 }
 
 void pack_fields(Packer& out, const MemoryAnswer& m) {
   out.pack_array(2);
-  out.pack(5).pack(m.request);
+  out.pack(5).pack_fix_uint64(m.request);
 }
 
 void pack_fields(Packer& out, const Refusal& m) {
@@ -124,87 +177,86 @@ void pack_fields(Packer& out, const Refusal& m) {
     out.pack(text->substr(0, kMaxWireText));
 }
 
-Message read_hello(std::span<const Field> f) {
-  return Hello{static_cast<std::uint32_t>(number_of(f[1], UINT32_MAX)),
-               text_of(f[2]), id_of<WorkerId>(f[3]), text_of(f[4]),
-               static_cast<std::uint32_t>(number_of(f[5], UINT32_MAX))};
+// Braces read their fields from left to right.
+Message read_hello(Fields& f) {
+  return Hello{f.number32(), f.text(), f.id<WorkerId>(), f.text(),
+               f.number32()};
 }
 
-Message read_pull_rows(std::span<const Field> f) {
-  PullRows message{number_of(f[1]),
-                   id_of<Incarnation>(f[2]),
-                   id_of<StepId>(f[3]),
-                   {},
-                   numbers_of<SampleId>(f[5])};
-  for (const Field& key : list_of(f[4]))
-    message.keys.push_back(text_of(key));
+Message read_pull_rows(Fields& f) {
+  PullRows message{f.number(), f.id<Incarnation>(), f.id<StepId>(), {}, {}};
+  for (auto keys = f.list(); keys > 0; --keys)
+    message.keys.push_back(f.text());
+  message.samples = f.numbers<SampleId>();
   return message;
 }
 
-Message read_rows_answer(std::span<const Field> f) {
-  RowsAnswer message{number_of(f[1]), {}};
-  for (const Field& column : list_of(f[2])) {
-    std::span<const Field> parts = list_of(column);
-    if (parts.size() != 3)
+Message read_rows_answer(Fields& f) {
+  RowsAnswer message{f.number(), {}};
+  for (auto columns = f.list(); columns > 0; --columns) {
+    if (f.list() != 3)
       wire_fail("expected a column of 3 fields");
-    message.columns.push_back({text_of(parts[0]), dtype_of(parts[1]),
-                               numbers_of<std::uint32_t>(parts[2])});
+    message.columns.push_back(
+      {f.text(),
+       static_cast<DType>(f.number(static_cast<std::uint64_t>(DType::f64))),
+       f.numbers<std::uint32_t>()});
   }
   return message;
 }
 
-Message read_pull_memory(std::span<const Field> f) {
-  return PullMemory{number_of(f[1]), id_of<Incarnation>(f[2]), number_of(f[3]),
-                    numbers_of<MemoryRuns>(f[4])};
+Message read_pull_memory(Fields& f, Message reused) {
+  auto* old = std::get_if<PullMemory>(&reused);
+  return PullMemory{f.number(), f.id<Incarnation>(), f.number(),
+                    f.numbers(old != nullptr ? std::move(old->parts)
+                                             : std::vector<MemoryRuns>{})};
 }
 
-Message read_refusal(std::span<const Field> f) {
+Message read_refusal(Fields& f) {
+  const auto request = f.number();
   const auto code
-    = static_cast<Errc>(number_of(f[2], static_cast<std::uint64_t>(Errc::bug)));
-  return Refusal{number_of(f[1]),
-                 {code, text_of(f[3]), text_of(f[4]), text_of(f[5])}};
+    = static_cast<Errc>(f.number(static_cast<std::uint64_t>(Errc::bug)));
+  return Refusal{request, {code, f.text(), f.text(), f.text()}};
 }
 
-Message read_message(const Field& root) {
-  std::span<const Field> fields = list_of(root);
-  if (fields.empty())
-    wire_fail("empty");
+Message read_message(Fields& f, Message reused) {
   constexpr std::size_t sizes[] = {6, 1, 6, 3, 5, 2, 6};
-  const std::uint64_t kind = number_of(fields[0], std::size(sizes) - 1);
-  if (fields.size() != sizes[kind])
-    wire_fail("kind " + std::to_string(kind) + " with "
-              + std::to_string(fields.size()) + " fields");
+  const std::uint64_t size = f.list();
+  const std::uint64_t kind = f.number(std::size(sizes) - 1);
+  if (size != sizes[kind])
+    wire_fail("kind " + std::to_string(kind) + " with " + std::to_string(size)
+              + " fields");
   switch (kind) {
   case 0:
-    return read_hello(fields);
+    return read_hello(f);
   case 1:
     return Welcome{};
   case 2:
-    return read_pull_rows(fields);
+    return read_pull_rows(f);
   case 3:
-    return read_rows_answer(fields);
+    return read_rows_answer(f);
   case 4:
-    return read_pull_memory(fields);
+    return read_pull_memory(f, std::move(reused));
   case 5:
-    return MemoryAnswer{number_of(fields[1])};
+    return MemoryAnswer{f.number()};
   default:
-    return read_refusal(fields);
+    return read_refusal(f);
   }
 }
 
 } // namespace
 
-std::string encode_frame(const Message& message, std::uint64_t payload_bytes) {
-  msgpack::sbuffer header;
-  Packer packer(header);
+std::string encode_frame(const Message& message, std::uint64_t payload_bytes,
+                         std::string reused) {
+  reused.assign(kPreludeBytes, '\0');
+  Appending frame{reused};
+  Packer packer(frame);
   std::visit([&](const auto& m) { pack_fields(packer, m); }, message);
-  const auto header_bytes = static_cast<std::uint32_t>(header.size());
-  std::string frame(kPreludeBytes + header.size(), '\0');
-  std::memcpy(frame.data(), &kWireMagic, 4);
-  std::memcpy(frame.data() + 4, &header_bytes, 4);
-  std::memcpy(frame.data() + 8, &payload_bytes, 8);
-  std::memcpy(frame.data() + kPreludeBytes, header.data(), header.size());
-  return frame;
+  const auto header_bytes
+    = static_cast<std::uint32_t>(reused.size() - kPreludeBytes);
+  std::memcpy(reused.data(), &kWireMagic, 4);
+  std::memcpy(reused.data() + 4, &header_bytes, 4);
+  std::memcpy(reused.data() + 8, &payload_bytes, 8);
+  return reused;
 }
 
 Prelude decode_prelude(std::span<const std::byte, kPreludeBytes> bytes,
@@ -227,23 +279,12 @@ Prelude decode_prelude(std::span<const std::byte, kPreludeBytes> bytes,
   return prelude;
 }
 
-Message decode_header(std::span<const std::byte> bytes) {
-  // Texts and number lists stay where they are until they were checked.
-  const auto refer
-    = [](msgpack::type::object_type, std::size_t, void*) { return true; };
-  const msgpack::unpack_limit limit(kMaxWireNames, 0, bytes.size(),
-                                    bytes.size(), 0, kMaxHeaderDepth);
-  try {
-    std::size_t used = 0;
-    const msgpack::object_handle handle
-      = msgpack::unpack(reinterpret_cast<const char*>(bytes.data()),
-                        bytes.size(), used, refer, nullptr, limit);
-    if (used != bytes.size())
-      wire_fail("bytes after the end");
-    return read_message(handle.get());
-  } catch (const msgpack::unpack_error& error) {
-    wire_fail(error.what());
-  }
+Message decode_header(std::span<const std::byte> bytes, Message reused) {
+  Fields fields(bytes);
+  Message message = read_message(fields, std::move(reused));
+  if (!fields.at_end())
+    wire_fail("bytes after the end");
+  return message;
 }
 
 bool same_token(const std::string& a, const std::string& b) noexcept {

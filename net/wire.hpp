@@ -91,13 +91,15 @@ struct Refusal {
 using Message = std::variant<Hello, Welcome, PullRows, RowsAnswer, PullMemory,
                              MemoryAnswer, Refusal>;
 
-/// Prelude and header of a frame whose payload has `payload_bytes` bytes.
-std::string encode_frame(const Message& message, std::uint64_t payload_bytes);
+/// Prelude and header of a frame whose payload has `payload_bytes` bytes, in
+/// the memory of `reused`.
+std::string encode_frame(const Message& message, std::uint64_t payload_bytes,
+                         std::string reused = {});
 /// Throws WireError: another magic, or sizes above `limits`.
 Prelude decode_prelude(std::span<const std::byte, kPreludeBytes> bytes,
                        const FrameLimits& limits);
-/// Throws WireError.
-Message decode_header(std::span<const std::byte> bytes);
+/// Lists of runs go to the memory of `reused`'s. Throws WireError.
+Message decode_header(std::span<const std::byte> bytes, Message reused = {});
 
 /// Compares in constant time.
 bool same_token(const std::string& a, const std::string& b) noexcept;

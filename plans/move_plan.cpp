@@ -180,12 +180,12 @@ private:
     const auto bytes_of = [&](std::int64_t elements) {
       return static_cast<std::uint64_t>(elements) * element_bytes_;
     };
-    Transfer transfer{.from = owner.device,
-                      .to = to,
-                      .source_offset
-                      = offset(*owner.box, piece.row0, piece.col0),
-                      .target_offset = offset(target, piece.row0, piece.col0),
-                      .bytes = bytes_of(one_run ? rows * width : width)};
+    Transfer transfer{
+      {.source_offset = offset(*owner.box, piece.row0, piece.col0),
+       .target_offset = offset(target, piece.row0, piece.col0),
+       .bytes = bytes_of(one_run ? rows * width : width)},
+      owner.device,
+      to};
     if (!one_run) {
       transfer.runs = static_cast<std::uint64_t>(rows);
       transfer.source_stride = bytes_of(source_width);

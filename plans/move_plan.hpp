@@ -6,6 +6,7 @@
 // own part of it. Every byte of every target box is written exactly once (I3).
 #pragma once
 
+#include "config/byte_runs.hpp"
 #include "plans/execution_plan.hpp"
 #include "plans/layout.hpp"
 
@@ -15,22 +16,13 @@
 
 namespace troupe::plans {
 
-/// Runs of bytes, equally far apart on either side: the columns of a matrix are
-/// one run a row. `from == to` is a copy inside a device.
-struct Transfer {
+/// From the sender's flat buffer to the receiver's. `from == to` is a copy
+/// inside a device.
+struct Transfer : ByteRuns {
   Rank from = {};
   Rank to = {};
-  std::uint64_t source_offset = 0; ///< in the sender's flat buffer
-  std::uint64_t target_offset = 0; ///< in the receiver's flat buffer
-  std::uint64_t bytes = 0;         ///< of one run
-  std::uint64_t runs = 1;
-  std::uint64_t source_stride = 0; ///< from run to run; 0 of a single one
-  std::uint64_t target_stride = 0;
 
   auto operator<=>(const Transfer&) const = default;
-  std::uint64_t total_bytes() const {
-    return runs * bytes;
-  }
 };
 
 /// All transfers, sorted by receiver and target offset of the first run,

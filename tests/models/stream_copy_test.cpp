@@ -19,7 +19,9 @@ TEST(StreamCopy, CopiesAnyRangeAndNothingBesideIt) {
         auto expected = target;
         std::copy_n(source.begin() + std::ptrdiff_t(from), bytes,
                     expected.begin() + std::ptrdiff_t(to));
-        stream_copy({target.data() + to, source.data() + from, bytes});
+        stream_copy(
+          target.data(), source.data(),
+          {.source_offset = from, .target_offset = to, .bytes = bytes});
         end_stream_copies();
         ASSERT_EQ(target, expected) << to << " " << from << " " << bytes;
       }
@@ -31,20 +33,18 @@ TEST(StreamCopy, CopiesRunsAtTheirStridesAndNothingBetween) {
     source[i] = std::byte(i * 7 + i / 256);
   for (const std::size_t bytes : {4, 60, 64, 200, 1024, 5000})
     for (const std::size_t gap : {0, 4, 64, 100}) {
-      const CopyRuns copy{.target = nullptr,
-                          .source = source.data() + 4,
+      const ByteRuns runs{.source_offset = 4,
+                          .target_offset = 12,
                           .bytes = bytes,
                           .runs = 9,
-                          .target_stride = bytes + gap,
-                          .source_stride = bytes + 3 * gap};
+                          .source_stride = bytes + 3 * gap,
+                          .target_stride = bytes + gap};
       std::vector<std::byte> target(source.size(), std::byte{9});
       auto expected = target;
-      for (std::size_t i = 0; i < copy.runs; ++i)
-        std::copy_n(copy.source + i * copy.source_stride, bytes,
-                    expected.data() + 12 + i * copy.target_stride);
-      auto runs = copy;
-      runs.target = target.data() + 12;
-      stream_copy(runs);
+      for (std::size_t i = 0; i < runs.runs; ++i)
+        std::copy_n(source.data() + 4 + i * runs.source_stride, bytes,
+                    expected.data() + 12 + i * runs.target_stride);
+      stream_copy(target.data(), source.data(), runs);
       end_stream_copies();
       ASSERT_EQ(target, expected) << bytes << " " << gap;
     }

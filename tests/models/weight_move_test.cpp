@@ -9,27 +9,24 @@
 #include "../support/plans/toy_model.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
-#include <new>
+#include <numeric>
 #include <random>
 
 namespace {
-thread_local std::uint64_t allocations = 0; ///< of this thread, by `new`
+std::atomic<std::uint64_t> allocations = 0; ///< of all threads
 } // namespace
 
-#ifndef __SANITIZE_ADDRESS__ // which has its own, and pairs them
-void* operator new(std::size_t bytes) {
+#ifndef __SANITIZE_ADDRESS__ // which has its own
+extern "C" {
+void* __libc_malloc(std::size_t bytes); // NOLINT: the C library's own
+/// What `new` calls too.
+void* malloc(std::size_t bytes) {
   ++allocations;
-  if (void* block = std::malloc(bytes))
-    return block;
-  throw std::bad_alloc{};
+  return __libc_malloc(bytes);
 }
-void operator delete(void* block) noexcept {
-  std::free(block);
-}
-void operator delete(void* block, std::size_t) noexcept {
-  std::free(block);
 }
 #endif
 
@@ -129,7 +126,7 @@ TEST(WeightMove, AllocatesNothingWhereTheSourcesLieInReach) {
     sources[shard.device] = plane_of(model, shard, tensors);
   const auto plan = plans::move_plan(source, target, {.devices_per_node = 3});
   for (const auto& shard : target.shards) {
-    const WeightMove move(
+    WeightMove move(
       plans::transfers_to(plan, shard.device),
       [&](Rank from) {
         return PlaneSource{.worker = WorkerId{0},
@@ -138,12 +135,56 @@ TEST(WeightMove, AllocatesNothingWhereTheSourcesLieInReach) {
       },
       planes.here);
     std::vector<float> plane(shard.size_bytes / sizeof(float));
-    const auto before = allocations;
+    const auto before = allocations.load();
     move.run(bytes_of(plane));
     move.blend(bytes_of(plane), 0.5, /*staging_bytes=*/100);
     EXPECT_EQ(allocations, before);
     EXPECT_EQ(plane, plane_of(model, shard, tensors)) << "0.5 x + 0.5 x";
   }
+}
+
+TEST(WeightMove, AllocatesNothingAtEitherEndOfAPullThatRanOnce) {
+  constexpr std::uint64_t rows = 20'000, row_bytes = 1024;
+  TwoPlanes planes;
+  std::vector<float> plane(3 * rows * row_bytes / sizeof(float)),
+    got(plane.size() / 3 * 2), expected;
+  std::iota(plane.begin(), plane.end(), 0.F);
+  std::vector<plans::Transfer> plan; // a column of each of two planes
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    planes.there.export_memory(1 + i, plane.data(),
+                               plane.size() * sizeof(float));
+    plan.push_back({{.source_offset = (1 + i) * row_bytes,
+                     .target_offset = i * rows * row_bytes,
+                     .bytes = row_bytes,
+                     .runs = rows,
+                     .source_stride = 3 * row_bytes,
+                     .target_stride = row_bytes},
+                    Rank{i},
+                    Rank{2}});
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      const auto* from
+        = plane.data() + (3 * row + 1 + i) * row_bytes / sizeof(float);
+      expected.insert(expected.end(), from, from + row_bytes / sizeof(float));
+    }
+  }
+  WeightMove move(
+    plan,
+    [](Rank from) {
+      return PlaneSource{
+        .worker = WorkerId{1}, .id = 1 + from.value, .bytes = {}};
+    },
+    planes.here);
+  const auto run = [&] {
+    move.run(bytes_of(got));
+    move.blend(bytes_of(got), 0.5, /*staging_bytes=*/3'000'000);
+  };
+  run();
+  EXPECT_TRUE(got == expected);
+  const auto before = allocations.load();
+  for (int i = 0; i < 20; ++i)
+    run();
+  EXPECT_EQ(allocations - before, 0u) << "in 20 runs";
+  EXPECT_TRUE(got == expected);
 }
 
 TEST(WeightMove, AsksEachSourceOnceForAllItPulls) {
@@ -164,7 +205,7 @@ TEST(WeightMove, AsksEachSourceOnceForAllItPulls) {
   }
   const auto plan = plans::move_plan(source, target, {.devices_per_node = 4});
   for (const auto& shard : target.shards) {
-    const WeightMove move(
+    WeightMove move(
       plans::transfers_to(plan, shard.device),
       [](Rank from) {
         return PlaneSource{
@@ -209,8 +250,8 @@ TEST(WeightMoveProperty, BlendingThroughAnyMoveEqualsBlendingTheWhole_I1) {
     };
     const auto plan = plans::move_plan(source, target, cluster);
     for (const auto& shard : target.shards) {
-      const WeightMove move(plans::transfers_to(plan, shard.device), find,
-                            planes.here);
+      WeightMove move(plans::transfers_to(plan, shard.device), find,
+                      planes.here);
       auto plane = plane_of(model, shard, own);
       move.blend(bytes_of(plane), 0.95, /*staging_bytes=*/100);
       EXPECT_EQ(plane, plane_of(model, shard, blended)) << "round " << round;

@@ -155,10 +155,11 @@ TEST_P(TwoPlanes, ColumnsOfAMatrixComeInOnePull) {
   expected.resize(got.size());
   holder.export_memory(5, weights.data(), weights.size() * 4);
   const auto pull_right_half = [&](std::uint64_t runs) {
+    const ByteRuns half{64, 0, 64, runs, 128, 64};
+    MemoryPull pull(WorkerId(1), 5, std::span(&half, 1));
     std::promise<std::optional<Failure>> done;
     puller.pull_memory(
-      WorkerId(1), 5,
-      {{64, reinterpret_cast<std::byte*>(got.data()), 64, runs, 128, 64}},
+      pull, reinterpret_cast<std::byte*>(got.data()),
       [&](std::optional<Failure> failure) { done.set_value(failure); });
     return done.get_future().get();
   };
