@@ -240,6 +240,7 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
     = engine_spec(worker.settings, worker.workflow,
                   worker.workflow.role(shard.replica.role), order.folder);
   spec.trainable = spec.trainable && shard.replica.home;
+  spec.lends = shard.replica.home;
   spec.strategy = shard.replica.strategy;
   spec.where = shard.where;
   spec.workspaces = &shard.worker->workspaces.at(shard.rank);

@@ -58,7 +58,9 @@ Engine::Impl::Impl(Engine::Spec given)
     compute(spec.compute != nullptr ? *spec.compute : host_compute()),
     part(engine_shape(spec), spec.strategy, spec.where),
     shape(part.local),
-    parameters(part, spec.trainable, compute.memory()),
+    parameters(part, spec.trainable, compute.memory(),
+               spec.lends ? net::PageSharing::by_descriptor
+                          : net::PageSharing::none),
     weights(weights_of(part, parameters, Plane::weight)),
     rope(shape, compute),
     model{shape, weights, rope, spec.strategy.sequence_parallel,

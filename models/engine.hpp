@@ -87,6 +87,7 @@ public:
     const Losses* losses = nullptr;   ///< null: losses()
     Compute* compute = nullptr;       ///< of the device; null: the host
     Workspaces* workspaces = nullptr; ///< of the device; null: its own
+    bool lends = true;                ///< other devices read its planes
   };
 
   /// Reads config.json and allocates. Throws ConfigError (folder), PlanError

@@ -40,10 +40,11 @@ Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
 }
 
 Parameters::Parameters(const ModelPart& part, bool trainable,
-                       const net::BlockMemory* memory)
+                       const net::BlockMemory* memory, net::PageSharing sharing)
   : shapes_(part.local_parameters),
     trainable_(trainable),
-    memory_(memory) {
+    memory_(memory),
+    sharing_(sharing) {
   const bool windows = plans::cuts_weights(part.strategy);
   offsets_ = windows ? part.windows.offsets : padded_offsets(shapes_).offsets;
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p) {
@@ -66,9 +67,8 @@ void Parameters::allocate(Plane plane, std::int64_t count) {
   memory.device
     = memory_ != nullptr
         ? net::PageBlock(bytes, *memory_)
-        : net::PageBlock(bytes, plane == Plane::grad
-                                  ? net::PageSharing::none
-                                  : net::PageSharing::by_descriptor);
+        : net::PageBlock(bytes, plane == Plane::grad ? net::PageSharing::none
+                                                     : sharing_);
   memory.move_to(Where::device);
 }
 
@@ -107,8 +107,7 @@ void Parameters::offload(Plane plane) {
   if (memory.where != Where::device)
     return;
   if (memory.host.data() == nullptr)
-    memory.host = net::PageBlock(memory.device.size_bytes(),
-                                 net::PageSharing::by_descriptor);
+    memory.host = net::PageBlock(memory.device.size_bytes(), sharing_);
   if (!std::exchange(memory.host_is_current, true))
     std::memcpy(memory.host.data(), memory.device.data(),
                 memory.device.size_bytes());

@@ -47,9 +47,11 @@ public:
   /// the system's.
   Parameters(std::vector<ParameterShape> shapes, bool trainable,
              const net::BlockMemory* memory = nullptr);
-  /// What one device of a strategy holds.
+  /// What one device of a strategy holds. Planes that nobody else reads are not
+  /// shared: private memory comes in large pages.
   Parameters(const ModelPart& part, bool trainable,
-             const net::BlockMemory* memory = nullptr);
+             const net::BlockMemory* memory = nullptr,
+             net::PageSharing sharing = net::PageSharing::by_descriptor);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -128,6 +130,7 @@ private:
   std::vector<std::int64_t> offsets_;
   bool trainable_ = false;
   const net::BlockMemory* memory_; ///< of the device; null: the system's
+  net::PageSharing sharing_ = net::PageSharing::by_descriptor;
   PlaneMemory planes_[num_planes];
   Window windows_[2]; ///< of weight and grad; empty: the plane is its window
 };

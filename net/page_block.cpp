@@ -68,6 +68,9 @@ PageBlock::PageBlock(std::size_t size_bytes, PageSharing sharing)
   if (data == MAP_FAILED)
     throw std::bad_alloc();
   data_ = static_cast<std::byte*>(data);
+  // A system that has none gives small pages: slower, nothing else.
+  if (descriptor_ < 0)
+    ::madvise(data_, size_bytes_, MADV_HUGEPAGE);
 }
 
 PageBlock::PageBlock(std::size_t size_bytes, const BlockMemory& memory)

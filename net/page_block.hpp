@@ -27,8 +27,9 @@ enum class PageSharing : std::uint8_t { none, by_descriptor };
 class PageBlock {
 public:
   PageBlock() = default;
-  /// Zeros. A block that cannot be shared (no memory files here) is not. Throws
-  /// std::bad_alloc.
+  /// Zeros. A block that cannot be shared (no memory files here) is not; one
+  /// that is not shared asks for large pages, which come and go many times
+  /// faster. Throws std::bad_alloc.
   PageBlock(std::size_t size_bytes, PageSharing sharing);
   /// In a device's memory; never shared.
   PageBlock(std::size_t size_bytes, const BlockMemory& memory);

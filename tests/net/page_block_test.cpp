@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
 
 namespace troupe::net {
@@ -47,6 +51,24 @@ TEST(PageBlock, ASharedOneIsMappedByItsPlaceAndSeesEveryChange) {
   std::memset(block.data(), 5, kBlockBytes);
   EXPECT_EQ(mapped->bytes()[kBlockBytes / 2], std::byte{5});
   EXPECT_NE(mapped->bytes().data(), block.data());
+}
+
+TEST(PageBlock, OneThatIsNotSharedComesInLargePages) {
+  std::string mode;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"),
+               mode);
+  if (mode.empty() || mode.find("[never]") != std::string::npos)
+    GTEST_SKIP() << "this system has no large pages";
+  const auto faults = [] {
+    rusage use = {};
+    ::getrusage(RUSAGE_THREAD, &use);
+    return use.ru_minflt;
+  };
+  PageBlock block(kBlockBytes, PageSharing::none);
+  const auto before = faults();
+  std::memset(block.data(), 7, kBlockBytes);
+  const auto small_pages = static_cast<long>(kBlockBytes / 4096);
+  EXPECT_LT(faults() - before, small_pages / 2);
 }
 
 TEST(PageBlock, OneThatIsNotSharedHasNoPlace) {
