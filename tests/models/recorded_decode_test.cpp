@@ -42,7 +42,6 @@ int replays_of(const Work& work) {
   return LateCompute::instance().replayed() - before;
 }
 
-// The fourth one's pass needs more room than those that were recorded before.
 std::vector<Ids> growing_prompts() {
   std::vector<Ids> prompts{{4}, {1, 2}, {6}};
   for (std::int32_t length : {70, 3, 9, 1, 30, 2, 2})
@@ -133,6 +132,23 @@ TEST(Recorded, ABudgetBelowTheSlotsKeepsTheBits_I2) {
             }),
             50);
   EXPECT_EQ(recorded, answers_on(host_compute(), model, options));
+}
+
+// The third prompt's pass needs more room than those before, whose shapes come
+// again behind it.
+TEST(Recorded, LargerBuffersEndRecordings) {
+  const SmallModel model = long_model();
+  GenerateOptions options = growing_options();
+  options.max_new_tokens = 8;
+  options.max_sequences = 2;
+  options.stop_ids = {};
+  const auto answers = [&](Compute& compute) {
+    Generator generator(model.shape, model.weights, {}, compute);
+    return answers_of(generator.run(
+      prompt_rows({{4}, {1, 2}, Ids(70, 5), {3}, {5}, {6, 6}, {9}, {8}}),
+      options, at_step(5)));
+  };
+  EXPECT_EQ(answers(LateCompute::instance()), answers(host_compute()));
 }
 
 TEST(Recorded, NewWeightsAndCachesAreRecordedAnew) {
@@ -242,6 +258,7 @@ TEST(Recorded, FilledUpPassesOfAtenGiveWhatItGivesWithout) {
     AtenCompute filled(at::kCPU, nullptr, nullptr, &AgainRecorder::make);
     GenerateOptions options = few_tokens();
     options.max_sequences = 5;
+    options.max_batch_tokens = 3; // slots wait, and fill passes up
     const auto want = answers_on(plain, model, options);
     const auto got = answers_on(filled, model, options);
     for (std::size_t i = 0; i < want.size(); ++i) {
