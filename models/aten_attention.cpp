@@ -18,6 +18,8 @@ namespace {
 using at::indexing::Slice;
 
 constexpr double aten_hidden_score = -std::numeric_limits<double>::infinity();
+constexpr std::int64_t aten_row_numbers
+  = sizeof(DecodeRow) / sizeof(std::int32_t);
 
 std::int64_t aten_start(const AttentionShape& shape, std::size_t sequence) {
   return shape.cu_seqlens[sequence];
@@ -184,14 +186,16 @@ void AtenCompute::decode_attention(const DecodeAttention& what,
                                    float* qkv_RX, float* context_RX) {
   const auto count = static_cast<std::int64_t>(rows.rows.size());
   const std::int64_t d = what.head_dim;
-  std::vector<std::int64_t> slot_values;
-  std::vector<std::int64_t> position_values;
-  for (const DecodeRow& row : rows.rows) {
-    slot_values.push_back(row.slot);
-    position_values.push_back(row.position);
-  }
-  const at::Tensor slots = indices(slot_values);
-  const at::Tensor positions = indices(position_values);
+  const auto number = [&](const std::int32_t& of_first) {
+    return at::for_blob(const_cast<std::int32_t*>(&of_first), {count})
+      .strides({{aten_row_numbers}})
+      .options(at::TensorOptions(at::kInt).device(device_))
+      .target_device(device_)
+      .make_tensor()
+      .to(at::kLong);
+  };
+  const at::Tensor slots = number(rows.rows.data()->slot);
+  const at::Tensor positions = number(rows.rows.data()->position);
   const auto placed = [&](std::int64_t first, std::int64_t heads,
                           const float* norm_D) {
     at::Tensor x
@@ -217,42 +221,47 @@ void AtenCompute::decode_attention(const DecodeAttention& what,
                          view(qkv_RX + (what.heads + what.kv_heads) * d,
                               {count, what.kv_heads, d},
                               {{what.columns(), d, 1}}));
+  const AtenRows own{slots, positions, queries};
   const at::Tensor context = view(context_RX, {count, what.heads * d});
-  attend_singles(what, rows, queries, cache, context);
-  for (std::size_t i = 0; i + 1 < rows.groups.size(); ++i)
-    if (rows.groups[i + 1] - rows.groups[i] > 1)
-      attend_group(what, rows, rows.groups[i], rows.groups[i + 1], queries,
-                   cache, context);
+  attend_singles(what, rows.groups, own, cache, context);
+  for (const DecodeGroup& group : rows.groups)
+    if (group.rows > 1)
+      attend_group(what, group, own, cache, context);
 }
 
 // Slots without a row in this pass are computed too, from their first token,
 // and forgotten: the cache is read as it lies.
 void AtenCompute::attend_singles(const DecodeAttention& what,
-                                 const DecodeRows& rows,
-                                 const at::Tensor& queries_RAD, KvCache& cache,
+                                 std::span<const DecodeGroup> groups,
+                                 const AtenRows& rows, KvCache& cache,
                                  const at::Tensor& context_RX) const {
-  const std::int64_t slots = cache.num_slots();
-  std::vector<std::int64_t> single_rows;
-  std::vector<std::int64_t> single_slots;
-  std::vector<std::int64_t> positions(static_cast<std::size_t>(slots), 0);
+  std::vector<std::int64_t> singles;
   std::int64_t keys = 1;
-  for (std::size_t i = 0; i + 1 < rows.groups.size(); ++i) {
-    if (rows.groups[i + 1] - rows.groups[i] != 1)
+  for (const DecodeGroup& group : groups) {
+    if (group.rows != 1)
       continue;
-    const DecodeRow& row = rows.rows[rows.groups[i]];
-    single_rows.push_back(static_cast<std::int64_t>(rows.groups[i]));
-    single_slots.push_back(row.slot);
-    positions[static_cast<std::size_t>(row.slot)] = row.position;
-    keys = std::max<std::int64_t>(keys, row.position + 1);
+    singles.push_back(static_cast<std::int64_t>(group.first));
+    keys = std::max(keys, group.keys);
   }
-  if (single_rows.empty())
+  if (singles.empty())
     return;
+  // Their numbers would be the host's: none where all are.
+  const bool all = singles.size() == groups.size();
+  const at::Tensor chosen = all ? at::Tensor{} : indices(singles);
+  const auto of_singles
+    = [&](const at::Tensor& x) { return all ? x : x.index_select(0, chosen); };
+  const at::Tensor slot_index = of_singles(rows.slots_R);
+  const std::int64_t slots = cache.num_slots();
+  const auto by_slot = [&](const at::Tensor& x, at::IntArrayRef sizes) {
+    return at::zeros(sizes, x.options()).index_copy_(0, slot_index, x);
+  };
   const std::int64_t g = what.kv_heads;
   const std::int64_t d = what.head_dim;
-  const at::Tensor row_index = indices(single_rows);
-  const at::Tensor slot_index = indices(single_slots);
-  at::Tensor queries = at::zeros({slots, what.heads, d}, queries_RAD.options());
-  queries.index_copy_(0, slot_index, queries_RAD.index_select(0, row_index));
+  const at::Tensor queries
+    = by_slot(of_singles(rows.queries_RAD), {slots, what.heads, d});
+  // Rows that fill a pass up stand behind these keys: a window would hide all.
+  const at::Tensor positions
+    = by_slot(of_singles(rows.positions_R).clamp_max(keys - 1), {slots});
   const at::Tensor cached_keys
     = view(cache.keys(what.layer, 0, 0), {slots * g, d, keys},
            {{cache.head_stride(), cache.capacity(), 1}});
@@ -261,44 +270,42 @@ void AtenCompute::attend_singles(const DecodeAttention& what,
            {{cache.head_stride(), cache.value_stride(), 1}});
   at::Tensor scores = aten_capped(
     at::bmm(queries.reshape({slots * g, -1, d}), cached_keys), what.cap);
-  scores
-    = scores.reshape({slots, what.heads, keys})
-        .masked_fill(hidden(indices(positions), keys, what.window).unsqueeze(1),
-                     aten_hidden_score);
-  const at::Tensor context = at::bmm(
-    at::softmax(scores, 2).reshape({slots * g, -1, keys}), cached_values);
+  scores = scores.reshape({slots, what.heads, keys})
+             .masked_fill(hidden(positions, keys, what.window).unsqueeze(1),
+                          aten_hidden_score);
+  const at::Tensor context
+    = at::bmm(at::softmax(scores, 2).reshape({slots * g, -1, keys}),
+              cached_values)
+        .reshape({slots, what.heads * d})
+        .index_select(0, slot_index);
   at::Tensor to = context_RX;
-  to.index_copy_(
-    0, row_index,
-    context.reshape({slots, what.heads * d}).index_select(0, slot_index));
+  if (all)
+    to.copy_(context);
+  else
+    to.index_copy_(0, chosen, context);
 }
 
 void AtenCompute::attend_group(const DecodeAttention& what,
-                               const DecodeRows& rows, std::size_t first,
-                               std::size_t end, const at::Tensor& queries_RAD,
+                               const DecodeGroup& group, const AtenRows& rows,
                                KvCache& cache,
                                const at::Tensor& context_RX) const {
-  const auto begin = static_cast<std::int64_t>(first);
-  const auto count = static_cast<std::int64_t>(end - first);
-  const std::int32_t slot = rows.rows[first].slot;
-  const std::int64_t keys = rows.rows[end - 1].position + 1;
+  const auto begin = static_cast<std::int64_t>(group.first);
+  const auto count = static_cast<std::int64_t>(group.rows);
   const std::int64_t g = what.kv_heads;
   const std::int64_t d = what.head_dim;
-  std::vector<std::int64_t> positions;
-  for (std::size_t i = first; i < end; ++i)
-    positions.push_back(rows.rows[i].position);
   const at::Tensor queries
-    = queries_RAD.narrow(0, begin, count).transpose(0, 1); // [A, n, D]
+    = rows.queries_RAD.narrow(0, begin, count).transpose(0, 1); // [A, n, D]
   const at::Tensor cached_keys
-    = view(cache.keys(what.layer, slot, 0), {g, d, keys},
+    = view(cache.keys(what.layer, group.slot, 0), {g, d, group.keys},
            {{cache.head_stride(), cache.capacity(), 1}});
   const at::Tensor cached_values
-    = view(cache.values(what.layer, slot, 0), {g, keys, d},
+    = view(cache.values(what.layer, group.slot, 0), {g, group.keys, d},
            {{cache.head_stride(), cache.value_stride(), 1}});
   at::Tensor scores
     = aten_capped(at::bmm(aten_shared(queries, g), cached_keys), what.cap);
-  scores = scores.reshape({what.heads, count, keys})
-             .masked_fill(hidden(indices(positions), keys, what.window),
+  scores = scores.reshape({what.heads, count, group.keys})
+             .masked_fill(hidden(rows.positions_R.narrow(0, begin, count),
+                                 group.keys, what.window),
                           aten_hidden_score);
   const at::Tensor context
     = at::bmm(aten_shared(at::softmax(scores, 2), g), cached_values)

@@ -87,9 +87,17 @@ void AtenCompute::wait() {
       ->synchronizeDevice(device_.index());
 }
 
-void AtenCompute::write(const float* from, float* to, std::int64_t count) {
-  view(to, {count})
-    .copy_(at::from_blob(const_cast<float*>(from), {count}, at::kFloat));
+void AtenCompute::write(const void* from, void* to, std::size_t size_bytes) {
+  const auto size = static_cast<std::int64_t>(size_bytes);
+  at::for_blob(to, {size})
+    .options(at::TensorOptions(at::kByte).device(device_))
+    .target_device(device_)
+    .make_tensor()
+    .copy_(at::from_blob(const_cast<void*>(from), {size}, at::kByte));
+}
+
+std::unique_ptr<Recorder> AtenCompute::recorder() {
+  return new_recorder_ == nullptr ? nullptr : new_recorder_(device_);
 }
 
 void AtenCompute::fill(float* x, std::int64_t count, float value) {

@@ -20,20 +20,25 @@ namespace troupe::models {
 
 class AtenCompute final : public Compute {
 public:
+  using NewRecorder = std::unique_ptr<Recorder> (*)(at::Device device);
+
   /// `memory`: readable by the host and by the device; null: the system's, for
   /// the CPU. `flash`: the device's fused attention, null where it has none;
-  /// outlives this.
+  /// outlives this. `new_recorder`: null where it records nothing.
   AtenCompute(at::Device device, const net::BlockMemory* memory,
-              const FlashKernel* flash = nullptr)
+              const FlashKernel* flash = nullptr,
+              NewRecorder new_recorder = nullptr)
     : device_(device),
       memory_(memory),
-      flash_(flash) {}
+      flash_(flash),
+      new_recorder_(new_recorder) {}
 
   const net::BlockMemory* memory() const override {
     return memory_;
   }
   void wait() override;
-  void write(const float* from, float* to, std::int64_t count) override;
+  void write(const void* from, void* to, std::size_t size_bytes) override;
+  std::unique_ptr<Recorder> recorder() override;
 
   void fill(float* x, std::int64_t count, float value) override;
   void copy(const float* from, float* to, std::int64_t count) override;
@@ -101,6 +106,13 @@ public:
              std::span<const OptimizerRun> runs) override;
 
 private:
+  /// Rows of a decoding pass, of the device.
+  struct AtenRows {
+    at::Tensor slots_R;
+    at::Tensor positions_R;
+    at::Tensor queries_RAD;
+  };
+
   /// Floats of the device as a tensor; without strides they lie together.
   at::Tensor view(const float* data, at::IntArrayRef sizes,
                   at::OptionalIntArrayRef strides = std::nullopt) const;
@@ -144,19 +156,19 @@ private:
   /// where a query does not look.
   at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
                     std::int64_t window) const;
-  /// Rows that are their sequences' only ones in the pass; queries [R, A, D].
-  void attend_singles(const DecodeAttention& what, const DecodeRows& rows,
-                      const at::Tensor& queries_RAD, KvCache& cache,
-                      const at::Tensor& context_RX) const;
-  /// Rows `first` .. `end` of one sequence.
-  void attend_group(const DecodeAttention& what, const DecodeRows& rows,
-                    std::size_t first, std::size_t end,
-                    const at::Tensor& queries_RAD, KvCache& cache,
+  /// Rows that are their sequences' only ones in the pass.
+  void attend_singles(const DecodeAttention& what,
+                      std::span<const DecodeGroup> groups, const AtenRows& rows,
+                      KvCache& cache, const at::Tensor& context_RX) const;
+  /// The rows of one sequence.
+  void attend_group(const DecodeAttention& what, const DecodeGroup& group,
+                    const AtenRows& rows, KvCache& cache,
                     const at::Tensor& context_RX) const;
 
   at::Device device_;
   const net::BlockMemory* memory_;
   const FlashKernel* flash_;
+  NewRecorder new_recorder_;
 };
 
 } // namespace troupe::models

@@ -20,11 +20,13 @@
 #include "models/logits.hpp"
 #include "models/mlp.hpp"
 #include "models/norm.hpp"
+#include "models/recording.hpp"
 #include "models/rope.hpp"
 #include "net/block_memory.hpp"
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,7 +49,11 @@ public:
   virtual const net::BlockMemory* memory() const = 0;
   /// Returns when all kernels so far are done. From any thread.
   virtual void wait() = 0;
-  virtual void write(const float* from, float* to, std::int64_t count) = 0;
+  virtual void write(const void* from, void* to, std::size_t size_bytes) = 0;
+  /// Null: a kernel costs no more than its work, nothing is recorded.
+  virtual std::unique_ptr<Recorder> recorder() {
+    return nullptr;
+  }
 
   virtual void fill(float* x, std::int64_t count, float value) = 0;
   virtual void copy(const float* from, float* to, std::int64_t count) = 0;

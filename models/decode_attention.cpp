@@ -63,17 +63,16 @@ void attend_rows(const DecodeAttention& what, std::int64_t head,
 // A sequence's head is one thread's: its new keys stand before their use.
 void decode_attention(const DecodeAttention& what, const DecodeRows& rows,
                       KvCache& cache, float* qkv_RX, float* context_RX) {
-  const auto num_groups = static_cast<std::int64_t>(rows.groups.size()) - 1;
+  const auto num_groups = static_cast<std::int64_t>(rows.groups.size());
   const std::int64_t context_width = what.heads * what.head_dim;
   const auto work = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const auto group = static_cast<std::size_t>(i / what.kv_heads);
-      const std::size_t first = rows.groups[group];
-      const auto row = static_cast<std::int64_t>(first);
-      attend_rows(what, i % what.kv_heads,
-                  rows.rows.subspan(first, rows.groups[group + 1] - first),
-                  cache, qkv_RX + row * what.columns(),
-                  context_RX + row * context_width);
+      const DecodeGroup& group
+        = rows.groups[static_cast<std::size_t>(i / what.kv_heads)];
+      const auto row = static_cast<std::int64_t>(group.first);
+      attend_rows(
+        what, i % what.kv_heads, rows.rows.subspan(group.first, group.rows),
+        cache, qkv_RX + row * what.columns(), context_RX + row * context_width);
     }
   };
   const auto num_rows = static_cast<std::int64_t>(rows.rows.size());

@@ -21,10 +21,18 @@ struct DecodeRow {
   std::int32_t position = 0; ///< in its sequence; earlier ones are cached
 };
 
-/// Rows of a pass. Those of a slot are neighbours with rising positions.
+/// The rows of a slot in a pass: neighbours with rising positions.
+struct DecodeGroup {
+  std::size_t first = 0;
+  std::size_t rows = 0;
+  std::int32_t slot = 0;
+  std::int64_t keys = 0; ///< no fewer than the last row sees
+};
+
+/// Rows of a pass.
 struct DecodeRows {
-  std::span<const DecodeRow> rows;
-  std::span<const std::size_t> groups; ///< first row of each slot's, and R
+  std::span<const DecodeRow> rows; ///< of the device: as they are by then
+  std::span<const DecodeGroup> groups;
 };
 
 struct DecodeAttention {

@@ -9,6 +9,13 @@
 #include <iterator>
 
 namespace troupe::models {
+
+namespace {
+
+constexpr std::int64_t row_floats = sizeof(DecodeRow) / sizeof(float);
+
+} // namespace
+
 Decoder::Decoder(const ModelShape& shape, const Weights& weights,
                  Compute& compute)
   : shape_(shape),
@@ -18,14 +25,16 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     heads_width_(shape.num_heads * shape.head_dim),
     kv_width_(shape.num_kv_heads * shape.head_dim) {
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
+  if (shape.num_experts == 0) // else the host deals rows to them
+    recorder_ = compute.recorder();
   for (AlignedFloats* buffer : buffers())
     *buffer = AlignedFloats(compute.memory());
 }
 
-std::array<AlignedFloats*, 11> Decoder::buffers() {
-  return {&stream_RH_,  &normed_RH_, &qkv_RX_,     &context_RX_,
-          &gate_up_RX_, &branch_RH_, &expert_RH_,  &activation_RI_,
-          &last_NH_,    &logits_NV_, &peer_logits_};
+std::array<AlignedFloats*, 12> Decoder::buffers() {
+  return {&stream_RH_,  &normed_RH_, &qkv_RX_,      &context_RX_,
+          &gate_up_RX_, &branch_RH_, &expert_RH_,   &activation_RI_,
+          &last_NH_,    &logits_NV_, &peer_logits_, &rows_};
 }
 
 /// Weights [out_i, in] one below the other, as one.
@@ -56,6 +65,7 @@ AlignedFloats Decoder::stack_bias(std::initializer_list<at::Tensor> parts) {
 }
 
 void Decoder::pack() {
+  recorded_.clear();
   layers_.clear();
   const auto pack = [&](const at::Tensor& fused,
                         std::initializer_list<at::Tensor> parts = {}) {
@@ -85,56 +95,94 @@ void Decoder::feed(std::span<const DecodeRow> rows, KvCache& cache,
                    const RunContext& context) {
   TROUPE_CHECK(layers_.size() == weights_.layers.size(),
                "weights are packed before they are used");
-  const auto num_rows = static_cast<std::int64_t>(rows.size());
-  const std::int64_t hidden = shape_.hidden_size;
+  const TensorPeers peers(context, compute_);
+  pass_.begin(rows);
+  // Sums over peers are the host's in part.
+  const bool recorded = recorder_ && peers.alone() && pass_.one_row_a_slot();
+  const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
+  make_room(cache);
+  compute_.write(pass_.rows().data(), rows_.data(), pass_.rows().size_bytes());
+  if (context.groups.first_stage())
+    embed(peers);
+  else
+    receive(*context.groups.previous);
+  if (recorded)
+    recorded_layers(shape, cache, peers, context);
+  else
+    layers(cache, peers, context);
+  if (context.groups.last_stage())
+    return;
+  compute_.wait();
+  context.groups.next->send(stream_RH_.data(), stream_bytes(), "decode stream");
+}
+
+/// Where a pass's numbers stand: nowhere else do they move.
+void Decoder::make_room(const KvCache& cache) {
+  const std::int64_t num_rows = pass_.num_rows();
+  if (num_rows <= room_rows_ && cache.resets() == room_resets_)
+    return;
+  recorded_.clear();
+  room_rows_ = std::max(num_rows, room_rows_);
+  room_resets_ = cache.resets();
   if (!shape_.learned_positions)
     rope_.grow(cache.capacity());
-  normed_RH_.reserve(num_rows * hidden);
-  qkv_RX_.reserve(num_rows * (heads_width_ + 2 * kv_width_));
-  context_RX_.reserve(num_rows * heads_width_);
-  gate_up_RX_.reserve(num_rows * 2 * shape_.intermediate_size);
-  activation_RI_.reserve(num_rows * shape_.intermediate_size);
-  groups_.clear();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (i == 0 || rows[i].slot != rows[i - 1].slot)
-      groups_.push_back(i);
-  groups_.push_back(rows.size());
+  rows_.reserve(room_rows_ * row_floats);
+  stream_RH_.reserve(room_rows_ * shape_.hidden_size);
+  normed_RH_.reserve(room_rows_ * shape_.hidden_size);
+  const auto has_branches = [](const LayerWeights& w) {
+    return w.behind_attention.defined() || w.behind_mlp.defined();
+  };
+  if (std::ranges::any_of(weights_.layers, has_branches))
+    branch_RH_.reserve(room_rows_ * shape_.hidden_size);
+  qkv_RX_.reserve(room_rows_ * (heads_width_ + 2 * kv_width_));
+  context_RX_.reserve(room_rows_ * heads_width_);
+  gate_up_RX_.reserve(room_rows_ * 2 * shape_.intermediate_size);
+  activation_RI_.reserve(room_rows_ * shape_.intermediate_size);
+}
 
-  const TensorPeers peers(context, compute_);
-  if (context.groups.first_stage())
-    embed(rows, peers);
-  else
-    receive(num_rows, *context.groups.previous);
+/// Stream in, stream out.
+void Decoder::layers(KvCache& cache, const TensorPeers& peers,
+                     const RunContext& context) {
+  const std::int64_t num_rows = pass_.num_rows();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     context.check();
     const auto layer = static_cast<std::int64_t>(i);
     norm(weights_.layers[i].input_norm, num_rows);
-    attention(layer, {rows, groups_}, cache, peers);
+    attention(layer, cache, peers);
     norm(weights_.layers[i].post_norm, num_rows);
     mlp(layer, num_rows, peers);
   }
-  if (context.groups.last_stage())
+}
+
+void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
+                              const TensorPeers& peers,
+                              const RunContext& context) {
+  if (Recording* known = recorded_.find(shape))
+    return known->run();
+  layers(cache, peers, context);
+  if (recording_refused_)
     return;
-  compute_.wait();
-  context.groups.next->send(stream_RH_.data(), stream_bytes(num_rows),
-                            "decode stream");
+  auto recording
+    = recorder_->record([&, peers] { layers(cache, peers, context); });
+  recording_refused_ = recording == nullptr;
+  if (recording)
+    recorded_.add(shape, std::move(recording));
 }
 
-void Decoder::receive(std::int64_t num_rows, net::Channel& previous) {
-  float* stream = stream_RH_.reserve(num_rows * shape_.hidden_size);
+void Decoder::receive(net::Channel& previous) {
   compute_.wait();
-  previous.receive(stream, stream_bytes(num_rows), "decode stream");
+  previous.receive(stream_RH_.data(), stream_bytes(), "decode stream");
 }
 
-std::size_t Decoder::stream_bytes(std::int64_t num_rows) const {
-  return static_cast<std::size_t>(num_rows * shape_.hidden_size)
+std::size_t Decoder::stream_bytes() const {
+  return static_cast<std::size_t>(pass_.num_rows() * shape_.hidden_size)
          * sizeof(float);
 }
 
-void Decoder::embed(std::span<const DecodeRow> rows, const TensorPeers& peers) {
+void Decoder::embed(const TensorPeers& peers) {
   const std::int64_t hidden = shape_.hidden_size;
-  float* stream
-    = stream_RH_.reserve(static_cast<std::int64_t>(rows.size()) * hidden);
+  const std::span<const DecodeRow> rows = pass_.rows();
+  float* stream = stream_RH_.data();
   const std::int64_t known = weights_.embedding.size(0);
   table_rows_.clear();
   for (const DecodeRow& row : rows) {
@@ -148,8 +196,7 @@ void Decoder::embed(std::span<const DecodeRow> rows, const TensorPeers& peers) {
     compute_.add_rows({table_rows_, hidden},
                       weights_.positions.const_data_ptr<float>(), stream);
   }
-  peers.sum(stream_RH_.data(), static_cast<std::int64_t>(rows.size()) * hidden,
-            "embedding");
+  peers.sum(stream, pass_.num_rows() * hidden, "embedding");
 }
 
 NormShape Decoder::norm_shape(std::int64_t num_rows) const {
@@ -162,11 +209,11 @@ void Decoder::norm(const Norm& by, std::int64_t num_rows) {
                 normed_RH_.data(), nullptr);
 }
 
-void Decoder::attention(std::int64_t layer, const DecodeRows& rows,
-                        KvCache& cache, const TensorPeers& peers) {
+void Decoder::attention(std::int64_t layer, KvCache& cache,
+                        const TensorPeers& peers) {
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
-  const auto num_rows = static_cast<std::int64_t>(rows.rows.size());
+  const std::int64_t num_rows = pass_.num_rows();
   compute_.product(num_rows, normed_RH_.data(), *packed.qkv,
                    {qkv_RX_.data(), packed.qkv->out()},
                    {.accumulate = false, .bias = packed.qkv_bias.data()});
@@ -185,6 +232,9 @@ void Decoder::attention(std::int64_t layer, const DecodeRows& rows,
     what.k_norm_D = w.k_norm.const_data_ptr<float>();
   }
   what.rope = shape_.learned_positions ? nullptr : &rope_;
+  const DecodeRows rows{
+    {reinterpret_cast<const DecodeRow*>(rows_.data()), pass_.rows().size()},
+    pass_.groups()};
   compute_.decode_attention(what, rows, cache, qkv_RX_.data(),
                             context_RX_.data());
   add_product(num_rows, context_RX_, *packed.o, w.o_bias, w.behind_attention,

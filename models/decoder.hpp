@@ -10,6 +10,7 @@
 
 #include "models/aligned_floats.hpp"
 #include "models/compute.hpp"
+#include "models/decode_pass.hpp"
 #include "models/tensor_peers.hpp"
 #include "models/transformer.hpp"
 
@@ -39,7 +40,8 @@ public:
   /// Computes the rows and writes their keys and values. Rows of a slot are
   /// neighbours with rising positions. Checks `context` between layers. In a
   /// pipeline the rows' stream comes from the stage before and goes to the
-  /// next.
+  /// next. Where the device records, layers of passes with one row a slot are
+  /// asked for at once.
   void feed(std::span<const DecodeRow> rows, KvCache& cache,
             const RunContext& context);
   /// Logits [N, V] of the rows of the last feed that `rows` [N] names, alike on
@@ -65,11 +67,16 @@ private:
     std::vector<PackedExpert> experts;
   };
 
-  std::size_t stream_bytes(std::int64_t num_rows) const;
+  std::size_t stream_bytes() const;
   Prepared prepare(const at::Tensor& fused,
                    std::initializer_list<at::Tensor> parts, DType operands);
   AlignedFloats stack_bias(std::initializer_list<at::Tensor> parts);
-  void embed(std::span<const DecodeRow> rows, const TensorPeers& peers);
+  void make_room(const KvCache& cache);
+  void embed(const TensorPeers& peers);
+  void layers(KvCache& cache, const TensorPeers& peers,
+              const RunContext& context);
+  void recorded_layers(const PassShape& shape, KvCache& cache,
+                       const TensorPeers& peers, const RunContext& context);
   /// Where this peer's part of a branch is added up, and what becomes of it:
   /// part of the stream, or of its norm where the layer has one behind.
   float* begin_branch(std::int64_t num_rows, const Norm& behind,
@@ -82,13 +89,12 @@ private:
                    const Norm& behind, const TensorPeers& peers);
   NormShape norm_shape(std::int64_t num_rows) const;
   void norm(const Norm& by, std::int64_t num_rows);
-  void attention(std::int64_t layer, const DecodeRows& rows, KvCache& cache,
-                 const TensorPeers& peers);
+  void attention(std::int64_t layer, KvCache& cache, const TensorPeers& peers);
   void experts(std::int64_t layer, std::int64_t num_rows,
                const TensorPeers& peers);
   void finish(float* logits, std::int64_t count) const;
-  void receive(std::int64_t num_rows, net::Channel& previous);
-  std::array<AlignedFloats*, 11> buffers();
+  void receive(net::Channel& previous);
+  std::array<AlignedFloats*, 12> buffers();
   void mlp(std::int64_t layer, std::int64_t num_rows, const TensorPeers& peers);
 
   const ModelShape& shape_;
@@ -109,9 +115,15 @@ private:
   AlignedFloats activation_RI_;
   AlignedFloats last_NH_; ///< rows that logits are asked of
   AlignedFloats logits_NV_;
-  AlignedFloats peer_logits_;       ///< [peers, N, ceil(V / peers)]
-  std::vector<std::size_t> groups_; ///< first row of each slot's rows, and R
+  AlignedFloats peer_logits_;            ///< [peers, N, ceil(V / peers)]
+  AlignedFloats rows_;                   ///< of the pass, on the device
   std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch
+  DecodePass pass_;
+  std::int64_t room_rows_ = 0;         ///< that buffers have room for
+  std::uint64_t room_resets_ = 0;      ///< of the cache that recordings are of
+  std::unique_ptr<Recorder> recorder_; ///< null: passes are not recorded
+  bool recording_refused_ = false;
+  RecordedPasses recorded_{16};
 };
 
 } // namespace troupe::models

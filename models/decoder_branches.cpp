@@ -9,7 +9,7 @@ namespace troupe::models {
 float* Decoder::begin_branch(std::int64_t num_rows, const Norm& behind,
                              const TensorPeers& peers) {
   const std::int64_t count = num_rows * shape_.hidden_size;
-  float* to = behind.defined() ? branch_RH_.reserve(count) : stream_RH_.data();
+  float* to = behind.defined() ? branch_RH_.data() : stream_RH_.data();
   if (behind.defined() || !peers.first())
     compute_.fill(to, count, 0.0F);
   return to;

@@ -118,7 +118,7 @@ const float* Engine::Impl::written(const std::vector<float>& values,
                                    Workspace& memory) const {
   const auto count = static_cast<std::int64_t>(values.size());
   float* to = memory.take(count);
-  compute.write(values.data(), to, count);
+  compute.write(values.data(), to, values.size() * sizeof(float));
   return to;
 }
 

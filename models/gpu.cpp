@@ -4,6 +4,7 @@
 #include "models/aten_compute.hpp"
 #include "models/fixed_order.hpp"
 #include "models/flash_attention.hpp"
+#include "models/gpu_recorder.hpp"
 #include "net/gpus.hpp"
 
 #include <ATen/Context.h>
@@ -38,7 +39,8 @@ Compute& gpu_compute(std::uint32_t device) {
   const std::size_t gpu = device % gpus.names.size();
   found = std::make_unique<AtenCompute>(
     at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)), net::gpu_memory(),
-    gpus.generations[gpu] >= first_with_flash ? &aten_flash() : nullptr);
+    gpus.generations[gpu] >= first_with_flash ? &aten_flash() : nullptr,
+    &gpu_recorder);
   return *found;
 }
 

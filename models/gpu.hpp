@@ -1,5 +1,6 @@
 // What computes on a GPU of this host (net/gpus.hpp): ATen's operations in
-// managed memory, with its flash attention from Ampere on. Written against what
+// managed memory, with its flash attention from Ampere on and recordings as
+// CUDA graphs. Written against what
 // libtorch promises and checked through the same code on the CPU; it has not
 // run on a GPU yet.
 #pragma once

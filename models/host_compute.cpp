@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "models/soft_cap.hpp"
 
+#include <cstring>
 #include <vector>
 
 namespace troupe::models {
@@ -33,8 +34,8 @@ public:
     return nullptr;
   }
   void wait() override {}
-  void write(const float* from, float* to, std::int64_t count) override {
-    copy_floats(from, to, count);
+  void write(const void* from, void* to, std::size_t size_bytes) override {
+    std::memcpy(to, from, size_bytes);
   }
 
   void fill(float* x, std::int64_t count, float value) override {

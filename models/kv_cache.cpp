@@ -33,7 +33,9 @@ std::uint64_t KvCache::slot_bytes(std::int64_t tokens) const {
 }
 
 void KvCache::reset(std::int64_t num_slots, std::int64_t tokens) {
-  capacity_ = kv_round_up(std::max<std::int64_t>(tokens, 1));
+  tokens_ = std::max<std::int64_t>(tokens, 1);
+  capacity_ = kv_round_up(tokens_);
+  ++resets_;
   num_slots_ = num_slots;
   const std::int64_t floats
     = num_layers_ * num_slots * num_heads_ * head_floats(capacity_);

@@ -40,6 +40,15 @@ public:
   std::int64_t capacity() const {
     return capacity_;
   }
+  /// A slot's place that no token has: the last one of a sequence as long as a
+  /// slot is drawn and not fed.
+  std::int32_t unused_place() const {
+    return static_cast<std::int32_t>(tokens_ - 1);
+  }
+  /// How often it was made anew.
+  std::uint64_t resets() const {
+    return resets_;
+  }
   /// Floats from one head of a layer and slot to the next; heads of a slot and
   /// slots of a layer are neighbours.
   std::int64_t head_stride() const {
@@ -66,8 +75,10 @@ private:
   std::int64_t num_heads_;
   std::int64_t head_dim_;
   std::int64_t value_stride_;
+  std::int64_t tokens_ = 0; ///< that a slot was asked to hold
   std::int64_t capacity_ = 0;
   std::int64_t num_slots_ = 0;
+  std::uint64_t resets_ = 0;
   std::vector<std::int32_t> free_; ///< a heap, the lowest first
   AlignedFloats slab_;
 };

@@ -74,10 +74,9 @@ void RopeTable::grow(std::int64_t positions) {
       sin[at] = std::sin(angle);
     }
   compute_->wait(); // for readers of the old table
-  compute_->write(cos.data(), cos_PF_.reserve(positions_ * width),
-                  positions_ * width);
-  compute_->write(sin.data(), sin_PF_.reserve(positions_ * width),
-                  positions_ * width);
+  const std::size_t size_bytes = cos.size() * sizeof(float);
+  compute_->write(cos.data(), cos_PF_.reserve(positions_ * width), size_bytes);
+  compute_->write(sin.data(), sin_PF_.reserve(positions_ * width), size_bytes);
 }
 
 void rope(const RopeShape& shape, const RopeTable& table,

@@ -28,7 +28,7 @@ using PerSample = std::vector<std::vector<float>>;
 
 /// What a run recorded: tokens, and what training reads beside them, each
 /// aligned with the tokens (the first has none).
-struct Recording {
+struct DriftRecording {
   std::vector<std::vector<std::int32_t>> ids;
   std::vector<std::vector<std::uint8_t>> mask;
   PerSample old, target; ///< logprobs and advantages, or values and returns
@@ -73,11 +73,11 @@ protected:
   }
 
   /// Random answers; what the start weights say of them, as a rollout would.
-  Recording record(bool scalar_head) {
+  DriftRecording record(bool scalar_head) {
     const auto rows
       = testing::random_sequences(num_steps * samples_a_step, 75, 24, 11);
     const SlowModel model(folder_, shape_, at::kDouble);
-    Recording made;
+    DriftRecording made;
     const auto& ids = rows.at("sequence_ids");
     const auto& mask = rows.at("loss_mask");
     const auto offsets = ids.offsets();
@@ -106,7 +106,8 @@ protected:
     std::map<std::string, at::Tensor> weights;
   };
 
-  Run slow_run(const Recording& made, bool scalar_head, at::ScalarType type) {
+  Run slow_run(const DriftRecording& made, bool scalar_head,
+               at::ScalarType type) {
     SlowModel model(folder_, shape_, type);
     Run run;
     for (std::size_t s = 0; s < num_steps; ++s) {
@@ -152,7 +153,7 @@ protected:
            * 0.5;
   }
 
-  Run engine_run(const Recording& made, bool scalar_head) {
+  Run engine_run(const DriftRecording& made, bool scalar_head) {
     Engine::Spec spec;
     spec.folder = folder_;
     spec.role = scalar_head ? "critic" : "actor";

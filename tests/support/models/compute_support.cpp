@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "again_recorder.hpp"
 #include "late_compute.hpp"
 
 #include <cstdlib>
@@ -37,7 +38,8 @@ const auto* const needs_gpu
 } // namespace
 
 models::Compute& compute_under_test() {
-  static models::AtenCompute aten(at::kCPU, nullptr);
+  static models::AtenCompute aten(at::kCPU, nullptr, nullptr,
+                                  &AgainRecorder::make);
   if (asked() == "host")
     return models::host_compute();
   if (asked() == "aten")

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,16 @@ using namespace models;
 
 constexpr std::size_t late_page_bytes = 4096;
 
+/// Where this thread's kernels are noted; null: they are to run.
+thread_local std::vector<std::function<void()>>* late_notes = nullptr;
+
+void not_in_a_recording(const char* what) {
+  if (late_notes != nullptr)
+    throw std::logic_error(std::string(what) + " while kernels are recorded");
+}
+
 void* late_take(std::size_t size_bytes) {
+  not_in_a_recording("memory is taken");
   const std::size_t size
     = (size_bytes + late_page_bytes - 1) / late_page_bytes * late_page_bytes;
   auto* data = static_cast<std::byte*>(
@@ -32,12 +43,68 @@ void late_give(void* data) {
 
 void late_evict(void* /*data*/, std::size_t /*size_bytes*/) {}
 
+/// The last place that a group's rows see, of those that have a token.
+std::int64_t late_most_position(std::span<const DecodeRow> rows,
+                                const DecodeGroup& group,
+                                const KvCache& cache) {
+  const DecodeRow& last = rows[group.first + group.rows - 1];
+  return last.position == cache.unused_place() ? 0 : last.position;
+}
+
 template <class T>
 std::vector<T> kept(std::span<const T> values) {
   return {values.begin(), values.end()};
 }
 
 } // namespace
+
+class LateRecording final : public Recording {
+public:
+  LateRecording(LateCompute& late, LateCompute::Kernels kernels)
+    : late_(late),
+      kernels_(
+        std::make_shared<const LateCompute::Kernels>(std::move(kernels))) {}
+
+  void run() override {
+    not_in_a_recording("a recording runs");
+    ++late_.replayed_;
+    late_.later([kernels = kernels_] {
+      for (const auto& kernel : *kernels)
+        kernel();
+    });
+  }
+
+private:
+  LateCompute& late_;
+  std::shared_ptr<const LateCompute::Kernels> kernels_;
+};
+
+class LateRecorder final : public Recorder {
+public:
+  explicit LateRecorder(LateCompute& late) : late_(late) {}
+
+  std::unique_ptr<Recording>
+  record(const std::function<void()>& kernels) override {
+    LateCompute::Kernels notes;
+    late_notes = &notes;
+    try {
+      kernels();
+    } catch (...) {
+      late_notes = nullptr;
+      throw;
+    }
+    late_notes = nullptr;
+    ++late_.recorded_;
+    return std::make_unique<LateRecording>(late_, std::move(notes));
+  }
+
+private:
+  LateCompute& late_;
+};
+
+std::unique_ptr<Recorder> LateCompute::recorder() {
+  return std::make_unique<LateRecorder>(*this);
+}
 
 LateCompute& LateCompute::instance() {
   static auto* late = new LateCompute(host_compute()); // memory may die later
@@ -51,6 +118,7 @@ const net::BlockMemory* LateCompute::memory() const {
 
 // Kernels of several threads run under one lock, each thread's in its order.
 void LateCompute::wait() {
+  not_in_a_recording("somebody waits");
   const std::lock_guard lock(mutex_);
   while (!kernels_.empty()) {
     const auto kernel = std::move(kernels_.front());
@@ -60,14 +128,23 @@ void LateCompute::wait() {
 }
 
 void LateCompute::later(std::function<void()> kernel) {
+  if (late_notes != nullptr)
+    return late_notes->push_back(std::move(kernel));
   const std::lock_guard lock(mutex_);
   kernels_.push_back(std::move(kernel));
 }
 
-void LateCompute::write(const float* from, float* to, std::int64_t count) {
-  later([this, to, values = std::vector<float>(from, from + count)] {
-    inner_.write(values.data(), to, static_cast<std::int64_t>(values.size()));
-  });
+void LateCompute::later_with_tables(std::function<void()> kernel) {
+  not_in_a_recording("numbers of the host are used");
+  later(std::move(kernel));
+}
+
+void LateCompute::write(const void* from, void* to, std::size_t size_bytes) {
+  const auto* bytes = static_cast<const std::byte*>(from);
+  later_with_tables(
+    [this, to, values = std::vector(bytes, bytes + size_bytes)] {
+      inner_.write(values.data(), to, values.size());
+    });
 }
 
 void LateCompute::fill(float* x, std::int64_t count, float value) {
@@ -89,20 +166,20 @@ void LateCompute::add(const float* a, const float* b, float* to,
 
 void LateCompute::gather_rows(const RowList& list, const float* from,
                               float* to) {
-  later([=, this, rows = kept(list.rows)] {
+  later_with_tables([=, this, rows = kept(list.rows)] {
     inner_.gather_rows({rows, list.width, list.factor}, from, to);
   });
 }
 
 void LateCompute::add_rows(const RowList& list, const float* from, float* to) {
-  later([=, this, rows = kept(list.rows)] {
+  later_with_tables([=, this, rows = kept(list.rows)] {
     inner_.add_rows({rows, list.width, list.factor}, from, to);
   });
 }
 
 void LateCompute::scatter_rows(const RowList& list, const float* from,
                                float* to) {
-  later([=, this, rows = kept(list.rows)] {
+  later_with_tables([=, this, rows = kept(list.rows)] {
     inner_.scatter_rows({rows, list.width, list.factor}, from, to);
   });
 }
@@ -167,15 +244,15 @@ void LateCompute::head_norm_backward(const HeadNormShape& shape,
 void LateCompute::rope(const RopeShape& shape, const RopeTable& table,
                        std::span<const std::int32_t> positions_T, float* x,
                        bool backwards) {
-  later([=, this, &table, positions = kept(positions_T)] {
+  later_with_tables([=, this, &table, positions = kept(positions_T)] {
     inner_.rope(shape, table, positions, x, backwards);
   });
 }
 
 void LateCompute::attention(const AttentionShape& shape, const float* qkv_TX,
                             float* context_TX, float* lse_AT) {
-  later([=, this, cu_seqlens = kept(shape.cu_seqlens),
-         continues = kept(shape.continues)] {
+  later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
+                     continues = kept(shape.continues)] {
     AttentionShape own = shape;
     own.cu_seqlens = cu_seqlens;
     own.continues = continues;
@@ -186,8 +263,8 @@ void LateCompute::attention(const AttentionShape& shape, const float* qkv_TX,
 void LateCompute::attention_backward(
   const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
   const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
-  later([=, this, cu_seqlens = kept(shape.cu_seqlens),
-         continues = kept(shape.continues)] {
+  later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
+                     continues = kept(shape.continues)] {
     AttentionShape own = shape;
     own.cu_seqlens = cu_seqlens;
     own.continues = continues;
@@ -199,8 +276,15 @@ void LateCompute::attention_backward(
 void LateCompute::decode_attention(const DecodeAttention& what,
                                    const DecodeRows& rows, KvCache& cache,
                                    float* qkv_RX, float* context_RX) {
-  later([=, this, &cache, own = kept(rows.rows), groups = kept(rows.groups)] {
-    inner_.decode_attention(what, {own, groups}, cache, qkv_RX, context_RX);
+  later([=, this, &cache, of_device = rows.rows, groups = kept(rows.groups),
+         resets = cache.resets()] {
+    if (cache.resets() != resets)
+      throw std::logic_error("the cache has moved since this was asked for");
+    for (const DecodeGroup& group : groups)
+      if (group.keys <= late_most_position(of_device, group, cache))
+        throw std::logic_error("a row sees more keys than were asked for");
+    inner_.decode_attention(what, {of_device, groups}, cache, qkv_RX,
+                            context_RX);
   });
 }
 
@@ -219,7 +303,7 @@ void LateCompute::cap_logits(float* x, std::int64_t count, float cap) {
 
 void LateCompute::logit_parts(const LogitRows& shape, const float* logits_RV,
                               RowPart* parts_R) {
-  later([=, this, targets = kept(shape.targets_R)] {
+  later_with_tables([=, this, targets = kept(shape.targets_R)] {
     LogitRows own = shape;
     own.targets_R = targets;
     inner_.logit_parts(own, logits_RV, parts_R);
@@ -235,7 +319,7 @@ void LateCompute::join_parts(const LogitRows& shape, std::uint32_t peers,
 void LateCompute::logit_gradient(const LogitRows& shape,
                                  const RowGradients& gradients,
                                  float* logits_RV) {
-  later([=, this, targets = kept(shape.targets_R)] {
+  later_with_tables([=, this, targets = kept(shape.targets_R)] {
     LogitRows own = shape;
     own.targets_R = targets;
     inner_.logit_gradient(own, gradients, logits_RV);
@@ -268,7 +352,8 @@ double LateCompute::sum_of_squares(const float* grad,
 
 void LateCompute::adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
                         std::span<const OptimizerRun> runs) {
-  later([=, this, own = kept(runs)] { inner_.adamw(numbers, planes, own); });
+  later_with_tables(
+    [=, this, own = kept(runs)] { inner_.adamw(numbers, planes, own); });
 }
 
 } // namespace troupe::testing

@@ -2,14 +2,19 @@
 // of the calls, with what their pointers hold by then. Whatever the host reads
 // without waiting, or writes where a kernel was still to read, is wrong here,
 // as it would now and then be on a GPU. The arithmetic is another Compute's.
+//
+// It records: kernels of a recording run with what they were asked for then.
+// What a GPU refuses while it records throws std::logic_error.
 #pragma once
 
 #include "models/compute.hpp"
 #include "models/workspace.hpp"
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace troupe::testing {
 
@@ -20,7 +25,8 @@ public:
 
   const net::BlockMemory* memory() const override;
   void wait() override;
-  void write(const float* from, float* to, std::int64_t count) override;
+  void write(const void* from, void* to, std::size_t size_bytes) override;
+  std::unique_ptr<models::Recorder> recorder() override;
 
   void fill(float* x, std::int64_t count, float value) override;
   void copy(const float* from, float* to, std::int64_t count) override;
@@ -102,14 +108,30 @@ public:
              const models::AdamPlanes& planes,
              std::span<const models::OptimizerRun> runs) override;
 
+  /// Of all recordings so far.
+  int recorded() const {
+    return recorded_;
+  }
+  int replayed() const {
+    return replayed_;
+  }
+
 private:
+  friend class LateRecorder;
+  friend class LateRecording;
+  using Kernels = std::vector<std::function<void()>>;
+
   explicit LateCompute(models::Compute& inner) : inner_(inner) {}
   void later(std::function<void()> kernel);
+  /// Of kernels with tables of the host, which differ from call to call.
+  void later_with_tables(std::function<void()> kernel);
 
   models::Compute& inner_;
   models::Workspace scratch_; ///< of kernels when they run
   std::recursive_mutex mutex_;
   std::deque<std::function<void()>> kernels_;
+  std::atomic<int> recorded_ = 0;
+  std::atomic<int> replayed_ = 0;
 };
 
 } // namespace troupe::testing
