@@ -1,18 +1,48 @@
 #include "actors/best_checkpoint.hpp"
 
 #include "actors/checkpoint_files.hpp"
+#include "config/error.hpp"
 #include "config/log.hpp"
+#include "config/nearest.hpp"
+
+#include <fmt/format.h>
 
 #include <cmath>
 
 namespace troupe::actors {
 
+namespace {
+
+constexpr std::string_view core = "val-core/"; ///< of evaluations' metrics
+
+/// The console prints an evaluation's metrics without their first part, so
+/// either spelling may be meant.
+std::string meant_metric(const std::string& word,
+                         const std::vector<std::string>& metrics) {
+  const auto whole = std::string(core) + word;
+  const auto plain = nearest_word(word, metrics);
+  const auto evaluated = nearest_word(whole, metrics);
+  return edit_distance(whole, evaluated) < edit_distance(word, plain)
+           ? evaluated
+           : plain;
+}
+
+} // namespace
+
 BestCheckpoint::BestCheckpoint(std::filesystem::path run_folder,
-                               std::string metric)
+                               std::string metric, bool evaluates, StepId end)
   : run_folder_(std::move(run_folder)),
-    metric_(std::move(metric)) {}
+    metric_(std::move(metric)),
+    evaluates_(evaluates),
+    end_(end) {}
 
 void BestCheckpoint::consider(StepId steps, const models::Sums& sums) {
+  {
+    const std::lock_guard lock{mutex_};
+    last_ = steps;
+    for (const auto& entry : sums.all())
+      seen_.insert(entry.name);
+  }
   if (sums.has(metric_))
     consider(steps, sums.value(metric_));
 }
@@ -40,11 +70,31 @@ void BestCheckpoint::refresh() {
   point_link(run_folder_, best_link, checkpoint_name(*best_));
 }
 
+std::string BestCheckpoint::sentence() const {
+  const auto meant = meant_metric(metric_, {seen_.begin(), seen_.end()});
+  return expectation("a metric of this run", fmt::format("'{}'", metric_),
+                     meant.empty() ? "" : fmt::format("'{}'", meant));
+}
+
+std::optional<Failure> BestCheckpoint::mistake() const {
+  const std::lock_guard lock{mutex_};
+  const auto of_evaluations = std::ranges::count_if(
+    seen_, [](const auto& name) { return name.starts_with(core); });
+  const bool all_told
+    = std::ssize(seen_) > of_evaluations && (of_evaluations > 0 || !evaluates_);
+  if (!all_told || last_ == end_ || seen_.contains(metric_) || !values_.empty())
+    return std::nullopt;
+  return Failure{.code = Errc::bad_input,
+                 .who = "run.keep_best",
+                 .what = sentence(),
+                 .cause = ""};
+}
+
 void BestCheckpoint::finish() {
   refresh();
   const std::lock_guard lock{mutex_};
   if (values_.empty())
-    log::actors.warn("run.keep_best: no step had a metric " + metric_);
+    log::actors.warn("run.keep_best: " + sentence());
 }
 
 } // namespace troupe::actors

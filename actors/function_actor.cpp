@@ -26,7 +26,7 @@ using RowWriter = void (*)(WorkerContext&, StepId, const net::Rows&);
 
 void record(WorkerContext& worker, StepId step, const net::Rows& rows) {
   models::append_samples(worker.run_folder / "samples.jsonl", step, rows,
-                         recorded_keys(worker.workflow), worker.tokenizer());
+                         sample_keys(worker.workflow), worker.tokenizer());
 }
 
 /// Where the batch of `step` begins in the data file, which verbs read once

@@ -46,6 +46,21 @@ std::vector<KeyInfo> recorded_keys(const plans::Workflow& workflow) {
   return recorded;
 }
 
+std::vector<KeyInfo> sample_keys(const plans::Workflow& workflow) {
+  auto keys = recorded_keys(workflow);
+  for (const auto& call : workflow.calls) {
+    const auto* own = find_own_entry(call.fn);
+    if (own == nullptr || call.evaluates)
+      continue;
+    for (const auto& metric : own->metrics)
+      if (metric.key.per == Per::sample && metric.key.name != "scores"
+          && metric.key.name != "truncated"
+          && std::ranges::find(keys, metric.key) == keys.end())
+        keys.push_back(metric.key);
+  }
+  return keys;
+}
+
 plans::Workflow with_recording(plans::Workflow workflow) {
   const auto has = [&](plans::CallKind kind) {
     return std::ranges::any_of(workflow.calls, [=](const plans::Call& call) {
@@ -64,7 +79,7 @@ plans::Workflow with_recording(plans::Workflow workflow) {
                           "scores", "ref_logprobs"})
     if (workflow.writer(key) != nullptr)
       call.reads.emplace_back(key);
-  for (const KeyInfo& key : recorded_keys(workflow))
+  for (const KeyInfo& key : sample_keys(workflow))
     call.reads.push_back(key.name);
   workflow.calls.push_back(std::move(call));
   return workflow;

@@ -32,6 +32,9 @@ plans::Workflow with_recording(plans::Workflow workflow);
 /// own actors that lead conversations, and answers under a prefix.
 std::vector<KeyInfo> recorded_keys(const plans::Workflow& workflow);
 
+/// The same, and what an own workflow names as metrics of samples.
+std::vector<KeyInfo> sample_keys(const plans::Workflow& workflow);
+
 /// What a session runs.
 struct RunCalls {
   plans::Workflow workflow;

@@ -26,8 +26,8 @@ void write_file_whole(const std::filesystem::path& file,
 
 /// Appends the samples of `rows` (sequence_ids, loss_mask, logprobs, truncated;
 /// scores and ref_logprobs where there are any: `kl` is nats a sequence; `keys`
-/// is what else was made with the answers) to `file`, in sample order. Steps
-/// count from 1 in the file. Throws FailureError (io).
+/// is what else was made with the answers or of them) to `file`, in sample
+/// order. Steps count from 1 in the file. Throws FailureError (io).
 void append_samples(const std::filesystem::path& file, StepId step,
                     const net::Rows& rows, std::span<const KeyInfo> keys,
                     const Tokenizer& tokenizer);

@@ -64,6 +64,7 @@ private:
   void handle(const WorkerHeard& event);
   void handle(const actors::RunEnd& event);
   void begin_move_check(const AllLoaded& event);
+  void check_best();
   void on_idle();
   void lose_worker(WorkerId worker, Failure failure);
   void fail(const Failure& failure);
@@ -257,16 +258,23 @@ void Session::handle(const StopAsked& event) {
 
 void Session::handle(const StepCommitted& event) {
   files_.add_step(event.report);
+  check_best();
   if (plan_.on_step)
     plan_.on_step(event.report);
 }
 
 void Session::handle(const Evaluated& event) {
   files_.add_evaluation(event.report);
+  check_best();
   if (basis_.best)
     basis_.best->refresh();
   if (plan_.on_evaluation)
     plan_.on_evaluation(event.report);
+}
+
+void Session::check_best() {
+  if (const auto wrong = basis_.best ? basis_.best->mistake() : std::nullopt)
+    fail(*wrong);
 }
 
 void Session::handle(const Stalled& event) {

@@ -201,8 +201,9 @@ best_checkpoint(const SessionPlan& session) {
   const auto& metric = session.settings.run.keep_best;
   if (metric.empty())
     return nullptr;
-  auto best
-    = std::make_shared<actors::BestCheckpoint>(session.run_folder, metric);
+  auto best = std::make_shared<actors::BestCheckpoint>(
+    session.run_folder, metric, !session.settings.eval.data.empty(),
+    StepId{session.num_steps});
   const RunFolder folder(session.run_folder);
   if (session.resuming)
     for (const auto steps : folder.checkpoints())

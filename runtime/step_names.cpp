@@ -1,5 +1,6 @@
 #include "runtime/step_names.hpp"
 
+#include "actors/own_calls.hpp"
 #include "runtime/device_peaks.hpp"
 
 #include <algorithm>
@@ -117,6 +118,10 @@ StepMetrics name_step(const SessionPlan& session,
       metrics.set("actor/kl_coef", value);
   metrics.set("training/epoch", report.epoch);
   metrics.set("data/bad_rows", static_cast<double>(session.bad_rows));
+  for (const auto& call : session.workflow.calls)
+    if (const auto* own = actors::find_own_entry(call.fn))
+      for (const auto& metric : own->metrics)
+        metrics.own.push_back(metric.name);
   name_lag(session, report, metrics);
   name_times(session, report, metrics);
   name_speed(session, report, metrics);

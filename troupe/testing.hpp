@@ -1,8 +1,12 @@
-// For tests of own programs, in milliseconds and without models: one step of a
-// workflow with fake engines, and the properties that every loss must have.
+// For tests of own programs. In milliseconds and without models: one step of a
+// workflow with fake engines, and the properties that every loss must have. In
+// seconds: a run of the program itself with a tiny model, over two processes.
 #pragma once
 
 #include "troupe/app.hpp"
+
+#include <chrono>
+#include <filesystem>
 
 namespace troupe::testing {
 
@@ -64,5 +68,36 @@ LossCheck check_loss(LossFunction loss, Reads<R...> reads,
                      const MeanOver& mean_over = {}) {
   return detail_testing::check_loss(loss, reads.infos(), mean_over);
 }
+
+/// One line of a run's file, by name.
+struct Row {
+  std::map<std::string, double> numbers;
+  std::map<std::string, std::string> texts;
+};
+
+/// What a run left behind.
+struct Run {
+  int code = 0;             ///< its exit code; 128 + signal if one ended it
+  std::string errors;       ///< its standard error
+  std::vector<Row> metrics; ///< of each step: "step", "actor/loss", ..
+  /// Of each sample: "step", "sample", "prompt", "response", .., and own keys
+  /// that are metrics or that conversations write.
+  std::vector<Row> samples;
+};
+
+/// Runs `PROGRAM train SETTINGS WORDS..` in two worker processes, a device
+/// each. It stands in a folder of its own, removed afterwards, with a tiny
+/// random `model`, a `scorer` that is one with a scalar head, and
+/// `prompts.jsonl`, the data set: "models.actor.path=model". Words are
+/// "KEY=VALUE". Throws std::runtime_error where it cannot start or does not end
+/// in time.
+Run run(const std::filesystem::path& program,
+        const std::filesystem::path& settings,
+        const std::vector<std::string>& words,
+        std::chrono::seconds deadline = std::chrono::minutes(2));
+
+/// Writes a model of a few kilobytes: bytes are its tokens, weights random,
+/// answers always as long as they may be.
+void tiny_model(const std::filesystem::path& folder, bool scalar_head = false);
 
 } // namespace troupe::testing

@@ -48,6 +48,27 @@ TEST(BestOfN, TheLossHasItsGradientHoweverABatchIsCut) {
   EXPECT_TRUE(check.ok()) << check.gradient_error << " " << check.split_error;
 }
 
+TEST(BestOfN, TheProgramTrainsInTwoProcesses) {
+  const auto run
+    = troupe::testing::run(BEST_OF_N, BEST_OF_N_YAML,
+                           {"models.actor.path=model", "run.steps=2",
+                            "data.batch_size=4", "best_of_n.tool=sed -u c1"});
+  ASSERT_EQ(run.code, 0) << run.errors;
+  ASSERT_EQ(run.metrics.size(), 2);
+  EXPECT_EQ(run.metrics[1].numbers.at("tool/score"), 1);
+  EXPECT_GT(run.metrics[1].numbers.at("actor/grad_norm"), 0);
+  ASSERT_EQ(run.samples.size(), 2 * 4 * 4);
+  EXPECT_EQ(run.samples[0].numbers.at("tool_score"), 1);
+}
+
+TEST(BestOfN, ASettingThatIsMissingIsNamed) {
+  const auto run
+    = troupe::testing::run(BEST_OF_N, BEST_OF_N_YAML,
+                           {"models.actor.path=model", "best_of_n.tool=null"});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.errors, testing::HasSubstr("best_of_n.tool"));
+}
+
 troupe::Loss divides_by_its_own_part(const troupe::TrainBatch& b) {
   return {.loss = -(b.logprobs() * b.mask()).sum() / b.mask().sum()};
 }

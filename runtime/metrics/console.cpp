@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ranges>
 
 namespace troupe::runtime {
 
@@ -103,6 +104,8 @@ std::string step_line(const StepMetrics& metrics, std::uint32_t num_steps) {
   add("reward", "critic/score/mean");
   if (!add("kl", "actor/reward_kl_penalty") && !add("kl", "actor/kl_loss"))
     add("kl", "actor/ppo_kl");
+  for (const auto& name : metrics.own | std::views::take(2)) // room for few
+    add(name.c_str(), name.c_str());
   if (const auto speed = tokens_per_second(metrics))
     line += fmt::format(" | {} tok/s", count_text(*speed));
   if (const auto seconds = metrics.find("timing_s/step"))

@@ -19,7 +19,8 @@ using NamedNumbers = std::vector<std::pair<std::string, double>>;
 struct StepMetrics {
   std::uint32_t step = 0; ///< committed steps, this one included: 1, 2, ..
   std::uint32_t attempt = 1;
-  NamedNumbers values; ///< what this run can compute, any order
+  NamedNumbers values;               ///< what this run can compute, any order
+  std::vector<std::string> own = {}; ///< those that an own workflow names
 
   std::optional<double> find(std::string_view name) const;
   void set(std::string name, double value); ///< replaces or adds

@@ -310,8 +310,9 @@ function drawCurves(main, model) {
 function drawSamples(main, model) {
   const rows = model.samples.slice(-60).reverse();
   const number = (x) => (Number.isFinite(x) ? x.toFixed(3) : '');
-  main.replaceChildren(rows.length ? table([head('step', 'num'), head('prompt', 'text'), head('answer', 'text'), head('reward', 'num'), head('KL', 'num'), head('tokens', 'num'), head('end')],
-    rows.map((s) => [s.step ?? '', s.prompt ?? '', s.response ?? '', number(s.score), number(s.kl), s.tokens || '', s.finish_reason ?? ''])) : note('no samples yet'));
+  const own = [...new Set(rows.flatMap((s) => Object.keys(s.own ?? {})))];
+  main.replaceChildren(rows.length ? table([head('step', 'num'), head('prompt', 'text'), head('answer', 'text'), head('reward', 'num'), head('KL', 'num'), ...own.map((k) => head(k, 'num')), head('tokens', 'num'), head('end')],
+    rows.map((s) => [s.step ?? '', s.prompt ?? '', s.response ?? '', number(s.score), number(s.kl), ...own.map((k) => number(s.own?.[k])), s.tokens || '', s.finish_reason ?? ''])) : note('no samples yet'));
 }
 
 function drawSteps(main, model, state) {

@@ -15,9 +15,11 @@ function jsonLines(text, into, most, shown = (row) => row) {
   }
   if (into.length > most) into.splice(0, into.length - most);
 }
+// Own keys of one number a sample; their texts and tokens may be long.
+const ownNumbers = (keys) => Object.fromEntries(Object.entries(keys || {}).filter(([, v]) => v.length === 1 && Number.isFinite(v[0])).map(([k, v]) => [k, v[0]]));
 // Of a sample what the page shows: its tokens are many.
-const shownSample = ({ step, sample, prompt, response, score, kl, finish_reason, loss_mask }) => (
-  { step, sample, prompt, response, score, kl, finish_reason, tokens: (loss_mask || []).reduce((n, own) => n + own, 0) });
+const shownSample = ({ step, sample, prompt, response, score, kl, finish_reason, loss_mask, keys }) => (
+  { step, sample, prompt, response, score, kl, finish_reason, tokens: (loss_mask || []).reduce((n, own) => n + own, 0), own: ownNumbers(keys) });
 
 const HANDLERS = {
   run: (text) => { model.graph = JSON.parse(text); model.graph.calls.forEach((c) => colour(c.name)); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },

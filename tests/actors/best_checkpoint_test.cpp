@@ -63,6 +63,30 @@ TEST_F(BestCheckpointTest, StepsWithoutACheckpointDoNotCount) {
   EXPECT_EQ(linked(), "checkpoints/step_000008");
 }
 
+models::Sums sums_of(const char* name) {
+  models::Sums sums;
+  sums.add(name, 1, 1);
+  return sums;
+}
+
+TEST_F(BestCheckpointTest, AMetricThatNeverComesIsAMistakeOnceAllWereTold) {
+  BestCheckpoint printed(run_, "test/pass@1", /*evaluates=*/true);
+  printed.consider(StepId{1}, sums_of("critic/score/mean"));
+  EXPECT_FALSE(printed.mistake()) << "an evaluation may have it";
+  printed.consider(StepId{1}, sums_of("val-core/test/pass@1"));
+  ASSERT_TRUE(printed.mistake());
+  EXPECT_EQ(printed.mistake()->code, Errc::bad_input);
+  EXPECT_THAT(printed.mistake()->what,
+              ::testing::HasSubstr("try 'val-core/test/pass@1'"));
+  BestCheckpoint late(run_, "critic", /*evaluates=*/false, StepId{1});
+  late.consider(StepId{1}, sums_of("critic/score/mean"));
+  EXPECT_FALSE(late.mistake()) << "the last step's checkpoint is under way";
+  BestCheckpoint right(run_, "critic/score/mean", /*evaluates=*/true);
+  right.consider(StepId{1}, sums_of("critic/score/mean"));
+  right.consider(StepId{1}, sums_of("val-core/test/pass@1"));
+  EXPECT_FALSE(right.mistake());
+}
+
 TEST_F(BestCheckpointTest, OldCheckpointsGoButTheBestStays) {
   BestCheckpoint best(run_, "reward");
   for (std::uint32_t steps = 1; steps <= 5; ++steps) {

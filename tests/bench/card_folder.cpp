@@ -1,9 +1,7 @@
 #include "card_folder.hpp"
 
-#include "config/model_shape.hpp"
-#include "models/hf_folder.hpp"
+#include "runtime/random_model.hpp"
 
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -13,120 +11,6 @@ namespace troupe::bench {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::int32_t pad_id = 0;
-constexpr std::int32_t eos_id = 1;
-
-// -- the tokenizer: every byte is a token ------------------------------------
-
-std::string utf8(unsigned point) {
-  if (point < 0x80)
-    return {static_cast<char>(point)};
-  return {static_cast<char>(0xC0 | point >> 6),
-          static_cast<char>(0x80 | (point & 0x3F))};
-}
-
-// GPT-2's printable stand-in of a byte.
-std::string name_of_byte(unsigned byte, unsigned& next_free) {
-  const bool printable = (byte >= 33 && byte <= 126)
-                         || (byte >= 161 && byte <= 172) || byte >= 174;
-  return utf8(printable ? byte : next_free++);
-}
-
-Json special(const char* content, std::int32_t id) {
-  return {{"id", id},        {"content", content}, {"single_word", false},
-          {"lstrip", false}, {"rstrip", false},    {"normalized", false},
-          {"special", true}};
-}
-
-void write_byte_tokenizer(const std::filesystem::path& folder) {
-  Json vocabulary = {{"<pad>", pad_id}, {"<eos>", eos_id}};
-  unsigned next_free = 256;
-  for (unsigned byte = 0; byte < 256; ++byte)
-    vocabulary[name_of_byte(byte, next_free)] = byte + 2;
-  const Json byte_level = {{"type", "ByteLevel"},
-                           {"add_prefix_space", false},
-                           {"trim_offsets", true},
-                           {"use_regex", true}};
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "tokenizer.json") << Json{
-    {"version", "1.0"},
-    {"truncation", nullptr},
-    {"padding", nullptr},
-    {"added_tokens", {special("<pad>", pad_id), special("<eos>", eos_id)}},
-    {"normalizer", nullptr},
-    {"pre_tokenizer", byte_level},
-    {"post_processor", byte_level},
-    {"decoder", byte_level},
-    {"model",
-     {{"type", "BPE"},
-      {"dropout", nullptr},
-      {"unk_token", nullptr},
-      {"continuing_subword_prefix", nullptr},
-      {"end_of_word_suffix", nullptr},
-      {"fuse_unk", false},
-      {"byte_fallback", false},
-      {"vocab", vocabulary},
-      {"merges", Json::array()}}}};
-  std::ofstream(folder / "tokenizer_config.json")
-    << Json{{"tokenizer_class", "PreTrainedTokenizerFast"},
-            {"eos_token", "<eos>"},
-            {"pad_token", "<pad>"}};
-}
-
-// -- models ------------------------------------------------------------------
-
-bool ends_with(const std::string& text, const char* end) {
-  return text.ends_with(end);
-}
-
-// Normal weights; hidden feature 0 is the constant 1, which no layer changes
-// and by which the head pushes pad and end out of reach.
-std::vector<float> draw(const ParameterShape& own, std::mt19937& random) {
-  std::vector<float> data(static_cast<std::size_t>(own.num_elements()), 1.0F);
-  if (own.vector)
-    return data;
-  std::normal_distribution<float> normal(0.0F, 0.02F);
-  for (float& x : data)
-    x = normal(random);
-  const auto cols = static_cast<std::size_t>(own.cols);
-  if (ends_with(own.name, "o_proj.weight")
-      || ends_with(own.name, "down_proj.weight"))
-    std::fill_n(data.begin(), cols, 0.0F);
-  if (own.name == "model.embed_tokens.weight")
-    for (std::size_t i = 0; i < data.size(); i += cols)
-      data[i] = 1.0F;
-  if (own.name == "lm_head.weight") {
-    for (std::size_t i = 0; i < data.size(); i += cols)
-      data[i] = 0.0F;
-    std::fill_n(data.begin(), 2 * cols, 0.0F);
-    data[0] = data[cols] = -40.0F / std::sqrt(static_cast<float>(cols));
-  }
-  return data;
-}
-
-void write_model(const std::filesystem::path& folder, ModelShape shape,
-                 bool scalar_head, std::uint32_t seed) {
-  shape.scalar_head = scalar_head;
-  shape.eos = {eos_id};
-  shape.pad = pad_id;
-  std::mt19937 random(seed);
-  const auto shapes = parameters(shape);
-  std::vector<std::vector<float>> data;
-  std::vector<models::TensorToStore> tensors;
-  for (const ParameterShape& own : shapes) {
-    data.push_back(draw(own, random));
-    models::TensorToStore tensor;
-    tensor.name = own.name;
-    tensor.shape = own.vector ? std::vector<std::int64_t>{own.rows}
-                              : std::vector<std::int64_t>{own.rows, own.cols};
-    tensor.data = std::as_bytes(std::span<const float>(data.back()));
-    tensors.push_back(std::move(tensor));
-  }
-  models::HfFolderOptions options;
-  options.source = folder.parent_path() / "tokenizer";
-  models::save_hf_folder(folder, shape, std::move(tensors), options);
-}
 
 /// As the peers' scripts: AdamW at 1e-6, gradients clipped at norm 1.
 void add_trained(std::vector<std::string>& words, const char* role,
@@ -158,10 +42,13 @@ CardFolder::CardFolder(const nlohmann::json& card) : card_(card) {
     throw std::runtime_error("cannot make a folder like " + name);
   root_ = name;
   const ModelShape shape = shape_of(card);
-  write_byte_tokenizer(root_ / "tokenizer");
-  write_model(root_ / "actor", shape, false, 20240607);
-  write_model(root_ / "reward", shape, true, 20240608);
-  write_model(root_ / "critic", shape, true, 20240609);
+  ModelShape scorer = shape;
+  scorer.scalar_head = true;
+  const auto tokenizer = root_ / "tokenizer";
+  runtime::write_byte_tokenizer(tokenizer);
+  runtime::write_random_model(root_ / "actor", shape, tokenizer, 20240607);
+  runtime::write_random_model(root_ / "reward", scorer, tokenizer, 20240608);
+  runtime::write_random_model(root_ / "critic", scorer, tokenizer, 20240609);
   write_prompts(root_ / "prompts.jsonl", card.at("ppo").at("prompt_len"));
 }
 

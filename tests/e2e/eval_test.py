@@ -141,6 +141,19 @@ class Eval(Case):
         self.assertEqual(kept, {f"step_{best:06}", "step_000005"})
         self.assertTrue((folder / "best/actor/config.json").is_file())
 
+    def test_a_metric_that_never_comes_ends_the_run_at_its_first_step(self):
+        printed = REWARD.format("prompts", "mean", 1).removeprefix("val-core/")
+        words = [*self.evaluated, "eval.at_start=true", "run.steps=20"]
+        for wrong, meant in ((printed, "val-core/" + printed),
+                             ("critic/scores/mean", "critic/score/mean")):
+            done = self.troupe(*self.ppo(f"run.keep_best={wrong}", *words),
+                               code=2)
+            self.assertIn(f"run.keep_best: expected a metric of this run, got "
+                          f"'{wrong}'; try '{meant}'", done.stderr)
+            self.assertNotIn(20, self.metrics("ppo"))
+        self.troupe(*self.ppo(f"run.keep_best={meant}", *words,
+                              "run.steps=2"))
+
     def test_rows_that_cannot_be_evaluated_are_found_before_the_start(self):
         done = self.troupe(*self.ppo("eval.data=none.jsonl"), code=2)
         self.assertIn("eval.data", done.stderr)

@@ -98,15 +98,18 @@ calls:
                       wrong.stderr)
 
     def test_best_of_n_asks_a_program_and_keeps_one_a_group(self):
-        self.program("best_of_n", *self.best_of_n())
+        done = self.program("best_of_n", *self.best_of_n())
         steps = self.metrics("best_of_n")
         self.assertEqual(sorted(steps), [1, 2, 3])
+        self.assertRegex(done.stdout, r"step 3/3 .*\| tool/score \d")
         words = ("kind", "fresh", "warm", "good", "happy")
         samples = self.samples("best_of_n")
         for step, line in steps.items():
             scores = [float(any(w in s["response"] for w in words))
                       for s in samples if s["step"] == step]
             self.assertEqual(len(scores), 32)
+            self.assertEqual(scores, [s["keys"]["tool_score"][0]
+                                      for s in samples if s["step"] == step])
             self.assertAlmostEqual(line["tool/score"],
                                    sum(scores) / len(scores), places=5)
 

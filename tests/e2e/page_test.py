@@ -193,10 +193,15 @@ class Page:
         (folder.parent / "metrics.jsonl").write_text("".join(
             json.dumps({"step": step, "hello/letters": step / 4,
                         "timing_s/gen": 1.0}) + "\n" for step in (1, 2, 3)))
+        (folder.parent / "samples.jsonl").write_text(json.dumps(
+            {"step": 1, "sample": 0, "prompt": "p", "response": "r",
+             "keys": {"letters": [0.125], "said": "a text"}}) + "\n")
         with self.served("own") as url, self.browser() as browser:
             browser.open(url)
             until(lambda: self.model(browser, "m.metrics.length") == 3,
                   "the page has the metrics")
+            until(lambda: "0.125" in self.panel(browser, "samples"),
+                  "own keys stand beside their sample")
             curves = self.panel(browser, "curves")
             self.assertIn("hello/letters: 0.75", curves)
             self.assertNotIn("timing_s", curves)

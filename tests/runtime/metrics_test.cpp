@@ -52,6 +52,19 @@ TEST(StepLine, ShowsWhatTheRunHas) {
   EXPECT_EQ(step_line(sft, 40), "step 1/40 | loss 1.834");
 }
 
+TEST(StepLine, ShowsTwoOfTheMetricsThatAnOwnWorkflowNames) {
+  const StepMetrics own{.step = 3,
+                        .attempt = 1,
+                        .values = {{"tool/score", 0.5},
+                                   {"actor/nll", 2.0},
+                                   {"tool/late", 0.25},
+                                   {"tool/words", 12.0},
+                                   {"timing_s/step", 3.1}},
+                        .own = {"tool/score", "tool/late", "tool/words"}};
+  EXPECT_EQ(step_line(own, 4),
+            "step 3/4 | tool/score 0.500 | tool/late 0.250 | 3.10 s");
+}
+
 TEST(ProgressBar, FitsItsWidth) {
   for (std::uint32_t done : {0u, 1u, 30u, 59u, 60u})
     for (int width : {10, 30, 79, 200})

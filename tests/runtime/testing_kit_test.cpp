@@ -1,4 +1,5 @@
-// Conversations of own actors in the testing kit, with a fake for the model.
+// The testing kit: conversations of own actors with a fake for the model, and
+// how runs of programs end.
 #include "troupe/actor.hpp"
 #include "troupe/loss.hpp"
 #include "troupe/testing.hpp"
@@ -110,6 +111,32 @@ TEST(TestingKit, WhatAPlainHandlerThrowsIsQuoted) {
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("sample 1: not this one"));
+  }
+}
+
+TEST(TestingRun, GivesBackTheExitCodeOfAProgramThatLeftNothing) {
+  const auto run = troupe::testing::run("/bin/false", "none.yaml", {});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_TRUE(run.metrics.empty());
+  EXPECT_TRUE(run.samples.empty());
+}
+
+TEST(TestingRun, EndsAProgramThatIsLate) {
+  try {
+    troupe::testing::run("/usr/bin/yes", "none.yaml", {},
+                         std::chrono::seconds(0));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("yes did not end within 0 s"));
+  }
+}
+
+TEST(TestingRun, NamesAProgramThatIsNotThere) {
+  try {
+    troupe::testing::run("/no/program", "none.yaml", {});
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/no/program: No such file"));
   }
 }
 

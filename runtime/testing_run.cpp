@@ -1,0 +1,176 @@
+// troupe::testing::run: a program as its users start it, in a folder that holds
+// all it needs, and what it left there.
+#include "config/model_shape.hpp"
+#include "runtime/jsonl_file.hpp"
+#include "runtime/random_model.hpp"
+#include "runtime/temporary_folder.hpp"
+
+#include "troupe/testing.hpp"
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace troupe::testing {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* errors_file = "stderr.txt";
+constexpr const char* run_name = "test";
+
+ModelShape tiny_shape(bool scalar_head) {
+  ModelShape shape;
+  shape.family = "llama";
+  shape.vocab_size = runtime::byte_tokens;
+  shape.hidden_size = 16;
+  shape.num_layers = 2;
+  shape.num_heads = 2;
+  shape.num_kv_heads = 2;
+  shape.head_dim = 8;
+  shape.intermediate_size = 32;
+  shape.max_positions = 1024;
+  shape.scalar_head = scalar_head;
+  return shape;
+}
+
+void write_inputs(const fs::path& folder) {
+  tiny_model(folder / "model");
+  tiny_model(folder / "scorer", /*scalar_head=*/true);
+  std::ofstream prompts(folder / "prompts.jsonl");
+  for (int i = 0; i < 64; ++i)
+    prompts << Json{{"prompt", fmt::format("What is {} + 1? ", i)},
+                    {"ground_truth", std::to_string(i + 1)}}
+                 .dump()
+            << '\n';
+}
+
+/// In force before the user's words, and after them.
+std::vector<std::string> command(const fs::path& program,
+                                 const fs::path& settings,
+                                 const std::vector<std::string>& words) {
+  std::vector<std::string> all{fs::absolute(program).string(),
+                               "train",
+                               fs::absolute(settings).string(),
+                               "data.train=prompts.jsonl",
+                               "cluster.nodes=1",
+                               "cluster.devices_per_node=2",
+                               "cluster.workers_per_node=2"};
+  all.insert(all.end(), words.begin(), words.end());
+  all.emplace_back("run.dir=runs");
+  all.push_back(fmt::format("run.name={}", run_name));
+  return all;
+}
+
+/// Starts it in `folder`, as the head of a process group.
+pid_t start(const std::vector<std::string>& words, const fs::path& folder) {
+  std::vector<char*> arguments;
+  for (const auto& word : words)
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                   O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
+                                   O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors_file,
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t child = 0;
+  const int failed = posix_spawn(&child, arguments[0], &actions, &attributes,
+                                 arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0)
+    throw std::system_error(failed, std::generic_category(), words[0]);
+  return child;
+}
+
+/// The exit code; nothing where it had to be killed.
+std::optional<int> wait_for(pid_t child, std::chrono::milliseconds deadline) {
+  pollfd ended{static_cast<int>(::syscall(SYS_pidfd_open, child, 0)), POLLIN,
+               0};
+  const bool late = ::poll(&ended, 1, static_cast<int>(deadline.count())) == 0;
+  ::close(ended.fd);
+  if (late)
+    ::kill(-child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (late)
+    return std::nullopt;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// A number, a text, or a list of one of them; lists of tokens are not told.
+void add_value(Row& row, const std::string& name, const Json& value) {
+  if (value.is_array() && value.size() == 1)
+    return add_value(row, name, value[0]);
+  if (value.is_number())
+    row.numbers[name] = value.get<double>();
+  else if (value.is_string())
+    row.texts[name] = value.get<std::string>();
+}
+
+std::vector<Row> read_rows(const fs::path& file) {
+  std::vector<Row> rows;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    Row& row = rows.emplace_back();
+    const Json document = Json::parse(line);
+    for (const auto& [name, value] : document.items()) {
+      if (name != "keys") {
+        add_value(row, name, value);
+        continue;
+      }
+      for (const auto& [key, own] : value.items())
+        add_value(row, key, own);
+    }
+  }
+  return rows;
+}
+
+} // namespace
+
+void tiny_model(const fs::path& folder, bool scalar_head) {
+  const auto scratch = runtime::scratch_folder("troupe-testing-");
+  runtime::write_byte_tokenizer(scratch.path());
+  runtime::write_random_model(folder, tiny_shape(scalar_head), scratch.path(),
+                              scalar_head ? 2 : 1);
+}
+
+Run run(const fs::path& program, const fs::path& settings,
+        const std::vector<std::string>& words, std::chrono::seconds deadline) {
+  const auto scratch = runtime::scratch_folder("troupe-testing-");
+  const auto& folder = scratch.path();
+  write_inputs(folder);
+  const auto code
+    = wait_for(start(command(program, settings, words), folder), deadline);
+  const auto run_folder = folder / "runs" / run_name;
+  Run left{.errors = runtime::read_file(folder / errors_file)};
+  if (!code)
+    throw std::runtime_error(fmt::format("{} did not end within {} s\n{}",
+                                         program.string(), deadline.count(),
+                                         left.errors));
+  left.code = *code;
+  left.metrics = read_rows(run_folder / "metrics.jsonl");
+  left.samples = read_rows(run_folder / "samples.jsonl");
+  return left;
+}
+
+} // namespace troupe::testing
