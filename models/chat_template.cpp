@@ -30,11 +30,11 @@ struct ChatTemplate::State {
       = jinja::global_functions(static_cast<std::int64_t>(std::time(nullptr)));
     for (const auto& [name, token] : special)
       variables.emplace_back(name, token);
-    variables.emplace_back("messages", jinja::Value::from_json(messages));
     variables.emplace_back("add_generation_prompt", prompt);
     variables.emplace_back("tools", jinja::None{});
     variables.emplace_back("documents", jinja::None{});
     try {
+      variables.emplace_back("messages", jinja::Value::from_json(messages));
       return jinja::render(body, std::move(variables));
     } catch (const jinja::TemplateError& error) {
       fail(error);
@@ -45,6 +45,7 @@ struct ChatTemplate::State {
 namespace {
 
 const std::string& template_of(const Tokenizer& tokenizer) {
+  tokenizer.need_vocabulary();
   if (!tokenizer.chat_template())
     throw ConfigError({.place = {tokenizer.file(), 0},
                        .path = "chat_template",
@@ -77,7 +78,7 @@ bool by_assistant(const ordered_json& message) {
 
 ChatTemplate::ChatTemplate(const Tokenizer& tokenizer)
   : ChatTemplate(template_of(tokenizer), special_of(tokenizer),
-                 tokenizer.file()) {}
+                 tokenizer.chat_template_file()) {}
 
 ChatTemplate::ChatTemplate(
   const std::string& source,

@@ -1,6 +1,7 @@
 // Tests and global functions of templates; filters stand in filters.cpp.
 #include "models/jinja/builtins.hpp"
 
+#include "models/jinja/steps.hpp"
 #include "models/jinja/text.hpp"
 
 #include <array>
@@ -156,6 +157,7 @@ Dict members_of(const Arguments& arguments) {
     members = *start;
   }
   for (const auto& [name, value] : arguments.named) {
+    count_names(members.size());
     std::erase_if(members,
                   [&](const auto& member) { return member.first == name; });
     members.emplace_back(name, value);
@@ -181,6 +183,7 @@ bool has_test(const std::string& name) {
 
 bool apply_test(const std::string& name, const Value& value,
                 const Arguments& arguments) {
+  arguments.count();
   return all_tests().at(name)(value, arguments);
 }
 

@@ -1,6 +1,8 @@
 #include "models/jinja/evaluator.hpp"
 
 #include "models/jinja/builtins.hpp"
+#include "models/jinja/steps.hpp"
+#include "models/jinja/text.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +11,6 @@ namespace troupe::models::jinja {
 
 namespace {
 
-constexpr std::int64_t evaluator_step_limit = 20'000'000;
-constexpr std::size_t evaluator_text_limit = std::size_t{1} << 26; // bytes
 constexpr int evaluator_call_limit = 60;
 
 enum class Flow : std::uint8_t { on, leave, next };
@@ -27,6 +27,7 @@ struct Scope {
     return nullptr;
   }
   void set(const std::string& name, Value value) {
+    count_names(names.size());
     for (auto& [known, old] : names)
       if (known == name) {
         old = std::move(value);
@@ -39,6 +40,7 @@ struct Scope {
 class Evaluator {
 public:
   Rendered run(const Body& body, Dict variables) {
+    const StepLimit limit;
     Scope globals{nullptr, std::move(variables)};
     top_ = &globals;
     execute(body, globals);
@@ -60,7 +62,7 @@ private:
   /// Mistakes found further inside get the line of the statement.
   Flow guarded(const Statement& statement, Scope& scope) {
     try {
-      step();
+      count_steps();
       return execute_one(statement, scope);
     } catch (const TemplateError& error) {
       if (error.line > 0)
@@ -69,14 +71,8 @@ private:
     }
   }
 
-  void step() {
-    if (++steps_ > evaluator_step_limit)
-      throw TemplateError("the template does not end");
-  }
   void print(const std::string& text) {
-    if (out_.text.size() + text.size() > evaluator_text_limit)
-      throw TemplateError("the template prints more than 64 MiB");
-    out_.text += text;
+    append(out_.text, text);
   }
 
   Flow execute_one(const Statement& s, Scope& scope) {
@@ -173,7 +169,7 @@ private:
       return;
     }
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      step();
+      count_steps();
       Scope inner{&scope, {}};
       inner.set("loop", loop_value(entries, i));
       bind(s.names, entries[i], inner);
@@ -219,8 +215,15 @@ private:
 
   // -- expressions ------------------------------------------------------------
 
+  /// Texts are copied: long ones count as many steps, which bounds the memory
+  /// of a template too.
   Value eval(const Expression& e, const Scope& scope) {
-    step();
+    Value value = eval_one(e, scope);
+    count_copy(value);
+    return value;
+  }
+
+  Value eval_one(const Expression& e, const Scope& scope) {
     switch (e.kind) {
     case ExpressionKind::literal:
       return e.value;
@@ -308,10 +311,10 @@ private:
   }
 
   List list(const Expression& e, const Scope& scope) {
-    List entries;
+    ListInMaking entries;
     for (const ExpressionPtr& part : e.parts)
-      entries.push_back(eval(*part, scope));
-    return entries;
+      entries.add(eval(*part, scope));
+    return std::move(entries).take();
   }
 
   Value dict(const Expression& e, const Scope& scope) {
@@ -346,7 +349,6 @@ private:
 
   Rendered out_;
   const Scope* top_ = nullptr;
-  std::int64_t steps_ = 0;
   int calls_ = 0;
   bool capturing_ = false;
 };

@@ -18,6 +18,8 @@ Value filter_length(const Value& value, const Arguments&) {
     return length(*text);
   if (const Dict* dict = value.dict())
     return static_cast<std::int64_t>(dict->size());
+  if (const List* list = value.list())
+    return static_cast<std::int64_t>(list->size());
   return static_cast<std::int64_t>(iterate(value).size());
 }
 
@@ -36,8 +38,8 @@ Value filter_default(const Value& value, const Arguments& arguments) {
 Value filter_entry(Value value, const Value& path) {
   if (path.text() == nullptr)
     return item(value, path);
-  for (const std::string& name : split(*path.text(), ".", -1))
-    value = item(value, name);
+  for (const std::string_view name : split(*path.text(), ".", -1))
+    value = item(value, std::string(name));
   return value;
 }
 
@@ -48,8 +50,8 @@ Value filter_join(const Value& value, const Arguments& arguments) {
   bool first = true;
   for (const Value& entry : iterate(value)) {
     if (!first && by != nullptr)
-      out += by->print();
-    out += (path == nullptr ? entry : filter_entry(entry, *path)).print();
+      append(out, by->print());
+    append(out, (path == nullptr ? entry : filter_entry(entry, *path)).print());
     first = false;
   }
   return out;
@@ -64,12 +66,15 @@ Value filter_indent(const Value& value, const Arguments& arguments) {
     by = width->text() != nullptr ? *width->text()
                                   : arithmetic("*", " ", *width).print();
   std::string out;
-  const auto lines = split(value.print(), "\n", -1);
+  const std::string text = value.print();
+  const auto lines = split(text, "\n", -1);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const bool indented
       = i == 0 ? first != nullptr && first->truth()
                : !lines[i].empty() || (blank != nullptr && blank->truth());
-    out += (i > 0 ? "\n" : "") + (indented ? by : "") + lines[i];
+    append(out, i > 0 ? "\n" : "");
+    append(out, indented ? by : "");
+    append(out, lines[i]);
   }
   return out;
 }
@@ -142,12 +147,20 @@ Value filter_sort(const Value& value, const Arguments& arguments) {
     const bool fold = exact == nullptr || !exact->truth();
     return fold && part.text() != nullptr ? Value(lower(*part.text())) : part;
   };
-  List entries = iterate(value);
+  std::vector<std::pair<Value, Value>> keyed;
+  for (const Value& entry : iterate(value))
+    keyed.emplace_back(key(entry), entry);
   const bool falling = reverse != nullptr && reverse->truth();
-  std::ranges::stable_sort(entries, [&](const Value& a, const Value& b) {
-    return falling ? less(key(b), key(a)) : less(key(a), key(b));
-  });
-  return entries;
+  std::ranges::stable_sort(
+    keyed,
+    [&](const Value& a, const Value& b) {
+      return falling ? less(b, a) : less(a, b);
+    },
+    &std::pair<Value, Value>::first);
+  List sorted;
+  for (auto& entry : keyed)
+    sorted.push_back(std::move(entry.second));
+  return sorted;
 }
 
 Value filter_unique(const Value& value, const Arguments&) {
@@ -162,7 +175,7 @@ Value filter_unique(const Value& value, const Arguments&) {
 Value filter_map(const Value& value, const Arguments& arguments) {
   const Value* path = arguments.find(SIZE_MAX, "attribute");
   const Value* absent = arguments.find(SIZE_MAX, "default");
-  List out;
+  ListInMaking out;
   for (const Value& entry : iterate(value)) {
     Value made;
     if (path != nullptr) {
@@ -178,7 +191,7 @@ Value filter_map(const Value& value, const Arguments& arguments) {
       rest.positional.erase(rest.positional.begin());
       made = apply_filter(name, entry, rest);
     }
-    out.push_back(std::move(made));
+    out.add(std::move(made));
   }
   return out;
 }
@@ -363,6 +376,7 @@ bool has_filter(const std::string& name) {
 
 Value apply_filter(const std::string& name, const Value& value,
                    const Arguments& arguments) {
+  arguments.count();
   return all_filters().at(name)(value, arguments);
 }
 

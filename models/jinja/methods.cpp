@@ -1,5 +1,6 @@
 // Attributes and methods of values (declared in value.hpp): object.name and
 // object[key].
+#include "models/jinja/steps.hpp"
 #include "models/jinja/text.hpp"
 #include "models/jinja/value.hpp"
 
@@ -20,9 +21,11 @@ std::string method_chars(const Arguments& arguments) {
 template <class Matches>
 bool method_any(const Value& wanted, const Matches& matches) {
   if (const List* several = wanted.list()) {
-    for (const Value& one : *several)
+    for (const Value& one : *several) {
+      count_copy(one);
       if (matches(one.need_text("startswith or endswith")))
         return true;
+    }
     return false;
   }
   return matches(wanted.need_text("startswith or endswith"));
@@ -31,12 +34,12 @@ bool method_any(const Value& wanted, const Matches& matches) {
 Value method_split(const Value& self, const Arguments& arguments) {
   const Value* by = arguments.find(0, "sep");
   const Value* most = arguments.find(1, "maxsplit");
-  List out;
-  for (std::string& part :
+  ListInMaking out;
+  for (const std::string_view part :
        split(*self.text(),
              by == nullptr || by->none() ? "" : by->need_text("split"),
              most == nullptr ? -1 : most->integer("split")))
-    out.emplace_back(std::move(part));
+    out.add(std::string(part));
   return out;
 }
 
@@ -52,7 +55,8 @@ Value method_join(const Value& self, const Arguments& arguments) {
   std::string out;
   bool first = true;
   for (const Value& part : iterate(arguments.need(0, "iterable", "join"))) {
-    out += (first ? "" : *self.text()) + part.need_text("join");
+    append(out, first ? "" : *self.text());
+    append(out, part.need_text("join"));
     first = false;
   }
   return out;
@@ -60,9 +64,11 @@ Value method_join(const Value& self, const Arguments& arguments) {
 
 Value method_find(const Value& self, const Arguments& arguments) {
   const std::string& text = *self.text();
-  const auto at = text.find(arguments.need(0, "sub", "find").need_text("find"));
-  return at == std::string::npos ? std::int64_t{-1}
-                                 : length(std::string_view(text).substr(0, at));
+  const auto at
+    = find_text(text, arguments.need(0, "sub", "find").need_text("find"));
+  return at == std::string_view::npos
+           ? std::int64_t{-1}
+           : length(std::string_view(text).substr(0, at));
 }
 
 Value method_count(const Value& self, const Arguments& arguments) {
@@ -74,9 +80,9 @@ Value method_count(const Value& self, const Arguments& arguments) {
 }
 
 Value method_splitlines(const Value& self, const Arguments&) {
-  List out;
-  for (std::string& line : split_lines(*self.text()))
-    out.emplace_back(std::move(line));
+  ListInMaking out;
+  for (const std::string_view line : split_lines(*self.text()))
+    out.add(std::string(line));
   return out;
 }
 
@@ -177,8 +183,8 @@ Value method_of(const Table& table, const Value& object,
                 std::string_view name) {
   for (const auto& [known, method] : table)
     if (known == name)
-      return Function([object, method](const Arguments& arguments) {
-        return method(object, arguments);
+      return Value::method(object, [object, method](const Arguments& given) {
+        return method(object, given);
       });
   return {};
 }

@@ -1,4 +1,5 @@
 // Operators of the template language (declared in value.hpp).
+#include "models/jinja/steps.hpp"
 #include "models/jinja/text.hpp"
 #include "models/jinja/value.hpp"
 
@@ -8,8 +9,6 @@
 namespace troupe::models::jinja {
 
 namespace {
-
-constexpr std::size_t operation_text_limit = std::size_t{1} << 26; // bytes
 
 [[noreturn]] void operation_refused(std::string_view op, const Value& a,
                                     const Value& b) {
@@ -98,12 +97,14 @@ Value real_arithmetic(std::string_view op, double a, double b) {
 
 Value repeated(const std::string& text, std::int64_t count) {
   std::string out;
-  for (std::int64_t i = 0; i < count && !text.empty(); ++i) {
-    out += text;
-    if (out.size() > operation_text_limit)
-      throw TemplateError("a text is repeated to more than 64 MiB");
-  }
+  for (std::int64_t i = 0; i < count && !text.empty(); ++i)
+    append(out, text);
   return out;
+}
+
+std::string joined(std::string text, std::string_view more) {
+  append(text, more);
+  return text;
 }
 
 std::int64_t slice_bound(const Value& bound, std::int64_t size,
@@ -137,11 +138,14 @@ std::vector<std::int64_t> slice_indices(std::int64_t size, const Value& start,
 } // namespace
 
 bool equal(const Value& a, const Value& b) {
+  count_steps();
   if (a.is_number() && b.is_number())
     return both_integers(a, b) ? a.integer("") == b.integer("")
                                : a.real() == b.real();
-  if (a.text() != nullptr && b.text() != nullptr)
+  if (a.text() != nullptr && b.text() != nullptr) {
+    count_bytes(std::min(a.text()->size(), b.text()->size()));
     return *a.text() == *b.text();
+  }
   if (a.list() != nullptr && b.list() != nullptr)
     return std::equal(a.list()->begin(), a.list()->end(), b.list()->begin(),
                       b.list()->end(), equal);
@@ -157,12 +161,15 @@ bool equal(const Value& a, const Value& b) {
 }
 
 bool less(const Value& a, const Value& b) {
+  count_steps();
   if (both_integers(a, b))
     return a.integer("") < b.integer("");
   if (a.is_number() && b.is_number())
     return a.real() < b.real();
-  if (a.text() != nullptr && b.text() != nullptr)
+  if (a.text() != nullptr && b.text() != nullptr) {
+    count_bytes(std::min(a.text()->size(), b.text()->size()));
     return *a.text() < *b.text(); // UTF-8 sorts like code points
+  }
   if (a.list() != nullptr && b.list() != nullptr)
     return std::ranges::lexicographical_compare(*a.list(), *b.list(), less);
   operation_refused("<", a, b);
@@ -170,7 +177,8 @@ bool less(const Value& a, const Value& b) {
 
 bool contains(const Value& a, const Value& b) {
   if (const auto* text = b.text())
-    return text->find(a.need_text("'in' of a text")) != std::string::npos;
+    return find_text(*text, a.need_text("'in' of a text"))
+           != std::string_view::npos;
   if (const Dict* dict = b.dict())
     return a.text() != nullptr && find(*dict, *a.text()) != nullptr;
   const List list = iterate(b);
@@ -180,13 +188,13 @@ bool contains(const Value& a, const Value& b) {
 
 Value arithmetic(std::string_view op, const Value& a, const Value& b) {
   if (op == "~")
-    return a.print() + b.print();
+    return joined(a.print(), b.print());
   if (both_integers(a, b))
     return integer_arithmetic(op, a.integer(op), b.integer(op));
   if (a.is_number() && b.is_number())
     return real_arithmetic(op, a.real(), b.real());
   if (op == "+" && a.text() != nullptr && b.text() != nullptr)
-    return *a.text() + *b.text();
+    return joined(*a.text(), *b.text());
   if (op == "+" && a.list() != nullptr && b.list() != nullptr) {
     List both = *a.list();
     both.insert(both.end(), b.list()->begin(), b.list()->end());
@@ -200,18 +208,20 @@ Value arithmetic(std::string_view op, const Value& a, const Value& b) {
 }
 
 List iterate(const Value& value) {
-  if (const List* list = value.list())
+  if (const List* list = value.list()) {
+    std::ranges::for_each(*list, count_copy);
     return *list;
-  List out;
+  }
+  ListInMaking out;
   if (const Dict* dict = value.dict(); dict != nullptr && !value.is_namespace())
     for (const auto& [key, entry] : *dict)
-      out.emplace_back(key);
+      out.add(key);
   else if (const auto* text = value.text())
     for (const std::string_view c : characters(*text))
-      out.emplace_back(std::string(c));
+      out.add(std::string(c));
   else if (!value.undefined())
     throw TemplateError(std::string("cannot go through ") + value.kind());
-  return out;
+  return std::move(out).take();
 }
 
 Value slice(const Value& object, const Value& start, const Value& stop,

@@ -1,8 +1,13 @@
 #include "models/jinja/text.hpp"
 
 #include "models/internal/utf8.hpp"
+#include "models/jinja/value.hpp"
 
 #include <utf8proc.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
 
 namespace troupe::models::jinja {
 
@@ -37,6 +42,12 @@ bool text_is_letter(std::string_view character) {
 
 } // namespace
 
+void append(std::string& text, std::string_view more) {
+  if (text.size() + more.size() > size_limit)
+    throw TemplateError("a text is longer than 64 MiB");
+  text += more;
+}
+
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> out;
   out.reserve(text.size());
@@ -49,13 +60,26 @@ std::vector<std::string_view> characters(std::string_view text) {
 }
 
 std::int64_t length(std::string_view text) {
-  return static_cast<std::int64_t>(characters(text).size());
+  std::int64_t count = 0;
+  for (std::size_t at = 0; at < text.size(); ++count)
+    at += internal::code_point_at(text, at).size;
+  return count;
+}
+
+std::size_t find_text(std::string_view text, std::string_view what,
+                      std::size_t from) {
+  const void* found
+    = memmem(text.data() + from, text.size() - from, what.data(), what.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(
+                            static_cast<const char*>(found) - text.data());
 }
 
 std::string strip(std::string_view text, std::string_view chars, Side side) {
+  const auto listed = characters(chars);
+  const std::set<std::string_view> dropped(listed.begin(), listed.end());
   const auto drop = [&](std::string_view c) {
-    return chars.empty() ? text_is_space(text_code(c))
-                         : chars.find(c) != std::string_view::npos;
+    return chars.empty() ? text_is_space(text_code(c)) : dropped.contains(c);
   };
   const auto all = characters(text);
   std::size_t begin = 0;
@@ -103,64 +127,70 @@ std::string replace(std::string_view text, std::string_view what,
   if (what.empty()) { // between all characters, as Python does
     for (const std::string_view c : characters(text)) {
       if (count != 0)
-        out += with;
+        append(out, with);
       count -= count > 0 ? 1 : 0;
-      out += c;
+      append(out, c);
     }
-    return count != 0 ? out + std::string(with) : out;
+    if (count != 0)
+      append(out, with);
+    return out;
   }
   std::size_t at = 0;
   while (count != 0) {
-    const std::size_t found = text.find(what, at);
+    const std::size_t found = find_text(text, what, at);
     if (found == std::string_view::npos)
       break;
-    out += text.substr(at, found - at);
-    out += with;
+    append(out, text.substr(at, found - at));
+    append(out, with);
     at = found + what.size();
     count -= count > 0 ? 1 : 0;
   }
-  return out + std::string(text.substr(at));
+  append(out, text.substr(at));
+  return out;
 }
 
-std::vector<std::string> split(std::string_view text, std::string_view by,
-                               std::int64_t most) {
-  std::vector<std::string> out;
+std::vector<std::string_view> split(std::string_view text, std::string_view by,
+                                    std::int64_t most) {
+  std::vector<std::string_view> out;
   if (!by.empty()) {
     std::size_t at = 0;
     for (; most != 0; most -= most > 0 ? 1 : 0) {
-      const std::size_t found = text.find(by, at);
+      const std::size_t found = find_text(text, by, at);
       if (found == std::string_view::npos)
         break;
-      out.emplace_back(text.substr(at, found - at));
+      out.push_back(text.substr(at, found - at));
       at = found + by.size();
     }
-    out.emplace_back(text.substr(at));
+    out.push_back(text.substr(at));
     return out;
   }
-  std::string rest = strip(text, "", Side::left);
-  while (!rest.empty()) {
-    std::size_t end = 0;
-    for (const std::string_view c : characters(rest)) {
-      if (text_is_space(text_code(c)))
-        break;
-      end += c.size();
-    }
-    if (most == 0)
-      end = strip(rest, "", Side::right).size();
-    out.push_back(rest.substr(0, end));
-    rest = strip(std::string_view(rest).substr(end), "", Side::left);
+  const auto all = characters(text);
+  const auto is_space
+    = [](std::string_view c) { return text_is_space(text_code(c)); };
+  auto at = std::ranges::find_if_not(all, is_space);
+  while (at != all.end()) {
+    const auto end
+      = most == 0 ? all.end() : std::find_if(at, all.end(), is_space);
+    const char* first = at->data();
+    auto part = text.substr(static_cast<std::size_t>(first - text.data()));
+    if (end != all.end())
+      part = part.substr(0, static_cast<std::size_t>(end->data() - first));
+    else
+      part = part.substr(0, strip(part, "", Side::right).size());
+    out.push_back(part);
+    at = std::find_if_not(end, all.end(), is_space);
     most -= most > 0 ? 1 : 0;
   }
   return out;
 }
 
-std::vector<std::string> split_lines(std::string_view text) {
-  std::vector<std::string> out;
+std::vector<std::string_view> split_lines(std::string_view text) {
+  std::vector<std::string_view> out;
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t end
       = std::min(text.find_first_of("\r\n", at), text.size());
-    out.emplace_back(text.substr(at, end - at));
+    out.push_back(text.substr(at, end - at));
     const bool pair = text.substr(end, 2) == "\r\n";
     at = end + (pair ? 2 : 1);
   }

@@ -1,12 +1,12 @@
 #include "models/jinja/value.hpp"
 
 #include "models/internal/utf8.hpp"
+#include "models/jinja/steps.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 
 namespace troupe::models::jinja {
 
@@ -14,137 +14,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int value_depth_limit = 200; // of printed nesting
+constexpr int value_depth_limit = 200;      // lists in lists
+constexpr std::size_t value_own_bytes = 64; // without what it holds
 
-std::string value_real_text(double number) {
-  if (std::isnan(number))
-    return "nan";
-  if (std::isinf(number))
-    return number < 0 ? "-inf" : "inf";
-  std::array<char, 40> buffer{};
-  const double size = std::abs(number);
-  const bool plain = size == 0 || (size >= 1e-4 && size < 1e16);
-  const auto end
-    = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
-                    plain ? std::chars_format::fixed
-                          : std::chars_format::scientific)
-        .ptr;
-  std::string text(buffer.data(), end);
-  if (plain && text.find('.') == std::string::npos)
-    text += ".0";
-  return text;
+[[noreturn]] void value_too_large() {
+  throw TemplateError("a list or mapping takes more than 64 MiB");
 }
-
-std::string value_quoted(const std::string& text) {
-  const bool single = text.find('\'') == std::string::npos
-                      || text.find('"') != std::string::npos;
-  const char quote = single ? '\'' : '"';
-  std::string out(1, quote);
-  for (const char c : text) {
-    if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\r')
-      out += "\\r";
-    else if (c == '\\' || c == quote)
-      out += std::string("\\") + c;
-    else
-      out += c;
-  }
-  return out + quote;
-}
-
-std::string value_repr(const Value& value, int depth) {
-  if (depth > value_depth_limit)
-    throw TemplateError("a value is nested too deeply to print");
-  if (const auto* text = value.text())
-    return value_quoted(*text);
-  std::string out;
-  if (const List* list = value.list()) {
-    for (const Value& entry : *list)
-      out += (out.empty() ? "" : ", ") + value_repr(entry, depth + 1);
-    if (value.is_tuple())
-      return "(" + out + (list->size() == 1 ? ",)" : ")");
-    return "[" + out + "]";
-  }
-  if (const Dict* dict = value.dict()) {
-    for (const auto& [key, entry] : *dict)
-      out += (out.empty() ? "" : ", ") + value_quoted(key) + ": "
-             + value_repr(entry, depth + 1);
-    return "{" + out + "}";
-  }
-  return value.print();
-}
-
-struct JsonWriter {
-  std::int64_t indent;
-  std::string out;
-
-  void line(int depth) {
-    if (indent >= 0)
-      out += "\n" + std::string(static_cast<std::size_t>(indent) * depth, ' ');
-  }
-  void text(const std::string& text) {
-    out += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-  void separate(bool first, int depth) {
-    if (!first)
-      out += indent >= 0 ? "," : ", ";
-    line(depth);
-  }
-
-  void list(const List& list, int depth) {
-    out += "[";
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      separate(i == 0, depth + 1);
-      write(list[i], depth + 1);
-    }
-    if (!list.empty())
-      line(depth);
-    out += "]";
-  }
-  void dict(const Dict& dict, int depth) {
-    out += "{";
-    for (std::size_t i = 0; i < dict.size(); ++i) {
-      separate(i == 0, depth + 1);
-      text(dict[i].first);
-      out += ": ";
-      write(dict[i].second, depth + 1);
-    }
-    if (!dict.empty())
-      line(depth);
-    out += "}";
-  }
-  void write(const Value& value, int depth) {
-    if (depth > value_depth_limit)
-      throw TemplateError("a value is nested too deeply for tojson");
-    if (const auto* string = value.text())
-      text(*string);
-    else if (const List* entries = value.list())
-      list(*entries, depth);
-    else if (const Dict* members = value.dict())
-      dict(*members, depth);
-    else if (const bool* flag = value.as<bool>())
-      out += *flag ? "true" : "false";
-    else if (value.none())
-      out += "null";
-    else if (value.is_number())
-      out += value.print();
-    else
-      throw TemplateError(std::string("tojson cannot write ") + value.kind());
-  }
-};
 
 } // namespace
 
 const Value* Arguments::find(std::size_t index, std::string_view name) const {
   if (index < positional.size())
     return &positional[index];
-  for (const auto& [key, value] : named)
-    if (key == name)
-      return &value;
-  return nullptr;
+  return jinja::find(named, name);
 }
 
 const Value& Arguments::need(std::size_t index, std::string_view name,
@@ -156,9 +38,75 @@ const Value& Arguments::need(std::size_t index, std::string_view name,
   return *value;
 }
 
+void Arguments::count() const {
+  std::ranges::for_each(positional, count_copy);
+  for (const auto& [name, value] : named)
+    count_copy(value);
+}
+
+Undefined::Undefined(std::string_view looked_for) {
+  constexpr std::size_t most = 100; // bytes
+  std::size_t size = std::min(most, looked_for.size());
+  while (size < looked_for.size() && size > 0
+         && (looked_for[size] & 0xC0) == 0x80) // inside a code point
+    --size;
+  name = looked_for.substr(0, size);
+}
+
+Value::Value(std::string text) : data_(std::move(text)) {
+  count_copy(*this);
+}
+
+/// Of a list or mapping in its constructor.
+void Value::hold(const Value& entry, std::size_t name_bytes) {
+  count_copy(entry);
+  count_bytes(name_bytes);
+  if (entry.is_namespace())
+    throw TemplateError(
+      "unsupported construct: a namespace inside a list, mapping or namespace");
+  if (entry.depth_ >= value_depth_limit)
+    throw TemplateError("a value is nested too deeply");
+  depth_ = std::max(depth_, static_cast<std::uint8_t>(entry.depth_ + 1));
+  const std::size_t bytes = inner_bytes_ + entry.size_bytes() + name_bytes;
+  if (bytes > size_limit)
+    value_too_large();
+  inner_bytes_ = static_cast<std::uint32_t>(bytes);
+}
+
+Value::Value(List list) {
+  for (const Value& entry : list)
+    hold(entry, 0);
+  data_ = std::make_shared<const List>(std::move(list));
+}
+
+Value::Value(Dict dict) {
+  for (const auto& [name, entry] : dict)
+    hold(entry, name.size());
+  data_ = std::make_shared<Dict>(std::move(dict));
+}
+
+void ListInMaking::add(Value entry) {
+  count_steps();
+  bytes_ += entry.size_bytes();
+  if (bytes_ > size_limit)
+    value_too_large();
+  entries_.push_back(std::move(entry));
+}
+
+std::size_t Value::size_bytes() const {
+  const auto* string = text();
+  return value_own_bytes + (string != nullptr ? string->size() : inner_bytes_);
+}
+
 Value Value::name_space(Dict members) {
   Value value(std::move(members));
   value.flavor_ = Flavor::name_space;
+  return value;
+}
+
+Value Value::method(const Value& object, Function function) {
+  Value value(std::move(function));
+  value.hold(object, 0);
   return value;
 }
 
@@ -168,7 +116,9 @@ Value Value::tuple(List entries) {
   return value;
 }
 
-Value Value::from_json(const Json& json) {
+Value Value::from_json(const Json& json, int depth) {
+  if (depth > value_depth_limit)
+    throw TemplateError("a message is nested too deeply");
   if (json.is_boolean())
     return json.get<bool>();
   if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX)
@@ -182,14 +132,14 @@ Value Value::from_json(const Json& json) {
   if (json.is_array()) {
     List list;
     for (const Json& entry : json)
-      list.push_back(from_json(entry));
+      list.push_back(from_json(entry, depth + 1));
     return list;
   }
   if (!json.is_object())
     return None{};
   Dict dict;
   for (const auto& [key, entry] : json.items())
-    dict.emplace_back(key, from_json(entry));
+    dict.emplace_back(key, from_json(entry, depth + 1));
   return dict;
 }
 
@@ -263,39 +213,16 @@ const char* Value::kind() const {
   return names[data_.index()];
 }
 
-std::string Value::print() const {
-  if (const auto* string = text())
-    return *string;
-  if (const bool* flag = as<bool>())
-    return *flag ? "True" : "False";
-  if (const auto* whole = as<std::int64_t>())
-    return std::to_string(*whole);
-  if (const auto* number = as<double>())
-    return value_real_text(*number);
-  if (none())
-    return "None";
-  if (undefined())
-    return "";
-  if (function() != nullptr)
-    return "<function>";
-  return value_repr(*this, 0);
-}
-
-std::string Value::repr() const {
-  return value_repr(*this, 0);
-}
-
-std::string Value::to_json(std::int64_t indent) const {
-  JsonWriter writer{indent, ""};
-  writer.write(*this, 0);
-  return std::move(writer.out);
-}
-
 void Value::assign(const std::string& name, Value value) const {
   if (!is_namespace())
     throw TemplateError("only a namespace's members can be set, not those of "
                         + std::string(kind()));
   Dict& members = **as<std::shared_ptr<Dict>>();
+  Value all; // a namespace has the limits of a mapping
+  all.hold(value, name.size());
+  for (const auto& [key, member] : members)
+    if (key != name)
+      all.hold(member, key.size());
   for (auto& [key, member] : members)
     if (key == name) {
       member = std::move(value);
@@ -304,10 +231,21 @@ void Value::assign(const std::string& name, Value value) const {
   members.emplace_back(name, std::move(value));
 }
 
+void count_copy(const Value& value) {
+  count_steps();
+  if (const auto* text = value.text())
+    count_bytes(text->size());
+}
+
 const Value* find(const Dict& dict, std::string_view key) {
-  for (const auto& [name, value] : dict)
+  count_names(dict.size());
+  for (const auto& [name, value] : dict) {
+    if (name.size() != key.size())
+      continue;
+    count_bytes(key.size());
     if (name == key)
       return &value;
+  }
   return nullptr;
 }
 

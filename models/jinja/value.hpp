@@ -1,7 +1,9 @@
 // Values of the template language: what Jinja's expressions compute with, in
 // Python's sense (texts are counted in code points, division of integers gives
 // a real number, printing follows str() and repr()). Lists and mappings are
-// shared and never change, apart from a namespace, which templates assign to.
+// shared and never change, apart from a namespace, which templates assign to
+// and which no value holds: values are trees, of limited depth and size,
+// whatever a hostile template does.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -26,6 +28,9 @@ struct TemplateError : std::runtime_error {
   int line;
 };
 
+/// Most bytes of a text, and of a list or mapping with all that it holds.
+inline constexpr std::size_t size_limit = std::size_t{1} << 26;
+
 class Value;
 using List = std::vector<Value>;
 using Dict = std::vector<std::pair<std::string, Value>>; ///< in written order
@@ -41,10 +46,14 @@ struct Arguments {
   /// Throws TemplateError naming `who` where it was not given.
   const Value& need(std::size_t index, std::string_view name,
                     std::string_view who) const;
+  /// Counts the steps that a call takes to look at them.
+  void count() const;
 };
 
 struct Undefined {
-  std::string name; ///< what was looked for, for messages
+  Undefined() = default;
+  explicit Undefined(std::string_view looked_for);
+  std::string name; ///< what was looked for, for messages; cut if it is long
 };
 struct None {};
 using Function = std::function<Value(const Arguments&)>;
@@ -61,15 +70,19 @@ public:
   Value(bool flag) : data_(flag) {}
   Value(std::int64_t number) : data_(number) {}
   Value(double number) : data_(number) {}
-  Value(std::string text) : data_(std::move(text)) {}
+  Value(std::string text);
   Value(const char* text) : data_(std::string(text)) {}
-  Value(List list) : data_(std::make_shared<const List>(std::move(list))) {}
-  Value(Dict dict) : data_(std::make_shared<Dict>(std::move(dict))) {}
+  /// TemplateError for what is too deep or too large, or holds a namespace.
+  Value(List list);
+  Value(Dict dict);
   Value(Function function)
     : data_(std::make_shared<Function>(std::move(function))) {}
   static Value name_space(Dict members);
+  /// A function that keeps `object`, and counts as deep and large as it.
+  static Value method(const Value& object, Function function);
   static Value tuple(List entries); ///< a list that prints as (a, b)
-  static Value from_json(const nlohmann::ordered_json& json);
+  /// `depth`: how many lists and mappings are around it.
+  static Value from_json(const nlohmann::ordered_json& json, int depth = 0);
 
   template <class T>
   const T* as() const {
@@ -100,6 +113,8 @@ public:
   /// The text, else TemplateError naming `who`.
   const std::string& need_text(std::string_view who) const;
 
+  /// Bytes that it takes, about; what entries share counts for each.
+  std::size_t size_bytes() const;
   bool truth() const;
   const char* kind() const; ///< "a text", "a list", .., for messages
   /// What a template prints: str() of Python; "" of an undefined value.
@@ -114,9 +129,33 @@ public:
 private:
   enum class Flavor : std::uint8_t { plain, name_space, tuple };
 
+  void hold(const Value& entry, std::size_t name_bytes);
+
   Data data_;
   Flavor flavor_ = Flavor::plain;
+  std::uint8_t depth_ = 0;        ///< of lists and mappings in each other
+  std::uint32_t inner_bytes_ = 0; ///< of what it holds
 };
+
+/// Entries of a list that nobody knows the size of before: TemplateError as
+/// soon as it is too large.
+class ListInMaking {
+public:
+  void add(Value entry);
+  operator Value() && {
+    return std::move(entries_);
+  }
+  List take() && {
+    return std::move(entries_);
+  }
+
+private:
+  List entries_;
+  std::size_t bytes_ = 0;
+};
+
+/// Counts the steps that a copy of the value takes.
+void count_copy(const Value& value);
 
 /// nullptr if the mapping has no such key.
 const Value* find(const Dict& dict, std::string_view key);

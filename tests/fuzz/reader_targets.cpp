@@ -158,6 +158,8 @@ const std::vector<std::string>& chat_templates() {
     "{{ 'a b'.split(' ', 1)[-1].replace('b', '\\u00e9')[0:5:2] }}"
     "{{ range(1, 5) | sort(reverse=true) | sum / 3 if 1 < 2 != none else [] }}"
     "{{ {'a': (1, 2.5e3)} | dictsort }}{{ 'x' * 3 | default('y', true) }}",
+    "{% set ns = namespace(a=[]) %}{% for i in range(9) %}"
+    "{% set ns.a = [ns.a, {'b': ns.a}] %}{% endfor %}{{ ns.a }}",
   };
   return texts;
 }

@@ -2,11 +2,13 @@
 #include "models/chat_template.hpp"
 #include "models/tokenizer.hpp"
 
+#include "tests/support/models/dataset_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/places.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <sstream>
 
 namespace troupe::models {
@@ -18,6 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::read_text;
 using testing::shared_folder;
+using ::testing::StartsWith;
 
 std::vector<ordered_json> chat_rows(const fs::path& path) {
   std::istringstream lines(read_text(path));
@@ -151,6 +154,31 @@ TEST(ChatTemplate, UnsupportedConstructsAreNamedWithTheirLine) {
               HasSubstr("line 2: the template refuses these messages: no to"));
 }
 
+TEST(ChatTemplate, ErrorsNameTheFileThatTheTemplateStandsIn) {
+  const testing::TempFolder folder;
+  const auto complaint = [&] {
+    try {
+      const ChatTemplate chat(Tokenizer::load(folder.path()));
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no complaint");
+  };
+  const auto file
+    = [&](const char* name) { return (folder / name).string() + ": "; };
+  testing::write_text(folder / "tokenizer.json",
+                      testing::letters_document().dump());
+  EXPECT_THAT(complaint(), StartsWith(file("tokenizer.json")
+                                      + "chat_template: expected a template"));
+  testing::write_text(folder / "tokenizer_config.json",
+                      R"({"chat_template": "{% include 'x' %}"})");
+  EXPECT_THAT(complaint(), StartsWith(file("tokenizer_config.json")
+                                      + "chat template, line 1: unsupported"));
+  testing::write_text(folder / "chat_template.jinja", "\n{% include 'x' %}");
+  EXPECT_THAT(complaint(), StartsWith(file("chat_template.jinja")
+                                      + "chat template, line 2: unsupported"));
+}
+
 TEST(ChatTemplate, HostileTemplatesEndWithAnError) {
   EXPECT_THAT(chat_error("{{ 'aaaaaaaaaaaaaaaa' * 99999999999 }}"),
               HasSubstr("64 MiB"));
@@ -171,6 +199,123 @@ TEST(ChatTemplate, HostileTemplatesEndWithAnError) {
               HasSubstr("too large"));
   EXPECT_THAT(chat_error("{{ namespace(a=1) | dictsort }}"),
               HasSubstr("items needs a mapping"));
+}
+
+TEST(ChatTemplate, NoValueHoldsANamespaceSoNoneIsInsideItself) {
+  for (const char* value :
+       {"ns", "[ns]", "{'a': ns}", "(ns, 1)", "namespace(a=ns)", "[[1], [ns]]"})
+    EXPECT_THAT(chat_error(std::string("{% set ns = namespace() %}"
+                                       "{% set ns.x = ")
+                           + value + " %}"),
+                HasSubstr("a namespace inside a list, mapping or namespace"))
+      << value;
+  EXPECT_EQ(chat_render("{% macro f(n) %}{% set n.x = 2 %}{% endmacro %}"
+                        "{% set ns = namespace(x=1) %}{{ f(ns) }}{{ ns.x }}",
+                        ordered_json::array()),
+            "2");
+}
+
+TEST(ChatTemplate, ValuesThatGrowByThemselvesEndWithAnError) {
+  const auto grown
+    = [](const std::string& step, int times, const std::string& use) {
+        return chat_error("{% set ns = namespace(x=[1]) %}{% for i in range("
+                          + std::to_string(times) + ") %}{% set ns.x = " + step
+                          + " %}{% endfor %}" + use);
+      };
+  for (const char* use : {"", "{{ ns.x }}", "{{ ns.x | tojson }}",
+                          "{{ ns.x == ns.x }}", "{{ ns.x | sort }}"})
+    EXPECT_THAT(grown("[ns.x, ns.x]", 40, use), HasSubstr("64 MiB")) << use;
+  EXPECT_THAT(grown("[ns.x]", 99999, ""), HasSubstr("nested too deeply"));
+  EXPECT_THAT(grown("ns.x + ns.x", 40, ""), HasSubstr("64 MiB"));
+  EXPECT_THAT(chat_error("{% set ns = namespace(x=range(99999) | list) %}"
+                         "{% for i in range(99) %}{% set ns.x = [ns.x] %}"
+                         "{% endfor %}{{ ns.x | tojson(indent=64) }}"),
+              HasSubstr("tojson makes more than 64 MiB"));
+}
+
+TEST(ChatTemplate, MethodsCountAsWhatTheyKeep) {
+  EXPECT_THAT(chat_error("{% set ns = namespace(d={}) %}"
+                         "{% for i in range(99999) %}"
+                         "{% set ns.d = {'a': ns.d.items} %}{% endfor %}"),
+              HasSubstr("nested too deeply"));
+  EXPECT_THAT(chat_error("{% set ns = namespace(x=[]) %}"
+                         "{% set l = ['a' * 36000000] %}"
+                         "{% for i in range(300) %}{% set ns.x = ns.x + "
+                         "(l | map(attribute='strip') | list) %}{% endfor %}"),
+              HasSubstr("64 MiB"));
+}
+
+TEST(ChatTemplate, LongTextsThatAreMultipliedEndWithAnError) {
+  const std::string text = "{% set a = 'a' * 36000000 %}";
+  for (const char* use :
+       {"range(100000) | join(a)", "a.join(range(9) | map('string'))",
+        "a.replace('a', a)", "a | replace('a', a)", "a.replace('', a)",
+        "'1\n2\n3' | indent(a, true)", "a ~ a", "a + a", "a | list",
+        "a.split('a')", "range(100000) | map('replace', '1', a) | list",
+        "[a, a]", "{'a': a, 'b': a}"})
+    EXPECT_THAT(chat_error(text + "{{ " + use + " }}"),
+                ::testing::AnyOf(HasSubstr("64 MiB"), HasSubstr("not end")))
+      << use;
+}
+
+TEST(ChatTemplate, LongListsCountAStepForEveryEntry) {
+  const std::string list = "{% set ns = namespace(x=range(99999) | list, i=0) "
+                           "%}{% for i in range(99999) %}";
+  for (const char* use :
+       {"-1 in ns.x", "ns.x | unique", "ns.x | last", "ns.x | first",
+        "ns.x | sort", "ns.x[::-1]", "ns.x == ns.x + []", "ns.x < ns.x + []",
+        "ns.x | max", "ns.x | sum", "ns.x | reverse",
+        "ns.x | map('abs') | list", "ns.x | select('even') | list",
+        "ns.x | tojson", "ns.x | string", "ns.x | join", "ns.x + ns.x",
+        "'b'.startswith(ns.x | map('string') | list)",
+        "ns.x is in([ns.x, ns.x])"}) {
+    const auto before = std::chrono::steady_clock::now();
+    EXPECT_THAT(chat_error(list + "{% set ns.i = ns.i + 1 if (" + use
+                           + ") else 0 %}{% endfor %}"),
+                HasSubstr("does not end"))
+      << use;
+    const std::chrono::duration<double> took
+      = std::chrono::steady_clock::now() - before;
+    EXPECT_LT(took.count(), 20) << use; // a fraction of a second when alone
+  }
+}
+
+TEST(ChatTemplate, LongTextsInsideFiltersCountAsSteps) {
+  const auto before = std::chrono::steady_clock::now();
+  const std::string texts = "{% set a = 'a' * 3000000 %}"
+                            "{% set b = 'a' * 1400000 ~ 'b' ~ 'a' * 1400000 %}";
+  for (const char* use :
+       {"range(99999) | map('string') | select('in', a) | list",
+        "range(99999) | map('indent', a) | map('length') | list",
+        "range(99999) | map('string') | map('default', a) | map('length')",
+        "[range(99999) | map('string') | list] | sum(start=[])"})
+    EXPECT_THAT(chat_error(texts + "{% for i in range(99999) %}{% set x = "
+                           + use + " %}{% endfor %}"),
+                ::testing::AnyOf(HasSubstr("64 MiB"), HasSubstr("not end")))
+      << use;
+  EXPECT_EQ(chat_render(texts
+                          + "{{ b in a }}{{ a.find(b) }}"
+                            "{{ a.replace(b, '') | length }}"
+                            "{{ a.count(b) }}{{ a.strip(b) }}",
+                        ordered_json::array()),
+            "False-130000000");
+  EXPECT_THAT(chat_error(texts
+                         + "{{ range(20) | map(attribute=a) | list "
+                           "| length }}{{ {}[a].x }}"),
+              ::testing::AllOf(HasSubstr("aaa' is undefined"),
+                               ::testing::SizeIs(::testing::Lt(200U))));
+  const std::chrono::duration<double> took
+    = std::chrono::steady_clock::now() - before;
+  EXPECT_LT(took.count(), 20); // two seconds when alone
+}
+
+TEST(ChatTemplate, MessagesNestedWithoutEndAreRefused) {
+  ordered_json deep = "x";
+  for (int i = 0; i < 300; ++i)
+    deep = ordered_json::array({deep});
+  EXPECT_THROW(chat_render("{{ messages[0].content }}",
+                           ordered_json::array({{{"content", deep}}})),
+               ConfigError);
 }
 
 TEST(ChatTemplate, TellsTheTimeInTheAskedFormat) {
