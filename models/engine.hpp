@@ -111,7 +111,7 @@ public:
                 const GenerateEvents& events);
 
   /// Turns of the samples' conversations until the queue is closed; see
-  /// Generator::converse.
+  /// Generator::converse. All copies call it, also those without samples.
   void converse(const net::Rows& prompts, const GenerateOptions& options,
                 TurnQueue* turns, RunContext& context);
 

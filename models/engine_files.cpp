@@ -83,16 +83,8 @@ void Engine::load_weights() {
     = open_model_weights(impl_->spec.folder, part.whole, &missing_head);
   const Parameters& parameters = impl_->parameters;
   engine_refuse_unknown(stored, part.parameters);
-  float* weights = parameters.plane(Plane::weight).data();
-  for (const plans::Box& box : part.held.boxes) {
-    const ParameterShape& whole = part.parameters[box.parameter];
-    float* to = weights + box.offset_bytes / sizeof(float);
-    if (missing_head && whole.name == "score.weight")
-      std::fill_n(to, box.num_elements(), 0.0F);
-    else
-      read_stored_box(*find_stored(stored, whole), whole, box.row0, box.row1,
-                      box.col0, box.col1, to);
-  }
+  read_held_boxes(stored, part.parameters, part.held,
+                  parameters.plane(Plane::weight).data());
   if (missing_head && engine_writes(part))
     log::models.warn("role " + impl_->spec.role + ": "
                      + impl_->spec.folder.string()

@@ -1,16 +1,41 @@
 // The engine's door to generation. What it packs and caches goes when the call
 // ends: the device has the room for who trains or scores next.
-#include "config/error.hpp"
+#include "models/gathered_weights.hpp"
 #include "models/generator.hpp"
 #include "models/internal/engine_impl.hpp"
 
 namespace troupe::models {
 
-Generator Engine::Impl::make_generator() const {
-  TROUPE_CHECK(!plans::cuts_weights(spec.strategy),
-               "generation under z3: the plan's check refuses it");
-  return Generator(shape, weights, GeneratorLimits{}, compute);
-}
+namespace {
+
+/// Who makes the answers of one call.
+class Answering {
+public:
+  Answering(const Engine::Impl& engine, const RunContext& context)
+    : gathered_(gathered(engine, context)),
+      generator_(engine.shape,
+                 gathered_ ? gathered_->weights() : engine.weights,
+                 GeneratorLimits{}, engine.compute) {}
+
+  Generator& generator() {
+    return generator_;
+  }
+
+private:
+  static std::unique_ptr<const GatheredWeights>
+  gathered(const Engine::Impl& engine, const RunContext& context) {
+    if (!plans::cuts_weights(engine.spec.strategy))
+      return nullptr;
+    return std::make_unique<const GatheredWeights>(
+      engine.part, engine.parameters, engine.spec.dtype, *context.groups.dp,
+      engine.compute.memory());
+  }
+
+  std::unique_ptr<const GatheredWeights> gathered_; ///< with z3
+  Generator generator_;
+};
+
+} // namespace
 
 GenerateOptions
 Engine::Impl::resolved_options(const GenerateOptions& options) const {
@@ -23,20 +48,24 @@ Engine::Impl::resolved_options(const GenerateOptions& options) const {
 net::Rows Engine::generate(const net::Rows& prompts,
                            const GenerateOptions& options,
                            RunContext& context) {
-  return impl_->make_generator().run(prompts, impl_->resolved_options(options),
-                                     context);
+  return Answering(*impl_, context)
+    .generator()
+    .run(prompts, impl_->resolved_options(options), context);
 }
 
 void Engine::generate(std::span<const net::Rows> batches,
                       const GenerateOptions& options, RunContext& context,
                       const GenerateEvents& events) {
-  impl_->make_generator().run_batches(batches, impl_->resolved_options(options),
-                                      context, events);
+  Answering(*impl_, context)
+    .generator()
+    .run_batches(batches, impl_->resolved_options(options), context, events);
 }
 
 void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,
                       TurnQueue* turns, RunContext& context) {
-  impl_->make_generator().converse(prompts, impl_->resolved_options(options),
+  Answering answering(*impl_, context);
+  if (!prompts.samples.empty())
+    answering.generator().converse(prompts, impl_->resolved_options(options),
                                    context, turns);
 }
 

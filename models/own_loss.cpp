@@ -4,6 +4,7 @@
 
 #include <ATen/ops/dot.h>
 
+#include "troupe/at_work.hpp"
 #include "troupe/loss.hpp"
 
 namespace troupe {
@@ -99,7 +100,10 @@ LossEntry own_loss_entry(std::string name, const troupe::detail::OwnCall& call,
                      const LossSettings&) {
     const double denominator
       = mean_over.empty() ? denominators.tokens : denominators.weights;
-    const Loss made = loss(troupe::TrainBatch(batch, denominator));
+    const Loss made = [&] {
+      const AtWork at_work("the loss of " + call_name);
+      return loss(troupe::TrainBatch(batch, denominator));
+    }();
     LossResult result{.loss = checked_loss(made.loss, batch, call_name),
                       .sums = {}};
     const double part = own_part(batch, mean_over);

@@ -45,7 +45,8 @@ std::string answer_lines(const LineSource& source, const net::Rows& rows) {
     const bool truncated = rows.at("truncated").as<std::uint8_t>()[i] != 0;
     LineJson line = row_of(source, i);
     line["sample"] = i % source.samples_per_row;
-    line["response"] = source.tokenizer.decode(ids);
+    if (source.tokenizer.has_vocabulary())
+      line["response"] = source.tokenizer.decode(ids);
     line["response_ids"] = ids;
     line["logprobs"] = line_elements<float>(rows.at("logprobs"), i, prompt);
     line["finish_reason"] = finish_reason(truncated, ids, source.tokenizer);

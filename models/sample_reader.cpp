@@ -79,8 +79,10 @@ SampleTokens SampleReader::tokens(std::string_view line,
   } catch (const ConfigError& error) {
     if (error.parts().place.line > 0)
       throw;
-    // A template's complaint: say which row it is about.
-    throw ConfigError(place, std::string("messages: ") + error.what());
+    // A template's complaint, or that texts need a vocabulary: say which row it
+    // is about.
+    const std::string field = tokenizer_.has_vocabulary() ? "messages: " : "";
+    throw ConfigError(place, field + error.what());
   }
   if (tokens.ids.empty())
     fields.expected(options_.kind == DataKind::prompts ? "prompt" : "text",
@@ -140,7 +142,7 @@ void SampleReader::append(std::vector<std::int32_t>& ids,
 SampleTokens SampleReader::read_prompt(const RowFields& fields) const {
   SampleTokens row;
   if (fields.has("prompt_ids")) {
-    row.ids = fields.ids("prompt_ids", tokenizer_.vocab_size());
+    row.ids = fields.ids("prompt_ids", tokenizer_.num_ids());
   } else if (!fields.has("prompt") && is_chat(fields, "messages")) {
     row.ids = chat_.prompt_ids(fields.messages("messages"));
   } else if (is_chat(fields, "prompt")) {
@@ -236,7 +238,7 @@ SampleTokens SampleReader::read_pair(const RowFields& fields) const {
 SampleTokens SampleReader::read_score(const RowFields& fields) const {
   SampleTokens row;
   if (fields.has("ids")) {
-    row.ids = fields.ids("ids", tokenizer_.vocab_size());
+    row.ids = fields.ids("ids", tokenizer_.num_ids());
   } else if (fields.has("text") && !fields.has("response")
              && !fields.has("response_ids")) {
     row.ids = begin_ids(fields.text("text"));
@@ -259,7 +261,7 @@ SampleTokens SampleReader::read_answer(const RowFields& fields) const {
   SampleTokens row = read_prompt(fields);
   row.prompt_tokens = std::max<std::size_t>(row.ids.size(), 1);
   if (fields.has("response_ids")) {
-    const auto ids = fields.ids("response_ids", tokenizer_.vocab_size());
+    const auto ids = fields.ids("response_ids", tokenizer_.num_ids());
     row.ids.insert(row.ids.end(), ids.begin(), ids.end());
     return row;
   }

@@ -38,6 +38,8 @@ const char* finish_reason(bool truncated,
     return "length";
   if (sequence_ids.empty())
     return "eos";
+  if (!tokenizer.has_vocabulary())
+    return "eos"; // there is no text to stop at
   const std::int32_t last = sequence_ids.back();
   return last == tokenizer.eos_id() || tokenizer.is_special(last) ? "eos"
                                                                   : "stop";

@@ -89,6 +89,20 @@ void read_stored_box(const StoredTensor& tensor,
       data[i * cols + j] = turned[static_cast<std::size_t>(j * rows + i)];
 }
 
+void read_held_boxes(const StoredWeights& weights,
+                     const std::vector<ParameterShape>& parameters,
+                     const plans::Shard& held, float* plane) {
+  for (const plans::Box& box : held.boxes) {
+    const ParameterShape& whole = parameters[box.parameter];
+    float* to = plane + box.offset_bytes / sizeof(float);
+    if (const StoredTensor* tensor = find_stored(weights, whole))
+      read_stored_box(*tensor, whole, box.row0, box.row1, box.col0, box.col1,
+                      to);
+    else
+      std::fill_n(to, box.num_elements(), 0.0F);
+  }
+}
+
 FileTensors::FileTensors(const std::vector<ParameterValues>& values,
                          DType stored) {
   std::vector<std::size_t> buffer_of; // of each tensor, where it is rewritten

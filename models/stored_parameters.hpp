@@ -5,6 +5,7 @@
 
 #include "config/model_shape.hpp"
 #include "models/safetensors.hpp"
+#include "plans/layout.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,12 @@ void read_stored_box(const StoredTensor& tensor,
                      const ParameterShape& parameter, std::int64_t row0,
                      std::int64_t row1, std::int64_t col0, std::int64_t col1,
                      float* data);
+
+/// What a device holds, to its places in `plane`; zeros for tensors that are
+/// not there. No other bytes of the files are touched.
+void read_held_boxes(const StoredWeights& weights,
+                     const std::vector<ParameterShape>& parameters,
+                     const plans::Shard& held, float* plane);
 
 /// One parameter's f32 values, row-major.
 struct ParameterValues {

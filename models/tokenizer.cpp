@@ -28,20 +28,26 @@ struct Parts {
   Normalizer normalizer;
   AddedTokens added;
   PreTokenizer pre_tokenizer;
-  std::unique_ptr<Model> model;
+  std::unique_ptr<Model> model; ///< null: ids without texts
   PostProcessor post_processor;
   Decoder decoder;
   std::int32_t bos = -1, eos = -1, pad = -1, unk = -1;
   std::optional<std::string> chat_template;
+  std::string chat_template_file; ///< that it stands in
+  std::int32_t model_ids = 0;     ///< 0: no model in the folder
 
+  const Vocabulary& vocabulary() const {
+    static const Vocabulary none;
+    return model != nullptr ? model->vocabulary() : none;
+  }
   const std::string* token(std::int32_t id) const {
     const AddedToken* added_token = added.find(id);
     return added_token != nullptr ? &added_token->content
-                                  : model->vocabulary().token(id);
+                                  : vocabulary().token(id);
   }
   std::int32_t id(std::string_view token) const {
     const std::int32_t added_id = added.id(token);
-    return added_id >= 0 ? added_id : model->vocabulary().id(token);
+    return added_id >= 0 ? added_id : vocabulary().id(token);
   }
 };
 
@@ -87,6 +93,7 @@ void read_special_names(const JsonAt& config, Parts& parts) {
 void read_chat_template(const JsonAt& config, Parts& parts) {
   if (!config.has("chat_template"))
     return;
+  parts.chat_template_file = config.file();
   const JsonAt given = config.at("chat_template");
   if (!given.is_list()) {
     parts.chat_template = given.text();
@@ -127,6 +134,25 @@ void read_config(const json& document, const std::string& file, Parts& parts) {
   read_chat_template(config, parts);
 }
 
+std::int32_t read_model_ids(const std::filesystem::path& config) {
+  if (!std::filesystem::exists(config))
+    return 0;
+  const json document = internal::read_json(config);
+  const JsonAt root(document, config.string());
+  return root.is_object() && root.has("vocab_size") ? static_cast<std::int32_t>(
+           root.at("vocab_size").integer(1, INT32_MAX))
+                                                    : 0;
+}
+
+[[noreturn]] void no_tokenizer(const std::string& folder) {
+  throw ConfigError(
+    {.place = {folder, 0},
+     .path = "",
+     .expected = "a tokenizer.json or a tokenizer.model in the folder",
+     .got = "none",
+     .hint = "the folder of a Hugging Face model with its tokenizer"});
+}
+
 /// tokenizer.json, or else tokenizer.model.
 std::shared_ptr<Parts> read_folder(const std::filesystem::path& folder) {
   const auto path = folder / "tokenizer.json";
@@ -134,12 +160,7 @@ std::shared_ptr<Parts> read_folder(const std::filesystem::path& folder) {
   if (std::filesystem::exists(path))
     return read_parts(internal::read_json(path), path.string());
   if (!std::filesystem::exists(pieces))
-    throw ConfigError(
-      {.place = {folder.string(), 0},
-       .path = "",
-       .expected = "a tokenizer.json or a tokenizer.model in the folder",
-       .got = "none",
-       .hint = "the folder of a Hugging Face model with its tokenizer"});
+    no_tokenizer(folder.string());
   const auto config = folder / "tokenizer_config.json";
   auto read = tokenizer::read_sentencepiece(
     pieces, std::filesystem::exists(config) ? internal::read_json(config)
@@ -205,8 +226,22 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
     if (const auto config = folder / name; std::filesystem::exists(config))
       read_config(internal::read_json(config), config.string(), *parts);
   if (const auto jinja = folder / "chat_template.jinja";
-      std::filesystem::exists(jinja))
+      std::filesystem::exists(jinja)) {
     parts->chat_template = std::string(MappedFile(jinja).text());
+    parts->chat_template_file = jinja.string();
+  }
+  parts->model_ids = read_model_ids(folder / "config.json");
+  return Tokenizer(std::move(parts));
+}
+
+Tokenizer Tokenizer::load_if_any(const std::filesystem::path& folder) {
+  if (std::filesystem::exists(folder / "tokenizer.json")
+      || std::filesystem::exists(folder / "tokenizer.model"))
+    return load(folder);
+  auto parts = std::make_shared<Parts>();
+  parts->file = folder.string();
+  parts->model_ids
+    = static_cast<std::int32_t>(read_model_shape(folder).vocab_size);
   return Tokenizer(std::move(parts));
 }
 
@@ -222,6 +257,7 @@ Tokenizer Tokenizer::parse(std::string_view tokenizer_json,
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
                                             bool special) const {
+  need_vocabulary();
   try {
     auto ids = encode_all(*parts_, text);
     return special ? parts_->post_processor.apply(std::move(ids)) : ids;
@@ -244,10 +280,23 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids,
   return parts_->decoder.apply(std::move(tokens));
 }
 
+bool Tokenizer::has_vocabulary() const {
+  return parts_->model != nullptr;
+}
+
+void Tokenizer::need_vocabulary() const {
+  if (!has_vocabulary())
+    no_tokenizer(parts_->file);
+}
+
 std::int32_t Tokenizer::vocab_size() const {
   const auto& added = parts_->added.tokens();
   const std::int32_t end = added.empty() ? 0 : added.rbegin()->first + 1;
-  return std::max(end, parts_->model->vocabulary().end_id());
+  return std::max(end, parts_->vocabulary().end_id());
+}
+
+std::int32_t Tokenizer::num_ids() const {
+  return std::max(vocab_size(), parts_->model_ids);
 }
 
 std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
@@ -282,6 +331,10 @@ std::int32_t Tokenizer::unk_id() const {
 
 const std::optional<std::string>& Tokenizer::chat_template() const {
   return parts_->chat_template;
+}
+
+const std::string& Tokenizer::chat_template_file() const {
+  return parts_->chat_template_file;
 }
 
 const std::string& Tokenizer::file() const {

@@ -27,15 +27,20 @@ class Tokenizer {
 public:
   /// Reads `tokenizer.json` of a folder, or `tokenizer.model` where there is
   /// none, and, where they exist,
-  /// `tokenizer_config.json`, `special_tokens_map.json` and
-  /// `chat_template.jinja`. ConfigError naming file and JSON path.
+  /// `tokenizer_config.json`, `special_tokens_map.json`,
+  /// `chat_template.jinja` and the `vocab_size` of `config.json`. ConfigError
+  /// naming file and JSON path.
   static Tokenizer load(const std::filesystem::path& folder);
+  /// The same, or of a folder without those files one that knows no texts but
+  /// how many ids the model has: rows of ids need no more.
+  static Tokenizer load_if_any(const std::filesystem::path& folder);
   /// The same from text; `config_json` may be empty. `file` is for messages.
   static Tokenizer parse(std::string_view tokenizer_json,
                          std::string_view config_json, const std::string& file);
 
   /// Bytes that are not UTF-8 count as U+FFFD. With `special` the
-  /// post-processor's tokens (begin of text, ...) are added.
+  /// post-processor's tokens (begin of text, ...) are added. ConfigError
+  /// without a vocabulary.
   std::vector<std::int32_t> encode(std::string_view text,
                                    bool special = true) const;
   /// Ids outside the vocabulary are left out; incomplete characters become
@@ -43,8 +48,14 @@ public:
   std::string decode(std::span<const std::int32_t> ids,
                      bool skip_special = true) const;
 
+  bool has_vocabulary() const;
+  /// ConfigError that names the missing files unless there is one.
+  void need_vocabulary() const;
   /// Largest id + 1.
   std::int32_t vocab_size() const;
+  /// End of the ids that rows may hold: those of the model in the folder, which
+  /// often has more than there are tokens, and makes them too.
+  std::int32_t num_ids() const;
   std::optional<std::int32_t> id_of(std::string_view token) const;
   /// nullptr for ids outside the vocabulary.
   const std::string* token_of(std::int32_t id) const;
@@ -55,7 +66,8 @@ public:
   std::int32_t unk_id() const;
   /// The Jinja source, or nothing.
   const std::optional<std::string>& chat_template() const;
-  const std::string& file() const; ///< for messages
+  const std::string& file() const; ///< for messages, as the next
+  const std::string& chat_template_file() const;
 
   /// ConfigError unless every id is below the model's vocabulary size.
   void check_fits(const ModelShape& shape, const std::string& model) const;

@@ -99,22 +99,6 @@ bool whole_is_cut(const ModelPart& part, Plane plane) {
              || (moment && part.strategy.zero == Zero::z1));
 }
 
-// A plane of this part that copies have cut, put together.
-std::vector<float> whole_part(const ModelPart& part, const PaddedOffsets& room,
-                              const float* mine, net::Collectives& dp) {
-  std::vector<float> all(static_cast<std::size_t>(room.size));
-  for (const plans::Box& box : part.optimizer.boxes) {
-    const PartBox& owner = part.owner(box.parameter);
-    std::copy_n(mine + box.offset_bytes / sizeof(float), box.num_elements(),
-                all.data() + room.offsets[part.box_index(owner)]
-                  + owner.place_of(box));
-  }
-  UnitCut cut(part, room.offsets);
-  for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
-    cut.gather(unit, all.data(), dp);
-  return all;
-}
-
 } // namespace
 
 bool WholePlane::gives(const ModelPart& part, Plane plane) {
@@ -129,7 +113,8 @@ WholePlane::WholePlane(const ModelPart& part, const Parameters& parameters,
   const float* base = parameters.plane(plane).data();
   const PaddedOffsets room = padded_offsets(part.local_parameters);
   if (whole_is_cut(part, plane)) {
-    part_ = whole_part(part, room, base, *groups.dp);
+    part_.resize(static_cast<std::size_t>(room.size));
+    gather_plane(part, base, part_.data(), *groups.dp);
     base = part_.data();
   }
   std::vector<float> passing; // another stage's tensor on its way

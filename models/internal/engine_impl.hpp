@@ -36,7 +36,6 @@ struct Engine::Impl {
   std::uint64_t applied_steps = 0;   ///< Adam's bias correction
   const Losses& losses;
 
-  Generator make_generator() const;
   /// With the model's end tokens where none are given.
   GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Final hidden states of these sequences; checks lengths and grows rope.

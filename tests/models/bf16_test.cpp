@@ -17,6 +17,7 @@ namespace {
 
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
+using troupe::testing::random_prompts;
 using troupe::testing::random_sequences;
 using troupe::testing::small_shape;
 using troupe::testing::TempFolder;
@@ -60,10 +61,7 @@ TEST_F(Bf16, TrainsWithin2PercentOfFp32_I1) {
 }
 
 TEST_F(Bf16, ScoresWhatItGenerates) {
-  net::Rows prompts = random_sequences(6, small_shape().vocab_size, 12, 6);
-  net::Column ids = prompts.at("sequence_ids");
-  ids.key = "prompt_ids";
-  prompts = net::Rows(prompts.samples, {ids});
+  const net::Rows prompts = random_prompts(small_shape().vocab_size);
   GenerateOptions options;
   options.max_new_tokens = 12;
   options.stop_ids = {3};

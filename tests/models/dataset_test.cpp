@@ -2,6 +2,7 @@
 #include "models/jsonl.hpp"
 
 #include "tests/support/models/dataset_support.hpp"
+#include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -142,6 +143,54 @@ TEST_F(DatasetFile, BadRowsNameFileLineAndField) {
               HasSubstr("rows.jsonl:2: prompt_ids: expected a list"));
   EXPECT_THAT(of(DataKind::prompts, "{\"prompt_ids\": []}"),
               HasSubstr("rows.jsonl:2: prompt: expected at least one token"));
+}
+
+TEST_F(DatasetFile, RowsHoldAnyIdOfTheModelWhichHasMoreThanTokens) {
+  write_text(folder_ / "tokenizer.json",
+             troupe::testing::letters_document().dump());
+  write_text(folder_ / "config.json", R"({"vocab_size": 100})");
+  const Tokenizer tokenizer = Tokenizer::load(folder_ / "");
+  EXPECT_LT(tokenizer.vocab_size(), 99);
+  const auto data = Dataset::open(
+    options(DataKind::score, "{\"ids\": [5, 99]}\n"
+                             "{\"prompt_ids\": [5], \"response_ids\": [99]}"),
+    tokenizer);
+  EXPECT_EQ(data.size(), 2U);
+  EXPECT_THROW(
+    Dataset::open(options(DataKind::score, "{\"ids\": [100]}"), tokenizer),
+    ConfigError);
+}
+
+TEST_F(DatasetFile, RowsOfIdsNeedNoTokenizerButTextsDo) {
+  auto shape = troupe::testing::small_shape();
+  shape.vocab_size = 100;
+  write_text(folder_ / "config.json", print_hf_config(shape));
+  const Tokenizer ids = Tokenizer::load_if_any(folder_ / "");
+  EXPECT_FALSE(ids.has_vocabulary());
+  EXPECT_EQ(
+    Dataset::open(options(DataKind::score,
+                          "{\"ids\": [5, 99]}\n"
+                          "{\"prompt_ids\": [5], \"response_ids\": [99]}"),
+                  ids)
+      .size(),
+    2U);
+  const auto says = [&](const char* row) {
+    try {
+      Dataset::open(options(DataKind::score, row), ids);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no complaint");
+  };
+  EXPECT_THAT(says("{\"ids\": [100]}"), HasSubstr("from 0 to 99"));
+  const auto missing = "rows.jsonl:1: " + (folder_ / "").string()
+                       + ": expected a tokenizer.json or a tokenizer.model";
+  EXPECT_THAT(says("{\"text\": \"a\"}"), HasSubstr(missing));
+  EXPECT_THAT(says("{\"prompt\": \"a\", \"response_ids\": [5]}"),
+              HasSubstr(missing));
+  EXPECT_THAT(
+    says("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}"),
+    HasSubstr(missing));
 }
 
 TEST_F(DatasetFile, BadRowsCanBeSkippedAndAreCounted) {

@@ -22,9 +22,11 @@
 namespace troupe::models {
 namespace {
 
+using troupe::testing::expect_same_answers;
 using troupe::testing::first_samples;
 using troupe::testing::ParallelReplica;
 using troupe::testing::random_answers;
+using troupe::testing::random_prompts;
 using troupe::testing::random_sequences;
 using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
@@ -192,37 +194,20 @@ TEST_P(Parallel, TrainsAndAsksACriticLikeOneDevice_I1) {
 }
 
 TEST_P(ParallelGeneration, GivesTheSameTokens_I1_I2) {
-  net::Rows prompts = random_sequences(6, 75, 12, 6);
-  net::Column ids = prompts.at("sequence_ids");
-  ids.key = "prompt_ids";
-  prompts = net::Rows(prompts.samples, {ids});
-  GenerateOptions options;
-  options.max_new_tokens = 12;
-  options.seed = 5;
-  options.stop_ids = {3};
-  options.max_sequences = 4;
+  const net::Rows prompts = random_prompts(75);
+  const GenerateOptions options
+    = {.max_new_tokens = 12, .seed = 5, .max_sequences = 4, .stop_ids = {3}};
   ParallelReplica alone(spec(wide_shape()), "d1");
   ParallelReplica split(spec(wide_shape()), GetParam());
   const net::Rows want = alone.generate(prompts, options);
   const net::Rows got = split.generate(prompts, options);
-  EXPECT_EQ(got.at("sequence_ids").lengths, want.at("sequence_ids").lengths);
-  EXPECT_THAT(
-    got.at("sequence_ids").as<std::int32_t>(),
-    ::testing::ElementsAreArray(want.at("sequence_ids").as<std::int32_t>()));
-  EXPECT_THAT(got.at("logprobs").as<float>(),
-              ::testing::Pointwise(::testing::FloatNear(1e-4F),
-                                   want.at("logprobs").as<float>()));
+  expect_same_answers(got, want);
 }
 
 TEST_P(ParallelGeneration, BatchesThatShareSlotsEndAlikeOnAllDevices_I2) {
-  net::Rows prompts = random_sequences(6, 75, 12, 6);
-  net::Column ids = prompts.at("sequence_ids");
-  ids.key = "prompt_ids";
-  prompts = net::Rows(prompts.samples, {ids});
-  GenerateOptions options;
-  options.max_new_tokens = 12;
-  options.seed = 5;
-  options.stop_ids = {3};
+  const net::Rows prompts = random_prompts(75);
+  const GenerateOptions options
+    = {.max_new_tokens = 12, .seed = 5, .stop_ids = {3}};
   ParallelReplica alone(spec(wide_shape()), "d1");
   ParallelReplica split(spec(wide_shape()), GetParam());
   const auto& all = prompts.samples;
@@ -358,7 +343,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Parallel,
 INSTANTIATE_TEST_SUITE_P(Strategies, ParallelGeneration,
                          ::testing::Values("d2", "t2", "t4", "d2t2", "p2", "p4",
                                            "p2t2", "d2p2", "t2s", "t4s",
-                                           "p2t2s"),
+                                           "p2t2s", "d2z3", "d2p2t2z3s"),
                          strategy_name);
 
 } // namespace

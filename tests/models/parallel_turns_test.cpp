@@ -86,7 +86,8 @@ TEST_P(ParallelTurns, SayTheSame_I1_I2) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ParallelTurns,
-                         ::testing::Values("t2", "p2", "d2", "p2t2", "d2t2"));
+                         ::testing::Values("t2", "p2", "d2", "p2t2", "d2t2",
+                                           "d2z3"));
 
 using TrainedTurns = ParallelTurns;
 

@@ -3,6 +3,7 @@
 #include "models/blend.hpp"
 #include "models/weight_move.hpp"
 #include "net/data_plane.hpp"
+#include "net/memory_count.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <thread>
 
 namespace {
 std::atomic<std::uint64_t> allocations = 0; ///< of all threads
@@ -250,10 +252,15 @@ TEST(WeightMoveProperty, BlendingThroughAnyMoveEqualsBlendingTheWhole_I1) {
     };
     const auto plan = plans::move_plan(source, target, cluster);
     for (const auto& shard : target.shards) {
+      net::MemoryCount staged;
       WeightMove move(plans::transfers_to(plan, shard.device), find,
                       planes.here);
       auto plane = plane_of(model, shard, own);
-      move.blend(bytes_of(plane), 0.95, /*staging_bytes=*/100);
+      std::thread([&] {
+        staged.count_this_thread();
+        move.blend(bytes_of(plane), 0.95, /*staging_bytes=*/100);
+      }).join();
+      EXPECT_LE(staged.peak_bytes(), 100u);
       EXPECT_EQ(plane, plane_of(model, shard, blended)) << "round " << round;
     }
     for (auto id = first_export; id < next_export; ++id)

@@ -153,6 +153,14 @@ net::Rows random_sequences(std::size_t count, std::int32_t vocab,
            column_of("loss_mask", DType::u8, masks)}};
 }
 
+net::Rows random_prompts(std::int32_t vocab) {
+  constexpr std::size_t longest = 12;
+  const auto sequences = random_sequences(6, vocab, longest, 6);
+  auto ids = sequences.at("sequence_ids");
+  ids.key = "prompt_ids";
+  return {sequences.samples, {std::move(ids)}};
+}
+
 net::Rows random_answers(std::size_t prompts, std::size_t answers,
                          std::int32_t vocab, std::size_t longest,
                          std::uint64_t seed) {

@@ -44,6 +44,9 @@ std::vector<SampleId> first_samples(std::size_t count);
 net::Rows random_sequences(std::size_t count, std::int32_t vocab,
                            std::size_t longest, std::uint64_t seed);
 
+/// Six random `prompt_ids` of tokens below `vocab`.
+net::Rows random_prompts(std::int32_t vocab);
+
 /// The same columns: `answers` random answers to each of `prompts` prompts, one
 /// prompt after the other.
 net::Rows random_answers(std::size_t prompts, std::size_t answers,

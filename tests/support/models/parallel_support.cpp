@@ -3,7 +3,7 @@
 #include "models/generate_options.hpp"
 #include "models/model_part.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <bit>
@@ -244,6 +244,17 @@ ParallelReplica::plane(models::Plane plane) const {
     whole[name] = std::move(tensor.values);
   }
   return whole;
+}
+
+void expect_same_answers(const net::Rows& got, const net::Rows& want) {
+  const auto ids = [](const net::Rows& rows) {
+    return rows.at("sequence_ids").as<std::int32_t>();
+  };
+  EXPECT_EQ(got.at("sequence_ids").lengths, want.at("sequence_ids").lengths);
+  EXPECT_THAT(ids(got), ::testing::ElementsAreArray(ids(want)));
+  EXPECT_THAT(got.at("logprobs").as<float>(),
+              ::testing::Pointwise(::testing::FloatNear(1e-4F),
+                                   want.at("logprobs").as<float>()));
 }
 
 } // namespace troupe::testing

@@ -73,4 +73,7 @@ private:
   std::vector<std::unique_ptr<models::Engine>> engines_;
 };
 
+/// The same tokens, log-probabilities within 1e-4 (I1, I2).
+void expect_same_answers(const net::Rows& got, const net::Rows& want);
+
 } // namespace troupe::testing

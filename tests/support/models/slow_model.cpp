@@ -41,7 +41,10 @@ at::Tensor SlowModel::norm(const std::string& name,
 at::Tensor SlowModel::rotate(const at::Tensor& x_hLd) const {
   const auto d = shape_.head_dim;
   const auto pair = at::arange(d / 2, at::kDouble);
-  const auto frequency = at::pow(shape_.rope_theta, pair * (-2.0 / double(d)));
+  const double slower
+    = shape_.rope_scaling == "linear" ? shape_.rope_factor : 1;
+  const auto frequency
+    = at::pow(shape_.rope_theta, pair * (-2.0 / double(d))) / slower;
   const auto angle_Ld = at::outer(at::arange(x_hLd.size(1), at::kDouble),
                                   at::cat({frequency, frequency}));
   const auto turned
