@@ -1,5 +1,6 @@
 #include "models/unit_cut.hpp"
 
+#include "models/parameters.hpp"
 #include "net/collectives.hpp"
 
 #include <algorithm>
@@ -77,6 +78,19 @@ void UnitCut::gather(std::size_t index, float* plane, net::Collectives& dp) {
   dp.all_gather(flat + first, flat, static_cast<std::size_t>(run), DType::f32,
                 "parameters");
   unpack(unit, 0, unit.size, flat, plane);
+}
+
+void gather_plane(const ModelPart& part, const float* own, float* whole,
+                  net::Collectives& dp) {
+  const auto offsets = padded_offsets(part.local_parameters).offsets;
+  for (const plans::Box& box : part.optimizer.boxes) {
+    const PartBox& owner = part.owner(box.parameter);
+    std::copy_n(own + box.offset_bytes / sizeof(float), box.num_elements(),
+                whole + offsets[part.box_index(owner)] + owner.place_of(box));
+  }
+  UnitCut cut(part, offsets);
+  for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
+    cut.gather(unit, whole, dp);
 }
 
 } // namespace troupe::models

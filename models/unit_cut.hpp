@@ -51,4 +51,9 @@ private:
   AlignedFloats buffer_{nullptr}; ///< of the device
 };
 
+/// A plane that holds this copy's parts becomes, in `whole`, one with all boxes
+/// of `part` at their padded offsets. All copies call it together.
+void gather_plane(const ModelPart& part, const float* own, float* whole,
+                  net::Collectives& dp);
+
 } // namespace troupe::models

@@ -1,7 +1,9 @@
 #include "plans/call_memory.hpp"
 
 #include "config/defaults.hpp"
+#include "plans/memory_model.hpp"
 #include "plans/pass_memory.hpp"
+#include "plans/unit_windows.hpp"
 
 #include <algorithm>
 
@@ -38,7 +40,8 @@ public:
 
   std::uint64_t bytes(CallKind kind) const {
     if (kind == CallKind::generate)
-      return generate_elements() * element_bytes() + packed_bytes();
+      return generate_elements() * element_bytes() + packed_bytes()
+             + gathered_bytes();
     if (kind == CallKind::train)
       return train_elements() * element_bytes();
     return inference_pass_elements(part_, batch_of(a_chunk()))
@@ -130,6 +133,17 @@ private:
       .rows = std::max(in_lane, std::min(budget, in_lane * prompt)),
       .draws = in_lane};
     return cached * slot_elements(stage_) + decode_pass_elements(part_, pass);
+  }
+  /// Sharded parameters come together for a generation (models/
+  /// gathered_weights).
+  std::uint64_t gathered_bytes() const {
+    if (!cuts_weights(place_.strategy))
+      return 0;
+    auto uncut = place_.strategy;
+    uncut.zero = Zero::none;
+    return stage_bytes(shape_, uncut, stored_dtype(sizes_, dtype_))
+      .at(stage_)
+      .weights;
   }
   std::uint64_t packed_bytes() const {
     return sizes_.packs_weights ? part_.matrix_elements() * size_bytes(dtype_)

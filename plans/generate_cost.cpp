@@ -60,9 +60,7 @@ double CostModel::measured_token_s(const Job& job, double step_s) const {
   const auto& m = job.model;
   const auto head = step_s * m.head_share();
   const auto layer_s = (step_s - head) / m.layers;
-  const auto slowest = std::max(std::ceil(m.layers / job.p) * layer_s,
-                                std::floor(m.layers / job.p) * layer_s + head);
-  return ring_s(job, slowest, step_s);
+  return ring_s(job, slowest_s(job, layer_s, head), step_s);
 }
 
 /// Prompts and answers of as many samples as there are places for, up to the
@@ -87,7 +85,7 @@ double CostModel::generate_s(const Job& job,
                              const std::vector<DecodePhase>& phases) const {
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
-  const auto layers = std::ceil(m.layers / job.p);
+  const auto layers = std::max(job.other_layers, job.last_layers);
   double seconds = prefill_s(job);
   for (const auto& phase : phases) {
     const auto answers = phase.active / job.micro_batches;

@@ -1,6 +1,7 @@
 #include "plans/layout.hpp"
 
 #include "config/error.hpp"
+#include "plans/stage_layers.hpp"
 
 #include <fmt/format.h>
 
@@ -35,32 +36,36 @@ Range tensor_part(std::int64_t size, std::int64_t unit, std::uint32_t tp,
   return {run.begin * unit, run.end * unit};
 }
 
+std::int32_t layout_last_layer(std::span<const ParameterShape> parameters) {
+  std::int32_t last = 0;
+  for (const auto& parameter : parameters)
+    last = std::max(last, parameter.layer);
+  return last;
+}
+
 /// Stages that own a parameter.
 class Stages {
 public:
   Stages(std::span<const ParameterShape> parameters, std::uint32_t pp)
-    : pp_(pp) {
-    bool has_head = false;
-    for (const auto& parameter : parameters)
-      last_layer_ = std::max(last_layer_, parameter.layer);
-    for (const auto& parameter : parameters)
-      has_head |= parameter.layer == last_layer_ && !parameter.vector;
-    tied_ = !has_head;
-  }
+    : pp_(pp),
+      last_layer_(layout_last_layer(parameters)),
+      costs_(unit_costs(parameters)),
+      layers_(static_cast<std::uint32_t>(last_layer_), pp, costs_) {}
 
   bool owns(std::uint32_t stage, const ParameterShape& parameter) const {
     if (parameter.layer < 0)
-      return stage == 0 || (tied_ && stage == pp_ - 1);
+      return stage == 0 || (costs_.tied && stage == pp_ - 1);
     if (parameter.layer == last_layer_)
       return stage == pp_ - 1;
-    const auto layer = static_cast<std::uint32_t>(parameter.layer);
-    return stage == layer * pp_ / static_cast<std::uint32_t>(last_layer_);
+    return stage
+           == layers_.stage_of(static_cast<std::uint32_t>(parameter.layer));
   }
 
 private:
   std::uint32_t pp_;
-  std::int32_t last_layer_ = 0;
-  bool tied_ = false;
+  std::int32_t last_layer_;
+  UnitCosts costs_;
+  StageLayers layers_;
 };
 
 /// The part of a parameter that a tensor coordinate owns.

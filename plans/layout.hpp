@@ -5,9 +5,10 @@
 // - tp splits a parameter's `split_dim` into ceil-sized runs of whole heads
 //   (`split_unit`); with fewer key-value heads than peers, neighbours hold the
 //   same head. Parameters without a split are whole on every tensor peer.
-// - pp deals the layers 0..L-1 to stages in contiguous runs; the embedding is
-//   on the first stage, final norm and head on the last. Without a head of its
-//   own (tied) the embedding is on the last stage too.
+// - pp deals the layers 0..L-1 to stages in contiguous runs by their cost
+//   (stage_layers.hpp); the embedding is on the first stage, final norm and
+//   head on the last. Without a head of its own (tied) the embedding is on the
+//   last stage too.
 // - z3 (and z1 for the optimizer's planes) cuts each unit (embedding, layer,
 //   final norm and head) over dp: a flat range of a box is at most three boxes.
 //

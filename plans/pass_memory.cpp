@@ -1,5 +1,7 @@
 #include "plans/pass_memory.hpp"
 
+#include "plans/stage_layers.hpp"
+
 #include <algorithm>
 
 namespace troupe::plans {
@@ -155,10 +157,11 @@ StackPart::StackPart(const ModelShape& shape, const Strategy& strategy,
          * floats_of(shape.head_dim)),
     inner(ceil_div(floats_of(shape.intermediate_size), strategy.tp)),
     vocab(ceil_div(floats_of(shape.vocab_size), strategy.tp)) {
-  const auto all = floats_of(shape.num_layers);
-  // as plans/layout deals them: layer l is stage l * pp / layers
-  layers = ceil_div((stage + 1) * all, strategy.pp)
-           - ceil_div(stage * all, strategy.pp);
+  layers = floats_of(shape.num_layers);
+  if (strategy.pp > 1)
+    layers = StageLayers(static_cast<std::uint32_t>(layers), strategy.pp,
+                         unit_costs(shape))
+               .count(stage);
 }
 
 std::uint64_t StackPart::matrix_elements() const {

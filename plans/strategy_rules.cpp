@@ -61,6 +61,22 @@ std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
   return pp;
 }
 
+namespace {
+
+/// "t2 or t4": the legal degrees next to `tp`.
+std::string nearest_tps(const ModelShape& shape, std::uint32_t tp) {
+  auto below = tp - 1; // t1 is legal
+  while (!is_legal_tp(shape, below))
+    --below;
+  const auto text = fmt::format("t{}", below);
+  for (auto above = tp + 1; std::int64_t{above} <= shape.num_heads; ++above)
+    if (is_legal_tp(shape, above))
+      return text + fmt::format(" or t{}", above);
+  return text;
+}
+
+} // namespace
+
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
   const auto wrong = [&](const std::string& expected) {
     return expectation(expected, to_string(strategy),
@@ -68,12 +84,16 @@ std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
   };
   if (!deals_heads(shape, strategy.tp))
     return wrong(fmt::format("tensor parallelism (t) that divides {} heads, "
-                             "and divides or is a multiple of {} KV heads",
-                             shape.num_heads, shape.num_kv_heads));
+                             "and divides or is a multiple of {} KV heads (as "
+                             "{})",
+                             shape.num_heads, shape.num_kv_heads,
+                             nearest_tps(shape, strategy.tp)));
   if (!is_legal_tp(shape, strategy.tp))
     return wrong(fmt::format("tensor parallelism (t) that leaves each device "
-                             "a part of {} MLP columns and {} token ids",
-                             shape.intermediate_size, shape.vocab_size));
+                             "a part of {} MLP columns and {} token ids (as "
+                             "{})",
+                             shape.intermediate_size, shape.vocab_size,
+                             nearest_tps(shape, strategy.tp)));
   if (std::int64_t{strategy.pp} > rules_layers(shape))
     return wrong(fmt::format("at most p{}, as many stages as the model has "
                              "layers",

@@ -47,6 +47,24 @@ TEST(CallSplit, TrainingHasEqualMiniBatchesOnAllRanks) {
   }
 }
 
+TEST(CallSplit, TrainingBalancesTheTokensOfEachMiniBatch) {
+  const auto workflow = make_ppo();
+  const std::vector<std::uint32_t> tokens{60, 1, 2, 57, 8, 30, 31, 9};
+  const auto shares = split_call(workflow.call("actor_train"), 2, tokens,
+                                 {SampleId{0}, 8}, 1, 2);
+  ASSERT_THAT(shares, SizeIs(2));
+  for (const std::size_t batch : {0U, 1U}) {
+    std::vector<std::uint32_t> sums;
+    for (const auto& share : shares) {
+      sums.push_back(0);
+      for (const auto sample : share.at(batch))
+        sums.back() += tokens[sample.value];
+    }
+    EXPECT_LE(std::max(sums[0], sums[1]) - std::min(sums[0], sums[1]), 2U)
+      << "mini-batch " << batch;
+  }
+}
+
 TEST(CallSplit, MiniBatchesAreContiguousRangesOfIds) {
   const auto workflow = make_ppo();
   const std::vector<std::uint32_t> tokens(4, 10);

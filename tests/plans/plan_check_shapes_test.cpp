@@ -39,16 +39,18 @@ TEST(PlanCheckShapes, TensorDegreesFollowTheHeads) {
   EXPECT_EQ(
     ShapeCase().set("rew_inf", "d3t4").errors(),
     "calls.rew_inf.strategy: expected tensor parallelism (t) that divides 6 "
-    "heads, and divides or is a multiple of 3 KV heads, got d3t4; try d4t3");
+    "heads, and divides or is a multiple of 3 KV heads (as t3 or t6), got "
+    "d3t4; try d4t3");
   EXPECT_EQ(
     ShapeCase().set("ref_inf", "d6t2").errors(),
     "calls.ref_inf.strategy: expected tensor parallelism (t) that divides 6 "
-    "heads, and divides or is a multiple of 3 KV heads, got d6t2; try d12");
-  EXPECT_EQ(
-    ShapeCase().set("actor_train", "t12").errors(),
-    "calls.actor_train.strategy: expected tensor parallelism (t) that "
-    "divides 6 heads, and divides or is a multiple of 3 KV heads, got t12; try "
-    "d2t6");
+    "heads, and divides or is a multiple of 3 KV heads (as t1 or t3), got "
+    "d6t2; try d12");
+  EXPECT_EQ(ShapeCase().set("actor_train", "t12").errors(),
+            "calls.actor_train.strategy: expected tensor parallelism (t) that "
+            "divides 6 heads, and divides or is a multiple of 3 KV heads (as "
+            "t6), got t12; try "
+            "d2t6");
   EXPECT_EQ(ShapeCase().set("actor_gen", "d2t6").errors(), "");
   EXPECT_EQ(ShapeCase().set("actor_gen", "d4t3").errors(), "");
 }
