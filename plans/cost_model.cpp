@@ -80,6 +80,7 @@ double CostModel::Model::launches(double tokens) const {
 CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
   : problem_(problem),
     hardware_(problem.hardware),
+    cores_(problem.hardware, problem.cluster),
     effects_(effects) {
   for (const auto& [role, shape] : problem.shapes) {
     Model model;
@@ -113,6 +114,8 @@ CostModel::Job CostModel::make_job(const Call& call,
   const auto batches = micro_batches_of(call.kind, placement, problem_.sizes,
                                         problem_.lengths.sequence_mean());
   const auto& strategy = placement.strategy;
+  const StageLayers layers(static_cast<std::uint32_t>(found->second.layers),
+                           strategy.pp, costs_of(found->second.units));
   auto samples = batches.samples;
   double rounds = 1;
   if (call.kind == CallKind::generate && has_limited_places(problem_.sizes)) {
@@ -129,23 +132,37 @@ CostModel::Job CostModel::make_job(const Call& call,
           .d = double(strategy.dp),
           .p = double(strategy.pp),
           .t = double(strategy.tp),
+          .last_layers = double(layers.last()),
+          .other_layers = double(layers.most_before()),
           .micro_batches = double(batches.count),
           .samples = samples,
           .rounds = rounds};
 }
 
+double CostModel::work_s(const Call& call, const Job& job) const {
+  switch (call.kind) {
+  case CallKind::generate:
+    return gather_s(job, 1) + first_answers_s(job) + later_answers_s(job);
+  case CallKind::train:
+    return train_s(job);
+  default:
+    return inference_s(job);
+  }
+}
+
 double CostModel::call_s(const Call& call, const Placement& placement) const {
   if (call.kind == CallKind::function || placement.devices.empty())
     return 0;
-  const auto job = make_job(call, placement);
-  switch (call.kind) {
-  case CallKind::generate:
-    return hardware_.call_s + first_answers_s(job) + later_answers_s(job);
-  case CallKind::train:
-    return hardware_.call_s + train_s(job);
-  default:
-    return hardware_.call_s + inference_s(job);
-  }
+  return cores_.alone(placement.devices, use_of(call, placement))
+         * (hardware_.call_s + work_s(call, make_job(call, placement)));
+}
+
+double CostModel::use_of(const Call& call, const Placement& placement) const {
+  const auto stages = placement.strategy.pp;
+  if (stages <= 1 || !effects_.bubbles || call.kind == CallKind::generate)
+    return 1;
+  const auto batches = make_job(call, placement).micro_batches;
+  return batches / (batches + stages - 1);
 }
 
 double CostModel::later_chunk_s(const Call& call,
@@ -153,14 +170,25 @@ double CostModel::later_chunk_s(const Call& call,
   if (call.kind != CallKind::generate || call.own_actor)
     return call_s(call, placement);
   const auto job = make_job(call, placement);
-  return steady_answers_s(job) + later_answers_s(job);
+  return cores_.alone(placement.devices)
+         * (steady_answers_s(job) + later_answers_s(job));
 }
 
 MoveBytes CostModel::move_bytes_of(const std::string& role,
                                    const Placement& from,
                                    const Placement& to) const {
-  return move_bytes(models_.find(role)->second.units, from, to,
-                    problem_.cluster);
+  return plans_moves_
+           ? planned_move_bytes(problem_.shapes.at(role), problem_.dtype(role),
+                                from, to, problem_.cluster)
+           : move_bytes(models_.find(role)->second.units, from, to,
+                        problem_.cluster);
+}
+
+CostModel CostModel::with_planned_moves() const {
+  auto costs = *this;
+  constexpr std::uint32_t most_devices = 64;
+  costs.plans_moves_ = problem_.cluster.num_devices() <= most_devices;
+  return costs;
 }
 
 double CostModel::move_s(const std::string& role, const Placement& from,
@@ -173,12 +201,15 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   if (seconds == 0 && from.strategy != to.strategy)
     seconds = hardware_.move_s;
   // Sharded parameters are gathered by all devices at once.
+  auto both = from.devices;
+  both.insert(both.end(), to.devices.begin(), to.devices.end());
+  const auto alone = cores_.alone(both);
   if (from.strategy.zero != Zero::z3)
-    return seconds;
+    return alone * seconds;
   const auto& model = models_.find(role)->second;
   const auto share = model.parameters * model.element_bytes
                      / (double(to.strategy.tp) * to.strategy.pp);
-  return std::max(seconds, hardware_.move_s + share / hardware_.zero_Bps);
+  return alone * std::max(seconds, hardware_.move_s + share / zero_Bps());
 }
 
 double CostModel::link_Bps(bool between_nodes) const {
@@ -187,6 +218,13 @@ double CostModel::link_Bps(bool between_nodes) const {
 
 double CostModel::link_latency_s(bool between_nodes) const {
   return between_nodes ? hardware_.inter_lat_s : hardware_.intra_lat_s;
+}
+
+/// Beside work as sums of gradients: so much less than alone.
+double CostModel::zero_Bps() const {
+  return hardware_.sum_Bps > 0
+           ? hardware_.zero_Bps * (hardware_.sum_Bps / hardware_.intra_Bps)
+           : hardware_.zero_Bps;
 }
 
 /// One all-reduce of the hidden states of `tokens` over the tensor group.
@@ -239,13 +277,15 @@ double CostModel::hop_s(const Job& job, double tokens) const {
          + link_latency_s(far);
 }
 
+double CostModel::slowest_s(const Job& job, double layer_s, double head) const {
+  return std::max(job.other_layers * layer_s, job.last_layers * layer_s + head);
+}
+
 /// M micro-batches through p stages; the last stage has the head.
 double CostModel::passes_s(const Job& job, double layer_s, double head,
                            double hop) const {
   const auto all = job.model.layers * layer_s + head + job.p * hop;
-  const auto last = std::floor(job.model.layers / job.p) * layer_s + head;
-  const auto slowest
-    = std::max(std::ceil(job.model.layers / job.p) * layer_s, last) + hop;
+  const auto slowest = slowest_s(job, layer_s, head) + hop;
   if (!effects_.bubbles)
     return job.micro_batches * all / job.p;
   return all + (job.micro_batches - 1) * slowest;
@@ -257,7 +297,7 @@ double CostModel::gather_s(const Job& job, double times) const {
     return 0;
   const auto bytes = job.model.parameters * job.model.element_bytes
                      / (job.t * job.p) * (job.d - 1) / job.d;
-  return times * bytes / hardware_.zero_Bps;
+  return times * bytes / zero_Bps();
 }
 
 double CostModel::planes_s(const std::string& role, const Placement& mesh,
@@ -271,7 +311,8 @@ double CostModel::planes_s(const std::string& role, const Placement& mesh,
     bytes += model.element_bytes * weight_copies;
   if (planes.offload_optimizer)
     bytes += moment_bytes_a_parameter * moment_copies;
-  return model.parameters * bytes / (double(dp) * pp * tp) / hardware_.host_Bps;
+  return cores_.alone(mesh.devices) * model.parameters * bytes
+         / (double(dp) * pp * tp) / hardware_.host_Bps;
 }
 
 /// Passes of `op` over `tokens` each, if it was measured. Of a whole pass the
@@ -313,7 +354,8 @@ double CostModel::gradients_s(const Job& job) const {
                       ? hardware_.sum_Bps
                       : link_Bps(job.span.data);
   return bytes / rate
-         + std::ceil(job.model.layers / job.p) * link_latency_s(job.span.data);
+         + std::max(job.other_layers, job.last_layers)
+             * link_latency_s(job.span.data);
 }
 
 double CostModel::optimizer_s(const Job& job) const {

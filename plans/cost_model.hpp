@@ -1,6 +1,6 @@
 // How long a call takes, from its work and the machine. All times in seconds,
 // sizes in bytes, work in FLOP; one device of the mesh is followed, the others
-// do the same beside it.
+// do the same beside it. Nothing else runs meanwhile (shared_cores.hpp).
 //
 // Symbols: L layers, h hidden, K KV width, V vocabulary, P_l parameters of a
 // layer's matrices, P of the model, e bytes a parameter; strategy d, p, t; B
@@ -44,6 +44,7 @@
 
 #include "plans/move_cost.hpp"
 #include "plans/plan_problem.hpp"
+#include "plans/shared_cores.hpp"
 
 #include <cstdint>
 #include <map>
@@ -76,9 +77,12 @@ public:
   /// `problem` must outlive this.
   explicit CostModel(const PlanProblem& problem, CostEffects effects = {});
 
-  /// Seconds of a call, of its first chunk where it has chunks. Functions are
-  /// free.
+  /// Seconds of a call that runs alone, of its first chunk where it has
+  /// chunks. Functions are free.
   double call_s(const Call& call, const Placement& placement) const;
+  /// Of its devices, those at work at once: stages of a pipeline wait for each
+  /// other. Generation keeps all of them busy with groups of answers.
+  double use_of(const Call& call, const Placement& placement) const;
   /// What each later chunk adds. Chunks of a generation share one batch
   /// (joined_chunks.hpp): the first one's time has the wait for the longest
   /// answer, behind it no place in the batch is ever empty.
@@ -92,6 +96,10 @@ public:
                 const Placement& to) const;
   MoveBytes move_bytes_of(const std::string& role, const Placement& from,
                           const Placement& to) const;
+  /// The same with moves counted transfer by transfer, for plans that a user
+  /// sees. Beyond 64 devices, where a move of a large model takes up to seconds
+  /// to plan, they stay in closed form.
+  CostModel with_planned_moves() const;
 
 private:
   struct Model {
@@ -120,6 +128,8 @@ private:
     const Placement& placement;
     MeshSpan span;
     double d, p, t;
+    double last_layers;  ///< of the last stage, which has the head
+    double other_layers; ///< of the one before it that has most
     double micro_batches;
     double samples; ///< of a micro-batch
     /// Generation: all answers over those that there are places for.
@@ -127,12 +137,16 @@ private:
   };
 
   Job make_job(const Call& call, const Placement& placement) const;
+  double work_s(const Call& call, const Job& job) const;
   double link_Bps(bool between_nodes) const;
   double link_latency_s(bool between_nodes) const;
+  double zero_Bps() const;
   double tensor_sum_s(const Job& job, double tokens) const;
   LayerTime layer(const Job& job, double tokens, double attends) const;
   double head_s(const Job& job, double tokens) const;
   double hop_s(const Job& job, double tokens) const;
+  /// A pass through the slowest stage.
+  double slowest_s(const Job& job, double layer_s, double head) const;
   double passes_s(const Job& job, double layer_s, double head,
                   double hop) const;
   double gather_s(const Job& job, double times) const;
@@ -155,7 +169,9 @@ private:
 
   const PlanProblem& problem_;
   const Hardware& hardware_;
+  SharedCores cores_;
   CostEffects effects_;
+  bool plans_moves_ = false;
   std::map<std::string, Model, std::less<>> models_;
 };
 

@@ -206,8 +206,9 @@ private:
       if (call.home >= 0 && !call.trains && counts_move(calls[i]))
         seconds[i] += instance_.move_s(calls[i], point);
     }
-    return pattern_seconds(layer_patterns(calls.size())[entry.pattern],
-                           {seconds.data(), calls.size()});
+    return std::max(entry.seconds,
+                    pattern_seconds(layer_patterns(calls.size())[entry.pattern],
+                                    {seconds.data(), calls.size()}));
   }
 
   bool share_a_device(std::uint32_t a, std::uint32_t b) const {

@@ -16,7 +16,8 @@
 // the layer). Elsewhere it may hide and adds nothing; likewise a reload, on the
 // devices of its call alone. A complete plan takes what the simulator says
 // (`step_s`), so a closed tree proves that no plan of these positions simulates
-// faster.
+// faster. Calls side by side that share cores (shared_cores.hpp) take at least
+// their seconds alone, and a layer at least its work by all cores.
 //
 // Method: layers of training first (their replicas are the homes), entries of a
 // layer fastest first, depth first; a branch ends where its time and the least
@@ -29,6 +30,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 namespace troupe::plans {
@@ -36,6 +38,8 @@ namespace troupe::plans {
 struct ExactOption {
   std::uint32_t num_devices = 1;
   double seconds = 0;
+  /// That it keeps at work while it runs alone.
+  double cores = 1;
   /// Of the task before it that brings its planes from host memory, which runs
   /// meanwhile where its devices have nothing to do.
   double comes_s = 0;
@@ -49,6 +53,8 @@ struct ExactCall {
 
 struct ExactInstance {
   std::uint32_t num_devices = 1;
+  /// Of all nodes; infinity: no two calls share any.
+  double num_cores = std::numeric_limits<double>::infinity();
   std::vector<ExactCall> calls = {};
   std::vector<std::vector<std::uint32_t>> layers = {}; ///< 1 to 3 calls each
   /// First well-lying position from `from` on for `count` devices.

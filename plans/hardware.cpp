@@ -53,6 +53,9 @@ void read_field(Hardware& hardware, const std::string& path,
     hardware_wrong(*value, path,
                    fmt::format("a positive number of {}", field->unit),
                    value->text);
+  if (field->value == &Hardware::crowded_share && number > 1)
+    hardware_wrong(*value, path, "a share of 1 at most", value->text,
+                   "cores of a node / devices_per_node");
   hardware.*(field->value) = number;
   const auto* source = node.is_mapping() ? node.find("source") : nullptr;
   hardware.sources[path] = source ? yaml_text(*source, path + ".source") : file;
@@ -91,6 +94,7 @@ const std::vector<HardwareField>& hardware_fields() {
     {"device", "attn_flops", &H::attn_flops, "FLOP/s", false},
     {"device", "mem_Bps", &H::mem_Bps, "bytes/s", false},
     {"device", "optimizer_Bps", &H::optimizer_Bps, "bytes/s", true},
+    {"device", "crowded_share", &H::crowded_share, "share", true},
     {"host", "launch_layer_s", &H::launch_layer_s, "s", true},
     {"host", "launch_tp_extra_s", &H::launch_tp_extra_s, "s", true},
     {"host", "launch_graph_s", &H::launch_graph_s, "s", true},

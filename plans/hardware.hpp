@@ -30,6 +30,9 @@ struct Hardware {
   double mem_Bps = 0;    ///< device memory, read or write
   /// What the optimizer's step makes of its traffic; 0: mem_Bps.
   double optimizer_Bps = 0;
+  /// Of its rate alone that a device has while all of its node work, as rates
+  /// here are: shared_cores.hpp says what follows. 0: all of it.
+  double crowded_share = 0;
   // host
   double launch_layer_s = 0;    ///< of the operations of one layer's forward
   double launch_tp_extra_s = 0; ///< more where a layer has collectives
@@ -45,7 +48,9 @@ struct Hardware {
   double inter_Bps = 0;   ///< between nodes
   double inter_lat_s = 0;
   double host_Bps = 0; ///< device to host memory (offload)
-  double zero_Bps = 0; ///< gathers of sharded parameters over all devices
+  /// Gathers of sharded parameters over all devices; beside work sum_Bps of
+  /// intra_Bps of it.
+  double zero_Bps = 0;
   /// In a node, beside work that needs the same memory; 0: intra_Bps.
   double sum_Bps = 0;  ///< gradients of data parallel ranks
   double move_Bps = 0; ///< weights from one replica to another

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 namespace troupe::plans::internal {
 
@@ -19,12 +21,12 @@ LayerEntries::LayerEntries(const ExactInstance& instance,
     calls_(std::move(calls)),
     groups_(calls_.size()) {
   for (std::size_t i = 0; i < calls_.size(); ++i) {
-    std::map<std::uint32_t, SizeGroup> by_size;
+    std::map<std::pair<std::uint32_t, double>, SizeGroup> by_size;
     const auto& options = instance.calls[calls_[i]].options;
     for (std::uint32_t k = 0; k < options.size(); ++k)
-      by_size[options[k].num_devices].options.push_back(k);
+      by_size[{options[k].num_devices, options[k].cores}].options.push_back(k);
     for (auto& [size, group] : by_size) {
-      group.num_devices = size;
+      std::tie(group.num_devices, group.cores) = size;
       groups_[i].push_back(std::move(group));
     }
     if (!options.empty())
@@ -35,6 +37,16 @@ LayerEntries::LayerEntries(const ExactInstance& instance,
 
 double LayerEntries::option_s(std::size_t call, std::uint32_t option) const {
   return instance_->calls[calls_[call]].options[option].seconds;
+}
+
+double LayerEntries::least_seconds(const Groups& groups, std::uint32_t pattern,
+                                   const std::array<double, 3>& s) const {
+  double core_s = 0;
+  for (std::size_t i = 0; i < calls_.size(); ++i)
+    core_s += s[i] * groups[i]->cores;
+  return std::max(core_s / instance_->num_cores,
+                  pattern_seconds(layer_patterns(calls_.size())[pattern],
+                                  {s.data(), calls_.size()}));
 }
 
 /// Every choice of sizes under every pattern that the line has room for, with
@@ -51,7 +63,7 @@ void LayerEntries::for_each_fitting(Visit visit) const {
       for (std::uint32_t k = 0; k < patterns.size(); ++k)
         if (pattern_width(patterns[k], {counts.data(), size})
             <= instance_->num_devices)
-          visit(groups, k, pattern_seconds(patterns[k], {least.data(), size}));
+          visit(groups, k, least_seconds(groups, k, least));
       return;
     }
     for (const auto& group : groups_[depth]) {
@@ -106,12 +118,11 @@ void LayerEntries::add_entries(const Groups& groups, std::uint32_t pattern,
 void LayerEntries::add_from(std::size_t depth, const Groups& groups,
                             double above_s, double limit_s, LayerEntry& entry,
                             std::array<double, 3>& s) {
-  const auto& pattern = layer_patterns(calls_.size())[entry.pattern];
   const auto& options = groups[depth]->options;
   for (const auto option : options) {
     s[depth] = option_s(depth, option);
     entry.options[depth] = option;
-    entry.seconds = pattern_seconds(pattern, {s.data(), calls_.size()});
+    entry.seconds = least_seconds(groups, entry.pattern, s);
     if (entry.seconds > limit_s || is_cut_)
       break;
     if (depth + 1 < calls_.size()) {

@@ -33,16 +33,17 @@ double PointCost::step_s(const SpacePoint& point) {
   if (peak_bytes(space_, point) > space_.memory_bytes())
     return infinite_s;
   ++evaluations_;
-  const auto step_s = lag_.empty() && whole_step_.applies_to(point)
-                        ? whole_step_.seconds(point)
-                        : scheduled_s(point);
+  const bool is_fast
+    = lag_.empty() && !cores_.any() && whole_step_.applies_to(point);
+  const auto step_s = is_fast ? whole_step_.seconds(point) : scheduled_s(point);
   remember(step_s, point);
   return step_s;
 }
 
 double PointCost::scheduled_s(const SpacePoint& point) const {
   const auto& workflow = space_.problem().workflow;
-  const auto plan = small_plan_at(space_, point, lag_);
+  const auto plan = cores_.any() ? plan_at(space_, point, lag_)
+                                 : small_plan_at(space_, point, lag_);
   const auto replicas = replicas_of(workflow, plan);
   const auto graph = make_step_graph(workflow, plan, replicas);
   const auto& calls = space_.calls();
@@ -52,12 +53,12 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
         return i;
     return calls.size();
   };
-  TaskSeconds times;
+  TaskSeconds times{.cores = cores_};
   for (const auto& task : graph.tasks) {
     const bool moves = task.kind == TaskKind::move;
     const auto i
       = index(moves ? replicas[*task.target].calls.front() : task.call);
-    double seconds = 0, first_s = 0;
+    double seconds = 0, first_s = 0, use = 1;
     if (i < calls.size() && moves) {
       const auto k = static_cast<std::size_t>(
         calls[i].leader >= 0 ? calls[i].leader : calls[i].home);
@@ -66,6 +67,7 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
     } else if (i < calls.size() && task.kind == TaskKind::call) {
       const auto& option = calls[i].options[point.options[i]];
       first_s = option.seconds;
+      use = option.use;
       seconds = task.chunk == 0 ? first_s : option.later_s;
     } else if (i < calls.size() && task.kind != TaskKind::drop) {
       const auto& option = calls[i].options[point.options[i]];
@@ -76,6 +78,7 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
           used_by(*calls[i].call, leaves(workflow, plan, replica)));
     }
     times.all.push_back(seconds);
+    times.use.push_back(use);
     times.begins_batch.push_back(std::max(seconds, first_s));
   }
   const auto steps = steps_to_simulate(graph);

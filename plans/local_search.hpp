@@ -22,6 +22,7 @@ public:
   PointCost(const SearchSpace& space, std::map<std::string, std::uint32_t> lag)
     : space_(space),
       whole_step_(space),
+      cores_(space.problem().hardware, space.problem().cluster),
       lag_(std::move(lag)) {}
 
   double step_s(const SpacePoint& point);
@@ -46,6 +47,7 @@ private:
 
   const SearchSpace& space_;
   internal::PointStep whole_step_; ///< where there are no chunks and no lag
+  SharedCores cores_; ///< where there are any, devices are not runs of them
   std::map<std::string, std::uint32_t> lag_;
   std::uint64_t evaluations_ = 0;
   std::vector<Scored> best_;

@@ -255,9 +255,10 @@ std::string Schedule::describe_whom(const Wait& wait) const {
 
 std::string Schedule::describe(const Wait& wait) const {
   return fmt::format("{} of step {} waits for {} of step {} ({})",
-                     graph_->tasks[wait.who.task].name, wait.who.step.value,
-                     graph_->tasks[wait.whom.task].name, wait.whom.step.value,
-                     why_of(wait));
+                     graph_->tasks[wait.who.task].name,
+                     step_number(wait.who.step),
+                     graph_->tasks[wait.whom.task].name,
+                     step_number(wait.whom.step), why_of(wait));
 }
 
 } // namespace troupe::plans

@@ -80,6 +80,13 @@ bool SearchSpace::fills_memory() {
   return all / num_devices() > memory_bytes() / 2;
 }
 
+double SearchSpace::num_cores() const {
+  const auto& cluster = problem_.cluster;
+  return cluster.nodes
+         * SharedCores(problem_.hardware, cluster)
+             .cores_of(cluster.devices_per_node);
+}
+
 std::uint64_t SearchSpace::memory_bytes() const {
   const auto bytes = problem_.device_memory_bytes();
   return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
@@ -202,8 +209,6 @@ void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
     zeros.push_back(Zero::z3); // where weights are much of a device
   for (const auto zero : zeros) {
     const auto& stage = stage_with(zero);
-    if (limits_.only_what_runs && !why_not_run(kind, option.strategy).empty())
-      continue;
     for (const auto chunks : chunk_counts) {
       option.chunks = chunks;
       add_batchings(call, option, stage, static_cast<int>(a_rank));
@@ -279,6 +284,9 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
   // what only read them leaves them as they are in host memory
   option.device_s
     = option.total_s() + (call.trains ? 2 : 1) * option.offload_s();
+  option.use = costs_.use_of(*call.call, place);
+  option.cores = SharedCores(problem_.hardware, problem_.cluster)
+                   .at_work(place.devices, option.use);
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
                    problem_.sizes);

@@ -29,6 +29,8 @@ struct CallOption {
   double weights_s = 0; ///< to bring them from host memory, or take them there
   double moments_s = 0; ///< likewise those of the optimizer
   double device_s = 0;  ///< of its devices, with what comes and goes
+  double use = 1;       ///< of its devices at work at once
+  double cores = 1;     ///< that these keep at work (shared_cores.hpp)
   std::uint64_t static_bytes = 0; ///< on its devices all the time
   std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
   std::uint64_t active_bytes = 0; ///< while it runs
@@ -49,7 +51,6 @@ struct CallOption {
 /// Where the space ends.
 struct SpaceLimits {
   bool chunks = false;
-  bool only_what_runs = false; ///< what a run refuses is left out
   /// What these plans do is in the space too: presets have splits, strategies
   /// and chunks of their own.
   std::vector<ExecutionPlan> also = {};
@@ -94,6 +95,8 @@ public:
   std::uint32_t num_devices() const {
     return problem_.cluster.num_devices();
   }
+  /// That all of its nodes have for their devices; else one a device.
+  double num_cores() const;
   std::uint64_t memory_bytes() const; ///< of a device; huge if not known
 
   /// The first position from `from` on at which a mesh of `count` devices lies
@@ -155,6 +158,9 @@ ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,
 /// meshes: as many as there are different ones, so simulating is fast.
 ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
                             const std::map<std::string, std::uint32_t>& lag);
+
+/// The same options in so many chunks; false where there are none.
+bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count);
 
 /// The fullest device of a point; calls that are not chosen count nothing.
 std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point);

@@ -1,27 +1,19 @@
 #include "plans/simulator.hpp"
 
 #include "config/error.hpp"
+#include "plans/internal/running_tasks.hpp"
 #include "plans/joined_chunks.hpp"
 #include "plans/memory_curve.hpp"
 #include "plans/replica_life.hpp"
 
 #include <algorithm>
 #include <map>
-#include <queue>
 #include <set>
 #include <unordered_map>
 
 namespace troupe::plans {
 
 namespace {
-
-struct RunningTask {
-  double end_s;
-  std::size_t number; ///< equal times end in the order of starts
-  bool operator>(const RunningTask& other) const {
-    return end_s != other.end_s ? end_s > other.end_s : number > other.number;
-  }
-};
 
 /// Which chunks run in the batch of an earlier one, as the master joins them.
 class RunningBatches {
@@ -222,33 +214,43 @@ StepGraph with_device_classes(const StepGraph& graph) {
   return small;
 }
 
-std::vector<TaskTimes> run_schedule(const StepGraph& graph,
-                                    const TaskSeconds& seconds,
-                                    std::uint32_t num_steps) {
+namespace {
+
+template <class RunningTasks>
+std::vector<TaskTimes> run_tasks(RunningTasks running, const StepGraph& graph,
+                                 const TaskSeconds& seconds,
+                                 std::uint32_t num_steps) {
   Schedule schedule(with_device_classes(graph), StepId{0},
                     StepId{std::uint64_t{num_steps}}, seconds.all);
   RunningBatches batches(seconds);
   std::vector<TaskTimes> times;
   times.reserve(std::size_t{num_steps} * graph.tasks.size());
-  std::priority_queue<RunningTask, std::vector<RunningTask>, std::greater<>>
-    running;
-  double now_s = 0;
-  const auto start = [&](const std::vector<TaskRef>& tasks) {
+  const auto start = [&](const std::vector<TaskRef>& tasks, double now_s) {
     for (const auto task : tasks) {
-      const auto end_s = now_s + batches.seconds_of(task, schedule);
-      running.push({end_s, times.size()});
-      times.push_back({task, now_s, end_s});
+      running.start(times.size(), task.task,
+                    batches.seconds_of(task, schedule));
+      times.push_back({.task = task, .start_s = now_s});
     }
   };
-  start(schedule.start());
+  start(schedule.start(), 0);
   while (!running.empty()) {
-    const auto next = running.top();
-    running.pop();
-    now_s = next.end_s;
-    start(schedule.finished(times[next.number].task));
+    const auto end = running.next();
+    times[end.number].end_s = end.at_s;
+    start(schedule.finished(times[end.number].task), end.at_s);
   }
   TROUPE_CHECK(schedule.all_done(), "the simulated schedule stopped early");
   return times;
+}
+
+} // namespace
+
+std::vector<TaskTimes> run_schedule(const StepGraph& graph,
+                                    const TaskSeconds& seconds,
+                                    std::uint32_t num_steps) {
+  if (seconds.cores.any())
+    return run_tasks(internal::CoreSharingTasks(graph, seconds), graph, seconds,
+                     num_steps);
+  return run_tasks(internal::IndependentTasks(), graph, seconds, num_steps);
 }
 
 std::uint32_t steps_to_simulate(const StepGraph& graph) {
@@ -284,6 +286,17 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
                          : costs.later_chunk_s(call, placement->second);
 }
 
+double predict_use(const PlanProblem& problem, const CostModel& costs,
+                   const ExecutionPlan& plan, const TaskTemplate& task) {
+  const auto placement = plan.calls.find(task.call);
+  const bool works
+    = task.kind == TaskKind::call && placement != plan.calls.end()
+      && problem.workflow.call(task.call).kind != CallKind::function;
+  return works
+           ? costs.use_of(problem.workflow.call(task.call), placement->second)
+           : 1;
+}
+
 /// Planes that come for a call, or go after it.
 double predict_stay_s(const PlanProblem& problem, const CostModel& costs,
                       const ExecutionPlan& plan, const Replica& replica,
@@ -299,7 +312,7 @@ double predict_stay_s(const PlanProblem& problem, const CostModel& costs,
 TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
                             const ExecutionPlan& plan, const Replicas& replicas,
                             const StepGraph& graph) {
-  TaskSeconds seconds;
+  TaskSeconds seconds{.cores = {problem.hardware, problem.cluster}};
   const auto seconds_of = [&](const TaskTemplate& task) {
     switch (task.kind) {
     case TaskKind::move:
@@ -313,8 +326,11 @@ TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
       return predict_task_s(problem, costs, plan, task);
     }
   };
-  for (const auto& task : graph.tasks)
+  for (const auto& task : graph.tasks) {
     seconds.all.push_back(seconds_of(task));
+    if (seconds.cores.any())
+      seconds.use.push_back(predict_use(problem, costs, plan, task));
+  }
   const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
     return task.chunk > 0 && may_join(problem.workflow.call(task.call));
   });
@@ -348,7 +364,7 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   run.times = run_schedule(run.graph, seconds, run.num_steps);
   run.durations_s = seconds.all;
   for (const auto& task : run.times)
-    if (run.graph.tasks[task.task.task].chunks > 1)
+    if (run.graph.tasks[task.task.task].chunks > 1 || seconds.cores.any())
       run.durations_s[task.task.task] = task.end_s - task.start_s;
   run.step_s = steady_step_s(run.graph, run.times, run.num_steps);
   for (const auto& device : report.devices)

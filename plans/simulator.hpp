@@ -6,6 +6,7 @@
 
 #include "plans/cost_model.hpp"
 #include "plans/schedule.hpp"
+#include "plans/shared_cores.hpp"
 
 #include <array>
 #include <cstdint>
@@ -26,13 +27,18 @@ struct TaskTimes {
 /// The graph with one device for each set of devices that run the same tasks.
 StepGraph with_device_classes(const StepGraph& graph);
 
-/// Seconds by task of a graph. They shape the schedule's order too.
+/// Seconds by task of a graph, of each while it runs alone. They shape the
+/// schedule's order too.
 struct TaskSeconds {
   std::vector<double> all = {};
   /// Of tasks that begin a running batch. Chunks of a generation are in `all`
   /// as they are when they join one; another task on their devices ends it
   /// (joined_chunks.hpp). Empty: no generation has chunks.
   std::vector<double> begins_batch = {};
+  /// What tasks beside each other take longer.
+  SharedCores cores = {};
+  /// `CostModel::use_of` each task. Empty: all of every task's devices.
+  std::vector<double> use = {};
 };
 
 /// Start and end of every task of `num_steps` steps, in the order of starts.

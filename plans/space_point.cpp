@@ -118,6 +118,24 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
 
 } // namespace
 
+bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count) {
+  bool changed = false;
+  for (std::size_t i = 0; i < point.options.size(); ++i) {
+    const auto& options = space.calls()[i].options;
+    const auto& whole = options[point.options[i]];
+    const auto found = std::ranges::find_if(options, [&](const auto& option) {
+      return option.chunks == count && option.num_devices == whole.num_devices
+             && option.strategy == whole.strategy
+             && option.offload == whole.offload;
+    });
+    if (found == options.end())
+      continue;
+    point.options[i] = static_cast<std::uint32_t>(found - options.begin());
+    changed = true;
+  }
+  return changed;
+}
+
 SpacePeak peak_of(const SearchSpace& space, const SpacePoint& point) {
   SpacePeak peak;
   for (const auto at : point.positions) { // the fullest is where a mesh begins

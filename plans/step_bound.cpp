@@ -10,7 +10,7 @@ namespace {
 
 struct LeastOfCall {
   double seconds = std::numeric_limits<double>::infinity(); ///< on the path
-  double device_s = std::numeric_limits<double>::infinity();
+  double core_s = std::numeric_limits<double>::infinity();
 };
 
 LeastOfCall least_of(const SearchSpace::SpaceCall& call) {
@@ -19,8 +19,7 @@ LeastOfCall least_of(const SearchSpace::SpaceCall& call) {
   for (const auto& option : call.options) {
     least.seconds
       = std::min(least.seconds, adds_all ? option.total_s() : option.seconds);
-    least.device_s
-      = std::min(least.device_s, option.device_s * option.num_devices);
+    least.core_s = std::min(least.core_s, option.device_s * option.cores);
   }
   return least;
 }
@@ -30,7 +29,7 @@ LeastOfCall least_of(const SearchSpace::SpaceCall& call) {
 double least_step_s(const SearchSpace& space, std::uint32_t max_lag) {
   const auto& workflow = space.problem().workflow;
   std::vector<double> path_s(workflow.calls.size(), 0);
-  double device_s = 0, longest_s = 0;
+  double core_s = 0, longest_s = 0;
   std::size_t number = 0;
   for (std::size_t i = 0; i < workflow.calls.size(); ++i) {
     for (const auto producer : producers(workflow, i))
@@ -39,10 +38,10 @@ double least_step_s(const SearchSpace& space, std::uint32_t max_lag) {
       continue;
     const auto least = least_of(space.calls()[number++]);
     path_s[i] += least.seconds;
-    device_s += least.device_s;
+    core_s += least.core_s;
     longest_s = std::max(longest_s, path_s[i]);
   }
-  return std::max(longest_s / (1 + max_lag), device_s / space.num_devices());
+  return std::max(longest_s / (1 + max_lag), core_s / space.num_cores());
 }
 
 } // namespace troupe::plans

@@ -41,13 +41,18 @@ public:
   }
 
 private:
-  /// Options of one call with one number of devices, fastest first.
+  /// Options of one call with one number of devices and of cores, fastest
+  /// first.
   struct SizeGroup {
     std::uint32_t num_devices = 0;
+    double cores = 1;
     std::vector<std::uint32_t> options = {};
   };
   using Groups = std::array<const SizeGroup*, 3>;
 
+  /// Of the calls that take `s`, at the least.
+  double least_seconds(const Groups& groups, std::uint32_t pattern,
+                       const std::array<double, 3>& s) const;
   double fastest() const;
   void grow();
   template <class Visit>

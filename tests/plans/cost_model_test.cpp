@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "problem_support.hpp"
+#include <gmock/gmock.h>
 
 namespace troupe::plans {
 namespace {
@@ -210,6 +211,39 @@ TEST(CostModel, TheOptimizersStepComesOnTopOfMeasuredPasses) {
   EXPECT_NEAR(slow - seconds(problem, "actor_train", "d8"),
               steps * 0.99 * step_s, 1e-6 * slow);
   EXPECT_NEAR(slow - slow_sharded, steps * 7.0 / 8 * step_s, 1e-6 * slow);
+}
+
+TEST(CostModel, DevicesThatShareCoresAreFasterWhereOthersRest) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.call_s = 0;
+  const auto calls = {"actor_gen", "ref_inf", "actor_train"};
+  std::map<std::string, std::vector<double>> before;
+  const auto strategies = {"d8", "t4", "t2", "d1"};
+  for (const char* call : calls)
+    for (const char* strategy : strategies)
+      before[call].push_back(seconds(problem, call, strategy));
+  problem.hardware.crowded_share = 0.25; // two cores
+  for (const char* call : calls) {
+    std::vector<double> times;
+    for (const char* strategy : strategies)
+      times.push_back(seconds(problem, call, strategy)
+                      / before[call][times.size()]);
+    EXPECT_THAT(times,
+                ::testing::Pointwise(::testing::DoubleNear(1e-9),
+                                     std::vector<double>{1, 0.5, 0.25, 0.25}))
+      << call;
+  }
+}
+
+TEST(CostModel, GathersBesideWorkHaveTheShareOfSums) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  const auto alone = seconds(problem, "actor_train", "d8z3");
+  auto slow = problem;
+  slow.hardware.zero_Bps /= 4;
+  problem.hardware.sum_Bps = problem.hardware.intra_Bps / 4;
+  EXPECT_DOUBLE_EQ(seconds(problem, "actor_train", "d8z3"),
+                   seconds(slow, "actor_train", "d8z3"));
+  EXPECT_GT(seconds(slow, "actor_train", "d8z3"), 1.01 * alone);
 }
 
 TEST(CostModel, OfAMeasuredPassTheLastStageHasTheHead) {

@@ -260,6 +260,35 @@ TEST(ExactSearch, AReloadBehindGenerationTakesItsTime) {
   }
 }
 
+/// Two calls beside each other; a pipeline takes longer than what works all the
+/// time on as many devices, and leaves half of their cores.
+TEST(ExactSearch, OptionsOfOneSizeTakeDifferentCores) {
+  ExactInstance instance{
+    .num_devices = 4, .layers = {{0, 1}}, .num_cores = 2};
+  for (int call = 0; call < 2; ++call)
+    instance.calls.push_back(
+      {.options = {{.num_devices = 2, .seconds = 10, .cores = 2},
+                   {.num_devices = 2, .seconds = 11, .cores = 1}}});
+  instance.align = [](std::uint32_t from, std::uint32_t count) {
+    return (from + count - 1) / count * count;
+  };
+  instance.fits = [](const SpacePoint&) { return true; };
+  const auto step_s = [&](const SpacePoint& point) {
+    double core_s = 0, longest_s = 0;
+    for (std::size_t call = 0; call < 2; ++call) {
+      const auto& option = instance.calls[call].options[point.options[call]];
+      core_s += option.seconds * option.cores;
+      longest_s = std::max(longest_s, option.seconds);
+    }
+    return std::max(core_s / instance.num_cores, longest_s);
+  };
+  instance.step_s = step_s;
+  const auto found = exact_search(instance, 0, nullptr, ~0ull);
+  EXPECT_TRUE(found.proved);
+  EXPECT_DOUBLE_EQ(found.seconds, 11) << "both as pipelines";
+  EXPECT_LE(found.lower_bound_s, 11);
+}
+
 TEST(ExactSearch, WhatTheSimulatorSaysIsWhatCounts) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SmallInstance small;

@@ -44,6 +44,9 @@ TEST(Hardware, MistakesNameLineKeyAndNearest) {
               HasSubstr("expected a positive number of FLOP/s, got -1"));
   EXPECT_THAT(hardware_error("device: {gemm_flops: 1e12}"),
               HasSubstr("device.attn_flops: expected a positive number"));
+  EXPECT_THAT(hardware_error("device: {crowded_share: 2}"),
+              HasSubstr("device.crowded_share: expected a share of 1 at most, "
+                        "got 2; try cores of a node / devices_per_node"));
   EXPECT_THAT(hardware_error("devices: {}"), HasSubstr("device"));
   EXPECT_THAT(refusal_of([] { load_hardware("h100"); }),
               HasSubstr("--hardware: expected one of laptop, h100x8, h200x8, "

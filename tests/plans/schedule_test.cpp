@@ -224,9 +224,9 @@ TEST(Schedule, WaitsHaveNamesAndReasons) { // I7
     texts.push_back(schedule.describe(wait));
   EXPECT_THAT(
     texts,
-    Contains("ref_inf of step 0 waits for rew_inf of step 0 (device 0)"));
+    Contains("ref_inf of step 1 waits for rew_inf of step 1 (device 0)"));
   EXPECT_THAT(
-    texts, Contains("advantages of step 0 waits for rew_inf of step 0 (data)"));
+    texts, Contains("advantages of step 1 waits for rew_inf of step 1 (data)"));
   EXPECT_EQ(texts.size(), workflow.calls.size() - 2);
 }
 
