@@ -161,16 +161,6 @@ ExecutionPlan place_evaluation(ExecutionPlan plan, const Workflow& workflow) {
     if (model != nullptr)
       placement = plan.calls.at(model->name);
     placement.chunks = 1;
-    if (call.kind == CallKind::generate && placement.strategy.zero == Zero::z3)
-      throw PlanError(
-        {.place = {},
-         .path = "eval.data",
-         .expected = fmt::format(
-           "a strategy without z3 where {} trains, for there it also answers",
-           call.role),
-         .got = to_string(placement.strategy),
-         .hint
-         = "another strategy there, or `troupe eval` on its checkpoints"});
     plan.calls[call.name] = std::move(placement);
   }
   return plan;

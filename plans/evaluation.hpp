@@ -41,8 +41,7 @@ Workflow without_evaluation(Workflow workflow);
 Workflow evaluation_of(const Workflow& workflow);
 
 /// Places the calls of evaluation: on the replica where their role trains, else
-/// where a call of that role runs. They need no replica of their own. PlanError
-/// where that replica cannot generate (z3).
+/// where a call of that role runs. They need no replica of their own.
 ExecutionPlan place_evaluation(ExecutionPlan plan, const Workflow& workflow);
 
 } // namespace troupe::plans

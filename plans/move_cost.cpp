@@ -1,6 +1,9 @@
 #include "plans/move_cost.hpp"
 
 #include "plans/hardware.hpp"
+#include "plans/layout.hpp"
+#include "plans/move_plan.hpp"
+#include "plans/stage_layers.hpp"
 
 #include <algorithm>
 #include <map>
@@ -39,7 +42,8 @@ public:
     : placement_(placement),
       sharded_(placement.strategy.zero == Zero::z3) {
     const auto pp = placement.strategy.pp;
-    const auto num_layers = model.units.size() - 2;
+    const StageLayers layers(static_cast<std::uint32_t>(model.units.size() - 2),
+                             pp, costs_of(model));
     stages_.resize(pp);
     double at = 0;
     for (std::size_t unit = 0; unit < model.units.size(); ++unit) {
@@ -47,7 +51,7 @@ public:
       if (unit == model.units.size() - 1)
         stage = pp - 1;
       else if (unit > 0)
-        stage = (unit - 1) * pp / num_layers;
+        stage = layers.stage_of(static_cast<std::uint32_t>(unit - 1));
       if (stages_[stage].size() == 0)
         stages_[stage].begin = at;
       at += model.units[unit];
@@ -242,6 +246,12 @@ private:
 
 } // namespace
 
+UnitCosts costs_of(const UnitBytes& model) {
+  return {.layer = model.units.at(1),
+          .head = model.units.back() + (model.tied ? model.units.front() : 0),
+          .tied = model.tied};
+}
+
 UnitBytes unit_bytes(const ModelShape& shape, DType dtype) {
   UnitBytes model;
   model.units.resize(static_cast<std::size_t>(shape.num_layers) + 2);
@@ -262,6 +272,37 @@ MoveBytes move_bytes(const UnitBytes& model, const Placement& source,
   for (std::size_t i = 0; i < target.devices.size(); ++i)
     tally.receive(target.devices[i], to.cell(i));
   return tally.total();
+}
+
+MoveBytes planned_move_bytes(const ModelShape& shape, DType dtype,
+                             const Placement& source, const Placement& target,
+                             const Cluster& cluster) {
+  const auto all = parameters(shape);
+  const auto layout = [&](const Placement& mesh) {
+    return make_layout(all, mesh.strategy, mesh.devices, dtype);
+  };
+  MoveBytes bytes;
+  std::map<Rank, double> sent_near, sent_far, got_near, got_far;
+  for (const auto& transfer :
+       move_plan(layout(source), layout(target), cluster)) {
+    const auto size = static_cast<double>(transfer.total_bytes());
+    if (transfer.from == transfer.to) {
+      bytes.device += size;
+      continue;
+    }
+    const bool near
+      = cluster.node_of(transfer.from) == cluster.node_of(transfer.to);
+    (near ? bytes.intra : bytes.inter) += size;
+    (near ? sent_near : sent_far)[transfer.from] += size;
+    (near ? got_near : got_far)[transfer.to] += size;
+  }
+  for (const auto* near : {&sent_near, &got_near})
+    for (const auto& [device, size] : *near)
+      bytes.busiest_intra = std::max(bytes.busiest_intra, size);
+  for (const auto* far : {&sent_far, &got_far})
+    for (const auto& [device, size] : *far)
+      bytes.busiest_inter = std::max(bytes.busiest_inter, size);
+  return bytes;
 }
 
 double move_seconds(const MoveBytes& bytes, const Hardware& hardware) {

@@ -14,8 +14,8 @@ namespace troupe::plans {
 
 namespace {
 
-/// A sender stays in use until it is so far ahead of the least loaded one, and
-/// is given so much at once: together a chunk.
+/// A sender stays in use until it is so far ahead of the one that sent least of
+/// its share, and is given so much at once: together a chunk.
 constexpr std::uint64_t planner_run_bytes = defaults::move_chunk_bytes / 2;
 
 /// A box of a source shard, and where the shard's next box begins.
@@ -77,7 +77,7 @@ public:
       num_ranks = std::max<std::size_t>(num_ranks, shard.device.value + 1);
       own_boxes(shard);
     }
-    sent_bytes_.resize(num_ranks, 0);
+    ahead_bytes_.resize(num_ranks, 0);
     distances_.resize(num_ranks, 0);
   }
 
@@ -114,12 +114,11 @@ private:
 
   /// Smaller is better; a sender in use stays for a while, so that runs are
   /// long.
-  std::tuple<int, std::uint64_t, Rank, std::uint64_t>
+  std::tuple<int, std::int64_t, Rank, std::uint64_t>
   rank_owner(const Owner& owner) const {
     const auto from = owner.device;
-    const auto sent = sent_bytes_[from.value];
-    const std::uint64_t bonus = from == last_sender_ ? planner_run_bytes : 0;
-    return {distances_[from.value], sent - std::min(sent, bonus), from,
+    const std::int64_t bonus = from == last_sender_ ? planner_run_bytes : 0;
+    return {distances_[from.value], ahead_bytes_[from.value] - bonus, from,
             owner.box->offset_bytes};
   }
 
@@ -158,6 +157,7 @@ private:
           rest.push_back(piece);
           continue;
         }
+        count_share(owners, owner, *common);
         send(owner, to, target, *common);
         append_without(piece, *common, rest);
       }
@@ -167,6 +167,24 @@ private:
     }
     TROUPE_CHECK(missing.empty(), fmt::format("nobody owns all of parameter {}",
                                               target.parameter));
+  }
+
+  /// All owners of the piece that are as near owe an equal part of it. So what
+  /// a device sends alone makes it send no less of what others have too: its
+  /// share follows from the layouts, not from the order of receivers.
+  void count_share(std::span<const Owner> owners, const Owner& sender,
+                   const Box& piece) {
+    const auto owes = [&](const Owner& owner) {
+      return distances_[owner.device.value] == distances_[sender.device.value]
+             && intersect(piece, *owner.box) == piece;
+    };
+    const auto bytes
+      = piece.num_elements() * static_cast<std::int64_t>(element_bytes_);
+    const auto part = bytes / std::ranges::count_if(owners, owes);
+    for (const auto& owner : owners)
+      if (owes(owner))
+        ahead_bytes_[owner.device.value] -= part;
+    ahead_bytes_[sender.device.value] += bytes;
   }
 
   /// One run if the piece is as wide as both boxes, else one a row.
@@ -196,9 +214,6 @@ private:
     pieces_.push_back({transfer, ends_box
                                    ? owner.next_offset
                                    : transfer.source_offset + transfer.bytes});
-    if (owner.device != to)
-      sent_bytes_[owner.device.value]
-        += static_cast<std::uint64_t>(piece.num_elements()) * element_bytes_;
     last_sender_ = owner.device;
   }
 
@@ -256,7 +271,7 @@ private:
   const Cluster& cluster_;
   std::uint64_t element_bytes_;
   std::vector<std::vector<Owner>> owners_; ///< by parameter
-  std::vector<std::uint64_t> sent_bytes_;  ///< by rank
+  std::vector<std::int64_t> ahead_bytes_;  ///< of its share, by rank
   std::vector<int> distances_;             ///< to the receiver, by rank
   std::optional<Rank> last_sender_;
   std::vector<Piece> pieces_; ///< of the receiver at hand

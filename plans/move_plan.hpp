@@ -1,9 +1,10 @@
 // Which bytes go from where to where when weights move between two layouts.
 // Boxes are intersected, so degrees need not divide each other. Among several
 // owners of a region the sender is, in this order: the same device, one in the
-// same worker, one on the same host, the one that sends least so far. A pure
-// function of its arguments: every process computes the same plan and takes its
-// own part of it. Every byte of every target box is written exactly once (I3).
+// same worker, one on the same host, the one that sent least of its share,
+// which is an equal part of what it and others as near own. A pure function of
+// its arguments: every process computes the same plan and takes its own part.
+// Every byte of every target box is written exactly once (I3).
 #pragma once
 
 #include "config/byte_runs.hpp"

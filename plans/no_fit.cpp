@@ -35,7 +35,7 @@ std::uint32_t devices_that_fit(const PlanProblem& problem) {
       = cluster.nodes == 1
         && cluster.devices_per_node < problem.hardware.devices_per_node;
     (room_in_node ? cluster.devices_per_node : cluster.nodes) *= 2;
-    if (some_plan_fits(larger, {.only_what_runs = problem.for_run}))
+    if (some_plan_fits(larger, {}))
       return cluster.num_devices();
   }
   return 0;
@@ -49,7 +49,7 @@ std::string what_would_fit(const PlanProblem& problem) {
   const bool smaller_batch_helps
     = fewer.sizes.samples_per_step < problem.sizes.samples_per_step
       && fewer.sizes.samples_per_step >= fewer.sizes.mini_batches
-      && some_plan_fits(fewer, {.only_what_runs = problem.for_run});
+      && some_plan_fits(fewer, {});
   const std::string batch
     = smaller_batch_helps ? "a smaller data.batch_size" : "";
   const auto devices = problem.for_run ? 0 : devices_that_fit(problem);

@@ -32,7 +32,6 @@ PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan) {
                        .shapes = problem.shapes,
                        .dtypes = problem.dtypes,
                        .corrects_for_lag = problem.corrects_for_lag,
-                       .for_run = problem.for_run,
                        .evaluation = problem.evaluation};
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;

@@ -25,7 +25,7 @@ struct PlanProblem {
   Hardware hardware = {};
   ProfileTable profile = {}; ///< empty: formulas only
   bool corrects_for_lag = true;
-  bool for_run = false; ///< only what this version runs
+  bool for_run = false; ///< on this host, whose memory its devices share
   Evaluation evaluation = {};
 
   /// Bytes that a plan may use of each device; 0: no limit known.

@@ -8,16 +8,6 @@
 
 namespace troupe::plans {
 
-std::string why_not_run(CallKind kind, const Strategy& strategy) {
-  if (strategy.zero != Zero::z3 || kind != CallKind::generate)
-    return "";
-  Strategy runs = strategy;
-  runs.zero = Zero::none;
-  return expectation("a strategy without z3 (generation reads all weights for "
-                     "every token)",
-                     to_string(strategy), to_string(runs));
-}
-
 namespace internal {
 
 std::string why_no_chunks(const CheckContext& context, const Call& call,

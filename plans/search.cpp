@@ -47,10 +47,9 @@ bool has_whole_options(const SearchSpace::SpaceCall& call) {
     call.options, [](const auto& option) { return option.chunks == 1; });
 }
 
-SpaceLimits limits_of(const PlanProblem& problem, const SearchOptions& options,
+SpaceLimits limits_of(const SearchOptions& options,
                       const std::vector<FoundPlan>& presets) {
-  SpaceLimits limits{.chunks = options.chunks != ChunkSearch::presets,
-                     .only_what_runs = problem.for_run};
+  SpaceLimits limits{.chunks = options.chunks != ChunkSearch::presets};
   for (const auto& found : presets)
     limits.also.push_back(found.plan);
   return limits;
@@ -64,7 +63,7 @@ public:
       costs_(costs),
       options_(options),
       found_(internal::presets_that_fit(problem, costs, options)),
-      space_(problem, costs, limits_of(problem, options, found_)),
+      space_(problem, costs, limits_of(options, found_)),
       cost_(space_, options.lag),
       layers_(call_layers(problem.workflow)) {
     layered_ = options.lag.empty() && has_barriers(problem.workflow)
@@ -75,7 +74,6 @@ public:
   }
 
   SearchResult run() {
-    const auto begin = std::chrono::steady_clock::now();
     result_.counts = space_.counts();
     note("{} options of {} calls; left out {} illegal, {} too large for a "
          "device, {} beaten in everything",
@@ -99,7 +97,7 @@ public:
     result_.interrupted = stopped();
     finish();
     result_.seconds
-      = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_)
           .count();
     return std::move(result_);
   }
@@ -147,7 +145,10 @@ private:
     instance.calls.push_back({.home = call.home, .trains = call.trains});
     for (const auto i : numbers)
       instance.calls.back().options.push_back(
-        {call.options[i].num_devices, seconds(i), call.options[i].offload_s()});
+        {.num_devices = call.options[i].num_devices,
+         .seconds = seconds(i),
+         .cores = call.options[i].cores,
+         .comes_s = call.options[i].offload_s()});
     option_numbers_.push_back(std::move(numbers));
   }
 
@@ -156,6 +157,8 @@ private:
                            .layers = layers_};
     for (std::uint32_t i = 0; i < space_.calls().size(); ++i)
       add_exact_call(i, instance);
+    if (space_.num_cores() < space_.num_devices())
+      instance.num_cores = space_.num_cores();
     instance.align = [this](std::uint32_t from, std::uint32_t count) {
       return space_.align(from, count);
     };
@@ -299,7 +302,7 @@ private:
     for (const auto& start : starts)
       for (const auto count : chunk_counts) {
         auto point = start.point;
-        if (cut(point, count))
+        if (cut_into_chunks(space_, point, count))
           cost_.step_s(point);
       }
     auto point = cost_.best().front().point;
@@ -309,25 +312,6 @@ private:
       return;
     note("chunks: {:.4g} s in place of {:.4g} s", known_s(), whole_s);
     take_points();
-  }
-
-  /// The same options in so many chunks; false where there are none.
-  bool cut(SpacePoint& point, int count) const {
-    bool changed = false;
-    for (std::size_t i = 0; i < point.options.size(); ++i) {
-      const auto& options = space_.calls()[i].options;
-      const auto& whole = options[point.options[i]];
-      const auto found = std::ranges::find_if(options, [&](const auto& option) {
-        return option.chunks == count && option.num_devices == whole.num_devices
-               && option.strategy == whole.strategy
-               && option.offload == whole.offload;
-      });
-      if (found == options.end())
-        continue;
-      point.options[i] = static_cast<std::uint32_t>(found - options.begin());
-      changed = true;
-    }
-    return changed;
   }
 
   bool find_start(Walk& walk) {
@@ -373,6 +357,9 @@ private:
       result_.next.push_back(found_[i]);
   }
 
+  /// Presets and the space take their time too.
+  std::chrono::steady_clock::time_point begin_
+    = std::chrono::steady_clock::now();
   const PlanProblem& problem_;
   const CostModel& costs_;
   const SearchOptions& options_;

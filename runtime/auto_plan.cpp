@@ -1,8 +1,8 @@
 #include "runtime/auto_plan.hpp"
 
 #include "config/error.hpp"
+#include "plans/finalists.hpp"
 #include "plans/plan_problem.hpp"
-#include "plans/search.hpp"
 #include "plans/simulator.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
@@ -89,10 +89,8 @@ plans::PlanProblem run_problem(const Settings& settings,
   plans::PlanProblem problem;
   problem.hardware = machine.hardware;
   problem.profile = machine.table;
-  // devices of a host share its memory
-  if (const auto bytes = host_memory_bytes(); bytes > 0)
-    problem.hardware.mem_bytes
-      = static_cast<double>(bytes) / std::max(1u, cluster.devices_per_node);
+  problem.hardware.mem_bytes = static_cast<double>(
+    host_memory_bytes_of_device(cluster.devices_per_node));
   problem.workflow = workflow;
   problem.cluster = cluster;
   problem.shapes = shapes;
@@ -174,8 +172,8 @@ ChosenPlan search_for_run(const Settings& settings,
   const auto problem
     = run_problem(settings, workflow, shapes, cluster, machine.profile);
   const plans::CostModel costs(problem);
-  auto found = plans::search_plan(problem, costs,
-                                  {.chunks = plans::ChunkSearch::afterwards});
+  auto found = plans::find_plan(problem, costs,
+                                {.chunks = plans::ChunkSearch::afterwards});
   ChosenPlan chosen{.plan = std::move(found.best.plan),
                     .name = found.best.origin + " (chosen by auto)",
                     .why = {machine.source}};

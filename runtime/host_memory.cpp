@@ -39,6 +39,10 @@ std::uint64_t host_memory_bytes() {
                                         : std::min(machine, container);
 }
 
+std::uint64_t host_memory_bytes_of_device(std::uint32_t devices) {
+  return host_memory_bytes() / std::max(1u, devices);
+}
+
 std::uint64_t available_memory_bytes() {
   return meminfo_bytes("MemAvailable");
 }

@@ -1,14 +1,12 @@
 #include "runtime/verbs/plan_measure.hpp"
 
 #include "runtime/jsonl_file.hpp"
+#include "runtime/launcher.hpp"
+#include "runtime/run_program.hpp"
 #include "runtime/temporary_folder.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,27 +20,6 @@ namespace troupe::runtime {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Runs this program; stdout and stderr go to `log`. The exit status, or -1.
-int run_self(const std::vector<std::string>& words, const fs::path& log) {
-  std::vector<char*> arguments;
-  for (const auto& word : words)
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = 0;
-  const auto failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr,
-                                  arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = 0;
-  if (failed != 0 || waitpid(child, &status, 0) != child)
-    return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 std::string last_line(const fs::path& file) {
   std::stringstream text(read_file(file));
@@ -101,7 +78,7 @@ MeasuredPlan measure_plan(const ConfigWords& config,
   const auto& folder = scratch.path();
   const auto plan_file = folder / "plan.yaml";
   std::ofstream(plan_file) << plans::print(plan);
-  std::vector<std::string> words = {"troupe", "train"};
+  std::vector<std::string> words = {own_program(), "train"};
   for (const auto& list : {config.files(), config.overrides()})
     words.insert(words.end(), list.begin(), list.end());
   for (const auto& word :
@@ -112,7 +89,9 @@ MeasuredPlan measure_plan(const ConfigWords& config,
   const auto log = folder / "log";
   MeasuredPlan measured;
   const auto metrics = folder / "run" / "metrics.jsonl";
-  if (run_self(words, log) != 0)
+  const auto exit = run_program(
+    {.name = "train", .argv = std::move(words), .output_file = log});
+  if (exit->code != 0 || exit->signal != 0)
     measured.why = last_line(log);
   else if (fs::exists(metrics))
     measured.costs = costs_of(metrics);

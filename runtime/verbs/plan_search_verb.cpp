@@ -1,7 +1,7 @@
 // plan search: the plan found on stdout, how it was found on stderr.
 #include "config/error.hpp"
+#include "plans/finalists.hpp"
 #include "plans/nearest.hpp"
-#include "plans/search.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -110,16 +110,16 @@ int search_verb(const SearchWords& words) {
   const plans::CostModel costs(problem);
   std::signal(SIGINT, stop_search);
   std::signal(SIGTERM, stop_search);
-  const auto found = plans::search_plan(
-    problem, costs,
-    {.method = plans::parse_search_method(words.method),
-     .seed = words.seed,
-     .iterations = words.iterations,
-     .seconds = words.seconds,
-     .lag = parse_lags(words.lag, problem.workflow),
-     .chunks = words.chunks ? plans::ChunkSearch::everywhere
-                            : plans::ChunkSearch::afterwards,
-     .stop = &search_stop});
+  const auto found
+    = plans::find_plan(problem, costs,
+                       {.method = plans::parse_search_method(words.method),
+                        .seed = words.seed,
+                        .iterations = words.iterations,
+                        .seconds = words.seconds,
+                        .lag = parse_lags(words.lag, problem.workflow),
+                        .chunks = words.chunks ? plans::ChunkSearch::everywhere
+                                               : plans::ChunkSearch::afterwards,
+                        .stop = &search_stop});
   for (const auto& line : found.history)
     print_note(words, line);
   print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),

@@ -138,7 +138,7 @@ int simulate_verb(const SimulateWords& words) {
   const auto named = plan_or_search(settings, problem, words);
   const auto report = plans::check_plan(problem, named.plan);
   plans::require_ok(report, places_of_plan(settings, named.name));
-  const plans::CostModel costs(problem);
+  const auto costs = plans::CostModel(problem).with_planned_moves();
   const auto run = plans::simulate(problem, costs, named.plan);
   for (const auto& warning : report.warnings)
     print_note(words, "warning: " + warning);

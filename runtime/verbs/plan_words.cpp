@@ -1,7 +1,9 @@
 #include "runtime/verbs/plan_words.hpp"
 
 #include "config/error.hpp"
-#include "plans/search.hpp"
+#include "plans/finalists.hpp"
+#include "runtime/cluster_choice.hpp"
+#include "runtime/host_memory.hpp"
 #include "runtime/profiler.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/written_plan.hpp"
@@ -27,7 +29,7 @@ plans::Cluster problem_cluster(const Settings& settings,
                                bool hardware_is_asked_for) {
   if (const auto written = written_plan(settings);
       written && written->has_cluster)
-    return written->plan.cluster;
+    return cluster_of(settings, *written);
   const auto number = [](const std::optional<int>& value, std::uint32_t other) {
     return value ? static_cast<std::uint32_t>(*value) : other;
   };
@@ -112,6 +114,11 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.shapes = read_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   const bool on_gpu = problem.hardware.mem_bytes > 0;
+  if (!asked) { // as a run here and `plan check` without --hardware
+    problem.for_run = true;
+    problem.hardware.mem_bytes = static_cast<double>(
+      host_memory_bytes_of_device(problem.cluster.devices_per_node));
+  }
   for (const auto& [role, shape] : problem.shapes)
     problem.dtypes[role] = problem_dtype(settings, role, on_gpu);
   const auto context
@@ -164,8 +171,8 @@ NamedPlan plan_or_search(const Settings& settings,
   if (auto named = named_plan(settings, problem))
     return std::move(*named);
   const plans::CostModel costs(problem);
-  auto found = plans::search_plan(problem, costs,
-                                  {.chunks = plans::ChunkSearch::afterwards});
+  auto found = plans::find_plan(problem, costs,
+                                {.chunks = plans::ChunkSearch::afterwards});
   print_note(options, "plan auto: " + plans::summary(found));
   return {std::move(found.best.plan), found.best.origin + " (found by search)"};
 }

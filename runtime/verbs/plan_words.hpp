@@ -17,7 +17,7 @@ struct PlanWords : VerbOptions {
   ConfigWords config;
   std::string preset;
   std::string plan_file;
-  std::string hardware; ///< empty: laptop
+  std::string hardware; ///< empty: laptop with the memory of this host
   std::string response_tokens;
 
   /// --preset and --plan are other words for `plan=...`.

@@ -101,14 +101,6 @@ TEST(PlaceEvaluation, NeedsNoReplicaOfItsOwnAndGeneratesAtHome) {
   EXPECT_EQ(graph.tasks.size(), 3u);
 }
 
-TEST(PlaceEvaluation, RefusesToGenerateOnShardedParameters) {
-  const auto ppo = make_ppo();
-  auto plan = plan_apart(ppo);
-  plan.calls["actor_train"].strategy.zero = Zero::z3;
-  const auto workflow = with_evaluation(ppo, eval_settings());
-  EXPECT_THROW(place_evaluation(plan, workflow), PlanError);
-}
-
 /// PPO of the tiny shape on four devices, evaluated on 64 rows every 5 steps.
 PlanProblem evaluated_problem() {
   auto problem = make_problem(shape_tiny(), 1, 4, "laptop");
@@ -167,17 +159,21 @@ TEST(EvaluationIn, APeakOfEvaluationIsNamed) {
   EXPECT_EQ(refused.errors.front().path, "calls.eval_actor_gen");
 }
 
-TEST(EvaluationIn, WhatCannotGenerateIsAMistakeOfThePlan) {
+TEST(EvaluationIn, AnswersOnShardedParametersNeedRoomForAllOfThem) {
   const auto problem = evaluated_problem();
   auto plan = plan_apart(problem.workflow);
-  plan.calls["actor_train"].strategy = parse_strategy("d2z3");
-  const auto report = check_plan(problem, plan);
-  ASSERT_EQ(report.errors.size(), 1u);
-  EXPECT_EQ(report.errors.front().path, "eval.data");
-  EXPECT_EQ(report.errors.front().message,
-            "expected a strategy without z3 where actor trains, for there it "
-            "also answers, got d2z3; try another strategy there, or `troupe "
-            "eval` on its checkpoints");
+  const auto of_evaluation = [&](const char* strategy) {
+    plan.calls["actor_train"].strategy = parse_strategy(strategy);
+    const auto report = check_plan(problem, plan);
+    EXPECT_TRUE(report.ok());
+    for (const auto& task : report.devices[2].tasks)
+      if (task.task == "eval_actor_gen")
+        return task.bytes;
+    return std::uint64_t{0};
+  };
+  const auto weights = num_parameters(shape_tiny()) * sizeof(float);
+  EXPECT_NEAR(double(of_evaluation("d2z3") - of_evaluation("d2")),
+              double(weights), 0.01 * double(weights));
 }
 
 TEST(EvaluationIn, ItsSecondsAreBesideThoseOfAStep) {

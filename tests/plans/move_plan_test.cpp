@@ -2,6 +2,7 @@
 #include "plans/device_order.hpp"
 #include "plans/move_plan.hpp"
 
+#include "../support/plans/random_layout.hpp"
 #include "../support/plans/toy_model.hpp"
 #include "support.hpp"
 #include <gmock/gmock.h>
@@ -174,21 +175,6 @@ std::vector<std::uint32_t> fill(const Shard& shard) {
   return buffer;
 }
 
-Layout random_layout(const std::vector<ParameterShape>& model,
-                     std::uint32_t num_devices, Plane plane, Random& random) {
-  constexpr Zero zeros[] = {Zero::none, Zero::z1, Zero::z3};
-  Strategy strategy{.dp = std::uint32_t(1 + random() % 4),
-                    .pp = std::uint32_t(1 + random() % 3),
-                    .tp = std::uint32_t(1 + random() % 4),
-                    .zero = zeros[random() % 3]};
-  auto devices = ranks(0, num_devices - 1);
-  std::ranges::shuffle(devices, random);
-  while (strategy.num_devices() > num_devices)
-    strategy.tp > 1 ? --strategy.tp : --strategy.dp;
-  devices.resize(strategy.num_devices());
-  return make_layout(model, strategy, devices, DType::f32, plane);
-}
-
 /// Runs what `shard` receives and checks every element of its boxes.
 void expect_written_once(const Shard& shard, const std::vector<Transfer>& plan,
                          const Layout& source) {
@@ -219,12 +205,8 @@ TEST(MovePlanProperty, EveryTargetByteIsWrittenOnce) { // I3
     const auto model
       = toy_model(std::int32_t(1 + random() % 4),
                   std::int64_t(3 + random() % 9), random() % 2 != 0);
-    const Cluster cluster{.nodes = 3,
-                          .devices_per_node = 6,
-                          .workers_per_node = std::uint32_t(1 + random() % 6)};
-    const auto plane = random() % 3 == 0 ? Plane::optimizer : Plane::weight;
-    const auto source = random_layout(model, 18, plane, random);
-    const auto target = random_layout(model, 18, plane, random);
+    const RandomMove move(model, random);
+    const auto& [cluster, plane, source, target] = move;
     const auto plan = move_plan(source, target, cluster);
     EXPECT_EQ(plan, move_plan(source, target, cluster)) << "I8";
     std::size_t received = 0;
@@ -286,18 +268,6 @@ TEST(MovePlanProperty, OrderedDevicesGetEveryByteOnceAndNoMoreThanBefore) {
   EXPECT_GT(fewer, 100);
 }
 
-/// (pipeline, data, tensor) of ReaL's own test of its weight moves.
-constexpr std::uint32_t real_degrees[][3]
-  = {{4, 1, 1}, {2, 2, 2}, {1, 8, 1}, {3, 2, 1}, {2, 1, 2}, {1, 2, 2}};
-
-Layout real_layout(const std::vector<ParameterShape>& model,
-                   const std::uint32_t (&degrees)[3], std::uint32_t first) {
-  const Strategy strategy{.dp = degrees[1], .pp = degrees[0], .tp = degrees[2]};
-  return make_layout(model, strategy,
-                     ranks(first, first + strategy.num_devices() - 1),
-                     DType::f32);
-}
-
 TEST(MovePlanProperty, The36PairsOfReaLsTestWriteEveryByteOnce) { // I3
   const auto model = toy_model(8, 24, false);
   const Cluster cluster{.nodes = 2, .devices_per_node = 8};
@@ -316,45 +286,6 @@ TEST(MovePlanProperty, The36PairsOfReaLsTestWriteEveryByteOnce) { // I3
       ++pairs;
     }
   EXPECT_EQ(pairs, 36);
-}
-
-/// Of matrices of many chunks each.
-std::vector<ParameterShape> wide_model(std::int32_t layers) {
-  auto model = toy_model(layers, 1536, false);
-  for (auto& parameter : model)
-    if (parameter.cols > 1)
-      parameter.rows *= 4;
-  return model;
-}
-
-// Data parallel peers own the same boxes; nobody else has them.
-TEST(MovePlanProperty, NoSenderIsAChunkAboveItsFairShare) {
-  const auto model = wide_model(4);
-  const Cluster cluster{.nodes = 2, .devices_per_node = 12};
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    SCOPED_TRACE(seed);
-    Random random(seed);
-    const auto draw
-      = [&](std::uint32_t most) { return std::uint32_t(1 + random() % most); };
-    const Strategy from{.dp = draw(3), .pp = draw(2), .tp = draw(2)};
-    const Strategy to{.dp = draw(3), .pp = draw(2), .tp = draw(2)};
-    const auto source
-      = make_layout(model, from, ranks(0, from.num_devices() - 1), DType::f32);
-    const auto target = make_layout(
-      model, to, ranks(12, 12 + to.num_devices() - 1), DType::f32);
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> group;
-    std::map<Rank, std::uint64_t> sent;
-    for (const auto& t : move_plan(source, target, cluster)) {
-      const auto& where = source.of(t.from).where;
-      group[{where.pp, where.tp}] += t.total_bytes();
-      sent[t.from] += t.total_bytes();
-    }
-    for (const auto& [device, bytes] : sent) {
-      const auto& where = source.of(device).where;
-      const auto fair = group[{where.pp, where.tp}] / from.dp;
-      EXPECT_LE(bytes, fair + defaults::move_chunk_bytes);
-    }
-  }
 }
 
 } // namespace
