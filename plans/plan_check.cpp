@@ -4,6 +4,7 @@
 #include "plans/internal/plan_limits.hpp"
 #include "plans/nearest.hpp"
 #include "plans/own_placement.hpp"
+#include "plans/replica_life.hpp"
 #include "plans/step_graph.hpp"
 #include "plans/strategy_rules.hpp"
 
@@ -36,13 +37,10 @@ std::string gigabytes(std::uint64_t bytes) {
 
 /// The nearest strategy of `num_devices` that runs: keeps p and t where they
 /// divide it.
-Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
-                          CallKind kind, bool must_run) {
+Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices) {
   const auto inner = strategy.pp * strategy.tp;
   strategy.dp = num_devices / inner;
-  const bool runs = num_devices % inner == 0
-                    && (!must_run || why_not_run(kind, strategy).empty());
-  return runs ? strategy : Strategy{.dp = num_devices};
+  return num_devices % inner == 0 ? strategy : Strategy{.dp = num_devices};
 }
 
 class PlanChecker {
@@ -200,15 +198,13 @@ private:
                         print_devices(placement.devices)),
             fmt::format("{}, which is for {}", to_string(strategy),
                         strategy.num_devices()),
-            to_string(
-              nearest_strategy(strategy, count, call.kind, context_.for_run)));
+            to_string(nearest_strategy(strategy, count)));
       return false;
     }
-    auto why
-      = context_.for_run ? why_not_run(call.kind, strategy) : std::string{};
     const auto shape = context_.shapes.find(call.role);
-    if (why.empty() && shape != context_.shapes.end())
-      why = why_illegal(strategy, shape->second);
+    if (shape == context_.shapes.end())
+      return true;
+    const auto why = why_illegal(strategy, shape->second);
     if (!why.empty())
       refuse(path + ".strategy", why);
     return why.empty();
@@ -290,6 +286,7 @@ private:
   void check_whole() {
     try {
       const auto replicas = replicas_of(workflow_, plan_);
+      check_drops(workflow_, plan_, replicas);
       const auto graph = make_step_graph(workflow_, plan_, replicas);
       warn_lags(replicas);
       warn_idle_devices();

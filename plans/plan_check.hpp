@@ -26,8 +26,6 @@ struct CheckContext {
   /// The loss weighs samples of older versions by their own log-probabilities
   /// (`old_logprobs: rollout`).
   bool corrects_for_lag = true;
-  /// Also refuses what this version plans but does not run yet.
-  bool for_run = true;
   Evaluation evaluation = {};
 };
 
@@ -78,10 +76,6 @@ std::string mistake_line(const PlanMistake& mistake,
 /// Throws PlanError with the first mistake and the number of the others;
 /// ConfigError for a wrong name.
 void require_ok(const PlanReport& report, const MistakePlace& place_of = {});
-
-/// Why this version cannot run a call under a strategy ("expected .."), with a
-/// strategy that it can; empty if it can. The only place that says so.
-std::string why_not_run(CallKind kind, const Strategy& strategy);
 
 /// A lag beyond this is a typo: nothing overlaps further than one step, and
 /// every step of lag keeps a step's rows in memory.

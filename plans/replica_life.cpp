@@ -1,5 +1,6 @@
 #include "plans/replica_life.hpp"
 
+#include "config/error.hpp"
 #include "plans/call_layers.hpp"
 
 #include <algorithm>
@@ -34,10 +35,41 @@ bool others_come_first(const Workflow& workflow, const ExecutionPlan& plan,
   return false;
 }
 
+std::string_view why_kept(const Workflow& workflow, const ExecutionPlan& plan,
+                          const Replica& replica) {
+  if (replica.home)
+    return "it is the role's home, where its weights live";
+  if (!workflow.role(replica.role).trained)
+    return "no move brings back what no training changes";
+  if (replica.keep)
+    return "another call of the same replica keeps it";
+  if (has_lag(plan, replica))
+    return "a lag needs its version in the next step";
+  return {};
+}
+
 bool is_dropped(const Workflow& workflow, const ExecutionPlan& plan,
                 const Replica& replica) {
-  return workflow.role(replica.role).trained && !replica.home && !replica.keep
-         && !has_lag(plan, replica);
+  return why_kept(workflow, plan, replica).empty();
+}
+
+void check_drops(const Workflow& workflow, const ExecutionPlan& plan,
+                 const Replicas& replicas) {
+  for (const auto& call : workflow.calls) {
+    const auto name = call.role + "@" + call.name;
+    const auto found = plan.replicas.find(name);
+    if (found == plan.replicas.end() || found->second)
+      continue;
+    const auto why
+      = why_kept(workflow, plan, replicas[replicas.of_call(call.name)]);
+    if (!why.empty())
+      throw PlanError(
+        {.place = {},
+         .path = "replicas." + name,
+         .expected = "{keep: true} or no line, as " + std::string(why),
+         .got = "{keep: false}",
+         .hint = {}});
+  }
 }
 
 RoleMemory leaves(const Workflow& workflow, const ExecutionPlan& plan,

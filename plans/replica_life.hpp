@@ -12,6 +12,8 @@
 
 #include "plans/replicas.hpp"
 
+#include <string_view>
+
 namespace troupe::plans {
 
 /// Whether a call reads it at an older version.
@@ -22,6 +24,14 @@ bool has_lag(const ExecutionPlan& plan, const Replica& replica);
 /// need not wait until home's devices are idle beside the reader's.
 bool others_come_first(const Workflow& workflow, const ExecutionPlan& plan,
                        const Replica& replica);
+
+/// What keeps it between uses; empty for one that is dropped after use.
+std::string_view why_kept(const Workflow& workflow, const ExecutionPlan& plan,
+                          const Replica& replica);
+
+/// Throws PlanError where the plan says `keep: false` of one that is kept.
+void check_drops(const Workflow& workflow, const ExecutionPlan& plan,
+                 const Replicas& replicas);
 
 /// Dropped after use: only where a move brings the weights again.
 bool is_dropped(const Workflow& workflow, const ExecutionPlan& plan,

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace troupe::runtime {
@@ -37,18 +38,22 @@ LagState needed_by(const plans::Workflow& workflow,
   return state;
 }
 
-LagState held_by(const actors::CheckpointState& checkpoint,
-                 const plans::Replicas& replicas) {
+/// Of a role that trains a checkpoint holds home, at the newest version, and
+/// what lags behind it. Names alone tell nothing: home of one plan may be
+/// called as another plan's copy is.
+LagState held_by(const actors::CheckpointState& checkpoint) {
+  const auto role_of
+    = [](const std::string& name) { return name.substr(0, name.find('@')); };
+  std::map<std::string, std::uint32_t> newest; ///< by role
+  for (const auto& [name, version] : checkpoint.versions)
+    newest[role_of(name)] = std::max(newest[role_of(name)], version);
   LagState state;
+  for (const auto& [name, version] : checkpoint.versions)
+    if (version < newest[role_of(name)])
+      state.replicas.insert(name);
   for (const auto& call : checkpoint.early)
     state.calls.emplace(call.task,
                         call.step.value - checkpoint.next_step.value);
-  for (const auto& [name, version] : checkpoint.versions) {
-    const auto found
-      = std::ranges::find(replicas.all, name, &plans::Replica::name);
-    if (found != replicas.all.end() && !found->home)
-      state.replicas.insert(name);
-  }
   return state;
 }
 
@@ -65,9 +70,8 @@ bool is_lagged(const plans::Workflow& workflow, const plans::Replica& replica,
 void check_lags_fit(const std::filesystem::path& checkpoint,
                     const plans::Workflow& workflow,
                     const plans::ExecutionPlan& plan) {
-  const auto held = held_by(actors::read_checkpoint_state(checkpoint),
-                            plans::replicas_of(workflow, plan));
-  if (held != needed_by(workflow, plan))
+  if (held_by(actors::read_checkpoint_state(checkpoint))
+      != needed_by(workflow, plan))
     throw ConfigError(
       {checkpoint.string(), 0},
       "is of a run whose plan has other lags, and lags change results; go on "

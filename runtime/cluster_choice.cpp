@@ -98,7 +98,7 @@ void check_same(const Settings& settings, const char* key,
      .hint = fmt::format("{}={} or another plan", path, of_plan)});
 }
 
-/// The cluster block of a written plan and the settings must agree.
+/// The plan on the cluster that it names, else on that of the settings.
 plans::ExecutionPlan on_its_cluster(const Settings& settings,
                                     const WrittenPlan& written) {
   auto plan = written.plan;
@@ -106,15 +106,8 @@ plans::ExecutionPlan on_its_cluster(const Settings& settings,
     plan.cluster = settings_cluster(settings);
     return plan;
   }
-  const auto& given = settings.cluster;
-  check_same(settings, "nodes", given.nodes, plan.cluster.nodes, written.name);
-  check_same(settings, "devices_per_node", given.devices_per_node,
-             plan.cluster.devices_per_node, written.name);
-  // how devices are dealt to processes is no part of what a plan means
-  plan.cluster.workers_per_node
-    = cluster_number(given.workers_per_node, plan.cluster.workers_per_node);
+  plan.cluster = cluster_of(settings, written);
   launcher_of(settings, plan.cluster.nodes);
-  check_workers(settings, plan.cluster);
   return plan;
 }
 
@@ -158,6 +151,19 @@ ChosenPlan runnable_preset(const Settings& settings,
 }
 
 } // namespace
+
+Cluster cluster_of(const Settings& settings, const WrittenPlan& written) {
+  const auto& given = settings.cluster;
+  auto cluster = written.plan.cluster;
+  check_same(settings, "nodes", given.nodes, cluster.nodes, written.name);
+  check_same(settings, "devices_per_node", given.devices_per_node,
+             cluster.devices_per_node, written.name);
+  // how devices are dealt to processes is no part of what a plan means
+  cluster.workers_per_node
+    = cluster_number(given.workers_per_node, cluster.workers_per_node);
+  check_workers(settings, cluster);
+  return cluster;
+}
 
 ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,

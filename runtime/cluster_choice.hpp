@@ -6,6 +6,7 @@
 #include "plans/execution_plan.hpp"
 #include "plans/presets.hpp"
 #include "plans/workflow.hpp"
+#include "runtime/written_plan.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -20,6 +21,10 @@ struct ChosenPlan {
   std::string name; ///< "data_parallel (chosen by auto)", a file's name
   std::vector<std::string> why = {}; ///< of a searched plan
 };
+
+/// The cluster block of `written`, which has one. Numbers in the settings that
+/// contradict it are a PlanError; workers are the settings' to say.
+plans::Cluster cluster_of(const Settings& settings, const WrittenPlan& written);
 
 /// Reads the plan that the settings name, or chooses one.
 ///

@@ -1,5 +1,6 @@
 """I1 over the field's plans: each preset trains on recorded samples as one
 device does. `async` lags and is left out; `openrlhf` needs a fifth device."""
+import json
 import unittest
 
 from support import Case, tree_bytes, without_times
@@ -79,6 +80,30 @@ class Presets(Case):
         self.assertEqual(first, again)
         self.assertEqual(*(tree_bytes(self.latest(name), "*/*.safetensors")
                            for name in ("first", "again")))
+
+    def test_a_comparison_runs_what_fits_and_says_why_the_rest_does_not(self):
+        _, config, *overrides = self.ppo("plan=separation")
+        words = ("plan", "compare", config, *overrides, "--measure", "1")
+        rows = {row["plan"]: row for row in
+                json.loads(self.troupe(*words, "--json").stdout)["rows"]}
+        self.assertEqual(set(rows), {*PRESETS, "single", "deepspeed_chat",
+                                     "async", "search"} - {"flattening"})
+        self.assertIn("at least 5 devices", rows.pop("openrlhf")["reason"])
+        for name, row in rows.items():
+            with self.subTest(plan=name):
+                self.assertEqual(row["reason"], "")
+                self.assertGreater(row["measured_s"], 0)
+                self.assertTrue(0 <= row["measured_idle_share"] < 1, row)
+                self.assertLessEqual(
+                    abs(row["measured_moved_bytes"] - row["moved_bytes"]),
+                    0.15 * row["moved_bytes"])
+                self.assertGreater(row["measured_peak_bytes"], 0)
+                self.assertGreater(row["measured_process_bytes"],
+                                   row["measured_peak_bytes"])
+        table = self.troupe(*words, "--presets", "single,openrlhf").stdout
+        self.assertEqual([line.split()[1] for line in table.splitlines()],
+                         ["plan", "separation", "single", "openrlhf",
+                          "openrlhf:"])
 
 
 if __name__ == "__main__":

@@ -125,6 +125,29 @@ TEST(PlanCheck, OtherNamesMustExistToo) {
             "'ref'");
 }
 
+TEST(PlanCheck, OnlyWhatIsDroppedMayBeSaidToBe) {
+  const auto dropping = [](const char* replica, auto change) {
+    return broken([&](Case& c) {
+      c.plan = plan_apart(c.workflow);
+      c.plan.replicas[replica] = false;
+      change(c.plan);
+    });
+  };
+  const auto plain = [](ExecutionPlan&) {};
+  const auto said = [](const std::string& replica, const std::string& why) {
+    return "replicas." + replica + ": expected {keep: true} or no line, as "
+           + why + ", got {keep: false}";
+  };
+  EXPECT_EQ(dropping("actor@actor_gen", plain), "");
+  EXPECT_EQ(
+    dropping("actor@actor_train", plain),
+    said("actor@actor_train", "it is the role's home, where its weights live"));
+  EXPECT_EQ(
+    dropping("actor@actor_gen",
+             [](ExecutionPlan& plan) { plan.lag["actor_gen"] = 1; }),
+    said("actor@actor_gen", "a lag needs its version in the next step"));
+}
+
 TEST(PlanCheck, StrategiesMustFitTheirDevices) {
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d3");
@@ -148,18 +171,15 @@ TEST(PlanCheck, StrategiesMustFitTheirDevices) {
             "got d1, which is for 1; try d2");
 }
 
-TEST(PlanCheck, EveryStrategyRunsButGenerationOfShardedParameters) {
+TEST(PlanCheck, EveryCallRunsUnderEveryStrategy) {
   const auto with = [](const char* call, const char* strategy) {
     return broken(
       [&](Case& c) { c.plan.calls[call] = placed(ranks(0, 3), strategy); });
   };
   for (const char* strategy :
        {"d4", "d2t2", "d2p2", "d4z1", "d4z3", "d2t2s", "p2t2", "d2t2z3"})
-    EXPECT_EQ(with("rew_inf", strategy), "");
-  EXPECT_EQ(with("actor_gen", "d4z3"),
-            "calls.actor_gen.strategy: expected a strategy without z3 "
-            "(generation reads all weights for every token), got d4z3; try "
-            "d4");
+    for (const char* call : {"actor_gen", "rew_inf", "actor_train"})
+      EXPECT_EQ(with(call, strategy), "") << call;
 }
 
 TEST(PlanCheck, FunctionsRunOnTheHost) {

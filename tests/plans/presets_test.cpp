@@ -58,8 +58,7 @@ std::string fit_mistake(const std::string& name, const Workflow& workflow,
   const CheckContext context{.workflow = workflow,
                              .plan = plan,
                              .sizes = {.samples_per_step = 1024},
-                             .shapes = facts.shapes,
-                             .for_run = false};
+                             .shapes = facts.shapes};
   const auto report = check_plan(context);
   if (parse_plan(print(plan), "printed") != plan)
     return "prints as another plan";
