@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 namespace troupe::runtime {
 
@@ -171,6 +172,11 @@ MachineProfile measure_machine(const Settings& settings,
                          .table = {}};
   profile.hardware.name = profiled_name();
   profile.hardware.devices_per_node = devices;
+  if (const auto cores = std::max(1U, std::thread::hardware_concurrency());
+      devices > cores)
+    set_source(profile.hardware, "device.crowded_share",
+               profile.hardware.crowded_share, double(cores) / double(devices),
+               fmt::format("{} cores for {} devices", cores, devices));
   ProfileCrew crew(cluster, effort.least_s);
   measure_links(crew, model_bytes, profile.hardware);
 

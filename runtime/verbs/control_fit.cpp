@@ -79,9 +79,9 @@ WorkOfRun work_of(const plans::PlanProblem& problem, ControlLayout layout,
   std::map<std::string, int> calls_of;
   for (const auto& call : problem.workflow.calls)
     ++calls_of[phase_of(problem.workflow, call.name)];
-  const auto plan = control_plan(problem, layout);
   const auto waits_s = waited_s(problem, run, layout);
-  const plans::CostModel costs(problem);
+  const auto predicted = plans::simulate(problem, plans::CostModel(problem),
+                                         control_plan(problem, layout));
   WorkOfRun work;
   for (const auto& call : problem.workflow.calls) {
     const auto phase = phase_of(problem.workflow, call.name);
@@ -90,7 +90,8 @@ WorkOfRun work_of(const plans::PlanProblem& problem, ControlLayout layout,
     auto& sum = work[{call.kind, num_parameters(problem.shapes.at(call.role))}];
     sum.measured_s += phase_s(run, phase) - waits_s;
     sum.predicted_s
-      += costs.call_s(call, plan.calls.at(call.name)) - problem.hardware.call_s;
+      += predicted.durations_s[predicted.graph.index_of(call.name)]
+         - problem.hardware.call_s;
   }
   std::erase_if(work, [](const auto& entry) {
     return entry.second.measured_s <= 0 || entry.second.predicted_s <= 0;
@@ -145,7 +146,7 @@ double training_s(const WorkOfRun& work, double RunWork::*seconds) {
 }
 
 /// What training takes in the data parallel run and not alone are sums of
-/// gradients; gathers of sharded parameters go beside the same work.
+/// gradients.
 void fit_sums(plans::Hardware& hardware, plans::PlanProblem problem,
               const PlanCosts& run) {
   constexpr auto layout = ControlLayout::data_parallel;
@@ -158,12 +159,9 @@ void fit_sums(plans::Hardware& hardware, plans::PlanProblem problem,
     = share_of_rate(training_s(work, &RunWork::predicted_s) - without_s,
                     training_s(work, &RunWork::measured_s) - without_s);
   hardware.sum_Bps = share * hardware.intra_Bps;
-  hardware.zero_Bps *= share;
   hardware.sources["links.sum_Bps"] = fmt::format(
     "fitted to training on all devices and on one: {:.0f} % of intra_Bps",
     100 * share);
-  hardware.sources["links.zero_Bps"]
-    += fmt::format(", {:.0f} % of it as of sum_Bps", 100 * share);
 }
 
 /// Seconds of a step's moves.

@@ -4,6 +4,8 @@ times of plans that were not profiled. One command, one Markdown record.
     python3 -B tests/bench/this_machine.py --out record.md            # ~10 min
     python3 -B tests/bench/this_machine.py --devices 4 --out order.md # order only
     python3 -B tests/bench/this_machine.py --smoke --out smoke.md
+    python3 -B tests/bench/this_machine.py --devices 4 --json 4.json ...
+    python3 -B tests/bench/this_machine.py --again 4.json ...  # predict anew
 
 Protocol: profile the machine; one plan run ten times (noise floor); random
 plans, each simulated with the profile and run for some steps; mean absolute
@@ -556,7 +558,7 @@ def record(options, workload):
     runs = shorter(rounds)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(
-            {"runs": runs, "hardware":
+            {"runs": runs, "noise": noise, "hardware":
              (workload.folder / "hardware.yaml").read_text()}, indent=1))
     head = [f"# Predicted against measured on {options.devices} devices", "",
             f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores of "
@@ -570,6 +572,20 @@ def record(options, workload):
     if os.cpu_count() < options.devices:
         head += ["Devices share cores: only the order counts.", ""]
     return "\n".join([*head, *summary(runs, noise), "", *call_rows(runs), "",
+                      *plan_rows(runs), ""])
+
+
+def again(options, workload):
+    """What this build predicts of plans that were measured before."""
+    known = json.loads(pathlib.Path(options.again).read_text())
+    (workload.folder / "hardware.yaml").write_text(known["hardware"])
+    for run in known["runs"]:
+        run["predicted"], run["peak"], run["predicted_calls"] \
+            = workload.predicted(run["plan"])
+    runs = known["runs"]
+    return "\n".join([f"# Predicted anew: {len(runs)} plans on "
+                      f"{options.devices} devices", "",
+                      *summary(runs, known["noise"]), "", *call_rows(runs), "",
                       *plan_rows(runs), ""])
 
 
@@ -591,6 +607,9 @@ def main():
     words.add_argument("--tokens", type=int, default=32)
     words.add_argument("--model", choices=("demo", "wide"), default="demo")
     words.add_argument("--json", default="", help="all numbers, for a closer look")
+    words.add_argument("--again", default="", help="such numbers: nothing is "
+                       "run, the same plans are predicted with their hardware; "
+                       "--devices, --batch, --tokens and --model as then")
     words.add_argument("--smoke", action="store_true",
                        help="three plans, two steps, two noise runs")
     options = words.parse_args()
@@ -601,7 +620,7 @@ def main():
         workload = Workload(pathlib.Path(folder), options.devices,
                             options.batch, options.tokens,
                             options.model == "wide")
-        text = record(options, workload)
+        text = (again if options.again else record)(options, workload)
     pathlib.Path(options.out).write_text(text, encoding="utf-8")
     print(text)
 
