@@ -60,6 +60,13 @@ RowWriter writer_of(std::string_view fn) {
   return fn == "write_scores" ? write_scores : nullptr;
 }
 
+models::CarriedValues carried_of(const RunOrder& order) {
+  models::CarriedValues values;
+  for (const auto& carried : order.carried)
+    values[carried.name] = carried.value.number();
+  return values;
+}
+
 /// `track` is that of the thread, which is in the call's slice.
 RunDone keep_result(WorkerContext& worker, StepId step, const plans::Call& call,
                     models::FunctionResult result, trace::Track track) {
@@ -77,10 +84,8 @@ RunDone keep_result(WorkerContext& worker, StepId step, const plans::Call& call,
 RunDone run_registered(WorkerContext& worker, StepId step,
                        const RunOrder& order, const plans::Call& call,
                        const net::Rows& rows) {
-  models::FunctionContext context{
-    .settings = worker.settings, .step = step, .carried = {}};
-  for (const auto& carried : order.carried)
-    context.carried[carried.name] = carried.value.number();
+  const models::FunctionContext context{
+    .settings = worker.settings, .step = step, .carried = carried_of(order)};
   return keep_result(
     worker, step, call,
     models::run_function(call.fn, rename_in(call, rows), context),
@@ -153,6 +158,7 @@ struct OwnTask {
   const OwnEntry* own = nullptr;
   StepId step;
   std::shared_ptr<net::Rows> rows;
+  models::CarriedValues carried; ///< as the step before left them
   std::uint64_t begin_ns = now_ns();
 
   std::string who() const {
@@ -180,8 +186,12 @@ RunDone run_own_here(const OwnTask& task) {
     return done;
   }
   auto samples = own_samples(worker, task.step, *task.own, *task.rows);
-  run_own_function(worker, *task.own, samples);
-  return end_own(task, samples);
+  auto carried = task.carried;
+  run_own_function(worker, *task.own, samples, carried);
+  RunDone done = end_own(task, samples);
+  for (const auto& value : task.own->call.carried_out)
+    done.carried.push_back({value.name, Bits{carried.at(value.name)}});
+  return done;
 }
 
 /// Rows to samples on the host thread, through the actor, and back.
@@ -227,7 +237,8 @@ caf::result<RunDone> run(FunctionSelf self, const Context& context,
   const plans::Call& call = worker->workflow.call(order.call);
   if (const auto* own = find_own_entry(call.fn)) {
     *rows = rename_in(call, std::move(*rows));
-    run_own({worker, &call, own, context.step, rows}, callback);
+    run_own({worker, &call, own, context.step, rows, carried_of(order)},
+            callback);
     return answer.promise();
   }
   const auto who = fmt::format("{}, {} of step {}", worker->who, order.call,

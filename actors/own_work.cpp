@@ -3,6 +3,7 @@
 #include "actors/shard_work.hpp"
 #include "models/sample_rows.hpp"
 
+#include "troupe/at_work.hpp"
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,9 +37,11 @@ double sum_of_column(const net::Column& column) {
 
 std::string who_of(const WorkerContext& worker, const OwnEntry& own,
                    StepId step) {
-  return fmt::format("{}, {} of step {}", worker.who,
-                     own.actor.name.empty() ? own.call.name : own.actor.name,
-                     step_number(step));
+  const auto what
+    = own.actor.name.empty()
+        ? own.call.name
+        : fmt::format("own actor {} in {}", own.actor.name, own.call.name);
+  return fmt::format("{}, {} of step {}", worker.who, what, step_number(step));
 }
 
 std::vector<Sample> own_samples(WorkerContext& worker, StepId step,
@@ -52,10 +55,14 @@ std::vector<Sample> own_samples(WorkerContext& worker, StepId step,
 }
 
 void run_own_function(const WorkerContext& worker, const OwnEntry& own,
-                      std::vector<Sample>& samples) {
+                      std::vector<Sample>& samples,
+                      detail::CarriedValues& carried) {
   const auto run = [&](std::span<Sample> unit) {
+    const AtWork at_work(fmt::format(
+      "function {} with sample {} of step {}", own.call.name, unit.front().id(),
+      step_number(StepId{unit.front().arrow().step})));
     try {
-      own.call.function(unit);
+      own.call.function(unit, carried);
     } catch (const std::exception& error) {
       throw FailureError{
         {.code = Errc::bad_input,
@@ -68,7 +75,7 @@ void run_own_function(const WorkerContext& worker, const OwnEntry& own,
 }
 
 void for_each_unit(detail::OwnKind kind, std::span<Sample> samples,
-                   const detail::SampleFunction& work) {
+                   const std::function<void(std::span<Sample>)>& work) {
   const auto same_unit = [&](const Sample& a, const Sample& b) {
     if (kind == detail::OwnKind::each)
       return a.id() == b.id();

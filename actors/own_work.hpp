@@ -16,11 +16,12 @@ std::vector<Sample> own_samples(WorkerContext& worker, StepId step,
                                 const OwnEntry& own, const net::Rows& rows);
 /// Samples, groups or the batch through the call's function.
 void run_own_function(const WorkerContext& worker, const OwnEntry& own,
-                      std::vector<Sample>& samples);
+                      std::vector<Sample>& samples,
+                      detail::CarriedValues& carried);
 /// Calls `work` for each sample, group, or for all, as the kind of a function
 /// says; samples of one group stand together.
 void for_each_unit(detail::OwnKind kind, std::span<Sample> samples,
-                   const detail::SampleFunction& work);
+                   const std::function<void(std::span<Sample>)>& work);
 /// Means of the entry's metrics.
 models::Sums own_metric_sums(const OwnEntry& own, const net::Rows& rows);
 /// What the samples now hold of the entry's writes, into the stash under the

@@ -30,15 +30,56 @@ Field make_own_field(const std::string& section, const detail::OwnField& own) {
   return field;
 }
 
+[[noreturn]] void there_twice(const std::string& what, const std::string& first,
+                              const std::string& second) {
+  throw ConfigError(Place{}, "two settings " + what + ": one " + first
+                               + ", one " + second
+                               + "; try another name for one");
+}
+
+std::string with_fields(const std::vector<std::string>& keys) {
+  std::string text = keys.empty() ? "without fields" : "with ";
+  for (const auto& key : keys)
+    text += (&key == keys.data() ? "" : ", ") + key;
+  return text;
+}
+
+void check_fields(const detail::OwnSection& section) {
+  std::map<std::string, std::string> sentences;
+  for (const auto& field : section.fields) {
+    const auto [first, is_new] = sentences.emplace(field.key, field.sentence);
+    if (!is_new)
+      there_twice("are named " + section.name + "." + field.key,
+                  "'" + first->second + "'", "'" + field.sentence + "'");
+  }
+}
+
+void check_is_new(const detail::OwnSection& section) {
+  if (!is_section(section.name) && find_field(section.name).first == nullptr)
+    return;
+  if (own_settings_defaults().contains(section.name)) {
+    std::vector<std::string> first;
+    for (const auto& field : settings_fields())
+      if (field.own_section == section.name)
+        first.push_back(field.path.substr(section.name.size() + 1));
+    std::vector<std::string> second;
+    for (const auto& field : section.fields)
+      second.push_back(field.key);
+    there_twice("sections are named " + section.name, with_fields(first),
+                with_fields(second));
+  }
+  throw ConfigError({.place = {},
+                     .path = section.name,
+                     .expected = "a new section of settings",
+                     .got = "one that is there already",
+                     .hint = "another name"});
+}
+
 } // namespace
 
 void add_own_section(const detail::OwnSection& section) {
-  if (is_section(section.name) || find_field(section.name).first != nullptr)
-    throw ConfigError({.place = {},
-                       .path = section.name,
-                       .expected = "a new section of settings",
-                       .got = "one that is there already",
-                       .hint = "another name"});
+  check_is_new(section);
+  check_fields(section);
   mutable_own_defaults()[section.name] = section.defaults;
   std::vector<Field> fields;
   for (const auto& own : section.fields)

@@ -23,7 +23,8 @@ constexpr GroupName group_names[] = {{"rollout", SettingsGroup::rollout},
                                      {"policy", SettingsGroup::policy},
                                      {"critic", SettingsGroup::critic},
                                      {"preference", SettingsGroup::preference},
-                                     {"updates", SettingsGroup::updates}};
+                                     {"updates", SettingsGroup::updates},
+                                     {"own_actors", SettingsGroup::own_actors}};
 
 [[noreturn]] void file_mistake(const YamlNode& node, const std::string& path,
                                const std::string& expected,
@@ -142,6 +143,18 @@ FileCall file_call(const std::string& name, const YamlNode& node) {
   return call;
 }
 
+/// Weights that two calls of a step trained would have two next versions.
+void check_one_training(const std::vector<FileCall>& earlier,
+                        const FileCall& call, const YamlNode& node) {
+  if (call.kind != "train")
+    return;
+  for (const auto& other : earlier)
+    if (other.kind == "train" && other.role == call.role)
+      file_mistake(*node.find("train"), "calls." + call.name + ".train",
+                   "a role that no other call trains",
+                   call.role + ", which " + other.name + " trains");
+}
+
 } // namespace
 
 bool is_workflow_file(const std::string& workflow) {
@@ -162,8 +175,11 @@ WorkflowFile read_workflow_file(const std::string& file) {
                  "mappings `roles` and `calls`", "none");
   for (const auto& [name, node] : roles->entries)
     workflow.traits.roles.push_back(file_role(name, node));
-  for (const auto& [name, node] : calls->entries)
-    workflow.calls.push_back(file_call(name, node));
+  for (const auto& [name, node] : calls->entries) {
+    auto call = file_call(name, node);
+    check_one_training(workflow.calls, call, node);
+    workflow.calls.push_back(std::move(call));
+  }
   if (const YamlNode* groups = tree.find("settings"))
     for (const auto& node : groups->items)
       workflow.traits.groups.push_back(file_group(node));

@@ -26,6 +26,7 @@ enum class SettingsGroup : std::uint8_t {
   critic,     ///< algorithm: the loss of values
   preference, ///< algorithm: the loss of pairs
   updates,    ///< algorithm: mini-batches, epochs, recomputation
+  own_actors, ///< how long they may be silent
   verb,       ///< set by options of a verb
 };
 

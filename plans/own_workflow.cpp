@@ -1,12 +1,14 @@
 #include "plans/own_workflow.hpp"
 
 #include "config/error.hpp"
+#include "plans/nearest.hpp"
 
 #include "troupe/workflow.hpp"
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace troupe::plans {
 
@@ -167,6 +169,13 @@ Call own_metrics(const detail::WorkflowParts& parts) {
   return call;
 }
 
+std::string metric_of(const detail::WorkflowParts& parts,
+                      const CarriedInfo& value) {
+  const auto at = std::ranges::find(parts.carried_metrics, value.name,
+                                    &detail::OwnCarriedMetric::value);
+  return at == parts.carried_metrics.end() ? "" : at->name;
+}
+
 /// Keys of the data set: token ids, and texts that no call writes.
 std::vector<std::string> dataset_keys(const detail::WorkflowParts& parts,
                                       const Workflow& workflow) {
@@ -242,6 +251,40 @@ void check_key_types(const detail::WorkflowParts& parts) {
     add(metric.key, "metric " + metric.name);
 }
 
+void check_carried(const detail::WorkflowParts& parts) {
+  const auto refuse = [&](const std::string& what) {
+    throw ConfigError(Place{},
+                      fmt::format("workflow {}: {}", parts.name, what));
+  };
+  std::map<std::string, std::string> writers;
+  std::vector<std::string> known;
+  for (const OwnCall& call : parts.calls)
+    for (const CarriedInfo& value : call.carried_out)
+      if (const auto [first, is_new]
+          = writers.try_emplace(value.name, call.name);
+          !is_new)
+        refuse(fmt::format("carried value {} has two writers: {} and {}",
+                           value.name, first->second, call.name));
+  for (const auto& [name, writer] : writers)
+    known.push_back(name);
+  const auto writer_of = [&](const std::string& name, const std::string& who) {
+    const auto at = writers.find(name);
+    if (at == writers.end())
+      refuse(fmt::format("{} reads carried value '{}', which nobody writes{}",
+                         who, name, nearest_hint(name, known)));
+    return at->second;
+  };
+  for (const OwnCall& call : parts.calls)
+    for (const CarriedInfo& value : call.carried_in)
+      if (const auto writer = writer_of(value.name, "call " + call.name);
+          writer != call.name)
+        refuse(fmt::format("call {} reads carried value {}, which {} writes; "
+                           "try a key that {} writes from it",
+                           call.name, value.name, writer, writer));
+  for (const auto& metric : parts.carried_metrics)
+    writer_of(metric.value, "metric " + metric.name);
+}
+
 std::string own_fn(const std::string& workflow, const std::string& call) {
   return workflow + "." + call;
 }
@@ -258,6 +301,11 @@ Workflow own_workflow(const detail::WorkflowParts& parts) {
   }
   for (const OwnCall& call : parts.calls)
     workflow.calls.push_back(own_call(parts, call));
+  for (const OwnCall& call : parts.calls)
+    for (const CarriedInfo& value : call.carried_out)
+      workflow.carried.push_back({.name = value.name,
+                                  .initial = value.initial,
+                                  .metric = metric_of(parts, value)});
   if (!parts.metrics.empty())
     workflow.calls.push_back(own_metrics(parts));
   workflow.dataset_keys = dataset_keys(parts, workflow);
@@ -276,6 +324,9 @@ WorkflowTraits own_traits(const detail::WorkflowParts& parts,
   }
   if (has_kind(parts, OwnKind::reward))
     traits.groups.push_back(SettingsGroup::rewards);
+  if (std::ranges::any_of(
+        parts.calls, [](const OwnCall& call) { return call.actor != nullptr; }))
+    traits.groups.push_back(SettingsGroup::own_actors);
   for (const auto& role : parts.roles)
     traits.roles.push_back({.name = role.name,
                             .trained = role.kind.is_trained,

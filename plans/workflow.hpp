@@ -79,6 +79,7 @@ struct Call {
 struct CarriedValue {
   std::string name = {};
   double initial = 0;
+  std::string metric = {}; ///< that shows what a step left; empty: none
 
   bool operator==(const CarriedValue&) const = default;
 };

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
@@ -70,7 +71,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app{"Troupe trains language models with reinforcement learning "
                "from human feedback.\nStart with: troupe train "
                "examples/tiny/ppo.yaml",
-               "troupe"};
+               std::filesystem::path(argv[0]).filename().string()};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   VerbRun chosen;

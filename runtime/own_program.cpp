@@ -36,6 +36,37 @@ detail::OwnActor actor_of(const OwnProgram& program,
   return *at;
 }
 
+std::string used_by(const OwnProgram& program, const detail::OwnActor& actor) {
+  for (const auto& workflow : program.workflows)
+    for (const OwnCall& call : workflow.calls)
+      if (call.actor == actor.factory)
+        return fmt::format("for call {} of {}", call.name, workflow.name);
+  return "for no call";
+}
+
+/// One name would mean two rows of the trace, one factory leaves the second's
+/// name and section unused.
+void check_actors(const OwnProgram& program) {
+  const auto& actors = program.actors;
+  for (auto second = actors.begin(); second != actors.end(); ++second) {
+    const auto first = std::find_if(actors.begin(), second, [&](const auto& a) {
+      return a.name == second->name || a.factory == second->factory;
+    });
+    if (first == second)
+      continue;
+    if (first->factory == second->factory)
+      throw ConfigError(
+        Place{}, fmt::format("spawnables {} and {} are the same actor; try a "
+                             "factory function for each",
+                             first->name, second->name));
+    throw ConfigError(
+      Place{}, fmt::format("two spawnables are named {}: one {}, one {}; try "
+                           "another name for one",
+                           first->name, used_by(program, *first),
+                           used_by(program, *second)));
+  }
+}
+
 bool has_scalar_head(const detail::WorkflowParts& workflow,
                      const std::string& role) {
   const auto at
@@ -64,11 +95,18 @@ void check_trainings(const detail::WorkflowParts& workflow) {
                               call.role));
 }
 
+void check_call(const OwnProgram& program,
+                const detail::WorkflowParts& workflow, const OwnCall& call) {
+  if (call.loss != nullptr)
+    check_mean_over(workflow, call);
+  if (call.actor != nullptr)
+    actor_of(program, workflow, call);
+}
+
 void register_call(const OwnProgram& program,
                    const detail::WorkflowParts& workflow, const OwnCall& call) {
   const auto fn = plans::own_fn(workflow.name, call.name);
   if (call.loss != nullptr) {
-    check_mean_over(workflow, call);
     models::add_loss(
       models::own_loss_entry(fn, call, has_scalar_head(workflow, call.role)));
   } else if (call.actor != nullptr) {
@@ -82,7 +120,11 @@ void register_call(const OwnProgram& program,
 void register_workflow(const OwnProgram& program,
                        const detail::WorkflowParts& workflow) {
   plans::check_key_types(workflow);
+  plans::check_carried(workflow);
   check_trainings(workflow);
+  for (const auto& call : workflow.calls)
+    check_call(program, workflow, call);
+  plans::check(plans::own_workflow(workflow));
   std::vector<std::string> sections;
   for (const auto& section : program.sections)
     sections.push_back(section.name);
@@ -96,12 +138,12 @@ void register_workflow(const OwnProgram& program,
   plans::add_workflow_maker(workflow.name, [workflow](const Settings&) {
     return plans::own_workflow(workflow);
   });
-  plans::check(plans::own_workflow(workflow));
 }
 
 } // namespace
 
 void register_own_program(const OwnProgram& program) {
+  check_actors(program);
   for (const auto& section : program.sections)
     add_own_section(section);
   for (const auto& workflow : program.workflows)

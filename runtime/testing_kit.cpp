@@ -49,7 +49,12 @@ void run_actor(const detail::OwnActor& actor, const std::any& section,
     spawn.model = system.spawn(fake_model, engine);
   actor.spawner(spawn);
   std::promise<ActorResult> promise;
-  const actors::OwnCrew crew(system, call.name, {spawn.actor}, spawn.model);
+  const actors::OwnCrew crew(
+    system,
+    {.name = "samples of " + call.name,
+     .instances = {spawn.actor},
+     .timeout = std::chrono::seconds(ClusterSettings{}.own_actor_timeout_s)},
+    spawn.model);
   crew.run({.who = actor.name,
             .samples = std::move(samples),
             .done = [&](ActorResult result) {
@@ -93,7 +98,7 @@ Kit::Kit(App app, std::string workflow) {
   plans::check(plans::own_workflow(workflow_));
 }
 
-void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) const {
+void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) {
   using detail::OwnKind;
   const auto fake = fakes_.find(call.name);
   const auto engine = fake == fakes_.end() ? Engine{} : fake->second;
@@ -111,7 +116,9 @@ void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) const {
     run_actor(*actor, section == sections_.end() ? std::any{} : section->second,
               call, engine, samples);
   } else if (call.function) {
-    actors::for_each_unit(call.kind, samples, call.function);
+    actors::for_each_unit(call.kind, samples, [&](std::span<Sample> unit) {
+      call.function(unit, carried_);
+    });
   } else if (call.kind == OwnKind::generate || call.kind == OwnKind::infer
              || call.kind == OwnKind::reward) {
     kit_mistake(call, "needs a fake");
@@ -119,7 +126,7 @@ void Kit::run(const detail::OwnCall& call, std::vector<Sample>& samples) const {
   check_writes(call, samples);
 }
 
-std::vector<Sample> Kit::step(std::vector<Sample> samples) const {
+std::vector<Sample> Kit::step(std::vector<Sample> samples) {
   for (const auto& call : workflow_.calls)
     run(call, samples);
   return samples;

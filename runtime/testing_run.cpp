@@ -1,24 +1,20 @@
 // troupe::testing::run: a program as its users start it, in a folder that holds
 // all it needs, and what it left there.
 #include "config/model_shape.hpp"
+#include "net/descriptor.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/random_model.hpp"
+#include "runtime/run_program.hpp"
 #include "runtime/temporary_folder.hpp"
 
 #include "troupe/testing.hpp"
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <fstream>
 #include <sstream>
-#include <system_error>
+#include <utility>
 
 namespace troupe::testing {
 
@@ -73,48 +69,21 @@ std::vector<std::string> command(const fs::path& program,
   return all;
 }
 
-/// Starts it in `folder`, as the head of a process group.
-pid_t start(const std::vector<std::string>& words, const fs::path& folder) {
-  std::vector<char*> arguments;
-  for (const auto& word : words)
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                   O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
-                                   O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors_file,
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t child = 0;
-  const int failed = posix_spawn(&child, arguments[0], &actions, &attributes,
-                                 arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0)
-    throw std::system_error(failed, std::generic_category(), words[0]);
-  return child;
-}
-
-/// The exit code; nothing where it had to be killed.
-std::optional<int> wait_for(pid_t child, std::chrono::milliseconds deadline) {
-  pollfd ended{static_cast<int>(::syscall(SYS_pidfd_open, child, 0)), POLLIN,
-               0};
-  const bool late = ::poll(&ended, 1, static_cast<int>(deadline.count())) == 0;
-  ::close(ended.fd);
-  if (late)
-    ::kill(-child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (late)
+/// The exit code, as a shell gives it; nothing where it had to be killed. Of
+/// what it says only the errors are kept.
+std::optional<int> run_in(const fs::path& folder,
+                          std::vector<std::string> words,
+                          std::chrono::seconds deadline) {
+  const net::Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  net::ChildSpec child{.name = words[0],
+                       .argv = std::move(words),
+                       .working_folder = folder,
+                       .output_file = errors_file,
+                       .output = nowhere.get()};
+  const auto exit = runtime::run_program(std::move(child), deadline);
+  if (!exit)
     return std::nullopt;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return exit->signal == 0 ? exit->code : 128 + exit->signal;
 }
 
 /// A number, a text, or a list of one of them; lists of tokens are not told.
@@ -159,8 +128,7 @@ Run run(const fs::path& program, const fs::path& settings,
   const auto scratch = runtime::scratch_folder("troupe-testing-");
   const auto& folder = scratch.path();
   write_inputs(folder);
-  const auto code
-    = wait_for(start(command(program, settings, words), folder), deadline);
+  const auto code = run_in(folder, command(program, settings, words), deadline);
   const auto run_folder = folder / "runs" / run_name;
   Run left{.errors = runtime::read_file(folder / errors_file)};
   if (!code)

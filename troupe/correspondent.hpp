@@ -2,6 +2,7 @@
 // one receive. Without a trace nothing of this costs anything.
 #pragma once
 
+#include "troupe/at_work.hpp"
 #include "troupe/sample.hpp"
 
 namespace caf {
@@ -36,6 +37,7 @@ public:
     Letter& operator=(const Letter&) = delete;
 
   private:
+    AtWork at_work_;
     Correspondent* reader_ = nullptr; ///< null: there is no trace
     std::uint32_t name_ = 0;
     std::int64_t begun_ns_ = 0;

@@ -35,15 +35,18 @@ public:
       Correspondent(std::move(row)),
       make_(std::move(make)) {}
 
-  /// What a handler throws is the answer to its message; CAF would end the
-  /// actor and keep the words to itself.
+  /// What a handler throws is the answer to its message, or else the actor's
+  /// end.
   caf::invoke_message_result consume(caf::mailbox_element& element) override {
     const Letter letter(*this, element);
     try {
       return Base::consume(element);
     } catch (...) {
-      if (!element.mid.is_request())
-        throw;
+      if (!element.mid.is_request()) { // CAF would keep the words to itself
+        this->quit(caf::make_error(caf::sec::runtime_error,
+                                   text_of(std::current_exception())));
+        return caf::invoke_message_result::consumed;
+      }
       this->template make_response_promise<Sample>().deliver(caf::make_error(
         caf::sec::runtime_error, text_of(std::current_exception())));
       return caf::invoke_message_result::consumed;

@@ -31,15 +31,22 @@ public:
   }
   /// Runs the calls in their order; samples of one group stand together. Throws
   /// std::runtime_error naming the call that failed.
-  std::vector<Sample> step(std::vector<Sample> samples) const;
+  std::vector<Sample> step(std::vector<Sample> samples);
+
+  /// What the next step gets.
+  template <class T>
+  T carried(Carried<T> value) const {
+    return detail::column({}, carried_, value);
+  }
 
 private:
-  void run(const detail::OwnCall& call, std::vector<Sample>& samples) const;
+  void run(const detail::OwnCall& call, std::vector<Sample>& samples);
 
   std::vector<detail::OwnActor> actors_;
   detail::WorkflowParts workflow_;
   std::map<std::string, std::any> sections_;
   std::map<std::string, std::function<void(Sample&)>> fakes_;
+  detail::CarriedValues carried_;
 };
 
 /// `groups` groups of `n` samples each, ids from 0.

@@ -104,12 +104,17 @@ public:
       = detail::over_all(f, reads, writes);
     return *this;
   }
-  /// The same over all samples of the step.
+  /// The same over all samples of the step, and values carried from step to
+  /// step.
   template <class F, class... R, class... W>
   Workflow& batch(std::string name, F f, Reads<R...> reads,
                   Writes<W...> writes) {
-    add(std::move(name), detail::OwnKind::batch, reads, writes).function
-      = detail::over_all(f, reads, writes);
+    auto& call = add(std::move(name), detail::OwnKind::batch);
+    call.reads = detail::infos_of<KeyInfo>(reads.keys);
+    call.writes = detail::infos_of<KeyInfo>(writes.keys);
+    call.carried_in = detail::infos_of<CarriedInfo>(reads.keys);
+    call.carried_out = detail::infos_of<CarriedInfo>(writes.keys);
+    call.function = detail::over_all(f, reads, writes);
     return *this;
   }
 
@@ -137,6 +142,12 @@ public:
   Workflow& metric(std::string name, Key<T, P> key) {
     static_assert(detail::is_number_of_key<T>, "a metric is a key of numbers");
     parts_.metrics.push_back({std::move(name), info(key)});
+    return *this;
+  }
+  /// What the step leaves in a carried value.
+  template <class T>
+  Workflow& metric(std::string name, Carried<T> value) {
+    parts_.carried_metrics.push_back({std::move(name), value.name});
     return *this;
   }
 

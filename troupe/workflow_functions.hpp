@@ -2,6 +2,7 @@
 // their arguments, writes() takes their results.
 #pragma once
 
+#include "troupe/reads.hpp"
 #include "troupe/sample.hpp"
 
 #include <functional>
@@ -12,42 +13,10 @@ namespace troupe {
 
 class Model; // troupe/model.hpp
 
-template <class... Ks>
-struct Reads {
-  std::tuple<Ks...> keys;
-  std::vector<KeyInfo> infos() const {
-    return std::apply(
-      [](const auto&... key) { return std::vector<KeyInfo>{info(key)...}; },
-      keys);
-  }
-};
-template <class... Ks>
-struct Writes {
-  std::tuple<Ks...> keys;
-  std::vector<KeyInfo> infos() const {
-    return std::apply(
-      [](const auto&... key) { return std::vector<KeyInfo>{info(key)...}; },
-      keys);
-  }
-};
-template <class K>
-constexpr bool is_key = false;
-template <class T, Per P>
-constexpr bool is_key<Key<T, P>> = true;
-
-template <class... Ks>
-requires(is_key<Ks>&&...) Reads<Ks...> reads(Ks... keys) {
-  return {std::tuple{keys...}};
-}
-template <class... Ks>
-requires(is_key<Ks>&&...) Writes<Ks...> writes(Ks... keys) {
-  return {std::tuple{keys...}};
-}
-
 namespace detail {
 
 /// Of the samples of one unit: a sample, the group of a prompt, the batch.
-using SampleFunction = std::function<void(std::span<Sample>)>;
+using SampleFunction = std::function<void(std::span<Sample>, CarriedValues&)>;
 
 /// What a function gives for a key of one sample, and of several.
 template <class K>
@@ -61,6 +30,12 @@ struct Result<Key<T, P>> {
     const std::conditional_t<P == per_token, std::span<const T>, T>>;
   using Column
     = std::vector<std::conditional_t<P == per_token, std::span<const T>, T>>;
+};
+template <class T>
+struct Result<Carried<T>> {
+  using One = T;
+  using All = T;
+  using Argument = T;
 };
 
 template <class... Ks>
@@ -103,8 +78,9 @@ requires(sizeof...(Ks)
 
 template <class F, class... R, class... W>
 SampleFunction over_each(F f, Reads<R...> reads, Writes<W...> writes) {
-  constexpr bool fits = std::is_invocable_r_v<typename Results<W...>::One, F,
-                                              typename R::Value...>;
+  constexpr bool fits = (is_key<R> && ...) && (is_key<W> && ...)
+                        && std::is_invocable_r_v<typename Results<W...>::One, F,
+                                                 typename R::Value...>;
   static_assert(
     fits,
     "each() needs a function from the values of reads() to that of writes() (a "
@@ -112,7 +88,7 @@ SampleFunction over_each(F f, Reads<R...> reads, Writes<W...> writes) {
   if constexpr (!fits) // the sentence above is all that the compiler says
     return {};
   else
-    return [=](std::span<Sample> samples) {
+    return [=](std::span<Sample> samples, CarriedValues&) {
       for (Sample& sample : samples) {
         const auto result = std::apply(
           [&](const auto&... key) { return f(sample[key]...); }, reads.keys);
@@ -123,15 +99,28 @@ SampleFunction over_each(F f, Reads<R...> reads, Writes<W...> writes) {
 }
 
 template <class K>
-typename Result<K>::Column column(std::span<const Sample> samples, K key) {
+typename Result<K>::Column column(std::span<const Sample> samples,
+                                  const CarriedValues&, K key) {
   typename Result<K>::Column values;
   for (const Sample& sample : samples)
     values.push_back(sample[key]);
   return values;
 }
+template <class T>
+T column(std::span<const Sample>, const CarriedValues& carried,
+         Carried<T> value) {
+  const auto at = carried.find(value.name);
+  return at == carried.end() ? value.initial : static_cast<T>(at->second);
+}
 
+template <class T>
+void set_column(std::span<Sample>, CarriedValues& carried, Carried<T> value,
+                std::type_identity_t<T> now) {
+  carried[value.name] = static_cast<double>(now);
+}
 template <class T, Per P, class V>
-void set_column(std::span<Sample> samples, Key<T, P> key, const V& values) {
+void set_column(std::span<Sample> samples, CarriedValues&, Key<T, P> key,
+                const V& values) {
   if (values.size() != samples.size())
     throw std::length_error(std::string(key.name) + " got "
                             + std::to_string(values.size()) + " values for "
@@ -147,21 +136,24 @@ SampleFunction over_all(F f, Reads<R...> reads, Writes<W...> writes) {
   static_assert(
     fits,
     "groups() and batch() need a function from spans over the samples' values "
-    "of reads() to vectors of writes() (a std::tuple of several)");
+    "of reads() to vectors of writes() (a std::tuple of several); a carried "
+    "value is a plain number");
   if constexpr (!fits)
     return {};
   else
-    return [=](std::span<Sample> samples) {
+    return [=](std::span<Sample> samples, CarriedValues& carried) {
       const auto result = std::apply(
         [&](const auto&... key) {
-          return f(typename Result<R>::Argument(column(samples, key))...);
+          return f(
+            typename Result<R>::Argument(column(samples, carried, key))...);
         },
         reads.keys);
       if constexpr (sizeof...(W) == 1)
-        set_column(samples, std::get<0>(writes.keys), result);
+        set_column(samples, carried, std::get<0>(writes.keys), result);
       else
         [&]<std::size_t... I>(std::index_sequence<I...>) {
-          (set_column(samples, std::get<I>(writes.keys), std::get<I>(result)),
+          (set_column(samples, carried, std::get<I>(writes.keys),
+                      std::get<I>(result)),
            ...);
         }
       (std::index_sequence_for<W...>{});

@@ -82,6 +82,8 @@ struct OwnCall {
   std::string role = {};
   std::vector<KeyInfo> reads = {};
   std::vector<KeyInfo> writes = {};
+  std::vector<CarriedInfo> carried_in = {}; ///< of batch
+  std::vector<CarriedInfo> carried_out = {};
   SampleFunction function = {}; ///< of each, groups and batch, or ..
   const void* actor = nullptr;  ///< .. the factory that App::spawnable names;
                                 ///< of generate: who leads conversations
@@ -97,12 +99,18 @@ struct OwnMetric {
   KeyInfo key;
 };
 
+struct OwnCarriedMetric {
+  std::string name;
+  std::string value; ///< the carried value's name
+};
+
 struct WorkflowParts {
   std::string name;
   std::string sentence;
   std::vector<OwnRole> roles;
   std::vector<OwnCall> calls;
   std::vector<OwnMetric> metrics;
+  std::vector<OwnCarriedMetric> carried_metrics;
 };
 
 } // namespace detail

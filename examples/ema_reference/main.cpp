@@ -1,14 +1,19 @@
 // Answers that are better than the others to their prompt become likelier, near
 // a reference that is no frozen model but a moving average of the actor's own
-// weights: it follows, so the actor may go far, and never fast.
+// weights: it follows, so the actor may go far, and never fast. How strongly
+// the reference pulls follows too, from step to step.
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>
 
 #include <numeric>
 
-using troupe::keys::ref_logprobs, troupe::keys::response;
+using troupe::keys::logprobs, troupe::keys::ref_logprobs;
+using troupe::keys::response;
 constexpr troupe::Key<float> variety{"variety"};
 constexpr troupe::Key<float> advantage{"advantage"};
+constexpr troupe::Key<float> pull{"pull"};
+// the name, and what the first step gets
+constexpr troupe::Carried<float> strength{"strength", 1.F};
 
 /// How many different letters an answer has.
 float count_letters(const std::string& text) {
@@ -28,11 +33,24 @@ std::vector<float> above_mean(std::span<const float> scores) {
   return above;
 }
 
-/// -advantage_t log p_t + (log p_t - log ref_t)^2 / 2, a mean over tokens.
+using Tokens = std::span<const float>;
+/// Each sample is pulled as the step before says; the next step's are pulled
+/// more where these answers went far, less where they stayed near.
+std::tuple<std::vector<float>, float>
+steer(std::span<const Tokens> ours, std::span<const Tokens> theirs, float now) {
+  float apart = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    for (std::size_t t = 0; t < ours[i].size(); ++t)
+      apart = std::max(apart, std::abs(ours[i][t] - theirs[i][t]));
+  const float next = apart > 0.5F ? now * 1.25F : now / 1.25F;
+  return {std::vector<float>(ours.size(), now), next};
+}
+
+/// -advantage_t log p_t + pull (log p_t - log ref_t)^2 / 2, a mean over tokens.
 troupe::Loss near_reference(const troupe::TrainBatch& b) {
   const at::Tensor apart = b.logprobs() - b[ref_logprobs];
   const at::Tensor gain = b[advantage] * b.logprobs();
-  const at::Tensor kl = 0.5 * apart * apart * b.mask();
+  const at::Tensor kl = 0.5 * b[pull] * apart * apart * b.mask();
   return {.loss = (kl - gain * b.mask()).sum() / b.denominator(),
           .sums = {{"kl", kl.sum()}}};
 }
@@ -45,8 +63,11 @@ int main(int argc, char** argv) {
   w.infer("ref_inf", "ref", troupe::Infer::logprobs, writes(ref_logprobs));
   w.each("letters", count_letters, reads(response), writes(variety));
   w.groups("above_mean", above_mean, reads(variety), writes(advantage));
+  w.batch("steer", steer, reads(logprobs, ref_logprobs, strength),
+          writes(pull, strength));
   w.train("actor_train", "actor", near_reference,
-          reads(advantage, ref_logprobs));
+          reads(advantage, ref_logprobs, pull));
   w.metric("ema_reference/variety", variety);
+  w.metric("ema_reference/strength", strength);
   return troupe::App{}.add(w).main(argc, argv);
 }

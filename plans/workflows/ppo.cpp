@@ -22,7 +22,9 @@ Workflow ppo_workflow(const Settings& settings) {
     ppo.calls.push_back(
       internal::inference_call("ref_inf", "ref", "logprobs", "ref_logprobs"));
     if (algorithm.kl_target > 0)
-      ppo.carried = {{.name = "kl_coef", .initial = algorithm.kl_coef}};
+      ppo.carried = {{.name = "kl_coef",
+                      .initial = algorithm.kl_coef,
+                      .metric = "actor/kl_coef"}};
   }
   ppo.calls.push_back(
     internal::inference_call("critic_inf", "critic", "values", "values"));

@@ -106,6 +106,27 @@ TEST_F(OwnSections, AreExplained) {
               HasSubstr("Where it is.\n"));
 }
 
+std::string section_complaint(const troupe::Section<Tool>& section) {
+  try {
+    troupe::add_own_section(section.parts());
+  } catch (const troupe::ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST_F(OwnSections, TwoOfOneNameAreBothTold) {
+  EXPECT_EQ(section_complaint(troupe::Section<Tool>("tool").field(
+              "speed", &Tool::mode, "How fast")),
+            "two settings sections are named tool: one with path, tries, mode, "
+            "one with speed; try another name for one");
+  EXPECT_EQ(section_complaint(troupe::Section<Tool>("other")
+                                .field("path", &Tool::path, "Where it is")
+                                .field("path", &Tool::mode, "How it works")),
+            "two settings are named other.path: one 'Where it is.', one 'How "
+            "it works.'; try another name for one");
+}
+
 TEST_F(OwnSections, ATakenNameIsRefused) {
   EXPECT_THROW(
     troupe::add_own_section(troupe::Section<Tool>("rollout").parts()),

@@ -141,6 +141,27 @@ calls:
                 self.assertAlmostEqual(two[step][name], one[step][name],
                                        delta=1e-4 * abs(one[step][name]))
 
+    def test_carried_values_go_on_where_they_were_I8(self):
+        example = [EXAMPLES / "ema_reference/ema_reference.yaml",
+                   "models.actor.path=data/base",
+                   "data.train=data/prompts.jsonl", "rollout.max_new_tokens=12",
+                   "models.actor.optimizer.schedule=constant",
+                   "models.actor.optimizer.warmup=0"]
+        for name, steps in (("whole", 4), ("parts", 2), ("parts", 4)):
+            self.program("ema_reference", "train", *example,
+                         f"run.name={name}", f"run.steps={steps}")
+        whole, parts = self.metrics("whole"), self.metrics("parts")
+        strength = 1
+        for step, line in whole.items():
+            now = line["ema_reference/strength"]
+            self.assertIn(round(now / strength, 5), (1.25, 0.8), step)
+            strength = now
+            for key in ("ema_reference/strength", "actor/loss"):
+                self.assertEqual(line[key], parts[step][key], (step, key))
+        state = [json.loads((self.latest(name) / "state/run.json").read_text())
+                 for name in ("whole", "parts")]
+        self.assertEqual(*(s["carried_bits"] for s in state))
+
     def test_two_roles_train_on_the_debates_that_they_win(self):
         self.program("debate", "train", EXAMPLES / "debate/debate.yaml",
                      "run.steps=2", "models.a.path=data/base",
@@ -187,6 +208,15 @@ calls:
         self.assertIn("graph.yaml:3", wrong.stderr)
         self.assertIn("generate", wrong.stderr)
 
+    def test_a_file_that_trains_a_role_twice_is_refused_I4(self):
+        calls = (TINY / "frozen_critic.yaml").read_text()
+        text = calls + "  again: {train: actor, fn: ppo_actor_loss}\n"
+        (self.folder / "graph.yaml").write_text(text)
+        wrong = self.troupe(*self.ppo("workflow=graph.yaml"), code=2)
+        self.assertIn(f"graph.yaml:{text.count(chr(10))}: calls.again.train",
+                      wrong.stderr)
+        self.assertIn("actor, which actor_train trains", wrong.stderr)
+
     def test_own_settings_are_explained_and_checked(self):
         text = self.program("best_of_n", "explain", "best_of_n").stdout
         self.assertIn("deadline_ms: 5000", text)
@@ -198,6 +228,10 @@ calls:
         wrong = self.program("best_of_n",
                              *self.best_of_n("best_of_n.tool=null"), code=2)
         self.assertIn("best_of_n.tool", wrong.stderr)
+
+    def test_hints_name_the_program(self):
+        wrong = self.program("hello_actor", "train", "--colour", code=2)
+        self.assertIn("try `hello_actor train --help`", wrong.stderr)
 
     def test_plans_know_the_calls(self):
         shown = self.program("best_of_n", "plan", "simulate", *self.best_of_n(
@@ -211,6 +245,16 @@ calls:
             "best_of_n", *self.best_of_n("best_of_n.tool=/bin/false"), code=2)
         self.assertIn("/bin/false", failed.stderr)
         self.assertIn("checker", failed.stderr)
+
+    def test_an_own_actor_that_never_answers_is_named_with_its_sample_I7(self):
+        silent = self.program("best_of_n", *self.best_of_n(
+            "best_of_n.tool=sleep 1000", "best_of_n.deadline_ms=600000",
+            "cluster.own_actor_timeout_s=2"), code=1, seconds=60)
+        self.assertRegex(silent.stderr,
+                         r"own actor checker in check of step 1: sample \d+: "
+                         r"the actor has given nothing back for [23] s")
+        self.assertIn("cluster.own_actor_timeout_s", silent.stderr)
+        self.assertNotIn("of step 0", silent.stderr)
 
     def test_workers_of_another_program_know_no_own_workflow(self):
         wrong = self.troupe(*self.best_of_n(), code=2)

@@ -3,6 +3,7 @@
 #include "runtime/own_program.hpp"
 
 #include "troupe/actor.hpp"
+#include "troupe/app.hpp"
 #include "troupe/loss.hpp"
 #include <gmock/gmock.h>
 
@@ -33,6 +34,10 @@ troupe::SampleActor::behavior_type idle(Self) {
   return {[](troupe::run_atom, troupe::Sample sample) { return sample; }};
 }
 
+troupe::SampleActor::behavior_type busy(Self) {
+  return {[](troupe::run_atom, troupe::Sample sample) { return sample; }};
+}
+
 Workflow generating(const char* name) {
   Workflow w{name};
   w.role("actor", troupe::frozen);
@@ -40,14 +45,17 @@ Workflow generating(const char* name) {
   return w;
 }
 
-std::string complaint(const Workflow& workflow) {
+std::string complaint(const troupe::App& app) {
   try {
-    troupe::runtime::register_own_program(
-      {.sections = {}, .actors = {}, .workflows = {workflow.parts()}});
+    troupe::runtime::register_own_program(app.program());
   } catch (const troupe::ConfigError& error) {
     return error.what();
   }
   return "accepted";
+}
+
+std::string complaint(const Workflow& workflow) {
+  return complaint(troupe::App{}.add(workflow));
 }
 
 TEST(OwnProgram, AKeyThatNobodyWritesIsNamed) {
@@ -98,6 +106,76 @@ TEST(OwnProgram, AnActorThatTheAppDoesNotKnowIsNamed) {
   auto w = generating("own_idle");
   w.each("wait", idle, reads(response), writes(score));
   EXPECT_THAT(complaint(w), HasSubstr("add .spawnable(\"wait\", ..)"));
+}
+
+TEST(OwnProgram, TwoActorsOfOneNameAreBothTold) {
+  auto w = generating("own_two_actors");
+  w.each("wait", idle, reads(response), writes(score));
+  w.metric("own/score", score);
+  EXPECT_EQ(
+    complaint(
+      troupe::App{}.spawnable("judge", idle).spawnable("judge", busy).add(w)),
+    "two spawnables are named judge: one for call wait of "
+    "own_two_actors, one for no call; try another name for one");
+  EXPECT_EQ(
+    complaint(
+      troupe::App{}.spawnable("one", idle).spawnable("two", idle).add(w)),
+    "spawnables one and two are the same actor; try a factory function for "
+    "each");
+}
+
+TEST(OwnProgram, TwoCallsOfOneNameAreAMistakeOfTheProgram) {
+  auto w = generating("own_two_calls");
+  w.each("size", length_of, reads(response), writes(score));
+  w.each("size", length_of, reads(response), writes(other));
+  w.metric("own/score", score).metric("own/other", other);
+  EXPECT_THAT(complaint(w), HasSubstr("size"));
+}
+
+constexpr troupe::Carried<float> level{"level", 2.F};
+
+TEST(OwnProgram, ACarriedValueHasOneWriterThatIsItsReader) {
+  const auto length = [](Workflow& w) {
+    w.each("length", length_of, reads(response), writes(score));
+  };
+  const auto mean = [](std::span<const float>) { return 1.F; };
+  auto twice = generating("own_carried_twice");
+  length(twice);
+  twice.batch("one", mean, reads(score), writes(level));
+  twice.batch("two", mean, reads(score), writes(level));
+  EXPECT_THAT(complaint(twice),
+              HasSubstr("carried value level has two writers: one and two"));
+  auto other_reader = generating("own_carried_reader");
+  length(other_reader);
+  other_reader.batch("mean", mean, reads(score), writes(level));
+  other_reader.batch(
+    "above", [](std::span<const float>, float) { return 1.F; },
+    reads(score, level), writes(troupe::Carried<float>{"more", 0}));
+  EXPECT_THAT(complaint(other_reader),
+              HasSubstr("call above reads carried value level, which mean "
+                        "writes; try a key that mean writes from it"));
+  auto misspelt = generating("own_carried_orphan");
+  length(misspelt);
+  misspelt.batch("mean", mean, reads(score), writes(level));
+  misspelt.metric("own/level", troupe::Carried<float>{"levle", 0});
+  EXPECT_THAT(complaint(misspelt),
+              HasSubstr("metric own/level reads carried value 'levle', which "
+                        "nobody writes; try 'level'"));
+}
+
+TEST(OwnWorkflow, ACarriedValueBeginsAndIsShownAsItSays) {
+  auto w = generating("own_carried");
+  w.each("length", length_of, reads(response), writes(score));
+  w.batch(
+    "raise", [](std::span<const float>, float now) { return now + 1; },
+    reads(score, level), writes(level));
+  w.metric("own/level", level);
+  const auto made = troupe::plans::own_workflow(w.parts());
+  EXPECT_THAT(made.carried, ElementsAre(troupe::plans::CarriedValue{
+                              "level", 2, "own/level"}));
+  EXPECT_THAT(made.call("raise").reads, ElementsAre("score"));
+  EXPECT_THAT(made.call("raise").writes, ElementsAre());
+  EXPECT_EQ(complaint(w), "accepted");
 }
 
 TEST(OwnProgram, AMeanIsOverAKeyThatIsRead) {

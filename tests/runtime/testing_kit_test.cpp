@@ -5,6 +5,8 @@
 #include "troupe/testing.hpp"
 #include <gmock/gmock.h>
 
+#include <numeric>
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -89,7 +91,7 @@ TEST(TestingKit, AConversationNeedsNoCoroutine) {
 }
 
 TEST(TestingKit, AConversationThatFailsIsNamed) {
-  const troupe::testing::Kit kit
+  troupe::testing::Kit kit
     = troupe::testing::Kit(talking(host), "talk").fake("talk", [](auto& s) {
         s.set(turn, "stop");
       });
@@ -102,7 +104,7 @@ TEST(TestingKit, AConversationThatFailsIsNamed) {
 }
 
 TEST(TestingKit, WhatAPlainHandlerThrowsIsQuoted) {
-  const troupe::testing::Kit kit
+  troupe::testing::Kit kit
     = troupe::testing::Kit(talking(picky), "talk").fake("talk", [](auto& s) {
         s.set(turn, "yes");
       });
@@ -112,6 +114,36 @@ TEST(TestingKit, WhatAPlainHandlerThrowsIsQuoted) {
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("sample 1: not this one"));
   }
+}
+
+constexpr Key<float> before{"before"};
+constexpr troupe::Carried<float> sum{"sum", 0.25F};
+constexpr troupe::Carried<std::int32_t> steps{"steps", 7};
+
+/// How many there were before, with each sample.
+std::tuple<std::vector<float>, std::int32_t, float>
+count_on(float so_far, std::span<const float> now, std::int32_t step) {
+  return {std::vector<float>(now.size(), so_far), step + 1,
+          std::accumulate(now.begin(), now.end(), so_far)};
+}
+
+TEST(TestingKit, AStepHandsCarriedValuesToTheNext) {
+  troupe::Workflow w{"count"};
+  w.role("actor", troupe::frozen);
+  w.generate("actor_gen", "actor");
+  w.each(
+    "one", [](const std::string&) { return 1.F; }, reads(response),
+    writes(turns));
+  w.batch("count_on", count_on, reads(sum, turns, steps),
+          writes(before, steps, sum));
+  w.metric("count/before", before).metric("count/sum", sum);
+  troupe::testing::Kit kit(troupe::App{}.add(w), "count");
+  kit.fake("actor_gen", [](auto& s) { s.set(response, "a"); });
+  EXPECT_EQ(kit.carried(sum), 0.25F);
+  EXPECT_EQ(kit.step(troupe::testing::samples(2, 2))[3][before], 0.25F);
+  EXPECT_EQ(kit.step(troupe::testing::samples(1, 2))[1][before], 4.25F);
+  EXPECT_EQ(kit.carried(sum), 6.25F);
+  EXPECT_EQ(kit.carried(steps), 9);
 }
 
 TEST(TestingRun, GivesBackTheExitCodeOfAProgramThatLeftNothing) {
