@@ -123,6 +123,8 @@ std::vector<AskTable::Wait> AskTable::waits(Clock::time_point now) const {
 
 std::string AskTable::work_of(WorkerId worker) const {
   const std::lock_guard lock{mutex_};
+  if (const auto told = told_.find(worker); told != told_.end())
+    return told->second;
   const Entry* here = nullptr;
   const Entry* elsewhere = nullptr;
   for (const auto& [id, entry] : closed_ ? failed_ : entries_) {
@@ -136,6 +138,12 @@ std::string AskTable::work_of(WorkerId worker) const {
     return " during " + open->spec.name;
   const auto last = last_work_.find(worker);
   return last == last_work_.end() ? "" : " after " + last->second;
+}
+
+void AskTable::was_at(WorkerId worker, const std::string& work) {
+  const std::lock_guard lock{mutex_};
+  if (!work.empty())
+    told_[worker] = work;
 }
 
 // -- Asks --------------------------------------------------------------------

@@ -51,18 +51,18 @@ public:
 
   void add(std::uint64_t id, Owner owner, AskSpec spec);
   void remove(std::uint64_t id);
-  /// Fails every ask, since a worker was lost or did; new ones are failed at
-  /// once from now on.
+  /// Fails every ask; new ones are failed at once from now on.
   void fail_all(const Failure& failure);
   /// Fails what is past its deadline.
   void expire(Clock::time_point now);
   /// Who waits for whom, oldest first.
   std::vector<Wait> waits(Clock::time_point now) const;
-  /// What a worker's death interrupts: " during run of actor_train in step 3 on
-  /// device 2", asked of it or else of another one; where nothing is open,
-  /// " after" what it was asked last; empty if it never was. From `fail_all` on
-  /// as of that moment.
+  /// What a worker's death interrupts: what `was_at` says, or " during run of
+  /// actor_train in step 3 on device 2", asked of it or else of another one;
+  /// where nothing is open, " after" what it was asked last; or "". From
+  /// `fail_all` on as of that moment.
   std::string work_of(WorkerId worker) const;
+  void was_at(WorkerId worker, const std::string& work);
 
 private:
   struct Entry {
@@ -74,7 +74,7 @@ private:
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Entry> entries_;
   std::unordered_map<std::uint64_t, Entry> failed_; ///< of `fail_all`
-  std::map<WorkerId, std::string> last_work_;
+  std::map<WorkerId, std::string> last_work_, told_;
   std::optional<Failure> closed_;
 };
 

@@ -93,9 +93,7 @@ net::Rows converse(Shard& shard, const OwnEntry& own, const net::Rows& rows,
                    const models::GenerateOptions& options,
                    models::RunContext& context,
                    const std::function<void(const net::Rows&)>& on_ended) {
-  if (rows.samples.empty())
-    return {};
-  if (shard.where.tp != 0 || shard.where.pp != 0) {
+  if (rows.samples.empty() || shard.where.tp != 0 || shard.where.pp != 0) {
     shard.engine->converse(rows, options, nullptr, context);
     return {};
   }

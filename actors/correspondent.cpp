@@ -1,7 +1,10 @@
 #include "troupe/correspondent.hpp"
 
 #include "actors/traced.hpp"
+#include "config/ids.hpp"
 #include "config/trace_at.hpp"
+
+#include <fmt/format.h>
 
 namespace troupe::detail {
 
@@ -21,6 +24,14 @@ Sample* sample_in(caf::mailbox_element& element) {
       || !content.match_element<Sample>(1))
     return nullptr;
   return &content.get_mutable_as<Sample>(1);
+}
+
+std::string work_on(const std::string& row, const Sample* sample) {
+  const auto who = "own actor " + row;
+  return sample == nullptr
+           ? who
+           : fmt::format("{} with sample {} of step {}", who, sample->id(),
+                         step_number(StepId{sample->arrow().step}));
 }
 
 } // namespace
@@ -60,7 +71,8 @@ void Correspondent::send_answer(Sample::Arrow question, std::uint64_t bytes,
 }
 
 Correspondent::Letter::Letter(Correspondent& reader,
-                              caf::mailbox_element& element) {
+                              caf::mailbox_element& element)
+  : at_work_(work_on(reader.row_, sample_in(element))) {
   if (!trace::enabled())
     return;
   reader_ = &reader;

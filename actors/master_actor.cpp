@@ -4,6 +4,7 @@
 #include "config/defaults.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace troupe::actors {
 
@@ -11,15 +12,17 @@ namespace {
 
 // -- stalls ------------------------------------------------------------------
 
-std::string waits_text(const MasterState& state) {
-  std::string text;
+/// Oldest first; a heartbeat that just went is no reason.
+std::vector<std::string> wait_texts(const MasterState& state) {
+  std::vector<std::string> texts;
   for (const auto& wait : state.setup.asks->waits(Clock::now()))
-    text += fmt::format("\n  {} waits for {:.1f} s", wait.name,
-                        Seconds{wait.waited}.count());
+    if (wait.waited > defaults::heartbeat_period)
+      texts.push_back(fmt::format("{} waits for {:.1f} s", wait.name,
+                                  Seconds{wait.waited}.count()));
   if (state.schedule)
     for (const auto& wait : state.schedule->waits())
-      text += "\n  " + state.schedule->describe(wait);
-  return text;
+      texts.push_back(state.schedule->describe(wait));
+  return texts;
 }
 
 /// I7: names every wait when nothing moves, and gives up at the deadline.
@@ -31,15 +34,16 @@ void watch_progress(MasterSelf self) {
     return;
   }
   if (!std::exchange(state.stall_shown, true) && state.setup.on_stall)
-    state.setup.on_stall(fmt::format("no progress for {:.0f} s:{}",
+    state.setup.on_stall(fmt::format("no progress for {:.0f} s:\n  {}",
                                      Seconds{still}.count(),
-                                     waits_text(state)));
-  if (still > defaults::progress_deadline)
-    fail_run(self, {.code = Errc::deadline,
-                    .who = "master",
-                    .what = fmt::format("no progress for {:.0f} s",
-                                        Seconds{still}.count()),
-                    .cause = waits_text(state)});
+                                     fmt::join(wait_texts(state), "\n  ")));
+  if (still > state.setup.progress_deadline)
+    fail_run(
+      self,
+      {.code = Errc::deadline,
+       .who = "master",
+       .what = fmt::format("no progress for {:.0f} s", Seconds{still}.count()),
+       .cause = fmt::format("{}", fmt::join(wait_texts(state), "; "))});
 }
 
 /// A worker lives: does its work get on?

@@ -23,6 +23,7 @@
 #include "actors/idle_times.hpp"
 #include "actors/row_table.hpp"
 #include "actors/step_report.hpp"
+#include "config/defaults.hpp"
 #include "config/settings.hpp"
 #include "plans/replicas.hpp"
 #include "plans/schedule.hpp"
@@ -78,7 +79,9 @@ struct MasterSetup {
   bool evaluates = false; ///< its numbers are of the weights before its step
   std::shared_ptr<AskTable> asks;
   std::function<void(const StepReport&)> on_step;
-  std::function<void(const RunEnd&)> on_end;        ///< once, from a handler
+  std::function<void(const RunEnd&)> on_end; ///< once, from a handler
+  /// Without any for so long the run fails.
+  std::chrono::milliseconds progress_deadline = defaults::progress_deadline;
   std::function<void(const std::string&)> on_stall; ///< who waits for whom
 };
 

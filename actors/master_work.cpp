@@ -85,6 +85,8 @@ void publish(MasterSelf self, StepId step) {
   report.step = step;
   report.duration = now - state.last_commit;
   report.carried = state.carried;
+  state.peak_memory_bytes
+    = std::max(state.peak_memory_bytes, report.peak_memory_bytes);
   report.peak_memory_bytes = state.peak_memory_bytes;
   state.last_commit = now;
   if (state.setup.best)
@@ -92,6 +94,11 @@ void publish(MasterSelf self, StepId step) {
       state.setup.evaluates ? step : StepId{step.value + 1}, report.sums);
   if (state.setup.on_step)
     state.setup.on_step(report);
+}
+
+/// Whose work a checkpoint keeps, for the trace; the first has none before.
+StepId step_before(StepId next_step) {
+  return StepId{next_step.value - (next_step.value > 0 ? 1 : 0)};
 }
 
 void end_if_over(MasterSelf self) {
@@ -110,7 +117,7 @@ void write_copied(MasterSelf self, StepId next_step) {
   self->state.writing = true;
   ask<SaveDone>(
     self, self->state.setup.checkpoint, write_atom::value,
-    context_for(self, next_step), WriteTask{},
+    context_for(self, step_before(next_step)), WriteTask{},
     {.name = fmt::format("checkpoint of {} steps", next_step.value)},
     [=](const SaveDone& done) {
       self->state.writing = false;
@@ -294,7 +301,7 @@ void save(MasterSelf self, StepId next_step) {
   const auto started = Clock::now();
   ask<SaveCopied>(
     self, state.setup.checkpoint, save_atom::value,
-    context_for(self, next_step), task,
+    context_for(self, step_before(next_step)), task,
     {.name
      = fmt::format("copy for the checkpoint of {} steps", next_step.value)},
     [=](const SaveCopied&) { copied(self, next_step, started); },

@@ -91,8 +91,9 @@ TROUPE_INSPECT(SumPart, x.name, x.kind, x.sum, x.weight)
 struct PeakMemory {
   Rank device;
   std::uint64_t bytes = 0;
+  std::uint64_t process_bytes = 0; ///< resident in its process at the end
 };
-TROUPE_INSPECT(PeakMemory, x.device, x.bytes)
+TROUPE_INSPECT(PeakMemory, x.device, x.bytes, x.process_bytes)
 
 /// A value carried from step n to n+1.
 struct Carried {

@@ -40,7 +40,9 @@ caf::result<Sample> extend(ModelSelf self, Sample sample,
       models::take_turn(talk, *end, setup->tokenizer);
       extended = std::move(talk);
     });
+  setup->conversations->turn_asked();
   turns->ask(std::move(turn), [=](std::variant<models::TurnEnd, Failure> came) {
+    setup->conversations->turn_given();
     if (auto* failure = std::get_if<Failure>(&came))
       return callback(*failure);
     *end = std::move(std::get<models::TurnEnd>(came));

@@ -10,6 +10,8 @@
 
 #include "troupe/own_instance.hpp"
 
+#include <atomic>
+
 namespace troupe::actors {
 
 /// Which generator runs which sample's conversation now. Thread-safe.
@@ -21,9 +23,21 @@ public:
   /// Null: none.
   std::shared_ptr<models::TurnQueue> find(SampleId sample) const;
 
+  void turn_asked() {
+    ++turns_open_;
+  }
+  void turn_given() {
+    --turns_open_;
+  }
+  /// Whether anybody waits for a turn.
+  bool turns_are_open() const {
+    return turns_open_ > 0;
+  }
+
 private:
   mutable std::mutex mutex_;
   std::map<SampleId, std::shared_ptr<models::TurnQueue>> turns_;
+  std::atomic<int> turns_open_{0};
 };
 
 struct ModelSetup {

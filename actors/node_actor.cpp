@@ -33,6 +33,12 @@ void master_lost(NodeSelf self, const std::string& what) {
 void joined(NodeSelf self, const Welcome& welcome) {
   try {
     auto worker = make_worker_context(welcome);
+    if (self->state.setup->keeps_log) {
+      log::open(worker->run_folder / "logs"
+                  / fmt::format("worker_{:02}.log", worker->worker.value),
+                log::Level::info);
+      log::runtime.info(worker->who + " joined, started by hand");
+    }
     if (worker->settings.trace.enabled)
       trace::start(
         worker->run_folder / "trace"
@@ -163,6 +169,8 @@ caf::result<Pong> pong(NodeSelf self, const Context& context) {
       pong.devices.push_back(rank);
       pong.progress.push_back(device->progress());
     }
+    if (worker->own)
+      pong.progress.push_back(worker->own->progress());
     pong.stash_bytes = worker->stash.size_bytes();
   }
   pong.memory_bytes = resident_bytes();

@@ -18,6 +18,8 @@ struct NodeSetup {
   JoinRequest join;
   /// Made before the run is known: the join request names its port.
   std::unique_ptr<net::DataPlane> data;
+  /// No launcher does: what it has to say goes into the run folder.
+  bool keeps_log = false;
   /// Called once with nothing (orderly end) or the reason.
   std::function<void(std::optional<Failure>)> on_end;
 };

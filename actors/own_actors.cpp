@@ -8,12 +8,12 @@
 
 namespace troupe::actors {
 
-OwnCrew::OwnCrew(caf::actor_system& system, const std::string& call,
-                 std::vector<SampleActor> instances, detail::ModelActor model)
-  : instances_(std::move(instances)),
+OwnCrew::OwnCrew(caf::actor_system& system, DealerSetup setup,
+                 detail::ModelActor model)
+  : instances_(setup.instances),
     model_(std::move(model)),
-    dealer_(system.spawn(sample_dealer, "samples of " + call, waiting_,
-                         instances_)) {}
+    waiting_(setup.waiting),
+    dealer_(system.spawn(sample_dealer, std::move(setup))) {}
 
 OwnCrew::~OwnCrew() {
   for (const auto& actor : instances_)
@@ -66,8 +66,17 @@ OwnActors::make(WorkerContext& worker, const OwnEntry& own, const Made& made) {
     own.actor.spawner(spawn);
     instances.push_back(spawn.actor);
   }
-  return std::make_shared<const OwnCrew>(*system_, own.call.name,
-                                         std::move(instances), model);
+  return std::make_shared<const OwnCrew>(
+    *system_,
+    DealerSetup{
+      .name = "samples of " + own.call.name,
+      .instances = std::move(instances),
+      .timeout
+      = std::chrono::seconds(worker.settings.cluster.own_actor_timeout_s),
+      .model_is_asked
+      = [talks = made.conversations] { return talks->turns_are_open(); },
+      .on_progress = [progress = progress_] { ++*progress; }},
+    model);
 }
 
 void OwnActors::end() {

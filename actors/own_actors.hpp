@@ -15,8 +15,8 @@ struct WorkerContext;
 class OwnCrew {
 public:
   /// `model` is theirs where they lead conversations, else null.
-  OwnCrew(caf::actor_system& system, const std::string& call,
-          std::vector<SampleActor> instances, detail::ModelActor model);
+  OwnCrew(caf::actor_system& system, DealerSetup setup,
+          detail::ModelActor model);
   ~OwnCrew();
   OwnCrew(const OwnCrew&) = delete;
   OwnCrew& operator=(const OwnCrew&) = delete;
@@ -28,7 +28,7 @@ public:
 private:
   std::vector<SampleActor> instances_;
   detail::ModelActor model_;
-  std::shared_ptr<WaitingRuns> waiting_ = std::make_shared<WaitingRuns>();
+  std::shared_ptr<WaitingRuns> waiting_;
   SampleDealer dealer_;
 };
 
@@ -41,6 +41,10 @@ public:
                                       const OwnEntry& own);
   /// The conversations that are under way, of a call that has some.
   OpenConversations& conversations(const OwnEntry& own);
+  /// Samples that came back; progress of the worker, as a device's is.
+  std::uint64_t progress() const {
+    return *progress_;
+  }
   void end();
 
 private:
@@ -53,6 +57,8 @@ private:
                                       const OwnEntry& own, const Made& made);
 
   caf::actor_system* system_;
+  std::shared_ptr<std::atomic<std::uint64_t>> progress_
+    = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::mutex mutex_;
   std::map<std::string, Made> made_;
 };

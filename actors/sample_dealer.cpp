@@ -3,17 +3,20 @@
 #include "troupe/waits.hpp"
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 namespace {
 
 using DealerSelf = Self<SampleDealer, DealerState>;
+using Clock = std::chrono::steady_clock;
 
-Failure sample_failure(const std::string& who, std::uint32_t sample,
-                       const caf::error& error) {
-  return {.code = Errc::bad_input,
-          .who = who,
-          .what = fmt::format("sample {}: {}", sample, detail::text_of(error)),
+Failure sample_failure(const AwaySample& away, const std::string& what,
+                       Errc code = Errc::bad_input) {
+  return {.code = code,
+          .who = away.who,
+          .what = fmt::format("sample {}: {}", away.sample, what),
           .cause = ""};
 }
 
@@ -33,20 +36,114 @@ void receive_arrow(DealerSelf self, std::uint64_t flow, const Sample& sample) {
                    sample.arrow().step);
 }
 
+/// The sample is no longer away; exactly once.
+void came_back(DealerSelf self, std::uint64_t id, CameBack result) {
+  auto found = self->state.away.extract(id);
+  if (found.empty())
+    return;
+  self->state.heard = Clock::now();
+  self->state.setup.on_progress();
+  found.mapped().came_back(std::move(result));
+}
+
+void fail_one(DealerSelf self, std::uint64_t id, const std::string& what,
+              Errc code = Errc::bad_input) {
+  came_back(self, id, sample_failure(self->state.away.at(id), what, code));
+}
+
+void failed(DealerSelf self, std::uint64_t id, const caf::error& error) {
+  const auto found = self->state.away.find(id);
+  if (found == self->state.away.end())
+    return;
+  if (error == caf::sec::request_receiver_down)
+    found->second.lost = true; // its own words may be on their way
+  else
+    fail_one(self, id, detail::text_of(error));
+}
+
+/// How often silence is looked for.
+std::chrono::milliseconds period_of(const DealerSetup& setup) {
+  return std::min<std::chrono::milliseconds>(setup.timeout / 4,
+                                             std::chrono::seconds(1));
+}
+
+void keep_ticking(DealerSelf self) {
+  auto& state = self->state;
+  if (!state.away.empty() && !std::exchange(state.ticks, true))
+    self->delayed_send(self, period_of(state.setup), tick_atom::value);
+}
+
+/// Whose samples are away is asked for them: lost with their actor, or silent.
+void tick(DealerSelf self) {
+  auto& state = self->state;
+  state.ticks = false;
+  std::vector<std::uint64_t> lost;
+  for (const auto& [id, away] : state.away)
+    if (away.lost)
+      lost.push_back(id);
+  for (const auto id : lost)
+    fail_one(self, id, "the actor has ended");
+  if (state.setup.model_is_asked())
+    state.heard = Clock::now();
+  if (!state.away.empty() && Clock::now() - state.heard > state.setup.timeout)
+    fail_one(self, state.away.begin()->first,
+             fmt::format(
+               "the actor has given nothing back for {} s (samples "
+               "away: {}); try a deadline for what it waits for, or a longer "
+               "cluster.own_actor_timeout_s",
+               std::chrono::duration_cast<std::chrono::seconds>(Clock::now()
+                                                                - state.heard)
+                 .count(),
+               state.away.size()),
+             Errc::deadline);
+  keep_ticking(self);
+}
+
+/// An instance is no more: neither its samples nor later ones come back.
+void ended(DealerSelf self, const caf::down_msg& down) {
+  auto& state = self->state;
+  if (down.reason == caf::exit_reason::user_shutdown)
+    return; // so does the run
+  const auto& instances = state.setup.instances;
+  const auto at = std::ranges::find_if(instances, [&](const auto& instance) {
+    return caf::actor_cast<caf::actor_addr>(instance) == down.source;
+  });
+  const auto instance = static_cast<std::size_t>(at - instances.begin());
+  state.ended[instance]
+    = "the actor ended itself: " + detail::text_of(down.reason);
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, away] : state.away)
+    if (away.instance == instance)
+      ids.push_back(id);
+  for (const auto id : ids)
+    fail_one(self, id, state.ended[instance]);
+}
+
 void send_one(DealerSelf self, const std::string& who, Sample sample,
-              const std::function<void(CameBack)>& came_back) {
-  const auto id = sample.id();
-  const auto& instances = self->state.instances;
+              std::function<void(CameBack)> reader) {
+  auto& state = self->state;
+  const auto& instances = state.setup.instances;
+  const std::size_t instance = sample.id() % instances.size();
+  if (state.away.empty())
+    state.heard = Clock::now();
+  const auto id = ++state.last_id;
+  state.away[id] = {.instance = instance,
+                    .sample = sample.id(),
+                    .who = who,
+                    .came_back = std::move(reader)};
+  if (const auto gone = state.ended.find(instance); gone != state.ended.end())
+    return fail_one(self, id, gone->second);
   const auto flow = send_arrow(self, sample);
   self
-    ->request(instances[id % instances.size()], caf::infinite, run_atom::value,
+    ->request(instances[instance], caf::infinite, run_atom::value,
               std::move(sample))
     .then(
       [=](Sample& back) {
         receive_arrow(self, flow, back);
-        came_back(std::move(back));
+        came_back(self, id, std::move(back));
       },
-      [=](caf::error& error) { came_back(sample_failure(who, id, error)); });
+      [=](caf::error& error) { failed(self, id, error); });
+  keep_ticking(self);
 }
 
 /// The i-th sample of the run.
@@ -129,15 +226,18 @@ std::shared_ptr<SampleRun> WaitingRuns::take(std::uint64_t id) {
   return std::move(runs_.extract(id).mapped());
 }
 
-SampleDealer::behavior_type sample_dealer(DealerSelf self, std::string name,
-                                          std::shared_ptr<WaitingRuns> waiting,
-                                          std::vector<SampleActor> instances) {
-  self->state.name = std::move(name);
-  self->state.waiting = std::move(waiting);
-  self->state.instances = std::move(instances);
-  return {[=](start_atom, std::uint64_t id) {
-    deal(self, self->state.waiting->take(id));
-  }};
+SampleDealer::behavior_type sample_dealer(DealerSelf self, DealerSetup setup) {
+  self->state.name = setup.name;
+  self->state.setup = std::move(setup);
+  for (const auto& instance : self->state.setup.instances)
+    self->monitor(instance);
+  self->set_down_handler([=](caf::down_msg& down) { ended(self, down); });
+  return {
+    [=](start_atom, std::uint64_t id) {
+      deal(self, self->state.setup.waiting->take(id));
+    },
+    [=](tick_atom) { tick(self); },
+  };
 }
 
 } // namespace troupe::actors

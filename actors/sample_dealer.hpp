@@ -9,6 +9,7 @@
 
 #include "troupe/own_instance.hpp"
 
+#include <chrono>
 #include <compare>
 #include <functional>
 #include <map>
@@ -45,8 +46,8 @@ private:
   std::map<std::uint64_t, std::shared_ptr<SampleRun>> runs_;
 };
 
-using SampleDealer
-  = caf::typed_actor<caf::reacts_to<start_atom, std::uint64_t>>;
+using SampleDealer = caf::typed_actor<caf::reacts_to<start_atom, std::uint64_t>,
+                                      caf::reacts_to<tick_atom>>;
 
 /// A sample as its actor gave it back, or why it did not.
 using CameBack = std::variant<Sample, Failure>;
@@ -66,16 +67,38 @@ struct OfferedSample {
   std::function<void(CameBack)> reader = {}; ///< who came for it meanwhile
 };
 
+/// A sample that is with its actor.
+struct AwaySample {
+  std::size_t instance = 0;
+  std::uint32_t sample = 0;
+  std::string who;
+  std::function<void(CameBack)> came_back;
+  bool lost = false; ///< the actor ended; its last words are on their way
+};
+
+struct DealerSetup {
+  std::string name;
+  std::shared_ptr<WaitingRuns> waiting = std::make_shared<WaitingRuns>();
+  std::vector<SampleActor> instances;
+  /// Between two samples that come back, as long as any is away.
+  std::chrono::milliseconds timeout{0};
+  /// Whether the actors wait for a model's turn, which is no silence of theirs.
+  std::function<bool()> model_is_asked = [] { return false; };
+  std::function<void()> on_progress = [] {};
+};
+
 struct DealerState {
   std::string name;
-  std::shared_ptr<WaitingRuns> waiting;
-  std::vector<SampleActor> instances;
+  DealerSetup setup;
+  std::map<std::uint64_t, AwaySample> away; ///< in the order of their going
+  std::uint64_t last_id = 0;
+  std::map<std::size_t, std::string> ended;    ///< instances, why
+  std::chrono::steady_clock::time_point heard; ///< of the actors
+  bool ticks = false;
   std::map<OfferKey, std::shared_ptr<OfferedSample>> offered;
 };
 
 SampleDealer::behavior_type sample_dealer(Self<SampleDealer, DealerState> self,
-                                          std::string name,
-                                          std::shared_ptr<WaitingRuns> waiting,
-                                          std::vector<SampleActor> instances);
+                                          DealerSetup setup);
 
 } // namespace troupe::actors

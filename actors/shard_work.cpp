@@ -1,6 +1,7 @@
 #include "actors/shard_work.hpp"
 
 #include "actors/call_options.hpp"
+#include "actors/resident_memory.hpp"
 #include "actors/shard_groups.hpp"
 #include "config/defaults.hpp"
 #include "models/blend.hpp"
@@ -298,7 +299,7 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
 }
 
 std::vector<PeakMemory> peaks_of(const Shard& shard) {
-  return {{shard.rank, shard.device->memory().peak_bytes()}};
+  return {{shard.rank, shard.device->memory().peak_bytes(), resident_bytes()}};
 }
 
 MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {

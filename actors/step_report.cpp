@@ -12,9 +12,13 @@ Seconds seconds_of(std::uint64_t nanoseconds) {
   return std::chrono::nanoseconds{nanoseconds};
 }
 
-void add_peaks(TaskReport& task, const std::vector<PeakMemory>& peaks) {
-  for (const PeakMemory& peak : peaks)
+void add_peaks(StepReport& report, TaskReport& task,
+               const std::vector<PeakMemory>& peaks) {
+  for (const PeakMemory& peak : peaks) {
     task.peak_bytes[peak.device] = peak.bytes;
+    report.peak_memory_bytes
+      = std::max(report.peak_memory_bytes, peak.process_bytes);
+  }
 }
 
 /// A task whose devices were all busy for as long.
@@ -24,7 +28,7 @@ void add_on_all_devices(StepReport& report, TaskReport task, const Done& done) {
   task.busy.push_back(busy);
   for (const Rank rank : task.devices)
     report.busy[rank] += busy;
-  add_peaks(task, done.peaks);
+  add_peaks(report, task, done.peaks);
   report.tasks.push_back(std::move(task));
 }
 
@@ -57,7 +61,7 @@ void add_call(StepReport& report, TaskReport task, const CallDone& done) {
     task.busy.push_back(busy);
     if (i < task.devices.size())
       report.busy[task.devices[i]] += busy;
-    add_peaks(task, done.parts[i].peaks);
+    add_peaks(report, task, done.parts[i].peaks);
     report.sums.merge(to_sums(done.parts[i].sums));
   }
   report.fetched_bytes += done.fetched_bytes;

@@ -34,7 +34,7 @@ models::Dataset open_dataset(const Settings& settings,
                              const plans::Workflow& workflow) {
   const auto& role = workflow.roles.front().name;
   return models::Dataset::open(
-    settings, models::Tokenizer::load(settings.models.at(role).path));
+    settings, models::Tokenizer::load_if_any(settings.models.at(role).path));
 }
 
 models::Dataset open_evaluation(const Settings& settings,
@@ -82,9 +82,10 @@ std::uint32_t WorkerContext::data_row(const plans::Call& call, StepId step,
 
 const models::Tokenizer& WorkerContext::tokenizer() {
   std::call_once(tokenizer_opened_, [this] {
-    // every role's tokenizer means the same (checked before the start)
+    // every role's tokenizer means the same, and where texts are needed there
+    // is one (checked before the start)
     const auto& role = workflow.roles.front().name;
-    tokenizer_ = models::Tokenizer::load(settings.models.at(role).path);
+    tokenizer_ = models::Tokenizer::load_if_any(settings.models.at(role).path);
   });
   return *tokenizer_;
 }

@@ -67,7 +67,7 @@ typename Inspector::result_type inspect(Inspector& f, PingOrder&) {
   return f(caf::meta::type_name("PingOrder"));
 }
 
-/// Heartbeat: the device threads' progress counters, device by device.
+/// Heartbeat: the progress counters of the device threads and own actors.
 struct Pong {
   std::vector<Rank> devices;
   std::vector<std::uint64_t> progress;

@@ -104,6 +104,10 @@ void open(const std::filesystem::path& file, Level level) {
   log_sinks().file = std::move(sink);
 }
 
+void stamp_console() {
+  log_sinks().console->set_pattern(log_file_pattern);
+}
+
 void flush() {
   std::lock_guard lock(log_sinks().mutex);
   if (log_sinks().file)

@@ -2,12 +2,16 @@
 // callers format with std::string or fmt in their own .cpp files.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string_view>
 
 namespace troupe::log {
 
 enum class Level { debug, info, warn, error, off };
+
+/// Of the time that a line of a log begins with.
+inline constexpr std::size_t stamp_length = 23;
 
 class Component {
 public:
@@ -31,6 +35,8 @@ inline constexpr Component runtime{"runtime"};
 /// Everything from `level` up goes to `file` (appended); warnings and errors
 /// also to stderr. Before this call: warnings and errors to stderr only.
 void open(const std::filesystem::path& file, Level level);
+/// Lines on stderr look as in the file, with their time: where it is a log.
+void stamp_console();
 /// Writes what is buffered; call before the process ends.
 void flush();
 

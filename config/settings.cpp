@@ -199,6 +199,8 @@ void fill_in_defaults(Settings& settings, const WorkflowTraits& traits) {
 void fill_in_settings(Settings& settings, const std::string& name) {
   if (settings.run.name.empty())
     settings.run.name = name;
+  if (settings.cluster.device == "cuda") // as libtorch and others call them
+    settings.cluster.device = "gpu";
   const auto* traits = find_workflow_traits(settings.workflow);
   fill_in_defaults(settings, *traits);
   for (const auto& role : traits->roles)

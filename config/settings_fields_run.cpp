@@ -96,8 +96,9 @@ void add_cluster(FieldTable& table) {
       "or one for all CPU slots.")
     .at_least(1);
   add("device", &C::device,
-      "Kind of device. auto: gpu if there are any and this build knows them.")
-    .one_of({"auto", "cpu", "gpu"});
+      "Kind of device. auto: gpu if there are any and this build knows them. "
+      "cuda is another name of gpu.")
+    .one_of({"auto", "cpu", "gpu", "cuda"});
   add(
     "launcher", &C::launcher,
     "Who starts the workers. auto: slurm inside a Slurm job of several nodes, "
@@ -120,6 +121,18 @@ void add_cluster(FieldTable& table) {
       "else can read or write.")
     .one_of({"auto", "off"});
   add("env", &C::env, "Environment variables of the workers.");
+  add("move_staging_mib", &C::move_staging_mib,
+      "Most MiB that a device keeps of weights that came from another host and "
+      "wait to be blended in; all else lands in its place.")
+    .at_least(1);
+}
+
+void add_failures(FieldTable& table) {
+  using C = ClusterSettings;
+  auto add = [&]<class T>(const char* key, T C::*member,
+                          const char* sentence) -> Field& {
+    return table.add("cluster", key, &Settings::cluster, member, sentence);
+  };
   add("max_restarts", &C::max_restarts,
       "Recoveries from lost workers before the run gives up. This version "
       "stops at the first loss.")
@@ -130,9 +143,10 @@ void add_cluster(FieldTable& table) {
       "shrink: go on with a new plan for what is left.")
     .one_of({"fail", "wait", "shrink"})
     .only_runs({"fail"});
-  add("move_staging_mib", &C::move_staging_mib,
-      "Most MiB that a device keeps of weights that came from another host and "
-      "wait to be blended in; all else lands in its place.")
+  add("own_actor_timeout_s", &C::own_actor_timeout_s,
+      "An own actor that has samples and gives none back for so many seconds "
+      "fails the run; those that wait for a model's turn do not count.")
+    .of(SettingsGroup::own_actors)
     .at_least(1);
 }
 
@@ -151,6 +165,7 @@ std::vector<Field> make_run_fields() {
   FieldTable table;
   add_run(table);
   add_cluster(table);
+  add_failures(table);
   table
     .add(
       "workflow",

@@ -38,6 +38,7 @@ struct ClusterSettings {
   int max_restarts = 3;
   std::string lost_node = "fail"; ///< fail | wait | shrink
   int move_staging_mib = 64;      ///< a device
+  int own_actor_timeout_s = 120;  ///< between two samples
   std::uint64_t move_staging_bytes() const {
     return static_cast<std::uint64_t>(move_staging_mib) << 20;
   }

@@ -19,7 +19,6 @@
 #include "runtime/session_files.hpp"
 #include "runtime/step_names.hpp"
 #include "runtime/stop_signals.hpp"
-#include "runtime/worker.hpp"
 
 #include <fmt/format.h>
 
@@ -217,9 +216,8 @@ void Session::handle(const AllLoaded& event) {
 }
 
 void Session::begin_move_check(const AllLoaded& event) {
-  auto made = spawn_move_check(
-    system_, basis_, event.ready,
-    [this](const actors::RunEnd& end) { events_.push(end); });
+  auto made
+    = spawn_move_check(system_, basis_, event.ready, pushes<actors::RunEnd>());
   move_check_ = made.check;
   ours_.insert(ours_.end(), made.all.begin(), made.all.end());
   caf::anon_send(move_check_, actors::start_atom::value);
@@ -238,12 +236,14 @@ void Session::handle(const WorkerLost& event) {
 void Session::handle(const WorkerExited& event) {
   if (ending_)
     return;
+  const auto words = files_.last_words(event.worker);
+  basis_.asks->was_at(event.worker, words.work);
   lose_worker(event.worker,
               {.code = Errc::peer_lost,
                .who = fmt::format("worker {} (pid {})", event.worker.value,
                                   event.exit.pid),
                .what = net::to_string(event.exit),
-               .cause = files_.last_words(event.worker)});
+               .cause = words.said});
 }
 
 void Session::handle(const StopAsked& event) {
@@ -321,7 +321,7 @@ void Session::on_idle() {
     fail({.code = Errc::deadline,
           .who = "master",
           .what = "not all workers joined in time",
-          .cause = files_.last_words(WorkerId{0})});
+          .cause = files_.last_words(WorkerId{0}).said});
 }
 
 void Session::lose_worker(WorkerId worker, Failure failure) {

@@ -25,6 +25,14 @@ namespace troupe::runtime {
 
 namespace {
 
+/// A silent own actor is told on by its worker, which knows the sample, first.
+std::chrono::milliseconds progress_deadline(const ClusterSettings& cluster) {
+  using namespace std::chrono_literals;
+  return std::max<std::chrono::milliseconds>(
+    defaults::progress_deadline,
+    std::chrono::seconds(cluster.own_actor_timeout_s) + 30s);
+}
+
 std::map<std::string, actors::CallActor>
 spawn_calls(caf::actor_system& system, const RunBasis& basis,
             const std::vector<actors::SetupDone>& ready) {
@@ -164,6 +172,7 @@ evaluation_setup(caf::actor_system& system, const RunBasis& basis,
     .evaluates = true,
     .asks = setup.asks,
     .on_step = events.on_evaluation,
+    .progress_deadline = progress_deadline(basis.session.settings.cluster),
     .on_stall = events.on_stall});
 }
 
@@ -356,6 +365,7 @@ MasterActors spawn_master(caf::actor_system& system, const RunBasis& basis,
     .asks = basis.asks,
     .on_step = events.on_step,
     .on_end = events.on_end,
+    .progress_deadline = progress_deadline(session.settings.cluster),
     .on_stall = events.on_stall};
   setup.evaluation = evaluation_setup(system, basis, setup, events);
   MasterActors made;

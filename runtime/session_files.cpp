@@ -194,13 +194,9 @@ void SessionFiles::add_evaluation(const actors::StepReport& report) {
   write_line(newest_);
 }
 
-std::string SessionFiles::last_words(WorkerId worker) const {
+LastWords SessionFiles::last_words(WorkerId worker) const {
   std::ifstream file{folder_.worker_log(worker)};
-  std::string last;
-  for (std::string line; std::getline(file, line);)
-    if (!line.empty() && !line.starts_with("warning:"))
-      last = line;
-  return last;
+  return last_words_of(file);
 }
 
 bool SessionFiles::stop_requested() const {

@@ -5,6 +5,7 @@
 
 #include "actors/step_report.hpp"
 #include "runtime/device_peaks.hpp"
+#include "runtime/last_words.hpp"
 #include "runtime/live/trace_server.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/metrics/metrics_command.hpp"
@@ -49,7 +50,7 @@ public:
   void add_evaluation(const actors::StepReport& report);
   /// Last line of a worker's log that is no warning: why it ended, if it said
   /// so.
-  std::string last_words(WorkerId worker) const;
+  LastWords last_words(WorkerId worker) const;
   bool stop_requested() const;
 
   void conclude_done(const actors::RunEnd& end, double wall_s);

@@ -36,10 +36,10 @@ plans::PlanReport report_on(const SessionPlan& session,
   auto context
     = plans::make_check_context(session.settings, session.workflow, plan);
   context.shapes = session.shapes;
-  // devices of a host share its memory
-  if (const auto bytes = host_memory_bytes(); bytes > 0)
-    context.device_memory_bytes
-      = bytes / std::max(1u, plan.cluster.devices_per_node);
+  if (const auto bytes
+      = host_memory_bytes_of_device(plan.cluster.devices_per_node);
+      bytes > 0)
+    context.device_memory_bytes = bytes;
   return plans::check_plan(context);
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/run_secret.hpp"
 #include "runtime/run_status.hpp"
 
+#include "troupe/at_work.hpp"
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -53,6 +54,9 @@ ExitCode report_end(const End& end) {
 } // namespace
 
 ExitCode run_worker(const WorkerOptions& options) {
+  if (options.number) // a launcher's: its output is a file of the run
+    log::stamp_console();
+  tell_work_on_crash();
   models::set_compute_threads(static_cast<int>(options.threads));
   const RunSecret secret = read_run_secret(options.token_file);
   net::DataPlaneOptions plane;
@@ -73,6 +77,7 @@ ExitCode run_worker(const WorkerOptions& options) {
                  .pid = static_cast<std::uint32_t>(getpid()),
                  .wanted = options.number.value_or(unknown_number)};
   setup->data = std::move(data);
+  setup->keeps_log = !options.number;
   auto ended = std::make_shared<std::promise<End>>();
   setup->on_end = [ended](End end) { ended->set_value(std::move(end)); };
 

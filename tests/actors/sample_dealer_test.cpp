@@ -12,6 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace troupe;
 using namespace troupe::actors;
+using namespace std::chrono_literals;
 
 constexpr Key<std::string> text{"text"};
 constexpr Key<float> length{"length"};
@@ -22,11 +23,17 @@ struct Seen {
   std::vector<std::string> texts;
 };
 
-SampleActor::behavior_type measure(SampleActor::pointer,
+SampleActor::behavior_type measure(SampleActor::pointer self,
                                    const std::shared_ptr<Seen>& seen) {
   return {[=](run_atom, Sample sample) -> caf::result<Sample> {
     const std::lock_guard lock{seen->mutex};
     seen->texts.push_back(sample[text]);
+    if (sample[text] == "silent")
+      return self->make_response_promise<Sample>();
+    if (sample[text] == "ends") {
+      self->quit(caf::make_error(caf::sec::runtime_error, "I had enough"));
+      return self->make_response_promise<Sample>();
+    }
     if (sample[text] == "bad")
       return caf::make_error(caf::sec::runtime_error, "it is bad");
     return sample.set(length, static_cast<float>(sample[text].size()));
@@ -68,7 +75,15 @@ protected:
   std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
-  OwnCrew crew_{system_, "check", {system_.spawn(measure, seen_)}, {}};
+  std::atomic<bool> model_is_asked_ = false;
+  std::atomic<int> num_back_ = 0;
+  OwnCrew crew_{system_,
+                {.name = "samples of check",
+                 .instances = {system_.spawn(measure, seen_)},
+                 .timeout = 400ms,
+                 .model_is_asked = [this] { return model_is_asked_.load(); },
+                 .on_progress = [this] { ++num_back_; }},
+                {}};
 };
 
 TEST_F(SampleDealerTest, WhatIsOfferedIsHandledOnceAndBeforeTheRest) {
@@ -91,6 +106,52 @@ TEST_F(SampleDealerTest, StepsDoNotMix) {
   EXPECT_THAT(lengths(StepId(0), {sample(0, "now")}), ElementsAre(3));
   EXPECT_THAT(lengths(StepId(1), {sample(0, "later")}), ElementsAre(5));
   EXPECT_THAT(seen_->texts, ElementsAre("later", "now"));
+}
+
+/// What fails a call with these samples, and after how long.
+std::pair<Failure, double> failure_of(auto run) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ended = run();
+  const std::chrono::duration<double> took
+    = std::chrono::steady_clock::now() - begin;
+  return {std::get<Failure>(ended), took.count()};
+}
+
+TEST_F(SampleDealerTest, ASilentActorIsToldOnWithItsSample) { // I7
+  const auto [failure, seconds] = failure_of([&] {
+    return run(StepId(0), {sample(3, "good"), sample(4, "silent")});
+  });
+  EXPECT_EQ(failure.code, Errc::deadline);
+  EXPECT_EQ(failure.who, "checker");
+  EXPECT_THAT(failure.what, HasSubstr("sample 4: the actor has given nothing"));
+  EXPECT_THAT(failure.what, HasSubstr("cluster.own_actor_timeout_s"));
+  EXPECT_GT(seconds, 0.4);
+  EXPECT_LT(seconds, 20);
+  EXPECT_EQ(num_back_, 2); // the good one, and the failure
+}
+
+TEST_F(SampleDealerTest, WhoWaitsForTheModelIsNotSilent) {
+  model_is_asked_ = true;
+  std::promise<Ended> ended;
+  auto end = ended.get_future();
+  crew_.run({.who = "checker",
+             .samples = {sample(0, "silent")},
+             .done = [&](Ended result) { ended.set_value(result); }});
+  EXPECT_EQ(end.wait_for(1200ms), std::future_status::timeout);
+  model_is_asked_ = false;
+  EXPECT_TRUE(std::holds_alternative<Failure>(end.get()));
+}
+
+TEST_F(SampleDealerTest, AnActorThatEndsLeavesItsWords) {
+  const auto [failure, seconds]
+    = failure_of([&] { return run(StepId(0), {sample(1, "ends")}); });
+  EXPECT_THAT(failure.what,
+              HasSubstr("sample 1: the actor ended itself: I had enough"));
+  EXPECT_LT(seconds, 0.4); // not by the deadline
+  const auto later
+    = failure_of([&] { return run(StepId(0), {sample(2, "good")}); });
+  EXPECT_THAT(later.first.what, HasSubstr("sample 2: the actor ended itself: I "
+                                          "had enough"));
 }
 
 TEST_F(SampleDealerTest, AFailureIsOfTheCallThatComesForTheSample) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -34,6 +35,18 @@ TEST(Log, WarningsAlsoGoToStderr) {
   log::flush();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "warning: models: new scalar head\n");
+}
+
+TEST(Log, AConsoleThatIsALogTellsTheTime) {
+  // in a process of its own: the console keeps its form
+  EXPECT_EXIT(
+    {
+      log::stamp_console();
+      log::models.warn("new scalar head");
+      std::_Exit(0);
+    },
+    ::testing::ExitedWithCode(0),
+    "^[0-9-]{10} [0-9:]{8}\\.[0-9]{3} warning models: new scalar head\n");
 }
 
 TEST(Log, UnwritableFileIsAFailure) {

@@ -99,6 +99,12 @@ TEST(Settings, EveryKindOfValueReads) {
   EXPECT_EQ(settings.metrics.prometheus, "off");
 }
 
+TEST(Settings, CudaIsAnotherNameOfGpus) {
+  const auto settings
+    = parse_settings(std::string(sft_text) + "cluster: {device: cuda}\n", "t");
+  EXPECT_EQ(settings.cluster.device, "gpu");
+}
+
 TEST(Settings, OnlyVerbsMakeTheirWorkflows) {
   const std::string yaml = "workflow: generate\n"
                            "models: {actor: {path: m}}\n"
@@ -139,7 +145,8 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
        "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
        "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
        "rollout.kv_cache_gb", "cluster.move_staging_mib", "cluster.tls",
-       "models.ROLE.ema_decay", "models.ROLE.ema_every",
+       "cluster.own_actor_timeout_s", "models.ROLE.ema_decay",
+       "models.ROLE.ema_every",
        // of the verb generate
        "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {
