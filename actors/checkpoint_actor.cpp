@@ -200,7 +200,7 @@ caf::result<SaveDone> write(CheckpointSelf self, const Context& context) {
   Answer<SaveDone> answer{self, context};
   auto running = std::make_shared<RunningWrite>();
   running->context = context;
-  running->task = std::exchange(self->state.copied, {}).value();
+  running->task = std::exchange(self->state.copied, std::nullopt).value();
   running->callback = self->state.open.open(self, answer);
   try {
     running->temporary
