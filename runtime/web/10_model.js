@@ -122,6 +122,7 @@ class Model {
     this.steps = new Map();     // step -> Map(call -> [slices on devices])
     this.begin = Infinity;
     this.last = -Infinity;
+    this.progress = -Infinity;  // when a worker last got on
     this.realtime = 0;          // add to a time for the wall clock
     this.events = 0;
     this.unmatched = 0;
@@ -222,6 +223,7 @@ class Model {
     this.begin = Math.min(this.begin, event.time);
     this.last = Math.max(this.last, event.time);
     file.lastEvent = event.time;
+    if (track.kind === 'device' && event.kind <= KIND.end) this.progress = Math.max(this.progress, event.time);
     switch (event.kind) {
     case KIND.begin: {
       const slice = track.begin(event.time, name, event.step, Number(event.amount));
@@ -238,8 +240,8 @@ class Model {
     case KIND.counter: {
       const bits = new DataView(new ArrayBuffer(8));
       bits.setBigUint64(0, event.amount);
-      const key = name;
-      const points = this.counters.get(key) || this.counters.set(key, []).get(key);
+      if (name.startsWith('progress ')) this.progress = Math.max(this.progress, event.time);
+      const points = this.counters.get(name) || this.counters.set(name, []).get(name);
       points.push([event.time, bits.getFloat64(0)]);
       if (points.length > 20000) points.splice(0, 5000);
       return;

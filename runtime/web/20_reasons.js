@@ -43,7 +43,23 @@ function gapReason(model, before, task) {
     return `waits for ${latest.call} (step ${latest.step})`;
   }
   if (bytes) return 'waits for bytes';
-  return task.step > before.step ? 'waits for the step to commit' : 'waits for other devices or host functions';
+  const other = lastOfOthers(model, before, task);
+  if (other) return `waits for ${other.track.name} (${other.name})`;
+  return task.step > before.step ? 'waits for the step to commit' : 'waits for messages';
+}
+
+// A call begins when all its devices are free: what the last of them did in the
+// gap before `task` on this one.
+function lastOfOthers(model, before, task) {
+  const call = model.graph.calls.find((c) => c.name === task.name);
+  const others = model.devices().filter((d) => d !== task.track && call && call.devices.includes(Number(d.name.slice(7))));
+  let latest = null;
+  for (const device of others) {
+    const { row, first, last } = device.visible(0, before.e, task.b);
+    for (let i = first; i < last; ++i)
+      if (row[i].e > (latest || before).e && row[i].e <= task.b && row[i].name !== task.name) latest = row[i];
+  }
+  return latest;
 }
 
 // Whether a fetch on the task's worker runs inside [from, to].

@@ -8,7 +8,7 @@ const hues = new Map();         // in order of appearance, far from each other
 
 function colour(name, dark) {
   if (!hues.has(name)) hues.set(name, (hues.size * 137.5) % 360);
-  return `hsl(${hues.get(name)} ${dark ? '45% 42%' : '60% 68%'})`;
+  return `oklch(${dark ? '48% 0.1' : '80% 0.1'} ${hues.get(name)})`; // text reads alike on every hue
 }
 
 const timeText = (ns) => {
