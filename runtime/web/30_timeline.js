@@ -252,7 +252,9 @@ class Timeline {
   gap(g, before, task, y, h) {
     const x0 = Math.max(this.left, this.x(before.e)), x1 = this.x(task.b);
     if (!(x1 - x0 > 80)) return;
-    const why = task.why || (task.why = gapReason(this.model, before, task));
+    const now = performance.now();
+    if (!(now - task.whyAt < 2000)) { task.why = gapReason(this.model, before, task); task.whyAt = now; } // files arrive side by side
+    const why = task.why;
     g.save();
     g.beginPath();
     g.rect(x0, y, x1 - x0, h);

@@ -88,6 +88,55 @@ class State(Watched):
                                      "4.10 ms: 2", "65.54 ms: 2"]])
 
 
+    def test_idle_gaps_carry_their_reason(self):
+        folder = self.trace_folder("gaps", "done")
+        calls = {"a": [0], "c": [1], "d": [1], "b": [0, 1]}
+        (self.run_folder("gaps") / "dataflow.json").write_text(json.dumps(
+            {"calls": [{"name": name, "kind": "inference", "role": "",
+                        "reads": [], "writes": [], "devices": devices,
+                        "strategy": "", "lag": 0}
+                       for name, devices in calls.items()],
+             "edges": [{"from": "a", "to": to, "keys": ["k"]} for to in "bd"]}))
+        now, ms = time.monotonic_ns(), 10**6
+        file = trace_files.TraceFile(folder, "worker 0", 1)
+        for device, name, step, begin, end in (
+                (0, "a", 0, 0, 20), (1, "c", 0, 0, 5), (1, "d", 0, 23, 30),
+                (0, "b", 0, 30, 40), (1, "b", 0, 30, 40),
+                (0, "a", 1, 45, 50), (1, "c", 1, 45, 50), (1, "d", 1, 61, 70),
+                (0, "b", 1, 80, 90), (1, "b", 1, 82, 92),
+                (0, "a", 2, 190, 195)):
+            file.tasks(device, name, step, [(now + begin * ms, now + end * ms)])
+        master = trace_files.TraceFile(folder, "master", 0)
+        call, shard = master.track("call d"), file.track("shard r@d/1")
+        said = master.track("waits of device 0")
+        for out, kind, at, track, name, flow in (
+                (master, trace_files.SEND, 51, call, "fetch", 1),
+                (file, trace_files.RECEIVE, 52, shard, "fetch", 1),
+                (file, trace_files.SEND, 60, shard, "reply",
+                 1 | trace_files.REPLY),
+                (master, trace_files.RECEIVE, 61, call, "reply",
+                 1 | trace_files.REPLY),
+                (master, trace_files.BEGIN, 91, said, "waits for e (data)", 0),
+                (master, trace_files.END, 189, said, "waits for e (data)", 0)):
+            out.events([out.event(kind, now + at * ms, track, out.name(name),
+                                  1, flow)])
+        master.close()
+        file.close()
+        with self.served("gaps") as url, self.browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 3)
+            rows = re.findall(r"^(waits for .*?)\s+([\d.]+ m?s)$",
+                              self.panel(browser, "waits"), re.M)
+            self.assertEqual(dict(rows), {
+                "waits for e (data)": "100 ms",       # as the master said
+                "waits for device 1 (d)": "40.00 ms", # twice, for b
+                "waits for a": "18.00 ms",            # d in step 1
+                "waits for messages": "12.00 ms",     # b in step 2
+                "waits for bytes": "11.00 ms",        # d in step 2
+                "waits for the step to commit": "10.00 ms"})
+            browser.picture(self.pictures / "gaps.png")
+
+
 class StateInChromium(State, Case):
     browser = webdriver.Chromium
 
