@@ -36,7 +36,7 @@ function upstream(model, call, step) {
 // it waits for, else what ended last of what the task needs.
 function gapReason(model, before, task) {
   const said = saidWait(model, task.track, before.e, task.b);
-  if (said) return `${said.name}, step ${said.step}`;
+  if (said) return `${said.name.replace(' (data)', '')}, step ${said.step}`;
   const ready = upstream(model, task.name, task.step).filter((u) => u.e <= task.b + HAND_OVER_NS);
   const latest = ready.sort((a, b) => b.e - a.e)[0];
   const needed = latest && latest.e > before.e ? latest : null;

@@ -128,7 +128,7 @@ class State(Watched):
             rows = re.findall(r"^(waits for .*?)\s+([\d.]+ m?s)$",
                               self.panel(browser, "waits"), re.M)
             self.assertEqual(dict(rows), {
-                "waits for e (data)": "100 ms",       # as the master said
+                "waits for e": "100 ms",              # as the master said
                 "waits for device 1 (d)": "40.00 ms", # twice, for b
                 "waits for a": "18.00 ms",            # d in step 1
                 "waits for messages": "12.00 ms",     # b in step 2
