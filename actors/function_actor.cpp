@@ -176,7 +176,7 @@ RunDone end_own(const OwnTask& task, const std::vector<Sample>& samples) {
 
 RunDone run_own_here(const OwnTask& task) {
   WorkerContext& worker = *task.worker;
-  const trace::Span span{worker.host->track(), trace::name(task.own->call.name),
+  const trace::Span span{worker.host->track(), trace::name(task.call->name),
                          task.step.value};
   trace_rows(worker.host->track(), "reads", task.step, *task.rows);
   if (!task.own->metrics.empty()) {
@@ -194,17 +194,21 @@ RunDone run_own_here(const OwnTask& task) {
   return done;
 }
 
-/// Rows to samples on the host thread, through the actor, and back.
+/// Rows to samples on the host thread, through the actor, and back. The call
+/// has a row of its own in the trace, as the host does other work meanwhile.
 void run_own_actor(const OwnTask& task, const OnRunDone& callback) {
-  auto on_samples
-    = [task, callback](std::variant<std::vector<Sample>, Failure> result) {
-        if (auto* failure = std::get_if<Failure>(&result))
-          return callback(*failure);
-        auto samples = std::make_shared<std::vector<Sample>>(
-          std::move(std::get<std::vector<Sample>>(result)));
-        run_job<RunDone>(*task.worker->host, task.who(), callback,
-                         [=] { return end_own(task, *samples); });
-      };
+  const auto track = trace::track(task.call->name, trace::TrackKind::device);
+  const auto name = trace::name(task.call->name);
+  trace::begin(track, name, task.step.value);
+  auto on_samples = [=](std::variant<std::vector<Sample>, Failure> result) {
+    trace::end(track, name);
+    if (auto* failure = std::get_if<Failure>(&result))
+      return callback(*failure);
+    auto samples = std::make_shared<std::vector<Sample>>(
+      std::move(std::get<std::vector<Sample>>(result)));
+    run_job<RunDone>(*task.worker->host, task.who(), callback,
+                     [=] { return end_own(task, *samples); });
+  };
   task.worker->host->post([task, callback, on_samples] {
     try {
       WorkerContext& worker = *task.worker;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 namespace troupe::actors {
 
 namespace {
@@ -17,6 +19,8 @@ void note_heartbeat(Self<PongListener, TraceState> self, std::uint32_t worker,
   };
   count("memory_bytes", pong.memory_bytes);
   count("stash_bytes", pong.stash_bytes);
+  if (pong.progress != self->state.last[worker].progress)
+    count("progress", std::reduce(pong.progress.begin(), pong.progress.end()));
   if (pong.dropped_events > self->state.last[worker].dropped_events)
     count("dropped_events", pong.dropped_events);
   self->state.last[worker] = pong;

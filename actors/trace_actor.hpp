@@ -1,6 +1,6 @@
 // Keeps what the workers' heartbeats say in the trace: memory, rows in the
-// stash and dropped events as counters, one set a worker; and this process's
-// own memory. Parent: the heartbeat actor, in the master.
+// stash, progress and dropped events as counters, one set a worker; and this
+// process's own memory. Parent: the heartbeat actor, in the master.
 #pragma once
 
 #include "actors/ask.hpp"

@@ -16,6 +16,10 @@ namespace troupe::trace {
 
 namespace {
 
+/// Of a full file: 64 bits double 64 times.
+constexpr std::uint64_t room_for_counts
+  = 64 * (sizeof(RecordHead) + sizeof(std::uint64_t));
+
 std::string errno_text() {
   return std::generic_category().message(errno);
 }
@@ -102,7 +106,8 @@ std::uint64_t TraceWriter::write(const std::vector<Event>& events,
                                  std::uint64_t dropped) {
   const auto events_bytes = events.size() * sizeof(Event);
   if (!full_ && max_bytes_ != 0
-      && written_bytes_ + queue_.size() + events_bytes > max_bytes_) {
+      && written_bytes_ + queue_.size() + events_bytes + room_for_counts
+           > max_bytes_) {
     log::config.warn(fmt::format("{}: trace.max_gb reached, later events are "
                                  "dropped",
                                  file_.string()));
@@ -110,6 +115,7 @@ std::uint64_t TraceWriter::write(const std::vector<Event>& events,
   }
   if (full_) {
     queue_.clear();
+    note_lost(dropped);
     return events.size();
   }
   if (!events.empty())
@@ -123,6 +129,14 @@ std::uint64_t TraceWriter::write(const std::vector<Event>& events,
                                file_.string(), errno_text()));
   full_ = broken_ = true;
   return events.size();
+}
+
+void TraceWriter::note_lost(std::uint64_t dropped) {
+  if (broken_ || dropped < 2 * dropped_written_ || dropped == 0)
+    return;
+  queue(RecordKind::dropped, &dropped, sizeof dropped);
+  dropped_written_ = dropped;
+  write_queue();
 }
 
 void TraceWriter::close(std::uint64_t dropped) {

@@ -62,6 +62,8 @@ public:
 
 private:
   void queue(RecordKind kind, const void* payload, std::size_t bytes);
+  /// Each time twice as many are lost: a full file grows no further than that.
+  void note_lost(std::uint64_t dropped);
   bool write_queue(); ///< false: an error, now and from now on
 
   std::filesystem::path file_;

@@ -174,7 +174,8 @@ void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
                           .to = {second.where, second.time_ns},
                           .name = first.name,
                           .step = first.step,
-                          .bytes = first.bytes});
+                          .bytes = first.bytes,
+                          .flow = first.flow});
   }
   std::stable_sort(out.arrows.begin(), out.arrows.end(),
                    [](const Arrow& a, const Arrow& b) {

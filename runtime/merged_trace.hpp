@@ -43,6 +43,7 @@ struct Arrow {
   std::uint32_t name = 0; ///< of the sender's process
   std::uint32_t step = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t flow = 0; ///< of an answer: reply_flow() of its request's
 };
 
 struct CounterPoint {

@@ -59,6 +59,9 @@ fs::path RunFolder::config_file() const {
 fs::path RunFolder::plan_file() const {
   return root_ / "plan.yaml";
 }
+fs::path RunFolder::dataflow_file() const {
+  return root_ / "dataflow.json";
+}
 fs::path RunFolder::metrics_file() const {
   return root_ / "metrics.jsonl";
 }

@@ -7,6 +7,7 @@
 #include "runtime/cluster_choice.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
+#include "runtime/live/run_graph.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/written_plan.hpp"
@@ -167,6 +168,8 @@ std::shared_ptr<RunLock> begin_attempt(const SessionPlan& session) {
   replace_file(attempt / "config.yaml", config);
   replace_file(attempt / "plan.yaml", plan);
   replace_file(folder.plan_file(), plan);
+  replace_file(folder.dataflow_file(),
+               dataflow_json(session.workflow, session.plan));
   cut_back(folder.metrics_file(), session.first_step);
   cut_back(folder.samples_file(), session.first_step);
   std::error_code ignored;

@@ -79,9 +79,9 @@ SessionPlan prepare(const Settings& settings);
 DType saved_dtype(const SessionPlan& session, const std::string& role);
 
 /// Claims the run folder: renames the old one where asked, makes it, writes
-/// config.yaml, plan.yaml and attempts/NN/, cuts metrics.jsonl and
-/// samples.jsonl back to `first_step`, removes an old stop request. The lock
-/// must live as long as the run.
+/// config.yaml, plan.yaml, dataflow.json and attempts/NN/, cuts metrics.jsonl
+/// and samples.jsonl back to `first_step`, removes an old stop request. The
+/// lock must live as long as the run.
 std::shared_ptr<class RunLock> begin_attempt(const SessionPlan& session);
 
 } // namespace troupe::runtime

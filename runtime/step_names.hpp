@@ -8,7 +8,8 @@
 
 namespace troupe::runtime {
 
-/// timing_s/NAME of a call by what it does; of what is no call, timing_s/move.
+/// timing_s/NAME of a call: what it does where several workflows do it, else
+/// the call itself. Of what is no call, timing_s/move.
 std::string phase_of(const plans::Workflow& workflow, const std::string& call);
 
 StepMetrics name_step(const SessionPlan& session,

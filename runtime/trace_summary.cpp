@@ -1,6 +1,7 @@
 #include "runtime/trace_summary.hpp"
 
 #include "runtime/metrics/console.hpp"
+#include "runtime/trace_bytes.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,11 +27,6 @@ bool is_evaluation(const std::string& task) {
   return task.starts_with("eval_");
 }
 
-/// Not a host's, a writer's or a scorer's thread.
-bool is_device(const trace::TrackInfo& track) {
-  return track.name.starts_with("device ");
-}
-
 /// Tasks: outermost slices on the tracks of devices and of threads beside them.
 std::vector<const Slice*> device_tasks(const MergedTrace& trace) {
   std::vector<const Slice*> tasks;
@@ -39,41 +35,6 @@ std::vector<const Slice*> device_tasks(const MergedTrace& trace) {
         && trace.track_of(slice.where).kind == trace::TrackKind::device)
       tasks.push_back(&slice);
   return tasks;
-}
-
-/// Whether a slice means that bytes are on their way.
-bool carries_bytes(const std::string& name) {
-  return name.starts_with("fetch") || name.starts_with("pull")
-         || name.starts_with("move");
-}
-
-std::vector<const Slice*> byte_slices(const MergedTrace& trace) {
-  std::vector<const Slice*> found;
-  for (const auto& slice : trace.slices)
-    if (!slice.message && carries_bytes(trace.name_of(slice)))
-      found.push_back(&slice);
-  return found;
-}
-
-/// Part of [begin, end) during which bytes were on their way to `process`.
-std::int64_t bytes_ns(const std::vector<const Slice*>& transfers,
-                      std::uint32_t process, std::int64_t begin_ns,
-                      std::int64_t end_ns) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> parts;
-  for (const auto* slice : transfers)
-    if (slice->where.process == process && slice->begin_ns < end_ns
-        && slice->end_ns > begin_ns)
-      parts.emplace_back(std::max(slice->begin_ns, begin_ns),
-                         std::min(slice->end_ns, end_ns));
-  std::sort(parts.begin(), parts.end());
-  std::int64_t total_ns = 0;
-  std::int64_t covered_to_ns = begin_ns;
-  for (const auto& [from_ns, to_ns] : parts) {
-    total_ns
-      += std::max<std::int64_t>(0, to_ns - std::max(from_ns, covered_to_ns));
-    covered_to_ns = std::max(covered_to_ns, to_ns);
-  }
-  return total_ns;
 }
 
 struct Window {
@@ -98,7 +59,7 @@ std::vector<std::uint32_t> attempts_of(const MergedTrace& trace) {
 
 void sum_idle(const MergedTrace& trace, const std::vector<const Slice*>& tasks,
               TraceSummary& summary) {
-  const auto transfers = byte_slices(trace);
+  const BytesUnderWay bytes(trace);
   const auto attempts = attempts_of(trace);
   std::map<std::uint32_t, Window> windows;
   std::map<TrackRef, std::vector<const Slice*>> by_device;
@@ -114,8 +75,7 @@ void sum_idle(const MergedTrace& trace, const std::vector<const Slice*>& tasks,
     const auto idle_until = [&](std::int64_t time_ns, const Slice* next) {
       if (time_ns <= free_from_ns)
         return;
-      const auto moving_ns
-        = bytes_ns(transfers, device.process, free_from_ns, time_ns);
+      const auto moving_ns = bytes.covered_ns(device, free_from_ns, time_ns);
       summary.idle_s["bytes"] += seconds(moving_ns);
       summary.idle_s["dependency"]
         += seconds(time_ns - free_from_ns - moving_ns);

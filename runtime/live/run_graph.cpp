@@ -1,25 +1,15 @@
 #include "runtime/live/run_graph.hpp"
 
-#include "config/error.hpp"
-#include "config/settings.hpp"
-#include "plans/execution_plan.hpp"
-#include "plans/workflow.hpp"
-
 #include <nlohmann/json.hpp>
 
 #include <fstream>
-#include <iterator>
+#include <utility>
 
 namespace troupe::runtime {
 
 namespace {
 
 using nlohmann::json;
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// The keys of each producer that `call` reads.
 json edges_into(const plans::Workflow& workflow, std::size_t i) {
@@ -52,35 +42,29 @@ json call_json(const plans::Call& call, const plans::ExecutionPlan& plan) {
           {"strategy", strategy},  {"lag", plan.lag_of(call.name)}};
 }
 
-void describe(const RunFolder& folder, json& graph) {
-  const auto settings = parse_settings(text_of(folder.config_file()),
-                                       folder.config_file().string());
-  const auto plan = plans::parse_plan(text_of(folder.plan_file()),
-                                      folder.plan_file().string());
-  const auto workflow = plans::make_workflow(settings);
-  graph["workflow"] = workflow.name;
-  graph["steps"] = settings.run.steps;
-  graph["cluster"] = {{"nodes", plan.cluster.nodes},
-                      {"devices_per_node", plan.cluster.devices_per_node},
-                      {"workers_per_node", plan.cluster.workers_per_node}};
+} // namespace
+
+std::string dataflow_json(const plans::Workflow& workflow,
+                          const plans::ExecutionPlan& plan) {
+  json graph{{"workflow", workflow.name},
+             {"calls", json::array()},
+             {"edges", json::array()}};
   for (std::size_t i = 0; i < workflow.calls.size(); ++i) {
     graph["calls"].push_back(call_json(workflow.calls[i], plan));
     for (auto& edge : edges_into(workflow, i))
       graph["edges"].push_back(std::move(edge));
   }
+  return graph.dump(2);
 }
 
-} // namespace
-
 std::string run_graph_json(const RunFolder& folder) {
-  json graph{{"name", folder.name()},
-             {"calls", json::array()},
-             {"edges", json::array()}};
-  try {
-    describe(folder, graph);
-  } catch (const ConfigError& error) {
-    graph["error"] = error.what(); // shown on the page in the graph's place
-  }
+  std::ifstream file(folder.dataflow_file());
+  auto graph = json::parse(file, nullptr, false);
+  if (!graph.is_object())
+    graph = {{"calls", json::array()},
+             {"edges", json::array()},
+             {"error", "the run folder has no dataflow.json"}};
+  graph["name"] = folder.name();
   return graph.dump();
 }
 

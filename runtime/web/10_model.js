@@ -36,7 +36,8 @@ class Track {
     this.marks = [];
     this.received = 0;
     this.handling = new Map();  // actors: message name -> last durations in us
-    this.host = kind === 'device' && name.startsWith('host');
+    this.fetching = new Map();  // flow -> since when
+    this.fetches = [];          // of shards: from when to when they fetched rows
   }
   get isDevice() { return this.kind === 'device' && /^device /.test(this.name); }
   tasks() { return this.depths[0] || []; }
@@ -56,6 +57,12 @@ class Track {
       slice.e = t;
       if (slice.name === name) return slice;
     }
+  }
+  fetched(flow, t) {
+    if (!this.fetching.has(flow)) return;
+    this.fetches.push([this.fetching.get(flow), t]);
+    this.fetching.delete(flow);
+    if (this.fetches.length > 2000) this.fetches.splice(0, 1000);
   }
   handled(slice) {
     const us = this.handling.get(slice.name) || this.handling.set(slice.name, []).get(slice.name);
@@ -122,6 +129,7 @@ class Model {
     this.steps = new Map();     // step -> Map(call -> [slices on devices])
     this.begin = Infinity;
     this.last = -Infinity;
+    this.progress = -Infinity;  // when a worker last got on
     this.realtime = 0;          // add to a time for the wall clock
     this.events = 0;
     this.unmatched = 0;
@@ -222,6 +230,7 @@ class Model {
     this.begin = Math.min(this.begin, event.time);
     this.last = Math.max(this.last, event.time);
     file.lastEvent = event.time;
+    if (track.kind === 'device' && event.kind <= KIND.end) this.progress = Math.max(this.progress, event.time);
     switch (event.kind) {
     case KIND.begin: {
       const slice = track.begin(event.time, name, event.step, Number(event.amount));
@@ -238,8 +247,8 @@ class Model {
     case KIND.counter: {
       const bits = new DataView(new ArrayBuffer(8));
       bits.setBigUint64(0, event.amount);
-      const key = name;
-      const points = this.counters.get(key) || this.counters.set(key, []).get(key);
+      if (name.startsWith('progress ')) this.progress = Math.max(this.progress, event.time);
+      const points = this.counters.get(name) || this.counters.set(name, []).get(name);
       points.push([event.time, bits.getFloat64(0)]);
       if (points.length > 20000) points.splice(0, 5000);
       return;
@@ -268,6 +277,7 @@ class Model {
       this.sends.set(event.flow, end);
     }
     if (!(event.flow & REPLY)) return;
+    track.fetched(event.flow & ~REPLY, event.time);
     const ask = this.asks.get(event.flow & ~REPLY);
     if (ask) this.answered.add(ask.name);
     this.asks.delete(event.flow & ~REPLY);
@@ -275,6 +285,7 @@ class Model {
 
   receive(track, name, event) {
     ++track.received;
+    if (name === 'fetch') track.fetching.set(event.flow, event.time);
     const ask = event.flow & REPLY && (this.sends.get(event.flow & ~REPLY) || this.asks.get(event.flow & ~REPLY));
     if (ask) this.answered.add(ask.name);
     const end = { t: event.time, track, name, step: event.step, handled: true };

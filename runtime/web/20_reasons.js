@@ -32,27 +32,57 @@ function upstream(model, call, step) {
   return found;
 }
 
-// The reason of the gap before `task` on its device.
+// The reason of the gap before `task` on its device: what the master said that
+// it waits for, else what ended last of what the task needs.
 function gapReason(model, before, task) {
-  const bytes = model.arrows.length && fetchOverlaps(model, task.track, before.e, task.b);
+  const said = saidWait(model, task.track, before.e, task.b);
+  if (said) return `${said.name.replace(' (data)', '')}, step ${said.step}`;
   const ready = upstream(model, task.name, task.step).filter((u) => u.e <= task.b + HAND_OVER_NS);
   const latest = ready.sort((a, b) => b.e - a.e)[0];
-  if (latest && latest.e > before.e) {
-    const tail = task.b - latest.e;
-    if (bytes && tail > HAND_OVER_NS) return `waits for bytes after ${latest.call} (step ${latest.step})`;
-    return `waits for ${latest.call} (step ${latest.step})`;
-  }
+  const needed = latest && latest.e > before.e ? latest : null;
+  const from = needed ? Math.min(needed.e, task.b) : before.e;
+  const bytes = fetchTime(task.track, from, task.b) > (task.b - from) / 2;
+  if (needed && (!bytes || from - before.e > task.b - from)) return `waits for ${needed.call}, step ${needed.step}`;
   if (bytes) return 'waits for bytes';
-  return task.step > before.step ? 'waits for the step to commit' : 'waits for other devices or host functions';
+  const other = lastOfOthers(model, before, task);
+  if (other) return `waits for ${other.track.name} (${other.name})`;
+  return task.step > before.step ? 'waits for the step to commit' : 'waits for messages';
 }
 
-// Whether a fetch on the task's worker runs inside [from, to].
-function fetchOverlaps(model, track, from, to) {
-  return track.file.tracks.some((t) => t.host && (() => {
-    const { row, first, last } = t.visible(0, from, to);
-    for (let i = first; i < last; ++i) if (/^(fetch|pull|gather)/.test(row[i].name)) return true;
-    return false;
-  })());
+const within = (b, e, from, to) => Math.max(0, Math.min(e, to) - Math.max(b, from));
+
+// What covers most of the gap of all that the master said of the device.
+function saidWait(model, device, from, to) {
+  let found = null, most = (to - from) / 2;
+  for (const track of model.tracks) {
+    if (track.name !== `waits of ${device.name}`) continue;
+    const { row, first, last } = track.visible(0, from, to);
+    for (let i = first; i < last; ++i) {
+      const part = within(row[i].b, Number.isNaN(row[i].e) ? to : row[i].e, from, to);
+      if (part > most) { most = part; found = row[i]; }
+    }
+  }
+  return found;
+}
+
+// For how long rows were on their way to the device's shards inside [from, to].
+function fetchTime(device, from, to) {
+  const own = device.file.tracks.filter((t) => t.fetches.length && t.name.endsWith(`/${device.name.slice(7)}`));
+  return Math.max(0, ...own.map((t) => t.fetches.reduce((sum, f) => sum + within(f[0], f[1], from, to), 0)));
+}
+
+// A call begins when all its devices are free: what the last of them did in the
+// gap before `task` on this one.
+function lastOfOthers(model, before, task) {
+  const call = model.graph.calls.find((c) => c.name === task.name);
+  const others = model.devices().filter((d) => d !== task.track && call && call.devices.includes(Number(d.name.slice(7))));
+  let latest = null;
+  for (const device of others) {
+    const { row, first, last } = device.visible(0, before.e, task.b);
+    for (let i = first; i < last; ++i)
+      if (row[i].e > (latest || before).e && row[i].e <= task.b && row[i].name !== task.name) latest = row[i];
+  }
+  return latest;
 }
 
 // From the step's last task back along the latest upstream task.
@@ -76,7 +106,7 @@ function idleByReason(model, steps) {
     for (let i = 1; i < tasks.length; ++i) {
       const gap = tasks[i].b - tasks[i - 1].e;
       if (gap <= 0) continue;
-      const why = gap < HAND_OVER_NS ? 'hand-over' : gapReason(model, tasks[i - 1], tasks[i]).replace(/ \(step \d+\)/, '');
+      const why = gap < HAND_OVER_NS ? 'hand-over' : gapReason(model, tasks[i - 1], tasks[i]).replace(/, step \d+$/, '');
       reasons.set(why, (reasons.get(why) || 0) + gap);
     }
   }

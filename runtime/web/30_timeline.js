@@ -8,7 +8,7 @@ const hues = new Map();         // in order of appearance, far from each other
 
 function colour(name, dark) {
   if (!hues.has(name)) hues.set(name, (hues.size * 137.5) % 360);
-  return `hsl(${hues.get(name)} ${dark ? '45% 42%' : '60% 68%'})`;
+  return `oklch(${dark ? '48% 0.1' : '80% 0.1'} ${hues.get(name)})`; // text reads alike on every hue
 }
 
 const timeText = (ns) => {
@@ -252,7 +252,9 @@ class Timeline {
   gap(g, before, task, y, h) {
     const x0 = Math.max(this.left, this.x(before.e)), x1 = this.x(task.b);
     if (!(x1 - x0 > 80)) return;
-    const why = task.why || (task.why = gapReason(this.model, before, task));
+    const now = performance.now();
+    if (!(now - task.whyAt < 2000)) { task.why = gapReason(this.model, before, task); task.whyAt = now; } // files arrive side by side
+    const why = task.why;
     g.save();
     g.beginPath();
     g.rect(x0, y, x1 - x0, h);

@@ -20,6 +20,7 @@ const table = (heads, rows) => el('table', {},
     el('td', { class: `${heads[i].num ? 'num' : ''} ${heads[i].text ? 'text' : ''}` }, cell))))));
 const head = (name, kind = '') => ({ name, num: kind === 'num', text: kind === 'text' });
 const bytesText = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(2)} GB` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} MB` : n >= 1e3 ? `${(n / 1e3).toFixed(1)} kB` : `${Math.round(n)} B`);
+const countText = (n) => n.toLocaleString('en');
 const note = (text) => el('p', { class: 'quiet' }, text);
 
 // Calls in layers: a call stands right of everything that it reads.
@@ -251,7 +252,7 @@ function drawHealth(main, model) {
         return [f.process, f.pid, worker ? worker.host : status.host || '', el('span', { class: bad ? 'bad' : 'good' }, state || (f.closed ? 'ended' : '')),
           memory(f.process, 'memory_bytes'), memory(f.process, 'stash_bytes'),
           f.lastEvent > 0 ? `${timeText(Math.max(0, model.last - f.lastEvent))} ago` : '',
-          f.clockError ? `\u00b1${timeText(f.clockError)}` : f.offset ? 'not compared' : 'the same', f.dropped];
+          f.clockError ? `\u00b1${timeText(f.clockError)}` : f.offset ? 'not compared' : 'the same', el('span', { class: f.dropped ? 'warn' : '' }, countText(f.dropped))];
       })),
     el('h3', {}, 'failures'),
     model.failures.length ? table([head('time'), head('who'), head('when'), head('what', 'text'), head('first cause', 'text'), head('action')],

@@ -24,7 +24,12 @@ const shownSample = ({ step, sample, prompt, response, score, kl, finish_reason,
 const HANDLERS = {
   run: (text) => { model.graph = JSON.parse(text); model.graph.calls.forEach((c) => colour(c.name)); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },
   file: (text) => model.addFile(text),
-  status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } panelAt = 0; },
+  status: (text) => {
+    const before = model.status;
+    try { model.status = JSON.parse(text); } catch { model.status = null; }
+    if (before && model.status && before.step !== model.status.step) lastStep = performance.now();
+    panelAt = 0;
+  },
   metrics: (text) => {
     jsonLines(text, model.metrics, 20000);
     const byStep = new Map(model.metrics.map((m) => [m.step, m])); // the last line of a step wins
@@ -100,7 +105,9 @@ byId('filter-kind').onchange = (e) => { timeline.filter.kind = e.target.value; m
 byId('filter-actor').onchange = (e) => { timeline.filter.actor = e.target.value; model.changed = true; };
 byId('filter-step').onchange = (e) => { state.filterStep = timeline.filter.step = Number(e.target.value) || 0; model.changed = true; };
 const setTheme = (dark) => { document.documentElement.classList.toggle('dark', dark); model.changed = true; };
-setTheme(matchMedia('(prefers-color-scheme: dark)').matches);
+const dark = matchMedia('(prefers-color-scheme: dark)');
+dark.onchange = () => setTheme(dark.matches);
+setTheme(dark.matches);
 byId('theme').onclick = () => setTheme(!document.documentElement.classList.contains('dark'));
 document.addEventListener('keydown', (e) => {
   if (/INPUT|SELECT/.test(e.target.tagName)) return;
@@ -114,27 +121,44 @@ function fill(select, values) {
   select.replaceChildren(first, ...values.map((v) => el('option', { value: v }, v)));
 }
 
+function leftText(s) {
+  if (s >= 3600) return `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
+  return s >= 60 ? `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s` : `${Math.ceil(s)} s`;
+}
 function drawHeader() {
   const s = model.status;
   const live = model.live() && connected;
   byId('state').textContent = s ? `${s.state}${connected ? '' : ', not connected'}` : connected ? 'connected' : 'not connected';
   byId('state').className = `pill ${s && /failed|lost/.test(s.state) ? 'bad' : live ? 'good' : ''}`;
-  byId('progress').textContent = s ? `step ${s.step} of ${s.steps}${s.eta_s > 0 && live ? `, ${timeText(s.eta_s * 1e9)} left` : ''}, attempt ${s.attempt}` : '';
+  byId('progress').textContent = s ? `step ${s.step} of ${s.steps}${s.eta_s > 0 && live ? `, ${leftText(s.eta_s)} left` : ''}, attempt ${s.attempt}` : '';
   const dropped = model.dropped();
-  byId('drops').textContent = `${model.events.toLocaleString('en')} events${dropped ? `, ${dropped} dropped` : ''}`;
+  byId('drops').textContent = `${countText(model.events)} events${dropped ? `, ${countText(dropped)} dropped` : ''}`;
   byId('drops').className = dropped ? 'warn' : 'quiet';
   fill(byId('filter-kind'), [...model.kinds.keys()].sort());
   fill(byId('filter-actor'), [...new Set(model.tracks.filter((t) => t.kind === 'actor').map((t) => t.name))].sort());
   drawBanner(live);
 }
 
-// A run whose devices say nothing is stalled, and the page says on what.
+// A run whose workers do not get on is stalled, and the page says on what. The
+// run's own clock goes on with its heartbeats, so it counts from before the page
+// was opened; steps count where the trace is full.
 const STALL_S = 10;
-let lastProgress = 0, progressMark = '';
+let lastStep = -Infinity;
+function quietSeconds() {
+  const now = performance.now(), since = Math.max(model.progress, model.begin);
+  return Math.min((model.last - since) / 1e9 + (now - lastData) / 1e3, (now - lastStep) / 1e3);
+}
+// Of the oldest waits those that differ, each with how often it is there.
+function namedWaits(waits) {
+  const times = new Map();
+  for (const w of waits) {
+    const text = `${w.from.name} waits for ${w.to.name} (${w.name}`;
+    times.set(text, (times.get(text) || 0) + 1);
+  }
+  return [...times].slice(0, 4).map(([text, n]) => `${text}${n > 1 ? `, ${n} times` : ''})`).join('; ') || 'nobody waits for an answer';
+}
 function drawBanner(live) {
-  const newest = model.devices().map((d) => d.tasks().length).join() + (model.status ? model.status.step : '');
-  if (newest !== progressMark) { progressMark = newest; lastProgress = performance.now(); }
-  const quiet = (performance.now() - lastProgress) / 1e3;
+  const quiet = quietSeconds();
   const waits = openWaits(model), cycle = waitCycle(waits);
   const failed = model.status && model.status.last_failure;
   const suspect = model.status && (model.status.workers || []).filter((w) => /suspect|lost/.test(w.state));
@@ -143,7 +167,7 @@ function drawBanner(live) {
   else if (live && suspect && suspect.length) text = suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
   else if (live && cycle.length) text = `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
   else if (model.live() && !connected && model.graph.name) text = 'the connection is lost: the process that served this page has ended';
-  else if (live && quiet > STALL_S) text = `no progress for ${quiet.toFixed(0)} s; ${waits.slice(0, 3).map((w) => `${w.from.name} waits for ${w.to.name} (${w.name})`).join('; ') || 'nobody waits for an answer'}`;
+  else if (live && quiet > STALL_S) text = `no progress for ${quiet.toFixed(0)} s; ${namedWaits(waits)}`;
   byId('banner').hidden = !text;
   byId('banner').textContent = text;
 }

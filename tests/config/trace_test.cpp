@@ -174,6 +174,20 @@ TEST_F(Trace, SizeLimitDropsAndCountsTheRest) {
   EXPECT_EQ(read.events.size() + read.dropped, 1000u);
 }
 
+TEST_F(Trace, AFullFileTellsWatchersHowManyAreLost) {
+  trace::start(file_, "worker 1", 1, 4096);
+  std::uint64_t lost_then = 0;
+  for (int i = 0; i < 20; ++i) {
+    lost_then = trace::dropped();
+    for (int j = 0; j < 100; ++j)
+      trace::begin(track_, name_);
+    trace::flush();
+  }
+  EXPECT_GT(trace::read_trace(file_).dropped, lost_then / 2);
+  EXPECT_LE(std::filesystem::file_size(file_), 4096u);
+  trace::stop();
+}
+
 TEST_F(Trace, AnotherRunOfTheProcessStartsAFreshFile) {
   trace::start(file_, "worker 1", 1);
   trace::begin(track_, name_);

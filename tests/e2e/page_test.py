@@ -1,9 +1,8 @@
 """The trace page in real browsers, Chromium and Firefox: a finished run, a live
-one, workers that stop, and runs that only their trace files know. Pictures are
-kept in the build folder (build/pages/). TROUPE_SOAK=1 is for a quiet machine: it adds frame rates
-and latencies, and holds the page to its times."""
+one, workers that stop, and runs that only their trace files know. TROUPE_SOAK=1
+is for a quiet machine: it adds frame rates and latencies, and holds the page to
+its times."""
 import array
-import contextlib
 import datetime
 import json
 import os
@@ -15,53 +14,16 @@ import unittest
 
 import trace_files
 import webdriver
-from support import BUILD, Case, until
+from pages import EVERY_TAB, Watched
+from support import Case, until
 
 QUIET = bool(os.environ.get("TROUPE_SOAK"))
 DEATH_S = 1.0 if QUIET else 2.0
 SUSPECT_S = 2.0 if QUIET else 4.0
-EVERY_TAB = ("dataflow steps messages links mailboxes latency stragglers waits "
-             "health curves samples").split()
 
 
-class Page:
+class Page(Watched):
     """What the page must do in any browser."""
-
-    browser = webdriver.Browser
-
-    @classmethod
-    def setUpClass(cls):
-        if cls.browser.missing():
-            raise unittest.SkipTest(cls.browser.missing())
-        super().setUpClass()
-
-    @property
-    def pictures(self):
-        return BUILD / "pages" / self.browser.__name__.lower()
-
-    def serve(self, name):
-        """`troupe trace serve`, and the address that it prints."""
-        process = self.start("trace", "serve", f"runs/{name}")
-        url = process.popen.stdout.readline().strip()
-        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/$")
-        return process, url
-
-    @contextlib.contextmanager
-    def served(self, name):
-        process, url = self.serve(name)
-        try:
-            yield url
-        finally:
-            process.send(signal.SIGTERM)
-            process.finish()
-
-    def model(self, browser, expression):
-        return browser.run(f"const m = window.troupe.model; return {expression};")
-
-    def loaded(self, browser, steps):
-        until(lambda: self.model(browser, "m.steps.size") >= steps,
-              "the page has every step")
-        time.sleep(0.3)  # the last frame
 
     def test_a_finished_run_shows_everything_it_recorded(self):
         self.troupe(*self.ppo("run.steps=4"))
@@ -100,22 +62,12 @@ class Page:
         process.send(signal.SIGTERM)
         self.assertEqual(process.finish().code, 0)
 
-    def detail_of(self, browser, call, step):
-        """What a click on a task of the call shows."""
-        return browser.run(
-            "window.troupe.state.pick(window.troupe.model.steps"
-            f".get({step}).get('{call}')[0]);"
-            "return document.getElementById('detail').innerText")
-
     def live(self):
         """A long PPO run that made steps, and the address of its page."""
         process = self.start(*self.ppo("run.steps=100000"))
         self.wait_for_step("ppo", 2)
         status = self.troupe("status", "runs/ppo", "--json").stdout
         return process, json.loads(status)["trace_url"]
-
-    def banner(self, browser):
-        return browser.run("return document.getElementById('banner').innerText")
 
     def test_a_live_run_is_seen_while_it_runs_and_a_death_within_a_second(self):
         process, url = self.live()
@@ -156,20 +108,6 @@ class Page:
         self.assertEqual(process.finish().code, 75)
 
     # -- runs that only their trace files know -------------------------------
-
-    def trace_folder(self, name, state):
-        folder = self.run_folder(name)
-        folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text("workflow: ppo\n")
-        (folder / "status.json").write_text(json.dumps(
-            {"state": state, "step": 0, "steps": 9, "attempt": 1}))
-        return folder / "trace"
-
-    def panel(self, browser, tab):
-        browser.run("[...document.querySelectorAll('#tabs button')]"
-                    f".find((b) => b.dataset.tab === '{tab}').click()")
-        time.sleep(0.5)
-        return browser.run("return document.getElementById('panel').innerText")
 
     def test_an_artificially_slow_device_is_named(self):
         file = trace_files.TraceFile(self.trace_folder("slow", "done"),

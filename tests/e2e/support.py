@@ -82,10 +82,10 @@ def tree_bytes(folder, pattern="**/*"):
 class Process:
     """A troupe process that runs beside the test."""
 
-    def __init__(self, case, arguments):
+    def __init__(self, case, arguments, program=TROUPE):
         self.case, self.begin = case, time.monotonic()
         self.popen = subprocess.Popen(
-            [str(TROUPE), *map(str, arguments)], cwd=case.folder,
+            [str(program), *map(str, arguments)], cwd=case.folder,
             env=case.environment, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, start_new_session=True)
 

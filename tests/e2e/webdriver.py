@@ -14,6 +14,8 @@ import urllib.request
 
 from support import until
 
+PHONE = 844, 390  # CSS pixels, held in landscape
+
 
 def free_port():
     with socket.socket() as free:
@@ -56,7 +58,7 @@ class Browser(contextlib.AbstractContextManager):
 class Chromium(Browser):
     programs = ("chromium", "chromedriver")
 
-    def __init__(self, width=1280, height=900, dark=False):
+    def __init__(self, width=1280, height=900, dark=False, phone=False):
         port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         self.driver = subprocess.Popen(
@@ -68,10 +70,15 @@ class Chromium(Browser):
                      f"--window-size={width},{height}"]
         if dark:
             arguments.append("--force-dark-mode")
+        options = {"args": arguments}
+        if phone:
+            options["mobileEmulation"] = {"deviceMetrics": {
+                "width": PHONE[0], "height": PHONE[1], "pixelRatio": 3,
+                "touch": True}}
         made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
             "goog:loggingPrefs": {"browser": "ALL"},
-            "goog:chromeOptions": {"args": arguments}}}})
+            "goog:chromeOptions": options}}})
         self.session = f"/session/{made['sessionId']}"
 
     def answers(self):
@@ -111,7 +118,7 @@ class Chromium(Browser):
 class Firefox(Browser):
     programs = ("firefox-esr",)
 
-    def __init__(self, width=1280, height=900, dark=False):
+    def __init__(self, width=1280, height=900, dark=False, phone=False):
         self.home = tempfile.TemporaryDirectory(prefix="troupe-firefox-",
                                                 ignore_cleanup_errors=True)
         home, port = pathlib.Path(self.home.name), free_port()
@@ -131,6 +138,11 @@ class Firefox(Browser):
         self.message()  # who it is
         self.call("NewSession")
         self.call("SetWindowRect", width=width, height=height)
+        if phone:  # the window less its frame
+            frame = self.run("return [outerWidth - innerWidth,"
+                             " outerHeight - innerHeight]")
+            self.call("SetWindowRect", width=PHONE[0] + frame[0],
+                      height=PHONE[1] + frame[1])
 
     def connected(self, port):
         with contextlib.suppress(OSError):

@@ -1,4 +1,5 @@
 // I7: every wait and message shows up; arrows have two ends inside slices.
+#include "actors/traced.hpp"
 #include "config/error.hpp"
 #include "runtime/chrome_trace.hpp"
 #include "runtime/merged_trace.hpp"
@@ -189,6 +190,29 @@ TEST(TraceSummary, FollowsTheDataflowNotTheClock) {
   EXPECT_THAT(summarise(merged, causes).critical_path,
               ElementsAre("actor_gen", "advantages", "actor_train"));
   EXPECT_THAT(summarise(merged, {}).critical_path, ElementsAre());
+}
+
+TEST(TraceSummary, IdleTimeWhileAShardFetchesRowsWaitsForBytes) {
+  auto master = traced_process(0);
+  auto worker = traced_process(1);
+  worker.tracks.push_back({"shard actor@home/0", trace::TrackKind::actor});
+  worker.tracks.push_back({"shard actor@home/1", trace::TrackKind::actor});
+  const auto answer = actors::reply_flow(7);
+  master.events
+    = {traced(Kind::send, 45, 0, 5, 7), traced(Kind::receive, 85, 0, 0, answer),
+       traced(Kind::send, 40, 0, 5, 8),
+       traced(Kind::receive, 99, 0, 0, actors::reply_flow(8))};
+  worker.events = {traced(Kind::begin, 10, 1, 2),
+                   traced(Kind::end, 40, 1, 2),
+                   traced(Kind::receive, 41, 3, 5, 8), // another device's
+                   traced(Kind::receive, 50, 2, 5, 7),
+                   traced(Kind::send, 80, 2, 0, answer),
+                   traced(Kind::send, 98, 3, 0, actors::reply_flow(8)),
+                   traced(Kind::begin, 100, 1, 3),
+                   traced(Kind::end, 180, 1, 3)};
+  const auto summary = summarise(merge_traces({master, worker}), {});
+  EXPECT_NEAR(summary.idle_s.at("bytes"), 30e-6, 1e-12);
+  EXPECT_NEAR(summary.idle_s.at("dependency"), 30e-6, 1e-12);
 }
 
 TEST(TraceSummary, TellsStepPathIdleAndMessages) {

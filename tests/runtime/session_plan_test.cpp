@@ -142,6 +142,7 @@ TEST_F(SessionPlanTest, AnAttemptClaimsTheFolder) {
   EXPECT_EQ(read_text(folder.config_file()), print_settings(session.settings));
   EXPECT_EQ(read_text(folder.attempt_folder(1) / "plan.yaml"),
             plans::print(session.plan));
+  EXPECT_THAT(read_text(folder.dataflow_file()), HasSubstr("actor_train"));
   EXPECT_THAT(error_of({}), HasSubstr("active in another process"));
 }
 

@@ -1,3 +1,4 @@
+#include "runtime/metrics/run_summary.hpp"
 #include "runtime/step_names.hpp"
 
 #include <gmock/gmock.h>
@@ -60,6 +61,36 @@ TEST(StepNames, EachCallHasAPhaseOfItsOwn) {
                 1e-9)
       << task.call;
   }
+}
+
+TEST(StepNames, CallsOfAnOwnWorkflowCarryTheirOwnNames) {
+  using enum plans::CallKind;
+  SessionPlan session;
+  session.workflow.name = "debate";
+  session.workflow.roles = {{.name = "actor", .trained = true},
+                            {.name = "b", .trained = true},
+                            {.name = "judge", .scalar_head = true}};
+  session.workflow.calls
+    = {{.name = "solve", .kind = generate, .role = "actor"},
+       {.name = "b_gen", .kind = generate, .role = "b", .fn = "generate"},
+       {.name = "who_won", .kind = inference, .role = "judge", .fn = "scores"},
+       {.name = "score", .kind = function, .fn = "rewards"},
+       {.name = "compare", .kind = function, .fn = "debate.compare"},
+       {.name = "actor_train", .kind = train, .role = "actor"},
+       {.name = "b_train", .kind = train, .role = "b", .fn = "debate.b_train"}};
+  auto report = report_of(session);
+  report.duration = actors::Seconds{3};
+  const auto metrics = name_step(session, report);
+  std::vector<std::string> phases;
+  for (const auto& [name, value] : metrics.values)
+    if (name.starts_with("timing_s/"))
+      phases.push_back(name.substr(9));
+  EXPECT_THAT(phases, testing::UnorderedElementsAre(
+                        "gen", "b_gen", "who_won", "reward", "compare",
+                        "update_actor", "b_train", "step"));
+  RunSummary summary;
+  summary.add(metrics);
+  EXPECT_THAT(summary.print(), testing::HasSubstr("\n  compare "));
 }
 
 TEST(StepNames, IdleTimeIsSharedOutByReason) {

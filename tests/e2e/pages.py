@@ -1,0 +1,78 @@
+"""What tests of the trace page share: a run that `troupe trace serve` shows to a
+browser, and what stands on the page. Pictures are kept in the build folder
+(build/pages/)."""
+import contextlib
+import json
+import signal
+import time
+import unittest
+
+import webdriver
+from support import BUILD, until
+
+EVERY_TAB = ("dataflow steps messages links mailboxes latency stragglers waits "
+             "health curves samples").split()
+
+
+class Watched:
+    """A test case with a browser of its own."""
+
+    browser = webdriver.Browser
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.browser.missing():
+            raise unittest.SkipTest(cls.browser.missing())
+        super().setUpClass()
+
+    @property
+    def pictures(self):
+        return BUILD / "pages" / self.browser.__name__.lower()
+
+    def serve(self, name):
+        """`troupe trace serve`, and the address that it prints."""
+        process = self.start("trace", "serve", f"runs/{name}")
+        url = process.popen.stdout.readline().strip()
+        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/$")
+        return process, url
+
+    @contextlib.contextmanager
+    def served(self, name):
+        process, url = self.serve(name)
+        try:
+            yield url
+        finally:
+            process.send(signal.SIGTERM)
+            process.finish()
+
+    def model(self, browser, expression):
+        return browser.run(f"const m = window.troupe.model; return {expression};")
+
+    def loaded(self, browser, steps):
+        until(lambda: self.model(browser, "m.steps.size") >= steps,
+              "the page has every step")
+        time.sleep(0.3)  # the last frame
+
+    def detail_of(self, browser, call, step):
+        """What a click on a task of the call shows."""
+        return browser.run(
+            "window.troupe.state.pick(window.troupe.model.steps"
+            f".get({step}).get('{call}')[0]);"
+            "return document.getElementById('detail').innerText")
+
+    def banner(self, browser):
+        return browser.run("return document.getElementById('banner').innerText")
+
+    def trace_folder(self, name, state):
+        folder = self.run_folder(name)
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text("workflow: ppo\n")
+        (folder / "status.json").write_text(json.dumps(
+            {"state": state, "step": 0, "steps": 9, "attempt": 1}))
+        return folder / "trace"
+
+    def panel(self, browser, tab):
+        browser.run("[...document.querySelectorAll('#tabs button')]"
+                    f".find((b) => b.dataset.tab === '{tab}').click()")
+        time.sleep(0.5)
+        return browser.run("return document.getElementById('panel').innerText")

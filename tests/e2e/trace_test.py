@@ -1,0 +1,33 @@
+"""`troupe trace` on the run of an own program: its calls are in the run folder,
+not in the troupe binary."""
+import json
+import unittest
+
+from support import BUILD, TINY, Case, Process
+
+BEST_OF_N = TINY.parent / "best_of_n"
+
+
+class OwnTrace(Case):
+    def test_the_summary_knows_calls_of_an_own_program(self):
+        done = Process(self, [
+            "train", BEST_OF_N / "best_of_n.yaml", "run.steps=2",
+            "models.actor.path=data/base", "data.train=data/prompts.jsonl",
+            "data.batch_size=8", "rollout.max_new_tokens=12",
+            f"best_of_n.tool={BEST_OF_N}/is_kind.sh"],
+            program=BUILD / "examples/best_of_n").finish()
+        self.assertEqual(done.code, 0, done.err)
+        summary = json.loads(self.troupe(
+            "trace", "summary", "runs/best_of_n", "--json").stdout)
+        self.assertEqual(summary["critical_path"],
+                         ["actor_gen", "check", "pick_best", "actor_train"])
+        self.assertRegex(done.out, r"(?m)^  check +\d")
+        self.assertRegex(done.out, r"(?m)^  pick_best +\d")
+        self.assertNotIn("advantages", done.out)
+        line = self.metrics("best_of_n")[2]
+        self.assertGreater(line["timing_s/check"], 0)
+        self.assertNotIn("timing_s/adv", line)
+
+
+if __name__ == "__main__":
+    unittest.main()
