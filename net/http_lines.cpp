@@ -36,6 +36,9 @@ using boost::system::error_code;
 /// Named, as what a coroutine of HttpLines::Round holds must be.
 inline namespace http_lines_parts {
 
+/// Of an answer, in a message about it.
+constexpr std::size_t most_shown_bytes = 200;
+
 using HttpClock = std::chrono::steady_clock;
 
 /// What one try came to.
@@ -53,8 +56,14 @@ struct HttpReply {
     return error || status == request_timeout || status == too_many_requests
            || status / 100 == 5;
   }
+  bool late() const {
+    return error == beast::error::timeout;
+  }
   std::string text() const {
-    constexpr std::size_t most_shown_bytes = 200;
+    if (error == http::error::end_of_stream
+        || error == http::error::partial_message
+        || error == asio::error::connection_reset)
+      return "the server dropped the connection (" + error.message() + ")";
     if (error)
       return error.message();
     return "HTTP status " + std::to_string(status)
@@ -191,36 +200,46 @@ private:
                           + std::chrono::duration_cast<HttpClock::duration>(
                             http_.options_.silence);
     HttpClock::duration pause = kFirstRetryPause;
+    std::string before; // what the try before came to
     HttpReply reply = co_await connection.post(lines_[line], deadline);
     while (reply.worth_another_try() && HttpClock::now() + pause < deadline) {
       asio::steady_timer timer(io_, pause);
       co_await timer.async_wait(asio::use_awaitable);
       pause *= 2;
+      before = reply.text();
       reply = co_await connection.post(lines_[line], deadline);
     }
     ++num_settled_;
     if (reply.answered())
       take(line, reply.body);
     else
-      lose(line, reply);
+      lose(line, reply, before);
   }
 
   void take(std::size_t line, std::string_view answer) {
     while (answer.ends_with('\n') || answer.ends_with('\r'))
       answer.remove_suffix(1);
     http_.ever_answered_ = true;
-    if (handler_.line_of(answer) == line)
+    const auto to = handler_.line_of(answer);
+    if (to == line)
       return handler_.on_answer(line, answer);
-    handler_.on_stray(answer);
-    handler_.on_loss(line, LineLoss::failed, "the server answered another id");
+    if (to)
+      handler_.on_stray(answer);
+    handler_.on_loss(line, LineLoss::failed,
+                     "what the server answered is no JSON with the id asked "
+                     "for: "
+                       + std::string(answer.substr(0, most_shown_bytes)));
   }
 
-  void lose(std::size_t line, const HttpReply& reply) {
-    const bool late = reply.error == beast::error::timeout;
-    if (!http_.ever_answered_ && !late)
+  void lose(std::size_t line, const HttpReply& reply,
+            const std::string& before) {
+    if (!http_.ever_answered_ && !reply.late())
       refuse("the server does not answer: " + reply.text());
-    handler_.on_loss(line, late ? LineLoss::late : LineLoss::failed,
-                     late ? "no answer in time" : reply.text());
+    const std::string why = reply.late() ? "no answer in time" : reply.text();
+    handler_.on_loss(line, reply.late() ? LineLoss::late : LineLoss::failed,
+                     before.empty() || before == why
+                       ? why
+                       : why + "; the try before: " + before);
   }
 
   [[noreturn]] void refuse(const std::string& what) const {

@@ -1,6 +1,8 @@
 #include "runtime/random_model.hpp"
 
 #include "models/hf_folder.hpp"
+#include "models/internal/utf8.hpp"
+#include "models/tokenizer/byte_level.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -17,18 +19,11 @@ using Json = nlohmann::json;
 constexpr std::int32_t pad_id = 0;
 constexpr std::int32_t eos_id = 1;
 
-std::string utf8(unsigned point) {
-  if (point < 0x80)
-    return {static_cast<char>(point)};
-  return {static_cast<char>(0xC0 | point >> 6),
-          static_cast<char>(0x80 | (point & 0x3F))};
-}
-
-// GPT-2's printable stand-in of a byte.
-std::string name_of_byte(unsigned byte, unsigned& next_free) {
-  const bool printable = (byte >= 33 && byte <= 126)
-                         || (byte >= 161 && byte <= 172) || byte >= 174;
-  return utf8(printable ? byte : next_free++);
+std::string name_of_byte(unsigned byte) {
+  std::string name;
+  models::internal::append_utf8(
+    name, models::tokenizer::byte_level_char(static_cast<std::uint8_t>(byte)));
+  return name;
 }
 
 Json special(const char* content, std::int32_t id) {
@@ -70,9 +65,8 @@ std::vector<float> draw(const ParameterShape& own, std::mt19937& random) {
 
 void write_byte_tokenizer(const std::filesystem::path& folder) {
   Json vocabulary = {{"<pad>", pad_id}, {"<eos>", eos_id}};
-  unsigned next_free = 256;
   for (unsigned byte = 0; byte < 256; ++byte)
-    vocabulary[name_of_byte(byte, next_free)] = byte + 2;
+    vocabulary[name_of_byte(byte)] = byte + 2;
   const Json byte_level = {{"type", "ByteLevel"},
                            {"add_prefix_space", false},
                            {"trim_offsets", true},

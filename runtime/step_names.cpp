@@ -113,9 +113,9 @@ StepMetrics name_step(const SessionPlan& session,
   metrics.attempt = session.attempt;
   for (const auto& entry : report.sums.all())
     metrics.set(entry.name, report.sums.value(entry.name));
-  for (const auto& [name, value] : report.carried)
-    if (name == "kl_coef")
-      metrics.set("actor/kl_coef", value);
+  for (const auto& value : session.workflow.carried)
+    if (!value.metric.empty())
+      metrics.set(value.metric, report.carried.at(value.name));
   metrics.set("training/epoch", report.epoch);
   metrics.set("data/bad_rows", static_cast<double>(session.bad_rows));
   for (const auto& call : session.workflow.calls)

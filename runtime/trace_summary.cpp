@@ -16,9 +16,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// Tasks this close follow each other: hand-over between threads takes so long.
-constexpr std::int64_t hand_over_ns = 2'000'000;
-
 constexpr std::size_t links_shown = 4;
 
 double seconds(std::int64_t time_ns) {
@@ -183,30 +180,52 @@ void measure_steps(const MergedTrace& trace,
   summary.num_steps = static_cast<std::uint32_t>(distinct.size());
 }
 
-/// Walks back from the task that ended last in the last step: before each task
-/// comes the one that ended last before it began.
-std::vector<std::string> last_critical_path(const MergedTrace& trace,
-                                            std::vector<const Slice*> tasks) {
-  std::uint32_t last_step = 0;
-  for (const auto* task : tasks)
-    last_step = std::max(last_step, task->step);
-  std::erase_if(tasks,
-                [&](const Slice* task) { return task->step != last_step; });
-  std::sort(tasks.begin(), tasks.end(), [](const Slice* a, const Slice* b) {
-    return a->end_ns < b->end_ns;
-  });
-  std::vector<std::string> path;
-  while (!tasks.empty()) {
-    const auto* task = tasks.back();
-    const auto& name = trace.name_of(*task);
-    if (path.empty() || path.back() != name) // else its part on another device
-      path.push_back(name);
-    std::erase_if(tasks, [&](const Slice* other) {
-      return other->end_ns > task->begin_ns + hand_over_ns
-             || other->begin_ns >= task->begin_ns;
-    });
+using Spans = std::map<std::string, Window>;
+
+/// What `task` waited for longest: of its causes, or of theirs where one left
+/// no trace, the last to end. What began behind it, as a move for the next
+/// step, did not hold it up.
+const Spans::value_type* latest_cause(const Spans& spans, const Causes& causes,
+                                      const Spans::value_type& task) {
+  const Spans::value_type* latest = nullptr;
+  auto names = causes.at(task.first);
+  while (!names.empty()) {
+    const auto name = std::move(names.back());
+    names.pop_back();
+    const auto found = spans.find(name);
+    if (found == spans.end()) {
+      const auto& further = causes.at(name);
+      names.insert(names.end(), further.begin(), further.end());
+    } else if (found->second.begin_ns <= task.second.begin_ns
+               && found->second.end_ns <= task.second.end_ns
+               && (latest == nullptr
+                   || found->second.end_ns > latest->second.end_ns)) {
+      latest = &*found;
+    }
   }
-  std::reverse(path.begin(), path.end());
+  return latest;
+}
+
+/// From the task that ended last in the last step back along the dataflow.
+std::vector<std::string>
+last_critical_path(const MergedTrace& trace,
+                   const std::vector<const Slice*>& tasks,
+                   const Causes& causes) {
+  const auto attempts = attempts_of(trace);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Spans> steps;
+  for (const auto* task : tasks)
+    if (const auto& name = trace.name_of(*task); causes.contains(name))
+      steps[{attempts[task->where.process], task->step}][name].cover(*task);
+  if (steps.empty())
+    return {};
+  const auto& spans = steps.rbegin()->second;
+  std::vector<std::string> path;
+  const auto last = std::ranges::max_element(
+    spans, {}, [](const auto& span) { return span.second.end_ns; });
+  for (const auto* at = &*last; at != nullptr;
+       at = latest_cause(spans, causes, *at))
+    path.push_back(at->first);
+  std::ranges::reverse(path);
   return path;
 }
 
@@ -264,7 +283,7 @@ std::string tables_text(const TraceSummary& summary) {
 
 } // namespace
 
-TraceSummary summarise(const MergedTrace& trace) {
+TraceSummary summarise(const MergedTrace& trace, const Causes& causes) {
   TraceSummary summary;
   summary.unmatched_arrows = trace.unmatched_arrows + trace.backward_arrows;
   summary.dropped_events = trace.dropped_events;
@@ -283,7 +302,7 @@ TraceSummary summarise(const MergedTrace& trace) {
   if (std::ranges::any_of(tasks, of_steps)) // or all that ran is evaluation
     std::erase_if(tasks, std::not_fn(of_steps));
   measure_steps(trace, tasks, summary);
-  summary.critical_path = last_critical_path(trace, tasks);
+  summary.critical_path = last_critical_path(trace, tasks, causes);
   return summary;
 }
 

@@ -2,6 +2,7 @@
 // devices idled, what messages cost (INTERFACE, `trace summary`).
 #pragma once
 
+#include "runtime/live/run_graph.hpp"
 #include "runtime/merged_trace.hpp"
 
 #include <cstdint>
@@ -53,7 +54,8 @@ struct TraceSummary {
   std::uint64_t dropped_events = 0;
 };
 
-TraceSummary summarise(const MergedTrace& trace);
+/// `causes` are run_causes() of the run; without them there is no path.
+TraceSummary summarise(const MergedTrace& trace, const Causes& causes);
 std::string summary_json(const TraceSummary& summary);
 std::string summary_text(const TraceSummary& summary);
 

@@ -84,4 +84,19 @@ std::string run_graph_json(const RunFolder& folder) {
   return graph.dump();
 }
 
+Causes run_causes(const RunFolder& folder) {
+  const auto graph = json::parse(run_graph_json(folder));
+  Causes causes;
+  for (const auto& call : graph["calls"]) {
+    auto& own = causes[call["name"]];
+    if (call["kind"] == "generate")
+      own.push_back("move");
+  }
+  for (const auto& edge : graph["edges"])
+    causes[edge["to"]].push_back(edge["from"]);
+  if (!causes.empty())
+    causes["move"] = {};
+  return causes;
+}
+
 } // namespace troupe::runtime

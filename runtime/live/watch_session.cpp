@@ -30,6 +30,9 @@ constexpr std::size_t portion_of_lines = std::size_t{1} << 20;
 constexpr std::uint64_t history_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t history_of_texts = std::uint64_t{4} << 20;
 
+/// Of one worker's log; a run has many.
+constexpr std::uint64_t history_of_a_worker = std::uint64_t{256} << 10;
+
 /// Lines of JSON as one message; broken bytes become U+FFFD, never an error.
 std::string text_message(const std::string& type, const std::string& text) {
   return json{{"type", type}, {"text", text}}.dump(
@@ -101,9 +104,27 @@ void WatchSession::collect() {
     message.bytes += chunk.bytes;
     outbox_.push_back(std::move(message));
   }
+  find_worker_logs();
   for (auto& lines : lines_)
     collect_lines(lines);
   collect_status();
+}
+
+/// A worker's log begins as it is started, or as it joins from elsewhere.
+void WatchSession::find_worker_logs() {
+  std::error_code none;
+  const auto logs = folder_.worker_log(WorkerId{0}).parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(logs, none)) {
+    const auto name = entry.path().stem().string(); // worker_01
+    const auto digits = name.find_first_of("0123456789");
+    if (digits == std::string::npos || !worker_logs_.insert(name).second)
+      continue;
+    lines_.push_back(
+      {entry.path(),
+       "log worker " + std::to_string(std::stoi(name.substr(digits))),
+       history_of_a_worker,
+       {}});
+  }
 }
 
 void WatchSession::collect_lines(Lines& lines) {

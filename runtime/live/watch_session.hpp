@@ -18,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace troupe::runtime {
@@ -48,6 +49,7 @@ private:
   void listen();
   void tick();
   void collect();
+  void find_worker_logs();
   void collect_lines(Lines& lines);
   void collect_status();
   void send_next();
@@ -60,6 +62,7 @@ private:
   std::shared_ptr<const std::atomic<bool>> closing_;
   TraceFollower trace_;
   std::vector<Lines> lines_;
+  std::set<std::string> worker_logs_; ///< that are followed
   std::string status_;
   std::deque<Message> outbox_;
   bool ended_ = false;

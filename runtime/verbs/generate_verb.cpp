@@ -118,7 +118,9 @@ int generate(const GenerateVerbOptions& options) {
                        .expected = "a language model",
                        .got = "one with a scalar head, which cannot generate",
                        .hint = "`troupe score`"});
-  const auto tokenizer = models::Tokenizer::load(options.model.model);
+  const auto tokenizer = models::Tokenizer::load_if_any(options.model.model);
+  if (!options.stop.empty())
+    tokenizer.need_vocabulary();
   tokenizer.check_fits(shape, options.model.model);
   models::DatasetOptions data;
   data.file = options.prompts;

@@ -50,7 +50,7 @@ std::uint32_t check_lengths(const ScoreOptions& options,
 int score(const ScoreOptions& options) {
   check_out_file(options.out);
   const auto shape = open_shape(options.model);
-  const auto tokenizer = models::Tokenizer::load(options.model.model);
+  const auto tokenizer = models::Tokenizer::load_if_any(options.model.model);
   tokenizer.check_fits(shape, options.model.model);
   VerbSession session("score", options.model, shape, options.out);
   auto& settings = session.settings();

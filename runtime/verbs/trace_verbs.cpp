@@ -70,7 +70,7 @@ int export_trace(const TraceOptions& options) {
 
 int show_summary(const TraceOptions& options) {
   const RunFolder folder(options.folder);
-  auto summary = summarise(read_run_trace(folder));
+  auto summary = summarise(read_run_trace(folder), run_causes(folder));
   summary.slowest_sample = longest_sample(folder.samples_file());
   print_out(options.json ? summary_json(summary) : summary_text(summary));
   return 0;

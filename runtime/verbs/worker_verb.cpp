@@ -57,7 +57,8 @@ void add_worker(CLI::App& app, VerbRun& chosen) {
     ->required();
   verb
     ->add_option("--number", options->number,
-                 "Worker number; without it, the next free one")
+                 "Worker number, as launchers give it, which keep its log; "
+                 "without it, the next free one")
     ->check(CLI::NonNegativeNumber);
   verb
     ->add_option("--threads", options->threads,

@@ -110,6 +110,7 @@ class Model {
     this.failures = [];
     this.samples = [];
     this.log = [];
+    this.logs = new Map(); // of workers: rows of a time and a text
     this.arrows = [];           // by the time of sending
     this.fresh = [];            // those that are not in order yet
     this.sends = new Map();     // flow -> send that nobody handled yet

@@ -63,7 +63,7 @@ function criticalPath(model, step) {
   while (at && path.length < 64) {
     path.unshift(at);
     at = upstream(model, at.call, at.step)
-      .filter((u) => u.step === step && u.e <= at.b + HAND_OVER_NS && !path.includes(u))
+      .filter((u) => u.step === step && u.b <= at.b && u.e <= at.e)
       .sort((a, b) => b.e - a.e)[0];
   }
   return path;

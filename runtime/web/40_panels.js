@@ -98,7 +98,7 @@ function drawDag(main, model, state) {
 
 function drawMessages(main, model, state) {
   const wanted = model.arrows.filter((a) => state.timeline.wanted(a)).slice(-200).reverse();
-  const flying = model.inFlight().sort((a, b) => a.t - b.t);
+  const flying = model.inFlight().filter((s) => state.timeline.wanted({ ...s, from: s.track }));
   main.replaceChildren(
     el('div', {}, `${model.arrows.length} messages with both ends, ${flying.length} on their way`),
     table([head('sent at', 'num'), head('message'), head('step', 'num'), head('from'), head('to'), head('took', 'num'), head('bytes', 'num')], [
@@ -233,10 +233,10 @@ function drawWaits(main, model) {
   const idle = idleByReason(model, steps);
   main.replaceChildren(
     cycle.length ? el('p', { class: 'bad' }, `a cycle: ${[...cycle, cycle[0]].join(' waits for ')}`) : note('no cycle of waits'),
-    table([head('who waits'), head('for'), head('message'), head('step', 'num'), head('since', 'num')],
-      waits.slice(0, 100).map((w) => [w.from.name, `${w.to.name} (${w.to.file.process})`, w.name, w.step || '', timeText(model.last - w.t1)])),
-    el('h3', {}, `idle time of the devices by reason, last ${steps.size} steps`),
-    table([head('reason'), head('time', 'num')], idle.slice(0, 20).map(([why, ns]) => [why, timeText(ns)])));
+    waits.length ? table([head('who waits'), head('for'), head('message'), head('step', 'num'), head('since', 'num')],
+      waits.slice(0, 100).map((w) => [w.from.name, `${w.to.name} (${w.to.file.process})`, w.name, w.step || '', timeText(model.last - w.t1)])) : note('nobody waits for an answer'),
+    ...(idle.length ? [el('h3', {}, `idle time of the devices by reason, last ${steps.size} steps`),
+      table([head('reason'), head('time', 'num')], idle.slice(0, 20).map(([why, ns]) => [why, timeText(ns)]))] : []));
 }
 
 function drawHealth(main, model) {

@@ -31,18 +31,24 @@ function keyTable(model, slice, verb, call, title) {
     rows.map(([key, b]) => [key, bytesText(b.here), bytesText(b.all), about(key)]))];
 }
 
-// A time of the trace as the log writes times, in this browser's time zone.
-function wallClock(model, t) {
-  const at = new Date((t + model.realtime) / 1e6);
-  return new Date(at - at.getTimezoneOffset() * 6e4).toISOString().slice(0, 23).replace('T', ' ');
+// Milliseconds since 1970 as the log writes times, in this browser's time zone.
+function clockText(ms) {
+  return new Date(ms - new Date(ms).getTimezoneOffset() * 6e4).toISOString().slice(0, 23).replace('T', ' ');
 }
+const wallClock = (model, t) => clockText((t + model.realtime) / 1e6);
 
-// Lines of the log that name the slice's step or call, or were written while it
-// ran.
-function logAround(model, slice, end) {
-  const from = wallClock(model, slice.b), to = wallClock(model, end);
-  return model.log.filter((line) => (slice.step && new RegExp(`step ${slice.step}\\b`).test(line))
-    || line.includes(slice.name) || (line.slice(0, 23) >= from && line.slice(0, 23) <= to)).slice(-8);
+// Lines of the master's log that name the slice's step or call, and of both logs
+// what was written while it ran; its own process's may name the call at any time.
+function logAround(model, slice) {
+  const from = wallClock(model, slice.b), to = Number.isNaN(slice.e) ? '9' : wallClock(model, slice.e);
+  const during = (at) => at >= from && at.slice(0, 23) <= to;
+  const process = slice.track.file.process, names = new RegExp(`\\b${slice.name.replace(/\W/g, '\\$&')}\\b`);
+  const master = model.log.filter((line) => (slice.step && new RegExp(`step ${slice.step}\\b`).test(line))
+    || names.test(line) || during(line)).slice(-8).map((line) => ({ at: line.slice(0, 23), text: line.slice(24), of: 'master' }));
+  const own = (model.logs.get(process) || []).filter((row) => names.test(row.text) || during(row.at))
+    .slice(-20).map((row) => ({ ...row, of: process }));
+  return [...master, ...own].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+    .map((row) => `${row.at.slice(11)} ${row.of}: ${row.text.slice(0, 400)}`);
 }
 
 // What is known of one slice: what went in and out, versions, devices, phases,
@@ -61,7 +67,7 @@ function drawDetail(box, slice, model, state) {
   const near = model.arrows.filter((a) => a.step === slice.step && a.t1 >= slice.b - 5e6 && a.t0 <= end + 5e6
     && (a.from.file === slice.track.file || a.to.file === slice.track.file)).slice(0, 40);
   const version = call && Math.max(0, slice.step - 1 - call.lag);
-  const log = logAround(model, slice, end);
+  const log = logAround(model, slice), process = slice.track.file.process;
   box.replaceChildren(
     el('button', { onclick: () => { box.hidden = true; } }, 'close'),
     el('h2', {}, `${slice.name}${slice.step ? ` of step ${slice.step}` : ''}`),
@@ -74,7 +80,8 @@ function drawDetail(box, slice, model, state) {
     ...keyTable(model, slice, 'reads ', call, 'inputs'), ...keyTable(model, slice, 'writes ', call, 'outputs'),
     el('h2', {}, 'messages around it'),
     near.length ? table([head('message'), head('from'), head('to'), head('took', 'num')], near.map((a) => [el('button', { onclick: () => state.follow(a) }, a.name), a.from.name, a.to.name, timeText(a.t1 - a.t0)])) : note('none'),
-    el('h2', {}, 'log'), log.length ? el('pre', {}, log.join('\n')) : note('no line names it'));
+    el('h2', {}, 'log'), log.length ? el('pre', {}, log.join('\n')) : note('no line names it, and none was written while it ran'),
+    ...(process === 'master' || model.logs.has(process) ? [] : [note(`The run folder has no log of ${process}: its lines are where it was started.`)]));
 }
 
 // One request through all its hops: asks that began while their sender worked

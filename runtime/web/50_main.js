@@ -35,15 +35,30 @@ const HANDLERS = {
   log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - 2000)); },
 };
 
+// A line without a time, as own programs print, has that of its arrival; in a
+// file from before, that of the line before it.
+function workerLog(process, text) {
+  const rows = model.logs.get(process) || model.logs.set(process, []).get(process);
+  const began = performance.now() - opened > 2000;
+  for (const line of text.split('\n').filter(Boolean)) {
+    const stamp = /^\d{4}-\d\d-\d\d [\d:.]{12} /.test(line) ? line.slice(0, 23) : '';
+    const before = rows.length ? rows[rows.length - 1].at : '';
+    rows.push({ at: stamp || (began ? clockText(Date.now()) : before), text: stamp ? line.slice(24) : line });
+  }
+  rows.splice(0, Math.max(0, rows.length - 1000));
+}
+
+let opened = 0; // when the page was connected
 let connected = false, lastData = 0, panelAt = 0; // 0: redraw at once
 function connect() {
   const socket = new WebSocket(`ws://${location.host}/events${location.search}`);
   socket.binaryType = 'arraybuffer';
-  socket.onopen = () => { connected = true; model.changed = true; };
+  socket.onopen = () => { connected = true; opened = performance.now(); model.changed = true; };
   socket.onmessage = (message) => {
     if (typeof message.data === 'string') {
       const { type, text } = JSON.parse(message.data);
       if (HANDLERS[type]) HANDLERS[type](text);
+      else if (type.startsWith('log ')) workerLog(type.slice(4), text);
     } else {
       const file = model.files[new DataView(message.data).getUint32(0, true)];
       if (file) file.seen = performance.now();
@@ -143,6 +158,10 @@ function frame(now) {
     framed = true;
     const span = model.stepSpan(model.lastWholeStep());
     if (live) { timeline.from = model.last - Math.max(2e9, (span.e - span.b) * 3); timeline.to = model.last; } else showLastStep();
+  }
+  if (!framed && !live && !arriving && model.events) { // it ended in its first step
+    framed = true;
+    timeline.fit();
   }
   if (model.changed || timeline.dirty || !framed) {
     const before = performance.now();

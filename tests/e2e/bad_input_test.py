@@ -241,12 +241,6 @@ class BadInput(Case):
             "plan_inside.yaml:3: plan.calls.actor_gen.strategy: expected a "
             "strategy for 4 devices", self.refused(words, PLAN_CANNOT_RUN))
 
-    def test_generation_on_sharded_parameters(self):
-        line = self.refused(
-            self.ppo(self.plan(actor_gen="{devices: 0-3, strategy: d4z3}")),
-            PLAN_CANNOT_RUN, "calls.actor_gen.strategy", "z3")
-        self.assertTrue(line.endswith("got d4z3; try d4"), line)
-
     def test_more_devices_than_there_are(self):
         self.refused(
             self.ppo(self.plan(actor_gen="{devices: 0-7, strategy: d8}")),

@@ -145,12 +145,16 @@ class ToolUse(Talk):
              "calls:", *("  " + call.removeprefix("calls.").replace("=", ": ", 1)
                          for call in calls)]))
         self.tool_use("run.steps=1", "run.name=tensor", "plan=plan.yaml")
+        sharded = (self.folder / "plan.yaml").read_text().replace("t2", "d2z3")
+        (self.folder / "sharded.yaml").write_text(sharded)
+        self.tool_use("run.steps=1", "run.name=sharded", "plan=sharded.yaml")
 
         def said(name):
             return {s["sample"]: s["sequence_ids"] for s in self.samples(name)}
 
         self.assertEqual(said("tool_use"), said("one"))
         self.assertEqual(said("tool_use"), said("tensor"))
+        self.assertEqual(said("tool_use"), said("sharded"))
 
     def test_recorded_conversations_train_alike_and_nobody_speaks_I1a(self):
         self.tool_use("run.steps=2")

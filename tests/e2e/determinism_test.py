@@ -2,6 +2,7 @@
 time) and what a repetition or a resumed run may change (nothing at all)."""
 import json
 import math
+import re
 import shutil
 import signal
 import unittest
@@ -118,6 +119,18 @@ class Determinism(Case):
         on_one = self.train("other", "run.steps=4", *sharded, *ONE_DEVICE)
         self.check_close(whole[3], on_one[3])
 
+    def test_a_run_goes_on_where_home_was_named_as_a_copy_is_now_I8(self):
+        """One replica serves all calls under `megatron` and is named after
+        the first, as the copy that generates is under `verl`."""
+        whole = self.train("whole", "run.steps=4", "plan=megatron", *CONSTANT)
+        self.train("parts", "run.steps=2", "plan=megatron", *CONSTANT)
+        other = self.train("parts", "run.steps=4", "plan=verl", *CONSTANT)
+        self.check_close(whole[3], other[3])
+        back = self.train("parts", "run.steps=5", "plan=single", *CONSTANT,
+                          "cluster.devices_per_node=1",
+                          "cluster.workers_per_node=1")
+        self.assertEqual(max(back), 5)
+
     def test_sft_trains_alike_on_sharded_parameters_I1(self):
         lines = {}
         for name, plan in (("alone", "single"), ("sharded", "deepspeed_chat")):
@@ -128,6 +141,28 @@ class Determinism(Case):
             a, b = lines["alone"][step], lines["sharded"][step]
             for key in ("train/loss", "train/grad_norm"):
                 self.assertLessEqual(abs(a[key] - b[key]), 1e-5 * abs(a[key]))
+
+    def test_reward_models_train_alike_under_any_plan_I1(self):
+        lines = {}
+        for plan in ("d1", "t4", "p2", "d3z1", "d4z3", "d2p2t2z3s"):
+            n = math.prod(int(digits) for digits in re.findall(
+                r"[dpt](\d+)", plan))
+            self.troupe(
+                "train", TINY / "reward.yaml", "run.name=run", "run.steps=3",
+                "run.resume=fresh", "models.reward.path=data/scorer",
+                "models.reward.optimizer.lr=1.0e-4", "data.batch_size=16",
+                "data.train=data/pairs_train.jsonl",
+                f"cluster.devices_per_node={n}",
+                f"cluster.workers_per_node={2 - n % 2}",
+                f"plan={{calls: {{reward_train: {{devices: 0-{n - 1}, "
+                f"strategy: {plan}, micro_batch_tokens: 100}}}}}}")
+            lines[plan] = self.metrics("run")
+            for step in (1, 2, 3):
+                a, b = lines["d1"][step], lines[plan][step]
+                for key in ("train/loss", "train/grad_norm"):
+                    with self.subTest(plan=plan, step=step, key=key):
+                        self.assertLessEqual(abs(a[key] - b[key]),
+                                             1e-5 * max(a[key], 1.0))
 
     def lag_plan(self, name, steps):
         """The plan file `name` of the demo with a lag of generation."""

@@ -35,6 +35,7 @@ PLANS = {
               critic_train={"strategy": "d2z1"}, critic_inf={"strategy": "d2z1"}),
     "z3": one("d2", 2, **{call: {"strategy": "d2z3"} for call in (
         "actor_train", "critic_train", "critic_inf", "ref_inf", "rew_inf")}),
+    "all_z3": one("d2z3", 2),
     "apart": one("d1", 4, actor_gen={"devices": "0-3", "strategy": "d4"},
                  rew_inf={"devices": "0"}, ref_inf={"devices": "1"},
                  critic_inf={"devices": "2-3", "strategy": "d2"},

@@ -4,6 +4,7 @@ kept in the build folder (build/pages/). TROUPE_SOAK=1 is for a quiet machine: i
 and latencies, and holds the page to its times."""
 import array
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -187,6 +188,42 @@ class Page:
                              r"^device 2 is slow: 2.50 times the others in "
                              r"ref_inf")
 
+    def test_a_task_shows_what_its_process_logged_meanwhile(self):
+        folder = self.trace_folder("logs", "running")
+        file = trace_files.TraceFile(folder, "worker 0", 1)
+        now, clock = time.monotonic_ns(), time.time()
+        second = 10**9
+        file.tasks(0, "ref_inf", 1, [(now - 9 * second, now - 7 * second)])
+        file.events([file.event(trace_files.BEGIN, now - second,
+                                file.track("device 0", True),
+                                file.name("actor_gen"), 2)])
+        (folder.parent / "logs").mkdir()
+        log = folder.parent / "logs/worker_00.log"
+
+        def line(ago, text):
+            at = datetime.datetime.fromtimestamp(clock - ago)
+            return f"{at.isoformat(' ', 'milliseconds')} warning models: {text}\n"
+        log.write_text(line(9.5, "an early one") + line(8, "in the middle")
+                       + "and its second line\n" + line(6, "a late one")
+                       + line(5, "after ref_inf") + line(4, "of pref_inference"))
+        with self.served("logs") as url, self.browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 2)
+            seen = self.detail_of(browser, "ref_inf", 2)
+            for words in ("worker 0: warning models: in the middle",
+                          "worker 0: and its second line", "after ref_inf"):
+                self.assertIn(words, seen)
+            for words in ("early", "late", "pref_inference"):
+                self.assertNotIn(words, seen)
+            time.sleep(2)  # what comes now is new to the page
+            with open(log, "a") as more:
+                more.write("printed by an own function\n")
+            until(lambda: "worker 0: printed by an own function"
+                  in self.detail_of(browser, "actor_gen", 3),
+                  "a live task shows what its process prints")
+            browser.picture(self.pictures / "task_log.png")
+            self.assertEqual(browser.errors(), [])
+
     def test_metrics_of_own_programs_are_curves(self):
         folder = self.trace_folder("own", "done")
         trace_files.TraceFile(folder, "worker 0", 1).close()
@@ -205,6 +242,70 @@ class Page:
             curves = self.panel(browser, "curves")
             self.assertIn("hello/letters: 0.75", curves)
             self.assertNotIn("timing_s", curves)
+
+    def hops(self):
+        """A request that is handed on, in step 1; one of step 2, whose last
+        message is on its way."""
+        file = trace_files.TraceFile(self.trace_folder("hops", "running"),
+                                     "master", 0)
+        now, ms = time.monotonic_ns(), 10**6
+        master, call, shard, late = (file.track(name) for name in (
+            "master", "call gen", "shard 0", "call late"))
+        sent = (("run", 0, 1, master, call), ("fetch", 0, 2, call, shard),
+                ("reply", 0, 2 | trace_files.REPLY, shard, call),
+                ("reply", 0, 1 | trace_files.REPLY, call, master),
+                ("run", 1, 3, master, late), ("note", 1, 4, master, late),
+                ("note", 1, 5, master, None))
+        for i, (text, step, flow, source, target) in enumerate(sent):
+            name = file.name(text)
+            file.events([file.event(trace_files.SEND, now + i * ms, source,
+                                    name, step, flow)])
+            if target is not None:
+                file.events(file.event(kind, now + i * ms + ms // 2 + kind,
+                                       target, name, step, flow)
+                            for kind in (trace_files.BEGIN, trace_files.RECEIVE,
+                                         trace_files.END))
+        for step, length in enumerate((5, 2)):
+            file.tasks(0, "gen", step, [(now + 6 * step * ms,
+                                         now + (6 * step + length) * ms)])
+
+    def chosen(self, browser, box, value):
+        """The messages that a choice above the timeline leaves."""
+        browser.run(f"const box = document.getElementById('{box}');"
+                    f"box.value = '{value}'; box.dispatchEvent(new Event('change'));")
+        text = self.panel(browser, "messages")
+        browser.run(f"const box = document.getElementById('{box}');"
+                    "box.value = ''; box.dispatchEvent(new Event('change'));")
+        return re.findall(r"(run|fetch|reply|note)\b", text)
+
+    def test_messages_are_filtered_followed_and_counted(self):
+        self.hops()
+        with self.served("hops") as url, self.browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 2)
+            self.assertEqual(len(self.chosen(browser, "filter-kind", "")), 7)
+            self.assertEqual(self.chosen(browser, "filter-kind", "fetch"),
+                             ["fetch"])
+            self.assertEqual(self.chosen(browser, "filter-actor", "shard 0"),
+                             ["reply", "fetch"])
+            self.assertEqual(self.chosen(browser, "filter-step", "2"),
+                             ["note", "note", "run"])
+            self.assertRegex(self.panel(browser, "mailboxes"),
+                             r"call late\s+master\s+1\s+[\d.]+ [mu]?s")
+            browser.run("window.troupe.state.follow("
+                        "window.troupe.model.arrows.find((a) => a.name === 'run'))")
+            self.assertRegex(
+                browser.run("return document.getElementById('detail').innerText"),
+                r"(?s)all hops.*\srun\s+master > call gen.*"
+                r"\. fetch\s+call gen > shard 0.*"
+                r"\. reply\s+shard 0 > call gen.*\sreply\s+call gen > master")
+            browser.run("const step = document.getElementById('filter-step');"
+                        "step.value = 2; step.dispatchEvent(new Event('change'));"
+                        "document.getElementById('pin').click()")
+            self.assertRegex(self.panel(browser, "steps"),
+                             r"step 2 \(pinned\)\s+step 1\s+"
+                             r"gen\s+2.00 ms\s+5.00 ms")
+            self.assertEqual(browser.errors(), [])
 
     def test_an_artificial_cycle_of_waits_is_named(self):
         file = trace_files.TraceFile(self.trace_folder("cycle", "running"),

@@ -2,6 +2,7 @@
 wrong; and that the answers they see are those of the run."""
 import http.server
 import json
+import re
 import threading
 import unittest
 
@@ -224,6 +225,53 @@ for line in sys.stdin:
             self.assertEqual(sample["score"], len(sample["response"]))
         self.assertEqual(self.metrics("ppo")[2]["reward/errors"], 0)
 
+    def test_what_a_server_answered_instead_is_shown_with_the_row(self):
+        class Wrong(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                row = json.loads(self.rfile.read(
+                    int(self.headers["Content-Length"])))
+                truth = row["ground_truth"]
+                body = json.dumps({"id": row["id"], "score": 1.5})
+                if truth == "page":
+                    body = "<html>Please log in</html>"
+                elif truth == "nan":
+                    body = body.replace("1.5", "NaN")
+                elif truth == "drop":
+                    self.close_connection = True
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", len(body))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *arguments):
+                pass
+
+        self.write_rows(ground_truth=["right", "page", "nan", "drop"])
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Wrong) as server:
+            threading.Thread(target=server.serve_forever).start()
+            url = f"http://127.0.0.1:{server.server_address[1]}/score"
+            try:
+                self.troupe(*self.rewarded(
+                    "http", f"reward.url={url}", "reward.on_error=zero",
+                    # the last of five tries starts after half of it
+                    "reward.timeout_s=3", "run.steps=1"))
+            finally:
+                server.shutdown()
+        log = "".join(file.read_text() for file in
+                      self.run_folder("ppo").glob("logs/worker_*.log"))
+        for kind, words in ((2, "id asked for: <html>Please log in"),
+                            (3, r'id asked for: \{.*"score": NaN'),
+                            (0, "server dropped the connection")):
+            rows = re.findall(r"rows\.jsonl:(\d+) .*" + words, log)
+            self.assertEqual({int(row) % 4 for row in rows}, {kind}, log)
+        self.assertNotIn("not asked for", log)
+        line = self.metrics("ppo")[1]
+        self.assertEqual((line["reward/errors"], line["reward/timeouts"]),
+                         ([s["score"] for s in self.samples()].count(0), 0))
+
     def test_rewards_are_the_same_on_any_plan_I1(self):
         self.write_rows()
         rule = ["reward.rule=regex:kind", "run.steps=2"]
@@ -256,7 +304,8 @@ for line in sys.stdin:
             self.assertEqual(line["reward/score/mean"], 1.5)
             log = "".join(file.read_text() for file in
                           self.run_folder(truth).glob("logs/worker_*.log"))
-            self.assertRegex(log, r"rows\.jsonl:4 .*" + words)
+            self.assertRegex(log, r"(?m)^[\d-]{10} [\d:.]{12} warning models: "
+                                  r".*rows\.jsonl:4 .*" + words)
             scores = [sample["score"] for sample in self.samples(truth)]
             self.assertEqual(scores, [1.5, 1.5, 1.5, 0] * 4)
 

@@ -129,6 +129,11 @@ class Train(Case):
             self.troupe("trace", "summary", "runs/ppo", "--json").stdout)
         self.assertEqual((summary["unmatched_arrows"],
                           summary["dropped_events"]), (0, 0))
+        # along the dataflow: samples, a score, advantages, a training
+        path = summary["critical_path"]
+        self.assertEqual((path[-4], path[-2]), ("actor_gen", "advantages"))
+        self.assertIn(path[-3], ("rew_inf", "ref_inf", "critic_inf"))
+        self.assertIn(path[-1], ("actor_train", "critic_train"))
 
     def test_training_goes_on_while_a_checkpoint_is_written(self):
         self.troupe(*self.sft("run.steps=8", "run.save_every=1"))
@@ -197,6 +202,10 @@ class Train(Case):
         self.assertEqual(master.finish().code, 0, master.err)
         self.assertEqual([worker.finish().code for worker in workers], [0, 0])
         self.assertEqual(self.results("sft"), self.results("hand"))
+        for number in range(2):  # what no launcher kept
+            log = self.run_folder("hand") / f"logs/worker_{number:02}.log"
+            self.assertRegex(log.read_text(),
+                             rf"worker {number} \(pid \d+\) joined")
 
     def test_a_worker_that_waits_for_a_late_one_knows_its_master_lives(self):
         # 10 s without a heartbeat is a master's end to a worker

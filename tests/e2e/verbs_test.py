@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import unittest
 
@@ -122,6 +123,46 @@ class Verbs(Case):
             self.assertLess(max(row["logprobs"]), 0)
             self.assertLess(max(row["entropy"]), math.log(512) + 1e-4)
 
+    def test_rows_of_ids_need_no_tokenizer_but_texts_do(self):
+        model = shutil.copytree(self.folder / "data/base", self.folder / "bare",
+                                ignore=shutil.ignore_patterns("*token*"))
+        self.rows("ids.jsonl", [{"ids": [5, 6, 7]},
+                                {"prompt_ids": [5], "response_ids": [6, 7]}])
+        self.rows("prompts.jsonl", [{"prompt_ids": [40 + i]} for i in range(9)])
+        found = []
+        for folder in ("data/base", model):
+            self.troupe("score", "--model", folder, "--data", "ids.jsonl",
+                        "--out", "scored.jsonl")
+            self.troupe("generate", "--model", folder, "--prompts",
+                        "prompts.jsonl", "--out", "made.jsonl",
+                        "--max-new-tokens", "30", "--strategy", "d2",
+                        "--devices", "2")
+            made = read_rows(self.folder / "made.jsonl")
+            self.assertEqual({"response" in row for row in made},
+                             {folder == "data/base"})
+            for row in made:
+                row.pop("response", None)
+            found.append((read_rows(self.folder / "scored.jsonl"), made))
+        self.assertEqual(*found)
+        self.assertLessEqual({row["finish_reason"] for row in found[0][1]},
+                             {"eos", "length"})
+        wanted = "expected a tokenizer.json or a tokenizer.model in the folder"
+        for verb, rows, row in (
+                ("score", "--data", {"text": "The soup"}),
+                ("score", "--data", {"prompt": "The", "response_ids": [6]}),
+                ("score", "--data", {"messages": [{"role": "user",
+                                                   "content": "a"}]}),
+                ("generate", "--prompts", {"prompt": "The soup"})):
+            self.rows("in.jsonl", [{"ids": [5, 6], "prompt_ids": [5]}, row])
+            done = self.troupe(verb, "--model", model, rows, "in.jsonl",
+                               "--out", "out.jsonl", code=2)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(f"error: in.jsonl:2: {model}: {wanted}", done.stderr)
+        done = self.troupe("generate", "--model", model, "--prompts",
+                           "prompts.jsonl", "--out", "out.jsonl", "--stop", "a",
+                           code=2)
+        self.assertIn(f"error: {model}: {wanted}", done.stderr)
+
     def test_score_gives_scores_of_a_scalar_head(self):
         self.rows("in.jsonl", [{"ids": [5, 6, 7]}, {"ids": [5, 6]}])
         self.troupe("score", "--model", "data/scorer", "--data", "in.jsonl",
@@ -139,7 +180,7 @@ class Verbs(Case):
                               "rollout.max_new_tokens=60"))
         samples = read_rows(self.run_folder("ppo") / "samples.jsonl")
         self.assertEqual({row["finish_reason"] for row in samples},
-                         {"eos", "length"})
+                             {"eos", "length"})
         self.rows("in.jsonl", [{"ids": row["sequence_ids"]} for row in samples]
                   + [{"prompt_ids": row["sequence_ids"][:-sum(row["loss_mask"])],
                       "response_ids":

@@ -164,8 +164,37 @@ TEST(ChromeTrace, TheCheckFindsArrowsThatHangInTheAir) {
   EXPECT_THROW(check_chrome_trace(path), ConfigError);
 }
 
+TEST(TraceSummary, FollowsTheDataflowNotTheClock) {
+  auto worker = traced_process(1);
+  worker.tracks.push_back({"host", trace::TrackKind::device});
+  worker.names.insert(worker.names.end(), {"advantages", "metrics", "record"});
+  const auto task = [&](std::uint32_t name, std::uint32_t track,
+                        std::int64_t from_us, std::int64_t to_us) {
+    worker.events.push_back(traced(Kind::begin, from_us, track, name));
+    worker.events.push_back(traced(Kind::end, to_us, track, name));
+  };
+  task(2, 1, 10, 50);   // actor_gen
+  task(6, 2, 40, 60);   // advantages, which begins with the first samples
+  task(7, 2, 61, 70);   // metrics: the last to end before the training begins
+  task(8, 2, 71, 80);   // record, whose call is not of the workflow
+  task(3, 1, 81, 180);  // actor_train
+  task(8, 2, 190, 200); // what follows the step's last call
+  const Causes causes{{"move", {}},
+                      {"actor_gen", {"move"}},
+                      {"advantages", {"actor_gen"}},
+                      {"unseen", {"advantages"}}, // left no trace
+                      {"metrics", {"actor_gen"}},
+                      {"actor_train", {"unseen", "actor_gen"}}};
+  const auto merged = merge_traces({worker});
+  EXPECT_THAT(summarise(merged, causes).critical_path,
+              ElementsAre("actor_gen", "advantages", "actor_train"));
+  EXPECT_THAT(summarise(merged, {}).critical_path, ElementsAre());
+}
+
 TEST(TraceSummary, TellsStepPathIdleAndMessages) {
-  const auto summary = summarise(merge_traces(small_run()));
+  const auto summary
+    = summarise(merge_traces(small_run()),
+                {{"actor_gen", {}}, {"actor_train", {"actor_gen"}}});
   EXPECT_EQ(summary.num_steps, 1u);
   EXPECT_DOUBLE_EQ(summary.step_s, 140e-6);
   EXPECT_THAT(summary.critical_path, ElementsAre("actor_gen", "actor_train"));
