@@ -153,16 +153,21 @@ double CostModel::work_s(const Call& call, const Job& job) const {
 double CostModel::call_s(const Call& call, const Placement& placement) const {
   if (call.kind == CallKind::function || placement.devices.empty())
     return 0;
-  return cores_.alone(placement.devices, use_of(call, placement))
+  return cores_.alone(placement.devices, turns_of(call, placement))
          * (hardware_.call_s + work_s(call, make_job(call, placement)));
 }
 
-double CostModel::use_of(const Call& call, const Placement& placement) const {
+StageTurns CostModel::turns_of(const Call& call,
+                               const Placement& placement) const {
   const auto stages = placement.strategy.pp;
   if (stages <= 1 || !effects_.bubbles || call.kind == CallKind::generate)
-    return 1;
-  const auto batches = make_job(call, placement).micro_batches;
-  return batches / (batches + stages - 1);
+    return {};
+  return {.stages = double(stages),
+          .micro_batches = make_job(call, placement).micro_batches};
+}
+
+double CostModel::use_of(const Call& call, const Placement& placement) const {
+  return turns_of(call, placement).use();
 }
 
 double CostModel::later_chunk_s(const Call& call,

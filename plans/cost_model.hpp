@@ -137,6 +137,7 @@ private:
   };
 
   Job make_job(const Call& call, const Placement& placement) const;
+  StageTurns turns_of(const Call& call, const Placement& placement) const;
   double work_s(const Call& call, const Job& job) const;
   double link_Bps(bool between_nodes) const;
   double link_latency_s(bool between_nodes) const;

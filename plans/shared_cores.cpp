@@ -34,8 +34,19 @@ double SharedCores::stretch(const DevicesOfNodes& busy) const {
   return most;
 }
 
-double SharedCores::alone(const std::vector<Rank>& devices, double use) const {
-  return any() ? share_ * stretch(by_node(devices, use)) : 1;
+double SharedCores::alone(const std::vector<Rank>& devices,
+                          const StageTurns& turns) const {
+  if (!any())
+    return 1;
+  const auto most = std::min(turns.stages, turns.micro_batches);
+  const auto stretched = [&](double stages) {
+    return stretch(by_node(devices, stages / turns.stages));
+  };
+  const auto num_turns = turns.micro_batches + turns.stages - 1;
+  double sum = (num_turns - 2 * (most - 1)) * stretched(most);
+  for (double stages = 1; stages < most; ++stages)
+    sum += 2 * stretched(stages);
+  return share_ * sum / num_turns;
 }
 
 double SharedCores::at_work(const std::vector<Rank>& devices,

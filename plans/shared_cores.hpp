@@ -13,10 +13,10 @@
 //
 // `alone` is what the cost model says: the least that a call takes, so bounds
 // that know nothing of neighbours hold. The simulator knows who works at once.
-// Stages of a pipeline wait for each other: of b devices then M b / (M + p - 1)
-// are at work on average, M micro-batches through p stages. Where a mesh spans
-// nodes, the fullest one sets the pace. Moves, reloads and
-// offloads are work of their devices as calls are.
+// Stages of a pipeline wait for each other (StageTurns): alone it takes the
+// mean stretch of its turns, beside others it counts as those at work on
+// average. Where a mesh spans nodes, the fullest one sets the pace. Moves,
+// reloads and offloads are work of their devices as calls are.
 #pragma once
 
 #include "plans/execution_plan.hpp"
@@ -32,6 +32,18 @@ struct Hardware;
 
 /// Devices by node; nodes without any are left out.
 using DevicesOfNodes = std::vector<std::pair<std::uint32_t, double>>;
+
+/// Stages that wait for each other: of p stages 1, 2, .. min(M, p), .. 2, 1 are
+/// at work in the M + p - 1 turns that M micro-batches take.
+struct StageTurns {
+  double stages = 1;
+  double micro_batches = 1;
+
+  /// Of the devices, those at work on average.
+  double use() const {
+    return micro_batches / (micro_batches + stages - 1);
+  }
+};
 
 class SharedCores {
 public:
@@ -50,8 +62,9 @@ public:
   /// Of the fullest node.
   double stretch(const DevicesOfNodes& busy) const;
   /// Of the seconds that work takes while all devices work, those that it takes
-  /// on these alone, `use` of which are at work at once.
-  double alone(const std::vector<Rank>& devices, double use = 1) const;
+  /// on these alone.
+  double alone(const std::vector<Rank>& devices,
+               const StageTurns& turns = {}) const;
   /// Cores that work on these devices takes while it runs alone; where each
   /// device has its own, nobody else can have those of one that waits.
   double at_work(const std::vector<Rank>& devices, double use) const;

@@ -85,10 +85,9 @@ struct ProfileJob {
 std::vector<ProfileJob> jobs_of(const std::vector<ProfiledModel>& models,
                                 std::uint32_t devices) {
   std::vector<ProfileJob> jobs;
-  for (const std::uint32_t tp : {1U, 2U})
+  for (std::uint32_t tp = 1; tp <= devices; tp *= 2)
     for (const auto& model : models)
-      if (tp <= devices && plans::is_legal_tp(model.shape, tp)
-          && fits_on_all(model, devices))
+      if (plans::is_legal_tp(model.shape, tp) && fits_on_all(model, devices))
         jobs.push_back({&model, tp});
   return jobs;
 }

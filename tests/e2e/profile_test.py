@@ -57,11 +57,14 @@ class Profile(Case):
 
     def test_a_run_with_plan_auto_measures_once_and_says_so(self):
         self.cached_hardware.unlink()
-        words = ["run.steps=1", "plan=auto", "cluster.devices_per_node=2"]
+        words = ["run.steps=1", "plan=auto", "cluster.devices_per_node=4"]
         first = self.troupe(*self.sft("run.name=first", *words))
         self.assertRegex(first.stdout + first.stderr,
                          r"numbers of this machine: measured now in [\d.]+ s")
-        self.assertIn("profiled on", self.cached_hardware.read_text())
+        text = self.cached_hardware.read_text()
+        self.assertIn("profiled on", text)
+        self.assertEqual({degree for _, _, degree, _, _ in ENTRY.findall(text)},
+                         {"1", "2", "4"}, "what four devices may have")
         again = self.troupe(*self.sft("run.name=second", *words))
         self.assertIn(f"numbers of this machine: {self.cached_hardware}",
                       again.stdout + again.stderr)

@@ -263,8 +263,7 @@ TEST(ExactSearch, AReloadBehindGenerationTakesItsTime) {
 /// Two calls beside each other; a pipeline takes longer than what works all the
 /// time on as many devices, and leaves half of their cores.
 TEST(ExactSearch, OptionsOfOneSizeTakeDifferentCores) {
-  ExactInstance instance{
-    .num_devices = 4, .layers = {{0, 1}}, .num_cores = 2};
+  ExactInstance instance{.num_devices = 4, .num_cores = 2, .layers = {{0, 1}}};
   for (int call = 0; call < 2; ++call)
     instance.calls.push_back(
       {.options = {{.num_devices = 2, .seconds = 10, .cores = 2},

@@ -92,6 +92,18 @@ TEST(SharedCores, PipelinesLeaveThoseOfWaitingStages) {
   EXPECT_EQ(use("actor_gen", "p4", 4), 1);
 }
 
+TEST(SharedCores, APipelineIsSlowWhereManyOfItsStagesWork) {
+  const auto alone = [](double stages, double batches) {
+    return cores_of_four(2).alone(ranks(0, 3),
+                                  {.stages = stages, .micro_batches = batches});
+  };
+  // 1, 2, 3, 4, 3, 2, 1 devices at work; half of what all four take
+  EXPECT_DOUBLE_EQ(alone(4, 4), (1 + 1 + 1.5 + 2 + 1.5 + 1 + 1) / 7 / 2);
+  EXPECT_DOUBLE_EQ(alone(4, 2), 0.5) << "at most two at once";
+  EXPECT_DOUBLE_EQ(alone(2, 3), (1 + 2 + 2 + 1) / 4. / 2);
+  EXPECT_DOUBLE_EQ(alone(1, 8), 1) << "all of them";
+}
+
 TEST(SharedCores, NobodyElseHasTheCoreOfADeviceThatWaits) {
   EXPECT_EQ(SharedCores().at_work(ranks(0, 3), 0.5), 4);
   EXPECT_EQ(cores_of_four(4).at_work(ranks(0, 3), 0.5), 4);
