@@ -26,8 +26,8 @@ TEST(Overrides, WhatIsNoYamlNamesItsSetting) {
   EXPECT_THAT(
     mistake_of("rollout.stop=[a"),
     StartsWith("command line: rollout.stop: expected YAML, got something"));
-  EXPECT_THAT(mistake_of("models.actor={path: x, path: y}"),
-              StartsWith("command line: models.actor.path: expected each key "
+  EXPECT_THAT(mistake_of("rollout.stop=[{a: 1, a: 2}]"),
+              StartsWith("command line: rollout.stop.a: expected each key "
                          "once, got it again"));
 }
 
