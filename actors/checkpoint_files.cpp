@@ -117,7 +117,8 @@ fs::path linked_name(const fs::path& run_folder, const char* link) {
                      .path = "",
                      .expected = expected,
                      .got = got + ": the checkpoint is damaged",
-                     .hint = "the checkpoint before it"});
+                     .hint = "removing its step_ folder: the run then goes on "
+                             "from the checkpoint before"});
 }
 
 json read_json(const fs::path& path) {

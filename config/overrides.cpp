@@ -31,14 +31,27 @@ bool is_template(const std::string& text) {
   }
 }
 
-YamlNode override_value(const std::string& text) {
+/// Mistakes name the setting: a command line has no lines.
+YamlNode parse_override(const std::string& path, const std::string& text) {
+  try {
+    return parse_yaml(text, command_line.file);
+  } catch (const ConfigError& error) {
+    auto parts = error.parts();
+    parts.place = command_line;
+    parts.path = parts.path.empty() ? path : path + "." + parts.path;
+    throw ConfigError(parts);
+  }
+}
+
+/// The value of `path`, YAML where it begins like some.
+YamlNode override_value(const std::string& path, const std::string& text) {
   YamlNode node;
   constexpr std::string_view yaml_starts = "[{\"'";
   const bool yaml = !text.empty()
                     && yaml_starts.find(text[0]) != yaml_starts.npos
                     && !is_template(text);
   if (yaml)
-    node = parse_yaml(text, command_line.file);
+    node = parse_override(path, text);
   else if (text != "null" && text != "~")
     node.kind = YamlNode::Kind::scalar;
   if (!yaml)
@@ -90,7 +103,7 @@ YamlNode parse_overrides(const std::vector<std::string>& overrides) {
                          .expected = "key=value",
                          .got = "'" + text + "'",
                          .hint = "run.steps=5"});
-    put_at(tree, path, override_value(text.substr(equals + 1)));
+    put_at(tree, path, override_value(path, text.substr(equals + 1)));
   }
   return tree;
 }

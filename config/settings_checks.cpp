@@ -158,6 +158,15 @@ void check_sizes(const Settings& settings, const Place& whole) {
                        .got = "an empty one",
                        .hint = ""});
   const auto samples = std::int64_t{settings.data.batch_size} * rollout.n;
+  constexpr std::int64_t most_samples = INT32_MAX; // ids of a step are 32 bits
+  if (samples > most_samples)
+    throw ConfigError(
+      {.place = first_place(settings, {"rollout.n", "data.batch_size"}, whole),
+       .path = "rollout.n",
+       .expected = fmt::format("at most {} samples a step", most_samples),
+       .got = fmt::format("{} rows of {}", settings.data.batch_size, rollout.n),
+       .hint = std::to_string(
+         std::max<std::int64_t>(1, most_samples / settings.data.batch_size))});
   if (workflow_reads(settings.workflow, SettingsGroup::updates)
       && settings.algorithm.mini_batches > samples)
     throw ConfigError(

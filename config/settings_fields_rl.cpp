@@ -189,9 +189,10 @@ void add_updates(FieldTable& table) {
       "Optimizer steps a pass over the batch: it is cut into so many parts.")
     .at_least(1);
   add("epochs", &A::epochs, "Passes over the batch in each step.").at_least(1);
-  add("recompute", &A::recompute,
-      "Activations of training: keep (false) or compute again in the backward "
-      "pass to save memory (true). auto: keep them if they fit.")
+  table // of every workflow: all of them train
+    .add("algorithm", "recompute", &Settings::algorithm, &A::recompute,
+         "Activations of training: keep (false) or compute again in the "
+         "backward pass to save memory (true). auto: keep them.")
     .one_of({"auto", "true", "false"});
 }
 

@@ -1,5 +1,7 @@
 #include "config/settings_fields.hpp"
 
+#include <arpa/inet.h>
+
 namespace troupe {
 
 namespace {
@@ -17,6 +19,13 @@ bool fits_ports(const std::string& text) {
   char rest = 0;
   return std::sscanf(text.c_str(), "%d-%d%c", &first, &last, &rest) == 2
          && first >= 1 && first <= last && last <= 65535;
+}
+
+/// Names would be looked up by each process for itself.
+bool fits_bind(const std::string& text) {
+  in6_addr room;
+  return text == "auto" || inet_pton(AF_INET, text.c_str(), &room) == 1
+         || inet_pton(AF_INET6, text.c_str(), &room) == 1;
 }
 
 bool fits_run_name(const std::string& text) {
@@ -110,8 +119,7 @@ void add_cluster(FieldTable& table) {
   add("bind", &C::bind,
       "Address that the processes listen on. auto: loopback on one node, else "
       "the address that the others reach.")
-    .shaped("an address or auto",
-            [](const std::string& text) { return !text.empty(); });
+    .shaped("an IP address or auto", fits_bind);
   add("ports", &C::ports,
       "Range of TCP ports to listen on, FIRST-LAST. auto: any free ones.")
     .shaped("auto or FIRST-LAST with ports from 1 to 65535", fits_ports);

@@ -20,8 +20,20 @@ namespace {
 
 /// Aliases copy; a file of a few lines could otherwise ask for all memory.
 constexpr std::size_t yaml_nodes_limit = 100'000;
+/// An alias of what it is in has no end.
+constexpr std::size_t yaml_levels_limit = 100;
 /// More of a text than a line has room for helps nobody.
 constexpr std::size_t shown_text_limit = 200;
+
+ConfigError yaml_mismatch(const YamlNode& node, const std::string& path,
+                          const std::string& expected,
+                          const std::string& hint) {
+  return ConfigError({.place = node.place,
+                      .path = path,
+                      .expected = expected,
+                      .got = describe(node),
+                      .hint = hint});
+}
 
 class YamlConverter {
 public:
@@ -31,23 +43,30 @@ public:
                    const std::string& path = {}) {
     YamlNode node;
     node.place = {file_, line_of(source, parent_line)};
-    if (++count_ > yaml_nodes_limit)
-      throw ConfigError(
-        {.place = node.place,
-         .path = "",
-         .expected = fmt::format("at most {} YAML values", yaml_nodes_limit),
-         .got = "more",
-         .hint = "fewer aliases"});
+    check_limit(++count_, yaml_nodes_limit, "YAML values", node.place);
+    check_limit(++level_, yaml_levels_limit, "values in each other",
+                node.place);
     if (source.IsScalar())
       convert_scalar(source, node);
     else if (source.IsSequence())
       convert_sequence(source, node, path);
     else if (source.IsMap())
       convert_mapping(source, node, path);
+    --level_;
     return node;
   }
 
 private:
+  static void check_limit(std::size_t number, std::size_t most,
+                          const char* what, const Place& place) {
+    if (number > most)
+      throw ConfigError({.place = place,
+                         .path = "",
+                         .expected = fmt::format("at most {} {}", most, what),
+                         .got = "more",
+                         .hint = "fewer aliases, none of what it is in"});
+  }
+
   static int line_of(const YAML::Node& source, int parent_line) {
     const YAML::Mark mark = source.Mark();
     return mark.line >= 0 ? mark.line + 1 : parent_line;
@@ -73,6 +92,7 @@ private:
   void convert_mapping(const YAML::Node& source, YamlNode& node,
                        const std::string& path) {
     node.kind = YamlNode::Kind::mapping;
+    std::vector<YamlNode> merged;
     for (const auto& entry : source) {
       const int line = line_of(entry.first, node.place.line);
       if (!entry.first.IsScalar())
@@ -83,6 +103,10 @@ private:
                            .hint = "quotes"});
       const std::string& key = entry.first.Scalar();
       const auto at = path.empty() ? key : path + "." + key;
+      if (key == "<<" && entry.first.Tag() != "!") {
+        take_merged(convert(entry.second, line, path), at, merged);
+        continue;
+      }
       if (const YamlNode* first = node.find(key))
         throw ConfigError(
           {.place = {file_, line},
@@ -94,21 +118,30 @@ private:
       value.place.line = line; // the key's line is what people look for
       node.entries.emplace_back(key, std::move(value));
     }
+    for (auto& other : merged)
+      for (auto& entry : other.entries)
+        if (node.find(entry.first) == nullptr)
+          node.entries.push_back(std::move(entry));
+  }
+
+  /// `<<: *base` or `<<: [*one, *two]`: mappings whose entries hold where the
+  /// mapping itself has none.
+  static void take_merged(YamlNode value, const std::string& path,
+                          std::vector<YamlNode>& merged) {
+    std::vector<YamlNode> all{value};
+    if (value.is_sequence())
+      all = std::move(value.items);
+    for (auto& other : all) {
+      if (!other.is_mapping())
+        throw yaml_mismatch(other, path, "a mapping or a list of mappings", "");
+      merged.push_back(std::move(other));
+    }
   }
 
   std::string file_;
   std::size_t count_ = 0;
+  std::size_t level_ = 0; ///< how deep `convert` is in itself
 };
-
-ConfigError yaml_mismatch(const YamlNode& node, const std::string& path,
-                          const std::string& expected,
-                          const std::string& hint) {
-  return ConfigError({.place = node.place,
-                      .path = path,
-                      .expected = expected,
-                      .got = describe(node),
-                      .hint = hint});
-}
 
 /// Hears a document and keeps only where it starts.
 class DocumentStart : public YAML::EventHandler {

@@ -117,14 +117,18 @@ Dataset Dataset::open(const DatasetOptions& options,
       remember_bad_row(report, error.what());
       continue;
     }
+    const auto length = std::max(tokens.ids.size(), tokens.rejected.size());
     if (tokens.overlong && options.overlong == "error")
-      too_long(place, options,
-               std::max(tokens.ids.size(), tokens.rejected.size()));
+      too_long(place, options, length);
     if (tokens.overlong && !tokens.truncated) {
       ++report.overlong_rows;
       continue;
     }
     report.truncated_rows += tokens.truncated ? 1 : 0;
+    if (length > report.longest) {
+      report.longest = length;
+      report.longest_line = place.line;
+    }
     state->usable.push_back(static_cast<std::uint32_t>(line));
   }
   if (state->usable.empty())

@@ -58,6 +58,8 @@ struct DatasetReport {
   std::uint64_t bad_rows = 0;
   std::uint64_t overlong_rows = 0; ///< left out
   std::uint64_t truncated_rows = 0;
+  std::size_t longest = 0;           ///< tokens of the longest row that is used
+  int longest_line = 0;              ///< where that row is
   std::vector<std::string> messages; ///< of the first bad rows
 };
 

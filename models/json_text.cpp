@@ -1,6 +1,7 @@
 #include "models/internal/json_text.hpp"
 
 #include "config/error.hpp"
+#include "config/json_levels.hpp"
 #include "models/mapped_file.hpp"
 
 #include <nlohmann/json.hpp>
@@ -35,6 +36,10 @@ Json json_parsed(std::string_view text, const std::string& file,
                       + static_cast<int>(
                         std::count(text.begin(), text.begin() + nul, '\n'))},
              "a zero byte");
+  if (nests_too_deep(text))
+    not_json({file, first_line}, "more than "
+                                   + std::to_string(json_levels_limit)
+                                   + " lists or objects in each other");
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const typename Json::parse_error& error) {

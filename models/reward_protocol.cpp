@@ -1,5 +1,7 @@
 #include "models/reward_protocol.hpp"
 
+#include "config/json_levels.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -19,7 +21,36 @@ std::string shown(std::string_view text) {
 }
 
 RewardJson parse_lenient(std::string_view text) {
+  if (nests_too_deep(text))
+    return RewardJson(RewardJson::value_t::discarded);
   return RewardJson::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+/// `text` with quotes around NaN and Infinity, which are no JSON and which many
+/// programs write all the same: so that their answer has an id and a mistake.
+std::string quote_no_numbers(std::string_view text) {
+  std::string quoted;
+  bool in_string = false;
+  while (!text.empty()) {
+    std::size_t length = 1;
+    for (const std::string_view word : {"NaN", "-Infinity", "Infinity"})
+      if (!in_string && text.starts_with(word))
+        length = word.size();
+    if (length > 1)
+      quoted.append("\"").append(text.substr(0, length)).append("\"");
+    else {
+      in_string = in_string != (text.front() == '"');
+      length = in_string && text.front() == '\\' && text.size() > 1 ? 2 : 1;
+      quoted.append(text.substr(0, length));
+    }
+    text.remove_prefix(length);
+  }
+  return quoted;
+}
+
+RewardJson parse_answer(std::string_view text) {
+  auto answer = parse_lenient(text);
+  return answer.is_discarded() ? parse_lenient(quote_no_numbers(text)) : answer;
 }
 
 } // namespace
@@ -39,7 +70,7 @@ std::string request_line(const std::string& content, std::uint64_t id) {
 }
 
 std::optional<std::uint64_t> answer_id(std::string_view answer) {
-  const auto document = parse_lenient(answer);
+  const auto document = parse_answer(answer);
   if (!document.is_object())
     return std::nullopt;
   const auto id = document.find("id");
@@ -50,13 +81,14 @@ std::optional<std::uint64_t> answer_id(std::string_view answer) {
 
 RewardScore read_answer(std::string_view answer) {
   RewardScore score;
-  const auto document = parse_lenient(answer);
+  const auto document = parse_answer(answer);
   const auto refuse = [&](const std::string& why) {
     return RewardScore{.parts = {}, .trouble = why, .late = false};
   };
   if (!document.is_object())
     return refuse("expected a JSON object, got '" + shown(answer) + "'");
-  if (const auto error = document.find("error"); error != document.end())
+  const auto error = document.find("error");
+  if (error != document.end() && !error->is_null())
     return refuse(error->is_string() ? error->get<std::string>()
                                      : error->dump());
   const auto add = [&](const std::string& name, const RewardJson& value) {
@@ -64,7 +96,8 @@ RewardScore read_answer(std::string_view answer) {
     const double read = value.is_boolean() ? (value.get<bool>() ? 1.0 : 0.0)
                         : number           ? value.get<double>()
                                            : 0.0;
-    if (!number || !std::isfinite(read))
+    // scores are fp32 from here on
+    if (!number || !std::isfinite(static_cast<float>(read)))
       score.trouble
         = "expected " + name + " to be a number, got " + shown(value.dump());
     score.parts.emplace_back(name, read);

@@ -106,8 +106,9 @@ void add_answer_metrics(Sums& sums, const RolloutBatch& batch,
   add_moments(sums, "critic/rewards", rewards);
   add_moments(sums, "response_length", responses);
   add_moments(sums, "prompt_length", prompts);
-  sums.add("response_length/clip_ratio", truncated,
-           static_cast<double>(batch.num_scored()));
+  if (batch.num_scored() > 0)
+    sums.add("response_length/clip_ratio", truncated,
+             static_cast<double>(batch.num_scored()));
 }
 
 void add_token_column(net::Rows& rows, const RolloutBatch& batch,

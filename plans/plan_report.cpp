@@ -71,7 +71,9 @@ CheckContext make_check_context(const Settings& settings,
   if (workflow.samples_are_prompts) {
     sizes.group_size = positive(settings.rollout.n);
     sizes.samples_per_step *= sizes.group_size;
-    sizes.mini_batches = positive(settings.algorithm.mini_batches);
+    if (std::ranges::find(workflow.calls, CallKind::train, &Call::kind)
+        != workflow.calls.end())
+      sizes.mini_batches = positive(settings.algorithm.mini_batches);
     sizes.epochs = positive(settings.algorithm.epochs);
     sizes.max_sequence_tokens
       = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;

@@ -19,6 +19,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace troupe::runtime {
 
 namespace fs = std::filesystem;
@@ -138,6 +140,32 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
          .hint = fmt::format("data.fields={{{}: COLUMN}}", key)});
 }
 
+/// A prompt must leave a place for an answer; other rows may be longer than
+/// config.json says where positions are rotations.
+void check_positions(const plans::Workflow& workflow, const RoleShapes& shapes,
+                     const models::Dataset& dataset) {
+  const auto& report = dataset.report();
+  const bool prompts = workflow.samples_are_prompts;
+  for (const auto& role : workflow.roles) {
+    const auto& shape = shapes.at(role.name);
+    const bool generates = std::ranges::any_of(
+      workflow.calls, [&](const plans::Call& call) {
+        return call.kind == plans::CallKind::generate && call.role == role.name;
+      });
+    const auto most = shape.max_positions - (prompts ? 1 : 0);
+    if ((generates || shape.learned_positions)
+        && std::cmp_greater(report.longest, most))
+      throw ConfigError(
+        {.place = {dataset.file(), report.longest_line},
+         .path = prompts ? "prompt" : "",
+         .expected = fmt::format("at most {} tokens ({} has {} positions)",
+                                 most, role.name, shape.max_positions),
+         .got = std::to_string(report.longest),
+         .hint = fmt::format("data.max_{}tokens={}", prompts ? "prompt_" : "",
+                             most)});
+  }
+}
+
 } // namespace
 
 std::map<std::string, ModelShape> read_shapes(const Settings& settings,
@@ -187,7 +215,8 @@ check_models(const Settings& settings, const plans::Workflow& workflow,
 }
 
 void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
-                      const plans::ExecutionPlan& plan) {
+                      const plans::ExecutionPlan& plan,
+                      const RoleShapes& shapes) {
   const auto& file = settings.eval.data;
   if (file.empty())
     return;
@@ -199,7 +228,9 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
                        .got = "'" + file + "', which is no file",
                        .hint = ""});
   plans::place_evaluation(plan, plans::with_evaluation(workflow, settings));
-  models::warn_of_skipped(actors::open_evaluation(settings, workflow));
+  const auto rows = actors::open_evaluation(settings, workflow);
+  models::warn_of_skipped(rows);
+  check_positions(workflow, shapes, rows);
 }
 
 void check_replay(const Settings& settings, const plans::Workflow& workflow,
@@ -244,8 +275,8 @@ void check_reward(const Settings& settings, const plans::Workflow& workflow) {
   models::make_rewarder(settings, fs::path{});
 }
 
-RowCounts count_rows(const Settings& settings,
-                     const plans::Workflow& workflow) {
+RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow,
+                     const RoleShapes& shapes) {
   const auto tokenizer
     = models::Tokenizer::load(tokenizer_folder(settings, workflow));
   const auto dataset = models::Dataset::open(settings, tokenizer);
@@ -253,6 +284,7 @@ RowCounts count_rows(const Settings& settings,
   if (is_workflow_file(settings.workflow))
     check_registered(workflow);
   check_fields(settings, workflow, dataset);
+  check_positions(workflow, shapes, dataset);
   return {dataset.size(), dataset.report().bad_rows};
 }
 

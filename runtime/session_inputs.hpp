@@ -32,9 +32,13 @@ check_models(const Settings& settings, const plans::Workflow& workflow,
 std::filesystem::path tokenizer_folder(const Settings& settings,
                                        const plans::Workflow& workflow);
 
-/// That `eval.data`, where set, can be read and judged under the plan.
+using RoleShapes = std::map<std::string, ModelShape>;
+
+/// That `eval.data`, where set, can be read and judged under the plan, by
+/// models that have places for its rows.
 void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
-                      const plans::ExecutionPlan& plan);
+                      const plans::ExecutionPlan& plan,
+                      const RoleShapes& shapes);
 
 /// That `run.replay`, where set, has the samples of every step of the run.
 void check_replay(const Settings& settings, const plans::Workflow& workflow,
@@ -50,7 +54,9 @@ struct RowCounts {
 };
 
 /// Rows of data.train. ConfigError with file, line and field for a bad row,
-/// where the settings do not skip it.
-RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow);
+/// where the settings do not skip it, and for one that is longer than a model
+/// has places for.
+RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow,
+                     const RoleShapes& shapes);
 
 } // namespace troupe::runtime

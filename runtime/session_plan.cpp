@@ -126,7 +126,8 @@ SessionPlan prepare(const Settings& settings) {
   auto session = plan_session(settings);
   const auto new_heads
     = check_models(session.settings, session.workflow, session.shapes);
-  const auto rows = count_rows(session.settings, session.workflow);
+  const auto rows
+    = count_rows(session.settings, session.workflow, session.shapes);
   session.num_rows = rows.usable;
   session.bad_rows = rows.bad;
   session.num_steps = steps_of(settings, session.num_rows);
@@ -134,7 +135,8 @@ SessionPlan prepare(const Settings& settings) {
   session.settings.run.epochs = 0;
   plans::require_ok(session.report,
                     places_of_plan(session.settings, session.plan_name));
-  check_evaluation(session.settings, session.workflow, session.plan);
+  check_evaluation(session.settings, session.workflow, session.plan,
+                   session.shapes);
   check_reward(session.settings, session.workflow);
   check_replay(session.settings, session.workflow, session.num_steps,
                session.samples_per_step);

@@ -21,6 +21,11 @@ namespace {
 /// that the noise, and with it the answers, are the same too (I2).
 constexpr std::uint32_t verb_batch_samples = 512;
 
+/// "folder/" as "folder", whose parent is what it lies in.
+fs::path without_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
 TemporaryFolder make_folder_beside(const fs::path& out,
                                    const std::string& verb) {
   try {
@@ -62,7 +67,6 @@ void rename_to(const fs::path& from, const fs::path& to) {
        .cause = ""}};
 }
 
-/// A signal ends a verb without a result: nothing is there to go on from.
 } // namespace
 
 ExitCode verb_exit_code(ExitCode code) {
@@ -75,8 +79,8 @@ VerbSession::VerbSession(const std::string& verb, const ModelOptions& model,
                          const ModelShape& shape, const fs::path& out)
   : model_(model),
     shape_(shape),
-    out_(out),
-    folder_(make_folder_beside(out, verb)),
+    out_(without_slash(out)),
+    folder_(make_folder_beside(out_, verb)),
     role_(shape.scalar_head ? "reward" : "actor") {
   settings_.workflow = verb;
   settings_.run.dir = folder_.path().parent_path().string();

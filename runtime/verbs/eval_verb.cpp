@@ -2,6 +2,7 @@
 // trains nothing.
 #include "config/error.hpp"
 #include "config/settings.hpp"
+#include "config/yaml_tree.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/session.hpp"
@@ -44,10 +45,19 @@ struct EvalModel {
   std::uint32_t steps = 0;
 };
 
+/// Of a run's checkpoints/step_N/ROLE, also as latest/ROLE; 0 of others. The
+/// noise of sampled answers is drawn for it, as training draws it.
+std::uint32_t steps_of_model(const fs::path& folder) {
+  std::error_code ignored;
+  const auto found = fs::canonical(folder, ignored);
+  return step_of_checkpoint(found.parent_path().filename().string())
+    .value_or(0);
+}
+
 EvalModel eval_model(const EvalWords& words, const Settings& settings,
                      const std::string& role) {
   if (!words.model.empty())
-    return {words.model, 0};
+    return {words.model, steps_of_model(words.model)};
   const auto& word = words.config.words.front();
   if (fs::is_directory(word)) {
     const RunFolder folder{fs::path(word)};
@@ -73,7 +83,7 @@ void leave_training(Settings& settings) {
 SessionPlan eval_session(const EvalWords& words) {
   auto overrides = words.config.overrides();
   if (!words.data.empty())
-    overrides.push_back("eval.data=" + words.data);
+    overrides.push_back("eval.data=" + print_yaml_scalar(words.data, true));
   auto settings = load_settings(words.config.files(), overrides);
   if (settings.eval.data.empty())
     throw ConfigError({.place = {"command line", 0},
@@ -88,7 +98,8 @@ SessionPlan eval_session(const EvalWords& words) {
   plans::require_ok(session.report,
                     places_of_plan(session.settings, session.plan_name));
   check_models(session.settings, session.workflow, session.shapes);
-  check_evaluation(session.settings, session.workflow, session.plan);
+  check_evaluation(session.settings, session.workflow, session.plan,
+                   session.shapes);
   leave_training(session.settings);
   session.first_step = session.num_steps = model.steps;
   session.only_evaluates = true;

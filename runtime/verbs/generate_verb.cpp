@@ -175,6 +175,7 @@ void add_sampling_options(CLI::App& verb, GenerateVerbOptions& options) {
     .add_option("--temperature", sampling.temperature,
                 "Divides the logits; 0 is greedy")
     ->check(CLI::NonNegativeNumber)
+    ->check(refuse_nan)
     ->capture_default_str();
   verb
     .add_option("--top-k", sampling.top_k,
@@ -190,6 +191,7 @@ void add_sampling_options(CLI::App& verb, GenerateVerbOptions& options) {
     .add_option("--min-p", sampling.min_p,
                 "Keep tokens with this share of the likeliest; 0: off")
     ->check(CLI::Range(0.0, 1.0))
+    ->check(refuse_nan)
     ->capture_default_str();
   verb.add_option("--n", options.n, "Samples of each prompt")
     ->check(CLI::PositiveNumber)
@@ -208,10 +210,12 @@ void add_limit_options(CLI::App& verb, GenerateVerbOptions& options) {
     .add_option("--repetition-penalty", sampling.repetition_penalty,
                 "Of logits of tokens that occurred; 1: off")
     ->check(CLI::PositiveNumber)
+    ->check(refuse_nan)
     ->capture_default_str();
   verb
     .add_option("--stop", options.stop,
                 "A text that ends an answer; may be given again")
+    ->allow_extra_args(false)
     ->check([](const std::string& text) {
       return text.empty() ? "an empty text ends nothing" : "";
     });
@@ -234,6 +238,7 @@ void add_limit_options(CLI::App& verb, GenerateVerbOptions& options) {
     .add_option("--kv-cache-gb", options.kv_cache_gb,
                 "Most memory of a device's cache")
     ->check(CLI::PositiveNumber)
+    ->check(refuse_nan)
     ->capture_default_str();
 }
 

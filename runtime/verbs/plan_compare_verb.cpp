@@ -161,15 +161,9 @@ Json measured_of(const std::string& suite) {
 }
 
 std::vector<fs::path> suite_files(const std::string& suite) {
-  std::error_code ignored;
-  if (!fs::is_directory(suite, ignored))
-    throw ConfigError({.place = {"command line", 0},
-                       .path = "--suite",
-                       .expected = "a folder of settings files",
-                       .got = "'" + suite + "'",
-                       .hint = "examples/paper"});
+  std::error_code ignored; // no folder has no files
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(suite))
+  for (const auto& entry : fs::directory_iterator(suite, ignored))
     if (entry.path().extension() == ".yaml")
       files.push_back(entry.path());
   std::ranges::sort(files);
@@ -196,6 +190,13 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
       rows.push_back(std::move(row));
     }
   }
+  if (rows.empty())
+    throw ConfigError(
+      {.place = {"command line", 0},
+       .path = "--suite",
+       .expected = "a folder of settings files that name cluster.nodes",
+       .got = "'" + words.suite + "'",
+       .hint = "examples/paper"});
   return rows;
 }
 

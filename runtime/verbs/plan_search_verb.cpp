@@ -144,7 +144,8 @@ void add_plan_search(CLI::App& plan, VerbRun& chosen) {
   add_problem_words(*verb, *words);
   verb->add_option("--method", words->method, "auto, exact, mcmc, descent");
   verb->add_option("--seconds", words->seconds, "Wall time of local searches")
-    ->check(CLI::NonNegativeNumber);
+    ->check(CLI::NonNegativeNumber)
+    ->check(refuse_nan);
   verb
     ->add_option("--iterations", words->iterations,
                  "Simulations of local searches: same answer everywhere")
@@ -154,7 +155,10 @@ void add_plan_search(CLI::App& plan, VerbRun& chosen) {
   verb->add_flag("--chunks", words->chunks,
                  "Calls in chunks everywhere, not only of the best plans: no "
                  "proof then");
-  verb->add_option("--lag", words->lag, "Allow a call to lag: CALL=STEPS");
+  verb
+    ->add_option("--lag", words->lag,
+                 "Allow a call to lag: CALL=STEPS; may be given again")
+    ->allow_extra_args(false); // a CONFIG may follow
   add_verb_options(*verb, *words, true);
   verb->callback(
     [words, &chosen] { chosen = [words] { return search_verb(*words); }; });

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <span>
 
@@ -47,8 +48,19 @@ std::uint32_t check_lengths(const ScoreOptions& options,
   return longest;
 }
 
+void check_data_file(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored))
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--data",
+                       .expected = "a file of JSON lines",
+                       .got = "'" + file + "', which is no file",
+                       .hint = ""});
+}
+
 int score(const ScoreOptions& options) {
   check_out_file(options.out);
+  check_data_file(options.data);
   const auto shape = open_shape(options.model);
   const auto tokenizer = models::Tokenizer::load_if_any(options.model.model);
   tokenizer.check_fits(shape, options.model.model);

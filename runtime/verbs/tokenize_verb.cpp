@@ -1,5 +1,6 @@
 // tokenize: one JSON value a line from stdin, its tokens (or text) to stdout.
 #include "config/error.hpp"
+#include "config/json_levels.hpp"
 #include "models/chat_template.hpp"
 #include "models/tokenizer.hpp"
 #include "runtime/verbs/verb.hpp"
@@ -37,7 +38,7 @@ Json decoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
   if (!value.is_array())
     wrong_line(line, "a list of token ids", value.dump());
   for (const auto& id : value) {
-    if (!id.is_number_integer())
+    if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
       wrong_line(line, "a list of token ids", value.dump());
     ids.push_back(id.get<std::int32_t>());
   }
@@ -69,15 +70,14 @@ int tokenize(const TokenizeOptions& options) {
     ++number;
     if (text.find_first_not_of(" \t\r") == std::string::npos)
       continue;
-    const Json value = Json::parse(text, nullptr, false);
+    const Json value = nests_too_deep(text) ? Json(Json::value_t::discarded)
+                                            : Json::parse(text, nullptr, false);
     if (value.is_discarded())
       wrong_line(number, "one JSON value a line", text);
     const Json result = options.decode ? decoded(tokenizer, value, number)
                         : chat ? chat_encoded(tokenizer, *chat, value, number)
                                : encoded(tokenizer, value, number);
-    std::cout << result.dump(-1, ' ', false, Json::error_handler_t::replace)
-              << "\n"
-              << std::flush;
+    print_out(result.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   return static_cast<int>(ExitCode::done);
 }

@@ -1,6 +1,7 @@
 #include "runtime/verbs/verb.hpp"
 
 #include "config/error.hpp"
+#include "config/yaml_tree.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/run_folder.hpp"
 
@@ -8,7 +9,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 namespace troupe::runtime {
@@ -58,8 +62,10 @@ std::vector<std::string> ConfigWords::overrides() const {
             .lexically_normal()
             .parent_path()
             .parent_path();
-      overrides.push_back("run.name=" + folder.name());
-      overrides.push_back("run.dir=" + parent.string());
+      // quoted, for names such as null or [1]
+      overrides.push_back("run.name=" + print_yaml_scalar(folder.name(), true));
+      overrides.push_back("run.dir="
+                          + print_yaml_scalar(parent.string(), true));
     }
   }
   return overrides;
@@ -90,11 +96,23 @@ void check_out_file(const std::string& file, const std::string& option) {
                        .hint = ""});
 }
 
+std::string refuse_nan(const std::string& text) {
+  double number = 0;
+  return read_whole(text, number) && std::isnan(number) ? "not a number" : "";
+}
+
 void print_out(const std::string& text) {
+  errno = 0;
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!text.ends_with('\n'))
     std::fputc('\n', stdout);
-  std::fflush(stdout);
+  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  if (failed && errno != EPIPE && errno != EBADF)
+    throw FailureError(
+      {.code = Errc::io,
+       .who = "stdout",
+       .what = fmt::format("cannot write: {}", std::strerror(errno)),
+       .cause = ""});
 }
 
 void print_error(std::string sentence) {

@@ -37,7 +37,11 @@ void add_config_words(CLI::App& verb, ConfigWords& config, bool required);
 void check_out_file(const std::string& file,
                     const std::string& option = "--out");
 
-/// Writes `text` to stdout with one newline at its end.
+/// A CLI11 check of options with numbers: its ranges let `nan` pass.
+std::string refuse_nan(const std::string& text);
+
+/// Writes `text` to stdout with one newline at its end. FailureError where it
+/// cannot be written, as on a full disk; a reader that has left is no failure.
 void print_out(const std::string& text);
 /// "error: .." to stderr, one line whatever a library put into its text.
 void print_error(std::string sentence);

@@ -192,10 +192,11 @@ TEST_F(SettingsErrors, SectionsMustBeMappings) {
 }
 
 TEST_F(SettingsErrors, IgnoredSettingsAreRefused) {
-  EXPECT_EQ(sft("algorithm:\n  kl_in: reward\n"),
-            "x.yaml:2: algorithm.kl_in: expected only settings that workflow "
-            "sft uses, got one that it would ignore; try removing it "
-            "(algorithm.kl_in=null)");
+  EXPECT_EQ(sft("rollout:\n  temperature: 1\n"), // a default, too
+            "x.yaml:2: rollout.temperature: expected only settings that "
+            "workflow sft uses, got one that it would ignore; try removing it "
+            "(rollout.temperature=null)");
+  EXPECT_EQ(sft("algorithm: {recompute: true}\n"), "no error");
   EXPECT_EQ(ppo("reward: {rule: math}\n"),
             "x.yaml:1: reward.rule: expected reward.kind to be rule, got "
             "model, which ignores this setting; try removing it "
@@ -350,6 +351,9 @@ TEST_F(SettingsErrors, SizesMustFitEachOther) {
   EXPECT_EQ(ppo("data: {batch_size: 2}\n"),
             "x.yaml:1: algorithm.mini_batches: expected at most the samples of "
             "a step (2), got '4'; try 2");
+  EXPECT_EQ(ppo("data: {batch_size: 8}\nrollout: {n: 2000000000}\n"),
+            "x.yaml:2: rollout.n: expected at most 2147483647 samples a step, "
+            "got 8 rows of 2000000000; try 268435455");
 }
 
 TEST_F(SettingsErrors, OverridesNeedKeyAndValue) {

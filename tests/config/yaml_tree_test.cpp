@@ -86,6 +86,28 @@ TEST(YamlTree, AliasesThatBlowUpAreRefused) {
   EXPECT_THAT(parse_error(text), ::testing::HasSubstr("try fewer aliases"));
 }
 
+TEST(YamlTree, AnAliasOfWhatItIsInIsRefused) {
+  for (const char* text : {"a: &a [x, *a]\n", "a: &a {b: *a}\n"})
+    EXPECT_EQ(parse_error(text),
+              "a.yaml:1: expected at most 100 values in each other, got more; "
+              "try fewer aliases, none of what it is in");
+}
+
+TEST(YamlTree, MergedMappingsFillInWhatIsMissing) {
+  const auto tree = parse_yaml("one: &one {a: 1, b: 1}\n"
+                               "two: &two {b: 2, c: 2}\n"
+                               "x: {<<: *one, a: 3}\n"
+                               "y: {<<: [*one, *two]}\n"
+                               "z: {'<<': 4}\n",
+                               "f");
+  EXPECT_EQ(print_yaml_flow(*tree.find("x")), "{a: 3, b: 1}");
+  EXPECT_EQ(print_yaml_flow(*tree.find("y")), "{a: 1, b: 1, c: 2}");
+  EXPECT_EQ(tree.find_path("z.<<")->text, "4");
+  EXPECT_EQ(parse_error("a: {<<: 1}\n"),
+            "a.yaml:1: a.<<: expected a mapping or a list of mappings, got "
+            "'1'");
+}
+
 TEST(YamlTree, EndlessEmptyDocumentsOfTheParserAreRefused) { // found by fuzzing
   EXPECT_THAT(parse_error(" : \n,"), ::testing::StartsWith("a.yaml:"));
 }

@@ -98,6 +98,8 @@ class BadInput(Case):
                 ("--seed", "x", "a whole number >= 0"),
                 ("--seed", "-1", "a whole number >= 0"),
                 ("--temperature", "-1", "a number >= 0"),
+                ("--temperature", "nan", "a number >= 0"),
+                ("--min-p", "NaN", "a number from 0 to 1"),
                 ("--logprobs", "all", "one of unfiltered,sampled")):
             with self.subTest(option=option, value=value):
                 self.assertEqual(
@@ -129,6 +131,9 @@ class BadInput(Case):
         self.refused(self.sft("models.actor.path=nowhere"), WRONG_INPUT,
                      "nowhere")
         self.refused(self.ppo("plan=nowhere.yaml"), WRONG_INPUT, "nowhere.yaml")
+        self.refused(["score", "--model", "data/base", "--out", "out.jsonl",
+                      "--data", "nowhere.jsonl"], WRONG_INPUT,
+                     "command line: --data: ", "nowhere.jsonl")
 
     def test_a_broken_row_names_file_line_and_field(self):
         good = '{"prompt": "a", "completion": "b"}\n'
@@ -158,6 +163,42 @@ class BadInput(Case):
     def test_a_data_file_without_usable_rows(self):
         file = self.write("rows.jsonl", "")
         self.refused(self.sft(f"data.train={file}"), WRONG_INPUT, "rows.jsonl")
+
+    def test_rows_that_nest_without_end(self):
+        deep = "[" * 100_000 + "]" * 100_000
+        file = self.write("rows.jsonl", '{"prompt": "a", "x": %s}\n' % deep)
+        self.refused(["generate", "--model", "data/base", "--prompts", file,
+                      "--out", "out.jsonl"], WRONG_INPUT, "rows.jsonl:1",
+                     "more than 500 lists or objects in each other")
+        done = self.troupe("tokenize", "--model", "data/base", code=2,
+                           text_in=deep)
+        self.assertIn("error: stdin:1: expected one JSON value a line",
+                      done.stderr)
+
+    def test_ids_that_are_none(self):
+        for line in ("[-1]", "[4294967297]", "[1.0]"):
+            done = self.troupe("tokenize", "--model", "data/base", "--decode",
+                               code=2, text_in=line)
+            self.assertEqual(done.stderr, "error: stdin:1: expected a list of "
+                                          f"token ids, got {line}\n")
+
+    def test_rows_that_a_model_has_no_places_for(self):
+        folder = self.model()
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(
+            json.dumps(config | {"max_position_embeddings": 20}))
+        self.write("rows.jsonl",
+                   '{"prompt": "%s"}\n' % ("a" * 19) * 20
+                   + '{"prompt": "%s"}\n' % ("a" * 20))
+        models = ["models.actor.path=model", "models.ref.path=model"]
+        rows = ["data.train=rows.jsonl", "data.max_prompt_tokens=100"]
+        says = ("rows.jsonl:21: prompt: expected at most 19 tokens (actor has "
+                "20 positions), got 20; try data.max_prompt_tokens=19")
+        self.refused(self.ppo(*models, *rows), WRONG_INPUT, says)
+        self.refused(self.ppo(*models, rows[1], "eval.data=rows.jsonl"),
+                     WRONG_INPUT, says)
+        self.troupe(*self.ppo(*models, *rows[:1], "data.max_prompt_tokens=19",
+                              "run.steps=1"))
 
     # -- model folders -------------------------------------------------------
 
@@ -315,6 +356,22 @@ class BadInput(Case):
         self.assertIn("metrics.jsonl", self.run_with_room_for(1200))
 
     # -- resume --------------------------------------------------------------
+
+    def test_a_damaged_checkpoint_says_how_to_go_on(self):
+        self.troupe(*self.sft("run.save_every=1", "run.keep=2"))
+        newest = self.latest("sft")
+        file = newest / "actor/model.safetensors"
+        file.write_bytes(file.read_bytes()[:-1])
+        done = self.troupe(*self.sft("run.steps=4"), code=2)
+        self.assertIn("step_000003/actor/model.safetensors: expected the size "
+                      "that the manifest says, got another one, or no file: "
+                      "the checkpoint is damaged; try removing its step_ "
+                      "folder: the run then goes on from the checkpoint before",
+                      done.stderr)
+        shutil.rmtree(newest)
+        done = self.troupe(*self.sft("run.steps=4"))
+        self.assertIn("continuing after step 2 of 4", done.stdout)
+        self.assertEqual(sorted(self.metrics("sft")), [1, 2, 3, 4])
 
     def test_other_settings_do_not_continue_a_run(self):
         self.troupe(*self.sft())

@@ -2,6 +2,7 @@
 verb on the checkpoint, and the best checkpoint stays."""
 import json
 import math
+import shutil
 import unittest
 
 from support import Case, TINY, read_rows, tree_bytes, without_times
@@ -99,6 +100,29 @@ class Eval(Case):
             if name.startswith("val-core/"):
                 self.assertEqual(value, lines[0][name])
         self.assertFalse(list(self.folder.glob("runs/run/attempts/02")))
+
+    def test_a_checkpoint_by_its_folder_is_asked_as_training_did(self):
+        lines = self.train("run", *self.evaluated, "eval.temperature=1",
+                           "eval.every=2", "run.save_every=2", "run.keep=0")
+        for folder, step in (("checkpoints/step_000002", 2), ("latest", 3)):
+            done = json.loads(self.troupe(
+                "eval", "runs/run", "--json", "--model",
+                f"runs/run/{folder}/actor/").stdout)
+            self.assertEqual(done["step"], step)
+            found = {name: value for name, value in done["metrics"].items()
+                     if name.startswith("val-core/")}
+            self.assertEqual(found, {name: lines[step][name] for name in found})
+
+    def test_a_run_and_rows_of_any_name(self):
+        self.troupe(*self.ppo('run.name="null"', "run.steps=1"))
+        shutil.copy(self.folder / "data/prompts.jsonl",
+                    self.folder / "[x].jsonl")
+        done = json.loads(self.troupe(
+            "eval", "runs/null", "--json", "--data", "[x].jsonl",
+            "eval.max_rows=2").stdout)
+        self.assertEqual(done["data"], "[x].jsonl")
+        again = self.troupe("train", "runs/null")
+        self.assertIn("runs/null: this run is finished", again.stdout)
 
     def test_a_resumed_run_has_the_same_evaluations(self):
         constant = [f"models.{role}.optimizer.schedule=constant"

@@ -214,6 +214,12 @@ class PlanVerbs(unittest.TestCase):
                          "actor_gem=1"),
             r"--lag: expected a call of ppo that reads trained weights "
             r"\(actor_gen, critic_inf\), got 'actor_gem'; try 'actor_gen'$")
+        self.plan("search", "--lag", "actor_gen=1", SIZES, "--quiet",
+                  "--hardware", "h100x8")
+        for folder in ("tests", "no"):
+            self.assertIn("--suite: expected a folder of settings files that "
+                          f"name cluster.nodes, got '{folder}'", self.refused(
+                              2, "compare", "--suite", folder))
         self.assertIn("--svg: expected a file in a writable", self.refused(
             2, "simulate", SIZES, "--hardware", "h100x8", "--svg", "no/x.svg"))
         self.assertIn("'no/plan.yaml', which is no file; try", self.refused(

@@ -263,7 +263,7 @@ for line in sys.stdin:
         log = "".join(file.read_text() for file in
                       self.run_folder("ppo").glob("logs/worker_*.log"))
         for kind, words in ((2, "id asked for: <html>Please log in"),
-                            (3, r'id asked for: \{.*"score": NaN'),
+                            (3, 'expected score to be a number, got "NaN"'),
                             (0, "server dropped the connection")):
             rows = re.findall(r"rows\.jsonl:(\d+) .*" + words, log)
             self.assertEqual({int(row) % 4 for row in rows}, {kind}, log)
@@ -315,6 +315,16 @@ for line in sys.stdin:
         self.assertEqual(line["critic/score/min"], 1.5)
         self.assertEqual([sample["score"] for sample in self.samples()],
                          [1.5, 1.5, 1.5, None] * 4)
+
+    def test_a_step_whose_samples_are_all_skipped_has_no_numbers_of_them(self):
+        self.write_rows()
+        self.write("reward.py", "def compute_score(*row):\n    raise KeyError\n")
+        self.troupe(*self.rewarded("python", "reward.file=reward.py",
+                                   "reward.on_error=skip", "run.steps=1"))
+        line = self.metrics("ppo")[1]
+        self.assertEqual(line["reward/errors"], 16)
+        self.assertEqual({name: value for name, value in line.items()
+                          if value is None or "response_length" in name}, {})
 
     def test_a_failed_score_ends_the_run_where_it_should(self):
         self.refused(self.crashing("raise"), 2, "rows.jsonl:4", "KeyError")

@@ -292,6 +292,22 @@ class Train(Case):
         self.assertLess(lines["old log-probabilities"][3]
                         ["training/rollout_probs_diff_mean"], 1e-5)
 
+    def test_every_workflow_may_recompute_activations(self):
+        pairs = ["data.train=data/pairs_train.jsonl", "data.batch_size=8",
+                 "run.steps=2"]
+        for name, role, words in (
+                ("sft", "actor", ["data.train=data/sft.jsonl", *pairs[1:]]),
+                ("reward", "reward", pairs),
+                ("dpo", "actor", [*pairs, "eval=null"])):
+            found = []
+            for kept in ("false", "true"):
+                self.troupe("train", TINY / f"{name}.yaml", *words,
+                            f"models.{role}.path=data/base",
+                            f"run.name={name}_{kept}",
+                            f"algorithm.recompute={kept}")
+                found.append(self.results(f"{name}_{kept}"))
+            self.assertEqual(found[0], found[1])
+
     def test_a_worker_of_another_build_is_refused(self):
         binary = TROUPE.read_bytes()
         note = b"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0"  # the linker's build id

@@ -4,9 +4,10 @@ import math
 import os
 import shutil
 import signal
+import subprocess
 import unittest
 
-from support import TINY, Case, read_rows, tree_bytes, until, write_rows
+from support import TINY, TROUPE, Case, read_rows, tree_bytes, until, write_rows
 
 
 class Verbs(Case):
@@ -15,9 +16,10 @@ class Verbs(Case):
         return self.folder / name
 
     def generate(self, *arguments):
+        if not any("--max-new-tokens" in str(word) for word in arguments):
+            arguments = ["--max-new-tokens", "8", *arguments]
         self.troupe("generate", "--model", "data/base", "--prompts",
-                    "prompts.jsonl", "--out", "out.jsonl", "--max-new-tokens",
-                    "8", *arguments)
+                    "prompts.jsonl", "--out", "out.jsonl", *arguments)
         return read_rows(self.folder / "out.jsonl")
 
     def test_generate_gives_a_line_a_sample_and_keeps_columns(self):
@@ -66,6 +68,15 @@ class Verbs(Case):
         # neither rows nor a run folder are left
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
                          ["data", "prompts.jsonl"])
+
+    def test_generate_gives_more_samples_of_a_prompt_than_a_step_has(self):
+        # 512 samples a step: two prompts of 200, one of 600
+        self.rows("prompts.jsonl", [{"prompt": "I felt"}, {"prompt": "The"},
+                                    {"prompt": "The tea"}])
+        for n in (200, 600):
+            found = self.generate("--n", n, "--max-new-tokens=1")
+            self.assertEqual([row["sample"] for row in found],
+                             list(range(n)) * 3)
 
     def test_the_result_never_replaces_what_is_no_file(self):
         self.rows("prompts.jsonl", [{"prompt": "I felt"}])
@@ -233,6 +244,29 @@ class Verbs(Case):
                     "--strategy", "d2", "--devices", "2")
         self.assertEqual(tree_bytes(self.folder / "half", "*.safetensors"),
                          tree_bytes(self.folder / "again", "*.safetensors"))
+
+    def test_convert_takes_a_folder_with_a_slash_at_its_end(self):
+        (self.folder / "empty").mkdir()
+        for out in ("new/", "empty/"):
+            self.troupe("convert", "--model", "data/base", "--out", out)
+            self.assertTrue((self.folder / out / "config.json").is_file())
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()),
+                         ["data", "empty", "new"])
+
+    def test_what_cannot_be_printed_is_a_failure(self):
+        for words in (["explain"], ["tokenize", "--model", "data/base"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run(
+                    [str(TROUPE), *words], cwd=self.folder, stdout=full,
+                    input='"a"\n', stderr=subprocess.PIPE, text=True,
+                    timeout=60)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "error: stdout: cannot write: No space left "
+                                 "on device (io)\n"))
+        # a reader that has seen enough is none
+        done = subprocess.run(f"{TROUPE} explain | head -1", shell=True,
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stderr, "")
 
     def test_plan_show_prints_a_plan_that_plan_check_accepts(self):
         shown = self.troupe("plan", "show", *self.ppo()[1:], "--preset",

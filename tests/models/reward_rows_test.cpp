@@ -120,9 +120,24 @@ TEST(RewardProtocol, AnswersAreNumbersOrTroubles) {
   EXPECT_THAT(read_answer("12").trouble, HasSubstr("a JSON object"));
   EXPECT_THAT(read_answer(R"({"id": 1, "error": "KeyError: 'x'"})").trouble,
               HasSubstr("KeyError"));
+  EXPECT_EQ(read_answer(R"({"id": 1, "score": 2, "error": null})").trouble, "");
+  EXPECT_THAT(read_answer(R"({"id": 1, "score": 1e300})").trouble,
+              HasSubstr("expected score to be a number, got 1e+300"));
   EXPECT_EQ(answer_id(R"({"id": 7})"), 7U);
   EXPECT_EQ(answer_id(R"({"id": "seven"})"), std::nullopt);
   EXPECT_EQ(answer_id("hello"), std::nullopt);
+}
+
+TEST(RewardProtocol, NaNAndInfinityAreMistakesOfTheirRow) {
+  for (const char* word : {"NaN", "Infinity", "-Infinity"}) {
+    const auto answer = std::string(R"({"note": "a \"NaN\\", "score": )") + word
+                        + R"(, "id": 7})";
+    EXPECT_EQ(answer_id(answer), 7U) << answer;
+    EXPECT_EQ(read_answer(answer).trouble,
+              std::string("expected score to be a number, got \"") + word
+                + "\"");
+  }
+  EXPECT_EQ(answer_id("NaN"), std::nullopt);
 }
 
 /// Answers the lines that are there, the last one first, with the length of
