@@ -7,6 +7,7 @@
 #include "runtime/cluster_choice.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
+#include "runtime/known_calls.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/written_plan.hpp"
@@ -101,6 +102,7 @@ SessionPlan plan_session(const Settings& settings) {
   session.settings = settings;
   session.run_folder = run_folder_of(settings);
   session.workflow = plans::make_workflow(settings);
+  check_known_calls(settings, session.workflow);
   session.shapes = read_shapes(settings, session.workflow);
   session.samples_per_step = samples_per_step(settings, session.workflow);
   const RunFolder folder(session.run_folder);

@@ -4,6 +4,7 @@
 #include "plans/finalists.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/host_memory.hpp"
+#include "runtime/known_calls.hpp"
 #include "runtime/profiler.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/written_plan.hpp"
@@ -111,6 +112,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   if (is_plan_file(words.hardware))
     problem.profile = plans::load_profile(words.hardware);
   problem.workflow = plans::make_workflow(settings);
+  check_known_calls(settings, problem.workflow);
   problem.shapes = read_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   const bool on_gpu = problem.hardware.mem_bytes > 0;
