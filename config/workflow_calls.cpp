@@ -12,6 +12,9 @@ namespace {
 
 const std::vector<std::string> inferences = {"logprobs", "values", "scores"};
 
+const std::vector<std::string> generated
+  = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
+
 /// A list of keys, or a mapping from keys to fn's words for them.
 void read_file_keys(const YamlNode& node, const std::string& path,
                     FileCall& call, std::vector<std::string>& keys) {
@@ -83,6 +86,45 @@ void read_carried(const YamlNode& node, const std::string& path,
     call.carries.push_back(file_carried(name, value, path + "." + name));
 }
 
+/// The words of a call's writes are those of its code.
+void check_written_words(const FileCall& call, const YamlNode& node,
+                         const std::string& path,
+                         const std::vector<std::string>& words) {
+  for (const auto& key : call.writes) {
+    const auto renamed = std::ranges::find(
+      call.renames, key, &std::pair<std::string, std::string>::first);
+    const bool has_word = renamed != call.renames.end();
+    const auto& word = has_word ? renamed->second : key;
+    if (std::ranges::find(words, word) == words.end())
+      file_mistake(
+        *node.find("writes"), path + ".writes",
+        "what " + call.fn + " gives: " + join_or(words), "'" + word + "'",
+        has_word || call.kind != "infer" ? nearest_word(word, words)
+                                         : "{" + key + ": " + call.fn + "}");
+  }
+}
+
+/// Of sequences, or of both texts of a pair.
+void fill_in_inference(FileCall& call, const YamlNode& node,
+                       const std::string& path) {
+  if (std::ranges::find(inferences, call.fn) == inferences.end())
+    file_mistake(*node.find("fn"), path + ".fn", join_or(inferences),
+                 "'" + call.fn + "'", nearest_word(call.fn, inferences));
+  if (call.reads.empty())
+    call.reads = {"sequence_ids"};
+  if (call.fn == "logprobs" && call.reads.size() == 1)
+    call.reads.emplace_back("loss_mask");
+  if (call.writes.empty())
+    call.writes = {call.fn};
+  std::vector<std::string> words;
+  for (const char* prefix : {"", "chosen_", "rejected_"}) {
+    words.push_back(prefix + call.fn);
+    if (call.fn == "logprobs")
+      words.emplace_back(std::string(prefix) + "entropy");
+  }
+  check_written_words(call, node, path, words);
+}
+
 /// What generate and infer read and write where the file does not say.
 void fill_in_call(FileCall& call, const YamlNode& node,
                   const std::string& path) {
@@ -92,24 +134,16 @@ void fill_in_call(FileCall& call, const YamlNode& node,
     if (call.reads.empty())
       call.reads = {"prompt_ids"};
     if (call.writes.empty())
-      call.writes = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
+      call.writes = generated;
+    check_written_words(call, node, path, generated);
   }
   if (call.fn.empty())
     file_mistake(node, path + ".fn",
                  call.kind == "infer" ? join_or(inferences)
                                       : "the name of a loss",
                  "nothing");
-  if (call.kind == "infer") {
-    if (std::ranges::find(inferences, call.fn) == inferences.end())
-      file_mistake(*node.find("fn"), path + ".fn", join_or(inferences),
-                   "'" + call.fn + "'", nearest_word(call.fn, inferences));
-    if (call.reads.empty())
-      call.reads = {"sequence_ids"};
-    if (call.fn == "logprobs" && call.reads.size() == 1)
-      call.reads.emplace_back("loss_mask");
-    if (call.writes.empty())
-      call.writes = {call.fn};
-  }
+  if (call.kind == "infer")
+    fill_in_inference(call, node, path);
   if (call.fn == "rewards" && call.reads.empty())
     call.reads = {"sequence_ids", "loss_mask"};
   if (call.fn == "rewards" && call.writes.empty())
@@ -169,6 +203,21 @@ void check_one_training(const WorkflowFile& workflow, const FileCall& call) {
                        .expected = "a role that no other call trains",
                        .got = call.role + ", which " + first->name + " trains",
                        .hint = ""});
+}
+
+void check_scalar_head(const WorkflowFile& workflow, const FileCall& call) {
+  const auto* role = workflow.traits.find_role(call.role);
+  const bool wants = call.fn != "logprobs";
+  if (call.kind != "infer" || role == nullptr || role->scalar_head == wants)
+    return;
+  throw ConfigError(
+    {.place = workflow.places.at("calls." + call.name),
+     .path = "calls." + call.name + ".infer",
+     .expected = std::string("a role with") + (wants ? "" : "out")
+                 + " a scalar head for " + call.fn,
+     .got = call.role,
+     .hint = std::string("`scalar_head: ") + (wants ? "true" : "false")
+             + "` in roles." + call.role});
 }
 
 } // namespace
@@ -242,6 +291,7 @@ void check_file_calls(const WorkflowFile& workflow) {
     check_one_training(workflow, call);
     check_one_carrier(workflow.calls, call);
     check_carried_keys(workflow, call);
+    check_scalar_head(workflow, call);
   }
 }
 

@@ -98,11 +98,15 @@ void read_defaults(const YamlNode& node, const std::string& path,
   }
   const auto [field, role] = find_field(path);
   const auto any = [](const Field&) { return true; };
+  if (is_section(path))
+    file_mistake(node, "defaults." + path, "a mapping of settings",
+                 describe(node));
   if (field == nullptr)
     file_mistake(node, "defaults." + path, "a known setting", "'" + path + "'",
                  "defaults." + meant_setting(path, any));
   if (!node.is_scalar() || !role.empty())
-    file_mistake(node, "defaults." + path, "one value, of no model",
+    file_mistake(node, "defaults." + path,
+                 role.empty() ? "one value" : "no setting of a model",
                  describe(node));
   Settings scratch;
   read_value(*field, scratch, role, node, "defaults." + path);
@@ -120,6 +124,11 @@ DataKind file_data(const std::vector<FileCall>& calls) {
 }
 
 } // namespace
+
+std::string word_of(SettingsGroup group) {
+  const auto* at = std::ranges::find(group_names, group, &GroupName::group);
+  return at == std::end(group_names) ? "" : at->name;
+}
 
 bool is_workflow_file(const std::string& workflow) {
   return workflow.ends_with(".yaml") || workflow.ends_with(".yml");

@@ -52,6 +52,8 @@ struct WorkflowFile {
   std::map<std::string, Place> places = {}; ///< of "roles.ref", "calls.ref_inf"
 };
 
+/// The word for the group in `settings`.
+std::string word_of(SettingsGroup group);
 /// Whether the value of `workflow` names a file.
 bool is_workflow_file(const std::string& workflow);
 /// Throws ConfigError FILE:LINE: calls.NAME.key: ..

@@ -21,8 +21,7 @@ using Names = std::vector<std::string>;
 
 /// A call of the file, with what the program knows of its code.
 struct KnownCall {
-  const plans::Call& call;
-  const FileCall& said;
+  const FileCall& call;
   Place place;
 
   [[noreturn]] void mistake(const std::string& key, const std::string& expected,
@@ -41,27 +40,26 @@ bool is_one_of(const std::string& name, const Names& names) {
 }
 
 /// Names that the call may have for its code.
-Names known_fns(const plans::Call& call) {
-  if (call.kind == plans::CallKind::train)
+Names known_fns(const FileCall& call) {
+  if (call.kind == "train")
     return models::losses().names();
-  if (call.kind == plans::CallKind::generate)
+  if (call.kind == "generate")
     return {"generate"};
   auto names = models::functions().names();
   names.emplace_back(actors::rewards_fn);
   return names;
 }
 
+/// Names "workflow.call" are looked for where the graph is made.
 void check_fn(const KnownCall& known) {
   const auto& call = known.call;
-  if (call.kind == plans::CallKind::inference
-      || actors::find_own_entry(call.fn) != nullptr)
-    return;
   const auto names = known_fns(call);
-  if (is_one_of(call.fn, names))
+  if (call.kind == "infer" || call.fn.find('.') != call.fn.npos
+      || is_one_of(call.fn, names))
     return;
-  const bool trains = call.kind == plans::CallKind::train;
-  known.mistake(call.kind == plans::CallKind::function ? "function" : "fn",
-                fmt::format("a {} ({})", trains ? "loss" : "function",
+  known.mistake(call.kind == "function" ? "function" : "fn",
+                fmt::format("a {} ({})",
+                            call.kind == "train" ? "loss" : "function",
                             fmt::join(names, ", ")),
                 "'" + call.fn + "'", nearest_word(call.fn, names));
 }
@@ -69,9 +67,9 @@ void check_fn(const KnownCall& known) {
 void check_reads(const KnownCall& known, const Settings& settings,
                  const std::vector<models::KnownKey>& reads) {
   const auto& call = known.call;
-  Names words;
-  for (const auto& key : call.reads)
-    words.push_back(call.argument(key));
+  Names words = call.reads;
+  for (const auto& [key, word] : call.renames)
+    std::ranges::replace(words, key, word);
   for (const auto& key : reads)
     if (key.is_used(settings) && !is_one_of(key.name, words))
       known.mistake(
@@ -88,7 +86,7 @@ void check_carries(const KnownCall& known, const Settings& settings,
   for (const auto& value : carries)
     all.push_back(value.key.name);
   Names said;
-  for (const auto& value : known.said.carries) {
+  for (const auto& value : known.call.carries) {
     said.push_back(value.name);
     if (!is_one_of(value.name, all))
       throw ConfigError(
@@ -134,20 +132,20 @@ void check_function(const KnownCall& known, const Settings& settings) {
 
 } // namespace
 
-void check_known_calls(const Settings& settings,
-                       const plans::Workflow& workflow) {
+void check_known_calls(const Settings& settings) {
   if (!is_workflow_file(settings.workflow))
     return;
   const auto file = read_workflow_file(settings.workflow);
-  for (const auto& said : file.calls) {
-    const KnownCall known{workflow.call(said.name), said,
-                          file.places.at("calls." + said.name)};
+  for (const auto& call : file.calls) {
+    const KnownCall known{call, file.places.at("calls." + call.name)};
     check_fn(known);
-    if (const auto* own = actors::find_own_entry(said.fn))
+    if (const auto* own = actors::find_own_entry(call.fn))
       check_own(known, settings, *own);
-    else if (known.call.kind == plans::CallKind::train)
-      check_reads(known, settings, models::losses().find(said.fn).reads);
-    else if (known.call.kind == plans::CallKind::function)
+    else if (call.fn.find('.') != call.fn.npos)
+      continue; // a loss, or nothing that is there
+    else if (call.kind == "train")
+      check_reads(known, settings, models::losses().find(call.fn).reads);
+    else if (call.kind == "function")
       check_function(known, settings);
   }
 }

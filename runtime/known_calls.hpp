@@ -3,13 +3,12 @@
 #pragma once
 
 #include "config/settings.hpp"
-#include "plans/workflow.hpp"
 
 namespace troupe::runtime {
 
-/// Nothing to do for a workflow that is in no file. Throws ConfigError at the
-/// file's line, with the nearest name.
-void check_known_calls(const Settings& settings,
-                       const plans::Workflow& workflow);
+/// Before the graph is made: what is misspelt there shows elsewhere. Nothing to
+/// do for a workflow that is in no file. Throws ConfigError at the file's line,
+/// with the nearest name.
+void check_known_calls(const Settings& settings);
 
 } // namespace troupe::runtime

@@ -101,8 +101,8 @@ SessionPlan plan_session(const Settings& settings) {
   SessionPlan session;
   session.settings = settings;
   session.run_folder = run_folder_of(settings);
+  check_known_calls(settings);
   session.workflow = plans::make_workflow(settings);
-  check_known_calls(settings, session.workflow);
   session.shapes = read_shapes(settings, session.workflow);
   session.samples_per_step = samples_per_step(settings, session.workflow);
   const RunFolder folder(session.run_folder);

@@ -134,6 +134,15 @@ class WorkflowFile(Case):
                                "function: ppo_advantage")
         self.assertRegex(wrong, r"graph.yaml:\d+: calls.advantages.function: "
                          ".*try ppo_advantages")
+        wrong = self.complaint("function: ppo_advantages",
+                               "function: reward")
+        self.assertRegex(wrong, r"graph.yaml:\d+: calls.advantages.function: "
+                         r"expected a function \(.*rewards\), got 'reward'; "
+                         "try rewards")
+        wrong = self.complaint("rollout, ", "")
+        self.assertIn("rollout.max_new_tokens: expected only settings that "
+                      "workflow graph.yaml uses", wrong)
+        self.assertIn("or `rollout` in the settings of graph.yaml", wrong)
         wrong = self.complaint("logprobs, advantages]", "logprobs]")
         self.assertRegex(wrong, r"graph.yaml:\d+: calls.actor_train.reads: "
                          "expected all keys that ppo_actor_loss reads, got "

@@ -128,6 +128,20 @@ TEST_F(WrittenWorkflow, MistakesOfItsWordsHaveTheirLineAndTheNearest) {
   EXPECT_THAT(with("  inf: {infer: actor, fn: logprob}\n"),
               HasSubstr("graph.yaml:4: calls.inf.fn: expected logprobs, values "
                         "or scores, got 'logprob'; try logprobs"));
+  EXPECT_THAT(with("  inf: {infer: actor, fn: logprobs, "
+                   "writes: {ref: logprob}}\n"),
+              HasSubstr("got 'logprob'; try logprobs"));
+  EXPECT_THAT(with("  inf: {infer: actor, fn: logprobs, writes: [ref]}\n"),
+              HasSubstr("graph.yaml:4: calls.inf.writes: expected what "
+                        "logprobs gives: logprobs, entropy, "));
+  EXPECT_THAT(with("  inf: {infer: actor, fn: logprobs, writes: [ref]}\n"),
+              HasSubstr("got 'ref'; try {ref: logprobs}"));
+  EXPECT_THAT(with("  gen: {generate: actor, writes: {ids: sequences_ids}}\n"),
+              HasSubstr("got 'sequences_ids'; try sequence_ids"));
+  EXPECT_THAT(with("  inf: {infer: actor, fn: values}\n"),
+              HasSubstr("graph.yaml:4: calls.inf.infer: expected a role with a "
+                        "scalar head for values, got actor; try "
+                        "`scalar_head: true` in roles.actor"));
   EXPECT_THAT(with("settings: [rolout]\n"), HasSubstr("try rollout"));
   EXPECT_THAT(with("settings: rollout\n"),
               HasSubstr("graph.yaml:4: settings: expected a list"));
@@ -135,6 +149,9 @@ TEST_F(WrittenWorkflow, MistakesOfItsWordsHaveTheirLineAndTheNearest) {
               HasSubstr("graph.yaml:4: defaults.algoritm.kl_in: expected a "
                         "known setting, got 'algoritm.kl_in'; try "
                         "defaults.algorithm.kl_in"));
+  EXPECT_THAT(with("defaults: {reward: rule}\n"),
+              HasSubstr("graph.yaml:4: defaults.reward: expected a mapping of "
+                        "settings, got 'rule'"));
   EXPECT_THAT(with("defaults: {algorithm: {kl_in: los}}\n"),
               HasSubstr("graph.yaml:4: defaults.algorithm.kl_in: expected one "
                         "of reward, loss or none, got 'los'; try loss"));
