@@ -1,6 +1,7 @@
 // Checks of settings as a whole (declared in settings_schema.hpp).
 #include "config/reward_rule.hpp"
 #include "config/settings_schema.hpp"
+#include "config/workflow_file.hpp"
 
 #include <fmt/format.h>
 
@@ -10,14 +11,27 @@ namespace troupe {
 
 namespace {
 
+/// A workflow in a file may be told to read the setting.
+std::string reading_hint(const Settings& settings, const std::string& path) {
+  if (!is_workflow_file(settings.workflow))
+    return "";
+  for (const auto& field : settings_fields())
+    if (field.path.starts_with(path) && field.group
+        && !word_of(*field.group).empty())
+      return fmt::format(", or `{}` in the settings of {}",
+                         word_of(*field.group), settings.workflow);
+  return "";
+}
+
 ConfigError ignored_setting(const Settings& settings, const std::string& path,
-                            const std::string& expected,
-                            const std::string& got) {
-  return ConfigError({.place = place_of(settings, path),
-                      .path = path,
-                      .expected = expected,
-                      .got = got,
-                      .hint = fmt::format("removing it ({}=null)", path)});
+                            const std::string& expected, const std::string& got,
+                            const std::string& hint = "") {
+  return ConfigError(
+    {.place = place_of(settings, path),
+     .path = path,
+     .expected = expected,
+     .got = got,
+     .hint = fmt::format("removing it ({}=null){}", path, hint)});
 }
 
 bool equals_default(const Field& field, const Settings& settings,
@@ -31,7 +45,7 @@ void check_section(const Settings& settings, const std::string& path) {
     throw ignored_setting(
       settings, path,
       fmt::format("only settings that workflow {} uses", settings.workflow),
-      "one that it would ignore");
+      "one that it would ignore", reading_hint(settings, path));
 }
 
 /// Refuses a set value that nothing would read. Inside a section that the
@@ -48,7 +62,7 @@ void check_not_ignored(const Field& field, const Settings& settings,
     throw ignored_setting(
       settings, path,
       fmt::format("only settings that workflow {} uses", workflow),
-      "one that it would ignore");
+      "one that it would ignore", reading_hint(settings, path));
   if (!is_for_role(field, workflow, role))
     throw ignored_setting(
       settings, path,

@@ -1,10 +1,9 @@
 #include "config/workflow_file.hpp"
 
 #include "config/nearest.hpp"
-#include "config/settings_schema.hpp"
+#include "config/own_sections.hpp"
+#include "config/workflow_calls.hpp"
 #include "config/yaml_tree.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -26,37 +25,39 @@ constexpr GroupName group_names[] = {{"rollout", SettingsGroup::rollout},
                                      {"updates", SettingsGroup::updates},
                                      {"own_actors", SettingsGroup::own_actors}};
 
-[[noreturn]] void file_mistake(const YamlNode& node, const std::string& path,
-                               const std::string& expected,
-                               const std::string& got,
-                               const std::string& hint = "") {
-  throw ConfigError({.place = node.place,
-                     .path = path,
-                     .expected = expected,
-                     .got = got,
-                     .hint = hint});
-}
-
-/// Refuses keys of a mapping other than `known`.
-void check_file_keys(const YamlNode& node, const std::string& path,
-                     const std::vector<std::string>& known) {
-  if (!node.is_mapping())
-    file_mistake(node, path, "a mapping", describe(node));
-  for (const auto& [key, value] : node.entries)
-    if (std::ranges::find(known, key) == known.end())
-      file_mistake(value, path.empty() ? key : path + "." + key, join_or(known),
-                   "'" + key + "'", nearest_word(key, known));
-}
-
-SettingsGroup file_group(const YamlNode& node) {
+/// Groups of settings that the workflow reads, and sections of the program's.
+void read_file_groups(const YamlNode& node, WorkflowTraits& traits) {
+  std::map<std::string, SettingsGroup> groups;
   std::vector<std::string> known;
   for (const auto& [name, group] : group_names) {
-    if (node.is_scalar() && node.text == name)
-      return group;
+    groups[name] = group;
     known.emplace_back(name);
   }
-  file_mistake(node, "settings", "a group of settings: " + join_or(known),
-               describe(node), nearest_word(node.text, known));
+  for (const auto& [name, values] : own_settings_defaults())
+    known.push_back(name);
+  if (!node.is_sequence())
+    file_mistake(node, "settings", "a list of groups", describe(node),
+                 "[" + known.front() + "]");
+  for (const auto& item : node.items) {
+    const auto group = groups.find(item.text);
+    if (!item.is_scalar() || std::ranges::find(known, item.text) == known.end())
+      file_mistake(item, "settings", "a group of settings: " + join_or(known),
+                   describe(item), nearest_word(item.text, known));
+    if (group == groups.end())
+      traits.sections.push_back(item.text);
+    else
+      traits.groups.push_back(group->second);
+  }
+}
+
+const YamlNode& file_mapping(const YamlNode& tree, const std::string& key) {
+  const YamlNode* node = tree.find(key);
+  if (node == nullptr || !node->is_mapping())
+    file_mistake(node == nullptr ? tree : *node, key, "a mapping of names",
+                 node == nullptr ? "nothing" : describe(*node),
+                 key == "roles" ? "roles: {actor: {trained: true}}"
+                                : "calls: {actor_gen: {generate: actor}}");
+  return *node;
 }
 
 RoleTraits file_role(const std::string& name, const YamlNode& node) {
@@ -73,89 +74,61 @@ RoleTraits file_role(const std::string& name, const YamlNode& node) {
   return role;
 }
 
-/// A list of keys, or a mapping from keys to fn's words for them.
-void read_file_keys(const YamlNode& node, const std::string& path,
-                    FileCall& call, std::vector<std::string>& keys) {
+void check_likes(const WorkflowFile& workflow) {
+  std::vector<std::string> names;
+  for (const auto& role : workflow.traits.roles)
+    names.push_back(role.name);
+  for (const auto& role : workflow.traits.roles)
+    if (const auto& like = role.default_path_of;
+        !like.empty() && std::ranges::find(names, like) == names.end())
+      throw ConfigError({.place = workflow.places.at("roles." + role.name),
+                         .path = "roles." + role.name + ".like",
+                         .expected = "another role",
+                         .got = "'" + like + "'",
+                         .hint = nearest_word(like, names)});
+}
+
+/// Values in place of settings' own defaults, checked like a user's.
+void read_defaults(const YamlNode& node, const std::string& path,
+                   WorkflowTraits& traits) {
   if (node.is_mapping()) {
-    for (const auto& [key, word] : node.entries) {
-      keys.push_back(key);
-      if (yaml_text(word, path + "." + key) != key)
-        call.renames[key] = word.text;
-    }
+    for (const auto& [key, value] : node.entries)
+      read_defaults(value, path.empty() ? key : path + "." + key, traits);
     return;
   }
-  if (!node.is_sequence())
-    file_mistake(node, path, "a list of keys, or a mapping of keys to words",
+  const auto [field, role] = find_field(path);
+  const auto any = [](const Field&) { return true; };
+  if (is_section(path))
+    file_mistake(node, "defaults." + path, "a mapping of settings",
                  describe(node));
-  for (const auto& item : node.items)
-    keys.push_back(yaml_text(item, path));
+  if (field == nullptr)
+    file_mistake(node, "defaults." + path, "a known setting", "'" + path + "'",
+                 "defaults." + meant_setting(path, any));
+  if (!node.is_scalar() || !role.empty())
+    file_mistake(node, "defaults." + path,
+                 role.empty() ? "one value" : "no setting of a model",
+                 describe(node));
+  Settings scratch;
+  read_value(*field, scratch, role, node, "defaults." + path);
+  traits.defaults.emplace_back(path, node.text);
 }
 
-/// What generate and infer read and write where the file does not say.
-void fill_in_call(FileCall& call, const YamlNode& node,
-                  const std::string& path) {
-  if (call.kind == "generate") {
-    call.fn = "generate";
-    if (call.reads.empty())
-      call.reads = {"prompt_ids"};
-    if (call.writes.empty())
-      call.writes = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
-  }
-  if (call.fn.empty())
-    file_mistake(node, path + ".fn", "a name", "nothing");
-  if (call.kind == "infer") {
-    if (call.reads.empty())
-      call.reads = {"sequence_ids"};
-    if (call.fn == "logprobs" && call.reads.size() == 1)
-      call.reads.emplace_back("loss_mask");
-    if (call.writes.empty())
-      call.writes = {call.fn};
-  }
-}
-
-FileCall file_call(const std::string& name, const YamlNode& node) {
-  const auto path = "calls." + name;
-  check_file_keys(
-    node, path,
-    {"generate", "infer", "train", "function", "fn", "reads", "writes"});
-  FileCall call{.name = name, .kind = "", .role = "", .fn = ""};
-  for (const char* kind : {"generate", "infer", "train", "function"}) {
-    const YamlNode* value = node.find(kind);
-    if (value == nullptr)
-      continue;
-    if (!call.kind.empty())
-      file_mistake(*value, path, "one of generate, infer, train or function",
-                   call.kind + " and " + kind);
-    call.kind = kind;
-    (call.kind == "function" ? call.fn : call.role)
-      = yaml_text(*value, path + "." + kind);
-  }
-  if (call.kind.empty())
-    file_mistake(node, path, "one of generate, infer, train or function",
-                 "none of them");
-  if (const YamlNode* fn = node.find("fn"))
-    call.fn = yaml_text(*fn, path + ".fn");
-  if (const YamlNode* reads = node.find("reads"))
-    read_file_keys(*reads, path + ".reads", call, call.reads);
-  if (const YamlNode* writes = node.find("writes"))
-    read_file_keys(*writes, path + ".writes", call, call.writes);
-  fill_in_call(call, node, path);
-  return call;
-}
-
-/// Weights that two calls of a step trained would have two next versions.
-void check_one_training(const std::vector<FileCall>& earlier,
-                        const FileCall& call, const YamlNode& node) {
-  if (call.kind != "train")
-    return;
-  for (const auto& other : earlier)
-    if (other.kind == "train" && other.role == call.role)
-      file_mistake(*node.find("train"), "calls." + call.name + ".train",
-                   "a role that no other call trains",
-                   call.role + ", which " + other.name + " trains");
+DataKind file_data(const std::vector<FileCall>& calls) {
+  const auto reads_pairs = [](const FileCall& call) {
+    return std::ranges::find(call.reads, "chosen_ids") != call.reads.end();
+  };
+  if (std::ranges::find(calls, "generate", &FileCall::kind) != calls.end())
+    return DataKind::prompts;
+  return std::ranges::any_of(calls, reads_pairs) ? DataKind::preference
+                                                 : DataKind::sft;
 }
 
 } // namespace
+
+std::string word_of(SettingsGroup group) {
+  const auto* at = std::ranges::find(group_names, group, &GroupName::group);
+  return at == std::end(group_names) ? "" : at->name;
+}
 
 bool is_workflow_file(const std::string& workflow) {
   return workflow.ends_with(".yaml") || workflow.ends_with(".yml");
@@ -163,31 +136,39 @@ bool is_workflow_file(const std::string& workflow) {
 
 WorkflowFile read_workflow_file(const std::string& file) {
   const YamlNode tree = read_yaml(file);
-  check_file_keys(tree, "", {"settings", "roles", "calls"});
+  check_file_keys(tree, "", {"settings", "defaults", "roles", "calls"});
   WorkflowFile workflow;
   workflow.traits.name = file;
   workflow.traits.sentence = "the calls of the file";
-  const YamlNode* calls = tree.find("calls");
-  const YamlNode* roles = tree.find("roles");
-  if (calls == nullptr || !calls->is_mapping() || roles == nullptr
-      || !roles->is_mapping())
-    file_mistake(tree, calls == nullptr ? "calls" : "roles",
-                 "mappings `roles` and `calls`", "none");
-  for (const auto& [name, node] : roles->entries)
+  for (const auto& [name, node] : file_mapping(tree, "roles").entries) {
     workflow.traits.roles.push_back(file_role(name, node));
-  for (const auto& [name, node] : calls->entries) {
-    auto call = file_call(name, node);
-    check_one_training(workflow.calls, call, node);
-    workflow.calls.push_back(std::move(call));
+    workflow.places["roles." + name] = node.place;
   }
+  for (const auto& [name, node] : file_mapping(tree, "calls").entries) {
+    workflow.calls.push_back(read_file_call(name, node));
+    workflow.places["calls." + name] = node.place;
+  }
+  check_likes(workflow);
+  check_file_calls(workflow);
   if (const YamlNode* groups = tree.find("settings"))
-    for (const auto& node : groups->items)
-      workflow.traits.groups.push_back(file_group(node));
-  const bool generates
-    = std::ranges::find(workflow.calls, "generate", &FileCall::kind)
-      != workflow.calls.end();
-  workflow.traits.data = generates ? DataKind::prompts : DataKind::sft;
+    read_file_groups(*groups, workflow.traits);
+  if (const YamlNode* defaults = tree.find("defaults"))
+    read_defaults(*defaults, "", workflow.traits);
+  workflow.traits.data = file_data(workflow.calls);
   return workflow;
+}
+
+double initial_value(const FileCarried& value, const Settings& settings) {
+  if (value.setting.empty())
+    return value.initial;
+  const auto [field, role] = find_field(value.setting);
+  Settings copy = settings; // slots are for writing
+  const auto slot = field->slot(copy, role);
+  if (const auto* whole = std::get_if<int*>(&slot))
+    return **whole;
+  if (const auto* whole = std::get_if<std::uint64_t*>(&slot))
+    return static_cast<double>(**whole);
+  return *std::get<double*>(slot);
 }
 
 } // namespace troupe

@@ -4,33 +4,34 @@
 #include "models/group_advantages.hpp"
 #include "models/ppo_advantages.hpp"
 
+#include <algorithm>
+
 namespace troupe::models {
 
-void Functions::add(std::string name, Function function) {
-  TROUPE_CHECK(!has(name), "function '" + name + "' is there already");
-  entries_.emplace_back(std::move(name), std::move(function));
+void Functions::add(FunctionEntry entry) {
+  TROUPE_CHECK(!has(entry.name),
+               "function '" + entry.name + "' is there already");
+  entries_.push_back(std::move(entry));
 }
 
 bool Functions::has(std::string_view name) const {
-  for (const auto& [known, function] : entries_)
-    if (known == name)
-      return true;
-  return false;
+  return std::ranges::find(entries_, name, &FunctionEntry::name)
+         != entries_.end();
 }
 
 std::vector<std::string> Functions::names() const {
   std::vector<std::string> names;
   for (const auto& entry : entries_)
-    names.push_back(entry.first);
+    names.push_back(entry.name);
   return names;
 }
 
-const Function& Functions::find(std::string_view name) const {
+const FunctionEntry& Functions::find(std::string_view name) const {
   std::string known;
-  for (const auto& [entry, function] : entries_) {
-    if (entry == name)
-      return function;
-    known += (known.empty() ? "" : ", ") + entry;
+  for (const auto& entry : entries_) {
+    if (entry.name == name)
+      return entry;
+    known += (known.empty() ? "" : ", ") + entry.name;
   }
   throw ConfigError({.place = {},
                      .path = "fn",
@@ -42,8 +43,8 @@ const Function& Functions::find(std::string_view name) const {
 const Functions& functions() {
   static const Functions table = [] {
     Functions built_in;
-    built_in.add("ppo_advantages", &ppo_advantages);
-    built_in.add("group_advantages", &group_advantages);
+    built_in.add(ppo_advantages_entry());
+    built_in.add(group_advantages_entry());
     return built_in;
   }();
   return table;
@@ -51,7 +52,7 @@ const Functions& functions() {
 
 FunctionResult run_function(const std::string& fn, const net::Rows& rows,
                             const FunctionContext& context) {
-  return functions().find(fn)(rows, context);
+  return functions().find(fn).function(rows, context);
 }
 
 } // namespace troupe::models

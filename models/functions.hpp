@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/ids.hpp"
+#include "models/known_keys.hpp"
 #include "models/sums.hpp"
 #include "net/rows.hpp"
 
@@ -12,10 +13,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-namespace troupe {
-struct Settings;
-} // namespace troupe
 
 namespace troupe::models {
 
@@ -37,23 +34,30 @@ struct FunctionResult {
 using Function
   = std::function<FunctionResult(const net::Rows&, const FunctionContext&)>;
 
+struct FunctionEntry {
+  std::string name; ///< `fn` of the call: "ppo_advantages"
+  Function function = {};
+  std::vector<KnownKey> reads = {};
+  std::vector<KnownCarried> carries = {};
+};
+
 /// A table of functions by name.
 class Functions {
 public:
-  void add(std::string name, Function function);
+  void add(FunctionEntry entry);
   /// Throws ConfigError naming the known functions.
-  const Function& find(std::string_view name) const;
+  const FunctionEntry& find(std::string_view name) const;
   bool has(std::string_view name) const;
   std::vector<std::string> names() const;
 
 private:
-  std::vector<std::pair<std::string, Function>> entries_;
+  std::vector<FunctionEntry> entries_;
 };
 
 /// The built-in ones; an own program's run through actors/own_work.hpp.
 const Functions& functions();
 
-/// functions().find(fn)(rows, context).
+/// functions().find(fn).function(rows, context).
 FunctionResult run_function(const std::string& fn, const net::Rows& rows,
                             const FunctionContext& context);
 

@@ -141,4 +141,21 @@ FunctionResult group_advantages(const net::Rows& rows,
   return result;
 }
 
+FunctionEntry group_advantages_entry() {
+  const auto kl
+    = [](const Settings& s) { return s.algorithm.kl_in == "reward"; };
+  const auto greedy
+    = [](const Settings& s) { return s.algorithm.advantage == "remax"; };
+  return {.name = "group_advantages",
+          .function = &group_advantages,
+          .reads = {{"loss_mask"},
+                    {"scores"},
+                    {"truncated"},
+                    {"logprobs", kl},
+                    {"ref_logprobs", kl},
+                    {"greedy_loss_mask", greedy},
+                    {"greedy_scores", greedy},
+                    {"greedy_truncated", greedy}}};
+}
+
 } // namespace troupe::models

@@ -29,5 +29,6 @@ namespace troupe::models {
 /// golden rl/adv_{grpo,rloo,remax,reinforce_pp}.
 FunctionResult group_advantages(const net::Rows& rows,
                                 const FunctionContext& context);
+FunctionEntry group_advantages_entry();
 
 } // namespace troupe::models

@@ -6,6 +6,7 @@
 // sequence speaks of its token t; entry 0 of logprobs, entropy, values is 0.
 #pragma once
 
+#include "models/known_keys.hpp"
 #include "models/sums.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -89,6 +90,7 @@ struct LossEntry {
   std::vector<std::string> columns;
   std::string mean_over = {}; ///< one of them, summed into `weights`; or none
   bool pairs = false;         ///< rows are chosen_ids + rejected_ids
+  std::vector<KnownKey> reads = {}; ///< that a file's call must bring
 };
 
 /// The table of losses; built-ins and users'.

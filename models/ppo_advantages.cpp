@@ -181,4 +181,25 @@ FunctionResult ppo_advantages(const net::Rows& rows,
   return result;
 }
 
+FunctionEntry ppo_advantages_entry() {
+  const auto kl
+    = [](const Settings& s) { return s.algorithm.kl_in == "reward"; };
+  const auto adapts = [](const Settings& s) {
+    return s.algorithm.kl_in == "reward" && s.algorithm.kl_target > 0;
+  };
+  const auto scales = [](const Settings& s) { return s.algorithm.value_norm; };
+  return {.name = "ppo_advantages",
+          .function = &ppo_advantages,
+          .reads = {{"loss_mask"},
+                    {"scores"},
+                    {"logprobs"},
+                    {"values"},
+                    {"truncated"},
+                    {"ref_logprobs", kl}},
+          .carries = {{{"kl_coef", adapts}, "algorithm.kl_coef"},
+                      {{"returns_count", scales}},
+                      {{"returns_sum", scales}},
+                      {{"returns_sum_squares", scales}}}};
+}
+
 } // namespace troupe::models

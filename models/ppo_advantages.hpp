@@ -35,5 +35,6 @@ namespace troupe::models {
 /// /{mean, max, min}, response_length/clip_ratio (share of truncated answers).
 FunctionResult ppo_advantages(const net::Rows& rows,
                               const FunctionContext& context);
+FunctionEntry ppo_advantages_entry();
 
 } // namespace troupe::models

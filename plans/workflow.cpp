@@ -30,59 +30,86 @@ std::vector<std::string> names_of(const std::vector<Named>& all) {
   return names;
 }
 
-/// All mistakes of a workflow are its author's: a sentence without a file.
-[[noreturn]] void refuse(const Workflow& workflow, const std::string& text) {
-  throw ConfigError(Place{},
-                    fmt::format("workflow {}: {}", workflow.name, text));
+/// A workflow under examination, and where a file says its calls and roles.
+struct Examined {
+  const Workflow& workflow;
+  const WorkflowPlaces& places;
+
+  /// All mistakes of a workflow are its author's: a sentence, at the line of
+  /// `what` where that is in a file.
+  [[noreturn]] void refuse(const std::string& what,
+                           const std::string& text) const {
+    const auto at = places.find(what);
+    throw ConfigError(at == places.end() ? Place{} : at->second,
+                      fmt::format("workflow {}: {}", workflow.name, text));
+  }
+};
+
+std::string place_name(const Call& call) {
+  return "calls." + call.name;
+}
+
+std::string place_name(const Role& role) {
+  return "roles." + role.name;
 }
 
 template <class Named>
-void check_unique(const Workflow& workflow, const std::vector<Named>& all,
+void check_unique(const Examined& examined, const std::vector<Named>& all,
                   std::string_view what) {
   std::set<std::string_view> seen;
   for (const auto& one : all)
     if (one.name.empty() || !seen.insert(one.name).second)
-      refuse(workflow, one.name.empty()
-                         ? fmt::format("a {} has no name", what)
-                         : fmt::format("{} {} stands twice", what, one.name));
+      examined.refuse(place_name(one),
+                      one.name.empty()
+                        ? fmt::format("a {} has no name", what)
+                        : fmt::format("{} {} stands twice", what, one.name));
 }
 
-void check_roles(const Workflow& workflow) {
-  const auto names = names_of(workflow.roles);
-  for (const auto& call : workflow.calls) {
-    const bool is_function = call.kind == CallKind::function;
-    if (is_function && !call.role.empty())
-      refuse(workflow, fmt::format("function {} must not have a role, got {}",
-                                   call.name, call.role));
-    if (!is_function && !workflow.find_role(call.role))
-      refuse(workflow, fmt::format("call {}: unknown role '{}'{}", call.name,
-                                   call.role, nearest_hint(call.role, names)));
-    if (call.kind == CallKind::train && !workflow.role(call.role).trained)
-      refuse(workflow, fmt::format("call {} trains role {}, which is not "
-                                   "declared as trained",
-                                   call.name, call.role));
-  }
+void check_role_of(const Examined& examined, const Call& call) {
+  const auto& workflow = examined.workflow;
+  const bool is_function = call.kind == CallKind::function;
+  const auto refuse
+    = [&](const std::string& text) { examined.refuse(place_name(call), text); };
+  if (is_function && !call.role.empty())
+    refuse(fmt::format("function {} must not have a role, got {}", call.name,
+                       call.role));
+  if (!is_function && !workflow.find_role(call.role))
+    refuse(fmt::format("call {}: unknown role '{}'{}", call.name, call.role,
+                       nearest_hint(call.role, names_of(workflow.roles))));
+  if (call.kind == CallKind::train && !workflow.role(call.role).trained)
+    refuse(fmt::format("call {} trains role {}, which is not declared as "
+                       "trained",
+                       call.name, call.role));
+}
+
+void check_roles(const Examined& examined) {
+  const auto& workflow = examined.workflow;
+  for (const auto& call : workflow.calls)
+    check_role_of(examined, call);
   for (const auto& role : workflow.roles) {
     const auto uses = [&](const Call& c) { return c.role == role.name; };
     const auto trains
       = [&](const Call& c) { return uses(c) && c.kind == CallKind::train; };
     if (std::ranges::none_of(workflow.calls, uses))
-      refuse(workflow, fmt::format("no call uses role {}", role.name));
+      examined.refuse(place_name(role),
+                      fmt::format("no call uses role {}", role.name));
     if (role.trained && std::ranges::none_of(workflow.calls, trains))
-      refuse(workflow, fmt::format("no call trains role {}", role.name));
+      examined.refuse(place_name(role),
+                      fmt::format("no call trains role {}", role.name));
   }
 }
 
 /// Weights of a follower are its own, and made of its leader's.
-void check_followers(const Workflow& workflow) {
+void check_followers(const Examined& examined) {
+  const auto& workflow = examined.workflow;
   for (const auto& role : workflow.roles) {
     if (!role.follows)
       continue;
     const auto& name = role.follows->role;
     const auto* leader = workflow.find_role(name);
     const auto wrong = [&](const std::string& why) {
-      refuse(workflow,
-             fmt::format("role {} follows {}{}", role.name, name, why));
+      examined.refuse(place_name(role), fmt::format("role {} follows {}{}",
+                                                    role.name, name, why));
     };
     if (leader == nullptr)
       wrong(", which is no role"
@@ -97,31 +124,35 @@ void check_followers(const Workflow& workflow) {
   }
 }
 
-void check_writers(const Workflow& workflow) {
+void check_writers(const Examined& examined) {
+  const auto& workflow = examined.workflow;
   for (const auto& call : workflow.calls) {
+    const auto refuse = [&](const std::string& text) {
+      examined.refuse(place_name(call), text);
+    };
     for (const auto& key : call.writes) {
       const auto* first = workflow.writer(key);
       if (first != &call)
-        refuse(workflow, fmt::format("key {} has two writers: {} and {}", key,
-                                     first->name, call.name));
+        refuse(fmt::format("key {} has two writers: {} and {}", key,
+                           first->name, call.name));
       if (std::ranges::count(call.writes, key) > 1)
-        refuse(workflow,
-               fmt::format("call {} writes key {} twice", call.name, key));
+        refuse(fmt::format("call {} writes key {} twice", call.name, key));
       if (contains(workflow.dataset_keys, key))
-        refuse(workflow, fmt::format("key {} comes from the data set, {} must "
-                                     "not write it",
-                                     key, call.name));
+        refuse(fmt::format("key {} comes from the data set, {} must not write "
+                           "it",
+                           key, call.name));
     }
     for (const auto& rename : call.renames)
       if (!contains(call.reads, rename.key)
           && !contains(call.writes, rename.key))
-        refuse(workflow, fmt::format("call {} renames key {}, which it neither "
-                                     "reads nor writes",
-                                     call.name, rename.key));
+        refuse(fmt::format("call {} renames key {}, which it neither reads nor "
+                           "writes",
+                           call.name, rename.key));
   }
 }
 
-void check_readers(const Workflow& workflow) {
+void check_readers(const Examined& examined) {
+  const auto& workflow = examined.workflow;
   std::vector<std::string> known = workflow.dataset_keys;
   std::set<std::string> read;
   for (const auto& call : workflow.calls) {
@@ -131,18 +162,20 @@ void check_readers(const Workflow& workflow) {
   for (const auto& call : workflow.calls) {
     for (const auto& key : call.reads)
       if (!contains(known, key))
-        refuse(workflow,
-               fmt::format("call {} reads key '{}', which nobody writes{}",
-                           call.name, key, nearest_hint(key, known)));
+        examined.refuse(
+          place_name(call),
+          fmt::format("call {} reads key '{}', which nobody writes{}",
+                      call.name, key, nearest_hint(key, known)));
     const auto is_read
       = [&](const std::string& key) { return read.contains(key); };
     if (!call.writes.empty() && std::ranges::none_of(call.writes, is_read))
-      refuse(workflow,
-             fmt::format("nobody reads what call {} writes", call.name));
+      examined.refuse(
+        place_name(call),
+        fmt::format("nobody reads what call {} writes", call.name));
   }
   for (const auto& key : workflow.dataset_keys)
     if (!read.contains(key))
-      refuse(workflow, fmt::format("nobody reads data-set key {}", key));
+      examined.refuse("", fmt::format("nobody reads data-set key {}", key));
 }
 
 /// Follows producers backwards from a call that never became ready until one
@@ -168,7 +201,8 @@ std::string cycle_text(const Workflow& workflow,
   return text;
 }
 
-void check_cycles(const Workflow& workflow) {
+void check_cycles(const Examined& examined) {
+  const auto& workflow = examined.workflow;
   std::vector<bool> done(workflow.calls.size(), false);
   for (bool moved = true; moved;) {
     moved = false;
@@ -179,8 +213,8 @@ void check_cycles(const Workflow& workflow) {
     }
   }
   if (std::ranges::find(done, false) != done.end())
-    refuse(workflow, "calls wait for each other in a circle: "
-                       + cycle_text(workflow, done));
+    examined.refuse("", "calls wait for each other in a circle: "
+                          + cycle_text(workflow, done));
 }
 
 } // namespace
@@ -270,16 +304,17 @@ std::vector<std::uint32_t> producers(const Workflow& workflow, std::size_t i) {
   return {found.begin(), found.end()};
 }
 
-void check(const Workflow& workflow) {
+void check(const Workflow& workflow, const WorkflowPlaces& places) {
+  const Examined examined{workflow, places};
   if (workflow.calls.empty())
-    refuse(workflow, "it has no calls");
-  check_unique(workflow, workflow.roles, "role");
-  check_unique(workflow, workflow.calls, "call");
-  check_roles(workflow);
-  check_followers(workflow);
-  check_writers(workflow);
-  check_readers(workflow);
-  check_cycles(workflow);
+    examined.refuse("", "it has no calls");
+  check_unique(examined, workflow.roles, "role");
+  check_unique(examined, workflow.calls, "call");
+  check_roles(examined);
+  check_followers(examined);
+  check_writers(examined);
+  check_readers(examined);
+  check_cycles(examined);
 }
 
 } // namespace troupe::plans

@@ -3,8 +3,11 @@
 // the data set. Nothing here knows devices, tensors or actors.
 #pragma once
 
+#include "config/error.hpp"
+
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -116,10 +119,13 @@ Call twin_of(const Workflow& workflow, const Call& call,
 std::set<std::string> makers_of(const Workflow& workflow,
                                 std::vector<std::string> keys);
 
+/// Where a file says "calls.NAME" and "roles.NAME"; empty: it is no file's.
+using WorkflowPlaces = std::map<std::string, Place>;
+
 /// Refuses cycles, two writers of a key, keys without a source, data-set keys
 /// nobody reads, unknown roles, roles without calls, doubled names. Throws
 /// ConfigError with one sentence that holds the nearest name.
-void check(const Workflow& workflow);
+void check(const Workflow& workflow, const WorkflowPlaces& places = {});
 
 /// How a workflow is made from settings, for each of config's workflow_table.
 using WorkflowMaker = std::function<Workflow(const Settings&)>;

@@ -1,15 +1,11 @@
 #include "runtime/session_inputs.hpp"
 
-#include "actors/own_calls.hpp"
 #include "actors/recording.hpp"
 #include "actors/worker_context.hpp"
 #include "config/error.hpp"
 #include "config/hf_dropout.hpp"
-#include "config/workflow_file.hpp"
 #include "models/dataset.hpp"
-#include "models/functions.hpp"
 #include "models/hf_folder.hpp"
-#include "models/loss.hpp"
 #include "models/rewarders.hpp"
 #include "models/rollout_replay.hpp"
 #include "models/sample_rows.hpp"
@@ -112,17 +108,6 @@ void check_same_parameters(const Settings& settings, const plans::Role& role,
   if (ours.size() != theirs.size())
     expect(
       fmt::format("{} parameters in place of {}", ours.size(), theirs.size()));
-}
-
-/// Functions and losses that a file names must be there before a worker looks
-/// for them.
-void check_registered(const plans::Workflow& workflow) {
-  for (const auto& call : workflow.calls)
-    if (call.kind == plans::CallKind::train)
-      models::losses().find(call.fn);
-    else if (call.kind == plans::CallKind::function
-             && actors::find_own_entry(call.fn) == nullptr)
-      models::functions().find(call.fn);
 }
 
 /// Keys that no call writes must be in the rows: looks at the first.
@@ -281,8 +266,6 @@ RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow,
     = models::Tokenizer::load(tokenizer_folder(settings, workflow));
   const auto dataset = models::Dataset::open(settings, tokenizer);
   models::warn_of_skipped(dataset);
-  if (is_workflow_file(settings.workflow))
-    check_registered(workflow);
   check_fields(settings, workflow, dataset);
   check_positions(workflow, shapes, dataset);
   return {dataset.size(), dataset.report().bad_rows};

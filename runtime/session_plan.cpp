@@ -8,6 +8,7 @@
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/live/run_graph.hpp"
+#include "runtime/known_calls.hpp"
 #include "runtime/run_folder.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/written_plan.hpp"
@@ -101,6 +102,7 @@ SessionPlan plan_session(const Settings& settings) {
   SessionPlan session;
   session.settings = settings;
   session.run_folder = run_folder_of(settings);
+  check_known_calls(settings);
   session.workflow = plans::make_workflow(settings);
   session.shapes = read_shapes(settings, session.workflow);
   session.samples_per_step = samples_per_step(settings, session.workflow);

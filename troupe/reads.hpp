@@ -65,4 +65,20 @@ requires((is_key<Ks> || is_carried<Ks>)&&...) Writes<Ks...> writes(Ks... keys) {
   return {std::tuple{keys...}};
 }
 
+// What is no key: here the compiler says so in words.
+template <class... Ks>
+requires(!((is_key<Ks> || is_carried<Ks>)&&...)) Reads<> reads(Ks...) {
+  static_assert(sizeof...(Ks) == 0,
+                "reads() takes keys such as constexpr troupe::Key<float> "
+                "score{\"score\"}, not their names");
+  return {};
+}
+template <class... Ks>
+requires(!((is_key<Ks> || is_carried<Ks>)&&...)) Writes<> writes(Ks...) {
+  static_assert(sizeof...(Ks) == 0,
+                "writes() takes keys such as constexpr troupe::Key<float> "
+                "score{\"score\"}, not their names");
+  return {};
+}
+
 } // namespace troupe

@@ -37,7 +37,13 @@ LossEntry dpo_loss_entry() {
           .exposes = {.logprobs = true},
           .metric_prefix = "train/",
           .columns = {"ref_logprobs"},
-          .pairs = true};
+          .pairs = true,
+          .reads = {{"chosen_ids"},
+                    {"chosen_loss_mask"},
+                    {"chosen_ref_logprobs"},
+                    {"rejected_ids"},
+                    {"rejected_loss_mask"},
+                    {"rejected_ref_logprobs"}}};
 }
 
 } // namespace troupe::models

@@ -1,5 +1,6 @@
 #include "models/losses/ppo_actor.hpp"
 
+#include "config/settings.hpp"
 #include "models/losses/token_weights.hpp"
 #include "models/rl_math.hpp"
 
@@ -118,12 +119,18 @@ LossResult ppo_actor_loss(const TrainBatch& batch,
 }
 
 LossEntry ppo_actor_loss_entry() {
+  const auto kl = [](const Settings& s) { return s.algorithm.kl_in == "loss"; };
   return {.name = "ppo_actor_loss",
           .function = &ppo_actor_loss,
           .exposes = {.logprobs = true, .entropy = true},
           .metric_prefix = "actor/",
           .columns
-          = {"logprobs", "advantages", "ref_logprobs", "rollout_logprobs"}};
+          = {"logprobs", "advantages", "ref_logprobs", "rollout_logprobs"},
+          .reads = {{"sequence_ids"},
+                    {"loss_mask"},
+                    {"logprobs"},
+                    {"advantages"},
+                    {"ref_logprobs", kl}}};
 }
 
 } // namespace troupe::models

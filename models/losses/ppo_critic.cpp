@@ -62,7 +62,8 @@ LossEntry ppo_critic_loss_entry() {
           .function = &ppo_critic_loss,
           .exposes = {.values = true},
           .metric_prefix = "critic/",
-          .columns = {"values", "returns"}};
+          .columns = {"values", "returns"},
+          .reads = {{"sequence_ids"}, {"loss_mask"}, {"values"}, {"returns"}}};
 }
 
 } // namespace troupe::models

@@ -15,7 +15,8 @@ LossEntry reward_loss_entry() {
           .exposes = {.scores = true},
           .metric_prefix = "train/",
           .columns = {},
-          .pairs = true};
+          .pairs = true,
+          .reads = {{"chosen_ids"}, {"rejected_ids"}}};
 }
 
 } // namespace troupe::models

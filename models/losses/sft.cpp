@@ -23,7 +23,8 @@ LossEntry sft_loss_entry() {
           .function = &sft_loss,
           .exposes = {.logprobs = true},
           .metric_prefix = "train/",
-          .columns = {}};
+          .columns = {},
+          .reads = {{"sequence_ids"}, {"loss_mask"}}};
 }
 
 } // namespace troupe::models

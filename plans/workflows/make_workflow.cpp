@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace troupe::plans {
 
@@ -143,13 +144,19 @@ void add_workflow_maker(const std::string& name, WorkflowMaker make) {
 }
 
 Workflow make_workflow(const Settings& settings) {
+  const auto& makers = workflow_makers();
   if (is_workflow_file(settings.workflow)) {
-    Workflow workflow = file_workflow(settings.workflow);
-    check(workflow);
+    const auto file = read_workflow_file(settings.workflow);
+    const auto find = [&](const std::string& name) {
+      const auto at = makers.find(name);
+      return at == makers.end() ? std::nullopt
+                                : std::optional(at->second(settings));
+    };
+    Workflow workflow = file_workflow(file, settings, find);
+    check(workflow, file.places);
     set_followers(settings, workflow);
     return workflow;
   }
-  const auto& makers = workflow_makers();
   const auto at = makers.find(settings.workflow);
   if (at == makers.end())
     require_value(settings, "workflow", settings.workflow, workflow_names());

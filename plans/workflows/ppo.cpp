@@ -26,6 +26,10 @@ Workflow ppo_workflow(const Settings& settings) {
                       .initial = algorithm.kl_coef,
                       .metric = "actor/kl_coef"}};
   }
+  if (algorithm.value_norm)
+    for (const char* moment :
+         {"returns_count", "returns_sum", "returns_sum_squares"})
+      ppo.carried.push_back({.name = moment});
   ppo.calls.push_back(
     internal::inference_call("critic_inf", "critic", "values", "values"));
   if (recompute)

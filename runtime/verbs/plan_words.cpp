@@ -4,6 +4,7 @@
 #include "plans/finalists.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/host_memory.hpp"
+#include "runtime/known_calls.hpp"
 #include "runtime/profiler.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/written_plan.hpp"
@@ -110,6 +111,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.hardware = plans::load_hardware(asked ? words.hardware : "laptop");
   if (is_plan_file(words.hardware))
     problem.profile = plans::load_profile(words.hardware);
+  check_known_calls(settings);
   problem.workflow = plans::make_workflow(settings);
   problem.shapes = read_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);

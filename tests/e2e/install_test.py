@@ -50,8 +50,10 @@ MISTAKES = [
     ("messages hold no float or double",
      "auto f(Self self, Tool tool) { return troupe::ask<int>(self, "
      "std::chrono::seconds(1), tool, 0.5F); }"),
-    ("no matching function for call to",
+    ("reads() takes keys such as constexpr troupe::Key<float>",
      'auto f() { return troupe::reads("score"); }'),
+    ("writes() takes keys such as constexpr troupe::Key<float>",
+     'auto f() { return troupe::writes(score, "other"); }'),
 ]
 
 
