@@ -125,8 +125,8 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
          .hint = fmt::format("data.fields={{{}: COLUMN}}", key)});
 }
 
-/// A prompt must leave a place for an answer; other rows may be longer than
-/// config.json says where positions are rotations.
+/// Generation refuses a prompt without places when it comes to it; other rows
+/// may be longer than config.json says where positions are rotations.
 void check_positions(const plans::Workflow& workflow, const RoleShapes& shapes,
                      const models::Dataset& dataset) {
   const auto& report = dataset.report();
@@ -137,14 +137,14 @@ void check_positions(const plans::Workflow& workflow, const RoleShapes& shapes,
       workflow.calls, [&](const plans::Call& call) {
         return call.kind == plans::CallKind::generate && call.role == role.name;
       });
-    const auto most = shape.max_positions - (prompts ? 1 : 0);
+    const auto most = shape.max_positions;
     if ((generates || shape.learned_positions)
         && std::cmp_greater(report.longest, most))
       throw ConfigError(
         {.place = {dataset.file(), report.longest_line},
          .path = prompts ? "prompt" : "",
-         .expected = fmt::format("at most {} tokens ({} has {} positions)",
-                                 most, role.name, shape.max_positions),
+         .expected = fmt::format("at most {} tokens, the positions of {}", most,
+                                 role.name),
          .got = std::to_string(report.longest),
          .hint = fmt::format("data.max_{}tokens={}", prompts ? "prompt_" : "",
                              most)});

@@ -83,7 +83,7 @@ void leave_training(Settings& settings) {
 SessionPlan eval_session(const EvalWords& words) {
   auto overrides = words.config.overrides();
   if (!words.data.empty())
-    overrides.push_back("eval.data=" + print_yaml_scalar(words.data, true));
+    overrides.push_back("eval.data=" + print_yaml_scalar(words.data));
   auto settings = load_settings(words.config.files(), overrides);
   if (settings.eval.data.empty())
     throw ConfigError({.place = {"command line", 0},

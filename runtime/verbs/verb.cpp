@@ -62,10 +62,9 @@ std::vector<std::string> ConfigWords::overrides() const {
             .lexically_normal()
             .parent_path()
             .parent_path();
-      // quoted, for names such as null or [1]
-      overrides.push_back("run.name=" + print_yaml_scalar(folder.name(), true));
-      overrides.push_back("run.dir="
-                          + print_yaml_scalar(parent.string(), true));
+      // quoted where it is null or [1]
+      overrides.push_back("run.name=" + print_yaml_scalar(folder.name()));
+      overrides.push_back("run.dir=" + print_yaml_scalar(parent.string()));
     }
   }
   return overrides;

@@ -189,15 +189,15 @@ class BadInput(Case):
             json.dumps(config | {"max_position_embeddings": 20}))
         self.write("rows.jsonl",
                    '{"prompt": "%s"}\n' % ("a" * 19) * 20
-                   + '{"prompt": "%s"}\n' % ("a" * 20))
+                   + '{"prompt": "%s"}\n' % ("a" * 21))
         models = ["models.actor.path=model", "models.ref.path=model"]
         rows = ["data.train=rows.jsonl", "data.max_prompt_tokens=100"]
-        says = ("rows.jsonl:21: prompt: expected at most 19 tokens (actor has "
-                "20 positions), got 20; try data.max_prompt_tokens=19")
+        says = ("rows.jsonl:21: prompt: expected at most 20 tokens, the "
+                "positions of actor, got 21; try data.max_prompt_tokens=20")
         self.refused(self.ppo(*models, *rows), WRONG_INPUT, says)
         self.refused(self.ppo(*models, rows[1], "eval.data=rows.jsonl"),
                      WRONG_INPUT, says)
-        self.troupe(*self.ppo(*models, *rows[:1], "data.max_prompt_tokens=19",
+        self.troupe(*self.ppo(*models, *rows[:1], "data.max_prompt_tokens=20",
                               "run.steps=1"))
 
     # -- model folders -------------------------------------------------------
