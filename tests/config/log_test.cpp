@@ -1,8 +1,8 @@
 #include "config/error.hpp"
 #include "config/log.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -13,8 +13,8 @@ namespace {
 namespace log = troupe::log;
 
 TEST(Log, FileHoldsLevelComponentAndText) {
-  const auto file = std::filesystem::temp_directory_path()
-                    / ("troupe_log_" + std::to_string(::getpid())) / "log.txt";
+  const troupe::support::TempFolder folder;
+  const auto file = folder / "log.txt";
   log::open(file, log::Level::info);
   log::net.debug("too small to see");
   log::net.info("port 4711");
@@ -25,7 +25,6 @@ TEST(Log, FileHoldsLevelComponentAndText) {
   EXPECT_THAT(text.str(), ::testing::HasSubstr(" info net: port 4711\n"));
   EXPECT_THAT(text.str(), ::testing::HasSubstr("actors: {} is not a format\n"));
   EXPECT_THAT(text.str(), ::testing::Not(::testing::HasSubstr("too small")));
-  std::filesystem::remove_all(file.parent_path());
 }
 
 TEST(Log, WarningsAlsoGoToStderr) {

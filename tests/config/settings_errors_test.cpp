@@ -3,8 +3,8 @@
 #include "config/settings.hpp"
 #include "config/translations.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,8 +16,7 @@ using troupe::ConfigError;
 class SettingsErrors : public ::testing::Test {
 protected:
   SettingsErrors() {
-    std::filesystem::create_directories(folder_);
-    std::filesystem::current_path(folder_);
+    std::filesystem::current_path(folder_.path());
     write("ppo.yaml", "workflow: ppo\n"
                       "run: {steps: 60}\n"
                       "models:\n"
@@ -32,7 +31,6 @@ protected:
   }
   ~SettingsErrors() override {
     std::filesystem::current_path("/");
-    std::filesystem::remove_all(folder_);
   }
   static void write(const std::string& name, const std::string& text) {
     std::ofstream(name) << text;
@@ -58,9 +56,7 @@ protected:
   static std::string over(const std::string& text) {
     return error({"ppo.yaml"}, {text});
   }
-  std::filesystem::path folder_
-    = std::filesystem::temp_directory_path()
-      / ("troupe_errors_" + std::to_string(::getpid()));
+  troupe::support::TempFolder folder_;
 };
 
 TEST_F(SettingsErrors, GoodFilesAreGood) {

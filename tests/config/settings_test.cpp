@@ -2,8 +2,8 @@
 #include "config/settings_schema.hpp"
 
 #include "tests/support/places.hpp"
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -35,17 +35,11 @@ data: {train: text.jsonl}
 /// Files that go when the test ends.
 class SettingsFiles : public ::testing::Test {
 protected:
-  ~SettingsFiles() override {
-    std::filesystem::remove_all(folder_);
-  }
   std::string file(const std::string& name, const std::string& text) {
-    std::filesystem::create_directories(folder_);
     std::ofstream(folder_ / name) << text;
     return (folder_ / name).string();
   }
-  std::filesystem::path folder_
-    = std::filesystem::temp_directory_path()
-      / ("troupe_settings_" + std::to_string(::getpid()));
+  troupe::support::TempFolder folder_;
 };
 
 TEST(Settings, DefaultsFillWhatTheUserLeftOut) {

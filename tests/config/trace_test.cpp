@@ -3,8 +3,8 @@
 #include "config/trace_file.hpp"
 #include "config/trace_ring.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <bit>
 #include <filesystem>
@@ -21,15 +21,12 @@ using trace::Kind;
 class Trace : public ::testing::Test {
 protected:
   Trace() {
-    folder_ = std::filesystem::temp_directory_path()
-              / ("troupe_trace_" + std::to_string(::getpid()));
     file_ = folder_ / "trace" / "worker_01.events";
   }
   ~Trace() override {
     trace::stop();
-    std::filesystem::remove_all(folder_);
   }
-  std::filesystem::path folder_;
+  troupe::support::TempFolder folder_;
   std::filesystem::path file_;
   trace::Track track_ = trace::track("actor@0", trace::TrackKind::device);
   trace::Name name_ = trace::name("decode");
@@ -209,7 +206,6 @@ TEST_F(Trace, UnwritableFileIsAFailure) {
 }
 
 TEST_F(Trace, DamagedFilesAreNamed) {
-  std::filesystem::create_directories(folder_);
   const auto file = folder_ / "bad.events";
   auto error = [&](std::string_view bytes) -> std::string {
     std::ofstream(file, std::ios::binary) << bytes;

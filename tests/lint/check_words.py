@@ -1,5 +1,6 @@
 """Fails on what the house rules forbid: sleeps in loops, namespaces opened
-wholesale, unfinished marks, paths of one machine, floats in messages."""
+wholesale, unfinished marks, paths of one machine, floats in messages, files
+of tests that run at once under one name."""
 import re
 
 from cpp_outline import Outline
@@ -16,6 +17,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}])/(" + "|".join(
 FLOATING = re.compile(  # a field, not a conversion to or from bits
     r"^\s*(?:std::\w+<[^;]*\b(?:float|double)\b[^;]*>|float|double)\s+\w+"
     r"\s*(?:[={][^;]*)?;")
+SHARED_FOLDER = re.compile(r"\b(TempDir|temp_directory_path)\(\)")
 MESSAGES = re.compile(r"actors/(\w+_)?messages?(_parts)?\.hpp")
 TEXT = {".cpp", ".hpp", ".py", ".sh", ".md", ".txt", ".cmake", ".yaml", ".json",
         ".jsonl", ""}
@@ -36,6 +38,8 @@ def check_cpp(top):
             if found and not found[1].endswith("_literals") and (
                     whole_file or foreign):
                 yield f"{path}:{number}: using namespace {found[1]}"
+            if SHARED_FOLDER.search(line) and path.name.endswith("_test.cpp"):
+                yield f"{path}:{number}: a folder of all tests; TempFolder"
             if MESSAGES.fullmatch(str(path)) and FLOATING.search(line):
                 yield f"{path}:{number}: a float in a message; send its bits"
 

@@ -10,7 +10,7 @@
 #include "../support/models/engine_support.hpp"
 #include "../support/models/reference.hpp"
 #include "../support/models/slow_model.hpp"
-#include <unistd.h>
+#include "../support/temp_folder.hpp"
 
 #include <cmath>
 
@@ -56,14 +56,9 @@ at::Tensor tail_of(const std::vector<float>& values, at::ScalarType type) {
 class Fp32Drift : public ::testing::Test {
 protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir())
-              / ("fp32_drift_" + std::to_string(::getpid()));
     optimizer_.lr = 1e-3;
     optimizer_.schedule = "constant";
     optimizer_.warmup = 0;
-  }
-  void TearDown() override {
-    std::filesystem::remove_all(folder_);
   }
 
   void make_model(bool scalar_head) {
@@ -226,7 +221,8 @@ protected:
       << "nothing was trained";
   }
 
-  std::filesystem::path folder_;
+  support::TempFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
   ModelShape shape_;
   OptimizerSettings optimizer_;
 };

@@ -1,5 +1,6 @@
 #include "models/row_file.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -12,11 +13,8 @@ using ::testing::ElementsAre;
 
 class RowFile : public ::testing::Test {
 protected:
-  void TearDown() override {
-    std::filesystem::remove(path_);
-  }
-  std::filesystem::path path_
-    = std::filesystem::path{::testing::TempDir()} / "rows.safetensors";
+  support::TempFolder folder_;
+  std::filesystem::path path_ = folder_ / "rows.safetensors";
 };
 
 TEST_F(RowFile, RowsOfSeveralStepsReadBackToTheBit_I8) {

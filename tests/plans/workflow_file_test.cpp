@@ -7,6 +7,7 @@
 
 #include "support.hpp"
 #include "tests/support/places.hpp"
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -77,7 +78,8 @@ TEST(WorkflowFile, AFileReadsTheSettingsOfItsBuiltIn) {
 }
 
 struct WrittenWorkflow : ::testing::Test {
-  fs::path file = fs::path(::testing::TempDir()) / "graph.yaml";
+  support::TempFolder folder;
+  fs::path file = folder / "graph.yaml";
 
   std::string complaint(const std::string& text) {
     std::ofstream(file) << text;

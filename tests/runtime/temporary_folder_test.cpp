@@ -1,6 +1,7 @@
 #include "config/error.hpp"
 #include "runtime/temporary_folder.hpp"
 
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,13 +23,6 @@ using ::testing::UnorderedElementsAre;
 
 class Temporary : public ::testing::Test {
 protected:
-  void SetUp() override {
-    fs::remove_all(parent_);
-    fs::create_directories(parent_);
-  }
-  void TearDown() override {
-    fs::remove_all(parent_);
-  }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(parent_))
@@ -47,9 +41,8 @@ protected:
     return names().at(0);
   }
 
-  fs::path parent_
-    = fs::path{::testing::TempDir()}
-      / ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  support::TempFolder folder_;
+  fs::path parent_ = folder_.path();
 };
 
 TEST_F(Temporary, GoesWithItsOwner) {
