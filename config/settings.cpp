@@ -250,6 +250,24 @@ void check_is_mapping(const YamlNode& tree) {
                        .hint = "'troupe explain'"});
 }
 
+/// A model that is not where we work may lie beside the file that names it, so
+/// that a folder of settings and models works from anywhere.
+void find_models_beside(YamlNode& layer, const std::filesystem::path& file) {
+  auto* models = layer.find("models");
+  if (!models)
+    return;
+  for (auto& [role, model] : models->entries) {
+    auto* path = model.find("path");
+    std::error_code ignored;
+    if (!path || path->text.empty()
+        || std::filesystem::exists(path->text, ignored))
+      continue;
+    const auto beside = file.parent_path() / path->text;
+    if (std::filesystem::is_directory(beside, ignored))
+      path->text = beside.string();
+  }
+}
+
 } // namespace
 
 Settings load_settings(const std::vector<std::string>& files,
@@ -258,6 +276,7 @@ Settings load_settings(const std::vector<std::string>& files,
   for (const auto& file : files) {
     layers.push_back(read_yaml(file));
     check_is_mapping(layers.back());
+    find_models_beside(layers.back(), file);
   }
   layers.push_back(parse_overrides(overrides));
   const auto last = files.empty() ? std::string("run") : files.back();

@@ -15,8 +15,9 @@ void add_models(FieldTable& table) {
       sentence);
   };
   add("path", &ModelSettings::path,
-      "Folder of the weights to start from, in Hugging Face format. Default "
-      "of ref: the actor's.")
+      "Folder of the weights to start from, in Hugging Face format, relative "
+      "to the working directory or beside the settings file. Default of ref: "
+      "the actor's.")
     .required();
   add("dtype", &ModelSettings::dtype,
       "Number format of compute. auto: bf16 on GPU, fp32 on CPU. Master "

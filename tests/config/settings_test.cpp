@@ -56,6 +56,23 @@ TEST(Settings, DefaultsFillWhatTheUserLeftOut) {
   EXPECT_EQ(settings.algorithm.clip_ratio, (troupe::ClipRatio{0.2, 0.2}));
 }
 
+TEST_F(SettingsFiles, AModelMayLieBesideTheFileThatNamesIt) {
+  const auto named = file("sft.yaml", sft_text);
+  EXPECT_EQ(load_settings({named}, {}).models.at("actor").path, "base")
+    << "nobody has it";
+  const auto beside = folder_ / "base";
+  std::filesystem::create_directory(beside);
+  EXPECT_EQ(load_settings({named}, {}).models.at("actor").path,
+            beside.string());
+  EXPECT_EQ(
+    load_settings({named}, {"models.actor.path=base"}).models.at("actor").path,
+    "base")
+    << "the command line means the working directory";
+  const auto absolute = file("absolute.yaml", "models: {actor: {path: /base}}");
+  EXPECT_EQ(load_settings({named, absolute}, {}).models.at("actor").path,
+            "/base");
+}
+
 TEST(Settings, RefStartsFromTheActorsWeights) {
   auto settings = parse_settings(ppo_text, "demo.yaml");
   EXPECT_EQ(settings.models.at("ref").path, "sft/actor");
