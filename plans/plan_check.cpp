@@ -35,12 +35,17 @@ std::string gigabytes(std::uint64_t bytes) {
   return fmt::format("{:.4g} GB", static_cast<double>(bytes) / 1e9);
 }
 
-/// The nearest strategy of `num_devices` that runs: keeps p and t where they
-/// divide it.
-Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices) {
-  const auto inner = strategy.pp * strategy.tp;
-  strategy.dp = num_devices / inner;
-  return num_devices % inner == 0 ? strategy : Strategy{.dp = num_devices};
+/// "d4t2 on 8 devices": as `strategy` with so many copies.
+std::string with_copies(Strategy strategy, std::uint32_t copies) {
+  strategy.dp = copies;
+  strategy.zero = copies == 1 ? Zero::none : strategy.zero;
+  return fmt::format("{} on {}", to_string(strategy),
+                     quantity(strategy.num_devices(), "device"));
+}
+
+std::string in_order(const std::vector<Rank>& devices) {
+  const std::set each(devices.begin(), devices.end());
+  return print_devices({each.begin(), each.end()});
 }
 
 class PlanChecker {
@@ -179,7 +184,8 @@ private:
             valid);
     else if (std::ranges::adjacent_find(devices, std::ranges::greater_equal{})
              != devices.end())
-      wrong(path + ".devices", "devices that ascend, each once", got);
+      wrong(path + ".devices", "devices that ascend, each once", got,
+            in_order(devices));
     else if (devices.back().value >= count)
       wrong(
         path + ".devices",
@@ -192,19 +198,19 @@ private:
                       const Placement& placement) {
     const auto& strategy = placement.strategy;
     const auto count = static_cast<std::uint32_t>(placement.devices.size());
+    const auto known = context_.shapes.find(call.role);
+    const auto shape
+      = known == context_.shapes.end() ? ModelShape{} : known->second;
     if (strategy.num_devices() != count) {
       wrong(path + ".strategy",
             fmt::format("a strategy for {} ({})", quantity(count, "device"),
                         print_devices(placement.devices)),
             fmt::format("{}, which is for {}", to_string(strategy),
                         strategy.num_devices()),
-            to_string(nearest_strategy(strategy, count)));
+            to_string(nearest_strategy(strategy, count, shape)));
       return false;
     }
-    const auto shape = context_.shapes.find(call.role);
-    if (shape == context_.shapes.end())
-      return true;
-    const auto why = why_illegal(strategy, shape->second);
+    const auto why = why_illegal(strategy, shape);
     if (!why.empty())
       refuse(path + ".strategy", why);
     return why.empty();
@@ -224,18 +230,17 @@ private:
     const auto least = least_samples(call);
     const auto dp = placement.strategy.dp;
     if (least > 0 && dp > least)
-      wrong(path + ".strategy",
-            fmt::format("at most d{}, as many copies as a {} has samples",
-                        least,
-                        call.kind == CallKind::train ? "mini-batch" : "step"),
-            to_string(placement.strategy),
-            fmt::format("d{} on {}", least, quantity(least, "device")));
+      wrong(
+        path + ".strategy",
+        fmt::format("at most d{}, as many copies as a {} has samples", least,
+                    call.kind == CallKind::train ? "mini-batch" : "step"),
+        to_string(placement.strategy), with_copies(placement.strategy, least));
     if (placement.micro_batch_tokens < 0)
       wrong(path + ".micro_batch_tokens", "a number >= 0",
-            std::to_string(placement.micro_batch_tokens));
+            std::to_string(placement.micro_batch_tokens), "leaving it out");
     if (placement.micro_batches < 0)
       wrong(path + ".micro_batches", "a number >= 0",
-            std::to_string(placement.micro_batches));
+            std::to_string(placement.micro_batches), "leaving it out");
     if (placement.micro_batches > 0 && placement.micro_batch_tokens > 0)
       wrong(path + ".micro_batches", "micro_batches or micro_batch_tokens",
             "both", "leaving one out");

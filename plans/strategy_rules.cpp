@@ -15,16 +15,6 @@ std::int64_t rules_layers(const ModelShape& shape) {
   return shape.num_layers > 0 ? shape.num_layers : 1 << 20;
 }
 
-/// Lowers the degrees that the shape does not allow; dp takes what is free.
-Strategy nearest_legal(Strategy strategy, const ModelShape& shape) {
-  const auto devices = strategy.num_devices();
-  strategy.tp = largest_tp(shape, strategy.tp, devices);
-  strategy.pp = largest_pp(shape, strategy.pp, devices / strategy.tp);
-  strategy.dp = devices / strategy.tp / strategy.pp;
-  strategy.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
-  return strategy;
-}
-
 /// Whether runs of ceil(size / parts) leave nobody without any; an unknown size
 /// (0) does not.
 bool everybody_has_some(std::int64_t size, std::int64_t parts) {
@@ -61,6 +51,16 @@ std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
   return pp;
 }
 
+Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
+                          const ModelShape& shape) {
+  strategy.tp = largest_tp(shape, strategy.tp, num_devices);
+  strategy.pp = largest_pp(shape, strategy.pp, num_devices / strategy.tp);
+  strategy.dp = num_devices / strategy.tp / strategy.pp;
+  strategy.zero = strategy.dp == 1 ? Zero::none : strategy.zero;
+  strategy.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
+  return strategy;
+}
+
 namespace {
 
 /// "t2 or t4": the legal degrees next to `tp`.
@@ -79,8 +79,9 @@ std::string nearest_tps(const ModelShape& shape, std::uint32_t tp) {
 
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
   const auto wrong = [&](const std::string& expected) {
-    return expectation(expected, to_string(strategy),
-                       to_string(nearest_legal(strategy, shape)));
+    return expectation(
+      expected, to_string(strategy),
+      to_string(nearest_strategy(strategy, strategy.num_devices(), shape)));
   };
   if (!deals_heads(shape, strategy.tp))
     return wrong(fmt::format("tensor parallelism (t) that divides {} heads, "

@@ -20,6 +20,11 @@ std::uint32_t largest_tp(const ModelShape& shape, std::uint32_t limit,
 std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
                          std::uint32_t divides);
 
+/// Of `num_devices`: lowers the degrees that do not divide them or that the
+/// shape does not allow; dp takes what is free.
+Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
+                          const ModelShape& shape);
+
 /// "expected .." with the nearest legal strategy on as many devices; empty if
 /// `strategy` is legal.
 std::string why_illegal(const Strategy& strategy, const ModelShape& shape);

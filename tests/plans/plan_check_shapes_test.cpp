@@ -55,6 +55,32 @@ TEST(PlanCheckShapes, TensorDegreesFollowTheHeads) {
   EXPECT_EQ(ShapeCase().set("actor_gen", "d4t3").errors(), "");
 }
 
+TEST(PlanCheckShapes, TheNearestStrategyIsOneThatTheModelAllows) {
+  ShapeCase one;
+  one.plan.calls["rew_inf"] = on(0, 7);
+  one.set("rew_inf", "t4"); // neither 6 heads in fours nor 3 in twos
+  EXPECT_EQ(one.errors(), "calls.rew_inf.strategy: expected a strategy for 8 "
+                          "devices (0-7), got t4, which is for 4; try d8");
+  one.plan.calls["rew_inf"] = on(0, 5);
+  one.set("rew_inf", "p9"); // 5 layers
+  EXPECT_EQ(one.errors(), "calls.rew_inf.strategy: expected a strategy for 6 "
+                          "devices (0-5), got p9, which is for 9; try d2p3");
+}
+
+TEST(PlanCheckShapes, TheNearestStrategyKeepsWhatDividesTheDevices) {
+  const auto with = [](const char* strategy) {
+    ShapeCase one;
+    one.problem = make_problem(shape_7b(), 1, 8);
+    one.problem.hardware.mem_bytes = 0;
+    one.plan = plan_all(one.problem.workflow, on(0, 7), 8);
+    return one.set("rew_inf", strategy).errors();
+  };
+  EXPECT_THAT(with("t9"), HasSubstr("got t9, which is for 9; try t8"));
+  EXPECT_THAT(with("p64"), HasSubstr("got p64, which is for 64; try p8"));
+  EXPECT_THAT(with("d5t2"), HasSubstr("got d5t2, which is for 10; try d4t2"));
+  EXPECT_THAT(with("d4p2t4z3"), HasSubstr("which is for 32; try p2t4"));
+}
+
 TEST(PlanCheckShapes, StagesNeedALayerEach) {
   EXPECT_EQ(ShapeCase().set("critic_inf", "d2p6").errors(),
             "calls.critic_inf.strategy: expected at most p5, as many stages as "
@@ -75,7 +101,12 @@ TEST(PlanCheckShapes, ShardedTrainingNeedsSamplesForEveryDevice) {
   one.set("critic_train", "d4t3");
   EXPECT_EQ(one.errors(),
             "calls.actor_train.strategy: expected at most d4, as many copies "
-            "as a mini-batch has samples, got d12z3; try d4 on 4 devices");
+            "as a mini-batch has samples, got d12z3; try d4z3 on 4 devices");
+  one.set("actor_train", "d6t2");
+  one.problem.shapes["actor"] = llama_shape(5, 192, 512, 6, 6);
+  EXPECT_EQ(one.errors(),
+            "calls.actor_train.strategy: expected at most d4, as many copies "
+            "as a mini-batch has samples, got d6t2; try d4t2 on 8 devices");
 }
 
 TEST(PlanCheckShapes, OnlyWhatIsCutMayHaveChunks) {

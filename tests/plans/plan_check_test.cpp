@@ -89,12 +89,12 @@ TEST(PlanCheck, DevicesMustExist) {
               c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{0}}, "d2");
             }),
             "calls.rew_inf.devices: expected devices that ascend, each once, "
-            "got 1,0");
+            "got 1,0; try 0-1");
   EXPECT_EQ(broken([](Case& c) {
               c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{1}}, "d2");
             }),
             "calls.rew_inf.devices: expected devices that ascend, each once, "
-            "got 1,1");
+            "got 1,1; try 1");
 }
 
 TEST(PlanCheck, EveryCallIsPlacedAndNoOther) {
@@ -233,9 +233,9 @@ TEST(PlanCheck, MicroBatchesMustBePossible) {
             "calls.actor_train.micro_batches: expected at most 8, the samples "
             "of a device at a time, got 9; try 8");
   EXPECT_EQ(with(0, -1), "calls.actor_train.micro_batch_tokens: expected a "
-                         "number >= 0, got -1");
+                         "number >= 0, got -1; try leaving it out");
   EXPECT_EQ(with(-1, 0), "calls.actor_train.micro_batches: expected a number "
-                         ">= 0, got -1");
+                         ">= 0, got -1; try leaving it out");
 }
 
 TEST(PlanCheck, OnlyReadersOfTrainedRolesMayLag) {
