@@ -191,7 +191,7 @@ MoveBytes CostModel::move_bytes_of(const std::string& role,
 
 CostModel CostModel::with_planned_moves() const {
   auto costs = *this;
-  constexpr std::uint32_t most_devices = 64;
+  constexpr std::uint32_t most_devices = 128;
   costs.plans_moves_ = problem_.cluster.num_devices() <= most_devices;
   return costs;
 }

@@ -97,8 +97,8 @@ public:
   MoveBytes move_bytes_of(const std::string& role, const Placement& from,
                           const Placement& to) const;
   /// The same with moves counted transfer by transfer, for plans that a user
-  /// sees. Beyond 64 devices, where a move of a large model takes up to seconds
-  /// to plan, they stay in closed form.
+  /// sees. Beyond 128 devices, where a move of a large model takes up to
+  /// seconds to plan, they stay in closed form.
   CostModel with_planned_moves() const;
 
 private:

@@ -9,6 +9,16 @@
 
 namespace troupe::plans {
 
+namespace {
+
+/// Four digits, or all before the point: an exponent is hard to read.
+std::string seconds_text(double seconds) {
+  return seconds < 1e4 ? fmt::format("{:.4g}", seconds)
+                       : fmt::format("{:.0f}", seconds);
+}
+
+} // namespace
+
 std::string_view to_string(SearchMethod method) {
   switch (method) {
   case SearchMethod::automatic:
@@ -50,9 +60,19 @@ std::string_view proof_words(const SearchResult& result) {
 }
 
 std::string summary(const SearchResult& result) {
-  return fmt::format("best {:.4g} s, lower bound {:.4g} s, gap {:.1f} %{}",
-                     result.best.step_s, result.lower_bound_s,
-                     100 * result.gap(), proof_words(result));
+  return fmt::format("best {} s, lower bound {} s, gap {:.1f} %{}",
+                     seconds_text(result.best.step_s),
+                     seconds_text(result.lower_bound_s), 100 * result.gap(),
+                     proof_words(result));
+}
+
+std::vector<std::string> next_best_lines(const SearchResult& result) {
+  std::vector<std::string> lines;
+  for (const auto& other : result.next)
+    lines.push_back(fmt::format(
+      "next best: {} s, {:.1f} % more ({})", seconds_text(other.step_s),
+      100 * (other.step_s / result.best.step_s - 1), other.origin));
+  return lines;
 }
 
 } // namespace troupe::plans

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 
 namespace troupe::runtime {
 
@@ -178,10 +179,8 @@ ChosenPlan search_for_run(const Settings& settings,
                     .name = found.best.origin + " (chosen by auto)",
                     .why = {machine.source}};
   chosen.why.push_back("predicted: " + plans::summary(found));
-  for (const auto& other : found.next)
-    chosen.why.push_back(
-      fmt::format("next best: {:.4g} s, {:.1f} % more ({})", other.step_s,
-                  100 * (other.step_s / found.best.step_s - 1), other.origin));
+  std::ranges::move(plans::next_best_lines(found),
+                    std::back_inserter(chosen.why));
   return chosen;
 }
 

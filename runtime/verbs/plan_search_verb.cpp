@@ -105,11 +105,11 @@ std::string search_json(const plans::SearchResult& found) {
 }
 
 int search_verb(const SearchWords& words) {
+  std::signal(SIGINT, stop_search);
+  std::signal(SIGTERM, stop_search);
   const auto settings = words.settings();
   const auto problem = make_problem(settings, words);
   const plans::CostModel costs(problem);
-  std::signal(SIGINT, stop_search);
-  std::signal(SIGTERM, stop_search);
   const auto found
     = plans::find_plan(problem, costs,
                        {.method = plans::parse_search_method(words.method),
@@ -125,11 +125,8 @@ int search_verb(const SearchWords& words) {
   print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),
                                 found.best.origin, found.seconds,
                                 found.interrupted ? ", interrupted" : ""));
-  for (const auto& other : found.next)
-    print_note(words, fmt::format("next best: {:.4g} s, {:.1f} % more ({})",
-                                  other.step_s,
-                                  100 * (other.step_s / found.best.step_s - 1),
-                                  other.origin));
+  for (const auto& line : next_best_lines(found))
+    print_note(words, line);
   print_out(words.json ? search_json(found) : plans::print(found.best.plan));
   return static_cast<int>(ExitCode::done);
 }

@@ -69,6 +69,35 @@ class Profile(Case):
         self.assertIn(f"numbers of this machine: {self.cached_hardware}",
                       again.stdout + again.stderr)
 
+    def test_plan_auto_says_what_the_three_next_best_lose(self):
+        words = self.ppo("run.steps=1", "plan=auto")
+        run = self.troupe(*words)
+        text = run.stdout + run.stderr
+        best, bound = map(float, re.search(
+            r"^predicted: best (\S+) s, lower bound (\S+) s, gap \S+ %", text,
+            re.M).groups())
+        self.assertLessEqual(bound, best)
+        others = re.findall(
+            r"^next best: (\S+) s, (\S+) % more \(([\w ]+)\)$", text, re.M)
+        self.assertEqual(len(others), 3, text)
+        times = [best, *(float(seconds) for seconds, _, _ in others)]
+        self.assertEqual(times, sorted(times))
+        for seconds, lost, _ in others:
+            self.assertAlmostEqual(float(lost),
+                                   100 * (float(seconds) / best - 1), delta=0.2)
+        # as the search says it, and what it found is what ran
+        found = json.loads(self.troupe(
+            "plan", "search", *words[1:], "--hardware", self.cached_hardware,
+            "--json").stdout)
+        self.assertEqual((self.run_folder("ppo") / "plan.yaml").read_text(),
+                         found["plan"])
+        self.assertAlmostEqual(found["step_s"], best, delta=1e-3 * best)
+        for (seconds, _, origin), other in zip(others, found["next"],
+                                               strict=True):
+            self.assertEqual(origin, other["origin"])
+            self.assertAlmostEqual(float(seconds), other["step_s"],
+                                   delta=1e-3 * best)
+
     def test_plan_auto_warns_of_another_machines_profile(self):
         self.cached_profile(PROFILE.replace("of a test",
                                             "profiled on Some Processor"))

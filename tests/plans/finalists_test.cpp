@@ -47,5 +47,36 @@ TEST(Finalists, AreThoseOfTheSearchWithItsBoundAndProof) {
               0.05 * found.closed.best.step_s);
 }
 
+TEST(Finalists, OfFourNodesAndOfSixteenCountTransfers) {
+  for (const std::uint32_t nodes : {4u, 16u}) {
+    const auto problem = make_problem(shape_7b(), nodes, 8);
+    const auto all = problem.cluster.num_devices();
+    const Placement from{.devices = ranks(0, 7),
+                         .strategy = parse_strategy("p4t2")};
+    const Placement to{.devices = ranks(0, all - 1),
+                       .strategy = {.dp = all / 4, .tp = 4}};
+    const auto planned
+      = planned_move_bytes(problem.shapes.at("actor"), problem.dtype("actor"),
+                           from, to, problem.cluster);
+    const CostModel costs(problem);
+    const auto busiest = [&](const CostModel& model) {
+      return model.move_bytes_of("actor", from, to).busiest_inter;
+    };
+    EXPECT_NE(busiest(costs), planned.busiest_inter);
+    EXPECT_EQ(busiest(costs.with_planned_moves()), planned.busiest_inter);
+  }
+}
+
+TEST(SearchWords, SecondsHaveNoExponent) {
+  SearchResult found;
+  found.best.step_s = 123456;
+  found.lower_bound_s = 100000;
+  found.next = {{.step_s = 246912, .origin = "preset verl"}};
+  EXPECT_EQ(summary(found), "best 123456 s, lower bound 100000 s, gap 23.5 %");
+  EXPECT_EQ(next_best_lines(found),
+            std::vector<std::string>{
+              "next best: 246912 s, 100.0 % more (preset verl)"});
+}
+
 } // namespace
 } // namespace troupe::plans
