@@ -131,11 +131,11 @@ automatic_plan(const Settings& settings, const plans::Workflow& workflow,
   const auto cluster = settings_cluster(settings);
   if (auto old = reusable_plan(old_plan, cluster); old && fits(*old))
     return {std::move(*old), "of the run so far", {}};
-  if (search && cluster.num_devices() > 1)
+  auto single = plans::preset("single", workflow, cluster);
+  if (search && (cluster.num_devices() > 1 || !fits(single)))
     return search(cluster);
   // all devices at work where possible; on one device both are the same
   auto all = plans::preset("data_parallel", workflow, cluster);
-  auto single = plans::preset("single", workflow, cluster);
   if (cluster.num_devices() == 1 || (!fits(all) && fits(single)))
     return {std::move(single), "single (chosen by auto)", {}};
   return {std::move(all), "data_parallel (chosen by auto)", {}};

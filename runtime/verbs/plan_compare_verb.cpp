@@ -6,8 +6,7 @@
 #include "plans/real_flops.hpp"
 #include "plans/simulator.hpp"
 #include "runtime/jsonl_file.hpp"
-#include "runtime/text_table.hpp"
-#include "runtime/verbs/plan_measure.hpp"
+#include "runtime/verbs/compare_rows.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -16,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,29 +32,6 @@ struct CompareWords : PlanWords {
   std::string suite;
   std::string presets;
   int measure_steps = 0;
-};
-
-struct CompareRow {
-  std::string workload;
-  std::string plan;
-  bool own = false;        ///< the plan of the settings
-  std::string reason = {}; ///< why it does not fit; empty: it fits
-  double step_s = 0;
-  double pflops = 0; ///< PFLOP/s as ReaL counts them
-  double tokens_per_s_device = 0;
-  double idle_share = 0;
-  std::uint64_t peak_bytes = 0;
-  std::string peak_task = {};
-  double moved_bytes = 0;
-  std::optional<double> measured_s = {};
-  std::optional<PlanCosts> measured = {}; ///< here
-  std::optional<plans::ExecutionPlan> fitted = {};
-
-  std::optional<double> error() const {
-    return measured_s && reason.empty()
-             ? std::optional(step_s / *measured_s - 1)
-             : std::nullopt;
-  }
 };
 
 /// Systems of the published table run their own engines.
@@ -246,108 +221,6 @@ std::vector<CompareRow> compare_config(const CompareWords& words) {
   return rows;
 }
 
-std::string compare_json(const std::vector<CompareRow>& rows) {
-  auto list = Json::array();
-  const auto optional_number = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  const auto measured = [](const CompareRow& row, double PlanCosts::*what) {
-    return row.measured ? Json((*row.measured).*what) : Json(nullptr);
-  };
-  for (const auto& row : rows)
-    list.push_back(
-      {{"workload", row.workload},
-       {"plan", row.plan},
-       {"own", row.own},
-       {"fits", row.reason.empty()},
-       {"reason", row.reason},
-       {"step_s", row.reason.empty() ? Json(row.step_s) : Json()},
-       {"pflops", row.reason.empty() ? Json(row.pflops) : Json()},
-       {"tokens_per_s_device", row.tokens_per_s_device},
-       {"idle_share", row.idle_share},
-       {"peak_bytes", row.peak_bytes},
-       {"peak_task", row.peak_task},
-       {"moved_bytes", row.moved_bytes},
-       {"measured_s", optional_number(row.measured_s)},
-       {"error", optional_number(row.error())},
-       {"measured_idle_share", measured(row, &PlanCosts::idle_share)},
-       {"measured_moved_bytes", measured(row, &PlanCosts::moved_bytes)},
-       {"measured_peak_bytes", measured(row, &PlanCosts::peak_bytes)},
-       {"measured_process_bytes", measured(row, &PlanCosts::process_bytes)}});
-  return Json{{"rows", std::move(list)}}.dump(2, ' ', false,
-                                              Json::error_handler_t::replace);
-}
-
-/// A measured number times `scale`; empty if there is none.
-std::string measured(const CompareRow& row, double scale, const char* format,
-                     double PlanCosts::*what) {
-  return row.measured
-           ? fmt::format(fmt::runtime(format), scale * ((*row.measured).*what))
-           : "";
-}
-
-std::string compare_table(const std::vector<CompareRow>& rows) {
-  TextTable table({"workload", "plan", "> s/step", "> PFLOP/s",
-                   "> tok/s/device", "> idle", "> peak GB", "at", "> moved GB",
-                   "> measured s", "> error", "> its idle", "> its moved GB",
-                   "> its peak GB", "> process GB"});
-  std::string reasons;
-  for (const auto& row : rows) {
-    const auto plan = row.plan + (row.own ? " (own)" : "");
-    if (!row.reason.empty()) {
-      table.row({row.workload, plan, "-"});
-      reasons += fmt::format("{} {}: {}\n", row.workload, row.plan, row.reason);
-      continue;
-    }
-    table.row({row.workload, plan, fmt::format("{:.4g}", row.step_s),
-               fmt::format("{:.3g}", row.pflops),
-               fmt::format("{:.0f}", row.tokens_per_s_device),
-               fmt::format("{:.0f} %", 100 * row.idle_share),
-               fmt::format("{:.3g}", double(row.peak_bytes) / 1e9),
-               row.peak_task, fmt::format("{:.3g}", row.moved_bytes / 1e9),
-               row.measured_s ? fmt::format("{:.4g}", *row.measured_s) : "",
-               row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : "",
-               measured(row, 100, "{:.0f} %", &PlanCosts::idle_share),
-               measured(row, 1e-9, "{:.3g}", &PlanCosts::moved_bytes),
-               measured(row, 1e-9, "{:.3g}", &PlanCosts::peak_bytes),
-               measured(row, 1e-9, "{:.3g}", &PlanCosts::process_bytes)});
-  }
-  return table.print() + reasons;
-}
-
-const CompareRow* row_of(const std::vector<CompareRow>& rows,
-                         const std::string& workload, const std::string& plan) {
-  for (const auto& row : rows)
-    if (row.workload == workload && row.plan == plan && row.measured_s
-        && row.reason.empty())
-      return &row;
-  return nullptr;
-}
-
-/// Of a suite: mean absolute errors by plan, and of megatron over search.
-std::string error_summary(const std::vector<CompareRow>& rows) {
-  std::map<std::string, std::vector<double>> errors;
-  for (const auto& row : rows) {
-    if (row.error())
-      errors[row.plan].push_back(std::abs(*row.error()));
-    const auto* heuristic = row_of(rows, row.workload, "megatron");
-    if (row.plan != "search" || !row.error() || !heuristic)
-      continue;
-    const auto ratio = heuristic->step_s / row.step_s;
-    const auto measured = *heuristic->measured_s / *row.measured_s;
-    errors["megatron/search"].push_back(std::abs(ratio / measured - 1));
-  }
-  std::string text;
-  for (const auto& [name, all] : errors) {
-    double sum = 0;
-    for (const auto error : all)
-      sum += error;
-    text += fmt::format("mean absolute error of {}: {:.1f} % of {} rows\n",
-                        name, 100 * sum / double(all.size()), all.size());
-  }
-  return text;
-}
-
 int compare_verb(const CompareWords& words) {
   const bool files = !words.config.files().empty();
   if (words.suite.empty() && !files)
@@ -362,13 +235,21 @@ int compare_verb(const CompareWords& words) {
                        .expected = "CONFIG or --suite FOLDER",
                        .got = "both",
                        .hint = "one of the two"});
-  const auto rows
+  if (!words.suite.empty() && words.measure_steps > 0)
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--measure",
+                       .expected = "CONFIG, whose plans run here",
+                       .got = "--suite",
+                       .hint = "a file of " + words.suite + " in its place"});
+  auto rows
     = words.suite.empty() ? compare_config(words) : compare_suite(words);
+  compare_with_search(rows);
   if (words.json)
     print_out(compare_json(rows));
   else
-    print_out(compare_table(rows)
-              + (words.suite.empty() ? "" : error_summary(rows)));
+    print_out(words.suite.empty() ? compare_table(rows, CompareTable::of_config)
+                                  : compare_table(rows, CompareTable::of_suite)
+                                      + error_summary(rows));
   return static_cast<int>(ExitCode::done);
 }
 

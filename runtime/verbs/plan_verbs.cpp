@@ -89,8 +89,7 @@ int print_check(const PlanWords& words, const plans::PlanReport& report,
   return static_cast<int>(ExitCode::done);
 }
 
-int check_plan_verb(const PlanWords& words) {
-  const auto settings = words.settings();
+int check_chosen_plan(const PlanWords& words, const Settings& settings) {
   if (words.hardware.empty()) {
     const auto session = plan_session(settings);
     return print_check(
@@ -103,6 +102,20 @@ int check_plan_verb(const PlanWords& words) {
     words, plans::check_plan(problem, named.plan),
     places_of_plan(settings, named.name),
     [&] { return plans::print(named.plan); }, "this plan fits the hardware");
+}
+
+/// A preset that does not exist for the cluster, or a search that finds
+/// nothing, is a reason like others.
+int check_plan_verb(const PlanWords& words) {
+  try {
+    return check_chosen_plan(words, words.settings());
+  } catch (const PlanError& error) {
+    plans::PlanReport report;
+    report.errors.push_back({.path = "plan", .message = error.what()});
+    if (words.json)
+      print_out(check_json(report));
+    throw;
+  }
 }
 
 } // namespace

@@ -46,6 +46,12 @@ plans::Cluster problem_cluster(const Settings& settings,
 plans::Lengths problem_lengths(const Settings& settings,
                                const plans::Workflow& workflow,
                                const std::string& response_tokens) {
+  if (!workflow.samples_are_prompts && !response_tokens.empty())
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--response-tokens",
+                       .expected = "a workflow that generates answers",
+                       .got = workflow.name,
+                       .hint = "data.max_tokens=TOKENS"});
   if (!workflow.samples_are_prompts)
     return {0, double(settings.data.max_tokens),
             double(settings.data.max_tokens)};

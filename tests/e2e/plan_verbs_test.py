@@ -1,6 +1,7 @@
 """The planning verbs on machines that are not here: documents with the fields of
 INTERFACE, plans that parse back, mistakes in one line."""
 import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from support import DEADLINE_S, SOURCE, TROUPE
 
 SIZES = "examples/paper/7b.yaml"
 WORKLOAD = "examples/paper/actor-a7c7-n8-g128.yaml"
+TINY_SFT = "examples/tiny/sft.yaml"
 
 
 OTHER_MACHINE = """name: profiled on Some Processor
@@ -165,6 +167,38 @@ class PlanVerbs(unittest.TestCase):
         self.assertIn("interrupted", errors)
         self.assertIn("lower bound", errors)
 
+    def test_the_suite_is_the_same_from_any_working_directory(self):
+        words = [TROUPE, "plan", "compare", "--suite", SOURCE / "examples/paper",
+                 "--presets", "megatron", "--json"]
+        with tempfile.TemporaryDirectory() as elsewhere:
+            done = subprocess.run(words, cwd=elsewhere, capture_output=True,
+                                  text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), self.document(*words[2:-1]))
+
+    def test_the_suite_has_published_numbers_and_ratios_beside_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            suite = pathlib.Path(folder)
+            for name in ("actor-a7c7-n8-g128.yaml", "measured.json", "models"):
+                (suite / name).symlink_to(SOURCE / "examples/paper" / name)
+            words = ("compare", "--suite", suite, "--presets",
+                     "megatron,search")
+            heuristic, searched = self.document(*words)["rows"]
+            table = self.plan(*words).stdout
+        measured = json.loads((SOURCE / "examples/paper/measured.json")
+                              .read_text())["seconds"]["actor-a7c7-n8-g128"]
+        self.assertEqual(heuristic["measured_s"], measured["megatron"])
+        self.assertAlmostEqual(heuristic["measured_pflops"], 0.6837, 3)
+        self.assertAlmostEqual(searched["measured_pflops"], 0.9172, 3)
+        self.assertAlmostEqual(heuristic["over_search"],
+                               heuristic["step_s"] / searched["step_s"])
+        self.assertAlmostEqual(heuristic["measured_over_search"],
+                               measured["megatron"] / measured["search"])
+        self.assertEqual(searched["over_search"], 1)
+        for title in ("measured PFLOP/s", "/ search", "measured / search",
+                      "mean absolute error of megatron/search"):
+            self.assertIn(title, table)
+
     def test_an_evaluation_is_in_the_seconds_and_in_the_memory(self):
         for preset in ("megatron", "deepspeed_chat"):  # the actor under z3
             words = (WORKLOAD, "--hardware", "h200x8", "--preset", preset,
@@ -201,7 +235,32 @@ class PlanVerbs(unittest.TestCase):
         self.assertIn("try 'actor_gen'", self.refused(
             2, "simulate", *words[1:], wrong, "--hardware", "h100x8"))
 
+    def test_a_plan_that_cannot_be_made_is_a_document_too(self):
+        for words, why in (
+                ((SIZES, "--preset", "openrlhf", "cluster.devices_per_node=2"),
+                 "expected at least 5 devices for preset openrlhf"),
+                (("examples/paper/70b.yaml",), "no plan fits: the smallest "
+                                               "peak is ")):
+            done = self.plan("check", *words, "--hardware", "h100x8", "--json",
+                             code=3)
+            found = json.loads(done.stdout)
+            self.assertEqual((found["ok"], found["devices"]), (False, []))
+            self.assertEqual([error["path"] for error in found["errors"]],
+                             ["plan"])
+            self.assertIn(why, found["errors"][0]["message"])
+            self.assertEqual(done.stderr, "error: "
+                             f"{found['errors'][0]['message']}\n")
+
     def test_mistakes_are_one_line(self):
+        self.assertIn("--measure: expected CONFIG, whose plans run here, got "
+                      "--suite", self.refused(2, "compare", "--suite",
+                                              "examples/paper", "--measure",
+                                              "1"))
+        self.assertIn("--response-tokens: expected a workflow that generates "
+                      "answers, got sft; try data.max_tokens=TOKENS", self.refused(
+            2, "simulate", TINY_SFT, "--hardware", "h100x8",
+            "models.actor.path=examples/paper/models/7b", "--response-tokens",
+            "64"))
         self.assertIn("try 'h100x8'", self.refused(
             2, "simulate", SIZES, "--hardware", "h100"))
         self.assertIn("try 'exact'", self.refused(

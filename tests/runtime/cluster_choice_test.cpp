@@ -65,6 +65,16 @@ TEST(ClusterChoice, SeveralDevicesWorkTogetherWhereThatFits) {
             "data_parallel (chosen by auto)");
 }
 
+TEST(ClusterChoice, OneDeviceIsSearchedWhereItsPlainPlanDoesNotFit) {
+  const auto search = [](const plans::Cluster&) {
+    return ChosenPlan{.plan = {}, .name = "searched", .why = {}};
+  };
+  EXPECT_EQ(choose_plan({}, one_call(), "", always, {}, search).name,
+            "single (chosen by auto)");
+  EXPECT_EQ(choose_plan({}, one_call(), "", never, {}, search).name,
+            "searched");
+}
+
 TEST(ClusterChoice, ARunKeepsItsPlanWhileTheDeviceCountIsTheSame) {
   const TempFolder temp;
   const auto old_plan = temp.path() / "plan.yaml";
