@@ -88,6 +88,34 @@ TEST(SentencePieceFolder, ConfigNamesSpecialTokensAndTheirUse) {
   EXPECT_EQ(tokenizer.decode(TokenIds{900, 2}), "");
 }
 
+TEST(SentencePieceFolder, AddedTokensSwallowSpaceOnTheSideThatTheyName) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  write_text(folder / "tokenizer_config.json",
+             R"({"added_tokens_decoder":
+                 {"900": {"content": "<left>", "lstrip": true},
+                  "901": {"content": "<none>"}}})");
+  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  const TokenIds the = tokenizer.encode("the", false);
+  TokenIds want = the;
+  want.push_back(900);
+  EXPECT_EQ(tokenizer.encode("the <left>", false), want);
+  EXPECT_GT(tokenizer.encode("the <none>", false).size(), the.size() + 1);
+}
+
+TEST(SentencePieceFolder, WrongAddedTokensAreNamed) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  for (const char* token :
+       {R"("900": {"content": "x", "special": "yes"})", R"("900": {})",
+        R"("900": 3)", R"("99999999999": {"content": "x"})",
+        R"("nine": {"content": "x"})"}) {
+    write_text(folder / "tokenizer_config.json",
+               std::string(R"({"added_tokens_decoder": {)") + token + "}}");
+    EXPECT_THROW(Tokenizer::load(folder.path()), ConfigError) << token;
+  }
+}
+
 TEST(SentencePieceFolder, ABrokenModelIsAClearError) {
   const TempFolder folder;
   write_text(folder / "tokenizer.model", "not a model at all");
