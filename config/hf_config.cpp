@@ -60,7 +60,8 @@ void hf_read_heads(const HfObject& config, const Family& family,
   const Family::Defaults& absent = family.defaults;
   shape.num_heads = config.size(keys.heads, 0, 65536);
   shape.num_kv_heads = shape.num_heads;
-  if (!keys.kv_heads.empty())
+  // null means as many as heads, an absent key transformers' default
+  if (!keys.kv_heads.empty() && !config.has_null(keys.kv_heads))
     shape.num_kv_heads = config.size(
       keys.kv_heads, absent.kv_heads > 0 ? absent.kv_heads : shape.num_heads,
       65536);
@@ -105,12 +106,16 @@ void hf_check_activation(const HfObject& config, const Family& family) {
                 fmt::format("\"{}\"", fmt::join(names, "\" or \"")));
 }
 
-void hf_read_rope_scaling(const HfObject& rope, ModelShape& shape) {
-  auto type = rope.text("rope_type", rope.text("type", "default"));
-  const char* key = rope.find("rope_type") ? "rope_type" : "type";
+void hf_check_rotary_part(const HfObject& rope) {
   if (const HfJson* part = rope.find("partial_rotary_factor");
       part && *part != 1.0)
     rope.fail("partial_rotary_factor", "1 (whole heads rotate)");
+}
+
+void hf_read_rope_scaling(const HfObject& rope, ModelShape& shape) {
+  auto type = rope.text("rope_type", rope.text("type", "default"));
+  const char* key = rope.find("rope_type") ? "rope_type" : "type";
+  hf_check_rotary_part(rope);
   if (type == "default")
     return;
   if (type != "linear" && type != "llama3")
@@ -131,6 +136,7 @@ void hf_read_rope(const HfObject& config, const Family& family,
                   ModelShape& shape) {
   if (!family.keys.rope)
     return;
+  hf_check_rotary_part(config);
   shape.rope_theta = config.positive("rope_theta", family.defaults.rope_theta);
   if (config.find("rope_parameters")) {
     const auto rope = config.object("rope_parameters");

@@ -213,6 +213,44 @@ TEST(ModelShape, Qwen3SeesAWindowFromALayerOnAndPrintsIt) {
   EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
 }
 
+nlohmann::json windowed_qwen() {
+  auto json = nlohmann::json::parse(changed("model_type", "qwen2"));
+  json["architectures"] = {"Qwen2ForCausalLM"};
+  json["num_hidden_layers"] = 3;
+  json["use_sliding_window"] = true;
+  json["sliding_window"] = 64;
+  return json;
+}
+
+TEST(ModelShape, AllLayersOfAQwen2MaySeeAWindowOrNone) {
+  auto json = windowed_qwen();
+  json["max_window_layers"] = 0;
+  const auto shape = parse_model_shape(json.dump(), "config.json");
+  EXPECT_EQ(shape.window_of(0), 64);
+  EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
+  json["sliding_window"] = nullptr;
+  EXPECT_EQ(parse_model_shape(json.dump(), "config.json").window_of(2), 0);
+}
+
+TEST(ModelShape, PrintedLayerTypesOfAQwen2AreThoseThatWereRead) {
+  auto json = windowed_qwen();
+  json["max_window_layers"] = 3;
+  json["layer_types"]
+    = {"sliding_attention", "full_attention", "sliding_attention"};
+  const auto shape = parse_model_shape(json.dump(), "config.json");
+  EXPECT_EQ(shape.window_of(0), 64);
+  EXPECT_EQ(shape.window_of(1), 0);
+  EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
+  EXPECT_EQ(nlohmann::json::parse(print_hf_config(shape))["layer_types"],
+            json["layer_types"]);
+}
+
+TEST(ModelShape, NoNumberOfKvHeadsMeansAsManyAsHeads) {
+  auto json = windowed_qwen();
+  json["num_key_value_heads"] = nullptr;
+  EXPECT_EQ(parse_model_shape(json.dump(), "config.json").num_kv_heads, 2);
+}
+
 TEST(Dropout, OfAGpt2ThatIsTrainedHasToBeZero) {
   const auto refused = [](const char* json) -> std::string {
     try {
@@ -259,6 +297,9 @@ TEST(ModelShape, MistakesNameFileAndKey) {
     why_not(changed("rope_scaling", {{"type", "yarn"}, {"factor", 2}})),
     "config.json: rope_scaling.type: expected \"default\", \"linear\" or "
     "\"llama3\", got \"yarn\"");
+  EXPECT_EQ(why_not(changed("partial_rotary_factor", 0.5)),
+            "config.json: partial_rotary_factor: expected 1 (whole heads "
+            "rotate), got 0.5");
   EXPECT_EQ(why_not(changed("rope_parameters", {{"rope_type", "linear"}})),
             "config.json: rope_parameters.factor: expected a number > 0, got "
             "nothing");
