@@ -160,17 +160,23 @@ void hf_read_dtype(const HfObject& config, ModelShape& shape) {
     config.fail(key, "\"float32\", \"bfloat16\" or \"float16\"");
 }
 
+std::vector<std::int32_t> hf_eos(const HfObject& config) {
+  std::vector<std::int32_t> ids;
+  const HfJson* eos = config.find("eos_token_id");
+  if (eos && eos->is_array())
+    for (const auto& id : *eos)
+      ids.push_back(config.token(id, "eos_token_id"));
+  else if (eos)
+    ids.push_back(config.token(*eos, "eos_token_id"));
+  return ids;
+}
+
 void hf_read_tokens(const HfObject& config, ModelShape& shape) {
   if (const HfJson* bos = config.find("bos_token_id"))
     shape.bos = config.token(*bos, "bos_token_id");
   if (const HfJson* pad = config.find("pad_token_id"); pad && *pad != -1)
     shape.pad = config.token(*pad, "pad_token_id");
-  const HfJson* eos = config.find("eos_token_id");
-  if (eos && eos->is_array())
-    for (const auto& id : *eos)
-      shape.eos.push_back(config.token(id, "eos_token_id"));
-  else if (eos)
-    shape.eos.push_back(config.token(*eos, "eos_token_id"));
+  shape.eos = hf_eos(config);
 }
 
 const char* hf_dtype_name(DType type) {
@@ -206,8 +212,9 @@ HfJson hf_token(std::int32_t id) {
 
 constexpr const char* hint_of_model_folder = "a folder in Hugging Face format";
 
-ModelShape parse_model_shape(const std::string& json,
-                             const std::string& file_name) {
+namespace {
+
+HfJson hf_parse(const std::string& json, const std::string& file_name) {
   HfJson tree;
   try {
     tree = HfJson::parse(json);
@@ -227,6 +234,31 @@ ModelShape parse_model_shape(const std::string& json,
                        .expected = "a JSON object",
                        .got = "another value",
                        .hint = hint_of_model_folder});
+  return tree;
+}
+
+std::string hf_text(std::istream& stream) {
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// `eos_token_id` of a file that may be missing.
+std::vector<std::int32_t> hf_eos_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream)
+    return {};
+  const HfJson tree = hf_parse(hf_text(stream), file.string());
+  return hf_eos({tree, file.string()});
+}
+
+constexpr const char* generation_config_file = "generation_config.json";
+
+} // namespace
+
+ModelShape parse_model_shape(const std::string& json,
+                             const std::string& file_name) {
+  const HfJson tree = hf_parse(json, file_name);
   const HfObject config(tree, file_name);
   const Family& family = hf_read_family(config);
   ModelShape shape = family.traits;
@@ -259,9 +291,16 @@ ModelShape read_model_shape(const std::filesystem::path& config_json) {
                        .expected = "a model's config.json",
                        .got = "no readable file",
                        .hint = hint_of_model_folder});
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse_model_shape(text.str(), file.string());
+  ModelShape shape = parse_model_shape(hf_text(stream), file.string());
+  auto ends = hf_eos_of(file.parent_path() / generation_config_file);
+  if (ends != shape.eos)
+    shape.generation_eos = std::move(ends);
+  return shape;
+}
+
+std::vector<std::int32_t> read_end_tokens(const std::filesystem::path& folder) {
+  auto ends = hf_eos_of(folder / generation_config_file);
+  return ends.empty() ? hf_eos_of(folder / "config.json") : ends;
 }
 
 std::string print_hf_config(const ModelShape& shape) {

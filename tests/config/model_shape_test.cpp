@@ -4,6 +4,7 @@
 #include "config/model_shape.hpp"
 
 #include "tests/support/places.hpp"
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -12,11 +13,13 @@
 
 namespace {
 
+using ::testing::ElementsAre;
 using troupe::ConfigError;
 using troupe::DType;
 using troupe::ModelShape;
 using troupe::parse_model_shape;
 using troupe::print_hf_config;
+using troupe::read_end_tokens;
 using troupe::read_model_shape;
 
 std::string why_not(const std::string& json) {
@@ -249,6 +252,25 @@ TEST(ModelShape, NoNumberOfKvHeadsMeansAsManyAsHeads) {
   auto json = windowed_qwen();
   json["num_key_value_heads"] = nullptr;
   EXPECT_EQ(parse_model_shape(json.dump(), "config.json").num_kv_heads, 2);
+}
+
+TEST(ModelShape, AnswersEndWithWhatGenerationConfigSays) {
+  const troupe::support::TempFolder folder;
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+  };
+  write("config.json", tiny_llama);
+  EXPECT_THAT(read_model_shape(folder.path()).ends(), ElementsAre(2, 3));
+  EXPECT_THAT(read_end_tokens(folder.path()), ElementsAre(2, 3));
+  write("generation_config.json", R"({"temperature": 0.6})");
+  EXPECT_THAT(read_model_shape(folder.path()).ends(), ElementsAre(2, 3));
+  write("generation_config.json", R"({"eos_token_id": [7, 2]})");
+  const auto shape = read_model_shape(folder.path());
+  EXPECT_THAT(shape.ends(), ElementsAre(7, 2));
+  EXPECT_THAT(shape.eos, ElementsAre(2, 3));
+  EXPECT_THAT(read_end_tokens(folder.path()), ElementsAre(7, 2));
+  write("generation_config.json", R"({"eos_token_id": -1})");
+  EXPECT_THROW(read_model_shape(folder.path()), ConfigError);
 }
 
 TEST(Dropout, OfAGpt2ThatIsTrainedHasToBeZero) {
