@@ -88,19 +88,16 @@ TEST(SentencePieceFolder, ConfigNamesSpecialTokensAndTheirUse) {
   EXPECT_EQ(tokenizer.decode(TokenIds{900, 2}), "");
 }
 
-TEST(SentencePieceFolder, AddedTokensSwallowSpaceOnTheSideThatTheyName) {
+TEST(SentencePieceFolder, AddedTokensKeepTheirFlags) {
   const TempFolder folder;
   train_into(folder.path(), "bpe");
   write_text(folder / "tokenizer_config.json",
              R"({"added_tokens_decoder":
-                 {"900": {"content": "<left>", "lstrip": true},
-                  "901": {"content": "<none>"}}})");
+                 {"900": {"content": "word", "single_word": true}}})");
   const Tokenizer tokenizer = Tokenizer::load(folder.path());
-  const TokenIds the = tokenizer.encode("the", false);
-  TokenIds want = the;
-  want.push_back(900);
-  EXPECT_EQ(tokenizer.encode("the <left>", false), want);
-  EXPECT_GT(tokenizer.encode("the <none>", false).size(), the.size() + 1);
+  EXPECT_EQ(tokenizer.encode("word", false), TokenIds{900});
+  for (const std::int32_t id : tokenizer.encode("words", false))
+    EXPECT_NE(id, 900);
 }
 
 TEST(SentencePieceFolder, WrongAddedTokensAreNamed) {
