@@ -47,7 +47,7 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.kv_cache_bytes
     = static_cast<std::uint64_t>(rollout.kv_cache_gb * 1e9);
   options.seed = settings.run.seed;
-  options.stop_ids = shape.eos;
+  options.stop_ids = shape.ends();
   if (call.greedy)
     options.greedy = true;
   if (call.evaluates) {

@@ -48,4 +48,11 @@ void read_layer_types(const HfObject& config, ModelShape& shape,
   }
 }
 
+void print_layer_types(const ModelShape& shape, HfJson& config) {
+  HfJson types = HfJson::array();
+  for (const bool windowed : shape.windowed_layers)
+    types.push_back(windowed ? "sliding_attention" : "full_attention");
+  config["layer_types"] = types;
+}
+
 } // namespace troupe

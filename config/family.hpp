@@ -73,5 +73,6 @@ Family qwen3_family();
 /// else layers for which `windowed` says so.
 void read_layer_types(const HfObject& config, ModelShape& shape,
                       bool (*windowed)(std::int64_t layer));
+void print_layer_types(const ModelShape& shape, HfJson& config);
 
 } // namespace troupe

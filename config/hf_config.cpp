@@ -60,7 +60,8 @@ void hf_read_heads(const HfObject& config, const Family& family,
   const Family::Defaults& absent = family.defaults;
   shape.num_heads = config.size(keys.heads, 0, 65536);
   shape.num_kv_heads = shape.num_heads;
-  if (!keys.kv_heads.empty())
+  // null means as many as heads, an absent key transformers' default
+  if (!keys.kv_heads.empty() && !config.has_null(keys.kv_heads))
     shape.num_kv_heads = config.size(
       keys.kv_heads, absent.kv_heads > 0 ? absent.kv_heads : shape.num_heads,
       65536);
@@ -105,12 +106,16 @@ void hf_check_activation(const HfObject& config, const Family& family) {
                 fmt::format("\"{}\"", fmt::join(names, "\" or \"")));
 }
 
-void hf_read_rope_scaling(const HfObject& rope, ModelShape& shape) {
-  auto type = rope.text("rope_type", rope.text("type", "default"));
-  const char* key = rope.find("rope_type") ? "rope_type" : "type";
+void hf_check_rotary_part(const HfObject& rope) {
   if (const HfJson* part = rope.find("partial_rotary_factor");
       part && *part != 1.0)
     rope.fail("partial_rotary_factor", "1 (whole heads rotate)");
+}
+
+void hf_read_rope_scaling(const HfObject& rope, ModelShape& shape) {
+  auto type = rope.text("rope_type", rope.text("type", "default"));
+  const char* key = rope.find("rope_type") ? "rope_type" : "type";
+  hf_check_rotary_part(rope);
   if (type == "default")
     return;
   if (type != "linear" && type != "llama3")
@@ -131,6 +136,7 @@ void hf_read_rope(const HfObject& config, const Family& family,
                   ModelShape& shape) {
   if (!family.keys.rope)
     return;
+  hf_check_rotary_part(config);
   shape.rope_theta = config.positive("rope_theta", family.defaults.rope_theta);
   if (config.find("rope_parameters")) {
     const auto rope = config.object("rope_parameters");
@@ -154,17 +160,23 @@ void hf_read_dtype(const HfObject& config, ModelShape& shape) {
     config.fail(key, "\"float32\", \"bfloat16\" or \"float16\"");
 }
 
+std::vector<std::int32_t> hf_eos(const HfObject& config) {
+  std::vector<std::int32_t> ids;
+  const HfJson* eos = config.find("eos_token_id");
+  if (eos && eos->is_array())
+    for (const auto& id : *eos)
+      ids.push_back(config.token(id, "eos_token_id"));
+  else if (eos)
+    ids.push_back(config.token(*eos, "eos_token_id"));
+  return ids;
+}
+
 void hf_read_tokens(const HfObject& config, ModelShape& shape) {
   if (const HfJson* bos = config.find("bos_token_id"))
     shape.bos = config.token(*bos, "bos_token_id");
   if (const HfJson* pad = config.find("pad_token_id"); pad && *pad != -1)
     shape.pad = config.token(*pad, "pad_token_id");
-  const HfJson* eos = config.find("eos_token_id");
-  if (eos && eos->is_array())
-    for (const auto& id : *eos)
-      shape.eos.push_back(config.token(id, "eos_token_id"));
-  else if (eos)
-    shape.eos.push_back(config.token(*eos, "eos_token_id"));
+  shape.eos = hf_eos(config);
 }
 
 const char* hf_dtype_name(DType type) {
@@ -200,8 +212,9 @@ HfJson hf_token(std::int32_t id) {
 
 constexpr const char* hint_of_model_folder = "a folder in Hugging Face format";
 
-ModelShape parse_model_shape(const std::string& json,
-                             const std::string& file_name) {
+namespace {
+
+HfJson hf_parse(const std::string& json, const std::string& file_name) {
   HfJson tree;
   try {
     tree = HfJson::parse(json);
@@ -221,6 +234,31 @@ ModelShape parse_model_shape(const std::string& json,
                        .expected = "a JSON object",
                        .got = "another value",
                        .hint = hint_of_model_folder});
+  return tree;
+}
+
+std::string hf_text(std::istream& stream) {
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// `eos_token_id` of a file that may be missing.
+std::vector<std::int32_t> hf_eos_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream)
+    return {};
+  const HfJson tree = hf_parse(hf_text(stream), file.string());
+  return hf_eos({tree, file.string()});
+}
+
+constexpr const char* generation_config_file = "generation_config.json";
+
+} // namespace
+
+ModelShape parse_model_shape(const std::string& json,
+                             const std::string& file_name) {
+  const HfJson tree = hf_parse(json, file_name);
   const HfObject config(tree, file_name);
   const Family& family = hf_read_family(config);
   ModelShape shape = family.traits;
@@ -253,9 +291,16 @@ ModelShape read_model_shape(const std::filesystem::path& config_json) {
                        .expected = "a model's config.json",
                        .got = "no readable file",
                        .hint = hint_of_model_folder});
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse_model_shape(text.str(), file.string());
+  ModelShape shape = parse_model_shape(hf_text(stream), file.string());
+  auto ends = hf_eos_of(file.parent_path() / generation_config_file);
+  if (ends != shape.eos)
+    shape.generation_eos = std::move(ends);
+  return shape;
+}
+
+std::vector<std::int32_t> read_end_tokens(const std::filesystem::path& folder) {
+  auto ends = hf_eos_of(folder / generation_config_file);
+  return ends.empty() ? hf_eos_of(folder / "config.json") : ends;
 }
 
 std::string print_hf_config(const ModelShape& shape) {

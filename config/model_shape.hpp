@@ -88,8 +88,10 @@ struct ModelShape {
   double initializer_range = 0.02; ///< of new heads
   DType stored_dtype = DType::f32;
   std::int32_t bos = -1;         ///< -1: none
-  std::vector<std::int32_t> eos; ///< any of them ends a sequence
-  std::int32_t pad = -1;         ///< -1: none
+  std::vector<std::int32_t> eos; ///< of config.json
+  /// Of generation_config.json, where it names others.
+  std::vector<std::int32_t> generation_eos;
+  std::int32_t pad = -1; ///< -1: none
   bool operator==(const ModelShape&) const = default;
 
   /// Tokens that a token of this layer sees; 0: all before it.
@@ -98,15 +100,23 @@ struct ModelShape {
                             || windowed_layers[static_cast<std::size_t>(layer)];
     return has_window ? sliding_window : 0;
   }
+  /// Any of them ends an answer.
+  const std::vector<std::int32_t>& ends() const {
+    return generation_eos.empty() ? eos : generation_eos;
+  }
 };
 
 /// Families that `read_model_shape` accepts.
 const std::vector<std::string>& model_families();
 
-/// Reads a config.json, or the one inside a folder. Understands transformers
+/// Reads a config.json, or the one inside a folder, and the end tokens of the
+/// generation_config.json beside it. Understands transformers
 /// 5 (`rope_parameters`, `dtype`) and published (`rope_theta`, `rope_scaling`,
 /// `torch_dtype`) spelling. Throws ConfigError naming file and key.
 ModelShape read_model_shape(const std::filesystem::path& config_json);
+/// `eos_token_id` of a folder's generation_config.json, which transformers
+/// obeys, or else of its config.json; none where neither file names any.
+std::vector<std::int32_t> read_end_tokens(const std::filesystem::path& folder);
 /// The same from text; `file_name` is for messages.
 ModelShape parse_model_shape(const std::string& json,
                              const std::string& file_name);

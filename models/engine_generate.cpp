@@ -41,7 +41,7 @@ GenerateOptions
 Engine::Impl::resolved_options(const GenerateOptions& options) const {
   GenerateOptions resolved = options;
   if (resolved.stop_ids.empty())
-    resolved.stop_ids = shape.eos;
+    resolved.stop_ids = shape.ends();
   return resolved;
 }
 

@@ -73,10 +73,11 @@ std::string generation_config(const ModelShape& shape) {
   config["_from_model_config"] = true;
   if (shape.bos >= 0)
     config["bos_token_id"] = shape.bos;
-  if (shape.eos.size() == 1)
-    config["eos_token_id"] = shape.eos[0];
-  else if (!shape.eos.empty())
-    config["eos_token_id"] = shape.eos;
+  const auto& ends = shape.ends();
+  if (ends.size() == 1)
+    config["eos_token_id"] = ends[0];
+  else if (!ends.empty())
+    config["eos_token_id"] = ends;
   if (shape.pad >= 0)
     config["pad_token_id"] = shape.pad;
   return config.dump(2) + "\n";

@@ -40,9 +40,7 @@ const char* finish_reason(bool truncated,
     return "eos";
   if (!tokenizer.has_vocabulary())
     return "eos"; // there is no text to stop at
-  const std::int32_t last = sequence_ids.back();
-  return last == tokenizer.eos_id() || tokenizer.is_special(last) ? "eos"
-                                                                  : "stop";
+  return tokenizer.ends_answer(sequence_ids.back()) ? "eos" : "stop";
 }
 
 } // namespace troupe::models

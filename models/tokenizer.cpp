@@ -35,6 +35,7 @@ struct Parts {
   std::optional<std::string> chat_template;
   std::string chat_template_file; ///< that it stands in
   std::int32_t model_ids = 0;     ///< 0: no model in the folder
+  std::vector<std::int32_t> ends; ///< that the model's files name
 
   const Vocabulary& vocabulary() const {
     static const Vocabulary none;
@@ -231,6 +232,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
     parts->chat_template_file = jinja.string();
   }
   parts->model_ids = read_model_ids(folder / "config.json");
+  parts->ends = read_end_tokens(folder);
   return Tokenizer(std::move(parts));
 }
 
@@ -311,6 +313,11 @@ const std::string* Tokenizer::token_of(std::int32_t id) const {
 bool Tokenizer::is_special(std::int32_t id) const {
   const auto* token = parts_->added.find(id);
   return token != nullptr && token->special;
+}
+
+bool Tokenizer::ends_answer(std::int32_t id) const {
+  return id == eos_id() || is_special(id)
+         || std::ranges::find(parts_->ends, id) != parts_->ends.end();
 }
 
 std::int32_t Tokenizer::bos_id() const {

@@ -28,8 +28,8 @@ public:
   /// Reads `tokenizer.json` of a folder, or `tokenizer.model` where there is
   /// none, and, where they exist,
   /// `tokenizer_config.json`, `special_tokens_map.json`,
-  /// `chat_template.jinja` and the `vocab_size` of `config.json`. ConfigError
-  /// naming file and JSON path.
+  /// `chat_template.jinja`, the `vocab_size` of `config.json` and the model's
+  /// end tokens. ConfigError naming file and JSON path.
   static Tokenizer load(const std::filesystem::path& folder);
   /// The same, or of a folder without those files one that knows no texts but
   /// how many ids the model has: rows of ids need no more.
@@ -60,6 +60,9 @@ public:
   /// nullptr for ids outside the vocabulary.
   const std::string* token_of(std::int32_t id) const;
   bool is_special(std::int32_t id) const;
+  /// Whether an answer may end with it: its own end token or another special
+  /// one, or an end token of the model in the folder.
+  bool ends_answer(std::int32_t id) const;
   std::int32_t bos_id() const; ///< -1: none, as for the next three
   std::int32_t eos_id() const;
   std::int32_t pad_id() const;

@@ -35,10 +35,7 @@ void gemma2_print(const ModelShape& shape, HfJson& config) {
   config["attn_logit_softcapping"] = cap(shape.attention_cap);
   config["final_logit_softcapping"] = cap(shape.logit_cap);
   config["sliding_window"] = shape.sliding_window;
-  HfJson types = HfJson::array();
-  for (const bool windowed : shape.windowed_layers)
-    types.push_back(windowed ? "sliding_attention" : "full_attention");
-  config["layer_types"] = types;
+  print_layer_types(shape, config);
 }
 
 } // namespace

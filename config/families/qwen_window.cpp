@@ -5,10 +5,13 @@
 namespace troupe {
 
 void read_qwen_window(const HfObject& config, ModelShape& shape) {
-  if (!config.flag("use_sliding_window", false))
+  if (!config.flag("use_sliding_window", false)
+      || config.has_null("sliding_window"))
     return;
   shape.sliding_window = config.size("sliding_window", 4096);
-  shape.window_from_layer = config.size("max_window_layers", 28);
+  const HfJson* from = config.find("max_window_layers");
+  const bool all = from && *from == 0;
+  shape.window_from_layer = all ? 0 : config.size("max_window_layers", 28);
   read_layer_types(config, shape, [](std::int64_t) { return false; });
   if (config.find("layer_types"))
     return;
@@ -23,6 +26,7 @@ void print_qwen_window(const ModelShape& shape, HfJson& config) {
     return;
   config["sliding_window"] = shape.sliding_window;
   config["max_window_layers"] = shape.window_from_layer;
+  print_layer_types(shape, config);
 }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 #include "models/jinja/text.hpp"
 #include "models/jinja/value.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace troupe::models::jinja {
@@ -189,9 +190,28 @@ Value method_of(const Table& table, const Value& object,
   return {};
 }
 
+/// Methods of Python's str that a template may call and that are not above: not
+/// the same as a name that no text has.
+constexpr std::array missing_text_methods{
+  "casefold",    "center",   "encode",       "expandtabs", "format",
+  "format_map",  "index",    "isalnum",      "isalpha",    "isascii",
+  "isdecimal",   "isdigit",  "isidentifier", "islower",    "isnumeric",
+  "isprintable", "isspace",  "istitle",      "isupper",    "ljust",
+  "partition",   "rfind",    "rindex",       "rjust",      "rpartition",
+  "rsplit",      "swapcase", "translate",    "zfill",
+};
+
+Value text_method(const Value& text, std::string_view name) {
+  if (std::ranges::find(missing_text_methods, name)
+      != missing_text_methods.end())
+    throw TemplateError("unsupported construct: the method '"
+                        + std::string(name) + "' of a text");
+  return method_of(text_methods, text, name);
+}
+
 Value method(const Value& object, std::string_view name) {
   if (object.text() != nullptr)
-    return method_of(text_methods, object, name);
+    return text_method(object, name);
   if (object.dict() != nullptr && !object.is_namespace())
     return method_of(dict_methods, object, name);
   return {};

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sentencepiece_processor.h>
 
+#include <charconv>
 #include <string>
 #include <utility>
 
@@ -60,10 +61,18 @@ json added_tokens(const Processor& processor, const json& config) {
   if (more == config.end() || !more->is_object())
     return tokens;
   for (const auto& [key, token] : more->items()) {
-    const int id = std::atoi(key.c_str());
-    if (id >= processor.GetPieceSize() && token.is_object()
-        && token.contains("content") && token["content"].is_string())
-      add(id, token["content"], token.value("special", true));
+    int id = 0;
+    const char* end = key.data() + key.size();
+    const auto read = std::from_chars(key.data(), end, id);
+    const bool number = read.ec == std::errc() && read.ptr == end;
+    if (number && id < processor.GetPieceSize())
+      continue;
+    // who reads the list refuses what is wrong in it
+    json entry = {{"special", true}, {"normalized", false}};
+    if (token.is_object())
+      entry.update(token);
+    entry["id"] = number ? json(id) : json(key);
+    tokens.push_back(entry);
   }
   return tokens;
 }

@@ -4,6 +4,7 @@
 #include "config/model_shape.hpp"
 
 #include "tests/support/places.hpp"
+#include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -12,11 +13,13 @@
 
 namespace {
 
+using ::testing::ElementsAre;
 using troupe::ConfigError;
 using troupe::DType;
 using troupe::ModelShape;
 using troupe::parse_model_shape;
 using troupe::print_hf_config;
+using troupe::read_end_tokens;
 using troupe::read_model_shape;
 
 std::string why_not(const std::string& json) {
@@ -213,6 +216,63 @@ TEST(ModelShape, Qwen3SeesAWindowFromALayerOnAndPrintsIt) {
   EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
 }
 
+nlohmann::json windowed_qwen() {
+  auto json = nlohmann::json::parse(changed("model_type", "qwen2"));
+  json["architectures"] = {"Qwen2ForCausalLM"};
+  json["num_hidden_layers"] = 3;
+  json["use_sliding_window"] = true;
+  json["sliding_window"] = 64;
+  return json;
+}
+
+TEST(ModelShape, AllLayersOfAQwen2MaySeeAWindowOrNone) {
+  auto json = windowed_qwen();
+  json["max_window_layers"] = 0;
+  const auto shape = parse_model_shape(json.dump(), "config.json");
+  EXPECT_EQ(shape.window_of(0), 64);
+  EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
+  json["sliding_window"] = nullptr;
+  EXPECT_EQ(parse_model_shape(json.dump(), "config.json").window_of(2), 0);
+}
+
+TEST(ModelShape, PrintedLayerTypesOfAQwen2AreThoseThatWereRead) {
+  auto json = windowed_qwen();
+  json["max_window_layers"] = 3;
+  json["layer_types"]
+    = {"sliding_attention", "full_attention", "sliding_attention"};
+  const auto shape = parse_model_shape(json.dump(), "config.json");
+  EXPECT_EQ(shape.window_of(0), 64);
+  EXPECT_EQ(shape.window_of(1), 0);
+  EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
+  EXPECT_EQ(nlohmann::json::parse(print_hf_config(shape))["layer_types"],
+            json["layer_types"]);
+}
+
+TEST(ModelShape, NoNumberOfKvHeadsMeansAsManyAsHeads) {
+  auto json = windowed_qwen();
+  json["num_key_value_heads"] = nullptr;
+  EXPECT_EQ(parse_model_shape(json.dump(), "config.json").num_kv_heads, 2);
+}
+
+TEST(ModelShape, AnswersEndWithWhatGenerationConfigSays) {
+  const troupe::support::TempFolder folder;
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+  };
+  write("config.json", tiny_llama);
+  EXPECT_THAT(read_model_shape(folder.path()).ends(), ElementsAre(2, 3));
+  EXPECT_THAT(read_end_tokens(folder.path()), ElementsAre(2, 3));
+  write("generation_config.json", R"({"temperature": 0.6})");
+  EXPECT_THAT(read_model_shape(folder.path()).ends(), ElementsAre(2, 3));
+  write("generation_config.json", R"({"eos_token_id": [7, 2]})");
+  const auto shape = read_model_shape(folder.path());
+  EXPECT_THAT(shape.ends(), ElementsAre(7, 2));
+  EXPECT_THAT(shape.eos, ElementsAre(2, 3));
+  EXPECT_THAT(read_end_tokens(folder.path()), ElementsAre(7, 2));
+  write("generation_config.json", R"({"eos_token_id": -1})");
+  EXPECT_THROW(read_model_shape(folder.path()), ConfigError);
+}
+
 TEST(Dropout, OfAGpt2ThatIsTrainedHasToBeZero) {
   const auto refused = [](const char* json) -> std::string {
     try {
@@ -259,6 +319,9 @@ TEST(ModelShape, MistakesNameFileAndKey) {
     why_not(changed("rope_scaling", {{"type", "yarn"}, {"factor", 2}})),
     "config.json: rope_scaling.type: expected \"default\", \"linear\" or "
     "\"llama3\", got \"yarn\"");
+  EXPECT_EQ(why_not(changed("partial_rotary_factor", 0.5)),
+            "config.json: partial_rotary_factor: expected 1 (whole heads "
+            "rotate), got 0.5");
   EXPECT_EQ(why_not(changed("rope_parameters", {{"rope_type", "linear"}})),
             "config.json: rope_parameters.factor: expected a number > 0, got "
             "nothing");

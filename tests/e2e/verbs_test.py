@@ -35,6 +35,22 @@ class Verbs(Case):
         self.assertEqual(found, self.generate("--n", "2", "--seed", "3"))
         self.assertNotEqual(found, self.generate("--n", "2", "--seed", "4"))
 
+    def test_an_answer_ends_with_what_generation_config_names(self):
+        self.rows("prompts.jsonl", [{"prompt": "The soup"}])
+        whole, = self.generate("--greedy", "--ignore-eos")
+        end = whole["response_ids"][3]
+        length = whole["response_ids"].index(end) + 1
+        config = self.folder / "data/base/generation_config.json"
+        kept = config.read_text()
+        try:
+            config.write_text(json.dumps({"eos_token_id": [end, 1]}))
+            found, = self.generate("--greedy")
+            self.assertEqual(found["response_ids"],
+                             whole["response_ids"][:length])
+            self.assertEqual(found["finish_reason"], "eos")
+        finally:
+            config.write_text(kept)
+
     def test_generate_gives_the_same_answers_under_any_degree_i2(self):
         # more samples than one step has
         self.rows("prompts.jsonl", [{"prompt": "The tea was"},

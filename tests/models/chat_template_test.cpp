@@ -146,6 +146,9 @@ TEST(ChatTemplate, UnsupportedConstructsAreNamedWithTheirLine) {
   EXPECT_THAT(chat_error("{{ 1 is sameas 1 }}"),
               HasSubstr("line 1: unsupported construct: the test 'sameas'"));
   EXPECT_THAT(chat_error("{{ f(*x) }}"), HasSubstr("unsupported construct"));
+  EXPECT_THAT(
+    chat_error("{{ '{}'.format(1) }}"),
+    HasSubstr("line 1: unsupported construct: the method 'format' of a text"));
   EXPECT_THAT(chat_error("{{ 1"), HasSubstr("line 1: a tag '{{' is not clo"));
   EXPECT_THAT(chat_error("{% if 1 %}"), HasSubstr("expected the tag 'endif'"));
   EXPECT_THAT(chat_error("{{ nobody() }}"),

@@ -88,6 +88,31 @@ TEST(SentencePieceFolder, ConfigNamesSpecialTokensAndTheirUse) {
   EXPECT_EQ(tokenizer.decode(TokenIds{900, 2}), "");
 }
 
+TEST(SentencePieceFolder, AddedTokensKeepTheirFlags) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  write_text(folder / "tokenizer_config.json",
+             R"({"added_tokens_decoder":
+                 {"900": {"content": "word", "single_word": true}}})");
+  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer.encode("word", false), TokenIds{900});
+  for (const std::int32_t id : tokenizer.encode("words", false))
+    EXPECT_NE(id, 900);
+}
+
+TEST(SentencePieceFolder, WrongAddedTokensAreNamed) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  for (const char* token :
+       {R"("900": {"content": "x", "special": "yes"})", R"("900": {})",
+        R"("900": 3)", R"("99999999999": {"content": "x"})",
+        R"("nine": {"content": "x"})"}) {
+    write_text(folder / "tokenizer_config.json",
+               std::string(R"({"added_tokens_decoder": {)") + token + "}}");
+    EXPECT_THROW(Tokenizer::load(folder.path()), ConfigError) << token;
+  }
+}
+
 TEST(SentencePieceFolder, ABrokenModelIsAClearError) {
   const TempFolder folder;
   write_text(folder / "tokenizer.model", "not a model at all");

@@ -5,6 +5,7 @@
 
 #include "../support/models/compute_support.hpp"
 #include "../support/models/generation_support.hpp"
+#include "../support/temp_folder.hpp"
 #include <nlohmann/json.hpp>
 
 namespace troupe::models {
@@ -13,6 +14,8 @@ namespace {
 using testing::answers_of;
 using testing::at_step;
 using testing::prompt_rows;
+using troupe::support::TempFolder;
+using troupe::support::write_text;
 using troupe::testing::Answer;
 using troupe::testing::Ids;
 using troupe::testing::SmallModel;
@@ -26,7 +29,7 @@ GenerateOptions twelve_tokens() {
 }
 
 /// Every token is two letters of its own.
-Tokenizer two_letter_tokens(std::int64_t size) {
+std::string two_letter_document(std::int64_t size) {
   nlohmann::json vocab;
   for (std::int64_t id = 0; id < size; ++id)
     vocab[std::string{static_cast<char>('a' + id / 26),
@@ -36,7 +39,11 @@ Tokenizer two_letter_tokens(std::int64_t size) {
     {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
     {"decoder", {{"type", "Fuse"}}},
     {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "aA"}}}};
-  return Tokenizer::parse(document.dump(), "", "letters");
+  return document.dump();
+}
+
+Tokenizer two_letter_tokens(std::int64_t size) {
+  return Tokenizer::parse(two_letter_document(size), "", "letters");
 }
 
 TEST(Generator, APromptOfManySamplesIsFedOnceWithTheSameAnswers_I2) {
@@ -95,6 +102,20 @@ TEST(StopTexts, FinishReasonsAreTold) {
   const Ids ids{1, 2};
   EXPECT_STREQ(finish_reason(true, ids, tokenizer), "length");
   EXPECT_STREQ(finish_reason(false, ids, tokenizer), "stop");
+}
+
+TEST(StopTexts, AnEndTokenOfTheModelIsNoStopText) {
+  const TempFolder folder;
+  write_text(folder / "tokenizer.json", two_letter_document(8));
+  write_text(folder / "config.json", R"({"vocab_size": 8, "eos_token_id": 2})");
+  const auto reason = [&](std::int32_t last) -> std::string {
+    const Ids ids{1, last};
+    return finish_reason(false, ids, Tokenizer::load(folder.path()));
+  };
+  EXPECT_EQ(reason(2), "eos");
+  EXPECT_EQ(reason(3), "stop");
+  write_text(folder / "generation_config.json", R"({"eos_token_id": [2, 3]})");
+  EXPECT_EQ(reason(3), "eos");
 }
 
 } // namespace
