@@ -6,7 +6,7 @@
 #include "plans/real_flops.hpp"
 #include "plans/simulator.hpp"
 #include "runtime/jsonl_file.hpp"
-#include "runtime/text_table.hpp"
+#include "runtime/verbs/compare_report.hpp"
 #include "runtime/verbs/plan_measure.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
@@ -16,7 +16,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,29 +33,6 @@ struct CompareWords : PlanWords {
   std::string suite;
   std::string presets;
   int measure_steps = 0;
-};
-
-struct CompareRow {
-  std::string workload;
-  std::string plan;
-  bool own = false;        ///< the plan of the settings
-  std::string reason = {}; ///< why it does not fit; empty: it fits
-  double step_s = 0;
-  double pflops = 0; ///< PFLOP/s as ReaL counts them
-  double tokens_per_s_device = 0;
-  double idle_share = 0;
-  std::uint64_t peak_bytes = 0;
-  std::string peak_task = {};
-  double moved_bytes = 0;
-  std::optional<double> measured_s = {};
-  std::optional<PlanCosts> measured = {}; ///< here
-  std::optional<plans::ExecutionPlan> fitted = {};
-
-  std::optional<double> error() const {
-    return measured_s && reason.empty()
-             ? std::optional(step_s / *measured_s - 1)
-             : std::nullopt;
-  }
 };
 
 /// Systems of the published table run their own engines.
@@ -184,7 +160,7 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
       continue; // for any cluster: not a workload of the suite
     const auto problem = make_problem(settings, own);
     for (const auto& name : plans_to_compare(words)) {
-      auto row = compare_one(workload, name, problem, true);
+      auto row = compare_one(workload, name, problem, /*in_suite=*/true);
       if (measured.contains(workload) && measured[workload].contains(name))
         row.measured_s = measured[workload][name].get<double>();
       rows.push_back(std::move(row));
@@ -237,115 +213,14 @@ std::vector<CompareRow> compare_config(const CompareWords& words) {
     rows.back().own = true;
   }
   for (const auto& name : names) {
-    rows.push_back(compare_one(settings.run.name, name, problem, false));
+    rows.push_back(
+      compare_one(settings.run.name, name, problem, /*in_suite=*/false));
     rows.back().own = name == settings.plan;
   }
   for (auto& row : rows)
     if (words.measure_steps > 0 && row.fitted)
       measure_row(row, problem, words);
   return rows;
-}
-
-std::string compare_json(const std::vector<CompareRow>& rows) {
-  auto list = Json::array();
-  const auto optional_number = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  const auto measured = [](const CompareRow& row, double PlanCosts::*what) {
-    return row.measured ? Json((*row.measured).*what) : Json(nullptr);
-  };
-  for (const auto& row : rows)
-    list.push_back(
-      {{"workload", row.workload},
-       {"plan", row.plan},
-       {"own", row.own},
-       {"fits", row.reason.empty()},
-       {"reason", row.reason},
-       {"step_s", row.reason.empty() ? Json(row.step_s) : Json()},
-       {"pflops", row.reason.empty() ? Json(row.pflops) : Json()},
-       {"tokens_per_s_device", row.tokens_per_s_device},
-       {"idle_share", row.idle_share},
-       {"peak_bytes", row.peak_bytes},
-       {"peak_task", row.peak_task},
-       {"moved_bytes", row.moved_bytes},
-       {"measured_s", optional_number(row.measured_s)},
-       {"error", optional_number(row.error())},
-       {"measured_idle_share", measured(row, &PlanCosts::idle_share)},
-       {"measured_moved_bytes", measured(row, &PlanCosts::moved_bytes)},
-       {"measured_peak_bytes", measured(row, &PlanCosts::peak_bytes)},
-       {"measured_process_bytes", measured(row, &PlanCosts::process_bytes)}});
-  return Json{{"rows", std::move(list)}}.dump(2, ' ', false,
-                                              Json::error_handler_t::replace);
-}
-
-/// A measured number times `scale`; empty if there is none.
-std::string measured(const CompareRow& row, double scale, const char* format,
-                     double PlanCosts::*what) {
-  return row.measured
-           ? fmt::format(fmt::runtime(format), scale * ((*row.measured).*what))
-           : "";
-}
-
-std::string compare_table(const std::vector<CompareRow>& rows) {
-  TextTable table({"workload", "plan", "> s/step", "> PFLOP/s",
-                   "> tok/s/device", "> idle", "> peak GB", "at", "> moved GB",
-                   "> measured s", "> error", "> its idle", "> its moved GB",
-                   "> its peak GB", "> process GB"});
-  std::string reasons;
-  for (const auto& row : rows) {
-    const auto plan = row.plan + (row.own ? " (own)" : "");
-    if (!row.reason.empty()) {
-      table.row({row.workload, plan, "-"});
-      reasons += fmt::format("{} {}: {}\n", row.workload, row.plan, row.reason);
-      continue;
-    }
-    table.row({row.workload, plan, fmt::format("{:.4g}", row.step_s),
-               fmt::format("{:.3g}", row.pflops),
-               fmt::format("{:.0f}", row.tokens_per_s_device),
-               fmt::format("{:.0f} %", 100 * row.idle_share),
-               fmt::format("{:.3g}", double(row.peak_bytes) / 1e9),
-               row.peak_task, fmt::format("{:.3g}", row.moved_bytes / 1e9),
-               row.measured_s ? fmt::format("{:.4g}", *row.measured_s) : "",
-               row.error() ? fmt::format("{:+.0f} %", 100 * *row.error()) : "",
-               measured(row, 100, "{:.0f} %", &PlanCosts::idle_share),
-               measured(row, 1e-9, "{:.3g}", &PlanCosts::moved_bytes),
-               measured(row, 1e-9, "{:.3g}", &PlanCosts::peak_bytes),
-               measured(row, 1e-9, "{:.3g}", &PlanCosts::process_bytes)});
-  }
-  return table.print() + reasons;
-}
-
-const CompareRow* row_of(const std::vector<CompareRow>& rows,
-                         const std::string& workload, const std::string& plan) {
-  for (const auto& row : rows)
-    if (row.workload == workload && row.plan == plan && row.measured_s
-        && row.reason.empty())
-      return &row;
-  return nullptr;
-}
-
-/// Of a suite: mean absolute errors by plan, and of megatron over search.
-std::string error_summary(const std::vector<CompareRow>& rows) {
-  std::map<std::string, std::vector<double>> errors;
-  for (const auto& row : rows) {
-    if (row.error())
-      errors[row.plan].push_back(std::abs(*row.error()));
-    const auto* heuristic = row_of(rows, row.workload, "megatron");
-    if (row.plan != "search" || !row.error() || !heuristic)
-      continue;
-    const auto ratio = heuristic->step_s / row.step_s;
-    const auto measured = *heuristic->measured_s / *row.measured_s;
-    errors["megatron/search"].push_back(std::abs(ratio / measured - 1));
-  }
-  std::string text;
-  for (const auto& [name, all] : errors) {
-    double sum = 0;
-    for (const auto error : all)
-      sum += error;
-    text += fmt::format("mean absolute error of {}: {:.1f} % of {} rows\n",
-                        name, 100 * sum / double(all.size()), all.size());
-  }
-  return text;
 }
 
 int compare_verb(const CompareWords& words) {
@@ -379,7 +254,7 @@ void add_plan_compare(CLI::App& plan, VerbRun& chosen) {
   auto* verb = plan.add_subcommand(
     "compare", "Presets, the search and the config's own plan (own) in one "
                "table, predicted and measured");
-  add_config_words(*verb, words->config, false);
+  add_config_words(*verb, words->config);
   add_problem_words(*verb, *words);
   verb->add_option("--suite", words->suite, "A folder of settings files");
   verb->add_option("--presets", words->presets,
@@ -389,7 +264,7 @@ void add_plan_compare(CLI::App& plan, VerbRun& chosen) {
                  "Run so many steps of each preset here; predictions are "
                  "then for samples as long as that run's")
     ->check(CLI::NonNegativeNumber);
-  add_verb_options(*verb, *words, true);
+  add_table_options(*verb, *words);
   verb->callback(
     [words, &chosen] { chosen = [words] { return compare_verb(*words); }; });
 }
