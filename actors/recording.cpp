@@ -32,6 +32,32 @@ KeyInfo info_of(const plans::Call& call, const std::string& key) {
   return *at;
 }
 
+/// The workflow plus its recording call; unchanged where nothing is generated
+/// to train on.
+plans::Workflow with_recording(plans::Workflow workflow) {
+  const auto has = [&](plans::CallKind kind) {
+    return std::ranges::any_of(workflow.calls, [=](const plans::Call& call) {
+      return call.kind == kind;
+    });
+  };
+  if (workflow.writer("sequence_ids") == nullptr
+      || !has(plans::CallKind::train))
+    return workflow;
+  plans::Call call;
+  call.name = record_fn;
+  call.kind = plans::CallKind::function;
+  call.fn = record_fn;
+  call.scope = plans::Scope::batch;
+  for (const char* key : {"sequence_ids", "loss_mask", "logprobs", "truncated",
+                          "scores", "ref_logprobs"})
+    if (workflow.writer(key) != nullptr)
+      call.reads.emplace_back(key);
+  for (const KeyInfo& key : sample_keys(workflow))
+    call.reads.push_back(key.name);
+  workflow.calls.push_back(std::move(call));
+  return workflow;
+}
+
 } // namespace
 
 std::vector<KeyInfo> recorded_keys(const plans::Workflow& workflow) {
@@ -59,30 +85,6 @@ std::vector<KeyInfo> sample_keys(const plans::Workflow& workflow) {
         keys.push_back(metric.key);
   }
   return keys;
-}
-
-plans::Workflow with_recording(plans::Workflow workflow) {
-  const auto has = [&](plans::CallKind kind) {
-    return std::ranges::any_of(workflow.calls, [=](const plans::Call& call) {
-      return call.kind == kind;
-    });
-  };
-  if (workflow.writer("sequence_ids") == nullptr
-      || !has(plans::CallKind::train))
-    return workflow;
-  plans::Call call;
-  call.name = record_fn;
-  call.kind = plans::CallKind::function;
-  call.fn = record_fn;
-  call.scope = plans::Scope::batch;
-  for (const char* key : {"sequence_ids", "loss_mask", "logprobs", "truncated",
-                          "scores", "ref_logprobs"})
-    if (workflow.writer(key) != nullptr)
-      call.reads.emplace_back(key);
-  for (const KeyInfo& key : sample_keys(workflow))
-    call.reads.push_back(key.name);
-  workflow.calls.push_back(std::move(call));
-  return workflow;
 }
 
 std::filesystem::path evaluation_file(const std::filesystem::path& run_folder,

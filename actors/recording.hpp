@@ -24,10 +24,6 @@ inline constexpr const char* verb_rows_file = "rows.jsonl";
 std::filesystem::path evaluation_file(const std::filesystem::path& run_folder,
                                       StepId step);
 
-/// The workflow plus its recording call; unchanged where nothing is generated
-/// to train on.
-plans::Workflow with_recording(plans::Workflow workflow);
-
 /// What its generate calls make besides the four keys of every answer: keys of
 /// own actors that lead conversations, and answers under a prefix.
 std::vector<KeyInfo> recorded_keys(const plans::Workflow& workflow);

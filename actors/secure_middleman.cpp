@@ -173,7 +173,7 @@ public:
       multiplexer, socket.get(),
       std::make_unique<net::TlsSession>(*tls_, socket.get(),
                                         net::TlsSession::Role::accepts),
-      false);
+      /*greeted=*/false);
     static_cast<void>(socket.release()); // the scribe closes it
     const auto handle = scribe->hdl();
     parent()->add_scribe(std::move(scribe));
@@ -209,7 +209,8 @@ protected:
         socket.get(), *tls_, fmt::format("{}:{}", host, port),
         {.abort_event = -1, .progress_deadline = defaults::connect_within / 2});
       auto scribe = caf::make_counted<SecureScribe>(multiplexer(), socket.get(),
-                                                    std::move(session), true);
+                                                    std::move(session),
+                                                    /*greeted=*/true);
       static_cast<void>(socket.release()); // the scribe closes it
       return scribe;
     } catch (const FailureError& error) {

@@ -37,8 +37,6 @@ bool is_count(const std::string& text) {
                                 [](char c) { return c >= '0' && c <= '9'; });
 }
 
-} // namespace
-
 const std::vector<std::string>& reward_rule_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
@@ -48,6 +46,8 @@ const std::vector<std::string>& reward_rule_names() {
   }();
   return names;
 }
+
+} // namespace
 
 RewardRule parse_reward_rule(const std::string& text, const Place& place,
                              const std::string& path) {

@@ -27,7 +27,6 @@ struct RewardRule {
   std::string argument; ///< "" where none was given
 };
 
-const std::vector<std::string>& reward_rule_names();
 /// Throws ConfigError at `place` about `path`: an unknown rule with the nearest
 /// one, an argument that is missing, not a number, or not taken.
 RewardRule parse_reward_rule(const std::string& text, const Place& place,

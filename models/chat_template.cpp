@@ -109,10 +109,11 @@ ChatText ChatTemplate::render_turns(const ordered_json& messages) const {
       before.push_back(message);
       continue;
     }
-    const std::string prompt = render(before, true);
+    const std::string prompt = render(before, /*add_generation_prompt=*/true);
     before.push_back(message);
     const bool last = before.size() == messages.size();
-    const std::string with = last ? chat.text : render(before, false);
+    const std::string with
+      = last ? chat.text : render(before, /*add_generation_prompt=*/false);
     if (!with.starts_with(prompt) || !chat.text.starts_with(with))
       throw ConfigError(
         Place{state_->file, 0},

@@ -71,7 +71,7 @@ void Decoder::experts(std::int64_t layer, std::int64_t num_rows,
     compute_.product(rows, activation_RI_.data(), *packed.experts[e].down,
                      {y, hidden}, {});
     compute_.wait();
-    moe_scatter(routing, begin, rows, hidden, true, y, to);
+    moe_scatter(routing, begin, rows, hidden, /*weighted=*/true, y, to);
   }
   end_branch(num_rows, w.behind_mlp, peers);
 }

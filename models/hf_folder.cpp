@@ -92,8 +92,7 @@ void copy_small_file(const fs::path& from, const fs::path& to, bool sync) {
   internal::write_file(to, MappedFile(from).text(), sync);
 }
 
-} // namespace
-
+/// Files of a tokenizer that travel with a model, where they exist.
 const std::vector<std::string>& tokenizer_files() {
   static const std::vector<std::string> names{
     "tokenizer.json",
@@ -108,6 +107,19 @@ const std::vector<std::string>& tokenizer_files() {
   };
   return names;
 }
+
+/// Copies tokenizer files and chat templates; nothing where `source` is empty
+/// or is `folder`. Throws FailureError (io).
+void copy_tokenizer_files(const fs::path& source, const fs::path& folder,
+                          bool sync) {
+  if (source.empty() || same_folder(source, folder))
+    return;
+  for (const std::string& name : tokenizer_files())
+    if (fs::exists(source / name))
+      copy_small_file(source / name, folder / name, sync);
+}
+
+} // namespace
 
 void require_model_folder(const fs::path& folder, const std::string& key) {
   const auto expected = [&](const std::string& got) {
@@ -147,15 +159,6 @@ StoredWeights open_model_weights(const fs::path& folder,
     }
   }
   return weights;
-}
-
-void copy_tokenizer_files(const fs::path& source, const fs::path& folder,
-                          bool sync) {
-  if (source.empty() || same_folder(source, folder))
-    return;
-  for (const std::string& name : tokenizer_files())
-    if (fs::exists(source / name))
-      copy_small_file(source / name, folder / name, sync);
 }
 
 void save_hf_folder(const fs::path& folder, const ModelShape& shape,

@@ -14,9 +14,6 @@
 
 namespace troupe::models {
 
-/// Files of a tokenizer that travel with a model, where they exist.
-const std::vector<std::string>& tokenizer_files();
-
 /// Throws ConfigError that says what is missing unless `folder` holds a
 /// config.json; `key` is the setting that named it ("models.actor.path").
 void require_model_folder(const std::filesystem::path& folder,
@@ -47,11 +44,5 @@ struct HfFolderOptions {
 void save_hf_folder(const std::filesystem::path& folder,
                     const ModelShape& shape, std::vector<TensorToStore> tensors,
                     const HfFolderOptions& options);
-
-/// Copies tokenizer files and chat templates; nothing where `source` is empty
-/// or is `folder`. Throws FailureError (io).
-void copy_tokenizer_files(const std::filesystem::path& source,
-                          const std::filesystem::path& folder,
-                          bool sync = false);
 
 } // namespace troupe::models

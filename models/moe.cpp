@@ -79,7 +79,7 @@ struct ExpertBackward {
     linear_grad_input(host_compute(), products, {gate_up, 2 * width}, w.gate,
                       {dx, h});
     linear_grad_input(host_compute(), products, {gate_up + width, 2 * width},
-                      w.up, {dx, h}, true);
+                      w.up, {dx, h}, /*accumulate=*/true);
   }
 };
 
@@ -192,7 +192,7 @@ void moe_forward(const MoeShape& shape, const MoeWeights& weights,
     mlp_unit(unit, gate_up, act);
     linear(host_compute(), {rows, shape.operands}, {act, width}, w.down, {},
            {rows_y, h});
-    moe_scatter(routing, begin, rows, h, true, rows_y, out_TH);
+    moe_scatter(routing, begin, rows, h, /*weighted=*/true, rows_y, out_TH);
   }
   workspace.rewind(mark);
 }
@@ -226,13 +226,13 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
       begin, rows,    d_weight_S};
     expert.run(rows_dy, rows_x, gate_up_SX + begin * 2 * width, d_act, act,
                rows_dx);
-    moe_scatter(routing, begin, rows, h, false, rows_dx, dx_TH);
+    moe_scatter(routing, begin, rows, h, /*weighted=*/false, rows_dx, dx_TH);
   }
   moe_router_gradient(shape, routing, d_weight_S, experts, d_logits);
   linear_grad_weight(host_compute(), shape.tokens, {d_logits, experts},
                      {x_TH, h}, grads.router);
   linear_grad_input(host_compute(), shape.tokens, {d_logits, experts},
-                    weights.router, {dx_TH, h}, true);
+                    weights.router, {dx_TH, h}, /*accumulate=*/true);
   workspace.rewind(mark);
 }
 

@@ -9,8 +9,7 @@ namespace {
 
 constexpr std::int64_t adamw_piece_floats = 1 << 15; // 128 KiB a plane
 
-} // namespace
-
+/// Every parameter whole.
 std::vector<OptimizerRun> whole_runs(const Parameters& parameters) {
   std::vector<OptimizerRun> runs;
   for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
@@ -21,6 +20,8 @@ std::vector<OptimizerRun> whole_runs(const Parameters& parameters) {
   }
   return runs;
 }
+
+} // namespace
 
 std::vector<OptimizerRun> optimizer_runs(const ModelPart& part,
                                          const Parameters& parameters) {

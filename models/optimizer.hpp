@@ -13,9 +13,6 @@
 
 namespace troupe::models {
 
-/// Every parameter whole.
-std::vector<OptimizerRun> whole_runs(const Parameters& parameters);
-
 /// What this device's copy updates of its part, in the order of the moments.
 std::vector<OptimizerRun> optimizer_runs(const ModelPart& part,
                                          const Parameters& parameters);

@@ -126,14 +126,14 @@ std::vector<std::int32_t>
 SampleReader::begin_ids(const std::string& text) const {
   auto ids = tokenizer_.encode(text);
   if (!ids.empty() && ids.back() == tokenizer_.eos_id()
-      && ids.size() > tokenizer_.encode(text, false).size())
+      && ids.size() > tokenizer_.encode(text, /*special=*/false).size())
     ids.pop_back();
   return ids;
 }
 
 void SampleReader::append(std::vector<std::int32_t>& ids,
                           const std::string& text, bool end) const {
-  const auto more = tokenizer_.encode(text, false);
+  const auto more = tokenizer_.encode(text, /*special=*/false);
   ids.insert(ids.end(), more.begin(), more.end());
   if (end)
     ids.push_back(tokenizer_.eos_id());
@@ -193,7 +193,7 @@ SampleTokens SampleReader::read_sft(const RowFields& fields) const {
   }
   row.ids = begin_ids(fields.text("prompt"));
   row.prompt_tokens = std::max<std::size_t>(row.ids.size(), 1);
-  append(row.ids, fields.text("completion"), true);
+  append(row.ids, fields.text("completion"), /*end=*/true);
   return row;
 }
 
@@ -230,8 +230,8 @@ SampleTokens SampleReader::read_pair(const RowFields& fields) const {
   row.ids = begin_ids(fields.text("prompt"));
   row.prompt_tokens = row.ids.size();
   row.rejected = row.ids;
-  append(row.ids, fields.text("chosen"), true);
-  append(row.rejected, fields.text("rejected"), true);
+  append(row.ids, fields.text("chosen"), /*end=*/true);
+  append(row.rejected, fields.text("rejected"), /*end=*/true);
   return row;
 }
 
@@ -265,7 +265,7 @@ SampleTokens SampleReader::read_answer(const RowFields& fields) const {
     row.ids.insert(row.ids.end(), ids.begin(), ids.end());
     return row;
   }
-  append(row.ids, fields.text("response"), false);
+  append(row.ids, fields.text("response"), /*end=*/false);
   const auto reason = fields.text_of_any("finish_reason");
   const bool whole = reason.empty() ? options_.ends_answers : reason == "eos";
   if (whole && tokenizer_.eos_id() >= 0

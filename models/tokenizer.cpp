@@ -185,9 +185,9 @@ void encode_normalized(const Parts& parts, std::string_view section,
   std::string text = parts.normalizer.apply(std::string(section));
   if (text.empty())
     return;
-  if (!parts.added.any(true))
+  if (!parts.added.any(/*normalized=*/true))
     return encode_text(parts, std::move(text), at_start, ids);
-  for (const auto& part : parts.added.split(text, true)) {
+  for (const auto& part : parts.added.split(text, /*normalized=*/true)) {
     if (part.id >= 0)
       ids.push_back(part.id);
     else
@@ -205,7 +205,7 @@ std::vector<std::int32_t> encode_all(const Parts& parts,
   }
   std::vector<std::int32_t> ids;
   ids.reserve(text.size() / 4 + 4);
-  for (const auto& section : parts.added.split(text, false)) {
+  for (const auto& section : parts.added.split(text, /*normalized=*/false)) {
     if (section.id >= 0)
       ids.push_back(section.id);
     else

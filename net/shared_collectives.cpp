@@ -1,8 +1,11 @@
 #include "net/shared_collectives.hpp"
 
+#include "config/text_hash.hpp"
 #include "net/buffer.hpp"
 #include "net/defaults.hpp"
 #include "net/reduce.hpp"
+
+#include <fmt/format.h>
 
 #include <cstring>
 #include <vector>
@@ -23,16 +26,9 @@ std::size_t segment_bytes(std::size_t members) {
   return control_bytes() + (members + 1) * 2 * kSharedChunkBytes;
 }
 
-/// FNV-1a: names of groups hold slashes and may be long.
+/// Names of groups hold slashes and may be long.
 std::string segment_name(const std::string& group) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (char letter : group)
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-  char text[17];
-  for (int i = 15; i >= 0; --i, hash >>= 4)
-    text[i] = "0123456789abcdef"[hash & 15];
-  text[16] = '\0';
-  return std::string("/troupe-") + text;
+  return fmt::format("/troupe-{:016x}", text_hash(group));
 }
 
 void shared_copy(std::byte* to, const std::byte* from, std::size_t bytes) {

@@ -4,26 +4,15 @@
 #include "plans/micro_batches.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace troupe::plans {
 
 namespace {
 
-/// Passes of element-wise operations over the hidden states of a layer.
-constexpr double elementwise_passes = 30;
-/// Products of the head reach less of the matrix rate.
-constexpr double head_efficiency = 0.8;
-/// fp32 logits, written and read.
-constexpr double logits_bytes_a_token = 8;
-/// Of a layer's launches those of its MLP: 5 of 20.
-constexpr double mlp_launch_share = 0.25;
 /// Two fp32 moments: what an optimizer that is offloaded leaves the device
 /// with.
 constexpr double moment_bytes_a_parameter = 8;
-/// Passes over a token's hidden state for each of its experts: gathered, given
-/// to it, weighted, added up.
-constexpr double expert_passes = 4;
+
 bool cost_run_spans(const std::vector<Rank>& devices, std::size_t begin,
                     std::size_t count, const Cluster& cluster) {
   return cluster.node_of(devices[begin])
@@ -45,36 +34,6 @@ MeshSpan span_of(const Placement& placement, const Cluster& cluster) {
     span.data |= cost_run_spans(devices, i, stage, cluster);
   span.pipeline = cost_run_spans(devices, 0, devices.size(), cluster);
   return span;
-}
-
-double CostModel::LayerTime::forward() const {
-  return std::max(compute + network, host);
-}
-
-double CostModel::Model::touched_experts(double tokens) const {
-  return expert_parameters == 0 ? 0
-                                : experts
-                                    * (1
-                                       - std::pow(1 - experts_a_token / experts,
-                                                  std::max(1.0, tokens)));
-}
-
-double CostModel::Model::used_parameters() const {
-  return layer_parameters - (experts - experts_a_token) * expert_parameters;
-}
-
-double CostModel::Model::head_share() const {
-  const auto head = head_width * hidden;
-  return head / (head + layers * used_parameters());
-}
-
-double CostModel::Model::read_parameters(double tokens) const {
-  return layer_parameters
-         - (experts - touched_experts(tokens)) * expert_parameters;
-}
-
-double CostModel::Model::launches(double tokens) const {
-  return 1 + mlp_launch_share * std::max(0.0, touched_experts(tokens) - 1);
 }
 
 CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
@@ -217,94 +176,6 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   return alone * std::max(seconds, hardware_.move_s + share / zero_Bps());
 }
 
-double CostModel::link_Bps(bool between_nodes) const {
-  return between_nodes ? hardware_.inter_Bps : hardware_.intra_Bps;
-}
-
-double CostModel::link_latency_s(bool between_nodes) const {
-  return between_nodes ? hardware_.inter_lat_s : hardware_.intra_lat_s;
-}
-
-/// Beside work as sums of gradients: so much less than alone.
-double CostModel::zero_Bps() const {
-  return hardware_.sum_Bps > 0
-           ? hardware_.zero_Bps * (hardware_.sum_Bps / hardware_.intra_Bps)
-           : hardware_.zero_Bps;
-}
-
-/// One all-reduce of the hidden states of `tokens` over the tensor group.
-double CostModel::tensor_sum_s(const Job& job, double tokens) const {
-  if (job.t <= 1)
-    return 0;
-  const auto bytes = 2 * (job.t - 1) / job.t * job.model.element_bytes * tokens
-                     * job.model.hidden;
-  return bytes / link_Bps(job.span.tensor) + link_latency_s(job.span.tensor);
-}
-
-CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
-                                      double attends) const {
-  const auto& m = job.model;
-  const auto& hw = hardware_;
-  const auto width = m.hidden / job.t;
-  const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
-  const auto gemm = std::max(2 * m.used_parameters() * tokens / (job.t * rate),
-                             m.element_bytes * m.read_parameters(tokens)
-                               / (job.t * hw.mem_Bps));
-  const auto passes = elementwise_passes + expert_passes * m.experts_a_token;
-  const auto other
-    = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops)
-      + passes * m.element_bytes * tokens * m.hidden / (job.t * hw.mem_Bps);
-  LayerTime time{.compute = gemm + other,
-                 .network = 2 * tensor_sum_s(job, tokens),
-                 .host = hw.launch_layer_s * m.launches(tokens)
-                         + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
-  if (effects_.dschat_engine)
-    time.compute *= hw.dschat_compute;
-  return time;
-}
-
-double CostModel::head_s(const Job& job, double tokens) const {
-  const auto& m = job.model;
-  return 2 * m.head_width * m.hidden * tokens
-           / (head_efficiency * job.t * hardware_.gemm_flops)
-         + logits_bytes_a_token * m.head_width * tokens
-             / (job.t * hardware_.mem_Bps);
-}
-
-/// Hidden states of `tokens` to the next stage.
-double CostModel::hop_s(const Job& job, double tokens) const {
-  if (job.p <= 1)
-    return 0;
-  const auto bytes = job.model.element_bytes * tokens * job.model.hidden;
-  const bool far = job.span.pipeline;
-  return (far ? bytes / (job.t * hardware_.inter_Bps)
-              : bytes / hardware_.intra_Bps)
-         + link_latency_s(far);
-}
-
-double CostModel::slowest_s(const Job& job, double layer_s, double head) const {
-  return std::max(job.other_layers * layer_s, job.last_layers * layer_s + head);
-}
-
-/// M micro-batches through p stages; the last stage has the head.
-double CostModel::passes_s(const Job& job, double layer_s, double head,
-                           double hop) const {
-  const auto all = job.model.layers * layer_s + head + job.p * hop;
-  const auto slowest = slowest_s(job, layer_s, head) + hop;
-  if (!effects_.bubbles)
-    return job.micro_batches * all / job.p;
-  return all + (job.micro_batches - 1) * slowest;
-}
-
-/// Gathering (or scattering) a stage's sharded parameters `times` times.
-double CostModel::gather_s(const Job& job, double times) const {
-  if (job.placement.strategy.zero != Zero::z3 || job.d <= 1)
-    return 0;
-  const auto bytes = job.model.parameters * job.model.element_bytes
-                     / (job.t * job.p) * (job.d - 1) / job.d;
-  return times * bytes / zero_Bps();
-}
-
 double CostModel::planes_s(const std::string& role, const Placement& mesh,
                            const RoleMemory& planes) const {
   const auto& model = models_.find(role)->second;
@@ -320,20 +191,6 @@ double CostModel::planes_s(const std::string& role, const Placement& mesh,
          / (double(dp) * pp * tp) / hardware_.host_Bps;
 }
 
-/// Passes of `op` over `tokens` each, if it was measured. Of a whole pass the
-/// last stage has the head's share; prompts need it for their last token only.
-std::optional<double> CostModel::measured_passes_s(const Job& job, ProfileOp op,
-                                                   double tokens,
-                                                   double hop) const {
-  const auto measured = problem_.profile.seconds(
-    op, job.model.num_parameters, job.placement.strategy.tp, tokens);
-  if (!measured)
-    return std::nullopt;
-  const auto head
-    = op == ProfileOp::prefill ? 0 : *measured * job.model.head_share();
-  return passes_s(job, (*measured - head) / job.model.layers, head, hop);
-}
-
 double CostModel::inference_pass_s(const Job& job) const {
   const auto tokens = job.samples * problem_.lengths.sequence_mean();
   const auto hop = hop_s(job, tokens);
@@ -343,7 +200,6 @@ double CostModel::inference_pass_s(const Job& job) const {
   return passes_s(job, time.forward(), head_s(job, tokens), hop);
 }
 
-/// Prompts of a generation up to the first token.
 double CostModel::inference_s(const Job& job) const {
   return inference_pass_s(job) + gather_s(job, job.micro_batches);
 }

@@ -1,6 +1,7 @@
 #include "plans/execution_plan.hpp"
 
 #include "config/error.hpp"
+#include "config/text_hash.hpp"
 #include "config/yaml_tree.hpp"
 #include "plans/nearest.hpp"
 
@@ -353,12 +354,7 @@ std::string print(const ExecutionPlan& plan) {
 }
 
 std::uint64_t hash(const ExecutionPlan& plan) {
-  std::uint64_t value = 0xcbf29ce484222325u; // FNV-1a's offset basis
-  for (const char letter : print(plan)) {
-    value ^= static_cast<unsigned char>(letter);
-    value *= 0x100000001b3u; // FNV-1a's prime
-  }
-  return value;
+  return text_hash(print(plan));
 }
 
 } // namespace troupe::plans

@@ -1,6 +1,7 @@
 #include "runtime/build_identity.hpp"
 
 #include "actors/own_calls.hpp"
+#include "config/text_hash.hpp"
 #include "config/version.hpp"
 #include "config/workflow_file.hpp"
 #include "config/workflow_traits.hpp"
@@ -67,21 +68,18 @@ std::vector<std::string> registered_names() {
   return names;
 }
 
-} // namespace
-
+/// The first 16 digits of the running program's GNU build id; "" if none.
 std::string own_build_id() {
   std::string id;
   ::dl_iterate_phdr(read_own_notes, &id);
   return id;
 }
 
+} // namespace
+
 std::uint64_t registry_hash(std::vector<std::string> names) {
   std::ranges::sort(names);
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const auto& name : names)
-    for (const char letter : name + "\n")
-      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  return hash;
+  return text_hash(fmt::format("{}\n", fmt::join(names, "\n")));
 }
 
 std::string build_identity() {

@@ -13,9 +13,6 @@ namespace troupe::runtime {
 /// that was linked without a build id.
 std::string build_identity();
 
-/// The first 16 digits of the running program's GNU build id; "" if none.
-std::string own_build_id();
-
 /// A hash of names in any order, alike on every machine (FNV-1a).
 std::uint64_t registry_hash(std::vector<std::string> names);
 

@@ -43,34 +43,32 @@ constexpr double enough_shared_bytes = 0.0625 * doctor_gib;
 constexpr rlim_t enough_open_files = 1024;
 
 DoctorCheck check_versions() {
-  return {"versions", true,
-          fmt::format("{}, {}", version_text(), models::torch_info()), ""};
+  return {"versions",
+          fmt::format("{}, {}", version_text(), models::torch_info())};
 }
 
 DoctorCheck check_devices() {
   const auto cores = std::max(1u, std::thread::hardware_concurrency());
-  return {"devices", true,
+  return {"devices",
           fmt::format("{} CPU cores, {}; products by {} (fp32), {} (bf16)",
                       cores, models::cpu_info(), models::gemm_kernel_name(),
-                      models::gemm_kernel_name(DType::bf16)),
-          ""};
+                      models::gemm_kernel_name(DType::bf16))};
 }
 
 /// None is no error: the CPU serves.
 DoctorCheck check_gpus() {
   const auto gpus = net::find_gpus();
   if (gpus.names.empty())
-    return {"gpus", true, "none: " + gpus.why_none, ""};
-  return {
-    "gpus", true,
-    fmt::format("{}; driver {}", fmt::join(gpus.names, ", "), gpus.driver), ""};
+    return {"gpus", "none: " + gpus.why_none};
+  return {"gpus", fmt::format("{}; driver {}", fmt::join(gpus.names, ", "),
+                              gpus.driver)};
 }
 
 /// Without it GPUs exchange sums through the host.
 DoctorCheck check_nccl() {
   const auto& nccl = net::NcclLibrary::machine();
-  return {"nccl", true,
-          nccl.why_not.empty() ? nccl.version() : "none: " + nccl.why_not, ""};
+  return {"nccl",
+          nccl.why_not.empty() ? nccl.version() : "none: " + nccl.why_not};
 }
 
 DoctorCheck check_memory() {
@@ -78,7 +76,7 @@ DoctorCheck check_memory() {
   const auto available = static_cast<double>(available_memory_bytes());
   const bool ok = available == 0 || available >= enough_memory_bytes;
   return {
-    "memory", ok,
+    "memory",
     fmt::format("{} available of {}", bytes_text(available), bytes_text(total)),
     ok ? "" : "end other programs: the demo needs about 2 GiB"};
 }
@@ -88,10 +86,10 @@ DoctorCheck check_space(const std::string& name, const fs::path& path,
   std::error_code error;
   const auto space = fs::space(path, error);
   if (error)
-    return {name, false, path.string() + ": " + error.message(), fix};
+    return {name, path.string() + ": " + error.message(), fix};
   const auto available = static_cast<double>(space.available);
   const bool ok = available >= enough;
-  return {name, ok,
+  return {name,
           fmt::format("{} free in {}", bytes_text(available), path.string()),
           ok ? "" : fix};
 }
@@ -109,12 +107,11 @@ DoctorCheck check_writing(const fs::path& folder) {
   try {
     replace_file(file, "written by troupe doctor");
   } catch (const FailureError& error) {
-    return {"run folder", false, error.failure().what,
-            "choose a writable run.dir"};
+    return {"run folder", error.failure().what, "choose a writable run.dir"};
   }
   std::error_code ignored;
   fs::remove(file, ignored);
-  return {"run folder", true, folder.string() + " is writable", ""};
+  return {"run folder", folder.string() + " is writable"};
 }
 
 /// Two sockets on loopback find each other.
@@ -134,7 +131,7 @@ DoctorCheck check_ports() {
   ::close(client);
   ::close(listener);
   return {
-    "ports", ok,
+    "ports",
     ok ? fmt::format("loopback works (tried port {})", ntohs(address.sin_port))
        : fmt::format("no TCP over 127.0.0.1: {}", std::strerror(error)),
     ok ? "" : "bring up the loopback interface, allow local sockets"};
@@ -144,7 +141,7 @@ DoctorCheck check_open_files() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const bool ok = limit.rlim_cur >= enough_open_files;
-  return {"open files", ok, fmt::format("limit {}", limit.rlim_cur),
+  return {"open files", fmt::format("limit {}", limit.rlim_cur),
           ok ? "" : "ulimit -n 1024"};
 }
 
@@ -152,12 +149,11 @@ DoctorCheck check_open_files() {
 DoctorCheck check_clock() {
   timex state{};
   const bool synchronised = ::adjtimex(&state) != TIME_ERROR;
-  return {"clock", true,
+  return {"clock",
           fmt::format("{}, {}", utc_now(),
                       synchronised ? "synchronised"
                                    : "not synchronised (matters for runs over "
-                                     "several hosts only)"),
-          ""};
+                                     "several hosts only)")};
 }
 
 } // namespace
@@ -183,31 +179,30 @@ std::vector<DoctorCheck> examine_machine(const fs::path& run_dir) {
 DoctorCheck examine_moves(const MoveCheckPlan& plan) {
   const auto found = check_moves(plan);
   if (const auto* failure = std::get_if<Failure>(&found))
-    return {"moves", false, to_string(*failure),
+    return {"moves", to_string(*failure),
             "see the checks of ports, shared memory and memory above"};
   const auto& result = std::get<actors::MoveCheckResult>(found);
   const double seconds = result.took.count();
   return {
-    "moves", true,
+    "moves",
     fmt::format("{} moves of {} over {} devices and {} workers in {}, "
                 "checksums equal: {}/s",
                 result.moves,
                 bytes_text(static_cast<double>(result.bytes) / result.moves),
                 plan.devices, plan.workers, duration_text(seconds),
-                bytes_text(static_cast<double>(result.bytes) / seconds)),
-    ""};
+                bytes_text(static_cast<double>(result.bytes) / seconds))};
 }
 
 bool all_ok(const std::vector<DoctorCheck>& checks) {
   return std::all_of(checks.begin(), checks.end(),
-                     [](const DoctorCheck& check) { return check.ok; });
+                     [](const DoctorCheck& check) { return check.ok(); });
 }
 
 std::string doctor_json(const std::vector<DoctorCheck>& checks) {
   Json list = Json::array();
   for (const auto& check : checks)
     list.push_back({{"name", check.name},
-                    {"ok", check.ok},
+                    {"ok", check.ok()},
                     {"found", check.found},
                     {"fix", check.fix}});
   return Json{{"ok", all_ok(checks)}, {"checks", std::move(list)}}.dump(
@@ -217,7 +212,7 @@ std::string doctor_json(const std::vector<DoctorCheck>& checks) {
 std::string doctor_text(const std::vector<DoctorCheck>& checks) {
   std::string text;
   for (const auto& check : checks) {
-    text += fmt::format("{:<4} {:<14} {}\n", check.ok ? "ok" : "BAD",
+    text += fmt::format("{:<4} {:<14} {}\n", check.ok() ? "ok" : "BAD",
                         check.name, check.found);
     if (!check.fix.empty())
       text += fmt::format("{:>19} fix: {}\n", "", check.fix);

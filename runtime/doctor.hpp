@@ -12,9 +12,11 @@ namespace troupe::runtime {
 
 struct DoctorCheck {
   std::string name;
-  bool ok = true;
   std::string found;
-  std::string fix; ///< empty where ok
+  std::string fix = {}; ///< what to do; empty where all is well
+  bool ok() const {
+    return fix.empty();
+  }
 };
 
 /// Versions, devices, GPUs, NCCL, memory, shared memory, ports, clock, disk.

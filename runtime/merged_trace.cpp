@@ -46,7 +46,7 @@ public:
       read(events[i], next_ns);
     }
     while (!open_.empty())
-      close(last_ns_, true);
+      close(last_ns_).unfinished = true;
   }
 
 private:
@@ -97,15 +97,15 @@ private:
     if (!begun)
       return; // its begin was dropped, and counted there
     while (out_.slices[open_.back()].name != name)
-      close(event.time_ns, true);
-    close(event.time_ns, false);
+      close(event.time_ns).unfinished = true;
+    close(event.time_ns);
   }
 
-  void close(std::int64_t time_ns, bool unfinished) {
+  Slice& close(std::int64_t time_ns) {
     auto& slice = out_.slices[open_.back()];
     slice.end_ns = std::max(time_ns, slice.begin_ns);
-    slice.unfinished = unfinished;
     open_.pop_back();
+    return slice;
   }
 
   /// Viewers bind an arrow to the slice around its end: make one if none is.

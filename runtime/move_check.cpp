@@ -1,8 +1,8 @@
 #include "runtime/move_check.hpp"
 
 #include "config/model_shape.hpp"
-#include "models/hf_folder.hpp"
 #include "runtime/cluster_choice.hpp"
+#include "runtime/random_model.hpp"
 #include "runtime/session.hpp"
 #include "runtime/temporary_folder.hpp"
 
@@ -27,26 +27,6 @@ ModelShape check_shape() {
   shape.max_positions = 64;
   shape.scalar_head = true;
   return shape;
-}
-
-void write_random_model(const fs::path& folder, const ModelShape& shape) {
-  std::uint64_t noise = 0x9e3779b97f4a7c15; // xorshift64
-  std::vector<std::vector<float>> values;
-  std::vector<models::TensorToStore> tensors;
-  for (const auto& parameter : parameters(shape)) {
-    auto& data
-      = values.emplace_back(static_cast<std::size_t>(parameter.num_elements()));
-    for (float& value : data) {
-      noise ^= noise << 13;
-      noise ^= noise >> 7;
-      noise ^= noise << 17;
-      value = static_cast<float>(static_cast<std::int64_t>(noise)) * 0x1p-63F;
-    }
-    tensors.push_back({.name = parameter.name,
-                       .shape = {parameter.rows, parameter.cols},
-                       .data = std::as_bytes(std::span<const float>(data))});
-  }
-  models::save_hf_folder(folder, shape, std::move(tensors), {});
 }
 
 /// Two calls of one role on two halves of the devices: two replicas, whose
@@ -100,7 +80,8 @@ std::variant<actors::MoveCheckResult, Failure>
 check_moves(const MoveCheckPlan& plan) {
   const auto folder = scratch_folder("troupe-doctor-");
   const auto shape = check_shape();
-  write_random_model(folder.path() / "model", shape);
+  write_random_model(folder.path() / "model", shape, /*tokenizer=*/{},
+                     /*seed=*/1);
   SessionPlan session;
   session.settings = check_settings(folder.path());
   session.workflow = plans::make_workflow(session.settings);

@@ -46,6 +46,20 @@ std::string text_of(const sockaddr* address) {
   return text.data();
 }
 
+/// The address of this host's name. Throws FailureError (io) where that is a
+/// loopback address only.
+std::string address_of_this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  const Addresses found = addresses_of(name.data());
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next)
+    if (const auto text = text_of(at->ai_addr); !text.starts_with("127."))
+      return text;
+  no_address(std::string("is known to itself as a loopback address only (")
+               + name.data() + ")",
+             "");
+}
+
 } // namespace
 
 bool is_loopback(const std::string& address) {
@@ -70,18 +84,6 @@ std::string address_towards(const std::string& host) {
   if (text_of(to->ai_addr) == text_of(reinterpret_cast<sockaddr*>(&own)))
     return "127.0.0.1";
   return text_of(reinterpret_cast<sockaddr*>(&own));
-}
-
-std::string address_of_this_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  const Addresses found = addresses_of(name.data());
-  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next)
-    if (const auto text = text_of(at->ai_addr); !text.starts_with("127."))
-      return text;
-  no_address(std::string("is known to itself as a loopback address only (")
-               + name.data() + ")",
-             "");
 }
 
 std::string master_bind(const ClusterSettings& cluster, std::uint32_t nodes) {

@@ -17,10 +17,6 @@ bool is_loopback(const std::string& address);
 /// no address or there is no way to it.
 std::string address_towards(const std::string& host);
 
-/// The address of this host's name. Throws FailureError (io) where that is a
-/// loopback address only.
-std::string address_of_this_host();
-
 /// `cluster.bind` of the master: `auto` stays so on one node, else it is the
 /// address that the hosts reach.
 std::string master_bind(const ClusterSettings& cluster, std::uint32_t nodes);

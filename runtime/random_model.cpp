@@ -14,7 +14,7 @@ namespace troupe::runtime {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::int32_t pad_id = 0;
 constexpr std::int32_t eos_id = 1;

@@ -1,6 +1,7 @@
 // A model with random weights and a tokenizer of bytes as Hugging Face folders,
-// made on the spot: for benchmarks and for tests of own programs. The end token
-// exists but can never be drawn, so every answer has the greatest length.
+// made on the spot: for benchmarks, for tests of own programs and for the moves
+// of `troupe doctor`. The end token exists but can never be drawn, so every
+// answer has the greatest length.
 #pragma once
 
 #include "config/model_shape.hpp"
@@ -15,7 +16,7 @@ inline constexpr std::int64_t byte_tokens = 258;
 
 void write_byte_tokenizer(const std::filesystem::path& folder);
 
-/// With the tokenizer of the folder `tokenizer`.
+/// With the tokenizer of the folder `tokenizer`; empty: without one.
 void write_random_model(const std::filesystem::path& folder, ModelShape shape,
                         const std::filesystem::path& tokenizer,
                         std::uint32_t seed);

@@ -9,6 +9,7 @@
 #include "config/trace.hpp"
 #include "runtime/build_identity.hpp"
 #include "runtime/event_queue.hpp"
+#include "runtime/first_cause.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/listen_ports.hpp"
 #include "runtime/own_address.hpp"
@@ -30,9 +31,6 @@ namespace troupe::runtime {
 namespace {
 
 using std::chrono::steady_clock;
-
-/// After a connection broke, its process' exit status comes in this time.
-constexpr std::chrono::milliseconds explained_within{300};
 
 class Session {
 public:
@@ -65,7 +63,7 @@ private:
   void begin_move_check(const AllLoaded& event);
   void check_best();
   void on_idle();
-  void lose_worker(WorkerId worker, Failure failure);
+  void lose_worker(LostWorker lost);
   void fail(const Failure& failure);
   void close_down();
   ExitCode conclude();
@@ -94,11 +92,7 @@ private:
   actors::MoveCheckActor move_check_;
   std::vector<actors::NodeActor> nodes_;
   std::vector<caf::actor_addr> ours_; ///< of this process; told to exit
-  /// Lost connections wait a moment for the exit status that explains them.
-  std::map<WorkerId, std::pair<Failure, steady_clock::time_point>> lost_;
-  std::optional<std::pair<WorkerId, Failure>> death_; ///< the first one
-  /// An end by a lost peer, until when an exit status may still explain it.
-  std::optional<std::pair<actors::RunEnd, steady_clock::time_point>> symptom_;
+  FirstCause cause_;
   std::optional<actors::RunEnd> end_;
   std::optional<int> signal_;
   bool ending_ = false;
@@ -229,8 +223,7 @@ void Session::handle(const StartFailed& event) {
 
 void Session::handle(const WorkerLost& event) {
   if (!ending_)
-    lost_.try_emplace(event.worker, event.failure,
-                      steady_clock::now() + explained_within);
+    cause_.connection_broke({event.worker, event.failure}, steady_clock::now());
 }
 
 void Session::handle(const WorkerExited& event) {
@@ -238,12 +231,13 @@ void Session::handle(const WorkerExited& event) {
     return;
   const auto words = files_.last_words(event.worker);
   basis_.asks->was_at(event.worker, words.work);
-  lose_worker(event.worker,
-              {.code = Errc::peer_lost,
-               .who = fmt::format("worker {} (pid {})", event.worker.value,
-                                  event.exit.pid),
-               .what = net::to_string(event.exit),
-               .cause = words.said});
+  lose_worker(
+    {.worker = event.worker,
+     .failure = {.code = Errc::peer_lost,
+                 .who = fmt::format("worker {} (pid {})", event.worker.value,
+                                    event.exit.pid),
+                 .what = net::to_string(event.exit),
+                 .cause = words.said}});
 }
 
 void Session::handle(const StopAsked& event) {
@@ -289,17 +283,17 @@ void Session::handle(const WorkerHeard& event) {
 /// Workers may see their peer's sockets close before anybody hears that it
 /// died.
 void Session::handle(const actors::RunEnd& event) {
-  if (end_ || symptom_)
+  if (end_ || cause_.holds_end())
     return;
-  const bool symptom = event.kind == actors::RunEnd::Kind::failed
+  const bool by_peer = event.kind == actors::RunEnd::Kind::failed
                        && event.failure.code == Errc::peer_lost;
-  if (symptom && !death_)
-    symptom_.emplace(event, steady_clock::now() + 2 * explained_within);
-  else
-    end_ = event;
-  if (symptom && death_) {
-    end_->failure = death_->second;
-    end_->failure.what += basis_.asks->work_of(death_->first);
+  const auto& death = cause_.first_death();
+  if (by_peer && !death)
+    return cause_.hold(event, steady_clock::now());
+  end_ = event;
+  if (by_peer) {
+    end_->failure = death->failure;
+    end_->failure.what += basis_.asks->work_of(death->worker);
   }
 }
 
@@ -307,11 +301,10 @@ void Session::handle(const actors::RunEnd& event) {
 /// run that has used up its time stops after a checkpoint.
 void Session::on_idle() {
   const auto now = steady_clock::now();
-  if (symptom_ && now > symptom_->second)
-    end_ = symptom_->first;
-  for (const auto& [worker, lost] : std::map{lost_})
-    if (now > lost.second)
-      lose_worker(worker, lost.first);
+  if (!end_)
+    end_ = cause_.unexplained_end(now);
+  for (const auto& lost : cause_.unexplained(now))
+    lose_worker(lost);
   if (files_.stop_requested() && !signal_)
     handle(StopAsked{SIGTERM});
   if (plan_.max_time.count() > 0 && now - started_ > plan_.max_time && !signal_)
@@ -324,16 +317,15 @@ void Session::on_idle() {
           .cause = files_.last_words(WorkerId{0}).said});
 }
 
-void Session::lose_worker(WorkerId worker, Failure failure) {
-  lost_.erase(worker);
-  if (!master_ || symptom_) {
-    failure.what += basis_.asks->work_of(worker);
-    return fail(failure);
+void Session::lose_worker(LostWorker lost) {
+  cause_.add_death(lost);
+  if (master_ && !cause_.holds_end()) {
+    caf::anon_send(master_, actors::down_atom::value,
+                   actors::to_trouble(lost.failure));
+    return;
   }
-  if (!death_)
-    death_.emplace(worker, failure);
-  caf::anon_send(master_, actors::down_atom::value,
-                 actors::to_trouble(failure));
+  lost.failure.what += basis_.asks->work_of(lost.worker);
+  fail(lost.failure);
 }
 
 void Session::fail(const Failure& failure) {

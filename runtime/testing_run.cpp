@@ -21,7 +21,7 @@ namespace troupe::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr const char* errors_file = "stderr.txt";
 constexpr const char* run_name = "test";

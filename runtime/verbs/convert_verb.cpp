@@ -114,7 +114,7 @@ void add_convert(CLI::App& app, VerbRun& chosen) {
     ->add_option("--max-shard-size", options->max_shard_size,
                  "Largest file, such as 5GB or 200MB")
     ->capture_default_str();
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback(
     [options, &chosen] { chosen = [options] { return convert(*options); }; });
 }

@@ -22,15 +22,14 @@ struct DoctorOptions : VerbOptions {
 DoctorCheck check_configuration(const Settings& settings) {
   try {
     const auto session = prepare(settings);
-    return {"configuration", true,
+    return {"configuration",
             fmt::format("{} would run: {}, {} steps, plan {}",
                         settings.run.name, session.workflow.name,
-                        session.num_steps, session.plan_name),
-            ""};
+                        session.num_steps, session.plan_name)};
   } catch (const ConfigError& error) {
-    return {"configuration", false, error.what(), "change what it names"};
+    return {"configuration", error.what(), "change what it names"};
   } catch (const PlanError& error) {
-    return {"configuration", false, error.what(), "change the plan"};
+    return {"configuration", error.what(), "change the plan"};
   }
 }
 
@@ -56,8 +55,8 @@ void add_doctor(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand(
     "doctor", "Check this machine (and a configuration), say what to fix");
   auto options = std::make_shared<DoctorOptions>();
-  add_config_words(*verb, options->config, false);
-  add_verb_options(*verb, *options, true);
+  add_config_words(*verb, options->config);
+  add_table_options(*verb, *options);
   verb->callback([options, &chosen] {
     chosen = [options] { return run_doctor(*options); };
   });

@@ -154,14 +154,14 @@ void add_eval(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand(
     "eval", "Evaluate a model as training does every eval.every steps");
   auto words = std::make_shared<EvalWords>();
-  add_config_words(*verb, words->config, true);
+  add_config_words(*verb, words->config)->required();
   verb->add_option("--model", words->model,
                    "Model folder; without it, a run's newest checkpoint, or "
                    "the settings' model");
   verb->add_option("--data", words->data, "Rows in place of eval.data");
   verb->add_option("--out", words->out,
                    "JSONL file to write: each answer with its reward");
-  add_verb_options(*verb, *words, true);
+  add_table_options(*verb, *words);
   verb->callback(
     [words, &chosen] { chosen = [words] { return evaluate(*words); }; });
 }

@@ -22,7 +22,7 @@ void add_explain(CLI::App& app, VerbRun& chosen) {
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("key", options->key,
                    "A setting or section, such as rollout.n; without it, all");
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback([options, &chosen] {
     chosen = [options] {
       print_out(explain_settings(options->key));

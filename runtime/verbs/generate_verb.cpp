@@ -256,7 +256,7 @@ void add_generate(CLI::App& app, VerbRun& chosen) {
   verb->add_option("--out", options->out, "JSONL file to write")->required();
   add_sampling_options(*verb, *options);
   add_limit_options(*verb, *options);
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback([options, verb, &chosen] {
     options->max_new_tokens_given = verb->count("--max-new-tokens") > 0;
     chosen = [options] { return generate(*options); };

@@ -159,7 +159,7 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
       continue; // for any cluster: not a workload of the suite
     const auto problem = make_problem(settings, own);
     for (const auto& name : plans_to_compare(words)) {
-      auto row = compare_one(workload, name, problem, true);
+      auto row = compare_one(workload, name, problem, /*in_suite=*/true);
       if (measured.contains(workload) && measured[workload].contains(name))
         row.measured_s = measured[workload][name].get<double>();
       rows.push_back(std::move(row));
@@ -212,7 +212,8 @@ std::vector<CompareRow> compare_config(const CompareWords& words) {
     rows.back().own = true;
   }
   for (const auto& name : names) {
-    rows.push_back(compare_one(settings.run.name, name, problem, false));
+    rows.push_back(
+      compare_one(settings.run.name, name, problem, /*in_suite=*/false));
     rows.back().own = name == settings.plan;
   }
   for (auto& row : rows)
@@ -260,7 +261,7 @@ void add_plan_compare(CLI::App& plan, VerbRun& chosen) {
   auto* verb = plan.add_subcommand(
     "compare", "Presets, the search and the config's own plan (own) in one "
                "table, predicted and measured");
-  add_config_words(*verb, words->config, false);
+  add_config_words(*verb, words->config);
   add_problem_words(*verb, *words);
   verb->add_option("--suite", words->suite, "A folder of settings files");
   verb->add_option("--presets", words->presets,
@@ -270,7 +271,7 @@ void add_plan_compare(CLI::App& plan, VerbRun& chosen) {
                  "Run so many steps of each preset here; predictions are "
                  "then for samples as long as that run's")
     ->check(CLI::NonNegativeNumber);
-  add_verb_options(*verb, *words, true);
+  add_table_options(*verb, *words);
   verb->callback(
     [words, &chosen] { chosen = [words] { return compare_verb(*words); }; });
 }

@@ -156,7 +156,7 @@ void add_plan_search(CLI::App& plan, VerbRun& chosen) {
     ->add_option("--lag", words->lag,
                  "Allow a call to lag: CALL=STEPS; may be given again")
     ->allow_extra_args(false); // a CONFIG may follow
-  add_verb_options(*verb, *words, true);
+  add_table_options(*verb, *words);
   verb->callback(
     [words, &chosen] { chosen = [words] { return search_verb(*words); }; });
 }

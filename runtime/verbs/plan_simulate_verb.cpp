@@ -163,7 +163,7 @@ void add_plan_simulate(CLI::App& plan, VerbRun& chosen) {
   verb->add_option("--svg", words->svg, "Write the timeline as SVG");
   verb->add_option("--trace", words->trace,
                    "Write the timeline for ui.perfetto.dev");
-  add_verb_options(*verb, *words, true);
+  add_table_options(*verb, *words);
   verb->callback(
     [words, &chosen] { chosen = [words] { return simulate_verb(*words); }; });
 }

@@ -129,7 +129,7 @@ void add_plan(CLI::App& app, VerbRun& chosen) {
     = plan->add_subcommand("show", "Print the plan as YAML (a plan file)");
   add_plan_words(*show, *words);
   add_problem_words(*show, *words);
-  add_verb_options(*show, *words, false);
+  add_quiet_option(*show, *words);
   show->callback(
     [words, &chosen] { chosen = [words] { return show_plan(*words); }; });
 
@@ -137,7 +137,7 @@ void add_plan(CLI::App& app, VerbRun& chosen) {
     "check", "Every reason why it cannot run, or the peak memory");
   add_plan_words(*check, *words);
   add_problem_words(*check, *words);
-  add_verb_options(*check, *words, true);
+  add_table_options(*check, *words);
   check->callback(
     [words, &chosen] { chosen = [words] { return check_plan_verb(*words); }; });
 

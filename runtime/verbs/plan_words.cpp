@@ -98,7 +98,7 @@ Settings PlanWords::settings() const {
 }
 
 void add_plan_words(CLI::App& verb, PlanWords& words) {
-  add_config_words(verb, words.config, true);
+  add_config_words(verb, words.config)->required();
   verb.add_option("--preset", words.preset, "A preset in place of `plan`");
   verb.add_option("--plan", words.plan_file, "A plan file in place of `plan`");
 }

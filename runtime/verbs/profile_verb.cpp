@@ -66,9 +66,9 @@ void add_profile(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand(
     "profile", "Measure this machine into a hardware file (under 90 s)");
   auto words = std::make_shared<ProfileWords>();
-  add_config_words(*verb, words->config, true);
+  add_config_words(*verb, words->config)->required();
   verb->add_option("--out", words->out, "Hardware file to write")->required();
-  add_verb_options(*verb, *words, false);
+  add_quiet_option(*verb, *words);
   verb->callback(
     [words, &chosen] { chosen = [words] { return profile_verb(*words); }; });
 }

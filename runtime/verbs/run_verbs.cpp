@@ -120,7 +120,7 @@ void add_status(CLI::App& app, VerbRun& chosen) {
     "status", "State, step, time left, workers and last failure of a run");
   auto options = std::make_shared<StatusOptions>();
   verb->add_option("run", options->folder, "Run folder")->required();
-  add_verb_options(*verb, *options, true);
+  add_table_options(*verb, *options);
   verb->callback([options, &chosen] {
     chosen = [options] { return show_status(*options); };
   });
@@ -132,7 +132,7 @@ void add_stop(CLI::App& app, VerbRun& chosen) {
   auto options = std::make_shared<StopOptions>();
   verb->add_option("run", options->folder, "Run folder")->required();
   verb->add_flag("--wait", options->wait, "Return when it has ended");
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback(
     [options, &chosen] { chosen = [options] { return stop_run(*options); }; });
 }
@@ -147,7 +147,7 @@ void add_logs(CLI::App& app, VerbRun& chosen) {
     ->check(CLI::NonNegativeNumber);
   verb->add_flag("-f,--follow", options->follow,
                  "Go on until the run ends or Ctrl-C");
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback(
     [options, &chosen] { chosen = [options] { return show_logs(*options); }; });
 }

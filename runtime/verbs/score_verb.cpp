@@ -93,7 +93,7 @@ void add_score(CLI::App& app, VerbRun& chosen) {
                  "(or response_ids)")
     ->required();
   verb->add_option("--out", options->out, "JSONL file to write")->required();
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback(
     [options, &chosen] { chosen = [options] { return score(*options); }; });
 }

@@ -21,8 +21,8 @@ struct SlurmOptions : VerbOptions {
 void add_slurm(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand("slurm", "Print a Slurm batch script");
   auto options = std::make_shared<SlurmOptions>();
-  add_config_words(*verb, options->config, true);
-  add_verb_options(*verb, *options, false);
+  add_config_words(*verb, options->config)->required();
+  add_quiet_option(*verb, *options);
   verb->callback([options, &chosen] {
     chosen = [options] {
       const auto settings

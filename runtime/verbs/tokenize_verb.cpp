@@ -42,7 +42,7 @@ Json decoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
       wrong_line(line, "a list of token ids", value.dump());
     ids.push_back(id.get<std::int32_t>());
   }
-  return tokenizer.decode(ids, false);
+  return tokenizer.decode(ids, /*skip_special=*/false);
 }
 
 Json encoded(const models::Tokenizer& tokenizer, const Json& value, int line) {
@@ -57,7 +57,8 @@ Json chat_encoded(const models::Tokenizer& tokenizer,
                   int line) {
   if (!value.is_array())
     wrong_line(line, "a list of messages", value.dump());
-  return tokenizer.encode(chat.render(value, true), false);
+  return tokenizer.encode(chat.render(value, /*add_generation_prompt=*/true),
+                          /*special=*/false);
 }
 
 int tokenize(const TokenizeOptions& options) {
@@ -97,7 +98,7 @@ void add_tokenize(CLI::App& app, VerbRun& chosen) {
     ->add_flag("--chat", options->chat,
                "From lists of messages, through the chat template")
     ->excludes(decode);
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback(
     [options, &chosen] { chosen = [options] { return tokenize(*options); }; });
 }

@@ -143,7 +143,7 @@ void add_trace(CLI::App& app, VerbRun& chosen) {
                       "File to write; without it RUN/trace.json");
   to_json->add_flag("--check", options->check,
                     "Then check that every arrow has two ends inside slices");
-  add_verb_options(*to_json, *options, false);
+  add_quiet_option(*to_json, *options);
   to_json->callback([options, &chosen] {
     chosen = [options] { return export_trace(*options); };
   });
@@ -151,7 +151,7 @@ void add_trace(CLI::App& app, VerbRun& chosen) {
   auto* summary = trace->add_subcommand(
     "summary", "Time of a step, critical path, idle time, cost of messages");
   summary->add_option("run", options->folder, "Run folder")->required();
-  add_verb_options(*summary, *options, true);
+  add_table_options(*summary, *options);
   summary->callback([options, &chosen] {
     chosen = [options] { return show_summary(*options); };
   });
@@ -164,7 +164,7 @@ void add_trace(CLI::App& app, VerbRun& chosen) {
   serve->add_option("--bind", options->bind,
                     "Address to listen on; without it loopback only");
   serve->add_flag("--open", options->open, "Open a browser");
-  add_verb_options(*serve, *options, false);
+  add_quiet_option(*serve, *options);
   serve->callback([options, &chosen] {
     chosen = [options] { return serve_trace(*options); };
   });
@@ -174,7 +174,7 @@ void add_trace(CLI::App& app, VerbRun& chosen) {
   top->add_option("run", options->folder, "Run folder")->required();
   top->add_flag("--once", options->once,
                 "One look, as where stdout is no terminal");
-  add_verb_options(*top, *options, true);
+  add_table_options(*top, *options);
   top->callback(
     [options, &chosen] { chosen = [options] { return show_top(*options); }; });
 }

@@ -66,11 +66,11 @@ std::string train_sentence() {
 void add_train(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand("train", train_sentence());
   auto options = std::make_shared<TrainOptions>();
-  add_config_words(*verb, options->config, true);
+  add_config_words(*verb, options->config)->required();
   verb->add_flag("--dry-run", options->dry_run,
                  "Check everything, print the tables, start nothing");
   verb->add_flag("--open", options->open, "Show the run's page in a browser");
-  add_verb_options(*verb, *options, true);
+  add_table_options(*verb, *options);
   verb->callback(
     [options, &chosen] { chosen = [options] { return train(*options); }; });
 }

@@ -28,11 +28,14 @@ bool is_override(const std::string& word) {
 
 } // namespace
 
-void add_verb_options(CLI::App& verb, VerbOptions& options, bool has_table) {
+void add_quiet_option(CLI::App& verb, VerbOptions& options) {
   verb.add_flag("--quiet", options.quiet, "Print results and errors only");
-  if (has_table)
-    verb.add_flag("--json", options.json,
-                  "Print one JSON document on stdout, all else on stderr");
+}
+
+void add_table_options(CLI::App& verb, VerbOptions& options) {
+  add_quiet_option(verb, options);
+  verb.add_flag("--json", options.json,
+                "Print one JSON document on stdout, all else on stderr");
 }
 
 std::vector<std::string> ConfigWords::files() const {
@@ -70,13 +73,12 @@ std::vector<std::string> ConfigWords::overrides() const {
   return overrides;
 }
 
-void add_config_words(CLI::App& verb, ConfigWords& config, bool required) {
-  auto* words = verb.add_option(
-    "config", config.words,
-    "Settings files, merged left to right (or a run folder), then key=value");
-  words->type_name("CONFIG... [key=value ...]");
-  if (required)
-    words->required();
+CLI::Option* add_config_words(CLI::App& verb, ConfigWords& config) {
+  return verb
+    .add_option(
+      "config", config.words,
+      "Settings files, merged left to right (or a run folder), then key=value")
+    ->type_name("CONFIG... [key=value ...]");
 }
 
 void check_out_file(const std::string& file, const std::string& option) {

@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+} // namespace CLI
 
 namespace troupe::runtime {
 
@@ -20,8 +21,10 @@ struct VerbOptions {
   bool quiet = false;
   bool json = false;
 };
-/// --quiet, and --json where the verb prints a table.
-void add_verb_options(CLI::App& verb, VerbOptions& options, bool has_table);
+/// --quiet
+void add_quiet_option(CLI::App& verb, VerbOptions& options);
+/// --quiet and --json, of verbs that print a table.
+void add_table_options(CLI::App& verb, VerbOptions& options);
 
 /// CONFIG... [key=value ...] as one list of words.
 struct ConfigWords {
@@ -30,7 +33,7 @@ struct ConfigWords {
   std::vector<std::string> files() const;
   std::vector<std::string> overrides() const;
 };
-void add_config_words(CLI::App& verb, ConfigWords& config, bool required);
+CLI::Option* add_config_words(CLI::App& verb, ConfigWords& config);
 
 /// ConfigError of `option` unless `file` can be written: found out before the
 /// work.

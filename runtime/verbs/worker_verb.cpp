@@ -72,7 +72,7 @@ void add_worker(CLI::App& app, VerbRun& chosen) {
     ->add_option("--ports", options->ports,
                  "Ports that it may listen on: FIRST-LAST, or auto")
     ->capture_default_str();
-  add_verb_options(*verb, *options, false);
+  add_quiet_option(*verb, *options);
   verb->callback([options, &chosen] {
     chosen = [options] {
       return static_cast<int>(run_worker(worker_options(*options)));

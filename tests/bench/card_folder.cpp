@@ -2,10 +2,8 @@
 
 #include "runtime/random_model.hpp"
 
-#include <cstdlib>
 #include <fstream>
 #include <random>
-#include <stdexcept>
 
 namespace troupe::bench {
 namespace {
@@ -36,11 +34,6 @@ void write_prompts(const std::filesystem::path& file, std::int64_t length) {
 } // namespace
 
 CardFolder::CardFolder(const nlohmann::json& card) : card_(card) {
-  std::string name
-    = (std::filesystem::temp_directory_path() / "troupe-bench-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw std::runtime_error("cannot make a folder like " + name);
-  root_ = name;
   const ModelShape shape = shape_of(card);
   ModelShape scorer = shape;
   scorer.scalar_head = true;
@@ -50,11 +43,6 @@ CardFolder::CardFolder(const nlohmann::json& card) : card_(card) {
   runtime::write_random_model(root_ / "reward", scorer, tokenizer, 20240608);
   runtime::write_random_model(root_ / "critic", scorer, tokenizer, 20240609);
   write_prompts(root_ / "prompts.jsonl", card.at("ppo").at("prompt_len"));
-}
-
-CardFolder::~CardFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(root_, ignored);
 }
 
 std::vector<std::string> CardFolder::rl_settings(const char* part) const {

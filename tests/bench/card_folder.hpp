@@ -5,18 +5,16 @@
 #pragma once
 
 #include "bench.hpp"
+#include "tests/support/temp_folder.hpp"
 
 namespace troupe::bench {
 
 class CardFolder {
 public:
   explicit CardFolder(const nlohmann::json& card);
-  ~CardFolder(); ///< removes the folder with all that lies in it
-  CardFolder(const CardFolder&) = delete;
-  CardFolder& operator=(const CardFolder&) = delete;
 
   const std::filesystem::path& root() const {
-    return root_;
+    return root_.path();
   }
   /// Settings of the card's PPO: one command-line override each.
   std::vector<std::string> ppo_settings() const;
@@ -28,7 +26,7 @@ private:
   std::vector<std::string> rl_settings(const char* part) const;
 
   nlohmann::json card_;
-  std::filesystem::path root_;
+  support::TempFolder root_;
 };
 
 } // namespace troupe::bench

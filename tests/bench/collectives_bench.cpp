@@ -9,7 +9,7 @@
 #include "bench.hpp"
 #include "bench_support.hpp"
 #include "gloo_peer.hpp"
-#include <unistd.h>
+#include "tests/support/temp_folder.hpp"
 
 #include <array>
 #include <memory>
@@ -189,16 +189,13 @@ nlohmann::json row_of(const Case& c, const Times& times, std::size_t size) {
 } // namespace
 
 nlohmann::json bench_collectives(const Options&) {
-  std::string folder
-    = (std::filesystem::temp_directory_path() / "troupe_bench_XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr)
-    throw std::runtime_error("no temporary folder");
+  const support::TempFolder folder;
   nlohmann::json document
     = {{"operation", "all_reduce_sum"}, {"rows", nlohmann::json::array()}};
   const bool with_gloo = GlooPeer::is_here();
   for (const bool processes : {true, false}) // forks first
     for (const std::uint32_t ranks : {2u, told_ranks}) {
-      const Case c{ranks, processes, with_gloo, folder};
+      const Case c{ranks, processes, with_gloo, folder.path().string()};
       const auto times = processes ? over_processes(c) : over_threads(c);
       for (std::size_t size = 0; size < sizes_bytes.size(); ++size)
         document["rows"].push_back(row_of(c, times, size));
@@ -213,7 +210,6 @@ nlohmann::json bench_collectives(const Options&) {
       document["gb_s_max"] = bytes / told.min / 1e9;
       document["n"] = rounds_for(sizes_bytes[told_size]);
     }
-  std::filesystem::remove_all(folder);
   return document;
 }
 

@@ -12,9 +12,9 @@
 #include <ATen/Parallel.h>
 
 #include "bench.hpp"
+#include "tests/support/temp_folder.hpp"
 
 #include <deque>
-#include <fstream>
 #include <random>
 #include <thread>
 
@@ -28,14 +28,10 @@ std::unique_ptr<Engine> random_engine(const ModelShape& shape,
                                       double learning_rate, DType dtype,
                                       const Strategy& strategy,
                                       std::uint32_t device) {
-  std::string name
-    = (std::filesystem::temp_directory_path() / "troupe-bench-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    throw std::runtime_error("cannot make a folder like " + name);
-  const std::filesystem::path folder = name;
-  std::ofstream(folder / "config.json") << print_hf_config(shape);
+  const support::TempFolder folder;
+  support::write_text(folder / "config.json", print_hf_config(shape));
   Engine::Spec spec;
-  spec.folder = folder;
+  spec.folder = folder.path();
   spec.role = "actor";
   spec.trainable = true;
   spec.dtype = dtype;
@@ -45,7 +41,6 @@ std::unique_ptr<Engine> random_engine(const ModelShape& shape,
   spec.optimizer.schedule = "constant";
   spec.optimizer.warmup = 0;
   auto engine = std::make_unique<Engine>(std::move(spec));
-  std::filesystem::remove_all(folder);
   std::mt19937 random(20240607);
   std::normal_distribution<float> normal(0.0F, 0.02F);
   models::Parameters& parameters = engine->parameters();

@@ -9,6 +9,7 @@
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/support/places.hpp"
+#include "tests/support/temp_folder.hpp"
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -103,20 +104,16 @@ long try_all(const std::vector<Target>& targets, double seconds,
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  const std::filesystem::path folder
-    = std::filesystem::temp_directory_path()
-      / ("troupe-fuzz-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
+  const troupe::support::TempFolder folder;
   limit_memory();
-  const auto targets
-    = chosen(troupe::fuzz::all_targets(folder, troupe::support::source_folder()
-                                                 / "examples/tiny"),
-             {argv + std::min(argc, 3), argv + argc});
+  const auto targets = chosen(
+    troupe::fuzz::all_targets(folder.path(), troupe::support::source_folder()
+                                               / "examples/tiny"),
+    {argv + std::min(argc, 3), argv + argc});
   for (const Target& target : targets)
     for (const std::string& valid : target.corpus)
       target.read(valid); // throws if an input is not valid any more
   const long tried = try_all(targets, seconds, seed);
-  std::filesystem::remove_all(folder);
   if (tried < 0)
     return 1;
   std::printf("%ld inputs to %zu parsers in %.0f s, seed %llu: no finding\n",

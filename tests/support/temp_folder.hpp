@@ -1,4 +1,5 @@
-// A folder of its own for each test, gone afterwards, and whole files as text.
+// A folder of its own for each test and benchmark, gone afterwards, and whole
+// files as text.
 #pragma once
 
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 
 namespace troupe::support {
@@ -17,7 +19,9 @@ public:
     std::string name
       = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX")
           .string();
-    path_ = ::mkdtemp(name.data());
+    if (::mkdtemp(name.data()) == nullptr)
+      throw std::runtime_error("cannot make a folder like " + name);
+    path_ = name;
   }
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
