@@ -51,20 +51,6 @@ void write_text(const fs::path& path, const std::string& text) {
   sync_path(path);
 }
 
-std::uint32_t checksum_of(const fs::path& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::vector<char> block(std::size_t{1} << 20);
-  auto sum = crc32_z(0, nullptr, 0);
-  while (file) {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    sum = crc32_z(sum, reinterpret_cast<const Bytef*>(block.data()),
-                  static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad())
-    fail_io(path, "cannot read");
-  return static_cast<std::uint32_t>(sum);
-}
-
 json manifest_of(const fs::path& folder) {
   json files = json::object();
   for (const auto& entry : fs::recursive_directory_iterator{folder}) {
@@ -146,6 +132,20 @@ void check_files(const fs::path& folder, const json& manifest) {
 }
 
 } // namespace
+
+std::uint32_t checksum_of(const fs::path& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::vector<char> block(std::size_t{1} << 20);
+  auto sum = crc32_z(0, nullptr, 0);
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    sum = crc32_z(sum, reinterpret_cast<const Bytef*>(block.data()),
+                  static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad())
+    fail_io(path, "cannot read");
+  return static_cast<std::uint32_t>(sum);
+}
 
 std::string checkpoint_name(StepId next_step) {
   return fmt::format("step_{:06}", next_step.value);

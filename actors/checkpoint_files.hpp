@@ -50,6 +50,8 @@ CheckpointState read_checkpoint(const std::filesystem::path& folder);
 /// The state alone, without a look at the other files.
 CheckpointState read_checkpoint_state(const std::filesystem::path& folder);
 
+/// CRC-32 of a file's bytes. Throws FailureError (io) naming it.
+std::uint32_t checksum_of(const std::filesystem::path& path);
 /// "step_000020"
 std::string checkpoint_name(StepId next_step);
 /// Where a replica's parts lie inside a checkpoint.

@@ -4,6 +4,7 @@
 #include "models/sample_rows.hpp"
 
 #include "troupe/at_work.hpp"
+#include "troupe/future.hpp"
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,11 +64,11 @@ void run_own_function(const WorkerContext& worker, const OwnEntry& own,
       step_number(StepId{unit.front().arrow().step})));
     try {
       own.call.function(unit, carried);
-    } catch (const std::exception& error) {
+    } catch (...) {
       throw FailureError{
         {.code = Errc::bad_input,
          .who = fmt::format("{}, function {}", worker.who, own.call.name),
-         .what = error.what(),
+         .what = detail::text_of(std::current_exception()),
          .cause = ""}};
     }
   };

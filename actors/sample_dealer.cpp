@@ -51,6 +51,17 @@ void fail_one(DealerSelf self, std::uint64_t id, const std::string& what,
   came_back(self, id, sample_failure(self->state.away.at(id), what, code));
 }
 
+/// Rows go by the sample's number: only its own may come back.
+void given_back(DealerSelf self, std::uint64_t id, Sample back) {
+  const auto found = self->state.away.find(id);
+  if (found != self->state.away.end() && back.id() != found->second.sample)
+    return fail_one(self, id,
+                    fmt::format("the actor gave back sample {} for it; try to "
+                                "set keys on the sample that came",
+                                back.id()));
+  came_back(self, id, std::move(back));
+}
+
 void failed(DealerSelf self, std::uint64_t id, const caf::error& error) {
   const auto found = self->state.away.find(id);
   if (found == self->state.away.end())
@@ -140,7 +151,7 @@ void send_one(DealerSelf self, const std::string& who, Sample sample,
     .then(
       [=](Sample& back) {
         receive_arrow(self, flow, back);
-        came_back(self, id, std::move(back));
+        given_back(self, id, std::move(back));
       },
       [=](caf::error& error) { failed(self, id, error); });
   keep_ticking(self);

@@ -205,21 +205,6 @@ void check_one_training(const WorkflowFile& workflow, const FileCall& call) {
                        .hint = ""});
 }
 
-void check_scalar_head(const WorkflowFile& workflow, const FileCall& call) {
-  const auto* role = workflow.traits.find_role(call.role);
-  const bool wants = call.fn != "logprobs";
-  if (call.kind != "infer" || role == nullptr || role->scalar_head == wants)
-    return;
-  throw ConfigError(
-    {.place = workflow.places.at("calls." + call.name),
-     .path = "calls." + call.name + ".infer",
-     .expected = std::string("a role with") + (wants ? "" : "out")
-                 + " a scalar head for " + call.fn,
-     .got = call.role,
-     .hint = std::string("`scalar_head: ") + (wants ? "true" : "false")
-             + "` in roles." + call.role});
-}
-
 } // namespace
 
 [[noreturn]] void file_mistake(const YamlNode& node, const std::string& path,
@@ -291,7 +276,6 @@ void check_file_calls(const WorkflowFile& workflow) {
     check_one_training(workflow, call);
     check_one_carrier(workflow.calls, call);
     check_carried_keys(workflow, call);
-    check_scalar_head(workflow, call);
   }
 }
 

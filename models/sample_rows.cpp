@@ -48,6 +48,12 @@ std::string response_of(const net::Rows& rows, std::size_t i,
   return tokenizer.decode(own);
 }
 
+/// One number, where the key has one a sample.
+bool has_whole_elements(const Sample::Entry& entry, const KeyInfo& key) {
+  return key.type == KeyType::text || key.per == Per::token
+         || entry.bytes.size() == element_bytes(key.type);
+}
+
 net::Column column_of(std::span<const Sample> samples, const KeyInfo& key,
                       const std::string& who) {
   std::vector<std::uint32_t> lengths;
@@ -61,6 +67,15 @@ net::Column column_of(std::span<const Sample> samples, const KeyInfo& key,
                           .what = fmt::format("sample {} came back without {}",
                                               sample.id(), key.name),
                           .cause = ""}};
+    if (at->type != static_cast<std::uint8_t>(key.type)
+        || !has_whole_elements(*at, key))
+      throw FailureError{
+        {.code = Errc::bad_input,
+         .who = who,
+         .what = fmt::format("sample {} came back with {} of another type than "
+                             "in writes()",
+                             sample.id(), key.name),
+         .cause = ""}};
     packed += at->bytes;
     lengths.push_back(
       static_cast<std::uint32_t>(at->bytes.size() / element_bytes(key.type)));

@@ -60,13 +60,17 @@ std::vector<std::string> columns_of(const detail::WorkflowParts& parts,
   return names;
 }
 
-/// The tokens of the generate call with this prefix, and which are the model's.
+/// A key of the generate call with this prefix.
+void read_made(Call& call, const std::string& prefix, const std::string& key) {
+  call.reads.push_back(prefix + key);
+  if (!prefix.empty())
+    call.renames.push_back({prefix + key, key});
+}
+
+/// Its tokens, and which are the model's.
 void read_sequences(Call& call, const std::string& prefix) {
-  for (const char* key : {"sequence_ids", "loss_mask"}) {
-    call.reads.push_back(prefix + key);
-    if (!prefix.empty())
-      call.renames.push_back({prefix + key, key});
-  }
+  read_made(call, prefix, "sequence_ids");
+  read_made(call, prefix, "loss_mask");
 }
 
 Call own_generate(const detail::WorkflowParts& parts, const OwnCall& own) {
@@ -97,15 +101,15 @@ Call own_inference(const OwnCall& own) {
   Call call{.name = own.name,
             .kind = CallKind::inference,
             .role = own.role,
-            .reads = {"sequence_ids"},
             .writes = {own.writes.front().name}};
   call.fn = own.infer == Infer::logprobs ? "logprobs"
             : own.infer == Infer::values ? "values"
                                          : "scores";
+  read_made(call, own.prefix, "sequence_ids");
   if (own.infer == Infer::logprobs)
-    call.reads.push_back("loss_mask");
+    read_made(call, own.prefix, "loss_mask");
   if (call.writes.front() != call.fn)
-    call.renames = {{call.writes.front(), call.fn}};
+    call.renames.push_back({call.writes.front(), call.fn});
   return call;
 }
 
@@ -249,6 +253,27 @@ void check_key_types(const detail::WorkflowParts& parts) {
   }
   for (const auto& metric : parts.metrics)
     add(metric.key, "metric " + metric.name);
+}
+
+void check_sources(const detail::WorkflowParts& parts) {
+  const auto workflow = own_workflow(parts);
+  std::vector<std::string> known = workflow.dataset_keys;
+  for (const Call& call : workflow.calls)
+    known.insert(known.end(), call.writes.begin(), call.writes.end());
+  const auto meant = [&](const std::string& key) {
+    const auto near = nearest(key, known);
+    return near.empty() ? "a call that does" : "'" + near + "'";
+  };
+  for (const OwnCall& call : parts.calls)
+    for (const KeyInfo& key : call.reads)
+      if (key.type != KeyType::text
+          && std::ranges::find(known, key.name) == known.end())
+        throw ConfigError(
+          Place{},
+          fmt::format("workflow {}: call {} reads key '{}', which nobody "
+                      "writes; try {}, or troupe::Key<std::string>, as "
+                      "columns of the data file (data.fields) are texts",
+                      parts.name, call.name, key.name, meant(key.name)));
 }
 
 void check_carried(const detail::WorkflowParts& parts) {

@@ -19,6 +19,9 @@ inline constexpr const char* metrics_call = "metrics";
 
 /// Throws ConfigError where two calls see a key with different types.
 void check_key_types(const detail::WorkflowParts& parts);
+/// .. where a call reads a number that no call writes: columns of the data file
+/// are texts, ..
+void check_sources(const detail::WorkflowParts& parts);
 /// .. and where a carried value has no writer, two, or one that is not its
 /// reader.
 void check_carried(const detail::WorkflowParts& parts);

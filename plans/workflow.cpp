@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 namespace troupe::plans {
@@ -53,16 +54,24 @@ std::string place_name(const Role& role) {
   return "roles." + role.name;
 }
 
+/// Roles are folders of checkpoints, both are keys of settings and plans.
 template <class Named>
-void check_unique(const Examined& examined, const std::vector<Named>& all,
-                  std::string_view what) {
+void check_names(const Examined& examined, const std::vector<Named>& all,
+                 std::string_view what) {
   std::set<std::string_view> seen;
-  for (const auto& one : all)
-    if (one.name.empty() || !seen.insert(one.name).second)
-      examined.refuse(place_name(one),
-                      one.name.empty()
-                        ? fmt::format("a {} has no name", what)
-                        : fmt::format("{} {} stands twice", what, one.name));
+  for (const auto& one : all) {
+    const auto refuse = [&](const std::string& text) {
+      examined.refuse(place_name(one), text);
+    };
+    if (one.name.empty())
+      refuse(fmt::format("a {} has no name", what));
+    if (!is_plain_name(one.name))
+      refuse(fmt::format("{} '{}' has more in its name than letters, digits, "
+                         "_ and -",
+                         what, one.name));
+    if (!seen.insert(one.name).second)
+      refuse(fmt::format("{} {} stands twice", what, one.name));
+  }
 }
 
 void check_role_of(const Examined& examined, const Call& call) {
@@ -93,6 +102,10 @@ void check_roles(const Examined& examined) {
     if (std::ranges::none_of(workflow.calls, uses))
       examined.refuse(place_name(role),
                       fmt::format("no call uses role {}", role.name));
+    if (role.name == "state")
+      examined.refuse(place_name(role),
+                      "checkpoints have a folder `state` of their own; try "
+                      "another name for role state");
     if (role.trained && std::ranges::none_of(workflow.calls, trains))
       examined.refuse(place_name(role),
                       fmt::format("no call trains role {}", role.name));
@@ -217,7 +230,50 @@ void check_cycles(const Examined& examined) {
                           + cycle_text(workflow, done));
 }
 
+void check_heads(const Examined& examined) {
+  for (const auto& call : examined.workflow.calls)
+    if (call.kind == CallKind::inference || call.kind == CallKind::generate)
+      check_head(examined.workflow, call,
+                 call.kind == CallKind::generate || call.fn == "logprobs"
+                   ? Head::vocabulary
+                   : Head::scalar,
+                 examined.places);
+}
+
+/// As files say it.
+std::string_view kind_word(CallKind kind) {
+  return kind == CallKind::inference ? "infer" : to_string(kind);
+}
+
 } // namespace
+
+void check_head(const Workflow& workflow, const Call& call, Head wanted,
+                const WorkflowPlaces& places) {
+  const bool scalar = wanted == Head::scalar;
+  if (workflow.role(call.role).scalar_head == scalar)
+    return;
+  const auto at = places.find(place_name(call));
+  const bool in_file = at != places.end();
+  throw ConfigError(
+    {.place = in_file ? at->second : Place{},
+     .path = in_file
+               ? fmt::format("{}.{}", place_name(call), kind_word(call.kind))
+               : fmt::format("workflow {}: call {}", workflow.name, call.name),
+     .expected
+     = fmt::format("a role with{} a scalar head for {}", scalar ? "" : "out",
+                   call.kind == CallKind::generate ? "generation" : call.fn),
+     .got = call.role,
+     .hint = in_file
+               ? fmt::format("`scalar_head: {}` in roles.{}", scalar, call.role)
+               : fmt::format("role {} with{} `.scalar_head()`", call.role,
+                             scalar ? "" : "out")});
+}
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
+  });
+}
 
 std::string_view to_string(CallKind kind) {
   switch (kind) {
@@ -308,9 +364,10 @@ void check(const Workflow& workflow, const WorkflowPlaces& places) {
   const Examined examined{workflow, places};
   if (workflow.calls.empty())
     examined.refuse("", "it has no calls");
-  check_unique(examined, workflow.roles, "role");
-  check_unique(examined, workflow.calls, "call");
+  check_names(examined, workflow.roles, "role");
+  check_names(examined, workflow.calls, "call");
   check_roles(examined);
+  check_heads(examined);
   check_followers(examined);
   check_writers(examined);
   check_readers(examined);

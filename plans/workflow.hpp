@@ -119,6 +119,9 @@ Call twin_of(const Workflow& workflow, const Call& call,
 std::set<std::string> makers_of(const Workflow& workflow,
                                 std::vector<std::string> keys);
 
+/// Letters, digits, _ and -.
+bool is_plain_name(std::string_view name);
+
 /// Where a file says "calls.NAME" and "roles.NAME"; empty: it is no file's.
 using WorkflowPlaces = std::map<std::string, Place>;
 
@@ -126,6 +129,15 @@ using WorkflowPlaces = std::map<std::string, Place>;
 /// nobody reads, unknown roles, roles without calls, doubled names. Throws
 /// ConfigError with one sentence that holds the nearest name.
 void check(const Workflow& workflow, const WorkflowPlaces& places = {});
+
+/// What a model ends in: a number for each word, or one number.
+enum class Head : std::uint8_t { vocabulary, scalar };
+
+/// Throws ConfigError where the role of `call` has another head than its code
+/// wants. `check` asks this of calls that generate or infer; what a training
+/// wants only its loss knows.
+void check_head(const Workflow& workflow, const Call& call, Head wanted,
+                const WorkflowPlaces& places = {});
 
 /// How a workflow is made from settings, for each of config's workflow_table.
 using WorkflowMaker = std::function<Workflow(const Settings&)>;

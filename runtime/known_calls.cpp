@@ -130,12 +130,8 @@ void check_function(const KnownCall& known, const Settings& settings) {
   check_carries(known, settings, entry.carries);
 }
 
-} // namespace
-
-void check_known_calls(const Settings& settings) {
-  if (!is_workflow_file(settings.workflow))
-    return;
-  const auto file = read_workflow_file(settings.workflow);
+/// Before the graph is made: what is misspelt there shows elsewhere.
+void check_known_calls(const WorkflowFile& file, const Settings& settings) {
   for (const auto& call : file.calls) {
     const KnownCall known{call, file.places.at("calls." + call.name)};
     check_fn(known);
@@ -148,6 +144,31 @@ void check_known_calls(const Settings& settings) {
     else if (call.kind == "function")
       check_function(known, settings);
   }
+}
+
+/// A loss of this program may want what the role of the file does not have.
+void check_trained_heads(const plans::Workflow& workflow,
+                         const plans::WorkflowPlaces& places) {
+  for (const auto& call : workflow.calls) {
+    if (call.kind != plans::CallKind::train)
+      continue;
+    const auto& loss = models::losses().find(call.fn);
+    const bool scalar = loss.exposes.values || loss.exposes.scores;
+    check_head(workflow, call,
+               scalar ? plans::Head::scalar : plans::Head::vocabulary, places);
+  }
+}
+
+} // namespace
+
+plans::Workflow known_workflow(const Settings& settings) {
+  if (!is_workflow_file(settings.workflow))
+    return plans::make_workflow(settings);
+  const auto file = read_workflow_file(settings.workflow);
+  check_known_calls(file, settings);
+  auto workflow = plans::make_workflow(settings);
+  check_trained_heads(workflow, file.places);
+  return workflow;
 }
 
 } // namespace troupe::runtime

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "config/settings.hpp"
+#include "plans/workflow.hpp"
 
 namespace troupe::runtime {
 
-/// Before the graph is made: what is misspelt there shows elsewhere. Nothing to
-/// do for a workflow that is in no file. Throws ConfigError at the file's line,
+/// The workflow of the settings. Throws ConfigError, of a file at its line and
 /// with the nearest name.
-void check_known_calls(const Settings& settings);
+plans::Workflow known_workflow(const Settings& settings);
 
 } // namespace troupe::runtime

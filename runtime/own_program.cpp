@@ -44,6 +44,19 @@ std::string used_by(const OwnProgram& program, const detail::OwnActor& actor) {
   return "for no call";
 }
 
+/// An actor cannot begin without its settings.
+void check_sections(const OwnProgram& program) {
+  for (const auto& actor : program.actors)
+    if (!actor.section.empty()
+        && std::ranges::find(program.sections, actor.section,
+                             &detail::OwnSection::name)
+             == program.sections.end())
+      throw ConfigError(
+        Place{}, fmt::format("spawnable {} takes settings of section {}, which "
+                             "the App does not have; add .add(SECTION) to it",
+                             actor.name, actor.section));
+}
+
 /// One name would mean two rows of the trace, one factory leaves the second's
 /// name and section unused.
 void check_actors(const OwnProgram& program) {
@@ -95,6 +108,35 @@ void check_trainings(const detail::WorkflowParts& workflow) {
                               call.role));
 }
 
+/// In files the name stands before a dot: "my_workflow.my_call".
+void check_name(const detail::WorkflowParts& workflow) {
+  if (!plans::is_plain_name(workflow.name))
+    throw ConfigError(Place{},
+                      fmt::format("workflow '{}' needs a name of letters, "
+                                  "digits, _ and -",
+                                  workflow.name));
+}
+
+/// Of two metrics of one name a step would show their mean.
+void check_metrics(const detail::WorkflowParts& workflow) {
+  std::set<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (name.empty() || name == "step")
+      own_mistake(workflow, fmt::format("no metric can be named '{}'; try "
+                                        "{}/NAME",
+                                        name, workflow.name));
+    if (!names.insert(name).second)
+      own_mistake(workflow,
+                  fmt::format("two metrics are named {}; try another name for "
+                              "one",
+                              name));
+  };
+  for (const auto& metric : workflow.metrics)
+    add(metric.name);
+  for (const auto& metric : workflow.carried_metrics)
+    add(metric.name);
+}
+
 void check_call(const OwnProgram& program,
                 const detail::WorkflowParts& workflow, const OwnCall& call) {
   if (call.loss != nullptr)
@@ -119,8 +161,11 @@ void register_call(const OwnProgram& program,
 
 void register_workflow(const OwnProgram& program,
                        const detail::WorkflowParts& workflow) {
+  check_name(workflow);
+  check_metrics(workflow);
   plans::check_key_types(workflow);
   plans::check_carried(workflow);
+  plans::check_sources(workflow);
   check_trainings(workflow);
   for (const auto& call : workflow.calls)
     check_call(program, workflow, call);
@@ -144,6 +189,7 @@ void register_workflow(const OwnProgram& program,
 
 void register_own_program(const OwnProgram& program) {
   check_actors(program);
+  check_sections(program);
   for (const auto& section : program.sections)
     add_own_section(section);
   for (const auto& workflow : program.workflows)

@@ -62,6 +62,9 @@ fs::path RunFolder::plan_file() const {
 fs::path RunFolder::dataflow_file() const {
   return root_ / "dataflow.json";
 }
+fs::path RunFolder::inputs_file() const {
+  return root_ / "inputs.json";
+}
 fs::path RunFolder::metrics_file() const {
   return root_ / "metrics.jsonl";
 }

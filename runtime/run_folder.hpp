@@ -25,6 +25,7 @@ public:
   std::filesystem::path config_file() const;   ///< config.yaml, resolved
   std::filesystem::path plan_file() const;     ///< plan.yaml
   std::filesystem::path dataflow_file() const; ///< dataflow.json: run_graph
+  std::filesystem::path inputs_file() const;   ///< inputs.json: run_inputs
   std::filesystem::path metrics_file() const;  ///< metrics.jsonl
   std::filesystem::path samples_file() const;  ///< samples.jsonl
   std::filesystem::path status_file() const;   ///< status.json

@@ -125,29 +125,33 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
          .hint = fmt::format("data.fields={{{}: COLUMN}}", key)});
 }
 
-/// Generation refuses a prompt without places when it comes to it; other rows
-/// may be longer than config.json says where positions are rotations.
+bool generates(const plans::Workflow& workflow, const plans::Role& role) {
+  return std::ranges::any_of(workflow.calls, [&](const plans::Call& call) {
+    return call.kind == plans::CallKind::generate && call.role == role.name;
+  });
+}
+
+/// Generation refuses a prompt without room for an answer when it comes to it;
+/// other rows may be longer than config.json says where positions are
+/// rotations.
 void check_positions(const plans::Workflow& workflow, const RoleShapes& shapes,
                      const models::Dataset& dataset) {
   const auto& report = dataset.report();
   const bool prompts = workflow.samples_are_prompts;
   for (const auto& role : workflow.roles) {
     const auto& shape = shapes.at(role.name);
-    const bool generates = std::ranges::any_of(
-      workflow.calls, [&](const plans::Call& call) {
-        return call.kind == plans::CallKind::generate && call.role == role.name;
-      });
-    const auto most = shape.max_positions;
-    if ((generates || shape.learned_positions)
+    const bool answers = generates(workflow, role);
+    const auto most = shape.max_positions - (answers ? 1 : 0);
+    if ((answers || shape.learned_positions)
         && std::cmp_greater(report.longest, most))
-      throw ConfigError(
-        {.place = {dataset.file(), report.longest_line},
-         .path = prompts ? "prompt" : "",
-         .expected = fmt::format("at most {} tokens, the positions of {}", most,
-                                 role.name),
-         .got = std::to_string(report.longest),
-         .hint = fmt::format("data.max_{}tokens={}", prompts ? "prompt_" : "",
-                             most)});
+      throw ConfigError({.place = {dataset.file(), report.longest_line},
+                         .path = prompts ? "prompt" : "",
+                         .expected = fmt::format(
+                           "at most {} tokens, the positions of {}{}", most,
+                           role.name, answers ? " but one for its answer" : ""),
+                         .got = std::to_string(report.longest),
+                         .hint = fmt::format("data.max_{}tokens={}",
+                                             prompts ? "prompt_" : "", most)});
   }
 }
 
@@ -166,6 +170,23 @@ std::map<std::string, ModelShape> read_shapes(const Settings& settings,
     if (role.follows)
       check_same_parameters(settings, role, shapes);
   return shapes;
+}
+
+std::optional<std::string>
+leave_room_for_answers(Settings& settings, const plans::Workflow& workflow,
+                       const RoleShapes& shapes) {
+  auto& most = settings.data.max_prompt_tokens;
+  std::optional<std::string> sentence;
+  for (const auto& role : workflow.roles) {
+    if (most < 2 || !generates(workflow, role)
+        || most != shapes.at(role.name).max_positions)
+      continue;
+    --most;
+    sentence = fmt::format("data.max_prompt_tokens: {0} has {1} positions and "
+                           "an answer needs one, so prompts have at most {2}",
+                           role.name, most + 1, most);
+  }
+  return sentence;
 }
 
 fs::path tokenizer_folder(const Settings& settings,

@@ -14,6 +14,7 @@
 #include "runtime/written_plan.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace troupe::runtime {
 
@@ -54,6 +55,22 @@ std::uint32_t steps_of(const Settings& settings, std::uint64_t num_rows) {
   return static_cast<std::uint32_t>((rows + batch - 1) / batch);
 }
 
+/// Of settings, and of what the run reads beside them; older versions wrote
+/// nothing of that.
+std::vector<SettingChange> changes_since(const SessionPlan& session,
+                                         const RunFolder& folder) {
+  const auto config = folder.config_file();
+  const auto inputs = folder.inputs_file();
+  auto changes = changes_that_matter(
+    parse_settings(read_file(config), config.string()), session.settings);
+  if (fs::exists(inputs))
+    std::ranges::move(
+      changed_inputs(parse_inputs(read_file(inputs), inputs.string()),
+                     session.inputs),
+      std::back_inserter(changes));
+  return changes;
+}
+
 ResumeDecision decide(const SessionPlan& session, const RunFolder& folder) {
   ResumeInput input;
   input.mode = session.settings.run.resume;
@@ -61,14 +78,11 @@ ResumeDecision decide(const SessionPlan& session, const RunFolder& folder) {
   input.folder_exists = folder.exists();
   input.num_steps = session.num_steps;
   if (input.folder_exists) {
-    const auto file = folder.config_file().string();
     const auto steps = folder.checkpoints();
     if (!steps.empty())
       input.newest_checkpoint = steps.back();
     if (input.mode == "auto")
-      input.changes = changes_that_matter(
-        parse_settings(read_file(folder.config_file()), file),
-        session.settings);
+      input.changes = changes_since(session, folder);
   }
   return decide_resume(input);
 }
@@ -102,8 +116,7 @@ SessionPlan plan_session(const Settings& settings) {
   SessionPlan session;
   session.settings = settings;
   session.run_folder = run_folder_of(settings);
-  check_known_calls(settings);
-  session.workflow = plans::make_workflow(settings);
+  session.workflow = known_workflow(settings);
   session.shapes = read_shapes(settings, session.workflow);
   session.samples_per_step = samples_per_step(settings, session.workflow);
   const RunFolder folder(session.run_folder);
@@ -120,7 +133,11 @@ SessionPlan plan_session(const Settings& settings) {
   session.plan_name = std::move(chosen.name);
   session.plan_why = std::move(chosen.why);
   session.settings = with_cluster(settings, session.plan.cluster);
+  const auto shorter = leave_room_for_answers(session.settings,
+                                              session.workflow, session.shapes);
   session.report = report_on(session, session.plan);
+  if (shorter)
+    session.report.warnings.push_back(*shorter);
   return session;
 }
 
@@ -145,6 +162,7 @@ SessionPlan prepare(const Settings& settings) {
   if (!settings.run.max_time.empty())
     session.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));
+  session.inputs = inputs_of(session.settings, session.workflow);
   resolve_resume(session);
   if (session.first_step == 0) // else the checkpoint has them
     for (const auto& sentence : new_heads)
@@ -172,6 +190,7 @@ std::shared_ptr<RunLock> begin_attempt(const SessionPlan& session) {
   replace_file(attempt / "config.yaml", config);
   replace_file(attempt / "plan.yaml", plan);
   replace_file(folder.plan_file(), plan);
+  replace_file(folder.inputs_file(), print_inputs(session.inputs));
   replace_file(folder.dataflow_file(),
                dataflow_json(session.workflow, session.plan));
   cut_back(folder.metrics_file(), session.first_step);

@@ -12,6 +12,7 @@
 #include "plans/plan_check.hpp"
 #include "plans/workflow.hpp"
 #include "runtime/resume.hpp"
+#include "runtime/run_inputs.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -36,6 +37,7 @@ struct SessionPlan {
   std::uint64_t num_rows = 0;               ///< usable rows of data.train
   std::uint64_t bad_rows = 0;               ///< skipped ones of data.train
   std::uint32_t samples_per_step = 0;       ///< batch_size * n
+  RunInputs inputs; ///< what it reads beside its settings; none of verbs
 
   std::filesystem::path run_folder;
   std::uint32_t num_steps = 0;  ///< of the whole run
@@ -79,9 +81,9 @@ SessionPlan prepare(const Settings& settings);
 DType saved_dtype(const SessionPlan& session, const std::string& role);
 
 /// Claims the run folder: renames the old one where asked, makes it, writes
-/// config.yaml, plan.yaml, dataflow.json and attempts/NN/, cuts metrics.jsonl
-/// and samples.jsonl back to `first_step`, removes an old stop request. The
-/// lock must live as long as the run.
+/// config.yaml, plan.yaml, inputs.json, dataflow.json and attempts/NN/, cuts
+/// metrics.jsonl and samples.jsonl back to `first_step`, removes an old stop
+/// request. The lock must live as long as the run.
 std::shared_ptr<class RunLock> begin_attempt(const SessionPlan& session);
 
 } // namespace troupe::runtime

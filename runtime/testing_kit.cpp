@@ -39,6 +39,24 @@ detail::ModelActor::behavior_type fake_model(detail::ModelActor::pointer,
   }};
 }
 
+/// With the keys that the call reads, as a run has them.
+Sample seen_by(const detail::OwnCall& call, const Sample& sample) {
+  Sample seen(sample.id(), sample.group());
+  for (const auto& entry : sample.entries())
+    if (std::ranges::find(call.reads, entry.key, &KeyInfo::name)
+        != call.reads.end())
+      seen.entries().push_back(entry);
+  return seen;
+}
+
+void take_over(Sample& sample, Sample& from) {
+  for (auto& entry : from.entries()) {
+    std::erase_if(sample.entries(),
+                  [&](const auto& old) { return old.key == entry.key; });
+    sample.entries().push_back(std::move(entry));
+  }
+}
+
 void run_actor(const detail::OwnActor& actor, const std::any& section,
                const detail::OwnCall& call, const Engine& engine,
                std::vector<Sample>& samples) {
@@ -48,6 +66,9 @@ void run_actor(const detail::OwnActor& actor, const std::any& section,
   if (engine)
     spawn.model = system.spawn(fake_model, engine);
   actor.spawner(spawn);
+  std::vector<Sample> seen;
+  for (const Sample& sample : samples)
+    seen.push_back(seen_by(call, sample));
   std::promise<ActorResult> promise;
   const actors::OwnCrew crew(
     system,
@@ -56,14 +77,16 @@ void run_actor(const detail::OwnActor& actor, const std::any& section,
      .timeout = std::chrono::seconds(ClusterSettings{}.own_actor_timeout_s)},
     spawn.model);
   crew.run({.who = actor.name,
-            .samples = std::move(samples),
+            .samples = std::move(seen),
             .done = [&](ActorResult result) {
               promise.set_value(std::move(result));
             }});
   auto result = promise.get_future().get();
   if (const auto* failure = std::get_if<Failure>(&result))
     kit_mistake(call, to_string(*failure));
-  samples = std::move(std::get<std::vector<Sample>>(result));
+  auto& back = std::get<std::vector<Sample>>(result);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    take_over(samples[i], back[i]);
 }
 
 void check_writes(const detail::OwnCall& call,
@@ -95,6 +118,8 @@ Kit::Kit(App app, std::string workflow) {
       workflow_ = parts;
   if (workflow_.name.empty())
     throw std::runtime_error("the App has no workflow " + workflow);
+  plans::check_key_types(workflow_);
+  plans::check_carried(workflow_);
   plans::check(plans::own_workflow(workflow_));
 }
 

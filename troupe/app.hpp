@@ -49,14 +49,14 @@ public:
   template <class F>
   App& spawnable(std::string name, F factory) {
     return add_actor({.name = std::move(name),
-                      .factory = reinterpret_cast<const void*>(factory),
+                      .factory = detail::factory_id(factory),
                       .spawner = detail::make_spawner(factory)});
   }
   /// One that takes a section's settings as its argument.
   template <class F, class S>
   App& spawnable(std::string name, F factory, const Section<S>& section) {
     return add_actor({.name = std::move(name),
-                      .factory = reinterpret_cast<const void*>(factory),
+                      .factory = detail::factory_id(factory),
                       .section = section.parts().name,
                       .spawner = detail::make_spawner(factory, section)});
   }

@@ -55,6 +55,9 @@ public:
   /// The program's answer to a line; line breaks in it become spaces. Fails
   /// with the program's end or its silence.
   Future<std::string> ask(std::string line) {
+    if (workers_.empty())
+      throw WaitError("a ProcessPool that was not started, or with 0 "
+                      "processes, is asked");
     std::ranges::replace(line, '\n', ' ');
     return ask_(workers_.at(next_++ % workers_.size()), std::move(line));
   }

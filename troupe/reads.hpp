@@ -39,6 +39,13 @@ std::vector<KeyInfo> key_infos(const std::tuple<Ks...>& keys) {
   return infos_of<KeyInfo>(keys);
 }
 
+/// What a loss may read: numbers, which carried values are told apart from
+/// elsewhere.
+template <class K>
+constexpr bool is_loss_key = true;
+template <Per P>
+constexpr bool is_loss_key<Key<std::string, P>> = false;
+
 } // namespace detail
 
 template <class... Ks>

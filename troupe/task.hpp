@@ -6,14 +6,18 @@
 #include "troupe/caf.hpp"
 #include "troupe/correspondent.hpp"
 #include "troupe/future.hpp"
+#include "troupe/waits.hpp"
 
+#include <chrono>
 #include <coroutine>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -60,6 +64,15 @@ caf::result<T> answer_later(Reply<T> reply, Future<T> future) {
   return reply.promise();
 }
 
+/// Whether the first of a coroutine's arguments is an actor that can answer.
+template <class T, class... Args>
+constexpr bool begins_with_self = false;
+template <class T, class Self, class... Args>
+constexpr bool
+  begins_with_self<T, Self, Args...> = requires(std::decay_t<Self> self) {
+  self->template make_response_promise<T>();
+};
+
 } // namespace detail
 
 /// The answer of a handler that is no coroutine: return respond(self, future).
@@ -78,9 +91,17 @@ public:
     std::shared_ptr<detail::FutureState<T>> state = future.state();
     std::function<detail::Reply<T>()> make_reply;
 
-    template <class Self, class... Args>
-    explicit promise_type(Self self, Args&&...)
-      : make_reply([self] { return detail::Reply<T>(self); }) {}
+    template <class... Args>
+    explicit promise_type(Args&&... args) {
+      constexpr bool fits = detail::begins_with_self<T, Args...>;
+      static_assert(fits, "a coroutine that gives a troupe::Task is a function "
+                          "whose first argument is its actor's self pointer; "
+                          "a lambda's or a member's is its object");
+      if constexpr (fits)
+        make_reply = [self = std::get<0>(std::tie(args...))] {
+          return detail::Reply<T>(self);
+        };
+    }
     Task get_return_object() {
       return Task{std::move(future), std::move(make_reply)};
     }
@@ -118,5 +139,27 @@ private:
   Future<T> future_;
   std::function<detail::Reply<T>()> make_reply_;
 };
+
+namespace detail {
+
+template <class T>
+struct Awaits<Task<T>> {
+  using Future = troupe::Future<T>;
+};
+
+} // namespace detail
+
+template <class T>
+Future<std::vector<T>> all(std::vector<Task<T>> tasks) {
+  std::vector<Future<T>> futures;
+  for (auto& task : tasks)
+    futures.push_back(std::move(task));
+  return all(std::move(futures));
+}
+
+template <class T, class Self>
+Future<T> within(Self self, std::chrono::milliseconds deadline, Task<T> task) {
+  return within(self, deadline, Future<T>(std::move(task)));
+}
 
 } // namespace troupe

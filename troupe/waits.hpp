@@ -44,6 +44,18 @@ template <class A, class B>
 constexpr bool
   holds_floats<std::pair<A, B>> = holds_floats<A> || holds_floats<B>;
 
+/// The Future that stands for what a function gives.
+template <class T>
+struct Awaits {
+  static_assert(!std::is_same_v<T, T>, "retry() needs a function that gives a "
+                                       "troupe::Future or a troupe::Task");
+  using Future = troupe::Future<T>;
+};
+template <class T>
+struct Awaits<troupe::Future<T>> {
+  using Future = troupe::Future<T>;
+};
+
 } // namespace detail
 
 /// Asks another actor: ask<Answer>(self, 5s, handle, message...). Without an
@@ -98,11 +110,13 @@ Future<std::vector<T>> all(std::vector<Future<T>> futures) {
 }
 
 /// The Future of f(), asked for again where it fails: at most `times` times.
+/// f gives a Future or a Task.
 template <class F>
-auto retry(int times, F f) -> std::invoke_result_t<F> {
-  using Awaited = std::invoke_result_t<F>;
+auto retry(int times, F f) ->
+  typename detail::Awaits<std::invoke_result_t<F>>::Future {
+  using Awaited = typename detail::Awaits<std::invoke_result_t<F>>::Future;
   Awaited result;
-  f().on_outcome([=, to = result.state()](auto& outcome) {
+  Awaited(f()).on_outcome([=, to = result.state()](auto& outcome) {
     if (outcome.index() == 0 || times <= 1)
       return to->complete(std::move(outcome));
     retry(times - 1, f).on_outcome([to](auto& again) {
@@ -118,8 +132,10 @@ Future<T> within(Self self, std::chrono::milliseconds deadline,
                  Future<T> future) {
   Future<T> result;
   // nobody answers this request, so its deadline is a clock
-  auto silent = self->home_system().spawn(
-    [](caf::event_based_actor*) { return caf::behavior{[](caf::unit_t) {}}; });
+  auto silent = self->home_system().spawn([](caf::event_based_actor* nobody) {
+    nobody->set_default_handler(caf::skip);
+    return caf::behavior{[](caf::unit_t) {}};
+  });
   self->request(silent, caf::duration{deadline}, caf::tick_atom::value)
     .then([](caf::unit_t) {},
           [silent, to = result.state()](caf::error&) {

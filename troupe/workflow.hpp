@@ -55,18 +55,20 @@ public:
     call.role = std::move(role);
     call.prompt = keys::prompt_ids.name;
     call.prefix = std::move(prefix);
-    call.actor = reinterpret_cast<const void*>(actor);
+    call.actor = detail::factory_id(actor);
     return *this;
   }
 
-  /// What a role says about sequence_ids.
+  /// What a role says about sequence_ids, those of the generate call with this
+  /// prefix.
   template <class K>
   Workflow& infer(std::string name, std::string role, Infer what,
-                  Writes<K> writes) {
+                  Writes<K> writes, std::string prefix = "") {
     auto& call = add(std::move(name), detail::OwnKind::infer);
     call.role = std::move(role);
     call.infer = what;
     call.writes = writes.infos();
+    call.prefix = std::move(prefix);
     return *this;
   }
 
@@ -91,7 +93,7 @@ public:
       "use converse()");
     auto& call = add(std::move(name), detail::OwnKind::each, reads, writes);
     if constexpr (detail::is_own_actor<F>)
-      call.actor = reinterpret_cast<const void*>(f);
+      call.actor = detail::factory_id(f);
     else
       call.function = detail::over_each(f, reads, writes);
     return *this;
@@ -123,6 +125,9 @@ public:
   template <class F, class... R>
   Workflow& train(std::string name, std::string role, F loss, Reads<R...> reads,
                   MeanOver mean_over = {}, std::string prefix = "") {
+    static_assert((detail::is_loss_key<R> && ...),
+                  "a loss reads keys of numbers: let a function make one of "
+                  "the text");
     constexpr bool fits = std::is_convertible_v<F, LossFunction>;
     static_assert(fits, "a loss is a function troupe::Loss(const "
                         "troupe::TrainBatch&) of troupe/loss.hpp, without "

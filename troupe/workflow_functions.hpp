@@ -57,6 +57,15 @@ constexpr bool is_own_actor<R (*)(A...)> = requires {
   typename R::signatures;
 };
 
+/// What names it; nothing for what is no function.
+template <class F>
+const void* factory_id(F factory) {
+  if constexpr (std::is_pointer_v<F>)
+    return reinterpret_cast<const void*>(factory);
+  else
+    return nullptr;
+}
+
 /// One that takes a Model leads conversations with it.
 template <class F>
 constexpr bool leads_conversations = false;

@@ -117,8 +117,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.hardware = plans::load_hardware(asked ? words.hardware : "laptop");
   if (is_plan_file(words.hardware))
     problem.profile = plans::load_profile(words.hardware);
-  check_known_calls(settings);
-  problem.workflow = plans::make_workflow(settings);
+  problem.workflow = known_workflow(settings);
   problem.shapes = read_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   const bool on_gpu = problem.hardware.mem_bytes > 0;

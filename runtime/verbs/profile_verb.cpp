@@ -4,9 +4,9 @@
 // the config's workflow (control_runs.hpp).
 #include "config/error.hpp"
 #include "config/settings.hpp"
-#include "plans/workflow.hpp"
 #include "runtime/auto_plan.hpp"
 #include "runtime/jsonl_file.hpp"
+#include "runtime/known_calls.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/verbs/control_runs.hpp"
 #include "runtime/verbs/verb.hpp"
@@ -37,7 +37,7 @@ int profile_verb(const ProfileWords& words) {
   check_out_file(words.out);
   const auto settings
     = load_settings(words.config.files(), words.config.overrides());
-  const auto workflow = plans::make_workflow(settings);
+  const auto workflow = known_workflow(settings);
   const auto shapes = read_shapes(settings, workflow);
   const auto cluster = choose_plan(settings, workflow, {}, [](const auto&) {
                          return true;

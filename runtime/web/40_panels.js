@@ -136,7 +136,7 @@ function plane(model, step, from, to) {
   const open = (model.counters.get(`open_pulls ${from} > ${to}`) || []).at(-1);
   if (!points.length && !(open && open[1])) return null;
   const total = points.length ? points.at(-1)[1] : 0, span = model.stepSpan(step);
-  return lines(`${((total - counterAt(points, model.last - 5e9)) / 5e6).toFixed(2)} MB/s`,
+  return lines(`${bytesText((total - counterAt(points, model.last - 5e9)) / 5)}/s`,
     span && quiet(`${bytesText(counterAt(points, span.e) - counterAt(points, span.b))} in step ${step}`), quiet(`${bytesText(total)} in all`),
     open && open[1] ? el('span', { class: 'warn' }, `${open[1]} queued`) : null);
 }

@@ -34,6 +34,8 @@ SampleActor::behavior_type measure(SampleActor::pointer self,
       self->quit(caf::make_error(caf::sec::runtime_error, "I had enough"));
       return self->make_response_promise<Sample>();
     }
+    if (sample[text] == "other")
+      return Sample(7).set(length, 1.F);
     if (sample[text] == "bad")
       return caf::make_error(caf::sec::runtime_error, "it is bad");
     return sample.set(length, static_cast<float>(sample[text].size()));
@@ -115,6 +117,12 @@ std::pair<Failure, double> failure_of(auto run) {
   const std::chrono::duration<double> took
     = std::chrono::steady_clock::now() - begin;
   return {std::get<Failure>(ended), took.count()};
+}
+
+TEST_F(SampleDealerTest, OnlyTheSampleItselfComesBack) {
+  const auto ended = run(StepId(0), {sample(0, "a"), sample(4, "other")});
+  EXPECT_THAT(to_string(std::get<Failure>(ended)),
+              HasSubstr("sample 4: the actor gave back sample 7 for it"));
 }
 
 TEST_F(SampleDealerTest, ASilentActorIsToldOnWithItsSample) { // I7

@@ -189,16 +189,22 @@ class BadInput(Case):
             json.dumps(config | {"max_position_embeddings": 20}))
         self.write("rows.jsonl",
                    '{"prompt": "%s"}\n' % ("a" * 19) * 20
-                   + '{"prompt": "%s"}\n' % ("a" * 21))
+                   + '{"prompt": "%s"}\n' % ("a" * 20))
         models = ["models.actor.path=model", "models.ref.path=model"]
         rows = ["data.train=rows.jsonl", "data.max_prompt_tokens=100"]
-        says = ("rows.jsonl:21: prompt: expected at most 20 tokens, the "
-                "positions of actor, got 21; try data.max_prompt_tokens=20")
+        says = ("rows.jsonl:21: prompt: expected at most 19 tokens, the "
+                "positions of actor but one for its answer, got 20; "
+                "try data.max_prompt_tokens=19")
         self.refused(self.ppo(*models, *rows), WRONG_INPUT, says)
         self.refused(self.ppo(*models, rows[1], "eval.data=rows.jsonl"),
                      WRONG_INPUT, says)
-        self.troupe(*self.ppo(*models, *rows[:1], "data.max_prompt_tokens=20",
-                              "run.steps=1"))
+        done = self.troupe(*self.ppo(
+            *models, *rows[:1], "data.max_prompt_tokens=20", "run.steps=1"))
+        self.assertIn("actor has 20 positions and an answer needs one, so "
+                      "prompts have at most 19", done.stdout + done.stderr)
+        self.assertIn("of 20 in rows.jsonl", done.stdout)
+        line = self.metrics("ppo")[1]
+        self.assertGreaterEqual(line["response_length/min"], 1)
 
     # -- model folders -------------------------------------------------------
 
@@ -384,6 +390,36 @@ class BadInput(Case):
         self.assertTrue((self.folder / "runs/sft.1/config.yaml").is_file())
         done = self.troupe(*self.sft("run.resume=never", "run.seed=2"), code=2)
         self.assertIn("never", done.stderr)
+
+    def test_other_files_do_not_continue_a_run(self):
+        """The settings name the same files, which are not what they were."""
+        data, graph = self.folder / "rows.jsonl", self.folder / "graph.yaml"
+        data.write_text((self.folder / "data/sft.jsonl").read_text())
+        graph.write_text((TINY.parent / "workflows/sft.yaml").read_text())
+        command = self.sft("data.train=rows.jsonl", "workflow=graph.yaml")
+        self.troupe(*command)
+        graph.write_text(graph.read_text() + "# the same calls\n")
+        done = self.troupe(*command, "run.steps=4")
+        self.assertIn("continuing after step 3 of 4", done.stdout)
+
+        with data.open("a") as file:
+            file.write('{"prompt": "one", "completion": "more"}\n')
+        done = self.troupe(*command, "run.steps=5", code=2)
+        self.assertRegex(done.stderr, r"the file of data.train was \d+ bytes "
+                         r"\(CRC-32 [0-9a-f]{8}\), is \d+ bytes")
+        self.assertIn("try run.resume=fresh", done.stderr)
+        self.troupe(*command, "run.steps=5", "run.resume=force")
+
+        graph.write_text(graph.read_text().replace(
+            "[sequence_ids, loss_mask]",
+            "{sequence_ids: sequence_ids, loss_mask: loss_mask}"))
+        done = self.troupe(*command, "run.steps=6")
+        self.assertIn("continuing after step 5 of 6", done.stdout)
+        graph.write_text(graph.read_text().replace("actor_train:", "learn:"))
+        done = self.troupe(*command, "run.steps=7", code=2)
+        self.assertIn("calls.actor_train was train sft_loss of actor",
+                      done.stderr)
+        self.assertIn("calls.learn was not set, is train", done.stderr)
 
 
 if __name__ == "__main__":

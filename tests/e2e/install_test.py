@@ -44,6 +44,18 @@ MISTAKES = [
      'void f() { troupe::App{}.spawnable("f", text_of); }'),
     ("and the settings of the section that spawnable() names",
      'void f() { troupe::App{}.spawnable("f", actor); }'),
+    ("whose first argument is its actor's self pointer",
+     "auto f() { return [](troupe::Sample x) -> troupe::Task<troupe::Sample> "
+     "{ co_return x; }; }"),
+    ("a loss reads keys of numbers",
+     'inline troupe::Loss loss(const troupe::TrainBatch&) { return {}; }\n'
+     'void f() { w.train("f", "actor", loss, reads(troupe::keys::response)); '
+     '}'),
+    ("an own actor is a function that gives SampleActor::behavior_type",
+     'void f() { troupe::App{}.spawnable("f", [](Self) '
+     '-> troupe::SampleActor::behavior_type { return {}; }); }'),
+    ("retry() needs a function that gives a troupe::Future",
+     "auto f() { return troupe::retry(3, [] { return 1; }); }"),
     ("a setting is bool, int, double, std::string",
      'void f() { troupe::Section<Settings>("s").field("speed", '
      '&Settings::speed, "Speed"); }'),
@@ -55,6 +67,19 @@ MISTAKES = [
     ("writes() takes keys such as constexpr troupe::Key<float>",
      'auto f() { return troupe::writes(score, "other"); }'),
 ]
+
+WAITS = """#include "own.hpp"
+troupe::Task<int> once(Self) { co_return 1; }
+troupe::Task<int> wait(Self self) {
+  using std::chrono::seconds;
+  std::vector<troupe::Future<int>> several;
+  several.push_back(once(self));
+  const auto one = troupe::retry(2, [=] { return once(self); });
+  const int sum = co_await within(self, seconds(1), once(self));
+  co_return sum + (co_await within(self, seconds(1), one))
+    + (co_await all(std::move(several)))[0];
+}
+"""
 
 
 class Install(Case):
@@ -93,6 +118,9 @@ class Install(Case):
         header.write_text(OWN_HEADER)
         self.command(*COMPILE, "-x", "c++-header", header, "-o",
                      f"{header}.gch")
+        source = self.folder / "waits.cpp"
+        source.write_text(WAITS)
+        self.assertEqual(self.complaints(source, f"-I{self.folder}"), ("", 0))
         for sentence, mistake in MISTAKES:
             with self.subTest(mistake):
                 source = self.folder / "mistake.cpp"

@@ -53,7 +53,8 @@ class Page(Watched):
             # the rows that worker 1 pulled from worker 0: a cell of a matrix
             self.assertRegex(
                 self.panel(browser, "links").split("messages between")[0],
-                r"worker 0\s+-\s+[\d.]+ MB/s\s+[\d.]+ k?M?B in step \d+")
+                r"worker 0\s+-\s+(?![0.]+ )[\d.]+ [kM]?B/s\s+"
+                r"[\d.]+ k?M?B in step \d+")
             for tab in EVERY_TAB:
                 self.assertNotRegex(self.panel(browser, tab),
                                     r"NaN|undefined|Infinity", tab)

@@ -148,6 +148,20 @@ class WorkflowFile(Case):
                          "expected all keys that ppo_actor_loss reads, got "
                          "them without advantages; try `advantages`")
 
+    def test_a_role_has_the_head_that_its_calls_need(self):
+        wrong = self.complaint("critic: {trained: true, scalar_head: true}",
+                               "critic: {trained: true}")
+        self.assertRegex(wrong, r"graph.yaml:\d+: calls.critic_inf.infer: "
+                         "expected a role with a scalar head for values, got "
+                         "critic; try `scalar_head: true` in roles.critic\n")
+        wrong = self.complaint("fn: ppo_critic_loss\n    reads: [sequence_ids, "
+                               "loss_mask, values, returns]",
+                               "fn: ppo_actor_loss\n    reads: [sequence_ids, "
+                               "loss_mask, logprobs, advantages]")
+        self.assertRegex(wrong, r"graph.yaml:\d+: calls.critic_train.train: "
+                         "expected a role without a scalar head for "
+                         "ppo_actor_loss, got critic; try ")
+
     def test_carried_values_that_the_code_does_not_know_are_named(self):
         wrong = self.complaint("kl_coef: {", "kl_coeff: {")
         self.assertRegex(wrong, r"graph.yaml:\d+: calls.advantages.carries."

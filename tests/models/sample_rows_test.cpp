@@ -52,6 +52,26 @@ TEST(SampleRows, AKeyThatWasNotSetIsNamed) {
   }
 }
 
+TEST(SampleRows, AKeyOfAnotherTypeIsNamed) {
+  const auto complaint = [](const Sample& sample, const KeyInfo& key) {
+    try {
+      rows_of_samples(std::vector{sample}, std::vector{key}, "checker");
+    } catch (const FailureError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  Sample sample(3);
+  sample.set(Key<std::int32_t>{"score"}, 1);
+  EXPECT_THAT(complaint(sample, info(score)),
+              HasSubstr("sample 3 came back with score of another type than in "
+                        "writes()"));
+  const std::vector<float> two = {1, 2};
+  sample.set(Key<float, per_token>{"score"}, two);
+  EXPECT_THAT(complaint(sample, info(score)), HasSubstr("another type"));
+  EXPECT_EQ(complaint(sample, {"score", KeyType::f32, Per::token}), "accepted");
+}
+
 TEST(SampleRows, AResponseIsDecodedFromTheModelsTokens) {
   net::Rows rows;
   rows.samples = {SampleId{0}};

@@ -176,6 +176,19 @@ TEST(Workflow, EveryOtherMistakeOfAnAuthorIsRefused) {
               HasSubstr("it has no calls"));
   EXPECT_THAT(refused([](Workflow& w) { w.calls[2].name = "rew_inf"; }),
               HasSubstr("call rew_inf stands twice"));
+  EXPECT_THAT(refused([](Workflow& w) { w.calls[2].name = "rew/inf"; }),
+              HasSubstr("call 'rew/inf' has more in its name than letters"));
+  EXPECT_THAT(refused([](Workflow& w) { w.roles[1].name = "../critic"; }),
+              HasSubstr("role '../critic' has more in its name"));
+  EXPECT_THAT(refused([](Workflow& w) {
+                w.roles.push_back({"state"});
+                w.calls.push_back({.name = "say",
+                                   .kind = CallKind::generate,
+                                   .role = "state",
+                                   .reads = {"prompt_ids"},
+                                   .fn = "generate"});
+              }),
+              HasSubstr("try another name for role state"));
   EXPECT_THAT(refused([](Workflow& w) { w.roles[0].trained = false; }),
               HasSubstr("actor_train trains role actor, which is not"));
   EXPECT_THAT(refused([](Workflow& w) { w.roles.push_back({"judge"}); }),

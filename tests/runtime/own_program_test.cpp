@@ -63,7 +63,9 @@ TEST(OwnProgram, AKeyThatNobodyWritesIsNamed) {
   w.each("twice", longer, reads(response, other), writes(score));
   EXPECT_THAT(complaint(w),
               HasSubstr("own_orphan: call twice reads key 'other', "
-                        "which nobody writes"));
+                        "which nobody writes; try a call that does, or "
+                        "troupe::Key<std::string>, as columns of the data "
+                        "file (data.fields) are texts"));
 }
 
 TEST(OwnProgram, AKeyHasOneWriter) {
@@ -100,6 +102,39 @@ TEST(OwnProgram, ARoleHasOneTraining) {
   w.train("one", "actor", no_loss, troupe::reads());
   w.train("two", "actor", no_loss, troupe::reads());
   EXPECT_THAT(complaint(w), HasSubstr("role actor is trained by two calls"));
+}
+
+TEST(OwnProgram, AModelWithoutAScalarHeadIsNotAskedForNumbers) {
+  constexpr Key<float, troupe::per_token> said{"said"};
+  const auto judged = [&](troupe::RoleKind judge, troupe::Infer what) {
+    auto w = generating("own_heads");
+    w.role("judge", std::move(judge));
+    if (what == troupe::Infer::scores)
+      w.infer("ask", "judge", what, writes(score));
+    else
+      w.infer("ask", "judge", what, writes(said));
+    return complaint(w);
+  };
+  EXPECT_THAT(judged(troupe::frozen, troupe::Infer::values),
+              HasSubstr("workflow own_heads: call ask: expected a role with a "
+                        "scalar head for values, got judge; try role judge "
+                        "with `.scalar_head()`"));
+  EXPECT_THAT(judged(troupe::frozen, troupe::Infer::scores),
+              HasSubstr("a scalar head for scores"));
+  EXPECT_THAT(judged(troupe::frozen.scalar_head(), troupe::Infer::logprobs),
+              HasSubstr("expected a role without a scalar head for logprobs, "
+                        "got judge; try role judge without"));
+}
+
+TEST(OwnProgram, AModelWithAScalarHeadDoesNotGenerate) {
+  Workflow w{"own_mute"};
+  w.role("critic", troupe::frozen.scalar_head());
+  w.generate("critic_gen", "critic");
+  w.each("score", length_of, reads(response), writes(score));
+  w.metric("score", score);
+  EXPECT_THAT(complaint(w),
+              HasSubstr("call critic_gen: expected a role without "
+                        "a scalar head for generation"));
 }
 
 TEST(OwnProgram, AnActorThatTheAppDoesNotKnowIsNamed) {
@@ -178,6 +213,39 @@ TEST(OwnWorkflow, ACarriedValueBeginsAndIsShownAsItSays) {
   EXPECT_EQ(complaint(w), "accepted");
 }
 
+TEST(OwnProgram, AMetricHasANameOfItsOwn) {
+  const auto shown = [](const char* first, const char* second) {
+    auto w = generating("own_shown");
+    w.each("score", length_of, reads(response), writes(score));
+    w.metric(first, score).metric(second, score);
+    return complaint(w);
+  };
+  EXPECT_THAT(shown("own/score", "own/score"),
+              HasSubstr("own_shown: two metrics are named own/score"));
+  EXPECT_THAT(shown("own/score", "step"),
+              HasSubstr("no metric can be named 'step'; try own_shown/NAME"));
+}
+
+TEST(OwnProgram, AWorkflowHasAPlainName) {
+  EXPECT_THAT(complaint(generating("grpo.yaml")),
+              HasSubstr("workflow 'grpo.yaml' needs a name of letters"));
+  EXPECT_THAT(complaint(generating("")), HasSubstr("workflow '' needs a name"));
+}
+
+struct Speed {
+  int speed = 1;
+};
+troupe::SampleActor::behavior_type fast(Self, Speed) {
+  return {[](troupe::run_atom, troupe::Sample sample) { return sample; }};
+}
+
+TEST(OwnProgram, ASectionThatAnActorTakesIsInTheApp) {
+  const auto section = troupe::Section<Speed>("own_speed");
+  EXPECT_THAT(complaint(troupe::App{}.spawnable("racer", fast, section)),
+              HasSubstr("spawnable racer takes settings of section own_speed, "
+                        "which the App does not have; add .add(SECTION)"));
+}
+
 TEST(OwnProgram, AMeanIsOverAKeyThatIsRead) {
   auto w = generating("own_mean");
   w.each("score", length_of, reads(response), writes(score));
@@ -219,6 +287,12 @@ TEST(OwnWorkflow, ASecondModelsAnswersHaveAPrefix) {
   EXPECT_THAT(made.call("score").reads,
               ElementsAre("b_sequence_ids", "b_loss_mask"));
   EXPECT_EQ(made.call("b_gen").argument("b_logprobs"), "logprobs");
+  constexpr Key<float, troupe::per_token> said{"said"};
+  w.infer("b_inf", "b", troupe::Infer::logprobs, writes(said), "b_");
+  const auto asked = troupe::plans::own_workflow(w.parts()).call("b_inf");
+  EXPECT_THAT(asked.reads, ElementsAre("b_sequence_ids", "b_loss_mask"));
+  EXPECT_EQ(asked.argument("b_sequence_ids"), "sequence_ids");
+  EXPECT_EQ(asked.argument("said"), "logprobs");
   EXPECT_THAT(made.dataset_keys, ElementsAre("prompt_ids"));
 }
 

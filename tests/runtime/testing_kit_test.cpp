@@ -127,6 +127,101 @@ count_on(float so_far, std::span<const float> now, std::int32_t step) {
           std::accumulate(now.begin(), now.end(), so_far)};
 }
 
+constexpr Key<float> length{"length"};
+constexpr Key<std::string> hidden{"hidden"};
+
+troupe::SampleActor::behavior_type nosy(troupe::SampleActor::pointer) {
+  return {[](troupe::run_atom, troupe::Sample sample) {
+    return sample.set(length, static_cast<float>(sample[hidden].size()));
+  }};
+}
+
+TEST(TestingKit, AnActorSeesWhatItsCallReadsAsInARun) {
+  troupe::Workflow w{"nosy"};
+  w.role("actor", troupe::trained);
+  w.generate("actor_gen", "actor");
+  w.each("look", nosy, reads(response), writes(length));
+  w.train("actor_train", "actor", no_loss, troupe::reads(length));
+  auto kit = troupe::testing::Kit(troupe::App{}.spawnable("nosy", nosy).add(w),
+                                  "nosy");
+  kit.fake("actor_gen", [](troupe::Sample& sample) {
+    sample.set(response, "a").set(hidden, "b");
+  });
+  try {
+    kit.step(troupe::testing::samples(1, 1));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sample 0 has no hidden; put it into "
+                                        "the call's reads()"));
+  }
+}
+
+struct Patient {
+  static constexpr const char* name = "patient";
+  int tries = 0;
+};
+using PatientSelf = troupe::SampleActor::stateful_pointer<Patient>;
+
+/// Fails twice.
+troupe::Task<int> third_time(PatientSelf self, int number) {
+  if (++self->state.tries < 3)
+    throw std::runtime_error("not yet");
+  co_return number;
+}
+troupe::Task<int> at_once(PatientSelf, int number) {
+  co_return number;
+}
+using Echo = caf::typed_actor<caf::replies_to<int>::with<int>>;
+Echo::behavior_type echo(Echo::pointer) {
+  return {[](int number) { return number; }};
+}
+/// Not done when it returns, but soon.
+troupe::Task<int> soon(PatientSelf self, int number) {
+  const auto helper = self->spawn(echo);
+  for (int i = 0; i < 200; ++i)
+    number = co_await troupe::ask<int>(self, std::chrono::seconds(10), helper,
+                                       number);
+  co_return number;
+}
+troupe::Task<int> never(PatientSelf) {
+  co_return co_await troupe::Future<int>{};
+}
+troupe::Task<troupe::Sample> waiting(PatientSelf self, troupe::Sample sample) {
+  int sum = co_await troupe::retry(3, [=] { return third_time(self, 1); });
+  std::vector<troupe::Task<int>> several;
+  several.push_back(at_once(self, 10));
+  several.push_back(at_once(self, 100));
+  for (const int number : co_await all(std::move(several)))
+    sum += number;
+  using std::chrono::milliseconds;
+  sum += co_await within(self, milliseconds(10000), soon(self, 1000));
+  try {
+    co_await within(self, milliseconds(1), never(self));
+  } catch (const troupe::WaitError&) {
+    sum += 10000;
+  }
+  co_return sample.set(length, static_cast<float>(sum));
+}
+troupe::SampleActor::behavior_type patient(PatientSelf self) {
+  return {
+    [=](troupe::run_atom, troupe::Sample x) -> caf::result<troupe::Sample> {
+      return waiting(self, std::move(x));
+    }};
+}
+
+TEST(OwnActor, WaitsForItsCoroutinesAsForFutures) {
+  troupe::Workflow w{"patient"};
+  w.role("actor", troupe::trained);
+  w.generate("actor_gen", "actor");
+  w.each("wait", patient, reads(response), writes(length));
+  w.train("actor_train", "actor", no_loss, troupe::reads(length));
+  auto kit = troupe::testing::Kit(
+    troupe::App{}.spawnable("patient", patient).add(w), "patient");
+  kit.fake("actor_gen",
+           [](troupe::Sample& sample) { sample.set(response, "a"); });
+  EXPECT_EQ(kit.step(troupe::testing::samples(1, 1))[0][length], 11111);
+}
+
 TEST(TestingKit, AStepHandsCarriedValuesToTheNext) {
   troupe::Workflow w{"count"};
   w.role("actor", troupe::frozen);

@@ -1,0 +1,31 @@
+// What a run reads beside its settings, whose change matters as theirs does:
+// `data.train` and `workflow` may be names of files, and the calls of an own
+// program's workflow are in its C++.
+#pragma once
+
+#include "config/settings.hpp"
+#include "plans/workflow.hpp"
+#include "runtime/resume.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe::runtime {
+
+/// What there is, in words, by name: "calls.ref_inf", "the file of data.train".
+using RunInputs = std::map<std::string, std::string>;
+
+/// Reads the data file once. Calls that only show metrics are left out, as
+/// metrics may change over a run.
+RunInputs inputs_of(const Settings& settings, const plans::Workflow& workflow);
+
+std::string print_inputs(const RunInputs& inputs);
+/// Throws ConfigError for a text that is not one of print_inputs; `file` is for
+/// messages.
+RunInputs parse_inputs(const std::string& text, const std::string& file);
+
+std::vector<SettingChange> changed_inputs(const RunInputs& before,
+                                          const RunInputs& now);
+
+} // namespace troupe::runtime
