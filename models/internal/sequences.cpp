@@ -28,10 +28,10 @@ Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
   const std::string who = "sample " + to_string(s.sample) + ": ";
   if (prompt.empty())
     generation_failed(Errc::bad_input, who + "its prompt is empty");
-  if (static_cast<std::int64_t>(prompt.size()) >= shape.max_positions)
+  if (static_cast<std::int64_t>(prompt.size()) > shape.max_positions)
     generation_failed(Errc::bad_input,
                       who + "its prompt of " + std::to_string(prompt.size())
-                        + " tokens leaves no room for an answer in the model's "
+                        + " tokens is longer than the model's "
                         + std::to_string(shape.max_positions) + " positions");
   check_ids(prompt, shape.vocab_size, who);
   s.ids.assign(prompt.begin(), prompt.end());
