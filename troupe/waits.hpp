@@ -47,9 +47,7 @@ constexpr bool
 /// The Future that stands for what a function gives.
 template <class T>
 struct Awaits {
-  static_assert(!std::is_same_v<T, T>, "retry() needs a function that gives a "
-                                       "troupe::Future or a troupe::Task");
-  using Future = troupe::Future<T>;
+  using Future = void; ///< it cannot be waited for
 };
 template <class T>
 struct Awaits<troupe::Future<T>> {
@@ -115,15 +113,20 @@ template <class F>
 auto retry(int times, F f) ->
   typename detail::Awaits<std::invoke_result_t<F>>::Future {
   using Awaited = typename detail::Awaits<std::invoke_result_t<F>>::Future;
-  Awaited result;
-  Awaited(f()).on_outcome([=, to = result.state()](auto& outcome) {
-    if (outcome.index() == 0 || times <= 1)
-      return to->complete(std::move(outcome));
-    retry(times - 1, f).on_outcome([to](auto& again) {
-      to->complete(std::move(again));
+  constexpr bool fits = !std::is_void_v<Awaited>;
+  static_assert(fits, "retry() needs a function that gives a troupe::Future or "
+                      "a troupe::Task");
+  if constexpr (fits) {
+    Awaited result;
+    Awaited(f()).on_outcome([=, to = result.state()](auto& outcome) {
+      if (outcome.index() == 0 || times <= 1)
+        return to->complete(std::move(outcome));
+      retry(times - 1, f).on_outcome([to](auto& again) {
+        to->complete(std::move(again));
+      });
     });
-  });
-  return result;
+    return result;
+  }
 }
 
 /// Fails the Future when its value is not there after `deadline`.

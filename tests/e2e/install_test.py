@@ -53,7 +53,7 @@ MISTAKES = [
      '}'),
     ("an own actor is a function that gives SampleActor::behavior_type",
      'void f() { troupe::App{}.spawnable("f", [](Self) '
-     '-> troupe::SampleActor::behavior_type { return {}; }); }'),
+     '-> troupe::SampleActor::behavior_type { throw 0; }); }'),
     ("retry() needs a function that gives a troupe::Future",
      "auto f() { return troupe::retry(3, [] { return 1; }); }"),
     ("a setting is bool, int, double, std::string",
