@@ -130,6 +130,18 @@ count_on(float so_far, std::span<const float> now, std::int32_t step) {
 constexpr Key<float> length{"length"};
 constexpr Key<std::string> hidden{"hidden"};
 
+/// Of a workflow in which this actor makes `length` of `response`.
+template <class F>
+troupe::testing::Kit kit_with(const char* name, F actor) {
+  troupe::Workflow w{name};
+  w.role("actor", troupe::trained);
+  w.generate("actor_gen", "actor");
+  w.each("measure", actor, reads(response), writes(length));
+  w.train("actor_train", "actor", no_loss, troupe::reads(length));
+  return troupe::testing::Kit(troupe::App{}.spawnable(name, actor).add(w),
+                              name);
+}
+
 troupe::SampleActor::behavior_type nosy(troupe::SampleActor::pointer) {
   return {[](troupe::run_atom, troupe::Sample sample) {
     return sample.set(length, static_cast<float>(sample[hidden].size()));
@@ -137,13 +149,7 @@ troupe::SampleActor::behavior_type nosy(troupe::SampleActor::pointer) {
 }
 
 TEST(TestingKit, AnActorSeesWhatItsCallReadsAsInARun) {
-  troupe::Workflow w{"nosy"};
-  w.role("actor", troupe::trained);
-  w.generate("actor_gen", "actor");
-  w.each("look", nosy, reads(response), writes(length));
-  w.train("actor_train", "actor", no_loss, troupe::reads(length));
-  auto kit = troupe::testing::Kit(troupe::App{}.spawnable("nosy", nosy).add(w),
-                                  "nosy");
+  auto kit = kit_with("nosy", nosy);
   kit.fake("actor_gen", [](troupe::Sample& sample) {
     sample.set(response, "a").set(hidden, "b");
   });
@@ -210,13 +216,7 @@ troupe::SampleActor::behavior_type patient(PatientSelf self) {
 }
 
 TEST(OwnActor, WaitsForItsCoroutinesAsForFutures) {
-  troupe::Workflow w{"patient"};
-  w.role("actor", troupe::trained);
-  w.generate("actor_gen", "actor");
-  w.each("wait", patient, reads(response), writes(length));
-  w.train("actor_train", "actor", no_loss, troupe::reads(length));
-  auto kit = troupe::testing::Kit(
-    troupe::App{}.spawnable("patient", patient).add(w), "patient");
+  auto kit = kit_with("patient", patient);
   kit.fake("actor_gen",
            [](troupe::Sample& sample) { sample.set(response, "a"); });
   EXPECT_EQ(kit.step(troupe::testing::samples(1, 1))[0][length], 11111);
