@@ -110,6 +110,7 @@ const std::vector<HardwareField>& hardware_fields() {
     {"links", "zero_Bps", &H::zero_Bps, "bytes/s", false},
     {"links", "sum_Bps", &H::sum_Bps, "bytes/s", true},
     {"links", "move_Bps", &H::move_Bps, "bytes/s", true},
+    {"links", "gather_Bps", &H::gather_Bps, "bytes/s", true},
     {"engines", "dschat_compute", &H::dschat_compute, "times", false},
     {"engines", "dschat_decode_layer_s", &H::dschat_decode_layer_s, "s", true}};
   return fields;

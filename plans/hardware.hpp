@@ -48,12 +48,11 @@ struct Hardware {
   double inter_Bps = 0;   ///< between nodes
   double inter_lat_s = 0;
   double host_Bps = 0; ///< device to host memory (offload)
-  /// Gathers of sharded parameters over all devices; beside work sum_Bps of
-  /// intra_Bps of it.
-  double zero_Bps = 0;
-  /// In a node, beside work that needs the same memory; 0: intra_Bps.
-  double sum_Bps = 0;  ///< gradients of data parallel ranks
-  double move_Bps = 0; ///< weights from one replica to another
+  double zero_Bps = 0; ///< gathers of sharded parameters over all devices
+  /// In a node, beside work that needs the same memory; 0: as alone.
+  double sum_Bps = 0;    ///< gradients of data parallel ranks
+  double move_Bps = 0;   ///< weights from one replica to another
+  double gather_Bps = 0; ///< sharded parameters
   // engines of other systems, for tables that quote them
   double dschat_compute = 1;        ///< times the seconds of a forward
   double dschat_decode_layer_s = 0; ///< host cost of a decoded token's layer

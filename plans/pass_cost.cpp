@@ -61,11 +61,8 @@ double CostModel::link_latency_s(bool between_nodes) const {
   return between_nodes ? hardware_.inter_lat_s : hardware_.intra_lat_s;
 }
 
-/// Beside work as sums of gradients: so much less than alone.
-double CostModel::zero_Bps() const {
-  return hardware_.sum_Bps > 0
-           ? hardware_.zero_Bps * (hardware_.sum_Bps / hardware_.intra_Bps)
-           : hardware_.zero_Bps;
+double CostModel::gather_Bps() const {
+  return hardware_.gather_Bps > 0 ? hardware_.gather_Bps : hardware_.zero_Bps;
 }
 
 /// One all-reduce of the hidden states of `tokens` over the tensor group.
@@ -138,7 +135,7 @@ double CostModel::gather_s(const Job& job, double times) const {
     return 0;
   const auto bytes = job.model.parameters * job.model.element_bytes
                      / (job.t * job.p) * (job.d - 1) / job.d;
-  return times * bytes / zero_Bps();
+  return times * bytes / gather_Bps();
 }
 
 /// Passes of `op` over `tokens` each, if it was measured. Of a whole pass the

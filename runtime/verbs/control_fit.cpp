@@ -145,23 +145,40 @@ double training_s(const WorkOfRun& work, double RunWork::*seconds) {
   return sum_s;
 }
 
-/// What training takes in the data parallel run and not alone are sums of
-/// gradients.
-void fit_sums(plans::Hardware& hardware, plans::PlanProblem problem,
-              const PlanCosts& run) {
-  constexpr auto layout = ControlLayout::data_parallel;
-  problem.hardware.sum_Bps = 0;
+/// What training takes in the run and not alone are bytes that go at `rate`:
+/// which share of that alone.
+double share_in_training(plans::PlanProblem problem, ControlLayout layout,
+                         const PlanCosts& run, double plans::Hardware::*rate) {
+  problem.hardware.*rate = 0;
   const auto work = work_of(problem, layout, run);
-  problem.hardware.sum_Bps = at_once;
+  problem.hardware.*rate = at_once;
   const auto without_s
     = training_s(work_of(problem, layout, run), &RunWork::predicted_s);
-  const auto share
-    = share_of_rate(training_s(work, &RunWork::predicted_s) - without_s,
-                    training_s(work, &RunWork::measured_s) - without_s);
+  return share_of_rate(training_s(work, &RunWork::predicted_s) - without_s,
+                       training_s(work, &RunWork::measured_s) - without_s);
+}
+
+void fit_sums(plans::Hardware& hardware, const plans::PlanProblem& problem,
+              const PlanCosts& run) {
+  const auto share = share_in_training(problem, ControlLayout::data_parallel,
+                                       run, &plans::Hardware::sum_Bps);
   hardware.sum_Bps = share * hardware.intra_Bps;
   hardware.sources["links.sum_Bps"] = fmt::format(
     "fitted to training on all devices and on one: {:.0f} % of intra_Bps",
     100 * share);
+  hardware.gather_Bps = share * hardware.zero_Bps;
+  hardware.sources["links.gather_Bps"] = "as sums of gradients";
+}
+
+void fit_gathers(plans::Hardware& hardware, const plans::PlanProblem& problem,
+                 const PlanCosts& run) {
+  const auto share = share_in_training(problem, ControlLayout::sharded, run,
+                                       &plans::Hardware::gather_Bps);
+  hardware.gather_Bps = share * hardware.zero_Bps;
+  hardware.sources["links.gather_Bps"]
+    = fmt::format("fitted to training with sharded parameters: {:.0f} % of "
+                  "zero_Bps",
+                  100 * share);
 }
 
 /// Seconds of a step's moves.
@@ -210,6 +227,7 @@ bool is_possible(const plans::PlanProblem& problem, ControlLayout layout) {
                 return plans::is_legal_tp(shape.second, 2);
               });
   case ControlLayout::trained_apart:
+  case ControlLayout::sharded:
     return problem.cluster.num_devices() > 1 && trains(problem.workflow);
   }
   return false;
@@ -230,6 +248,10 @@ plans::ExecutionPlan control_plan(const plans::PlanProblem& problem,
       const Rank next(static_cast<std::uint32_t>(alone.size()) % devices);
       alone.try_emplace(call.role, plans::Placement{.devices = {next}});
       plan.calls[call.name] = alone.at(call.role);
+    } else if (call.kind == CallKind::train
+               && layout == ControlLayout::sharded) {
+      auto& placement = plan.calls[call.name] = everywhere;
+      placement.strategy.zero = Zero::z3;
     } else {
       plan.calls[call.name]
         = call.kind == CallKind::function ? plans::Placement{} : everywhere;
@@ -245,29 +267,37 @@ void fit_profile(MachineProfile& profile, plans::PlanProblem problem,
   if (first == runs.end())
     return;
   set_control_costs(hardware, problem.workflow, first->second);
-  const auto fit = [&](ControlLayout layout, CallKind kind) {
+  // The run, with `problem` as it was; null where its samples' lengths are not
+  // known.
+  const auto run_of = [&](ControlLayout layout) -> const PlanCosts* {
     const auto run = runs.find(layout);
     if (run == runs.end() || run->second.response_tokens == 0)
-      return false; // how long its samples were is not known
+      return nullptr;
     problem.lengths
       = plans::Lengths(run->second.prompt_tokens, run->second.response_tokens,
                        run->second.longest_response_tokens);
     problem.hardware = hardware;
-    scale_table(table, problem, layout, run->second, kind);
     problem.profile = table;
-    return true;
+    return &run->second;
   };
-  fit(data_parallel, CallKind::inference);
-  fit(data_parallel, CallKind::generate);
-  if (fit(trained_apart, CallKind::train)) {
-    fit_moves(hardware, problem, runs.at(trained_apart));
-    fit_sums(hardware, problem, first->second);
-  } else {
-    fit(data_parallel, CallKind::train);
+  const auto fit_table = [&](ControlLayout layout, CallKind kind) {
+    if (const auto* run = run_of(layout))
+      scale_table(table, problem, layout, *run, kind);
+  };
+  fit_table(data_parallel, CallKind::inference);
+  fit_table(data_parallel, CallKind::generate);
+  fit_table(run_of(trained_apart) ? trained_apart : data_parallel,
+            CallKind::train);
+  if (const auto* run = run_of(trained_apart)) {
+    fit_moves(hardware, problem, *run);
+    if (const auto* together = run_of(data_parallel))
+      fit_sums(hardware, problem, *together);
+    if (const auto* cut = run_of(sharded))
+      fit_gathers(hardware, problem, *cut);
   }
   for (const auto kind :
        {CallKind::inference, CallKind::generate, CallKind::train})
-    fit(tensor_parallel, kind);
+    fit_table(tensor_parallel, kind);
 }
 
 } // namespace troupe::runtime

@@ -63,6 +63,7 @@ plans::PlanProblem true_problem() {
   problem.hardware.call_s = problem.hardware.move_s = 0.004;
   problem.hardware.sum_Bps = problem.hardware.intra_Bps / 4;
   problem.hardware.move_Bps = problem.hardware.intra_Bps / 8;
+  problem.hardware.gather_Bps = problem.hardware.zero_Bps / 2;
   problem.profile = table_of(problem, 1);
   return problem;
 }
@@ -104,11 +105,14 @@ double seconds_of(const plans::ProfileTable& table,
     .value();
 }
 
-/// Fitted to runs of three layouts, all is as it is.
+constexpr auto all_layouts
+  = {data_parallel, tensor_parallel, trained_apart, sharded};
+
+/// Fitted to runs of all layouts, all is as it is.
 void expect_fitted(const plans::PlanProblem& truth) {
   auto profile = before_runs(truth);
   ControlRuns runs;
-  for (const auto layout : {data_parallel, tensor_parallel, trained_apart}) {
+  for (const auto layout : all_layouts) {
     ASSERT_TRUE(is_possible(truth, layout));
     runs[layout] = run_of(truth, layout);
   }
@@ -119,6 +123,7 @@ void expect_fitted(const plans::PlanProblem& truth) {
   near(hardware.call_s, 0.004);
   near(hardware.sum_Bps, truth.hardware.sum_Bps);
   near(hardware.move_Bps, truth.hardware.move_Bps);
+  near(hardware.gather_Bps, truth.hardware.gather_Bps);
   EXPECT_EQ(hardware.zero_Bps, truth.hardware.zero_Bps);
   for (const auto op :
        {ProfileOp::forward, ProfileOp::train, ProfileOp::decode})
@@ -128,14 +133,14 @@ void expect_fitted(const plans::PlanProblem& truth) {
   EXPECT_EQ(hardware.sources.count("links.move_Bps"), 1u);
 }
 
-TEST(ControlFit, ThreeLayoutsShowWorkSumsMovesAndTasksApart) {
+TEST(ControlFit, LayoutsShowWorkSumsGathersMovesAndTasksApart) {
   expect_fitted(true_problem());
 }
 
 TEST(ControlFit, WhatIsFittedStays) {
   const auto truth = true_problem();
   ControlRuns runs;
-  for (const auto layout : {data_parallel, tensor_parallel, trained_apart})
+  for (const auto layout : all_layouts)
     runs[layout] = run_of(truth, layout);
   auto profile = before_runs(truth);
   fit_profile(profile, truth, runs);
@@ -157,6 +162,18 @@ TEST(ControlFit, ModelsThatTrainApartMayShareACore) {
   truth.hardware.devices_per_node = 2;
   truth.hardware.crowded_share = 0.5;
   expect_fitted(truth);
+}
+
+TEST(ControlFit, WithoutShardedTrainingGathersAreAsSums) {
+  const auto truth = true_problem();
+  auto profile = before_runs(truth);
+  fit_profile(profile, truth,
+              {{data_parallel, run_of(truth, data_parallel)},
+               {trained_apart, run_of(truth, trained_apart)}});
+  const auto& hardware = profile.hardware;
+  EXPECT_GT(hardware.gather_Bps, 0);
+  EXPECT_DOUBLE_EQ(hardware.gather_Bps / hardware.zero_Bps,
+                   hardware.sum_Bps / hardware.intra_Bps);
 }
 
 TEST(ControlFit, WithoutTrainingApartSumsCountAsWork) {
@@ -185,6 +202,7 @@ TEST(ControlFit, OneDeviceHasOnlyTheLayoutOfAll) {
   EXPECT_TRUE(is_possible(problem, data_parallel));
   EXPECT_FALSE(is_possible(problem, tensor_parallel));
   EXPECT_FALSE(is_possible(problem, trained_apart));
+  EXPECT_FALSE(is_possible(problem, sharded));
 }
 
 } // namespace
