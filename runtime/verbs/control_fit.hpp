@@ -28,9 +28,9 @@ plans::ExecutionPlan control_plan(const plans::PlanProblem& problem,
 /// Steps of the workflow, by layout.
 using ControlRuns = std::map<ControlLayout, PlanCosts>;
 
-/// Fits call_s, move_s, sum_Bps, move_Bps, gather_Bps and the table of `profile` to `runs`;
-/// what is fitted to them already stays. `problem` is their run; its hardware
-/// and profile are not read.
+/// Fits call_s, move_s, sum_Bps, move_Bps, gather_Bps and the table of
+/// `profile` to `runs`; what is fitted to them already stays. `problem` is
+/// their run; its hardware and profile are not read.
 void fit_profile(MachineProfile& profile, plans::PlanProblem problem,
                  const ControlRuns& runs);
 
