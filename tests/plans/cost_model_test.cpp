@@ -235,15 +235,18 @@ TEST(CostModel, DevicesThatShareCoresAreFasterWhereOthersRest) {
   }
 }
 
-TEST(CostModel, GathersBesideWorkHaveTheShareOfSums) {
+TEST(CostModel, GathersBesideWorkHaveTheirOwnRate) {
   auto problem = make_problem(shape_7b(), 1, 8);
   const auto alone = seconds(problem, "actor_train", "d8z3");
   auto slow = problem;
   slow.hardware.zero_Bps /= 4;
-  problem.hardware.sum_Bps = problem.hardware.intra_Bps / 4;
+  problem.hardware.gather_Bps = problem.hardware.zero_Bps / 4;
   EXPECT_DOUBLE_EQ(seconds(problem, "actor_train", "d8z3"),
                    seconds(slow, "actor_train", "d8z3"));
   EXPECT_GT(seconds(slow, "actor_train", "d8z3"), 1.01 * alone);
+  problem.hardware.sum_Bps = problem.hardware.intra_Bps / 4;
+  EXPECT_DOUBLE_EQ(seconds(problem, "actor_train", "d8z3"),
+                   seconds(slow, "actor_train", "d8z3"));
 }
 
 TEST(CostModel, OfAMeasuredPassTheLastStageHasTheHead) {
