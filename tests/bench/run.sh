@@ -35,15 +35,35 @@ keep() {
   tail -n 1 "$out/$name.log" >"$out/$name.json"
 }
 
-# BENCH CARD PEER [ARGUMENTS..]: ours, then the peer's script
-beside() {
+# NAME BENCH CARD [ARGUMENTS..]: our document of a card
+ours() {
+  local name=$1 bench=$2 card=$3
+  shift 3
+  keep "$name" "$build/troupe-bench" "$bench" --card "$card" \
+    --threads "$threads" --runs "$runs" --clock "$clock" "$@"
+}
+
+# BENCH CARD PEER [ARGUMENTS..]: the document of the peer's script
+theirs() {
   local bench=$1 card=$2 peer=$3
   shift 3
-  keep "$bench-$card" "$build/troupe-bench" "$bench" --card "$card" \
-    --threads "$threads" --runs "$runs" --clock "$clock"
   [[ -z $python ]] || keep "peer-$bench-$card" "$python" "$peers/$peer.py" \
     --models "$out/models" --card "$card" --threads "$threads" \
     --runs "$runs" --clock "$clock" "$@"
+}
+
+beside() {
+  ours "$1-$2" "$1" "$2"
+  theirs "$@"
+}
+
+# An iteration on one device with all threads (weights are packed, summed and
+# stepped once) and on a device a thread (fewer barriers): which is faster
+# depends on the model's size.
+under_plans() {
+  ours "$1-$2" "$1" "$2" --plan data_parallel
+  ours "$1-$2-single" "$1" "$2" --plan single
+  theirs "$@"
 }
 
 cmake --build "$build" --target bench_build
@@ -65,7 +85,7 @@ done
 for card in $cards; do
   wanted generate && beside generate "$card" hf_generate --variants hf
   wanted train && beside train "$card" hf_train --variants packed
-  wanted ppo && beside ppo "$card" trl_ppo
-  wanted grpo && beside grpo "$card" trl_grpo
+  wanted ppo && under_plans ppo "$card" trl_ppo
+  wanted grpo && under_plans grpo "$card" trl_grpo
 done
 python3 tests/bench/table.py "$out"

@@ -40,19 +40,14 @@ def train_rows(folder, card, ours, peer):
     line(f"train {card}, tok/s", ours["tok_s"], other, other and ours["tok_s"] / other)
 
 
-def ppo_rows(folder, card, ours, peer):
+def iteration_rows(folder, card, ours, peer):
+    what = f"{ours['bench']} {card} {ours['plan']}"
     mine = ours["s_per_iter"]
     other = peer and peer["s_per_iter"]["median"]
-    line(f"ppo {card}, s", mine, other, other and other / mine)
-    if peer:
+    line(f"{what}, s", mine, other, other and other / mine)
+    if peer and "gc_collect" in peer["split_s"]:
         bare = other - peer["split_s"]["gc_collect"]
-        line(f"ppo {card} without its gc, s", mine, bare, bare / mine)
-
-
-def grpo_rows(folder, card, ours, peer):
-    other = peer and peer["s_per_iter"]["median"]
-    mine = ours["s_per_iter"]
-    line(f"grpo {card}, s", mine, other, other and other / mine)
+        line("  without its gc, s", mine, bare, bare / mine)
 
 
 def single_rows(folder):
@@ -77,11 +72,12 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     print(f"{'':<34}{'troupe':>12}{'peer':>12}{'ratio':>9}")
     single_rows(folder)
-    for bench, rows in (("generate", generate_rows), ("train", train_rows), ("ppo", ppo_rows),
-                        ("grpo", grpo_rows)):
+    for bench, rows in (("generate", generate_rows), ("train", train_rows), ("ppo", iteration_rows),
+                        ("grpo", iteration_rows)):
         for path in sorted(folder.glob(f"{bench}-*.json")):
-            card = path.stem.removeprefix(f"{bench}-")
-            rows(folder, card, json.loads(path.read_text()), load(folder, f"peer-{path.stem}"))
+            ours = json.loads(path.read_text())
+            card = ours["card"]
+            rows(folder, card, ours, load(folder, f"peer-{bench}-{card}"))
     print(f"documents: {folder}/*.json (data_plane, collectives: see there)")
 
 
