@@ -268,9 +268,6 @@ ModelShape parse_model_shape(const std::string& json,
     hf_check_labels(config);
   hf_read_sizes(config, family, shape);
   hf_check_activation(config, family);
-  if (const HfJson* dropout = config.find("attention_dropout");
-      dropout && *dropout != 0.0)
-    config.fail("attention_dropout", "0 (no dropout)");
   if (family.read != nullptr)
     family.read(config, shape);
   hf_read_rope(config, family, shape);

@@ -6,27 +6,35 @@
 
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 namespace troupe {
 
-void refuse_dropout(const std::string& json, const std::string& file_name) {
+std::optional<std::string> asked_dropout(const std::string& json,
+                                         const std::string& file_name) {
   const HfJson tree = HfJson::parse(json);
   const HfObject config(tree, file_name);
-  if (config.text("model_type", "") != "gpt2")
-    return;
-  for (const char* key : gpt2_dropouts) {
+  const bool gpt2 = config.text("model_type", "") == "gpt2";
+  const HfJson absent = gpt2 ? 0.1 : 0.0;
+  std::vector<std::string> keys{"attention_dropout"};
+  if (gpt2)
+    keys.assign(gpt2_dropouts.begin(), gpt2_dropouts.end());
+  for (const std::string& key : keys) {
     const HfJson* given = config.find(key);
-    if (given == nullptr || !given->is_number() || *given != 0.0)
-      config.fail(key, "0 (this version trains without dropout)",
-                  "write 0 there to train without");
+    const HfJson& value = given == nullptr ? absent : *given;
+    if (!value.is_number())
+      config.fail(key, "a number");
+    if (value != 0.0)
+      return key + ": " + value.dump();
   }
+  return std::nullopt;
 }
 
-void refuse_dropout(const std::filesystem::path& folder) {
+std::optional<std::string> asked_dropout(const std::filesystem::path& folder) {
   const auto file = folder / "config.json";
   std::ifstream stream(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  refuse_dropout(text, file.string());
+  return asked_dropout(text, file.string());
 }
 
 } // namespace troupe

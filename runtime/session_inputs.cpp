@@ -198,7 +198,7 @@ fs::path tokenizer_folder(const Settings& settings,
 std::vector<std::string>
 check_models(const Settings& settings, const plans::Workflow& workflow,
              const std::map<std::string, ModelShape>& shapes) {
-  std::vector<std::string> new_heads;
+  std::vector<std::string> notes;
   const auto folder = tokenizer_folder(settings, workflow);
   const auto tokenizer = models::Tokenizer::load(folder);
   const auto& first = workflow.roles.front();
@@ -207,17 +207,21 @@ check_models(const Settings& settings, const plans::Workflow& workflow,
     bool missing_head = false;
     models::open_model_weights(folder_of(settings, role), shape, &missing_head);
     if (missing_head)
-      new_heads.push_back(fmt::format(
+      notes.push_back(fmt::format(
         "{}: {} has no scalar head, so {} starts with a new zero "
         "head",
         path_key(role), folder_of(settings, role).string(), role.name));
-    if (role.trained)
-      refuse_dropout(folder_of(settings, role));
+    if (const auto dropout = asked_dropout(folder_of(settings, role));
+        dropout && role.trained)
+      notes.push_back(fmt::format(
+        "{}: {}/config.json asks for dropout ({}); {} is trained without",
+        path_key(role), folder_of(settings, role).string(), *dropout,
+        role.name));
     tokenizer.check_fits(shape, folder_of(settings, role).string());
     if (role.name != first.name)
       check_same_tokenizer(settings, first, role);
   }
-  return new_heads;
+  return notes;
 }
 
 void check_evaluation(const Settings& settings, const plans::Workflow& workflow,

@@ -29,8 +29,8 @@ leave_room_for_answers(Settings& settings, const plans::Workflow& workflow,
 
 /// That weights are complete, that tokenizers fit the models, and that roles
 /// which see the same tokens agree on them. Gives a sentence for each role
-/// whose folder lacks the scalar head that the workflow wants: it gets a new
-/// one.
+/// whose folder lacks the scalar head that the workflow wants (it gets a new
+/// one), and for each trained one whose folder asks for dropout (it gets none).
 std::vector<std::string>
 check_models(const Settings& settings, const plans::Workflow& workflow,
              const std::map<std::string, ModelShape>& shapes);

@@ -143,7 +143,7 @@ SessionPlan plan_session(const Settings& settings) {
 
 SessionPlan prepare(const Settings& settings) {
   auto session = plan_session(settings);
-  const auto new_heads
+  const auto notes
     = check_models(session.settings, session.workflow, session.shapes);
   const auto rows
     = count_rows(session.settings, session.workflow, session.shapes);
@@ -165,7 +165,7 @@ SessionPlan prepare(const Settings& settings) {
   session.inputs = inputs_of(session.settings, session.workflow);
   resolve_resume(session);
   if (session.first_step == 0) // else the checkpoint has them
-    for (const auto& sentence : new_heads)
+    for (const auto& sentence : notes)
       session.report.warnings.push_back(sentence);
   return session;
 }

@@ -273,27 +273,26 @@ TEST(ModelShape, AnswersEndWithWhatGenerationConfigSays) {
   EXPECT_THROW(read_model_shape(folder.path()), ConfigError);
 }
 
-TEST(Dropout, OfAGpt2ThatIsTrainedHasToBeZero) {
-  const auto refused = [](const char* json) -> std::string {
-    try {
-      troupe::refuse_dropout(std::string(json), "config.json");
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+TEST(Dropout, IsFoundWhereACheckpointAsksForIt) {
+  const auto asked = [](const std::string& json) {
+    return troupe::asked_dropout(json, "config.json").value_or("none");
   };
-  EXPECT_EQ(refused(R"({"model_type": "llama"})"), "");
-  EXPECT_EQ(refused(R"({"model_type": "gpt2", "attn_pdrop": 0.0,
-                        "embd_pdrop": 0, "resid_pdrop": 0.0})"),
-            "");
-  EXPECT_EQ(refused(R"({"model_type": "gpt2", "attn_pdrop": 0.0,
-                        "embd_pdrop": 0.1, "resid_pdrop": 0.0})"),
-            "config.json: embd_pdrop: expected 0 (this version trains without "
-            "dropout), got 0.1; try write 0 there to train without");
-  EXPECT_NE(refused(R"({"model_type": "gpt2"})"), ""); // 0.1 in transformers
+  EXPECT_EQ(asked(R"({"model_type": "llama"})"), "none");
+  EXPECT_EQ(asked(R"({"model_type": "llama", "attention_dropout": 0.05})"),
+            "attention_dropout: 0.05");
+  EXPECT_EQ(asked(R"({"model_type": "gpt2", "attn_pdrop": 0.0,
+                      "embd_pdrop": 0, "resid_pdrop": 0.0})"),
+            "none");
+  EXPECT_EQ(asked(R"({"model_type": "gpt2", "attn_pdrop": 0.0,
+                      "embd_pdrop": 0.2, "resid_pdrop": 0.0})"),
+            "embd_pdrop: 0.2");
+  EXPECT_EQ(asked(R"({"model_type": "gpt2"})"), "attn_pdrop: 0.1")
+    << "as transformers";
+  EXPECT_THROW(asked(R"({"model_type": "gpt2", "attn_pdrop": "much"})"),
+               ConfigError);
   ModelShape shape = troupe::gpt2_family().traits;
   shape.family = "gpt2";
-  EXPECT_EQ(refused(print_hf_config(shape).c_str()), "");
+  EXPECT_EQ(asked(print_hf_config(shape)), "none") << "as it was trained";
 }
 
 TEST(ModelShape, MistakesNameFileAndKey) {

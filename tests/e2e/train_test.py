@@ -2,6 +2,7 @@
 import json
 import math
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -73,6 +74,19 @@ class Train(Case):
         self.assertIn(says, done.stdout)
         on = self.troupe("train", "runs/reward", "run.steps=4")
         self.assertNotIn(says, on.stdout, "the checkpoint has one")
+
+    def test_a_checkpoint_with_dropout_is_trained_without_and_says_so(self):
+        asks = self.folder / "asks"
+        shutil.copytree(self.folder / "data/base", asks)
+        config = json.loads((asks / "config.json").read_text())
+        (asks / "config.json").write_text(
+            json.dumps(config | {"attention_dropout": 0.1}))
+        done = self.troupe(*self.sft("run.steps=1", "models.actor.path=asks"))
+        self.assertIn("warning: models.actor.path: asks/config.json asks for "
+                      "dropout (attention_dropout: 0.1); actor is trained "
+                      "without", done.stdout)
+        saved = self.latest("sft") / "actor/config.json"
+        self.assertEqual(json.loads(saved.read_text())["attention_dropout"], 0)
 
     def test_ppo_trains_three_steps_with_every_metric(self):
         done = self.troupe(*self.ppo())
