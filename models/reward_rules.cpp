@@ -259,10 +259,10 @@ private:
     case RuleKind::regex: {
       const auto text
         = rule.argument.empty() ? std::string(truth_of(item)) : rule.argument;
-      return pattern(rule, text).matches(response).empty() ? 0 : 1;
+      return pattern(rule, text).occurs_in(response) ? 1 : 0;
     }
     case RuleKind::format:
-      return pattern(rule, rule.argument).matches(response).empty() ? 0 : 1;
+      return pattern(rule, rule.argument).occurs_in(response) ? 1 : 0;
     case RuleKind::length:
       return length_score(item, std::stod(rule.argument));
     case RuleKind::automatic:

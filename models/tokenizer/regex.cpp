@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -118,6 +119,20 @@ std::size_t char_bytes(std::string_view text, std::size_t at) {
   return next - at;
 }
 
+std::optional<Range> first_match(const pcre2_code_8* code,
+                                 const MatchScratch& scratch,
+                                 std::string_view text, std::size_t from) {
+  const int rc = pcre2_match_8(
+    code, reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+    from, PCRE2_NO_UTF_CHECK, scratch.data, scratch.context);
+  if (rc == PCRE2_ERROR_NOMATCH)
+    return std::nullopt;
+  if (rc < 0)
+    throw std::runtime_error(pcre_message(rc));
+  const std::size_t* ends = pcre2_get_ovector_pointer_8(scratch.data);
+  return Range{ends[0], ends[1]};
+}
+
 } // namespace
 
 std::string translate_pattern(const std::string& pattern) {
@@ -154,25 +169,26 @@ Regex::Regex(const std::string& pattern) {
   pcre2_jit_compile_8(code, PCRE2_JIT_COMPLETE);
 }
 
+bool Regex::occurs_in(std::string_view text) const {
+  const auto* code = static_cast<const pcre2_code_8*>(code_.get());
+  return first_match(code, MatchScratch(code), text, 0).has_value();
+}
+
 std::vector<Range> Regex::matches(std::string_view text) const {
   const auto* code = static_cast<const pcre2_code_8*>(code_.get());
   const MatchScratch scratch(code);
   std::vector<Range> found;
   std::size_t at = 0;
   while (at < text.size()) {
-    const int rc = pcre2_match_8(
-      code, reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-      at, PCRE2_NO_UTF_CHECK, scratch.data, scratch.context);
-    if (rc == PCRE2_ERROR_NOMATCH)
+    const auto match = first_match(code, scratch, text, at);
+    if (!match)
       break;
-    if (rc < 0)
-      throw std::runtime_error(pcre_message(rc));
-    const std::size_t* ends = pcre2_get_ovector_pointer_8(scratch.data);
-    if (ends[1] > ends[0])
-      found.emplace_back(ends[0], ends[1]);
-    if (ends[1] >= text.size())
+    const auto [begin, end] = *match;
+    if (end > begin)
+      found.push_back(*match);
+    if (end >= text.size())
       break;
-    at = ends[1] > ends[0] ? ends[1] : ends[1] + char_bytes(text, ends[1]);
+    at = end > begin ? end : end + char_bytes(text, end);
   }
   return found;
 }

@@ -20,6 +20,10 @@ public:
   /// Throws std::invalid_argument with the reason and the place in the pattern.
   explicit Regex(const std::string& pattern);
 
+  /// Whether the pattern matches anywhere, be it the empty text; texts and
+  /// errors as of `matches`.
+  bool occurs_in(std::string_view text) const;
+
   /// All matches from left to right, empty ones left out. `text` is valid
   /// UTF-8. Throws std::runtime_error when the pattern exceeds its limits.
   std::vector<Range> matches(std::string_view text) const;

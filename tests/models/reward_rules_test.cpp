@@ -102,10 +102,14 @@ TEST(RewardRules, TextsPatternsAndLengths) {
   EXPECT_EQ(worth("regex:\\bkind\\b", "a kind host", ""), 1);
   EXPECT_EQ(worth("regex:\\bkind\\b", "kindness", ""), 0);
   EXPECT_EQ(worth("regex", "it is 4 or 5", "[45]"), 1); // the truth's pattern
+  EXPECT_EQ(worth("regex:^(?!.*sorry)", "I can", ""), 1) << "an empty match";
+  EXPECT_EQ(worth("regex:^(?!.*sorry)", "I am sorry", ""), 0);
+  EXPECT_EQ(worth("regex:^$", "", ""), 1);
   EXPECT_EQ(worth("format", "<think>a\nb</think>\n<answer>4</answer>", ""), 1);
   EXPECT_EQ(worth("format", "<answer>4</answer>", ""), 0);
   EXPECT_EQ(worth("format:\\d+|none", "12", ""), 1);
   EXPECT_EQ(worth("format:\\d+|none", "12 apples", ""), 0);
+  EXPECT_EQ(worth("format:\\d*", "", ""), 1);
   const auto length = [](std::uint32_t tokens) {
     return score_of("length:10", {.num_tokens = tokens}).parts.at(0).second;
   };
