@@ -207,16 +207,17 @@ std::optional<std::string> Dataset::field(std::uint32_t row,
                               name);
 }
 
-void warn_of_skipped(const Dataset& dataset) {
+void warn_of_lost(const Dataset& dataset) {
   const DatasetReport& report = dataset.report();
-  if (report.bad_rows > 0)
-    log::models.warn(dataset.file() + ": " + std::to_string(report.bad_rows)
-                     + " bad rows skipped; the first: "
-                     + report.messages.front());
-  if (report.overlong_rows > 0)
-    log::models.info(dataset.file() + ": "
-                     + std::to_string(report.overlong_rows)
-                     + " overlong rows skipped");
+  const auto warn = [&](std::uint64_t count, const std::string& what) {
+    if (count > 0)
+      log::models.warn(dataset.file() + ": " + std::to_string(count) + what);
+  };
+  warn(report.bad_rows,
+       " bad rows skipped; the first: "
+         + (report.messages.empty() ? "" : report.messages.front()));
+  warn(report.overlong_rows, " overlong rows skipped");
+  warn(report.truncated_rows, " overlong rows truncated");
 }
 
 } // namespace troupe::models

@@ -78,7 +78,7 @@ struct RowText {
 class Dataset {
 public:
   /// Opens `data.train` of the settings. Says nothing of rows that it skips
-  /// (warn_of_skipped), since a run opens its data more than once. Throws
+  /// (warn_of_lost), since a run opens its data more than once. Throws
   /// ConfigError: a missing file, a bad row (FILE:LINE: field: ..), nothing
   /// usable, `messages` without a chat template, a tokenizer without an end
   /// token where one must be appended.
@@ -107,7 +107,8 @@ private:
   std::shared_ptr<const State> state_;
 };
 
-/// Tells the log how many rows were left out, and what the first bad one is.
-void warn_of_skipped(const Dataset& dataset);
+/// Tells the log how many rows were left out or cut, and what the first bad one
+/// is. Warnings, since a run's log is not open yet when it looks at its data.
+void warn_of_lost(const Dataset& dataset);
 
 } // namespace troupe::models
