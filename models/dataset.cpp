@@ -125,6 +125,7 @@ Dataset Dataset::open(const DatasetOptions& options,
       continue;
     }
     report.truncated_rows += tokens.truncated ? 1 : 0;
+    report.unlearned_turns += tokens.unlearned_turns;
     if (length > report.longest) {
       report.longest = length;
       report.longest_line = place.line;
@@ -218,6 +219,10 @@ void warn_of_lost(const Dataset& dataset) {
          + (report.messages.empty() ? "" : report.messages.front()));
   warn(report.overlong_rows, " overlong rows skipped");
   warn(report.truncated_rows, " overlong rows truncated");
+  warn(
+    report.unlearned_turns,
+    " turns of the assistant are left out of the loss, for the chat template "
+    "changes them once others follow; try one with {% generation %} blocks");
 }
 
 } // namespace troupe::models
