@@ -52,6 +52,7 @@ ChatTokens ChatRows::conversation(const ordered_json& messages) const {
   ChatTokens row;
   row.ids = tokenizer_.encode(chat_text.text, false);
   row.loss_mask.assign(row.ids.size(), 0);
+  row.changed = chat_text.changed;
   for (const auto& [begin, end] : chat_text.assistant) {
     const std::size_t first = tokens_before(chat_text.text, begin, row.ids);
     const std::size_t last = tokens_before(chat_text.text, end, row.ids);

@@ -100,29 +100,34 @@ std::string ChatTemplate::render(const ordered_json& messages,
 
 ChatText ChatTemplate::render_turns(const ordered_json& messages) const {
   jinja::Rendered whole = state_->run(messages, false);
-  ChatText chat{std::move(whole.text), std::move(whole.generated)};
+  ChatText chat{std::move(whole.text), std::move(whole.generated), {}};
   if (!chat.assistant.empty())
     return chat;
   ordered_json before = ordered_json::array();
+  std::size_t last_turn = 0;
   for (const ordered_json& message : messages) {
     if (!by_assistant(message)) {
       before.push_back(message);
       continue;
     }
     const std::string prompt = render(before, /*add_generation_prompt=*/true);
+    last_turn = before.size();
     before.push_back(message);
     const bool last = before.size() == messages.size();
     const std::string with
       = last ? chat.text : render(before, /*add_generation_prompt=*/false);
-    if (!with.starts_with(prompt) || !chat.text.starts_with(with))
-      throw ConfigError(
-        Place{state_->file, 0},
-        "chat template: the text of assistant message "
-          + std::to_string(before.size() - 1)
-          + " cannot be told from what stands before it; try a template with "
-            "{% generation %} blocks");
-    chat.assistant.emplace_back(prompt.size(), with.size());
+    if (with.starts_with(prompt) && chat.text.starts_with(with))
+      chat.assistant.emplace_back(prompt.size(), with.size());
+    else
+      chat.changed.push_back(last_turn);
   }
+  if (!chat.changed.empty() && chat.changed.back() == last_turn)
+    throw ConfigError(
+      Place{state_->file, 0},
+      "chat template: the text of assistant message "
+        + std::to_string(last_turn)
+        + " cannot be told from what stands before it; try a template with "
+          "{% generation %} blocks");
   return chat;
 }
 

@@ -22,6 +22,10 @@ struct ChatText {
   std::string text;
   /// What the assistant says, the tokens that end its turns included.
   std::vector<TextSpan> assistant;
+  /// Messages of the assistant that are not among these: once others follow,
+  /// the template writes them (or what stands before them) in another way, as
+  /// templates of thinking models do.
+  std::vector<std::size_t> changed;
 };
 
 class ChatTemplate {
@@ -42,8 +46,8 @@ public:
                      bool add_generation_prompt) const;
   /// A whole conversation, with the assistant's part: the template's
   /// {% generation %} blocks, or, without any, what each assistant message adds
-  /// to the text of the messages before it. ConfigError where the text before a
-  /// turn is not the beginning of the text with it.
+  /// to the text of the messages before it. ConfigError where the text before
+  /// the last turn is not the beginning of the text with it.
   ChatText render_turns(const nlohmann::ordered_json& messages) const;
 
   const std::string& file() const; ///< for messages

@@ -125,6 +125,7 @@ Dataset Dataset::open(const DatasetOptions& options,
       continue;
     }
     report.truncated_rows += tokens.truncated ? 1 : 0;
+    report.unlearned_turns += tokens.unlearned_turns;
     if (length > report.longest) {
       report.longest = length;
       report.longest_line = place.line;
@@ -207,16 +208,21 @@ std::optional<std::string> Dataset::field(std::uint32_t row,
                               name);
 }
 
-void warn_of_skipped(const Dataset& dataset) {
+void warn_of_lost(const Dataset& dataset) {
   const DatasetReport& report = dataset.report();
-  if (report.bad_rows > 0)
-    log::models.warn(dataset.file() + ": " + std::to_string(report.bad_rows)
-                     + " bad rows skipped; the first: "
-                     + report.messages.front());
-  if (report.overlong_rows > 0)
-    log::models.info(dataset.file() + ": "
-                     + std::to_string(report.overlong_rows)
-                     + " overlong rows skipped");
+  const auto warn = [&](std::uint64_t count, const std::string& what) {
+    if (count > 0)
+      log::models.warn(dataset.file() + ": " + std::to_string(count) + what);
+  };
+  warn(report.bad_rows,
+       " bad rows skipped; the first: "
+         + (report.messages.empty() ? "" : report.messages.front()));
+  warn(report.overlong_rows, " overlong rows skipped");
+  warn(report.truncated_rows, " overlong rows truncated");
+  warn(
+    report.unlearned_turns,
+    " turns of the assistant are left out of the loss, for the chat template "
+    "changes them once others follow; try one with {% generation %} blocks");
 }
 
 } // namespace troupe::models

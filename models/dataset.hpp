@@ -6,7 +6,8 @@
 //
 // A prompt, completion, chosen or rejected may be a list of messages, which the
 // tokenizer's chat template renders; of a conversation the loss sees what the
-// assistant says.
+// assistant says, but for earlier turns that the template changes (drops their
+// thoughts) once others follow.
 //
 // Keys (per sample):  prompts     prompt_ids i32[P]
 //                     sft, score  sequence_ids i32[L], loss_mask u8[L]
@@ -58,6 +59,9 @@ struct DatasetReport {
   std::uint64_t bad_rows = 0;
   std::uint64_t overlong_rows = 0; ///< left out
   std::uint64_t truncated_rows = 0;
+  /// Turns of the assistant without loss: the chat template changes them once
+  /// others follow, so the model would learn to say what it is not to say.
+  std::uint64_t unlearned_turns = 0;
   std::size_t longest = 0;           ///< tokens of the longest row that is used
   int longest_line = 0;              ///< where that row is
   std::vector<std::string> messages; ///< of the first bad rows
@@ -78,7 +82,7 @@ struct RowText {
 class Dataset {
 public:
   /// Opens `data.train` of the settings. Says nothing of rows that it skips
-  /// (warn_of_skipped), since a run opens its data more than once. Throws
+  /// (warn_of_lost), since a run opens its data more than once. Throws
   /// ConfigError: a missing file, a bad row (FILE:LINE: field: ..), nothing
   /// usable, `messages` without a chat template, a tokenizer without an end
   /// token where one must be appended.
@@ -107,7 +111,9 @@ private:
   std::shared_ptr<const State> state_;
 };
 
-/// Tells the log how many rows were left out, and what the first bad one is.
-void warn_of_skipped(const Dataset& dataset);
+/// Tells the log how many rows were left out or cut, what the first bad one is,
+/// and how many turns have no loss. Warnings, since a run's log is not open yet
+/// when it looks at its data.
+void warn_of_lost(const Dataset& dataset);
 
 } // namespace troupe::models

@@ -119,7 +119,7 @@ void JsonAt::for_each(
   if (!value_->is_object())
     expected("an object");
   for (const auto& [key, value] : value_->items())
-    visit(key, JsonAt(value, file_, path_ + "." + key));
+    visit(key, JsonAt(value, file_, path_.empty() ? key : path_ + "." + key));
 }
 
 void JsonAt::expected(const std::string& what) const {

@@ -158,11 +158,13 @@ SampleTokens SampleReader::read_prompt(const RowFields& fields) const {
 SampleTokens SampleReader::read_conversation(const RowFields& fields) const {
   SampleTokens row;
   nlohmann::ordered_json all;
+  std::size_t prompt = 0; // messages
   if (fields.has("messages")) {
     all = fields.messages("messages");
   } else {
     all = messages(fields, "prompt", "user");
     row.prompt_tokens = chat_.prompt_ids(all).size();
+    prompt = all.size();
     for (const auto& message : messages(fields, "completion", "assistant"))
       all.push_back(message);
   }
@@ -176,6 +178,8 @@ SampleTokens SampleReader::read_conversation(const RowFields& fields) const {
     fields.expected(fields.has("messages") ? "messages" : "completion",
                     "a message of the assistant", "none");
   row.prompt_tokens = static_cast<std::size_t>(first - row.loss_mask.begin());
+  row.unlearned_turns = static_cast<std::uint64_t>(std::ranges::count_if(
+    chat.changed, [&](std::size_t message) { return message >= prompt; }));
   return row;
 }
 
@@ -205,14 +209,27 @@ SampleTokens SampleReader::read_chat_pair(const RowFields& fields) const {
     prompt = messages(fields, "prompt", "user");
     row.prompt_tokens = chat_.prompt_ids(prompt).size();
   }
-  const auto ids_of = [&](const char* field) {
+  const auto with_prompt = [&](const char* field) {
     auto all = prompt;
     for (const auto& message : messages(fields, field, "assistant"))
       all.push_back(message);
-    return chat_.conversation(all).ids;
+    return all;
   };
-  row.ids = ids_of("chosen");
-  row.rejected = ids_of("rejected");
+  const auto chosen = with_prompt("chosen");
+  const auto rejected = with_prompt("rejected");
+  const auto apart = std::ranges::mismatch(chosen, rejected).in1;
+  const auto shared = static_cast<std::size_t>(apart - chosen.begin());
+  const auto ids_of = [&](const char* field, const auto& all) {
+    ChatTokens chat = chat_.conversation(all);
+    // what is compared must be what the model says
+    if (!chat.changed.empty() && chat.changed.back() >= shared)
+      fields.expected(field, "turns that the chat template keeps as they are",
+                      "message " + std::to_string(chat.changed.back())
+                        + ", which it changes once others follow");
+    return std::move(chat.ids);
+  };
+  row.ids = ids_of("chosen", chosen);
+  row.rejected = ids_of("rejected", rejected);
   return row;
 }
 

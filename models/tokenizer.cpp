@@ -69,14 +69,9 @@ JsonAt part_of(const JsonAt& document, const std::string& key) {
                            : JsonAt(nothing, document.file(), key);
 }
 
-/// A special token is named by text or by an object with `content`.
 std::int32_t named_token(const JsonAt& config, const std::string& key,
                          const Parts& parts) {
-  if (!config.has(key))
-    return -1;
-  const JsonAt token = config.at(key);
-  return parts.id(token.is_object() ? token.at("content").text()
-                                    : token.text());
+  return config.has(key) ? parts.id(tokenizer::token_text(config.at(key))) : -1;
 }
 
 void read_special_names(const JsonAt& config, Parts& parts) {
@@ -162,10 +157,7 @@ std::shared_ptr<Parts> read_folder(const std::filesystem::path& folder) {
     return read_parts(internal::read_json(path), path.string());
   if (!std::filesystem::exists(pieces))
     no_tokenizer(folder.string());
-  const auto config = folder / "tokenizer_config.json";
-  auto read = tokenizer::read_sentencepiece(
-    pieces, std::filesystem::exists(config) ? internal::read_json(config)
-                                            : json::object());
+  auto read = tokenizer::read_sentencepiece(folder);
   return read_parts(*read.document, pieces.string(), std::move(read.model));
 }
 

@@ -25,8 +25,8 @@ struct Parts;
 
 class Tokenizer {
 public:
-  /// Reads `tokenizer.json` of a folder, or `tokenizer.model` where there is
-  /// none, and, where they exist,
+  /// Reads `tokenizer.json` of a folder, or `tokenizer.model` (and its
+  /// `added_tokens.json`) where there is none, and, where they exist,
   /// `tokenizer_config.json`, `special_tokens_map.json`,
   /// `chat_template.jinja`, the `vocab_size` of `config.json` and the model's
   /// end tokens. ConfigError naming file and JSON path.

@@ -239,7 +239,7 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
                        .hint = ""});
   plans::place_evaluation(plan, plans::with_evaluation(workflow, settings));
   const auto rows = actors::open_evaluation(settings, workflow);
-  models::warn_of_skipped(rows);
+  models::warn_of_lost(rows);
   check_positions(workflow, shapes, rows);
 }
 
@@ -290,7 +290,7 @@ RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow,
   const auto tokenizer
     = models::Tokenizer::load(tokenizer_folder(settings, workflow));
   const auto dataset = models::Dataset::open(settings, tokenizer);
-  models::warn_of_skipped(dataset);
+  models::warn_of_lost(dataset);
   check_fields(settings, workflow, dataset);
   check_positions(workflow, shapes, dataset);
   return {dataset.size(), dataset.report().bad_rows};

@@ -18,6 +18,7 @@ namespace troupe::models::internal {
 struct ChatTokens {
   std::vector<std::int32_t> ids;
   std::vector<std::uint8_t> loss_mask; ///< 1: the assistant's token
+  std::vector<std::size_t> changed;    ///< messages of its that have no 1
 };
 
 /// A value that may be used from any thread.

@@ -19,8 +19,9 @@ struct SampleTokens {
   /// Of a conversation, 1 on the assistant's tokens; empty: all behind the
   /// prompt.
   std::vector<std::uint8_t> loss_mask;
-  bool overlong = false;  ///< longer than allowed
-  bool truncated = false; ///< was overlong and could be cut
+  std::uint64_t unlearned_turns = 0; ///< of the assistant, behind the prompt
+  bool overlong = false;             ///< longer than allowed
+  bool truncated = false;            ///< was overlong and could be cut
 
   std::vector<std::uint8_t> mask() const; ///< as long as ids
   /// 1 behind the prompt.

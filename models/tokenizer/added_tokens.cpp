@@ -12,7 +12,8 @@ namespace {
 AddedToken read_added_token(const internal::JsonAt& json) {
   AddedToken token;
   token.content = json.at("content").text();
-  token.id = static_cast<std::int32_t>(json.at("id").integer(0, INT32_MAX));
+  token.id
+    = static_cast<std::int32_t>(json.at("id").integer(0, largest_added_id));
   token.special = json.boolean_or("special", false);
   token.normalized = json.boolean_or("normalized", !token.special);
   token.single_word = json.boolean_or("single_word", false);
@@ -36,6 +37,10 @@ bool starts_with_word(std::string_view text) {
 }
 
 } // namespace
+
+std::string token_text(const internal::JsonAt& token) {
+  return token.is_object() ? token.at("content").text() : token.text();
+}
 
 AddedTokens::AddedTokens(const internal::JsonAt& list,
                          const Normalizer& normalizer) {

@@ -25,6 +25,12 @@ struct AddedToken {
   bool rstrip = false;      ///< swallows the white space after it
 };
 
+/// Ids end at the largest one + 1.
+inline constexpr std::int64_t largest_added_id = INT32_MAX - 1;
+
+/// Files name a token by its text or by an object with `content`.
+std::string token_text(const internal::JsonAt& token);
+
 /// A part of the text: an added token, or (id -1) text for the model.
 struct Section {
   std::int32_t id = -1;

@@ -1,12 +1,15 @@
 #include "models/tokenizer/sentencepiece.hpp"
 
 #include "config/error.hpp"
+#include "models/internal/json_text.hpp"
 #include "models/mapped_file.hpp"
+#include "models/tokenizer/added_tokens.hpp"
 
 #include <nlohmann/json.hpp>
 #include <sentencepiece_processor.h>
 
 #include <charconv>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -14,6 +17,8 @@ namespace troupe::models::tokenizer {
 
 namespace {
 
+namespace fs = std::filesystem;
+using internal::JsonAt;
 using nlohmann::json;
 using Processor = sentencepiece::SentencePieceProcessor;
 
@@ -45,28 +50,19 @@ private:
   std::shared_ptr<const Processor> processor_;
 };
 
-/// Control pieces are special tokens; so are those that the config adds.
-json added_tokens(const Processor& processor, const json& config) {
+/// An object without entries where there is no such file.
+json read_if_there(const fs::path& file) {
+  return fs::exists(file) ? internal::read_json(file) : json::object();
+}
+
+/// What tokenizer_config.json says of tokens, by their ids.
+json tokens_of_config(const json& by_id) {
   json tokens = json::array();
-  const auto add = [&](int id, const std::string& content, bool special) {
-    tokens.push_back({{"id", id},
-                      {"content", content},
-                      {"special", special},
-                      {"normalized", false}});
-  };
-  for (int id = 0; id < processor.GetPieceSize(); ++id)
-    if (processor.IsControl(id) || processor.IsUnknown(id))
-      add(id, processor.IdToPiece(id), true);
-  const auto more = config.find("added_tokens_decoder");
-  if (more == config.end() || !more->is_object())
-    return tokens;
-  for (const auto& [key, token] : more->items()) {
+  for (const auto& [key, token] : by_id.items()) {
     int id = 0;
     const char* end = key.data() + key.size();
     const auto read = std::from_chars(key.data(), end, id);
     const bool number = read.ec == std::errc() && read.ptr == end;
-    if (number && id < processor.GetPieceSize())
-      continue;
     // who reads the list refuses what is wrong in it
     json entry = {{"special", true}, {"normalized", false}};
     if (token.is_object())
@@ -75,6 +71,64 @@ json added_tokens(const Processor& processor, const json& config) {
     tokens.push_back(entry);
   }
   return tokens;
+}
+
+/// Adds the texts of the tokens that a file calls special.
+void read_special_texts(const JsonAt& file, std::set<std::string>& special) {
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token"})
+    if (file.has(key))
+      special.insert(token_text(file.at(key)));
+  if (!file.has("additional_special_tokens"))
+    return;
+  const JsonAt more = file.at("additional_special_tokens");
+  for (std::size_t i = 0; i < more.size(); ++i)
+    special.insert(token_text(more.at(i)));
+}
+
+bool is_control(const Processor& processor, std::int64_t id) {
+  if (id < 0 || id >= processor.GetPieceSize())
+    return false;
+  const int piece = static_cast<int>(id);
+  return processor.IsControl(piece) || processor.IsUnknown(piece);
+}
+
+/// added_tokens.json of older folders has ids by texts; other files name those
+/// that are special.
+json tokens_of_list(const fs::path& folder, const Processor& processor) {
+  std::set<std::string> special;
+  for (const char* name :
+       {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const json names = read_if_there(folder / name);
+    read_special_texts(JsonAt(names, (folder / name).string()), special);
+  }
+  json tokens = json::array();
+  const fs::path file = folder / "added_tokens.json";
+  const json list = read_if_there(file);
+  JsonAt(list, file.string())
+    .for_each([&](const std::string& content, const JsonAt& value) {
+      const auto id = value.integer(0, largest_added_id);
+      const bool is_special
+        = special.contains(content) || is_control(processor, id);
+      tokens.push_back({{"id", id},
+                        {"content", content},
+                        {"special", is_special},
+                        {"normalized", !is_special}});
+    });
+  return tokens;
+}
+
+/// What the folder lists, and the control pieces that it does not list.
+json added_tokens(const Processor& processor, json listed) {
+  std::set<json> taken;
+  for (const json& token : listed)
+    taken.insert(token.at("id"));
+  for (int id = 0; id < processor.GetPieceSize(); ++id)
+    if (is_control(processor, id) && !taken.contains(id))
+      listed.push_back({{"id", id},
+                        {"content", processor.IdToPiece(id)},
+                        {"special", true},
+                        {"normalized", false}});
+  return listed;
 }
 
 bool adds(const json& config, const char* key, bool absent) {
@@ -119,8 +173,8 @@ json decoder(const Processor& processor) {
 
 } // namespace
 
-SentencePieceParts read_sentencepiece(const std::filesystem::path& path,
-                                      const json& config) {
+SentencePieceParts read_sentencepiece(const fs::path& folder) {
+  const fs::path path = folder / "tokenizer.model";
   const MappedFile file(path);
   auto processor = std::make_shared<Processor>();
   const auto status = processor->LoadFromSerializedProto(
@@ -130,14 +184,19 @@ SentencePieceParts read_sentencepiece(const std::filesystem::path& path,
                       "expected a SentencePiece model, got a file that "
                       "libsentencepiece refuses: "
                         + status.ToString());
+  const json config = read_if_there(folder / "tokenizer_config.json");
+  const auto by_id = config.find("added_tokens_decoder");
+  json listed = by_id != config.end() && by_id->is_object()
+                  ? tokens_of_config(*by_id)
+                  : tokens_of_list(folder, *processor);
   const json vocab = piece_ids(*processor);
   SentencePieceParts parts;
   parts.document = std::make_unique<json>(
-    json{{"added_tokens", added_tokens(*processor, config)},
+    json{{"added_tokens", added_tokens(*processor, std::move(listed))},
          {"post_processor", post_processor(*processor, config)},
          {"decoder", decoder(*processor)}});
   parts.model = std::make_unique<SentencePieceModel>(
-    processor, Vocabulary(internal::JsonAt(vocab, path.string(), "pieces")));
+    processor, Vocabulary(JsonAt(vocab, path.string(), "pieces")));
   return parts;
 }
 

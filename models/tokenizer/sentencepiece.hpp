@@ -20,9 +20,10 @@ struct SentencePieceParts {
   std::unique_ptr<nlohmann::json> document;
 };
 
-/// `config` is tokenizer_config.json, or null. ConfigError for a file that is
-/// no SentencePiece model.
-SentencePieceParts read_sentencepiece(const std::filesystem::path& path,
-                                      const nlohmann::json& config);
+/// Reads `tokenizer.model` and, where they exist, the tokens that
+/// `tokenizer_config.json` adds (`added_tokens_decoder`), else those of
+/// `added_tokens.json`. ConfigError for a file that is no SentencePiece model
+/// or no such list.
+SentencePieceParts read_sentencepiece(const std::filesystem::path& folder);
 
 } // namespace troupe::models::tokenizer

@@ -125,7 +125,7 @@ int generate(const GenerateVerbOptions& options) {
   models::DatasetOptions data;
   data.file = options.prompts;
   const auto prompts = models::Dataset::open(data, tokenizer);
-  models::warn_of_skipped(prompts);
+  models::warn_of_lost(prompts);
   VerbSession session("generate", options.model, shape, options.out);
   fill_settings(session.settings(), options,
                 settle_lengths(options, shape, prompts));

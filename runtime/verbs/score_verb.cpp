@@ -69,7 +69,7 @@ int score(const ScoreOptions& options) {
   settings.data.train = options.data;
   settings.data.max_tokens = 0;
   const auto data = models::Dataset::open(settings, tokenizer);
-  models::warn_of_skipped(data);
+  models::warn_of_lost(data);
   settings.data.max_tokens
     = static_cast<int>(std::max(2U, check_lengths(options, shape, data)));
   const auto outcome = session.run_rows(data.size());

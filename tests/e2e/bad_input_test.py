@@ -155,6 +155,21 @@ class BadInput(Case):
         self.assertEqual((done.stdout + done.stderr).count("2 bad rows"), 1)
         self.assertEqual(self.metrics("sft")[3]["data/bad_rows"], 2)
 
+    def test_overlong_rows_are_told_of_data_and_of_evaluation(self):
+        row = '{"prompt": "a", "completion": "%s"}\n'
+        self.write("rows.jsonl", row % "b" * 20 + row % ("b" * 40) * 3)
+        self.write("held.jsonl", row % "b" * 20 + row % ("b" * 40) * 2)
+        for overlong, what in (("skip", "skipped"), ("truncate", "truncated")):
+            done = self.troupe(*self.sft(
+                "data.train=rows.jsonl", "data.max_tokens=16", "run.steps=1",
+                f"data.overlong={overlong}", "run.resume=fresh",
+                "eval.data=held.jsonl"))
+            told = done.stdout + done.stderr
+            for line in (f"rows.jsonl: 3 overlong rows {what}",
+                         f"held.jsonl: 2 overlong rows {what}"):
+                with self.subTest(line=line):
+                    self.assertEqual(told.count(line), 1, told)
+
     def test_a_parquet_file_gets_the_conversion(self):
         file = self.write("rows.parquet", "PAR1")
         self.refused(self.sft(f"data.train={file}"), WRONG_INPUT, "parquet",

@@ -94,6 +94,79 @@ TEST_F(DatasetFile, PromptAndCompletionMessagesAreOneConversation) {
   EXPECT_EQ(mask, "...............11......11");
 }
 
+/// Of earlier turns this template drops what stands before the last space.
+Tokenizer thinking_letters() {
+  const json config
+    = {{"eos_token", ">"},
+       {"chat_template",
+        "{% for m in messages %}{{ m.role[0] }} {% if m.role == 'assistant' "
+        "and not loop.last %}{{ m.content.split(' ')[-1] }}{% else %}"
+        "{{ m.content }}{% endif %}{{ eos_token }}{% endfor %}"
+        "{% if add_generation_prompt %}a {% endif %}"}};
+  return Tokenizer::parse(letters_document().dump(), config.dump(), "letters");
+}
+
+TEST_F(DatasetFile, TurnsThatTheTemplateChangesAreNotLearnedAndAreCounted) {
+  const std::string turns = R"({"role": "user", "content": "a"}, )"
+                            R"({"role": "assistant", "content": "hm b"}, )"
+                            R"({"role": "user", "content": "c"})";
+  const std::string last = R"({"role": "assistant", "content": "so d"})";
+  const Tokenizer tokenizer = thinking_letters();
+  const auto data = Dataset::open(
+    options(DataKind::sft, R"({"messages": [)" + turns + ", " + last + "]}\n"
+                             + R"({"prompt": [)" + turns
+                             + R"(], "completion": [)" + last + "]}"),
+    tokenizer);
+  for (const std::uint32_t row : {0U, 1U}) {
+    const net::Rows rows = data.rows(std::span(&row, 1), SampleId(0));
+    EXPECT_EQ(spelled(tokenizer, packed(rows, "sequence_ids")),
+              "u a>a b>u c>a so d>");
+    std::string mask;
+    for (const std::uint8_t m : packed<std::uint8_t>(rows, "loss_mask"))
+      mask += m == 1 ? '1' : '.';
+    EXPECT_EQ(mask, "..............11111");
+  }
+  // of the second row the turn is part of the prompt
+  EXPECT_EQ(data.report().unlearned_turns, 1U);
+  ::testing::internal::CaptureStderr();
+  warn_of_lost(data);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("rows.jsonl: 1 turns of the assistant are left out of "
+                        "the loss"));
+}
+
+TEST_F(DatasetFile, PairsMayShareTurnsThatTheTemplateChanges) {
+  const std::string turns = R"([{"role": "user", "content": "a"}, )"
+                            R"({"role": "assistant", "content": "hm b"}, )"
+                            R"({"role": "user", "content": "c"}, )";
+  const std::string last = R"({"role": "assistant", "content": "so d"}])";
+  const std::string other = R"({"role": "assistant", "content": "no e"}])";
+  const Tokenizer tokenizer = thinking_letters();
+  const std::string shared
+    = R"({"chosen": )" + turns + last + R"(, "rejected": )" + turns + other;
+  const auto data
+    = Dataset::open(options(DataKind::preference, shared + "}"), tokenizer);
+  const std::vector<std::uint32_t> first{0};
+  const net::Rows rows = data.rows(first, SampleId(0));
+  EXPECT_EQ(spelled(tokenizer, packed(rows, "chosen_ids")),
+            "u a>a b>u c>a so d>");
+  EXPECT_EQ(spelled(tokenizer, packed(rows, "rejected_ids")),
+            "u a>a b>u c>a no e>");
+  const auto apart = options(
+    DataKind::preference,
+    R"({"chosen": )" + turns + last
+      + R"(, "rejected": [{"role": "user", "content": "a"}, )" + other + "}");
+  try {
+    Dataset::open(apart, tokenizer);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("rows.jsonl:1: chosen: expected turns that the chat "
+                          "template keeps as they are, got message 1, which "
+                          "it changes once others follow"));
+  }
+}
+
 TEST_F(DatasetFile, PairsOfMessagesAreConversations) {
   const Tokenizer tokenizer = chatting_letters();
   const auto data = Dataset::open(

@@ -124,17 +124,59 @@ TEST(ChatTemplate, AssistantTurnsAreWhatTheyAddToTheText) {
   EXPECT_THAT(turns.assistant, ElementsAre(TextSpan(19, 21), TextSpan(40, 42)));
 }
 
-TEST(ChatTemplate, RefusesTurnsThatChangeWhatStandsBefore) {
+TEST(ChatTemplate, RefusesALastTurnThatChangesWhatStandsBefore) {
   const ChatTemplate chat(
     "{% for m in messages %}{% if loop.last or m.role == 'user' %}"
     "{{ m.content }}{% endif %}{% endfor %}",
     {}, "t");
-  EXPECT_THROW(chat.render_turns(ordered_json::parse(
-                 R"([{"role": "user", "content": "a"},
-                     {"role": "assistant", "content": "b"},
-                     {"role": "user", "content": "c"},
-                     {"role": "assistant", "content": "d"}])")),
-               ConfigError);
+  const auto messages = ordered_json::parse(
+    R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"}])");
+  EXPECT_THROW(chat.render_turns(messages), ConfigError);
+  const ChatTemplate backwards(
+    "{% for m in messages | reverse %}{{ m.content }}{% endfor %}", {}, "t");
+  try {
+    backwards.render_turns(
+      ordered_json::array({messages.at(0), messages.at(1)}));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("the text of assistant message 1 cannot "
+                          "be told from what stands before it"));
+  }
+}
+
+/// The template drops the thoughts of earlier turns, as Qwen3's does.
+TEST(ChatTemplate, TurnsThatTheTemplateChangesAreNotTheAssistantsPart) {
+  const auto rows = chat_rows(support::source_folder()
+                              / "tests/models/data/chat_cases.jsonl");
+  const auto row = std::ranges::find_if(
+    rows, [](const auto& r) { return r.at("name") == "thinking"; });
+  ASSERT_NE(row, rows.end());
+  const ChatTemplate chat(row->at("template"), {}, "t");
+  const auto said = [&](const char* messages) {
+    const auto turns = chat.render_turns(ordered_json::parse(messages));
+    std::vector<std::string> texts;
+    for (const auto& [begin, end] : turns.assistant)
+      texts.push_back(turns.text.substr(begin, end - begin));
+    return std::make_pair(texts, turns.changed);
+  };
+  const auto [texts, changed] = said(
+    R"([{"role": "user", "content": "a"},
+        {"role": "assistant", "content": "<think>\nhm\n</think>\n\nb"},
+        {"role": "user", "content": "c"},
+        {"role": "assistant", "content": "<think>\nso\n</think>\n\nd"}])");
+  EXPECT_THAT(texts, ElementsAre("<think>\nso\n</think>\n\nd<|im_end|>\n"));
+  EXPECT_THAT(changed, ElementsAre(1));
+  // thoughts since the last question stay, so both turns are what was said
+  const auto [steps, none] = said(
+    R"([{"role": "user", "content": "a"},
+        {"role": "assistant", "content": "<think>\nhm\n</think>\n\nb"},
+        {"role": "tool", "content": "c"},
+        {"role": "assistant", "content": "<think>\nso\n</think>\n\nd"}])");
+  EXPECT_THAT(steps, ElementsAre("<think>\nhm\n</think>\n\nb<|im_end|>\n",
+                                 "<think>\nso\n</think>\n\nd<|im_end|>\n"));
+  EXPECT_THAT(none, ElementsAre());
 }
 
 TEST(ChatTemplate, UnsupportedConstructsAreNamedWithTheirLine) {

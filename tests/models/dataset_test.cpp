@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::letters;
+using ::testing::Not;
 using testing::shared_folder;
 using testing::write_text;
 using troupe::testing::DatasetFile;
@@ -230,6 +231,30 @@ TEST_F(DatasetFile, OverlongRowsAreSkippedCutOrRefused) {
   given.overlong = "error";
   EXPECT_THAT(complaint(given), HasSubstr("rows.jsonl:1: prompt: expected at "
                                           "most 3 tokens, got 7"));
+}
+
+TEST_F(DatasetFile, RowsThatAreLostOrCutAreToldOf) {
+  auto given
+    = options(DataKind::sft, "{\"prompt\": \"a\", \"completion\": \"b\"}\n"
+                             "{\"prompt\": \"a\", \"completion\": \"bcdef\"}\n"
+                             "{\"prompt\": \"abcdef\", \"completion\": \"b\"}\n"
+                             "broken\n");
+  given.max_tokens = 4;
+  given.on_bad_row = "skip";
+  const auto told = [&](const std::string& overlong) {
+    given.overlong = overlong;
+    ::testing::internal::CaptureStderr();
+    warn_of_lost(Dataset::open(given, letters()));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string file = "warning: models: " + given.file.string() + ": ";
+  const std::string skipping = told("skip");
+  EXPECT_THAT(skipping, HasSubstr(file + "1 bad rows skipped; the first: "));
+  EXPECT_THAT(skipping, HasSubstr(file + "2 overlong rows skipped\n"));
+  EXPECT_THAT(skipping, Not(HasSubstr("truncated")));
+  const std::string cutting = told("truncate");
+  EXPECT_THAT(cutting, HasSubstr(file + "1 overlong rows skipped\n"));
+  EXPECT_THAT(cutting, HasSubstr(file + "1 overlong rows truncated\n"));
 }
 
 TEST_F(DatasetFile, ATruncatedSequenceMustKeepSomethingToLearn) {

@@ -3,9 +3,8 @@
 #include "config/error.hpp"
 #include "models/tokenizer.hpp"
 
-#include <gtest/gtest.h>
-
 #include "tests/support/models/io_support.hpp"
+#include <gmock/gmock.h>
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
@@ -16,6 +15,7 @@
 namespace troupe::models {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::write_text;
 using troupe::testing::TempFolder;
 using TokenIds = std::vector<std::int32_t>;
@@ -40,6 +40,7 @@ void train_into(const std::filesystem::path& folder, const std::string& kind) {
     {"character_coverage", "1.0"},
     {"minloglevel", "3"},
     {"hard_vocab_limit", "false"},
+    {"user_defined_symbols", "<turn>"},
     {"num_threads", "1"}};
   const auto status
     = sentencepiece::SentencePieceTrainer::Train(arguments, nullptr, &model);
@@ -111,6 +112,94 @@ TEST(SentencePieceFolder, WrongAddedTokensAreNamed) {
                std::string(R"({"added_tokens_decoder": {)") + token + "}}");
     EXPECT_THROW(Tokenizer::load(folder.path()), ConfigError) << token;
   }
+}
+
+/// What older folders have instead of `added_tokens_decoder`.
+TEST(SentencePieceFolder, ReadsTheListOfAddedTokens) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  write_text(folder / "added_tokens.json",
+             R"({"<|im_start|>": 900, "<|im_end|>": 901, "[PAD]": 902,
+                 "<plain>": 903, "<turn>": 3, "<s>": 1, "</s>": 2})");
+  write_text(folder / "tokenizer_config.json",
+             R"({"eos_token": {"content": "<|im_end|>"}, "pad_token": "[PAD]",
+                 "additional_special_tokens": ["<turn>"]})");
+  write_text(folder / "special_tokens_map.json",
+             R"({"additional_special_tokens":
+                 ["<|im_start|>", {"content": "<|im_end|>"}]})");
+  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  const TokenIds ids
+    = tokenizer.encode("<|im_start|>the<|im_end|><turn><plain>", false);
+  ASSERT_GT(ids.size(), 4U);
+  EXPECT_EQ(ids.front(), 900);
+  EXPECT_EQ(TokenIds(ids.end() - 3, ids.end()), (TokenIds{901, 3, 903}));
+  EXPECT_EQ(tokenizer.decode(ids), "the<plain>");
+  EXPECT_EQ(tokenizer.eos_id(), 901);
+  EXPECT_EQ(tokenizer.pad_id(), 902);
+  EXPECT_EQ(tokenizer.bos_id(), -1);
+  EXPECT_EQ(tokenizer.vocab_size(), 904);
+  EXPECT_TRUE(tokenizer.is_special(1)) << "a control piece";
+  ModelShape shape;
+  shape.vocab_size = 903;
+  EXPECT_THROW(tokenizer.check_fits(shape, "small"), ConfigError);
+}
+
+TEST(SentencePieceFolder, TokensOfTheConfigWinOverTheList) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  write_text(folder / "added_tokens.json", R"({"<old>": 900, "<gone>": 901})");
+  write_text(folder / "tokenizer_config.json",
+             R"({"added_tokens_decoder": {"900": {"content": "<new>"}}})");
+  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer.id_of("<new>"), 900);
+  EXPECT_EQ(tokenizer.id_of("<old>"), std::nullopt);
+  EXPECT_EQ(tokenizer.id_of("<gone>"), std::nullopt);
+}
+
+TEST(SentencePieceFolder, AnAddedTokenMayTakeThePlaceOfAPiece) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  const Tokenizer plain = Tokenizer::load(folder.path());
+  const std::int32_t piece = plain.encode("boats", false).back();
+  const std::string id = std::to_string(piece);
+  for (const auto& [file, text] :
+       {std::pair{"added_tokens.json",
+                  R"({"<zebra>": )" + id + R"(, "<unknown>": 0})"},
+        std::pair{"tokenizer_config.json",
+                  R"({"added_tokens_decoder": {")" + id
+                    + R"(": {"content": "<zebra>"}, "0": {"content":
+                             "<unknown>"}}})"}}) {
+    write_text(folder / file, text);
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    EXPECT_EQ(tokenizer.encode("<zebra>", false), TokenIds{piece}) << file;
+    EXPECT_EQ(*tokenizer.token_of(0), "<unknown>") << file;
+    EXPECT_EQ(tokenizer.vocab_size(), plain.vocab_size()) << file;
+  }
+}
+
+TEST(SentencePieceFolder, AWrongListOfAddedTokensIsNamed) {
+  const TempFolder folder;
+  train_into(folder.path(), "bpe");
+  for (const auto& [list, says] :
+       {std::pair{"[]", "added_tokens.json: expected an object"},
+        std::pair{R"({"x": "9"})", "added_tokens.json: x: expected"},
+        std::pair{R"({"x": -1})", "added_tokens.json: x: expected"},
+        std::pair{R"({"x": 900.5})", "added_tokens.json: x: expected"},
+        std::pair{R"({"x": 2147483647})", "added_tokens.json: x: expected"},
+        std::pair{R"({"x": 900, "y": 900})", "the id 900 stands twice"},
+        std::pair{"{", "added_tokens.json:1"}}) {
+    write_text(folder / "added_tokens.json", list);
+    try {
+      Tokenizer::load(folder.path());
+      ADD_FAILURE() << list;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(says));
+    }
+  }
+  write_text(folder / "added_tokens.json", "{}");
+  write_text(folder / "special_tokens_map.json",
+             R"({"additional_special_tokens": "x"})");
+  EXPECT_THROW(Tokenizer::load(folder.path()), ConfigError);
 }
 
 TEST(SentencePieceFolder, ABrokenModelIsAClearError) {
