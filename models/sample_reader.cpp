@@ -125,8 +125,11 @@ nlohmann::ordered_json SampleReader::messages(const RowFields& fields,
 std::vector<std::int32_t>
 SampleReader::begin_ids(const std::string& text) const {
   auto ids = tokenizer_.encode(text);
-  if (!ids.empty() && ids.back() == tokenizer_.eos_id()
-      && ids.size() > tokenizer_.encode(text, /*special=*/false).size())
+  const auto own = tokenizer_.encode(text, /*special=*/false);
+  const bool ends_as_text
+    = ids.size() >= own.size()
+      && std::equal(own.rbegin(), own.rend(), ids.rbegin());
+  if (!ends_as_text && ids.back() == tokenizer_.eos_id())
     ids.pop_back();
   return ids;
 }

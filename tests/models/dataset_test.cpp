@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::letters;
+using testing::letters_document;
 using ::testing::Not;
 using testing::shared_folder;
 using testing::write_text;
@@ -37,6 +38,24 @@ TEST_F(DatasetFile, PromptsGiveNSamplesARowInOrder) {
               ElementsAre(0, 12, 0, 12, 0, 10, 11, 0, 10, 11));
   EXPECT_EQ(data.text(1).line, 3);
   EXPECT_EQ(data.text(1).prompt, "c");
+}
+
+TEST_F(DatasetFile, PromptsEndAsTheyAreWritten) {
+  auto document = letters_document();
+  document["post_processor"]["single"].push_back(
+    {{"SpecialToken", {{"id", ">"}}}});
+  document["post_processor"]["special_tokens"][">"] = {{"ids", {1}}};
+  const auto ending
+    = Tokenizer::parse(document.dump(), R"({"eos_token": ">"})", "letters");
+  const auto given
+    = options(DataKind::prompts, "{\"prompt\": \"a\"}\n{\"prompt\": \"a>\"}");
+  for (const Tokenizer& tokenizer : {letters(), ending}) {
+    const Dataset data = Dataset::open(given, tokenizer);
+    const std::vector<std::uint32_t> both{0, 1};
+    EXPECT_THAT(packed(data.rows(both, SampleId(0)), "prompt_ids"),
+                ElementsAre(0, 10, 0, 10, 1))
+      << "an end token that the text has stays, one that is added does not";
+  }
 }
 
 TEST_F(DatasetFile, SftMasksThePromptAndEndsTheCompletion) {
