@@ -73,17 +73,20 @@ function(troupe_precompiled target name)
     $<$<COMPILE_LANGUAGE:CXX>:-fPIC>)
 endfunction()
 
-set(TROUPE_BATCH 1 CACHE STRING "Sources compiled as one")
+set(TROUPE_BATCH 1 CACHE STRING "Sources compiled as one, on average")
 
-# The sources of a target as files that include TROUPE_BATCH of them each: what
-# they read and what templates they share is most of what a source costs. CMake's
-# own unity files name their sources by absolute paths, so no checkout finds
-# another's objects in ccache.
+# The sources of a target as files that include about TROUPE_BATCH of them each:
+# what they read and what templates they share is most of what a source costs.
+# CMake's own unity files name their sources by absolute paths, so no checkout
+# finds another's objects in ccache. A source's own path says whether it ends its
+# batch, so one that is added or removed changes its batch and not all after it.
 function(troupe_batches out name) # <sources>...
   if(TROUPE_BATCH LESS 2)
     set(${out} "${ARGN}" PARENT_SCOPE)
     return()
   endif()
+  math(EXPR least "${TROUPE_BATCH} / 2")
+  math(EXPR most "${TROUPE_BATCH} * 3 / 2")
   set(files)
   set(batch)
   set(texts)
@@ -98,15 +101,19 @@ function(troupe_batches out name) # <sources>...
     string(APPEND batch "#include \"${path}\"\n")
     string(REGEX MATCHALL "\n" lines "${batch}")
     list(LENGTH lines length)
-    if(length EQUAL TROUPE_BATCH)
+    string(MD5 hash "${path}")
+    if(length GREATER_EQUAL most OR (length GREATER_EQUAL least AND hash MATCHES "^[0-4]"))
       list(APPEND texts "${batch}")
       set(batch)
     endif()
   endforeach()
   foreach(text IN LISTS texts batch)
-    list(LENGTH files n)
-    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/batches/${name}_${n}.cpp" CONTENT "${text}" @ONLY)
-    list(APPEND files "${PROJECT_BINARY_DIR}/batches/${name}_${n}.cpp")
+    # named by its first source, so that the next batches keep their names
+    string(REGEX MATCH "[^\"]+\\.cpp" first "${text}")
+    string(MAKE_C_IDENTIFIER "${first}" first)
+    set(file "${PROJECT_BINARY_DIR}/batches/${name}/${first}.cpp")
+    file(CONFIGURE OUTPUT "${file}" CONTENT "${text}" @ONLY)
+    list(APPEND files "${file}")
   endforeach()
   set(${out} "${files}" PARENT_SCOPE)
 endfunction()
