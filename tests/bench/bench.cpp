@@ -14,7 +14,7 @@ namespace troupe::bench {
 nlohmann::json read_card(const Options& options) {
   std::filesystem::path file = options.cards;
   if (file.empty())
-    file = support::shared_folder() / "bench" / "cards.json";
+    file = support::source_folder() / "tests/bench/cards.json";
   std::ifstream in(file);
   if (!in)
     throw ConfigError({.place = {"command line", 0},
