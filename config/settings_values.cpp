@@ -94,6 +94,12 @@ public:
       fail(default_hint());
     return node_.text;
   }
+  float float_number() const {
+    const auto value = static_cast<float>(number(node_));
+    if (!std::isfinite(value))
+      fail(default_hint());
+    return value;
+  }
   std::vector<std::string> texts() const {
     if (!node_.is_sequence())
       fail(node_.is_scalar() ? fmt::format("[{}]", node_.text) : "");
@@ -204,6 +210,12 @@ std::string range_text(const Field& field, const char* noun) {
   return text;
 }
 
+/// The double with the fewest digits that reads as this float: 0.1, where a
+/// cast says 0.10000000149.
+double shortest(float value) {
+  return std::stod(fmt::format("{}", value));
+}
+
 } // namespace
 
 std::string expected_text(const Field& field) {
@@ -217,6 +229,7 @@ std::string expected_text(const Field& field) {
       [](bool*) -> std::string { return "true or false"; },
       [&](int*) { return range_text(field, "a whole number"); },
       [&](std::uint64_t*) { return range_text(field, "a whole number"); },
+      [&](float*) { return range_text(field, "a number"); },
       [&](double*) { return range_text(field, "a number"); },
       [](std::string*) -> std::string { return "text"; },
       [&](std::optional<int>*) {
@@ -251,6 +264,7 @@ void read_value(const Field& field, Settings& settings, const std::string& role,
       [&](bool* value) { *value = reader.truth(); },
       [&](int* value) { *value = reader.integer<int>(); },
       [&](std::uint64_t* value) { *value = reader.integer<std::uint64_t>(); },
+      [&](float* value) { *value = reader.float_number(); },
       [&](double* value) { *value = reader.number(node); },
       [&](std::string* value) { *value = reader.text(); },
       [&](std::optional<int>* value) {
@@ -296,6 +310,7 @@ YamlNode value_node(const Field& field, const Settings& settings,
       [](bool* value) { return scalar_node(*value ? "true" : "false"); },
       [](int* value) { return scalar_node(std::to_string(*value)); },
       [](std::uint64_t* value) { return scalar_node(std::to_string(*value)); },
+      [&](float* value) { return number_node(shortest(*value)); },
       [&](double* value) { return number_node(*value); },
       [&](std::string* value) { return text_node(*value); },
       [](std::optional<int>* value) {

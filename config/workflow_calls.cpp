@@ -38,6 +38,7 @@ bool is_number(const Field& field) {
   const auto slot = field.slot(scratch, "");
   return std::holds_alternative<int*>(slot)
          || std::holds_alternative<std::uint64_t*>(slot)
+         || std::holds_alternative<float*>(slot)
          || std::holds_alternative<double*>(slot);
 }
 

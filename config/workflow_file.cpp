@@ -164,11 +164,14 @@ double initial_value(const FileCarried& value, const Settings& settings) {
   const auto [field, role] = find_field(value.setting);
   Settings copy = settings; // slots are for writing
   const auto slot = field->slot(copy, role);
-  if (const auto* whole = std::get_if<int*>(&slot))
-    return **whole;
-  if (const auto* whole = std::get_if<std::uint64_t*>(&slot))
-    return static_cast<double>(**whole);
-  return *std::get<double*>(slot);
+  return std::visit(
+    [](const auto& number) -> double {
+      if constexpr (requires { static_cast<double>(*number); })
+        return static_cast<double>(*number);
+      else
+        throw InvariantError("a carried value begins with no number");
+    },
+    slot);
 }
 
 } // namespace troupe

@@ -5,8 +5,14 @@
 // sequence speaks of its token t; entry 0 of logprobs and values is 0.
 #pragma once
 
-// Operators and methods of tensors. Functions (at::where) are in
-// ATen/Functions.h, which takes as long to compile as all else here.
+// Operators (+ - * / > >= < <= == !=) and methods of tensors, and as functions
+// of namespace at:
+//   abs clamp clamp_max clamp_min exp expm1 full_like isfinite log log1p
+//   log_sigmoid logaddexp logical_and logical_not logical_or maximum mean
+//   minimum ones_like pow reciprocal relu rsqrt sigmoid sign softplus sqrt
+//   square sum tanh where zeros_like
+// Any other function of PyTorch is in <ATen/ops/NAME.h>. ATen/Functions.h has
+// all of them and takes as long to compile as everything else here.
 #ifdef AT_PER_OPERATOR_HEADERS
 #include <ATen/TensorOperators.h>
 #else
@@ -15,6 +21,38 @@
 #undef AT_PER_OPERATOR_HEADERS
 #endif
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/clamp_max.h>
+#include <ATen/ops/clamp_min.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/expm1.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/log1p.h>
+#include <ATen/ops/log_sigmoid.h>
+#include <ATen/ops/logaddexp.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/logical_or.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/reciprocal.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/sign.h>
+#include <ATen/ops/softplus.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/square.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "troupe/key.hpp"
 

@@ -81,3 +81,16 @@ Model model_for(Self self, const ModelActor& actor) {
 } // namespace detail
 
 } // namespace troupe
+
+/// CAF's own sentence, "unexpected handler at index 0", says neither whose
+/// handler nor what is wrong with it.
+template <int NumHandlers, class Handlers>
+struct caf::detail::static_error_printer<
+  NumHandlers, 0, Handlers,
+  caf::detail::type_list<
+    caf::replies_to<troupe::run_atom, troupe::Sample>::with<troupe::Sample>>> {
+  static_assert(NumHandlers == 0,
+                "the handler of an own actor takes (troupe::run_atom, "
+                "troupe::Sample) and returns the troupe::Sample, or "
+                "caf::result<troupe::Sample> for a coroutine");
+};

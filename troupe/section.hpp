@@ -20,9 +20,9 @@ inline constexpr Required required{};
 
 namespace detail {
 
-using OwnSlot
-  = std::variant<bool*, int*, double*, std::string*, std::vector<std::string>*,
-                 std::map<std::string, std::string>*>;
+using OwnSlot = std::variant<bool*, int*, float*, double*, std::string*,
+                             std::vector<std::string>*,
+                             std::map<std::string, std::string>*>;
 
 template <class T>
 constexpr bool is_slot = requires(T* member) {
@@ -60,9 +60,10 @@ public:
 
   template <class T>
   Section& field(const char* key, T S::*member, std::string sentence) {
-    static_assert(detail::is_slot<T>,
-                  "a setting is bool, int, double, std::string, a vector of "
-                  "texts or a map of texts to texts");
+    static_assert(
+      detail::is_slot<T>,
+      "a setting is bool, int, float, double, std::string, a vector "
+      "of texts or a map of texts to texts");
     if (!sentence.ends_with('.'))
       sentence += '.';
     if constexpr (detail::is_slot<T>)

@@ -12,6 +12,7 @@ using ::testing::HasSubstr;
 struct Tool {
   std::string path;
   int tries = 3;
+  float share = 0.1F;
   std::string mode = "fast";
 };
 
@@ -22,6 +23,7 @@ void add_tool_section() {
       .field("path", &Tool::path, "Where it is", troupe::required)
       .field("tries", &Tool::tries, "How often it is asked.")
       .at_least(1)
+      .field("share", &Tool::share, "How many it gets.")
       .field("mode", &Tool::mode, "How it works.")
       .one_of({"fast", "good"})
       .parts());
@@ -73,6 +75,19 @@ TEST_F(OwnSections, AreReadPrintedAndComparedLikeOurs) {
               ::testing::ElementsAre("tool.tries"));
 }
 
+TEST_F(OwnSections, AFloatIsReadAndPrintedWithItsOwnDigits) {
+  const auto settings = troupe::parse_settings(
+    std::string(tooled_text) + "tool: {path: here, share: 0.3}\n", "t.yaml");
+  const auto& tool = std::any_cast<const Tool&>(settings.own.at("tool"));
+  EXPECT_EQ(tool.share, 0.3F);
+  EXPECT_THAT(troupe::print_settings(settings), HasSubstr("share: 0.3\n"));
+  EXPECT_THAT(troupe::explain_settings("tool"), HasSubstr("share: 0.1\n"));
+  EXPECT_THAT(complaint("tool: {path: x, share: half}\n"),
+              HasSubstr("tool.share: expected a number, got 'half'"));
+  EXPECT_THAT(complaint("tool: {path: x, share: 1e39}\n"),
+              HasSubstr("tool.share: expected a number, got '1e39'"));
+}
+
 TEST_F(OwnSections, MistakesNameTheKeyAndWhatWasExpected) {
   EXPECT_THAT(complaint("tool: {tries: 7}\n"),
               HasSubstr("tool.path: expected text, got nothing"));
@@ -116,10 +131,12 @@ std::string section_complaint(const troupe::Section<Tool>& section) {
 }
 
 TEST_F(OwnSections, TwoOfOneNameAreBothTold) {
-  EXPECT_EQ(section_complaint(troupe::Section<Tool>("tool").field(
-              "speed", &Tool::mode, "How fast")),
-            "two settings sections are named tool: one with path, tries, mode, "
-            "one with speed; try another name for one");
+  EXPECT_EQ(
+    section_complaint(
+      troupe::Section<Tool>("tool").field("speed", &Tool::mode, "How fast")),
+    "two settings sections are named tool: one with path, tries, share, "
+    "mode, "
+    "one with speed; try another name for one");
   EXPECT_EQ(section_complaint(troupe::Section<Tool>("other")
                                 .field("path", &Tool::path, "Where it is")
                                 .field("path", &Tool::mode, "How it works")),

@@ -21,7 +21,7 @@ constexpr troupe::Key<float> other{"other"};
 struct State {};
 using Self = troupe::SampleActor::stateful_pointer<State>;
 using Tool = caf::typed_actor<caf::replies_to<float>::with<int>>;
-struct Settings { float speed; };
+struct Settings { float speed; long steps; };
 inline std::string text_of(float) { return ""; }
 inline float of_text(std::string) { return 0; }
 inline at::Tensor no_loss(const troupe::TrainBatch& b) { return b.mask(); }
@@ -56,9 +56,15 @@ MISTAKES = [
      '-> troupe::SampleActor::behavior_type { throw 0; }); }'),
     ("retry() needs a function that gives a troupe::Future",
      "auto f() { return troupe::retry(3, [] { return 1; }); }"),
-    ("a setting is bool, int, double, std::string",
-     'void f() { troupe::Section<Settings>("s").field("speed", '
-     '&Settings::speed, "Speed"); }'),
+    ("a setting is bool, int, float, double, std::string",
+     'void f() { troupe::Section<Settings>("s").field("steps", '
+     '&Settings::steps, "Steps"); }'),
+    ("takes (troupe::run_atom, troupe::Sample) and returns the troupe::Sample",
+     "troupe::SampleActor::behavior_type f(Self) { return {"
+     "[](troupe::run_atom, troupe::Sample x) { x.set(score, 1.F); }}; }"),
+    ("takes (troupe::run_atom, troupe::Sample) and returns the troupe::Sample",
+     "troupe::SampleActor::behavior_type f(Self) { return {"
+     "[](troupe::Sample x) { return x; }}; }"),
     ("messages hold no float or double",
      "auto f(Self self, Tool tool) { return troupe::ask<int>(self, "
      "std::chrono::seconds(1), tool, 0.5F); }"),
@@ -78,6 +84,29 @@ troupe::Task<int> wait(Self self) {
   const int sum = co_await within(self, seconds(1), once(self));
   co_return sum + (co_await within(self, seconds(1), one))
     + (co_await all(std::move(several)))[0];
+}
+"""
+
+
+# every function that troupe/loss.hpp lists, on tensors of a loss
+ELEMENTWISE = """#include "own.hpp"
+inline troupe::Loss own_loss(const troupe::TrainBatch& b) {
+  const at::Tensor x = b[score] * 2 + 1 - b.mask() / 2;
+  const at::Tensor lower = at::minimum(at::clamp(x, 0, 1), at::clamp_min(x, 0));
+  const at::Tensor upper = at::maximum(at::clamp_max(x, 1), at::abs(-x));
+  const at::Tensor roots = at::sqrt(x) + at::rsqrt(x) + at::square(x);
+  const at::Tensor grown = at::exp(x) + at::expm1(x) + at::pow(x, 2);
+  const at::Tensor logs = at::log(x) + at::log1p(x) + at::logaddexp(x, roots);
+  const at::Tensor bent = at::sigmoid(x) + at::log_sigmoid(x) + at::tanh(x)
+                          + at::relu(x) + at::softplus(x) + at::sign(x);
+  const at::Tensor none = at::zeros_like(x) + at::ones_like(x);
+  const at::Tensor fixed = at::full_like(x, 0.5) + at::reciprocal(x);
+  const at::Tensor both = at::where(at::logical_and(x > 0, x < 1), lower, upper);
+  const at::Tensor either = at::where(at::logical_or(
+    at::logical_not(x >= 0), at::isfinite(x)), grown, logs);
+  const at::Tensor all = both + either + bent + none + fixed + x.detach();
+  return {.loss = at::sum(all * b.mask()) / b.denominator(),
+          .sums = {{"mean", at::mean(all)}}};
 }
 """
 
@@ -120,6 +149,9 @@ class Install(Case):
                      f"{header}.gch")
         source = self.folder / "waits.cpp"
         source.write_text(WAITS)
+        self.assertEqual(self.complaints(source, f"-I{self.folder}"), ("", 0))
+        source = self.folder / "elementwise.cpp"
+        source.write_text(ELEMENTWISE)
         self.assertEqual(self.complaints(source, f"-I{self.folder}"), ("", 0))
         for sentence, mistake in MISTAKES:
             with self.subTest(mistake):
