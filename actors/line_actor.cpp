@@ -50,7 +50,7 @@ LineActor::behavior_type line_actor(LineActor::stateful_pointer<LineState> self,
       .name = command,
       .argv = {"/bin/sh", "-c", "exec " + command},
       .log_folder = {},
-      .silence = deadline,
+      .deadline = {.silence = deadline, .setting = "deadline"},
       .ready_line = {},
     });
   return {[=](line_atom, const std::string& line) {

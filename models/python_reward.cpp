@@ -20,7 +20,11 @@ sys.modules["troupe_reward"] = module
 spec.loader.exec_module(module)
 compute = getattr(module, name, None)
 if not callable(compute):
-    sys.exit(f"{file} has no function {name}; try reward.function")
+    there = [key for key, part in vars(module).items()
+             if getattr(part, "__module__", "") == "troupe_reward"
+             and callable(part)]
+    sys.exit(f"{file} has no function {name} (it has "
+             f"{', '.join(there) or 'none'}); try reward.function")
 
 
 def number(value, what):
@@ -39,6 +43,26 @@ def answer_to(row):
     return {"score": number(value["score"], "score"), "extra": extra}
 
 
+def place_of(error):
+    """FILE:LINE of the user's code where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == file]
+    where = (own or frames)[-1]
+    return f"{where.filename}:{where.lineno}"
+
+
+def name_of_log():
+    """logs/NAME of the file that the traceback goes to, if it is one."""
+    log = os.path.realpath("/proc/self/fd/2")
+    return os.sep.join(log.split(os.sep)[-2:]) if os.path.isfile(log) else ""
+
+
+def trouble_of(error):
+    log = name_of_log()
+    seen = f"; its traceback is in {log} of the run" if log else ""
+    return f"{place_of(error)}: {type(error).__name__}: {error}{seen}"
+
+
 print("ready", file=answers, flush=True)
 for line in sys.stdin:
     row = json.loads(line)
@@ -46,7 +70,7 @@ for line in sys.stdin:
         answer = answer_to(row)
     except Exception as error:
         traceback.print_exc()
-        answer = {"error": f"{type(error).__name__}: {error}"}
+        answer = {"error": trouble_of(error)}
     print(json.dumps({"id": row["id"], **answer}), file=answers, flush=True)
 )python";
 

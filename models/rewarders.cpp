@@ -26,6 +26,11 @@ void require_setting(const Settings& settings, const std::string& path,
                        .hint = ""});
 }
 
+net::AnswerDeadline deadline_of(const RewardSettings& reward) {
+  return {.silence = std::chrono::duration<double>(reward.timeout_s),
+          .setting = "reward.timeout_s"};
+}
+
 net::LineProgramOptions
 program_options(const RewardSettings& reward,
                 const std::filesystem::path& run_folder) {
@@ -35,7 +40,7 @@ program_options(const RewardSettings& reward,
   if (!run_folder.empty())
     options.log_folder = run_folder / "logs";
   options.workers = static_cast<std::uint32_t>(reward.workers);
-  options.silence = std::chrono::duration<double>(reward.timeout_s);
+  options.deadline = deadline_of(reward);
   if (reward.kind == "python") {
     options.argv = python_reward_command(reward.file, reward.function);
     options.ready_line = python_reward_ready;
@@ -77,7 +82,7 @@ std::unique_ptr<Rewarder> make_http_rewarder(const Settings& settings) {
   options.name = "reward.url";
   options.url = parse_http_url(reward.url).value();
   options.workers = static_cast<std::uint32_t>(reward.workers);
-  options.silence = std::chrono::duration<double>(reward.timeout_s);
+  options.deadline = deadline_of(reward);
   return ask_lines<net::HttpLines>(std::move(options));
 }
 

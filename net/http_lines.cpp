@@ -198,7 +198,7 @@ private:
   asio::awaitable<void> settle(HttpConnection& connection, std::size_t line) {
     const auto deadline = HttpClock::now()
                           + std::chrono::duration_cast<HttpClock::duration>(
-                            http_.options_.silence);
+                            http_.options_.deadline.silence);
     HttpClock::duration pause = kFirstRetryPause;
     std::string before; // what the try before came to
     HttpReply reply = co_await connection.post(lines_[line], deadline);
@@ -235,7 +235,8 @@ private:
             const std::string& before) {
     if (!http_.ever_answered_ && !reply.late())
       refuse("the server does not answer: " + reply.text());
-    const std::string why = reply.late() ? "no answer in time" : reply.text();
+    const std::string why
+      = reply.late() ? http_.options_.deadline.text() : reply.text();
     handler_.on_loss(line, reply.late() ? LineLoss::late : LineLoss::failed,
                      before.empty() || before == why
                        ? why

@@ -18,7 +18,7 @@ struct HttpLineOptions {
   std::string name; ///< "reward.url", for messages
   HttpUrl url;
   std::uint32_t workers = 1;                 ///< connections
-  std::chrono::duration<double> silence{10}; ///< longest wait for an answer
+  AnswerDeadline deadline = {};
 };
 
 class HttpLines {

@@ -2,6 +2,7 @@
 // them (child processes, a server).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,6 +32,15 @@ struct LineSource {
 
 /// Why a line gets no answer.
 enum class LineLoss : std::uint8_t { late, failed };
+
+/// The longest wait for an answer, and what its user calls it.
+struct AnswerDeadline {
+  std::chrono::duration<double> silence{10};
+  std::string setting = {}; ///< "reward.timeout_s", for messages
+
+  /// Says that it passed: "no answer within 10 s (reward.timeout_s)".
+  std::string text() const;
+};
 
 /// All are called on the thread that waits for the answers.
 struct LineHandler {

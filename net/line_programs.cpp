@@ -5,6 +5,7 @@
 #include "net/wake_event.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -335,14 +336,15 @@ void LinePrograms::Round::lose(Process& process, LineLoss loss,
 }
 
 void LinePrograms::Round::ended(Process& process) {
-  const auto how = programs_.end_of(process) + programs_.last_words(process);
+  const auto how = programs_.end_of(process);
+  const auto words = programs_.last_words(process);
   programs_.close(process);
   ++programs_.ends_without_answer_;
   const bool again_and_again = programs_.ends_without_answer_ >= kProgramStarts;
   if (programs_.ever_answered_ ? again_and_again && !process.ready
                                : again_and_again || !process.ready)
-    programs_.refuse(how + " before it answered anything");
-  lose(process, LineLoss::failed, "the program " + how);
+    programs_.refuse(how + " before it answered anything" + words);
+  lose(process, LineLoss::failed, "the program " + how + words);
 }
 
 void LinePrograms::Round::give_up_silent() {
@@ -353,12 +355,13 @@ void LinePrograms::Round::give_up_silent() {
     const std::chrono::duration<double> silent = now - process->heard;
     if (!process->ready && silent > kProgramReadyWithin) {
       programs_.close(*process);
-      programs_.refuse("it did not get ready in time");
+      programs_.refuse(fmt::format("it was not ready after {} s",
+                                   kProgramReadyWithin.count()));
     }
-    if (!process->ready || silent <= programs_.options_.silence)
+    if (!process->ready || silent <= programs_.options_.deadline.silence)
       continue;
     programs_.close(*process);
-    lose(*process, LineLoss::late, "no answer in time");
+    lose(*process, LineLoss::late, programs_.options_.deadline.text());
   }
 }
 

@@ -20,8 +20,8 @@ struct LineProgramOptions {
   /// stderr of process i is appended to NAME_i.log there; empty: the parent's.
   std::filesystem::path log_folder;
   std::uint32_t workers = 1;
-  std::uint32_t window = 1;                  ///< lines that a process may owe
-  std::chrono::duration<double> silence{10}; ///< longest wait for an answer
+  std::uint32_t window = 1; ///< lines that a process may owe
+  AnswerDeadline deadline = {};
   /// What a process says once it is ready for lines; "": ready from the start.
   std::string ready_line;
 };

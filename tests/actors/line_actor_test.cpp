@@ -43,7 +43,7 @@ TEST_F(LineActorTest, ALateProgramIsKilledAndReplaced) {
   const auto answers
     = ask("sh -c 'read x; if [ $x = wait ]; then sleep 60; fi; echo $x'",
           {"wait", "go"}, 300ms);
-  EXPECT_THAT(answers[0], HasSubstr("no answer in time"));
+  EXPECT_THAT(answers[0], HasSubstr("no answer within 0.3 s (deadline)"));
   EXPECT_EQ(answers[1], "go");
 }
 

@@ -294,7 +294,8 @@ for line in sys.stdin:
 
     def test_crashes_and_silence_are_counted_and_shown_with_the_row(self):
         for truth, errors, timeouts, words in (
-                ("crash", 4, 0, "exit code 9"), ("sleep", 0, 4, "in time"),
+                ("crash", 4, 0, "exit code 9"), ("sleep", 0, 4,
+                 r"no answer within [\d.]+ s \(reward\.timeout_s\)"),
                 ("raise", 4, 0, "KeyError"), ("text", 4, 0, "very good")):
             name = f"run.name={truth}"
             self.troupe(*self.crashing(truth, "reward.on_error=zero", name))
@@ -329,7 +330,20 @@ for line in sys.stdin:
     def test_a_failed_score_ends_the_run_where_it_should(self):
         self.refused(self.crashing("raise"), 2, "rows.jsonl:4", "KeyError")
         self.refused(self.crashing("sleep", "run.name=b"), 1, "rows.jsonl:4",
-                     "in time")
+                     "no answer within 2 s (reward.timeout_s)")
+
+    def test_an_error_names_the_line_of_the_file_and_where_its_traceback_is(self):
+        self.write_rows()
+        self.write("score.py", "import json\n\ndef half(n):\n    return n / 0\n"
+                   "\ndef compute_score(*row):\n    return half(1)\n")
+        self.refused(self.rewarded("python", "reward.file=score.py"), 2,
+                     "score.py:4: ZeroDivisionError: division by zero; its "
+                     "traceback is in logs/reward.file_0.log of the run")
+        self.write("score.py", "import json\n\ndef compute_score(*row):\n"
+                   "    return json.loads('{')\n")
+        self.refused(self.rewarded("python", "reward.file=score.py",
+                                   "run.name=b"),
+                     2, "score.py:4: JSONDecodeError: ")
 
     def test_what_cannot_score_is_refused(self):
         self.write_rows()
@@ -362,7 +376,9 @@ for line in sys.stdin:
         file = self.write("score.py", "def other(): pass\n")
         self.refused(self.rewarded("python", f"reward.file={file}",
                                    "run.name=c"),
-                     2, "has no function compute_score")
+                     2, "ended with exit code 1 before it answered anything: ",
+                     "has no function compute_score (it has other); "
+                     "try reward.function")
 
 
 if __name__ == "__main__":

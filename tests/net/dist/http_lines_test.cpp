@@ -60,7 +60,7 @@ public:
     options.url
       = {"127.0.0.1", std::to_string(acceptor_.local_endpoint().port()), "/r"};
     options.workers = 3;
-    options.silence = 5s;
+    options.deadline.silence = 5s;
     return options;
   }
   int requests() const {
@@ -160,7 +160,7 @@ TEST(HttpLines, SilenceLosesTheLineAfterItsTime) {
     return Answer{.body = body, .silent = std::stoi(body) == 1};
   });
   auto options = server.options();
-  options.silence = 300ms;
+  options.deadline.silence = 300ms;
   HttpLines lines(options);
   HeardLines heard;
   lines.run(number_lines(3), heard.handler(), nullptr);
@@ -182,7 +182,7 @@ TEST(HttpLines, AServerThatIsNotThereIsRefused) {
   auto options = Server([](const std::string&, int) {
                    return Answer{};
                  }).options(); // gone again
-  options.silence = 300ms;
+  options.deadline.silence = 300ms;
   HttpLines lines(options);
   HeardLines heard;
   try {

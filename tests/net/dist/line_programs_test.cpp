@@ -100,12 +100,12 @@ TEST_F(Programs, ACrashLosesOneLineAndTheProgramIsStartedAgain) {
 TEST_F(Programs, SilenceLosesOneLineAfterItsTime) {
   auto options = shell("while read n; do [ $n = 2 ] && sleep 1000; "
                        "echo \"$n x\"; done");
-  options.silence = 300ms;
+  options.deadline = {.silence = 300ms, .setting = "program.timeout"};
   LinePrograms programs(options);
   HeardLines heard;
   programs.run(number_lines(6), heard.handler(), nullptr);
   EXPECT_EQ(heard.answers.size(), 5U);
-  EXPECT_EQ(heard.losses.count(2), 1U);
+  EXPECT_EQ(heard.losses.at(2), "no answer within 0.3 s (program.timeout)");
   EXPECT_EQ(heard.late, 1);
 }
 
@@ -129,8 +129,9 @@ TEST_F(Programs, LongLinesGoBothWays) {
 }
 
 TEST_F(Programs, OneThatDiesAtItsStartIsRefusedWithItsLastWords) {
-  EXPECT_THAT(refusal(shell("echo no such module >&2; exit 3")),
-              HasSubstr("exit code 3: no such module before it answered"));
+  EXPECT_THAT(
+    refusal(shell("echo no such module >&2; exit 3")),
+    HasSubstr("exit code 3 before it answered anything: no such module"));
   EXPECT_THAT(refusal(shell("exec /nowhere/scorer")), HasSubstr("scorer"));
   auto missing = shell("");
   missing.argv = {"/nowhere/scorer"};
