@@ -42,7 +42,7 @@ void add_verbs(CLI::App& app, VerbRun& chosen) {
         runtime::add_tokenize, runtime::add_convert, runtime::add_worker,
         runtime::add_status, runtime::add_stop, runtime::add_logs,
         runtime::add_trace, runtime::add_explain, runtime::add_doctor,
-        runtime::add_slurm})
+        runtime::add_slurm, runtime::add_new})
     add(app, chosen);
 }
 

@@ -18,11 +18,24 @@ constexpr int term_before_end_s = 120;
 std::string slurm_time(const std::string& max_time) {
   const auto seconds = parse_duration_s(max_time);
   if (max_time.empty() || !seconds)
-    return "";
+    return "##SBATCH --time=24:00:00\n";
   // the run saves at max_time; the job needs a little longer
   const auto minutes
     = static_cast<long>(std::ceil((*seconds + 2 * term_before_end_s) / 60));
   return fmt::format("#SBATCH --time={}\n", minutes);
+}
+
+/// What a worker gets of its node. A config that leaves the devices open gets
+/// the whole node, so that the run finds all of them.
+std::string share_of_node(const ClusterSettings& cluster, int workers) {
+  if (!cluster.devices_per_node)
+    return "#SBATCH --exclusive\n";
+  const int devices = *cluster.devices_per_node;
+  const auto cores = fmt::format("#SBATCH --cpus-per-task={}\n",
+                                 (devices + workers - 1) / workers);
+  return cluster.device == "gpu"
+           ? cores + fmt::format("#SBATCH --gpus-per-node={}\n", devices)
+           : cores;
 }
 
 } // namespace
@@ -42,23 +55,29 @@ std::string shell_quoted(const std::string& text) {
 }
 
 std::string slurm_script(const Settings& settings, const std::string& program,
-                         const std::vector<std::string>& words) {
+                         const std::vector<std::string>& words,
+                         const std::filesystem::path& folder) {
   std::string command = shell_quoted(program) + " train";
   for (const auto& word : words)
     command += " " + shell_quoted(word);
   const auto& cluster = settings.cluster;
   const int workers = std::max(1, cluster.workers_per_node.value_or(1));
-  const int devices = std::max(1, cluster.devices_per_node.value_or(1));
   return fmt::format(
     R"(#!/bin/bash
 #SBATCH --job-name={name}
 #SBATCH --nodes={nodes}
 #SBATCH --ntasks-per-node={workers}
-#SBATCH --cpus-per-task={cores}
-{time}#SBATCH --signal=B:TERM@{early_s}
+{share}#SBATCH --chdir={folder}
+#SBATCH --signal=B:TERM@{early_s}
 #SBATCH --requeue
 #SBATCH --open-mode=append
 #SBATCH --output=%x_%j.log
+
+# What only your cluster knows: a line counts once it begins with a single #.
+# run.max_time in the config sets --time. --mem=0 is all memory of a node.
+{time}##SBATCH --partition=NAME
+##SBATCH --account=NAME
+##SBATCH --mem=0
 
 # TERM makes the run save a checkpoint and exit with code 75: queue it again.
 {command} &
@@ -78,7 +97,8 @@ exit "$code"
 )",
     fmt::arg("name", shell_quoted(settings.run.name)),
     fmt::arg("nodes", cluster.nodes.value_or(1)), fmt::arg("workers", workers),
-    fmt::arg("cores", (devices + workers - 1) / workers),
+    fmt::arg("share", share_of_node(cluster, workers)),
+    fmt::arg("folder", shell_quoted(folder.string())),
     fmt::arg("time", slurm_time(settings.run.max_time)),
     fmt::arg("early_s", term_before_end_s), fmt::arg("command", command));
 }

@@ -2,6 +2,7 @@
 // before its time ends, and queued again when it did.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@ struct Settings;
 namespace troupe::runtime {
 
 /// `program` is what the job runs, `words` CONFIG... [key=value ...] of the
-/// command line.
+/// command line, whose relative paths begin at `folder`.
 std::string slurm_script(const Settings& settings, const std::string& program,
-                         const std::vector<std::string>& words);
+                         const std::vector<std::string>& words,
+                         const std::filesystem::path& folder);
 
 /// `text` as one word of a POSIX shell.
 std::string shell_quoted(const std::string& text);

@@ -27,7 +27,8 @@ void add_slurm(CLI::App& app, VerbRun& chosen) {
     chosen = [options] {
       const auto settings
         = load_settings(options->config.files(), options->config.overrides());
-      print_out(slurm_script(settings, own_program(), options->config.words));
+      print_out(slurm_script(settings, own_program(), options->config.words,
+                             std::filesystem::current_path()));
       return 0;
     };
   });

@@ -67,5 +67,6 @@ void add_trace(CLI::App& app, VerbRun& chosen);
 void add_explain(CLI::App& app, VerbRun& chosen);
 void add_doctor(CLI::App& app, VerbRun& chosen);
 void add_slurm(CLI::App& app, VerbRun& chosen);
+void add_new(CLI::App& app, VerbRun& chosen);
 
 } // namespace troupe::runtime

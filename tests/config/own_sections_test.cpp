@@ -80,7 +80,7 @@ TEST_F(OwnSections, AFloatIsReadAndPrintedWithItsOwnDigits) {
     std::string(tooled_text) + "tool: {path: here, share: 0.3}\n", "t.yaml");
   const auto& tool = std::any_cast<const Tool&>(settings.own.at("tool"));
   EXPECT_EQ(tool.share, 0.3F);
-  EXPECT_THAT(troupe::print_settings(settings), HasSubstr("share: 0.3\n"));
+  EXPECT_THAT(troupe::print_settings(settings), HasSubstr("share: 0.3,"));
   EXPECT_THAT(troupe::explain_settings("tool"), HasSubstr("share: 0.1\n"));
   EXPECT_THAT(complaint("tool: {path: x, share: half}\n"),
               HasSubstr("tool.share: expected a number, got 'half'"));

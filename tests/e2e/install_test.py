@@ -135,6 +135,32 @@ class Install(Case):
             f"best_of_n.tool={EXAMPLE}/is_kind.sh")
         self.assertIn("step 1/1", out)
 
+    def test_a_new_workflow_builds_and_trains_as_it_is_written(self):
+        prefix, own = self.folder / "prefix", self.folder / "short_talk"
+        self.command("cmake", "--install", BUILD, "--prefix", prefix)
+        out = self.command(prefix / "bin/troupe", "new", "workflow",
+                           "short_talk")
+        self.assertEqual(sorted(os.path.basename(line)
+                                for line in out.splitlines()),
+                         sorted(os.listdir(own)))
+        self.command("cmake", "-S", own, "-B", own / "build", "-G", "Ninja",
+                     f"-DCMAKE_PREFIX_PATH={prefix}")
+        self.command("cmake", "--build", own / "build")
+        self.assertIn("tolerance: 20", self.command(
+            own / "build/short_talk", "explain", "short_talk"))
+        out = self.command(
+            own / "build/short_talk", "train", own / "short_talk.yaml",
+            "run.steps=2", "models.actor.path=data/base",
+            "data.train=data/prompts.jsonl", "data.batch_size=4",
+            "rollout.max_new_tokens=8")
+        self.assertIn("step 2/2", out)
+        self.assertIn("short_talk/score", self.metrics("short_talk")[2])
+        again = subprocess.run(
+            [prefix / "bin/troupe", "new", "workflow", "short_talk"],
+            cwd=self.folder, capture_output=True, text=True, timeout=60)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("--out: expected a new or empty folder", again.stderr)
+
     def complaints(self, source, *flags):
         """What the compiler says about a file, and how many errors it has."""
         done = subprocess.run(

@@ -10,6 +10,7 @@ using namespace troupe;
 using namespace troupe::runtime;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using troupe::test::TempFolder;
 using troupe::test::write_text;
 
@@ -51,13 +52,14 @@ TEST(SlurmScript, RequeuesWhatStoppedAfterACheckpoint) {
   Settings settings;
   settings.run.name = "tiny";
   settings.run.max_time = "90m";
-  const auto script
-    = slurm_script(settings, "/opt/troupe", {"ppo.yaml", "run.name=a b"});
+  const auto script = slurm_script(
+    settings, "/opt/troupe", {"ppo.yaml", "run.name=a b"}, "/data/my runs");
   EXPECT_THAT(script, HasSubstr("#SBATCH --job-name=tiny\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --time=94\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --signal=B:TERM@"));
   EXPECT_THAT(script,
               HasSubstr("\n/opt/troupe train ppo.yaml 'run.name=a b' &"));
+  EXPECT_THAT(script, HasSubstr("#SBATCH --chdir='/data/my runs'\n"));
   EXPECT_THAT(script, HasSubstr("-eq 75"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --nodes=1\n"));
 }
@@ -68,8 +70,22 @@ TEST(SlurmScript, AsksForEveryNodeAndTheCoresOfItsWorkers) {
   settings.cluster.nodes = 2;
   settings.cluster.devices_per_node = 8;
   settings.cluster.workers_per_node = 4;
-  const auto script = slurm_script(settings, "troupe", {"ppo.yaml"});
+  const auto script = slurm_script(settings, "troupe", {"ppo.yaml"}, "/d");
   EXPECT_THAT(script, HasSubstr("#SBATCH --nodes=2\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --ntasks-per-node=4\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --cpus-per-task=2\n"));
+  settings.cluster.device = "gpu";
+  EXPECT_THAT(slurm_script(settings, "troupe", {"ppo.yaml"}, "/d"),
+              HasSubstr("#SBATCH --gpus-per-node=8\n"));
+}
+
+TEST(SlurmScript, LeavesLinesForWhatOnlyTheClusterKnows) {
+  Settings settings;
+  settings.run.name = "open";
+  const auto script = slurm_script(settings, "troupe", {"ppo.yaml"}, "/d");
+  EXPECT_THAT(script, HasSubstr("#SBATCH --exclusive\n"));
+  EXPECT_THAT(script, Not(HasSubstr("cpus-per-task")));
+  for (const auto* line : {"\n##SBATCH --partition=", "\n##SBATCH --account=",
+                           "\n##SBATCH --time=", "\n##SBATCH --mem="})
+    EXPECT_THAT(script, HasSubstr(line));
 }

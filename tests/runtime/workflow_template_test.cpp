@@ -1,0 +1,33 @@
+// The files of `troupe new workflow`; tests/e2e/install_test.py builds and runs
+// them.
+#include "config/error.hpp"
+#include "runtime/workflow_template.hpp"
+
+#include <gmock/gmock.h>
+
+namespace troupe::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(WorkflowTemplate, HasFourFilesThatAllBearTheName) {
+  const auto files = workflow_template("short_talk");
+  ASSERT_EQ(files.size(), 4U);
+  EXPECT_EQ(files[0].name, "short_talk.hpp");
+  EXPECT_EQ(files[1].name, "main.cpp");
+  EXPECT_EQ(files[2].name, "CMakeLists.txt");
+  EXPECT_EQ(files[3].name, "short_talk.yaml");
+  for (const auto& file : files) {
+    EXPECT_THAT(file.text, HasSubstr("short_talk")) << file.name;
+    EXPECT_THAT(file.text, Not(HasSubstr("@"))) << file.name;
+  }
+}
+
+TEST(WorkflowTemplate, RefusesWhatIsNoNameInCppAndYaml) {
+  for (const auto* name : {"", "Short", "short-talk", "2short", "_x", "a b"})
+    EXPECT_THROW(workflow_template(name), ConfigError) << name;
+}
+
+} // namespace
+} // namespace troupe::runtime
