@@ -46,9 +46,11 @@ def answer_to(row):
 def place_of(error):
     """FILE:LINE of the user's code where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == file]
-    where = (own or frames)[-1]
-    return f"{where.filename}:{where.lineno}"
+    own = [frame.lineno for frame in frames
+           if os.path.abspath(frame.filename) == os.path.abspath(file)]
+    if own:
+        return f"{file}:{own[-1]}"
+    return f"{frames[-1].filename}:{frames[-1].lineno}"
 
 
 def name_of_log():

@@ -25,17 +25,28 @@ std::string slurm_time(const std::string& max_time) {
   return fmt::format("#SBATCH --time={}\n", minutes);
 }
 
-/// What a worker gets of its node. A config that leaves the devices open gets
-/// the whole node, so that the run finds all of them.
-std::string share_of_node(const ClusterSettings& cluster, int workers) {
+bool on_gpus(const ClusterSettings& cluster) {
+  return cluster.device == "gpu" || cluster.device == "cuda";
+}
+
+/// Worker processes of a node: one per GPU, or one for all CPU slots.
+int workers_of_node(const ClusterSettings& cluster) {
+  const int unset = on_gpus(cluster) ? cluster.devices_per_node.value_or(1) : 1;
+  return std::max(1, cluster.workers_per_node.value_or(unset));
+}
+
+/// What a job gets of its nodes: the cores of the CPU devices that the config
+/// names, else whole nodes, so that the run finds all that they have.
+std::string share_of_node(const ClusterSettings& cluster) {
   if (!cluster.devices_per_node)
     return "#SBATCH --exclusive\n";
   const int devices = *cluster.devices_per_node;
-  const auto cores = fmt::format("#SBATCH --cpus-per-task={}\n",
-                                 (devices + workers - 1) / workers);
-  return cluster.device == "gpu"
-           ? cores + fmt::format("#SBATCH --gpus-per-node={}\n", devices)
-           : cores;
+  if (on_gpus(cluster))
+    return fmt::format("#SBATCH --exclusive\n#SBATCH --gpus-per-node={}\n",
+                       devices);
+  const int workers = workers_of_node(cluster);
+  return fmt::format("#SBATCH --cpus-per-task={}\n",
+                     (devices + workers - 1) / workers);
 }
 
 } // namespace
@@ -61,7 +72,6 @@ std::string slurm_script(const Settings& settings, const std::string& program,
   for (const auto& word : words)
     command += " " + shell_quoted(word);
   const auto& cluster = settings.cluster;
-  const int workers = std::max(1, cluster.workers_per_node.value_or(1));
   return fmt::format(
     R"(#!/bin/bash
 #SBATCH --job-name={name}
@@ -96,8 +106,9 @@ fi
 exit "$code"
 )",
     fmt::arg("name", shell_quoted(settings.run.name)),
-    fmt::arg("nodes", cluster.nodes.value_or(1)), fmt::arg("workers", workers),
-    fmt::arg("share", share_of_node(cluster, workers)),
+    fmt::arg("nodes", cluster.nodes.value_or(1)),
+    fmt::arg("workers", workers_of_node(cluster)),
+    fmt::arg("share", share_of_node(cluster)),
     fmt::arg("folder", shell_quoted(folder.string())),
     fmt::arg("time", slurm_time(settings.run.max_time)),
     fmt::arg("early_s", term_before_end_s), fmt::arg("command", command));

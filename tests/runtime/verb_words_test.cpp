@@ -75,8 +75,10 @@ TEST(SlurmScript, AsksForEveryNodeAndTheCoresOfItsWorkers) {
   EXPECT_THAT(script, HasSubstr("#SBATCH --ntasks-per-node=4\n"));
   EXPECT_THAT(script, HasSubstr("#SBATCH --cpus-per-task=2\n"));
   settings.cluster.device = "gpu";
+  settings.cluster.workers_per_node.reset(); // one per GPU
   EXPECT_THAT(slurm_script(settings, "troupe", {"ppo.yaml"}, "/d"),
-              HasSubstr("#SBATCH --gpus-per-node=8\n"));
+              HasSubstr("#SBATCH --ntasks-per-node=8\n#SBATCH --exclusive\n"
+                        "#SBATCH --gpus-per-node=8\n"));
 }
 
 TEST(SlurmScript, LeavesLinesForWhatOnlyTheClusterKnows) {
