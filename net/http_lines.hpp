@@ -17,7 +17,7 @@ namespace troupe::net {
 struct HttpLineOptions {
   std::string name; ///< "reward.url", for messages
   HttpUrl url;
-  std::uint32_t workers = 1;                 ///< connections
+  std::uint32_t workers = 1; ///< connections
   AnswerDeadline deadline = {};
 };
 

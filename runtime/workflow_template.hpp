@@ -14,6 +14,10 @@ struct TemplateFile {
   std::string text;
 };
 
+/// Returns the files of examples/my_workflow (made by
+/// cmake/workflow_template.cmake).
+std::vector<TemplateFile> example_files();
+
 /// Returns NAME.hpp, main.cpp, CMakeLists.txt and NAME.yaml of the workflow
 /// `name`. Throws ConfigError unless the name is one in C++, CMake and YAML
 /// alike: a lower-case letter, then lower-case letters, digits and `_`.

@@ -336,7 +336,8 @@ for line in sys.stdin:
         self.write_rows()
         self.write("score.py", "import json\n\ndef half(n):\n    return n / 0\n"
                    "\ndef compute_score(*row):\n    return half(1)\n")
-        self.refused(self.rewarded("python", "reward.file=score.py"), 2,
+        self.refused(self.rewarded("python", "reward.file=score.py",
+                                   "reward.workers=1"), 2,
                      "score.py:4: ZeroDivisionError: division by zero; its "
                      "traceback is in logs/reward.file_0.log of the run")
         self.write("score.py", "import json\n\ndef compute_score(*row):\n"

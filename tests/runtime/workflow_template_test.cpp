@@ -20,7 +20,7 @@ TEST(WorkflowTemplate, HasFourFilesThatAllBearTheName) {
   EXPECT_EQ(files[3].name, "short_talk.yaml");
   for (const auto& file : files) {
     EXPECT_THAT(file.text, HasSubstr("short_talk")) << file.name;
-    EXPECT_THAT(file.text, Not(HasSubstr("@"))) << file.name;
+    EXPECT_THAT(file.text, Not(HasSubstr("my_workflow"))) << file.name;
   }
 }
 
