@@ -254,7 +254,7 @@ void merge_yaml(YamlNode& base, const YamlNode& over) {
     base = over;
     return;
   }
-  if (!base.is_mapping()) {
+  if (!base.is_mapping() || over.replaces) {
     base = {};
     base.kind = YamlNode::Kind::mapping;
     base.place = over.place;

@@ -122,7 +122,7 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
                                  "reads and no call writes",
                                  key, workflow.name),
          .got = fmt::format("rows of {} without it", settings.data.train),
-         .hint = fmt::format("data.fields={{{}: COLUMN}}", key)});
+         .hint = fmt::format("data.fields.{}=COLUMN", key)});
 }
 
 bool generates(const plans::Workflow& workflow, const plans::Role& role) {

@@ -1,4 +1,5 @@
 // The exact lines that people see for wrong settings.
+#include "config/mistakes.hpp"
 #include "config/nearest.hpp"
 #include "config/settings.hpp"
 #include "config/translations.hpp"
@@ -34,6 +35,21 @@ protected:
   }
   static void write(const std::string& name, const std::string& text) {
     std::ofstream(name) << text;
+  }
+  /// The lines of all mistakes.
+  static std::vector<std::string>
+  errors(const std::vector<std::string>& files,
+         const std::vector<std::string>& overrides) {
+    std::vector<std::string> lines;
+    try {
+      troupe::load_settings(files, overrides);
+    } catch (const troupe::ConfigErrors& caught) {
+      for (const auto& mistake : caught.all())
+        lines.emplace_back(mistake.what());
+    } catch (const ConfigError& caught) {
+      lines.emplace_back(caught.what());
+    }
+    return lines;
   }
   static std::string error(const std::vector<std::string>& files,
                            const std::vector<std::string>& overrides) {
@@ -91,7 +107,8 @@ TEST_F(SettingsErrors, KeysOfOtherSystemsAreTranslated) {
             "Troupe, got verl's actor_rollout_ref.rollout.n; try rollout.n");
   EXPECT_EQ(ppo("algorithm: {adv_estimator: gae}\n"),
             "x.yaml:1: algorithm.adv_estimator: expected a setting of Troupe, "
-            "got verl's algorithm.adv_estimator; try algorithm.advantage");
+            "got verl's algorithm.adv_estimator; try algorithm.advantage (gae "
+            "in workflow ppo, the others in grpo)");
   EXPECT_EQ(over("init_kl_coef=0.1"),
             "command line: init_kl_coef: expected a setting of Troupe, got "
             "OpenRLHF's init_kl_coef; try algorithm.kl_coef");
@@ -283,7 +300,8 @@ TEST_F(SettingsErrors, GrpoHasDefaultsOfItsOwnAndNoCritic) {
             "(algorithm.lam=null)");
   EXPECT_EQ(error({"grpo.yaml"}, {"models.critic.path=c"}),
             "command line: models.critic: expected a role of workflow grpo "
-            "(actor, ref or reward), got 'critic'; try models.actor");
+            "(actor, ref or reward), got 'critic'; try removing it "
+            "(models.critic=null)");
 }
 
 TEST_F(SettingsErrors, PortsOfThePageMustBePorts) {
@@ -337,7 +355,92 @@ TEST_F(SettingsErrors, RolesBelongToTheWorkflow) {
             "critic, ref or reward), got 'acter'; try models.actor");
   EXPECT_EQ(sft("models: {critic: {path: x}}\n"),
             "x.yaml:1: models.critic: expected a role of workflow sft (actor), "
-            "got 'critic'; try models.actor");
+            "got 'critic'; try removing it (models.critic=null)");
+}
+
+TEST_F(SettingsErrors, SuggestionsAreNearAndOfTheWorkflow) {
+  EXPECT_EQ(over("rollout.max_tokens=9"),
+            "command line: rollout.max_tokens: expected a known setting, got "
+            "'max_tokens'; try rollout.max_new_tokens");
+  EXPECT_EQ(over("run.output=x"),
+            "command line: run.output: expected a known setting, got 'output'; "
+            "try 'troupe explain run'");
+  EXPECT_EQ(over("logging.level=x"),
+            "command line: logging: expected a known setting, got 'logging'; "
+            "try 'troupe explain'");
+  EXPECT_EQ(over("metrics.wandb=true"),
+            "command line: metrics.wandb: expected a setting of Troupe, got "
+            "'wandb'; try metrics.command: python3 examples/metrics/"
+            "to_wandb.py PROJECT");
+}
+
+TEST_F(SettingsErrors, AForeignNameMeansWhatTheWorkflowHas) {
+  EXPECT_THAT(over("max_length=9"),
+              ::testing::EndsWith("try data.max_prompt_tokens and "
+                                  "rollout.max_new_tokens, which add up to "
+                                  "it"));
+  EXPECT_THAT(error({"sft.yaml"}, {"max_length=9"}),
+              ::testing::EndsWith("got TRL's max_length; try "
+                                  "data.max_tokens"));
+  EXPECT_THAT(error({"sft.yaml"}, {"num_generations=9"}),
+              ::testing::EndsWith("try leaving it out (workflow sft has no "
+                                  "rollout.n)"));
+  EXPECT_THAT(error({}, {"workflow=reward", "learning_rate=9"}),
+              ::testing::EndsWith("try models.reward.optimizer.lr"));
+}
+
+TEST_F(SettingsErrors, AWholeFileOfAnotherSystemIsToldAtOnce) {
+  write("verl.yaml", "actor_rollout_ref:\n"
+                     "  model: {path: q3, use_shm: false}\n"
+                     "  actor:\n"
+                     "    optim: {lr: 1.0e-6}\n"
+                     "    use_torch_compile: true\n"
+                     "  rollout: {name: vllm, n: 5}\n"
+                     "algorithm: {adv_estimator: grpo}\n"
+                     "data: {train_files: x.parquet, batch_size: many}\n"
+                     "trainer: {logger: [wandb], nccl_timeout: 600}\n");
+  const auto lines = errors({"verl.yaml"}, {});
+  EXPECT_THAT(
+    lines,
+    ::testing::ElementsAre(
+      ::testing::StartsWith("verl.yaml: workflow: expected one of sft"),
+      ::testing::EndsWith("try models.actor.path"),
+      ::testing::EndsWith("try models.actor.optimizer.lr"),
+      ::testing::StartsWith(
+        "verl.yaml:6: actor_rollout_ref.rollout.name: expected a setting of "
+        "Troupe, got verl's actor_rollout_ref.rollout.name; try leaving it "
+        "out"),
+      ::testing::EndsWith("try rollout.n"),
+      "verl.yaml:1: actor_rollout_ref: expected settings of Troupe, got 2 keys "
+      "without an equal here (model.use_shm, actor.use_torch_compile); try "
+      "leaving them out",
+      ::testing::HasSubstr("try algorithm.advantage"),
+      ::testing::HasSubstr("try data.train"),
+      ::testing::HasSubstr("data.batch_size: expected a whole number >= 1"),
+      ::testing::HasSubstr("metrics.command for wandb"),
+      ::testing::StartsWith("verl.yaml:9: trainer: expected settings of "
+                            "Troupe, got 1 key without an equal here")));
+}
+
+TEST_F(SettingsErrors, SeveralMistakesAreToldAtOnce) {
+  EXPECT_EQ(errors({"ppo.yaml"}, {"run.steps=ten", "rollout.n=-1",
+                                  "rollout.temprature=1", "workflow=pop"})
+              .size(),
+            4u);
+  EXPECT_THAT(errors({}, {"workflow=ppo"}),
+              ::testing::ElementsAre(::testing::HasSubstr("run.steps"),
+                                     ::testing::HasSubstr("models.actor.path"),
+                                     ::testing::HasSubstr("models.critic.path"),
+                                     ::testing::HasSubstr("models.reward.path"),
+                                     ::testing::HasSubstr("data.train")));
+}
+
+TEST_F(SettingsErrors, AMissingRewardModelNamesTheOtherWays) {
+  EXPECT_EQ(error({"ppo.yaml"}, {"models.reward=null"}),
+            "ppo.yaml: models.reward.path: expected a folder in Hugging Face "
+            "format, got nothing; try models.reward.path=FOLDER, or rewards "
+            "without a model (reward.kind: rule, python, process or http), as "
+            "reward.kind=rule reward.rule=gsm8k");
 }
 
 TEST_F(SettingsErrors, SizesMustFitEachOther) {
@@ -382,14 +485,34 @@ TEST(Nearest, SwapsAndWrongSectionsAreNear) {
     "data.batch_size");
 }
 
+TEST(Nearest, WhatIsFarIsNoSuggestion) {
+  EXPECT_EQ(troupe::nearest_word("wandb", {"bind", "on"}), "");
+  EXPECT_EQ(troupe::nearest_key("run.output", {"rollout", "run.name"}), "");
+  EXPECT_EQ(troupe::nearest_key("logging.level", {"eval", "cluster.tls"}), "");
+  EXPECT_EQ(troupe::nearest_key("rollout.max_tokens",
+                                {"data.batch_size", "rollout.max_new_tokens"}),
+            "rollout.max_new_tokens");
+}
+
 TEST(Translations, PointToSettingsThatExist) {
-  for (const char* key : {"trainer.save_freq", "max_steps", "eps_clip",
-                          "reward_pretrain", "--n-samples-per-prompt"}) {
-    const auto* row = troupe::find_translation(key);
-    ASSERT_NE(row, nullptr) << key;
-    EXPECT_NO_THROW(troupe::explain_settings(row->ours)) << row->ours;
-  }
-  EXPECT_EQ(troupe::find_translation("rollout.temprature"), nullptr);
+  for (const auto& table :
+       {troupe::verl_translations(), troupe::openrlhf_translations(),
+        troupe::trl_translations()})
+    for (const auto& row : table) {
+      const auto key = troupe::key_of(row);
+      if (!key.empty()) {
+        EXPECT_NO_THROW(troupe::explain_settings(key)) << row.theirs;
+      }
+    }
+}
+
+TEST(Translations, FlagsAreFoundWithDashesAndInSections) {
+  for (const char* key : {"trainer.save_freq", "max_steps",
+                          "--n-samples-per-prompt", "algorithm.num_ppo_epochs"})
+    EXPECT_FALSE(troupe::find_translations(key).empty()) << key;
+  EXPECT_TRUE(troupe::find_translations("rollout.temprature").empty());
+  // a section of verl's alone holds no flags of others
+  EXPECT_TRUE(troupe::find_translations("reward_model.max_length").empty());
 }
 
 } // namespace
