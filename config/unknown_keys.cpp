@@ -114,13 +114,16 @@ Meant meaning_of(const std::string& path, const std::string& workflow) {
 ConfigError foreign_key(const YamlNode& node, const std::string& path,
                         const Meant& meant) {
   const std::string system = meant.row->system;
-  return ConfigError(
-    {.place = node.place,
-     .path = path,
-     .expected = "a setting of Troupe",
-     .got = system.empty() ? fmt::format("'{}'", meant.row->theirs)
-                           : fmt::format("{}'s {}", system, meant.row->theirs),
-     .hint = meant.ours});
+  std::string got = fmt::format("'{}'", meant.row->theirs);
+  if (!system.empty())
+    got = path == meant.row->theirs
+            ? "one of " + system
+            : fmt::format("{}'s {}", system, meant.row->theirs);
+  return ConfigError({.place = node.place,
+                      .path = path,
+                      .expected = "a setting of Troupe",
+                      .got = got,
+                      .hint = meant.ours});
 }
 
 /// Adds a line for each key at or below `path` that is translated; names the

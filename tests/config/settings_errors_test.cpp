@@ -1,123 +1,15 @@
 // The exact lines that people see for wrong settings.
-#include "config/mistakes.hpp"
-#include "config/nearest.hpp"
-#include "config/settings.hpp"
-#include "config/translations.hpp"
 
-#include "tests/support/temp_folder.hpp"
+#include "tests/config/settings_fixture.hpp"
 #include <gmock/gmock.h>
-
-#include <filesystem>
-#include <fstream>
 
 namespace {
 
-using troupe::ConfigError;
-
-class SettingsErrors : public ::testing::Test {
-protected:
-  SettingsErrors() {
-    std::filesystem::current_path(folder_.path());
-    write("ppo.yaml", "workflow: ppo\n"
-                      "run: {steps: 60}\n"
-                      "models:\n"
-                      "  actor: {path: a}\n"
-                      "  critic: {path: c}\n"
-                      "  reward: {path: r}\n"
-                      "data: {train: p.jsonl}\n");
-    write("sft.yaml", "workflow: sft\n"
-                      "run: {steps: 60}\n"
-                      "models: {actor: {path: a}}\n"
-                      "data: {train: p.jsonl}\n");
-  }
-  ~SettingsErrors() override {
-    std::filesystem::current_path("/");
-  }
-  static void write(const std::string& name, const std::string& text) {
-    std::ofstream(name) << text;
-  }
-  /// The lines of all mistakes.
-  static std::vector<std::string>
-  errors(const std::vector<std::string>& files,
-         const std::vector<std::string>& overrides) {
-    std::vector<std::string> lines;
-    try {
-      troupe::load_settings(files, overrides);
-    } catch (const troupe::ConfigErrors& caught) {
-      for (const auto& mistake : caught.all())
-        lines.emplace_back(mistake.what());
-    } catch (const ConfigError& caught) {
-      lines.emplace_back(caught.what());
-    }
-    return lines;
-  }
-  static std::string error(const std::vector<std::string>& files,
-                           const std::vector<std::string>& overrides) {
-    try {
-      troupe::load_settings(files, overrides);
-    } catch (const ConfigError& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
-  /// With `text` merged over the good ppo.yaml.
-  static std::string ppo(const std::string& text) {
-    write("x.yaml", text);
-    return error({"ppo.yaml", "x.yaml"}, {});
-  }
-  static std::string sft(const std::string& text) {
-    write("x.yaml", text);
-    return error({"sft.yaml", "x.yaml"}, {});
-  }
-  static std::string over(const std::string& text) {
-    return error({"ppo.yaml"}, {text});
-  }
-  troupe::support::TempFolder folder_;
-};
+using SettingsErrors = troupe::support::SettingsFixture;
 
 TEST_F(SettingsErrors, GoodFilesAreGood) {
   EXPECT_EQ(ppo(""), "no error");
   EXPECT_EQ(sft(""), "no error");
-}
-
-TEST_F(SettingsErrors, UnknownKeysNameTheNearest) {
-  EXPECT_EQ(ppo("\nrollout:\n  temprature: 1\n"),
-            "x.yaml:3: rollout.temprature: expected a known setting, got "
-            "'temprature'; try rollout.temperature");
-  EXPECT_EQ(ppo("rolout: {n: 1}\n"),
-            "x.yaml:1: rolout: expected a known setting, got 'rolout'; try "
-            "rollout");
-  EXPECT_EQ(ppo("run: {batch_size: 1}\n"),
-            "x.yaml:1: run.batch_size: expected a known setting, got "
-            "'batch_size'; try data.batch_size");
-  EXPECT_EQ(ppo("models: {actor: {lr: 1}}\n"),
-            "x.yaml:1: models.actor.lr: expected a known setting, got 'lr'; "
-            "try models.actor.optimizer.lr");
-  EXPECT_EQ(over("rollout.tmperature=1"),
-            "command line: rollout.tmperature: expected a known setting, got "
-            "'tmperature'; try rollout.temperature");
-  EXPECT_EQ(ppo("run.steps: 5\n"),
-            "x.yaml:1: run.steps: expected a known setting, got 'run.steps'; "
-            "try nesting it instead of writing dots");
-}
-
-TEST_F(SettingsErrors, KeysOfOtherSystemsAreTranslated) {
-  EXPECT_EQ(ppo("actor_rollout_ref:\n  rollout:\n    n: 4\n"),
-            "x.yaml:3: actor_rollout_ref.rollout.n: expected a setting of "
-            "Troupe, got verl's actor_rollout_ref.rollout.n; try rollout.n");
-  EXPECT_EQ(ppo("algorithm: {adv_estimator: gae}\n"),
-            "x.yaml:1: algorithm.adv_estimator: expected a setting of Troupe, "
-            "got verl's algorithm.adv_estimator; try algorithm.advantage (gae "
-            "in workflow ppo, the others in grpo)");
-  EXPECT_EQ(over("init_kl_coef=0.1"),
-            "command line: init_kl_coef: expected a setting of Troupe, got "
-            "OpenRLHF's init_kl_coef; try algorithm.kl_coef");
-  EXPECT_EQ(over("algorithm.num_ppo_epochs=4"),
-            "command line: algorithm.num_ppo_epochs: expected a setting of "
-            "Troupe, got TRL's num_ppo_epochs; try algorithm.epochs");
-  EXPECT_EQ(over("models.critic.learning-rate=1"),
-            "command line: models.critic.learning-rate: expected a setting of "
-            "Troupe, got TRL's learning_rate; try models.critic.optimizer.lr");
 }
 
 TEST_F(SettingsErrors, MistypedValuesSayWhatWasExpected) {
@@ -358,83 +250,6 @@ TEST_F(SettingsErrors, RolesBelongToTheWorkflow) {
             "got 'critic'; try removing it (models.critic=null)");
 }
 
-TEST_F(SettingsErrors, SuggestionsAreNearAndOfTheWorkflow) {
-  EXPECT_EQ(over("rollout.max_tokens=9"),
-            "command line: rollout.max_tokens: expected a known setting, got "
-            "'max_tokens'; try rollout.max_new_tokens");
-  EXPECT_EQ(over("run.output=x"),
-            "command line: run.output: expected a known setting, got 'output'; "
-            "try 'troupe explain run'");
-  EXPECT_EQ(over("logging.level=x"),
-            "command line: logging: expected a known setting, got 'logging'; "
-            "try 'troupe explain'");
-  EXPECT_EQ(over("metrics.wandb=true"),
-            "command line: metrics.wandb: expected a setting of Troupe, got "
-            "'wandb'; try metrics.command: python3 examples/metrics/"
-            "to_wandb.py PROJECT");
-}
-
-TEST_F(SettingsErrors, AForeignNameMeansWhatTheWorkflowHas) {
-  EXPECT_THAT(over("max_length=9"),
-              ::testing::EndsWith("try data.max_prompt_tokens and "
-                                  "rollout.max_new_tokens, which add up to "
-                                  "it"));
-  EXPECT_THAT(error({"sft.yaml"}, {"max_length=9"}),
-              ::testing::EndsWith("got TRL's max_length; try "
-                                  "data.max_tokens"));
-  EXPECT_THAT(error({"sft.yaml"}, {"num_generations=9"}),
-              ::testing::EndsWith("try leaving it out (workflow sft has no "
-                                  "rollout.n)"));
-  EXPECT_THAT(error({}, {"workflow=reward", "learning_rate=9"}),
-              ::testing::EndsWith("try models.reward.optimizer.lr"));
-}
-
-TEST_F(SettingsErrors, AWholeFileOfAnotherSystemIsToldAtOnce) {
-  write("verl.yaml", "actor_rollout_ref:\n"
-                     "  model: {path: q3, use_shm: false}\n"
-                     "  actor:\n"
-                     "    optim: {lr: 1.0e-6}\n"
-                     "    use_torch_compile: true\n"
-                     "  rollout: {name: vllm, n: 5}\n"
-                     "algorithm: {adv_estimator: grpo}\n"
-                     "data: {train_files: x.parquet, batch_size: many}\n"
-                     "trainer: {logger: [wandb], nccl_timeout: 600}\n");
-  const auto lines = errors({"verl.yaml"}, {});
-  EXPECT_THAT(
-    lines,
-    ::testing::ElementsAre(
-      ::testing::StartsWith("verl.yaml: workflow: expected one of sft"),
-      ::testing::EndsWith("try models.actor.path"),
-      ::testing::EndsWith("try models.actor.optimizer.lr"),
-      ::testing::StartsWith(
-        "verl.yaml:6: actor_rollout_ref.rollout.name: expected a setting of "
-        "Troupe, got verl's actor_rollout_ref.rollout.name; try leaving it "
-        "out"),
-      ::testing::EndsWith("try rollout.n"),
-      "verl.yaml:1: actor_rollout_ref: expected settings of Troupe, got 2 keys "
-      "without an equal here (model.use_shm, actor.use_torch_compile); try "
-      "leaving them out",
-      ::testing::HasSubstr("try algorithm.advantage"),
-      ::testing::HasSubstr("try data.train"),
-      ::testing::HasSubstr("data.batch_size: expected a whole number >= 1"),
-      ::testing::HasSubstr("metrics.command for wandb"),
-      ::testing::StartsWith("verl.yaml:9: trainer: expected settings of "
-                            "Troupe, got 1 key without an equal here")));
-}
-
-TEST_F(SettingsErrors, SeveralMistakesAreToldAtOnce) {
-  EXPECT_EQ(errors({"ppo.yaml"}, {"run.steps=ten", "rollout.n=-1",
-                                  "rollout.temprature=1", "workflow=pop"})
-              .size(),
-            4u);
-  EXPECT_THAT(errors({}, {"workflow=ppo"}),
-              ::testing::ElementsAre(::testing::HasSubstr("run.steps"),
-                                     ::testing::HasSubstr("models.actor.path"),
-                                     ::testing::HasSubstr("models.critic.path"),
-                                     ::testing::HasSubstr("models.reward.path"),
-                                     ::testing::HasSubstr("data.train")));
-}
-
 TEST_F(SettingsErrors, AMissingRewardModelNamesTheOtherWays) {
   EXPECT_EQ(error({"ppo.yaml"}, {"models.reward=null"}),
             "ppo.yaml: models.reward.path: expected a folder in Hugging Face "
@@ -473,46 +288,6 @@ TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
   EXPECT_THAT(ppo("a: [1\n"), ::testing::StartsWith("x.yaml:2: expected YAML"));
   EXPECT_EQ(error({}, {}), "command line: workflow: expected one of sft, "
                            "reward, dpo, ppo or grpo, got nothing");
-}
-
-TEST(Nearest, SwapsAndWrongSectionsAreNear) {
-  EXPECT_EQ(troupe::edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(troupe::edit_distance("ab", "ba"), 1u);
-  EXPECT_EQ(troupe::edit_distance("", "abc"), 3u);
-  EXPECT_EQ(troupe::nearest_word("x", {}), "");
-  EXPECT_EQ(
-    troupe::nearest_key("run.batch_size", {"run.name", "data.batch_size"}),
-    "data.batch_size");
-}
-
-TEST(Nearest, WhatIsFarIsNoSuggestion) {
-  EXPECT_EQ(troupe::nearest_word("wandb", {"bind", "on"}), "");
-  EXPECT_EQ(troupe::nearest_key("run.output", {"rollout", "run.name"}), "");
-  EXPECT_EQ(troupe::nearest_key("logging.level", {"eval", "cluster.tls"}), "");
-  EXPECT_EQ(troupe::nearest_key("rollout.max_tokens",
-                                {"data.batch_size", "rollout.max_new_tokens"}),
-            "rollout.max_new_tokens");
-}
-
-TEST(Translations, PointToSettingsThatExist) {
-  for (const auto& table :
-       {troupe::verl_translations(), troupe::openrlhf_translations(),
-        troupe::trl_translations()})
-    for (const auto& row : table) {
-      const auto key = troupe::key_of(row);
-      if (!key.empty()) {
-        EXPECT_NO_THROW(troupe::explain_settings(key)) << row.theirs;
-      }
-    }
-}
-
-TEST(Translations, FlagsAreFoundWithDashesAndInSections) {
-  for (const char* key : {"trainer.save_freq", "max_steps",
-                          "--n-samples-per-prompt", "algorithm.num_ppo_epochs"})
-    EXPECT_FALSE(troupe::find_translations(key).empty()) << key;
-  EXPECT_TRUE(troupe::find_translations("rollout.temprature").empty());
-  // a section of verl's alone holds no flags of others
-  EXPECT_TRUE(troupe::find_translations("reward_model.max_length").empty());
 }
 
 } // namespace
