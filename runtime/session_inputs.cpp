@@ -45,7 +45,7 @@ void require_folder(const Settings& settings, const plans::Role& role) {
      .got = folder.empty() ? "nothing" : "'" + folder.string() + "'",
      .hint = fs::exists(folder, ignored)
                ? "a folder that transformers' save_pretrained wrote"
-               : "a folder that exists (does a run before this one make it?)"});
+               : models::missing_folder_hint(folder)});
 }
 
 /// Roles get the same token ids, so their tokenizers must mean the same.
