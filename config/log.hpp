@@ -20,6 +20,8 @@ public:
   void info(std::string_view text) const;
   void warn(std::string_view text) const;
   void error(std::string_view text) const;
+  /// A warning that stdout shows in its own way: to the file alone.
+  void warn_file(std::string_view text) const;
 
 private:
   const char* name_;
@@ -32,9 +34,18 @@ inline constexpr Component models{"models"};
 inline constexpr Component actors{"actors"};
 inline constexpr Component runtime{"runtime"};
 
-/// Everything from `level` up goes to `file` (appended); warnings and errors
-/// also to stderr. Before this call: warnings and errors to stderr only.
+/// Everything from `level` up goes to `file` (appended), also what was logged
+/// before this call; warnings and errors go to stderr too.
 void open(const std::filesystem::path& file, Level level);
+/// While one lives, lines for stderr wait; its end writes them. So that
+/// warnings of a start come after its tables.
+class HeldConsole {
+public:
+  HeldConsole();
+  ~HeldConsole();
+  HeldConsole(const HeldConsole&) = delete;
+  HeldConsole& operator=(const HeldConsole&) = delete;
+};
 /// Lines on stderr look as in the file, with their time: where it is a log.
 void stamp_console();
 /// Writes what is buffered; call before the process ends.

@@ -1,8 +1,8 @@
 #include "config/nearest.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
+#include <optional>
 
 namespace troupe {
 
@@ -16,15 +16,24 @@ template <class Distance>
 std::string nearest_by(const std::vector<std::string>& candidates,
                        Distance&& distance) {
   std::string best;
-  auto best_distance = std::numeric_limits<std::size_t>::max();
+  std::optional<std::size_t> best_distance;
   for (const auto& candidate : candidates) {
-    const std::size_t now = distance(candidate);
-    if (now < best_distance) {
+    const std::optional<std::size_t> now = distance(candidate);
+    if (now && (!best_distance || *now < *best_distance)) {
       best_distance = now;
       best = candidate;
     }
   }
   return best;
+}
+
+/// The edit distance where it is at most 1 / `share` of the longer word.
+std::optional<std::size_t> near_distance(std::string_view a, std::string_view b,
+                                         std::size_t share) {
+  const auto distance = edit_distance(a, b);
+  if (share * distance > std::max(a.size(), b.size()))
+    return std::nullopt;
+  return distance;
 }
 
 } // namespace
@@ -54,15 +63,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string nearest_word(std::string_view word,
                          const std::vector<std::string>& candidates) {
   return nearest_by(candidates, [&](const std::string& candidate) {
-    return edit_distance(word, candidate);
+    return near_distance(word, candidate, 2);
   });
 }
 
 std::string nearest_key(std::string_view key,
                         const std::vector<std::string>& candidates) {
-  return nearest_by(candidates, [&](const std::string& candidate) {
-    const auto section_wrong
-      = 1 + 2 * edit_distance(last_part(key), last_part(candidate));
+  using Found = std::optional<std::size_t>;
+  return nearest_by(candidates, [&](const std::string& candidate) -> Found {
+    const auto last = near_distance(last_part(key), last_part(candidate), 3);
+    if (!last)
+      return std::nullopt;
+    const auto section_wrong = 1 + 2 * *last;
     return std::min(2 * edit_distance(key, candidate), section_wrong);
   });
 }

@@ -56,6 +56,7 @@ YamlNode override_value(const std::string& path, const std::string& text) {
     node.kind = YamlNode::Kind::scalar;
   if (!yaml)
     node.text = text;
+  node.replaces = node.is_mapping();
   put_on_command_line(node);
   return node;
 }
@@ -80,8 +81,10 @@ void put_at(YamlNode& tree, std::string_view path, YamlNode value) {
       *child = std::move(value);
       return;
     }
-    if (!child->is_mapping())
+    if (!child->is_mapping()) { // a null, or another value: gone before
       *child = empty_mapping();
+      child->replaces = true;
+    }
     node = child;
     path.remove_prefix(dot + 1);
   }

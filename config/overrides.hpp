@@ -10,8 +10,9 @@ namespace troupe {
 
 /// One nested tree for all of `overrides`, later ones first in force, placed at
 /// "command line". A value that starts with [ { " or ' is YAML, any other is
-/// the text itself; "null" and "~" are nulls, which remove on merging. Throws
-/// ConfigError if there is no key or no '='.
+/// the text itself; "null" and "~" are nulls, which remove on merging, and a
+/// mapping replaces what is there. Throws ConfigError if there is no key or no
+/// '='.
 YamlNode parse_overrides(const std::vector<std::string>& overrides);
 
 } // namespace troupe

@@ -1,9 +1,11 @@
 #include "config/settings.hpp"
 
+#include "config/log.hpp"
 #include "config/nearest.hpp"
 #include "config/overrides.hpp"
 #include "config/settings_schema.hpp"
-#include "config/translations.hpp"
+#include "config/switched_off.hpp"
+#include "config/unknown_keys.hpp"
 #include "config/workflow_file.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -15,81 +17,11 @@ namespace troupe {
 
 namespace {
 
-/// Every key and section that exists, with the roles of `workflow` put in.
-std::vector<std::string> settings_known_keys(const std::string& workflow) {
-  auto roles = roles_of(workflow);
-  if (roles.empty())
-    roles = {"actor"};
-  std::vector<std::string> keys;
-  auto add = [&](const std::string& path) {
-    if (path_with_role(path, "x") == path)
-      keys.push_back(path);
-    else
-      for (const auto& role : roles)
-        keys.push_back(path_with_role(path, role));
-  };
-  for (const auto& field : settings_fields())
-    add(field.path);
-  for (const auto& section : settings_sections())
-    add(section.name);
-  return keys;
-}
-
-/// The first key below `node` that another system knows.
-std::pair<std::string, const Translation*>
-translation_below(const YamlNode& node, const std::string& path,
-                  const YamlNode*& where) {
-  if (const auto* found = find_translation(path)) {
-    where = &node;
-    return {path, found};
-  }
-  for (const auto& [key, value] : node.entries) {
-    auto found = translation_below(value, path + "." + key, where);
-    if (found.second)
-      return found;
-  }
-  return {"", nullptr};
-}
-
-/// "critic" of "models.critic.x", "" elsewhere.
-std::string find_role(const std::string& path) {
-  return path.starts_with("models.") ? path.substr(7, path.find('.', 7) - 7)
-                                     : "";
-}
-
-[[noreturn]] void throw_unknown_key(const YamlNode& node,
-                                    const std::string& path,
-                                    const std::string& key,
-                                    const std::string& workflow) {
-  const YamlNode* where = nullptr;
-  const auto [theirs, translation] = translation_below(node, path, where);
-  if (translation) {
-    // "models.critic.learning_rate" means the critic's
-    std::string ours = translation->ours;
-    const auto role = find_role(path);
-    if (ours.starts_with("models.actor.") && !role.empty())
-      ours.replace(7, 5, role);
-    throw ConfigError(
-      {.place = where->place,
-       .path = theirs,
-       .expected = "a setting of Troupe",
-       .got = fmt::format("{}'s {}", translation->system, translation->theirs),
-       .hint = ours});
-  }
-  const auto nearest = nearest_key(path, settings_known_keys(workflow));
-  const bool dotted = key.find('.') != key.npos && nearest == path;
-  throw ConfigError(
-    {.place = node.place,
-     .path = path,
-     .expected = "a known setting",
-     .got = fmt::format("'{}'", key),
-     .hint = dotted ? "nesting it instead of writing dots" : nearest});
-}
-
 /// Walks a merged tree and fills settings by the table.
 class SettingsReader {
 public:
-  explicit SettingsReader(std::string workflow) {
+  SettingsReader(std::string workflow, Mistakes& mistakes)
+    : mistakes_(mistakes) {
     settings_.workflow = std::move(workflow);
   }
 
@@ -101,27 +33,32 @@ public:
 private:
   void read_entries(const YamlNode& node, const std::string& prefix) {
     for (const auto& [key, value] : node.entries)
-      read_entry(value, prefix.empty() ? key : prefix + "." + key, key);
+      mistakes_.collect([&, &key = key, &value = value] {
+        read_entry(value, prefix.empty() ? key : prefix + "." + key, key);
+      });
   }
 
   void read_entry(const YamlNode& node, const std::string& path,
                   const std::string& key) {
-    if (key.find('.') != key.npos)
-      throw_unknown_key(node, path, key, settings_.workflow);
-    if (const auto [field, role] = find_field(path); field) {
+    const auto [field, role] = find_field(path);
+    const bool dotted = key.find('.') != key.npos;
+    if (dotted || (!field && !is_section(path)))
+      return add_unknown_key(mistakes_, node, path, key, settings_.workflow);
+    if (field) {
       check_role(node, role);
       read_value(*field, settings_, role, node, path);
       note_places(node, path);
       return;
     }
-    if (!is_section(path))
-      throw_unknown_key(node, path, key, settings_.workflow);
     if (!node.is_mapping())
-      throw ConfigError({.place = node.place,
-                         .path = path,
-                         .expected = "a mapping of settings",
-                         .got = describe(node),
-                         .hint = fmt::format("'troupe explain {}'", path)});
+      throw ConfigError(
+        {.place = node.place,
+         .path = path,
+         .expected = "a mapping of settings",
+         .got = describe(node),
+         .hint = node.is_scalar() && node.text.empty()
+                   ? fmt::format("{}=null to switch it off", path)
+                   : fmt::format("'troupe explain {}'", path)});
     if (path.starts_with("models.") && path.find('.', 7) == path.npos)
       check_role(node, key);
     read_entries(node, path);
@@ -138,31 +75,36 @@ private:
     const auto roles = roles_of(settings_.workflow);
     if (role.empty() || holds(roles, role))
       return;
+    const auto nearest = nearest_word(role, roles);
     throw ConfigError(
       {.place = node.place,
        .path = "models." + role,
        .expected = fmt::format("a role of workflow {} ({})", settings_.workflow,
                                join_or(roles)),
        .got = fmt::format("'{}'", role),
-       .hint = "models." + nearest_word(role, roles)});
+       .hint = nearest.empty()
+                 ? fmt::format("removing it (models.{}=null)", role)
+                 : "models." + nearest});
   }
 
   Settings settings_;
+  Mistakes& mistakes_;
 };
 
 /// What is taken away must be a setting, too: a slip would leave it in place.
-void check_removed(const YamlNode& node, const std::string& path,
-                   const std::string& key, const std::string& workflow) {
+void check_removed(Mistakes& mistakes, const YamlNode& node,
+                   const std::string& path, const std::string& key,
+                   const std::string& workflow) {
   if (find_field(path).first)
     return;
   if (!path.empty() && !is_section(path)) {
     if (node.is_null())
-      throw_unknown_key(node, path, key, workflow);
+      add_unknown_key(mistakes, node, path, key, workflow);
     return; // the reader's business
   }
   for (const auto& [name, value] : node.entries)
-    check_removed(value, path.empty() ? name : path + "." + name, name,
-                  workflow);
+    check_removed(mistakes, value, path.empty() ? name : path + "." + name,
+                  name, workflow);
 }
 
 std::string settings_workflow(const YamlNode& tree, const Place& whole) {
@@ -219,15 +161,29 @@ YamlNode merged_layers(const std::vector<YamlNode>& layers) {
   return merged;
 }
 
-Settings read_settings(const std::vector<YamlNode>& layers, const Place& whole,
-                       const std::string& name) {
+/// What all layers are: their names for messages.
+struct SettingsSource {
+  std::vector<std::string> files; ///< before the command line
+  Place whole;
+  std::string name; ///< the run's, if it has none
+};
+
+Settings read_settings(const std::vector<YamlNode>& layers,
+                       const SettingsSource& source) {
   const auto tree = merged_layers(layers);
-  const auto workflow = settings_workflow(tree, whole);
+  Mistakes mistakes;
+  std::string workflow;
+  mistakes.collect([&] { workflow = settings_workflow(tree, source.whole); });
   for (const auto& layer : layers)
-    check_removed(layer, "", "", workflow);
-  auto settings = SettingsReader(workflow).read(tree);
-  fill_in_settings(settings, name);
-  check_settings(settings, whole);
+    check_removed(mistakes, layer, "", "", workflow);
+  auto settings = SettingsReader(workflow, mistakes).read(tree);
+  mistakes.throw_any();
+  fill_in_settings(settings, source.name);
+  for (const auto& key : leave_out_switched_off(settings, source.files))
+    log::config.info(key
+                     + " of a settings file is left out: what reads it is "
+                       "switched off");
+  check_settings(settings, source.whole);
   return settings;
 }
 
@@ -281,16 +237,20 @@ Settings load_settings(const std::vector<std::string>& files,
   layers.push_back(parse_overrides(overrides));
   const auto last = files.empty() ? std::string("run") : files.back();
   refuse_verb_workflow(merged_layers(layers));
-  return read_settings(layers, {files.empty() ? "command line" : last, 0},
-                       std::filesystem::path(last).stem().string());
+  return read_settings(layers,
+                       {.files = files,
+                        .whole = {files.empty() ? "command line" : last, 0},
+                        .name = std::filesystem::path(last).stem().string()});
 }
 
 Settings parse_settings(const std::string& yaml_text,
                         const std::string& file_name) {
   const auto tree = parse_yaml(yaml_text, file_name);
   check_is_mapping(tree);
-  return read_settings({tree}, {file_name, 0},
-                       std::filesystem::path(file_name).stem().string());
+  return read_settings(
+    {tree}, {.files = {file_name},
+             .whole = {file_name, 0},
+             .name = std::filesystem::path(file_name).stem().string()});
 }
 
 Place place_of(const Settings& settings, const std::string& dotted_key) {

@@ -1,4 +1,5 @@
 // Checks of settings as a whole (declared in settings_schema.hpp).
+#include "config/mistakes.hpp"
 #include "config/reward_rule.hpp"
 #include "config/settings_schema.hpp"
 #include "config/workflow_file.hpp"
@@ -96,20 +97,42 @@ void check_runs(const Field& field, const Settings& settings,
      .hint = ""});
 }
 
-void check_required_models(const Settings& settings, const Place& whole) {
-  for (const auto& role : roles_of(settings.workflow)) {
-    if (!uses_role(settings, role))
-      continue;
+/// A reward model is one way to score; without a setting nobody knows of
+/// others.
+std::string model_hint(const RoleTraits& role, const std::string& path) {
+  std::string hint = path + "=FOLDER";
+  if (role.needs_key != "reward.kind")
+    return hint;
+  const auto& kind = *find_field(role.needs_key).first;
+  std::vector<std::string> others;
+  for (const auto& choice : choices_of(kind))
+    if (!holds(role.needs_value, choice))
+      others.push_back(choice);
+  return fmt::format("{}, or rewards without a model (reward.kind: {}), as "
+                     "reward.kind=rule reward.rule=gsm8k",
+                     hint, join_or(others));
+}
+
+void check_required_models(Mistakes& mistakes, const Settings& settings,
+                           const Place& whole) {
+  const auto has_path = [&](const std::string& role) {
     const auto at = settings.models.find(role);
-    if (at != settings.models.end() && !at->second.path.empty())
+    return at != settings.models.end() && !at->second.path.empty();
+  };
+  for (const auto& role : find_workflow_traits(settings.workflow)->roles) {
+    if (!uses_role(settings, role.name) || has_path(role.name))
       continue;
-    const auto path = fmt::format("models.{}.path", role);
+    // where another one's folder would serve, that one's is missing
+    if (const auto& other = role.default_path_of;
+        !other.empty() && uses_role(settings, other) && !has_path(other))
+      continue;
+    const auto path = fmt::format("models.{}.path", role.name);
     const auto place = place_of(settings, path);
-    throw ConfigError({.place = place.file.empty() ? whole : place,
-                       .path = path,
-                       .expected = "a folder in Hugging Face format",
-                       .got = "nothing",
-                       .hint = fmt::format("{}=FOLDER", path)});
+    mistakes.add(ConfigError({.place = place.file.empty() ? whole : place,
+                              .path = path,
+                              .expected = "a folder in Hugging Face format",
+                              .got = "nothing",
+                              .hint = model_hint(role, path)}));
   }
 }
 
@@ -192,6 +215,15 @@ void check_sizes(const Settings& settings, const Place& whole) {
        .hint = std::to_string(samples)});
 }
 
+void check_data(const Settings& settings, const Place& whole) {
+  if (settings.data.train.empty())
+    throw ConfigError({.place = first_place(settings, {"data.train"}, whole),
+                       .path = "data.train",
+                       .expected = "a JSONL file",
+                       .got = "nothing",
+                       .hint = "data.train=FILE"});
+}
+
 /// Rules that exist; of weighed rewards each name is one.
 void check_reward(const Settings& settings) {
   const auto& reward = settings.reward;
@@ -230,27 +262,28 @@ void check_settings(const Settings& settings, const Place& whole) {
   if (is_verb_workflow(settings.workflow))
     return; // made by the verb, which has checked what the user gave
   // What cannot run comes before what it makes useless: reward.kind before the
-  // reward model.
+  // reward model. A mistake's consequences are not told with it.
+  Mistakes mistakes;
   for_each_set(settings, [&](const Field& field, const std::string& path,
                              const std::string& role) {
-    check_section(settings, path);
-    check_runs(field, settings, path, role);
+    mistakes.collect([&] {
+      check_section(settings, path);
+      check_runs(field, settings, path, role);
+    });
   });
+  mistakes.throw_any();
   for_each_set(settings, [&](const Field& field, const std::string& path,
                              const std::string& role) {
-    check_not_ignored(field, settings, path, role);
+    mistakes.collect([&] { check_not_ignored(field, settings, path, role); });
   });
-  check_length(settings, whole);
-  check_required_own(settings, whole);
-  check_required_models(settings, whole);
-  if (settings.data.train.empty())
-    throw ConfigError({.place = first_place(settings, {"data.train"}, whole),
-                       .path = "data.train",
-                       .expected = "a JSONL file",
-                       .got = "nothing",
-                       .hint = "data.train=FILE"});
-  check_sizes(settings, whole);
-  check_reward(settings);
+  mistakes.throw_any();
+  mistakes.collect([&] { check_length(settings, whole); });
+  mistakes.collect([&] { check_required_own(settings, whole); });
+  check_required_models(mistakes, settings, whole);
+  mistakes.collect([&] { check_data(settings, whole); });
+  mistakes.collect([&] { check_sizes(settings, whole); });
+  mistakes.collect([&] { check_reward(settings); });
+  mistakes.throw_any();
 }
 
 } // namespace troupe

@@ -1,19 +1,31 @@
-// What settings of other RLHF systems are called here, so that an unknown key
-// copied from verl, OpenRLHF or TRL gets a useful answer.
+// What settings of other RLHF systems are called here, so that unknown keys
+// copied from verl, OpenRLHF or TRL get a useful answer. A table a system, one
+// a source.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
 struct Translation {
-  const char* system; ///< "verl"
+  const char* system; ///< "verl"; "": several have it
   const char* theirs; ///< "actor_rollout_ref.rollout.n", "init_kl_coef"
-  const char* ours;   ///< a key of ours, or a few words of advice
+  /// A key of ours, perhaps with a value or words after it; or advice where
+  /// there is no such key.
+  const char* ours;
 };
 
-/// The translation of `key`, whole or (keys without dots) by its last part;
-/// dashes count as underscores. nullptr if there is none.
-const Translation* find_translation(const std::string& key);
+std::span<const Translation> verl_translations();
+std::span<const Translation> openrlhf_translations();
+std::span<const Translation> trl_translations();
+
+/// The translations of `key`, whole or, where theirs has no dots, by its last
+/// part; dashes count as underscores. Several where a name means something else
+/// in another workflow.
+std::vector<const Translation*> find_translations(const std::string& key);
+/// The setting of ours that a translation begins with; "" of mere advice.
+std::string key_of(const Translation& translation);
 
 } // namespace troupe

@@ -164,6 +164,25 @@ public:
   void OnMapEnd() override {}
 };
 
+/// A tab before a key is what most often makes no YAML, and nobody sees it.
+/// `last` is where the parser gave up; 0: it does not say.
+void check_no_tabs(const std::string& text, const std::string& file_name,
+                   int last) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (last > 0 && number > last)
+      return;
+    const auto indent = line.substr(0, line.find_first_not_of(" \t"));
+    if (indent.find('\t') != indent.npos)
+      throw ConfigError({.place = {file_name, number},
+                         .path = "",
+                         .expected = "an indent of spaces",
+                         .got = "a tab",
+                         .hint = "two spaces in its place"});
+  }
+}
+
 /// 0 if `text` is one document. YAML::LoadAll would tell too, but never ends on
 /// some broken texts: yaml-cpp 0.7 finds empty documents there without end.
 int second_document_line(const std::string& text) {
@@ -207,6 +226,7 @@ YamlNode parse_yaml(const std::string& text, const std::string& file_name) {
     second_line = second_document_line(text);
   } catch (const YAML::Exception& error) {
     const int line = error.mark.line >= 0 ? error.mark.line + 1 : 0;
+    check_no_tabs(text, file_name, line);
     throw ConfigError({.place = {file_name, line},
                        .path = "",
                        .expected = "YAML",
@@ -254,7 +274,7 @@ void merge_yaml(YamlNode& base, const YamlNode& over) {
     base = over;
     return;
   }
-  if (!base.is_mapping()) {
+  if (!base.is_mapping() || over.replaces) {
     base = {};
     base.kind = YamlNode::Kind::mapping;
     base.place = over.place;

@@ -22,6 +22,7 @@ struct YamlNode {
   Place place;
   std::vector<YamlNode> items;                           ///< sequence
   std::vector<std::pair<std::string, YamlNode>> entries; ///< mapping, in order
+  bool replaces = false; ///< mapping: merging it removes what was there
 
   bool is_null() const {
     return kind == Kind::null;
@@ -49,8 +50,8 @@ YamlNode parse_yaml(const std::string& text, const std::string& file_name);
 /// Reads and parses `file`. Throws ConfigError if it cannot be read.
 YamlNode read_yaml(const std::string& file);
 
-/// Lays `over` on `base`: mappings merge key by key, anything else replaces, a
-/// null removes.
+/// Lays `over` on `base`: mappings merge key by key unless they replace,
+/// anything else replaces, a null removes.
 void merge_yaml(YamlNode& base, const YamlNode& over);
 /// Block style, 2 spaces a level; small mappings of scalars in flow style.
 /// Parses back to the same tree, places aside.

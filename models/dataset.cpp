@@ -43,6 +43,29 @@ void remember_bad_row(DatasetReport& report, const std::string& message) {
             : "a larger data.max_tokens, or data.overlong: skip"});
 }
 
+[[noreturn]] void no_usable_row(const std::string& file,
+                                const DatasetReport& report) {
+  if (report.rows == 0)
+    throw ConfigError({.place = {file, 0},
+                       .path = "",
+                       .expected = "at least one row, a JSON object a line",
+                       .got = "an empty file",
+                       .hint = "rows as the README shows them"});
+  std::string got = "none (" + std::to_string(report.rows) + " rows, "
+                    + std::to_string(report.bad_rows) + " bad, "
+                    + std::to_string(report.overlong_rows) + " overlong";
+  if (!report.messages.empty())
+    got += ": " + report.messages.front();
+  throw ConfigError({.place = {file, 0},
+                     .path = "",
+                     .expected = "a usable row",
+                     .got = got + ")",
+                     .hint = report.overlong_rows > 0
+                               ? "a larger limit of tokens, or "
+                                 "data.overlong: truncate"
+                               : "rows as the README shows them"});
+}
+
 /// A column of equal type from one list a sample.
 template <class T>
 net::Column pack_column(const char* key, DType dtype,
@@ -133,18 +156,7 @@ Dataset Dataset::open(const DatasetOptions& options,
     state->usable.push_back(static_cast<std::uint32_t>(line));
   }
   if (state->usable.empty())
-    throw ConfigError(
-      {.place = {state->lines.file(), 0},
-       .path = "",
-       .expected = "a usable row",
-       .got = "none (" + std::to_string(report.rows) + " rows, "
-              + std::to_string(report.bad_rows) + " bad, "
-              + std::to_string(report.overlong_rows) + " overlong"
-              + (report.messages.empty() ? "" : ": " + report.messages.front())
-              + ")",
-       .hint = report.overlong_rows > 0 ? "a larger limit of tokens, or "
-                                          "data.overlong: truncate"
-                                        : "rows as the README shows them"});
+    no_usable_row(state->lines.file(), report);
   return Dataset(std::move(state));
 }
 

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <string_view>
 
 namespace troupe::models {
 
@@ -121,21 +123,40 @@ void copy_tokenizer_files(const fs::path& source, const fs::path& folder,
 
 } // namespace
 
+std::string missing_folder_hint(const fs::path& folder) {
+  const auto name = folder.string();
+  const auto slash = name.find('/');
+  const bool two_words = slash != name.npos && slash > 0
+                         && slash + 1 < name.size()
+                         && name.find('/', slash + 1) == name.npos;
+  const bool is_word = std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0
+           || std::string_view("/._-").find(static_cast<char>(c))
+                != std::string_view::npos;
+  });
+  std::error_code ignored;
+  // "runs/nope" is a slip where runs is a folder of ours
+  if (!two_words || !is_word || name.front() == '.'
+      || fs::exists(name.substr(0, slash), ignored))
+    return "a folder that exists (does a run before this one make it?)";
+  return "`hf download " + name + " --local-dir " + name + "`, then this again";
+}
+
 void require_model_folder(const fs::path& folder, const std::string& key) {
-  const auto expected = [&](const std::string& got) {
-    throw ConfigError(
-      {.place = {folder.string(), 0},
-       .path = key,
-       .expected = "the folder of a Hugging Face model",
-       .got = got,
-       .hint = "a path with a config.json, or a run's latest/ROLE"});
+  const auto expected = [&](const std::string& got, const std::string& hint) {
+    throw ConfigError({.place = {folder.string(), 0},
+                       .path = key,
+                       .expected = "the folder of a Hugging Face model",
+                       .got = got,
+                       .hint = hint});
   };
+  const std::string right = "a path with a config.json, or a run's latest/ROLE";
   if (!fs::exists(folder))
-    expected("nothing of that name");
+    expected("nothing of that name", missing_folder_hint(folder));
   if (!fs::is_directory(folder))
-    expected("a file");
+    expected("a file", right);
   if (!fs::exists(folder / "config.json"))
-    expected("a folder without config.json");
+    expected("a folder without config.json", right);
 }
 
 StoredWeights open_model_weights(const fs::path& folder,

@@ -14,6 +14,10 @@
 
 namespace troupe::models {
 
+/// How to get `folder`, which does not exist: `hf download ..` where it reads
+/// as a model's name on the Hugging Face hub ("Qwen/Qwen3-0.6B").
+std::string missing_folder_hint(const std::filesystem::path& folder);
+
 /// Throws ConfigError that says what is missing unless `folder` holds a
 /// config.json; `key` is the setting that named it ("models.actor.path").
 void require_model_folder(const std::filesystem::path& folder,

@@ -106,7 +106,8 @@ const json& RowFields::column(const std::string& field,
                               const std::string& name) const {
   const json* found = find_column(row_, name);
   if (found == nullptr || found->is_null())
-    expected(field, "a value in column '" + name + "'", "nothing");
+    expected(field, "a value in column '" + name + "'",
+             "nothing (the row has " + columns() + ")");
   return *found;
 }
 

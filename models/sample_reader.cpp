@@ -81,8 +81,13 @@ SampleTokens SampleReader::tokens(std::string_view line,
       throw;
     // A template's complaint, or that texts need a vocabulary: say which row it
     // is about.
-    const std::string field = tokenizer_.has_vocabulary() ? "messages: " : "";
-    throw ConfigError(place, field + error.what());
+    if (!tokenizer_.has_vocabulary())
+      throw ConfigError(place, error.what());
+    const bool asked
+      = !chat_.has_template() && options_.chat == ChatUse::always;
+    throw ConfigError(
+      place, (asked ? "data.chat: true needs a chat template: " : "messages: ")
+               + std::string(error.what()));
   }
   if (tokens.ids.empty())
     fields.expected(options_.kind == DataKind::prompts ? "prompt" : "text",

@@ -7,8 +7,7 @@
 
 namespace troupe::plans {
 
-/// The valid name with the smallest edit distance to `name`; empty when none
-/// is nearer than half of the longer name's letters.
+/// `nearest_word` of config/nearest.hpp.
 std::string nearest(std::string_view name, std::span<const std::string> valid);
 
 /// "'x'" or nothing.

@@ -1,6 +1,7 @@
 #include "troupe/app.hpp"
 
 #include "config/error.hpp"
+#include "config/mistakes.hpp"
 #include "config/version.hpp"
 #include "plans/nearest.hpp"
 #include "runtime/command_line_error.hpp"
@@ -33,6 +34,18 @@ using runtime::verbs_of;
 int app_fail(ExitCode code, const std::string& sentence) {
   runtime::print_error(sentence);
   return static_cast<int>(code);
+}
+
+/// One line a mistake, and how many more where they are too many to read.
+int app_fail(const ConfigErrors& errors) {
+  constexpr std::size_t lines_limit = 40;
+  const auto& all = errors.all();
+  for (std::size_t i = 0; i < std::min(all.size(), lines_limit); ++i)
+    runtime::print_error(all[i].what());
+  if (all.size() > lines_limit)
+    runtime::print_error(
+      fmt::format("{} more like these", all.size() - lines_limit));
+  return static_cast<int>(ExitCode::wrong_input);
 }
 
 void add_verbs(CLI::App& app, VerbRun& chosen) {
@@ -123,6 +136,8 @@ int App::main(int argc, char** argv) {
   try {
     runtime::register_own_program(parts_->program);
     return run_command_line(argc, argv);
+  } catch (const ConfigErrors& errors) {
+    return app_fail(errors);
   } catch (const ConfigError& error) {
     return app_fail(ExitCode::wrong_input, error.what());
   } catch (const PlanError& error) {

@@ -45,18 +45,21 @@ struct KnownMachine {
 KnownMachine quickly_measured(const Settings& settings,
                               const plans::Workflow& workflow,
                               const std::map<std::string, ModelShape>& shapes,
-                              const plans::Cluster& cluster) try {
+                              const plans::Cluster& cluster,
+                              MeasuredNow measured) try {
   const auto begin = std::chrono::steady_clock::now();
   KnownMachine known{.profile = measure_machine(settings, workflow, shapes,
                                                 cluster, quick_effort),
                      .source = {}};
   const std::chrono::duration<double> spent
     = std::chrono::steady_clock::now() - begin;
-  const bool kept = cache_profile(known.profile);
+  const bool kept
+    = measured == MeasuredNow::is_kept && cache_profile(known.profile);
   known.source = fmt::format(
     "numbers of this machine: measured now in {:.1f} s{}; `troupe profile` "
     "measures longer",
-    spent.count(), kept ? " for " + cached_hardware_file().string() : "");
+    spent.count(),
+    kept ? " for " + cached_hardware_file().string() : ", not kept");
   return known;
 } catch (const FailureError& error) {
   return {.profile = {.hardware = plans::load_hardware("laptop"), .table = {}},
@@ -68,9 +71,10 @@ KnownMachine quickly_measured(const Settings& settings,
 KnownMachine known_machine(const Settings& settings,
                            const plans::Workflow& workflow,
                            const std::map<std::string, ModelShape>& shapes,
-                           const plans::Cluster& cluster) {
+                           const plans::Cluster& cluster,
+                           MeasuredNow measured) {
   if (!has_cached_hardware())
-    return quickly_measured(settings, workflow, shapes, cluster);
+    return quickly_measured(settings, workflow, shapes, cluster, measured);
   const auto file = cached_hardware_file().string();
   KnownMachine known{.profile = cached_profile(), .source = {}};
   known.source
@@ -168,8 +172,9 @@ fs::path cached_hardware_file() {
 ChosenPlan search_for_run(const Settings& settings,
                           const plans::Workflow& workflow,
                           const std::map<std::string, ModelShape>& shapes,
-                          const plans::Cluster& cluster) {
-  const auto machine = known_machine(settings, workflow, shapes, cluster);
+                          const plans::Cluster& cluster, MeasuredNow measured) {
+  const auto machine
+    = known_machine(settings, workflow, shapes, cluster, measured);
   const auto problem
     = run_problem(settings, workflow, shapes, cluster, machine.profile);
   const plans::CostModel costs(problem);

@@ -9,6 +9,7 @@
 #include "runtime/cluster_choice.hpp"
 #include "runtime/profiler.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -48,11 +49,18 @@ std::vector<double> predicted_task_seconds(
   const std::map<std::string, ModelShape>& shapes,
   const plans::ExecutionPlan& plan, const plans::StepGraph& graph);
 
+/// What becomes of numbers that a search had to measure first.
+enum class MeasuredNow : std::uint8_t {
+  is_kept,      ///< in the user's cache, for the next run
+  is_forgotten, ///< a dry run writes nothing
+};
+
 /// The best plan found and, in `why`, whose numbers say so, its step time, its
 /// bound and what the three next best lose. PlanError if nothing fits.
 ChosenPlan search_for_run(const Settings& settings,
                           const plans::Workflow& workflow,
                           const std::map<std::string, ModelShape>& shapes,
-                          const plans::Cluster& cluster);
+                          const plans::Cluster& cluster,
+                          MeasuredNow measured = MeasuredNow::is_kept);
 
 } // namespace troupe::runtime

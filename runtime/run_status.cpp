@@ -29,6 +29,11 @@ std::string text_of(const Json& object, const char* key) {
 
 } // namespace
 
+bool is_under_way(const RunStatus& status) {
+  return status.state == "starting" || status.state == "running"
+         || status.state == "stopping";
+}
+
 std::string utc_now() {
   const std::time_t now
     = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());

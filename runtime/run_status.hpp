@@ -42,6 +42,9 @@ struct RunStatus {
   std::string updated;      ///< UTC, set by write_status
 };
 
+/// Whether its master may run: `starting`, `running` or `stopping`.
+bool is_under_way(const RunStatus& status);
+
 /// Replaces status.json (`updated` becomes now). FailureError if it cannot.
 void write_status(const RunFolder& folder, RunStatus status);
 /// ConfigError if there is none or it is broken.

@@ -1,6 +1,7 @@
 #include "runtime/run_tables.hpp"
 
 #include "actors/call_options.hpp"
+#include "config/changed_settings.hpp"
 #include "plans/replicas.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/text_table.hpp"
@@ -52,7 +53,23 @@ std::string micro_batch_text(const plans::Placement& placement) {
            : "auto";
 }
 
+/// A plan or a list of texts may be long; config.yaml has it whole.
+std::string shown(const std::string& value) {
+  constexpr std::size_t most = 60;
+  return value.size() <= most ? value : value.substr(0, most - 3) + "...";
+}
+
 } // namespace
+
+std::string settings_table(const SessionPlan& session) {
+  TextTable table({"setting", "value", "default"});
+  for (const auto& setting : changed_settings(session.settings))
+    table.row({setting.path, shown(setting.value),
+               setting.default_text.empty() ? "-" : setting.default_text});
+  return table.print()
+         + "all others have their defaults; the run's config.yaml holds every "
+           "one\n";
+}
 
 std::string batch_table(const SessionPlan& session) {
   const auto& settings = session.settings;

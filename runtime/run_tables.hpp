@@ -1,5 +1,6 @@
-// What `train` prints before it starts: the batch as it is cut, the plan as it
-// will run. Derived numbers that nobody should have to work out by hand.
+// What `train` prints before it starts: what the user set, the batch as it is
+// cut, the plan as it will run. Derived numbers that nobody should have to work
+// out by hand.
 #pragma once
 
 #include "runtime/session_plan.hpp"
@@ -8,6 +9,8 @@
 
 namespace troupe::runtime {
 
+/// A line a setting that differs from its default; config.yaml has the rest.
+std::string settings_table(const SessionPlan& session);
 /// Rows, samples, mini-batches, samples a dp rank, tokens, optimizer steps.
 std::string batch_table(const SessionPlan& session);
 /// A line a call: kind, devices, strategy, lag; then replicas and devices.

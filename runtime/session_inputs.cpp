@@ -45,7 +45,7 @@ void require_folder(const Settings& settings, const plans::Role& role) {
      .got = folder.empty() ? "nothing" : "'" + folder.string() + "'",
      .hint = fs::exists(folder, ignored)
                ? "a folder that transformers' save_pretrained wrote"
-               : "a folder that exists (does a run before this one make it?)"});
+               : models::missing_folder_hint(folder)});
 }
 
 /// Roles get the same token ids, so their tokenizers must mean the same.
@@ -122,7 +122,7 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
                                  "reads and no call writes",
                                  key, workflow.name),
          .got = fmt::format("rows of {} without it", settings.data.train),
-         .hint = fmt::format("data.fields={{{}: COLUMN}}", key)});
+         .hint = fmt::format("data.fields.{}=COLUMN", key)});
 }
 
 bool generates(const plans::Workflow& workflow, const plans::Role& role) {

@@ -1,5 +1,6 @@
 #include "runtime/session_plan.hpp"
 
+#include "actors/call_options.hpp"
 #include "config/error.hpp"
 #include "plans/replicas.hpp"
 #include "runtime/auto_plan.hpp"
@@ -12,6 +13,8 @@
 #include "runtime/run_folder.hpp"
 #include "runtime/session_inputs.hpp"
 #include "runtime/written_plan.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -110,9 +113,21 @@ void resolve_resume(SessionPlan& session) {
                       : folder.next_attempt();
 }
 
+/// An optimizer step of fewer samples counts as much as one of more.
+std::optional<std::string> uneven_mini_batches(const SessionPlan& session) {
+  const std::uint32_t samples = session.samples_per_step;
+  const auto parts = static_cast<std::uint32_t>(
+    actors::mini_batches_of(session.settings, session.workflow));
+  if (parts == 0 || samples % parts == 0)
+    return std::nullopt;
+  return fmt::format("algorithm.mini_batches: {} samples a step do not divide "
+                     "into {}: mini-batches have {} or {}",
+                     samples, parts, samples / parts, samples / parts + 1);
+}
+
 } // namespace
 
-SessionPlan plan_session(const Settings& settings) {
+SessionPlan plan_session(const Settings& settings, MeasuredNow measured) {
   SessionPlan session;
   session.settings = settings;
   session.run_folder = run_folder_of(settings);
@@ -126,8 +141,8 @@ SessionPlan plan_session(const Settings& settings) {
     [&](const auto& plan) { return report_on(session, plan).ok(); },
     {.shapes = session.shapes, .weight_element_bytes = 4},
     [&](const plans::Cluster& cluster) {
-      return search_for_run(settings, session.workflow, session.shapes,
-                            cluster);
+      return search_for_run(settings, session.workflow, session.shapes, cluster,
+                            measured);
     });
   session.plan = std::move(chosen.plan);
   session.plan_name = std::move(chosen.name);
@@ -141,8 +156,8 @@ SessionPlan plan_session(const Settings& settings) {
   return session;
 }
 
-SessionPlan prepare(const Settings& settings) {
-  auto session = plan_session(settings);
+SessionPlan prepare(const Settings& settings, MeasuredNow measured) {
+  auto session = plan_session(settings, measured);
   const auto notes
     = check_models(session.settings, session.workflow, session.shapes);
   const auto rows
@@ -164,6 +179,8 @@ SessionPlan prepare(const Settings& settings) {
       parse_duration_s(settings.run.max_time).value_or(0));
   session.inputs = inputs_of(session.settings, session.workflow);
   resolve_resume(session);
+  if (auto warning = uneven_mini_batches(session))
+    session.report.warnings.push_back(std::move(*warning));
   if (session.first_step == 0) // else the checkpoint has them
     for (const auto& sentence : notes)
       session.report.warnings.push_back(sentence);

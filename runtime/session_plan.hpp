@@ -1,6 +1,7 @@
 // Everything a run is, decided and checked before a process starts: settings
 // without `auto`, workflow, plan, run folder, where to continue. `prepare`
-// makes it and writes nothing; `begin_attempt` then claims the run folder.
+// makes it and writes no run folder; `begin_attempt` then claims the run
+// folder.
 #pragma once
 
 #include "actors/move_check_actor.hpp"
@@ -11,6 +12,7 @@
 #include "plans/execution_plan.hpp"
 #include "plans/plan_check.hpp"
 #include "plans/workflow.hpp"
+#include "runtime/auto_plan.hpp"
 #include "runtime/resume.hpp"
 #include "runtime/run_inputs.hpp"
 
@@ -70,12 +72,14 @@ struct SessionPlan {
 
 /// Workflow, shapes and plan of the settings: what the plan verbs need. Model
 /// folders need no weights, errors of the plan stand in `report`.
-SessionPlan plan_session(const Settings& settings);
+SessionPlan plan_session(const Settings& settings,
+                         MeasuredNow measured = MeasuredNow::is_kept);
 
 /// Resolves and checks settings, model folders, data file, plan and run folder.
 /// ConfigError (exit 2) or PlanError (exit 3) in the user's words. Writes
-/// nothing.
-SessionPlan prepare(const Settings& settings);
+/// nothing but, where a search has to measure first, what it measured.
+SessionPlan prepare(const Settings& settings,
+                    MeasuredNow measured = MeasuredNow::is_kept);
 
 /// In which type checkpoints keep the role's weights.
 DType saved_dtype(const SessionPlan& session, const std::string& role);

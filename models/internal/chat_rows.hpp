@@ -26,6 +26,9 @@ class ChatRows {
 public:
   /// A template that is missing or broken is an error of the first use.
   explicit ChatRows(Tokenizer tokenizer);
+  bool has_template() const {
+    return template_.has_value();
+  }
 
   /// The text that the assistant continues. ConfigError.
   std::string prompt_text(const nlohmann::ordered_json& messages) const;

@@ -3,7 +3,7 @@
 #include "runtime/follow_file.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/run_folder.hpp"
-#include "runtime/run_status.hpp"
+#include "runtime/run_list.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -21,49 +22,44 @@ namespace troupe::runtime {
 namespace {
 
 struct StatusOptions : VerbOptions {
-  std::string folder;
+  std::string run;
 };
 
-bool may_be_under_way(const RunStatus& status) {
-  return status.state == "starting" || status.state == "running"
-         || status.state == "stopping";
-}
-
-/// The status as a reader sees it: a killed master leaves `running` behind.
-RunStatus seen_status(const RunFolder& folder) {
-  auto status = read_status(folder);
-  if (may_be_under_way(status) && status.host == host_name()
-      && !is_active(folder)) {
-    status.state = "lost";
-    status.eta_s = -1;
-    for (auto& worker : status.workers)
-      worker.state = "lost";
-  }
-  return status;
-}
-
+/// Of one run, or a line for each run in a folder of runs.
 int show_status(const StatusOptions& options) {
-  const RunFolder folder(options.folder);
+  const std::filesystem::path named = options.run.empty()
+                                        ? default_runs_folder()
+                                        : std::filesystem::path(options.run);
+  const auto runs = list_runs(named);
+  const bool lists
+    = !RunFolder(named).exists() && (options.run.empty() || !runs.empty());
+  if (lists && options.json)
+    print_out(runs_json(runs));
+  else if (lists)
+    print_out(runs.empty() ? "no runs in " + named.string() : runs_text(runs));
+  if (lists)
+    return 0;
+  const RunFolder folder = find_run(options.run);
   const auto status = seen_status(folder);
   print_out(options.json ? status_json(status) : status_text(folder, status));
   return 0;
 }
 
 struct StopOptions : VerbOptions {
-  std::string folder;
+  std::string run;
   bool wait = false;
 };
 
 int stop_run(const StopOptions& options) {
-  const RunFolder folder(options.folder);
+  const RunFolder folder = find_run(options.run);
   const auto status = seen_status(folder);
-  if (!may_be_under_way(status)) {
+  if (!is_under_way(status)) {
     print_note(options, fmt::format("{} does not run (state: {})",
                                     folder.name(), status.state));
     return 0;
   }
   if (status.host != host_name())
-    throw ConfigError({.place = {options.folder, 0},
+    throw ConfigError({.place = {options.run, 0},
                        .path = "",
                        .expected = "a run whose master is on this host",
                        .got = "one on " + status.host,
@@ -74,28 +70,23 @@ int stop_run(const StopOptions& options) {
        .who = fmt::format("master (pid {})", status.pid),
        .what = fmt::format("cannot be asked to stop: {}", std::strerror(errno)),
        .cause = ""});
-  print_note(options, fmt::format("asked {} (pid {}) to save a checkpoint and "
-                                  "exit; `troupe train {}` continues it",
-                                  folder.name(), status.pid, options.folder));
+  print_note(options,
+             fmt::format("asked {} (pid {}) to save a checkpoint and "
+                         "exit; `troupe train {}` continues it",
+                         folder.name(), status.pid, folder.root().string()));
   if (options.wait)
     wait_until_idle(folder);
   return 0;
 }
 
 struct LogsOptions : VerbOptions {
-  std::string folder;
+  std::string run;
   std::optional<std::uint32_t> worker;
   bool follow = false;
 };
 
 int show_logs(const LogsOptions& options) {
-  const RunFolder folder(options.folder);
-  if (!folder.exists())
-    throw ConfigError({.place = {options.folder, 0},
-                       .path = "",
-                       .expected = "a run folder",
-                       .got = "no config.yaml in it",
-                       .hint = "runs/NAME, the folder of a run"});
+  const RunFolder folder = find_run(options.run);
   const auto path = options.worker
                       ? folder.worker_log(WorkerId{*options.worker})
                       : folder.log_file();
@@ -117,9 +108,13 @@ int show_logs(const LogsOptions& options) {
 
 void add_status(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand(
-    "status", "State, step, time left, workers and last failure of a run");
+    "status",
+    "State, step, time left, workers and last failure of a run; without one, "
+    "all runs");
   auto options = std::make_shared<StatusOptions>();
-  verb->add_option("run", options->folder, "Run folder")->required();
+  verb->add_option("run", options->run,
+                   "Name or folder of a run; without it, or with a folder of "
+                   "runs, a line for each run");
   add_table_options(*verb, *options);
   verb->callback([options, &chosen] {
     chosen = [options] { return show_status(*options); };
@@ -130,7 +125,7 @@ void add_stop(CLI::App& app, VerbRun& chosen) {
   auto* verb
     = app.add_subcommand("stop", "Ask a run to save a checkpoint and exit");
   auto options = std::make_shared<StopOptions>();
-  verb->add_option("run", options->folder, "Run folder")->required();
+  verb->add_option("run", options->run, "Name or folder of a run")->required();
   verb->add_flag("--wait", options->wait, "Return when it has ended");
   add_quiet_option(*verb, *options);
   verb->callback(
@@ -140,7 +135,7 @@ void add_stop(CLI::App& app, VerbRun& chosen) {
 void add_logs(CLI::App& app, VerbRun& chosen) {
   auto* verb = app.add_subcommand("logs", "Print the log of a run");
   auto options = std::make_shared<LogsOptions>();
-  verb->add_option("run", options->folder, "Run folder")->required();
+  verb->add_option("run", options->run, "Name or folder of a run")->required();
   verb
     ->add_option("--worker", options->worker,
                  "Number of a worker; without it, the master's log")

@@ -4,8 +4,11 @@
 #include "tests/support/temp_folder.hpp"
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 namespace {
@@ -34,6 +37,37 @@ TEST(Log, WarningsAlsoGoToStderr) {
   log::flush();
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "warning: models: new scalar head\n");
+}
+
+TEST(Log, FileHoldsWhatWasSaidBeforeItWasOpened) {
+  // in a process of its own, where no other test has opened a file
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+    {
+      const troupe::support::TempFolder folder;
+      log::models.warn("new scalar head");
+      log::plans.warn_file("a tight fit");
+      log::open(folder / "log.txt", log::Level::info);
+      log::flush();
+      std::cerr << "file: " << std::ifstream(folder / "log.txt").rdbuf();
+      std::filesystem::remove_all(folder.path());
+      std::_Exit(0);
+    },
+    ::testing::ExitedWithCode(0),
+    "^warning: models: new scalar head\nfile: .* warning models: new scalar "
+    "head\n.* warning plans: a tight fit\n$");
+}
+
+TEST(Log, AHeldConsoleWritesItsLinesAtTheEnd) {
+  testing::internal::CaptureStderr();
+  {
+    const log::HeldConsole held;
+    log::models.warn("first");
+    std::fputs("tables\n", stderr);
+  }
+  log::models.warn("second");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "tables\nwarning: models: first\nwarning: models: second\n");
 }
 
 TEST(Log, AConsoleThatIsALogTellsTheTime) {

@@ -1,106 +1,15 @@
 // The exact lines that people see for wrong settings.
-#include "config/nearest.hpp"
-#include "config/settings.hpp"
-#include "config/translations.hpp"
 
-#include "tests/support/temp_folder.hpp"
+#include "tests/config/settings_fixture.hpp"
 #include <gmock/gmock.h>
-
-#include <filesystem>
-#include <fstream>
 
 namespace {
 
-using troupe::ConfigError;
-
-class SettingsErrors : public ::testing::Test {
-protected:
-  SettingsErrors() {
-    std::filesystem::current_path(folder_.path());
-    write("ppo.yaml", "workflow: ppo\n"
-                      "run: {steps: 60}\n"
-                      "models:\n"
-                      "  actor: {path: a}\n"
-                      "  critic: {path: c}\n"
-                      "  reward: {path: r}\n"
-                      "data: {train: p.jsonl}\n");
-    write("sft.yaml", "workflow: sft\n"
-                      "run: {steps: 60}\n"
-                      "models: {actor: {path: a}}\n"
-                      "data: {train: p.jsonl}\n");
-  }
-  ~SettingsErrors() override {
-    std::filesystem::current_path("/");
-  }
-  static void write(const std::string& name, const std::string& text) {
-    std::ofstream(name) << text;
-  }
-  static std::string error(const std::vector<std::string>& files,
-                           const std::vector<std::string>& overrides) {
-    try {
-      troupe::load_settings(files, overrides);
-    } catch (const ConfigError& caught) {
-      return caught.what();
-    }
-    return "no error";
-  }
-  /// With `text` merged over the good ppo.yaml.
-  static std::string ppo(const std::string& text) {
-    write("x.yaml", text);
-    return error({"ppo.yaml", "x.yaml"}, {});
-  }
-  static std::string sft(const std::string& text) {
-    write("x.yaml", text);
-    return error({"sft.yaml", "x.yaml"}, {});
-  }
-  static std::string over(const std::string& text) {
-    return error({"ppo.yaml"}, {text});
-  }
-  troupe::support::TempFolder folder_;
-};
+using SettingsErrors = troupe::support::SettingsFixture;
 
 TEST_F(SettingsErrors, GoodFilesAreGood) {
   EXPECT_EQ(ppo(""), "no error");
   EXPECT_EQ(sft(""), "no error");
-}
-
-TEST_F(SettingsErrors, UnknownKeysNameTheNearest) {
-  EXPECT_EQ(ppo("\nrollout:\n  temprature: 1\n"),
-            "x.yaml:3: rollout.temprature: expected a known setting, got "
-            "'temprature'; try rollout.temperature");
-  EXPECT_EQ(ppo("rolout: {n: 1}\n"),
-            "x.yaml:1: rolout: expected a known setting, got 'rolout'; try "
-            "rollout");
-  EXPECT_EQ(ppo("run: {batch_size: 1}\n"),
-            "x.yaml:1: run.batch_size: expected a known setting, got "
-            "'batch_size'; try data.batch_size");
-  EXPECT_EQ(ppo("models: {actor: {lr: 1}}\n"),
-            "x.yaml:1: models.actor.lr: expected a known setting, got 'lr'; "
-            "try models.actor.optimizer.lr");
-  EXPECT_EQ(over("rollout.tmperature=1"),
-            "command line: rollout.tmperature: expected a known setting, got "
-            "'tmperature'; try rollout.temperature");
-  EXPECT_EQ(ppo("run.steps: 5\n"),
-            "x.yaml:1: run.steps: expected a known setting, got 'run.steps'; "
-            "try nesting it instead of writing dots");
-}
-
-TEST_F(SettingsErrors, KeysOfOtherSystemsAreTranslated) {
-  EXPECT_EQ(ppo("actor_rollout_ref:\n  rollout:\n    n: 4\n"),
-            "x.yaml:3: actor_rollout_ref.rollout.n: expected a setting of "
-            "Troupe, got verl's actor_rollout_ref.rollout.n; try rollout.n");
-  EXPECT_EQ(ppo("algorithm: {adv_estimator: gae}\n"),
-            "x.yaml:1: algorithm.adv_estimator: expected a setting of Troupe, "
-            "got verl's algorithm.adv_estimator; try algorithm.advantage");
-  EXPECT_EQ(over("init_kl_coef=0.1"),
-            "command line: init_kl_coef: expected a setting of Troupe, got "
-            "OpenRLHF's init_kl_coef; try algorithm.kl_coef");
-  EXPECT_EQ(over("algorithm.num_ppo_epochs=4"),
-            "command line: algorithm.num_ppo_epochs: expected a setting of "
-            "Troupe, got TRL's num_ppo_epochs; try algorithm.epochs");
-  EXPECT_EQ(over("models.critic.learning-rate=1"),
-            "command line: models.critic.learning-rate: expected a setting of "
-            "Troupe, got TRL's learning_rate; try models.critic.optimizer.lr");
 }
 
 TEST_F(SettingsErrors, MistypedValuesSayWhatWasExpected) {
@@ -283,7 +192,8 @@ TEST_F(SettingsErrors, GrpoHasDefaultsOfItsOwnAndNoCritic) {
             "(algorithm.lam=null)");
   EXPECT_EQ(error({"grpo.yaml"}, {"models.critic.path=c"}),
             "command line: models.critic: expected a role of workflow grpo "
-            "(actor, ref or reward), got 'critic'; try models.actor");
+            "(actor, ref or reward), got 'critic'; try removing it "
+            "(models.critic=null)");
 }
 
 TEST_F(SettingsErrors, PortsOfThePageMustBePorts) {
@@ -337,7 +247,15 @@ TEST_F(SettingsErrors, RolesBelongToTheWorkflow) {
             "critic, ref or reward), got 'acter'; try models.actor");
   EXPECT_EQ(sft("models: {critic: {path: x}}\n"),
             "x.yaml:1: models.critic: expected a role of workflow sft (actor), "
-            "got 'critic'; try models.actor");
+            "got 'critic'; try removing it (models.critic=null)");
+}
+
+TEST_F(SettingsErrors, AMissingRewardModelNamesTheOtherWays) {
+  EXPECT_EQ(error({"ppo.yaml"}, {"models.reward=null"}),
+            "ppo.yaml: models.reward.path: expected a folder in Hugging Face "
+            "format, got nothing; try models.reward.path=FOLDER, or rewards "
+            "without a model (reward.kind: rule, python, process or http), as "
+            "reward.kind=rule reward.rule=gsm8k");
 }
 
 TEST_F(SettingsErrors, SizesMustFitEachOther) {
@@ -370,26 +288,6 @@ TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
   EXPECT_THAT(ppo("a: [1\n"), ::testing::StartsWith("x.yaml:2: expected YAML"));
   EXPECT_EQ(error({}, {}), "command line: workflow: expected one of sft, "
                            "reward, dpo, ppo or grpo, got nothing");
-}
-
-TEST(Nearest, SwapsAndWrongSectionsAreNear) {
-  EXPECT_EQ(troupe::edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(troupe::edit_distance("ab", "ba"), 1u);
-  EXPECT_EQ(troupe::edit_distance("", "abc"), 3u);
-  EXPECT_EQ(troupe::nearest_word("x", {}), "");
-  EXPECT_EQ(
-    troupe::nearest_key("run.batch_size", {"run.name", "data.batch_size"}),
-    "data.batch_size");
-}
-
-TEST(Translations, PointToSettingsThatExist) {
-  for (const char* key : {"trainer.save_freq", "max_steps", "eps_clip",
-                          "reward_pretrain", "--n-samples-per-prompt"}) {
-    const auto* row = troupe::find_translation(key);
-    ASSERT_NE(row, nullptr) << key;
-    EXPECT_NO_THROW(troupe::explain_settings(row->ours)) << row->ours;
-  }
-  EXPECT_EQ(troupe::find_translation("rollout.temprature"), nullptr);
 }
 
 } // namespace

@@ -36,6 +36,18 @@ TEST(YamlTree, KeepsOrderTextAndPlace) {
   EXPECT_EQ(tree.find_path("a.q"), nullptr);
 }
 
+TEST(YamlTree, ATabInAnIndentIsNamed) {
+  EXPECT_EQ(parse_error("run:\n\tsteps: 5\n"),
+            "a.yaml:2: expected an indent of spaces, got a tab; try two spaces "
+            "in its place");
+  EXPECT_EQ(parse_error("run:\n  \t steps: 5\n  seed: 1\n").substr(0, 37),
+            "a.yaml:2: expected an indent of space");
+  // another mistake above it is told first
+  EXPECT_NE(parse_error("a: [1\nb: 2\n").find("expected YAML"), -1UL);
+  // a tab elsewhere is text
+  EXPECT_EQ(parse_error("a: \"x\ty\"\n"), "no error");
+}
+
 TEST(YamlTree, EmptyFileIsAnEmptyMapping) {
   EXPECT_TRUE(parse_yaml("", "a.yaml").is_mapping());
   EXPECT_TRUE(parse_yaml("# nothing\n", "a.yaml").is_mapping());
@@ -63,9 +75,8 @@ TEST(YamlTree, MistakesNameFileAndLine) {
   EXPECT_THAT(
     parse_error("a: 1\nb: [1, 2\n"),
     ::testing::StartsWith("a.yaml:3: expected YAML, got something else ("));
-  EXPECT_THAT(
-    parse_error("a:\n\t b: 1\n"),
-    ::testing::StartsWith("a.yaml:2: expected YAML, got something else ("));
+  EXPECT_THAT(parse_error("a:\n\t b: 1\n"),
+              ::testing::StartsWith("a.yaml:2: expected an indent of spaces"));
   EXPECT_EQ(parse_error("a: 1\n---\nb: 2\n"),
             "a.yaml:2: expected one YAML document, got a second; try removing "
             "'---'");

@@ -9,7 +9,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from support import Case, until
+from support import SOURCE, Case, until
 
 REASONS = ("dependency", "bytes", "device", "version")
 
@@ -55,6 +55,33 @@ class Metrics(Case):
         self.assertEqual(done.stderr.count("optimizer steps skipped"), 1,
                          done.stderr)
         self.assertIn("train/skipped_steps counts them", done.stderr)
+
+    def test_the_recipe_for_wandb_sends_every_step(self):
+        # stands in for the library: keeps what it is given
+        (self.folder / "wandb.py").write_text("""
+import json
+def init(**words):
+    return Run(words)
+class Run:
+    def __init__(self, words):
+        self.told = [words]
+    def define_metric(self, name, step_metric):
+        self.told.append({"x": step_metric})
+    def log(self, values):
+        self.told.append(values)
+    def finish(self):
+        open("told.json", "w").write(json.dumps(self.told))
+""")
+        self.environment["PYTHONPATH"] = str(self.folder)
+        recipe = SOURCE / "examples/metrics/to_wandb.py"
+        self.troupe(*self.sft(
+            "run.steps=3", f"metrics.command=python3 {recipe} pets cats"))
+        start, axis, *steps = json.loads(
+            (self.folder / "told.json").read_text())
+        self.assertEqual((start["project"], start["name"]), ("pets", "cats"))
+        self.assertEqual(axis, {"x": "step"})
+        self.assertEqual([line["step"] for line in steps], [1, 2, 3])
+        self.assertGreater(steps[0]["train/loss"], 0)
 
     @staticmethod
     def free_port():

@@ -124,6 +124,62 @@ class Train(Case):
         self.assertGreater(tables["batch"]["optimizer_steps"], 0)
         self.assertFalse(self.run_folder("ppo").exists())
 
+    def test_a_dry_run_keeps_nothing_that_it_measured(self):
+        self.cached_hardware.unlink()
+        everything = [path for folder in (self.folder, self.cache)
+                      for path in folder.rglob("*")]
+        done = self.troupe(*self.ppo("plan=auto", "cluster.nodes=1",
+                                     "cluster.devices_per_node=2"), "--dry-run")
+        self.assertIn("measured now", done.stdout)
+        self.assertIn("not kept", done.stdout)
+        self.assertIn("dry run: checked settings, models,", done.stdout)
+        self.assertEqual(everything,
+                         [path for folder in (self.folder, self.cache)
+                          for path in folder.rglob("*")])
+
+    def test_the_console_shows_what_was_set_and_warnings_last(self):
+        (self.folder / "long.jsonl").write_text(
+            (self.folder / "data/prompts.jsonl").read_text()
+            + json.dumps({"prompt": "what " * 200}) + "\n")
+        done = self.start(*self.ppo(
+            "run.steps=1", "data.train=long.jsonl", "rollout.temperature=1",
+            "algorithm.mini_batches=3")).finish()
+        self.assertEqual(done.code, 0, done.err)
+        self.assertLess(len(done.out.split("step 1/1")[0].splitlines()), 60)
+        self.assertRegex(done.out, r"\ndata.batch_size +16 +64\n")
+        self.assertNotIn("repetition_penalty", done.out)
+        self.assertNotIn("rollout.temperature", done.out, "the default")
+        uneven = ("algorithm.mini_batches: 16 samples a step do not divide into "
+                  "3: mini-batches have 5 or 6")
+        after_tables = done.out.split("optimizer steps")[1]
+        self.assertIn("warning: " + uneven + "\n", after_tables)
+        self.assertIn("1 overlong rows skipped", done.err)
+        log = (self.run_folder("ppo") / "log.txt").read_text()
+        self.assertIn(uneven, log)
+        self.assertIn("1 overlong rows skipped", log)
+
+    def test_warnings_reach_the_log_of_a_quiet_run(self):
+        self.troupe(*self.ppo("run.steps=1", "algorithm.mini_batches=3",
+                              "--quiet"))
+        log = (self.run_folder("ppo") / "log.txt").read_text()
+        self.assertRegex(log, r"warning plans: algorithm.mini_batches: 16 ")
+
+    def test_runs_are_listed_and_known_by_name(self):
+        self.troupe(*self.sft("run.steps=1"))
+        self.troupe(*self.sft("run.steps=1", "run.name=other"))
+        listed = self.troupe("status").stdout
+        self.assertRegex(listed, r"(?m)^sft +done +1/1 +\d+ s$")
+        self.assertRegex(listed, r"(?m)^other +done +1/1")
+        names = {run["name"] for run in json.loads(
+            self.troupe("status", "--json").stdout)["runs"]}
+        self.assertEqual(names, {"sft", "other"})
+        self.assertEqual(self.troupe("status", "sft").stdout,
+                         self.troupe("status", "runs/sft").stdout)
+        self.assertIn("done at step 1", self.troupe("logs", "sft").stdout)
+        self.assertIn("does not run", self.troupe("stop", "sft").stderr)
+        wrong = self.troupe("status", "stf", code=2)
+        self.assertIn("try 'sft'", wrong.stderr)
+
     def test_every_arrow_of_the_trace_has_two_ends(self):
         self.troupe(*self.ppo())
         self.troupe("trace", "export", "runs/ppo")

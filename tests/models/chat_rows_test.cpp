@@ -187,6 +187,13 @@ TEST_F(DatasetFile, PairsOfMessagesAreConversations) {
             "u a?a c>u a?a c>");
 }
 
+TEST_F(DatasetFile, AMissingTemplateNamesTheSettingThatNeedsIt) {
+  auto given = options(DataKind::prompts, "{\"prompt\": \"a\"}\n");
+  given.chat = ChatUse::always;
+  EXPECT_THAT(complaint(given),
+              HasSubstr("rows.jsonl:1: data.chat: true needs a chat template"));
+}
+
 TEST_F(DatasetFile, MessagesThatCannotBeRenderedAreBadRows) {
   const std::string row = R"({"messages": [{"role": "user"}]})";
   EXPECT_THAT(

@@ -228,8 +228,10 @@ TEST_F(DatasetFile, BadRowsCanBeSkippedAndAreCounted) {
 }
 
 TEST_F(DatasetFile, NothingUsableIsAnError) {
-  EXPECT_THAT(complaint(options(DataKind::prompts, "")),
-              HasSubstr("expected a usable row, got none (0 rows"));
+  EXPECT_THAT(
+    complaint(options(DataKind::prompts, "")),
+    HasSubstr("rows.jsonl: expected at least one row, a JSON object a "
+              "line, got an empty file"));
   auto given = options(DataKind::prompts, "{\"prompt\": \"abc\"}\n");
   given.max_tokens = 2;
   EXPECT_THAT(complaint(given), HasSubstr("1 overlong"));
