@@ -169,8 +169,11 @@ caf::result<Pong> pong(NodeSelf self, const Context& context) {
       pong.devices.push_back(rank);
       pong.progress.push_back(device->progress());
     }
+    if (worker->host)
+      pong.progress.push_back(worker->host->progress());
     if (worker->own)
       pong.progress.push_back(worker->own->progress());
+    pong.reading = worker->reading();
     pong.stash_bytes = worker->stash.size_bytes();
   }
   pong.memory_bytes = resident_bytes();

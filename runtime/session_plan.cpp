@@ -1,6 +1,7 @@
 #include "runtime/session_plan.hpp"
 
 #include "config/error.hpp"
+#include "models/dataset.hpp"
 #include "plans/replicas.hpp"
 #include "runtime/auto_plan.hpp"
 #include "runtime/checkpoint_fit.hpp"
@@ -145,10 +146,12 @@ SessionPlan prepare(const Settings& settings) {
   auto session = plan_session(settings);
   const auto notes
     = check_models(session.settings, session.workflow, session.shapes);
-  const auto rows
-    = count_rows(session.settings, session.workflow, session.shapes);
-  session.num_rows = rows.usable;
-  session.bad_rows = rows.bad;
+  models::require_data_file(session.settings);
+  session.inputs = inputs_of(session.settings, session.workflow);
+  session.rows = open_rows(session.settings, session.workflow, session.shapes,
+                           session.inputs, RunFolder(session.run_folder));
+  session.num_rows = session.rows.data->size();
+  session.bad_rows = session.rows.data->report().bad_rows;
   session.num_steps = steps_of(settings, session.num_rows);
   session.settings.run.steps = static_cast<int>(session.num_steps);
   session.settings.run.epochs = 0;
@@ -162,7 +165,6 @@ SessionPlan prepare(const Settings& settings) {
   if (!settings.run.max_time.empty())
     session.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));
-  session.inputs = inputs_of(session.settings, session.workflow);
   resolve_resume(session);
   if (session.first_step == 0) // else the checkpoint has them
     for (const auto& sentence : notes)
@@ -191,6 +193,7 @@ std::shared_ptr<RunLock> begin_attempt(const SessionPlan& session) {
   replace_file(attempt / "plan.yaml", plan);
   replace_file(folder.plan_file(), plan);
   replace_file(folder.inputs_file(), print_inputs(session.inputs));
+  keep_index(session.rows, folder);
   replace_file(folder.dataflow_file(),
                dataflow_json(session.workflow, session.plan));
   cut_back(folder.metrics_file(), session.first_step);
