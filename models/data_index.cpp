@@ -101,7 +101,8 @@ std::optional<IndexParts> index_parts(std::string_view file) {
   constexpr auto unit = sizeof(JsonLines::Line);
   if (std::memcmp(header.magic, index_magic, sizeof index_magic) != 0
       || header.version != index_version || header.line_bytes != unit
-      || header.text_bytes > rest.size() || header.text_bytes % unit != 0
+      || header.unused != 0 || header.text_bytes > rest.size()
+      || header.text_bytes % unit != 0
       || header.num_rows != (rest.size() - header.text_bytes) / unit
       || rest.size() % unit != 0)
     return std::nullopt;

@@ -190,8 +190,8 @@ std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
   case Transport::threads:
     return registry.state().join_threads(spec);
   case Transport::shared_memory: {
-    auto member = std::make_shared<SharedCollectives>(
-      spec, registry.state().processes);
+    auto member
+      = std::make_shared<SharedCollectives>(spec, registry.state().processes);
     registry.state().add(spec.name, member);
     return member;
   }

@@ -46,8 +46,8 @@ void copy_around(std::byte* to, const std::byte* from, ElementRange hole,
 
 } // namespace
 
-SharedCollectives::SharedCollectives(
-  GroupSpec spec, std::shared_ptr<PeerProcesses> processes)
+SharedCollectives::SharedCollectives(GroupSpec spec,
+                                     std::shared_ptr<PeerProcesses> processes)
   : HostCollectives(std::move(spec)),
     memory_(segment_name(spec_.name), segment_bytes(spec_.members.size())),
     waiter_(*reinterpret_cast<GroupControl*>(memory_.bytes().data()), spec_,

@@ -1,7 +1,9 @@
 #include "runtime/session_plan.hpp"
 
+#include "actors/open_files.hpp"
 #include "config/error.hpp"
 #include "models/dataset.hpp"
+#include "net/open_files.hpp"
 #include "plans/replicas.hpp"
 #include "runtime/auto_plan.hpp"
 #include "runtime/checkpoint_fit.hpp"
@@ -157,6 +159,9 @@ SessionPlan prepare(const Settings& settings) {
   session.settings.run.epochs = 0;
   plans::require_ok(session.report,
                     places_of_plan(session.settings, session.plan_name));
+  actors::check_open_files(
+    actors::open_files_needed(session.workflow, session.plan),
+    session.plan.cluster.num_workers(), net::open_file_limit());
   check_evaluation(session.settings, session.workflow, session.plan,
                    session.shapes);
   check_reward(session.settings, session.workflow);

@@ -135,14 +135,14 @@ int generate(const GenerateVerbOptions& options) {
     return static_cast<int>(outcome.code);
   session.keep_rows();
   const auto num_tokens = static_cast<double>(outcome.made_tokens);
-  print_note(options,
-             fmt::format("{}: {} samples of {} rows, {} tokens in {} "
-                         "({} tok/s)",
-                         options.out,
-                         static_cast<std::uint64_t>(options.n) * prompts->size(),
-                         prompts->size(), outcome.made_tokens,
-                         duration_text(outcome.seconds),
-                         count_text(num_tokens / outcome.seconds)));
+  print_note(options, fmt::format("{}: {} samples of {} rows, {} tokens in {} "
+                                  "({} tok/s)",
+                                  options.out,
+                                  static_cast<std::uint64_t>(options.n)
+                                    * prompts->size(),
+                                  prompts->size(), outcome.made_tokens,
+                                  duration_text(outcome.seconds),
+                                  count_text(num_tokens / outcome.seconds)));
   return static_cast<int>(ExitCode::done);
 }
 

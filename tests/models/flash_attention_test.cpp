@@ -5,6 +5,7 @@
 #include "models/engine.hpp"
 #include "models/fixed_order.hpp"
 #include "models/flash_attention.hpp"
+#include "models/host_compute.hpp"
 #include "models/run_context.hpp"
 
 #include <ATen/ATen.h>

@@ -220,9 +220,8 @@ TEST(ProcessGroups, MembersAndGroupsShareOneDescriptorForAPeerProcess) {
   });
   peer.talk().hear<int>();
   GroupProcess process(Transport::shared_memory, 0, 2, threads + 1);
-  auto waiting = std::async(std::launch::async, [&] {
-    meet(process, name, threads + 1, groups);
-  });
+  auto waiting = std::async(std::launch::async,
+                            [&] { meet(process, name, threads + 1, groups); });
   EXPECT_EQ(waiting.wait_for(1s), std::future_status::timeout);
   EXPECT_EQ(pidfds(), 1);
   peer.talk().say(0);

@@ -1,8 +1,9 @@
 // Peer processes are seen to end, with and without a descriptor to spare.
 #include "net/peer_processes.hpp"
 
-#include "tests/net/dist/forked_peer.hpp"
 #include <gtest/gtest.h>
+
+#include "tests/net/dist/forked_peer.hpp"
 #include <sys/resource.h>
 
 namespace troupe::net {
