@@ -19,6 +19,8 @@ std::vector<std::string> wait_texts(const MasterState& state) {
     if (wait.waited > defaults::heartbeat_period)
       texts.push_back(fmt::format("{} waits for {:.1f} s", wait.name,
                                   Seconds{wait.waited}.count()));
+  for (const auto& [worker, what] : state.reading)
+    texts.push_back(fmt::format("worker {} {}", worker, what));
   if (state.schedule)
     for (const auto& wait : state.schedule->waits())
       texts.push_back(state.schedule->describe(wait));
@@ -56,6 +58,10 @@ void heard(MasterSelf self, std::uint32_t worker, const Pong& pong) {
     sum += progress;
   if (std::exchange(state.progress[worker], sum) != sum)
     state.last_progress = Clock::now();
+  if (pong.reading.empty())
+    state.reading.erase(worker);
+  else
+    state.reading[worker] = pong.reading;
   state.peak_memory_bytes
     = std::max(state.peak_memory_bytes, pong.memory_bytes);
   if (!state.ended)

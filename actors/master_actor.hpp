@@ -125,6 +125,7 @@ struct MasterState {
   Clock::time_point last_progress;
   std::uint64_t peak_memory_bytes = 0;
   std::map<std::uint32_t, std::uint64_t> progress; ///< by worker
+  std::map<std::uint32_t, std::string> reading;    ///< of workers that do
   bool stall_shown = false;
   bool ended = false;
 };

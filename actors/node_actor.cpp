@@ -2,11 +2,13 @@
 
 #include "actors/call_options.hpp"
 #include "actors/function_actor.hpp"
+#include "actors/open_files.hpp"
 #include "actors/resident_memory.hpp"
 #include "actors/reward_work.hpp"
 #include "actors/shard_actor.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
+#include "net/open_files.hpp"
 
 #include <fmt/format.h>
 
@@ -33,6 +35,9 @@ void master_lost(NodeSelf self, const std::string& what) {
 void joined(NodeSelf self, const Welcome& welcome) {
   try {
     auto worker = make_worker_context(welcome);
+    check_open_files(open_files_needed(worker->workflow, worker->plan),
+                     worker->plan.cluster.num_workers(),
+                     net::open_file_limit());
     if (self->state.setup->keeps_log) {
       log::open(worker->run_folder / "logs"
                   / fmt::format("worker_{:02}.log", worker->worker.value),
@@ -169,8 +174,11 @@ caf::result<Pong> pong(NodeSelf self, const Context& context) {
       pong.devices.push_back(rank);
       pong.progress.push_back(device->progress());
     }
+    if (worker->host)
+      pong.progress.push_back(worker->host->progress());
     if (worker->own)
       pong.progress.push_back(worker->own->progress());
+    pong.reading = worker->reading();
     pong.stash_bytes = worker->stash.size_bytes();
   }
   pong.memory_bytes = resident_bytes();
@@ -198,6 +206,8 @@ void tick(NodeSelf self) {
   const auto silent = AskTable::Clock::now() - self->state.master_heard;
   if (silent > defaults::worker_exits_without_master_after)
     return master_lost(self, "the master has been silent for too long");
+  if (const auto full = self->state.open_files.look("worker"))
+    return end_node(self, *full);
   self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);
 }
 

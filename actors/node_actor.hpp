@@ -8,6 +8,7 @@
 #include "actors/open_answers.hpp"
 #include "actors/worker_context.hpp"
 #include "models/row_file.hpp"
+#include "net/open_files.hpp"
 
 #include <functional>
 
@@ -33,6 +34,7 @@ struct NodeState {
   OpenAnswers open;
   std::vector<models::StepRows> copied; ///< wait for their write
   AskTable::Clock::time_point master_heard;
+  net::OpenFilesWatch open_files;
   bool ended = false;
 };
 

@@ -4,6 +4,7 @@
 #include "actors/recording.hpp"
 #include "actors/reward_work.hpp"
 #include "config/error.hpp"
+#include "config/log.hpp"
 #include "models/evaluation.hpp"
 
 #include <fmt/format.h>
@@ -31,30 +32,64 @@ WorkerContext::~WorkerContext() {
 }
 
 models::Dataset open_dataset(const Settings& settings,
-                             const plans::Workflow& workflow) {
+                             const plans::Workflow& workflow,
+                             const models::DatasetOpening& opening) {
   const auto& role = workflow.roles.front().name;
   return models::Dataset::open(
-    settings, models::Tokenizer::load_if_any(settings.models.at(role).path));
+    settings, models::Tokenizer::load_if_any(settings.models.at(role).path),
+    opening);
 }
 
 models::Dataset open_evaluation(const Settings& settings,
-                                const plans::Workflow& workflow) {
+                                const plans::Workflow& workflow,
+                                const models::DatasetOpening& opening) {
   const auto& role = workflow.roles.front().name;
   return models::Dataset::open(
     models::evaluation_options(settings),
-    models::Tokenizer::load(settings.models.at(role).path));
+    models::Tokenizer::load(settings.models.at(role).path), opening);
+}
+
+models::OnRows WorkerContext::counts_rows(const char* setting) {
+  return [this, setting](std::uint64_t done, std::uint64_t rows) {
+    ++host->progress();
+    const std::lock_guard lock{reading_mutex_};
+    reading_ = done == rows
+                 ? ""
+                 : fmt::format("reads {}, row {} of {}", setting, done, rows);
+  };
+}
+
+std::string WorkerContext::reading() const {
+  const std::lock_guard lock{reading_mutex_};
+  return reading_;
 }
 
 const models::Dataset& WorkerContext::evaluation() {
   std::call_once(evaluation_opened_, [this] {
-    evaluation_.emplace(open_evaluation(settings, workflow));
+    evaluation_.emplace(open_evaluation(settings, workflow,
+                                        {.index_file = {},
+                                         .index_key = {},
+                                         .on_rows = counts_rows("eval.data")}));
   });
   return *evaluation_;
 }
 
 const models::Dataset& WorkerContext::dataset() {
   std::call_once(dataset_opened_, [this] {
-    dataset_.emplace(open_dataset(settings, workflow));
+    dataset_.emplace(
+      open_dataset(settings, workflow,
+                   {.index_file = run_folder / models::data_index_file,
+                    .index_key = data_key,
+                    .on_rows = counts_rows("data.train")}));
+    const auto rows = dataset_->report().rows;
+    if (!dataset_->was_read())
+      log::runtime.info(fmt::format("takes {} rows of data.train from {}", rows,
+                                    models::data_index_file));
+    else if (!data_key.empty())
+      log::runtime.warn(fmt::format(
+        "read {} rows of data.train again: {} is not what the start of this "
+        "run wrote",
+        rows, (run_folder / models::data_index_file).string()));
   });
   return *dataset_;
 }
@@ -105,6 +140,7 @@ std::shared_ptr<WorkerContext> make_worker_context(const Welcome& welcome) {
   context->plan = std::move(calls.plan);
   context->replicas = plans::replicas_of(context->workflow, context->plan);
   context->run_folder = welcome.run_folder;
+  context->data_key = welcome.data_key;
   for (const auto& role : context->workflow.roles) {
     const std::filesystem::path folder
       = context->settings.models.at(role.name).path;

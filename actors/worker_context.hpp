@@ -67,6 +67,7 @@ struct WorkerContext {
   plans::ExecutionPlan plan;
   plans::Replicas replicas;
   std::filesystem::path run_folder;
+  std::string data_key; ///< of the index of data.train in the run folder
   std::map<std::string, ModelShape> shapes; ///< by role
 
   std::unique_ptr<models::RolloutReplay> replay; ///< run.replay, if set
@@ -85,7 +86,8 @@ struct WorkerContext {
   /// Of runs whose rewards need no model, else null; thread-safe.
   std::unique_ptr<RewardWork> rewards;
 
-  /// The data set, opened at the first use (functions may need none).
+  /// The data set, opened at the first use (functions may need none): by the
+  /// run's index, else by a pass over all rows, which counts as progress.
   const models::Dataset& dataset();
   /// The rows of eval.data, likewise.
   const models::Dataset& evaluation();
@@ -95,8 +97,14 @@ struct WorkerContext {
   std::uint32_t data_row(const plans::Call& call, StepId step, SampleId sample);
   /// For the texts of samples.
   const models::Tokenizer& tokenizer();
+  /// "reads data.train, row 5120 of 1000000" while a pass goes on, else "".
+  std::string reading() const;
 
 private:
+  models::OnRows counts_rows(const char* setting);
+
+  mutable std::mutex reading_mutex_;
+  std::string reading_; ///< guarded
   std::once_flag dataset_opened_;
   std::optional<models::Dataset> dataset_;
   std::once_flag evaluation_opened_;
@@ -109,11 +117,13 @@ private:
 
 /// The rows of `data.train`, tokenised for the workflow's first role.
 models::Dataset open_dataset(const Settings& settings,
-                             const plans::Workflow& workflow);
+                             const plans::Workflow& workflow,
+                             const models::DatasetOpening& opening = {});
 
 /// The rows of `eval.data`, by the same tokenizer.
 models::Dataset open_evaluation(const Settings& settings,
-                                const plans::Workflow& workflow);
+                                const plans::Workflow& workflow,
+                                const models::DatasetOpening& opening = {});
 
 /// Settings, workflow, plan and shapes out of a welcome; no threads yet.
 /// Throws ConfigError as the master would have.

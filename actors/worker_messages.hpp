@@ -28,10 +28,11 @@ struct Welcome {
   std::string settings_yaml;
   std::string plan_yaml;
   std::string run_folder;
+  std::string data_key; ///< of the index of data.train in the run folder
   bool only_evaluates = false;
 };
 TROUPE_INSPECT(Welcome, x.worker, x.incarnation, x.run_id, x.settings_yaml,
-               x.plan_yaml, x.run_folder, x.only_evaluates)
+               x.plan_yaml, x.run_folder, x.data_key, x.only_evaluates)
 
 struct Peer {
   WorkerId worker;
@@ -67,16 +68,17 @@ typename Inspector::result_type inspect(Inspector& f, PingOrder&) {
   return f(caf::meta::type_name("PingOrder"));
 }
 
-/// Heartbeat: the progress counters of the device threads and own actors.
+/// Heartbeat: the progress counters of the threads and own actors.
 struct Pong {
   std::vector<Rank> devices;
   std::vector<std::uint64_t> progress;
   std::uint64_t memory_bytes = 0; ///< resident size of the process
   std::uint64_t stash_bytes = 0;
   std::uint64_t dropped_events = 0;
+  std::string reading; ///< "reads data.train, row 512 of 1000", or empty
 };
 TROUPE_INSPECT(Pong, x.devices, x.progress, x.memory_bytes, x.stash_bytes,
-               x.dropped_events)
+               x.dropped_events, x.reading)
 
 // -- work --------------------------------------------------------------------
 

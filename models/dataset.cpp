@@ -1,7 +1,9 @@
 #include "models/dataset.hpp"
 
+#include "config/error.hpp"
 #include "config/log.hpp"
 #include "config/workflow_traits.hpp"
+#include "models/internal/data_pass.hpp"
 #include "models/internal/sample_reader.hpp"
 #include "models/jsonl.hpp"
 
@@ -12,59 +14,28 @@ namespace troupe::models {
 
 struct Dataset::State {
   DataKind kind;
+  std::string file_name;
   internal::SampleReader reader;
-  JsonLines lines;
-  std::vector<std::uint32_t> usable; ///< row -> line of `lines`
-  DatasetReport report;
+  MappedFile file;
+  DataIndex index;
 
-  Place place(std::size_t line) const {
-    return {lines.file(), lines.line_number(line)};
+  Place place(std::uint32_t row) const {
+    return {file_name, static_cast<int>(line(row).number)};
+  }
+  /// The row's text in the file. Throws std::out_of_range where the file ends
+  /// before it: it has become shorter since it was read.
+  std::string_view text(std::uint32_t row) const {
+    return file.text().substr(line(row).begin, line(row).size_bytes);
+  }
+
+private:
+  const JsonLines::Line& line(std::uint32_t row) const {
+    TROUPE_CHECK(row < index.rows().size(), "row of another data set");
+    return index.rows()[row];
   }
 };
 
 namespace {
-
-constexpr std::size_t bad_row_messages = 5;
-
-void remember_bad_row(DatasetReport& report, const std::string& message) {
-  ++report.bad_rows;
-  if (report.messages.size() < bad_row_messages)
-    report.messages.push_back(message);
-}
-
-[[noreturn]] void too_long(const Place& place, const DatasetOptions& options,
-                           std::size_t tokens) {
-  const bool prompts = options.kind == DataKind::prompts;
-  throw ConfigError(ConfigError::Parts{
-    place, prompts ? "prompt" : "",
-    "at most " + std::to_string(options.max_tokens) + " tokens",
-    std::to_string(tokens),
-    prompts ? "a larger data.max_prompt_tokens, or data.overlong: skip"
-            : "a larger data.max_tokens, or data.overlong: skip"});
-}
-
-[[noreturn]] void no_usable_row(const std::string& file,
-                                const DatasetReport& report) {
-  if (report.rows == 0)
-    throw ConfigError({.place = {file, 0},
-                       .path = "",
-                       .expected = "at least one row, a JSON object a line",
-                       .got = "an empty file",
-                       .hint = "rows as the README shows them"});
-  std::string got = "none (" + std::to_string(report.rows) + " rows, "
-                    + std::to_string(report.bad_rows) + " bad, "
-                    + std::to_string(report.overlong_rows) + " overlong";
-  if (!report.messages.empty())
-    got += ": " + report.messages.front();
-  throw ConfigError({.place = {file, 0},
-                     .path = "",
-                     .expected = "a usable row",
-                     .got = got + ")",
-                     .hint = report.overlong_rows > 0
-                               ? "a larger limit of tokens, or "
-                                 "data.overlong: truncate"
-                               : "rows as the README shows them"});
-}
 
 /// A column of equal type from one list a sample.
 template <class T>
@@ -84,6 +55,28 @@ net::Column pack_column(const char* key, DType dtype,
     }
   }
   return column;
+}
+
+[[noreturn]] void nothing_usable(const std::string& file,
+                                 const DatasetReport& report) {
+  if (report.rows == 0)
+    throw ConfigError({.place = {file, 0},
+                       .path = "",
+                       .expected = "at least one row, a JSON object a line",
+                       .got = "an empty file",
+                       .hint = "rows as the README shows them"});
+  throw ConfigError(
+    {.place = {file, 0},
+     .path = "",
+     .expected = "a usable row",
+     .got = "none (" + std::to_string(report.rows) + " rows, "
+            + std::to_string(report.bad_rows) + " bad, "
+            + std::to_string(report.overlong_rows) + " overlong"
+            + (report.messages.empty() ? "" : ": " + report.messages.front())
+            + ")",
+     .hint = report.overlong_rows > 0 ? "a larger limit of tokens, or "
+                                        "data.overlong: truncate"
+                                      : "rows as the README shows them"});
 }
 
 } // namespace
@@ -110,62 +103,55 @@ DatasetOptions train_options(const Settings& settings) {
 Dataset::Dataset(std::shared_ptr<const State> state)
   : state_(std::move(state)) {}
 
-Dataset Dataset::open(const Settings& settings, const Tokenizer& tokenizer) {
+void require_data_file(const Settings& settings) {
   const std::string& file = settings.data.train;
-  if (!std::filesystem::is_regular_file(file))
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored))
     throw ConfigError(ConfigError::Parts{
       place_of(settings, "data.train"), "data.train", "a file of JSON lines",
       file.empty() ? "nothing" : "'" + file + "', which is no file", ""});
-  return open(train_options(settings), tokenizer);
 }
 
-Dataset Dataset::open(const DatasetOptions& options,
-                      const Tokenizer& tokenizer) {
-  auto state
-    = std::make_shared<State>(State{options.kind,
-                                    internal::SampleReader(options, tokenizer),
-                                    JsonLines::open(options.file),
-                                    {},
-                                    {}});
-  DatasetReport& report = state->report;
-  report.rows = state->lines.size();
-  for (std::size_t line = 0; line < state->lines.size(); ++line) {
-    const Place place = state->place(line);
-    internal::SampleTokens tokens;
-    try {
-      tokens = state->reader.tokens(state->lines.text(line), place);
-    } catch (const ConfigError& error) {
-      if (options.on_bad_row != "skip")
-        throw;
-      remember_bad_row(report, error.what());
-      continue;
-    }
-    const auto length = std::max(tokens.ids.size(), tokens.rejected.size());
-    if (tokens.overlong && options.overlong == "error")
-      too_long(place, options, length);
-    if (tokens.overlong && !tokens.truncated) {
-      ++report.overlong_rows;
-      continue;
-    }
-    report.truncated_rows += tokens.truncated ? 1 : 0;
-    report.unlearned_turns += tokens.unlearned_turns;
-    if (length > report.longest) {
-      report.longest = length;
-      report.longest_line = place.line;
-    }
-    state->usable.push_back(static_cast<std::uint32_t>(line));
-  }
-  if (state->usable.empty())
-    no_usable_row(state->lines.file(), report);
-  return Dataset(std::move(state));
+Dataset Dataset::open(const Settings& settings, const Tokenizer& tokenizer,
+                      const DatasetOpening& opening) {
+  require_data_file(settings);
+  return open(train_options(settings), tokenizer, opening);
+}
+
+Dataset Dataset::open(const DatasetOptions& options, const Tokenizer& tokenizer,
+                      const DatasetOpening& opening) {
+  internal::SampleReader reader(options, tokenizer);
+  MappedFile file(options.file);
+  auto kept = opening.index_file.empty()
+                ? std::nullopt
+                : DataIndex::map(opening.index_file, opening.index_key);
+  auto index = kept ? std::move(*kept)
+                    : internal::read_all_rows(
+                      JsonLines::view(file.text(), options.file.string(),
+                                      options.first_rows),
+                      reader, options, opening.on_rows);
+  if (index.rows().empty())
+    nothing_usable(options.file.string(), index.report());
+  return Dataset(std::make_shared<const State>(
+    State{options.kind, options.file.string(), std::move(reader),
+          std::move(file), std::move(index)}));
+}
+
+bool Dataset::was_read() const {
+  return !state_->index.is_mapped();
+}
+
+void Dataset::keep_index(const std::filesystem::path& file,
+                         const std::string& key) const {
+  state_->index.write(file, key);
 }
 
 std::uint32_t Dataset::size() const {
-  return static_cast<std::uint32_t>(state_->usable.size());
+  return static_cast<std::uint32_t>(state_->index.rows().size());
 }
 
 const DatasetReport& Dataset::report() const {
-  return state_->report;
+  return state_->index.report();
 }
 
 DataKind Dataset::kind() const {
@@ -173,7 +159,7 @@ DataKind Dataset::kind() const {
 }
 
 const std::string& Dataset::file() const {
-  return state_->lines.file();
+  return state_->file_name;
 }
 
 net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
@@ -182,9 +168,7 @@ net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
   std::vector<std::vector<std::uint8_t>> masks, rejected_masks;
   std::vector<SampleId> samples;
   for (const std::uint32_t row : row_indices) {
-    const std::uint32_t line = state_->usable.at(row);
-    auto tokens
-      = state_->reader.tokens(state_->lines.text(line), state_->place(line));
+    auto tokens = state_->reader.tokens(state_->text(row), state_->place(row));
     masks.push_back(tokens.mask());
     rejected_masks.push_back(tokens.rejected_mask());
     ids.push_back(std::move(tokens.ids));
@@ -209,15 +193,12 @@ net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
 }
 
 RowText Dataset::text(std::uint32_t row) const {
-  const std::uint32_t line = state_->usable.at(row);
-  return state_->reader.text(state_->lines.text(line), state_->place(line));
+  return state_->reader.text(state_->text(row), state_->place(row));
 }
 
 std::optional<std::string> Dataset::field(std::uint32_t row,
                                           const std::string& name) const {
-  const std::uint32_t line = state_->usable.at(row);
-  return state_->reader.field(state_->lines.text(line), state_->place(line),
-                              name);
+  return state_->reader.field(state_->text(row), state_->place(row), name);
 }
 
 void warn_of_lost(const Dataset& dataset) {

@@ -2,7 +2,8 @@
 // loss mask for SFT, pairs for preference training, texts for scoring.
 // Opening reads and checks every row once (so a bad row stops a run before it
 // starts) but keeps only their places; tokens are made again when a step needs
-// them, so files may be larger than memory.
+// them, so files may be larger than memory. A run keeps these places in a file
+// (models/data_index.hpp), so that one of its processes reads every row once.
 //
 // A prompt, completion, chosen or rejected may be a list of messages, which the
 // tokenizer's chat template renders; of a conversation the loss sees what the
@@ -17,11 +18,13 @@
 
 #include "config/data_kind.hpp"
 #include "config/settings.hpp"
+#include "models/data_index.hpp"
 #include "models/tokenizer.hpp"
 #include "net/rows.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +46,7 @@ struct DatasetOptions {
   std::map<std::string, std::string> fields; ///< INTERFACE, `data.fields`
   std::map<std::string, Place> places;       ///< of settings, for messages
   ChatUse chat = ChatUse::automatic;
+  std::size_t first_rows = 0;       ///< of the file are all there is; 0: all
   int max_tokens = 0;               ///< of a prompt, or a sequence; 0: no limit
   std::string overlong = "skip";    ///< skip | truncate | error
   std::string on_bad_row = "error"; ///< error | skip
@@ -53,18 +57,15 @@ struct DatasetOptions {
 /// Options of `data.train` under the workflow's limits.
 DatasetOptions train_options(const Settings& settings);
 
-/// What opening found.
-struct DatasetReport {
-  std::uint64_t rows = 0; ///< in the file
-  std::uint64_t bad_rows = 0;
-  std::uint64_t overlong_rows = 0; ///< left out
-  std::uint64_t truncated_rows = 0;
-  /// Turns of the assistant without loss: the chat template changes them once
-  /// others follow, so the model would learn to say what it is not to say.
-  std::uint64_t unlearned_turns = 0;
-  std::size_t longest = 0;           ///< tokens of the longest row that is used
-  int longest_line = 0;              ///< where that row is
-  std::vector<std::string> messages; ///< of the first bad rows
+/// How far a pass over the rows is; called from its threads, one at a time.
+using OnRows = std::function<void(std::uint64_t done, std::uint64_t rows)>;
+
+/// What an opening may use and tell.
+struct DatasetOpening {
+  /// The index that an earlier opening kept; empty: every row is read.
+  std::filesystem::path index_file;
+  std::string index_key; ///< what the index must have been kept under
+  OnRows on_rows;        ///< of a pass; may be empty
 };
 
 /// What people and reward programs read of a row.
@@ -86,9 +87,16 @@ public:
   /// ConfigError: a missing file, a bad row (FILE:LINE: field: ..), nothing
   /// usable, `messages` without a chat template, a tokenizer without an end
   /// token where one must be appended.
-  static Dataset open(const Settings& settings, const Tokenizer& tokenizer);
-  static Dataset open(const DatasetOptions& options,
-                      const Tokenizer& tokenizer);
+  static Dataset open(const Settings& settings, const Tokenizer& tokenizer,
+                      const DatasetOpening& opening = {});
+  static Dataset open(const DatasetOptions& options, const Tokenizer& tokenizer,
+                      const DatasetOpening& opening = {});
+
+  /// Whether opening read every row: no index was there, or another one.
+  bool was_read() const;
+  /// Writes what opening found for later ones. Throws FailureError (io).
+  void keep_index(const std::filesystem::path& file,
+                  const std::string& key) const;
 
   /// Usable rows.
   std::uint32_t size() const;
@@ -110,6 +118,9 @@ private:
   explicit Dataset(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;
 };
+
+/// ConfigError that names `data.train` unless it is a file.
+void require_data_file(const Settings& settings);
 
 /// Tells the log how many rows were left out or cut, what the first bad one is,
 /// and how many turns have no loss. Warnings, since a run's log is not open yet

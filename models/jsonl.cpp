@@ -3,7 +3,6 @@
 #include "config/error.hpp"
 
 #include <cstring>
-#include <utility>
 
 namespace troupe::models {
 
@@ -50,14 +49,8 @@ bool is_blank(std::string_view line) {
 
 } // namespace
 
-JsonLines JsonLines::open(const std::filesystem::path& path) {
-  MappedFile map(path);
-  JsonLines lines = view(map.text(), path.string());
-  lines.map_ = std::move(map);
-  return lines;
-}
-
-JsonLines JsonLines::view(std::string_view text, const std::string& file_name) {
+JsonLines JsonLines::view(std::string_view text, const std::string& file_name,
+                          std::size_t first_rows) {
   refuse_other_formats(text, file_name);
   JsonLines lines;
   lines.file_ = file_name;
@@ -78,6 +71,8 @@ JsonLines JsonLines::view(std::string_view text, const std::string& file_name) {
     if (!is_blank(line))
       lines.lines_.push_back(
         {at, static_cast<std::uint32_t>(line.size()), number});
+    if (first_rows > 0 && lines.lines_.size() == first_rows)
+      break;
     at = end + 1;
   }
   return lines;

@@ -1,12 +1,10 @@
-// A file of JSON lines, mapped: an index of its lines, so that any row is read
-// when it is needed and files may be larger than memory. Lines end in \n (a \r
-// before it belongs to the end); blank lines are no rows but count as lines.
+// The text of a file of JSON lines: an index of its lines, so that any row is
+// read when it is needed and files may be larger than memory. Lines end in \n
+// (a \r before it belongs to the end); blank lines are no rows but count as
+// lines.
 #pragma once
 
-#include "models/mapped_file.hpp"
-
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,31 +13,34 @@ namespace troupe::models {
 
 class JsonLines {
 public:
-  /// Indexes the lines; nothing is parsed. ConfigError if the file cannot be
-  /// read, or is a Parquet file, a gzip file or one JSON list (each with the
-  /// one-line conversion).
-  static JsonLines open(const std::filesystem::path& path);
-  /// The same over text of the caller's, which must outlive the object.
-  static JsonLines view(std::string_view text, const std::string& file_name);
+  /// Where a row is in the file.
+  struct Line {
+    std::uint64_t begin = 0;
+    std::uint32_t size_bytes = 0; ///< without its end of line
+    std::uint32_t number = 0;     ///< from 1
+  };
+
+  /// Indexes the lines of a file's text, which must outlive the object; nothing
+  /// is parsed. ConfigError if it is a Parquet file, a gzip file or one JSON
+  /// list (each with the one-line conversion).
+  /// Of `first_rows` > 0, the rest of the text is not looked at.
+  static JsonLines view(std::string_view text, const std::string& file_name,
+                        std::size_t first_rows = 0);
 
   std::size_t size() const noexcept {
     return lines_.size();
   }
   /// The text of a row, without its end of line.
   std::string_view text(std::size_t row) const;
+  const Line& line(std::size_t row) const {
+    return lines_.at(row);
+  }
   int line_number(std::size_t row) const; ///< from 1
   const std::string& file() const noexcept {
     return file_;
   }
 
 private:
-  struct Line {
-    std::uint64_t begin;
-    std::uint32_t size_bytes;
-    std::uint32_t number;
-  };
-
-  MappedFile map_;
   std::string_view text_;
   std::string file_;
   std::vector<Line> lines_;

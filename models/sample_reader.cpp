@@ -130,11 +130,13 @@ nlohmann::ordered_json SampleReader::messages(const RowFields& fields,
 std::vector<std::int32_t>
 SampleReader::begin_ids(const std::string& text) const {
   auto ids = tokenizer_.encode(text);
+  if (ids.empty() || ids.back() != tokenizer_.eos_id())
+    return ids;
   const auto own = tokenizer_.encode(text, /*special=*/false);
   const bool ends_as_text
     = ids.size() >= own.size()
       && std::equal(own.rbegin(), own.rend(), ids.rbegin());
-  if (!ends_as_text && ids.back() == tokenizer_.eos_id())
+  if (!ends_as_text)
     ids.pop_back();
   return ids;
 }

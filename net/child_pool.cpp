@@ -1,6 +1,7 @@
 #include "net/child_pool.hpp"
 
 #include "config/error.hpp"
+#include "net/open_files.hpp"
 #include "net/wake_event.hpp"
 
 #include <fcntl.h>
@@ -47,6 +48,7 @@ ChildImage::ChildImage(const ChildSpec& spec)
     output_file(spec.output_file),
     input(spec.input),
     output(spec.output) {
+  limits.emplace_back(RLIMIT_NOFILE, first_open_file_limit());
   for (const ChildLimit& limit : spec.limits) {
     rlimit most{};
     ::getrlimit(limit.resource, &most); // a hard limit below stays

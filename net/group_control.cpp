@@ -3,12 +3,10 @@
 #include "net/defaults.hpp"
 
 #include <linux/futex.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <ctime>
@@ -90,16 +88,12 @@ std::string to_string(const CallMark& mark) {
   return text;
 }
 
-GroupWaiter::GroupWaiter(GroupControl& control, const GroupSpec& spec)
+GroupWaiter::GroupWaiter(GroupControl& control, const GroupSpec& spec,
+                         std::shared_ptr<PeerProcesses> processes)
   : control_(control),
     spec_(spec),
-    pid_descriptors_(spec.members.size(), -1) {}
-
-GroupWaiter::~GroupWaiter() {
-  for (int descriptor : pid_descriptors_)
-    if (descriptor >= 0)
-      ::close(descriptor);
-}
+    processes_(std::move(processes)),
+    peers_(spec.members.size()) {}
 
 bool GroupWaiter::attach() {
   control_.members[spec_.index].pid = static_cast<std::int32_t>(::getpid());
@@ -181,22 +175,16 @@ void GroupWaiter::compare_calls() {
 }
 
 void GroupWaiter::check_peers() {
+  if (!processes_)
+    return;
   const auto self = static_cast<std::int32_t>(::getpid());
   for (std::size_t rank = 0; rank < spec_.members.size(); ++rank) {
     const std::int32_t pid = control_.members[rank].pid.load();
     if (pid == 0 || pid == self)
       continue;
-    int& descriptor = pid_descriptors_[rank];
-    bool gone = false;
-    if (descriptor < 0) {
-      descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-      gone = descriptor < 0 && errno == ESRCH;
-    }
-    if (descriptor >= 0) {
-      pollfd ended{descriptor, POLLIN, 0};
-      gone = ::poll(&ended, 1, 0) > 0;
-    }
-    if (gone)
+    if (!peers_[rank])
+      peers_[rank] = processes_->find(pid);
+    if (peers_[rank]->ended())
       abort({Errc::peer_lost, member_text(rank),
              "the process ended during " + to_string(call_) + " of group '"
                + spec_.name + "'",

@@ -5,10 +5,12 @@
 
 #include "config/error.hpp"
 #include "net/host_collectives.hpp"
+#include "net/peer_processes.hpp"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,8 +65,10 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 /// One member's view of a control block. Not thread-safe but for abort().
 class GroupWaiter {
 public:
-  GroupWaiter(GroupControl& control, const GroupSpec& spec);
-  ~GroupWaiter();
+  /// `processes`: where members of other processes are looked up; nullptr for
+  /// a group whose members are all in this one.
+  GroupWaiter(GroupControl& control, const GroupSpec& spec,
+              std::shared_ptr<PeerProcesses> processes);
   GroupWaiter(const GroupWaiter&) = delete;
   GroupWaiter& operator=(const GroupWaiter&) = delete;
 
@@ -93,7 +97,9 @@ private:
   std::uint32_t calls_ = 0;
   bool compare_next_ = false;
   CallMark call_;
-  std::vector<int> pid_descriptors_; ///< of members in other processes, or -1
+  std::shared_ptr<PeerProcesses> processes_;
+  /// By rank: of members in other processes, from the first look on.
+  std::vector<std::shared_ptr<const PeerProcess>> peers_;
 };
 
 } // namespace troupe::net

@@ -4,6 +4,7 @@
 #include "net/data_plane.hpp"
 #include "net/defaults.hpp"
 #include "net/local_collectives.hpp"
+#include "net/peer_processes.hpp"
 #include "net/shared_collectives.hpp"
 
 #include <algorithm>
@@ -20,6 +21,8 @@ struct GroupRegistry::State
   std::mutex mutex;
   std::condition_variable socket_came;
   DataPlane* plane = nullptr;
+  const std::shared_ptr<PeerProcesses> processes
+    = std::make_shared<PeerProcesses>();
   std::map<std::string, std::shared_ptr<LocalGroup>> meeting; ///< not all came
   std::map<std::pair<std::string, std::uint32_t>, PeerSocket> sockets;
   std::list<std::pair<std::string, std::weak_ptr<Collectives>>> groups;
@@ -187,7 +190,8 @@ std::shared_ptr<Collectives> make_host_collectives(const GroupSpec& spec,
   case Transport::threads:
     return registry.state().join_threads(spec);
   case Transport::shared_memory: {
-    auto member = std::make_shared<SharedCollectives>(spec);
+    auto member
+      = std::make_shared<SharedCollectives>(spec, registry.state().processes);
     registry.state().add(spec.name, member);
     return member;
   }

@@ -2,8 +2,11 @@
 
 #include "config/error.hpp"
 #include "config/log.hpp"
+#include "net/open_files.hpp"
 
 #include <boost/asio/steady_timer.hpp>
+
+#include <utility>
 
 namespace troupe::net {
 
@@ -52,9 +55,10 @@ void Listener::accept_next() {
       if (!self->acceptor_.is_open())
         return;
       if (error) {
-        log::net.warn("accepting failed: " + error.message());
+        self->warn_once(error.message());
         return self->wait_a_moment();
       }
+      self->warned_ = false;
       boost::system::error_code gone;
       const auto from = socket.remote_endpoint(gone);
       if (!gone)
@@ -62,6 +66,13 @@ void Listener::accept_next() {
                                               + std::to_string(from.port()));
       self->accept_next();
     });
+}
+
+/// Once until a connection is accepted: it is tried again soon.
+void Listener::warn_once(const std::string& what) {
+  if (!std::exchange(warned_, true))
+    log::net.warn("accepting a connection failed: "
+                  + why_no_open_file().value_or(what));
 }
 
 void Listener::wait_a_moment() {

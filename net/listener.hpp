@@ -27,11 +27,13 @@ public:
 
 private:
   void accept_next();
+  void warn_once(const std::string& what);
   void wait_a_moment();
 
   boost::asio::ip::tcp::acceptor acceptor_;
   std::uint16_t port_ = 0;
   Accepted on_socket_;
+  bool warned_ = false;
 };
 
 } // namespace troupe::net

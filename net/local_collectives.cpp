@@ -42,7 +42,7 @@ LocalCollectives::LocalCollectives(GroupSpec spec,
                                    std::shared_ptr<LocalGroup> group)
   : HostCollectives(std::move(spec)),
     group_(std::move(group)),
-    waiter_(group_->control, spec_) {}
+    waiter_(group_->control, spec_, nullptr) {}
 
 LocalCollectives::~LocalCollectives() {
   abort({Errc::peer_lost, "group '" + spec_.name + "'",

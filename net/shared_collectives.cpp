@@ -46,10 +46,12 @@ void copy_around(std::byte* to, const std::byte* from, ElementRange hole,
 
 } // namespace
 
-SharedCollectives::SharedCollectives(GroupSpec spec)
+SharedCollectives::SharedCollectives(GroupSpec spec,
+                                     std::shared_ptr<PeerProcesses> processes)
   : HostCollectives(std::move(spec)),
     memory_(segment_name(spec_.name), segment_bytes(spec_.members.size())),
-    waiter_(*reinterpret_cast<GroupControl*>(memory_.bytes().data()), spec_) {
+    waiter_(*reinterpret_cast<GroupControl*>(memory_.bytes().data()), spec_,
+            std::move(processes)) {
   if (waiter_.attach())
     memory_.unlink();
 }

@@ -11,7 +11,7 @@ namespace troupe::net {
 
 class SharedCollectives final : public HostCollectives {
 public:
-  explicit SharedCollectives(GroupSpec spec);
+  SharedCollectives(GroupSpec spec, std::shared_ptr<PeerProcesses> processes);
   ~SharedCollectives() override;
   void abort(const Failure& failure) noexcept override;
 

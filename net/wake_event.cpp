@@ -1,16 +1,24 @@
 #include "net/wake_event.hpp"
 
 #include "config/error.hpp"
+#include "net/open_files.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <string>
 
 namespace troupe::net {
 
 WakeEvent::WakeEvent() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  TROUPE_CHECK(descriptor_ >= 0, "no descriptor for an event");
+  if (descriptor_ >= 0)
+    return;
+  const std::string reason = std::strerror(errno);
+  throw FailureError({Errc::io, "", "cannot make an event: " + reason,
+                      why_no_open_file().value_or("")});
 }
 
 WakeEvent::~WakeEvent() {

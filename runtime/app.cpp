@@ -3,6 +3,7 @@
 #include "config/error.hpp"
 #include "config/mistakes.hpp"
 #include "config/version.hpp"
+#include "net/open_files.hpp"
 #include "plans/nearest.hpp"
 #include "runtime/command_line_error.hpp"
 #include "runtime/early_stop.hpp"
@@ -132,6 +133,7 @@ const runtime::OwnProgram& App::program() const {
 int App::main(int argc, char** argv) {
   // a peer that dies while we send must be an error, not our end
   std::signal(SIGPIPE, SIG_IGN);
+  net::raise_open_file_limit();
   runtime::end_cleanly_on_early_stop(argc, argv);
   try {
     runtime::register_own_program(parts_->program);

@@ -1,11 +1,13 @@
 #include "runtime/doctor.hpp"
 
+#include "actors/open_files.hpp"
 #include "config/error.hpp"
 #include "config/version.hpp"
 #include "models/gemm.hpp"
 #include "models/torch_info.hpp"
 #include "net/gpus.hpp"
 #include "net/nccl_library.hpp"
+#include "net/open_files.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/metrics/console.hpp"
@@ -15,7 +17,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timex.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ constexpr double enough_memory_bytes = 2 * doctor_gib;
 constexpr double enough_disk_bytes = 1 * doctor_gib;
 /// Gradients of the demo's models pass through it.
 constexpr double enough_shared_bytes = 0.0625 * doctor_gib;
-constexpr rlim_t enough_open_files = 1024;
+constexpr std::uint64_t enough_open_files = 1024;
 
 DoctorCheck check_versions() {
   return {"versions",
@@ -138,11 +139,12 @@ DoctorCheck check_ports() {
 }
 
 DoctorCheck check_open_files() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const bool ok = limit.rlim_cur >= enough_open_files;
-  return {"open files", fmt::format("limit {}", limit.rlim_cur),
-          ok ? "" : "ulimit -n 1024"};
+  const auto limit = net::open_file_limit();
+  const bool ok = limit >= enough_open_files;
+  return {"open files",
+          fmt::format("limit {} of a process, enough for runs of {} workers",
+                      limit, actors::workers_within(limit)),
+          ok ? "" : fmt::format("ulimit -n {}", enough_open_files)};
 }
 
 /// On one host the clock only dates log lines, so unsynchronised is no error.

@@ -23,8 +23,10 @@ std::optional<double> mean_tokens(const Settings& settings,
                                   const plans::Workflow& workflow) try {
   const auto tokenizer
     = models::Tokenizer::load(tokenizer_folder(settings, workflow));
-  const auto dataset = models::Dataset::open(settings, tokenizer);
-  std::vector<std::uint32_t> indices(std::min(rows_to_read, dataset.size()));
+  auto options = models::train_options(settings);
+  options.first_rows = rows_to_read;
+  const auto dataset = models::Dataset::open(options, tokenizer);
+  std::vector<std::uint32_t> indices(dataset.size());
   std::iota(indices.begin(), indices.end(), 0U);
   const auto rows = dataset.rows(indices, SampleId{0});
   double tokens = 0, texts = 0;

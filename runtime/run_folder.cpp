@@ -1,6 +1,7 @@
 #include "runtime/run_folder.hpp"
 
 #include "config/error.hpp"
+#include "models/data_index.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -65,6 +66,10 @@ fs::path RunFolder::dataflow_file() const {
 fs::path RunFolder::inputs_file() const {
   return root_ / "inputs.json";
 }
+fs::path RunFolder::data_index_file() const {
+  return root_ / models::data_index_file;
+}
+
 fs::path RunFolder::metrics_file() const {
   return root_ / "metrics.jsonl";
 }

@@ -55,6 +55,12 @@ bool only_shows(const plans::Call& call) {
 
 } // namespace
 
+std::string file_mark(const std::filesystem::path& file) {
+  return fmt::format("{} bytes (CRC-32 {:08x})",
+                     std::filesystem::file_size(file),
+                     actors::checksum_of(file));
+}
+
 RunInputs inputs_of(const Settings& settings, const plans::Workflow& workflow) {
   RunInputs inputs;
   for (const auto& role : workflow.roles)
@@ -64,9 +70,7 @@ RunInputs inputs_of(const Settings& settings, const plans::Workflow& workflow) {
       inputs["calls." + call.name] = call_text(call);
   for (const auto& value : workflow.carried)
     inputs["carried " + value.name] = fmt::format("{}", value.initial);
-  inputs["the file of data.train"] = fmt::format(
-    "{} bytes (CRC-32 {:08x})", std::filesystem::file_size(settings.data.train),
-    actors::checksum_of(settings.data.train));
+  inputs[data_file_input] = file_mark(settings.data.train);
   return inputs;
 }
 

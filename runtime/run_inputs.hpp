@@ -7,6 +7,7 @@
 #include "plans/workflow.hpp"
 #include "runtime/resume.hpp"
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,6 +16,13 @@ namespace troupe::runtime {
 
 /// What there is, in words, by name: "calls.ref_inf", "the file of data.train".
 using RunInputs = std::map<std::string, std::string>;
+
+/// The name of the data file's entry.
+inline constexpr const char* data_file_input = "the file of data.train";
+
+/// "2048 bytes (CRC-32 1f3a5c7e)". Reads the whole file; throws FailureError
+/// (io) naming it.
+std::string file_mark(const std::filesystem::path& file);
 
 /// Reads the data file once. Calls that only show metrics are left out, as
 /// metrics may change over a run.

@@ -7,6 +7,7 @@
 #include "config/defaults.hpp"
 #include "config/log.hpp"
 #include "config/trace.hpp"
+#include "net/open_files.hpp"
 #include "runtime/build_identity.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/first_cause.hpp"
@@ -97,6 +98,7 @@ private:
   std::optional<int> signal_;
   bool ending_ = false;
   steady_clock::time_point started_ = steady_clock::now();
+  net::OpenFilesWatch open_files_;
 };
 
 void Session::open_door() {
@@ -305,6 +307,8 @@ void Session::on_idle() {
     end_ = cause_.unexplained_end(now);
   for (const auto& lost : cause_.unexplained(now))
     lose_worker(lost);
+  if (const auto full = open_files_.look("master"); full && !end_)
+    fail(*full);
   if (files_.stop_requested() && !signal_)
     handle(StopAsked{SIGTERM});
   if (plan_.max_time.count() > 0 && now - started_ > plan_.max_time && !signal_)

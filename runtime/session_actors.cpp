@@ -128,8 +128,8 @@ actors::DataActor spawn_data(caf::actor_system& system, const RunBasis& basis) {
   const Settings& settings = basis.session.settings;
   if (basis.workflow.dataset_keys.empty() || basis.session.only_evaluates)
     return {};
-  const auto dataset = std::make_shared<const models::Dataset>(
-    actors::open_dataset(settings, basis.session.workflow));
+  const auto& dataset = basis.session.rows.data;
+  TROUPE_CHECK(dataset, "a run that reads data has opened it");
   const auto order = models::data_order(settings, dataset->size());
   return system.spawn(actors::data_actor, actors::DataSetup{dataset, order});
 }
@@ -269,6 +269,7 @@ actors::Welcome make_welcome(const RunBasis& basis) {
   welcome.run_id = basis.run_id;
   welcome.settings_yaml = print_settings(session.settings);
   welcome.plan_yaml = plans::print(session.plan);
+  welcome.data_key = session.rows.key;
   welcome.only_evaluates = session.only_evaluates;
   welcome.run_folder = std::filesystem::absolute(session.run_folder).string();
   return welcome;

@@ -32,6 +32,8 @@ SessionFiles::SessionFiles(const SessionPlan& session)
     folder_(session.run_folder),
     console_(session.quiet) {
   log::open(folder_.log_file(), log::Level::info);
+  if (session.rows.data)
+    log::runtime.info(rows_sentence(session.rows));
   predicted_.emplace(session);
   if (session.settings.trace.enabled)
     trace::start(

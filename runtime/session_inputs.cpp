@@ -285,15 +285,11 @@ void check_reward(const Settings& settings, const plans::Workflow& workflow) {
   models::make_rewarder(settings, fs::path{});
 }
 
-RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow,
-                     const RoleShapes& shapes) {
-  const auto tokenizer
-    = models::Tokenizer::load(tokenizer_folder(settings, workflow));
-  const auto dataset = models::Dataset::open(settings, tokenizer);
+void check_rows(const Settings& settings, const plans::Workflow& workflow,
+                const RoleShapes& shapes, const models::Dataset& dataset) {
   models::warn_of_lost(dataset);
   check_fields(settings, workflow, dataset);
   check_positions(workflow, shapes, dataset);
-  return {dataset.size(), dataset.report().bad_rows};
 }
 
 } // namespace troupe::runtime

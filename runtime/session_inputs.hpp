@@ -14,6 +14,10 @@
 #include <string>
 #include <vector>
 
+namespace troupe::models {
+class Dataset;
+} // namespace troupe::models
+
 namespace troupe::runtime {
 
 /// Each role's config.json, with the head that the workflow wants.
@@ -55,15 +59,9 @@ void check_replay(const Settings& settings, const plans::Workflow& workflow,
 /// score, are what they should be.
 void check_reward(const Settings& settings, const plans::Workflow& workflow);
 
-struct RowCounts {
-  std::uint64_t usable = 0;
-  std::uint64_t bad = 0; ///< skipped, where the settings allow that
-};
-
-/// Rows of data.train. ConfigError with file, line and field for a bad row,
-/// where the settings do not skip it, and for one that is longer than a model
-/// has places for.
-RowCounts count_rows(const Settings& settings, const plans::Workflow& workflow,
-                     const RoleShapes& shapes);
+/// Warns of rows of data.train that are left out or cut. ConfigError for fields
+/// that they lack, and for a row that is longer than a model has places for.
+void check_rows(const Settings& settings, const plans::Workflow& workflow,
+                const RoleShapes& shapes, const models::Dataset& dataset);
 
 } // namespace troupe::runtime

@@ -1,7 +1,10 @@
 #include "runtime/session_plan.hpp"
 
 #include "actors/call_options.hpp"
+#include "actors/open_files.hpp"
 #include "config/error.hpp"
+#include "models/dataset.hpp"
+#include "net/open_files.hpp"
 #include "plans/replicas.hpp"
 #include "runtime/auto_plan.hpp"
 #include "runtime/checkpoint_fit.hpp"
@@ -160,15 +163,20 @@ SessionPlan prepare(const Settings& settings, MeasuredNow measured) {
   auto session = plan_session(settings, measured);
   const auto notes
     = check_models(session.settings, session.workflow, session.shapes);
-  const auto rows
-    = count_rows(session.settings, session.workflow, session.shapes);
-  session.num_rows = rows.usable;
-  session.bad_rows = rows.bad;
+  models::require_data_file(session.settings);
+  session.inputs = inputs_of(session.settings, session.workflow);
+  session.rows = open_rows(session.settings, session.workflow, session.shapes,
+                           session.inputs, RunFolder(session.run_folder));
+  session.num_rows = session.rows.data->size();
+  session.bad_rows = session.rows.data->report().bad_rows;
   session.num_steps = steps_of(settings, session.num_rows);
   session.settings.run.steps = static_cast<int>(session.num_steps);
   session.settings.run.epochs = 0;
   plans::require_ok(session.report,
                     places_of_plan(session.settings, session.plan_name));
+  actors::check_open_files(
+    actors::open_files_needed(session.workflow, session.plan),
+    session.plan.cluster.num_workers(), net::open_file_limit());
   check_evaluation(session.settings, session.workflow, session.plan,
                    session.shapes);
   check_reward(session.settings, session.workflow);
@@ -177,7 +185,6 @@ SessionPlan prepare(const Settings& settings, MeasuredNow measured) {
   if (!settings.run.max_time.empty())
     session.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));
-  session.inputs = inputs_of(session.settings, session.workflow);
   resolve_resume(session);
   if (auto warning = uneven_mini_batches(session))
     session.report.warnings.push_back(std::move(*warning));
@@ -208,6 +215,7 @@ std::shared_ptr<RunLock> begin_attempt(const SessionPlan& session) {
   replace_file(attempt / "plan.yaml", plan);
   replace_file(folder.plan_file(), plan);
   replace_file(folder.inputs_file(), print_inputs(session.inputs));
+  keep_index(session.rows, folder);
   replace_file(folder.dataflow_file(),
                dataflow_json(session.workflow, session.plan));
   cut_back(folder.metrics_file(), session.first_step);

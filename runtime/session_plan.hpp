@@ -15,6 +15,7 @@
 #include "runtime/auto_plan.hpp"
 #include "runtime/resume.hpp"
 #include "runtime/run_inputs.hpp"
+#include "runtime/run_rows.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -36,9 +37,10 @@ struct SessionPlan {
   std::vector<std::string> plan_why; ///< of a searched one: how good, the next
   plans::PlanReport report;          ///< of plan_check: warnings, peak bytes
   std::map<std::string, ModelShape> shapes; ///< by role
-  std::uint64_t num_rows = 0;               ///< usable rows of data.train
-  std::uint64_t bad_rows = 0;               ///< skipped ones of data.train
-  std::uint32_t samples_per_step = 0;       ///< batch_size * n
+  RunRows rows;                       ///< of data.train; none of `convert`
+  std::uint64_t num_rows = 0;         ///< usable rows of data.train
+  std::uint64_t bad_rows = 0;         ///< skipped ones of data.train
+  std::uint32_t samples_per_step = 0; ///< batch_size * n
   RunInputs inputs; ///< what it reads beside its settings; none of verbs
 
   std::filesystem::path run_folder;
@@ -85,7 +87,8 @@ SessionPlan prepare(const Settings& settings,
 DType saved_dtype(const SessionPlan& session, const std::string& role);
 
 /// Claims the run folder: renames the old one where asked, makes it, writes
-/// config.yaml, plan.yaml, inputs.json, dataflow.json and attempts/NN/, cuts
+/// config.yaml, plan.yaml, inputs.json, data.index, dataflow.json and
+/// attempts/NN/, cuts
 /// metrics.jsonl and samples.jsonl back to `first_step`, removes an old stop
 /// request. The lock must live as long as the run.
 std::shared_ptr<class RunLock> begin_attempt(const SessionPlan& session);

@@ -3,6 +3,7 @@
 #include "actors/checkpoint_files.hpp"
 #include "actors/recording.hpp"
 #include "config/model_shape.hpp"
+#include "models/dataset.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/session.hpp"
 
@@ -10,6 +11,7 @@
 
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 namespace troupe::runtime {
 
@@ -94,19 +96,23 @@ VerbSession::VerbSession(const std::string& verb, const ModelOptions& model,
   settings_.trace.enabled = false;
 }
 
-VerbSession::Outcome VerbSession::run_rows(std::uint32_t num_rows) {
+VerbSession::Outcome
+VerbSession::run_rows(std::shared_ptr<const models::Dataset> data) {
+  const auto num_rows = data->size();
   const auto n = static_cast<std::uint32_t>(settings_.rollout.n);
   const auto rows = std::max(1U, verb_batch_samples / n);
   settings_.data.batch_size = static_cast<int>(rows);
-  return run((num_rows + rows - 1) / rows, std::nullopt);
+  // the folder is new and of this session alone, so is its index
+  return run((num_rows + rows - 1) / rows,
+             {.data = std::move(data), .key = "of this session"}, std::nullopt);
 }
 
 VerbSession::Outcome VerbSession::run_convert(const models::HfStore& store) {
-  return run(0, store);
+  return run(0, {}, store);
 }
 
 VerbSession::Outcome
-VerbSession::run(std::uint32_t num_steps,
+VerbSession::run(std::uint32_t num_steps, RunRows rows,
                  const std::optional<models::HfStore>& store) {
   SessionPlan session;
   session.settings = settings_;
@@ -126,6 +132,7 @@ VerbSession::run(std::uint32_t num_steps,
   plans::require_ok(session.report,
                     [](const std::string&) { return "command line: "; });
   session.run_folder = folder_.path();
+  session.rows = std::move(rows);
   session.num_steps = num_steps;
   session.quiet = true;
   session.convert_to = store;

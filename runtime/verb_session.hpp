@@ -7,11 +7,13 @@
 #include "config/error.hpp"
 #include "config/settings.hpp"
 #include "models/snapshot.hpp"
+#include "runtime/run_rows.hpp"
 #include "runtime/temporary_folder.hpp"
 #include "runtime/verbs/model_options.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 namespace troupe {
@@ -42,9 +44,9 @@ public:
     std::uint64_t made_tokens = 0;
     double seconds = 0; ///< of the steps, without starting the processes
   };
-  /// Reads `num_rows` rows of data.train once. PlanError for degrees that
+  /// Reads `data`, the rows of data.train, once. PlanError for degrees that
   /// cannot run.
-  Outcome run_rows(std::uint32_t num_rows);
+  Outcome run_rows(std::shared_ptr<const models::Dataset> data);
   /// Loads the model and saves it as `store` says.
   Outcome run_convert(const models::HfStore& store);
 
@@ -53,7 +55,7 @@ public:
   void keep_model();
 
 private:
-  Outcome run(std::uint32_t num_steps,
+  Outcome run(std::uint32_t num_steps, RunRows rows,
               const std::optional<models::HfStore>& store);
 
   ModelOptions model_;

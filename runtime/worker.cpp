@@ -6,6 +6,7 @@
 #include "config/defaults.hpp"
 #include "config/log.hpp"
 #include "models/threads.hpp"
+#include "net/open_files.hpp"
 #include "runtime/build_identity.hpp"
 #include "runtime/run_secret.hpp"
 #include "runtime/run_status.hpp"
@@ -30,6 +31,9 @@ actors::LobbyActor find_lobby(actors::Door& door,
   const auto found = door.find(options.host, options.port);
   if (const auto* lobby = std::get_if<actors::LobbyActor>(&found))
     return *lobby;
+  if (const auto full = net::why_no_open_file())
+    throw FailureError{
+      {.code = Errc::io, .who = "worker", .what = *full, .cause = ""}};
   throw FailureError{
     {.code = Errc::peer_lost,
      .who = "worker",

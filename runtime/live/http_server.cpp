@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
@@ -26,6 +27,7 @@ using asio::ip::tcp;
 
 /// Time for connections to get the last of a run.
 constexpr auto farewell = std::chrono::milliseconds{500};
+constexpr auto accept_retry_pause = std::chrono::milliseconds{100};
 
 std::string_view text_of(boost::string_view text) {
   return {text.data(), text.size()};
@@ -112,9 +114,18 @@ struct HttpServer::Impl {
     acceptor.async_accept([this](auto error, tcp::socket socket) {
       if (error == asio::error::operation_aborted)
         return;
-      if (!error)
-        std::make_shared<Visit>(std::move(socket), handler)->start();
+      if (error)
+        return accept_later(); // out of descriptors: at once would spin
+      std::make_shared<Visit>(std::move(socket), handler)->start();
       accept_next();
+    });
+  }
+
+  void accept_later() {
+    retry.expires_after(accept_retry_pause);
+    retry.async_wait([this](auto) {
+      if (acceptor.is_open())
+        accept_next();
     });
   }
 
@@ -122,6 +133,7 @@ struct HttpServer::Impl {
   std::promise<void> ended; ///< nobody is connected any more
   asio::io_context io{1};
   tcp::acceptor acceptor;
+  asio::steady_timer retry{io};
   std::thread thread;
 };
 

@@ -124,24 +124,25 @@ int generate(const GenerateVerbOptions& options) {
   tokenizer.check_fits(shape, options.model.model);
   models::DatasetOptions data;
   data.file = options.prompts;
-  const auto prompts = models::Dataset::open(data, tokenizer);
-  models::warn_of_lost(prompts);
+  const auto prompts = std::make_shared<const models::Dataset>(
+    models::Dataset::open(data, tokenizer));
+  models::warn_of_lost(*prompts);
   VerbSession session("generate", options.model, shape, options.out);
   fill_settings(session.settings(), options,
-                settle_lengths(options, shape, prompts));
-  const auto outcome = session.run_rows(prompts.size());
+                settle_lengths(options, shape, *prompts));
+  const auto outcome = session.run_rows(prompts);
   if (outcome.code != ExitCode::done)
     return static_cast<int>(outcome.code);
   session.keep_rows();
   const auto num_tokens = static_cast<double>(outcome.made_tokens);
-  print_note(options,
-             fmt::format("{}: {} samples of {} rows, {} tokens in {} "
-                         "({} tok/s)",
-                         options.out,
-                         static_cast<std::uint64_t>(options.n) * prompts.size(),
-                         prompts.size(), outcome.made_tokens,
-                         duration_text(outcome.seconds),
-                         count_text(num_tokens / outcome.seconds)));
+  print_note(options, fmt::format("{}: {} samples of {} rows, {} tokens in {} "
+                                  "({} tok/s)",
+                                  options.out,
+                                  static_cast<std::uint64_t>(options.n)
+                                    * prompts->size(),
+                                  prompts->size(), outcome.made_tokens,
+                                  duration_text(outcome.seconds),
+                                  count_text(num_tokens / outcome.seconds)));
   return static_cast<int>(ExitCode::done);
 }
 

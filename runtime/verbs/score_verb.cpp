@@ -68,15 +68,16 @@ int score(const ScoreOptions& options) {
   auto& settings = session.settings();
   settings.data.train = options.data;
   settings.data.max_tokens = 0;
-  const auto data = models::Dataset::open(settings, tokenizer);
-  models::warn_of_lost(data);
+  const auto data = std::make_shared<const models::Dataset>(
+    models::Dataset::open(settings, tokenizer));
+  models::warn_of_lost(*data);
   settings.data.max_tokens
-    = static_cast<int>(std::max(2U, check_lengths(options, shape, data)));
-  const auto outcome = session.run_rows(data.size());
+    = static_cast<int>(std::max(2U, check_lengths(options, shape, *data)));
+  const auto outcome = session.run_rows(data);
   if (outcome.code != ExitCode::done)
     return static_cast<int>(outcome.code);
   session.keep_rows();
-  print_note(options, fmt::format("{}: {} rows", options.out, data.size()));
+  print_note(options, fmt::format("{}: {} rows", options.out, data->size()));
   return static_cast<int>(ExitCode::done);
 }
 

@@ -5,8 +5,10 @@
 #include "tests/net/dist/forked_peer.hpp"
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <thread>
 #include <tuple>
 
@@ -171,6 +173,60 @@ std::uint64_t checksum_of_two_groups(GroupProcess& process,
   for (const auto& group : groups)
     group->barrier("leave");
   return sum;
+}
+
+/// Descriptors of this process that stand for processes.
+std::ptrdiff_t pidfds() {
+  std::error_code ignored;
+  return std::ranges::count_if(
+    std::filesystem::directory_iterator("/proc/self/fd"),
+    [&](const auto& entry) {
+      return std::filesystem::read_symlink(entry.path(), ignored)
+               .string()
+               .find("pidfd")
+             != std::string::npos;
+    });
+}
+
+/// All members of one process meet in `groups` groups of their own process and
+/// the other one.
+void meet(GroupProcess& process, const std::string& name, std::uint32_t threads,
+          std::uint32_t groups) {
+  std::vector<std::thread> members;
+  for (std::uint32_t i = 0; i < threads * groups; ++i)
+    members.emplace_back([&, i] {
+      process.join(name + std::to_string(i / threads), i % threads)
+        ->barrier("meet");
+    });
+  for (auto& member : members)
+    member.join();
+}
+
+TEST(ProcessGroups, MembersAndGroupsShareOneDescriptorForAPeerProcess) {
+  constexpr std::uint32_t threads = 6;
+  constexpr std::uint32_t groups = 3;
+  const std::string name = process_group_name("descriptors");
+  ForkedPeer peer([&](const Talk& talk) {
+    GroupProcess process(Transport::shared_memory, 1, 2, threads + 1);
+    std::vector<std::shared_ptr<Collectives>> late;
+    for (std::uint32_t group = 0; group < groups; ++group)
+      late.push_back(process.join(name + std::to_string(group), threads));
+    std::thread others([&] { meet(process, name, threads, groups); });
+    talk.say(0);
+    talk.hear<int>(); // they wait until then, and look at each other
+    for (const auto& group : late)
+      group->barrier("meet");
+    others.join();
+  });
+  peer.talk().hear<int>();
+  GroupProcess process(Transport::shared_memory, 0, 2, threads + 1);
+  auto waiting = std::async(std::launch::async,
+                            [&] { meet(process, name, threads + 1, groups); });
+  EXPECT_EQ(waiting.wait_for(1s), std::future_status::timeout);
+  EXPECT_EQ(pidfds(), 1);
+  peer.talk().say(0);
+  waiting.get();
+  EXPECT_EQ(peer.wait(), 0);
 }
 
 class JoinOrder : public ::testing::TestWithParam<

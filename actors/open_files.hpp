@@ -1,0 +1,30 @@
+// How many files and sockets the processes of a run have open at most. A worker
+// has two connections to each other one (rows in both directions) and a
+// descriptor that tells of its end, and one file of memory for each plane of a
+// replica (net/shared memory of weights); the master two for each worker.
+#pragma once
+
+#include "plans/execution_plan.hpp"
+#include "plans/workflow.hpp"
+
+#include <cstdint>
+
+namespace troupe::actors {
+
+struct OpenFiles {
+  std::uint64_t master = 0;
+  std::uint64_t worker = 0; ///< the one that needs most
+};
+
+OpenFiles open_files_needed(const plans::Workflow& workflow,
+                            const plans::ExecutionPlan& plan);
+
+/// How many workers of one device each a process with this limit may be among.
+std::uint64_t workers_within(std::uint64_t open_file_limit);
+
+/// Throws ConfigError that names numbers and remedy where a process with this
+/// limit cannot be part of the run.
+void check_open_files(const OpenFiles& needed, std::uint32_t num_workers,
+                      std::uint64_t open_file_limit);
+
+} // namespace troupe::actors

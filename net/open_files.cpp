@@ -1,0 +1,66 @@
+#include "net/open_files.hpp"
+
+#include "config/defaults.hpp"
+#include "net/descriptor.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+namespace troupe::net {
+
+namespace {
+
+rlimit limit_now() noexcept {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit;
+}
+
+/// The limit when this is first called, by raise_open_file_limit in main.
+const rlimit& limit_at_first() noexcept {
+  static const rlimit first = limit_now();
+  return first;
+}
+
+} // namespace
+
+void raise_open_file_limit() noexcept {
+  rlimit limit = limit_at_first();
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit); // else the limit stays, and is checked
+}
+
+rlimit first_open_file_limit() noexcept {
+  return limit_at_first();
+}
+
+std::uint64_t open_file_limit() noexcept {
+  return limit_now().rlim_cur;
+}
+
+std::optional<std::string> why_no_open_file() {
+  const Descriptor any{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  if (any.get() >= 0 || (errno != EMFILE && errno != ENFILE))
+    return std::nullopt;
+  if (errno == ENFILE)
+    return "the whole host has as many files open as it may (sysctl "
+           "fs.file-max)";
+  return "too many open files: this process has all "
+         + std::to_string(open_file_limit())
+         + " open that it may (ulimit -n); raise the limit, or use fewer "
+           "workers with more devices each";
+}
+
+std::optional<Failure> OpenFilesWatch::look(const std::string& who) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_)
+    return std::nullopt;
+  next_ = now + defaults::heartbeat_period;
+  const auto why = why_no_open_file();
+  if (!why)
+    return std::nullopt;
+  return Failure{.code = Errc::io, .who = who, .what = *why, .cause = ""};
+}
+
+} // namespace troupe::net

@@ -1,0 +1,104 @@
+#include "runtime/run_rows.hpp"
+
+#include "actors/checkpoint_files.hpp"
+#include "actors/worker_context.hpp"
+#include "models/dataset.hpp"
+#include "models/tokenizer.hpp"
+#include "runtime/build_identity.hpp"
+#include "runtime/session_inputs.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <chrono>
+#include <iostream>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using RowsClock = std::chrono::steady_clock;
+
+/// A pass that takes longer says how far it is, so often.
+constexpr std::chrono::seconds pass_report_period{5};
+
+/// Files of a model folder that decide which tokens a text has, and which ids
+/// are allowed (models/tokenizer.hpp).
+constexpr std::array tokenizer_files{
+  "tokenizer.json",      "tokenizer.model",        "added_tokens.json",
+  "config.json",         "tokenizer_config.json",  "generation_config.json",
+  "chat_template.jinja", "special_tokens_map.json"};
+
+/// Names everything on which the index depends. The program is part of it: a
+/// later one may tokenize better.
+std::string index_key(const Settings& settings, const fs::path& tokenizer,
+                      const RunInputs& inputs) {
+  const auto options = models::train_options(settings);
+  nlohmann::json key{{"program", build_identity()},
+                     {"data", inputs.at(data_file_input)},
+                     {"kind", static_cast<int>(options.kind)},
+                     {"fields", options.fields},
+                     {"chat", static_cast<int>(options.chat)},
+                     {"max_tokens", options.max_tokens},
+                     {"overlong", options.overlong},
+                     {"on_bad_row", options.on_bad_row},
+                     {"ends_answers", options.ends_answers}};
+  std::error_code ignored;
+  for (const auto* name : tokenizer_files)
+    if (const auto file = tokenizer / name; fs::is_regular_file(file, ignored))
+      key["tokenizer"][name] = file_mark(file);
+  return key.dump();
+}
+
+/// To standard error, as what is on standard output may be read by programs.
+models::OnRows tells_progress() {
+  return [next = RowsClock::now() + pass_report_period](
+           std::uint64_t done, std::uint64_t rows) mutable {
+    if (RowsClock::now() < next)
+      return;
+    next = RowsClock::now() + pass_report_period;
+    std::cerr << fmt::format("reads data.train, row {} of {}\n", done, rows);
+  };
+}
+
+} // namespace
+
+RunRows open_rows(const Settings& settings, const plans::Workflow& workflow,
+                  const std::map<std::string, ModelShape>& shapes,
+                  const RunInputs& inputs, const RunFolder& folder) {
+  const auto begin = RowsClock::now();
+  const auto tokenizer = tokenizer_folder(settings, workflow);
+  RunRows rows;
+  rows.key = index_key(settings, tokenizer, inputs);
+  rows.data = std::make_shared<const models::Dataset>(
+    models::Dataset::open(settings, models::Tokenizer::load(tokenizer),
+                          {.index_file = folder.data_index_file(),
+                           .index_key = rows.key,
+                           .on_rows = tells_progress()}));
+  rows.seconds
+    = std::chrono::duration<double>(RowsClock::now() - begin).count();
+  check_rows(settings, workflow, shapes, *rows.data);
+  return rows;
+}
+
+void keep_index(const RunRows& rows, const RunFolder& folder) {
+  std::error_code ignored;
+  const auto file = folder.data_index_file();
+  if (rows.data
+      && (rows.data->was_read() || !fs::is_regular_file(file, ignored)))
+    rows.data->keep_index(file, rows.key);
+}
+
+std::string rows_sentence(const RunRows& rows) {
+  const auto count = rows.data->report().rows;
+  return rows.data->was_read()
+           ? fmt::format("{} rows of data.train read in {:.1f} s, kept in {}",
+                         count, rows.seconds, models::data_index_file)
+           : fmt::format("{} rows of data.train taken from {} in {:.1f} s",
+                         count, models::data_index_file, rows.seconds);
+}
+
+} // namespace troupe::runtime
