@@ -1,7 +1,6 @@
 #include "plans/device_order.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 
@@ -59,16 +58,20 @@ public:
     : common_(source.strategy, target.strategy),
       cluster_(cluster),
       tensor_peers_(target.strategy.tp) {
-    for (std::uint32_t i = 0; i < source.devices.size(); ++i)
-      index_of_[source.devices[i]] = i;
+    for (std::uint32_t i = 0; i < source.devices.size(); ++i) {
+      const auto rank = source.devices[i].value;
+      if (rank >= index_of_.size())
+        index_of_.resize(rank + 1, nowhere);
+      index_of_[rank] = i;
+    }
   }
 
   /// Of the device, were it at `position`.
   std::uint64_t kept(Rank device, std::size_t position) const {
-    const auto found = index_of_.find(device);
-    return found == index_of_.end()
-             ? 0
-             : common_(found->second, static_cast<std::uint32_t>(position));
+    if (device.value >= index_of_.size() || index_of_[device.value] == nowhere)
+      return 0;
+    return common_(index_of_[device.value],
+                   static_cast<std::uint32_t>(position));
   }
 
   std::uint64_t kept(const std::vector<Rank>& order) const {
@@ -90,26 +93,31 @@ public:
     return sum;
   }
 
-  /// Gives positions `begin` to `end` to the devices that stand there: whoever
-  /// keeps most first.
+  /// Gives positions `begin` to `end` to the devices that are there, in
+  /// ascending order: whoever keeps most first.
   void trade(std::vector<Rank>& order, std::size_t begin,
              std::size_t end) const {
     using Wish = std::tuple<std::uint64_t, Rank, std::size_t>;
+    const std::vector<Rank> here(
+      order.begin() + static_cast<std::ptrdiff_t>(begin),
+      order.begin() + static_cast<std::ptrdiff_t>(end));
     std::vector<Wish> wishes;
-    std::set<Rank> waiting(order.begin() + static_cast<std::ptrdiff_t>(begin),
-                           order.begin() + static_cast<std::ptrdiff_t>(end));
-    for (const auto device : waiting)
+    wishes.reserve(here.size() * here.size());
+    for (const auto device : here)
       for (auto position = begin; position < end; ++position)
         wishes.emplace_back(kept(device, position), device, position);
     std::ranges::sort(wishes, [](const Wish& a, const Wish& b) {
       return std::tuple(std::get<0>(b), std::get<1>(a), std::get<2>(a))
              < std::tuple(std::get<0>(a), std::get<1>(b), std::get<2>(b));
     });
-    std::set<std::size_t> taken;
+    std::vector<bool> taken(here.size()), placed(here.size());
     for (const auto& [bytes, device, position] : wishes) {
-      if (!waiting.contains(device) || !taken.insert(position).second)
+      const auto k = static_cast<std::size_t>(
+        std::ranges::lower_bound(here, device) - here.begin());
+      if (placed[k] || taken[position - begin])
         continue;
-      waiting.erase(device);
+      placed[k] = true;
+      taken[position - begin] = true;
       order[position] = device;
     }
   }
@@ -118,7 +126,8 @@ private:
   CommonBytes common_;
   const Cluster& cluster_;
   std::size_t tensor_peers_;
-  std::map<Rank, std::uint32_t> index_of_; ///< in the source's mesh
+  static constexpr auto nowhere = ~std::uint32_t{0};
+  std::vector<std::uint32_t> index_of_; ///< by rank, in the source's mesh
 };
 
 } // namespace

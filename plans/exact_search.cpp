@@ -1,6 +1,7 @@
 #include "plans/exact_search.hpp"
 
-#include "plans/internal/layer_entries.hpp"
+#include "plans/internal/first_fits.hpp"
+#include "plans/internal/layer_shapes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,13 +14,20 @@ namespace troupe::plans {
 
 namespace {
 
+using internal::FirstFits;
 using internal::layer_patterns;
-using internal::LayerEntries;
-using internal::LayerEntry;
-using internal::pattern_positions;
+using internal::LayerShape;
+using internal::LayerShapes;
 using internal::pattern_seconds;
 
 constexpr double never = std::numeric_limits<double>::infinity();
+
+/// A layer's choice of options and positions, beside those of other layers.
+struct LayerEntry {
+  double seconds = 0;                        ///< without moves and reloads
+  std::array<std::uint32_t, 3> options = {}; ///< by call of the layer
+  std::uint32_t pattern = 0;
+};
 
 class BranchAndBound {
 public:
@@ -29,23 +37,23 @@ public:
       stop_(stop),
       node_limit_(node_limit),
       best_s_(known_s > 0 ? known_s : never) {
+    point_.options.assign(instance.calls.size(), not_chosen);
+    point_.positions.assign(instance.calls.size(), 0);
     for (std::uint32_t i = 0; i < instance.layers.size(); ++i)
-      layers_.push_back({LayerEntries(instance, instance.layers[i]), i});
+      layers_.emplace_back(instance, i, point_);
     const auto others
       = std::ranges::stable_partition(layers_, [&](const Layer& layer) {
           return std::ranges::any_of(
-            layer.entries.calls(),
+            layer.shapes.calls(),
             [&](std::uint32_t call) { return instance.calls[call].trains; });
         });
     trainings_ = layers_.size() - others.size();
-    beside_.resize(layers_.size());
-    point_.options.assign(instance.calls.size(), not_chosen);
-    point_.positions.assign(instance.calls.size(), 0);
+    beside_s_.resize(layers_.size());
   }
 
   ExactResult run() {
     for (const auto& layer : layers_)
-      result_.lower_bound_s += layer.entries.least_s();
+      result_.lower_bound_s += layer.shapes.least_s();
     if (result_.lower_bound_s == never) {
       result_.lower_bound_s = 0; // a call has no option at all
       result_.proved = true;
@@ -54,15 +62,25 @@ public:
     descend(0, 0);
     result_.proved
       = !stopped_ && std::ranges::none_of(layers_, [](const Layer& layer) {
-          return layer.entries.is_cut();
+          return layer.shapes.is_cut();
         });
     return result_;
   }
 
 private:
   struct Layer {
-    LayerEntries entries;
+    Layer(const ExactInstance& instance, std::uint32_t layer,
+          const SpacePoint& nothing)
+      : shapes(instance, instance.layers[layer]),
+        number(layer),
+        beside_trainings(instance, shapes.num_groups()),
+        beside_homes(instance, shapes.num_groups()) {
+      beside_trainings.reset(nothing);
+    }
+    LayerShapes shapes;
     std::uint32_t number; ///< in the step
+    FirstFits beside_trainings;
+    FirstFits beside_homes;
   };
 
   bool should_stop() {
@@ -71,19 +89,70 @@ private:
     return stopped_;
   }
 
+  /// Visits the entries of a layer that fit beside what `point` has chosen and
+  /// take less than `limit()`, which may fall meanwhile; the fastest shapes
+  /// come first. The point has the entry's choice during a visit.
+  template <class Limit, class Visit>
+  void each_entry(Layer& layer, FirstFits& first_fits, SpacePoint& point,
+                  Limit limit, Visit visit) {
+    for (std::size_t i = 0; const auto* at = layer.shapes.at(i); ++i) {
+      const auto shape = *at;
+      if (shape.least_s >= limit() || should_stop())
+        return;
+      for (const auto& positions : *shape.positions)
+        fill_shape(layer, shape, positions, first_fits, point, limit, visit);
+    }
+  }
+
+  template <class Limit, class Visit>
+  void fill_shape(Layer& layer, const LayerShape& shape,
+                  const std::vector<std::uint32_t>& positions,
+                  FirstFits& first_fits, SpacePoint& point, Limit& limit,
+                  Visit& visit) {
+    const auto& calls = layer.shapes.calls();
+    std::array<std::uint32_t, 3> first{};
+    std::array<double, 3> s{};
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const auto& group = *shape.groups[i];
+      first[i] = first_fits.of(calls[i], group, positions[i]);
+      if (first[i] == group.options.size())
+        return;
+      s[i] = layer.shapes.option_s(i, group.options[first[i]]);
+    }
+    LayerEntry entry{.pattern = shape.pattern};
+    const auto fill = [&](auto& self, std::size_t depth) -> void {
+      if (depth == calls.size())
+        return visit(entry);
+      const auto call = calls[depth];
+      const auto& options = shape.groups[depth]->options;
+      const auto least_s = s[depth];
+      for (auto k = first[depth]; k < options.size(); ++k) {
+        s[depth] = layer.shapes.option_s(depth, options[k]);
+        entry.seconds = layer.shapes.seconds(shape, s);
+        if (entry.seconds >= limit() || should_stop())
+          break;
+        ++result_.nodes;
+        entry.options[depth] = options[k];
+        point.options[call] = options[k];
+        point.positions[call] = positions[depth];
+        if (instance_.fits(point))
+          self(self, depth + 1);
+      }
+      s[depth] = least_s;
+      point.options[call] = not_chosen;
+    };
+    fill(fill, 0);
+  }
+
   void descend(std::size_t depth, double before_s) {
     if (depth == layers_.size())
       return finish(before_s);
-    auto& entries = layers_[depth].entries;
+    auto& layer = layers_[depth];
     const auto others_s = least_before(depth);
-    const auto first = depth < trainings_ ? 0 : beside_[depth].first;
-    for (auto i = first; const auto* entry = entries.at(i); ++i) {
-      if (before_s + entry->seconds + others_s >= best_s_ || should_stop())
-        break;
-      place_entry(depth, before_s, *entry);
-    }
-    for (const auto call : entries.calls())
-      point_.options[call] = not_chosen;
+    each_entry(
+      layer, layer.beside_trainings, point_,
+      [&] { return best_s_ - before_s - others_s; },
+      [&](const LayerEntry& entry) { take_entry(depth, before_s, entry); });
   }
 
   void finish(double layers_s) {
@@ -99,104 +168,62 @@ private:
     result_.seconds = seconds;
   }
 
-  /// Tries an entry at each of its positions.
-  void place_entry(std::size_t depth, double before_s, LayerEntry entry) {
-    const auto& calls = layers_[depth].entries.calls();
-    for (const auto& positions : positions_of(calls, entry)) {
-      ++result_.nodes;
-      choose(calls, entry, positions, point_);
-      if (!instance_.fits(point_))
-        continue;
-      const auto after_s
-        = before_s
-          + entry_s(
-            calls, entry, point_,
-            [&](auto call) { return counts_move(layers_[depth], call); },
-            [&](auto call) { return counts_reload(layers_[depth], call); });
-      if (depth + 1 == trainings_ && !fits_beside_trainings(after_s))
-        continue;
-      if (after_s + least_behind(depth) < best_s_)
-        descend(depth + 1, after_s);
-    }
+  void take_entry(std::size_t depth, double before_s, LayerEntry entry) {
+    const auto& layer = layers_[depth];
+    const auto after_s
+      = before_s
+        + entry_s(
+          layer, entry, point_,
+          [&](auto call) { return counts_move(layer, call); },
+          [&](auto call) { return counts_reload(layer, call); });
+    if (depth + 1 == trainings_ && !fits_beside_trainings(after_s))
+      return;
+    if (after_s + least_behind(depth) < best_s_)
+      descend(depth + 1, after_s);
   }
 
-  /// Looks once for each choice of trainings where the lists of the other
-  /// layers begin to fit beside them, and how fast those layers are then. False
-  /// if none of them can be fast enough.
+  /// Looks once for each choice of trainings how fast the other layers are
+  /// beside them. False if one of them cannot be fast enough.
   bool fits_beside_trainings(double trainings_s) {
-    for (auto i = trainings_; i < layers_.size(); ++i)
-      beside_[i] = {least_of(layers_[i]), 0};
     for (auto i = trainings_; i < layers_.size(); ++i) {
-      const auto others_s = least_behind(trainings_ - 1) - beside_[i].least_s;
+      beside_s_[i] = least_of(layers_[i]);
+      if (beside_s_[i] == never)
+        return false;
+      layers_[i].beside_trainings.reset(point_);
+    }
+    for (auto i = trainings_; i < layers_.size(); ++i) {
+      const auto others_s = least_behind(trainings_ - 1) - beside_s_[i];
       const auto room_s = best_s_ - trainings_s - others_s;
-      beside_[i] = look_beside(layers_[i], room_s);
-      if (beside_[i].least_s >= room_s || stopped_)
+      beside_s_[i] = least_beside(layers_[i], room_s);
+      if (beside_s_[i] >= room_s || stopped_)
         return false;
     }
     return true;
   }
 
-  struct Beside {
-    double least_s = 0;
-    std::size_t first = 0; ///< of the entries, that fits
-  };
-
-  Beside look_beside(Layer& layer, double room_s) {
-    const auto& calls = layer.entries.calls();
+  /// Of the entries that fit beside the trainings; at least `room_s` if none
+  /// is faster.
+  double least_beside(Layer& layer, double room_s) {
     auto point = point_;
-    Beside beside{never, 0};
-    const auto counts = [&](auto) { return layer.number == 0; };
-    const auto reloads = [&](auto call) { return counts_reload(layer, call); };
-    for (std::size_t i = 0; const auto* at = layer.entries.at(i); ++i) {
-      const auto entry = *at;
-      if (entry.seconds >= std::min(room_s, beside.least_s) || should_stop())
-        break;
-      for (const auto& positions : positions_of(calls, entry)) {
-        ++result_.nodes;
-        choose(calls, entry, positions, point);
-        if (!instance_.fits(point))
-          continue;
-        beside.first = beside.least_s == never ? i : beside.first;
-        beside.least_s = std::min(
-          beside.least_s, entry_s(calls, entry, point, counts, reloads));
-      }
-    }
-    return beside;
-  }
-
-  static void choose(const std::vector<std::uint32_t>& calls,
-                     const LayerEntry& entry,
-                     const std::vector<std::uint32_t>& positions,
-                     SpacePoint& point) {
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      point.options[calls[i]] = entry.options[i];
-      point.positions[calls[i]] = positions[i];
-    }
-  }
-
-  /// Few combinations of sizes come again and again.
-  const std::vector<std::vector<std::uint32_t>>&
-  positions_of(const std::vector<std::uint32_t>& calls,
-               const LayerEntry& entry) {
-    std::array<std::uint32_t, 5> key{entry.pattern,
-                                     static_cast<std::uint32_t>(calls.size())};
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      key[2 + i]
-        = instance_.calls[calls[i]].options[entry.options[i]].num_devices;
-    const auto [found, added] = positions_.try_emplace(key);
-    if (added)
-      found->second = pattern_positions(
-        layer_patterns(calls.size())[entry.pattern],
-        {key.data() + 2, calls.size()}, instance_.num_devices,
-        exact_all_positions, instance_.align);
-    return found->second;
+    auto least_s = room_s;
+    each_entry(
+      layer, layer.beside_trainings, point, [&] { return least_s; },
+      [&](const LayerEntry& entry) {
+        least_s = std::min(
+          least_s,
+          entry_s(
+            layer, entry, point, [&](auto) { return layer.number == 0; },
+            [&](auto call) { return counts_reload(layer, call); }));
+      });
+    return least_s;
   }
 
   /// Seconds of a layer, with the moves and reloads that count.
   template <class Moves, class Reloads>
-  double entry_s(const std::vector<std::uint32_t>& calls,
-                 const LayerEntry& entry, const SpacePoint& point,
-                 Moves counts_move, Reloads counts_reload) const {
+  double entry_s(const Layer& layer, const LayerEntry& entry,
+                 const SpacePoint& point, Moves counts_move,
+                 Reloads counts_reload) const {
+    const auto& calls = layer.shapes.calls();
     std::array<double, 3> seconds{};
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto& call = instance_.calls[calls[i]];
@@ -243,7 +270,7 @@ private:
     for (auto i = depth + 1; i < layers_.size(); ++i)
       sum += depth + 1 < trainings_
                ? least_of(layers_[i])
-               : std::max(least_of(layers_[i]), beside_[i].least_s);
+               : std::max(least_of(layers_[i]), beside_s_[i]);
     return sum;
   }
   /// The same before the layer of `depth` is placed.
@@ -260,19 +287,19 @@ private:
   /// as far as they count for sure, and their memory.
   double least_of(Layer& layer) {
     std::vector<std::uint32_t> key = {layer.number};
-    for (const auto call : layer.entries.calls()) {
+    for (const auto call : layer.shapes.calls()) {
       const auto& one = instance_.calls[call];
       if (one.home < 0 || one.trains)
         continue;
       const auto home = static_cast<std::uint32_t>(one.home);
       if (point_.options[home] == not_chosen)
-        return layer.entries.least_s();
+        return layer.shapes.least_s();
       const bool counts = layer.number == 0 || runs_behind(layer, home);
       key.insert(key.end(), {home, point_.options[home], point_.positions[home],
                              counts ? 1u : 0u});
     }
     if (key.size() == 1)
-      return layer.entries.least_s();
+      return layer.shapes.least_s();
     const auto found = least_given_.find(key);
     if (found != least_given_.end())
       return found->second;
@@ -281,8 +308,8 @@ private:
     return seconds;
   }
 
-  /// Entries that reach the best plan on their own are not looked at: the least
-  /// of them stands for all.
+  /// Entries that reach the best plan on their own are not looked at: its time
+  /// stands for all of them.
   double work_out_least(Layer& layer, const std::vector<std::uint32_t>& key) {
     SpacePoint point{
       .options = std::vector<std::uint32_t>(point_.options.size(), not_chosen),
@@ -298,22 +325,16 @@ private:
       const auto home = static_cast<std::uint32_t>(instance_.calls[call].home);
       return std::ranges::find(counted, home) != counted.end();
     };
-    const auto& calls = layer.entries.calls();
-    auto least = never;
-    for (std::size_t i = 0; const auto* at = layer.entries.at(i); ++i) {
-      const auto entry = *at;
-      if (entry.seconds >= std::min(least, best_s_) || should_stop())
-        return std::min(least, entry.seconds);
-      for (const auto& positions : positions_of(calls, entry)) {
-        ++result_.nodes;
-        choose(calls, entry, positions, point);
-        if (instance_.fits(point))
-          least
-            = std::min(least, entry_s(calls, entry, point, counts,
+    layer.beside_homes.reset(point);
+    auto least_s = best_s_;
+    each_entry(
+      layer, layer.beside_homes, point, [&] { return least_s; },
+      [&](const LayerEntry& entry) {
+        least_s
+          = std::min(least_s, entry_s(layer, entry, point, counts,
                                       [&](auto) { return layer.number == 0; }));
-      }
-    }
-    return least;
+      });
+    return stopped_ ? layer.shapes.least_s() : least_s;
   }
 
   const ExactInstance& instance_;
@@ -321,13 +342,11 @@ private:
   std::uint64_t node_limit_;
   double best_s_;
   bool stopped_ = false;
-  std::vector<Layer> layers_;  ///< trainings first
-  std::size_t trainings_ = 0;  ///< layers of them
-  std::vector<Beside> beside_; ///< by layer; of those behind the trainings
+  std::vector<Layer> layers_; ///< trainings first
+  std::size_t trainings_ = 0; ///< layers of them
+  /// Seconds by layer, beside the trainings that are chosen.
+  std::vector<double> beside_s_;
   std::map<std::vector<std::uint32_t>, double> least_given_;
-  std::map<std::array<std::uint32_t, 5>,
-           std::vector<std::vector<std::uint32_t>>>
-    positions_;
   SpacePoint point_;
   ExactResult result_;
 };

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace troupe::plans {
 
@@ -67,6 +69,25 @@ public:
     const auto where
       = coordinate_of(placement_.strategy, static_cast<std::uint32_t>(index));
     return {where.pp, where.tp, sharded_ ? where.dp : 0};
+  }
+  /// Cells in ascending order, counted from 0.
+  std::size_t number_of(const Cell& cell) const {
+    const auto shares
+      = sharded_ ? std::size_t{placement_.strategy.dp} : std::size_t{1};
+    return (std::size_t{cell.stage} * placement_.strategy.tp + cell.tensor)
+             * shares
+           + cell.data;
+  }
+  std::size_t num_cells() const {
+    return number_of({.stage = placement_.strategy.pp});
+  }
+  Cell cell_numbered(std::size_t number) const {
+    const auto shares
+      = sharded_ ? std::size_t{placement_.strategy.dp} : std::size_t{1};
+    const auto tp = std::size_t{placement_.strategy.tp};
+    return {static_cast<std::uint32_t>(number / shares / tp),
+            static_cast<std::uint32_t>(number / shares % tp),
+            static_cast<std::uint32_t>(number % shares)};
   }
   Part tensor_share(const Cell& cell) const {
     const double tp = placement_.strategy.tp;
@@ -142,24 +163,42 @@ private:
   Part tied_;
 };
 
-/// Cells of the source by node, and which node has a device with them.
-struct SourceIndex {
-  std::map<std::uint32_t, std::vector<Cell>> on_node; ///< distinct, ascending
-  std::map<std::pair<std::uint32_t, Cell>, double> owners_on_node;
-  std::map<Cell, double> owners;
-  std::map<Rank, Cell> of_device;
+/// A cell of the source on one node: how many of its devices have it, and what
+/// they send to others there.
+struct NodeCell {
+  Cell cell = {};
+  double owners = 0;
+  double sent = 0;
 };
+
+/// Cells of the source by node and by device.
+struct SourceIndex {
+  std::vector<std::vector<NodeCell>> on_node = {}; ///< by node, each cell once
+  std::vector<double> owners = {};                 ///< by number of the cell
+  std::vector<std::optional<Cell>> of_device = {}; ///< by rank
+};
+
+template <class Element>
+Element& at_or_grow(std::vector<Element>& list, std::size_t index) {
+  if (index >= list.size())
+    list.resize(index + 1);
+  return list[index];
+}
 
 SourceIndex index_source(const CellLayout& layout, const Placement& source,
                          const Cluster& cluster) {
   SourceIndex index;
+  index.owners.resize(layout.num_cells());
   for (std::size_t i = 0; i < source.devices.size(); ++i) {
     const auto cell = layout.cell(i);
-    const auto node = cluster.node_of(source.devices[i]);
-    index.of_device[source.devices[i]] = cell;
-    if (index.owners_on_node[{node, cell}]++ == 0)
-      index.on_node[node].push_back(cell);
-    ++index.owners[cell];
+    const auto device = source.devices[i];
+    at_or_grow(index.of_device, device.value) = cell;
+    auto& here = at_or_grow(index.on_node, cluster.node_of(device));
+    auto found = std::ranges::find(here, cell, &NodeCell::cell);
+    if (found == here.end())
+      found = here.insert(here.end(), {.cell = cell});
+    ++found->owners;
+    ++index.owners[layout.number_of(cell)];
   }
   return index;
 }
@@ -167,24 +206,25 @@ SourceIndex index_source(const CellLayout& layout, const Placement& source,
 /// Adds up what targets take from whom.
 class MoveTally {
 public:
-  MoveTally(const CellLayout& from, const CellLayout& to,
-            const SourceIndex& source, const Cluster& cluster)
+  MoveTally(const CellLayout& from, const CellLayout& to, SourceIndex source,
+            const Cluster& cluster)
     : from_(from),
       to_(to),
-      source_(source),
-      cluster_(cluster) {}
+      source_(std::move(source)),
+      cluster_(cluster),
+      far_(to.num_cells()),
+      sent_far_(from.num_cells()) {}
 
   void receive(Rank device, const Cell& cell) {
     const auto wanted = to_.bytes(cell);
     double here = 0;
-    const auto own = source_.of_device.find(device);
-    if (own != source_.of_device.end())
-      here = std::min(wanted, to_.common_bytes(cell, from_, own->second));
+    if (device.value < source_.of_device.size())
+      if (const auto& own = source_.of_device[device.value])
+        here = std::min(wanted, to_.common_bytes(cell, from_, *own));
     const auto node = cluster_.node_of(device);
     const auto near = from_node(cell, node, wanted - here);
     const auto far = std::max(0.0, wanted - here - near);
-    if (far > 0)
-      far_[cell] += far;
+    far_[to_.number_of(cell)] += far;
     total_.device += here;
     total_.intra += near;
     total_.inter += far;
@@ -193,55 +233,60 @@ public:
   }
 
   MoveBytes total() {
-    for (const auto& [cell, bytes] : far_)
-      send_far(cell, bytes);
-    for (const auto& [owner, bytes] : sent_near_)
-      total_.busiest_intra = std::max(total_.busiest_intra,
-                                      bytes / source_.owners_on_node.at(owner));
-    for (const auto& [cell, bytes] : sent_far_)
-      total_.busiest_inter
-        = std::max(total_.busiest_inter, bytes / source_.owners.at(cell));
+    for (std::size_t i = 0; i < far_.size(); ++i)
+      if (far_[i] > 0)
+        send_far(to_.cell_numbered(i), far_[i]);
+    for (const auto& node : source_.on_node)
+      for (const auto& cell : node)
+        total_.busiest_intra
+          = std::max(total_.busiest_intra, cell.sent / cell.owners);
+    for (std::size_t i = 0; i < sent_far_.size(); ++i)
+      if (sent_far_[i] > 0)
+        total_.busiest_inter
+          = std::max(total_.busiest_inter, sent_far_[i] / source_.owners[i]);
     return total_;
   }
 
 private:
   /// What owners on `node` can give of `cell`, at most `missing`.
   double from_node(const Cell& cell, std::uint32_t node, double missing) {
-    const auto cells = source_.on_node.find(node);
-    if (cells == source_.on_node.end() || missing <= 0)
+    if (node >= source_.on_node.size() || missing <= 0)
       return 0;
+    auto& cells = source_.on_node[node];
+    shared_.clear();
     double covered = 0;
-    for (const auto& theirs : cells->second)
-      covered += to_.common_bytes(cell, from_, theirs);
+    for (const auto& theirs : cells) {
+      shared_.push_back(to_.common_bytes(cell, from_, theirs.cell));
+      covered += shared_.back();
+    }
     // what lies on the device itself is covered too, but not sent
     const auto wanted = to_.bytes(cell);
     const auto sent = std::clamp(covered - (wanted - missing), 0.0, missing);
-    for (const auto& theirs : cells->second)
-      if (covered > 0)
-        sent_near_[{node, theirs}]
-          += sent * to_.common_bytes(cell, from_, theirs) / covered;
+    for (std::size_t i = 0; i < cells.size() && covered > 0; ++i)
+      cells[i].sent += sent * shared_[i] / covered;
     return sent;
   }
 
   /// Who lacks `cell` does not matter: its owners elsewhere share the work.
   void send_far(const Cell& cell, double bytes) {
+    shared_.clear();
     double all = 0;
-    for (const auto& [theirs, owners] : source_.owners)
-      all += to_.common_bytes(cell, from_, theirs);
-    for (const auto& [theirs, owners] : source_.owners)
-      if (all > 0)
-        sent_far_[theirs]
-          += bytes * to_.common_bytes(cell, from_, theirs) / all;
+    for (std::size_t i = 0; i < sent_far_.size(); ++i) {
+      shared_.push_back(to_.common_bytes(cell, from_, from_.cell_numbered(i)));
+      all += shared_.back();
+    }
+    for (std::size_t i = 0; i < sent_far_.size() && all > 0; ++i)
+      sent_far_[i] += bytes * shared_[i] / all;
   }
 
   const CellLayout& from_;
   const CellLayout& to_;
-  const SourceIndex& source_;
+  SourceIndex source_;
   const Cluster& cluster_;
   MoveBytes total_;
-  std::map<std::pair<std::uint32_t, Cell>, double> sent_near_;
-  std::map<Cell, double> far_; ///< bytes wanted from other nodes
-  std::map<Cell, double> sent_far_;
+  std::vector<double> far_; ///< wanted from other nodes, by cell of the target
+  std::vector<double> sent_far_; ///< by cell of the source
+  std::vector<double> shared_;   ///< scratch
 };
 
 } // namespace
@@ -267,8 +312,7 @@ MoveBytes move_bytes(const UnitBytes& model, const Placement& source,
                      const Placement& target, const Cluster& cluster) {
   const CellLayout from(model, source);
   const CellLayout to(model, target);
-  const auto index = index_source(from, source, cluster);
-  MoveTally tally(from, to, index, cluster);
+  MoveTally tally(from, to, index_source(from, source, cluster), cluster);
   for (std::size_t i = 0; i < target.devices.size(); ++i)
     tally.receive(target.devices[i], to.cell(i));
   return tally.total();

@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 namespace troupe::plans {
 
@@ -114,8 +116,8 @@ private:
 
   /// Smaller is better; a sender in use stays for a while, so that runs are
   /// long.
-  std::tuple<int, std::int64_t, Rank, std::uint64_t>
-  rank_owner(const Owner& owner) const {
+  using OwnerRank = std::tuple<int, std::int64_t, Rank, std::uint64_t>;
+  OwnerRank rank_owner(const Owner& owner) const {
     const auto from = owner.device;
     const std::int64_t bonus = from == last_sender_ ? planner_run_bytes : 0;
     return {distances_[from.value], ahead_bytes_[from.value] - bonus, from,
@@ -139,17 +141,26 @@ private:
       auto rows = target;
       rows.row0 = row;
       rows.row1 = std::min(target.row1, row + rows_at_once);
-      cover_rows(to, target, rows, owners);
+      owners_of_rows_.clear();
+      std::ranges::copy_if(owners, std::back_inserter(owners_of_rows_),
+                           [&](const Owner& owner) {
+                             return intersect(rows, *owner.box).has_value();
+                           });
+      cover_rows(to, target, rows, owners_of_rows_);
     }
   }
 
-  /// Best sender first.
+  /// Best sender first: mostly the first one has all rows, so the others are
+  /// not put in order.
   void cover_rows(Rank to, const Box& target, const Box& rows,
-                  std::vector<Owner>& owners) {
-    std::ranges::sort(owners, {},
-                      [&](const Owner& owner) { return rank_owner(owner); });
+                  const std::vector<Owner>& owners) {
+    ranked_.clear();
+    for (std::size_t i = 0; i < owners.size(); ++i)
+      ranked_.emplace_back(rank_owner(owners[i]), i);
+    std::ranges::make_heap(ranked_, std::greater{});
     std::vector<Box> missing = {rows};
-    for (const auto& owner : owners) {
+    while (!ranked_.empty()) {
+      const auto& owner = owners[ranked_.front().second];
       std::vector<Box> rest;
       for (const auto& piece : missing) {
         const auto common = intersect(piece, *owner.box);
@@ -164,6 +175,8 @@ private:
       missing = std::move(rest);
       if (missing.empty())
         return;
+      std::ranges::pop_heap(ranked_, std::greater{});
+      ranked_.pop_back();
     }
     TROUPE_CHECK(missing.empty(), fmt::format("nobody owns all of parameter {}",
                                               target.parameter));
@@ -274,6 +287,8 @@ private:
   std::vector<std::int64_t> ahead_bytes_;  ///< of its share, by rank
   std::vector<int> distances_;             ///< to the receiver, by rank
   std::optional<Rank> last_sender_;
+  std::vector<Owner> owners_of_rows_; ///< of the rows at hand: often few of all
+  std::vector<std::pair<OwnerRank, std::size_t>> ranked_; ///< scratch
   std::vector<Piece> pieces_; ///< of the receiver at hand
   std::vector<Transfer> plan_;
 };

@@ -8,7 +8,6 @@ namespace troupe::plans {
 
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
 constexpr std::uint32_t most_devices = 4096;
 
 bool has_all_options(const SearchSpace& space) {
@@ -62,9 +61,9 @@ std::string what_would_fit(const PlanProblem& problem) {
 std::string no_fit_line(const SearchSpace& space, const SpacePeak& peak) {
   const auto& problem = space.problem();
   return fmt::format(
-    "no plan fits: the smallest peak is {:.1f} GiB of {:.1f} on device {} in "
+    "no plan fits: the smallest peak is {:.1f} GB of {:.1f} on device {} in "
     "{}; try {}",
-    double(peak.bytes) / gib, double(problem.device_memory_bytes()) / gib,
+    double(peak.bytes) / 1e9, double(problem.device_memory_bytes()) / 1e9,
     peak.device, space.calls()[peak.call].call->name, what_would_fit(problem));
 }
 

@@ -2,6 +2,7 @@
 
 #include "config/error.hpp"
 #include "plans/internal/plan_limits.hpp"
+#include "plans/internal/too_full.hpp"
 #include "plans/nearest.hpp"
 #include "plans/own_placement.hpp"
 #include "plans/replica_life.hpp"
@@ -29,10 +30,6 @@ bool are_disjoint(const std::vector<Rank>& a, const std::vector<Rank>& b) {
 
 std::string quantity(std::uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-std::string gigabytes(std::uint64_t bytes) {
-  return fmt::format("{:.4g} GB", static_cast<double>(bytes) / 1e9);
 }
 
 /// "d4t2 on 8 devices": as `strategy` with so many copies.
@@ -360,6 +357,7 @@ private:
     auto devices = device_memory(workflow_, plan_, replicas, context_.shapes,
                                  context_.dtypes, context_.sizes);
     add_evaluation(devices);
+    internal::TooFull too_full(context_.device_memory_bytes.value_or(~0ull));
     for (auto& memory : devices) {
       const auto resident = memory.resident_bytes();
       DevicePeak peak{.device = memory.device,
@@ -371,17 +369,12 @@ private:
           peak.peak_bytes = resident + task.bytes;
           peak.at_task = task.task;
         }
-      const auto limit = context_.device_memory_bytes.value_or(~0ull);
-      if (peak.peak_bytes > limit)
-        wrong(peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
-              fmt::format("at most {} on device {}", gigabytes(limit),
-                          peak.device.value),
-              fmt::format("{}, {} of it weights, gradients and optimizer",
-                          gigabytes(peak.peak_bytes), gigabytes(resident)),
-              sharding_hint(context_, peak.device)
-                + "fewer calls on it or a smaller micro_batch_tokens");
+      too_full.add(peak,
+                   sharding_hint(context_, peak.device)
+                     + "fewer calls on it or a smaller micro_batch_tokens");
       report_.devices.push_back(std::move(peak));
     }
+    std::ranges::copy(too_full.mistakes(), std::back_inserter(report_.errors));
   }
 
   const CheckContext& context_;

@@ -234,16 +234,19 @@ private:
     const auto exact
       = exact_search(instance, std::isfinite(known) ? known * (1 + 1e-9) : 0.0,
                      &enough_, exact_node_limit);
+    result_.packed_only = space_.num_devices() > exact_all_positions;
     result_.nodes = exact.nodes;
     result_.proved = exact.proved;
     layer_bound_s_ = exact.lower_bound_s;
     if (exact.found) {
-      note("exact: {:.4g} s, {} in {} nodes and {} simulations", exact.seconds,
-           exact.proved ? "proved" : "not closed", exact.nodes, exact.leaves);
+      note("exact: {:.4g} s, {}{} in {} nodes and {} simulations",
+           exact.seconds, exact.proved ? "proved" : "not closed",
+           exact.proved && result_.packed_only ? " of packed meshes" : "",
+           exact.nodes, exact.leaves);
     } else if (exact.proved) {
-      note("exact: no plan of whole calls is faster than {:.4g} s, proved in "
+      note("exact: no plan of whole calls{} is faster than {:.4g} s, proved in "
            "{} nodes",
-           known, exact.nodes);
+           result_.packed_only ? " on packed meshes" : "", known, exact.nodes);
     }
   }
 
@@ -262,8 +265,6 @@ private:
   }
 
   void run_walks() {
-    result_.packed_only
-      = uses_exact_ && space_.num_devices() > exact_all_positions;
     Walk walk(space_, cost_,
               {.evaluations = walk_evaluations(),
                .seconds = options_.seconds,

@@ -51,11 +51,12 @@ struct SearchResult {
   /// Of all plans of the space; of whole calls unless chunks are searched
   /// everywhere or the best plan has them.
   double lower_bound_s = 0;
-  /// No plan of whole calls simulates faster. Only for steps of layers with
-  /// barriers, without lag, where branch and bound came to its end.
+  /// No plan of whole calls simulates faster, with moves in closed form. Only
+  /// for steps of layers with barriers, without lag, where branch and bound
+  /// came to its end; of packed meshes only, where `packed_only` says so.
   bool proved = false;
-  /// The proof is of meshes packed from either end of the line: beyond 8
-  /// devices it does not try every position. The bound holds wherever they lie.
+  /// Beyond 8 devices branch and bound does not try every position, but meshes
+  /// packed from either end of the line. The bound holds wherever they lie.
   bool packed_only = false;
   bool interrupted = false;
   std::string method = {}; ///< what ran
@@ -74,6 +75,9 @@ SearchResult search_plan(const PlanProblem& problem, const CostModel& costs,
 
 /// ", proved", of which meshes, or nothing.
 std::string_view proof_words(const SearchResult& result);
+/// "proved: no plan of whole calls on packed meshes simulates faster ..", or
+/// why nothing but the bound is proved.
+std::string proof_sentence(const SearchResult& result);
 /// "best 12.31 s, lower bound 11.70 s, gap 5.2 %".
 std::string summary(const SearchResult& result);
 /// "next best: 12.80 s, 4.0 % more (preset verl)", a line each.

@@ -374,6 +374,11 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
         .options[home_option];
   if (!blends && shares(mine, position, home, home_position))
     return 0;
+  // both as many nodes to the left: the same links
+  const auto node = problem_.cluster.devices_per_node;
+  const auto left = std::min(position, home_position) / node * node;
+  position -= left;
+  home_position -= left;
   auto key = std::uint64_t{call};
   for (const auto part : {option, position, home_option, home_position})
     key = key << 12 | (part & 0xfff);

@@ -59,6 +59,29 @@ std::string_view proof_words(const SearchResult& result) {
   return result.packed_only ? ", proved of packed meshes" : ", proved";
 }
 
+std::string proof_sentence(const SearchResult& result) {
+  if (result.proved)
+    return fmt::format(
+      "proved: no plan of whole calls{} simulates faster, with moves in closed "
+      "form{}",
+      result.packed_only ? " on packed meshes" : "",
+      result.packed_only
+        ? " (meshes packed from either end of the line of devices); the lower "
+          "bound holds wherever meshes lie"
+        : "");
+  const auto& best = result.best.plan;
+  const bool cut = std::ranges::any_of(
+    best.calls, [](const auto& call) { return call.second.chunks > 1; });
+  std::string_view why = "the search ended before it had tried every plan";
+  if (cut)
+    why = "calls of the best plan run in chunks";
+  else if (!best.lag.empty())
+    why = "calls of the best plan lag";
+  else if (result.method != "exact")
+    why = "this search walks from plan to plan";
+  return fmt::format("not proved: {}; what holds is the lower bound", why);
+}
+
 std::string summary(const SearchResult& result) {
   return fmt::format("best {} s, lower bound {} s, gap {:.1f} %{}",
                      seconds_text(result.best.step_s),

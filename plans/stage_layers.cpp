@@ -1,6 +1,7 @@
 #include "plans/stage_layers.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace troupe::plans {
 
@@ -33,10 +34,19 @@ UnitCosts unit_costs(std::span<const ParameterShape> parameters) {
   return costs;
 }
 
+/// A search asks ten thousand times for one shape: the last answer is kept.
 UnitCosts unit_costs(const ModelShape& shape) {
-  auto one_layer = shape; // all are alike
-  one_layer.num_layers = 1;
-  return unit_costs(parameters(one_layer));
+  struct Answer {
+    ModelShape shape = {};
+    UnitCosts costs = {};
+  };
+  thread_local std::optional<Answer> last;
+  if (!last || !(last->shape == shape)) {
+    auto one_layer = shape; // all are alike
+    one_layer.num_layers = 1;
+    last = {shape, unit_costs(parameters(one_layer))};
+  }
+  return last->costs;
 }
 
 StageLayers::StageLayers(std::uint32_t num_layers, std::uint32_t num_stages,

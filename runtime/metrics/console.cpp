@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ranges>
+#include <string>
 
 namespace troupe::runtime {
 
@@ -76,14 +77,23 @@ std::string count_text(double count) {
 }
 
 std::string bytes_text(double bytes) {
-  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
   while (bytes >= 999.5 && unit + 1 < units.size()) {
-    bytes /= 1024;
+    bytes /= 1000;
     ++unit;
   }
   return unit == 0 ? fmt::format("{:.0f} B", bytes)
                    : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+std::string three_digits(double number) {
+  if (number == 0 || !std::isfinite(number))
+    return fmt::format("{:.0f}", number);
+  const auto rounded = std::stod(fmt::format("{:.2e}", number));
+  const auto exponent
+    = static_cast<int>(std::floor(std::log10(std::abs(rounded))));
+  return fmt::format("{:.{}f}", rounded, std::max(0, 2 - exponent));
 }
 
 bool shows_colours(int fd) {

@@ -27,8 +27,10 @@ std::string progress_bar(std::uint32_t done, std::uint32_t num_steps,
 std::string duration_text(double seconds);
 /// Counts for people: "950", "8.4 k", "1.2 M".
 std::string count_text(double count);
-/// Bytes for people: "950 B", "8.4 KiB", "1.2 GiB".
+/// Bytes for people, a GB being 10^9 of them: "950 B", "8.4 kB", "1.2 GB".
 std::string bytes_text(double bytes);
+/// Three digits of any size without an exponent: "0.583", "13.0", "1710".
+std::string three_digits(double number);
 /// 1 if `fd` is a terminal that shows colours (NO_COLOR is respected).
 bool shows_colours(int fd);
 

@@ -1,10 +1,12 @@
 #include "runtime/verbs/compare_rows.hpp"
 
+#include "runtime/metrics/console.hpp"
 #include "runtime/text_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -30,59 +32,64 @@ struct CompareColumn {
 };
 
 /// A number times `scale`; empty if there is none.
-std::string number_text(const std::optional<double>& value, double scale,
-                        const char* format) {
-  return value ? fmt::format(fmt::runtime(format), scale * *value) : "";
+std::string number_text(const std::optional<double>& value, double scale) {
+  return value ? three_digits(scale * *value) : "";
+}
+
+std::string share_text(const std::optional<double>& value) {
+  return value ? fmt::format("{:.0f} %", 100 * *value) : "";
 }
 
 std::vector<CompareColumn> predicted_columns() {
   using Row = CompareRow;
   return {
-    {"> s/step", [](const Row& r) { return fmt::format("{:.4g}", r.step_s); }},
-    {"> PFLOP/s", [](const Row& r) { return fmt::format("{:.3g}", r.pflops); }},
-    {"> tok/s/device",
-     [](const Row& r) { return fmt::format("{:.0f}", r.tokens_per_s_device); }},
-    {"> idle",
-     [](const Row& r) { return fmt::format("{:.0f} %", 100 * r.idle_share); }},
-    {"> peak GB",
-     [](const Row& r) {
-       return fmt::format("{:.3g}", double(r.peak_bytes) / 1e9);
-     }},
+    {">s/step", [](const Row& r) { return three_digits(r.step_s); }},
+    {">PFLOP/s", [](const Row& r) { return three_digits(r.pflops); }},
+    {">tok/s/device",
+     [](const Row& r) { return three_digits(r.tokens_per_s_device); }},
+    {">idle", [](const Row& r) { return share_text(r.idle_share); }},
+    {">peak GB",
+     [](const Row& r) { return three_digits(double(r.peak_bytes) / 1e9); }},
     {"at", [](const Row& r) { return r.peak_task; }},
-    {"> moved GB",
-     [](const Row& r) { return fmt::format("{:.3g}", r.moved_bytes / 1e9); }},
-    {"> measured s",
-     [](const Row& r) { return number_text(r.measured_s, 1, "{:.4g}"); }},
-    {"> error",
-     [](const Row& r) { return number_text(r.error(), 100, "{:+.0f} %"); }}};
+    {">moved GB",
+     [](const Row& r) { return three_digits(r.moved_bytes / 1e9); }},
+    {">measured s", [](const Row& r) { return number_text(r.measured_s, 1); }},
+    {">error", [](const Row& r) {
+       return r.error() ? fmt::format("{:+.0f} %", 100 * *r.error()) : "";
+     }}};
 }
 
 std::vector<CompareColumn> published_columns() {
   using Row = CompareRow;
   return {
-    {"> measured PFLOP/s",
-     [](const Row& r) {
-       return number_text(r.measured_pflops(), 1, "{:.3g}");
-     }},
-    {"> / search",
-     [](const Row& r) { return number_text(r.over_search, 1, "{:.2f}"); }},
-    {"> measured / search", [](const Row& r) {
-       return number_text(r.measured_over_search, 1, "{:.2f}");
-     }}};
+    {">measured PFLOP/s",
+     [](const Row& r) { return number_text(r.measured_pflops(), 1); }},
+    {">/ search", [](const Row& r) { return number_text(r.over_search, 1); }},
+    {">measured / search",
+     [](const Row& r) { return number_text(r.measured_over_search, 1); }}};
 }
 
 std::vector<CompareColumn> measured_columns() {
-  const auto column = [](const char* title, double scale, const char* format,
-                         double PlanCosts::*what) {
-    return CompareColumn{title, [=](const CompareRow& row) {
-                           return number_text(measured_here(row, what), scale,
-                                              format);
+  const auto column = [](const char* title, double PlanCosts::*what) {
+    return CompareColumn{title, [what](const CompareRow& row) {
+                           return number_text(measured_here(row, what), 1e-9);
                          }};
   };
-  return {column("> its idle", 100, "{:.0f} %", &PlanCosts::idle_share),
-          column("> its moved GB", 1e-9, "{:.3g}", &PlanCosts::moved_bytes),
-          column("> its peak GB", 1e-9, "{:.3g}", &PlanCosts::peak_bytes),
-          column("> process GB", 1e-9, "{:.3g}", &PlanCosts::process_bytes)};
+  return {{">its idle",
+           [](const CompareRow& row) {
+             return share_text(measured_here(row, &PlanCosts::idle_share));
+           }},
+          column(">its moved GB", &PlanCosts::moved_bytes),
+          column(">its peak GB", &PlanCosts::peak_bytes),
+          column(">process GB", &PlanCosts::process_bytes)};
+}
+
+/// A column that says nothing of any row is left out.
+bool is_empty(const CompareColumn& column,
+              const std::vector<CompareRow>& rows) {
+  return std::ranges::all_of(rows, [&](const CompareRow& row) {
+    return !row.fits() || column.cell(row).empty();
+  });
 }
 
 } // namespace
@@ -140,20 +147,27 @@ std::string compare_table(const std::vector<CompareRow>& rows,
   for (auto& column : kind == CompareTable::of_suite ? published_columns()
                                                      : measured_columns())
     columns.push_back(column);
-  std::vector<std::string> titles = {"workload", "plan"};
+  std::erase_if(columns,
+                [&](const auto& column) { return is_empty(column, rows); });
+  const bool one_workload = kind == CompareTable::of_config;
+  std::vector<std::string> titles = {"plan"};
+  if (!one_workload)
+    titles.insert(titles.begin(), "workload");
   for (const auto& column : columns)
     titles.emplace_back(column.title);
   TextTable table(titles);
   std::string reasons;
   for (const auto& row : rows) {
-    std::vector<std::string> cells
-      = {row.workload, row.plan + (row.own ? " (own)" : "")};
+    std::vector<std::string> cells = {row.plan + (row.own ? " (own)" : "")};
+    if (!one_workload)
+      cells.insert(cells.begin(), row.workload);
     if (row.fits()) {
       for (const auto& column : columns)
         cells.push_back(column.cell(row));
     } else {
       cells.emplace_back("-");
-      reasons += fmt::format("{} {}: {}\n", row.workload, row.plan, row.reason);
+      reasons += fmt::format("{}{}{}: {}\n", one_workload ? "" : row.workload,
+                             one_workload ? "" : " ", row.plan, row.reason);
     }
     table.row(std::move(cells));
   }

@@ -8,6 +8,7 @@
 #include "runtime/jsonl_file.hpp"
 #include "runtime/verbs/compare_rows.hpp"
 #include "runtime/verbs/plan_words.hpp"
+#include "runtime/verbs/progress_line.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -148,8 +149,13 @@ std::vector<fs::path> suite_files(const std::string& suite) {
 std::vector<CompareRow> compare_suite(const CompareWords& words) {
   const auto measured = measured_of(words.suite);
   std::vector<CompareRow> rows;
-  for (const auto& file : suite_files(words.suite)) {
+  ProgressLine progress(words);
+  const auto files = suite_files(words.suite);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto& file = files[i];
     const auto workload = file.stem().string();
+    progress.show(
+      fmt::format("workload {} of {}: {}", i + 1, files.size(), workload));
     auto own = words;
     if (own.hardware.empty())
       own.hardware = "a100x8";
@@ -211,14 +217,20 @@ std::vector<CompareRow> compare_config(const CompareWords& words) {
                             [&] { return own->plan; }));
     rows.back().own = true;
   }
-  for (const auto& name : names) {
+  ProgressLine progress(words);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    progress.show(
+      fmt::format("plan {} of {}: {}", i + 1, names.size(), names[i]));
     rows.push_back(
-      compare_one(settings.run.name, name, problem, /*in_suite=*/false));
-    rows.back().own = name == settings.plan;
+      compare_one(settings.run.name, names[i], problem, /*in_suite=*/false));
+    rows.back().own = names[i] == settings.plan;
   }
   for (auto& row : rows)
-    if (words.measure_steps > 0 && row.fitted)
+    if (words.measure_steps > 0 && row.fitted) {
+      progress.show(
+        fmt::format("running {} steps of {}", words.measure_steps, row.plan));
       measure_row(row, problem, words);
+    }
   return rows;
 }
 

@@ -89,6 +89,7 @@ std::string search_json(const plans::SearchResult& found) {
               {"method", found.method},
               {"proved", found.proved},
               {"packed_only", found.packed_only},
+              {"note", plans::proof_sentence(found)},
               {"interrupted", found.interrupted},
               {"origin", found.best.origin},
               {"evaluations", found.evaluations},
@@ -125,6 +126,7 @@ int search_verb(const SearchWords& words) {
   print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),
                                 found.best.origin, found.seconds,
                                 found.interrupted ? ", interrupted" : ""));
+  print_note(words, plans::proof_sentence(found));
   for (const auto& line : next_best_lines(found))
     print_note(words, line);
   print_out(words.json ? search_json(found) : plans::print(found.best.plan));

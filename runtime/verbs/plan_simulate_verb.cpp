@@ -93,9 +93,9 @@ std::string task_table(const plans::Simulation& run) {
     const auto& task = run.graph.tasks[i];
     const auto& moved = run.moved[i];
     table.row({task.name, plans::print_devices(task.devices),
-               fmt::format("{:.4g}", run.durations_s[i]),
+               three_digits(run.durations_s[i]),
                moved.intra + moved.inter > 0
-                 ? fmt::format("{:.2f}", (moved.intra + moved.inter) / 1e9)
+                 ? three_digits((moved.intra + moved.inter) / 1e9)
                  : ""});
   }
   return table.print();

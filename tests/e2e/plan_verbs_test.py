@@ -1,7 +1,9 @@
 """The planning verbs on machines that are not here: documents with the fields of
 INTERFACE, plans that parse back, mistakes in one line."""
 import json
+import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -85,10 +87,52 @@ class PlanVerbs(unittest.TestCase):
             if not row["fits"]:
                 self.assertTrue(row["reason"], row)
 
+    def test_a_proof_names_the_meshes_that_it_is_of(self):
+        words = ("search", SIZES, "--hardware", "h100x8", "cluster.nodes=16")
+        found = self.document(*words)
+        self.assertTrue(found["proved"] and found["packed_only"])
+        self.assertIn("no plan of whole calls on packed meshes simulates "
+                      "faster", found["note"])
+        self.assertIn(found["note"], self.plan(*words).stderr)
+        lagged = self.document("search", SIZES, "--hardware", "h100x8",
+                               "--lag", "actor_gen=1")
+        self.assertFalse(lagged["proved"])
+        self.assertIn("not proved: ", lagged["note"])
+
+    def test_devices_that_lack_the_same_memory_are_one_error(self):
+        done = self.plan("check", SIZES, "--hardware", "h100x8", "--preset",
+                         "data_parallel", code=3)
+        errors = done.stderr.splitlines()
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertIn(" on devices 0-7, got ", errors[0])
+
+    def test_a_comparison_fits_a_terminal_and_has_no_empty_columns(self):
+        table = self.plan("compare", SIZES, "--hardware", "h100x8").stdout
+        rows = table[:table.index("single: ")].splitlines()
+        self.assertIn("peak GB", rows[0])
+        self.assertNotIn("measured", rows[0])
+        self.assertLessEqual(max(map(len, rows)), 100, table)
+        self.assertNotIn("GiB", table)
+
+    def test_a_comparison_says_on_a_terminal_what_it_is_at(self):
+        words = [TROUPE, "plan", "compare", SIZES, "--hardware", "h100x8",
+                 "--presets", "megatron,search"]
+        reader, writer = pty.openpty()
+        done = subprocess.run(words, cwd=SOURCE, stdout=subprocess.PIPE,
+                              stderr=writer, text=True, timeout=DEADLINE_S)
+        os.close(writer)
+        said = os.read(reader, 10000).decode()
+        os.close(reader)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("plan 1 of 2: megatron", said)
+        self.assertIn("plan 2 of 2: search", said)
+        self.assertTrue(said.endswith("\r\033[K"), "erased at the end")
+        self.assertEqual(self.plan(*words[2:]).stderr, "")
+
     def test_without_hardware_a_plan_is_one_for_this_host(self):
         sizes = "examples/paper/70b.yaml"  # four models, in fp32
         self.assertRegex(self.refused(3, "search", sizes),
-                         r"no plan fits: the smallest peak is [\d.]+ GiB of "
+                         r"no plan fits: the smallest peak is [\d.]+ GB of "
                          r"[\d.]+ on device 0 in \w+; try [a-z._ ]+$")
         anywhere = self.plan("search", sizes, "--hardware", "laptop",
                              "cluster.devices_per_node=1").stdout
@@ -286,7 +330,7 @@ class PlanVerbs(unittest.TestCase):
         self.assertRegex(
             self.refused(3, "search", "examples/paper/70b.yaml", "--hardware",
                          "h100x8"),
-            r"no plan fits: the smallest peak is [0-9.]+ GiB of 70\.8 on "
+            r"no plan fits: the smallest peak is [0-9.]+ GB of 76\.0 on "
             r"device 0 in actor_train; try \d+ devices$")
         self.assertRegex(
             self.refused(2, "compare", SIZES, "--presets", "megatrom"),

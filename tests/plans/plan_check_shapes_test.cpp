@@ -143,18 +143,29 @@ TEST(PlanCheckShapes, OnlyTrainedRolesHaveAnOptimizer) {
   EXPECT_EQ(one.errors(), "");
 }
 
-TEST(PlanCheckShapes, MemoryNamesDeviceTaskAndNumbers) {
+TEST(PlanCheckShapes, MemoryNamesDevicesTaskAndNumbers) {
   auto problem = make_problem(shape_7b(), 1, 8);
   auto plan = plan_all(problem.workflow, on(0, 7), 8);
   const auto report = check_plan(problem, plan);
-  ASSERT_EQ(report.errors.size(), 8u) << "one a device";
+  ASSERT_EQ(report.errors.size(), 1u) << "one for devices that are alike";
   EXPECT_EQ(report.errors[0].path, "calls.actor_gen") << "its KV cache";
   EXPECT_THAT(report.errors[0].message,
-              HasSubstr("expected at most 76 GB on device 0, got "));
+              HasSubstr("expected at most 76 GB on devices 0-7, got "));
   EXPECT_THAT(report.errors[0].message,
               HasSubstr(" of it weights, gradients and optimizer; try d8z3 for "
                         "actor_train, fewer calls on it or a smaller "
                         "micro_batch_tokens"));
+}
+
+TEST(PlanCheckShapes, DevicesThatLackDifferentMemoryAreDifferentMistakes) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  auto plan = plan_all(problem.workflow, on(0, 7), 8);
+  plan.calls["rew_inf"] = on(0, 3);
+  plan.calls["rew_inf"].strategy = {.dp = 4};
+  const auto report = check_plan(problem, plan);
+  ASSERT_EQ(report.errors.size(), 2u);
+  EXPECT_THAT(report.errors[0].message, HasSubstr("on devices 0-3, got "));
+  EXPECT_THAT(report.errors[1].message, HasSubstr("on devices 4-7, got "));
 }
 
 } // namespace

@@ -348,13 +348,13 @@ TEST(PlanCheck, MemoryPeaksWhereTheRoleTrains) {
   EXPECT_GT(trains.peak_bytes, trains.resident_bytes);
 }
 
-TEST(PlanCheck, APlanThatDoesNotFitNamesDeviceAndTask) {
+TEST(PlanCheck, APlanThatDoesNotFitNamesDevicesAndTask) {
   const auto why = broken([](Case& c) {
     c.context.shapes["actor"] = toy_shape(false);
     c.context.device_memory_bytes = 1'000'000;
   });
   EXPECT_THAT(why, HasSubstr("calls.actor_train: expected at most 0.001 GB on "
-                             "device 2, got 0.0"));
+                             "devices 2-3, got 0.0"));
   EXPECT_THAT(why, HasSubstr(" GB of it weights, gradients and optimizer; try "
                              "d2z3 for actor_train, fewer calls on it or a "
                              "smaller micro_batch_tokens"));

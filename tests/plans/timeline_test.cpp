@@ -7,6 +7,7 @@
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace troupe::plans {
 namespace {
@@ -37,14 +38,36 @@ TEST(Timeline, TextAndSvgHaveTheMemoryOfEachGroup) {
   EXPECT_THAT(svg_timeline(run), HasSubstr("<path d=\"M "));
 }
 
-TEST(Timeline, SvgHasARectangleATask) {
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+TEST(Timeline, SvgHasARectangleATaskAndAKeyOfEach) {
   const auto svg = svg_timeline(simulated("megatron"));
   EXPECT_THAT(svg, HasSubstr("<svg xmlns"));
-  std::size_t count = 0;
-  for (auto at = svg.find("<rect"); at != std::string::npos;
-       at = svg.find("<rect", at + 1))
-    ++count;
-  EXPECT_EQ(count, 6u);
+  EXPECT_EQ(count_of(svg, "<rect class=\"task "), 6u);
+  EXPECT_EQ(count_of(svg, "<rect class=\"key "), 6u);
+  // short moves have a name there, for their bars have no room for it
+  EXPECT_THAT(svg_timeline(simulated("verl")),
+              ContainsRegex(">actor@actor_gen [0-9.e-]+ s</text>"));
+}
+
+TEST(Timeline, SvgHasAnAxisOfSecondsAndNamesItsMemory) {
+  const auto svg = svg_timeline(simulated("megatron"));
+  EXPECT_THAT(svg, ContainsRegex(">0(\\.0+)? s</text>"));
+  EXPECT_GE(count_of(svg, "text-anchor=\"middle\">"), 4u) << "ticks";
+  EXPECT_THAT(svg, ContainsRegex(">memory, peak [0-9.]+ GB</text>"));
+}
+
+TEST(Timeline, SvgIsReadableInTheDark) {
+  const auto svg = svg_timeline(simulated("megatron"));
+  EXPECT_THAT(svg, HasSubstr("@media (prefers-color-scheme:dark){"));
+  EXPECT_THAT(svg, HasSubstr("class=\"back\"")) << "its own background";
+  EXPECT_THAT(svg, Not(HasSubstr("fill=\"#"))) << "colours follow the scheme";
 }
 
 TEST(Timeline, ChromeEventsLieInTheirStep) {

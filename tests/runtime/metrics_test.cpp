@@ -82,7 +82,18 @@ TEST(Durations, ReadLikeAPersonWouldSayThem) {
   EXPECT_EQ(duration_text(125), "2 min 05 s");
   EXPECT_EQ(duration_text(11520), "3 h 12 min");
   EXPECT_EQ(count_text(999.6), "1.0 k");
-  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
+  EXPECT_EQ(bytes_text(1536), "1.5 kB");
+  EXPECT_EQ(bytes_text(76e9), "76.0 GB");
+}
+
+TEST(Numbers, HaveThreeDigitsWhateverTheirSize) {
+  EXPECT_EQ(three_digits(0), "0");
+  EXPECT_EQ(three_digits(0.58312), "0.583");
+  EXPECT_EQ(three_digits(13), "13.0");
+  EXPECT_EQ(three_digits(9.996), "10.0");
+  EXPECT_EQ(three_digits(0.0099999), "0.0100");
+  EXPECT_EQ(three_digits(1713.4), "1710") << "no exponent";
+  EXPECT_EQ(three_digits(-3.14159), "-3.14");
 }
 
 TEST(Summary, SharesAreOfAllStepsAndWaitingIsWhatIsLeft) {

@@ -108,7 +108,7 @@ TEST(RunStatus, ReadsBackWhatWasWritten) {
   EXPECT_THAT(status_json(read), HasSubstr("\"last_failure\": null"));
   EXPECT_THAT(status_text(folder, read), HasSubstr("step 12 of 60"));
   EXPECT_THAT(status_text(folder, read),
-              HasSubstr("device 1    peak memory 11.4 MiB in actor_train"));
+              HasSubstr("device 1    peak memory 12.0 MB in actor_train"));
 }
 
 TEST(RunStatus, AFolderWithoutOneIsAUserError) {
