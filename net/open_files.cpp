@@ -17,22 +17,20 @@ rlimit limit_now() noexcept {
   return limit;
 }
 
-/// The limit when this is first called, by raise_open_file_limit in main.
-const rlimit& limit_at_first() noexcept {
-  static const rlimit first = limit_now();
-  return first;
-}
+/// Written before there are threads.
+std::optional<rlimit> limit_before_raising;
 
 } // namespace
 
 void raise_open_file_limit() noexcept {
-  rlimit limit = limit_at_first();
+  rlimit limit = limit_now();
+  limit_before_raising = limit;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit); // else the limit stays, and is checked
 }
 
 rlimit first_open_file_limit() noexcept {
-  return limit_at_first();
+  return limit_before_raising.value_or(limit_now());
 }
 
 std::uint64_t open_file_limit() noexcept {

@@ -86,6 +86,7 @@ class OpenFiles(Case):
 
     def test_a_limit_too_low_for_the_workers_is_said_before_the_start(self):
         done = self.limited("-n 70", *self.ppo(
+            "data.batch_size=64", "algorithm.mini_batches=1",
             "cluster.devices_per_node=32", "cluster.workers_per_node=32",
             "plan=data_parallel"))
         self.assertEqual(done.returncode, 2, done.stderr)
@@ -95,6 +96,18 @@ class OpenFiles(Case):
             r"try `ulimit -n \d+`")
         self.assertNotIn("token", done.stderr)
         self.assertFalse(pathlib.Path(self.folder / "runs").exists())
+
+    def test_a_worker_without_a_descriptor_does_not_blame_the_token_file(self):
+        """At which limit the last one is missing is the libraries' matter."""
+        (self.folder / "token").write_text("0123456789abcdef")
+        said = [done.stderr for number in range(10, 16) if "Too many" in (
+            done := self.limited(f"-n {number}", "worker", "--join",
+                                 "127.0.0.1:9", "--token-file", "token")).stderr]
+        self.assertTrue(said)
+        for text in said:
+            self.assertRegex(text, r"error: worker: too many open files: this "
+                             r"process has all \d+ open that it may")
+            self.assertNotIn(".token", text)
 
     def test_the_doctor_says_for_how_many_workers_the_limit_is(self):
         done = self.limited("-n 1024", "doctor")

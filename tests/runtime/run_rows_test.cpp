@@ -62,7 +62,8 @@ TEST_F(RunRowsTest, AreReadByTheFirstStartOnly) {
   EXPECT_TRUE(start_reads());
   EXPECT_FALSE(start_reads());
   EXPECT_FALSE(start_reads({"run.seed=7", "run.resume=fresh"}));
-  EXPECT_FALSE(start_reads()) << "the folder that was made anew has its index";
+  EXPECT_FALSE(start_reads({"run.seed=7"}))
+    << "the folder that was made anew has its index";
 }
 
 TEST_F(RunRowsTest, ArePreparedWithoutWritingAnything) {
@@ -101,8 +102,8 @@ TEST_F(RunRowsTest, OfAWorkerAreThoseOfTheIndexElseAPassThatIsProgress) {
   const auto session = prepared();
   const auto lock = begin_attempt(session);
   const auto welcome = make_welcome(make_basis(session, "test"));
-  const auto opened_by = [&](const actors::Welcome& welcome) {
-    auto worker = actors::make_worker_context(welcome);
+  const auto opened_by = [&](const actors::Welcome& given) {
+    auto worker = actors::make_worker_context(given);
     worker->host = std::make_unique<actors::DeviceThread>("host");
     const bool read = worker->dataset().was_read();
     EXPECT_EQ(worker->dataset().size(), 1000U);
