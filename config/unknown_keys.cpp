@@ -162,8 +162,16 @@ ConfigError keys_without_equal(const YamlNode& node, const std::string& path,
      .hint = "leaving them out"});
 }
 
-/// `troupe explain` of the nearest section that exists.
-std::string explain_hint(const std::string& path) {
+/// What to try in place of `path`: the nearest setting of the workflow, else
+/// what explains its section.
+std::string hint_for(const std::string& path, const std::string& workflow) {
+  const auto nearest = nearest_key(path, settings_known_keys(workflow));
+  if (!nearest.empty())
+    return nearest;
+  const auto other = nearest_key(path, settings_known_keys(""));
+  if (!other.empty())
+    return fmt::format("removing it (workflow {} does not read {})", workflow,
+                       other);
   const auto section = path.substr(0, path.find('.'));
   return is_section(section) && section != path
            ? fmt::format("'troupe explain {}'", section)
@@ -181,16 +189,14 @@ void add_unknown_key(Mistakes& mistakes, const YamlNode& node,
       mistakes.add(keys_without_equal(node, path, unknown));
     return;
   }
-  const auto nearest = nearest_key(path, settings_known_keys(workflow));
-  const bool dotted = key.find('.') != key.npos && nearest == path;
-  mistakes.add(
-    ConfigError({.place = node.place,
-                 .path = path,
-                 .expected = "a known setting",
-                 .got = fmt::format("'{}'", key),
-                 .hint = dotted ? "nesting it instead of writing dots"
-                         : nearest.empty() ? explain_hint(path)
-                                           : nearest}));
+  const auto hint = hint_for(path, workflow);
+  const bool dotted = key.find('.') != key.npos && hint == path;
+  mistakes.add(ConfigError(
+    {.place = node.place,
+     .path = path,
+     .expected = "a known setting",
+     .got = fmt::format("'{}'", key),
+     .hint = dotted ? "nesting it instead of writing dots" : hint}));
 }
 
 } // namespace troupe

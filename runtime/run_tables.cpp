@@ -63,9 +63,11 @@ std::string shown(const std::string& value) {
 
 std::string settings_table(const SessionPlan& session) {
   TextTable table({"setting", "value", "default"});
-  for (const auto& setting : changed_settings(session.settings))
-    table.row({setting.path, shown(setting.value),
-               setting.default_text.empty() ? "-" : setting.default_text});
+  for (const auto& setting : changed_settings(session.settings)) {
+    const auto& usual = setting.default_text;
+    const bool is_empty = usual.empty() || usual == "\"\"";
+    table.row({setting.path, shown(setting.value), is_empty ? "-" : usual});
+  }
   return table.print()
          + "all others have their defaults; the run's config.yaml holds every "
            "one\n";

@@ -27,8 +27,8 @@ struct TrainOptions : VerbOptions {
 /// The warnings come last, where people look when the first step begins.
 void show_tables(const SessionPlan& session) {
   print_out(settings_table(session));
-  print_out(batch_table(session));
-  print_out(plan_table(session));
+  print_out("\n" + batch_table(session));
+  print_out("\n" + plan_table(session));
   if (!session.resume.sentence.empty())
     print_out(session.resume.sentence);
   for (const auto& warning : session.report.warnings)

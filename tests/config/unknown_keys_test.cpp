@@ -51,6 +51,10 @@ TEST_F(UnknownKeys, SuggestionsAreNearAndOfTheWorkflow) {
   EXPECT_EQ(over("rollout.max_tokens=9"),
             "command line: rollout.max_tokens: expected a known setting, got "
             "'max_tokens'; try rollout.max_new_tokens");
+  EXPECT_EQ(error({"sft.yaml"}, {"algorithm.gama=1"}),
+            "command line: algorithm.gama: expected a known setting, got "
+            "'gama'; try removing it (workflow sft does not read "
+            "algorithm.gamma)");
   EXPECT_EQ(over("run.output=x"),
             "command line: run.output: expected a known setting, got 'output'; "
             "try 'troupe explain run'");
