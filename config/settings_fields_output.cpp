@@ -86,7 +86,10 @@ std::vector<Field> make_output_fields() {
       return PlanSlot{&settings.plan, &settings.plan_inline};
     },
     "Which devices run what, and how: the name of a preset, a plan "
-    "file, an inline mapping as in a plan file, or auto: search.");
+    "file, an inline mapping as in a plan file, or auto: search. A search says "
+    "how far its plan is from a lower bound; \"proved\" means that no plan of "
+    "whole calls simulates faster, beyond 8 devices none on meshes packed from "
+    "either end.");
   add_metrics(table);
   add_trace(table);
   return std::move(table.fields);

@@ -138,7 +138,9 @@ int search_verb(const SearchWords& words) {
 void add_plan_search(CLI::App& plan, VerbRun& chosen) {
   auto words = std::make_shared<SearchWords>();
   auto* verb = plan.add_subcommand(
-    "search", "Find a plan: YAML on stdout, how and how good on stderr");
+    "search",
+    "Find a plan: YAML on stdout; how, how good and what is proved of "
+    "it on stderr");
   add_plan_words(*verb, *words);
   add_problem_words(*verb, *words);
   verb->add_option("--method", words->method, "auto, exact, mcmc, descent");
