@@ -31,6 +31,7 @@ inline constexpr Component net{"net"};
 inline constexpr Component models{"models"};
 inline constexpr Component actors{"actors"};
 inline constexpr Component runtime{"runtime"};
+inline constexpr Component data{"data"}; ///< what is wrong with users' rows
 
 /// Everything from `level` up goes to `file` (appended); warnings and errors
 /// also to stderr. Before this call: warnings and errors to stderr only.

@@ -155,8 +155,10 @@ void add_loss(FieldTable& table) {
     .needs("algorithm.advantage", {"gae"});
   add("loss_mean", &A::loss_mean,
       "What a loss averages over. token: all response tokens alike; sequence: "
-      "the means of the sequences.")
-    .one_of({"token", "sequence"});
+      "the means of the sequences; horizon: the sums of the sequences, each "
+      "divided by rollout.max_new_tokens whatever its own length (Dr. GRPO, "
+      "with whiten false).")
+    .one_of({"token", "sequence", "horizon"});
   add("entropy_coef", &A::entropy_coef,
       "Weight of the entropy bonus in the actor's loss. 0: none.")
     .at_least(0);

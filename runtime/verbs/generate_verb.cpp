@@ -55,21 +55,22 @@ Lengths settle_lengths(const GenerateVerbOptions& options,
     }
   }
   auto wanted = options.sampling.max_new_tokens;
-  const auto room = shape.max_positions - longest;
+  const auto room = shape.context_tokens() - longest;
   if (!options.max_new_tokens_given)
     wanted = std::min(wanted, std::max<std::int64_t>(room, 1));
   if (wanted <= room)
     return {longest, wanted};
-  throw ConfigError({.place = {options.prompts, prompts.text(longest_row).line},
-                     .path = "prompt",
-                     .expected = fmt::format(
-                       "at most {} tokens with --max-new-tokens {} (the model "
-                       "has {} positions)",
-                       std::max<std::int64_t>(shape.max_positions - wanted, 0),
-                       wanted, shape.max_positions),
-                     .got = std::to_string(longest),
-                     .hint = room > 0 ? fmt::format("--max-new-tokens {}", room)
-                                      : "a shorter prompt"});
+  throw ConfigError(
+    {.place = {options.prompts, prompts.text(longest_row).line},
+     .path = "prompt",
+     .expected
+     = fmt::format("at most {} tokens with --max-new-tokens {} (the model "
+                   "has {} positions)",
+                   std::max<std::int64_t>(shape.context_tokens() - wanted, 0),
+                   wanted, shape.context_tokens()),
+     .got = std::to_string(longest),
+     .hint = room > 0 ? fmt::format("--max-new-tokens {}", room)
+                      : "a shorter prompt"});
 }
 
 void fill_settings(Settings& settings, const GenerateVerbOptions& options,

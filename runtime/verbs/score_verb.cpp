@@ -37,11 +37,11 @@ std::uint32_t check_lengths(const ScoreOptions& options,
                           .at("sequence_ids")
                           .lengths.front();
     longest = std::max(longest, length);
-    if (length > shape.max_positions)
+    if (length > shape.context_tokens())
       throw ConfigError(
         {.place = {options.data, data.text(row).line},
          .path = "",
-         .expected = fmt::format("at most {} tokens", shape.max_positions),
+         .expected = fmt::format("at most {} tokens", shape.context_tokens()),
          .got = std::to_string(length),
          .hint = ""});
   }
