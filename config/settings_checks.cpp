@@ -155,12 +155,14 @@ void check_length(const Settings& settings, const Place& whole) {
 }
 
 /// Advantages of group and rloo come from comparing the answers to a prompt:
-/// of one answer alone they would be its whole reward.
+/// of one answer alone they would be its whole reward. Workflows with a critic
+/// take gae alone.
 void check_group(const Settings& settings, const Place& whole) {
   const auto& advantage = settings.algorithm.advantage;
   const bool compares = advantage == "group" || advantage == "rloo";
   if (!compares || settings.rollout.n >= 2
-      || !workflow_reads(settings.workflow, SettingsGroup::advantages))
+      || !workflow_reads(settings.workflow, SettingsGroup::advantages)
+      || workflow_reads(settings.workflow, SettingsGroup::critic))
     return;
   throw ConfigError(
     {.place = first_place(

@@ -12,10 +12,13 @@ void add_rollout(FieldTable& table) {
     return table.add("rollout", key, &Settings::rollout, member, sentence)
       .of(SettingsGroup::rollout);
   };
-  add("n", &R::n, "Responses to each prompt.").at_least(1);
+  add("n", &R::n,
+      "Responses to each prompt; at least 2 where algorithm.advantage is group "
+      "or rloo, which compare them.")
+    .at_least(1);
   add("max_new_tokens", &R::max_new_tokens,
       "Longest response, in tokens; a longer one is cut and counts as "
-      "truncated.")
+      "truncated. With the longest prompt it must fit the model's positions.")
     .at_least(1);
   add("min_new_tokens", &R::min_new_tokens,
       "The end-of-sequence token is not allowed before so many tokens.")

@@ -149,7 +149,7 @@ TEST(ModelShape, TheRowOfThePadTokenIsPaddingWhereTransformersPads) {
   const auto row = [](const std::string& family, const nlohmann::json& pad) {
     auto config = nlohmann::json::parse(tiny_llama);
     config["model_type"] = family;
-    config["architectures"] = {find_family(family)->causal_class};
+    config["architectures"] = {troupe::find_family(family)->causal_class};
     for (const auto& [theirs, ours] : {std::pair{"n_embd", "hidden_size"},
                                        {"n_layer", "num_hidden_layers"},
                                        {"n_head", "num_attention_heads"}})
