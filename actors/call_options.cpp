@@ -11,6 +11,13 @@ namespace {
 /// So that no answer of an evaluation meets the noise of a training sample.
 constexpr std::uint64_t evaluation_noise = 0x6576'616C'0000'0000;
 
+models::LossMean loss_mean_of(const std::string& word) {
+  if (word == "horizon")
+    return models::LossMean::sequence_horizon;
+  return word == "sequence" ? models::LossMean::sequence
+                            : models::LossMean::token;
+}
+
 } // namespace
 
 std::uint32_t mini_batches_of(const Settings& settings,
@@ -101,7 +108,8 @@ models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
   spec.loss.kl_coef = algorithm.kl_coef;
   spec.loss.kl_estimator = algorithm.kl_estimator;
   spec.loss.kl_in_loss = algorithm.kl_in == "loss";
-  spec.loss.sequence_mean = algorithm.loss_mean == "sequence";
+  spec.loss.mean = loss_mean_of(algorithm.loss_mean);
+  spec.loss.horizon = settings.rollout.max_new_tokens;
   return spec;
 }
 

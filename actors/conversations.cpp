@@ -28,7 +28,7 @@ std::vector<Sample> first_words(Shard& shard, StepId step, const OwnEntry& own,
   const auto ids = column.as<std::int32_t>();
   const auto offsets = column.offsets();
   const auto positions
-    = shard.worker->shapes.at(shard.replica.role).max_positions;
+    = shard.worker->shapes.at(shard.replica.role).context_tokens();
   auto samples = own_samples(*shard.worker, step, own, rows);
   for (Sample& sample : samples) {
     const auto at = static_cast<std::size_t>(

@@ -40,7 +40,11 @@ struct Family {
     double norm_eps = 1e-6;
     double rope_theta = 10000;
     bool tied = false;
+    std::int32_t pad = -1; ///< -1: none
   } defaults;
+
+  /// Whether transformers gives the embedding the pad token as `padding_idx`.
+  bool pads_embedding = true;
 
   /// What its layers are like; read from here, then from config.json.
   ModelShape traits;

@@ -171,11 +171,27 @@ std::vector<std::int32_t> hf_eos(const HfObject& config) {
   return ids;
 }
 
-void hf_read_tokens(const HfObject& config, ModelShape& shape) {
+/// A pad token of -1, which some configs have for none, is the last row of the
+/// embedding to `torch.nn.Embedding`.
+void hf_read_pad(const HfObject& config, const Family& family,
+                 ModelShape& shape) {
+  const HfJson* pad = config.find("pad_token_id");
+  const bool is_minus_one = pad != nullptr && *pad == -1;
+  if (pad != nullptr && !is_minus_one)
+    shape.pad = config.token(*pad, "pad_token_id");
+  else if (!config.has_null("pad_token_id") && !is_minus_one)
+    shape.pad = family.defaults.pad;
+  if (family.pads_embedding)
+    shape.padding_row = is_minus_one
+                          ? static_cast<std::int32_t>(shape.vocab_size) - 1
+                          : shape.pad;
+}
+
+void hf_read_tokens(const HfObject& config, const Family& family,
+                    ModelShape& shape) {
   if (const HfJson* bos = config.find("bos_token_id"))
     shape.bos = config.token(*bos, "bos_token_id");
-  if (const HfJson* pad = config.find("pad_token_id"); pad && *pad != -1)
-    shape.pad = config.token(*pad, "pad_token_id");
+  hf_read_pad(config, family, shape);
   shape.eos = hf_eos(config);
 }
 
@@ -206,6 +222,11 @@ HfJson hf_rope_scaling(const ModelShape& shape) {
 
 HfJson hf_token(std::int32_t id) {
   return id < 0 ? HfJson(nullptr) : HfJson(id);
+}
+
+HfJson hf_pad(const ModelShape& shape) {
+  return shape.pad < 0 && shape.padding_row >= 0 ? HfJson(-1)
+                                                 : hf_token(shape.pad);
 }
 
 } // namespace
@@ -272,7 +293,7 @@ ModelShape parse_model_shape(const std::string& json,
     family.read(config, shape);
   hf_read_rope(config, family, shape);
   hf_read_dtype(config, shape);
-  hf_read_tokens(config, shape);
+  hf_read_tokens(config, family, shape);
   return shape;
 }
 
@@ -335,7 +356,7 @@ std::string print_hf_config(const ModelShape& shape) {
   json["eos_token_id"] = shape.eos.empty()       ? HfJson(nullptr)
                          : shape.eos.size() == 1 ? HfJson(shape.eos.front())
                                                  : HfJson(shape.eos);
-  json["pad_token_id"] = hf_token(shape.pad);
+  json["pad_token_id"] = hf_pad(shape);
   if (shape.scalar_head) {
     json["num_labels"] = 1;
     json["id2label"] = {{"0", "LABEL_0"}};

@@ -33,6 +33,7 @@ inline constexpr Component net{"net"};
 inline constexpr Component models{"models"};
 inline constexpr Component actors{"actors"};
 inline constexpr Component runtime{"runtime"};
+inline constexpr Component data{"data"}; ///< what is wrong with users' rows
 
 /// Everything from `level` up goes to `file` (appended), also what was logged
 /// before this call; warnings and errors go to stderr too.

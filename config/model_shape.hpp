@@ -92,6 +92,9 @@ struct ModelShape {
   /// Of generation_config.json, where it names others.
   std::vector<std::int32_t> generation_eos;
   std::int32_t pad = -1; ///< -1: none
+  /// The row of the embedding that look-ups do not train: the pad token's,
+  /// where transformers builds the embedding with `padding_idx`. -1: none.
+  std::int32_t padding_row = -1;
   bool operator==(const ModelShape&) const = default;
 
   /// Tokens that a token of this layer sees; 0: all before it.
@@ -99,6 +102,15 @@ struct ModelShape {
     const bool has_window = windowed_layers.empty()
                             || windowed_layers[static_cast<std::size_t>(layer)];
     return has_window ? sliding_window : 0;
+  }
+  /// Tokens of the longest sequence that the model can see: its positions,
+  /// times the factor of linear rope scaling. The positions of `llama3` are
+  /// those after scaling, as published configs have them.
+  std::int64_t context_tokens() const {
+    if (rope_scaling != "linear")
+      return max_positions;
+    return static_cast<std::int64_t>(rope_factor
+                                     * static_cast<double>(max_positions));
   }
   /// Any of them ends an answer.
   const std::vector<std::int32_t>& ends() const {

@@ -177,6 +177,28 @@ void check_length(const Settings& settings, const Place& whole) {
                        .hint = "run.steps=null"});
 }
 
+/// Advantages of group and rloo come from comparing the answers to a prompt:
+/// of one answer alone they would be its whole reward. Workflows with a critic
+/// take gae alone.
+void check_group(const Settings& settings, const Place& whole) {
+  const auto& advantage = settings.algorithm.advantage;
+  const bool compares = advantage == "group" || advantage == "rloo";
+  if (!compares || settings.rollout.n >= 2
+      || !workflow_reads(settings.workflow, SettingsGroup::advantages)
+      || workflow_reads(settings.workflow, SettingsGroup::critic))
+    return;
+  throw ConfigError(
+    {.place = first_place(
+       settings, {"rollout.n", "algorithm.advantage", "workflow"}, whole),
+     .path = "rollout.n",
+     .expected = fmt::format("a whole number >= 2 (algorithm.advantage {} "
+                             "compares the answers to a prompt)",
+                             advantage),
+     .got = fmt::format("{}{}", settings.rollout.n,
+                        was_set(settings, "rollout.n") ? "" : ", the default"),
+     .hint = "rollout.n=8"});
+}
+
 void check_sizes(const Settings& settings, const Place& whole) {
   const auto& rollout = settings.rollout;
   if (rollout.min_new_tokens > rollout.max_new_tokens)
@@ -282,6 +304,7 @@ void check_settings(const Settings& settings, const Place& whole) {
   check_required_models(mistakes, settings, whole);
   mistakes.collect([&] { check_data(settings, whole); });
   mistakes.collect([&] { check_sizes(settings, whole); });
+  mistakes.collect([&] { check_group(settings, whole); });
   mistakes.collect([&] { check_reward(settings); });
   mistakes.throw_any();
 }

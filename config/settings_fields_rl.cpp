@@ -12,10 +12,13 @@ void add_rollout(FieldTable& table) {
     return table.add("rollout", key, &Settings::rollout, member, sentence)
       .of(SettingsGroup::rollout);
   };
-  add("n", &R::n, "Responses to each prompt.").at_least(1);
+  add("n", &R::n,
+      "Responses to each prompt; at least 2 where algorithm.advantage is group "
+      "or rloo, which compare them.")
+    .at_least(1);
   add("max_new_tokens", &R::max_new_tokens,
       "Longest response, in tokens; a longer one is cut and counts as "
-      "truncated.")
+      "truncated. With the longest prompt it must fit the model's positions.")
     .at_least(1);
   add("min_new_tokens", &R::min_new_tokens,
       "The end-of-sequence token is not allowed before so many tokens.")
@@ -155,8 +158,10 @@ void add_loss(FieldTable& table) {
     .needs("algorithm.advantage", {"gae"});
   add("loss_mean", &A::loss_mean,
       "What a loss averages over. token: all response tokens alike; sequence: "
-      "the means of the sequences.")
-    .one_of({"token", "sequence"});
+      "the means of the sequences; horizon: the sums of the sequences, each "
+      "divided by rollout.max_new_tokens whatever its own length (Dr. GRPO, "
+      "with whiten false).")
+    .one_of({"token", "sequence", "horizon"});
   add("entropy_coef", &A::entropy_coef,
       "Weight of the entropy bonus in the actor's loss. 0: none.")
     .at_least(0);

@@ -110,7 +110,7 @@ struct AlgorithmSettings {
   double kl_coef = 0.1;
   ClipRatio clip_ratio;
   double value_clip = 0.2;         ///< 0: off
-  std::string loss_mean = "token"; ///< token | sequence
+  std::string loss_mean = "token"; ///< token | sequence | horizon
   double entropy_coef = 0.0;
   double dual_clip = 0.0;               ///< 0: off
   std::string old_logprobs = "rollout"; ///< rollout | recompute

@@ -205,7 +205,7 @@ void warn_of_lost(const Dataset& dataset) {
   const DatasetReport& report = dataset.report();
   const auto warn = [&](std::uint64_t count, const std::string& what) {
     if (count > 0)
-      log::models.warn(dataset.file() + ": " + std::to_string(count) + what);
+      log::data.warn(dataset.file() + ": " + std::to_string(count) + what);
   };
   warn(report.bad_rows,
        " bad rows skipped; the first: "

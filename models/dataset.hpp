@@ -45,6 +45,8 @@ struct DatasetOptions {
   DataKind kind = DataKind::prompts;
   std::map<std::string, std::string> fields; ///< INTERFACE, `data.fields`
   std::map<std::string, Place> places;       ///< of settings, for messages
+  /// How users write "NAME=COLUMN" of `fields`, for messages.
+  std::string fields_word = "data.fields.";
   ChatUse chat = ChatUse::automatic;
   std::size_t first_rows = 0;       ///< of the file are all there is; 0: all
   int max_tokens = 0;               ///< of a prompt, or a sequence; 0: no limit

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "models/known_keys.hpp"
+#include "models/rl_math.hpp"
 #include "models/sums.hpp"
 
 #include <ATen/core/Tensor.h>
@@ -39,7 +40,8 @@ struct LossSettings {
   double kl_coef = 0;
   std::string kl_estimator = "k1";
   bool kl_in_loss = false;
-  bool sequence_mean = false; ///< loss_mean: sequence
+  LossMean mean = LossMean::token; ///< loss_mean
+  double horizon = 1;              ///< tokens; of mean `sequence_horizon`
 };
 
 /// A micro-batch as a loss sees it. Tensors are f32 on the CPU.

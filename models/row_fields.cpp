@@ -71,7 +71,9 @@ const json* find_column(const json& row, const std::string& name) {
 } // namespace
 
 FieldMapping::FieldMapping(const std::map<std::string, std::string>& fields,
-                           const std::map<std::string, Place>& places) {
+                           const std::map<std::string, Place>& places,
+                           std::string word)
+  : word_(std::move(word)) {
   for (const auto& [field, text] : fields) {
     const auto it = places.find("data.fields." + field);
     const Place place = it == places.end() ? Place{} : it->second;
@@ -153,7 +155,8 @@ bool RowFields::is_text(const std::string& field) const {
 std::string RowFields::text(const std::string& field) const {
   const auto found = value(field);
   if (!found)
-    expected(field, "text", "nothing (the row has " + columns() + ")");
+    expected(field, "text", "nothing (the row has " + columns() + ")",
+             mapping_.hint(field));
   if (!found->is_string())
     expected(field, "text", kind_of(*found));
   return found->get<std::string>();
@@ -211,8 +214,9 @@ json RowFields::messages(const std::string& field) const {
 }
 
 void RowFields::expected(const std::string& field, const std::string& what,
-                         const std::string& got) const {
-  throw ConfigError(ConfigError::Parts{place_, field, what, got, ""});
+                         const std::string& got,
+                         const std::string& hint) const {
+  throw ConfigError(ConfigError::Parts{place_, field, what, got, hint});
 }
 
 } // namespace troupe::models::internal

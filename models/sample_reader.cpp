@@ -55,7 +55,7 @@ std::vector<std::uint8_t> SampleTokens::rejected_mask() const {
 
 SampleReader::SampleReader(const DatasetOptions& options, Tokenizer tokenizer)
   : options_(options),
-    mapping_(options.fields, options.places),
+    mapping_(options.fields, options.places, options.fields_word),
     tokenizer_(std::move(tokenizer)),
     chat_(tokenizer_) {
   const bool ends

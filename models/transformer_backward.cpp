@@ -169,7 +169,9 @@ struct LayerBackward {
   }
 };
 
-// Ids outside first_token .. are another tensor peer's.
+// Ids outside first_token .. are another tensor peer's. The look-up gives the
+// padding row no gradient, as `torch.nn.Embedding` with `padding_idx`; what a
+// tied head gives that row stays.
 void embedding_backward(const Transformer& model, const PackedTokens& batch,
                         const float* dx_TH, const Weights& grads) {
   const std::int64_t known = grads.embedding.size(0);
@@ -177,7 +179,8 @@ void embedding_backward(const Transformer& model, const PackedTokens& batch,
   rows_T.reserve(batch.ids_T.size());
   for (const std::int64_t id : batch.ids_T) {
     const std::int64_t row = id - grads.first_token;
-    rows_T.push_back(row < known ? row : -1);
+    const bool learns = row < known && id != model.shape.padding_row;
+    rows_T.push_back(learns ? row : -1);
   }
   model.compute->scatter_rows(
     {rows_T, model.shape.hidden_size, embedding_scale(model.shape)}, dx_TH,

@@ -11,11 +11,12 @@
 #include "models/sample_rows.hpp"
 #include "models/tokenizer.hpp"
 #include "plans/evaluation.hpp"
+#include "runtime/context_limits.hpp"
 #include "runtime/jsonl_file.hpp"
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <algorithm>
 
 namespace troupe::runtime {
 
@@ -125,36 +126,6 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
          .hint = fmt::format("data.fields.{}=COLUMN", key)});
 }
 
-bool generates(const plans::Workflow& workflow, const plans::Role& role) {
-  return std::ranges::any_of(workflow.calls, [&](const plans::Call& call) {
-    return call.kind == plans::CallKind::generate && call.role == role.name;
-  });
-}
-
-/// Generation refuses a prompt without room for an answer when it comes to it;
-/// other rows may be longer than config.json says where positions are
-/// rotations.
-void check_positions(const plans::Workflow& workflow, const RoleShapes& shapes,
-                     const models::Dataset& dataset) {
-  const auto& report = dataset.report();
-  const bool prompts = workflow.samples_are_prompts;
-  for (const auto& role : workflow.roles) {
-    const auto& shape = shapes.at(role.name);
-    const bool answers = generates(workflow, role);
-    const auto most = shape.max_positions - (answers ? 1 : 0);
-    if ((answers || shape.learned_positions)
-        && std::cmp_greater(report.longest, most))
-      throw ConfigError({.place = {dataset.file(), report.longest_line},
-                         .path = prompts ? "prompt" : "",
-                         .expected = fmt::format(
-                           "at most {} tokens, the positions of {}{}", most,
-                           role.name, answers ? " but one for its answer" : ""),
-                         .got = std::to_string(report.longest),
-                         .hint = fmt::format("data.max_{}tokens={}",
-                                             prompts ? "prompt_" : "", most)});
-  }
-}
-
 } // namespace
 
 std::map<std::string, ModelShape> read_shapes(const Settings& settings,
@@ -170,23 +141,6 @@ std::map<std::string, ModelShape> read_shapes(const Settings& settings,
     if (role.follows)
       check_same_parameters(settings, role, shapes);
   return shapes;
-}
-
-std::optional<std::string>
-leave_room_for_answers(Settings& settings, const plans::Workflow& workflow,
-                       const RoleShapes& shapes) {
-  auto& most = settings.data.max_prompt_tokens;
-  std::optional<std::string> sentence;
-  for (const auto& role : workflow.roles) {
-    if (most < 2 || !generates(workflow, role)
-        || most != shapes.at(role.name).max_positions)
-      continue;
-    --most;
-    sentence = fmt::format("data.max_prompt_tokens: {0} has {1} positions and "
-                           "an answer needs one, so prompts have at most {2}",
-                           role.name, most + 1, most);
-  }
-  return sentence;
 }
 
 fs::path tokenizer_folder(const Settings& settings,
@@ -240,7 +194,7 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
   plans::place_evaluation(plan, plans::with_evaluation(workflow, settings));
   const auto rows = actors::open_evaluation(settings, workflow);
   models::warn_of_lost(rows);
-  check_positions(workflow, shapes, rows);
+  check_row_lengths(settings, workflow, shapes, rows);
 }
 
 void check_replay(const Settings& settings, const plans::Workflow& workflow,
@@ -289,7 +243,7 @@ void check_rows(const Settings& settings, const plans::Workflow& workflow,
                 const RoleShapes& shapes, const models::Dataset& dataset) {
   models::warn_of_lost(dataset);
   check_fields(settings, workflow, dataset);
-  check_positions(workflow, shapes, dataset);
+  check_row_lengths(settings, workflow, shapes, dataset);
 }
 
 } // namespace troupe::runtime

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,12 +23,6 @@ namespace troupe::runtime {
 /// ConfigError at the place of the setting for a folder that is not there.
 std::map<std::string, ModelShape> read_shapes(const Settings& settings,
                                               const plans::Workflow& workflow);
-
-/// Where prompts may be as long as a model that answers them has positions,
-/// they may be one token shorter instead; says so.
-std::optional<std::string>
-leave_room_for_answers(Settings& settings, const plans::Workflow& workflow,
-                       const std::map<std::string, ModelShape>& shapes);
 
 /// That weights are complete, that tokenizers fit the models, and that roles
 /// which see the same tokens agree on them. Gives a sentence for each role

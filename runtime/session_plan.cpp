@@ -9,6 +9,7 @@
 #include "runtime/auto_plan.hpp"
 #include "runtime/checkpoint_fit.hpp"
 #include "runtime/cluster_choice.hpp"
+#include "runtime/context_limits.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/known_calls.hpp"
@@ -136,6 +137,7 @@ SessionPlan plan_session(const Settings& settings, MeasuredNow measured) {
   session.run_folder = run_folder_of(settings);
   session.workflow = known_workflow(settings);
   session.shapes = read_shapes(settings, session.workflow);
+  check_allowed_lengths(settings, session.workflow, session.shapes);
   session.samples_per_step = samples_per_step(settings, session.workflow);
   const RunFolder folder(session.run_folder);
   const bool reuses = settings.run.resume != "fresh";
@@ -151,11 +153,7 @@ SessionPlan plan_session(const Settings& settings, MeasuredNow measured) {
   session.plan_name = std::move(chosen.name);
   session.plan_why = std::move(chosen.why);
   session.settings = with_cluster(settings, session.plan.cluster);
-  const auto shorter = leave_room_for_answers(session.settings,
-                                              session.workflow, session.shapes);
   session.report = report_on(session, session.plan);
-  if (shorter)
-    session.report.warnings.push_back(*shorter);
   return session;
 }
 

@@ -6,6 +6,7 @@
 #include "models/dataset.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/session.hpp"
+#include "runtime/stream_files.hpp"
 
 #include <fmt/format.h>
 
@@ -30,6 +31,8 @@ fs::path without_slash(const fs::path& path) {
 
 TemporaryFolder make_folder_beside(const fs::path& out,
                                    const std::string& verb) {
+  if (is_stream(out))
+    return scratch_folder("troupe-" + verb + "-");
   try {
     return {fs::absolute(out).lexically_normal().parent_path(),
             ".troupe-" + verb + "-"};
@@ -54,19 +57,6 @@ plans::ExecutionPlan verb_plan(const plans::Workflow& workflow,
     plan.calls[call.name]
       = call.kind == plans::CallKind::function ? plans::Placement{} : placement;
   return plan;
-}
-
-void rename_to(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  if (fs::is_directory(to, error))
-    fs::remove(to, error); // an empty one
-  fs::rename(from, to, error);
-  if (error)
-    throw FailureError{
-      {.code = Errc::io,
-       .who = "",
-       .what = fmt::format("cannot write {}: {}", to.string(), error.message()),
-       .cause = ""}};
 }
 
 } // namespace
@@ -147,13 +137,13 @@ VerbSession::run(std::uint32_t num_steps, RunRows rows,
 }
 
 void VerbSession::keep_rows() {
-  rename_to(folder_.path() / actors::verb_rows_file, out_);
+  move_result(folder_.path() / actors::verb_rows_file, out_);
 }
 
 void VerbSession::keep_model() {
   const auto checkpoint = actors::latest_checkpoint(folder_.path());
   TROUPE_CHECK(checkpoint, "a session that converts makes a checkpoint");
-  rename_to(*checkpoint / role_, out_);
+  move_result(*checkpoint / role_, out_);
 }
 
 } // namespace troupe::runtime

@@ -28,8 +28,9 @@ ExitCode verb_exit_code(ExitCode code);
 
 class VerbSession {
 public:
-  /// Makes the run folder beside `out`, where it removes those of sessions
-  /// that were killed. ConfigError where that cannot be.
+  /// Makes the run folder beside `out`, or below TMPDIR where `out` is a pipe
+  /// or a device, and removes those of sessions that were killed there.
+  /// ConfigError where that cannot be.
   VerbSession(const std::string& verb, const ModelOptions& model,
               const ModelShape& shape, const std::filesystem::path& out);
 
@@ -50,7 +51,8 @@ public:
   /// Loads the model and saves it as `store` says.
   Outcome run_convert(const models::HfStore& store);
 
-  /// Renames the rows (or the converted model) to `out`.
+  /// Renames the rows (or the converted model) to `out`; rows also go into a
+  /// pipe.
   void keep_rows();
   void keep_model();
 

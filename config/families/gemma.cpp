@@ -33,6 +33,7 @@ Family gemma_family() {
   family.defaults.head_dim = 256;
   family.defaults.positions = 8192;
   family.defaults.tied = true;
+  family.defaults.pad = 0;
   family.traits.norm = NormKind::rms_one_plus;
   family.traits.activation = Activation::gelu_tanh;
   family.traits.scaled_embedding = true;

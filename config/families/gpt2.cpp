@@ -93,6 +93,7 @@ Family gpt2_family() {
   family.keys.norm_eps = "layer_norm_epsilon";
   family.keys.activation = "activation_function";
   family.keys.rope = false;
+  family.pads_embedding = false;
   family.defaults.inner_times = 4;
   family.defaults.positions = 1024;
   family.defaults.norm_eps = 1e-5;

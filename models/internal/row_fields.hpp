@@ -18,9 +18,10 @@ class FieldMapping {
 public:
   FieldMapping() = default;
   /// ConfigError for a template with an unbalanced or empty brace; `places`
-  /// says where the user set each field.
+  /// says where the user set each field, `word` what "NAME=COLUMN" follows.
   FieldMapping(const std::map<std::string, std::string>& fields,
-               const std::map<std::string, Place>& places);
+               const std::map<std::string, Place>& places,
+               std::string word = "data.fields.");
 
   struct Part {
     bool is_column = false;
@@ -35,9 +36,14 @@ public:
   const std::map<std::string, Source>& sources() const {
     return sources_;
   }
+  /// What to try where a row lacks `field`.
+  std::string hint(const std::string& field) const {
+    return word_ + field + "=COLUMN";
+  }
 
 private:
   std::map<std::string, Source> sources_;
+  std::string word_ = "data.fields.";
 };
 
 /// One parsed row; accessors throw ConfigError FILE:LINE: field: ...
@@ -62,7 +68,8 @@ public:
   /// A list of messages, each an object that names its role.
   nlohmann::ordered_json messages(const std::string& field) const;
   [[noreturn]] void expected(const std::string& field, const std::string& what,
-                             const std::string& got) const;
+                             const std::string& got,
+                             const std::string& hint = "") const;
 
 private:
   std::optional<nlohmann::ordered_json> value(const std::string& field) const;

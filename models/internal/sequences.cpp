@@ -28,18 +28,19 @@ Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
   const std::string who = "sample " + to_string(s.sample) + ": ";
   if (prompt.empty())
     generation_failed(Errc::bad_input, who + "its prompt is empty");
-  if (static_cast<std::int64_t>(prompt.size()) > shape.max_positions)
+  if (static_cast<std::int64_t>(prompt.size()) > shape.context_tokens())
     generation_failed(Errc::bad_input,
                       who + "its prompt of " + std::to_string(prompt.size())
                         + " tokens is longer than the model's "
-                        + std::to_string(shape.max_positions) + " positions");
+                        + std::to_string(shape.context_tokens())
+                        + " positions");
   check_ids(prompt, shape.vocab_size, who);
   s.ids.assign(prompt.begin(), prompt.end());
   s.logprobs.assign(prompt.size(), 0.0F);
   s.num_prompt = s.given = s.size();
   s.limit = s.most
     = std::min(s.num_prompt + std::max<std::int64_t>(options.max_new_tokens, 0),
-               shape.max_positions);
+               shape.context_tokens());
   s.ids.reserve(static_cast<std::size_t>(s.most));
   if (options.stop_texts)
     s.watch.emplace(*options.stop_texts);

@@ -13,8 +13,8 @@ namespace troupe::models {
 ///          + (kl_in_loss) kl_coef mean(kl_estimator(logprobs, ref)).
 /// Shapes: logprobs_T, entropy_T, mask_T; columns `logprobs` (old),
 /// `advantages`, and where in use `ref_logprobs`, `rollout_logprobs`, all [T].
-/// Means: over the mini-batch's masked tokens, or (sequence_mean) over its
-/// sequences of their token means; denominators are arguments.
+/// Means are those of `settings.mean` over the mini-batch's masked tokens;
+/// denominators are arguments.
 /// Metrics: actor/{pg_loss, pg_clipfrac, pg_clipfrac_lower, ppo_kl, entropy,
 /// kl_loss} and training/rollout_probs_diff_mean: mean |p - p'| of the sampler
 /// and the trainer at recomputation (`rollout_logprobs`), else at this step, in

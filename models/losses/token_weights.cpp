@@ -1,9 +1,10 @@
 #include "models/losses/token_weights.hpp"
 
 #include "config/error.hpp"
-#include "models/rl_math.hpp"
 
 #include <ATen/ATen.h>
+
+#include <algorithm>
 
 namespace troupe::models {
 
@@ -22,23 +23,19 @@ TokenWeights token_weights(const TrainBatch& batch,
     static_cast<std::size_t>(batch.mask_T.numel()));
   for (std::size_t t = 0; t < mask.size(); ++t)
     mask[t] = own[t] != 0 ? 1 : 0;
-  const auto kind
-    = settings.sequence_mean ? LossMean::sequence : LossMean::token;
-  const auto weights = loss_weights(
-    kind, mask, batch.cu_seqlens,
-    {.tokens = denominators.tokens, .sequences = denominators.sequences});
+  const auto weights = loss_weights(settings.mean, mask, batch.cu_seqlens,
+                                    {.tokens = denominators.tokens,
+                                     .sequences = denominators.sequences,
+                                     .horizon = settings.horizon});
+  const bool of_tokens = settings.mean == LossMean::token;
   TokenWeights result;
   result.weights_T = at::tensor(at::ArrayRef<float>(weights), at::kFloat);
-  result.whole
-    = settings.sequence_mean ? denominators.sequences : denominators.tokens;
+  result.whole = of_tokens ? denominators.tokens : denominators.sequences;
   for (std::size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i) {
     double length = 0;
     for (auto t = batch.cu_seqlens[i]; t < batch.cu_seqlens[i + 1]; ++t)
       length += mask[static_cast<std::size_t>(t)];
-    if (settings.sequence_mean)
-      result.here += length > 0 ? 1 : 0;
-    else
-      result.here += length;
+    result.here += of_tokens ? length : std::min(length, 1.0);
   }
   return result;
 }

@@ -11,10 +11,12 @@
 namespace troupe::models {
 
 /// weights_T sums a micro-batch's share of the mean that `loss_mean` asks for:
-/// 1 / tokens, or 1 / (sequences * own length) of the whole mini-batch.
+/// 1 / tokens, 1 / (sequences * own length) or 1 / (sequences * horizon) of the
+/// whole mini-batch.
 struct TokenWeights {
   at::Tensor weights_T; ///< f32, 0 where masked
-  double whole = 0;     ///< tokens or sequences of the mini-batch
+  double whole = 0;     ///< what the mean is over, of the whole mini-batch:
+                        ///< tokens, else sequences
   double here = 0;      ///< of this micro-batch
 };
 TokenWeights token_weights(const TrainBatch& batch,

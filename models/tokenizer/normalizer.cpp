@@ -1,5 +1,7 @@
 #include "models/tokenizer/normalizer.hpp"
 
+#include "models/internal/utf8.hpp"
+#include "models/tokenizer/byte_level.hpp"
 #include "models/tokenizer/characters.hpp"
 #include "models/tokenizer/pre_tokenizer.hpp"
 
@@ -38,6 +40,65 @@ std::string strip_ends(const std::string& text, bool left, bool right) {
     rest.substr(0, rest.size() - (right ? trailing_white_space(rest) : 0)));
 }
 
+/// What a normalizer appends in place of one character.
+using CharacterStep = void (*)(char32_t c, std::string& out);
+
+std::string by_character(const std::string& text, CharacterStep step) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const auto point = internal::code_point_at(text, at);
+    step(point.value, out);
+    at += point.size;
+  }
+  return out;
+}
+
+/// Rust's char::to_lowercase: by character, so a final sigma is as any other.
+void append_lowercase(char32_t c, std::string& out) {
+  constexpr char32_t capital_i_with_dot
+    = 0x130; // the only one that becomes two
+  if (c == capital_i_with_dot)
+    out += "i\xCC\x87";
+  else
+    internal::append_utf8(out, static_cast<char32_t>(utf8proc_tolower(
+                                 static_cast<utf8proc_int32_t>(c))));
+}
+
+/// Marks of all kinds go; theirs keeps those that Unicode has had since 2017.
+void append_without_accent(char32_t c, std::string& out) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+  case UTF8PROC_CATEGORY_MN:
+  case UTF8PROC_CATEGORY_MC:
+  case UTF8PROC_CATEGORY_ME:
+    return;
+  default:
+    internal::append_utf8(out, c);
+  }
+}
+
+/// Of SentencePiece's `nmt_nfkc`: control characters go, odd spaces become
+/// plain ones.
+void append_nmt(char32_t c, std::string& out) {
+  const auto in
+    = [c](char32_t first, char32_t last) { return first <= c && c <= last; };
+  const bool control = in(0x1, 0x8) || c == 0xB || in(0xE, 0x1F) || c == 0x7F
+                       || c == 0x8F || c == 0x9F;
+  const bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680
+                     || in(0x200B, 0x200F) || c == 0x2028 || c == 0x2029
+                     || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+  if (!control)
+    internal::append_utf8(out, space ? U' ' : c);
+}
+
+std::string to_byte_level(const std::string& text) {
+  std::string out;
+  for (const char byte : text)
+    internal::append_utf8(out,
+                          byte_level_char(static_cast<std::uint8_t>(byte)));
+  return out;
+}
+
 } // namespace
 
 std::string replace_all(const Regex& regex, const std::string& text,
@@ -70,6 +131,11 @@ void Normalizer::read(const internal::JsonAt& json) {
     {"NFKC", UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
     {"NFKD", UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT},
   };
+  static const std::map<std::string, CharacterStep> character_steps{
+    {"Lowercase", append_lowercase},
+    {"StripAccents", append_without_accent},
+    {"Nmt", append_nmt},
+  };
   const std::string type = json.at("type").text();
   if (type == "Sequence") {
     const internal::JsonAt list = json.at("normalizers");
@@ -79,6 +145,13 @@ void Normalizer::read(const internal::JsonAt& json) {
     steps_.emplace_back([options = form->second](const std::string& text) {
       return to_normal_form(text, options);
     });
+  } else if (const auto step = character_steps.find(type);
+             step != character_steps.end()) {
+    steps_.emplace_back([change = step->second](const std::string& text) {
+      return by_character(text, change);
+    });
+  } else if (type == "ByteLevel") {
+    steps_.emplace_back(to_byte_level);
   } else if (type == "Prepend") {
     steps_.emplace_back(
       [prefix = json.at("prepend").text()](const std::string& text) {

@@ -9,6 +9,7 @@
 #include "runtime/session_inputs.hpp"
 #include "runtime/session_plan.hpp"
 #include "runtime/step_names.hpp"
+#include "runtime/stream_files.hpp"
 #include "runtime/temporary_folder.hpp"
 #include "runtime/text_table.hpp"
 #include "runtime/verb_session.hpp"
@@ -22,6 +23,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 namespace troupe::runtime {
 
@@ -80,10 +82,11 @@ void leave_training(Settings& settings) {
   settings.trace.enabled = false;
 }
 
-SessionPlan eval_session(const EvalWords& words) {
+/// `data`: of --data; "" without it.
+SessionPlan eval_session(const EvalWords& words, const std::string& data) {
   auto overrides = words.config.overrides();
-  if (!words.data.empty())
-    overrides.push_back("eval.data=" + print_yaml_scalar(words.data));
+  if (!data.empty())
+    overrides.push_back("eval.data=" + print_yaml_scalar(data));
   auto settings = load_settings(words.config.files(), overrides);
   if (settings.eval.data.empty())
     throw ConfigError({.place = {"command line", 0},
@@ -130,7 +133,12 @@ std::string eval_table(const StepMetrics& found) {
 int evaluate(const EvalWords& words) {
   if (!words.out.empty())
     check_out_file(words.out);
-  auto session = eval_session(words);
+  std::optional<RowInput> rows;
+  if (!words.data.empty())
+    rows.emplace(words.data, "--data");
+  auto session
+    = rows ? rows->naming([&] { return eval_session(words, rows->file()); })
+           : eval_session(words, "");
   const auto folder = scratch_folder("troupe-eval-");
   session.run_folder = folder.path();
   StepMetrics found;
@@ -141,9 +149,11 @@ int evaluate(const EvalWords& words) {
   if (code != ExitCode::done)
     return static_cast<int>(code);
   if (!words.out.empty())
-    replace_file(
+    write_result(
       words.out,
       read_file(RunFolder(folder.path()).eval_file(session.num_steps)));
+  if (rows)
+    session.settings.eval.data = rows->name();
   print_out(words.json ? eval_json(session, found) : eval_table(found));
   return static_cast<int>(ExitCode::done);
 }

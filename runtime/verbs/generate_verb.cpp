@@ -6,8 +6,10 @@
 #include "models/tokenizer.hpp"
 #include "net/rows.hpp"
 #include "runtime/metrics/console.hpp"
+#include "runtime/stream_files.hpp"
 #include "runtime/verb_session.hpp"
 #include "runtime/verbs/model_options.hpp"
+#include "runtime/verbs/row_options.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
@@ -23,6 +25,7 @@ namespace {
 
 struct GenerateVerbOptions : VerbOptions {
   ModelOptions model;
+  RowOptions rows;
   std::string prompts;
   std::string out;
   models::GenerateOptions sampling;
@@ -55,28 +58,31 @@ Lengths settle_lengths(const GenerateVerbOptions& options,
     }
   }
   auto wanted = options.sampling.max_new_tokens;
-  const auto room = shape.max_positions - longest;
+  const auto room = shape.context_tokens() - longest;
   if (!options.max_new_tokens_given)
     wanted = std::min(wanted, std::max<std::int64_t>(room, 1));
   if (wanted <= room)
     return {longest, wanted};
-  throw ConfigError({.place = {options.prompts, prompts.text(longest_row).line},
-                     .path = "prompt",
-                     .expected = fmt::format(
-                       "at most {} tokens with --max-new-tokens {} (the model "
-                       "has {} positions)",
-                       std::max<std::int64_t>(shape.max_positions - wanted, 0),
-                       wanted, shape.max_positions),
-                     .got = std::to_string(longest),
-                     .hint = room > 0 ? fmt::format("--max-new-tokens {}", room)
-                                      : "a shorter prompt"});
+  throw ConfigError(
+    {.place = {options.prompts, prompts.text(longest_row).line},
+     .path = "prompt",
+     .expected
+     = fmt::format("at most {} tokens with --max-new-tokens {} (the model "
+                   "has {} positions)",
+                   std::max<std::int64_t>(shape.context_tokens() - wanted, 0),
+                   wanted, shape.context_tokens()),
+     .got = std::to_string(longest),
+     .hint = room > 0 ? fmt::format("--max-new-tokens {}", room)
+                      : "a shorter prompt"});
 }
 
-void fill_settings(Settings& settings, const GenerateVerbOptions& options,
-                   const Lengths& lengths) {
+void fill_settings(Settings& settings, const DataSettings& rows,
+                   const GenerateVerbOptions& options, const Lengths& lengths) {
   const auto& sampling = options.sampling;
   settings.run.seed = sampling.seed;
-  settings.data.train = options.prompts;
+  settings.data.train = rows.train;
+  settings.data.fields = rows.fields;
+  settings.data.chat = rows.chat;
   settings.data.max_prompt_tokens = static_cast<int>(lengths.longest_prompt);
   settings.data.overlong = "error";
   auto& rollout = settings.rollout;
@@ -122,13 +128,15 @@ int generate(const GenerateVerbOptions& options) {
   if (!options.stop.empty())
     tokenizer.need_vocabulary();
   tokenizer.check_fits(shape, options.model.model);
-  models::DatasetOptions data;
-  data.file = options.prompts;
-  const auto prompts = std::make_shared<const models::Dataset>(
-    models::Dataset::open(data, tokenizer));
+  const RowInput input(options.prompts, "--prompts");
+  const auto rows = row_settings("generate", input.file(), options.rows);
+  const auto prompts = input.naming([&] {
+    return std::make_shared<const models::Dataset>(
+      models::Dataset::open(row_dataset_options(rows), tokenizer));
+  });
   models::warn_of_lost(*prompts);
   VerbSession session("generate", options.model, shape, options.out);
-  fill_settings(session.settings(), options,
+  fill_settings(session.settings(), rows.data, options,
                 settle_lengths(options, shape, *prompts));
   const auto outcome = session.run_rows(prompts);
   if (outcome.code != ExitCode::done)
@@ -252,9 +260,12 @@ void add_generate(CLI::App& app, VerbRun& chosen) {
   add_model_options(*verb, options->model);
   verb
     ->add_option("--prompts", options->prompts,
-                 "JSONL rows with prompt, prompt_ids or messages")
+                 "JSONL rows with prompt, prompt_ids or messages; a file or a "
+                 "pipe")
     ->required();
-  verb->add_option("--out", options->out, "JSONL file to write")->required();
+  verb->add_option("--out", options->out, "JSONL file to write, or a pipe")
+    ->required();
+  add_row_options(*verb, options->rows);
   add_sampling_options(*verb, *options);
   add_limit_options(*verb, *options);
   add_quiet_option(*verb, *options);

@@ -2,8 +2,8 @@
 #include "config/error.hpp"
 #include "plans/simulator.hpp"
 #include "plans/timeline.hpp"
-#include "runtime/jsonl_file.hpp"
 #include "runtime/metrics/console.hpp"
+#include "runtime/stream_files.hpp"
 #include "runtime/text_table.hpp"
 #include "runtime/verbs/plan_words.hpp"
 #include "runtime/written_plan.hpp"
@@ -143,9 +143,9 @@ int simulate_verb(const SimulateWords& words) {
   for (const auto& warning : report.warnings)
     print_note(words, "warning: " + warning);
   if (!words.svg.empty())
-    replace_file(words.svg, plans::svg_timeline(run));
+    write_result(words.svg, plans::svg_timeline(run));
   if (!words.trace.empty())
-    replace_file(words.trace, plans::chrome_timeline(run));
+    write_result(words.trace, plans::chrome_timeline(run));
   print_out(words.json
               ? simulation_json(run, named.name)
               : simulation_text(run, named.name, problem.hardware.name));

@@ -5,9 +5,9 @@
 #include "config/error.hpp"
 #include "config/settings.hpp"
 #include "runtime/auto_plan.hpp"
-#include "runtime/jsonl_file.hpp"
 #include "runtime/known_calls.hpp"
 #include "runtime/session_inputs.hpp"
+#include "runtime/stream_files.hpp"
 #include "runtime/verbs/control_runs.hpp"
 #include "runtime/verbs/verb.hpp"
 
@@ -51,7 +51,7 @@ int profile_verb(const ProfileWords& words) {
   if (!why_no_run.empty())
     print_note(words,
                "what a task costs beside its work is assumed: " + why_no_run);
-  replace_file(words.out, print(profile));
+  write_result(words.out, print(profile));
   cache_profile(profile);
   print_note(words,
              fmt::format("{}: {} measurements, {} devices at work at once",

@@ -5,14 +5,16 @@
 #include "models/dataset.hpp"
 #include "models/tokenizer.hpp"
 #include "net/rows.hpp"
+#include "runtime/stream_files.hpp"
 #include "runtime/verb_session.hpp"
+#include "runtime/verbs/model_options.hpp"
+#include "runtime/verbs/row_options.hpp"
 #include "runtime/verbs/verb.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <span>
 
@@ -22,6 +24,7 @@ namespace {
 
 struct ScoreOptions : VerbOptions {
   ModelOptions model;
+  RowOptions rows;
   std::string data;
   std::string out;
 };
@@ -37,40 +40,35 @@ std::uint32_t check_lengths(const ScoreOptions& options,
                           .at("sequence_ids")
                           .lengths.front();
     longest = std::max(longest, length);
-    if (length > shape.max_positions)
+    if (length > shape.context_tokens())
       throw ConfigError(
         {.place = {options.data, data.text(row).line},
          .path = "",
-         .expected = fmt::format("at most {} tokens", shape.max_positions),
+         .expected = fmt::format("at most {} tokens", shape.context_tokens()),
          .got = std::to_string(length),
          .hint = ""});
   }
   return longest;
 }
 
-void check_data_file(const std::string& file) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored))
-    throw ConfigError({.place = {"command line", 0},
-                       .path = "--data",
-                       .expected = "a file of JSON lines",
-                       .got = "'" + file + "', which is no file",
-                       .hint = ""});
-}
-
 int score(const ScoreOptions& options) {
   check_out_file(options.out);
-  check_data_file(options.data);
   const auto shape = open_shape(options.model);
   const auto tokenizer = models::Tokenizer::load_if_any(options.model.model);
   tokenizer.check_fits(shape, options.model.model);
   VerbSession session("score", options.model, shape, options.out);
-  auto& settings = session.settings();
-  settings.data.train = options.data;
-  settings.data.max_tokens = 0;
-  const auto data = std::make_shared<const models::Dataset>(
-    models::Dataset::open(settings, tokenizer));
+  const RowInput input(options.data, "--data");
+  auto rows = row_settings("score", input.file(), options.rows);
+  rows.models = session.settings().models;
+  const auto data = input.naming([&] {
+    return std::make_shared<const models::Dataset>(
+      models::Dataset::open(row_dataset_options(rows), tokenizer));
+  });
   models::warn_of_lost(*data);
+  auto& settings = session.settings();
+  settings.data.train = rows.data.train;
+  settings.data.fields = rows.data.fields;
+  settings.data.chat = rows.data.chat;
   settings.data.max_tokens
     = static_cast<int>(std::max(2U, check_lengths(options, shape, *data)));
   const auto outcome = session.run_rows(data);
@@ -91,9 +89,11 @@ void add_score(CLI::App& app, VerbRun& chosen) {
   verb
     ->add_option("--data", options->data,
                  "JSONL rows with ids, text, or prompt and response "
-                 "(or response_ids)")
+                 "(or response_ids); a file or a pipe")
     ->required();
-  verb->add_option("--out", options->out, "JSONL file to write")->required();
+  verb->add_option("--out", options->out, "JSONL file to write, or a pipe")
+    ->required();
+  add_row_options(*verb, options->rows);
   add_quiet_option(*verb, *options);
   verb->callback(
     [options, &chosen] { chosen = [options] { return score(*options); }; });

@@ -4,6 +4,7 @@
 #include "config/yaml_tree.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/run_folder.hpp"
+#include "runtime/stream_files.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -86,13 +87,15 @@ void check_out_file(const std::string& file, const std::string& option) {
   const auto folder
     = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   std::error_code ignored;
-  // the result is renamed over `path`: never over a device or a pipe
+  if (is_stream(path) && ::access(file.c_str(), W_OK) == 0)
+    return;
+  // else the result is renamed over `path`
   const bool is_other = std::filesystem::exists(path, ignored)
                         && !std::filesystem::is_regular_file(path, ignored);
-  if (is_other || ::access(folder.c_str(), W_OK | X_OK) != 0)
+  if (is_other || is_stream(path) || ::access(folder.c_str(), W_OK | X_OK) != 0)
     throw ConfigError({.place = {"command line", 0},
                        .path = option,
-                       .expected = "a file in a writable folder",
+                       .expected = "a file in a writable folder, or a pipe",
                        .got = "'" + file + "'",
                        .hint = ""});
 }

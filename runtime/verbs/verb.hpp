@@ -35,8 +35,8 @@ struct ConfigWords {
 };
 CLI::Option* add_config_words(CLI::App& verb, ConfigWords& config);
 
-/// ConfigError of `option` unless `file` can be written: found out before the
-/// work.
+/// ConfigError of `option` unless `file` can be written, or is a pipe or device
+/// that can: found out before the work.
 void check_out_file(const std::string& file,
                     const std::string& option = "--out");
 

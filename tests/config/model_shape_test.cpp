@@ -145,6 +145,50 @@ TEST(ModelShape, DefaultsAreTransformersOwn) {
   EXPECT_EQ(shape.eos, (std::vector<std::int32_t>{2, 3}));
 }
 
+TEST(ModelShape, TheRowOfThePadTokenIsPaddingWhereTransformersPads) {
+  const auto row = [](const std::string& family, const nlohmann::json& pad) {
+    auto config = nlohmann::json::parse(tiny_llama);
+    config["model_type"] = family;
+    config["architectures"] = {troupe::find_family(family)->causal_class};
+    for (const auto& [theirs, ours] : {std::pair{"n_embd", "hidden_size"},
+                                       {"n_layer", "num_hidden_layers"},
+                                       {"n_head", "num_attention_heads"}})
+      config[theirs] = config[ours];
+    if (!pad.is_discarded())
+      config["pad_token_id"] = pad;
+    const auto shape = parse_model_shape(config.dump(), "config.json");
+    EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed").padding_row,
+              shape.padding_row);
+    return shape.padding_row;
+  };
+  const nlohmann::json absent(nlohmann::json::value_t::discarded);
+  for (const auto& family : troupe::model_families()) {
+    const bool pads = family != "gpt2";
+    const bool is_gemma = family.starts_with("gemma");
+    EXPECT_EQ(row(family, 3), pads ? 3 : -1) << family;
+    EXPECT_EQ(row(family, -1), pads ? 9 : -1) << family;
+    EXPECT_EQ(row(family, nullptr), -1) << family;
+    EXPECT_EQ(row(family, absent), is_gemma ? 0 : -1) << family;
+  }
+}
+
+TEST(ModelShape, LinearRopeScalingLengthensTheContextAndLlama3HasItAlready) {
+  const auto context = [](const nlohmann::json& scaling) {
+    auto config = nlohmann::json::parse(tiny_llama);
+    config["max_position_embeddings"] = 4096;
+    config["rope_scaling"] = scaling;
+    return parse_model_shape(config.dump(), "config.json").context_tokens();
+  };
+  EXPECT_EQ(context(nullptr), 4096);
+  EXPECT_EQ(context({{"type", "linear"}, {"factor", 2.5}}), 10240);
+  EXPECT_EQ(context({{"rope_type", "llama3"},
+                     {"factor", 8.0},
+                     {"low_freq_factor", 1.0},
+                     {"high_freq_factor", 4.0},
+                     {"original_max_position_embeddings", 512}}),
+            4096);
+}
+
 TEST(ModelShape, TensorParallelSplitsHeadsAndWidths) {
   auto shape = parse_model_shape(tiny_llama, "config.json");
   std::map<std::string, int> split;
@@ -192,7 +236,7 @@ TEST(ModelShape, PrintedConfigKeepsEveryField) {
   shape.stored_dtype = DType::bf16;
   shape.mlp_bias = shape.attention_bias = shape.output_bias = true;
   shape.bos = 1;
-  shape.pad = 0;
+  shape.pad = shape.padding_row = 0;
   const auto text = print_hf_config(shape);
   EXPECT_EQ(parse_model_shape(text, "printed"), shape);
   EXPECT_THAT(text, ::testing::HasSubstr("LlamaForSequenceClassification"));

@@ -174,28 +174,6 @@ TEST_F(SettingsErrors, RulesOfRewardsMustExist) {
             "removing it (reward.workers=null)");
 }
 
-TEST_F(SettingsErrors, GrpoHasDefaultsOfItsOwnAndNoCritic) {
-  write("grpo.yaml", "workflow: grpo\n"
-                     "run: {steps: 60}\n"
-                     "models: {actor: {path: a}}\n"
-                     "reward: {kind: rule}\n"
-                     "data: {train: p.jsonl}\n");
-  const auto settings = troupe::load_settings({"grpo.yaml"}, {});
-  EXPECT_EQ(settings.algorithm.advantage, "group");
-  EXPECT_EQ(settings.algorithm.kl_in, "loss");
-  EXPECT_EQ(settings.models.at("ref").path, "a");
-  EXPECT_EQ(troupe::parse_settings(print_settings(settings), "again"),
-            settings);
-  EXPECT_EQ(error({"grpo.yaml"}, {"algorithm.lam=0.5"}),
-            "command line: algorithm.lam: expected algorithm.advantage to be "
-            "gae, got group, which ignores this setting; try removing it "
-            "(algorithm.lam=null)");
-  EXPECT_EQ(error({"grpo.yaml"}, {"models.critic.path=c"}),
-            "command line: models.critic: expected a role of workflow grpo "
-            "(actor, ref or reward), got 'critic'; try removing it "
-            "(models.critic=null)");
-}
-
 TEST_F(SettingsErrors, PortsOfThePageMustBePorts) {
   EXPECT_EQ(over("trace.port=8080"), "no error");
   EXPECT_EQ(over("trace.port=70000"),

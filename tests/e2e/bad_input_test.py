@@ -203,20 +203,22 @@ class BadInput(Case):
         (folder / "config.json").write_text(
             json.dumps(config | {"max_position_embeddings": 20}))
         self.write("rows.jsonl",
-                   '{"prompt": "%s"}\n' % ("a" * 19) * 20
-                   + '{"prompt": "%s"}\n' % ("a" * 20))
+                   '{"prompt": "%s"}\n' % ("a" * 8) * 20
+                   + '{"prompt": "%s"}\n' % ("a" * 9))
         models = ["models.actor.path=model", "models.ref.path=model"]
-        rows = ["data.train=rows.jsonl", "data.max_prompt_tokens=100"]
-        says = ("rows.jsonl:21: prompt: expected at most 19 tokens, the "
-                "positions of actor but one for its answer, got 20; "
-                "try data.max_prompt_tokens=19")
+        rows = ["data.train=rows.jsonl", "data.max_prompt_tokens=null"]
+        says = ("rows.jsonl:21: prompt: expected at most 8 tokens, the 20 "
+                "positions of actor less rollout.max_new_tokens (12), got 9; "
+                "try data.max_prompt_tokens=8")
         self.refused(self.ppo(*models, *rows), WRONG_INPUT, says)
-        self.refused(self.ppo(*models, rows[1], "eval.data=rows.jsonl"),
-                     WRONG_INPUT, says)
+        self.write("short.jsonl", '{"prompt": "aaaa"}\n' * 20)
+        self.refused(self.ppo(*models, "data.train=short.jsonl", rows[1],
+                              "eval.data=rows.jsonl"), WRONG_INPUT, says)
+        self.refused(self.ppo(*models, "data.train=rows.jsonl",
+                              "data.max_prompt_tokens=9", "--dry-run"),
+                     WRONG_INPUT, "data.max_prompt_tokens: expected at most 8")
         done = self.troupe(*self.ppo(
-            *models, *rows[:1], "data.max_prompt_tokens=20", "run.steps=1"))
-        self.assertIn("actor has 20 positions and an answer needs one, so "
-                      "prompts have at most 19", done.stdout + done.stderr)
+            *models, *rows[:1], "data.max_prompt_tokens=8", "run.steps=1"))
         self.assertIn("of 20 in rows.jsonl", done.stdout)
         line = self.metrics("ppo")[1]
         self.assertGreaterEqual(line["response_length/min"], 1)

@@ -99,7 +99,8 @@ class Grpo(Case):
     def test_its_other_ways(self):
         for name, overrides, words in (
                 ("rloo", ["algorithm.advantage=rloo"], []),
-                ("dr_grpo", ["algorithm.whiten=false"], []),
+                ("dr_grpo", ["algorithm.whiten=false",
+                             "algorithm.loss_mean=horizon"], []),
                 ("sequence", ["algorithm.loss_mean=sequence",
                               "algorithm.dual_clip=3"], []),
                 ("reinforce_pp", ["algorithm.advantage=reinforce_pp",
@@ -118,6 +119,7 @@ class Grpo(Case):
                 ("algorithm.advantage=gae", ["algorithm.advantage", "group"]),
                 ("algorithm.value_clip=0.3", ["algorithm.value_clip"]),
                 ("algorithm.kl_in=reward", ["algorithm.kl_in", "loss"]),
+                ("rollout.n=1", ["rollout.n", "group"]),
                 ("models.critic.path=data/scorer", ["models.critic"])):
             done = self.troupe(*self.grpo(override), code=2)
             for word in words:
@@ -138,7 +140,7 @@ class Grpo(Case):
                 "train", SOURCE / "examples/gsm8k/grpo.yaml",
                 f"run.name={name}", "run.steps=2",
                 "models.actor.path=data/base", f"data.train={rows}",
-                "data.batch_size=4", "data.max_prompt_tokens=128",
+                "data.batch_size=4", "data.max_prompt_tokens=112",
                 "data.overlong=truncate", "rollout.n=2",
                 "rollout.max_new_tokens=16", "algorithm.mini_batches=1",
                 *ONE_DEVICE, *reward)

@@ -86,7 +86,13 @@ TEST_P(GoldenPolicyLoss, HasTheReferencesValueAndGradient) {
   settings.clip_high = c.params["eps_high"];
   if (c.params.contains("dual_clip") && !c.params["dual_clip"].is_null())
     settings.dual_clip = c.params["dual_clip"];
-  settings.sequence_mean = c.params["agg"] == "seq-mean-token-mean";
+  if (c.params["agg"] == "seq-mean-token-mean")
+    settings.mean = LossMean::sequence;
+  if (c.params["agg"] == "dr-grpo")
+    settings.mean = LossMean::sequence_horizon;
+  settings.horizon // the padded width
+    = static_cast<double>(batch.mask_T.numel())
+      / static_cast<double>(batch.num_sequences());
   const LossResult result = ppo_actor_loss(batch, denominators_of(c), settings);
   EXPECT_NEAR(result.loss.item<float>(), c.out.at("loss").item(), c.tolerance);
   EXPECT_NEAR(result.sums.value("actor/pg_loss"), c.out.at("loss").item(),
@@ -103,7 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
   Rl, GoldenPolicyLoss,
   ::testing::Values("policy_loss_ppo", "policy_loss_clip_higher",
                     "policy_loss_dual_clip", "gen_policy_dapo",
-                    "gen_policy_dual_clip_tight", "gen_policy_seq_mean"));
+                    "gen_policy_dual_clip_tight", "gen_policy_seq_mean",
+                    "gen_policy_dr_grpo"));
 
 class GoldenKlInLoss : public ::testing::TestWithParam<const char*> {};
 
@@ -189,9 +196,11 @@ TEST(PpoActorLoss, MicroBatchesAddUpToTheWhole_I1) {
     batch.columns["advantages"] = cut("advantages").clone();
     return batch;
   };
-  for (const bool sequence_mean : {false, true}) {
+  for (const LossMean mean :
+       {LossMean::token, LossMean::sequence, LossMean::sequence_horizon}) {
     LossSettings settings;
-    settings.sequence_mean = sequence_mean;
+    settings.mean = mean;
+    settings.horizon = 7;
     const auto run = [&](std::int64_t first, std::int64_t count) {
       return ppo_actor_loss(part_of(first, count), denominators_of(c),
                             settings);
