@@ -153,8 +153,8 @@ void read_process(const trace::TraceFile& file, std::uint32_t process,
 }
 
 /// Pairs the ends of each flow in time order. Attempts of a run reuse flow
-/// ids, so a flow may have several arrows, one after the other. An end from
-/// before a full trace's past was given up is no lost one.
+/// ids, so a flow may have several arrows, one after the other. Where a full
+/// trace gave up the other end, none was lost.
 void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
   std::sort(flows.begin(), flows.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.flow, a.time_ns, !a.sent)
@@ -164,7 +164,7 @@ void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
     const bool has_next
       = i + 1 < flows.size() && flows[i + 1].flow == flows[i].flow;
     if (!has_next || flows[i].sent == flows[i + 1].sent) {
-      out.unmatched_arrows += flows[i].time_ns >= out.missing.until_ns;
+      out.unmatched_arrows += flows[i].step >= out.missing.whole_from;
       continue;
     }
     const auto& first = flows[i];
@@ -186,17 +186,9 @@ void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
                    });
 }
 
-void note_missing(const trace::TraceFile& file, const ClockOffset& clock,
-                  MissingPast& missing) {
-  if (file.removed.count == 0)
-    return;
+void note_missing(const trace::TraceFile& file, MissingPast& missing) {
   missing.events += file.removed.count;
   missing.whole_from = std::max(missing.whole_from, file.removed.whole_from());
-  if (!file.events.empty()) {
-    const auto first_ns = file.events.front().time_ns;
-    missing.until_ns
-      = std::max(missing.until_ns, first_ns + clock.at(first_ns));
-  }
 }
 
 } // namespace
@@ -220,7 +212,7 @@ MergedTrace merge_traces(const std::vector<trace::TraceFile>& files) {
                              file.tracks, file.names, clock.add_ns.back(),
                              clock.error_ns});
     out.dropped_events += file.dropped;
-    note_missing(file, clock, out.missing);
+    note_missing(file, out.missing);
     read_process(file, i, clock, out, flows);
   }
   draw_arrows(flows, out);

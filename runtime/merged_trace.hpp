@@ -7,7 +7,6 @@
 #include "runtime/run_folder.hpp"
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -76,8 +75,6 @@ struct TracedProcess {
 struct MissingPast {
   std::uint64_t events = 0;
   std::uint32_t whole_from = 0; ///< every event of this step and later is there
-  /// Every event since then is there; the lowest number: since the beginning.
-  std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();
 };
 
 struct MergedTrace {
