@@ -84,10 +84,13 @@ std::uint32_t samples_per_row(const Settings& settings,
                                               : settings.rollout.n);
 }
 
-std::uint64_t trace_bytes_a_process(const Settings& settings,
+std::uint64_t trace_bytes_of_master(const Settings& settings) {
+  return static_cast<std::uint64_t>(settings.trace.max_gb * 1e9) / 2;
+}
+
+std::uint64_t trace_bytes_of_worker(const Settings& settings,
                                     const plans::Cluster& cluster) {
-  const auto processes = 1 + cluster.num_workers(); // the master's too
-  return static_cast<std::uint64_t>(settings.trace.max_gb * 1e9) / processes;
+  return trace_bytes_of_master(settings) / cluster.num_workers();
 }
 
 models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,

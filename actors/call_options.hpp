@@ -29,9 +29,11 @@ models::GenerateOptions generate_options(const Settings& settings,
 models::InferOptions infer_options(const Settings& settings,
                                    const plans::Call& call,
                                    const plans::Placement& placement);
-/// Of the trace file of one process: all of a run's together keep to
-/// trace.max_gb.
-std::uint64_t trace_bytes_a_process(const Settings& settings,
+/// Returns the master's half of trace.max_gb: it records every order and answer
+/// of a run, so its events grow with the number of devices.
+std::uint64_t trace_bytes_of_master(const Settings& settings);
+/// Returns one worker's share of the other half.
+std::uint64_t trace_bytes_of_worker(const Settings& settings,
                                     const plans::Cluster& cluster);
 /// All but the mini-batches.
 models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,

@@ -51,7 +51,7 @@ void joined(NodeSelf self, const Welcome& welcome) {
                         worker->incarnation.value),
         fmt::format("worker {}", worker->worker.value),
         worker->worker.value + 1,
-        trace_bytes_a_process(worker->settings, worker->plan.cluster));
+        trace_bytes_of_worker(worker->settings, worker->plan.cluster));
     worker->data = std::move(self->state.setup->data);
     worker->data->begin(welcome.incarnation);
     worker->data->serve_rows(worker->stash);

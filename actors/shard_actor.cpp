@@ -155,17 +155,18 @@ caf::result<LifeDone> live(ShardSelf self, const Context& context,
 caf::result<CopyDone> copy(ShardSelf self, const Context& context,
                            const CopyOrder& order) {
   auto shard = self->state.shard;
-  return on_device<CopyDone>(self, context, "copy for checkpoint",
-                             [=] { return copy_shard(*shard, order); });
+  return on_device<CopyDone>(
+    self, context, "copy for checkpoint",
+    [=, step = context.step] { return copy_shard(*shard, step, order); });
 }
 
 /// Behind the device's back: it goes on with the next step meanwhile.
 caf::result<WriteDone> write(ShardSelf self, const Context& context,
                              const WriteOrder& order) {
   auto shard = self->state.shard;
-  return on_thread<WriteDone>(self, *shard->worker->writer, context,
-                              "write checkpoint",
-                              [=] { return write_shard(*shard, order); });
+  return on_thread<WriteDone>(
+    self, *shard->worker->writer, context, "write checkpoint",
+    [=, step = context.step] { return write_shard(*shard, step, order); });
 }
 
 std::shared_ptr<Shard> make_shard(const ShardSetup& setup) {

@@ -329,8 +329,9 @@ MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
 
 /// The move from a replica's layout to whole tensors here. Others' planes are
 /// read where they are: weights stay as they are until the copy is done.
-CopyDone copy_shard(Shard& shard, const CopyOrder& order) {
-  const trace::Span span{shard.device->track(), trace::name("copy")};
+CopyDone copy_shard(Shard& shard, StepId step, const CopyOrder& order) {
+  const trace::Span span{shard.device->track(), trace::name("copy"),
+                         step.value};
   shard.engine->describe(shard.snapshot, order.moments);
   CopyDone done;
   for (const auto plane : lent_planes(shard)) {
@@ -345,8 +346,9 @@ CopyDone copy_shard(Shard& shard, const CopyOrder& order) {
   return done;
 }
 
-WriteDone write_shard(Shard& shard, const WriteOrder& order) {
-  const trace::Span span{shard.worker->writer->track(), trace::name("write")};
+WriteDone write_shard(Shard& shard, StepId step, const WriteOrder& order) {
+  const trace::Span span{shard.worker->writer->track(), trace::name("write"),
+                         step.value};
   const auto dtype = static_cast<DType>(order.dtype);
   // not from a checkpoint that was loaded: it goes when newer ones are there
   const auto& models = shard.worker->settings.models;

@@ -22,9 +22,9 @@ std::uint64_t count_planes(Shard& shard);
 /// What its device took while one of these ran: of a thread that only they run
 /// on.
 std::vector<PeakMemory> peaks_of(const Shard& shard);
-CopyDone copy_shard(Shard& shard, const CopyOrder& order);
+CopyDone copy_shard(Shard& shard, StepId step, const CopyOrder& order);
 /// On the worker's writer thread.
-WriteDone write_shard(Shard& shard, const WriteOrder& order);
+WriteDone write_shard(Shard& shard, StepId step, const WriteOrder& order);
 
 models::RunContext run_context(Shard& shard, StepId step);
 /// Of the devices that have the same samples, the one whose results count.

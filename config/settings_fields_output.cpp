@@ -70,8 +70,9 @@ void add_trace(FieldTable& table) {
     .at_least(1)
     .at_most(65535);
   add("max_gb", &T::max_gb,
-      "Largest size of all event files together, in GB (10^9 bytes); later "
-      "events are dropped and counted.")
+      "Largest size of all event files of a run together, in GB (10^9 bytes): "
+      "half for the master, the rest in equal parts for the workers. When a "
+      "part is full, the oldest steps make room for the newest.")
     .above(0);
 }
 

@@ -48,7 +48,7 @@ void record(Kind kind, Track track, Name name, std::uint64_t flow,
 
 /// Opens `file` (made anew, with its folder) and starts the drainer thread.
 /// `process_number` goes into flow ids: unique in the run, below 2^24. At
-/// `max_bytes` writing ends and later events count as dropped; 0: no limit.
+/// `max_bytes` the oldest events make room for the newest; 0: no limit.
 /// Throws FailureError if the file cannot be made.
 void start(const std::filesystem::path& file, std::string_view process_name,
            std::uint32_t process_number, std::uint64_t max_bytes = 0);
@@ -124,7 +124,7 @@ private:
 /// A flow id unique over the run's processes (process_number << 40 | counter),
 /// never 0.
 std::uint64_t next_flow() noexcept;
-/// Events lost since start(): full rings, the size limit, a full disk.
+/// Events lost since start(): full rings, a full disk.
 std::uint64_t dropped() noexcept;
 
 } // namespace troupe::trace

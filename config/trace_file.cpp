@@ -33,14 +33,12 @@ public:
                         "else");
   }
 
-  /// Appends to `file`, whose events stay in order.
+  /// Appends to `file`; its events are to be sorted when all are read.
   TraceFile read_records(TraceFile file) {
     file_ = std::move(file);
     RecordHead head{};
     while (!file_.complete && read(&head, sizeof head) && read_record(head)) {
     }
-    // Rings are drained one after another: order over threads is by time.
-    std::ranges::stable_sort(file_.events, {}, &Event::time_ns);
     return std::move(file_);
   }
 
@@ -82,6 +80,9 @@ private:
     case RecordKind::closed:
       file_.complete = true;
       break;
+    case RecordKind::earlier:
+      begin_after(take<EarlierRecord>(payload));
+      break;
     default:
       throw damaged();
     }
@@ -97,7 +98,18 @@ private:
       return false;
     for (auto i = old; i < file_.events.size(); ++i)
       check_event(file_.events[i]);
+    file_.position += count;
     return whole;
+  }
+
+  /// Where events between what was read and this segment are gone, what was
+  /// read goes too: a record with a hole in it would look whole.
+  void begin_after(const EarlierRecord& earlier) {
+    if (earlier.events == file_.position)
+      return;
+    file_.events.clear();
+    file_.removed = {earlier.events, earlier.last_step};
+    file_.position = earlier.events;
   }
 
   void check_event(const Event& event) const {
@@ -111,6 +123,8 @@ private:
     const auto process = take<ProcessRecord>(payload);
     if (process.event_bytes != sizeof(Event))
       throw damaged();
+    file_.tracks.clear(); // each segment has all that were known by then
+    file_.names.clear();
     file_.process_name = payload;
     file_.process_number = process.process_number;
     file_.pid = process.pid;
@@ -139,18 +153,40 @@ private:
   TraceFile file_;
 };
 
-} // namespace
+/// Rings are drained one after another: order over threads is by time.
+void sort_events(TraceFile& file) {
+  std::ranges::stable_sort(file.events, {}, &Event::time_ns);
+}
 
-TraceFile read_trace(const std::filesystem::path& path) {
+/// Appends a segment to `file`; false: it cannot be read.
+bool read_segment(const std::filesystem::path& path, TraceFile& file) {
   std::ifstream stream{path, std::ios::binary};
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   if (!stream || error)
-    throw ConfigError({path.string(), 0},
-                      "expected a readable trace file, got none");
+    return false;
   TraceReader reader(path.string(), stream, bytes);
   reader.read_magic();
-  return reader.read_records({});
+  file = reader.read_records(std::move(file));
+  return true;
+}
+
+} // namespace
+
+TraceFile read_trace(const std::filesystem::path& path) {
+  return read_trace(SegmentedTrace{path.filename().string(), {{path, 1}}});
+}
+
+TraceFile read_trace(const SegmentedTrace& trace) {
+  TraceFile file;
+  bool any = false;
+  for (const auto& segment : trace.segments)
+    any = read_segment(segment.path, file) || any;
+  if (!any)
+    throw ConfigError({trace.segments.back().path.string(), 0},
+                      "expected a readable trace file, got none");
+  sort_events(file);
+  return file;
 }
 
 void append_trace(TraceFile& file, const std::string& records,
@@ -160,6 +196,7 @@ void append_trace(TraceFile& file, const std::string& records,
   if (records.starts_with(file_magic))
     reader.read_magic();
   file = reader.read_records(std::move(file));
+  sort_events(file);
 }
 
 } // namespace troupe::trace

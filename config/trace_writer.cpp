@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -16,9 +17,13 @@ namespace troupe::trace {
 
 namespace {
 
-/// Of a full file: 64 bits double 64 times.
-constexpr std::uint64_t room_for_counts
-  = 64 * (sizeof(RecordHead) + sizeof(std::uint64_t));
+/// A full trace has so many files. When the next one begins the oldest goes, so
+/// of the bytes that are allowed at least six eighths are there.
+constexpr std::uint64_t segments_of_a_full_trace = 8;
+/// A segment has room for so many events, however many names it begins with.
+constexpr std::uint64_t fewest_events_a_segment = 8;
+constexpr std::uint64_t closing_bytes
+  = 2 * sizeof(RecordHead) + sizeof(std::uint64_t);
 
 std::string errno_text() {
   return std::generic_category().message(errno);
@@ -43,7 +48,7 @@ std::int64_t realtime_ns() {
 TraceWriter::TraceWriter(const std::filesystem::path& file,
                          std::string_view process_name,
                          std::uint32_t process_number, std::uint64_t max_bytes)
-  : file_(file),
+  : first_file_(file),
     max_bytes_(max_bytes) {
   if (file.has_parent_path()) {
     std::error_code error;
@@ -51,10 +56,7 @@ TraceWriter::TraceWriter(const std::filesystem::path& file,
     if (error)
       throw cannot_write(file, error.message());
   }
-  descriptor_
-    = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor_ < 0)
-    throw cannot_write(file, errno_text());
+  remove_trace(file); // segments of one that had this name would follow ours
   const ProcessRecord process{
     .event_bytes = sizeof(Event),
     .process_number = process_number,
@@ -62,21 +64,40 @@ TraceWriter::TraceWriter(const std::filesystem::path& file,
     .unused = 0,
     .monotonic_ns = std::chrono::steady_clock::now().time_since_epoch().count(),
     .realtime_ns = realtime_ns()};
-  std::string payload(reinterpret_cast<const char*>(&process), sizeof process);
-  payload += process_name;
-  queue_.resize(file_magic.size());
-  std::memcpy(queue_.data(), file_magic.data(), file_magic.size());
-  queue(RecordKind::process, payload.data(), payload.size());
-  if (!write_queue()) {
-    const auto cause = errno_text();
+  process_.assign(reinterpret_cast<const char*>(&process), sizeof process);
+  process_ += process_name;
+  queue_head();
+  if (open_file() && write_queue())
+    return;
+  const auto cause = errno_text();
+  if (descriptor_ >= 0)
     ::close(descriptor_);
-    throw cannot_write(file, cause);
-  }
+  throw cannot_write(file, cause);
 }
 
 TraceWriter::~TraceWriter() {
   if (descriptor_ >= 0)
     ::close(descriptor_);
+}
+
+bool TraceWriter::open_file() {
+  descriptor_ = ::open(segment_path(first_file_, segment_).c_str(),
+                       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  written_bytes_ = 0;
+  return descriptor_ >= 0;
+}
+
+void TraceWriter::queue_head() {
+  queue_.resize(file_magic.size());
+  std::memcpy(queue_.data(), file_magic.data(), file_magic.size());
+  queue(RecordKind::process, process_.data(), process_.size());
+  if (segment_ > 1)
+    queue(RecordKind::earlier, &earlier_, sizeof earlier_);
+  queue_.insert(queue_.end(), texts_.begin(), texts_.end());
+  segment_limit_
+    = std::max(max_bytes_ / segments_of_a_full_trace,
+               2 * queue_.size() + sizeof(RecordHead)
+                 + fewest_events_a_segment * sizeof(Event) + closing_bytes);
 }
 
 void TraceWriter::queue(RecordKind kind, const void* payload,
@@ -89,54 +110,96 @@ void TraceWriter::queue(RecordKind kind, const void* payload,
     std::memcpy(queue_.data() + at + sizeof head, payload, bytes);
 }
 
+void TraceWriter::queue_text(RecordKind kind, const std::string& payload) {
+  const auto at = static_cast<std::ptrdiff_t>(queue_.size());
+  queue(kind, payload.data(), payload.size());
+  if (max_bytes_ != 0)
+    texts_.insert(texts_.end(), queue_.begin() + at, queue_.end());
+}
+
 void TraceWriter::add_texts(const std::deque<TrackInfo>& tracks,
                             const std::deque<std::string>& names) {
   for (; num_tracks_ < tracks.size(); ++num_tracks_) {
     const auto& track = tracks[num_tracks_];
     const auto kind = static_cast<std::uint32_t>(track.kind);
-    std::string payload(reinterpret_cast<const char*>(&kind), sizeof kind);
-    payload += track.name;
-    queue(RecordKind::track, payload.data(), payload.size());
+    queue_text(RecordKind::track,
+               std::string(reinterpret_cast<const char*>(&kind), sizeof kind)
+                 + track.name);
   }
   for (; num_names_ < names.size(); ++num_names_)
-    queue(RecordKind::name, names[num_names_].data(), names[num_names_].size());
+    queue_text(RecordKind::name, names[num_names_]);
 }
 
 std::uint64_t TraceWriter::write(const std::vector<Event>& events,
                                  std::uint64_t dropped) {
-  const auto events_bytes = events.size() * sizeof(Event);
-  if (!full_ && max_bytes_ != 0
-      && written_bytes_ + queue_.size() + events_bytes + room_for_counts
-           > max_bytes_) {
-    log::config.warn(fmt::format("{}: trace.max_gb reached, later events are "
-                                 "dropped",
-                                 file_.string()));
-    full_ = true;
-  }
-  if (full_) {
-    queue_.clear();
-    note_lost(dropped);
+  if (broken_)
     return events.size();
-  }
-  if (!events.empty())
-    queue(RecordKind::events, events.data(), events_bytes);
-  if (dropped != dropped_written_)
-    queue(RecordKind::dropped, &dropped, sizeof dropped);
-  dropped_written_ = dropped;
-  if (queue_.empty() || write_queue())
+  std::span<const Event> left{events};
+  do {
+    left = left.subspan(write_some(left, dropped));
+  } while (!left.empty() && !broken_ && next_segment(dropped));
+  if (!broken_ && left.empty())
     return 0;
   log::config.warn(fmt::format("cannot write {}: {}; later events are dropped",
-                               file_.string(), errno_text()));
-  full_ = broken_ = true;
-  return events.size();
+                               segment_path(first_file_, segment_).string(),
+                               errno_text()));
+  broken_ = true;
+  return left.size();
 }
 
-void TraceWriter::note_lost(std::uint64_t dropped) {
-  if (broken_ || dropped < 2 * dropped_written_ || dropped == 0)
-    return;
-  queue(RecordKind::dropped, &dropped, sizeof dropped);
+std::size_t TraceWriter::write_some(std::span<const Event> events,
+                                    std::uint64_t dropped) {
+  auto count = events.size();
+  if (max_bytes_ != 0) {
+    const auto taken = written_bytes_ + queue_.size() + sizeof(RecordHead)
+                       + sizeof(RecordHead) + sizeof dropped + closing_bytes;
+    count = taken >= segment_limit_
+              ? 0
+              : std::min(count, (segment_limit_ - taken) / sizeof(Event));
+  }
+  if (count != 0)
+    queue(RecordKind::events, events.data(), count * sizeof(Event));
+  if (dropped != dropped_written_)
+    queue(RecordKind::dropped, &dropped, sizeof dropped);
+  if (!queue_.empty() && !write_queue()) {
+    broken_ = true;
+    return 0;
+  }
   dropped_written_ = dropped;
-  write_queue();
+  earlier_.events += count;
+  for (const auto& event : events.first(count))
+    earlier_.last_step = std::max(earlier_.last_step, event.step);
+  return count;
+}
+
+bool TraceWriter::next_segment(std::uint64_t dropped) {
+  ::close(descriptor_);
+  closed_.push_back({segment_path(first_file_, segment_), written_bytes_});
+  ++segment_;
+  queue_head();
+  if (dropped != 0)
+    queue(RecordKind::dropped, &dropped, sizeof dropped);
+  remove_oldest();
+  broken_ = !open_file() || !write_queue();
+  return !broken_;
+}
+
+/// Makes room for one more segment.
+void TraceWriter::remove_oldest() {
+  std::uint64_t bytes = segment_limit_;
+  for (const auto& segment : closed_)
+    bytes += segment.bytes;
+  while (!closed_.empty() && bytes > max_bytes_) {
+    std::error_code ignored; // whoever removed it before us did the same
+    std::filesystem::remove(closed_.front().path, ignored);
+    if (!told_full_)
+      log::config.info(fmt::format("{}: trace.max_gb is reached, the oldest "
+                                   "steps make room for the newest",
+                                   first_file_.string()));
+    told_full_ = true;
+    bytes -= closed_.front().bytes;
+    closed_.pop_front();
+  }
 }
 
 void TraceWriter::close(std::uint64_t dropped) {
@@ -146,7 +209,8 @@ void TraceWriter::close(std::uint64_t dropped) {
     queue(RecordKind::closed, nullptr, 0);
     write_queue();
   }
-  ::close(descriptor_);
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
   descriptor_ = -1;
 }
 

@@ -3,6 +3,8 @@
 #include "config/error.hpp"
 #include "runtime/clock_offsets.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -151,7 +153,8 @@ void read_process(const trace::TraceFile& file, std::uint32_t process,
 }
 
 /// Pairs the ends of each flow in time order. Attempts of a run reuse flow
-/// ids, so a flow may have several arrows, one after the other.
+/// ids, so a flow may have several arrows, one after the other. Where a full
+/// trace gave up the other end, none was lost.
 void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
   std::sort(flows.begin(), flows.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.flow, a.time_ns, !a.sent)
@@ -161,7 +164,7 @@ void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
     const bool has_next
       = i + 1 < flows.size() && flows[i + 1].flow == flows[i].flow;
     if (!has_next || flows[i].sent == flows[i + 1].sent) {
-      ++out.unmatched_arrows;
+      out.unmatched_arrows += flows[i].step >= out.missing.whole_from;
       continue;
     }
     const auto& first = flows[i];
@@ -183,7 +186,20 @@ void draw_arrows(std::vector<FlowEnd>& flows, MergedTrace& out) {
                    });
 }
 
+void note_missing(const trace::TraceFile& file, MissingPast& missing) {
+  missing.events += file.removed.count;
+  missing.whole_from = std::max(missing.whole_from, file.removed.whole_from());
+}
+
 } // namespace
+
+std::string missing_text(const MissingPast& missing) {
+  if (missing.events == 0)
+    return "";
+  return fmt::format("complete from step {} on: {} older events made room "
+                     "(trace.max_gb)\n",
+                     missing.whole_from + 1, missing.events);
+}
 
 MergedTrace merge_traces(const std::vector<trace::TraceFile>& files) {
   MergedTrace out;
@@ -196,6 +212,7 @@ MergedTrace merge_traces(const std::vector<trace::TraceFile>& files) {
                              file.tracks, file.names, clock.add_ns.back(),
                              clock.error_ns});
     out.dropped_events += file.dropped;
+    note_missing(file, out.missing);
     read_process(file, i, clock, out, flows);
   }
   draw_arrows(flows, out);
@@ -210,22 +227,16 @@ MergedTrace merge_traces(const std::vector<trace::TraceFile>& files) {
 }
 
 MergedTrace read_run_trace(const RunFolder& folder) {
-  std::vector<std::filesystem::path> paths;
-  std::error_code ignored;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(folder.trace_folder(), ignored))
-    if (entry.path().extension() == ".events")
-      paths.push_back(entry.path());
-  if (paths.empty())
+  const auto traces = trace::list_traces(folder.trace_folder());
+  if (traces.empty())
     throw ConfigError({.place = {folder.trace_folder().string(), 0},
                        .path = "",
                        .expected = "trace files (*.events)",
                        .got = "none",
                        .hint = "a run with trace.enabled=true"});
-  std::sort(paths.begin(), paths.end());
   std::vector<trace::TraceFile> files;
-  for (const auto& path : paths)
-    files.push_back(trace::read_trace(path));
+  for (const auto& trace : traces)
+    files.push_back(trace::read_trace(trace));
   std::stable_sort(files.begin(), files.end(),
                    [](const auto& a, const auto& b) {
                      return a.process_number < b.process_number;

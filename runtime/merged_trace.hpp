@@ -71,13 +71,20 @@ struct TracedProcess {
   std::int64_t clock_error_ns = 0; ///< ClockOffset::error_ns
 };
 
+/// What a full trace gave up of a run: its oldest steps.
+struct MissingPast {
+  std::uint64_t events = 0;
+  std::uint32_t whole_from = 0; ///< every event of this step and later is there
+};
+
 struct MergedTrace {
   std::vector<TracedProcess> processes;
   std::vector<Slice> slices; ///< by track, then by begin, outer first
   std::vector<Arrow> arrows; ///< by send time
   std::vector<CounterPoint> counters;
   std::vector<Mark> marks;
-  std::int64_t begin_ns = 0;          ///< the first event
+  std::int64_t begin_ns = 0; ///< the first event
+  MissingPast missing;
   std::uint64_t unmatched_arrows = 0; ///< one end was lost: not drawn
   std::uint64_t backward_arrows = 0;  ///< clocks disagree: not drawn
   std::uint64_t dropped_events = 0;
@@ -92,6 +99,10 @@ struct MergedTrace {
     return processes[where.process].tracks[where.track];
   }
 };
+
+/// Says in a line from which step on the trace is complete; empty: from its
+/// beginning.
+std::string missing_text(const MissingPast& missing);
 
 /// Times are those of the first file's clock (runtime/clock_offsets.hpp).
 MergedTrace merge_traces(const std::vector<trace::TraceFile>& files);

@@ -36,11 +36,9 @@ SessionFiles::SessionFiles(const SessionPlan& session)
     log::runtime.info(rows_sentence(session.rows));
   predicted_.emplace(session);
   if (session.settings.trace.enabled)
-    trace::start(
-      folder_.trace_folder()
-        / fmt::format("master_{:02}.events", session.attempt),
-      "master", 0,
-      actors::trace_bytes_a_process(session.settings, session.plan.cluster));
+    trace::start(folder_.trace_folder()
+                   / fmt::format("master_{:02}.events", session.attempt),
+                 "master", 0, actors::trace_bytes_of_master(session.settings));
   if (session.settings.metrics.jsonl)
     metrics_ = std::make_unique<MetricsFile>(folder_.metrics_file());
   if (session.settings.metrics.tensorboard)

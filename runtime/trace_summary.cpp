@@ -27,14 +27,22 @@ bool is_evaluation(const std::string& task) {
   return task.starts_with("eval_");
 }
 
-/// Tasks: outermost slices on the tracks of devices and of threads beside them.
+/// Tasks: outermost slices on the tracks of devices and of threads beside them,
+/// in steps that are there as a whole.
 std::vector<const Slice*> device_tasks(const MergedTrace& trace) {
   std::vector<const Slice*> tasks;
   for (const auto& slice : trace.slices)
     if (slice.depth == 0 && !slice.message
+        && slice.step >= trace.missing.whole_from
         && trace.track_of(slice.where).kind == trace::TrackKind::device)
       tasks.push_back(&slice);
   return tasks;
+}
+
+/// Files of a checkpoint are written while later steps run, so when that ends
+/// says nothing about a step.
+bool is_of_a_writer(const trace::TrackInfo& track) {
+  return track.name.starts_with("writer ");
 }
 
 struct Window {
@@ -117,7 +125,8 @@ void measure_steps(const MergedTrace& trace,
     named;
   for (const auto* task : tasks) {
     const auto attempt = attempts[task->where.process];
-    steps[attempt][task->step].cover(*task);
+    if (!is_of_a_writer(trace.track_of(task->where)))
+      steps[attempt][task->step].cover(*task);
     named[trace.name_of(*task)][{attempt, task->step}].cover(*task);
   }
   for (const auto& [name, windows] : named) {
@@ -136,6 +145,8 @@ void measure_steps(const MergedTrace& trace,
       distinct.insert(step);
     }
   }
+  if (lengths_s.empty())
+    return;
   summary.step_s = median(std::move(lengths_s));
   summary.num_steps = static_cast<std::uint32_t>(distinct.size());
 }
@@ -245,8 +256,8 @@ std::string tables_text(const TraceSummary& summary) {
 
 TraceSummary summarise(const MergedTrace& trace, const Causes& causes) {
   TraceSummary summary;
-  summary.unmatched_arrows = trace.unmatched_arrows + trace.backward_arrows;
-  summary.dropped_events = trace.dropped_events;
+  summary.lost = {trace.unmatched_arrows + trace.backward_arrows,
+                  trace.dropped_events, trace.missing};
   sum_messages(trace, summary);
   for (const auto& process : trace.processes)
     if (process.clock_error_ns != 0)
@@ -302,8 +313,10 @@ std::string summary_json(const TraceSummary& summary) {
     {"links", std::move(links)},
     {"messages", std::move(messages)},
     {"clocks", std::move(clocks)},
-    {"unmatched_arrows", summary.unmatched_arrows},
-    {"dropped_events", summary.dropped_events},
+    {"unmatched_arrows", summary.lost.unmatched_arrows},
+    {"dropped_events", summary.lost.dropped_events},
+    {"complete_from_step", summary.lost.missing.whole_from + 1},
+    {"removed_events", summary.lost.missing.events},
   };
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -335,10 +348,11 @@ std::string summary_text(const TraceSummary& summary) {
       "clock           {} {:+.3f} ms, {}\n", clock.process, clock.add_ms,
       clock.error_ms < 0 ? "by the hosts' clocks alone"
                          : fmt::format("to {:.3f} ms", clock.error_ms));
-  if (summary.unmatched_arrows > 0 || summary.dropped_events > 0)
+  const auto& [unmatched, dropped, missing] = summary.lost;
+  if (unmatched > 0 || dropped > 0)
     text += fmt::format("{} events dropped, {} arrows without both ends\n",
-                        summary.dropped_events, summary.unmatched_arrows);
-  return text;
+                        dropped, unmatched);
+  return text + missing_text(missing);
 }
 
 } // namespace troupe::runtime

@@ -21,7 +21,7 @@ struct MessageCost {
 
 /// Tasks of one name.
 struct TaskCost {
-  double step_s = 0; ///< median over the steps, from its first to its last
+  double step_s = 0; ///< median over the steps that have some, first to last
   double wait_s = 0; ///< devices had nothing else to do before it, in all
 };
 
@@ -39,6 +39,13 @@ struct ClockCost {
   double error_ms = 0; ///< below 0: unknown
 };
 
+/// What the trace does not have.
+struct TraceLosses {
+  std::uint64_t unmatched_arrows = 0;
+  std::uint64_t dropped_events = 0;
+  MissingPast missing;
+};
+
 struct TraceSummary {
   double step_s = 0; ///< median over the traced steps
   std::uint32_t num_steps = 0;
@@ -50,11 +57,11 @@ struct TraceSummary {
   std::string slowest_sample; ///< longest_sample(); the caller's, not a trace's
   std::map<std::string, MessageCost> messages; ///< by name
   std::vector<ClockCost> clocks;               ///< of processes on other hosts
-  std::uint64_t unmatched_arrows = 0;
-  std::uint64_t dropped_events = 0;
+  TraceLosses lost;
 };
 
-/// `causes` are run_causes() of the run; without them there is no path.
+/// Steps of which a full trace gave up a part count for nothing. `causes` are
+/// run_causes() of the run; without them there is no path.
 TraceSummary summarise(const MergedTrace& trace, const Causes& causes);
 std::string summary_json(const TraceSummary& summary);
 std::string summary_text(const TraceSummary& summary);

@@ -1,5 +1,6 @@
 #include "runtime/live/line_follower.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace troupe::runtime {
@@ -9,6 +10,7 @@ LineFollower::LineFollower(const std::filesystem::path& file,
   : file_(file, std::ios::binary | std::ios::ate) {
   const auto size = static_cast<std::uint64_t>(file_.tellg());
   in_a_line_ = size > history_bytes;
+  unread_ = in_a_line_ ? history_bytes + 1 : size;
   file_.seekg(in_a_line_ ? static_cast<std::streamoff>(size - history_bytes - 1)
                          : 0);
 }
@@ -22,6 +24,7 @@ std::string LineFollower::read(std::size_t max_bytes) {
     pending_.append(part.data(), static_cast<std::size_t>(file_.gcount()));
     got += static_cast<std::size_t>(file_.gcount());
   } while (file_ && got < max_bytes);
+  unread_ = file_ ? unread_ - std::min<std::uint64_t>(unread_, got) : 0;
   if (in_a_line_) {
     const auto end = pending_.find('\n');
     in_a_line_ = end == std::string::npos;

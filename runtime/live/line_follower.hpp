@@ -17,9 +17,14 @@ public:
 
   /// Whole lines that were not given yet, about `max_bytes` of them.
   std::string read(std::size_t max_bytes);
+  /// Bytes that were there at the beginning and are not read yet.
+  std::uint64_t unread_bytes() const {
+    return unread_;
+  }
 
 private:
   std::ifstream file_;
+  std::uint64_t unread_ = 0;
   std::string pending_;    ///< the beginning of a line
   bool in_a_line_ = false; ///< of which the beginning was left out
 };

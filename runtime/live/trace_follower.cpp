@@ -34,6 +34,17 @@ std::string read_more(int descriptor, std::size_t bytes) {
   return text;
 }
 
+/// Adds the events of a record to those that are left out.
+void count_events(const char* payload, std::size_t bytes,
+                  trace::EarlierRecord& earlier) {
+  trace::Event event;
+  for (std::size_t at = 0; at + sizeof event <= bytes; at += sizeof event) {
+    std::memcpy(&event, payload + at, sizeof event);
+    ++earlier.events;
+    earlier.last_step = std::max(earlier.last_step, event.step);
+  }
+}
+
 } // namespace
 
 TraceFollower::TraceFollower(RunFolder folder, std::uint64_t history_bytes)
@@ -42,48 +53,121 @@ TraceFollower::TraceFollower(RunFolder folder, std::uint64_t history_bytes)
 
 TraceFollower::~TraceFollower() {
   for (const auto& file : files_)
-    ::close(file.descriptor);
+    if (file.descriptor >= 0)
+      ::close(file.descriptor);
 }
 
 std::vector<std::string> TraceFollower::find_files() {
-  std::vector<std::filesystem::path> found;
-  std::error_code ignored;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(folder_.trace_folder(), ignored))
-    if (entry.path().extension() == ".events"
-        && std::ranges::none_of(files_, [&](const File& file) {
-             return file.name == entry.path().filename();
-           }))
-      found.push_back(entry.path());
-  std::ranges::sort(found);
   std::vector<std::string> names;
-  for (const auto& path : found) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-      continue; // tried again at the next call
-    const auto size = std::filesystem::file_size(path, ignored);
-    File& file = files_.emplace_back();
-    file.name = path.filename();
-    file.descriptor = descriptor;
-    file.skip_before = size > history_bytes_ ? size - history_bytes_ : 0;
-    names.push_back(file.name);
+  for (const auto& trace : trace::list_traces(folder_.trace_folder())) {
+    auto known = std::ranges::find(files_, trace.name, &File::name);
+    const bool found = known != files_.end();
+    if (!found) {
+      known = files_.emplace(files_.end());
+      known->name = trace.name;
+      names.push_back(trace.name);
+    }
+    find_segments(*known, trace);
+    if (!found)
+      open_next(*known);
   }
   return names;
+}
+
+/// Adds what came since the last look. Of a trace that is found, all segments
+/// whose events are older than what is wanted are left out as they are: the
+/// next one has all names, and the number of events before it.
+void TraceFollower::find_segments(File& file,
+                                  const trace::SegmentedTrace& trace) {
+  const bool is_new = file.segment == 0 && file.later.empty();
+  const auto known
+    = file.later.empty() ? file.segment : file.later.back().number;
+  std::error_code ignored;
+  std::vector<std::uint64_t> sizes;
+  for (const auto& segment : trace.segments) {
+    if (segment.number <= known)
+      continue;
+    const auto size = std::filesystem::file_size(segment.path, ignored);
+    if (ignored)
+      continue; // removed meanwhile
+    file.later.push_back(segment);
+    file.unread += size;
+    sizes.push_back(size);
+  }
+  if (!is_new || file.unread <= history_bytes_)
+    return;
+  auto too_many = file.unread - history_bytes_;
+  for (const auto size : sizes) {
+    if (size > too_many || file.later.size() == 1)
+      break;
+    too_many -= size;
+    file.unread -= size;
+    skipped_bytes_ += size;
+    file.later.pop_front();
+  }
+  file.skip_before = too_many;
+}
+
+/// Goes on with the next segment that is still there. What is left of this one
+/// is the cut end that a killed process leaves.
+bool TraceFollower::open_next(File& file) {
+  while (!file.later.empty()) {
+    const auto next = file.later.front();
+    file.later.pop_front();
+    const int descriptor = ::open(next.path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+      continue;
+    if (file.descriptor >= 0) {
+      ::close(file.descriptor);
+      file.skip_before = 0;
+    }
+    file.descriptor = descriptor;
+    file.segment = next.number;
+    file.parsed = 0;
+    file.pending.clear();
+    return true;
+  }
+  return false;
 }
 
 std::vector<TraceChunk> TraceFollower::read(std::size_t max_bytes) {
   std::vector<TraceChunk> chunks;
   const auto share = std::max<std::size_t>(
     4096, max_bytes / std::max(std::size_t{1}, files_.size()));
-  for (std::uint32_t i = 0; i < files_.size(); ++i) {
-    File& file = files_[i];
-    if (file.broken)
-      continue;
-    file.pending += read_more(file.descriptor, share);
-    if (auto bytes = whole_records(file); !bytes.empty())
-      chunks.push_back({i, std::move(bytes)});
-  }
+  for (std::uint32_t i = 0; i < files_.size(); ++i)
+    read_file(files_[i], i, share, chunks);
   return chunks;
+}
+
+void TraceFollower::read_file(File& file, std::uint32_t number,
+                              std::size_t max_bytes,
+                              std::vector<TraceChunk>& chunks) {
+  if (file.descriptor < 0 && !open_next(file)) {
+    file.unread = 0;
+    return;
+  }
+  for (auto left = max_bytes; left > 0 && !file.broken;) {
+    const auto more = read_more(file.descriptor, left);
+    const bool at_end = more.size() < left;
+    left -= more.size();
+    file.unread -= std::min<std::uint64_t>(file.unread, more.size());
+    file.pending += more;
+    if (auto bytes = whole_records(file); !bytes.empty())
+      chunks.push_back({number, std::move(bytes)});
+    // a later one was found before this read: nothing is appended any more
+    if (at_end && !open_next(file)) {
+      file.unread = 0;
+      return;
+    }
+  }
+}
+
+std::uint64_t TraceFollower::unread_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& file : files_)
+    if (!file.broken)
+      bytes += std::max<std::uint64_t>(file.unread, !file.later.empty());
+  return bytes;
 }
 
 /// Takes the whole records off `pending`; returns those that are wanted.
@@ -104,11 +188,7 @@ std::string TraceFollower::whole_records(File& file) {
     const auto size = sizeof head + head.payload_bytes;
     if (file.broken || file.pending.size() - at < size)
       break;
-    const bool old = file.parsed + at + size <= file.skip_before;
-    if (old && head.kind == trace::RecordKind::events)
-      skipped_bytes_ += size;
-    else
-      wanted.append(file.pending, at, size);
+    take_record(file, at, size, wanted);
     at += size;
   }
   if (file.broken) {
@@ -118,6 +198,32 @@ std::string TraceFollower::whole_records(File& file) {
   file.parsed += at;
   file.pending.erase(0, at);
   return wanted;
+}
+
+/// Appends one record of `pending` to `wanted`, or counts what it leaves out.
+void TraceFollower::take_record(File& file, std::size_t at, std::size_t size,
+                                std::string& wanted) {
+  trace::RecordHead head{};
+  std::memcpy(&head, file.pending.data() + at, sizeof head);
+  const char* const payload = file.pending.data() + at + sizeof head;
+  if (head.kind == trace::RecordKind::earlier
+      && head.payload_bytes >= sizeof file.earlier)
+    std::memcpy(&file.earlier, payload, sizeof file.earlier);
+  const bool events = head.kind == trace::RecordKind::events;
+  if (events && file.parsed + at + size <= file.skip_before) {
+    skipped_bytes_ += size;
+    count_events(payload, head.payload_bytes, file.earlier);
+    file.left_out = true;
+    return;
+  }
+  if (events && std::exchange(file.left_out, false)) {
+    const trace::RecordHead told{trace::RecordKind::earlier,
+                                 sizeof file.earlier};
+    wanted.append(reinterpret_cast<const char*>(&told), sizeof told);
+    wanted.append(reinterpret_cast<const char*>(&file.earlier),
+                  sizeof file.earlier);
+  }
+  wanted.append(file.pending, at, size);
 }
 
 } // namespace troupe::runtime

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -95,19 +96,47 @@ void WatchSession::tick() {
   timer_.async_wait([self = shared_from_this()](auto) { self->tick(); });
 }
 
-void WatchSession::collect() {
+/// New files, before any is read: what there is to load is known then.
+void WatchSession::find_files() {
   for (const auto& name : trace_.find_files())
     outbox_.push_back({false, text_message("file", name)});
+  find_worker_logs();
+  for (auto& lines : lines_)
+    open_lines(lines);
+}
+
+void WatchSession::collect() {
+  find_files();
+  if (!loaded_)
+    to_load_ = std::max(to_load_, unread_bytes());
   for (const auto& chunk : trace_.read(portion_bytes)) {
     Message message{true, std::string(sizeof chunk.file, '\0')};
     std::memcpy(message.bytes.data(), &chunk.file, sizeof chunk.file);
     message.bytes += chunk.bytes;
     outbox_.push_back(std::move(message));
   }
-  find_worker_logs();
   for (auto& lines : lines_)
     collect_lines(lines);
   collect_status();
+  if (!loaded_)
+    tell_loading();
+}
+
+std::uint64_t WatchSession::unread_bytes() const {
+  auto bytes = trace_.unread_bytes();
+  for (const auto& lines : lines_)
+    bytes += lines.file ? lines.file->unread_bytes() : 0;
+  return bytes;
+}
+
+/// How much of what was there the page has: until it has all, what it knows of
+/// the run is half the truth, and it shows only this.
+void WatchSession::tell_loading() {
+  const auto unread = unread_bytes();
+  loaded_ = unread == 0;
+  const auto percent
+    = loaded_ ? 100 : 100 - (100 * unread + to_load_ - 1) / to_load_;
+  outbox_.push_back({false, text_message("loading", std::to_string(percent))});
 }
 
 /// A worker's log begins as it is started, or as it joins from elsewhere.
@@ -127,11 +156,14 @@ void WatchSession::find_worker_logs() {
   }
 }
 
-void WatchSession::collect_lines(Lines& lines) {
+void WatchSession::open_lines(Lines& lines) {
   std::error_code none;
   if (!lines.file && std::filesystem::exists(lines.path, none))
     lines.file
       = std::make_unique<LineFollower>(lines.path, lines.history_bytes);
+}
+
+void WatchSession::collect_lines(Lines& lines) {
   if (!lines.file)
     return;
   if (auto text = lines.file->read(portion_of_lines); !text.empty())

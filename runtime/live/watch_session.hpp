@@ -49,7 +49,11 @@ private:
   void listen();
   void tick();
   void collect();
+  void find_files();
   void find_worker_logs();
+  std::uint64_t unread_bytes() const;
+  void tell_loading();
+  void open_lines(Lines& lines);
   void collect_lines(Lines& lines);
   void collect_status();
   void send_next();
@@ -64,6 +68,8 @@ private:
   std::vector<Lines> lines_;
   std::set<std::string> worker_logs_; ///< that are followed
   std::string status_;
+  std::uint64_t to_load_ = 0; ///< the most that was unread
+  bool loaded_ = false;       ///< all that was there once, and the page knows
   std::deque<Message> outbox_;
   bool ended_ = false;
 };

@@ -56,6 +56,8 @@ int export_trace(const TraceOptions& options) {
                          out.string(), trace.processes.size(),
                          trace.slices.size(), trace.arrows.size(),
                          lost_text(trace)));
+  if (trace.missing.events > 0)
+    print_note(options, missing_text(trace.missing));
   if (!options.check)
     return 0;
   const auto check = check_chrome_trace(out);

@@ -1,110 +1,26 @@
-'use strict';
-// The run as the page knows it: reads trace records (the file format of
-// config/trace_writer) into tracks, slices, arrows and counters on one clock.
+// The run as the page knows it: reads trace records into tracks, slices, arrows
+// and counters on one clock.
 
-const EVENT_BYTES = 48;
-const KIND = { begin: 0, end: 1, send: 2, receive: 3, counter: 4, spawn: 5, exit: 6, failure: 7 };
 const REPLY = 1n << 63n;
 const ONE_HOST_NS = 1e9;      // clocks closer than this are one host's
 const CLOCK_NS = 10e9;        // between two looks at a host's clock
 const SETTLE_NS = 30e6;       // threads of a process are drained this far apart
-const KEEP_SLICES = 60000;    // of one depth of one track
 const KEEP_ARROWS = 150000;
 const KEEP_FLOWS = 40000;     // with one end, or without an answer
 
 // Names whose events belong to no step. Files count steps from 0, people from 1.
-const STEPLESS = new Set(['ping', 'tick', 'join', 'done', 'load', 'write', 'start', 'stop', 'message', 'spawn', 'abort']);
+const STEPLESS = new Set(['ping', 'tick', 'join', 'done', 'load', 'start', 'stop', 'message', 'spawn', 'abort']);
 
 // Many at once: a map that loses its oldest entry again and again looks for it
-// among all that it has lost.
+// among all that it has lost. Returns how many it forgot.
 function forgetOldest(map) {
-  if (map.size <= KEEP_FLOWS) return;
+  if (map.size <= KEEP_FLOWS) return 0;
   let left = KEEP_FLOWS / 2;
   for (const key of map.keys()) {
-    if (!left--) return;
+    if (!left--) break;
     map.delete(key);
   }
-}
-
-class Track {
-  constructor(file, name, kind) {
-    this.file = file;
-    this.name = name;
-    this.kind = kind;           // 'actor' or 'device'
-    this.depths = [];           // [depth] -> slices, disjoint, by time
-    this.open = [];
-    this.marks = [];
-    this.received = 0;
-    this.handling = new Map();  // actors: message name -> last durations in us
-    this.fetching = new Map();  // flow -> since when
-    this.fetches = [];          // of shards: from when to when they fetched rows
-  }
-  get isDevice() { return this.kind === 'device' && /^device /.test(this.name); }
-  tasks() { return this.depths[0] || []; }
-  begin(t, name, step, amount) {
-    const depth = this.open.length;
-    const slice = { b: t, e: NaN, name, step, amount, depth, track: this };
-    const row = this.depths[depth] || (this.depths[depth] = []);
-    row.push(slice);
-    if (row.length > KEEP_SLICES) row.splice(0, KEEP_SLICES / 4);
-    this.open.push(slice);
-    return slice;
-  }
-  end(t, name) {
-    if (!this.open.some((s) => s.name === name)) return null; // begin was lost
-    for (;;) {
-      const slice = this.open.pop();
-      slice.e = t;
-      if (slice.name === name) return slice;
-    }
-  }
-  fetched(flow, t) {
-    if (!this.fetching.has(flow)) return;
-    this.fetches.push([this.fetching.get(flow), t]);
-    this.fetching.delete(flow);
-    if (this.fetches.length > 2000) this.fetches.splice(0, 1000);
-  }
-  handled(slice) {
-    const us = this.handling.get(slice.name) || this.handling.set(slice.name, []).get(slice.name);
-    us.push((slice.e - slice.b) / 1e3);
-    if (us.length > 2000) us.splice(0, 1000);
-  }
-  // Slices of one depth that touch [from, to].
-  visible(depth, from, to) {
-    const row = this.depths[depth] || [];
-    let lo = 0, hi = row.length;
-    while (lo < hi) {
-      const mid = (lo + hi) >> 1;
-      if ((Number.isNaN(row[mid].e) ? Infinity : row[mid].e) < from) lo = mid + 1;
-      else hi = mid;
-    }
-    const first = lo;
-    hi = row.length;
-    while (lo < hi) {
-      const mid = (lo + hi) >> 1;
-      if (row[mid].b <= to) lo = mid + 1; else hi = mid;
-    }
-    return { row, first, last: lo };
-  }
-}
-
-class TraceFile {
-  constructor(name) {
-    this.name = name;
-    this.process = name;
-    this.number = -1;
-    this.pid = 0;
-    this.offset = 0;            // added to its times: the first file's clock
-    this.clockError = 0;        // of it; 0: the same clock
-    this.bounds = { lowest: -Infinity, highest: Infinity, since: -Infinity };
-    this.tracks = [];
-    this.names = [];
-    this.dropped = 0;
-    this.closed = false;
-    this.magic = false;
-    this.waiting = [];          // events that may still be overtaken
-    this.lastEvent = -Infinity;
-  }
+  return KEEP_FLOWS / 2;
 }
 
 class Model {
@@ -129,6 +45,11 @@ class Model {
     this.steps = new Map();     // step -> Map(call -> [slices on devices])
     this.begin = Infinity;
     this.last = -Infinity;
+    this.origin = 0;            // of the axis: when the first file was begun
+    this.lastAttempt = 0;
+    this.loading = 0;           // percent of what was there when the page was opened
+    this.longest = 0;           // of the arrows, in ns
+    this.forgotten = 0;         // arrows that had no room
     this.progress = -Infinity;  // when a worker last got on
     this.realtime = 0;          // add to a time for the wall clock
     this.events = 0;
@@ -137,14 +58,20 @@ class Model {
     this.text = new TextDecoder();
   }
 
-  addFile(name) { this.files.push(new TraceFile(name)); }
+  get loaded() { return this.loading >= 100; }
+
+  addFile(name) {
+    const file = new TraceFile(name);
+    this.files.push(file);
+    this.lastAttempt = Math.max(this.lastAttempt, file.attempt);
+  }
 
   addRecords(buffer) {
     const view = new DataView(buffer);
     const file = this.files[view.getUint32(0, true)];
     if (!file) return;
     let at = 4;
-    if (!file.magic) { file.magic = true; at += 8; }
+    if (buffer.byteLength >= 12 && view.getUint32(4, true) === MAGIC) at += 8;
     while (at + 8 <= buffer.byteLength) {
       const kind = view.getUint32(at, true);
       const bytes = view.getUint32(at + 4, true);
@@ -162,27 +89,47 @@ class Model {
     switch (kind) {
     case 1: return this.process(file, view, at, bytes);
     case 2: {
+      if (++file.tracksRead <= file.tracks.length) return undefined; // as in the segment before
       const track = new Track(file, this.string(view, at + 4, bytes - 4),
         view.getUint32(at, true) === 1 ? 'device' : 'actor');
       file.tracks.push(track);
       this.tracks.push(track);
       return undefined;
     }
-    case 3: return void file.names.push(this.string(view, at, bytes));
+    case 3:
+      if (++file.namesRead > file.names.length) file.names.push(this.string(view, at, bytes));
+      return undefined;
     case 4: return this.queue(file, view, at, bytes);
     case 5: file.dropped = Number(view.getBigUint64(at, true)); return undefined;
     case 6: file.closed = true; return undefined;
+    case 7: return this.earlier(file, Number(view.getBigUint64(at, true)), view.getUint32(at + 8, true));
     default: return undefined;  // of a later version
     }
   }
 
+  // Events before those that follow; some of them may never have come here.
+  earlier(file, events, lastStep) {
+    if (events <= file.position) return;
+    this.settle(file, Infinity);
+    for (const track of file.tracks) track.cut(file.lastEvent);
+    file.removed += events - file.position;
+    file.position = events;
+    file.wholeFrom = lastStep + 2; // files count steps from 0
+  }
+
   process(file, view, at, bytes) {
+    file.tracksRead = file.namesRead = 0;
+    if (file.process) return; // a further segment
     file.number = view.getUint32(at + 4, true);
     file.pid = view.getUint32(at + 8, true);
     const monotonic = Number(view.getBigInt64(at + 16, true));
     const real = Number(view.getBigInt64(at + 24, true));
     file.process = this.string(view, at + 32, bytes - 32);
-    if (this.zero === undefined) { this.zero = real - monotonic; this.realtime = this.zero; }
+    if (this.zero === undefined) {
+      this.zero = real - monotonic;
+      this.realtime = this.zero;
+      this.origin = monotonic;
+    }
     const offset = real - monotonic - this.zero;
     file.offset = Math.abs(offset) < ONE_HOST_NS ? 0 : offset;
   }
@@ -193,14 +140,17 @@ class Model {
     for (let i = 0; i < many; ++i, at += EVENT_BYTES) {
       const time = Number(view.getBigInt64(at, true)) + file.offset;
       file.waiting.push({
-        time, flow: view.getBigUint64(at + 8, true), amount: view.getBigUint64(at + 16, true),
+        time, flow: this.flow(file, view.getBigUint64(at + 8, true)), amount: view.getBigUint64(at + 16, true),
         track: view.getUint32(at + 24, true), name: view.getUint32(at + 28, true),
         step: view.getUint32(at + 32, true) + 1, kind: view.getUint8(at + 40),
       });
       if (time > file.newest) file.newest = time;
     }
     this.events += many;
+    file.position += many;
   }
+
+  flow(file, flow) { return flow && file.attempt > 1 ? flow | file.flowBits : flow; }
 
   // Handles what no other thread's event can overtake any more.
   settle(file, until) {
@@ -220,9 +170,34 @@ class Model {
   // A quiet file has no later events that could push its last ones out.
   settleQuiet() {
     for (const file of this.files)
-      if (file.waiting.length && performance.now() - (file.seen || 0) > 60)
-        this.settle(file, Infinity);
+      if (performance.now() - (file.seen || 0) > 60) {
+        if (file.waiting.length) this.settle(file, Infinity);
+        if (this.loaded && !file.cut && file.attempt < this.lastAttempt) this.cut(file);
+      }
   }
+
+  // How much of what was there when the page was opened is here. In the end
+  // nothing of it waits for later events, unless its process still writes.
+  load(percent) {
+    this.loading = percent;
+    if (!this.loaded) return;
+    for (const file of this.files) if (!this.live() || this.over(file)) this.settle(file, Infinity);
+    for (const file of this.files) if (file.attempt < this.lastAttempt) this.cut(file);
+  }
+
+  // What was under way when an attempt ended goes on in no later one.
+  cut(file) {
+    file.cut = true;
+    for (const track of file.tracks) track.cut(file.lastEvent);
+    for (const [flow, end] of this.sends)
+      if (end.track.file === file) { this.sends.delete(flow); ++this.unmatched; }
+    for (const [flow, ask] of this.asks)
+      if (ask.from.file === file) this.asks.delete(flow);
+    this.changed = true;
+  }
+
+  // Writes no more: it ended, or a later attempt has begun.
+  over(file) { return file.closed || file.attempt < this.lastAttempt; }
 
   event(file, track, event) {
     const name = file.names[event.name];
@@ -260,7 +235,14 @@ class Model {
   addTask(slice) {
     const known = slice.name === 'move' || !this.graph.calls.length || this.graph.calls.some((c) => c.name === slice.name);
     if (!slice.step || !known || !(slice.track.isDevice || this.graph.calls.length)) return;
-    const calls = this.steps.get(slice.step) || this.steps.set(slice.step, new Map()).get(slice.step);
+    // A step that a later attempt did again is that attempt's.
+    let calls = this.steps.get(slice.step);
+    if (!calls || calls.attempt < slice.track.file.attempt) {
+      calls = new Map();
+      calls.attempt = slice.track.file.attempt;
+      this.steps.set(slice.step, calls);
+    }
+    if (calls.attempt > slice.track.file.attempt) return;
     const parts = calls.get(slice.name) || calls.set(slice.name, []).get(slice.name);
     parts.push(slice);
     if (this.steps.size > 4000) this.steps.delete(this.steps.keys().next().value);
@@ -304,8 +286,9 @@ class Model {
     this.fresh.push(arrow);
     if (this.fresh.length > KEEP_ARROWS / 8) this.sortArrows(); // a hidden page draws no frames
     if (!(flow & REPLY) && !this.sends.has(flow | REPLY)) this.asks.set(flow, arrow);
+    this.longest = Math.max(this.longest, arrow.t1 - arrow.t0);
     forgetOldest(this.asks);
-    forgetOldest(this.sends);
+    this.unmatched += forgetOldest(this.sends);
     this.boundClock(arrow);
     const sent = this.readers.get(arrow.from) || this.readers.set(arrow.from, new Map()).get(arrow.from);
     const readers = sent.get(arrow.name) || sent.set(arrow.name, new Map()).get(arrow.name);
@@ -323,7 +306,8 @@ class Model {
     const tail = this.arrows.splice(lo).concat(this.fresh).sort((a, b) => a.t0 - b.t0);
     this.fresh = [];
     for (const arrow of tail) this.arrows.push(arrow);
-    if (this.arrows.length > KEEP_ARROWS) this.arrows.splice(0, this.arrows.length - KEEP_ARROWS * 3 / 4);
+    if (this.arrows.length > KEEP_ARROWS)
+      this.forgotten += this.arrows.splice(0, this.arrows.length - KEEP_ARROWS * 3 / 4).length;
   }
 
   // No message arrives before it was sent: those with the master bound how far
@@ -359,7 +343,7 @@ class Model {
   // for who asked, another message for the reader of its kind who has waited
   // longest for one from this sender.
   inFlight() {
-    const flying = [...this.sends].filter(([, s]) => !s.handled && !s.track.file.closed);
+    const flying = [...this.sends].filter(([, s]) => !s.handled && !this.over(s.track.file));
     const taken = new Map();
     return flying.sort((a, b) => a[1].t - b[1].t).map(([flow, send]) => {
       const ask = flow & REPLY && this.asks.get(flow & ~REPLY);
@@ -368,11 +352,17 @@ class Model {
       const key = `${send.track.file.process} ${send.track.name} ${send.name}`;
       const nth = taken.get(key) || 0;
       taken.set(key, nth + 1);
-      const next = readers.filter((r) => !r[0].file.closed).sort((a, b) => a[1] - b[1])[nth];
+      const next = readers.filter((r) => !this.over(r[0].file)).sort((a, b) => a[1] - b[1])[nth];
       return { ...send, to: next ? next[0] : null };
     });
   }
 
+  // Events that made room for newer ones, or were too old for the page, and the
+  // first step that has all of its own.
+  missing() {
+    return { events: this.files.reduce((sum, f) => sum + f.removed, 0),
+      wholeFrom: Math.max(1, ...this.files.map((f) => f.wholeFrom)) };
+  }
   dropped() { return this.files.reduce((sum, f) => sum + f.dropped, 0); }
   live() { return !!this.status && /^(starting|running|stopping)$/.test(this.status.state); }
   devices() {

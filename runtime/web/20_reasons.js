@@ -116,7 +116,7 @@ function idleByReason(model, steps) {
 // Asks without an answer, oldest first: who waits for whom since when.
 function openWaits(model) {
   return [...model.asks.values()]
-    .filter((a) => model.answered.has(a.name) && !a.from.file.closed && !a.to.file.closed)
+    .filter((a) => model.answered.has(a.name) && !model.over(a.from.file) && !model.over(a.to.file))
     .sort((a, b) => a.t1 - b.t1);
 }
 

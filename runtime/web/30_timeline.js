@@ -40,6 +40,7 @@ class Timeline {
     this.lanes = [];
     this.frames = 0;
     this.frameMs = [];
+    this.onSaid = () => {};
     this.listen();
   }
 
@@ -116,9 +117,11 @@ class Timeline {
     this.lanes = [];
     let y = AXIS_PX;
     for (const file of this.model.files) {
+      if (!file.process) continue; // nothing of it is read yet
       const tracks = file.tracks.filter((t) => t.kind === 'device' || this.showActors);
       const drawn = tracks.filter((t) => t.isDevice || (t.kind === 'device' && t.tasks().length) || (t.kind === 'actor' && (t.received || t.tasks().length)));
-      this.lanes.push({ group: `${file.process} (pid ${file.pid})`, y, h: GROUP_PX });
+      const attempt = this.model.lastAttempt > 1 ? `, attempt ${file.attempt}` : '';
+      this.lanes.push({ group: `${file.process} (pid ${file.pid}${attempt})`, file, y, h: GROUP_PX });
       y += GROUP_PX;
       drawn.sort((a, b) => (a.kind === b.kind ? 0 : a.kind === 'device' ? -1 : 1));
       for (const track of drawn) {
@@ -153,6 +156,7 @@ class Timeline {
       c.height = Math.round(wanted * ratio);
     }
     this.width = c.clientWidth;
+    this.height = wanted;
     const g = c.getContext('2d');
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     const style = getComputedStyle(document.documentElement);
@@ -172,8 +176,9 @@ class Timeline {
         this.lane(g, lane);
       }
     }
-    if (this.showArrows) this.arrows(g);
+    const arrows = this.showArrows ? drawArrows(g, this) : null;
     this.labels(g, wanted);
+    this.onSaid(notDrawn(this, arrows));
   }
 
   // Names of the lanes, over everything that begins left of the view.
@@ -197,7 +202,7 @@ class Timeline {
     const rough = span / Math.max(2, this.width / 110);
     const base = 10 ** Math.floor(Math.log10(rough));
     const tick = [1, 2, 5, 10].map((m) => m * base).find((m) => m >= rough);
-    const zero = this.model.begin === Infinity ? 0 : this.model.begin;
+    const zero = this.model.origin;
     g.strokeStyle = this.ink.line;
     g.fillStyle = this.ink.quiet;
     g.beginPath();
@@ -268,56 +273,6 @@ class Timeline {
     const f = this.filter;
     return (!f.kind || arrow.name === f.kind) && (!f.step || arrow.step === f.step)
       && (!f.actor || arrow.from.name === f.actor || (arrow.to && arrow.to.name === f.actor));
-  }
-
-  arrows(g) {
-    const where = new Map(this.lanes.filter((l) => l.track).map((l) => [l.track, l.y + Math.min(l.h, LANE_PX) / 2]));
-    const groups = new Map();
-    for (const lane of this.lanes) if (lane.group) groups.set(lane.group, lane.y + lane.h / 2);
-    const at = (track) => where.get(track) ?? groups.get(`${track.file.process} (pid ${track.file.pid})`);
-    const list = this.model.arrows;
-    let lo = 0, hi = list.length;
-    while (lo < hi) { const mid = (lo + hi) >> 1; if (list[mid].t0 < this.from - 1e9) lo = mid + 1; else hi = mid; }
-    let drawn = 0;
-    g.strokeStyle = this.ink.accent;
-    g.fillStyle = this.ink.accent;
-    g.globalAlpha = 0.35;
-    for (let i = lo; i < list.length && list[i].t0 < this.to && drawn < 3000; ++i) {
-      const a = list[i];
-      if (a.t1 < this.from || !this.wanted(a)) continue;
-      const y0 = at(a.from), y1 = at(a.to);
-      if (y0 === undefined || y1 === undefined || y0 === y1) continue;
-      ++drawn;
-      this.arrow(g, this.x(a.t0), y0, this.x(a.t1), y1);
-    }
-    g.strokeStyle = this.ink.bad;
-    g.globalAlpha = 0.8;
-    for (const send of this.model.inFlight()) {
-      const y0 = at(send.track);
-      if (y0 === undefined || send.t > this.to) continue;
-      if (!this.wanted({ name: send.name, step: send.step, from: send.track, to: send.to })) continue;
-      const y1 = (send.to && at(send.to)) ?? y0 + 5;
-      g.beginPath();
-      g.setLineDash([3, 2]);
-      g.moveTo(this.x(send.t), y0);
-      g.lineTo(Math.min(this.x(this.model.last), this.width), y1 === y0 ? y0 + 5 : y1);
-      g.stroke();
-      g.setLineDash([]);
-    }
-    g.globalAlpha = 1;
-  }
-
-  arrow(g, x0, y0, x1, y1) {
-    g.beginPath();
-    g.moveTo(x0, y0);
-    g.bezierCurveTo(x0 + (x1 - x0) / 2, y0, x0 + (x1 - x0) / 2, y1, x1, y1);
-    g.stroke();
-    g.beginPath();
-    const tip = y1 > y0 ? -4 : 4;
-    g.moveTo(x1, y1);
-    g.lineTo(x1 - 3, y1 + tip);
-    g.lineTo(x1 + 1, y1 + tip);
-    g.fill();
   }
 
   at(x, y) {

@@ -48,15 +48,48 @@ function edgePath(a, b, width, boxHeight, gapX, height) {
   return `M${x0},${y0} C${x0 + half},${y0} ${x0 + half},${lane} ${x0 + gapX},${lane} L${x1 - gapX},${lane} C${x1 - half},${lane} ${x1 - half},${y1} ${x1},${y1}`;
 }
 
+// What a call does in a step: how long it took, or how far it is.
+function callWord(model, step, call) {
+  const span = taskSpan(model, step, call.name);
+  const host = call.devices.length ? '' : ' on the host';
+  if (span && span.e !== Infinity) return timeText(span.e - span.b) + host;
+  if (span) {
+    const ended = span.parts.filter((p) => !Number.isNaN(p.e)).length;
+    return timeText(model.last - span.b) + (call.devices.length > 1 ? `, ${ended} of ${call.devices.length} done` : ' so far') + host;
+  }
+  if (!model.live()) return `not recorded${host}`;
+  const ready = model.graph.edges.filter((e) => e.to === call.name).every((e) => {
+    const u = taskSpan(model, step, e.from);
+    return u && u.e !== Infinity;
+  });
+  return (ready ? 'ready' : 'waits') + host;
+}
+
+// Boxes are as wide as the longest text that one had so far: no text leaves its
+// box, and boxes do not move while times count up.
+const BOX_FONT = '12px system-ui, sans-serif';
+const brush = document.createElement('canvas').getContext('2d');
+function textWidth(text, font) {
+  brush.font = font;
+  return Math.ceil(brush.measureText(text).width);
+}
+function boxWidth(graph, texts) {
+  const wanted = texts.map(([name, ...rest]) => Math.max(textWidth(name, `600 ${BOX_FONT}`), ...rest.map((t) => textWidth(t, BOX_FONT))) + 18);
+  graph.boxWidth = Math.max(graph.boxWidth || 130, ...wanted);
+  return graph.boxWidth;
+}
+
 function drawDag(main, model, state) {
   const { graph } = model;
   if (graph.error || !graph.calls.length) return main.replaceChildren(note(graph.error || 'no dataflow yet'));
   const steps = [...model.steps.keys()];
   const step = state.pinnedStep || (state.filterStep || (model.live() ? Math.max(1, ...steps) : model.lastWholeStep()));
+  if (!step) return main.replaceChildren(note('no step was recorded'));
   const hotPath = criticalPath(model, step);
   const critical = new Set(hotPath.map((t) => t.call));
   const rows = layers(graph);
-  const width = 170, boxHeight = 44, gapX = 50, gapY = 14;
+  const texts = new Map(graph.calls.map((c) => [c.name, [c.name, callWord(model, step, c), c.strategy ? `${c.strategy} on ${c.devices.length}` : '']]));
+  const width = boxWidth(graph, [...texts.values()]), boxHeight = 58, gapX = 50, gapY = 14;
   const tallest = Math.max(...rows.map((r) => r.length));
   const height = tallest * (boxHeight + gapY) + 30;
   const place = new Map();
@@ -77,18 +110,12 @@ function drawDag(main, model, state) {
     const { x, y } = place.get(call.name);
     const span = taskSpan(model, step, call.name);
     const running = span && span.e === Infinity;
-    const ready = !span && graph.edges.filter((e) => e.to === call.name).every((e) => {
-      const u = taskSpan(model, step, e.from);
-      return u && u.e !== Infinity;
-    });
-    const ended = span ? span.parts.filter((p) => !Number.isNaN(p.e)).length : 0;
-    const sofar = running && `${timeText(model.last - span.b)}${call.devices.length > 1 ? `, ${ended} of ${call.devices.length} done` : ' so far'}`;
-    const word = `${running ? sofar : span ? timeText(span.e - span.b) : ready ? 'ready' : 'waits'}${call.devices.length ? '' : ' on the host'}`;
     const box = svg('g', { style: 'cursor:pointer' });
     box.append(svg('rect', { x, y, width, height: boxHeight, rx: 6, fill: span ? colour(call.name, document.documentElement.classList.contains('dark')) : 'var(--soft)',
       'fill-opacity': running ? 0.5 : 1, stroke: critical.has(call.name) ? 'var(--bad)' : 'var(--line)', 'stroke-width': critical.has(call.name) ? 2 : 1 }));
     const line = (text, dy, weight) => { const t = svg('text', { x: x + 8, y: y + dy, 'font-size': 12, fill: 'var(--fore)', 'font-weight': weight }); t.textContent = text; return t; };
-    box.append(line(call.name, 17, 600), line(`${word}${call.strategy ? `  ${call.strategy} on ${call.devices.length}` : ''}`, 34, 400));
+    const [name, word, where] = texts.get(call.name);
+    box.append(line(name, 17, 600), line(word, 33, 400), line(where, 49, 400));
     box.addEventListener('click', () => { if (span) state.pick(span.parts[0]); });
     picture.append(box);
   }
@@ -103,8 +130,8 @@ function drawMessages(main, model, state) {
   main.replaceChildren(
     el('div', {}, `${model.arrows.length} messages with both ends, ${flying.length} on their way`),
     table([head('sent at', 'num'), head('message'), head('step', 'num'), head('from'), head('to'), head('took', 'num'), head('bytes', 'num')], [
-      ...flying.slice(0, 20).map((s) => [timeText(s.t - model.begin), el('span', { class: 'warn' }, `${s.name} (on its way)`), s.step || '', s.track.name, s.to ? s.to.name : '', timeText(model.last - s.t), s.bytes || '']),
-      ...wanted.map((a) => [timeText(a.t0 - model.begin),
+      ...flying.slice(0, 20).map((s) => [timeText(s.t - model.origin), el('span', { class: 'warn' }, `${s.name} (on its way)`), s.step || '', s.track.name, s.to ? s.to.name : '', timeText(model.last - s.t), s.bytes || '']),
+      ...wanted.map((a) => [timeText(a.t0 - model.origin),
         el('button', { onclick: () => state.follow(a) }, a.name), a.step || '', a.from.name, a.to.name, timeText(a.t1 - a.t0), a.bytes || ''])]));
 }
 
@@ -247,7 +274,7 @@ function drawHealth(main, model) {
     table([head('process'), head('pid', 'num'), head('host'), head('state'), head('memory', 'num'), head('rows held', 'num'), head('last event', 'num'), head('clock', 'num'), head('dropped events', 'num')],
       model.files.map((f) => {
         const worker = (status.workers || []).find((w) => `worker ${w.rank}` === f.process);
-        const state = f.process === 'master' ? status.state : worker ? worker.state : '';
+        const state = f.attempt < model.lastAttempt ? `attempt ${f.attempt}` : f.process === 'master' ? status.state : worker ? worker.state : '';
         const bad = /lost|failed|suspect/.test(state || '');
         return [f.process, f.pid, worker ? worker.host : status.host || '', el('span', { class: bad ? 'bad' : 'good' }, state || (f.closed ? 'ended' : '')),
           memory(f.process, 'memory_bytes'), memory(f.process, 'stash_bytes'),

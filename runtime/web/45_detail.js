@@ -72,7 +72,7 @@ function drawDetail(box, slice, model, state) {
     el('button', { onclick: () => { box.hidden = true; } }, 'close'),
     el('h2', {}, `${slice.name}${slice.step ? ` of step ${slice.step}` : ''}`),
     table([head(''), head('')], [
-      ['on', `${slice.track.name} (${slice.track.file.process})`], ['began', `${timeText(slice.b - model.begin)} (${wallClock(model, slice.b).slice(11)})`],
+      ['on', `${slice.track.name} (${slice.track.file.process})`], ['began', `${timeText(slice.b - model.origin)} (${wallClock(model, slice.b).slice(11)})`],
       ['took', Number.isNaN(slice.e) ? 'running' : timeText(slice.e - slice.b)],
       ...(call ? [['kind', `${call.kind}${call.role ? ` of ${call.role}` : ''}`], ['plan', call.devices.length ? `${call.strategy} on devices ${call.devices.join(', ')}` : 'on the host'],
         ...(call.role ? [['version', version ? `weights after step ${version}` : 'the first weights']] : [])] : []),

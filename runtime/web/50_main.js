@@ -5,6 +5,7 @@ const model = new Model();
 const state = { tab: 'dataflow', pinnedStep: 0, filterStep: 0 };
 const timeline = new Timeline(byId('timeline'), model, (slice) => drawDetail(byId('detail'), slice, model, state), (text) => { byId('hover').textContent = text; });
 state.timeline = timeline;
+timeline.onSaid = (text) => { if (byId('said').textContent !== text) byId('said').textContent = text; };
 state.pick = (slice) => { timeline.picked = slice; timeline.show(slice.b, Number.isNaN(slice.e) ? model.last : slice.e); drawDetail(byId('detail'), slice, model, state); };
 state.follow = (arrow) => timeline.show(arrow.t0, drawFlow(byId('detail'), arrow, model));
 
@@ -24,6 +25,7 @@ const shownSample = ({ step, sample, prompt, response, score, kl, finish_reason,
 const HANDLERS = {
   run: (text) => { model.graph = JSON.parse(text); model.graph.calls.forEach((c) => colour(c.name)); byId('run-name').textContent = model.graph.name; document.title = `${model.graph.name} - Troupe`; },
   file: (text) => model.addFile(text),
+  loading: (text) => model.load(Number(text)),
   status: (text) => {
     const before = model.status;
     try { model.status = JSON.parse(text); } catch { model.status = null; }
@@ -54,7 +56,7 @@ function workerLog(process, text) {
 }
 
 let opened = 0; // when the page was connected
-let connected = false, lastData = 0, panelAt = 0; // 0: redraw at once
+let connected = false, lost = false, lastData = 0, panelAt = 0; // 0: redraw at once
 function connect() {
   const socket = new WebSocket(`ws://${location.host}/events${location.search}`);
   socket.binaryType = 'arraybuffer';
@@ -72,7 +74,7 @@ function connect() {
     }
     model.changed = true;
   };
-  socket.onclose = () => { connected = false; model.changed = true; };
+  socket.onclose = () => { connected = false; lost = true; model.changed = true; };
 }
 
 function chooseTab(name) {
@@ -132,7 +134,9 @@ function drawHeader() {
   byId('state').className = `pill ${s && /failed|lost/.test(s.state) ? 'bad' : live ? 'good' : ''}`;
   byId('progress').textContent = s ? `step ${s.step} of ${s.steps}${s.eta_s > 0 && live ? `, ${leftText(s.eta_s)} left` : ''}, attempt ${s.attempt}` : '';
   const dropped = model.dropped();
-  byId('drops').textContent = `${countText(model.events)} events${dropped ? `, ${countText(dropped)} dropped` : ''}`;
+  const { events: missing, wholeFrom } = model.missing();
+  const said = [`${countText(model.events)} events`, dropped && `${countText(dropped)} dropped`, missing && `complete from step ${wholeFrom} on`].filter(Boolean);
+  byId('drops').textContent = model.loaded ? said.join(', ') : '';
   byId('drops').className = dropped ? 'warn' : 'quiet';
   fill(byId('filter-kind'), [...model.kinds.keys()].sort());
   fill(byId('filter-actor'), [...new Set(model.tracks.filter((t) => t.kind === 'actor').map((t) => t.name))].sort());
@@ -165,25 +169,36 @@ function drawBanner(live) {
   let text = '';
   if (failed) text = failed;
   else if (live && suspect && suspect.length) text = suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
-  else if (live && cycle.length) text = `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
+  else if (model.loaded && live && cycle.length) text = `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
   else if (model.live() && !connected && model.graph.name) text = 'the connection is lost: the process that served this page has ended';
-  else if (live && quiet > STALL_S) text = `no progress for ${quiet.toFixed(0)} s; ${namedWaits(waits)}`;
+  else if (model.loaded && live && quiet > STALL_S) text = `no progress for ${quiet.toFixed(0)} s; ${namedWaits(waits)}`;
   byId('banner').hidden = !text;
   byId('banner').textContent = text;
 }
 
+// Until all files are read, what the page knows is half of the truth, and half
+// of a run looks like a broken one.
+function drawLoading() {
+  byId('loading').textContent = lost ? 'the connection was lost before all was read: open the page again' : `loading ${model.loading} %`;
+  if (model.changed) drawHeader();
+  model.changed = false;
+}
+
 let framed = false;
 function frame(now) {
+  requestAnimationFrame(frame);
+  if (!model.loaded) return drawLoading();
+  document.body.classList.remove('loading');
   model.settleQuiet();
   model.sortArrows();
   const live = model.live();
-  const arriving = performance.now() - lastData < 400; // a finished run comes in portions
-  if (!framed && model.lastWholeStep() && (live || !arriving)) {
+  const settled = live || model.files.every((f) => !f.waiting.length);
+  if (!framed && settled && model.lastWholeStep()) {
     framed = true;
     const span = model.stepSpan(model.lastWholeStep());
     if (live) { timeline.from = model.last - Math.max(2e9, (span.e - span.b) * 3); timeline.to = model.last; } else showLastStep();
   }
-  if (!framed && !live && !arriving && model.events) { // it ended in its first step
+  if (!framed && settled && !live && model.events) { // it ended in its first step
     framed = true;
     timeline.fit();
   }
@@ -203,7 +218,7 @@ function frame(now) {
     panelAt = now;
     drawHeader();
   }
-  requestAnimationFrame(frame);
+  return undefined;
 }
 window.troupe = { model, timeline, state };  // for tests and the curious
 chooseTab('dataflow');

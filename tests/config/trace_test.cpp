@@ -26,6 +26,17 @@ protected:
   ~Trace() override {
     trace::stop();
   }
+  std::uint64_t bytes_on_disk() const {
+    std::uint64_t bytes = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(file_.parent_path()))
+      bytes += entry.file_size();
+    return bytes;
+  }
+  trace::TraceFile read_all() const {
+    return trace::read_trace(trace::list_traces(file_.parent_path()).at(0));
+  }
+
   troupe::support::TempFolder folder_;
   std::filesystem::path file_;
   trace::Track track_ = trace::track("actor@0", trace::TrackKind::device);
@@ -160,29 +171,90 @@ TEST_F(Trace, FileOfAKilledProcessReadsToItsLastWholeEvent) {
   }
 }
 
-TEST_F(Trace, SizeLimitDropsAndCountsTheRest) {
+TEST_F(Trace, AFullTraceKeepsTheNewestStepsAndSaysSinceWhen) {
+  trace::start(file_, "worker 1", 1, 1 << 14);
+  constexpr std::uint32_t num_steps = 400;
+  for (std::uint32_t step = 0; step < num_steps; ++step) {
+    for (int i = 0; i < 10; ++i)
+      trace::begin(track_, name_, step);
+    trace::flush();
+  }
+  trace::stop();
+  EXPECT_LE(bytes_on_disk(), 1u << 14);
+  const auto read = read_all();
+  EXPECT_TRUE(read.complete);
+  EXPECT_EQ(read.dropped, 0u);
+  EXPECT_EQ(read.events.size() + read.removed.count, num_steps * 10);
+  EXPECT_GT(read.events.size(), (1u << 14) * 5 / 8 / sizeof(trace::Event));
+  EXPECT_EQ(read.events.back().step, num_steps - 1);
+  std::map<std::uint32_t, int> events_of;
+  for (const auto& event : read.events)
+    ++events_of[event.step];
+  const auto whole_from = read.removed.whole_from();
+  EXPECT_GT(whole_from, 0u);
+  for (auto step = whole_from; step < num_steps; ++step)
+    EXPECT_EQ(events_of[step], 10) << "step " << step;
+  for (std::uint32_t step = 0; step + 1 < whole_from; ++step)
+    EXPECT_EQ(events_of[step], 0) << "step " << step;
+}
+
+TEST_F(Trace, ABurstLargerThanTheLimitKeepsItsNewestEvents) {
+  trace::start(file_, "worker 1", 1, 4096);
+  for (std::uint64_t i = 0; i < 1000; ++i)
+    trace::begin(track_, name_, 0, i);
+  trace::stop();
+  EXPECT_LE(bytes_on_disk(), 4096u);
+  const auto read = read_all();
+  EXPECT_EQ(read.events.size() + read.removed.count, 1000u);
+  EXPECT_GT(read.events.size(), 10u);
+  EXPECT_EQ(read.events.back().amount, 999u);
+}
+
+TEST_F(Trace, EverySegmentKnowsAllNamesAndTracks) {
+  trace::start(file_, "worker 1", 1, 4096);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    trace::begin(track_, name_, 0, i);
+    if (i == 900)
+      trace::begin(trace::track("late", trace::TrackKind::actor),
+                   trace::name("late"));
+  }
+  trace::stop();
+  const auto all = trace::list_traces(file_.parent_path());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].name, "worker_01.events");
+  EXPECT_GT(all[0].segments.front().number, 1u);
+  for (const auto& segment : all[0].segments) {
+    const auto read = trace::read_trace(segment.path);
+    EXPECT_EQ(read.process_name, "worker 1");
+    for (const auto& event : read.events)
+      EXPECT_LT(static_cast<std::size_t>(event.name), read.names.size());
+  }
+  EXPECT_THAT(read_all().names, ::testing::Contains("late"));
+}
+
+TEST_F(Trace, WhatIsReadBeforeAHoleIsNoPartOfTheRecord) {
+  trace::start(file_, "worker 1", 1, 4096);
+  for (std::uint32_t i = 0; i < 60; ++i)
+    trace::begin(track_, name_, i);
+  trace::stop();
+  const auto all = trace::list_traces(file_.parent_path()).at(0);
+  ASSERT_GE(all.segments.size(), 3u);
+  std::filesystem::remove(all.segments[1].path);
+  const auto read = read_all();
+  EXPECT_EQ(read.events.size() + read.removed.count, 60u);
+  EXPECT_EQ(read.events.front().step, read.removed.whole_from());
+}
+
+TEST_F(Trace, ATraceOfTheSameNameReplacesAllSegmentsOfTheLast) {
   trace::start(file_, "worker 1", 1, 4096);
   for (int i = 0; i < 1000; ++i)
     trace::begin(track_, name_);
   trace::stop();
-  EXPECT_LE(std::filesystem::file_size(file_), 4096u + 64);
-  const auto read = trace::read_trace(file_);
-  EXPECT_TRUE(read.complete);
-  EXPECT_EQ(read.events.size() + read.dropped, 1000u);
-}
-
-TEST_F(Trace, AFullFileTellsWatchersHowManyAreLost) {
   trace::start(file_, "worker 1", 1, 4096);
-  std::uint64_t lost_then = 0;
-  for (int i = 0; i < 20; ++i) {
-    lost_then = trace::dropped();
-    for (int j = 0; j < 100; ++j)
-      trace::begin(track_, name_);
-    trace::flush();
-  }
-  EXPECT_GT(trace::read_trace(file_).dropped, lost_then / 2);
-  EXPECT_LE(std::filesystem::file_size(file_), 4096u);
+  trace::begin(track_, name_);
   trace::stop();
+  EXPECT_EQ(read_all().events.size(), 1u);
+  EXPECT_EQ(read_all().removed.count, 0u);
 }
 
 TEST_F(Trace, AnotherRunOfTheProcessStartsAFreshFile) {

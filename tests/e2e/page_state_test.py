@@ -2,7 +2,7 @@
 still, or has messages of known times."""
 import json
 import re
-import signal
+import struct
 import time
 import unittest
 
@@ -16,27 +16,35 @@ BEST_OF_N = TINY.parent / "best_of_n"
 
 class State(Watched):
     def test_dropped_events_are_counted_and_shown(self):
-        process = self.start(*self.ppo("run.steps=100000",
-                                       "trace.max_gb=0.0004"))
-        self.wait_for_step("ppo", 2)
-        status = json.loads(self.troupe("status", "runs/ppo", "--json").stdout)
-        with self.browser() as browser:
-            browser.open(status["trace_url"])
-            header = "return document.querySelector('header').innerText"
-            until(lambda: re.search(r"[\d,]+ events, [\d,]+ dropped",
-                                    browser.run(header)),
-                  "the page says so while the run goes on")
-            until(lambda: len(self.lost(browser)) == 3, "each process does")
-            self.assertRegex(browser.run(header), r"\d+ (h|min) \d+ .* left")
-            browser.picture(self.pictures / "dropped.png")
-        process.send(signal.SIGTERM)
-        self.assertEqual(process.finish().code, 75)
-        summary = json.loads(self.troupe(
-            "trace", "summary", "runs/ppo", "--json").stdout)
-        with self.served("ppo") as url, self.browser() as browser:
+        folder = self.trace_folder("drops", "running")
+        status = json.loads((folder.parent / "status.json").read_text())
+        (folder.parent / "status.json").write_text(json.dumps(
+            status | {"eta_s": 4000}))
+        files = [trace_files.TraceFile(folder, name, number) for number, name
+                 in enumerate(("master", "worker 0", "worker 1"))]
+
+        def drop(count):
+            for number, file in enumerate(files, 1):
+                file.record(5, struct.pack("<Q", count * number))
+                file.file.flush()
+        files[0].tasks(0, "gen", 0, [(1000, 2000)])
+        drop(1000)
+        header = "return document.querySelector('header').innerText"
+        with self.served("drops") as url, self.browser() as browser:
             browser.open(url)
-            until(lambda: sum(self.lost(browser)) == summary["dropped_events"],
-                  "as many as the summary says")
+            until(lambda: "2 events, 6,000 dropped" in browser.run(header),
+                  "the page says how many")
+            self.assertEqual(self.lost(browser), [1000, 2000, 3000])
+            self.assertRegex(browser.run(header), r"1 h \d+ min left")
+            drop(1001)
+            until(lambda: "6,006 dropped" in browser.run(header),
+                  "and how many more while the run goes on")
+            browser.picture(self.pictures / "dropped.png")
+        for file in files:
+            file.file.close()
+        summary = json.loads(self.troupe(
+            "trace", "summary", "runs/drops", "--json").stdout)
+        self.assertEqual(summary["dropped_events"], 6006)
 
     def lost(self, browser):
         """Dropped events of the processes that have some, as health shows."""

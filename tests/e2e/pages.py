@@ -49,7 +49,7 @@ class Watched:
         return browser.run(f"const m = window.troupe.model; return {expression};")
 
     def loaded(self, browser, steps):
-        until(lambda: self.model(browser, "m.steps.size") >= steps,
+        until(lambda: self.model(browser, "m.loaded && m.steps.size") >= steps,
               "the page has every step")
         time.sleep(0.3)  # the last frame
 

@@ -9,11 +9,14 @@ EVENT = struct.Struct("<qQQIIIIB7x")
 
 
 class TraceFile:
-    """One process's .events file in the trace folder of a run."""
+    """One process's .events file in the trace folder of a run: "master", or
+    "worker" and its number."""
 
-    def __init__(self, folder, process, number):
+    def __init__(self, folder, process, number, attempt=1):
         folder.mkdir(parents=True, exist_ok=True)
-        self.file = open(folder / f"{process.replace(' ', '_')}.events", "wb")
+        name = "_".join(part.zfill(2) if part.isdigit() else part
+                        for part in [*process.split(), str(attempt)])
+        self.file = open(folder / f"{name}.events", "wb")
         self.file.write(b"TROUPEv1")
         self.tracks, self.names = {}, {}
         times = time.monotonic_ns(), time.time_ns()

@@ -29,5 +29,25 @@ class OwnTrace(Case):
         self.assertNotIn("timing_s/adv", line)
 
 
+class Checkpoints(Case):
+    def test_copies_and_writes_are_seconds_a_step(self):
+        self.troupe(*self.ppo("run.steps=12", "run.save_every=3"))
+        slices = self.slices("ppo")
+        summary = json.loads(self.troupe(
+            "trace", "summary", "runs/ppo", "--json").stdout)
+        for name in ("copy", "write"):
+            own = [s for s in slices if s["name"] == name
+                   and s["track"].startswith(("device", "writer"))]
+            self.assertEqual({s["step"] for s in own}, {2, 5, 8, 11})
+            lengths = []
+            for step in (2, 5, 8, 11):
+                of_step = [s for s in own if s["step"] == step]
+                lengths.append(max(s["end"] for s in of_step)
+                               - min(s["begin"] for s in of_step))
+            took = summary["tasks"][name]["step_s"] * 1e6
+            self.assertTrue(min(lengths) - 1 <= took <= max(lengths) + 1,
+                            f"{name}: {took} us of {lengths}")
+
+
 if __name__ == "__main__":
     unittest.main()

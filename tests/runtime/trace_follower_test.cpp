@@ -131,6 +131,88 @@ TEST_F(TraceFollowing, ReadsInPortionsOfAboutTheSizeAsked) {
   EXPECT_EQ(seen, read_text(file("master_01.events")));
 }
 
+/// Writes `count` events, one a step.
+void write_steps(const std::deque<trace::TrackInfo>& tracks,
+                 const std::deque<std::string>& names, std::uint32_t first,
+                 std::uint32_t count, trace::TraceWriter& writer) {
+  writer.add_texts(tracks, names);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    trace::Event event;
+    event.time_ns = event.step = first + i;
+    writer.write({event}, 0);
+  }
+}
+
+TEST_F(TraceFollowing, GoesOnWithTheNextSegmentOfAFullTrace) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 4096);
+  TraceFollower follower(folder_, all_history);
+  trace::TraceFile seen;
+  std::uint32_t written = 0;
+  for (int look = 0; look < 20; ++look) { // often enough to miss nothing
+    write_steps(tracks_, names_, written, 7, writer);
+    written += 7;
+    EXPECT_EQ(follower.find_files().size(), look == 0 ? 1u : 0u);
+    for (const auto& chunk : follower.read(plenty)) {
+      EXPECT_EQ(chunk.file, 0u);
+      trace::append_trace(seen, chunk.bytes, "master");
+    }
+    EXPECT_EQ(seen.position, written);
+  }
+  EXPECT_EQ(seen.events.size(), written);
+  EXPECT_EQ(seen.removed.count, 0u);
+  EXPECT_FALSE(std::filesystem::exists(file("master_01.events")));
+}
+
+TEST_F(TraceFollowing, SaysWhichEventsWereRemovedWhileItDidNotLook) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 4096);
+  write_steps(tracks_, names_, 0, 5, writer);
+  TraceFollower follower(folder_, all_history);
+  follower.find_files();
+  trace::TraceFile seen;
+  for (const auto& chunk : follower.read(plenty))
+    trace::append_trace(seen, chunk.bytes, "master");
+  EXPECT_EQ(seen.events.size(), 5u);
+  write_steps(tracks_, names_, 5, 1000, writer);
+  follower.find_files();
+  for (const auto& chunk : follower.read(plenty))
+    trace::append_trace(seen, chunk.bytes, "master");
+  EXPECT_EQ(seen.events.size() + seen.removed.count, 1005u);
+  EXPECT_EQ(seen.events.front().step, seen.removed.whole_from());
+  EXPECT_EQ(seen.events.back().step, 1004u);
+}
+
+TEST_F(TraceFollowing, SaysWhichEventsItLeavesOut) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 0);
+  write_steps(tracks_, names_, 0, 100, writer);
+  TraceFollower follower(
+    folder_, 10 * (sizeof(trace::RecordHead) + sizeof(trace::Event)));
+  follower.find_files();
+  const auto before = follower.unread_bytes();
+  trace::TraceFile seen;
+  for (const auto& chunk : follower.read(plenty))
+    trace::append_trace(seen, chunk.bytes, "master");
+  EXPECT_EQ(seen.events.size(), 10u);
+  EXPECT_EQ(seen.removed.count, 90u);
+  EXPECT_EQ(seen.removed.whole_from(), 90u);
+  EXPECT_EQ(before, std::filesystem::file_size(file("master_01.events")));
+  EXPECT_EQ(follower.unread_bytes(), 0u);
+}
+
+TEST_F(TraceFollowing, LeavesWholeOldSegmentsUnread) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 1 << 15);
+  write_steps(tracks_, names_, 0, 400, writer);
+  TraceFollower follower(folder_, 1 << 12);
+  follower.find_files();
+  EXPECT_LT(follower.unread_bytes(), 1u << 13);
+  trace::TraceFile seen;
+  for (const auto& chunk : follower.read(plenty))
+    trace::append_trace(seen, chunk.bytes, "master");
+  EXPECT_EQ(seen.events.size() + seen.removed.count, 400u);
+  EXPECT_EQ(seen.events.front().step, seen.removed.whole_from());
+  EXPECT_GT(seen.events.size(), 50u);
+  EXPECT_LT(seen.events.size(), 80u);
+}
+
 TEST_F(TraceFollowing, LeavesAFileAloneThatIsNoTrace) {
   write_text(file("bad.events"), "not a trace at all");
   std::string hostile(trace::file_magic);

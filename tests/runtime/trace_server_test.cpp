@@ -120,6 +120,9 @@ TEST_F(TracePage, SendsTheRunThenWhatIsWritten) {
   EXPECT_EQ(run["type"], "run");
   const auto graph = nlohmann::json::parse(run["text"].get<std::string>());
   EXPECT_EQ(graph["name"], "run");
+  const auto loading = next();
+  EXPECT_EQ(loading["type"], "loading");
+  EXPECT_EQ(loading["text"], "100");
   write_text(folder_.metrics_file(), "{\"step\":1}\n");
   const auto metrics = next();
   EXPECT_EQ(metrics["type"], "metrics");
