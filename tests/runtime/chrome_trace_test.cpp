@@ -215,6 +215,45 @@ TEST(TraceSummary, IdleTimeWhileAShardFetchesRowsWaitsForBytes) {
   EXPECT_NEAR(summary.idle_s.at("dependency"), 30e-6, 1e-12);
 }
 
+TEST(TraceSummary, FilesThatAreWrittenDuringLaterStepsMakeNoStepLonger) {
+  auto worker = traced_process(1);
+  worker.tracks.push_back({"writer 0", trace::TrackKind::device});
+  worker.names.push_back("write");
+  const auto task
+    = [&](std::uint32_t name, std::uint32_t track, std::int64_t from_us,
+          std::int64_t to_us, std::uint32_t step) {
+        worker.events.push_back(
+          traced(Kind::begin, from_us, track, name, 0, 0, step));
+        worker.events.push_back(traced(Kind::end, to_us, track, name));
+      };
+  for (std::uint32_t step = 0; step < 5; ++step)
+    task(3, 1, 100 * step, 100 * step + 100, step);
+  task(6, 2, 200, 290, 1); // of step 2, during step 3
+  task(6, 2, 400, 470, 3);
+  const auto summary = summarise(merge_traces({worker}), {});
+  EXPECT_DOUBLE_EQ(summary.step_s, 100e-6);
+  EXPECT_DOUBLE_EQ(summary.tasks.at("write").step_s, 90e-6);
+}
+
+TEST(TraceSummary, StepsThatAFullTraceGaveUpCountForNothing) {
+  auto files = small_run();
+  for (std::uint32_t step = 0; step < 6; ++step) {
+    files[1].events.push_back(
+      traced(Kind::begin, 1000 + 100 * step, 1, 2, 0, 0, step));
+    files[1].events.push_back(traced(Kind::end, 1050 + 100 * step, 1, 2));
+  }
+  files[0].removed = {7, 2}; // the master's part of steps 0 to 2
+  const auto merged = merge_traces(files);
+  EXPECT_EQ(merged.unmatched_arrows, 0u) << "their other ends are not lost";
+  const auto summary = summarise(merged, {});
+  EXPECT_EQ(summary.num_steps, 3u);
+  EXPECT_THAT(summary_text(summary),
+              HasSubstr("complete from step 4 on: 7 older events"));
+  const auto json = nlohmann::json::parse(summary_json(summary));
+  EXPECT_EQ(json["complete_from_step"], 4);
+  EXPECT_EQ(json["removed_events"], 7);
+}
+
 TEST(TraceSummary, TellsStepPathIdleAndMessages) {
   const auto summary
     = summarise(merge_traces(small_run()),

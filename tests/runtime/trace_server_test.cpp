@@ -13,6 +13,10 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 using namespace troupe;
 using namespace troupe::runtime;
 using ::testing::HasSubstr;
@@ -129,6 +133,39 @@ TEST_F(TracePage, SendsTheRunThenWhatIsWritten) {
   EXPECT_EQ(metrics["text"], "{\"step\":1}\n");
   std::ofstream(folder_.metrics_file(), std::ios::app) << "{\"step\":2}\n";
   EXPECT_EQ(next()["text"], "{\"step\":2}\n");
+}
+
+TEST_F(TracePage, SaysHowMuchOfTheRunItHasSentUntilThatIsAll) {
+  const std::string line
+    = "{\"step\":1,\"x\":\"" + std::string(999, 'y') + "\"}\n";
+  std::string text;
+  for (int i = 0; i < 5000; ++i)
+    text += line;
+  write_text(folder_.metrics_file(), text);
+  const TraceServer server(folder_, {});
+  websocket::stream<asio::ip::tcp::socket> socket(connected(port_of(server)));
+  socket.handshake("127.0.0.1", "/events");
+  std::vector<int> percents;
+  std::size_t bytes = 0;
+  while (percents.empty() || percents.back() < 100) {
+    boost::beast::flat_buffer buffer;
+    socket.read(buffer);
+    const auto message
+      = nlohmann::json::parse(boost::beast::buffers_to_string(buffer.data()));
+    const auto said = message["text"].get<std::string>();
+    if (message["type"] == "loading") {
+      percents.push_back(std::stoi(said));
+      EXPECT_NEAR(percents.back(),
+                  100. * static_cast<double>(bytes)
+                    / static_cast<double>(text.size()),
+                  2);
+    } else if (message["type"] == "metrics") {
+      bytes += said.size();
+    }
+  }
+  EXPECT_EQ(bytes, text.size());
+  EXPECT_GT(percents.size(), 3u);
+  EXPECT_TRUE(std::ranges::is_sorted(percents));
 }
 
 } // namespace
