@@ -34,9 +34,10 @@ def text(word):
 class Stranger:
     """A node that nobody invited, as far as it is let in."""
 
-    def __init__(self, port):
+    def __init__(self, case, port):
         self.socket = socket.create_connection(("127.0.0.1", port), 10)
-        self.socket.settimeout(2)
+        case.addCleanup(self.socket.close)
+        self.socket.settimeout(1)
         self.greeted = self.greet()
 
     def receive(self, size):
@@ -91,7 +92,7 @@ class Strangers(Case):
         self.wait_for_step("sft", 1)
         greeted = False
         with contextlib.suppress(ConnectionRefusedError):
-            stranger = Stranger(self.port_of("sft"))
+            stranger = Stranger(self, self.port_of("sft"))
             greeted = stranger.greeted
             for actor in ACTORS if greeted else ():
                 stranger.order("stop", actor)
@@ -116,7 +117,7 @@ class Strangers(Case):
         command = self.wait_for_command(process)
         port, pid = self.port_of("sft"), process.popen.pid
         before = resident_bytes(pid)
-        strangers = [Stranger(port) for _ in range(4)]
+        strangers = [Stranger(self, port) for _ in range(4)]
         for stranger in strangers:
             with contextlib.suppress(OSError):  # it may have been closed
                 stranger.say(MESSAGE, length=HUGE)
