@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <ranges>
 
 namespace troupe::actors {
 
@@ -78,23 +79,35 @@ json state_json(const CheckpointState& state) {
           {"run_id", state.run_id}};
 }
 
+/// By step. Other folders that stand beside them are the user's.
 std::vector<fs::path> complete_checkpoints(const fs::path& run_folder) {
-  std::vector<fs::path> found;
+  std::map<StepId, fs::path> found;
   const fs::path folder = run_folder / "checkpoints";
   if (!fs::is_directory(folder))
-    return found;
-  for (const auto& entry : fs::directory_iterator{folder})
-    if (entry.path().filename().string().starts_with("step_")
-        && fs::exists(entry.path() / "manifest.json"))
-      found.push_back(entry.path());
-  std::ranges::sort(found);
-  return found;
+    return {};
+  for (const auto& entry : fs::directory_iterator{folder}) {
+    const auto step = step_of_checkpoint(entry.path().filename().string());
+    if (step && fs::exists(entry.path() / "manifest.json"))
+      found[*step] = entry.path();
+  }
+  const auto paths = std::views::values(found);
+  return {paths.begin(), paths.end()};
 }
 
 /// The name that a link of the run folder points at; empty: there is none.
 fs::path linked_name(const fs::path& run_folder, const char* link) {
   std::error_code ignored;
   return fs::read_symlink(run_folder / link, ignored).filename();
+}
+
+/// All but the newest `keep` (0: keeps all), `written` and the best one.
+void remove_old(const fs::path& run_folder, const fs::path& written,
+                std::uint32_t keep) {
+  const auto all = complete_checkpoints(run_folder);
+  const auto best = linked_name(run_folder, best_link);
+  for (std::size_t i = 0; keep > 0 && i + keep < all.size(); ++i)
+    if (all[i].filename() != best && all[i].filename() != written.filename())
+      fs::remove_all(all[i]);
 }
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& expected,
@@ -147,10 +160,6 @@ std::uint32_t checksum_of(const fs::path& path) {
   return static_cast<std::uint32_t>(sum);
 }
 
-std::string checkpoint_name(StepId next_step) {
-  return fmt::format("step_{:06}", next_step.value);
-}
-
 void point_link(const fs::path& run_folder, const char* link,
                 const std::string& name) {
   try {
@@ -164,8 +173,10 @@ void point_link(const fs::path& run_folder, const char* link,
 }
 
 bool has_checkpoint(const fs::path& run_folder, StepId next_step) {
+  std::error_code ignored; // what cannot be looked at is not there
   return fs::exists(run_folder / "checkpoints" / checkpoint_name(next_step)
-                    / "manifest.json");
+                      / "manifest.json",
+                    ignored);
 }
 
 fs::path begin_checkpoint(const fs::path& run_folder, StepId next_step) {
@@ -192,11 +203,7 @@ fs::path commit_checkpoint(const fs::path& temporary,
     fs::rename(temporary, final);
     sync_path(temporary.parent_path());
     point_link(run_folder, latest_link, final.filename());
-    const auto all = complete_checkpoints(run_folder);
-    const auto best = linked_name(run_folder, best_link);
-    for (std::size_t i = 0; keep > 0 && i + keep < all.size(); ++i)
-      if (all[i].filename() != best)
-        fs::remove_all(all[i]);
+    remove_old(run_folder, final, keep);
     return final;
   } catch (const fs::filesystem_error& error) {
     fail_io(error.path1(), error.code().message());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/early_calls.hpp"
+#include "config/checkpoint_name.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -27,8 +28,8 @@ struct CheckpointState {
 std::filesystem::path begin_checkpoint(const std::filesystem::path& run_folder,
                                        StepId next_step);
 /// Writes state and manifest into `temporary`, syncs, renames it into place,
-/// points `latest` at it and removes all but the newest `keep` (0: keeps all)
-/// and the one that the link `best` points at.
+/// points `latest` at it and removes the run's other checkpoints but for the
+/// newest `keep` (0: keeps all) and the one that the link `best` points at.
 /// Returns the final folder. Throws FailureError (io) naming the path.
 std::filesystem::path commit_checkpoint(const std::filesystem::path& temporary,
                                         const CheckpointState& state,
@@ -52,8 +53,6 @@ CheckpointState read_checkpoint_state(const std::filesystem::path& folder);
 
 /// CRC-32 of a file's bytes. Throws FailureError (io) naming it.
 std::uint32_t checksum_of(const std::filesystem::path& path);
-/// "step_000020"
-std::string checkpoint_name(StepId next_step);
 /// Where a replica's parts lie inside a checkpoint.
 std::filesystem::path weights_folder(const std::filesystem::path& checkpoint,
                                      const std::string& role,

@@ -43,10 +43,8 @@ std::uint16_t Door::open(const LobbyActor& lobby, const std::string& address,
   return bound;
 }
 
-void Door::close_if_secure(const LobbyActor& lobby, std::uint16_t port) {
-  if (secure_)
-    caf::anon_send(middleman_, caf::unpublish_atom::value, lobby.address(),
-                   port);
+void Door::close(const LobbyActor& lobby, std::uint16_t port) {
+  caf::anon_send(middleman_, caf::unpublish_atom::value, lobby.address(), port);
 }
 
 std::variant<LobbyActor, std::string>

@@ -1,5 +1,7 @@
-// The way into a run: where the master's lobby listens and workers find it, in
-// clear on loopback, over mutual TLS elsewhere.
+// The way into a run: where the master's lobby listens and workers find it,
+// over mutual TLS on every address. CAF itself knows no passwords: whoever
+// connects may send any message to any actor, so loopback, which all users of a
+// host share, is no protection.
 #pragma once
 
 #include "actors/messages.hpp"
@@ -18,7 +20,7 @@ namespace troupe::actors {
 
 class Door {
 public:
-  /// `tls`: nullptr for in clear. The system must outlive the door.
+  /// `tls`: nullptr for in clear, to compare. The system must outlive the door.
   Door(caf::actor_system& system, std::shared_ptr<const net::TlsContext> tls);
   ~Door();
   Door(const Door&) = delete;
@@ -28,8 +30,8 @@ public:
   /// Throws FailureError (io).
   std::uint16_t open(const LobbyActor& lobby, const std::string& address,
                      std::uint16_t port);
-  /// Over TLS, nobody else may come: accepts no further connection.
-  void close_if_secure(const LobbyActor& lobby, std::uint16_t port);
+  /// Nobody else may come: accepts no further connection.
+  void close(const LobbyActor& lobby, std::uint16_t port);
   /// The lobby that listens there, or why none was found `within` this time.
   std::variant<LobbyActor, std::string>
   find(const std::string& host, std::uint16_t port,

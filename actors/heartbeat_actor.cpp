@@ -1,7 +1,6 @@
 #include "actors/heartbeat_actor.hpp"
 
 #include "actors/trace_actor.hpp"
-#include "config/defaults.hpp"
 
 #include <fmt/format.h>
 
@@ -29,7 +28,8 @@ void forget_the_lost(HeartbeatSelf self) {
 /// Tells what follows from its silence.
 void judge(HeartbeatSelf self, std::uint32_t worker, Heart& heart) {
   const auto silence = self->clock().now() - heart.heard;
-  const auto was = std::exchange(heart.pulse, pulse_after(silence));
+  const auto was = std::exchange(
+    heart.pulse, pulse_after(silence, self->state.setup.silence_limit));
   if (heart.pulse == Pulse::lost)
     lose(self, worker, heart,
          fmt::format("no heartbeat for {:.0f} s",
@@ -107,12 +107,13 @@ void stop(HeartbeatSelf self) {
 
 } // namespace
 
-Pulse pulse_after(AskTable::Clock::duration silence) {
+Pulse pulse_after(AskTable::Clock::duration silence,
+                  AskTable::Clock::duration limit) {
   using Periods = std::chrono::duration<
     std::int64_t,
     std::ratio<defaults::heartbeat_period.count(), std::milli::den>>;
   const auto periods = std::chrono::round<Periods>(silence);
-  if (periods >= defaults::dead_after)
+  if (periods >= limit)
     return Pulse::lost;
   return periods >= defaults::suspect_after ? Pulse::suspect : Pulse::steady;
 }

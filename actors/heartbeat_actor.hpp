@@ -8,6 +8,7 @@
 #pragma once
 
 #include "actors/ask.hpp"
+#include "config/defaults.hpp"
 
 #include <functional>
 #include <map>
@@ -19,13 +20,16 @@ namespace troupe::actors {
 /// What the silence of a worker means.
 enum class Pulse { steady, suspect, lost };
 /// Silence counts in whole heartbeats: an answer takes a moment itself.
-Pulse pulse_after(AskTable::Clock::duration silence);
+Pulse pulse_after(AskTable::Clock::duration silence,
+                  AskTable::Clock::duration limit = defaults::dead_after);
 
 struct HeartbeatSetup {
   std::shared_ptr<AskTable> asks;
   /// A worker is silent, or (false) speaks again.
   std::function<void(WorkerId, bool suspect)> on_suspect;
   std::function<void(WorkerId, Failure)> on_lost; ///< once a worker
+  /// cluster.silence_s: who is silent for so long is lost.
+  AskTable::Clock::duration silence_limit = defaults::dead_after;
 };
 
 /// One worker's.

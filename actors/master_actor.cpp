@@ -30,7 +30,7 @@ std::vector<std::string> wait_texts(const MasterState& state) {
 /// I7: names every wait when nothing moves, and gives up at the deadline.
 void watch_progress(MasterSelf self) {
   auto& state = self->state;
-  const auto still = Clock::now() - state.last_progress;
+  const auto still = AwakeClock::now() - state.last_progress;
   if (state.running == 0 || still < defaults::stall_report_after) {
     state.stall_shown = false;
     return;
@@ -57,7 +57,7 @@ void heard(MasterSelf self, std::uint32_t worker, const Pong& pong) {
   for (const auto progress : pong.progress)
     sum += progress;
   if (std::exchange(state.progress[worker], sum) != sum)
-    state.last_progress = Clock::now();
+    state.last_progress = AwakeClock::now();
   if (pong.reading.empty())
     state.reading.erase(worker);
   else
@@ -73,7 +73,8 @@ void heard(MasterSelf self, std::uint32_t worker, const Pong& pong) {
 void start(MasterSelf self) {
   auto& state = self->state;
   const auto& setup = state.setup;
-  state.last_commit = state.last_progress = Clock::now();
+  state.last_commit = Clock::now();
+  state.last_progress = AwakeClock::now();
   state.idle = IdleTimes{state.last_commit};
   if (evaluation_due(state, setup.first_step))
     state.evaluating = setup.first_step;

@@ -23,6 +23,7 @@
 #include "actors/idle_times.hpp"
 #include "actors/row_table.hpp"
 #include "actors/step_report.hpp"
+#include "config/awake_clock.hpp"
 #include "config/defaults.hpp"
 #include "config/settings.hpp"
 #include "plans/replicas.hpp"
@@ -122,7 +123,7 @@ struct MasterState {
   std::uint32_t running = 0;          ///< tasks sent and not answered
   std::string checkpoint;
   Clock::time_point last_commit;
-  Clock::time_point last_progress;
+  AwakeClock::time_point last_progress;
   std::uint64_t peak_memory_bytes = 0;
   std::map<std::uint32_t, std::uint64_t> progress; ///< by worker
   std::map<std::uint32_t, std::string> reading;    ///< of workers that do

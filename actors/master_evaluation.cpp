@@ -48,7 +48,7 @@ void evaluated(MasterSelf self, const Trouble& trouble) {
                   caf::exit_reason::user_shutdown);
   const auto now = Clock::now();
   state.last_commit += now - state.evaluation_began; // not the step's time
-  state.last_progress = now;
+  state.last_progress = AwakeClock::now();
   state.idle = IdleTimes{now};
   state.evaluating.reset();
   state.evaluation_began = {};

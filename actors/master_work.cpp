@@ -258,7 +258,7 @@ void finish(MasterSelf self, plans::TaskRef task) {
   --state.running;
   if (state.ended)
     return;
-  state.last_progress = Clock::now();
+  state.last_progress = AwakeClock::now();
   const auto ready = state.schedule->finished(task);
   for (const auto next : ready)
     state.waited[next] = plans::wait_reason(state.setup.graph, next, task);

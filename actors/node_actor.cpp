@@ -6,7 +6,6 @@
 #include "actors/resident_memory.hpp"
 #include "actors/reward_work.hpp"
 #include "actors/shard_actor.hpp"
-#include "config/defaults.hpp"
 #include "config/log.hpp"
 #include "net/open_files.hpp"
 
@@ -56,6 +55,8 @@ void joined(NodeSelf self, const Welcome& welcome) {
     worker->data->begin(welcome.incarnation);
     worker->data->serve_rows(worker->stash);
     worker->groups.use(*worker->data);
+    if (const auto limit_s = worker->settings.cluster.silence_s)
+      self->state.silence_limit = std::chrono::seconds(*limit_s);
     self->state.worker = std::move(worker);
   } catch (const std::exception& error) {
     end_node(self, to_failure(error, "worker"));
@@ -166,7 +167,7 @@ caf::result<LoadDone> load_rows(NodeSelf self, const Context& context,
 // -- heartbeats and the end --------------------------------------------------
 
 caf::result<Pong> pong(NodeSelf self, const Context& context) {
-  self->state.master_heard = AskTable::Clock::now();
+  self->state.master_heard = self->clock().now();
   Answer<Pong> answer{self, context};
   Pong pong;
   if (const auto& worker = self->state.worker) { // else it just joins
@@ -203,10 +204,18 @@ void abort_work(NodeSelf self, const Failure& failure) {
 }
 
 void tick(NodeSelf self) {
-  const auto silent = AskTable::Clock::now() - self->state.master_heard;
-  if (silent > defaults::worker_exits_without_master_after)
-    return master_lost(self, "the master has been silent for too long");
-  if (const auto full = self->state.open_files.look("worker"))
+  auto& state = self->state;
+  const auto now = self->clock().now();
+  // after a stop of this process (SIGSTOP, a suspended job), what the master
+  // has sent meanwhile comes first
+  if (now - std::exchange(state.last_tick, now) >= defaults::suspect_after)
+    state.master_heard = now;
+  const auto silence = now - state.master_heard;
+  if (silence > state.silence_limit)
+    return master_lost(
+      self, fmt::format("the master has been silent for {:.0f} s",
+                        std::chrono::duration<double>(silence).count()));
+  if (const auto full = state.open_files.look("worker"))
     return end_node(self, *full);
   self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);
 }
@@ -237,7 +246,7 @@ void join_run(NodeSelf self) {
 NodeActor::behavior_type node_actor(NodeSelf self,
                                     std::shared_ptr<NodeSetup> setup) {
   self->state.setup = std::move(setup);
-  self->state.master_heard = AskTable::Clock::now();
+  self->state.master_heard = self->state.last_tick = self->clock().now();
   join_run(self);
   self->delayed_send(self, defaults::heartbeat_period, tick_atom::value);
   return {

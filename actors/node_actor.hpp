@@ -7,6 +7,7 @@
 
 #include "actors/open_answers.hpp"
 #include "actors/worker_context.hpp"
+#include "config/defaults.hpp"
 #include "models/row_file.hpp"
 #include "net/open_files.hpp"
 
@@ -33,7 +34,9 @@ struct NodeState {
   FunctionActor function;
   OpenAnswers open;
   std::vector<models::StepRows> copied; ///< wait for their write
-  AskTable::Clock::time_point master_heard;
+  AskTable::Clock::time_point master_heard, last_tick;
+  /// cluster.silence_s, once the run is known.
+  AskTable::Clock::duration silence_limit = defaults::dead_after;
   net::OpenFilesWatch open_files;
   bool ended = false;
 };

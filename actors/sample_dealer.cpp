@@ -10,7 +10,7 @@ namespace troupe::actors {
 namespace {
 
 using DealerSelf = Self<SampleDealer, DealerState>;
-using Clock = std::chrono::steady_clock;
+using Clock = AwakeClock;
 
 Failure sample_failure(const AwaySample& away, const std::string& what,
                        Errc code = Errc::bad_input) {

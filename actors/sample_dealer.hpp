@@ -5,6 +5,7 @@
 #pragma once
 
 #include "actors/traced.hpp"
+#include "config/awake_clock.hpp"
 #include "config/error.hpp"
 
 #include "troupe/own_instance.hpp"
@@ -92,8 +93,8 @@ struct DealerState {
   DealerSetup setup;
   std::map<std::uint64_t, AwaySample> away; ///< in the order of their going
   std::uint64_t last_id = 0;
-  std::map<std::size_t, std::string> ended;    ///< instances, why
-  std::chrono::steady_clock::time_point heard; ///< of the actors
+  std::map<std::size_t, std::string> ended; ///< instances, why
+  AwakeClock::time_point heard;             ///< of the actors
   bool ticks = false;
   std::map<OfferKey, std::shared_ptr<OfferedSample>> offered;
 };

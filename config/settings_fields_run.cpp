@@ -1,3 +1,4 @@
+#include "config/defaults.hpp"
 #include "config/settings_fields.hpp"
 
 #include <arpa/inet.h>
@@ -124,9 +125,10 @@ void add_cluster(FieldTable& table) {
       "Range of TCP ports to listen on, FIRST-LAST. auto: any free ones.")
     .shaped("auto or FIRST-LAST with ports from 1 to 65535", fits_ports);
   add("tls", &C::tls,
-      "Encryption between the processes (TLS with a key of the run). auto: "
-      "unless they listen on loopback. off: never; for a network that nobody "
-      "else can read or write.")
+      "Encryption of rows, weights and sums between hosts (TLS with a key of "
+      "the run). auto: on, but for processes that listen on loopback. off: in "
+      "clear, for a network that nobody else can read or write. The master's "
+      "orders always go over TLS and only to processes that hold the key.")
     .one_of({"auto", "off"});
   add("env", &C::env, "Environment variables of the workers.");
   add("move_staging_mib", &C::move_staging_mib,
@@ -151,6 +153,15 @@ void add_failures(FieldTable& table) {
       "shrink: go on with a new plan for what is left.")
     .one_of({"fail", "wait", "shrink"})
     .only_runs({"fail"});
+  add("silence_s", &C::silence_s,
+      "Seconds without a heartbeat after which a worker, or for workers the "
+      "master, is lost. auto: 30 between hosts, where a link may be down for "
+      "as long, and 10 on one host. Less than the 90 after which a collective "
+      "gives up, so that the one that is silent is named. The time in which "
+      "the whole run was suspended (Ctrl-Z, Slurm, a paused container) does "
+      "not count.")
+    .at_least(2)
+    .at_most(static_cast<double>(defaults::collective_deadline.count()) - 1);
   add("own_actor_timeout_s", &C::own_actor_timeout_s,
       "An own actor that has samples and gives none back for so many seconds "
       "fails the run; those that wait for a model's turn do not count.")

@@ -37,6 +37,7 @@ struct ClusterSettings {
   std::map<std::string, std::string> env;
   int max_restarts = 3;
   std::string lost_node = "fail"; ///< fail | wait | shrink
+  std::optional<int> silence_s;   ///< {}: auto, by whether there are hosts
   int move_staging_mib = 64;      ///< a device
   int own_actor_timeout_s = 120;  ///< between two samples
   std::uint64_t move_staging_bytes() const {

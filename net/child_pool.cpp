@@ -183,6 +183,7 @@ std::string to_string(const ChildExit& exit) {
 struct ChildPool::Impl {
   struct Child {
     std::string name;
+    std::uint32_t number = 0;
     int descriptor = -1; ///< pidfd
   };
   struct StartRequest {
@@ -245,7 +246,7 @@ void ChildPool::Impl::start_requested() {
       TROUPE_CHECK(descriptor >= 0, "this kernel has no pidfd_open");
       {
         std::lock_guard lock(mutex);
-        children[pid] = {request->spec.name, descriptor};
+        children[pid] = {request->spec.name, request->spec.number, descriptor};
         if (stopping)
           ::kill(-pid, SIGKILL);
       }
@@ -279,6 +280,7 @@ void ChildPool::Impl::reap(pid_t pid) {
       exit.code = WEXITSTATUS(status);
     auto child = children.extract(pid);
     exit.name = std::move(child.mapped().name);
+    exit.number = child.mapped().number;
     ::close(child.mapped().descriptor);
   }
   if (on_exit)

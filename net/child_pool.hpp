@@ -25,6 +25,7 @@ struct ChildLimit {
 
 struct ChildSpec {
   std::string name;              ///< "worker 1", for messages
+  std::uint32_t number = 0;      ///< the starter's own, given back at the end
   std::vector<std::string> argv; ///< argv[0] is the program: path or in PATH
   std::vector<std::pair<std::string, std::string>> environment; ///< added
   std::filesystem::path working_folder; ///< empty: the parent's
@@ -37,6 +38,7 @@ struct ChildSpec {
 
 struct ChildExit {
   std::string name;
+  std::uint32_t number = 0; ///< of its ChildSpec
   pid_t pid = 0;
   int code = 0;   ///< exit code, if it exited
   int signal = 0; ///< the signal that ended it, or 0
@@ -46,8 +48,9 @@ std::string to_string(const ChildExit& exit);
 
 class ChildPool {
 public:
-  /// `on_exit` runs on the watching thread, once a child; it must not destroy
-  /// the pool and may start children no more than any other thread may.
+  /// `on_exit` runs on the watching thread, once a child, and may run before
+  /// `start` has returned. It must not destroy the pool, nor wait for a thread
+  /// that is in `start`: the watching thread is the one that forks.
   explicit ChildPool(std::function<void(const ChildExit&)> on_exit = {});
   /// Kills what still runs (SIGKILL to each group) and waits for it.
   ~ChildPool();

@@ -18,11 +18,11 @@ Connection::Connection(Socket socket, std::string peer,
     timer_(socket_.get_executor()),
     peer_(std::move(peer)),
     deadline_(progress_deadline),
-    last_progress_(std::chrono::steady_clock::now()) {}
+    last_progress_(AwakeClock::now()) {}
 
 auto Connection::transfer_in_big_parts() {
   return [this](const ErrorCode& error, std::size_t) -> std::size_t {
-    last_progress_ = std::chrono::steady_clock::now();
+    last_progress_ = AwakeClock::now();
     return error ? 0 : kMaxReadBytes;
   };
 }
@@ -208,19 +208,19 @@ bool Connection::moving_expected() const {
 }
 
 void Connection::watch_progress() {
-  last_progress_ = std::chrono::steady_clock::now();
+  last_progress_ = AwakeClock::now();
   if (!closed_ && !timer_armed_ && moving_expected())
     arm_timer();
 }
 
 void Connection::arm_timer() {
   timer_armed_ = true;
-  timer_.expires_at(last_progress_ + deadline_);
+  timer_.expires_after(last_progress_ + deadline_ - AwakeClock::now());
   timer_.async_wait(in_own_memory([this](const ErrorCode& error) {
     timer_armed_ = false;
     if (error || closed_ || !moving_expected())
       return;
-    if (std::chrono::steady_clock::now() < last_progress_ + deadline_)
+    if (AwakeClock::now() < last_progress_ + deadline_)
       return arm_timer();
     close({Errc::deadline, peer_,
            "no byte moved for " + std::to_string(deadline_.count()) + " ms",

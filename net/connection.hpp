@@ -5,6 +5,7 @@
 // allocate nothing in clear. Everything runs on the I/O thread.
 #pragma once
 
+#include "config/awake_clock.hpp"
 #include "net/buffer.hpp"
 #include "net/peer_socket.hpp"
 #include "net/tls_stream.hpp"
@@ -127,7 +128,7 @@ private:
   boost::asio::steady_timer timer_;
   std::string peer_;
   std::chrono::milliseconds deadline_;
-  std::chrono::steady_clock::time_point last_progress_;
+  AwakeClock::time_point last_progress_;
   std::shared_ptr<ConnectionHandler> handler_;
   FrameLimits limits_;
   std::array<std::byte, kPreludeBytes> prelude_bytes_{};

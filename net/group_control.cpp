@@ -1,5 +1,6 @@
 #include "net/group_control.hpp"
 
+#include "config/awake_clock.hpp"
 #include "net/defaults.hpp"
 
 #include <linux/futex.h>
@@ -17,7 +18,7 @@ namespace troupe::net {
 
 namespace {
 
-using GroupClock = std::chrono::steady_clock;
+using GroupClock = AwakeClock;
 
 /// Rounds of looking before sleeping: a few microseconds. Longer would take
 /// the core from the member that everybody waits for.

@@ -1,5 +1,6 @@
 #include "net/group_sockets.hpp"
 
+#include "config/awake_clock.hpp"
 #include "config/defaults.hpp"
 #include "net/wire.hpp"
 
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -20,7 +22,7 @@ namespace troupe::net {
 
 namespace {
 
-using LaneClock = std::chrono::steady_clock;
+using LaneClock = AwakeClock;
 
 bool lane_has_work(const Lane& lane) {
   return lane.done < (lane.sending ? *lane.available : lane.end);
@@ -61,14 +63,17 @@ std::string waited_for(const std::vector<Lane*>& lanes) {
 bool any_ready(std::vector<pollfd> sockets, const LaneWaits& waits,
                LaneClock::time_point deadline) {
   sockets.push_back({waits.abort_event, POLLIN, 0});
-  const auto left
-    = std::chrono::ceil<std::chrono::milliseconds>(deadline - LaneClock::now());
-  const int count = left.count() <= 0 ? 0
-                                      : ::poll(sockets.data(), sockets.size(),
-                                               static_cast<int>(left.count()));
-  if (sockets.back().revents != 0)
-    throw FailureError({Errc::aborted, "group", "aborted", ""});
-  return count != 0;
+  for (;;) { // poll counts the time in which this process was stopped
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      deadline - LaneClock::now());
+    const int count
+      = ::poll(sockets.data(), sockets.size(),
+               static_cast<int>(std::max(left, left.zero()).count()));
+    if (sockets.back().revents != 0)
+      throw FailureError({Errc::aborted, "group", "aborted", ""});
+    if (count != 0 || left <= left.zero())
+      return count != 0;
+  }
 }
 
 [[noreturn]] void nothing_moved(const std::string& peer,

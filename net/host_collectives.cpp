@@ -1,5 +1,6 @@
 #include "net/host_collectives.hpp"
 
+#include "config/awake_clock.hpp"
 #include "net/chain_collectives.hpp"
 #include "net/data_plane.hpp"
 #include "net/defaults.hpp"
@@ -106,8 +107,7 @@ GroupRegistry::State::join_threads(const GroupSpec& spec) {
 PeerSocket GroupRegistry::State::take_socket(const ChainCollectives& group,
                                              const GroupSpec& spec,
                                              std::uint32_t rank) {
-  const auto deadline
-    = std::chrono::steady_clock::now() + spec.progress_deadline;
+  const auto deadline = AwakeClock::now() + spec.progress_deadline;
   std::unique_lock lock(mutex);
   for (;;) {
     group.check(); // aborted while it waits
@@ -117,7 +117,7 @@ PeerSocket GroupRegistry::State::take_socket(const ChainCollectives& group,
       sockets.erase(found);
       return socket;
     }
-    if (std::chrono::steady_clock::now() > deadline)
+    if (AwakeClock::now() > deadline)
       throw FailureError({Errc::deadline, "group '" + spec.name + "'",
                           "rank " + std::to_string(rank) + " did not connect",
                           ""});

@@ -1,5 +1,6 @@
 #include "net/line_programs.hpp"
 
+#include "config/awake_clock.hpp"
 #include "config/error.hpp"
 #include "net/defaults.hpp"
 #include "net/wake_event.hpp"
@@ -23,7 +24,7 @@ namespace troupe::net {
 
 namespace {
 
-using LineClock = std::chrono::steady_clock;
+using LineClock = AwakeClock;
 
 void close_end(int& descriptor) {
   if (descriptor >= 0)

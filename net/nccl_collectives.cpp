@@ -1,5 +1,7 @@
 #include "net/nccl_collectives.hpp"
 
+#include "config/awake_clock.hpp"
+
 #include <fmt/format.h>
 
 #include <condition_variable>
@@ -10,7 +12,7 @@ namespace troupe::net {
 
 namespace {
 
-using NcclClock = std::chrono::steady_clock;
+using NcclClock = AwakeClock;
 
 constexpr int nccl_sum = 0;
 constexpr unsigned nccl_own_stream = 1; // waits for no other stream

@@ -1,16 +1,19 @@
 #include "runtime/cluster_choice.hpp"
 
+#include "config/defaults.hpp"
 #include "config/error.hpp"
 #include "net/gpus.hpp"
 #include "plans/plan_check.hpp"
 #include "plans/presets.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/launch_command.hpp"
+#include "runtime/own_address.hpp"
 #include "runtime/written_plan.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -150,6 +153,15 @@ ChosenPlan runnable_preset(const Settings& settings,
   return {named_by_user(settings, make), settings.plan, {}};
 }
 
+/// Links between hosts may be down for longer than one host is silent.
+int silence_limit_s(const ClusterSettings& cluster, std::uint32_t nodes) {
+  const bool is_one_host
+    = nodes == 1 && (cluster.bind == "auto" || is_loopback(cluster.bind));
+  const std::chrono::seconds limit
+    = is_one_host ? defaults::dead_after : defaults::dead_after_between_hosts;
+  return static_cast<int>(limit.count());
+}
+
 } // namespace
 
 Cluster cluster_of(const Settings& settings, const WrittenPlan& written) {
@@ -187,6 +199,9 @@ Settings with_cluster(Settings settings, const Cluster& cluster) {
     = static_cast<int>(cluster.devices_per_node);
   settings.cluster.workers_per_node
     = static_cast<int>(cluster.workers_per_node);
+  if (!settings.cluster.silence_s)
+    settings.cluster.silence_s
+      = silence_limit_s(settings.cluster, cluster.nodes);
   return settings;
 }
 

@@ -45,7 +45,8 @@ choose_plan(const Settings& settings, const plans::Workflow& workflow,
             = {});
 
 /// The settings with every `auto` of the cluster replaced by the plan's number
-/// and by the kind of device that is there. Throws ConfigError where
+/// and by the kind of device that is there, and `cluster.silence_s` by whether
+/// workers are on other hosts. Throws ConfigError where
 /// `cluster.device` asks for GPUs and there are none.
 Settings with_cluster(Settings settings, const plans::Cluster& cluster);
 

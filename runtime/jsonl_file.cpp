@@ -1,18 +1,25 @@
 #include "runtime/jsonl_file.hpp"
 
 #include "config/error.hpp"
+#include "net/descriptor.hpp"
+#include "plans/plan_check.hpp"
+#include "runtime/lines_backward.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -39,13 +46,75 @@ void write_all(int fd, std::string_view text,
   }
 }
 
-/// The number `step` of a line, or nothing if the line is not whole JSON.
-std::optional<std::uint64_t> step_of_line(const std::string& line) {
+/// The number `step` of a line, or nothing if it has none. Our own lines begin
+/// with it, so that long ones need not be read to their end.
+std::optional<std::uint64_t> step_of_line(std::string_view line) {
+  constexpr std::string_view start = "{\"step\":";
+  std::uint64_t step = 0;
+  if (line.starts_with(start)) {
+    const char* last = line.data() + line.size();
+    const auto [end, error]
+      = std::from_chars(line.data() + start.size(), last, step);
+    if (error == std::errc{} && end != last && (*end == ',' || *end == '}'))
+      return step;
+  }
   const auto document = nlohmann::json::parse(line, nullptr, false);
   if (!document.is_object() || !document.contains("step")
       || !document["step"].is_number())
     return std::nullopt;
   return document["step"].get<std::uint64_t>();
+}
+
+/// Steps that are under way at the same time, so that lines of one may come
+/// after lines of a later one.
+constexpr std::uint64_t steps_at_once = plans::max_plan_lag + 1;
+
+/// Bytes of a file.
+struct FilePart {
+  std::uint64_t begin = 0;
+  std::size_t size = 0;
+};
+
+/// What a file is cut back to.
+struct Cut {
+  std::uint64_t num_dropped = 0;
+  std::uint64_t end = 0;       ///< of the part that stays as it is
+  std::vector<FilePart> later; ///< lines to keep of what is cut off, in order
+};
+
+Cut find_cut(const std::filesystem::path& path, std::uint64_t last_step) {
+  LinesBackward lines(path);
+  Cut cut;
+  std::vector<FilePart> kept; // before the last dropped one
+  while (const auto line = lines.next()) {
+    const auto step = step_of_line(line->text);
+    if (!line->whole || !step || *step > last_step) {
+      ++cut.num_dropped;
+      cut.end = line->begin;
+      std::ranges::move(kept, std::back_inserter(cut.later));
+      kept.clear();
+    } else if (*step + steps_at_once <= last_step) {
+      break;
+    } else {
+      kept.push_back({line->begin, line->text.size() + 1});
+    }
+  }
+  std::ranges::reverse(cut.later);
+  return cut;
+}
+
+std::string read_parts(const std::filesystem::path& path,
+                       const std::vector<FilePart>& parts) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  for (const auto& part : parts) {
+    std::string bytes(part.size, '\0');
+    file.seekg(static_cast<std::streamoff>(part.begin));
+    if (!file.read(bytes.data(), static_cast<std::streamsize>(part.size)))
+      jsonl_fail(path, "read", errno);
+    text += bytes;
+  }
+  return text;
 }
 
 } // namespace
@@ -112,26 +181,17 @@ std::uint64_t cut_back(const std::filesystem::path& path,
                        std::uint64_t last_step) {
   if (!std::filesystem::exists(path))
     return 0;
-  const std::string text = read_file(path);
-  std::string kept;
-  std::uint64_t num_dropped = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = text.find('\n', begin);
-    const bool whole = end != std::string::npos;
-    const std::string line
-      = text.substr(begin, whole ? end - begin : std::string::npos);
-    const auto step = step_of_line(line);
-    if (whole && step && *step <= last_step)
-      kept += line + '\n';
-    else
-      ++num_dropped;
-    if (!whole)
-      break;
-    begin = end + 1;
-  }
-  if (num_dropped > 0)
-    replace_file(path, kept);
-  return num_dropped;
+  const auto cut = find_cut(path, last_step);
+  if (cut.num_dropped == 0)
+    return 0;
+  const auto later = read_parts(path, cut.later);
+  const net::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  if (file.get() < 0
+      || ::ftruncate(file.get(), static_cast<off_t>(cut.end)) != 0
+      || ::lseek(file.get(), 0, SEEK_END) < 0)
+    jsonl_fail(path, "cut", errno);
+  write_all(file.get(), later, path);
+  return cut.num_dropped;
 }
 
 } // namespace troupe::runtime

@@ -34,6 +34,8 @@ private:
 
 /// Keeps the lines whose number `step` is at most `last_step`, drops the rest
 /// and a last line without its end. No file: nothing. Returns lines dropped.
+/// Reads the file from its end, as far as steps after `last_step` may reach:
+/// samples of a long run are tens of gigabytes.
 std::uint64_t cut_back(const std::filesystem::path& path,
                        std::uint64_t last_step);
 

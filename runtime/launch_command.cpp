@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 
 namespace troupe::runtime {
 
@@ -30,26 +31,41 @@ bool inside_slurm() {
                      .hint = hint});
 }
 
+/// Without a number the run finds the worker one.
 std::vector<std::string> worker_words(const LaunchSpec& spec,
-                                      std::uint32_t number) {
-  return {spec.program,   "worker",
-          "--join",       spec.address,
-          "--token-file", spec.token_file.string(),
-          "--number",     std::to_string(number),
-          "--threads",    std::to_string(spec.threads),
-          "--bind",       spec.bind,
-          "--ports",      spec.ports};
+                                      std::optional<std::uint32_t> number) {
+  std::vector<std::string> words{spec.program, "worker",       "--join",
+                                 spec.address, "--token-file", spec.token_file};
+  if (number)
+    words.insert(words.end(), {"--number", std::to_string(*number)});
+  words.insert(words.end(), {"--threads", std::to_string(spec.threads),
+                             "--bind", spec.bind, "--ports", spec.ports});
+  return words;
 }
 
-/// One text for the remote shell, which starts in the home folder.
-std::string remote_line(const LaunchSpec& spec, const LaunchCommand& command) {
-  std::string line
-    = "cd " + shell_quoted(spec.working_folder.string()) + " && exec env";
+/// On this host, in this folder.
+LaunchCommand worker_command(const LaunchSpec& spec,
+                             std::optional<std::uint32_t> number) {
+  LaunchCommand command{worker_words(spec, number),
+                        {spec.environment.begin(), spec.environment.end()}};
+  command.environment.emplace_back("OMP_NUM_THREADS",
+                                   std::to_string(spec.threads));
+  return command;
+}
+
+/// `begin`, then environment and words as a shell reads them.
+std::string shell_line(const std::string& begin, const LaunchCommand& command) {
+  std::string line = begin + "env";
   for (const auto& [name, value] : command.environment)
     line += " " + shell_quoted(name + "=" + value);
   for (const auto& word : command.argv)
     line += " " + shell_quoted(word);
   return line;
+}
+
+/// Relative paths in the settings are those of the master's folder.
+std::string enter_folder(const LaunchSpec& spec) {
+  return "cd " + shell_quoted(spec.working_folder.string()) + " && ";
 }
 
 } // namespace
@@ -88,11 +104,12 @@ std::uint32_t nodes_of_this_job() {
   return std::max(1U, nodes);
 }
 
+std::string command_by_hand(const LaunchSpec& spec) {
+  return shell_line(enter_folder(spec), worker_command(spec, std::nullopt));
+}
+
 LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number) {
-  LaunchCommand command{worker_words(spec, number),
-                        {spec.environment.begin(), spec.environment.end()}};
-  command.environment.emplace_back("OMP_NUM_THREADS",
-                                   std::to_string(spec.threads));
+  LaunchCommand command = worker_command(spec, number);
   const std::uint32_t node = number / spec.cluster.workers_per_node;
   switch (spec.launcher) {
   case LauncherKind::local:
@@ -100,7 +117,7 @@ LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number) {
     break;
   case LauncherKind::ssh:
     return {{"ssh", "-o", "BatchMode=yes", spec.hosts.at(node),
-             remote_line(spec, command)},
+             shell_line(enter_folder(spec) + "exec ", command)},
             {}};
   case LauncherKind::slurm:
     const auto devices

@@ -46,6 +46,9 @@ struct LaunchCommand {
   std::vector<std::pair<std::string, std::string>> environment; ///< added
 };
 
+/// What a person runs on a host for the next worker, as one line for a shell:
+/// this program, also where it is no troupe.
+std::string command_by_hand(const LaunchSpec& spec);
 /// Of worker `number`; workers fill nodes in order.
 LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number);
 

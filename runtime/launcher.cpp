@@ -17,18 +17,27 @@ std::string own_program() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
+LaunchSpec launch_spec(const Settings& settings, const plans::Cluster& cluster,
+                       const RunFolder& folder, const std::string& address,
+                       const std::filesystem::path& token_file) {
+  const auto& given = settings.cluster;
+  return {.launcher = launcher_of(settings, cluster.nodes),
+          .hosts = given.hosts,
+          .program = own_program(),
+          .address = address,
+          .token_file = token_file,
+          .cluster = cluster,
+          .threads = threads_per_device(cluster.devices_per_node),
+          .bind = cluster.nodes > 1 ? "auto" : given.bind,
+          .ports = given.ports,
+          .environment = given.env,
+          .working_folder = std::filesystem::current_path(),
+          .folder = folder};
+}
+
 Launcher::Launcher(std::function<void(WorkerId, const net::ChildExit&)> on_exit)
-  : on_exit_(std::move(on_exit)),
-    pool_([this](const net::ChildExit& exit) {
-      std::optional<WorkerId> worker;
-      {
-        const std::lock_guard lock{mutex_};
-        const auto found = workers_.find(exit.pid);
-        if (found != workers_.end())
-          worker = found->second;
-      }
-      if (worker)
-        on_exit_(*worker, exit);
+  : pool_([on_exit = std::move(on_exit)](const net::ChildExit& exit) {
+      on_exit(WorkerId{exit.number}, exit);
     }) {}
 
 void Launcher::start(const LaunchSpec& spec) {
@@ -36,16 +45,20 @@ void Launcher::start(const LaunchSpec& spec) {
     auto command = launch_command(spec, i);
     net::ChildSpec child;
     child.name = fmt::format("worker {}", i);
+    child.number = i;
     child.argv = std::move(command.argv);
     child.environment = std::move(command.environment);
     child.output_file = spec.folder.worker_log(WorkerId{i});
-    const std::lock_guard lock{mutex_};
-    workers_[pool_.start(std::move(child))] = WorkerId{i};
+    pool_.start(std::move(child));
   }
 }
 
+void Launcher::signal_all(int signal) {
+  pool_.signal_all(signal);
+}
+
 void Launcher::kill_all() {
-  pool_.signal_all(SIGKILL);
+  signal_all(SIGKILL);
 }
 
 void Launcher::end_all(std::chrono::milliseconds grace) {

@@ -8,8 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <mutex>
 #include <string>
 
 namespace troupe::runtime {
@@ -20,22 +18,27 @@ std::uint32_t threads_per_device(std::uint32_t devices_on_host);
 /// Path of the running program.
 std::string own_program();
 
+/// How this program starts the workers of a run that listens at `address`.
+LaunchSpec launch_spec(const Settings& settings, const plans::Cluster& cluster,
+                       const RunFolder& folder, const std::string& address,
+                       const std::filesystem::path& token_file);
+
 class Launcher {
 public:
-  /// `on_exit` runs on a watching thread with the worker's number.
+  /// `on_exit` runs on a watching thread with the worker's number, also while
+  /// `start` is still busy with others; it must not wait for that.
   explicit Launcher(
     std::function<void(WorkerId, const net::ChildExit&)> on_exit);
   void start(const LaunchSpec& spec);
+  /// To every process that was started and still runs.
+  void signal_all(int signal);
   /// Sends SIGKILL to every worker that still runs.
   void kill_all();
   /// Waits for orderly ends; kills what is left after `grace`.
   void end_all(std::chrono::milliseconds grace);
 
 private:
-  std::mutex mutex_;
-  std::map<std::int64_t, WorkerId> workers_; ///< by pid
-  std::function<void(WorkerId, const net::ChildExit&)> on_exit_;
-  net::ChildPool pool_; ///< last: its callback uses the members above
+  net::ChildPool pool_;
 };
 
 } // namespace troupe::runtime

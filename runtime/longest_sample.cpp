@@ -1,7 +1,7 @@
 #include "runtime/longest_sample.hpp"
 
 #include "config/error.hpp"
-#include "runtime/jsonl_file.hpp"
+#include "runtime/lines_backward.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -33,29 +33,17 @@ SampleLength read_length(std::string_view line,
   }
 }
 
-/// Takes the last whole line off `text`; empty: there is none.
-std::string_view take_last_line(std::string_view& text) {
-  const auto end = text.rfind('\n');
-  if (end == std::string_view::npos)
-    return {};
-  const auto before = text.substr(0, end).rfind('\n');
-  const auto begin = before == std::string_view::npos ? 0 : before + 1;
-  const auto line = text.substr(begin, end - begin);
-  text = text.substr(0, begin);
-  return line;
-}
-
 } // namespace
 
 std::string longest_sample(const std::filesystem::path& samples_file) {
   if (!std::filesystem::exists(samples_file))
     return "";
-  const std::string text = read_file(samples_file);
-  std::string_view rest = text;
+  LinesBackward lines(samples_file);
   SampleLength longest;
-  for (auto line = take_last_line(rest); !line.empty();
-       line = take_last_line(rest)) {
-    const auto length = read_length(line, samples_file);
+  while (const auto line = lines.next()) {
+    if (!line->whole)
+      continue;
+    const auto length = read_length(line->text, samples_file);
     if (longest.num_tokens >= 0 && length.step != longest.step)
       break;
     if (length.num_tokens >= longest.num_tokens)

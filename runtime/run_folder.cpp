@@ -1,5 +1,6 @@
 #include "runtime/run_folder.hpp"
 
+#include "config/checkpoint_name.hpp"
 #include "config/error.hpp"
 #include "models/data_index.hpp"
 
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <optional>
 
 namespace troupe::runtime {
 
@@ -19,12 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The number after `prefix` if `name` is exactly prefix + digits.
-std::optional<std::uint32_t> number_after(std::string_view name,
-                                          std::string_view prefix) {
-  if (!name.starts_with(prefix))
-    return std::nullopt;
-  name.remove_prefix(prefix.size());
+/// The number that `name` is, digit for digit.
+std::optional<std::uint32_t> number_of(std::string_view name) {
   std::uint32_t number = 0;
   const char* last = name.data() + name.size();
   auto [end, error] = std::from_chars(name.data(), last, number);
@@ -110,7 +108,7 @@ fs::path RunFolder::checkpoints_folder() const {
   return root_ / "checkpoints";
 }
 fs::path RunFolder::checkpoint(std::uint32_t step) const {
-  return checkpoints_folder() / fmt::format("step_{:06}", step);
+  return checkpoints_folder() / checkpoint_name(StepId{step});
 }
 fs::path RunFolder::eval_file(std::uint32_t step) const {
   return root_ / "eval" / fmt::format("step_{:06}.jsonl", step);
@@ -151,7 +149,7 @@ std::vector<std::uint32_t> RunFolder::checkpoints() const {
        fs::directory_iterator(checkpoints_folder(), ignored)) {
     const auto step = step_of_checkpoint(entry.path().filename().string());
     if (step && fs::exists(entry.path() / "manifest.json", ignored))
-      steps.push_back(*step);
+      steps.push_back(step->value);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -161,8 +159,8 @@ std::uint32_t RunFolder::next_attempt() const {
   std::uint32_t highest = 0;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(root_ / "attempts", ignored))
-    highest = std::max(
-      highest, number_after(entry.path().filename().string(), "").value_or(0));
+    highest = std::max(highest,
+                       number_of(entry.path().filename().string()).value_or(0));
   return highest + 1;
 }
 
@@ -181,10 +179,6 @@ fs::path RunFolder::rename_old() const {
                                   + error.message());
     return target;
   }
-}
-
-std::optional<std::uint32_t> step_of_checkpoint(const std::string& name) {
-  return number_after(name, "step_");
 }
 
 RunLock::RunLock(const RunFolder& folder)

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,9 +59,6 @@ public:
 private:
   std::filesystem::path root_;
 };
-
-/// step_000020 -> 20; nothing for other names.
-std::optional<std::uint32_t> step_of_checkpoint(const std::string& name);
 
 /// Held by the master while it runs; the kernel frees it with the process.
 class RunLock {

@@ -5,31 +5,35 @@
 #include "runtime/jsonl_file.hpp"
 #include "runtime/random_hex.hpp"
 
-#include <algorithm>
-#include <cctype>
+#include <string_view>
 
 namespace troupe::runtime {
 
-RunSecret make_run_secret(bool encrypted) {
+namespace {
+
+constexpr std::string_view data_in_clear = "data in clear\n";
+
+} // namespace
+
+RunSecret make_run_secret(bool encrypts_data) {
   RunSecret secret;
   secret.token = random_hex(defaults::token_bytes);
   secret.text = secret.token + "\n";
-  if (!encrypted)
-    return secret;
+  if (!encrypts_data)
+    secret.text += data_in_clear;
   secret.text += net::make_run_certificate();
   secret.tls = std::make_shared<net::TlsContext>(secret.text);
+  secret.encrypts_data = encrypts_data;
   return secret;
 }
 
 RunSecret read_run_secret(const std::filesystem::path& file) {
   RunSecret secret;
   secret.text = read_file(file);
-  const auto pem = secret.text.find("-----BEGIN");
-  secret.token = secret.text.substr(0, pem);
-  std::erase_if(secret.token,
-                [](unsigned char c) { return std::isspace(c) != 0; });
-  if (pem == std::string::npos)
-    return secret;
+  secret.token = secret.text.substr(0, secret.text.find_first_of(" \r\n"));
+  secret.encrypts_data = secret.text.find(data_in_clear) == std::string::npos;
+  if (secret.text.find("-----BEGIN") == std::string::npos)
+    return secret; // no run lets it in
   try {
     secret.tls = std::make_shared<net::TlsContext>(secret.text);
   } catch (const FailureError& error) {

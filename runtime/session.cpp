@@ -1,6 +1,5 @@
 #include "runtime/session.hpp"
 
-#include "actors/checkpoint_files.hpp"
 #include "actors/door.hpp"
 #include "actors/heartbeat_actor.hpp"
 #include "actors/system.hpp"
@@ -8,19 +7,20 @@
 #include "config/log.hpp"
 #include "config/trace.hpp"
 #include "net/open_files.hpp"
-#include "runtime/build_identity.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/first_cause.hpp"
+#include "runtime/last_resort.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/listen_ports.hpp"
 #include "runtime/own_address.hpp"
 #include "runtime/random_hex.hpp"
 #include "runtime/run_secret.hpp"
-#include "runtime/session_actors.hpp"
 #include "runtime/session_events.hpp"
 #include "runtime/session_files.hpp"
+#include "runtime/session_setup.hpp"
 #include "runtime/step_names.hpp"
 #include "runtime/stop_signals.hpp"
+#include "runtime/suspend_signal.hpp"
 
 #include <fmt/format.h>
 
@@ -44,6 +44,10 @@ public:
         events_.push(WorkerExited{worker, exit});
       }),
       system_(config_) {}
+  ~Session() {
+    last_resort_.arm(defaults::ends_within);
+    end_actors();
+  }
 
   ExitCode run();
 
@@ -64,9 +68,11 @@ private:
   void begin_move_check(const AllLoaded& event);
   void check_best();
   void on_idle();
+  void suspend();
   void lose_worker(LostWorker lost);
   void fail(const Failure& failure);
   void close_down();
+  void end_actors();
   ExitCode conclude();
   /// What an actor calls to tell the session.
   template <class Event>
@@ -75,6 +81,8 @@ private:
   }
 
   const SessionPlan& plan_;
+  LastResort last_resort_{"master"}; ///< destroyed last
+  SuspendSignal suspend_;
   EventQueue<SessionEvent> events_;
   StopSignals signals_; ///< before anything is written
   SessionFiles files_;
@@ -102,23 +110,21 @@ private:
 };
 
 void Session::open_door() {
-  heartbeat_
-    = system_.spawn(actors::heartbeat_actor,
-                    actors::HeartbeatSetup{.asks = basis_.asks,
-                                           .on_suspect = pushes<WorkerHeard>(),
-                                           .on_lost = pushes<WorkerLost>()});
-  ours_.push_back(heartbeat_.address());
   const auto& cluster = plan_.settings.cluster;
+  heartbeat_ = system_.spawn(
+    actors::heartbeat_actor,
+    actors::HeartbeatSetup{.asks = basis_.asks,
+                           .on_suspect = pushes<WorkerHeard>(),
+                           .on_lost = pushes<WorkerLost>(),
+                           .silence_limit
+                           = std::chrono::seconds(cluster.silence_s.value())});
+  ours_.push_back(heartbeat_.address());
   const auto where = listen_ports(
     master_bind(cluster, plan_.plan.cluster.nodes), cluster.ports);
-  secret_
-    = make_run_secret(cluster.tls != "off" && !is_loopback(where.address));
+  secret_ = make_run_secret(/*encrypts_data=*/cluster.tls != "off"
+                            && !is_loopback(where.address));
   door_.emplace(system_, secret_.tls);
-  actors::LobbySetup setup;
-  setup.token = secret_.token;
-  setup.build = build_identity();
-  setup.num_workers = plan_.plan.cluster.num_workers();
-  setup.welcome = make_welcome(basis_);
+  auto setup = make_lobby(basis_, secret_);
   setup.on_full = pushes<AllJoined>();
   setup.heartbeat = heartbeat_;
   lobby_ = system_.spawn(actors::lobby_actor, std::move(setup));
@@ -130,32 +136,19 @@ void Session::open_door() {
 }
 
 void Session::start_workers(const std::string& address) {
-  const auto& cluster = plan_.plan.cluster;
-  const auto& settings = plan_.settings.cluster;
-  const LaunchSpec spec{.launcher = launcher_of(plan_.settings, cluster.nodes),
-                        .hosts = settings.hosts,
-                        .program = own_program(),
-                        .address = address,
-                        .token_file = files_.write_secret(secret_),
-                        .cluster = cluster,
-                        .threads = threads_per_device(cluster.devices_per_node),
-                        .bind = cluster.nodes > 1 ? "auto" : settings.bind,
-                        .ports = settings.ports,
-                        .environment = settings.env,
-                        .working_folder = std::filesystem::current_path(),
-                        .folder = files_.folder()};
+  const auto spec
+    = launch_spec(plan_.settings, plan_.plan.cluster, files_.folder(), address,
+                  files_.write_secret(secret_));
   log::runtime.info("workers join at " + spec.address);
   if (spec.launcher != LauncherKind::manual)
     return launcher_.start(spec);
-  files_.say(fmt::format("waiting for {} workers: troupe worker --join {} "
-                         "--token-file {} --threads {}",
-                         cluster.num_workers(), spec.address,
-                         spec.token_file.string(), spec.threads));
+  files_.say(fmt::format("waiting for {} workers: {}",
+                         spec.cluster.num_workers(), command_by_hand(spec)));
 }
 
 ExitCode Session::run() {
-  files_.write_state("starting");
   try {
+    files_.write_state("starting");
     open_door();
     while (!end_) {
       const auto event = events_.pop_until(steady_clock::now()
@@ -164,28 +157,23 @@ ExitCode Session::run() {
         std::visit([this](const auto& what) { handle(what); }, *event);
       on_idle();
     }
-  } catch (const FailureError& error) { // a port in use, a full disk
-    fail(error.failure());
+  } catch (const std::exception& error) { // a port in use, a full disk, a bug
+    const auto failure = actors::to_failure(error, "master");
+    if (end_)
+      log::runtime.warn("after the end: " + to_string(failure));
+    fail(failure);
   }
   close_down();
   return conclude();
 }
 
 void Session::handle(const AllJoined& event) {
-  door_->close_if_secure(lobby_, door_port_);
-  actors::SetupSetup setup;
-  for (std::uint32_t i = 0; i < event.workers.size(); ++i) {
-    const auto& request = event.workers[i].request;
-    nodes_.push_back(event.workers[i].node);
-    setup.peers.push_back({WorkerId{i}, request.host, request.data_port});
-    files_.add_worker(i, request.host, request.pid);
-  }
-  setup.nodes = nodes_;
-  setup.loads = load_specs(basis_);
-  setup.rows = actors::rows_to_load(plan_.checkpoint.value_or(""), basis_.early,
-                                    plan_.plan.cluster.num_workers());
-  setup.incarnation = basis_.incarnation;
-  setup.asks = basis_.asks;
+  door_->close(lobby_, door_port_);
+  for (std::uint32_t i = 0; i < event.workers.size(); ++i)
+    files_.add_worker(i, event.workers[i].request.host,
+                      event.workers[i].request.pid);
+  auto setup = make_setup(basis_, event.workers);
+  nodes_ = setup.nodes;
   setup.on_ready = pushes<AllLoaded>();
   setup.on_failure = pushes<StartFailed>();
   setup_ = system_.spawn(actors::setup_actor, std::move(setup));
@@ -302,6 +290,8 @@ void Session::handle(const actors::RunEnd& event) {
 /// A connection whose process did not explain itself in time counts as is; a
 /// run that has used up its time stops after a checkpoint.
 void Session::on_idle() {
+  if (suspend_.came())
+    suspend();
   const auto now = steady_clock::now();
   if (!end_)
     end_ = cause_.unexplained_end(now);
@@ -319,6 +309,16 @@ void Session::on_idle() {
           .who = "master",
           .what = "not all workers joined in time",
           .cause = files_.last_words(WorkerId{0}).said});
+}
+
+/// This process and its workers stop and go on together. Workers of other hosts
+/// go on meanwhile, and end when the master has been silent for too long.
+void Session::suspend() {
+  log::runtime.info("suspended until SIGCONT");
+  launcher_.signal_all(SIGSTOP);
+  stop_this_process();
+  launcher_.signal_all(SIGCONT);
+  log::runtime.info("goes on");
 }
 
 void Session::lose_worker(LostWorker lost) {
@@ -360,9 +360,14 @@ void Session::close_down() {
     self->receive([](const caf::down_msg&) {},
                   caf::after(defaults::shutdown_grace) >> [] {});
   }
+  end_actors();
+  trace::stop();
+}
+
+/// Or the actor system waits for them for ever.
+void Session::end_actors() {
   for (const auto& actor : ours_)
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
-  trace::stop();
 }
 
 ExitCode Session::conclude() {

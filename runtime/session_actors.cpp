@@ -262,19 +262,6 @@ RunBasis make_basis(const SessionPlan& session, const std::string& run_id) {
   return basis;
 }
 
-actors::Welcome make_welcome(const RunBasis& basis) {
-  const SessionPlan& session = basis.session;
-  actors::Welcome welcome;
-  welcome.incarnation = basis.incarnation;
-  welcome.run_id = basis.run_id;
-  welcome.settings_yaml = print_settings(session.settings);
-  welcome.plan_yaml = plans::print(session.plan);
-  welcome.data_key = session.rows.key;
-  welcome.only_evaluates = session.only_evaluates;
-  welcome.run_folder = std::filesystem::absolute(session.run_folder).string();
-  return welcome;
-}
-
 std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
   const SessionPlan& session = basis.session;
   std::vector<actors::LoadSpec> specs;

@@ -3,7 +3,6 @@
 // actors are collected).
 #pragma once
 
-#include "actors/lobby_actor.hpp"
 #include "actors/master_actor.hpp"
 #include "actors/setup_actor.hpp"
 #include "runtime/session_plan.hpp"
@@ -34,9 +33,6 @@ struct RunBasis {
 };
 
 RunBasis make_basis(const SessionPlan& session, const std::string& run_id);
-
-/// What workers are told when they join; the lobby adds their numbers.
-actors::Welcome make_welcome(const RunBasis& basis);
 
 /// What every replica loads: its role's folder, or its part of the checkpoint.
 std::vector<actors::LoadSpec> load_specs(const RunBasis& basis);

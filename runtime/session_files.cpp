@@ -24,6 +24,24 @@ void join(StepMetrics& metrics, const StepMetrics& more) {
     metrics.set(name, value);
 }
 
+/// Training does not depend on its page: a port that is in use is a warning and
+/// another port, an address that is none a warning.
+std::unique_ptr<TraceServer> open_page_at_or_near(const RunFolder& folder,
+                                                  TraceServerOptions options) {
+  try {
+    return std::make_unique<TraceServer>(folder, options);
+  } catch (const FailureError& error) {
+    if (options.port == 0) {
+      log::runtime.warn("the run has no page: " + to_string(error.failure()));
+      return nullptr;
+    }
+    log::runtime.warn(fmt::format("trace.port: {}; the page takes another port",
+                                  to_string(error.failure())));
+  }
+  options.port = 0;
+  return open_page_at_or_near(folder, std::move(options));
+}
+
 } // namespace
 
 SessionFiles::SessionFiles(const SessionPlan& session)
@@ -70,10 +88,12 @@ SessionFiles::~SessionFiles() {
 /// On loopback, unless the run itself listens elsewhere.
 void SessionFiles::open_page() {
   const auto& settings = session_.settings;
-  page_ = std::make_unique<TraceServer>(
-    folder_,
-    page_options(settings.cluster.bind,
-                 static_cast<std::uint16_t>(settings.trace.port.value_or(0))));
+  const auto options
+    = page_options(settings.cluster.bind,
+                   static_cast<std::uint16_t>(settings.trace.port.value_or(0)));
+  page_ = open_page_at_or_near(folder_, options);
+  if (!page_)
+    return;
   status_.trace_url = page_->url();
   if (session_.quiet)
     return;
@@ -200,7 +220,8 @@ LastWords SessionFiles::last_words(WorkerId worker) const {
 }
 
 bool SessionFiles::stop_requested() const {
-  return std::filesystem::exists(folder_.stop_file());
+  std::error_code ignored; // asked again soon; a lost folder shows elsewhere
+  return std::filesystem::exists(folder_.stop_file(), ignored);
 }
 
 void SessionFiles::summarise(const actors::RunEnd& end, double wall_s) {

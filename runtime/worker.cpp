@@ -65,7 +65,7 @@ ExitCode run_worker(const WorkerOptions& options) {
   const RunSecret secret = read_run_secret(options.token_file);
   net::DataPlaneOptions plane;
   plane.token = secret.token;
-  plane.tls = secret.tls;
+  plane.tls = secret.data_tls();
   plane.self = WorkerId{options.number.value_or(unknown_number)};
   plane.bind_address = options.listen.address;
   std::unique_ptr<net::DataPlane> data;

@@ -1,5 +1,6 @@
 // eval: one evaluation of a model as training would make it, in a session that
 // trains nothing.
+#include "config/checkpoint_name.hpp"
 #include "config/error.hpp"
 #include "config/settings.hpp"
 #include "config/yaml_tree.hpp"
@@ -53,7 +54,8 @@ std::uint32_t steps_of_model(const fs::path& folder) {
   std::error_code ignored;
   const auto found = fs::canonical(folder, ignored);
   return step_of_checkpoint(found.parent_path().filename().string())
-    .value_or(0);
+    .value_or(StepId{})
+    .value;
 }
 
 EvalModel eval_model(const EvalWords& words, const Settings& settings,

@@ -88,6 +88,31 @@ TEST_F(CheckpointFiles, KeepsTheNewestOnly) {
   EXPECT_EQ(latest_checkpoint(run_)->filename(), "step_000003");
 }
 
+TEST_F(CheckpointFiles, CopiesAndOtherFoldersOfTheUserAreNoCheckpoints) {
+  save(2);
+  const auto made = run_ / "checkpoints" / "step_000002";
+  for (const char* name : {"step_000002_precious", "step_backup", "step_2"})
+    fs::copy(made, run_ / "checkpoints" / name, fs::copy_options::recursive);
+  EXPECT_EQ(latest_checkpoint(run_), made);
+  save(3, 1);
+  EXPECT_FALSE(fs::exists(made));
+  for (const char* name : {"step_000002_precious", "step_backup", "step_2"})
+    EXPECT_TRUE(fs::exists(run_ / "checkpoints" / name)) << name;
+  EXPECT_EQ(latest_checkpoint(run_)->filename(), "step_000003");
+}
+
+TEST_F(CheckpointFiles, TheNewestHasTheHighestNumberAlsoBeyondSixDigits) {
+  save(999'999, 1);
+  save(1'000'000, 1);
+  EXPECT_FALSE(fs::exists(run_ / "checkpoints" / "step_999999"));
+  EXPECT_EQ(latest_checkpoint(run_)->filename(), "step_1000000");
+}
+
+TEST_F(CheckpointFiles, TheOneJustWrittenIsNeverRemoved) {
+  save(40);
+  EXPECT_TRUE(fs::exists(save(20, 1))) << "a later one is stored as well";
+}
+
 TEST_F(CheckpointFiles, AChangedFileIsNamed) {
   const auto folder = save(20);
   std::ofstream{folder / "actor" / "model.safetensors"} << "Weights";

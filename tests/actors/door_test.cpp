@@ -44,7 +44,7 @@ public:
     return port_;
   }
   void close() {
-    door_.close_if_secure(lobby_, port_);
+    door_.close(lobby_, port_);
   }
 
 private:

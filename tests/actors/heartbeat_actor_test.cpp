@@ -122,13 +122,19 @@ protected:
 };
 
 /// More than any silence that is allowed.
-constexpr auto long_time = 2 * defaults::worker_exits_without_master_after;
+constexpr auto long_time = 2 * defaults::dead_after;
 
 TEST(Pulse, FollowsFromSilenceInWholeHeartbeats) {
   EXPECT_EQ(pulse_after(1200ms), Pulse::steady);
   EXPECT_EQ(pulse_after(1300ms), Pulse::suspect) << "three were missed";
   EXPECT_EQ(pulse_after(9700ms), Pulse::suspect);
   EXPECT_EQ(pulse_after(9800ms), Pulse::lost);
+}
+
+TEST(Pulse, IsLostAfterTheLimitThatItIsGiven) {
+  EXPECT_EQ(pulse_after(12s, 30s), Pulse::suspect);
+  EXPECT_EQ(pulse_after(29700ms, 30s), Pulse::suspect);
+  EXPECT_EQ(pulse_after(29800ms, 30s), Pulse::lost);
 }
 
 TEST_F(Heartbeat, AWorkerThatWaitsForOthersHearsTheMaster) {

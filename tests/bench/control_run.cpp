@@ -10,11 +10,11 @@
 #include "actors/system.hpp"
 #include "config/defaults.hpp"
 #include "config/settings.hpp"
-#include "runtime/build_identity.hpp"
 #include "runtime/event_queue.hpp"
 #include "runtime/launcher.hpp"
 #include "runtime/run_secret.hpp"
 #include "runtime/session_actors.hpp"
+#include "runtime/session_setup.hpp"
 #include "runtime/worker.hpp"
 
 #include "troupe_run.hpp"
@@ -65,6 +65,16 @@ std::string call_on(std::uint32_t worker) {
   return "empty call on worker " + std::to_string(worker);
 }
 
+/// In clear: with the token alone, to compare.
+runtime::RunSecret secret_of(bool encrypted) {
+  auto secret = runtime::make_run_secret(/*encrypts_data=*/false);
+  if (!encrypted) {
+    secret.tls = nullptr;
+    secret.text = secret.token + "\n";
+  }
+  return secret;
+}
+
 } // namespace control_run_parts
 
 struct ControlRun::Impl {
@@ -76,7 +86,7 @@ struct ControlRun::Impl {
         lost(worker, to_string(exit));
       }),
       system(config),
-      secret(runtime::make_run_secret(encrypted)),
+      secret(secret_of(encrypted)),
       door(system, secret.tls) {}
 
   // Also when the start failed half-way: the actor system waits for its actors.
@@ -145,11 +155,7 @@ void ControlRun::Impl::start_workers() {
       .on_lost
       = [this](WorkerId worker, Failure why) { lost(worker, why.what); }});
   keep(heartbeat.address());
-  actors::LobbySetup orders;
-  orders.token = secret.token;
-  orders.build = runtime::build_identity();
-  orders.num_workers = session.plan.cluster.num_workers();
-  orders.welcome = runtime::make_welcome(basis);
+  auto orders = runtime::make_lobby(basis, secret);
   orders.on_full
     = [this](std::vector<Joined> all) { events.push(std::move(all)); };
   orders.heartbeat = heartbeat;
@@ -166,16 +172,8 @@ void ControlRun::Impl::start_workers() {
 }
 
 void ControlRun::Impl::load() {
-  actors::SetupSetup orders;
-  for (const Joined& worker : wait_for<std::vector<Joined>>()) {
-    orders.peers.push_back({WorkerId{std::uint32_t(nodes.size())},
-                            worker.request.host, worker.request.data_port});
-    nodes.push_back(worker.node);
-  }
-  orders.nodes = nodes;
-  orders.loads = runtime::load_specs(basis);
-  orders.incarnation = basis.incarnation;
-  orders.asks = basis.asks;
+  auto orders = runtime::make_setup(basis, wait_for<std::vector<Joined>>());
+  nodes = orders.nodes;
   orders.on_ready = [this](std::vector<actors::SetupDone> all) {
     events.push(Loaded{std::move(all)});
   };

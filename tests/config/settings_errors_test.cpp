@@ -144,6 +144,9 @@ TEST_F(SettingsErrors, WritingOutADefaultIsHarmlessInAUsedSection) {
 }
 
 TEST_F(SettingsErrors, WhatThisVersionCannotRunIsRefused) {
+  EXPECT_EQ(over("cluster.silence_s=90"),
+            "command line: cluster.silence_s: expected auto or a whole number "
+            "from 2 to 89, got '90'; try 89");
   EXPECT_EQ(over("cluster.lost_node=wait"),
             "command line: cluster.lost_node: expected fail (the only kind "
             "this version runs), got 'wait'");

@@ -156,8 +156,8 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
        "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
        "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
        "rollout.kv_cache_gb", "cluster.move_staging_mib", "cluster.tls",
-       "cluster.own_actor_timeout_s", "models.ROLE.ema_decay",
-       "models.ROLE.ema_every",
+       "cluster.own_actor_timeout_s", "cluster.silence_s",
+       "models.ROLE.ema_decay", "models.ROLE.ema_every",
        // of the verb generate
        "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {

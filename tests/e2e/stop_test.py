@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import time
 import unittest
 
@@ -239,6 +240,80 @@ class Stop(Case):
         self.troupe(*self.ppo(f"run.steps={step + 2}", "run.save_every=1"))
         self.assertEqual(sorted(self.metrics("ppo")),
                          list(range(1, step + 3)))
+
+    def test_hosts_that_cannot_be_reached_end_the_run(self):
+        # an ssh that ends while those of later hosts are started
+        program = self.folder / "bin/ssh"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho \"ssh: no host $3\" >&2; exit 255\n")
+        program.chmod(0o755)
+        self.environment["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+        hosts = [f"host{i}" for i in range(16)]
+        done = self.start(*self.sft(
+            "cluster.launcher=ssh", f"cluster.hosts=[{', '.join(hosts)}]",
+            "cluster.nodes=16", "cluster.devices_per_node=1",
+            "cluster.workers_per_node=1", "cluster.bind=127.0.0.1",
+            "plan=data_parallel", "data.batch_size=16")).finish(30)
+        self.assertEqual(done.code, 1, done.err)
+        self.assertRegex(done.err, r"error: worker \d+ .*exit code 255")
+        self.assertIn("ssh: no host host", done.err)
+
+    def test_a_run_folder_that_is_lost_ends_the_run(self):
+        # as a network file system may lose it: every look at it is an error
+        process = self.running("run.save_every=1", "eval.every=1",
+                               "eval.data=data/prompts.jsonl", "eval.max_rows=2",
+                               "run.keep_best=critic/rewards/mean")
+        folder = self.run_folder("ppo")
+        folder.rename(self.folder / "lost")
+        folder.symlink_to(folder.name)  # a loop
+        done = process.finish(30)
+        folder.unlink()
+        self.assertEqual(done.code, 1, done.err)
+        self.assertIn("Too many levels of symbolic links", done.err)
+
+    def suspended(self, name, stop):
+        """A run whose processes are stopped by `stop`, all of them."""
+        process = self.start(*self.ppo(LONG, f"run.name={name}"))
+        self.wait_for_step(name, 1)
+        everybody = [pid for pid, words in self.processes().items()
+                     if f"run.name={name}" in words or f"runs/{name}/" in words]
+        self.assertEqual(len(everybody), 3)
+        stop(process.popen.pid, everybody)
+        until(lambda: all(re.search(r"State:\s*T", pathlib.Path(
+            f"/proc/{pid}/status").read_text()) for pid in everybody),
+              "all are stopped", 5)
+        return process, everybody
+
+    def test_a_suspended_run_goes_on_when_it_is_woken(self):
+        def by_terminal(master, _):  # workers are in groups of their own
+            os.kill(master, signal.SIGTSTP)
+
+        def by_scheduler(_, everybody):
+            for pid in everybody:
+                os.kill(pid, signal.SIGSTOP)
+
+        runs = {"typed": self.suspended("typed", by_terminal),
+                "slurm": self.suspended("slurm", by_scheduler)}
+        time.sleep(12)  # longer than any process may be silent
+        os.kill(runs["typed"][0].popen.pid, signal.SIGCONT)
+        for pid in runs["slurm"][1]:
+            os.kill(pid, signal.SIGCONT)
+        for name, (process, _) in runs.items():
+            with self.subTest(name):
+                self.wait_for_step(name, max(self.metrics(name)) + 2, 20)
+                process.send(signal.SIGTERM)
+                self.assertEqual(process.finish().code, 75, process.err)
+
+    def test_a_busy_page_port_is_a_warning_and_another_port(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            done = self.troupe(*self.sft(f"trace.port={port}"))
+        self.assertIn(f"trace.port: trace page: cannot listen on 127.0.0.1:{port}",
+                      done.stderr)
+        self.assertRegex(done.stdout, r"watch the run at http://127\.0\.0\.1:\d+/")
+        self.assertNotIn(f"127.0.0.1:{port}/", done.stdout)
 
     def test_two_masters_do_not_share_a_run_folder(self):
         process = self.running()

@@ -121,6 +121,23 @@ TEST(ClusterChoice, GpusThatAreNotThereAreNamedWithTheReason) {
   EXPECT_THAT(choice_error(settings), HasSubstr(gpus.why_none));
 }
 
+TEST(ClusterChoice, ALinkBetweenHostsMayBeSilentForLongerThanAProcess) {
+  Settings settings;
+  settings.cluster.device = "cpu";
+  const auto silence_s = [&](std::uint32_t nodes) {
+    return with_cluster(settings, {.nodes = nodes}).cluster.silence_s.value();
+  };
+  EXPECT_EQ(silence_s(1), 10);
+  EXPECT_EQ(silence_s(2), 30);
+  settings.cluster.bind = "127.0.0.1";
+  EXPECT_EQ(silence_s(1), 10);
+  settings.cluster.bind = "10.0.0.1"; // workers may come from elsewhere
+  EXPECT_EQ(silence_s(1), 30);
+  settings.cluster.silence_s = 45;
+  EXPECT_EQ(silence_s(1), 45);
+  EXPECT_EQ(silence_s(2), 45);
+}
+
 TEST(ClusterChoice, UnknownPlansGetTheNearestName) {
   Settings settings;
   settings.plan = "data_paralel";

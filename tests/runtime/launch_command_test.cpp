@@ -63,6 +63,13 @@ TEST(LaunchCommand, AStepOfTheJobRunsOnTheWorkersNode) {
   EXPECT_THAT(argv, Contains("worker"));
 }
 
+TEST(LaunchCommand, APersonGetsALineForAShellThatWorksInAnyFolder) {
+  EXPECT_EQ(command_by_hand(spec_of(LauncherKind::manual)),
+            "cd '/data/my runs' && env 'KEY=a b' OMP_NUM_THREADS=4 "
+            "'/opt/troupe bin/troupe' worker --join 10.0.0.1:4000 "
+            "--token-file runs/x/.token --threads 4 --bind auto --ports auto");
+}
+
 std::string refusal(const std::string& launcher,
                     const std::vector<std::string>& hosts,
                     std::uint32_t nodes) {

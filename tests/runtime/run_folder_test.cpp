@@ -31,6 +31,8 @@ TEST(RunFolder, CountsOnlyCheckpointsWithAManifest) {
   write_text(folder.checkpoint(60) / "actor" / "config.json", "{}");
   write_text(folder.checkpoints_folder() / ".tmp-step_80" / "manifest.json",
              "{}");
+  for (const char* copy : {"step_000040_copy", "step_30", "step_backup"})
+    write_text(folder.checkpoints_folder() / copy / "manifest.json", "{}");
   EXPECT_THAT(folder.checkpoints(), ElementsAre(20, 40));
 }
 

@@ -28,10 +28,18 @@ TEST_F(RunSecretFile, AWorkerReadsWhatTheMasterWrote) {
   const auto read = read_back(encrypted.text);
   EXPECT_EQ(read.token, encrypted.token);
   EXPECT_NE(read.tls, nullptr);
+  EXPECT_EQ(read.data_tls(), read.tls);
+}
+
+TEST_F(RunSecretFile, OrdersAreEncryptedAlsoWhereDataIsNot) {
   const auto in_clear = make_run_secret(false);
-  EXPECT_NE(in_clear.token, encrypted.token);
-  EXPECT_EQ(read_back(in_clear.text).token, in_clear.token);
-  EXPECT_EQ(read_back(in_clear.text).tls, nullptr);
+  EXPECT_NE(in_clear.token, make_run_secret(true).token);
+  EXPECT_NE(in_clear.tls, nullptr);
+  EXPECT_EQ(in_clear.data_tls(), nullptr);
+  const auto read = read_back(in_clear.text);
+  EXPECT_EQ(read.token, in_clear.token);
+  EXPECT_NE(read.tls, nullptr);
+  EXPECT_EQ(read.data_tls(), nullptr);
 }
 
 TEST_F(RunSecretFile, AnUnfinishedCopyIsNamed) {
