@@ -64,7 +64,7 @@ fs::path RunFolder::dataflow_file() const {
 fs::path RunFolder::inputs_file() const {
   return root_ / "inputs.json";
 }
-fs::path RunFolder::data_index_file() const {
+fs::path RunFolder::index_file() const {
   return root_ / models::data_index_file;
 }
 

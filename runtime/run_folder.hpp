@@ -21,17 +21,17 @@ public:
   }
   std::string name() const; ///< last part of the path: the run's name
 
-  std::filesystem::path config_file() const;     ///< config.yaml, resolved
-  std::filesystem::path plan_file() const;       ///< plan.yaml
-  std::filesystem::path dataflow_file() const;   ///< dataflow.json: run_graph
-  std::filesystem::path inputs_file() const;     ///< inputs.json: run_inputs
-  std::filesystem::path data_index_file() const; ///< data.index: run_rows
-  std::filesystem::path metrics_file() const;    ///< metrics.jsonl
-  std::filesystem::path samples_file() const;    ///< samples.jsonl
-  std::filesystem::path status_file() const;     ///< status.json
-  std::filesystem::path failures_file() const;   ///< failures.jsonl
-  std::filesystem::path log_file() const;        ///< log.txt, the master's
-  std::filesystem::path stop_file() const;       ///< exists: stop was asked for
+  std::filesystem::path config_file() const;   ///< config.yaml, resolved
+  std::filesystem::path plan_file() const;     ///< plan.yaml
+  std::filesystem::path dataflow_file() const; ///< dataflow.json: run_graph
+  std::filesystem::path inputs_file() const;   ///< inputs.json: run_inputs
+  std::filesystem::path index_file() const;    ///< data.index: run_rows
+  std::filesystem::path metrics_file() const;  ///< metrics.jsonl
+  std::filesystem::path samples_file() const;  ///< samples.jsonl
+  std::filesystem::path status_file() const;   ///< status.json
+  std::filesystem::path failures_file() const; ///< failures.jsonl
+  std::filesystem::path log_file() const;      ///< log.txt, the master's
+  std::filesystem::path stop_file() const;     ///< exists: stop was asked for
   std::filesystem::path lock_file() const;
   std::filesystem::path worker_log(WorkerId worker) const;
   std::filesystem::path attempt_folder(std::uint32_t attempt) const;

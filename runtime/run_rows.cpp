@@ -75,7 +75,7 @@ RunRows open_rows(const Settings& settings, const plans::Workflow& workflow,
   rows.key = index_key(settings, tokenizer, inputs);
   rows.data = std::make_shared<const models::Dataset>(
     models::Dataset::open(settings, models::Tokenizer::load(tokenizer),
-                          {.index_file = folder.data_index_file(),
+                          {.index_file = folder.index_file(),
                            .index_key = rows.key,
                            .on_rows = tells_progress()}));
   rows.seconds
@@ -86,7 +86,7 @@ RunRows open_rows(const Settings& settings, const plans::Workflow& workflow,
 
 void keep_index(const RunRows& rows, const RunFolder& folder) {
   std::error_code ignored;
-  const auto file = folder.data_index_file();
+  const auto file = folder.index_file();
   if (rows.data
       && (rows.data->was_read() || !fs::is_regular_file(file, ignored)))
     rows.data->keep_index(file, rows.key);
