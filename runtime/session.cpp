@@ -18,7 +18,6 @@
 #include "runtime/session_events.hpp"
 #include "runtime/session_files.hpp"
 #include "runtime/session_setup.hpp"
-#include "runtime/step_names.hpp"
 #include "runtime/stop_signals.hpp"
 #include "runtime/suspend_signal.hpp"
 
