@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 import unittest
 
 from support import TROUPE, Case, read_rows, until, without_times
@@ -263,6 +264,17 @@ calls:
         failure = read_rows(self.run_folder("lost") / "failures.jsonl")[-1]
         self.assertIn("worker 1", failure["who"])
         until(lambda: not self.workers(), "the end of all workers", 10)
+
+    def test_a_link_that_comes_back_after_a_while_ends_nothing(self):
+        # a switch that reboots; TCP tries again 12.6 s after the first loss
+        process = self.start(*self.over_ssh("run.name=cut", "run.steps=100000"))
+        self.wait_for_step("cut", 1)
+        ip("link", "set", f"{NAME}a1", "down")
+        time.sleep(12)
+        ip("link", "set", f"{NAME}a1", "up")
+        self.wait_for_step("cut", max(self.metrics("cut")) + 2, 25)
+        process.send(signal.SIGTERM)
+        self.assertEqual(process.finish().code, 75, process.err)
 
     def test_a_host_that_is_not_there_is_named(self):
         words = [word.replace(HOSTS[1], "10.77.214.99")
