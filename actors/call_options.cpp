@@ -43,9 +43,9 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.ignore_eos = rollout.ignore_eos;
   options.sampled_logprobs = rollout.logprobs == "sampled";
   options.max_batch_tokens = rollout.max_batch_tokens;
-  options.max_sequences = rollout.max_sequences;
+  options.max_sequences = rollout.max_sequences.value_or(64);
   options.kv_cache_bytes
-    = static_cast<std::uint64_t>(rollout.kv_cache_gb * 1e9);
+    = static_cast<std::uint64_t>(rollout.kv_cache_gb.value_or(1.0) * 1e9);
   options.seed = settings.run.seed;
   options.stop_ids = shape.ends();
   if (call.greedy)

@@ -79,9 +79,9 @@ CheckContext make_check_context(const Settings& settings,
       = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
     sizes.max_new_tokens = settings.rollout.max_new_tokens;
     sizes.max_batch_tokens = settings.rollout.max_batch_tokens;
-    sizes.max_sequences = positive(settings.rollout.max_sequences);
+    sizes.max_sequences = positive(settings.rollout.max_sequences.value_or(64));
     sizes.kv_cache_bytes
-      = static_cast<std::uint64_t>(settings.rollout.kv_cache_gb * 1e9);
+      = static_cast<std::uint64_t>(settings.rollout.kv_cache_gb.value_or(1.0) * 1e9);
   }
   sizes.move_staging_bytes = settings.cluster.move_staging_bytes();
   sizes.packs_weights = settings.cluster.device != "gpu";
