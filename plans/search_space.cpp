@@ -1,5 +1,6 @@
 #include "plans/search_space.hpp"
 
+#include "plans/answer_room.hpp"
 #include "plans/device_order.hpp"
 #include "plans/memory_model.hpp"
 #include "plans/micro_batches.hpp"
@@ -25,6 +26,9 @@ bool is_as_good(const CallOption& a, const CallOption& b) {
          && a.static_bytes <= b.static_bytes
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }
+
+/// Of a device's memory: caches below this share leave no room that matters.
+constexpr std::uint64_t little_of_a_device = 32;
 
 bool same_layout(const Strategy& a, const Strategy& b) {
   return a.dp == b.dp && a.pp == b.pp && a.tp == b.tp
@@ -270,8 +274,37 @@ std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
   return all;
 }
 
+/// Of a generation whose cache takes what is free: each number of answers that
+/// it may come to. A cache that takes little of a device may as well be whole.
+std::vector<std::uint32_t>
+SearchSpace::answers_of(const SpaceCall& call, const CallOption& option) const {
+  const auto place = placement(option, 0);
+  const AnswerCall takes{.shape = problem_.shapes.at(call.call->role),
+                         .dtype = problem_.dtype(call.call->role),
+                         .placement = place,
+                         .sizes = problem_.sizes};
+  auto steps = answer_steps(takes.most());
+  const auto much = memory_bytes() / little_of_a_device;
+  const auto small = std::ranges::find_if(steps, [&](std::uint32_t answers) {
+    return takes.cache_bytes(answers) <= much;
+  });
+  if (small + 1 < steps.end())
+    steps.erase(small + 1, steps.end() - 1);
+  return steps;
+}
+
 void SearchSpace::add_option(SpaceCall& call, CallOption option,
                              const StageBytes& stage) {
+  if (call.call->kind != CallKind::generate || !problem_.sizes.cache_adapts)
+    return add_with_answers(call, option, stage);
+  for (const auto answers : answers_of(call, option)) {
+    option.answers = answers;
+    add_with_answers(call, option, stage);
+  }
+}
+
+void SearchSpace::add_with_answers(SpaceCall& call, CallOption option,
+                                   const StageBytes& stage) {
   const auto kind = call.call->kind;
   const auto place = placement(option, 0);
   const auto& role = call.call->role;
@@ -333,6 +366,13 @@ void SearchSpace::prune(SpaceCall& call) {
       kept.push_back(option);
   }
   call.options = std::move(kept);
+  for (auto& option : call.options) {
+    const auto first = std::ranges::find_if(call.options, [&](const auto& one) {
+      return one.num_devices == option.num_devices
+             && one.strategy == option.strategy;
+    });
+    option.mesh = static_cast<std::uint32_t>(first - call.options.begin());
+  }
 }
 
 std::uint32_t SearchSpace::align(std::uint32_t from,
@@ -351,7 +391,8 @@ Placement SearchSpace::placement(const CallOption& option,
                                  std::uint32_t position) const {
   Placement place{.strategy = option.strategy,
                   .micro_batches = option.micro_batches,
-                  .chunks = option.chunks};
+                  .chunks = option.chunks,
+                  .answers = option.answers};
   for (std::uint32_t i = 0; i < option.num_devices; ++i)
     place.devices.emplace_back(position + i);
   return place;
@@ -375,7 +416,7 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
   if (!blends && shares(mine, position, home, home_position))
     return 0;
   auto key = std::uint64_t{call};
-  for (const auto part : {option, position, home_option, home_position})
+  for (const auto part : {mine.mesh, position, home.mesh, home_position})
     key = key << 12 | (part & 0xfff);
   key ^= (std::uint64_t{position >> 12} << 60);
   const auto [found, added] = moves_s_.try_emplace(key, 0.0);

@@ -126,7 +126,8 @@ bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count) {
     const auto found = std::ranges::find_if(options, [&](const auto& option) {
       return option.chunks == count && option.num_devices == whole.num_devices
              && option.strategy == whole.strategy
-             && option.offload == whole.offload;
+             && option.offload == whole.offload
+             && option.active_bytes <= whole.active_bytes;
     });
     if (found == options.end())
       continue;

@@ -5,7 +5,7 @@
 #include "runtime/auto_plan.hpp"
 #include "runtime/checkpoint_fit.hpp"
 #include "runtime/cluster_choice.hpp"
-#include "runtime/host_memory.hpp"
+#include "runtime/device_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/known_calls.hpp"
 #include "runtime/live/run_graph.hpp"
@@ -36,13 +36,10 @@ std::uint32_t samples_per_step(const Settings& settings,
 
 plans::PlanReport report_on(const SessionPlan& session,
                             const plans::ExecutionPlan& plan) {
-  auto context
-    = plans::make_check_context(session.settings, session.workflow, plan);
+  auto context = plans::make_check_context(
+    session.settings, session.workflow, plan,
+    device_memory_bytes(session.settings, plan.cluster.devices_per_node));
   context.shapes = session.shapes;
-  if (const auto bytes
-      = host_memory_bytes_of_device(plan.cluster.devices_per_node);
-      bytes > 0)
-    context.device_memory_bytes = bytes;
   return plans::check_plan(context);
 }
 
@@ -115,6 +112,7 @@ void resolve_resume(SessionPlan& session) {
 SessionPlan plan_session(const Settings& settings) {
   SessionPlan session;
   session.settings = settings;
+  session.settings.cluster.device = device_kind(settings);
   session.run_folder = run_folder_of(settings);
   session.workflow = known_workflow(settings);
   session.shapes = read_shapes(settings, session.workflow);
@@ -126,7 +124,7 @@ SessionPlan plan_session(const Settings& settings) {
     [&](const auto& plan) { return report_on(session, plan).ok(); },
     {.shapes = session.shapes, .weight_element_bytes = 4},
     [&](const plans::Cluster& cluster) {
-      return search_for_run(settings, session.workflow, session.shapes,
+      return search_for_run(session.settings, session.workflow, session.shapes,
                             cluster);
     });
   session.plan = std::move(chosen.plan);

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace troupe::runtime {
@@ -29,7 +30,8 @@ struct GenerateVerbOptions : VerbOptions {
   int n = 1;
   std::vector<std::string> stop;
   std::string logprobs = "unfiltered";
-  double kv_cache_gb = 1.0;
+  std::optional<int> max_sequences;
+  std::optional<double> kv_cache_gb;
   bool max_new_tokens_given = false;
 };
 
@@ -94,7 +96,7 @@ void fill_settings(Settings& settings, const GenerateVerbOptions& options,
   rollout.stop = options.stop;
   rollout.logprobs = options.logprobs;
   rollout.max_batch_tokens = static_cast<int>(sampling.max_batch_tokens);
-  rollout.max_sequences = static_cast<int>(sampling.max_sequences);
+  rollout.max_sequences = options.max_sequences;
   rollout.kv_cache_gb = options.kv_cache_gb;
 }
 
@@ -230,16 +232,16 @@ void add_limit_options(CLI::App& verb, GenerateVerbOptions& options) {
     ->check(CLI::PositiveNumber)
     ->capture_default_str();
   verb
-    .add_option("--max-sequences", sampling.max_sequences,
-                "Answers under way at once on a device")
-    ->check(CLI::PositiveNumber)
-    ->capture_default_str();
+    .add_option("--max-sequences", options.max_sequences,
+                "Most answers under way at once on a device (default: 64 on "
+                "CPUs, as many as the cache holds on GPUs)")
+    ->check(CLI::PositiveNumber);
   verb
     .add_option("--kv-cache-gb", options.kv_cache_gb,
-                "Most memory of a device's cache")
+                "Most memory of a device's cache (default: what is free on "
+                "GPUs, a quarter of the memory on CPUs)")
     ->check(CLI::PositiveNumber)
-    ->check(refuse_nan)
-    ->capture_default_str();
+    ->check(refuse_nan);
 }
 
 } // namespace
