@@ -20,13 +20,11 @@ struct JoinRequest {
 TROUPE_INSPECT(JoinRequest, x.token, x.build, x.host, x.data_port, x.pid,
                x.wanted)
 
-/// plans::AnswerRoom of a call.
-struct CallRoom {
-  std::string call;
+struct CallRoom { ///< plans::AnswerRoom
   std::uint32_t answers = 0;
   std::uint64_t cache_bytes = 0;
 };
-TROUPE_INSPECT(CallRoom, x.call, x.answers, x.cache_bytes)
+TROUPE_INSPECT(CallRoom, x.answers, x.cache_bytes)
 
 /// What a worker must know; it parses the same texts as the master did.
 struct Welcome {
@@ -37,7 +35,7 @@ struct Welcome {
   std::string plan_yaml;
   std::string run_folder;
   bool only_evaluates = false;
-  std::vector<CallRoom> rooms; ///< of calls that generate
+  std::map<std::string, CallRoom> rooms; ///< of calls that generate
 };
 TROUPE_INSPECT(Welcome, x.worker, x.incarnation, x.run_id, x.settings_yaml,
                x.plan_yaml, x.run_folder, x.only_evaluates, x.rooms)

@@ -100,10 +100,9 @@ public:
     const auto room = answer_room(takes_, free);
     for (auto& device : devices)
       if (const auto stage = stage_of(device.device))
-        for (auto& task : device.tasks)
-          if (task.task == name_)
-            task.bytes += takes_.bytes(room.answers, *stage)
-                          - takes_.bytes(answers(), *stage);
+        std::ranges::find(device.tasks, name_, &TaskMemory::task)->bytes
+          += takes_.bytes(room.answers, *stage)
+             - takes_.bytes(answers(), *stage);
     return room;
   }
 

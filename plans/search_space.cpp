@@ -27,9 +27,6 @@ bool is_as_good(const CallOption& a, const CallOption& b) {
          && a.weight_bytes + a.active_bytes <= b.weight_bytes + b.active_bytes;
 }
 
-/// Of a device's memory: caches below this share leave no room that matters.
-constexpr std::uint64_t little_of_a_device = 32;
-
 bool same_layout(const Strategy& a, const Strategy& b) {
   return a.dp == b.dp && a.pp == b.pp && a.tp == b.tp
          && (a.zero == Zero::z3) == (b.zero == Zero::z3);
@@ -274,30 +271,16 @@ std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
   return all;
 }
 
-/// Of a generation whose cache takes what is free: each number of answers that
-/// it may come to. A cache that takes little of a device may as well be whole.
-std::vector<std::uint32_t>
-SearchSpace::answers_of(const SpaceCall& call, const CallOption& option) const {
+void SearchSpace::add_option(SpaceCall& call, CallOption option,
+                             const StageBytes& stage) {
+  if (call.call->kind != CallKind::generate || !problem_.sizes.cache_adapts)
+    return add_with_answers(call, option, stage);
   const auto place = placement(option, 0);
   const AnswerCall takes{.shape = problem_.shapes.at(call.call->role),
                          .dtype = problem_.dtype(call.call->role),
                          .placement = place,
                          .sizes = problem_.sizes};
-  auto steps = answer_steps(takes.most());
-  const auto much = memory_bytes() / little_of_a_device;
-  const auto small = std::ranges::find_if(steps, [&](std::uint32_t answers) {
-    return takes.cache_bytes(answers) <= much;
-  });
-  if (small + 1 < steps.end())
-    steps.erase(small + 1, steps.end() - 1);
-  return steps;
-}
-
-void SearchSpace::add_option(SpaceCall& call, CallOption option,
-                             const StageBytes& stage) {
-  if (call.call->kind != CallKind::generate || !problem_.sizes.cache_adapts)
-    return add_with_answers(call, option, stage);
-  for (const auto answers : answers_of(call, option)) {
+  for (const auto answers : steps_worth_trying(takes, memory_bytes())) {
     option.answers = answers;
     add_with_answers(call, option, stage);
   }
@@ -373,29 +356,6 @@ void SearchSpace::prune(SpaceCall& call) {
     });
     option.mesh = static_cast<std::uint32_t>(first - call.options.begin());
   }
-}
-
-std::uint32_t SearchSpace::align(std::uint32_t from,
-                                 std::uint32_t count) const {
-  const auto node = problem_.cluster.devices_per_node;
-  if (count >= node)
-    return (from + node - 1) / node * node;
-  const auto in_node = from % node;
-  auto local = (in_node + count - 1) / count * count;
-  if (node % count != 0 && in_node + count <= node)
-    local = in_node + count == node ? in_node : local; // the end of a node
-  return local + count <= node ? from - in_node + local : from - in_node + node;
-}
-
-Placement SearchSpace::placement(const CallOption& option,
-                                 std::uint32_t position) const {
-  Placement place{.strategy = option.strategy,
-                  .micro_batches = option.micro_batches,
-                  .chunks = option.chunks,
-                  .answers = option.answers};
-  for (std::uint32_t i = 0; i < option.num_devices; ++i)
-    place.devices.emplace_back(position + i);
-  return place;
 }
 
 bool SearchSpace::shares(const CallOption& option, std::uint32_t position,

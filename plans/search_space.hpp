@@ -133,8 +133,6 @@ private:
   std::vector<RoleMemory> may_leave(const SpaceCall& call,
                                     const StageBytes& stage) const;
   void add_option(SpaceCall& call, CallOption option, const StageBytes& stage);
-  std::vector<std::uint32_t> answers_of(const SpaceCall& call,
-                                        const CallOption& option) const;
   void add_with_answers(SpaceCall& call, CallOption option,
                         const StageBytes& stage);
   void prune(SpaceCall& call);

@@ -271,7 +271,7 @@ actors::Welcome make_welcome(const RunBasis& basis) {
   welcome.plan_yaml = plans::print(session.plan);
   welcome.only_evaluates = session.only_evaluates;
   for (const auto& [call, room] : session.report.rooms)
-    welcome.rooms.push_back({call, room.answers, room.cache_bytes});
+    welcome.rooms[call] = {room.answers, room.cache_bytes};
   welcome.run_folder = std::filesystem::absolute(session.run_folder).string();
   return welcome;
 }

@@ -130,7 +130,8 @@ TEST(Settings, LimitsOfMemoryAreAutoUnlessANumberIsGiven) {
   EXPECT_FALSE(automatic.rollout.kv_cache_gb);
   EXPECT_FALSE(automatic.rollout.max_sequences);
   EXPECT_FALSE(automatic.cluster.memory_reserve);
-  EXPECT_THAT(print_settings(automatic), ::testing::HasSubstr("kv_cache_gb: auto"));
+  EXPECT_THAT(print_settings(automatic),
+              ::testing::HasSubstr("kv_cache_gb: auto"));
   const auto given = make("rollout: {kv_cache_gb: 2.5, max_sequences: 7}\n"
                           "cluster: {memory_reserve: 0.1}\n");
   EXPECT_EQ(given.rollout.kv_cache_gb, 2.5);

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "problem_support.hpp"
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 namespace troupe::plans {
 namespace {
