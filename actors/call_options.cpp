@@ -1,8 +1,10 @@
 #include "actors/call_options.hpp"
 
 #include "config/workflow_traits.hpp"
+#include "plans/plan_check.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace troupe::actors {
 
@@ -16,6 +18,23 @@ models::LossMean loss_mean_of(const std::string& word) {
     return models::LossMean::sequence_horizon;
   return word == "sequence" ? models::LossMean::sequence
                             : models::LossMean::token;
+}
+
+/// A cache of the settings holds what it can; `auto` is what the plan has room
+/// for.
+void limit_answers(models::GenerateOptions& options, const Settings& settings,
+                   const plans::AnswerRoom& room) {
+  constexpr auto no_limit = std::numeric_limits<std::int32_t>::max();
+  const auto most = plans::most_answers_at_once(settings);
+  options.max_sequences = most > 0 ? most : no_limit;
+  options.kv_cache_bytes = std::numeric_limits<std::int64_t>::max();
+  if (const auto gb = settings.rollout.kv_cache_gb) {
+    options.kv_cache_bytes = static_cast<std::uint64_t>(*gb * 1e9);
+  } else if (room.answers > 0) {
+    options.max_sequences
+      = std::min<std::int64_t>(options.max_sequences, room.answers);
+    options.kv_cache_bytes = room.cache_bytes;
+  }
 }
 
 } // namespace
@@ -36,7 +55,8 @@ std::uint32_t epochs_of(const Settings& settings,
 
 models::GenerateOptions generate_options(const Settings& settings,
                                          const plans::Call& call,
-                                         const ModelShape& shape) {
+                                         const ModelShape& shape,
+                                         const plans::AnswerRoom& room) {
   const RolloutSettings& rollout = settings.rollout;
   models::GenerateOptions options;
   options.max_new_tokens = rollout.max_new_tokens;
@@ -50,9 +70,7 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.ignore_eos = rollout.ignore_eos;
   options.sampled_logprobs = rollout.logprobs == "sampled";
   options.max_batch_tokens = rollout.max_batch_tokens;
-  options.max_sequences = rollout.max_sequences;
-  options.kv_cache_bytes
-    = static_cast<std::uint64_t>(rollout.kv_cache_gb * 1e9);
+  limit_answers(options, settings, room);
   options.seed = settings.run.seed;
   options.stop_ids = shape.ends();
   if (call.greedy)
@@ -130,9 +148,7 @@ models::Engine::Spec engine_spec(const Settings& settings,
                                * mini_batches_of(settings, workflow)
                                * epochs_of(settings, workflow);
   spec.seed = settings.run.seed;
-  const std::string& dtype = settings.models.at(role.name).dtype;
-  if (dtype == "bf16" || (dtype == "auto" && settings.cluster.device == "gpu"))
-    spec.dtype = DType::bf16;
+  spec.dtype = plans::product_dtype(settings, role.name);
   return spec;
 }
 

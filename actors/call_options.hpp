@@ -7,6 +7,7 @@
 #include "config/settings.hpp"
 #include "models/engine.hpp"
 #include "models/generate_options.hpp"
+#include "plans/answer_room.hpp"
 #include "plans/execution_plan.hpp"
 #include "plans/workflow.hpp"
 
@@ -23,9 +24,12 @@ std::uint32_t epochs_of(const Settings& settings,
 std::uint32_t samples_per_row(const Settings& settings,
                               const plans::Workflow& workflow, bool evaluates);
 
+/// `room`: what the plan leaves free for it; empty: no limits but those of the
+/// settings.
 models::GenerateOptions generate_options(const Settings& settings,
                                          const plans::Call& call,
-                                         const ModelShape& shape);
+                                         const ModelShape& shape,
+                                         const plans::AnswerRoom& room);
 models::InferOptions infer_options(const Settings& settings,
                                    const plans::Call& call,
                                    const plans::Placement& placement);

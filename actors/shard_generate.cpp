@@ -60,8 +60,10 @@ models::GenerateEvents offering(const Shard& shard, const plans::Call& call,
 
 models::GenerateOptions options_of(WorkerContext& worker,
                                    const plans::Call& call) {
-  auto options
-    = generate_options(worker.settings, call, worker.shapes.at(call.role));
+  const auto room = worker.rooms.find(call.name);
+  auto options = generate_options(
+    worker.settings, call, worker.shapes.at(call.role),
+    room == worker.rooms.end() ? plans::AnswerRoom{} : room->second);
   options.seed += own_noise(worker, call);
   if (options.stop_ids.empty() && worker.tokenizer().eos_id() >= 0)
     options.stop_ids = {worker.tokenizer().eos_id()};

@@ -139,6 +139,9 @@ std::shared_ptr<WorkerContext> make_worker_context(const Welcome& welcome) {
   context->workflow = std::move(calls.workflow);
   context->plan = std::move(calls.plan);
   context->replicas = plans::replicas_of(context->workflow, context->plan);
+  for (const auto& [call, room] : welcome.rooms)
+    context->rooms[call]
+      = {.answers = room.answers, .cache_bytes = room.cache_bytes};
   context->run_folder = welcome.run_folder;
   context->data_key = welcome.data_key;
   for (const auto& role : context->workflow.roles) {

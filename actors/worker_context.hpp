@@ -18,6 +18,7 @@
 #include "net/host_collectives.hpp"
 #include "net/peer_memory.hpp"
 #include "net/stash.hpp"
+#include "plans/answer_room.hpp"
 #include "plans/execution_plan.hpp"
 #include "plans/replicas.hpp"
 #include "plans/workflow.hpp"
@@ -66,6 +67,7 @@ struct WorkerContext {
   plans::Workflow workflow;
   plans::ExecutionPlan plan;
   plans::Replicas replicas;
+  plans::AnswerRooms rooms; ///< of the calls that generate
   std::filesystem::path run_folder;
   std::string data_key; ///< of the index of data.train in the run folder
   std::map<std::string, ModelShape> shapes; ///< by role

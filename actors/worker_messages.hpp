@@ -20,6 +20,12 @@ struct JoinRequest {
 TROUPE_INSPECT(JoinRequest, x.token, x.build, x.host, x.data_port, x.pid,
                x.wanted)
 
+struct CallRoom { ///< plans::AnswerRoom
+  std::uint32_t answers = 0;
+  std::uint64_t cache_bytes = 0;
+};
+TROUPE_INSPECT(CallRoom, x.answers, x.cache_bytes)
+
 /// What a worker must know; it parses the same texts as the master did.
 struct Welcome {
   WorkerId worker;
@@ -30,9 +36,10 @@ struct Welcome {
   std::string run_folder;
   std::string data_key; ///< of the index of data.train in the run folder
   bool only_evaluates = false;
+  std::map<std::string, CallRoom> rooms; ///< of calls that generate
 };
 TROUPE_INSPECT(Welcome, x.worker, x.incarnation, x.run_id, x.settings_yaml,
-               x.plan_yaml, x.run_folder, x.data_key, x.only_evaluates)
+               x.plan_yaml, x.run_folder, x.data_key, x.only_evaluates, x.rooms)
 
 struct Peer {
   WorkerId worker;

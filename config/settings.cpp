@@ -285,6 +285,8 @@ const std::vector<std::string>& resumable_changes() {
   static const std::vector<std::string> keys
     = {"cluster", "plan", "metrics", "trace", "eval", "run.steps",
        "run.save_every", "run.keep",
+       // how many answers are under way changes no number (I2)
+       "rollout.kv_cache_gb", "rollout.max_sequences",
        // how to continue is no property of the run
        "run.resume"};
   return keys;

@@ -72,11 +72,14 @@ void add_rollout_limits(FieldTable& table) {
       "the responses under way.")
     .at_least(1);
   add("max_sequences", &R::max_sequences,
-      "Responses under way at once on a device; kv_cache_gb may allow fewer, "
-      "and the others wait.")
+      "Most responses under way at once on a device; the cache may hold fewer, "
+      "and the others wait. auto: as many as the cache holds on GPUs, 64 on "
+      "CPUs. Changes times only, never results.")
     .at_least(1);
   add("kv_cache_gb", &R::kv_cache_gb,
-      "Most memory of a device's cache of keys and values.")
+      "Most memory of a device's cache of keys and values, in GB. auto: what "
+      "the plan leaves free on the device, at most a quarter of its memory on "
+      "CPUs. Changes times only, never results.")
     .above(0);
 }
 

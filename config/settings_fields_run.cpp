@@ -59,7 +59,8 @@ void add_run(FieldTable& table) {
   add("resume", &RunSettings::resume,
       "What to do when the run folder exists. auto: continue if the settings "
       "are equal except cluster, plan, metrics, trace, eval, run.steps, "
-      "run.save_every and run.keep; force: continue whatever changed; fresh: "
+      "run.save_every, run.keep and the cache of rollout; force: continue "
+      "whatever changed; fresh: "
       "rename the old folder to NAME.1 and start over; never: stop.")
     .one_of({"auto", "force", "fresh", "never"});
   add("replay", &RunSettings::replay,
@@ -135,6 +136,11 @@ void add_cluster(FieldTable& table) {
       "Most MiB that a device keeps of weights that came from another host and "
       "wait to be blended in; all else lands in its place.")
     .at_least(1);
+  add("memory_reserve", &C::memory_reserve,
+      "Share of each device's memory that plans leave alone, for what the "
+      "libraries take and for fragmentation. auto: 0.08 on GPUs, 0 on CPUs.")
+    .at_least(0)
+    .below(1);
 }
 
 void add_failures(FieldTable& table) {

@@ -27,8 +27,9 @@ struct PlanSlot {
 /// Where a field's value lives.
 using Slot
   = std::variant<bool*, int*, std::uint64_t*, float*, double*, std::string*,
-                 std::optional<int>*, ClipRatio*, std::array<double, 2>*,
-                 std::vector<std::string>*, std::map<std::string, std::string>*,
+                 std::optional<int>*, std::optional<double>*, ClipRatio*,
+                 std::array<double, 2>*, std::vector<std::string>*,
+                 std::map<std::string, std::string>*,
                  std::map<std::string, double>*, PlanSlot>;
 
 struct Field {

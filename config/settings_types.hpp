@@ -40,6 +40,7 @@ struct ClusterSettings {
   std::optional<int> silence_s;   ///< {}: auto, by whether there are hosts
   int move_staging_mib = 64;      ///< a device
   int own_actor_timeout_s = 120;  ///< between two samples
+  std::optional<double> memory_reserve; ///< share of a device's; {}: auto
   std::uint64_t move_staging_bytes() const {
     return static_cast<std::uint64_t>(move_staging_mib) << 20;
   }
@@ -89,10 +90,10 @@ struct RolloutSettings {
   std::vector<std::string> stop;
   std::string logprobs = "unfiltered";
   int max_batch_tokens = 2048;
-  int max_sequences = 64;
-  double kv_cache_gb = 1.0;
-  bool greedy = false;     ///< generate
-  bool ignore_eos = false; ///< generate
+  std::optional<int> max_sequences;  ///< {}: auto
+  std::optional<double> kv_cache_gb; ///< {}: auto
+  bool greedy = false;               ///< generate
+  bool ignore_eos = false;           ///< generate
 };
 
 struct ClipRatio {

@@ -235,6 +235,9 @@ std::string expected_text(const Field& field) {
       [&](std::optional<int>*) {
         return range_text(field, "auto or a whole number");
       },
+      [&](std::optional<double>*) {
+        return range_text(field, "auto or a number");
+      },
       [&](ClipRatio*) {
         return range_text(field, "a number") + " or [low, high]";
       },
@@ -272,6 +275,12 @@ void read_value(const Field& field, Settings& settings, const std::string& role,
           value->reset();
         else
           *value = reader.integer<int>();
+      },
+      [&](std::optional<double>* value) {
+        if (node.is_scalar() && node.text == "auto")
+          value->reset();
+        else
+          *value = reader.number(node);
       },
       [&](ClipRatio* value) { read_clip_ratio(reader, *value); },
       [&](std::array<double, 2>* value) { read_pair(reader, *value); },
@@ -315,6 +324,9 @@ YamlNode value_node(const Field& field, const Settings& settings,
       [&](std::string* value) { return text_node(*value); },
       [](std::optional<int>* value) {
         return scalar_node(*value ? std::to_string(**value) : "auto");
+      },
+      [&](std::optional<double>* value) {
+        return *value ? number_node(**value) : scalar_node("auto");
       },
       [&](ClipRatio* value) {
         if (value->low == value->high)

@@ -119,7 +119,9 @@ std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
     internal::generation_failed(
       Errc::out_of_memory, "a sequence of " + std::to_string(tokens)
                              + " tokens does not fit the KV cache of "
-                             + std::to_string(cache_limit(options)) + " bytes");
+                             + std::to_string(cache_limit(options))
+                             + " bytes; try a larger rollout.kv_cache_gb, or "
+                               "auto");
   const std::int64_t slots
     = std::min({static_cast<std::int64_t>(wanted), fitting,
                 std::max<std::int64_t>(1, options.max_sequences)});

@@ -70,11 +70,13 @@ GpuReport find_gpus() {
     if (properties.concurrentManagedAccess == 0)
       return {.names = {},
               .generations = {},
+              .memory_bytes = {},
               .driver = report.driver,
               .why_none = std::string(properties.name)
                           + " does not share its memory with the host"};
     report.names.emplace_back(properties.name);
     report.generations.push_back(properties.major);
+    report.memory_bytes.push_back(properties.totalGlobalMem);
   }
   if (count == 0)
     report.why_none = "the driver knows no GPU";
@@ -91,6 +93,7 @@ const BlockMemory* gpu_memory() {
 GpuReport find_gpus() {
   return {.names = {},
           .generations = {},
+          .memory_bytes = {},
           .driver = {},
           .why_none = "this build has no CUDA (cmake --preset cuda)"};
 }

@@ -10,16 +10,18 @@
 
 #include "net/block_memory.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace troupe::net {
 
 struct GpuReport {
-  std::vector<std::string> names; ///< of those that can be used
-  std::vector<int> generations;   ///< of each: 8 Ampere, 9 Hopper, ..
-  std::string driver;             ///< "CUDA 13.0"; empty: none
-  std::string why_none;           ///< where there are none: one sentence
+  std::vector<std::string> names;          ///< of those that can be used
+  std::vector<int> generations;            ///< of each: 8 Ampere, 9 Hopper, ..
+  std::vector<std::uint64_t> memory_bytes; ///< of each, all of it
+  std::string driver;                      ///< "CUDA 13.0"; empty: none
+  std::string why_none; ///< where there are none: one sentence
 };
 
 /// Asks the driver anew each time.

@@ -53,6 +53,8 @@ public:
     auto under_way = a_chunk();
     if (sizes_.max_sequences > 0)
       under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
+    if (place_.answers > 0)
+      under_way = std::min<std::uint64_t>(under_way, place_.answers);
     if (sizes_.kv_cache_bytes == 0)
       return under_way;
     std::uint64_t slot = 1;

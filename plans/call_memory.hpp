@@ -28,6 +28,9 @@ struct BatchSizes {
   /// values: the others wait. 0: no limit.
   std::uint32_t max_sequences = 0;
   std::uint64_t kv_cache_bytes = 0;
+  /// `rollout.kv_cache_gb: auto`: the cache takes what a plan leaves free, up
+  /// to these limits (answer_room.hpp).
+  bool cache_adapts = false;
   std::int64_t max_batch_tokens = 0; ///< of a pass of generation; 0: default
   /// Most that a device keeps of what comes to be blended in; other moves land
   /// in place.
@@ -43,8 +46,10 @@ struct BatchSizes {
 DType stored_dtype(const BatchSizes& sizes, DType dtype);
 
 /// Whether answers may have to wait for a place.
-inline bool has_limited_places(const BatchSizes& sizes) {
-  return sizes.max_sequences > 0 || sizes.kv_cache_bytes > 0;
+inline bool has_limited_places(const BatchSizes& sizes,
+                               const Placement& placement) {
+  return sizes.max_sequences > 0 || sizes.kv_cache_bytes > 0
+         || placement.answers > 0;
 }
 /// Answers that a dp rank works on at once; the others wait for a place.
 std::uint64_t answers_under_way(const ModelShape& shape, DType dtype,

@@ -77,7 +77,8 @@ CostModel::Job CostModel::make_job(const Call& call,
                            strategy.pp, costs_of(found->second.units));
   auto samples = batches.samples;
   double rounds = 1;
-  if (call.kind == CallKind::generate && has_limited_places(problem_.sizes)) {
+  if (call.kind == CallKind::generate
+      && has_limited_places(problem_.sizes, placement)) {
     const auto all = samples * batches.count;
     const auto places = static_cast<double>(
       answers_under_way(problem_.shapes.at(call.role),

@@ -161,6 +161,7 @@ ExecutionPlan place_evaluation(ExecutionPlan plan, const Workflow& workflow) {
     if (model != nullptr)
       placement = plan.calls.at(model->name);
     placement.chunks = 1;
+    placement.answers = 0;
     plan.calls[call.name] = std::move(placement);
   }
   return plan;

@@ -45,6 +45,9 @@ struct Placement {
   int micro_batches = 0;               ///< per mini-batch; 0: by tokens
   int chunks = 1;
   int instances = 0; ///< of an own actor, see own_placement.hpp; 0: default
+  /// Of a generation, at once on a dp rank: derived (answer_room.hpp), not
+  /// written in plan files. 0: as many as the settings allow.
+  std::uint32_t answers = 0;
 
   bool operator==(const Placement&) const = default;
 };

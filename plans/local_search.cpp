@@ -18,7 +18,13 @@ constexpr double infinite_s = std::numeric_limits<double>::infinity();
 
 bool is_same_but_offload(const CallOption& a, const CallOption& b) {
   return a.num_devices == b.num_devices && a.strategy == b.strategy
-         && a.micro_batches == b.micro_batches && a.chunks == b.chunks;
+         && a.micro_batches == b.micro_batches && a.chunks == b.chunks
+         && a.answers == b.answers;
+}
+bool is_same_but_answers(const CallOption& a, const CallOption& b) {
+  return a.num_devices == b.num_devices && a.strategy == b.strategy
+         && a.micro_batches == b.micro_batches && a.chunks == b.chunks
+         && a.offload == b.offload;
 }
 
 double wall_s() {
@@ -252,13 +258,39 @@ void Walk::improve_offloads(SpacePoint& next, std::size_t call,
   next.options[call] = chosen;
 }
 
-void Walk::take_better(const SpacePoint& next, SpacePoint& point,
-                       double& best_s) {
+/// Caches take what the rest of the point leaves free: options are fastest
+/// first, so the first that fits has most answers at once.
+void Walk::fill_rooms(SpacePoint& point) const {
+  for (std::size_t call = 0; call < point.options.size(); ++call) {
+    const auto& options = space_.calls()[call].options;
+    const auto& chosen = options[point.options[call]];
+    if (chosen.answers == 0)
+      continue;
+    for (std::uint32_t i = 0; i < options.size(); ++i) {
+      if (!is_same_but_answers(options[i], chosen))
+        continue;
+      point.options[call] = i;
+      if (peak_bytes(space_, point) <= space_.memory_bytes())
+        break;
+    }
+  }
+}
+
+bool Walk::has_most_answers(std::size_t call, std::uint32_t option) const {
+  const auto& options = space_.calls()[call].options;
+  return std::none_of(options.begin(), options.begin() + option,
+                      [&](const CallOption& other) {
+                        return is_same_but_answers(other, options[option]);
+                      });
+}
+
+void Walk::take_better(SpacePoint next, SpacePoint& point, double& best_s) {
+  fill_rooms(next);
   const auto seconds = cost_.step_s(next);
   if (seconds >= best_s * (1 - 1e-9))
     return;
   best_s = seconds;
-  point = next;
+  point = std::move(next);
 }
 
 bool Walk::improve_call(SpacePoint& point, std::size_t call, double& best_s) {
@@ -267,6 +299,8 @@ bool Walk::improve_call(SpacePoint& point, std::size_t call, double& best_s) {
     const auto& option = space_.calls()[call].options[candidate.option];
     if (ended() || option.total_s() >= best_s)
       break; // fastest first: the rest is slower than a whole step
+    if (option.answers > 0 && !has_most_answers(call, candidate.option))
+      continue; // fill_rooms chooses among them
     auto next = point;
     next.options[call] = candidate.option;
     next.positions[call] = candidate.position;
@@ -301,6 +335,7 @@ void Walk::anneal() {
       auto next = point;
       next.options[call] = candidate.option;
       next.positions[call] = candidate.position;
+      fill_rooms(next);
       const auto seconds = cost_.step_s(next);
       const auto chance = double(random_() >> 11) * 0x1p-53;
       if (seconds <= now_s

@@ -97,7 +97,9 @@ private:
   bool improve_call(SpacePoint& point, std::size_t call, double& best_s);
   void improve_offloads(SpacePoint& next, std::size_t call, SpacePoint& point,
                         double& best_s);
-  void take_better(const SpacePoint& next, SpacePoint& point, double& best_s);
+  void fill_rooms(SpacePoint& point) const;
+  bool has_most_answers(std::size_t call, std::uint32_t option) const;
+  void take_better(SpacePoint next, SpacePoint& point, double& best_s);
   std::uint32_t draw(std::size_t below);
 
   const SearchSpace& space_;

@@ -5,6 +5,7 @@
 #include "plans/internal/too_full.hpp"
 #include "plans/nearest.hpp"
 #include "plans/own_placement.hpp"
+#include "plans/planned_memory.hpp"
 #include "plans/replica_life.hpp"
 #include "plans/step_graph.hpp"
 #include "plans/strategy_rules.hpp"
@@ -337,41 +338,31 @@ private:
                        print_devices(idle)));
   }
 
-  /// Tasks of an evaluation run on what training leaves on the devices.
-  void add_evaluation(std::vector<DeviceMemory>& devices) const {
-    const auto& evaluation = context_.evaluation;
-    if (evaluation.none())
-      return;
-    const auto plan = place_evaluation(plan_, evaluation.workflow);
-    const auto alone = evaluation_of(evaluation.workflow);
-    auto sizes = context_.sizes;
-    sizes.samples_per_step = evaluation.samples;
-    const auto more = device_memory(alone, plan, replicas_of(alone, plan),
-                                    context_.shapes, context_.dtypes, sizes);
-    for (std::size_t i = 0; i < devices.size(); ++i)
-      devices[i].tasks.insert(devices[i].tasks.end(), more[i].tasks.begin(),
-                              more[i].tasks.end());
+  std::string memory_hint(const DeviceMemory& memory,
+                          const DevicePeak& peak) const {
+    const auto of_cache = cache_hint(context_, memory, peak.at_task);
+    return !of_cache.empty()
+             ? of_cache
+             : sharding_hint(context_, peak.device)
+                 + "fewer calls on it or a smaller micro_batch_tokens";
   }
 
   void check_memory(const Replicas& replicas) {
-    auto devices = device_memory(workflow_, plan_, replicas, context_.shapes,
-                                 context_.dtypes, context_.sizes);
-    add_evaluation(devices);
+    auto planned = planned_memory(context_, replicas);
+    report_.rooms = std::move(planned.rooms);
     internal::TooFull too_full(context_.device_memory_bytes.value_or(~0ull));
-    for (auto& memory : devices) {
+    for (auto& memory : planned.devices) {
       const auto resident = memory.resident_bytes();
       DevicePeak peak{.device = memory.device,
                       .peak_bytes = resident,
                       .resident_bytes = resident,
-                      .tasks = std::move(memory.tasks)};
+                      .tasks = memory.tasks};
       for (const auto& task : peak.tasks)
         if (resident + task.bytes > peak.peak_bytes) {
           peak.peak_bytes = resident + task.bytes;
           peak.at_task = task.task;
         }
-      too_full.add(peak,
-                   sharding_hint(context_, peak.device)
-                     + "fewer calls on it or a smaller micro_batch_tokens");
+      too_full.add(peak, memory_hint(memory, peak));
       report_.devices.push_back(std::move(peak));
     }
     std::ranges::copy(too_full.mistakes(), std::back_inserter(report_.errors));

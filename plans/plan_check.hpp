@@ -3,6 +3,7 @@
 // and the peak memory of each device. One check for files and presets.
 #pragma once
 
+#include "plans/answer_room.hpp"
 #include "plans/evaluation.hpp"
 #include "plans/memory_model.hpp"
 
@@ -29,11 +30,16 @@ struct CheckContext {
   Evaluation evaluation = {};
 };
 
-/// Sizes and corrections from the settings; shapes, dtypes and device memory
-/// stay for the caller to fill in.
+/// Sizes, dtypes and corrections from the settings, of devices with so much
+/// memory (0: not known), of which `cluster.memory_reserve` stays free. Shapes
+/// stay for the caller to fill in. `cluster.device` auto counts as cpu.
 CheckContext make_check_context(const Settings& settings,
                                 const Workflow& workflow,
-                                const ExecutionPlan& plan);
+                                const ExecutionPlan& plan,
+                                std::uint64_t device_bytes = 0);
+
+/// In which products with the role's weights are, on the settings' devices.
+DType product_dtype(const Settings& settings, const std::string& role);
 
 struct PlanMistake {
   std::string path;        ///< "calls.actor_gen.strategy"
@@ -55,6 +61,7 @@ struct PlanReport {
   std::vector<PlanMistake> errors = {};
   std::vector<std::string> warnings = {};
   std::vector<DevicePeak> devices = {}; ///< empty when there are errors before
+  AnswerRooms rooms = {};               ///< likewise; evaluation's too
 
   bool ok() const {
     return errors.empty();

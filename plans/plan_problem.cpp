@@ -1,5 +1,6 @@
 #include "plans/plan_problem.hpp"
 
+#include "plans/planned_memory.hpp"
 #include "plans/presets.hpp"
 
 #include <algorithm>
@@ -17,15 +18,22 @@ DType PlanProblem::dtype(const std::string& role) const {
 }
 
 BatchSizes sizes_on_gpu(BatchSizes sizes) {
-  sizes.max_sequences = 0;
-  sizes.kv_cache_bytes = 0;
   sizes.micro_batch_tokens = 32768;
   sizes.packs_weights = false;
   sizes.stores_operands = true;
   return sizes;
 }
 
-PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan) {
+void set_memory(PlanProblem& problem, const Settings& settings,
+                std::uint64_t device_bytes) {
+  const auto reserve = device_bytes - usable_bytes(settings, device_bytes);
+  problem.hardware.mem_bytes = static_cast<double>(device_bytes);
+  problem.hardware.reserve_bytes
+    = std::max(problem.hardware.reserve_bytes, static_cast<double>(reserve));
+}
+
+CheckContext check_context(const PlanProblem& problem,
+                           const ExecutionPlan& plan) {
   CheckContext context{.workflow = problem.workflow,
                        .plan = plan,
                        .sizes = problem.sizes,
@@ -35,7 +43,20 @@ PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan) {
                        .evaluation = problem.evaluation};
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;
-  return check_plan(context);
+  return context;
+}
+
+PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan) {
+  return check_plan(check_context(problem, plan));
+}
+
+ExecutionPlan with_rooms(const PlanProblem& problem,
+                         const ExecutionPlan& plan) {
+  if (!problem.sizes.cache_adapts)
+    return plan;
+  const auto context = check_context(problem, plan);
+  const auto replicas = replicas_of(problem.workflow, plan);
+  return with_rooms(plan, planned_memory(context, replicas).rooms);
 }
 
 ExecutionPlan fitted_preset(const std::string& name,

@@ -33,10 +33,21 @@ struct PlanProblem {
   DType dtype(const std::string& role) const;
 };
 
-/// What `sizes` are for GPUs: the default limits of `rollout` are for hosts, a
-/// pass of 32,768 tokens fills a GPU, and what is computed with is kept as
-/// engines there keep it.
+/// What `sizes` are for GPUs: a pass of 32,768 tokens fills one, and what is
+/// computed with is kept as engines there keep it.
 BatchSizes sizes_on_gpu(BatchSizes sizes);
+
+/// The problem's devices have so much memory, and keep `cluster.memory_reserve`
+/// of it free or what the hardware says, whichever is more.
+void set_memory(PlanProblem& problem, const Settings& settings,
+                std::uint64_t device_bytes);
+
+/// What a plan of the problem is checked with. References both.
+CheckContext check_context(const PlanProblem& problem,
+                           const ExecutionPlan& plan);
+/// The plan with the answers of its generations at once, which depend on what
+/// it leaves free (`with_rooms`).
+ExecutionPlan with_rooms(const PlanProblem& problem, const ExecutionPlan& plan);
 
 /// The plan check in this problem: its shapes, sizes and memory.
 PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan);

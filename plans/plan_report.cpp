@@ -58,10 +58,25 @@ std::string sharding_hint(const CheckContext& context, Rank device) {
 
 } // namespace internal
 
+DType product_dtype(const Settings& settings, const std::string& role) {
+  const auto model = settings.models.find(role);
+  const auto word
+    = model == settings.models.end() ? "auto" : model->second.dtype;
+  const bool is_gpu = settings.cluster.device == "gpu";
+  return word == "bf16" || (word == "auto" && is_gpu) ? DType::bf16
+                                                      : DType::f32;
+}
+
 CheckContext make_check_context(const Settings& settings,
                                 const Workflow& workflow,
-                                const ExecutionPlan& plan) {
+                                const ExecutionPlan& plan,
+                                std::uint64_t device_bytes) {
   CheckContext context{.workflow = workflow, .plan = plan};
+  const auto usable = usable_bytes(settings, device_bytes);
+  if (usable > 0)
+    context.device_memory_bytes = usable;
+  for (const auto& role : workflow.roles)
+    context.dtypes[role.name] = product_dtype(settings, role.name);
   auto& sizes = context.sizes;
   const auto positive = [](int number) {
     return static_cast<std::uint32_t>(std::max(number, 1));
@@ -79,9 +94,7 @@ CheckContext make_check_context(const Settings& settings,
       = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
     sizes.max_new_tokens = settings.rollout.max_new_tokens;
     sizes.max_batch_tokens = settings.rollout.max_batch_tokens;
-    sizes.max_sequences = positive(settings.rollout.max_sequences);
-    sizes.kv_cache_bytes
-      = static_cast<std::uint64_t>(settings.rollout.kv_cache_gb * 1e9);
+    set_answer_limits(sizes, settings, usable);
   }
   sizes.move_staging_bytes = settings.cluster.move_staging_bytes();
   sizes.packs_weights = settings.cluster.device != "gpu";

@@ -1,5 +1,6 @@
 #include "plans/search_space.hpp"
 
+#include "plans/answer_room.hpp"
 #include "plans/device_order.hpp"
 #include "plans/memory_model.hpp"
 #include "plans/micro_batches.hpp"
@@ -272,6 +273,21 @@ std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
 
 void SearchSpace::add_option(SpaceCall& call, CallOption option,
                              const StageBytes& stage) {
+  if (call.call->kind != CallKind::generate || !problem_.sizes.cache_adapts)
+    return add_with_answers(call, option, stage);
+  const auto place = placement(option, 0);
+  const AnswerCall takes{.shape = problem_.shapes.at(call.call->role),
+                         .dtype = problem_.dtype(call.call->role),
+                         .placement = place,
+                         .sizes = problem_.sizes};
+  for (const auto answers : steps_worth_trying(takes, memory_bytes())) {
+    option.answers = answers;
+    add_with_answers(call, option, stage);
+  }
+}
+
+void SearchSpace::add_with_answers(SpaceCall& call, CallOption option,
+                                   const StageBytes& stage) {
   const auto kind = call.call->kind;
   const auto place = placement(option, 0);
   const auto& role = call.call->role;
@@ -333,28 +349,13 @@ void SearchSpace::prune(SpaceCall& call) {
       kept.push_back(option);
   }
   call.options = std::move(kept);
-}
-
-std::uint32_t SearchSpace::align(std::uint32_t from,
-                                 std::uint32_t count) const {
-  const auto node = problem_.cluster.devices_per_node;
-  if (count >= node)
-    return (from + node - 1) / node * node;
-  const auto in_node = from % node;
-  auto local = (in_node + count - 1) / count * count;
-  if (node % count != 0 && in_node + count <= node)
-    local = in_node + count == node ? in_node : local; // the end of a node
-  return local + count <= node ? from - in_node + local : from - in_node + node;
-}
-
-Placement SearchSpace::placement(const CallOption& option,
-                                 std::uint32_t position) const {
-  Placement place{.strategy = option.strategy,
-                  .micro_batches = option.micro_batches,
-                  .chunks = option.chunks};
-  for (std::uint32_t i = 0; i < option.num_devices; ++i)
-    place.devices.emplace_back(position + i);
-  return place;
+  for (auto& option : call.options) {
+    const auto first = std::ranges::find_if(call.options, [&](const auto& one) {
+      return one.num_devices == option.num_devices
+             && one.strategy == option.strategy;
+    });
+    option.mesh = static_cast<std::uint32_t>(first - call.options.begin());
+  }
 }
 
 bool SearchSpace::shares(const CallOption& option, std::uint32_t position,
@@ -380,7 +381,7 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
   position -= left;
   home_position -= left;
   auto key = std::uint64_t{call};
-  for (const auto part : {option, position, home_option, home_position})
+  for (const auto part : {mine.mesh, position, home.mesh, home_position})
     key = key << 12 | (part & 0xfff);
   key ^= (std::uint64_t{position >> 12} << 60);
   const auto [found, added] = moves_s_.try_emplace(key, 0.0);

@@ -23,9 +23,13 @@ struct CallOption {
   Strategy strategy = {};
   int micro_batches = 0;
   int chunks = 1;
-  RoleMemory offload = {}; ///< what leaves the replica that it names
-  double seconds = 0;      ///< of the first chunk
-  double later_s = 0;      ///< that each other chunk adds
+  std::uint32_t answers = 0; ///< of a generation, as in Placement
+  RoleMemory offload = {};   ///< what leaves the replica that it names
+  /// The first option of the call with these devices and this strategy: moves
+  /// depend on nothing else.
+  std::uint32_t mesh = 0;
+  double seconds = 0;   ///< of the first chunk
+  double later_s = 0;   ///< that each other chunk adds
   double weights_s = 0; ///< to bring them from host memory, or take them there
   double moments_s = 0; ///< likewise those of the optimizer
   double device_s = 0;  ///< of its devices, with what comes and goes
@@ -129,6 +133,8 @@ private:
   std::vector<RoleMemory> may_leave(const SpaceCall& call,
                                     const StageBytes& stage) const;
   void add_option(SpaceCall& call, CallOption option, const StageBytes& stage);
+  void add_with_answers(SpaceCall& call, CallOption option,
+                        const StageBytes& stage);
   void prune(SpaceCall& call);
 
   const PlanProblem& problem_;

@@ -4,6 +4,7 @@
 #include "plans/internal/running_tasks.hpp"
 #include "plans/joined_chunks.hpp"
 #include "plans/memory_curve.hpp"
+#include "plans/planned_memory.hpp"
 #include "plans/replica_life.hpp"
 
 #include <algorithm>
@@ -171,14 +172,15 @@ void add_use(Simulation& run, const HoldFinder& holds) {
 }
 
 /// A step of the evaluation's own graph, while training stands still.
-double evaluation_seconds(const PlanProblem& problem,
-                          const ExecutionPlan& plan) {
+double evaluation_seconds(const PlanProblem& problem, const ExecutionPlan& plan,
+                          const AnswerRooms& rooms) {
   if (problem.evaluation.none())
     return 0;
   auto alone = problem;
   alone.workflow = evaluation_of(problem.evaluation.workflow);
   alone.sizes.samples_per_step = problem.evaluation.samples;
-  const auto placed = place_evaluation(plan, problem.evaluation.workflow);
+  const auto placed
+    = with_rooms(place_evaluation(plan, problem.evaluation.workflow), rooms);
   const auto replicas = replicas_of(alone.workflow, placed);
   const auto graph = make_step_graph(alone.workflow, placed, replicas);
   const CostModel costs(alone);
@@ -347,11 +349,12 @@ TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
 }
 
 Simulation simulate(const PlanProblem& problem, const CostModel& costs,
-                    const ExecutionPlan& plan) {
-  const auto report = check_plan(problem, plan);
+                    const ExecutionPlan& wanted) {
+  const auto report = check_plan(problem, wanted);
   require_ok(report);
+  const auto plan = with_rooms(wanted, report.rooms);
   const auto replicas = replicas_of(problem.workflow, plan);
-  Simulation run;
+  Simulation run{.rooms = report.rooms};
   run.graph = make_step_graph(problem.workflow, plan, replicas);
   const auto seconds
     = predict_seconds(problem, costs, plan, replicas, run.graph);
@@ -375,12 +378,13 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   const HoldFinder holds(run.graph, run.times);
   run.critical_path = critical_path(run, holds);
   add_use(run, holds);
-  run.evaluation_s = evaluation_seconds(problem, plan);
+  run.evaluation_s = evaluation_seconds(problem, plan, report.rooms);
   return run;
 }
 
 double simulate_step_s(const PlanProblem& problem, const CostModel& costs,
-                       const ExecutionPlan& plan) {
+                       const ExecutionPlan& wanted) {
+  const auto plan = with_rooms(problem, wanted);
   const auto replicas = replicas_of(problem.workflow, plan);
   const auto graph = make_step_graph(problem.workflow, plan, replicas);
   const auto seconds = predict_seconds(problem, costs, plan, replicas, graph);

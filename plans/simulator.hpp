@@ -78,6 +78,7 @@ struct DeviceUse {
 };
 
 struct Simulation {
+  AnswerRooms rooms = {}; ///< of its generations, evaluation's too
   double step_s = 0;
   double idle_share = 0; ///< of all devices
   IdleTime idle = {};    ///< mean over the devices

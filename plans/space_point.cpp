@@ -41,6 +41,29 @@ ExecutionPlan plan_with(const SearchSpace& space, const SpacePoint& point,
 
 } // namespace
 
+std::uint32_t SearchSpace::align(std::uint32_t from,
+                                 std::uint32_t count) const {
+  const auto node = problem_.cluster.devices_per_node;
+  if (count >= node)
+    return (from + node - 1) / node * node;
+  const auto in_node = from % node;
+  auto local = (in_node + count - 1) / count * count;
+  if (node % count != 0 && in_node + count <= node)
+    local = in_node + count == node ? in_node : local; // the end of a node
+  return local + count <= node ? from - in_node + local : from - in_node + node;
+}
+
+Placement SearchSpace::placement(const CallOption& option,
+                                 std::uint32_t position) const {
+  Placement place{.strategy = option.strategy,
+                  .micro_batches = option.micro_batches,
+                  .chunks = option.chunks,
+                  .answers = option.answers};
+  for (std::uint32_t i = 0; i < option.num_devices; ++i)
+    place.devices.emplace_back(position + i);
+  return place;
+}
+
 ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,
                       const std::map<std::string, std::uint32_t>& lag) {
   return plan_with(space, point, lag,
@@ -126,7 +149,8 @@ bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count) {
     const auto found = std::ranges::find_if(options, [&](const auto& option) {
       return option.chunks == count && option.num_devices == whole.num_devices
              && option.strategy == whole.strategy
-             && option.offload == whole.offload;
+             && option.offload == whole.offload
+             && option.active_bytes <= whole.active_bytes;
     });
     if (found == options.end())
       continue;

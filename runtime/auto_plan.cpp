@@ -4,7 +4,7 @@
 #include "plans/finalists.hpp"
 #include "plans/plan_problem.hpp"
 #include "plans/simulator.hpp"
-#include "runtime/host_memory.hpp"
+#include "runtime/device_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 
 #include <fmt/format.h>
@@ -94,13 +94,16 @@ plans::PlanProblem run_problem(const Settings& settings,
   plans::PlanProblem problem;
   problem.hardware = machine.hardware;
   problem.profile = machine.table;
-  problem.hardware.mem_bytes = static_cast<double>(
-    host_memory_bytes_of_device(cluster.devices_per_node));
+  const auto device_bytes
+    = device_memory_bytes(settings, cluster.devices_per_node);
+  plans::set_memory(problem, settings, device_bytes);
   problem.workflow = workflow;
   problem.cluster = cluster;
   problem.shapes = shapes;
-  const auto context = plans::make_check_context(settings, workflow, {});
+  const auto context
+    = plans::make_check_context(settings, workflow, {}, device_bytes);
   problem.sizes = context.sizes;
+  problem.dtypes = context.dtypes;
   problem.corrects_for_lag = context.corrects_for_lag;
   problem.evaluation = context.evaluation;
   const double longest = workflow.samples_are_prompts
@@ -136,7 +139,8 @@ std::vector<double> predicted_task_seconds(
       = run_problem(settings, workflow, shapes, plan.cluster,
                     {.hardware = plans::load_hardware("laptop"), .table = {}});
   const plans::CostModel costs(*problem);
-  return plans::predict_seconds(*problem, costs, plan,
+  return plans::predict_seconds(*problem, costs,
+                                plans::with_rooms(*problem, plan),
                                 plans::replicas_of(workflow, plan), graph)
     .all;
 }

@@ -22,9 +22,6 @@ namespace troupe::runtime {
 namespace fs = std::filesystem;
 using plans::Cluster;
 
-namespace {
-
-/// "gpu" or "cpu".
 std::string device_kind(const Settings& settings) {
   const std::string& asked = settings.cluster.device;
   if (asked == "cpu")
@@ -41,6 +38,8 @@ std::string device_kind(const Settings& settings) {
        .hint = "cluster.device=cpu"});
   return asked;
 }
+
+namespace {
 
 /// One device and one worker a GPU, or one CPU slot.
 Cluster default_cluster(const Settings& settings) {

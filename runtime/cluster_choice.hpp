@@ -15,6 +15,10 @@
 
 namespace troupe::runtime {
 
+/// "gpu" or "cpu": `cluster.device`, or what is there. ConfigError where it
+/// asks for GPUs and there are none.
+std::string device_kind(const Settings& settings);
+
 /// A plan and where it came from.
 struct ChosenPlan {
   plans::ExecutionPlan plan;

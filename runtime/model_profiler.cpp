@@ -9,6 +9,7 @@
 #include "models/parameters.hpp"
 #include "models/run_context.hpp"
 #include "plans/cost_model.hpp"
+#include "runtime/device_memory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -234,10 +235,20 @@ double ModelProfiler::forward(std::uint32_t samples) {
   return seconds;
 }
 
+/// A share of memory, as `auto` is on CPUs.
+plans::AnswerRoom ModelProfiler::room_for(std::size_t answers) const {
+  constexpr std::uint64_t cache_divisor = 4;
+  const auto bytes
+    = device_memory_bytes(subject_.settings, crew_.num_devices());
+  return {.answers = static_cast<std::uint32_t>(answers),
+          .cache_bytes = bytes / cache_divisor};
+}
+
 double ModelProfiler::generate_s(const net::Rows& prompts,
                                  std::int64_t tokens) {
-  auto options = actors::generate_options(subject_.settings, *model_.generate,
-                                          model_.shape);
+  auto options
+    = actors::generate_options(subject_.settings, *model_.generate,
+                               model_.shape, room_for(prompts.samples.size()));
   options.max_new_tokens = tokens;
   options.min_new_tokens = 0;
   options.ignore_eos = true;

@@ -71,6 +71,7 @@ private:
   double train(std::uint32_t samples);
   double generate(std::uint32_t samples);
   double train_s(const models::TrainSpec& spec, const net::Rows& rows);
+  plans::AnswerRoom room_for(std::size_t answers) const;
   double generate_s(const net::Rows& prompts, std::int64_t tokens);
   void add(plans::ProfileOp op, double tokens, double seconds);
 

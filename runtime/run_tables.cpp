@@ -144,7 +144,17 @@ std::string memory_table(const plans::PlanReport& report) {
                bytes_text(static_cast<double>(device.peak_bytes)),
                bytes_text(static_cast<double>(device.resident_bytes)),
                device.at_task.empty() ? "-" : device.at_task});
-  return table.print();
+  return table.print() + rooms_text(report.rooms);
+}
+
+std::string rooms_text(const plans::AnswerRooms& rooms) {
+  std::string text;
+  for (const auto& [call, room] : rooms)
+    text += fmt::format(
+      "{}: {} of {} answers at once on a rank, in a cache of {} a device\n",
+      call, room.answers, room.all,
+      bytes_text(static_cast<double>(room.cache_bytes)));
+  return text;
 }
 
 std::string plan_table(const SessionPlan& session) {

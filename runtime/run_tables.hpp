@@ -17,7 +17,9 @@ std::string batch_table(const SessionPlan& session);
 std::string plan_table(const SessionPlan& session);
 /// Both with the resolved settings as one document (`train --json`).
 std::string tables_json(const SessionPlan& session);
-/// Peak bytes by device, and at which task.
+/// Peak bytes by device, and at which task; then the rooms of generations.
 std::string memory_table(const plans::PlanReport& report);
+/// A line a generation: answers at once and the cache that they have.
+std::string rooms_text(const plans::AnswerRooms& rooms);
 
 } // namespace troupe::runtime

@@ -10,7 +10,7 @@
 #include "runtime/checkpoint_fit.hpp"
 #include "runtime/cluster_choice.hpp"
 #include "runtime/context_limits.hpp"
-#include "runtime/host_memory.hpp"
+#include "runtime/device_memory.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/known_calls.hpp"
 #include "runtime/live/run_graph.hpp"
@@ -43,13 +43,10 @@ std::uint32_t samples_per_step(const Settings& settings,
 
 plans::PlanReport report_on(const SessionPlan& session,
                             const plans::ExecutionPlan& plan) {
-  auto context
-    = plans::make_check_context(session.settings, session.workflow, plan);
+  auto context = plans::make_check_context(
+    session.settings, session.workflow, plan,
+    device_memory_bytes(session.settings, plan.cluster.devices_per_node));
   context.shapes = session.shapes;
-  if (const auto bytes
-      = host_memory_bytes_of_device(plan.cluster.devices_per_node);
-      bytes > 0)
-    context.device_memory_bytes = bytes;
   return plans::check_plan(context);
 }
 
@@ -134,6 +131,7 @@ std::optional<std::string> uneven_mini_batches(const SessionPlan& session) {
 SessionPlan plan_session(const Settings& settings, MeasuredNow measured) {
   SessionPlan session;
   session.settings = settings;
+  session.settings.cluster.device = device_kind(settings);
   session.run_folder = run_folder_of(settings);
   session.workflow = known_workflow(settings);
   session.shapes = read_shapes(settings, session.workflow);
@@ -146,8 +144,8 @@ SessionPlan plan_session(const Settings& settings, MeasuredNow measured) {
     [&](const auto& plan) { return report_on(session, plan).ok(); },
     {.shapes = session.shapes, .weight_element_bytes = 4},
     [&](const plans::Cluster& cluster) {
-      return search_for_run(settings, session.workflow, session.shapes, cluster,
-                            measured);
+      return search_for_run(session.settings, session.workflow, session.shapes,
+                            cluster, measured);
     });
   session.plan = std::move(chosen.plan);
   session.plan_name = std::move(chosen.name);

@@ -18,6 +18,8 @@ actors::Welcome make_welcome(const RunBasis& basis) {
   welcome.plan_yaml = plans::print(session.plan);
   welcome.data_key = session.rows.key;
   welcome.only_evaluates = session.only_evaluates;
+  for (const auto& [call, room] : session.report.rooms)
+    welcome.rooms[call] = {room.answers, room.cache_bytes};
   welcome.run_folder = std::filesystem::absolute(session.run_folder).string();
   return welcome;
 }

@@ -4,7 +4,9 @@
 #include "actors/recording.hpp"
 #include "config/model_shape.hpp"
 #include "models/dataset.hpp"
+#include "plans/planned_memory.hpp"
 #include "runtime/cluster_choice.hpp"
+#include "runtime/device_memory.hpp"
 #include "runtime/session.hpp"
 #include "runtime/stream_files.hpp"
 
@@ -112,11 +114,19 @@ VerbSession::run(std::uint32_t num_steps, RunRows rows,
   session.plan = verb_plan(session.workflow, model_);
   session.plan_name = "of the command line";
   session.settings = with_cluster(session.settings, session.plan.cluster);
-  // without the memory of the machine: generation fits itself into it
-  auto context = plans::make_check_context(session.settings, session.workflow,
-                                           session.plan);
+  auto context = plans::make_check_context(
+    session.settings, session.workflow, session.plan,
+    device_memory_bytes(session.settings,
+                        session.plan.cluster.devices_per_node));
   context.shapes = session.shapes;
-  session.report = plans::check_plan(context);
+  auto without_memory = context; // bounds are for training: nobody is refused
+  without_memory.device_memory_bytes.reset();
+  session.report = plans::check_plan(without_memory);
+  if (session.report.ok())
+    session.report.rooms
+      = plans::planned_memory(
+          context, plans::replicas_of(session.workflow, session.plan))
+          .rooms;
   for (auto& mistake : session.report.errors)
     mistake.path = "--strategy"; // all that a user says of this plan
   plans::require_ok(session.report,

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace troupe::runtime {
@@ -32,7 +33,8 @@ struct GenerateVerbOptions : VerbOptions {
   int n = 1;
   std::vector<std::string> stop;
   std::string logprobs = "unfiltered";
-  double kv_cache_gb = 1.0;
+  std::optional<int> max_sequences;
+  std::optional<double> kv_cache_gb;
   bool max_new_tokens_given = false;
 };
 
@@ -100,7 +102,7 @@ void fill_settings(Settings& settings, const DataSettings& rows,
   rollout.stop = options.stop;
   rollout.logprobs = options.logprobs;
   rollout.max_batch_tokens = static_cast<int>(sampling.max_batch_tokens);
-  rollout.max_sequences = static_cast<int>(sampling.max_sequences);
+  rollout.max_sequences = options.max_sequences;
   rollout.kv_cache_gb = options.kv_cache_gb;
 }
 
@@ -239,16 +241,16 @@ void add_limit_options(CLI::App& verb, GenerateVerbOptions& options) {
     ->check(CLI::PositiveNumber)
     ->capture_default_str();
   verb
-    .add_option("--max-sequences", sampling.max_sequences,
-                "Answers under way at once on a device")
-    ->check(CLI::PositiveNumber)
-    ->capture_default_str();
+    .add_option("--max-sequences", options.max_sequences,
+                "Most answers under way at once on a device (default: 64 on "
+                "CPUs, as many as the cache holds on GPUs)")
+    ->check(CLI::PositiveNumber);
   verb
     .add_option("--kv-cache-gb", options.kv_cache_gb,
-                "Most memory of a device's cache")
+                "Most memory of a device's cache (default: what is free on "
+                "GPUs, a quarter of the memory on CPUs)")
     ->check(CLI::PositiveNumber)
-    ->check(refuse_nan)
-    ->capture_default_str();
+    ->check(refuse_nan);
 }
 
 } // namespace

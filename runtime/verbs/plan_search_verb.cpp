@@ -1,6 +1,7 @@
 // plan search: the plan found on stdout, how it was found on stderr.
 #include "config/error.hpp"
 #include "plans/finalists.hpp"
+#include "plans/less_memory.hpp"
 #include "plans/nearest.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <optional>
 
 namespace troupe::runtime {
 
@@ -76,7 +78,22 @@ parse_lags(const std::vector<std::string>& words,
   return lag;
 }
 
-std::string search_json(const plans::SearchResult& found) {
+/// null where it was not asked: memory is not known, or the search was ended.
+Json less_memory_json(const std::optional<plans::LessMemory>& less) {
+  if (!less)
+    return nullptr;
+  Json text
+    = {{"share", plans::less_memory_share}, {"fits", less->best.has_value()}};
+  if (less->best) {
+    text["step_s"] = less->best->step_s;
+    text["changes"] = less->changes;
+    text["plan"] = plans::print(less->best->plan);
+  }
+  return text;
+}
+
+std::string search_json(const plans::SearchResult& found,
+                        const std::optional<plans::LessMemory>& less) {
   auto next = Json::array();
   for (const auto& other : found.next)
     next.push_back({{"step_s", other.step_s},
@@ -101,7 +118,8 @@ std::string search_json(const plans::SearchResult& found) {
                 {"memory", counts.memory},
                 {"dominated", counts.dominated}}},
               {"plan", plans::print(found.best.plan)},
-              {"next", std::move(next)}}
+              {"next", std::move(next)},
+              {"less_memory", less_memory_json(less)}}
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -111,16 +129,16 @@ int search_verb(const SearchWords& words) {
   const auto settings = words.settings();
   const auto problem = make_problem(settings, words);
   const plans::CostModel costs(problem);
-  const auto found
-    = plans::find_plan(problem, costs,
-                       {.method = plans::parse_search_method(words.method),
-                        .seed = words.seed,
-                        .iterations = words.iterations,
-                        .seconds = words.seconds,
-                        .lag = parse_lags(words.lag, problem.workflow),
-                        .chunks = words.chunks ? plans::ChunkSearch::everywhere
-                                               : plans::ChunkSearch::afterwards,
-                        .stop = &search_stop});
+  const plans::SearchOptions options{
+    .method = plans::parse_search_method(words.method),
+    .seed = words.seed,
+    .iterations = words.iterations,
+    .seconds = words.seconds,
+    .lag = parse_lags(words.lag, problem.workflow),
+    .chunks = words.chunks ? plans::ChunkSearch::everywhere
+                           : plans::ChunkSearch::afterwards,
+    .stop = &search_stop};
+  const auto found = plans::find_plan(problem, costs, options);
   for (const auto& line : found.history)
     print_note(words, line);
   print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),
@@ -129,7 +147,13 @@ int search_verb(const SearchWords& words) {
   print_note(words, plans::proof_sentence(found));
   for (const auto& line : next_best_lines(found))
     print_note(words, line);
-  print_out(words.json ? search_json(found) : plans::print(found.best.plan));
+  std::optional<plans::LessMemory> less;
+  if (!search_stop)
+    less = plans::search_less_memory(problem, options, found.best);
+  if (less)
+    print_note(words, plans::less_memory_line(*less, found.best.step_s));
+  print_out(words.json ? search_json(found, less)
+                       : plans::print(found.best.plan));
   return static_cast<int>(ExitCode::done);
 }
 

@@ -3,6 +3,7 @@
 #include "plans/simulator.hpp"
 #include "plans/timeline.hpp"
 #include "runtime/metrics/console.hpp"
+#include "runtime/run_tables.hpp"
 #include "runtime/stream_files.hpp"
 #include "runtime/text_table.hpp"
 #include "runtime/verbs/plan_words.hpp"
@@ -56,6 +57,15 @@ Json memory_json(const std::vector<plans::MemoryPoint>& curve) {
   return points;
 }
 
+Json rooms_json(const plans::AnswerRooms& rooms) {
+  auto calls = Json::object();
+  for (const auto& [call, room] : rooms)
+    calls[call] = {{"answers", room.answers},
+                   {"of", room.all},
+                   {"cache_bytes", room.cache_bytes}};
+  return calls;
+}
+
 std::string simulation_json(const plans::Simulation& run,
                             const std::string& plan_name) {
   auto devices = Json::array();
@@ -81,6 +91,7 @@ std::string simulation_json(const plans::Simulation& run,
               {"critical_path", run.critical_path},
               {"tasks", simulated_tasks(run)},
               {"devices", std::move(devices)},
+              {"rooms", rooms_json(run.rooms)},
               {"moved_bytes", run.moved_bytes()},
               {"evaluation_s", run.evaluation_s},
               {"moved_bytes_by_link", {{"intra", intra}, {"inter", inter}}}}
@@ -125,6 +136,7 @@ std::string simulation_text(const plans::Simulation& run,
                         fullest->device.value,
                         fullest->peak_task.empty() ? "no task"
                                                    : fullest->peak_task);
+  text += rooms_text(run.rooms);
   return text;
 }
 

@@ -3,7 +3,7 @@
 #include "config/error.hpp"
 #include "plans/finalists.hpp"
 #include "runtime/cluster_choice.hpp"
-#include "runtime/host_memory.hpp"
+#include "runtime/device_memory.hpp"
 #include "runtime/known_calls.hpp"
 #include "runtime/profiler.hpp"
 #include "runtime/session_inputs.hpp"
@@ -70,16 +70,6 @@ plans::Lengths problem_lengths(const Settings& settings,
   }
 }
 
-DType problem_dtype(const Settings& settings, const std::string& role,
-                    bool on_gpu) {
-  const auto model = settings.models.find(role);
-  const auto word
-    = model == settings.models.end() ? "auto" : model->second.dtype;
-  if (word == "auto")
-    return on_gpu ? DType::bf16 : DType::f32;
-  return word == "bf16" ? DType::bf16 : DType::f32;
-}
-
 } // namespace
 
 Settings PlanWords::settings() const {
@@ -121,15 +111,17 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.shapes = read_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   const bool on_gpu = problem.hardware.mem_bytes > 0;
+  auto there = settings; // on the devices of that hardware
+  there.cluster.device = on_gpu ? "gpu" : "cpu";
+  auto device_bytes = static_cast<std::uint64_t>(problem.hardware.mem_bytes);
   if (!asked) { // as a run here and `plan check` without --hardware
     problem.for_run = true;
-    problem.hardware.mem_bytes = static_cast<double>(
-      host_memory_bytes_of_device(problem.cluster.devices_per_node));
+    device_bytes = device_memory_bytes(there, problem.cluster.devices_per_node);
   }
-  for (const auto& [role, shape] : problem.shapes)
-    problem.dtypes[role] = problem_dtype(settings, role, on_gpu);
+  plans::set_memory(problem, there, device_bytes);
   const auto context
-    = plans::make_check_context(settings, problem.workflow, {});
+    = plans::make_check_context(there, problem.workflow, {}, device_bytes);
+  problem.dtypes = context.dtypes;
   problem.sizes = context.sizes;
   problem.corrects_for_lag = context.corrects_for_lag;
   problem.evaluation = context.evaluation;
@@ -140,12 +132,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.sizes.max_new_tokens
     = static_cast<std::int64_t>(problem.lengths.max());
   if (on_gpu) {
-    const auto limits = problem.sizes;
     problem.sizes = plans::sizes_on_gpu(problem.sizes);
-    if (was_set(settings, "rollout.max_sequences"))
-      problem.sizes.max_sequences = limits.max_sequences;
-    if (was_set(settings, "rollout.kv_cache_gb"))
-      problem.sizes.kv_cache_bytes = limits.kv_cache_bytes;
     // `auto` there: large models keep layer inputs only
     problem.sizes.recompute_activations
       = settings.algorithm.recompute != "false";

@@ -2,8 +2,49 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace troupe::actors {
 namespace {
+
+models::GenerateOptions options_with(const Settings& settings,
+                                     const plans::AnswerRoom& room) {
+  return generate_options(
+    settings, {.name = "actor_gen", .kind = plans::CallKind::generate}, {},
+    room);
+}
+
+TEST(GenerateOptions, AutoIsTheRoomOfThePlan) {
+  Settings settings;
+  settings.cluster.device = "gpu";
+  const auto options
+    = options_with(settings, {.answers = 96, .cache_bytes = 5'000'000});
+  EXPECT_EQ(options.max_sequences, 96);
+  EXPECT_EQ(options.kv_cache_bytes, 5'000'000u);
+}
+
+TEST(GenerateOptions, NumbersOfTheSettingsAreLimitsAsTheyAre) {
+  Settings settings;
+  settings.cluster.device = "cpu";
+  settings.rollout.kv_cache_gb = 2;
+  const plans::AnswerRoom room{.answers = 3, .cache_bytes = 100};
+  EXPECT_EQ(options_with(settings, room).kv_cache_bytes, 2'000'000'000u);
+  EXPECT_EQ(options_with(settings, room).max_sequences, 64)
+    << "shorter answers than foreseen leave room for more";
+  settings.rollout.max_sequences = 2;
+  EXPECT_EQ(options_with(settings, room).max_sequences, 2);
+  settings.rollout.kv_cache_gb.reset();
+  EXPECT_EQ(options_with(settings, room).max_sequences, 2);
+  EXPECT_EQ(options_with(settings, room).kv_cache_bytes, 100u);
+}
+
+TEST(GenerateOptions, WithoutARoomThereIsNoLimitOfMemory) {
+  Settings settings;
+  settings.cluster.device = "cpu";
+  const auto options = options_with(settings, {});
+  EXPECT_EQ(options.max_sequences, 64);
+  EXPECT_GT(options.kv_cache_bytes, std::uint64_t{1} << 60);
+}
 
 TEST(TraceBytes, TheMasterHasHalfAndWorkersShareTheRest) {
   Settings settings;

@@ -99,9 +99,11 @@ struct FitRow {
   std::vector<PooledPlan> pool;
   double heuristic_s = 0, searched_s = 0, dschat_s = 0; ///< measured; 0: none
 
-  PooledPlan pooled(ExecutionPlan plan) const {
-    PooledPlan one{
-      .plan = std::move(plan), .replicas = {}, .graph = {}, .moved = {}};
+  PooledPlan pooled(const ExecutionPlan& plan) const {
+    PooledPlan one{.plan = with_rooms(problem, plan),
+                   .replicas = {},
+                   .graph = {},
+                   .moved = {}};
     one.replicas = replicas_of(problem.workflow, one.plan);
     one.graph = with_device_classes(
       make_step_graph(problem.workflow, one.plan, one.replicas));
@@ -125,7 +127,9 @@ struct FitRow {
     return best;
   }
   void add_to_pool(const ExecutionPlan& plan) {
-    if (std::ranges::find(pool, plan, &PooledPlan::plan) == pool.end())
+    const auto with_its_rooms = with_rooms(problem, plan);
+    if (std::ranges::find(pool, with_its_rooms, &PooledPlan::plan)
+        == pool.end())
       pool.push_back(pooled(plan));
   }
   void search_more() {

@@ -11,7 +11,8 @@ namespace troupe::bench {
 
 inline plans::PlanProblem paper_problem(const std::filesystem::path& file,
                                         const plans::Hardware& hardware) {
-  const auto settings = load_settings({file.string()}, {});
+  auto settings = load_settings({file.string()}, {});
+  settings.cluster.device = "gpu";
   plans::PlanProblem problem;
   problem.hardware = hardware;
   problem.workflow = plans::make_workflow(settings);

@@ -116,6 +116,32 @@ TEST(Settings, CudaIsAnotherNameOfGpus) {
   EXPECT_EQ(settings.cluster.device, "gpu");
 }
 
+TEST(Settings, LimitsOfMemoryAreAutoUnlessANumberIsGiven) {
+  const auto make = [](const std::string& rest) {
+    return parse_settings("workflow: grpo\n"
+                          "models: {actor: {path: m}, ref: {path: m}}\n"
+                          "reward: {kind: rule}\n"
+                          "run: {steps: 1}\n"
+                          "data: {train: d.jsonl}\n"
+                            + rest,
+                          "t");
+  };
+  const auto automatic = make("");
+  EXPECT_FALSE(automatic.rollout.kv_cache_gb);
+  EXPECT_FALSE(automatic.rollout.max_sequences);
+  EXPECT_FALSE(automatic.cluster.memory_reserve);
+  EXPECT_THAT(print_settings(automatic),
+              ::testing::HasSubstr("kv_cache_gb: auto"));
+  const auto given = make("rollout: {kv_cache_gb: 2.5, max_sequences: 7}\n"
+                          "cluster: {memory_reserve: 0.1}\n");
+  EXPECT_EQ(given.rollout.kv_cache_gb, 2.5);
+  EXPECT_EQ(given.rollout.max_sequences, 7);
+  EXPECT_EQ(given.cluster.memory_reserve, 0.1);
+  EXPECT_EQ(parse_settings(print_settings(given), "t"), given);
+  EXPECT_THROW(make("cluster: {memory_reserve: 1}\n"), troupe::ConfigError);
+  EXPECT_THROW(make("rollout: {kv_cache_gb: some}\n"), troupe::ConfigError);
+}
+
 TEST(Settings, OnlyVerbsMakeTheirWorkflows) {
   const std::string yaml = "workflow: generate\n"
                            "models: {actor: {path: m}}\n"
@@ -155,9 +181,9 @@ TEST(Settings, TheBlockOfTheInterfaceParses) {
     = {"run.epochs", "run.check_moves", "data.max_tokens",
        "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
        "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
-       "rollout.kv_cache_gb", "cluster.move_staging_mib", "cluster.tls",
-       "cluster.own_actor_timeout_s", "cluster.silence_s",
-       "models.ROLE.ema_decay", "models.ROLE.ema_every",
+       "rollout.kv_cache_gb", "cluster.memory_reserve",
+       "cluster.move_staging_mib", "cluster.tls", "cluster.own_actor_timeout_s",
+       "cluster.silence_s", "models.ROLE.ema_decay", "models.ROLE.ema_every",
        // of the verb generate
        "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {

@@ -1,0 +1,32 @@
+// What a found plan would cost on devices with less memory: whether there is a
+// reason to leave more of it free, or to buy more.
+#pragma once
+
+#include "plans/search.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::plans {
+
+/// Of each device, of all its memory.
+inline constexpr double less_memory_share = 0.1;
+
+struct LessMemory {
+  std::optional<FoundPlan> best = {}; ///< empty: no plan fits
+  double more_s = 0;                  ///< of a step than with all memory
+  /// How its plan differs: "actor_gen: 64 answers at once, not 96".
+  std::vector<std::string> changes = {};
+};
+
+/// The same search with a tenth of each device's memory more in reserve;
+/// nothing where memory is not known.
+std::optional<LessMemory> search_less_memory(const PlanProblem& problem,
+                                             const SearchOptions& options,
+                                             const FoundPlan& best);
+
+/// "10 % less memory: 131.2 s, 3.4 % more (actor_gen: ..)".
+std::string less_memory_line(const LessMemory& less, double step_s);
+
+} // namespace troupe::plans
