@@ -113,7 +113,12 @@ double CostModel::call_s(const Call& call, const Placement& placement) const {
   if (call.kind == CallKind::function || placement.devices.empty())
     return 0;
   return cores_.alone(placement.devices, turns_of(call, placement))
-         * (hardware_.call_s + work_s(call, make_job(call, placement)));
+         * (hardware_.call_s + master_s(placement)
+            + work_s(call, make_job(call, placement)));
+}
+
+double CostModel::master_s(const Placement& placement) const {
+  return hardware_.call_device_s * double(placement.devices.size());
 }
 
 StageTurns CostModel::turns_of(const Call& call,

@@ -46,7 +46,7 @@ void set_control_costs(plans::Hardware& hardware,
   hardware.sources["host.call_s"] = fmt::format(
     "fitted to the idle {:.1f} % of data parallel steps of {:.3g} s",
     100 * run.idle_share, run.step_s);
-  hardware.sources["host.move_s"] = "as call_s: a task beside its bytes";
+  hardware.sources["host.move_s"] = "fitted: as call_s, a task beside its bytes";
 }
 
 /// Of a task's seconds those that it waits for its devices. Tasks that follow
@@ -167,7 +167,7 @@ void fit_sums(plans::Hardware& hardware, const plans::PlanProblem& problem,
     "fitted to training on all devices and on one: {:.0f} % of intra_Bps",
     100 * share);
   hardware.gather_Bps = share * hardware.zero_Bps;
-  hardware.sources["links.gather_Bps"] = "as sums of gradients";
+  hardware.sources["links.gather_Bps"] = "fitted: as sums of gradients";
 }
 
 void fit_gathers(plans::Hardware& hardware, const plans::PlanProblem& problem,

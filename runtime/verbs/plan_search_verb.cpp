@@ -1,7 +1,9 @@
 // plan search: the plan found on stdout, how it was found on stderr.
 #include "config/error.hpp"
 #include "plans/finalists.hpp"
+#include "plans/hardware_sources.hpp"
 #include "plans/nearest.hpp"
+#include "runtime/verbs/plan_basis.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -76,14 +78,16 @@ parse_lags(const std::vector<std::string>& words,
   return lag;
 }
 
-std::string search_json(const plans::SearchResult& found) {
+std::string search_json(const plans::SearchResult& found,
+                        const plans::Hardware& hardware) {
   auto next = Json::array();
   for (const auto& other : found.next)
     next.push_back({{"step_s", other.step_s},
                     {"origin", other.origin},
                     {"plan", plans::print(other.plan)}});
   const auto& counts = found.counts;
-  return Json{{"step_s", found.best.step_s},
+  return Json{{"basis", basis_json(hardware)},
+              {"step_s", found.best.step_s},
               {"lower_bound_s", found.lower_bound_s},
               {"gap", found.gap()},
               {"method", found.method},
@@ -127,7 +131,9 @@ int search_verb(const SearchWords& words) {
                                 found.interrupted ? ", interrupted" : ""));
   for (const auto& line : next_best_lines(found))
     print_note(words, line);
-  print_out(words.json ? search_json(found) : plans::print(found.best.plan));
+  print_note(words, plans::basis_of(problem.hardware));
+  print_out(words.json ? search_json(found, problem.hardware)
+                       : plans::print(found.best.plan));
   return static_cast<int>(ExitCode::done);
 }
 

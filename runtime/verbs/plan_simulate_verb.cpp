@@ -1,10 +1,12 @@
 // plan simulate: what a step of a plan would be, second by second.
 #include "config/error.hpp"
+#include "plans/hardware_sources.hpp"
 #include "plans/simulator.hpp"
 #include "plans/timeline.hpp"
 #include "runtime/jsonl_file.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/text_table.hpp"
+#include "runtime/verbs/plan_basis.hpp"
 #include "runtime/verbs/plan_words.hpp"
 #include "runtime/written_plan.hpp"
 
@@ -57,7 +59,8 @@ Json memory_json(const std::vector<plans::MemoryPoint>& curve) {
 }
 
 std::string simulation_json(const plans::Simulation& run,
-                            const std::string& plan_name) {
+                            const std::string& plan_name,
+                            const plans::Hardware& hardware) {
   auto devices = Json::array();
   for (const auto& device : run.devices)
     devices.push_back({{"device", device.device.value},
@@ -72,7 +75,9 @@ std::string simulation_json(const plans::Simulation& run,
     inter += move.inter;
   }
   return Json{{"plan", plan_name},
+              {"basis", basis_json(hardware)},
               {"step_s", run.step_s},
+              {"master_s", run.master_s},
               {"idle_share", run.idle_share},
               {"idle_s",
                {{"dependency", run.idle.dependency_s},
@@ -103,7 +108,7 @@ std::string task_table(const plans::Simulation& run) {
 
 std::string simulation_text(const plans::Simulation& run,
                             const std::string& plan_name,
-                            const std::string& hardware) {
+                            const plans::Hardware& hardware) {
   const plans::DeviceUse* fullest = nullptr;
   for (const auto& device : run.devices)
     if (!fullest || device.peak_bytes > fullest->peak_bytes)
@@ -112,10 +117,13 @@ std::string simulation_text(const plans::Simulation& run,
     "plan {} on {}\n{}\n{}\nstep {:.4g} s, idle {:.1f} % (rows {:.3g} s, "
     "weights {:.3g} s, devices {:.3g} s), moved {:.2f} GB\ncritical path: "
     "{}\n",
-    plan_name, hardware, task_table(run), plans::ascii_timeline(run),
+    plan_name, hardware.name, task_table(run), plans::ascii_timeline(run),
     run.step_s, 100 * run.idle_share, run.idle.dependency_s, run.idle.version_s,
     run.idle.device_s, run.moved_bytes() / 1e9,
     fmt::join(run.critical_path, " > "));
+  if (run.master_s > 0)
+    text += fmt::format("of a step the master needs {:.3g} s for its calls\n",
+                        run.master_s);
   if (run.evaluation_s > 0)
     text += fmt::format("an evaluation between steps {:.4g} s\n",
                         run.evaluation_s);
@@ -125,7 +133,7 @@ std::string simulation_text(const plans::Simulation& run,
                         fullest->device.value,
                         fullest->peak_task.empty() ? "no task"
                                                    : fullest->peak_task);
-  return text;
+  return text + plans::basis_of(hardware) + "\n";
 }
 
 int simulate_verb(const SimulateWords& words) {
@@ -146,9 +154,8 @@ int simulate_verb(const SimulateWords& words) {
     replace_file(words.svg, plans::svg_timeline(run));
   if (!words.trace.empty())
     replace_file(words.trace, plans::chrome_timeline(run));
-  print_out(words.json
-              ? simulation_json(run, named.name)
-              : simulation_text(run, named.name, problem.hardware.name));
+  print_out(words.json ? simulation_json(run, named.name, problem.hardware)
+                       : simulation_text(run, named.name, problem.hardware));
   return static_cast<int>(ExitCode::done);
 }
 

@@ -4,6 +4,9 @@
 //
 //   fit_bench [examples/paper]
 //
+// The column of OpenRLHF takes no part in the fit: its plan is the preset's, on
+// the engine of DeepSpeed-Chat's column, whose training stack it shares.
+//
 // Published numbers of searched plans belong to plans that are not published,
 // so a pool of plans per row stands for them: the fit takes the fastest of the
 // pool, a new search adds to it, and so on (fitting to one plan at a time
@@ -94,10 +97,11 @@ private:
 struct FitRow {
   std::string id;
   PlanProblem problem;
-  std::unique_ptr<CostModel> costs, dschat_costs;
-  PooledPlan heuristic, dschat;
+  std::unique_ptr<CostModel> costs, dschat_costs, openrlhf_costs;
+  PooledPlan heuristic, dschat, openrlhf;
   std::vector<PooledPlan> pool;
   double heuristic_s = 0, searched_s = 0, dschat_s = 0; ///< measured; 0: none
+  double openrlhf_s = 0;
 
   PooledPlan pooled(ExecutionPlan plan) const {
     PooledPlan one{
@@ -146,6 +150,7 @@ std::unique_ptr<FitRow> make_row(const fs::path& file,
   row->costs = std::make_unique<CostModel>(problem);
   row->dschat_costs
     = std::make_unique<CostModel>(problem, CostEffects{.dschat_engine = true});
+  row->openrlhf_costs = std::make_unique<CostModel>(problem, CostEffects{});
   const PresetFacts facts{.shapes = problem.shapes,
                           .device_memory_bytes = problem.device_memory_bytes()};
   row->heuristic
@@ -155,6 +160,12 @@ std::unique_ptr<FitRow> make_row(const fs::path& file,
   row->heuristic_s = measured.value("megatron", 0.0);
   row->searched_s = measured.value("search", 0.0);
   row->dschat_s = measured.value("deepspeed_chat", 0.0);
+  const auto openrlhf = fitted_preset("openrlhf", problem);
+  row->openrlhf = row->pooled(openrlhf);
+  if (check_plan(problem, openrlhf).ok())
+    row->openrlhf_s = measured.value("openrlhf", 0.0);
+  else
+    std::printf("%s: openrlhf does not fit\n", row->id.c_str());
   return row;
 }
 
@@ -166,9 +177,9 @@ void use(const Rows& rows, const Hardware& hardware) {
 }
 
 struct Errors {
-  double heuristic = 0, searched = 0, dschat = 0, ratio = 0;
+  double heuristic = 0, searched = 0, dschat = 0, ratio = 0, openrlhf = 0;
   double squares = 0; ///< of the logarithms
-  int rows = 0, dschat_rows = 0;
+  int rows = 0, dschat_rows = 0, openrlhf_rows = 0;
 };
 
 Errors errors_of(const Rows& rows) {
@@ -183,6 +194,13 @@ Errors errors_of(const Rows& rows) {
     sum.squares
       += std::pow(std::log(heuristic), 2) + std::pow(std::log(searched), 2);
     ++sum.rows;
+    if (row->openrlhf_s > 0) {
+      sum.openrlhf
+        += std::abs(row->openrlhf.step_s(row->problem, *row->openrlhf_costs)
+                      / row->openrlhf_s
+                    - 1);
+      ++sum.openrlhf_rows;
+    }
     if (row->dschat_s <= 0)
       continue;
     const auto dschat
@@ -268,13 +286,14 @@ Rows load_rows(const fs::path& folder, const Hardware& hardware,
 std::string errors_text(const Errors& errors) {
   const auto percent
     = [](double sum, int count) { return 100 * sum / std::max(1, count); };
-  return fmt::format("mean absolute errors over {} rows: heuristic {:.1f} %, "
-                     "searched {:.1f} %, ratio {:.1f} %, DeepSpeed-Chat {:.1f} "
-                     "%",
-                     errors.rows, percent(errors.heuristic, errors.rows),
-                     percent(errors.searched, errors.rows),
-                     percent(errors.ratio, errors.rows),
-                     percent(errors.dschat, errors.dschat_rows));
+  return fmt::format(
+    "mean absolute errors over {} rows: heuristic {:.1f} %, "
+    "searched {:.1f} %, ratio {:.1f} %, DeepSpeed-Chat {:.1f} "
+    "%, OpenRLHF {:.1f} % of {} rows",
+    errors.rows, percent(errors.heuristic, errors.rows),
+    percent(errors.searched, errors.rows), percent(errors.ratio, errors.rows),
+    percent(errors.dschat, errors.dschat_rows),
+    percent(errors.openrlhf, errors.openrlhf_rows), errors.openrlhf_rows);
 }
 
 /// Rows whose ids have `size`, predicted by a fit without them.
@@ -303,10 +322,12 @@ int run(const fs::path& folder) {
   for (const auto& row : rows)
     std::printf(
       "%-24s heuristic %6.1f of %6.1f  searched %6.1f of %6.1f  "
-      "DeepSpeed-Chat %6.1f of %6.1f\n",
+      "DeepSpeed-Chat %6.1f of %6.1f  OpenRLHF %6.1f of %6.1f\n",
       row->id.c_str(), row->heuristic.step_s(row->problem, *row->costs),
       row->heuristic_s, row->pool_s(), row->searched_s,
-      row->dschat.step_s(row->problem, *row->dschat_costs), row->dschat_s);
+      row->dschat.step_s(row->problem, *row->dschat_costs), row->dschat_s,
+      row->openrlhf.step_s(row->problem, *row->openrlhf_costs),
+      row->openrlhf_s);
   std::printf("%s", print(hardware).c_str());
   leave_out(folder, start, "34");
   leave_out(folder, start, "a7c7");

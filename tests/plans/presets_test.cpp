@@ -132,6 +132,39 @@ TEST(Presets, OpenRlhfHasFiveDisjointGroups) {
   EXPECT_EQ(placed_at(plan, "rew_inf"), placed_at(plan, "critic_train"));
 }
 
+TEST(Presets, OpenRlhfCutsTheRestIntoPowersOfTwo) {
+  const auto workflow = make_ppo();
+  const auto actor = preset_shape(48, 8192), critic = preset_shape(32, 4096);
+  auto facts = facts_of(workflow, critic);
+  auto plan
+    = preset("openrlhf", workflow, {.nodes = 2, .devices_per_node = 8}, facts);
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-7 d8");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "8-9 d2z3");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "10-11 d2z3");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "12-13 d2z3");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "14-15 d2z3");
+  facts.shapes["actor"] = facts.shapes["ref"] = actor;
+  plan
+    = preset("openrlhf", workflow, {.nodes = 4, .devices_per_node = 8}, facts);
+  EXPECT_EQ(placed_at(plan, "actor_train"), "16-23 d8z3");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "28-31 d4z3");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "24-25 d2z3");
+}
+
+TEST(Presets, OpenRlhfMergesGroupsThatAreTooSmallForTheirModels) {
+  const auto workflow = make_ppo();
+  const auto facts = facts_of(workflow, preset_shape(32, 4096));
+  const Cluster node{.devices_per_node = 8};
+  auto plan = preset("openrlhf", workflow, node, facts);
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-3 d4");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "4-5 d2z3");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "4-5 d2z3");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "6-7 d2z3");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "6-7 d2z3");
+  EXPECT_TRUE(plan.roles.at("actor").offload_optimizer) << "--adam_offload";
+  EXPECT_EQ(plan, preset("openrlhf_colocated", workflow, node, facts));
+}
+
 TEST(Presets, InterleavingScoresBesideGeneration) {
   auto plan = preset("interleaving", make_ppo(), {.devices_per_node = 8});
   EXPECT_EQ(placed_at(plan, "actor_gen"), "0-3 d2t2");

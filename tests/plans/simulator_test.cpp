@@ -194,6 +194,34 @@ TEST(Simulator, FastAndFullAnswersAgree) {
   }
 }
 
+TEST(Simulator, AStepIsNoShorterThanItsControlPlane) {
+  constexpr double measured_s = 0.024; // processor time of the master
+  auto problem = make_problem(shape_tiny(), 1, 64, "laptop");
+  problem.sizes.samples_per_step = 256;
+  const CostModel costs(problem);
+  const auto flat = preset("data_parallel", problem.workflow, problem.cluster);
+  const auto run = simulate(problem, costs, flat);
+  EXPECT_DOUBLE_EQ(run.master_s, 6 * 64 * problem.hardware.call_device_s);
+  EXPECT_GT(run.master_s, measured_s);
+  EXPECT_GT(run.step_s, run.master_s) << "calls follow each other";
+  auto free = problem;
+  free.hardware.call_device_s = 0;
+  EXPECT_NEAR(run.step_s - simulate(free, CostModel(free), flat).step_s,
+              run.master_s, 1e-9);
+}
+
+TEST(Simulator, CallsBesideEachOtherShareTheMaster) {
+  auto problem = make_problem(shape_tiny(), 1, 8, "laptop");
+  const auto plan = preset("openrlhf", problem.workflow, problem.cluster,
+                           {.shapes = problem.shapes});
+  double devices = 0;
+  for (const auto& [name, placement] : plan.calls)
+    devices += double(placement.devices.size());
+  problem.hardware.call_device_s = 10; // all else is short
+  EXPECT_DOUBLE_EQ(simulate_step_s(problem, CostModel(problem), plan),
+                   10 * devices);
+}
+
 TEST(Simulator, AThousandDevicesAreOnePlan) {
   auto problem = make_problem(shape_70b(), 128, 8, "h100x8");
   problem.sizes.samples_per_step = 4096;
