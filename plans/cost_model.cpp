@@ -101,7 +101,7 @@ CostModel::Job CostModel::make_job(const Call& call,
 double CostModel::work_s(const Call& call, const Job& job) const {
   switch (call.kind) {
   case CallKind::generate:
-    return gather_s(job, 1) + first_answers_s(job) + later_answers_s(job);
+    return gather_s(job, 1) + rollout_s(job);
   case CallKind::train:
     return train_s(job);
   default:

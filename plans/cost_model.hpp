@@ -67,12 +67,19 @@ struct MeshSpan {
 };
 MeshSpan span_of(const Placement& placement, const Cluster& cluster);
 
+/// Systems whose published times are quoted beside predictions.
+enum class Engine {
+  own,
+  deepspeed_chat, ///< slower passes, decoding bound by launches
+  openrlhf,       ///< slower passes, rollouts in rounds one after the other
+};
+
 /// Terms that a study may leave out; all are on otherwise.
 struct CostEffects {
   bool bubbles = true;
   bool moves = true;
-  /// Engine of DeepSpeed-Chat in place of ours (`engines` of the hardware).
-  bool dschat_engine = false;
+  /// Whose engine runs the plan (`engines` of the hardware).
+  Engine engine = Engine::own;
 };
 
 class CostModel {
@@ -144,6 +151,8 @@ private:
   Job make_job(const Call& call, const Placement& placement) const;
   StageTurns turns_of(const Call& call, const Placement& placement) const;
   double work_s(const Call& call, const Job& job) const;
+  double rollout_s(const Job& job) const;
+  double engine_compute() const;
   double link_Bps(bool between_nodes) const;
   double link_latency_s(bool between_nodes) const;
   double gather_Bps() const;

@@ -52,7 +52,7 @@ double CostModel::decode_token_s(const Job& job, double answers,
       / (decode_efficiency * job.t * hw.gemm_flops));
   const auto device = weights + decode_attention_s(job, answers, context)
                       + 2 * tensor_sum_s(job, answers);
-  if (effects_.dschat_engine)
+  if (effects_.engine == Engine::deepspeed_chat)
     return std::max(device, hw.dschat_decode_layer_s);
   if (hw.launch_graph_s > 0)
     return device + hw.launch_graph_s * m.launches(answers);
@@ -91,6 +91,17 @@ double CostModel::steady_answers_s(const Job& job) const {
 /// What those add that had to wait for a place.
 double CostModel::later_answers_s(const Job& job) const {
   return job.rounds > 1 ? (job.rounds - 1) * steady_answers_s(job) : 0;
+}
+
+/// OpenRLHF makes its experience in rounds of `micro_rollout_batch_size`: each
+/// waits for the longest answer of the one before.
+double CostModel::rollout_s(const Job& job) const {
+  if (effects_.engine != Engine::openrlhf)
+    return first_answers_s(job) + later_answers_s(job);
+  auto round = job;
+  round.samples /= hardware_.openrlhf_rounds;
+  return hardware_.openrlhf_rounds
+         * (first_answers_s(round) + later_answers_s(round));
 }
 
 double CostModel::generate_s(const Job& job,

@@ -114,7 +114,9 @@ const std::vector<HardwareField>& hardware_fields() {
     {"links", "move_Bps", &H::move_Bps, "bytes/s", true},
     {"links", "gather_Bps", &H::gather_Bps, "bytes/s", true},
     {"engines", "dschat_compute", &H::dschat_compute, "times", false},
-    {"engines", "dschat_decode_layer_s", &H::dschat_decode_layer_s, "s", true}};
+    {"engines", "dschat_decode_layer_s", &H::dschat_decode_layer_s, "s", true},
+    {"engines", "openrlhf_compute", &H::openrlhf_compute, "times", false},
+    {"engines", "openrlhf_rounds", &H::openrlhf_rounds, "rounds", false}};
   return fields;
 }
 

@@ -62,6 +62,8 @@ struct Hardware {
   // engines of other systems, for tables that quote them
   double dschat_compute = 1;        ///< times the seconds of a forward
   double dschat_decode_layer_s = 0; ///< host cost of a decoded token's layer
+  double openrlhf_compute = 1;      ///< times the seconds of a forward
+  double openrlhf_rounds = 1;       ///< of rollouts, one after the other
 
   std::map<std::string, std::string> sources = {}; ///< by "device.mem_bytes"
 };

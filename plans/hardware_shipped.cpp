@@ -46,6 +46,8 @@ links:
 engines:
   dschat_compute: {value: 2.09, source: "fitted to ReaL's published cells"}
   dschat_decode_layer_s: {value: 1.29e-3, source: "fitted to ReaL's published cells"}
+  openrlhf_compute: {value: 1.3, source: "fitted to ReaL's published cells"}
+  openrlhf_rounds: {value: 2, source: "fitted to ReaL's published cells"}
 )";
 
 // One H100 of a node of 8 with today's kernels: data sheets times the shares

@@ -82,15 +82,17 @@ bool PresetBuilder::fits(const Call& call, const Strategy& strategy) const {
          <= static_cast<double>(facts_.device_memory_bytes) / 2;
 }
 
-bool PresetBuilder::holds_sharded(const std::string& role,
+bool PresetBuilder::holds_sharded(const std::vector<std::string>& roles,
                                   std::uint32_t parts) const {
-  constexpr double most = 0.9; // the rest is for what a pass makes
+  constexpr double most = 0.85; // the rest is for what a pass makes
   const auto memory = static_cast<double>(facts_.device_memory_bytes);
-  const auto bytes = workflow_.role(role).trained
-                       ? state_bytes
-                       : static_cast<double>(facts_.weight_element_bytes);
-  return memory == 0
-         || num_parameters_of(role) * bytes / parts <= most * memory;
+  double bytes = 0;
+  for (const auto& role : roles)
+    bytes += num_parameters_of(role)
+             * (workflow_.role(role).trained
+                  ? state_bytes
+                  : static_cast<double>(facts_.weight_element_bytes));
+  return memory == 0 || bytes / parts <= most * memory;
 }
 
 bool PresetBuilder::fits_sharded(const std::string& role,

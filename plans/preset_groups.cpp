@@ -94,7 +94,7 @@ private:
         const bool is_trained = builder_.workflow().role(role).trained;
         trained += is_trained ? train_weight * work : 0;
         read += scores_samples(role) ? work : 0;
-        too_large += !builder_.holds_sharded(role, counts[i]);
+        too_large += !builder_.holds_sharded({role}, counts[i]);
       }
       scores = std::max(scores, read);
       trains = std::max(trains, trained);
@@ -115,34 +115,55 @@ private:
   GroupSplit best_;
 };
 
-/// Devices that generate: a half, as OpenRLHF's tuning guide says, or none.
-std::uint32_t generating_devices(const PresetBuilder& builder,
-                                 std::size_t groups) {
-  if (builder.calls(CallKind::generate).empty())
-    return 0;
+/// Groups of roles and how many devices generate beside them.
+struct RecipeGroups {
+  std::vector<RoleGroup> groups = {};
+  std::uint32_t generating = 0;
+  GroupSplit split = {};
+};
+
+/// Half of the devices generate, as OpenRLHF's tuning guide says; a quarter, as
+/// in its script for 70B, where the rest would be too small for the models.
+RecipeGroups best_recipe(const PresetBuilder& builder,
+                         const std::vector<std::vector<RoleGroup>>& choices) {
   const auto all = builder.everything().count;
-  const auto spare = all - static_cast<std::uint32_t>(groups);
-  return power_of_two_in(std::min(spare, all / 2));
+  const bool generates = !builder.calls(CallKind::generate).empty();
+  RecipeGroups best;
+  for (const auto& groups : choices)
+    for (const auto share : {2u, 4u}) {
+      const auto spare = all - static_cast<std::uint32_t>(groups.size());
+      const auto count
+        = generates ? power_of_two_in(std::min(spare, all / share)) : 0;
+      const auto split = SplitSearch(builder, groups).best(all - count);
+      if (best.groups.empty() || split.cost[0] < best.split.cost[0])
+        best = {groups, count, split};
+    }
+  return best;
 }
 
-GroupSplit best_split(const PresetBuilder& builder,
-                      const std::vector<RoleGroup>& groups) {
-  return SplitSearch(builder, groups)
-    .best(builder.everything().count
-          - generating_devices(builder, groups.size()));
+/// Roles of a group that are only read wait in host memory where the group's
+/// training state needs their room (--ref_reward_offload).
+void offload_readers(PresetBuilder& builder, const RoleGroup& group,
+                     DeviceSpan span) {
+  if (builder.holds_sharded(group, span.count))
+    return;
+  for (const auto& role : group)
+    if (!builder.workflow().role(role).trained && group.size() > 1)
+      builder.plan().roles[role].offload_weights = true;
 }
 
 /// A group a list of roles, beside those that generate.
-void place_role_groups(PresetBuilder& builder,
-                       const std::vector<RoleGroup>& groups) {
-  DeviceSpan span{0, generating_devices(builder, groups.size())};
+void place_recipe(PresetBuilder& builder,
+                  const std::vector<std::vector<RoleGroup>>& choices) {
+  const auto recipe = best_recipe(builder, choices);
+  DeviceSpan span{0, recipe.generating};
   if (span.count > 0)
     place_generation(builder, span);
-  const auto split = best_split(builder, groups);
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    span = {span.first + span.count, split.counts[i]};
-    for (const auto& role : groups[i])
+  for (std::size_t i = 0; i < recipe.groups.size(); ++i) {
+    span = {span.first + span.count, recipe.split.counts[i]};
+    for (const auto& role : recipe.groups[i])
       place_role_sharded(builder, role, span);
+    offload_readers(builder, recipe.groups[i], span);
   }
 }
 
@@ -201,15 +222,13 @@ void build_openrlhf(PresetBuilder& builder) {
                   >= with_generation(builder, merged.size())
                 ? "openrlhf_colocated"
                 : "deepspeed_chat");
-  const bool fits = best_split(builder, groups).cost[0]
-                    <= best_split(builder, merged).cost[0];
-  place_role_groups(builder, fits ? groups : merged);
+  place_recipe(builder, {groups, merged});
 }
 
 void build_openrlhf_colocated(PresetBuilder& builder) {
   const auto groups = colocated_groups(builder.workflow());
   need_groups(builder, groups.size(), "deepspeed_chat");
-  place_role_groups(builder, groups);
+  place_recipe(builder, {groups});
 }
 
 void build_interleaving(PresetBuilder& builder) {

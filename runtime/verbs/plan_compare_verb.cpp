@@ -4,6 +4,7 @@
 #include "plans/finalists.hpp"
 #include "plans/hardware_sources.hpp"
 #include "plans/nearest.hpp"
+#include "plans/published_plans.hpp"
 #include "plans/real_flops.hpp"
 #include "plans/simulator.hpp"
 #include "runtime/jsonl_file.hpp"
@@ -34,12 +35,6 @@ struct CompareWords : PlanWords {
   std::string presets;
   int measure_steps = 0;
 };
-
-/// Systems of the published table run their own engines.
-plans::CostEffects effects_of(const std::string& plan, bool in_suite) {
-  const bool dschat = plan == "deepspeed_chat" || plan == "flattening";
-  return {.dschat_engine = in_suite && dschat};
-}
 
 /// The published plans have whole calls.
 plans::SearchOptions search_options(bool in_suite) {
@@ -85,14 +80,16 @@ CompareRow make_row(const std::string& workload, const std::string& name,
 /// A preset or the search.
 CompareRow compare_one(const std::string& workload, const std::string& name,
                        const plans::PlanProblem& problem, bool in_suite) {
-  const plans::CostModel costs(problem, effects_of(name, in_suite));
+  const plans::CostModel costs(
+    problem, in_suite ? plans::published_effects(name) : plans::CostEffects{});
   // the suite's constants were fitted to moves in closed form
   const auto shown = in_suite ? costs : costs.with_planned_moves();
   return make_row(workload, name, problem, shown, [&] {
-    return name == "search"
-             ? plans::find_plan(problem, costs, search_options(in_suite))
-                 .best.plan
-             : plans::fitted_preset(name, problem);
+    if (name == "search")
+      return plans::find_plan(problem, costs, search_options(in_suite))
+        .best.plan;
+    return in_suite ? plans::published_plan(name, problem, costs)
+                    : plans::fitted_preset(name, problem);
   });
 }
 

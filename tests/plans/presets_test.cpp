@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <bit>
+
 using ::testing::HasSubstr;
 
 namespace troupe::plans {
@@ -146,23 +148,30 @@ TEST(Presets, OpenRlhfCutsTheRestIntoPowersOfTwo) {
   facts.shapes["actor"] = facts.shapes["ref"] = actor;
   plan
     = preset("openrlhf", workflow, {.nodes = 4, .devices_per_node = 8}, facts);
-  EXPECT_EQ(placed_at(plan, "actor_train"), "16-23 d8z3");
-  EXPECT_EQ(placed_at(plan, "ref_inf"), "28-31 d4z3");
-  EXPECT_EQ(placed_at(plan, "critic_train"), "24-25 d2z3");
+  EXPECT_EQ(plan.calls["actor_gen"].devices.size(), 8u);
+  EXPECT_EQ(placed_at(plan, "actor_train"), "8-23 d16z3")
+    << "34B on eight leave no room";
+  for (const auto& [name, placement] : plan.calls)
+    EXPECT_TRUE(placement.devices.empty()
+                || std::has_single_bit(placement.devices.size()))
+      << name;
 }
 
-TEST(Presets, OpenRlhfMergesGroupsThatAreTooSmallForTheirModels) {
+TEST(Presets, OpenRlhfTakesDevicesFromGenerationForModelsThatNeedThem) {
   const auto workflow = make_ppo();
   const auto facts = facts_of(workflow, preset_shape(32, 4096));
   const Cluster node{.devices_per_node = 8};
   auto plan = preset("openrlhf", workflow, node, facts);
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-1 d2");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "2-3 d2z3");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "4-5 d2z3");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "6 d1");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "7 d1");
+  EXPECT_TRUE(plan.roles.at("actor").offload_optimizer) << "--adam_offload";
+  plan = preset("openrlhf_colocated", workflow, node, facts);
   EXPECT_EQ(placed_at(plan, "actor_gen"), "0-3 d4");
   EXPECT_EQ(placed_at(plan, "actor_train"), "4-5 d2z3");
   EXPECT_EQ(placed_at(plan, "ref_inf"), "4-5 d2z3");
-  EXPECT_EQ(placed_at(plan, "critic_train"), "6-7 d2z3");
-  EXPECT_EQ(placed_at(plan, "rew_inf"), "6-7 d2z3");
-  EXPECT_TRUE(plan.roles.at("actor").offload_optimizer) << "--adam_offload";
-  EXPECT_EQ(plan, preset("openrlhf_colocated", workflow, node, facts));
 }
 
 TEST(Presets, InterleavingScoresBesideGeneration) {
