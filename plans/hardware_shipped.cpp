@@ -46,8 +46,8 @@ links:
 engines:
   dschat_compute: {value: 2.09, source: "fitted to ReaL's published cells"}
   dschat_decode_layer_s: {value: 1.29e-3, source: "fitted to ReaL's published cells"}
-  openrlhf_compute: {value: 1.3, source: "fitted to ReaL's published cells"}
-  openrlhf_rounds: {value: 2, source: "fitted to ReaL's published cells"}
+  openrlhf_compute: {value: 1.3, source: "fitted by hand to ReaL's published cells"}
+  openrlhf_rounds: {value: 2, source: "fitted by hand to ReaL's published cells"}
 )";
 
 // One H100 of a node of 8 with today's kernels: data sheets times the shares
@@ -117,7 +117,7 @@ std::string with_lines(const std::string& text,
 constexpr const char* laptop_text = R"(name: laptop
 devices_per_node: 8
 device:
-  mem_bytes: {value: 0, source: "not known: the host's memory is shared"}
+  mem_bytes: {value: 0, source: "assumed: not known, the host's memory is shared"}
   gemm_flops: {value: 6e10, source: "assumed: fp32 products of one core with AVX2"}
   gemm_width_half: {value: 16, source: "assumed"}
   attn_flops: {value: 2e10, source: "assumed"}

@@ -207,8 +207,10 @@ Errors errors_of(const Rows& rows) {
       += std::pow(std::log(heuristic), 2) + std::pow(std::log(searched), 2);
     ++sum.rows;
     if (row->openrlhf_s > 0) {
-      sum.openrlhf += std::abs(
-        row->best_s(row->openrlhf, *row->openrlhf_costs) / row->openrlhf_s - 1);
+      const auto openrlhf
+        = row->best_s(row->openrlhf, *row->openrlhf_costs) / row->openrlhf_s;
+      sum.openrlhf += std::abs(openrlhf - 1);
+      sum.openrlhf_squares += std::pow(std::log(openrlhf), 2);
       ++sum.openrlhf_rows;
     }
     if (row->dschat_s <= 0)

@@ -168,7 +168,7 @@ TEST(Simulator, TellsTheWholeStory) {
   const auto run = simulate(roomy, costs, plan);
   EXPECT_GT(run.step_s, 1);
   EXPECT_GT(run.idle_share, 0.3) << "groups of their own wait a lot";
-  EXPECT_GT(run.moved_bytes(), 4 * 7e9);
+  EXPECT_GT(run.moved_bytes(), 2 * 13e9) << "two devices generate";
   ASSERT_EQ(run.devices.size(), 8u);
   for (const auto& device : run.devices) {
     EXPECT_NEAR(device.busy_s + device.idle.total_s(), run.step_s,
@@ -176,9 +176,8 @@ TEST(Simulator, TellsTheWholeStory) {
     EXPECT_GT(device.peak_bytes, 1e9);
   }
   EXPECT_THAT(run.critical_path,
-              ElementsAre("actor@actor_gen", "actor_gen", testing::_,
-                          "reload critic@critic_train", "critic_train",
-                          "offload critic@critic_train"));
+              ElementsAre("actor@actor_gen", "actor_gen", "ref_inf",
+                          "actor_train", "offload actor@actor_train"));
 }
 
 TEST(Simulator, FastAndFullAnswersAgree) {
@@ -217,9 +216,9 @@ TEST(Simulator, CallsBesideEachOtherShareTheMaster) {
   double devices = 0;
   for (const auto& [name, placement] : plan.calls)
     devices += double(placement.devices.size());
-  problem.hardware.call_device_s = 10; // all else is short
+  problem.hardware.call_device_s = 1e4; // all else is short
   EXPECT_DOUBLE_EQ(simulate_step_s(problem, CostModel(problem), plan),
-                   10 * devices);
+                   1e4 * devices);
 }
 
 TEST(Simulator, AThousandDevicesAreOnePlan) {
