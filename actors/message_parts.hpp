@@ -120,6 +120,13 @@ struct RowSource {
 };
 TROUPE_INSPECT(RowSource, x.holder, x.keys, x.samples, x.rows)
 
+/// What a call that generates may hold at once on a device (plans::AnswerRoom).
+struct CallRoom {
+  std::uint32_t answers = 0;
+  std::uint64_t cache_bytes = 0;
+};
+TROUPE_INSPECT(CallRoom, x.answers, x.cache_bytes)
+
 /// A failure as a message: asks that `fail_atom` ends carry one.
 struct Trouble {
   std::uint8_t code = 0;

@@ -20,12 +20,6 @@ struct JoinRequest {
 TROUPE_INSPECT(JoinRequest, x.token, x.build, x.host, x.data_port, x.pid,
                x.wanted)
 
-struct CallRoom { ///< plans::AnswerRoom
-  std::uint32_t answers = 0;
-  std::uint64_t cache_bytes = 0;
-};
-TROUPE_INSPECT(CallRoom, x.answers, x.cache_bytes)
-
 /// What a worker must know; it parses the same texts as the master did.
 struct Welcome {
   WorkerId worker;

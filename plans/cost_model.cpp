@@ -102,7 +102,7 @@ CostModel::Job CostModel::make_job(const Call& call,
 double CostModel::work_s(const Call& call, const Job& job) const {
   switch (call.kind) {
   case CallKind::generate:
-    return gather_s(job, 1) + first_answers_s(job) + later_answers_s(job);
+    return gather_s(job, 1) + rollout_s(job);
   case CallKind::train:
     return train_s(job);
   default:
@@ -114,7 +114,12 @@ double CostModel::call_s(const Call& call, const Placement& placement) const {
   if (call.kind == CallKind::function || placement.devices.empty())
     return 0;
   return cores_.alone(placement.devices, turns_of(call, placement))
-         * (hardware_.call_s + work_s(call, make_job(call, placement)));
+         * (hardware_.call_s + master_s(placement)
+            + work_s(call, make_job(call, placement)));
+}
+
+double CostModel::master_s(const Placement& placement) const {
+  return hardware_.call_device_s * double(placement.devices.size());
 }
 
 StageTurns CostModel::turns_of(const Call& call,

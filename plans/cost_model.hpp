@@ -27,12 +27,15 @@
 //           summed over d (sum_Bps: beside work a link gives less); 30 bytes of
 //           optimizer traffic a parameter, over d where sharded (z1, z3); z3
 //           gathers parameters three times a pass
-//   decode  a token's layer: max(read e P_l / t, 2 P_l b / (0.7 t F)) + the KV
-//           cache of b answers + comm, or its launches; + sampling a stage
+//   decode  a token's layer: max(e P_l / (t W), 2 P_l b / (0.7 t F)) + max(read
+//           the KV cache of b answers, their products at Fa) + comm. A graph
+//           adds what lies between its kernels; without graphs the launches of
+//           the host are what a layer takes at least. + sampling a stage
 //           pipelines: p lanes go round, a token takes max(M slowest stage, all
 //           stages + p hops)
 //   places  answers beyond those that a rank works on at once take the places
 //           that get free: as many again add their prompts and mean length
+//   control call_s + call_device_s for each device of the mesh
 //   chunks  the first one ends with its longest answer, each later one adds its
 //           prompts and mean length, likewise
 //
@@ -64,12 +67,19 @@ struct MeshSpan {
 };
 MeshSpan span_of(const Placement& placement, const Cluster& cluster);
 
+/// Systems whose published times are quoted beside predictions.
+enum class Engine {
+  own,
+  deepspeed_chat, ///< slower passes, decoding bound by launches
+  openrlhf,       ///< slower passes, rollouts in rounds one after the other
+};
+
 /// Terms that a study may leave out; all are on otherwise.
 struct CostEffects {
   bool bubbles = true;
   bool moves = true;
-  /// Engine of DeepSpeed-Chat in place of ours (`engines` of the hardware).
-  bool dschat_engine = false;
+  /// Whose engine runs the plan (`engines` of the hardware).
+  Engine engine = Engine::own;
 };
 
 class CostModel {
@@ -80,6 +90,8 @@ public:
   /// Seconds of a call that runs alone, of its first chunk where it has
   /// chunks. Functions are free.
   double call_s(const Call& call, const Placement& placement) const;
+  /// Of those the master's seconds, which it has for one call at a time.
+  double master_s(const Placement& placement) const;
   /// Of its devices, those at work at once: stages of a pipeline wait for each
   /// other. Generation keeps all of them busy with groups of answers.
   double use_of(const Call& call, const Placement& placement) const;
@@ -139,6 +151,8 @@ private:
   Job make_job(const Call& call, const Placement& placement) const;
   StageTurns turns_of(const Call& call, const Placement& placement) const;
   double work_s(const Call& call, const Job& job) const;
+  double rollout_s(const Job& job) const;
+  double engine_compute() const;
   double link_Bps(bool between_nodes) const;
   double link_latency_s(bool between_nodes) const;
   double gather_Bps() const;
@@ -164,6 +178,8 @@ private:
   double first_answers_s(const Job& job) const;
   double steady_answers_s(const Job& job) const;
   double later_answers_s(const Job& job) const;
+  double decode_attention_s(const Job& job, double answers,
+                            double context) const;
   double decode_token_s(const Job& job, double answers, double context) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;
   double measured_token_s(const Job& job, double step_s) const;

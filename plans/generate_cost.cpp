@@ -9,9 +9,8 @@ namespace troupe::plans {
 
 namespace {
 
-/// Products of decoding and reading the cache reach less of their rates.
+/// Products of decoding reach less of their rate.
 constexpr double decode_efficiency = 0.7;
-constexpr double cache_efficiency = 0.6;
 /// Sampling: logits in fp32, sorted and summed.
 constexpr double sampling_bytes_a_token = 24;
 
@@ -26,8 +25,23 @@ double CostModel::prefill_s(const Job& job) const {
   return passes_s(job, layer(job, tokens, prompt).forward(), 0, hop);
 }
 
-/// One token of `answers` answers with `context` tokens each behind them, on
-/// one stage's layer.
+/// Attention of one token each of `answers` answers to `context` tokens: their
+/// keys and values are read once, and multiplied by the heads that share them.
+double CostModel::decode_attention_s(const Job& job, double answers,
+                                     double context) const {
+  const auto& m = job.model;
+  const auto& hw = hardware_;
+  const auto rate = hw.cache_Bps > 0 ? hw.cache_Bps : hw.mem_Bps;
+  const auto kv_width = std::max(m.kv_width / job.t, 1.0);
+  const auto read_s = answers * context * 2 * m.element_bytes * kv_width / rate;
+  const auto product_s
+    = answers * context * 4 * m.attention_width / (job.t * hw.attn_flops);
+  return std::max(read_s, product_s);
+}
+
+/// One token of `answers` answers with `context` tokens each before it, in one
+/// layer: the roofline of its weights, then that of attention, then two sums
+/// over the tensor peers.
 double CostModel::decode_token_s(const Job& job, double answers,
                                  double context) const {
   const auto& m = job.model;
@@ -36,16 +50,14 @@ double CostModel::decode_token_s(const Job& job, double answers,
     m.element_bytes * m.read_parameters(answers) / (job.t * hw.mem_Bps),
     2 * m.used_parameters() * answers
       / (decode_efficiency * job.t * hw.gemm_flops));
-  const auto head_dim_share = std::max(m.kv_width / job.t, 1.0);
-  const auto cache = answers * context * 2 * m.element_bytes * head_dim_share
-                     / (cache_efficiency * hw.mem_Bps);
-  const auto device = weights + cache + 2 * tensor_sum_s(job, answers);
-  if (effects_.dschat_engine)
+  const auto device = weights + decode_attention_s(job, answers, context)
+                      + 2 * tensor_sum_s(job, answers);
+  if (effects_.engine == Engine::deepspeed_chat)
     return std::max(device, hw.dschat_decode_layer_s);
-  const auto eager = hw.launch_layer_s * m.launches(answers)
-                     + (job.t > 1 ? hw.launch_tp_extra_s : 0.0);
-  const auto graph = hw.launch_graph_s * m.launches(answers);
-  return std::max(device, graph > 0 ? graph : eager);
+  if (hw.launch_graph_s > 0)
+    return device + hw.launch_graph_s * m.launches(answers);
+  return std::max(device, hw.launch_layer_s * m.launches(answers)
+                            + (job.t > 1 ? hw.launch_tp_extra_s : 0.0));
 }
 
 /// A token of every lane: each stage works on one lane after the other, and a
@@ -79,6 +91,17 @@ double CostModel::steady_answers_s(const Job& job) const {
 /// What those add that had to wait for a place.
 double CostModel::later_answers_s(const Job& job) const {
   return job.rounds > 1 ? (job.rounds - 1) * steady_answers_s(job) : 0;
+}
+
+/// OpenRLHF makes its experience in rounds of `micro_rollout_batch_size`: each
+/// waits for the longest answer of the one before.
+double CostModel::rollout_s(const Job& job) const {
+  if (effects_.engine != Engine::openrlhf)
+    return first_answers_s(job) + later_answers_s(job);
+  auto round = job;
+  round.samples /= hardware_.openrlhf_rounds;
+  return hardware_.openrlhf_rounds
+         * (first_answers_s(round) + later_answers_s(round));
 }
 
 double CostModel::generate_s(const Job& job,

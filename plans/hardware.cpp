@@ -93,6 +93,7 @@ const std::vector<HardwareField>& hardware_fields() {
     {"device", "gemm_width_half", &H::gemm_width_half, "columns", true},
     {"device", "attn_flops", &H::attn_flops, "FLOP/s", false},
     {"device", "mem_Bps", &H::mem_Bps, "bytes/s", false},
+    {"device", "cache_Bps", &H::cache_Bps, "bytes/s", true},
     {"device", "optimizer_Bps", &H::optimizer_Bps, "bytes/s", true},
     {"device", "crowded_share", &H::crowded_share, "share", true},
     {"host", "launch_layer_s", &H::launch_layer_s, "s", true},
@@ -100,6 +101,7 @@ const std::vector<HardwareField>& hardware_fields() {
     {"host", "launch_graph_s", &H::launch_graph_s, "s", true},
     {"host", "stage_token_s", &H::stage_token_s, "s", true},
     {"host", "call_s", &H::call_s, "s", true},
+    {"host", "call_device_s", &H::call_device_s, "s", true},
     {"host", "opt_step_s", &H::opt_step_s, "s", true},
     {"host", "move_s", &H::move_s, "s", true},
     {"links", "intra_Bps", &H::intra_Bps, "bytes/s", false},
@@ -112,7 +114,9 @@ const std::vector<HardwareField>& hardware_fields() {
     {"links", "move_Bps", &H::move_Bps, "bytes/s", true},
     {"links", "gather_Bps", &H::gather_Bps, "bytes/s", true},
     {"engines", "dschat_compute", &H::dschat_compute, "times", false},
-    {"engines", "dschat_decode_layer_s", &H::dschat_decode_layer_s, "s", true}};
+    {"engines", "dschat_decode_layer_s", &H::dschat_decode_layer_s, "s", true},
+    {"engines", "openrlhf_compute", &H::openrlhf_compute, "times", false},
+    {"engines", "openrlhf_rounds", &H::openrlhf_rounds, "rounds", false}};
   return fields;
 }
 

@@ -28,6 +28,8 @@ struct Hardware {
   double gemm_width_half = 0;
   double attn_flops = 0; ///< FLOP/s of attention scores and their products
   double mem_Bps = 0;    ///< device memory, read or write
+  /// Reads of the KV cache by decoding; 0: mem_Bps.
+  double cache_Bps = 0;
   /// What the optimizer's step makes of its traffic; 0: mem_Bps.
   double optimizer_Bps = 0;
   /// Of its rate alone that a device has while all of its node work, as rates
@@ -36,12 +38,16 @@ struct Hardware {
   // host
   double launch_layer_s = 0;    ///< of the operations of one layer's forward
   double launch_tp_extra_s = 0; ///< more where a layer has collectives
-  /// Replay of a whole decode step as a graph, per layer; 0: no graphs.
+  /// Per layer of a decode step that is replayed as a graph: its kernels start
+  /// one after the other. 0: no graphs, layers are launched one by one.
   double launch_graph_s = 0;
   double stage_token_s = 0; ///< per stage, micro-batch and decoded token
   double call_s = 0;        ///< per call: messages, batch cutting
-  double opt_step_s = 0;    ///< per optimizer step beside its memory traffic
-  double move_s = 0;        ///< per move beside its bytes
+  /// Per call and device: the master's time for orders and replies. It is one
+  /// thread, so no step is shorter than the sum over its calls.
+  double call_device_s = 0;
+  double opt_step_s = 0; ///< per optimizer step beside its memory traffic
+  double move_s = 0;     ///< per move beside its bytes
   // links, per device and direction
   double intra_Bps = 0;   ///< between devices of a node
   double intra_lat_s = 0; ///< per collective or message
@@ -56,6 +62,8 @@ struct Hardware {
   // engines of other systems, for tables that quote them
   double dschat_compute = 1;        ///< times the seconds of a forward
   double dschat_decode_layer_s = 0; ///< host cost of a decoded token's layer
+  double openrlhf_compute = 1;      ///< times the seconds of a forward
+  double openrlhf_rounds = 1;       ///< of rollouts, one after the other
 
   std::map<std::string, std::string> sources = {}; ///< by "device.mem_bytes"
 };

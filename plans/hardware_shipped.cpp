@@ -11,9 +11,12 @@ namespace troupe::plans {
 
 namespace {
 
-// Constants of one A100-80G of a node of 8, fitted to the 7B and 34B rows that
-// ReaL published (tests/bench/fit_bench.cpp prints them). Label what follows
-// from them "simulated, constants fitted to ReaL's published cells".
+// One A100-80G of a node of 8 under ReaL's software of 2024: constants fitted
+// to the 7B and 34B rows that ReaL published (tests/bench/fit_bench.cpp prints
+// them). They hold for examples/paper; label what follows from them "simulated,
+// constants fitted to ReaL's published cells". No other file takes a number
+// from here, for that software decodes without CUDA graphs and at a quarter of
+// the memory's rate.
 constexpr const char* a100x8_text = R"(name: a100x8
 devices_per_node: 8
 device:
@@ -23,12 +26,14 @@ device:
   gemm_width_half: {value: 90, source: "fitted to ReaL's published cells"}
   attn_flops: {value: 8.3e13, source: "fitted to ReaL's published cells"}
   mem_Bps: {value: 8.9e11, source: "fitted to ReaL's published cells"}
+  cache_Bps: {value: 5.34e11, source: "fitted to ReaL's published cells: 0.6 of mem_Bps"}
 host:
   launch_layer_s: {value: 0.72e-3, source: "fitted to ReaL's published cells"}
   launch_tp_extra_s: {value: 0.65e-3, source: "fitted to ReaL's published cells"}
-  launch_graph_s: {value: 0, source: "ReaL ran without CUDA graphs"}
+  launch_graph_s: {value: 0, source: "assumed: ReaL ran without CUDA graphs"}
   stage_token_s: {value: 1.26e-3, source: "fitted to ReaL's published cells"}
   call_s: {value: 0.34, source: "fitted to ReaL's published cells"}
+  call_device_s: {value: 0, source: "fitted to ReaL's published cells: part of call_s"}
   opt_step_s: {value: 0.087, source: "fitted to ReaL's published cells"}
   move_s: {value: 0.31, source: "assumed, no row sees it alone"}
 links:
@@ -41,29 +46,35 @@ links:
 engines:
   dschat_compute: {value: 2.09, source: "fitted to ReaL's published cells"}
   dschat_decode_layer_s: {value: 1.29e-3, source: "fitted to ReaL's published cells"}
+  openrlhf_compute: {value: 1.3, source: "fitted by hand to ReaL's published cells"}
+  openrlhf_rounds: {value: 2, source: "fitted by hand to ReaL's published cells"}
 )";
 
+// One H100 of a node of 8 with today's kernels: data sheets times the shares
+// that published kernels reach. Nothing here was measured by this project.
 constexpr const char* h100x8_text = R"(name: h100x8
 devices_per_node: 8
 device:
   mem_bytes: {value: 80e9, source: "spec: H100-SXM5-80GB data sheet"}
   reserve_bytes: {value: 4e9, source: "assumed: CUDA context, NCCL buffers"}
-  gemm_flops: {value: 5.1e14, source: "spec 989 TFLOP/s times 0.52, the share that fits the A100 cells"}
-  gemm_width_half: {value: 90, source: "as a100x8"}
-  attn_flops: {value: 2.6e14, source: "spec 989 TFLOP/s times 0.266, as a100x8"}
-  mem_Bps: {value: 1.47e12, source: "spec 3.35 TB/s times 0.44, as a100x8"}
+  gemm_flops: {value: 6.4e14, source: "spec: 989 TFLOP/s bf16 times 0.65, which large products reach within the power limit"}
+  gemm_width_half: {value: 64, source: "assumed: half a tile of 128 columns"}
+  attn_flops: {value: 3.4e14, source: "spec: 989 TFLOP/s times 0.35, FlashAttention-2 on H100: Shah et al. 2024, arXiv 2407.08608"}
+  mem_Bps: {value: 2.7e12, source: "spec: 3.35 TB/s times 0.8, which streaming kernels reach"}
+  cache_Bps: {value: 2.3e12, source: "spec: 3.35 TB/s times 0.7: blocks of a paged cache, short rows"}
 host:
   launch_layer_s: {value: 0.2e-3, source: "assumed: 40 launches of 5 us"}
   launch_tp_extra_s: {value: 0.05e-3, source: "assumed: two collectives"}
-  launch_graph_s: {value: 10e-6, source: "assumed: CUDA graphs in decoding"}
+  launch_graph_s: {value: 15e-6, source: "assumed: a dozen kernels of a CUDA graph, 1.2 us between two"}
   stage_token_s: {value: 0.3e-3, source: "assumed: sampling without Python"}
   call_s: {value: 5e-3, source: "assumed: control messages of this runtime"}
+  call_device_s: {value: 80e-6, source: "assumed: as laptop"}
   opt_step_s: {value: 5e-3, source: "assumed: norm and launch"}
   move_s: {value: 10e-3, source: "assumed: messages of a move"}
 links:
-  intra_Bps: {value: 3.6e11, source: "spec 450 GB/s a direction times 0.8"}
+  intra_Bps: {value: 3.6e11, source: "spec: 450 GB/s a direction times 0.8"}
   intra_lat_s: {value: 15e-6, source: "assumed: NCCL on NVLink"}
-  inter_Bps: {value: 4.0e10, source: "spec 400 Gb/s a device times 0.8"}
+  inter_Bps: {value: 4.0e10, source: "spec: 400 Gb/s a device times 0.8"}
   inter_lat_s: {value: 30e-6, source: "assumed: NCCL on InfiniBand"}
   host_Bps: {value: 50e9, source: "spec: PCIe 5 x16, 80 %"}
   zero_Bps: {value: 3.5e10, source: "assumed: inter_Bps less waits of a gather"}
@@ -76,10 +87,13 @@ const std::map<std::string, std::string>& h200x8_lines() {
     {"mem_bytes",
      R"(  mem_bytes: {value: 141e9, source: "spec: H200-SXM data sheet"})"},
     {"gemm_flops",
-     R"(  gemm_flops: {value: 5.1e14, source: "as h100x8: the same cores"})"},
-    {"attn_flops", R"(  attn_flops: {value: 2.6e14, source: "as h100x8"})"},
+     R"(  gemm_flops: {value: 6.4e14, source: "spec: as h100x8, the same cores"})"},
+    {"attn_flops",
+     R"(  attn_flops: {value: 3.4e14, source: "spec: as h100x8, the same cores"})"},
     {"mem_Bps",
-     R"(  mem_Bps: {value: 2.1e12, source: "spec 4.8 TB/s times 0.44, as a100x8"})"}};
+     R"(  mem_Bps: {value: 3.8e12, source: "spec: 4.8 TB/s times 0.8"})"},
+    {"cache_Bps",
+     R"(  cache_Bps: {value: 3.4e12, source: "spec: 4.8 TB/s times 0.7"})"}};
   return lines;
 }
 
@@ -103,16 +117,18 @@ std::string with_lines(const std::string& text,
 constexpr const char* laptop_text = R"(name: laptop
 devices_per_node: 8
 device:
-  mem_bytes: {value: 0, source: "not known: the host's memory is shared"}
+  mem_bytes: {value: 0, source: "assumed: not known, the host's memory is shared"}
   gemm_flops: {value: 6e10, source: "assumed: fp32 products of one core with AVX2"}
   gemm_width_half: {value: 16, source: "assumed"}
   attn_flops: {value: 2e10, source: "assumed"}
   mem_Bps: {value: 1.0e10, source: "assumed: one core of a laptop"}
+  cache_Bps: {value: 6e9, source: "assumed: 0.6 of mem_Bps"}
 host:
   launch_layer_s: {value: 20e-6, source: "assumed: dispatch of 20 operations"}
   launch_tp_extra_s: {value: 20e-6, source: "assumed: two collectives of threads"}
   stage_token_s: {value: 20e-6, source: "assumed: sampling"}
   call_s: {value: 1e-3, source: "assumed: control messages of this runtime"}
+  call_device_s: {value: 80e-6, source: "assumed: what the master took for 2 to 64 CPU devices with a worker each"}
   opt_step_s: {value: 0.5e-3, source: "assumed"}
   move_s: {value: 1e-3, source: "assumed: messages of a move"}
 links:
@@ -121,7 +137,7 @@ links:
   inter_Bps: {value: 1.2e9, source: "assumed: 10 Gb/s network"}
   inter_lat_s: {value: 100e-6, source: "assumed: TCP"}
   host_Bps: {value: 5e9, source: "assumed: memcpy"}
-  zero_Bps: {value: 4e9, source: "as intra_Bps"}
+  zero_Bps: {value: 4e9, source: "assumed: as intra_Bps"}
 )";
 
 const std::map<std::string, std::string>& shipped_texts() {

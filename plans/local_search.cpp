@@ -88,7 +88,9 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
     times.begins_batch.push_back(std::max(seconds, first_s));
   }
   const auto steps = steps_to_simulate(graph);
-  return steady_step_s(graph, run_schedule(graph, times, steps), steps);
+  return std::max(
+    space_.master_s(point),
+    steady_step_s(graph, run_schedule(graph, times, steps), steps));
 }
 
 void PointCost::remember(double step_s, const SpacePoint& point) {

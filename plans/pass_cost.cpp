@@ -53,6 +53,19 @@ double CostModel::Model::launches(double tokens) const {
   return 1 + mlp_launch_share * std::max(0.0, touched_experts(tokens) - 1);
 }
 
+/// Times the seconds of our passes.
+double CostModel::engine_compute() const {
+  switch (effects_.engine) {
+  case Engine::deepspeed_chat:
+    return hardware_.dschat_compute;
+  case Engine::openrlhf:
+    return hardware_.openrlhf_compute;
+  case Engine::own:
+    break;
+  }
+  return 1;
+}
+
 double CostModel::link_Bps(bool between_nodes) const {
   return between_nodes ? hardware_.inter_Bps : hardware_.intra_Bps;
 }
@@ -91,8 +104,7 @@ CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
                  .network = 2 * tensor_sum_s(job, tokens),
                  .host = hw.launch_layer_s * m.launches(tokens)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
-  if (effects_.dschat_engine)
-    time.compute *= hw.dschat_compute;
+  time.compute *= engine_compute();
   return time;
 }
 

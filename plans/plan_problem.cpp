@@ -59,6 +59,25 @@ ExecutionPlan with_rooms(const PlanProblem& problem,
   return with_rooms(plan, planned_memory(context, replicas).rooms);
 }
 
+namespace {
+
+/// Gives each call of `plan` the micro-batches of `whole` again where memory
+/// allows: sharded parameters are gathered once for each.
+ExecutionPlan with_larger_micro_batches(const PlanProblem& problem,
+                                        ExecutionPlan plan,
+                                        const ExecutionPlan& whole) {
+  for (const auto& call : problem.workflow.calls) {
+    auto& tokens = plan.calls[call.name].micro_batch_tokens;
+    const auto small = tokens;
+    tokens = whole.calls.at(call.name).micro_batch_tokens;
+    if (tokens != small && !check_plan(problem, plan).ok())
+      tokens = small;
+  }
+  return plan;
+}
+
+} // namespace
+
 ExecutionPlan fitted_preset(const std::string& name,
                             const PlanProblem& problem) {
   constexpr std::int64_t smaller_tokens[] = {8192, 2048, 512};
@@ -75,7 +94,7 @@ ExecutionPlan fitted_preset(const std::string& name,
       if (call.kind == CallKind::train || call.kind == CallKind::inference)
         plan.calls[call.name].micro_batch_tokens = tokens;
     if (check_plan(problem, plan).ok())
-      return plan;
+      return with_larger_micro_batches(problem, std::move(plan), whole);
   }
   return whole;
 }

@@ -126,7 +126,7 @@ double PointStep::seconds(const SpacePoint& point) const {
   for (const auto& role : followers_)
     add_follower(point, role, step, blends);
   add_stays(point, step, blends);
-  return step.seconds();
+  return std::max(step.seconds(), space_.master_s(point));
 }
 
 /// Those of `readers` that share the replica of `reader`.

@@ -10,6 +10,13 @@
 
 namespace troupe::plans::internal {
 
+namespace {
+
+/// A parameter's 16-bit weight and gradient, fp32 master weight and moments.
+constexpr double state_bytes = 16;
+
+} // namespace
+
 std::vector<DeviceSpan> cut_span(DeviceSpan whole,
                                  std::span<const double> weights) {
   TROUPE_CHECK(whole.count >= weights.size(), "fewer devices than groups");
@@ -75,9 +82,21 @@ bool PresetBuilder::fits(const Call& call, const Strategy& strategy) const {
          <= static_cast<double>(facts_.device_memory_bytes) / 2;
 }
 
+bool PresetBuilder::holds_sharded(const std::vector<std::string>& roles,
+                                  std::uint32_t parts) const {
+  constexpr double most = 0.85; // the rest is for what a pass makes
+  const auto memory = static_cast<double>(facts_.device_memory_bytes);
+  double bytes = 0;
+  for (const auto& role : roles)
+    bytes += num_parameters_of(role)
+             * (workflow_.role(role).trained
+                  ? state_bytes
+                  : static_cast<double>(facts_.weight_element_bytes));
+  return memory == 0 || bytes / parts <= most * memory;
+}
+
 bool PresetBuilder::fits_sharded(const std::string& role,
                                  std::uint32_t parts) const {
-  constexpr double state_bytes = 16; // 16-bit weights and gradients, fp32 rest
   const auto half = static_cast<double>(facts_.device_memory_bytes) / 2;
   return half == 0 || !workflow_.role(role).trained
          || num_parameters_of(role) * state_bytes / parts <= half;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 namespace troupe::plans::internal {
 
@@ -12,11 +14,6 @@ namespace {
 
 /// A training reads and writes about four times what an inference does.
 constexpr double train_weight = 4;
-
-double group_weight(const PresetBuilder& builder, const std::string& role) {
-  return builder.num_parameters_of(role)
-         * (builder.workflow().role(role).trained ? train_weight : 1.0);
-}
 
 std::pair<DeviceSpan, DeviceSpan> halves(DeviceSpan span) {
   const auto first = std::max(1u, span.count / 2);
@@ -40,26 +37,149 @@ void place_role_sharded(PresetBuilder& builder, const std::string& role,
     builder.plan().roles[role].offload_optimizer = true;
 }
 
-/// A group a list of roles, beside a half for generation if there is one.
-void place_role_groups(PresetBuilder& builder,
-                       const std::vector<std::vector<std::string>>& groups) {
-  auto rest = builder.everything();
-  if (!builder.calls(CallKind::generate).empty()) {
-    const auto spare = rest.count - static_cast<std::uint32_t>(groups.size());
-    const DeviceSpan half{0, std::min(spare, std::max(1u, rest.count / 2))};
-    place_generation(builder, half);
-    rest = {half.count, rest.count - half.count};
+using RoleGroup = std::vector<std::string>;
+
+std::uint32_t power_of_two_in(std::uint32_t number) {
+  return std::bit_floor(std::max(1u, number));
+}
+
+/// Devices of each group, powers of two as vLLM engines and ZeRO groups of
+/// OpenRLHF's recipes have them, and how long they would score and train.
+struct GroupSplit {
+  std::vector<std::uint32_t> counts = {};
+  /// Groups whose training state does not fit; then the slowest group's scoring
+  /// and training, of groups that work beside each other; then all groups'.
+  std::array<double, 3> cost = {};
+};
+
+/// Finds the best split of `devices` into groups, by work alone: the plan of a
+/// preset must not depend on the hardware's rates.
+class SplitSearch {
+public:
+  SplitSearch(const PresetBuilder& builder,
+              const std::vector<RoleGroup>& groups)
+    : builder_(builder),
+      groups_(groups) {}
+
+  GroupSplit best(std::uint32_t devices) {
+    GroupSplit split;
+    extend(split, devices);
+    return best_;
   }
-  std::vector<double> weights;
-  for (const auto& roles : groups) {
-    weights.push_back(0);
-    for (const auto& role : roles)
-      weights.back() += group_weight(builder, role);
+
+private:
+  void extend(GroupSplit& split, std::uint32_t devices) {
+    if (split.counts.size() == groups_.size()) {
+      split.cost = cost_of(split.counts);
+      if (best_.counts.empty() || split.cost < best_.cost)
+        best_ = split;
+      return;
+    }
+    const auto others
+      = static_cast<std::uint32_t>(groups_.size() - split.counts.size() - 1);
+    for (std::uint32_t count = 1; count + others <= devices; count *= 2) {
+      split.counts.push_back(count);
+      extend(split, devices - count);
+      split.counts.pop_back();
+    }
   }
-  const auto spans = cut_span(rest, weights);
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    for (const auto& role : groups[i])
-      place_role_sharded(builder, role, spans[i]);
+
+  std::array<double, 3>
+  cost_of(const std::vector<std::uint32_t>& counts) const {
+    double too_large = 0, scores = 0, trains = 0, all = 0;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      double read = 0, trained = 0;
+      for (const auto& role : groups_[i]) {
+        const auto work = builder_.num_parameters_of(role) / counts[i];
+        const bool is_trained = builder_.workflow().role(role).trained;
+        trained += is_trained ? train_weight * work : 0;
+        read += scores_samples(role) ? work : 0;
+        too_large += !builder_.holds_sharded({role}, counts[i]);
+      }
+      scores = std::max(scores, read);
+      trains = std::max(trains, trained);
+      all += read + trained;
+    }
+    return {too_large, scores + trains, all};
+  }
+
+  bool scores_samples(const std::string& role) const {
+    return std::ranges::any_of(
+      builder_.workflow().calls, [&](const Call& call) {
+        return call.role == role && call.kind == CallKind::inference;
+      });
+  }
+
+  const PresetBuilder& builder_;
+  const std::vector<RoleGroup>& groups_;
+  GroupSplit best_;
+};
+
+/// Groups of roles and how many devices generate beside them.
+struct RecipeGroups {
+  std::vector<RoleGroup> groups = {};
+  std::uint32_t generating = 0;
+  GroupSplit split = {};
+};
+
+/// Half of the devices generate, as OpenRLHF's tuning guide says; a quarter, as
+/// in its script for 70B, where the rest would be too small for the models.
+RecipeGroups best_recipe(const PresetBuilder& builder,
+                         const std::vector<std::vector<RoleGroup>>& choices) {
+  const auto all = builder.everything().count;
+  const bool generates = !builder.calls(CallKind::generate).empty();
+  RecipeGroups best;
+  for (const auto& groups : choices)
+    for (const auto share : {2u, 4u}) {
+      const auto spare = all - static_cast<std::uint32_t>(groups.size());
+      const auto count
+        = generates ? power_of_two_in(std::min(spare, all / share)) : 0;
+      const auto split = SplitSearch(builder, groups).best(all - count);
+      if (best.groups.empty() || split.cost[0] < best.split.cost[0])
+        best = {groups, count, split};
+    }
+  return best;
+}
+
+/// Roles of a group that are only read wait in host memory where the group's
+/// training state needs their room (--ref_reward_offload).
+void offload_readers(PresetBuilder& builder, const RoleGroup& group,
+                     DeviceSpan span) {
+  if (builder.holds_sharded(group, span.count))
+    return;
+  for (const auto& role : group)
+    if (!builder.workflow().role(role).trained && group.size() > 1)
+      builder.plan().roles[role].offload_weights = true;
+}
+
+/// A group a list of roles, beside those that generate.
+void place_recipe(PresetBuilder& builder,
+                  const std::vector<std::vector<RoleGroup>>& choices) {
+  const auto recipe = best_recipe(builder, choices);
+  DeviceSpan span{0, recipe.generating};
+  if (span.count > 0)
+    place_generation(builder, span);
+  for (std::size_t i = 0; i < recipe.groups.size(); ++i) {
+    span = {span.first + span.count, recipe.split.counts[i]};
+    for (const auto& role : recipe.groups[i])
+      place_role_sharded(builder, role, span);
+    offload_readers(builder, recipe.groups[i], span);
+  }
+}
+
+/// A role that is only read shares the group of a trained one: ref the actor's,
+/// reward the critic's.
+std::vector<RoleGroup> colocated_groups(const Workflow& workflow) {
+  std::vector<RoleGroup> groups;
+  for (const auto& role : workflow.roles)
+    if (role.trained)
+      groups.push_back({role.name});
+  for (const auto& role : workflow.roles)
+    if (!role.trained) {
+      const bool beside_last = role.scalar_head && groups.size() > 1;
+      (beside_last ? groups.back() : groups.front()).push_back(role.name);
+    }
+  return groups;
 }
 
 /// And one for generation.
@@ -89,34 +209,26 @@ void place_exclusive(PresetBuilder& builder,
 
 } // namespace
 
+/// Where the groups of trained models are too small for them, the groups are
+/// merged, as OpenRLHF's recipe for 8 devices does (--colocate_actor_ref,
+/// --colocate_critic_reward).
 void build_openrlhf(PresetBuilder& builder) {
-  std::vector<std::vector<std::string>> groups;
+  std::vector<RoleGroup> groups;
   for (const auto& role : builder.workflow().roles)
     groups.push_back({role.name});
-  const auto trained
-    = std::ranges::count_if(builder.workflow().roles, &Role::trained);
-  const auto colocated
-    = with_generation(builder, static_cast<std::size_t>(trained));
+  const auto merged = colocated_groups(builder.workflow());
   need_groups(builder, groups.size(),
-              builder.everything().count >= colocated ? "openrlhf_colocated"
-                                                      : "deepspeed_chat");
-  place_role_groups(builder, groups);
+              builder.everything().count
+                  >= with_generation(builder, merged.size())
+                ? "openrlhf_colocated"
+                : "deepspeed_chat");
+  place_recipe(builder, {groups, merged});
 }
 
-/// A role that is only read shares the group of a trained one: ref the actor's,
-/// reward the critic's.
 void build_openrlhf_colocated(PresetBuilder& builder) {
-  std::vector<std::vector<std::string>> groups;
-  for (const auto& role : builder.workflow().roles)
-    if (role.trained)
-      groups.push_back({role.name});
-  for (const auto& role : builder.workflow().roles)
-    if (!role.trained) {
-      const bool beside_last = role.scalar_head && groups.size() > 1;
-      (beside_last ? groups.back() : groups.front()).push_back(role.name);
-    }
+  const auto groups = colocated_groups(builder.workflow());
   need_groups(builder, groups.size(), "deepspeed_chat");
-  place_role_groups(builder, groups);
+  place_recipe(builder, {groups});
 }
 
 void build_interleaving(PresetBuilder& builder) {

@@ -6,9 +6,10 @@
 // deepspeed_chat  (flattening) everything on all devices; sharded training
 //                 (z3), gathered to tensor parallel for generation (Yao et al.
 //                 2023, arXiv 2308.01320, "hybrid engine")
-// openrlhf        generation on half, actor, critic, ref and reward on groups
-//                 of their own (Hu et al. 2024, arXiv 2405.11143)
-// openrlhf_colocated  generation apart; actor with ref, critic with reward
+// openrlhf        generation on half (a quarter where models need the room),
+//                 actor, critic, ref and reward on groups of their own, all of
+//                 them powers of two (Hu et al. 2024, arXiv 2405.11143)
+// openrlhf_colocated  likewise; actor with ref, critic with reward
 // interleaving    generation beside chunked scoring; scoring calls exclusive,
 //                 trainings exclusive
 // separation      training and the rest apart; kept shadows, refreshed

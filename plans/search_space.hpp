@@ -67,6 +67,14 @@ struct SpaceCounts {
   std::uint64_t dominated = 0; ///< another one is as good in everything
 };
 
+/// A choice for every call of a space: its option and first device.
+struct SpacePoint {
+  std::vector<std::uint32_t> options = {};
+  std::vector<std::uint32_t> positions = {};
+  bool operator==(const SpacePoint&) const = default;
+};
+inline constexpr std::uint32_t not_chosen = ~0u; ///< of SpacePoint::options
+
 class SearchSpace {
 public:
   SearchSpace(const PlanProblem& problem, const CostModel& costs,
@@ -115,6 +123,8 @@ public:
   /// remembered.
   double move_s(std::size_t call, std::uint32_t option, std::uint32_t position,
                 std::uint32_t home_option, std::uint32_t home_position) const;
+  /// Of the master for all calls of a step (`Hardware::call_device_s`).
+  double master_s(const SpacePoint& point) const;
   std::uint64_t moves_worked_out() const {
     return moves_s_.size();
   }
@@ -147,14 +157,6 @@ private:
   std::map<std::pair<std::string, Strategy>, StageBytes> stages_;
   mutable std::unordered_map<std::uint64_t, double> moves_s_;
 };
-
-/// A choice for every call of a space: its option and first device.
-struct SpacePoint {
-  std::vector<std::uint32_t> options = {};
-  std::vector<std::uint32_t> positions = {};
-  bool operator==(const SpacePoint&) const = default;
-};
-inline constexpr std::uint32_t not_chosen = ~0u; ///< of SpacePoint::options
 
 /// The plan that a point means.
 ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,

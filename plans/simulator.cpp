@@ -330,6 +330,8 @@ TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
   };
   for (const auto& task : graph.tasks) {
     seconds.all.push_back(seconds_of(task));
+    if (task.kind == TaskKind::call && plan.calls.contains(task.call))
+      seconds.master_s += costs.master_s(plan.calls.at(task.call));
     if (seconds.cores.any())
       seconds.use.push_back(predict_use(problem, costs, plan, task));
   }
@@ -369,7 +371,9 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   for (const auto& task : run.times)
     if (run.graph.tasks[task.task.task].chunks > 1 || seconds.cores.any())
       run.durations_s[task.task.task] = task.end_s - task.start_s;
-  run.step_s = steady_step_s(run.graph, run.times, run.num_steps);
+  run.master_s = seconds.master_s;
+  run.step_s = std::max(run.master_s,
+                        steady_step_s(run.graph, run.times, run.num_steps));
   for (const auto& device : report.devices)
     run.devices.push_back({.device = device.device,
                            .peak_bytes = device.peak_bytes,
@@ -389,7 +393,9 @@ double simulate_step_s(const PlanProblem& problem, const CostModel& costs,
   const auto graph = make_step_graph(problem.workflow, plan, replicas);
   const auto seconds = predict_seconds(problem, costs, plan, replicas, graph);
   const auto steps = steps_to_simulate(graph);
-  return steady_step_s(graph, run_schedule(graph, seconds, steps), steps);
+  return std::max(
+    seconds.master_s,
+    steady_step_s(graph, run_schedule(graph, seconds, steps), steps));
 }
 
 } // namespace troupe::plans

@@ -39,6 +39,8 @@ struct TaskSeconds {
   SharedCores cores = {};
   /// `CostModel::use_of` each task. Empty: all of every task's devices.
   std::vector<double> use = {};
+  /// Of the master for all calls of a step: no step is shorter.
+  double master_s = 0;
 };
 
 /// Start and end of every task of `num_steps` steps, in the order of starts.
@@ -90,6 +92,7 @@ struct Simulation {
   std::uint32_t num_steps = 0;
   std::vector<std::string> critical_path = {}; ///< of the last step
   std::vector<DeviceUse> devices = {};
+  double master_s = 0;     ///< processor time of the master, a step
   double evaluation_s = 0; ///< of one evaluation between steps; 0: none
 
   double moved_bytes() const; ///< between devices, a step

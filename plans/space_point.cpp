@@ -174,4 +174,13 @@ std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point) {
   return peak_of(space, point).bytes;
 }
 
+double SearchSpace::master_s(const SpacePoint& point) const {
+  double orders = 0; // to devices
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    const auto& option = calls_[i].options[point.options[i]];
+    orders += double(option.num_devices) * option.chunks;
+  }
+  return problem_.hardware.call_device_s * orders;
+}
+
 } // namespace troupe::plans

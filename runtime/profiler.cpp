@@ -173,9 +173,10 @@ MachineProfile measure_machine(const Settings& settings,
   profile.hardware.devices_per_node = devices;
   if (const auto cores = std::max(1U, std::thread::hardware_concurrency());
       devices > cores)
-    set_source(profile.hardware, "device.crowded_share",
-               profile.hardware.crowded_share, double(cores) / double(devices),
-               fmt::format("{} cores for {} devices", cores, devices));
+    set_source(
+      profile.hardware, "device.crowded_share", profile.hardware.crowded_share,
+      double(cores) / double(devices),
+      fmt::format("measured: {} cores for {} devices", cores, devices));
   ProfileCrew crew(cluster, effort.least_s);
   measure_links(crew, model_bytes, profile.hardware);
 

@@ -59,6 +59,10 @@ public:
   /// device.
   bool fits_sharded(const std::string& role, std::uint32_t parts) const;
 
+  /// Whether devices hold these roles, cut into `parts`, beside a pass.
+  bool holds_sharded(const std::vector<std::string>& roles,
+                     std::uint32_t parts) const;
+
   /// Nodes that a span touches.
   std::uint32_t nodes_of(DeviceSpan span) const;
   ModelShape shape_of(const std::string& role) const;      ///< zeros: not known

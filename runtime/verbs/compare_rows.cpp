@@ -2,6 +2,7 @@
 
 #include "runtime/metrics/console.hpp"
 #include "runtime/text_table.hpp"
+#include "runtime/verbs/plan_basis.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -109,7 +110,8 @@ void compare_with_search(std::vector<CompareRow>& rows) {
   }
 }
 
-std::string compare_json(const std::vector<CompareRow>& rows) {
+std::string compare_json(const std::vector<CompareRow>& rows,
+                         const plans::Hardware& hardware) {
   auto list = Json::array();
   const auto measured = [](const CompareRow& row, double PlanCosts::*what) {
     return optional_json(measured_here(row, what));
@@ -137,8 +139,8 @@ std::string compare_json(const std::vector<CompareRow>& rows) {
        {"measured_moved_bytes", measured(row, &PlanCosts::moved_bytes)},
        {"measured_peak_bytes", measured(row, &PlanCosts::peak_bytes)},
        {"measured_process_bytes", measured(row, &PlanCosts::process_bytes)}});
-  return Json{{"rows", std::move(list)}}.dump(2, ' ', false,
-                                              Json::error_handler_t::replace);
+  return Json{{"basis", basis_json(hardware)}, {"rows", std::move(list)}}.dump(
+    2, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string compare_table(const std::vector<CompareRow>& rows,

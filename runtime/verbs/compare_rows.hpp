@@ -1,6 +1,7 @@
 // What `plan compare` prints: rows of plans as a table and as JSON.
 #pragma once
 
+#include "plans/hardware.hpp"
 #include "runtime/verbs/plan_measure.hpp"
 
 #include <cstdint>
@@ -46,7 +47,8 @@ struct CompareRow {
 /// Fills in `over_search` and `measured_over_search`.
 void compare_with_search(std::vector<CompareRow>& rows);
 
-std::string compare_json(const std::vector<CompareRow>& rows);
+std::string compare_json(const std::vector<CompareRow>& rows,
+                         const plans::Hardware& hardware);
 /// A suite has published numbers, a config may have runs of its own.
 enum class CompareTable { of_config, of_suite };
 std::string compare_table(const std::vector<CompareRow>& rows,

@@ -40,13 +40,21 @@ double phase_s(const PlanCosts& run, const std::string& phase) {
 
 /// What devices idle in a step, by task: each follows the one before.
 void set_control_costs(plans::Hardware& hardware,
-                       const plans::Workflow& workflow, const PlanCosts& run) {
+                       const plans::PlanProblem& problem,
+                       const PlanCosts& run) {
+  const auto& workflow = problem.workflow;
+  const auto devices = problem.cluster.num_devices();
   hardware.call_s = hardware.move_s
     = run.idle_share * run.step_s / tasks_of(workflow);
+  // the runs have one number of devices: both terms are one there
+  hardware.call_device_s = 0;
+  hardware.sources["host.call_device_s"]
+    = fmt::format("fitted: part of call_s, on {} devices", devices);
   hardware.sources["host.call_s"] = fmt::format(
     "fitted to the idle {:.1f} % of data parallel steps of {:.3g} s",
     100 * run.idle_share, run.step_s);
-  hardware.sources["host.move_s"] = "as call_s: a task beside its bytes";
+  hardware.sources["host.move_s"]
+    = "fitted: as call_s, a task beside its bytes";
 }
 
 /// Of a task's seconds those that it waits for its devices. Tasks that follow
@@ -167,7 +175,7 @@ void fit_sums(plans::Hardware& hardware, const plans::PlanProblem& problem,
     "fitted to training on all devices and on one: {:.0f} % of intra_Bps",
     100 * share);
   hardware.gather_Bps = share * hardware.zero_Bps;
-  hardware.sources["links.gather_Bps"] = "as sums of gradients";
+  hardware.sources["links.gather_Bps"] = "fitted: as sums of gradients";
 }
 
 void fit_gathers(plans::Hardware& hardware, const plans::PlanProblem& problem,
@@ -266,7 +274,7 @@ void fit_profile(MachineProfile& profile, plans::PlanProblem problem,
   const auto first = runs.find(data_parallel);
   if (first == runs.end())
     return;
-  set_control_costs(hardware, problem.workflow, first->second);
+  set_control_costs(hardware, problem, first->second);
   // The run, with `problem` as it was; null where its samples' lengths are not
   // known.
   const auto run_of = [&](ControlLayout layout) -> const PlanCosts* {

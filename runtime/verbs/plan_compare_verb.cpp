@@ -2,7 +2,9 @@
 // folder of workloads with measured times beside them.
 #include "config/error.hpp"
 #include "plans/finalists.hpp"
+#include "plans/hardware_sources.hpp"
 #include "plans/nearest.hpp"
+#include "plans/published_plans.hpp"
 #include "plans/real_flops.hpp"
 #include "plans/simulator.hpp"
 #include "runtime/jsonl_file.hpp"
@@ -34,12 +36,6 @@ struct CompareWords : PlanWords {
   std::string presets;
   int measure_steps = 0;
 };
-
-/// Systems of the published table run their own engines.
-plans::CostEffects effects_of(const std::string& plan, bool in_suite) {
-  const bool dschat = plan == "deepspeed_chat" || plan == "flattening";
-  return {.dschat_engine = in_suite && dschat};
-}
 
 /// The published plans have whole calls.
 plans::SearchOptions search_options(bool in_suite) {
@@ -85,14 +81,16 @@ CompareRow make_row(const std::string& workload, const std::string& name,
 /// A preset or the search.
 CompareRow compare_one(const std::string& workload, const std::string& name,
                        const plans::PlanProblem& problem, bool in_suite) {
-  const plans::CostModel costs(problem, effects_of(name, in_suite));
+  const plans::CostModel costs(
+    problem, in_suite ? plans::published_effects(name) : plans::CostEffects{});
   // the suite's constants were fitted to moves in closed form
   const auto shown = in_suite ? costs : costs.with_planned_moves();
   return make_row(workload, name, problem, shown, [&] {
-    return name == "search"
-             ? plans::find_plan(problem, costs, search_options(in_suite))
-                 .best.plan
-             : plans::fitted_preset(name, problem);
+    if (name == "search")
+      return plans::find_plan(problem, costs, search_options(in_suite))
+        .best.plan;
+    return in_suite ? plans::published_plan(name, problem, costs)
+                    : plans::fitted_preset(name, problem);
   });
 }
 
@@ -146,6 +144,13 @@ std::vector<fs::path> suite_files(const std::string& suite) {
   return files;
 }
 
+/// Published tables were measured on the hardware that a100x8 was fitted to.
+std::string hardware_name(const CompareWords& words) {
+  if (!words.hardware.empty())
+    return words.hardware;
+  return words.suite.empty() ? "laptop" : "a100x8";
+}
+
 std::vector<CompareRow> compare_suite(const CompareWords& words) {
   const auto measured = measured_of(words.suite);
   std::vector<CompareRow> rows;
@@ -157,8 +162,7 @@ std::vector<CompareRow> compare_suite(const CompareWords& words) {
     progress.show(
       fmt::format("workload {} of {}: {}", i + 1, files.size(), workload));
     auto own = words;
-    if (own.hardware.empty())
-      own.hardware = "a100x8";
+    own.hardware = hardware_name(words);
     const auto settings
       = load_settings({file.string()}, words.config.overrides());
     if (!settings.cluster.nodes)
@@ -257,12 +261,16 @@ int compare_verb(const CompareWords& words) {
   auto rows
     = words.suite.empty() ? compare_config(words) : compare_suite(words);
   compare_with_search(rows);
-  if (words.json)
-    print_out(compare_json(rows));
-  else
-    print_out(words.suite.empty() ? compare_table(rows, CompareTable::of_config)
-                                  : compare_table(rows, CompareTable::of_suite)
-                                      + error_summary(rows));
+  const auto hardware = plans::load_hardware(hardware_name(words));
+  if (words.json) {
+    print_out(compare_json(rows, hardware));
+    return static_cast<int>(ExitCode::done);
+  }
+  const auto table
+    = words.suite.empty()
+        ? compare_table(rows, CompareTable::of_config)
+        : compare_table(rows, CompareTable::of_suite) + error_summary(rows);
+  print_out(table + plans::basis_of(hardware));
   return static_cast<int>(ExitCode::done);
 }
 

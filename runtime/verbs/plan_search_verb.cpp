@@ -1,8 +1,10 @@
 // plan search: the plan found on stdout, how it was found on stderr.
 #include "config/error.hpp"
 #include "plans/finalists.hpp"
+#include "plans/hardware_sources.hpp"
 #include "plans/less_memory.hpp"
 #include "plans/nearest.hpp"
+#include "runtime/verbs/plan_basis.hpp"
 #include "runtime/verbs/plan_words.hpp"
 
 #include <CLI/CLI.hpp>
@@ -93,14 +95,16 @@ Json less_memory_json(const std::optional<plans::LessMemory>& less) {
 }
 
 std::string search_json(const plans::SearchResult& found,
-                        const std::optional<plans::LessMemory>& less) {
+                        const std::optional<plans::LessMemory>& less,
+                        const plans::Hardware& hardware) {
   auto next = Json::array();
   for (const auto& other : found.next)
     next.push_back({{"step_s", other.step_s},
                     {"origin", other.origin},
                     {"plan", plans::print(other.plan)}});
   const auto& counts = found.counts;
-  return Json{{"step_s", found.best.step_s},
+  return Json{{"basis", basis_json(hardware)},
+              {"step_s", found.best.step_s},
               {"lower_bound_s", found.lower_bound_s},
               {"gap", found.gap()},
               {"method", found.method},
@@ -152,7 +156,8 @@ int search_verb(const SearchWords& words) {
     less = plans::search_less_memory(problem, options, found.best);
   if (less)
     print_note(words, plans::less_memory_line(*less, found.best.step_s));
-  print_out(words.json ? search_json(found, less)
+  print_note(words, plans::basis_of(problem.hardware));
+  print_out(words.json ? search_json(found, less, problem.hardware)
                        : plans::print(found.best.plan));
   return static_cast<int>(ExitCode::done);
 }

@@ -1,11 +1,13 @@
 // plan simulate: what a step of a plan would be, second by second.
 #include "config/error.hpp"
+#include "plans/hardware_sources.hpp"
 #include "plans/simulator.hpp"
 #include "plans/timeline.hpp"
 #include "runtime/metrics/console.hpp"
 #include "runtime/run_tables.hpp"
 #include "runtime/stream_files.hpp"
 #include "runtime/text_table.hpp"
+#include "runtime/verbs/plan_basis.hpp"
 #include "runtime/verbs/plan_words.hpp"
 #include "runtime/written_plan.hpp"
 
@@ -67,7 +69,8 @@ Json rooms_json(const plans::AnswerRooms& rooms) {
 }
 
 std::string simulation_json(const plans::Simulation& run,
-                            const std::string& plan_name) {
+                            const std::string& plan_name,
+                            const plans::Hardware& hardware) {
   auto devices = Json::array();
   for (const auto& device : run.devices)
     devices.push_back({{"device", device.device.value},
@@ -82,7 +85,9 @@ std::string simulation_json(const plans::Simulation& run,
     inter += move.inter;
   }
   return Json{{"plan", plan_name},
+              {"basis", basis_json(hardware)},
               {"step_s", run.step_s},
+              {"master_s", run.master_s},
               {"idle_share", run.idle_share},
               {"idle_s",
                {{"dependency", run.idle.dependency_s},
@@ -114,7 +119,7 @@ std::string task_table(const plans::Simulation& run) {
 
 std::string simulation_text(const plans::Simulation& run,
                             const std::string& plan_name,
-                            const std::string& hardware) {
+                            const plans::Hardware& hardware) {
   const plans::DeviceUse* fullest = nullptr;
   for (const auto& device : run.devices)
     if (!fullest || device.peak_bytes > fullest->peak_bytes)
@@ -123,10 +128,13 @@ std::string simulation_text(const plans::Simulation& run,
     "plan {} on {}\n{}\n{}\nstep {:.4g} s, idle {:.1f} % (rows {:.3g} s, "
     "weights {:.3g} s, devices {:.3g} s), moved {:.2f} GB\ncritical path: "
     "{}\n",
-    plan_name, hardware, task_table(run), plans::ascii_timeline(run),
+    plan_name, hardware.name, task_table(run), plans::ascii_timeline(run),
     run.step_s, 100 * run.idle_share, run.idle.dependency_s, run.idle.version_s,
     run.idle.device_s, run.moved_bytes() / 1e9,
     fmt::join(run.critical_path, " > "));
+  if (run.master_s > 0)
+    text += fmt::format("of a step the master needs {:.3g} s for its calls\n",
+                        run.master_s);
   if (run.evaluation_s > 0)
     text += fmt::format("an evaluation between steps {:.4g} s\n",
                         run.evaluation_s);
@@ -137,7 +145,7 @@ std::string simulation_text(const plans::Simulation& run,
                         fullest->peak_task.empty() ? "no task"
                                                    : fullest->peak_task);
   text += rooms_text(run.rooms);
-  return text;
+  return text + plans::basis_of(hardware) + "\n";
 }
 
 int simulate_verb(const SimulateWords& words) {
@@ -158,9 +166,8 @@ int simulate_verb(const SimulateWords& words) {
     write_result(words.svg, plans::svg_timeline(run));
   if (!words.trace.empty())
     write_result(words.trace, plans::chrome_timeline(run));
-  print_out(words.json
-              ? simulation_json(run, named.name)
-              : simulation_text(run, named.name, problem.hardware.name));
+  print_out(words.json ? simulation_json(run, named.name, problem.hardware)
+                       : simulation_text(run, named.name, problem.hardware));
   return static_cast<int>(ExitCode::done);
 }
 

@@ -2,9 +2,11 @@
 #include "config/error.hpp"
 #include "config/settings.hpp"
 #include "plans/execution_plan.hpp"
+#include "plans/hardware_sources.hpp"
 #include "plans/plan_check.hpp"
 #include "runtime/run_tables.hpp"
 #include "runtime/session_plan.hpp"
+#include "runtime/verbs/plan_basis.hpp"
 #include "runtime/verbs/plan_words.hpp"
 #include "runtime/written_plan.hpp"
 
@@ -34,11 +36,15 @@ int show_plan(const PlanWords& words) {
   const auto problem = make_problem(settings, words);
   const auto named = plan_or_search(settings, problem, words);
   print_note(words, "plan " + named.name);
+  if (settings.plan == "auto")
+    print_note(words, plans::basis_of(problem.hardware));
   print_out(plans::print(named.plan));
   return static_cast<int>(ExitCode::done);
 }
 
-std::string check_json(const plans::PlanReport& report) {
+/// `hardware`: what the plan was checked for; null: this host.
+std::string check_json(const plans::PlanReport& report,
+                       const plans::Hardware* hardware) {
   Json errors = Json::array();
   for (const auto& error : report.errors)
     errors.push_back({{"path", error.path}, {"message", error.message}});
@@ -47,11 +53,13 @@ std::string check_json(const plans::PlanReport& report) {
     devices.push_back({{"device", device.device.value},
                        {"peak_bytes", device.peak_bytes},
                        {"at_task", device.at_task}});
-  return Json{{"ok", report.errors.empty()},
-              {"errors", std::move(errors)},
-              {"warnings", report.warnings},
-              {"devices", std::move(devices)}}
-    .dump(2, ' ', false, Json::error_handler_t::replace);
+  Json document = {{"ok", report.errors.empty()},
+                   {"errors", std::move(errors)},
+                   {"warnings", report.warnings},
+                   {"devices", std::move(devices)}};
+  if (hardware)
+    document["basis"] = basis_json(*hardware);
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 /// Mistakes are what was asked for, so they are on stdout, and errors, so they
@@ -70,9 +78,10 @@ void print_mistakes(const PlanWords& words, const plans::PlanReport& report,
 /// `table` is of a plan that can run; nobody asks for it otherwise.
 int print_check(const PlanWords& words, const plans::PlanReport& report,
                 const plans::MistakePlace& place_of,
-                const std::function<std::string()>& table, const char* last) {
+                const std::function<std::string()>& table,
+                const plans::Hardware* hardware) {
   if (words.json)
-    print_out(check_json(report));
+    print_out(check_json(report, hardware));
   else
     for (const auto& warning : report.warnings)
       print_out("warning: " + warning);
@@ -85,7 +94,9 @@ int print_check(const PlanWords& words, const plans::PlanReport& report,
     return static_cast<int>(ExitCode::done);
   print_out(table());
   print_out(memory_table(report));
-  print_out(last);
+  print_out(hardware
+              ? "this plan fits the hardware\n" + plans::basis_of(*hardware)
+              : "this plan can run");
   return static_cast<int>(ExitCode::done);
 }
 
@@ -94,14 +105,14 @@ int check_chosen_plan(const PlanWords& words, const Settings& settings) {
     const auto session = plan_session(settings);
     return print_check(
       words, session.report, places_of_plan(settings, session.plan_name),
-      [&] { return plan_table(session); }, "this plan can run");
+      [&] { return plan_table(session); }, nullptr);
   }
   const auto problem = make_problem(settings, words);
   const auto named = plan_or_search(settings, problem, words);
   return print_check(
     words, plans::check_plan(problem, named.plan),
     places_of_plan(settings, named.name),
-    [&] { return plans::print(named.plan); }, "this plan fits the hardware");
+    [&] { return plans::print(named.plan); }, &problem.hardware);
 }
 
 /// A preset that does not exist for the cluster, or a search that finds
@@ -113,7 +124,7 @@ int check_plan_verb(const PlanWords& words) {
     plans::PlanReport report;
     report.errors.push_back({.path = "plan", .message = error.what()});
     if (words.json)
-      print_out(check_json(report));
+      print_out(check_json(report, nullptr));
     throw;
   }
 }

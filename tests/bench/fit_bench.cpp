@@ -4,12 +4,16 @@
 //
 //   fit_bench [examples/paper]
 //
+// The column of OpenRLHF takes no part in that: with the others' constants, two
+// of its own (slower passes, rollouts in rounds) are fitted to it afterwards.
+//
 // Published numbers of searched plans belong to plans that are not published,
 // so a pool of plans per row stands for them: the fit takes the fastest of the
 // pool, a new search adds to it, and so on (fitting to one plan at a time
 // oscillates). A weak pull towards the start values keeps constants that no row
 // can see where the estimator notes put them.
 #include "plans/presets.hpp"
+#include "plans/published_plans.hpp"
 #include "plans/search.hpp"
 #include "plans/simulator.hpp"
 
@@ -57,6 +61,14 @@ const std::vector<FitConstant>& fit_constants() {
   return all;
 }
 
+const std::vector<FitConstant>& openrlhf_constants() {
+  using H = Hardware;
+  static const std::vector<FitConstant> all
+    = {{"engines.openrlhf_compute", &H::openrlhf_compute, 0.6},
+       {"engines.openrlhf_rounds", &H::openrlhf_rounds, 0.6}};
+  return all;
+}
+
 /// A plan with everything that does not depend on constants worked out.
 struct PooledPlan {
   ExecutionPlan plan;
@@ -94,10 +106,11 @@ private:
 struct FitRow {
   std::string id;
   PlanProblem problem;
-  std::unique_ptr<CostModel> costs, dschat_costs;
+  std::unique_ptr<CostModel> costs, dschat_costs, openrlhf_costs;
   PooledPlan heuristic, dschat;
-  std::vector<PooledPlan> pool;
+  std::vector<PooledPlan> pool, openrlhf;
   double heuristic_s = 0, searched_s = 0, dschat_s = 0; ///< measured; 0: none
+  double openrlhf_s = 0;
 
   PooledPlan pooled(const ExecutionPlan& plan) const {
     PooledPlan one{.plan = with_rooms(problem, plan),
@@ -120,11 +133,15 @@ struct FitRow {
     }
     return one;
   }
-  double pool_s() const {
+  double best_s(const std::vector<PooledPlan>& plans,
+                const CostModel& with) const {
     auto best = 1e300;
-    for (const auto& plan : pool)
-      best = std::min(best, plan.step_s(problem, *costs));
+    for (const auto& plan : plans)
+      best = std::min(best, plan.step_s(problem, with));
     return best;
+  }
+  double pool_s() const {
+    return best_s(pool, *costs);
   }
   void add_to_pool(const ExecutionPlan& plan) {
     const auto with_its_rooms = with_rooms(problem, plan);
@@ -149,7 +166,9 @@ std::unique_ptr<FitRow> make_row(const fs::path& file,
   const auto& problem = row->problem;
   row->costs = std::make_unique<CostModel>(problem);
   row->dschat_costs
-    = std::make_unique<CostModel>(problem, CostEffects{.dschat_engine = true});
+    = std::make_unique<CostModel>(problem, published_effects("deepspeed_chat"));
+  row->openrlhf_costs
+    = std::make_unique<CostModel>(problem, published_effects("openrlhf"));
   const PresetFacts facts{.shapes = problem.shapes,
                           .device_memory_bytes = problem.device_memory_bytes()};
   row->heuristic
@@ -159,6 +178,9 @@ std::unique_ptr<FitRow> make_row(const fs::path& file,
   row->heuristic_s = measured.value("megatron", 0.0);
   row->searched_s = measured.value("search", 0.0);
   row->dschat_s = measured.value("deepspeed_chat", 0.0);
+  for (auto& plan : published_plans("openrlhf", problem))
+    row->openrlhf.push_back(row->pooled(std::move(plan)));
+  row->openrlhf_s = measured.value("openrlhf", 0.0);
   return row;
 }
 
@@ -170,9 +192,10 @@ void use(const Rows& rows, const Hardware& hardware) {
 }
 
 struct Errors {
-  double heuristic = 0, searched = 0, dschat = 0, ratio = 0;
-  double squares = 0; ///< of the logarithms
-  int rows = 0, dschat_rows = 0;
+  double heuristic = 0, searched = 0, dschat = 0, ratio = 0, openrlhf = 0;
+  double squares = 0; ///< of the logarithms, without OpenRLHF's
+  double openrlhf_squares = 0;
+  int rows = 0, dschat_rows = 0, openrlhf_rows = 0;
 };
 
 Errors errors_of(const Rows& rows) {
@@ -187,6 +210,13 @@ Errors errors_of(const Rows& rows) {
     sum.squares
       += std::pow(std::log(heuristic), 2) + std::pow(std::log(searched), 2);
     ++sum.rows;
+    if (row->openrlhf_s > 0) {
+      const auto openrlhf
+        = row->best_s(row->openrlhf, *row->openrlhf_costs) / row->openrlhf_s;
+      sum.openrlhf += std::abs(openrlhf - 1);
+      sum.openrlhf_squares += std::pow(std::log(openrlhf), 2);
+      ++sum.openrlhf_rows;
+    }
     if (row->dschat_s <= 0)
       continue;
     const auto dschat
@@ -198,26 +228,33 @@ Errors errors_of(const Rows& rows) {
   return sum;
 }
 
-double fit_loss(const Rows& rows, const Hardware& hardware,
-                const Hardware& start) {
-  use(rows, hardware);
-  auto loss = errors_of(rows).squares;
-  for (const auto& constant : fit_constants()) {
+/// Constants that are fitted together, and to what.
+struct FitStage {
+  const std::vector<FitConstant>& constants;
+  double Errors::*squares;
+  const Rows& rows;
+  const Hardware& start;
+};
+
+double fit_loss(const FitStage& stage, const Hardware& hardware) {
+  use(stage.rows, hardware);
+  auto loss = errors_of(stage.rows).*stage.squares;
+  for (const auto& constant : stage.constants) {
     const auto off
-      = std::log(hardware.*(constant.value) / start.*(constant.value));
+      = std::log(hardware.*(constant.value) / stage.start.*(constant.value));
     loss += 0.01 * std::pow(off / constant.spread, 2);
   }
   return loss;
 }
 
 /// Tries a constant a step up and down; keeps what helps.
-bool try_steps(const Rows& rows, const FitConstant& constant, double step,
-               const Hardware& start, Hardware& hardware, double& best) {
+bool try_steps(const FitStage& stage, const FitConstant& constant, double step,
+               Hardware& hardware, double& best) {
   bool improved = false;
   for (const auto factor : {1 + step, 1 / (1 + step)}) {
     auto next = hardware;
     next.*(constant.value) *= factor;
-    const auto loss = fit_loss(rows, next, start);
+    const auto loss = fit_loss(stage, next);
     if (loss >= best * (1 - 1e-4))
       continue;
     best = loss;
@@ -228,15 +265,15 @@ bool try_steps(const Rows& rows, const FitConstant& constant, double step,
 }
 
 /// Each constant a step up or down while that helps, then smaller steps.
-Hardware fit(const Rows& rows, Hardware hardware, const Hardware& start) {
-  auto best = fit_loss(rows, hardware, start);
+Hardware fit(const FitStage& stage, Hardware hardware) {
+  auto best = fit_loss(stage, hardware);
   for (double step = 0.2; step > 0.01; step *= 0.6)
     for (bool improved = true; improved;) {
       improved = false;
-      for (const auto& constant : fit_constants())
-        improved |= try_steps(rows, constant, step, start, hardware, best);
+      for (const auto& constant : stage.constants)
+        improved |= try_steps(stage, constant, step, hardware, best);
     }
-  use(rows, hardware);
+  use(stage.rows, hardware);
   return hardware;
 }
 
@@ -247,11 +284,12 @@ Hardware fit_with_pools(const Rows& rows, const Hardware& start) {
     use(rows, hardware);
     for (const auto& row : rows)
       row->search_more();
-    hardware = fit(rows, hardware, start);
+    hardware = fit({fit_constants(), &Errors::squares, rows, start}, hardware);
   }
   for (const auto& row : rows)
     row->search_more();
-  return hardware;
+  return fit({openrlhf_constants(), &Errors::openrlhf_squares, rows, start},
+             hardware);
 }
 
 Rows load_rows(const fs::path& folder, const Hardware& hardware,
@@ -272,13 +310,14 @@ Rows load_rows(const fs::path& folder, const Hardware& hardware,
 std::string errors_text(const Errors& errors) {
   const auto percent
     = [](double sum, int count) { return 100 * sum / std::max(1, count); };
-  return fmt::format("mean absolute errors over {} rows: heuristic {:.1f} %, "
-                     "searched {:.1f} %, ratio {:.1f} %, DeepSpeed-Chat {:.1f} "
-                     "%",
-                     errors.rows, percent(errors.heuristic, errors.rows),
-                     percent(errors.searched, errors.rows),
-                     percent(errors.ratio, errors.rows),
-                     percent(errors.dschat, errors.dschat_rows));
+  return fmt::format(
+    "mean absolute errors over {} rows: heuristic {:.1f} %, "
+    "searched {:.1f} %, ratio {:.1f} %, DeepSpeed-Chat {:.1f} "
+    "%, OpenRLHF {:.1f} % of {} rows",
+    errors.rows, percent(errors.heuristic, errors.rows),
+    percent(errors.searched, errors.rows), percent(errors.ratio, errors.rows),
+    percent(errors.dschat, errors.dschat_rows),
+    percent(errors.openrlhf, errors.openrlhf_rows), errors.openrlhf_rows);
 }
 
 /// Rows whose ids have `size`, predicted by a fit without them.
@@ -307,10 +346,11 @@ int run(const fs::path& folder) {
   for (const auto& row : rows)
     std::printf(
       "%-24s heuristic %6.1f of %6.1f  searched %6.1f of %6.1f  "
-      "DeepSpeed-Chat %6.1f of %6.1f\n",
+      "DeepSpeed-Chat %6.1f of %6.1f  OpenRLHF %6.1f of %6.1f\n",
       row->id.c_str(), row->heuristic.step_s(row->problem, *row->costs),
       row->heuristic_s, row->pool_s(), row->searched_s,
-      row->dschat.step_s(row->problem, *row->dschat_costs), row->dschat_s);
+      row->dschat.step_s(row->problem, *row->dschat_costs), row->dschat_s,
+      row->best_s(row->openrlhf, *row->openrlhf_costs), row->openrlhf_s);
   std::printf("%s", print(hardware).c_str());
   leave_out(folder, start, "34");
   leave_out(folder, start, "a7c7");

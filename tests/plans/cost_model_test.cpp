@@ -56,6 +56,41 @@ TEST(CostModel, SmallDecodeBatchesAreBoundByLaunchesOrMemory) {
             seconds(problem, "actor_gen", "d8"));
 }
 
+TEST(CostModel, DecodingOnAnH100IsNearItsRoofline) {
+  auto problem = make_problem(shape_7b(), 1, 8, "h100x8");
+  constexpr double answers = 256, prompt = 512, tokens = 1024;
+  problem.sizes.samples_per_step = 2 * static_cast<std::uint32_t>(answers);
+  problem.lengths = Lengths(prompt, tokens, tokens);
+  const auto shape = shape_7b();
+  const auto weights = double(weight_bytes(shape, DType::bf16)) / 4;
+  const auto cache
+    = answers * (prompt + tokens / 2) * 2 * 2
+      * double(shape.num_layers * shape.num_kv_heads * shape.head_dim) / 4;
+  constexpr double data_sheet_Bps = 3.35e12;
+  const auto least = tokens * (weights + cache) / data_sheet_Bps;
+  const auto predicted = seconds(problem, "actor_gen", "d2t4");
+  EXPECT_GT(predicted, least);
+  EXPECT_LT(predicted, 1.8 * least) << "with what lies between kernels, sums "
+                                       "over four devices and sampling";
+}
+
+TEST(CostModel, DecodingIsBoundByBytesUntilProductsTakeLonger) {
+  auto problem = make_problem(shape_7b(), 1, 8, "h100x8");
+  problem.lengths = Lengths(1, 64, 64);
+  auto slow_memory = problem, slow_products = problem;
+  slow_memory.hardware.mem_Bps /= 2;
+  slow_products.hardware.gemm_flops /= 2;
+  const auto times = [&](std::uint32_t samples, PlanProblem& slow) {
+    slow.sizes.samples_per_step = problem.sizes.samples_per_step = samples;
+    return seconds(slow, "actor_gen", "d1")
+           / seconds(problem, "actor_gen", "d1");
+  };
+  EXPECT_GT(times(8, slow_memory), 1.6);
+  EXPECT_LT(times(8, slow_products), 1.01);
+  EXPECT_GT(times(2048, slow_products), 1.6);
+  EXPECT_LT(times(2048, slow_memory), 1.2);
+}
+
 TEST(CostModel, GroupedHeadsMakeTheCacheCheaper) {
   auto problem = make_problem(shape_34b(), 1, 8, "h100x8");
   problem.sizes.samples_per_step = 2048;

@@ -74,6 +74,10 @@ std::vector<PlanProblem> step_problems() {
     problem.hardware.mem_bytes = 0;
     problem.hardware.move_s = 0.5; // as long as calls
   }
+  // a master that is busier than any device
+  problems.push_back(make_problem(shape_tiny(), 2, 8, "laptop"));
+  problems.back().hardware.mem_bytes = 0;
+  problems.back().hardware.call_device_s = 1;
   // weights and moments that are much of a device may leave it
   problems.push_back(make_problem(shape_34b(), 2, 8));
   problems.push_back(make_problem(shape_7b(), 1, 4));

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <bit>
+
 using ::testing::HasSubstr;
 
 namespace troupe::plans {
@@ -130,6 +132,46 @@ TEST(Presets, OpenRlhfHasFiveDisjointGroups) {
   plan = preset("openrlhf_colocated", make_ppo(), {.devices_per_node = 8});
   EXPECT_EQ(placed_at(plan, "ref_inf"), placed_at(plan, "actor_train"));
   EXPECT_EQ(placed_at(plan, "rew_inf"), placed_at(plan, "critic_train"));
+}
+
+TEST(Presets, OpenRlhfCutsTheRestIntoPowersOfTwo) {
+  const auto workflow = make_ppo();
+  const auto actor = preset_shape(48, 8192), critic = preset_shape(32, 4096);
+  auto facts = facts_of(workflow, critic);
+  auto plan
+    = preset("openrlhf", workflow, {.nodes = 2, .devices_per_node = 8}, facts);
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-7 d8");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "8-9 d2z3");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "10-11 d2z3");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "12-13 d2z3");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "14-15 d2z3");
+  facts.shapes["actor"] = facts.shapes["ref"] = actor;
+  plan
+    = preset("openrlhf", workflow, {.nodes = 4, .devices_per_node = 8}, facts);
+  EXPECT_EQ(plan.calls["actor_gen"].devices.size(), 8u);
+  EXPECT_EQ(placed_at(plan, "actor_train"), "8-23 d16z3")
+    << "34B on eight leave no room";
+  for (const auto& [name, placement] : plan.calls)
+    EXPECT_TRUE(placement.devices.empty()
+                || std::has_single_bit(placement.devices.size()))
+      << name;
+}
+
+TEST(Presets, OpenRlhfTakesDevicesFromGenerationForModelsThatNeedThem) {
+  const auto workflow = make_ppo();
+  const auto facts = facts_of(workflow, preset_shape(32, 4096));
+  const Cluster node{.devices_per_node = 8};
+  auto plan = preset("openrlhf", workflow, node, facts);
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-1 d2");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "2-3 d2z3");
+  EXPECT_EQ(placed_at(plan, "critic_train"), "4-5 d2z3");
+  EXPECT_EQ(placed_at(plan, "rew_inf"), "6 d1");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "7 d1");
+  EXPECT_TRUE(plan.roles.at("actor").offload_optimizer) << "--adam_offload";
+  plan = preset("openrlhf_colocated", workflow, node, facts);
+  EXPECT_EQ(placed_at(plan, "actor_gen"), "0-3 d4");
+  EXPECT_EQ(placed_at(plan, "actor_train"), "4-5 d2z3");
+  EXPECT_EQ(placed_at(plan, "ref_inf"), "4-5 d2z3");
 }
 
 TEST(Presets, InterleavingScoresBesideGeneration) {

@@ -1,0 +1,53 @@
+#include "plans/published_plans.hpp"
+
+#include "config/error.hpp"
+#include "plans/simulator.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// OpenRLHF's scripts have both; its tuning guide advises the second where
+/// memory allows.
+std::vector<std::string> recipes_of(const std::string& name) {
+  if (name == "openrlhf")
+    return {"openrlhf", "openrlhf_colocated"};
+  return {name};
+}
+
+} // namespace
+
+CostEffects published_effects(const std::string& name) {
+  if (name == "deepspeed_chat" || name == "flattening")
+    return {.engine = Engine::deepspeed_chat};
+  if (name.starts_with("openrlhf"))
+    return {.engine = Engine::openrlhf};
+  return {};
+}
+
+std::vector<ExecutionPlan> published_plans(const std::string& name,
+                                           const PlanProblem& problem) {
+  std::vector<ExecutionPlan> plans;
+  for (const auto& recipe : recipes_of(name)) {
+    auto plan = fitted_preset(recipe, problem);
+    if (std::ranges::find(plans, plan) == plans.end()
+        && check_plan(problem, plan).ok())
+      plans.push_back(std::move(plan));
+  }
+  if (plans.empty())
+    require_ok(check_plan(problem, fitted_preset(name, problem)));
+  return plans;
+}
+
+ExecutionPlan published_plan(const std::string& name,
+                             const PlanProblem& problem,
+                             const CostModel& costs) {
+  auto plans = published_plans(name, problem);
+  return *std::ranges::min_element(plans, {}, [&](const ExecutionPlan& plan) {
+    return simulate_step_s(problem, costs, plan);
+  });
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,16 @@
+// What the numbers of a plan verb rest on, as a field of its JSON document: how
+// many numbers of the hardware were measured, fitted, taken from data sheets or
+// assumed, and the sentence that its table ends with.
+#pragma once
+
+#include "plans/hardware.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace troupe::runtime {
+
+/// {"hardware": "h100x8", "profiled": false, "numbers": {"measured": 0, ..},
+/// "note": `plans::basis_of`}
+nlohmann::ordered_json basis_json(const plans::Hardware& hardware);
+
+} // namespace troupe::runtime

@@ -1,0 +1,53 @@
+#include "plans/hardware_sources.hpp"
+
+#include <gtest/gtest.h>
+
+#include <gmock/gmock.h>
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace troupe::plans {
+namespace {
+
+TEST(HardwareSources, TheFirstWordOfASourceSaysItsKind) {
+  EXPECT_EQ(kind_of_source("measured: ring of 8"), SourceKind::measured);
+  EXPECT_EQ(kind_of_source("fitted to 3 runs"), SourceKind::fitted);
+  EXPECT_EQ(kind_of_source("spec: data sheet"), SourceKind::data_sheet);
+  EXPECT_EQ(kind_of_source("assumed"), SourceKind::assumed);
+  EXPECT_EQ(kind_of_source("own.yaml"), SourceKind::given);
+}
+
+TEST(HardwareSources, ShippedFilesSayTheKindOfEachNumber) {
+  for (const auto& name : shipped_hardware()) {
+    const auto hardware = load_hardware(name);
+    EXPECT_EQ(count_sources(hardware)[SourceKind::given], 0u) << name;
+    EXPECT_THAT(basis_of(hardware),
+                HasSubstr(name + ", never measured on this hardware"));
+  }
+}
+
+TEST(HardwareSources, NoNumberOfAnH100IsFittedToReaLsCells) {
+  for (const char* name : {"h100x8", "h200x8"}) {
+    const auto hardware = load_hardware(name);
+    EXPECT_EQ(count_sources(hardware)[SourceKind::fitted], 0u) << name;
+    for (const auto& [path, source] : hardware.sources)
+      EXPECT_THAT(source, Not(HasSubstr("a100"))) << name << " " << path;
+  }
+  EXPECT_GT(count_sources(load_hardware("a100x8"))[SourceKind::fitted], 10u);
+}
+
+TEST(HardwareSources, AProfileIsOfItsMachine) {
+  const auto hardware = parse_hardware(
+    "name: profiled on EPYC\n"
+    "device: {gemm_flops: {value: 1e10, source: 'measured: inference'},\n"
+    "         attn_flops: 1e10, mem_Bps: {value: 1e10, source: assumed}}\n"
+    "links: {intra_Bps: 1e9, inter_Bps: 1e9, host_Bps: 1e9, zero_Bps: 1e9}\n",
+    "own.yaml");
+  EXPECT_EQ(basis_of(hardware),
+            "predicted for profiled on EPYC: of its numbers 1 measured, 1 "
+            "assumed, 5 given");
+}
+
+} // namespace
+} // namespace troupe::plans
