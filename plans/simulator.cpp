@@ -1,6 +1,5 @@
 #include "plans/simulator.hpp"
 
-#include "config/error.hpp"
 #include "plans/internal/running_tasks.hpp"
 #include "plans/joined_chunks.hpp"
 #include "plans/memory_curve.hpp"
