@@ -1,5 +1,6 @@
 #include "runtime/verbs/control_fit.hpp"
 
+#include "plans/plan_problem.hpp"
 #include "plans/simulator.hpp"
 #include "plans/strategy_rules.hpp"
 #include "runtime/step_names.hpp"
@@ -38,32 +39,61 @@ double phase_s(const PlanCosts& run, const std::string& phase) {
   return found == run.phases_s.end() ? 0 : found->second;
 }
 
-/// What devices idle in a step, by task: each follows the one before.
+/// What a task costs beside its work: the seconds that the devices of the run
+/// idle in a step, by task, where each task follows the one before on all of
+/// the first `used` of `devices`.
+double control_s_of(const plans::Workflow& workflow, const PlanCosts& run,
+                    double used, double devices) {
+  const auto idle_of_used = 1 - (1 - run.idle_share) * devices / used;
+  return std::max(0.0, idle_of_used) * run.step_s / tasks_of(workflow);
+}
+
+/// Splits what a task costs on all devices into a part per call and one per
+/// call and device, by what it costs on one device alone.
 void set_control_costs(plans::Hardware& hardware,
                        const plans::PlanProblem& problem,
-                       const PlanCosts& run) {
-  const auto& workflow = problem.workflow;
-  const auto devices = problem.cluster.num_devices();
-  hardware.call_s = hardware.move_s
-    = run.idle_share * run.step_s / tasks_of(workflow);
-  // the runs have one number of devices: both terms are one there
+                       const ControlRuns& runs) {
+  const double devices = problem.cluster.num_devices();
+  const auto& run = runs.at(ControlLayout::data_parallel);
+  const auto on_all_s = control_s_of(problem.workflow, run, devices, devices);
+  const auto one = runs.find(ControlLayout::on_one_device);
   hardware.call_device_s = 0;
   hardware.sources["host.call_device_s"]
     = fmt::format("fitted: part of call_s, on {} devices", devices);
+  if (one != runs.end() && devices > 1) {
+    const auto on_one_s
+      = control_s_of(problem.workflow, one->second, 1, devices);
+    hardware.call_device_s = std::clamp((on_all_s - on_one_s) / (devices - 1),
+                                        0.0, on_all_s / devices);
+    hardware.sources["host.call_device_s"] = fmt::format(
+      "fitted to tasks on 1 and on {} devices: {:.3g} and {:.3g} s beside "
+      "their work",
+      devices, on_one_s, on_all_s);
+  }
+  hardware.call_s = on_all_s - devices * hardware.call_device_s;
+  hardware.move_s = on_all_s;
   hardware.sources["host.call_s"] = fmt::format(
     "fitted to the idle {:.1f} % of data parallel steps of {:.3g} s",
     100 * run.idle_share, run.step_s);
   hardware.sources["host.move_s"]
-    = "fitted: as call_s, a task beside its bytes";
+    = "fitted: as a call on all devices, a task beside its bytes";
+}
+
+/// What a call of `placement` costs beside its work.
+double control_s(const plans::Hardware& hardware,
+                 const plans::Placement& placement) {
+  return hardware.call_s
+         + hardware.call_device_s
+             * static_cast<double>(placement.devices.size());
 }
 
 /// Of a task's seconds those that it waits for its devices. Tasks that follow
 /// each other on all devices share what the step idles; a task that others run
 /// beside has what set_control_costs found.
 double waited_s(const plans::PlanProblem& problem, const PlanCosts& run,
-                ControlLayout layout) {
+                ControlLayout layout, const plans::Placement& placement) {
   if (layout == ControlLayout::trained_apart)
-    return problem.hardware.call_s;
+    return control_s(problem.hardware, placement);
   double tasks_s = 0;
   for (const auto& call : problem.workflow.calls)
     tasks_s += phase_s(run, phase_of(problem.workflow, call.name));
@@ -87,19 +117,21 @@ WorkOfRun work_of(const plans::PlanProblem& problem, ControlLayout layout,
   std::map<std::string, int> calls_of;
   for (const auto& call : problem.workflow.calls)
     ++calls_of[phase_of(problem.workflow, call.name)];
-  const auto waits_s = waited_s(problem, run, layout);
-  const auto predicted = plans::simulate(problem, plans::CostModel(problem),
-                                         control_plan(problem, layout));
+  const auto plan = control_plan(problem, layout);
+  const auto predicted
+    = plans::simulate(problem, plans::CostModel(problem), plan);
   WorkOfRun work;
   for (const auto& call : problem.workflow.calls) {
     const auto phase = phase_of(problem.workflow, call.name);
     if (call.kind == CallKind::function || calls_of[phase] > 1)
       continue;
+    const auto& placement = plan.calls.at(call.name);
     auto& sum = work[{call.kind, num_parameters(problem.shapes.at(call.role))}];
-    sum.measured_s += phase_s(run, phase) - waits_s;
+    sum.measured_s
+      += phase_s(run, phase) - waited_s(problem, run, layout, placement);
     sum.predicted_s
       += predicted.durations_s[predicted.graph.index_of(call.name)]
-         - problem.hardware.call_s;
+         - control_s(problem.hardware, placement);
   }
   std::erase_if(work, [](const auto& entry) {
     return entry.second.measured_s <= 0 || entry.second.predicted_s <= 0;
@@ -237,6 +269,9 @@ bool is_possible(const plans::PlanProblem& problem, ControlLayout layout) {
   case ControlLayout::trained_apart:
   case ControlLayout::sharded:
     return problem.cluster.num_devices() > 1 && trains(problem.workflow);
+  case ControlLayout::on_one_device:
+    return problem.cluster.num_devices() > 1
+           && plans::check_plan(problem, control_plan(problem, layout)).ok();
   }
   return false;
 }
@@ -246,8 +281,9 @@ plans::ExecutionPlan control_plan(const plans::PlanProblem& problem,
   plans::ExecutionPlan plan{.cluster = problem.cluster};
   const auto devices = problem.cluster.num_devices();
   const auto tp = layout == ControlLayout::tensor_parallel ? 2U : 1U;
-  plans::Placement everywhere{.strategy = {.dp = devices / tp, .tp = tp}};
-  for (std::uint32_t i = 0; i < devices; ++i)
+  const auto used = layout == ControlLayout::on_one_device ? 1U : devices;
+  plans::Placement everywhere{.strategy = {.dp = used / tp, .tp = tp}};
+  for (std::uint32_t i = 0; i < used; ++i)
     everywhere.devices.emplace_back(i);
   std::map<std::string, plans::Placement> alone; // by role
   for (const auto& call : problem.workflow.calls)
@@ -271,10 +307,9 @@ void fit_profile(MachineProfile& profile, plans::PlanProblem problem,
                  const ControlRuns& runs) {
   using enum ControlLayout;
   auto& [hardware, table] = profile;
-  const auto first = runs.find(data_parallel);
-  if (first == runs.end())
+  if (!runs.contains(data_parallel))
     return;
-  set_control_costs(hardware, problem, first->second);
+  set_control_costs(hardware, problem, runs);
   // The run, with `problem` as it was; null where its samples' lengths are not
   // known.
   const auto run_of = [&](ControlLayout layout) -> const PlanCosts* {

@@ -12,12 +12,13 @@
 
 namespace troupe::runtime {
 
-/// Every call on all devices, but where trained models train apart.
+/// Every call on all devices, except where a name says otherwise.
 enum class ControlLayout {
   data_parallel,
   tensor_parallel, ///< in pairs
   trained_apart,   ///< data parallel, each trained model on a device of its own
   sharded,         ///< data parallel, trained models with their parameters (z3)
+  on_one_device,   ///< every call on the first device, the others idle
 };
 
 /// Whether the devices and models of `problem` have such a layout.
@@ -28,9 +29,9 @@ plans::ExecutionPlan control_plan(const plans::PlanProblem& problem,
 /// Steps of the workflow, by layout.
 using ControlRuns = std::map<ControlLayout, PlanCosts>;
 
-/// Fits call_s, move_s, sum_Bps, move_Bps, gather_Bps and the table of
-/// `profile` to `runs`; what is fitted to them already stays. `problem` is
-/// their run; its hardware and profile are not read.
+/// Fits call_s, call_device_s, move_s, sum_Bps, move_Bps, gather_Bps and the
+/// table of `profile` to `runs`; what is fitted to them already stays.
+/// `problem` is their run; its hardware and profile are not read.
 void fit_profile(MachineProfile& profile, plans::PlanProblem problem,
                  const ControlRuns& runs);
 

@@ -27,8 +27,8 @@ std::string run_a_round(const plans::PlanProblem& problem,
                         ControlRuns& shortest) {
   using enum ControlLayout;
   const plans::CostModel costs(problem);
-  for (const auto layout :
-       {data_parallel, tensor_parallel, trained_apart, sharded}) {
+  for (const auto layout : {data_parallel, tensor_parallel, trained_apart,
+                            sharded, on_one_device}) {
     if (!is_possible(problem, layout))
       continue;
     const auto plan = control_plan(problem, layout);

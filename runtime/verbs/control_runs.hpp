@@ -1,5 +1,5 @@
 // What only a real run shows (runtime/verbs/control_fit.hpp says what): runs a
-// few steps of the config's workflow in each of three layouts and fits a
+// few steps of the config's workflow in each of its layouts and fits a
 // profile to them.
 #pragma once
 

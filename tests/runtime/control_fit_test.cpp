@@ -61,6 +61,7 @@ plans::PlanProblem true_problem() {
   problem.lengths = plans::Lengths(32, 32, 32);
   problem.hardware = plans::load_hardware("laptop");
   problem.hardware.call_s = problem.hardware.move_s = 0.004;
+  problem.hardware.call_device_s = 0.0005;
   problem.hardware.sum_Bps = problem.hardware.intra_Bps / 4;
   problem.hardware.move_Bps = problem.hardware.intra_Bps / 8;
   problem.hardware.gather_Bps = problem.hardware.zero_Bps / 2;
@@ -83,7 +84,12 @@ PlanCosts run_of(const plans::PlanProblem& problem, ControlLayout layout) {
       run.step_s += seconds;
       ++tasks;
     }
-  run.idle_share = tasks * problem.hardware.call_s / run.step_s;
+  const double devices = problem.cluster.num_devices();
+  const double used = layout == on_one_device ? 1 : devices;
+  const auto control_s
+    = problem.hardware.call_s + used * problem.hardware.call_device_s;
+  const auto idle_of_used = tasks * control_s / run.step_s;
+  run.idle_share = 1 - (1 - idle_of_used) * used / devices;
   for (std::size_t i = 0; i < story.graph.tasks.size(); ++i)
     if (story.graph.tasks[i].kind == plans::TaskKind::move)
       run.phases_s["timing_s/move"] += story.durations_s[i];
@@ -106,7 +112,7 @@ double seconds_of(const plans::ProfileTable& table,
 }
 
 constexpr auto all_layouts
-  = {data_parallel, tensor_parallel, trained_apart, sharded};
+  = {data_parallel, tensor_parallel, trained_apart, sharded, on_one_device};
 
 /// Fitted to runs of all layouts, all is as it is.
 void expect_fitted(const plans::PlanProblem& truth) {
@@ -121,6 +127,7 @@ void expect_fitted(const plans::PlanProblem& truth) {
   const auto near
     = [](double found, double sought) { EXPECT_NEAR(found / sought, 1, 0.02); };
   near(hardware.call_s, 0.004);
+  near(hardware.call_device_s, 0.0005);
   near(hardware.sum_Bps, truth.hardware.sum_Bps);
   near(hardware.move_Bps, truth.hardware.move_Bps);
   near(hardware.gather_Bps, truth.hardware.gather_Bps);
@@ -186,6 +193,14 @@ TEST(ControlFit, WithoutTrainingApartSumsCountAsWork) {
             seconds_of(truth.profile, truth, ProfileOp::train));
 }
 
+TEST(ControlFit, WithoutARunOnOneDeviceAllIsOfTheCall) {
+  const auto truth = true_problem();
+  auto profile = before_runs(truth);
+  fit_profile(profile, truth, {{data_parallel, run_of(truth, data_parallel)}});
+  EXPECT_EQ(profile.hardware.call_device_s, 0);
+  EXPECT_NEAR(profile.hardware.call_s, 0.004 + 2 * 0.0005, 1e-9);
+}
+
 TEST(ControlFit, WithoutARunNothingIsFitted) {
   const auto truth = true_problem();
   auto profile = before_runs(truth);
@@ -203,6 +218,7 @@ TEST(ControlFit, OneDeviceHasOnlyTheLayoutOfAll) {
   EXPECT_FALSE(is_possible(problem, tensor_parallel));
   EXPECT_FALSE(is_possible(problem, trained_apart));
   EXPECT_FALSE(is_possible(problem, sharded));
+  EXPECT_FALSE(is_possible(problem, on_one_device));
 }
 
 } // namespace

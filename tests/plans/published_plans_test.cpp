@@ -1,0 +1,42 @@
+// Which plans stand for a column of a published table.
+#include "config/error.hpp"
+#include "plans/published_plans.hpp"
+#include "plans/simulator.hpp"
+
+#include <gtest/gtest.h>
+
+#include "problem_support.hpp"
+
+namespace troupe::plans {
+namespace {
+
+TEST(PublishedPlans, OpenRlhfIsTheFasterOfItsTwoRecipes) {
+  const auto problem = make_problem(shape_7b(), 2, 8);
+  const CostModel costs(problem, published_effects("openrlhf"));
+  const auto recipes = published_plans("openrlhf", problem);
+  ASSERT_EQ(recipes.size(), 2U);
+  EXPECT_NE(recipes[0], recipes[1]);
+  const auto taken = simulate_step_s(
+    problem, costs, published_plan("openrlhf", problem, costs));
+  for (const auto& recipe : recipes)
+    EXPECT_LE(taken, simulate_step_s(problem, costs, recipe));
+}
+
+TEST(PublishedPlans, SevenBillionOnEightDevicesFitAsTheyWereRun) {
+  EXPECT_FALSE(
+    published_plans("openrlhf", make_problem(shape_7b(), 1, 8)).empty());
+}
+
+TEST(PublishedPlans, WhatFitsNoRecipeIsRefusedInThePresetsWords) {
+  EXPECT_THROW(published_plans("openrlhf", make_problem(shape_70b(), 1, 8)),
+               PlanError);
+}
+
+TEST(PublishedPlans, EachSystemHasItsEngine) {
+  EXPECT_EQ(published_effects("deepspeed_chat").engine, Engine::deepspeed_chat);
+  EXPECT_EQ(published_effects("openrlhf_colocated").engine, Engine::openrlhf);
+  EXPECT_EQ(published_effects("megatron").engine, CostEffects{}.engine);
+}
+
+} // namespace
+} // namespace troupe::plans
