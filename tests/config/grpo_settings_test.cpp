@@ -71,7 +71,7 @@ TEST_F(GrpoSettings, TheMeanOfDrGrpoHasAWord) {
             "horizon");
   EXPECT_EQ(error({"algorithm.loss_mean=length"}),
             "command line: algorithm.loss_mean: expected one of token, "
-            "sequence or horizon, got 'length'; try token");
+            "sequence or horizon, got 'length'");
   EXPECT_THAT(troupe::explain_settings("algorithm.loss_mean"),
               ::testing::HasSubstr("rollout.max_new_tokens"));
 }

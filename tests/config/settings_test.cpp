@@ -126,19 +126,22 @@ TEST(Settings, LimitsOfMemoryAreAutoUnlessANumberIsGiven) {
                             + rest,
                           "t");
   };
-  const auto automatic = make("");
+  const auto automatic = make("rollout: {n: 2}\n");
   EXPECT_FALSE(automatic.rollout.kv_cache_gb);
   EXPECT_FALSE(automatic.rollout.max_sequences);
   EXPECT_FALSE(automatic.cluster.memory_reserve);
   EXPECT_THAT(print_settings(automatic),
               ::testing::HasSubstr("kv_cache_gb: auto"));
-  const auto given = make("rollout: {kv_cache_gb: 2.5, max_sequences: 7}\n"
-                          "cluster: {memory_reserve: 0.1}\n");
+  const auto given
+    = make("rollout: {n: 2, kv_cache_gb: 2.5, max_sequences: 7}\n"
+           "cluster: {memory_reserve: 0.1}\n");
   EXPECT_EQ(given.rollout.kv_cache_gb, 2.5);
   EXPECT_EQ(given.rollout.max_sequences, 7);
   EXPECT_EQ(given.cluster.memory_reserve, 0.1);
   EXPECT_EQ(parse_settings(print_settings(given), "t"), given);
-  EXPECT_THROW(make("cluster: {memory_reserve: 1}\n"), troupe::ConfigError);
+  EXPECT_THROW(make("rollout: {n: 2}\n"
+                    "cluster: {memory_reserve: 1}\n"),
+               troupe::ConfigError);
   EXPECT_THROW(make("rollout: {kv_cache_gb: some}\n"), troupe::ConfigError);
 }
 

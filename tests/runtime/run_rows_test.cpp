@@ -4,6 +4,7 @@
 #include "plans/hardware.hpp"
 #include "runtime/session_actors.hpp"
 #include "runtime/session_plan.hpp"
+#include "runtime/session_setup.hpp"
 
 #include "tests/support/runtime/temp_folder.hpp"
 #include "tests/support/runtime/tiny_model.hpp"
@@ -101,7 +102,8 @@ TEST_F(RunRowsTest, AreReadAgainWhereTheIndexIsDamaged) {
 TEST_F(RunRowsTest, OfAWorkerAreThoseOfTheIndexElseAPassThatIsProgress) {
   const auto session = prepared();
   const auto lock = begin_attempt(session);
-  const auto welcome = make_welcome(make_basis(session, "test"));
+  const auto welcome
+    = make_lobby(make_basis(session, "test"), RunSecret{}).welcome;
   const auto opened_by = [&](const actors::Welcome& given) {
     auto worker = actors::make_worker_context(given);
     worker->host = std::make_unique<actors::DeviceThread>("host");
