@@ -60,8 +60,9 @@ plans::PlanProblem true_problem() {
                    .micro_batch_tokens = 1 << 16};
   problem.lengths = plans::Lengths(32, 32, 32);
   problem.hardware = plans::load_hardware("laptop");
-  problem.hardware.call_s = problem.hardware.move_s = 0.004;
+  problem.hardware.call_s = 0.004;
   problem.hardware.call_device_s = 0.0005;
+  problem.hardware.move_s = 0.004 + 2 * 0.0005; // as a call on both devices
   problem.hardware.sum_Bps = problem.hardware.intra_Bps / 4;
   problem.hardware.move_Bps = problem.hardware.intra_Bps / 8;
   problem.hardware.gather_Bps = problem.hardware.zero_Bps / 2;
