@@ -44,13 +44,14 @@ def answer_to(row):
 
 
 def place_of(error):
-    """FILE:LINE of the user's code where it was raised."""
+    """FILE:LINE of the user's code where it was raised, or whose value is
+    wrong."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame.lineno for frame in frames
            if os.path.abspath(frame.filename) == os.path.abspath(file)]
-    if own:
-        return f"{file}:{own[-1]}"
-    return f"{frames[-1].filename}:{frames[-1].lineno}"
+    code = getattr(compute, "__code__", None)
+    line = own[-1] if own else code and code.co_firstlineno
+    return f"{file}:{line}" if line else file
 
 
 def name_of_log():

@@ -2,6 +2,7 @@
 
 #include "actors/checkpoint_files.hpp"
 #include "actors/worker_context.hpp"
+#include "config/log.hpp"
 #include "models/dataset.hpp"
 #include "models/tokenizer.hpp"
 #include "runtime/build_identity.hpp"
@@ -87,9 +88,15 @@ RunRows open_rows(const Settings& settings, const plans::Workflow& workflow,
 void keep_index(const RunRows& rows, const RunFolder& folder) {
   std::error_code ignored;
   const auto file = folder.index_file();
-  if (rows.data
-      && (rows.data->was_read() || !fs::is_regular_file(file, ignored)))
+  if (!rows.data
+      || !(rows.data->was_read() || !fs::is_regular_file(file, ignored)))
+    return;
+  try {
     rows.data->keep_index(file, rows.key);
+  } catch (const FailureError& error) { // the run is slower without, not wrong
+    log::runtime.warn(error.failure().what
+                      + ": each worker and each start reads data.train anew");
+  }
 }
 
 std::string rows_sentence(const RunRows& rows) {

@@ -1,6 +1,11 @@
 #include "runtime/workflow_template.hpp"
 
 #include "config/error.hpp"
+#include "config/settings_schema.hpp"
+#include "config/workflow_traits.hpp"
+
+#include <algorithm>
+#include <iterator>
 
 namespace troupe::runtime {
 
@@ -14,6 +19,27 @@ std::string renamed(std::string text, const std::string& name) {
        at = text.find(example, at + name.size()))
     text.replace(at, example.size(), name);
   return text;
+}
+
+/// Words that are no name of a namespace or of a target of CMake.
+constexpr std::string_view taken_words[]
+  = {"all",      "and",      "asm",     "auto",      "bool",    "break",
+     "case",     "catch",    "char",    "class",     "clean",   "const",
+     "default",  "delete",   "do",      "double",    "else",    "enum",
+     "explicit", "export",   "extern",  "false",     "float",   "for",
+     "friend",   "goto",     "help",    "if",        "inline",  "install",
+     "int",      "long",     "mutable", "namespace", "new",     "not",
+     "operator", "or",       "private", "protected", "public",  "register",
+     "requires", "return",   "short",   "signed",    "sizeof",  "static",
+     "std",      "struct",   "switch",  "template",  "test",    "this",
+     "throw",    "troupe",   "true",    "try",       "typedef", "typename",
+     "union",    "unsigned", "using",   "virtual",   "void",    "volatile",
+     "while",    "xor"};
+
+bool is_taken(const std::string& name) {
+  return std::ranges::find(taken_words, name) != std::end(taken_words)
+         || is_section(name) || find_field(name).first != nullptr
+         || find_workflow_traits(name) != nullptr;
 }
 
 bool is_name(const std::string& text) {
@@ -32,6 +58,13 @@ std::vector<TemplateFile> workflow_template(const std::string& name) {
                        .expected = "a name of lower-case letters, digits and _",
                        .got = "'" + name + "'",
                        .hint = std::string(example)});
+  if (is_taken(name))
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "",
+                       .expected = "a name that C++, CMake and the settings do "
+                                   "not use",
+                       .got = "'" + name + "'",
+                       .hint = "my_" + name});
   auto files = example_files();
   for (auto& file : files)
     file = {renamed(file.name, name), renamed(file.text, name)};

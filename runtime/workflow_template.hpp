@@ -20,7 +20,8 @@ std::vector<TemplateFile> example_files();
 
 /// Returns NAME.hpp, main.cpp, CMakeLists.txt and NAME.yaml of the workflow
 /// `name`. Throws ConfigError unless the name is one in C++, CMake and YAML
-/// alike: a lower-case letter, then lower-case letters, digits and `_`.
+/// alike (a lower-case letter, then lower-case letters, digits and `_`) that
+/// none of them uses, nor the settings.
 std::vector<TemplateFile> workflow_template(const std::string& name);
 
 } // namespace troupe::runtime

@@ -345,6 +345,15 @@ for line in sys.stdin:
         self.refused(self.rewarded("python", "reward.file=score.py",
                                    "run.name=b"),
                      2, "score.py:4: JSONDecodeError: ")
+        for name, text, words in (
+                ("c", "def compute_score(answer):\n    return 1\n",
+                 "score.py:1: TypeError: compute_score() takes 1 positional"),
+                ("d", "\ndef compute_score(*row):\n    return float('nan')\n",
+                 "score.py:2: ValueError: expected the score to be a number, "
+                 "got nan")):
+            self.write("score.py", text)
+            self.refused(self.rewarded("python", "reward.file=score.py",
+                                       f"run.name={name}"), 2, words)
 
     def test_what_cannot_score_is_refused(self):
         self.write_rows()

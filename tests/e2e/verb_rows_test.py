@@ -80,7 +80,7 @@ class VerbRows(Case):
         self.assertIn("cannot write /dev/full: No space left on device",
                       done.stderr)
         done = self.score("--data", "/dev/null", "--out", "out.jsonl", code=2)
-        self.assertIn("/dev/null: expected a usable row", done.stderr)
+        self.assertIn("/dev/null: expected at least one row", done.stderr)
 
     def test_a_bad_row_of_a_pipe_has_the_name_that_was_given(self):
         done = self.score("--data", "/dev/stdin", "--out", "out.jsonl",

@@ -346,7 +346,7 @@ class Verbs(Case):
                          rf"products by {kernel} \(fp32\), {kernel} \(bf16\)$")
         moves = report["checks"][-1]
         self.assertEqual(moves["name"], "moves")
-        self.assertRegex(moves["found"], r"checksums equal: [\d.]+ .iB/s$")
+        self.assertRegex(moves["found"], r"checksums equal: [\d.]+ .B/s$")
         self.assertRegex(self.troupe("--version").stdout, r"^troupe \d")
 
     def test_every_verb_has_help(self):

@@ -29,5 +29,11 @@ TEST(WorkflowTemplate, RefusesWhatIsNoNameInCppAndYaml) {
     EXPECT_THROW(workflow_template(name), ConfigError) << name;
 }
 
+TEST(WorkflowTemplate, RefusesNamesThatMeanSomethingAlready) {
+  for (const auto* name : {"int", "std", "all", "reward", "ppo", "rollout"})
+    EXPECT_THROW(workflow_template(name), ConfigError) << name;
+  EXPECT_EQ(workflow_template("my_reward").size(), 4U);
+}
+
 } // namespace
 } // namespace troupe::runtime
