@@ -56,8 +56,8 @@ int score(const ScoreOptions& options) {
   const auto shape = open_shape(options.model);
   const auto tokenizer = models::Tokenizer::load_if_any(options.model.model);
   tokenizer.check_fits(shape, options.model.model);
+  const RowInput input(options.data, "--data"); // a pipe may take its time
   VerbSession session("score", options.model, shape, options.out);
-  const RowInput input(options.data, "--data");
   auto rows = row_settings("score", input.file(), options.rows);
   rows.models = session.settings().models;
   const auto data = input.naming([&] {
