@@ -10,6 +10,7 @@
 #include "config/yaml_tree.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 
@@ -161,6 +162,19 @@ YamlNode merged_layers(const std::vector<YamlNode>& layers) {
   return merged;
 }
 
+/// Leaves out what a later layer switched off, and says so: nobody is to wait
+/// for what such a setting would do.
+void leave_out_and_warn(Settings& settings, const std::vector<YamlNode>& layers,
+                        const std::vector<std::string>& files) {
+  MergedLayers merged{.files = files, .removed = {}};
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    note_removed(layers[i], i, merged.removed);
+  for (const auto& [who, keys] : leave_out_switched_off(settings, merged))
+    log::config.warn(
+      fmt::format("left out, since {} switches off what reads them: {}", who,
+                  fmt::join(keys, ", ")));
+}
+
 /// What all layers are: their names for messages.
 struct SettingsSource {
   std::vector<std::string> files; ///< before the command line
@@ -179,10 +193,7 @@ Settings read_settings(const std::vector<YamlNode>& layers,
   auto settings = SettingsReader(workflow, mistakes).read(tree);
   mistakes.throw_any();
   fill_in_settings(settings, source.name);
-  for (const auto& key : leave_out_switched_off(settings, source.files))
-    log::config.info(key
-                     + " of a settings file is left out: what reads it is "
-                       "switched off");
+  leave_out_and_warn(settings, layers, source.files);
   check_settings(settings, source.whole);
   return settings;
 }

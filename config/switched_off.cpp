@@ -2,19 +2,30 @@
 
 #include "config/settings_schema.hpp"
 
-#include <map>
+#include <algorithm>
 
 namespace troupe {
 
 namespace {
 
+using LeftOut = std::map<std::string, std::vector<std::string>>;
+
+void note_removed_below(const YamlNode& node, const std::string& path,
+                        std::size_t number,
+                        std::map<std::string, std::size_t>& removed) {
+  if (node.is_null() || (node.is_mapping() && node.replaces))
+    removed[path] = number;
+  for (const auto& [key, value] : node.entries)
+    note_removed_below(value, path + "." + key, number, removed);
+}
+
 class SwitchedOff {
 public:
-  SwitchedOff(Settings& settings, const std::vector<std::string>& files)
+  SwitchedOff(Settings& settings, const MergedLayers& layers)
     : settings_(settings),
-      files_(files) {}
+      layers_(layers) {}
 
-  std::vector<std::string> leave_out() {
+  LeftOut leave_out() {
     // a setting that goes may be what another one needs
     while (leave_out_settings() || leave_out_roles()) {
     }
@@ -28,12 +39,27 @@ private:
       return gone->second;
     const auto place = place_of(settings_, key);
     if (place.file.empty())
-      return -1;
+      return layer_that_removed(key);
     // what is in no file is on the command line, the last layer
-    for (std::size_t i = files_.size(); i > 0; --i)
-      if (files_[i - 1] == place.file)
+    const auto& files = layers_.files;
+    for (std::size_t i = files.size(); i > 0; --i)
+      if (files[i - 1] == place.file)
         return static_cast<int>(i) - 1;
-    return static_cast<int>(files_.size());
+    return static_cast<int>(files.size());
+  }
+
+  /// The last layer that took `key` away, or a section around it; -1: none.
+  int layer_that_removed(std::string key) const {
+    int last = -1;
+    while (true) {
+      if (const auto found = layers_.removed.find(key);
+          found != layers_.removed.end())
+        last = std::max(last, static_cast<int>(found->second));
+      const auto dot = key.rfind('.');
+      if (dot == key.npos)
+        return last;
+      key.resize(dot);
+    }
   }
 
   /// Of settings outside `models`: those of a role go with the role.
@@ -71,24 +97,31 @@ private:
 
   void forget(const std::string& key, int layer) {
     gone_[key] = layer;
-    left_out_.push_back(key);
+    const auto number = static_cast<std::size_t>(layer);
+    const auto& files = layers_.files;
+    left_out_[number < files.size() ? files[number] : "the command line"]
+      .push_back(key);
     std::erase_if(settings_.places, [&](const auto& entry) {
       return entry.first == key || entry.first.starts_with(key + ".");
     });
   }
 
   Settings& settings_;
-  const std::vector<std::string>& files_;
+  const MergedLayers& layers_;
   std::map<std::string, int> gone_; ///< by key, the layer that it went with
-  std::vector<std::string> left_out_;
+  LeftOut left_out_;
 };
 
 } // namespace
 
-std::vector<std::string>
-leave_out_switched_off(Settings& settings,
-                       const std::vector<std::string>& files) {
-  return SwitchedOff(settings, files).leave_out();
+void note_removed(const YamlNode& layer, std::size_t number,
+                  std::map<std::string, std::size_t>& removed) {
+  for (const auto& [key, value] : layer.entries)
+    note_removed_below(value, key, number, removed);
+}
+
+LeftOut leave_out_switched_off(Settings& settings, const MergedLayers& layers) {
+  return SwitchedOff(settings, layers).leave_out();
 }
 
 } // namespace troupe

@@ -25,6 +25,10 @@ inline constexpr const char* every_step
   = "leaving it out (every step is a line)";
 inline constexpr const char* hub
   = "`hf upload` of runs/NAME/latest after the run";
+inline constexpr const char* cache_size
+  = "rollout.kv_cache_gb: auto (a size in GB, not a share)";
+inline constexpr const char* no_average
+  = "leaving it out (no averaged copy of the actor is kept)";
 inline constexpr const char* packed
   = "leaving it out (sequences are always packed)";
 

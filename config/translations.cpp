@@ -23,25 +23,30 @@ std::string normalised(const std::string& key) {
   return text;
 }
 
+/// Every row of the tables that is called `theirs`.
+std::vector<const Translation*> rows_called(std::string_view theirs) {
+  std::vector<const Translation*> found;
+  for (const auto& table :
+       {verl_translations(), openrlhf_translations(), trl_translations()})
+    for (const auto& row : table)
+      if (theirs == row.theirs)
+        found.push_back(&row);
+  return found;
+}
+
 } // namespace
 
 std::vector<const Translation*> find_translations(const std::string& key) {
+  return rows_called(normalised(key));
+}
+
+std::vector<const Translation*>
+find_translations_by_last_part(const std::string& key) {
   const auto whole = normalised(key);
-  const auto tables
-    = {verl_translations(), openrlhf_translations(), trl_translations()};
-  std::vector<const Translation*> found;
-  const auto collect = [&](std::string_view wanted) {
-    for (const auto& table : tables)
-      for (const auto& row : table)
-        if (wanted == row.theirs)
-          found.push_back(&row);
-  };
-  collect(whole);
   const auto first = whole.substr(0, whole.find('.'));
-  if (found.empty()
-      && std::ranges::find(verl_sections, first) == verl_sections.end())
-    collect(std::string_view(whole).substr(whole.rfind('.') + 1));
-  return found;
+  if (std::ranges::find(verl_sections, first) != verl_sections.end())
+    return {};
+  return rows_called(std::string_view(whole).substr(whole.rfind('.') + 1));
 }
 
 std::string key_of(const Translation& translation) {

@@ -21,10 +21,14 @@ std::span<const Translation> verl_translations();
 std::span<const Translation> openrlhf_translations();
 std::span<const Translation> trl_translations();
 
-/// The translations of `key`, whole or, where theirs has no dots, by its last
-/// part; dashes count as underscores. Several where a name means something else
-/// in another workflow.
+/// The translations of the whole `key`; dashes count as underscores. Several
+/// where a name means something else in another workflow.
 std::vector<const Translation*> find_translations(const std::string& key);
+/// The same by the last part of `key`, of theirs that have no dots: none in a
+/// section that only verl has. Whether `key` stands in a section of ours, where
+/// few of them are meant, is the caller's to know.
+std::vector<const Translation*>
+find_translations_by_last_part(const std::string& key);
 /// The setting of ours that a translation begins with; "" of mere advice.
 std::string key_of(const Translation& translation);
 

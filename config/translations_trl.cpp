@@ -53,7 +53,9 @@ constexpr auto trl_table = std::to_array<Translation>({
   {"TRL", "importance_sampling_level", advice::own_workflow},
   {"TRL", "scale_rewards", "algorithm.whiten"},
   {"TRL", "whiten_rewards", "algorithm.whiten"},
-  {"TRL", "missing_eos_penalty", "reward.missing_eos"},
+  {"TRL", "missing_eos_penalty",
+   "reward.missing_eos (replaces the reward; TRL subtracts, so give a negative "
+   "number)"},
   {"TRL", "reward_funcs", "reward.file with reward.kind: python"},
   {"TRL", "reward_weights", "reward.weights"},
   {"TRL", "score_clip", "reward.clip"},

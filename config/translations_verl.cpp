@@ -91,7 +91,7 @@ constexpr auto verl_table = std::to_array<Translation>({
   {"verl", "actor_rollout_ref.rollout.tensor_model_parallel_size",
    "a plan with calls.actor_gen.strategy such as d2t2"},
   {"verl", "actor_rollout_ref.rollout.gpu_memory_utilization",
-   "rollout.kv_cache_gb"},
+   advice::cache_size},
   {"verl", "actor_rollout_ref.rollout.log_prob_micro_batch_size",
    advice::micro_batch},
   {"verl", "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",

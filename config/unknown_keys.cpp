@@ -56,6 +56,56 @@ std::vector<std::string> settings_known_keys(const std::string& workflow) {
   return keys;
 }
 
+/// Whether the first part of `path` names a section that `workflow` reads; any
+/// of ours does where the workflow is not known yet, and any of an own program
+/// does always.
+bool begins_with_section(const std::string& path, const std::string& workflow) {
+  const auto first = path.substr(0, path.find('.'));
+  return is_section(first)
+         && (workflow.empty() || own_settings_defaults().contains(first)
+             || section_applies(first + ".", workflow));
+}
+
+/// Whether a section such as models.ROLE.optimizer ends with `name`.
+bool is_inner_section(const std::string& name) {
+  return std::ranges::any_of(settings_sections(), [&](const auto& section) {
+    return section.name.ends_with("." + name);
+  });
+}
+
+/// The innermost section of ours that `path` stands in: "models.actor" of
+/// "models.actor.optim.beta", "optimizer" of "optimizer.beta", whose section
+/// lacks its role. "": none, so that the key is of another system.
+std::string section_around(const std::string& path,
+                           const std::string& workflow) {
+  const auto first_dot = path.find('.');
+  if (first_dot == path.npos)
+    return "";
+  const auto first = path.substr(0, first_dot);
+  if (!begins_with_section(path, workflow))
+    return is_inner_section(first) ? first : "";
+  auto section = path.substr(0, path.rfind('.'));
+  while (!is_section(section)) // ends with the first part
+    section.resize(section.rfind('.'));
+  return section;
+}
+
+/// Whether `key` of ours lies in `section`, which may lack its role.
+bool lies_in(const std::string& key, const std::string& section) {
+  return ("." + key).find("." + section + ".") != std::string::npos;
+}
+
+/// The nearest setting in the section of ours that `path` stands in; "": none.
+std::string nearest_in_section(const std::string& path,
+                               const std::string& workflow) {
+  const auto section = section_around(path, workflow);
+  if (section.empty())
+    return "";
+  auto keys = settings_known_keys(workflow);
+  std::erase_if(keys, [&](const auto& key) { return !lies_in(key, section); });
+  return nearest_key(path, keys);
+}
+
 /// "critic" of "models.critic.x", "" elsewhere.
 std::string find_role(const std::string& path) {
   return path.starts_with("models.") ? path.substr(7, path.find('.', 7) - 7)
@@ -77,37 +127,69 @@ std::string meant_role(const std::string& path, const std::string& workflow) {
 struct Meant {
   const Translation* row = nullptr;
   std::string ours;
+  std::string key; ///< that `ours` begins with; "" of mere advice
   bool fits = false;
 };
 
 Meant meant_by(const Translation& row, const std::string& path,
                const std::string& workflow) {
   constexpr std::string_view actors = "models.actor.";
-  Meant meant{.row = &row, .ours = row.ours, .fits = true};
+  Meant meant{.row = &row, .ours = row.ours, .key = {}, .fits = true};
   auto key = key_of(row);
   if (key.starts_with(actors)) {
     const auto role = meant_role(path, workflow);
     meant.ours.replace(7, 5, role);
     key.replace(7, 5, role);
   }
+  meant.key = key;
   if (const auto [field, role] = find_field(key); field)
     meant.fits = is_field_of(*field, workflow, role);
   return meant;
 }
 
+std::vector<Meant> meanings_of(const std::vector<const Translation*>& rows,
+                               const std::string& path,
+                               const std::string& workflow) {
+  std::vector<Meant> meanings;
+  for (const auto* row : rows)
+    meanings.push_back(meant_by(*row, path, workflow));
+  return meanings;
+}
+
+/// All that `path` may mean. Inside a section of ours the last part alone means
+/// only what lies in that section, and nothing where a setting of the section
+/// is near; an own program's section is none of another system's either.
+std::vector<Meant> all_meanings_of(const std::string& path,
+                                   const std::string& workflow) {
+  const auto section = section_around(path, workflow);
+  if (!own_settings_defaults().contains(section)) {
+    auto whole = meanings_of(find_translations(path), path, workflow);
+    if (!whole.empty())
+      return whole;
+  }
+  auto meanings
+    = meanings_of(find_translations_by_last_part(path), path, workflow);
+  if (section.empty() || meanings.empty())
+    return meanings;
+  if (!nearest_in_section(path, workflow).empty())
+    return {};
+  std::erase_if(
+    meanings, [&](const Meant& meant) { return !lies_in(meant.key, section); });
+  return meanings;
+}
+
 /// The translation that fits the workflow, else the first; none: no row.
 Meant meaning_of(const std::string& path, const std::string& workflow) {
-  Meant first;
-  for (const auto* row : find_translations(path)) {
-    auto meant = meant_by(*row, path, workflow);
-    if (meant.fits)
-      return meant;
-    if (first.row == nullptr)
-      first = std::move(meant);
-  }
-  if (first.row != nullptr)
-    first.ours = fmt::format("leaving it out (workflow {} has no {})", workflow,
-                             key_of(*first.row));
+  const auto meanings = all_meanings_of(path, workflow);
+  if (meanings.empty())
+    return {};
+  const auto fitting = std::ranges::find_if(
+    meanings, [](const Meant& meant) { return meant.fits; });
+  if (fitting != meanings.end())
+    return *fitting;
+  auto first = meanings.front();
+  first.ours = fmt::format("leaving it out (workflow {} has no {})", workflow,
+                           key_of(*first.row));
   return first;
 }
 
@@ -162,9 +244,11 @@ ConfigError keys_without_equal(const YamlNode& node, const std::string& path,
      .hint = "leaving them out"});
 }
 
-/// What to try in place of `path`: the nearest setting of the workflow, else
-/// what explains its section.
+/// What to try in place of `path`: the nearest setting of its own section, else
+/// of the workflow, else what explains its section.
 std::string hint_for(const std::string& path, const std::string& workflow) {
+  if (auto own = nearest_in_section(path, workflow); !own.empty())
+    return own;
   const auto nearest = nearest_key(path, settings_known_keys(workflow));
   if (!nearest.empty())
     return nearest;

@@ -58,6 +58,14 @@ struct OwnSections : ::testing::Test {
   }
 };
 
+TEST_F(OwnSections, HoldNoKeysOfOtherSystems) {
+  EXPECT_EQ(complaint("tool: {path: x, delta: 1}\n"),
+            "t.yaml:5: tool.delta: expected a known setting, got 'delta'; try "
+            "'troupe explain tool'");
+  EXPECT_THAT(complaint("tool: {path: x, treis: 1}\n"),
+              HasSubstr("try tool.tries"));
+}
+
 TEST_F(OwnSections, AreReadPrintedAndComparedLikeOurs) {
   const auto settings = troupe::parse_settings(
     std::string(tooled_text) + "tool: {path: here, tries: 7}\n", "t.yaml");

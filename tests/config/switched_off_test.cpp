@@ -58,6 +58,44 @@ TEST_F(SwitchedOff, AnEmptyValueTakesWhatNeedsIt) {
   EXPECT_FALSE(troupe::was_set(settings, "eval.every"));
 }
 
+TEST_F(SwitchedOff, ANullIsLikeAnEmptyValue) {
+  const auto settings = with({"eval.data=null"});
+  EXPECT_EQ(settings.eval.data, "");
+  EXPECT_EQ(settings.eval.every, 0);
+  EXPECT_EQ(settings.eval.max_rows, 0);
+  const auto scored = with({"reward.kind=null", "models.reward.path=r"});
+  EXPECT_EQ(scored.reward.kind, "model");
+  EXPECT_EQ(scored.reward.file, "");
+  EXPECT_EQ(scored.reward.workers, 8);
+  EXPECT_EQ(scored.reward.scale, 3) << "every kind reads it";
+  // grpo's own kl_in is loss, which has a ref and no target
+  const auto in_loss = with({"algorithm.kl_in=null"});
+  EXPECT_EQ(in_loss.algorithm.kl_target, 0);
+  EXPECT_TRUE(in_loss.models.contains("ref"));
+}
+
+TEST_F(SwitchedOff, ANullOfALaterFileCountsToo) {
+  std::ofstream("off.yaml") << "eval: {data: null}\n";
+  EXPECT_EQ(load_settings({"x.yaml", "off.yaml"}, {}).eval.every, 0);
+  EXPECT_EQ(
+    load_settings({"x.yaml", "off.yaml"}, {"eval.data=z", "eval.every=2"})
+      .eval.every,
+    2);
+}
+
+TEST_F(SwitchedOff, OneWarningNamesAllThatIsLeftOut) {
+  ::testing::internal::CaptureStderr();
+  load_settings({"x.yaml"}, {"eval.data=null"});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "warning: config: left out, since the command line switches off "
+            "what reads them: eval.every, eval.max_rows\n");
+  std::ofstream("off.yaml") << "eval: {data: ''}\n";
+  ::testing::internal::CaptureStderr();
+  load_settings({"x.yaml", "off.yaml"}, {});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("left out, since off.yaml switches off"));
+}
+
 TEST_F(SwitchedOff, ASectionOfNothingIsOff) {
   for (const char* word : {"eval=null", "eval=~", "eval={}"}) {
     const auto settings = with({word});
@@ -105,6 +143,8 @@ TEST_F(SwitchedOff, ALaterFileSwitchesOffToo) {
 }
 
 TEST_F(SwitchedOff, OneLayerMayNotContradictItself) {
+  EXPECT_THAT(error({"eval.data=null", "eval.every=3"}),
+              HasSubstr("command line: eval.every: expected eval.data set"));
   EXPECT_THAT(error({"eval.data=", "eval.every=3"}),
               HasSubstr("command line: eval.every: expected eval.data set"));
   std::ofstream("x.yaml", std::ios::app) << "trace: {enabled: true}\n";

@@ -18,12 +18,31 @@ TEST(Translations, PointToSettingsThatExist) {
 }
 
 TEST(Translations, FlagsAreFoundWithDashesAndInSections) {
-  for (const char* key : {"trainer.save_freq", "max_steps",
-                          "--n-samples-per-prompt", "algorithm.num_ppo_epochs"})
+  for (const char* key :
+       {"trainer.save_freq", "max_steps", "--n-samples-per-prompt"})
     EXPECT_FALSE(troupe::find_translations(key).empty()) << key;
-  EXPECT_TRUE(troupe::find_translations("rollout.temprature").empty());
+  EXPECT_TRUE(troupe::find_translations("algorithm.num_ppo_epochs").empty());
+  const auto by_last_part = troupe::find_translations_by_last_part;
+  EXPECT_FALSE(by_last_part("algorithm.num_ppo_epochs").empty());
+  EXPECT_TRUE(by_last_part("rollout.temprature").empty());
   // a section of verl's alone holds no flags of others
-  EXPECT_TRUE(troupe::find_translations("reward_model.max_length").empty());
+  EXPECT_TRUE(by_last_part("reward_model.max_length").empty());
+}
+
+TEST(Translations, SayWhatAnotherUnitOrMeaningIs) {
+  const auto first = [](const char* key) {
+    return std::string(troupe::find_translations(key).at(0)->ours);
+  };
+  EXPECT_EQ(first("missing_eos_penalty"),
+            "reward.missing_eos (replaces the reward; TRL subtracts, so give a "
+            "negative number)");
+  for (const char* key : {"enable_ema", "ema_beta"})
+    EXPECT_EQ(first(key),
+              "leaving it out (no averaged copy of the actor is kept)");
+  for (const char* key : {"vllm_gpu_memory_utilization",
+                          "actor_rollout_ref.rollout.gpu_memory_utilization"})
+    EXPECT_EQ(first(key),
+              "rollout.kv_cache_gb: auto (a size in GB, not a share)");
 }
 
 } // namespace

@@ -67,6 +67,30 @@ TEST_F(UnknownKeys, SuggestionsAreNearAndOfTheWorkflow) {
             "to_wandb.py PROJECT");
 }
 
+TEST_F(UnknownKeys, AForeignNameInASectionOfOursMeansOnlyThatSection) {
+  EXPECT_EQ(over("models.actor.optimizer.beta=1"),
+            "command line: models.actor.optimizer.beta: expected a known "
+            "setting, got 'beta'; try models.actor.optimizer.betas");
+  EXPECT_THAT(over("models.actor.optim.beta=1"),
+              ::testing::Not(::testing::HasSubstr("TRL")));
+  for (const char* key :
+       {"models.actor.optimizer.epsilon=1", "optimizer.epsilon=1",
+        "rollout.delta=1", "reward.max_steps=1"})
+    EXPECT_THAT(over(key), ::testing::AllOf(
+                             ::testing::HasSubstr("expected a known setting"),
+                             ::testing::Not(::testing::HasSubstr("TRL"))))
+      << key;
+  EXPECT_THAT(over("algorithm.delta=1"),
+              ::testing::EndsWith("got TRL's delta; try algorithm.dual_clip"));
+  EXPECT_THAT(over("models.actor.optim.learning_rate=1"),
+              ::testing::EndsWith("try models.actor.optimizer.lr"));
+  // nothing of ours is called so, and sft has no rollout
+  EXPECT_THAT(over("train_args.delta=1"),
+              ::testing::EndsWith("got TRL's delta; try algorithm.dual_clip"));
+  EXPECT_THAT(error({"sft.yaml"}, {"rollout.max_steps=1"}),
+              ::testing::EndsWith("got TRL's max_steps; try run.steps"));
+}
+
 TEST_F(UnknownKeys, AForeignNameMeansWhatTheWorkflowHas) {
   EXPECT_THAT(over("max_length=9"),
               ::testing::EndsWith("try data.max_prompt_tokens and "
