@@ -1,7 +1,7 @@
-// How many files and sockets the processes of a run have open at most. A worker
-// has two connections to each other one (rows in both directions) and a
-// descriptor that tells of its end, and one file of memory for each plane of a
-// replica (net/shared memory of weights); the master two for each worker.
+// How many files and sockets the processes of a run have open at most. For
+// each other worker, a worker has two connections (rows in both directions) and
+// a descriptor that tells of the other's end. It also has one file of shared
+// memory for each plane of a replica. The master has two for each worker.
 #pragma once
 
 #include "plans/execution_plan.hpp"

@@ -1,7 +1,8 @@
 // A steady clock that stands still while the whole process is stopped (SIGSTOP,
 // a job that Slurm suspends, a paused container): a run that is woken finds its
-// deadlines where they were. A thread looks at the time four times a second;
-// where it did not for long, nobody in this process could do anything.
+// deadlines where they were. A thread looks at the time four times a second.
+// If much more time than that lies between two of its looks, the whole process
+// stood still, and the time is left out.
 #pragma once
 
 #include <chrono>

@@ -27,6 +27,11 @@ inline constexpr auto dead_after_between_hosts = 30s;
 /// The other workers of a broken run are killed; all of it ends in 2 s.
 inline constexpr auto kill_workers_within = 1500ms;
 
+/// A process without a free descriptor for so long ends: one look may fall into
+/// a burst, or another program may fill the host's table for a moment, and a
+/// healthy run gets over both.
+inline constexpr auto open_files_full_for = 3s;
+
 // -- start and end ------------------------------------------------------------
 
 /// All workers must have joined by then; loading libtorch takes seconds on a

@@ -115,6 +115,17 @@ std::optional<IndexParts> index_parts(std::string_view file) {
     {reinterpret_cast<const JsonLines::Line*>(lines.data()), header.num_rows}};
 }
 
+std::optional<MappedFile> map_readable(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored))
+    return std::nullopt;
+  try {
+    return MappedFile(file);
+  } catch (const ConfigError&) { // of a file that the user did not name
+    return std::nullopt;
+  }
+}
+
 } // namespace
 
 DataIndex::DataIndex(std::vector<JsonLines::Line> rows, DatasetReport report)
@@ -130,17 +141,16 @@ DataIndex::DataIndex(MappedFile file, std::span<const JsonLines::Line> rows,
 
 std::optional<DataIndex> DataIndex::map(const std::filesystem::path& file,
                                         const std::string& key) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored))
+  auto map = map_readable(file);
+  if (!map)
     return std::nullopt;
-  MappedFile map(file);
-  const auto parts = index_parts(map.text());
+  const auto parts = index_parts(map->text());
   if (!parts)
     return std::nullopt;
   auto report = parse_index_text(parts->text, key);
   if (!report)
     return std::nullopt;
-  return DataIndex(std::move(map), parts->lines, std::move(*report));
+  return DataIndex(std::move(*map), parts->lines, std::move(*report));
 }
 
 void DataIndex::write(const std::filesystem::path& file,

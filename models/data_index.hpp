@@ -45,8 +45,8 @@ public:
   DataIndex& operator=(DataIndex&&) = default;
   ~DataIndex() = default;
 
-  /// The index in `file`; nothing if there is none, or it isn't whole, or it
-  /// was written under another key.
+  /// The index in `file`; nothing if there is none, or it cannot be read, or it
+  /// isn't whole, or it was written under another key.
   static std::optional<DataIndex> map(const std::filesystem::path& file,
                                       const std::string& key);
   /// Under a temporary name that is then changed: nobody maps half a file.
@@ -68,9 +68,9 @@ private:
   DataIndex(MappedFile file, std::span<const JsonLines::Line> rows,
             DatasetReport report);
 
-  std::vector<JsonLines::Line> made_; ///< or
-  MappedFile file_;                   ///< ... is where the rows are
-  std::span<const JsonLines::Line> rows_;
+  std::vector<JsonLines::Line> made_;     ///< empty where the rows are in file_
+  MappedFile file_;                       ///< empty where the rows are in made_
+  std::span<const JsonLines::Line> rows_; ///< points into one of the two
   DatasetReport report_;
 };
 

@@ -17,6 +17,12 @@ rlimit limit_now() noexcept {
   return limit;
 }
 
+/// As many looks, one in each heartbeat, span that time. They are counted,
+/// since a process that was stopped has few looks in a long time.
+constexpr int full_looks
+  = static_cast<int>(defaults::open_files_full_for / defaults::heartbeat_period)
+    + 1;
+
 /// Written before there are threads.
 std::optional<rlimit> limit_before_raising;
 
@@ -50,13 +56,14 @@ std::optional<std::string> why_no_open_file() {
            "workers with more devices each";
 }
 
-std::optional<Failure> OpenFilesWatch::look(const std::string& who) {
-  const auto now = std::chrono::steady_clock::now();
+std::optional<Failure> OpenFilesWatch::look(const std::string& who,
+                                            Clock::time_point now) {
   if (now < next_)
     return std::nullopt;
   next_ = now + defaults::heartbeat_period;
   const auto why = why_no_open_file();
-  if (!why)
+  num_full_ = why ? num_full_ + 1 : 0;
+  if (num_full_ < full_looks)
     return std::nullopt;
   return Failure{.code = Errc::io, .who = who, .what = *why, .cause = ""};
 }

@@ -27,14 +27,19 @@ std::uint64_t open_file_limit() noexcept;
 std::optional<std::string> why_no_open_file();
 
 /// For loops that come by often: looks at most once in a heartbeat. A process
-/// without a free descriptor must end and say so: CAF would try to accept a
-/// waiting connection again and again, and nothing else can begin.
+/// that stays without a free descriptor must end and say so: CAF would try to
+/// accept a waiting connection again and again, and nothing else can begin.
 class OpenFilesWatch {
 public:
-  std::optional<Failure> look(const std::string& who);
+  using Clock = std::chrono::steady_clock;
+
+  /// A failure once all looks in `defaults::open_files_full_for` found none.
+  std::optional<Failure> look(const std::string& who,
+                              Clock::time_point now = Clock::now());
 
 private:
-  std::chrono::steady_clock::time_point next_{};
+  Clock::time_point next_{};
+  int num_full_ = 0; ///< looks in a row that found none
 };
 
 } // namespace troupe::net

@@ -187,10 +187,12 @@ std::uint64_t cut_back(const std::filesystem::path& path,
   const auto later = read_parts(path, cut.later);
   const net::Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
   if (file.get() < 0
-      || ::ftruncate(file.get(), static_cast<off_t>(cut.end)) != 0
-      || ::lseek(file.get(), 0, SEEK_END) < 0)
+      || ::lseek(file.get(), static_cast<off_t>(cut.end), SEEK_SET) < 0)
     jsonl_fail(path, "cut", errno);
+  // written before the rest goes: a kill in between must not lose these lines
   write_all(file.get(), later, path);
+  if (::ftruncate(file.get(), static_cast<off_t>(cut.end + later.size())) != 0)
+    jsonl_fail(path, "cut", errno);
   return cut.num_dropped;
 }
 

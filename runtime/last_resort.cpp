@@ -1,11 +1,21 @@
 #include "runtime/last_resort.hpp"
 
-#include "config/error.hpp"
+#include "config/awake_clock.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace troupe::runtime {
+
+namespace {
+
+/// A condition variable waits by a clock that goes on while the process is
+/// stopped, so it waits in slices and AwakeClock is asked after each.
+constexpr AwakeClock::duration longest_slice = std::chrono::milliseconds{100};
+
+} // namespace
 
 LastResort::~LastResort() {
   if (!watcher_.joinable())
@@ -18,11 +28,14 @@ LastResort::~LastResort() {
   watcher_.join();
 }
 
-void LastResort::arm(std::chrono::milliseconds limit) {
+void LastResort::arm(std::chrono::milliseconds limit, ExitCode code) {
   TROUPE_CHECK(!watcher_.joinable(), "armed once");
-  watcher_ = std::thread([this, limit] {
+  watcher_ = std::thread([this, limit, code] {
+    const auto end = AwakeClock::now() + limit;
     std::unique_lock lock{mutex_};
-    if (changed_.wait_for(lock, limit, [this] { return ended_; }))
+    while (!ended_ && AwakeClock::now() < end)
+      changed_.wait_for(lock, std::min(end - AwakeClock::now(), longest_slice));
+    if (ended_)
       return;
     // not through the log, which may be what hangs
     const auto text
@@ -30,7 +43,7 @@ void LastResort::arm(std::chrono::milliseconds limit) {
                     who_, std::chrono::duration<double>(limit).count());
     [[maybe_unused]] const auto written
       = ::write(STDERR_FILENO, text.data(), text.size());
-    ::_exit(static_cast<int>(ExitCode::failed));
+    ::_exit(static_cast<int>(code));
   });
 }
 

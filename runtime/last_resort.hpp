@@ -3,6 +3,8 @@
 // nodes for ever.
 #pragma once
 
+#include "config/error.hpp"
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -20,8 +22,8 @@ public:
   LastResort& operator=(const LastResort&) = delete;
 
   /// Unless this object is destroyed within `limit`, the process exits with
-  /// code 1 and a message.
-  void arm(std::chrono::milliseconds limit);
+  /// `code` and a message. Time in which the process is stopped doesn't count.
+  void arm(std::chrono::milliseconds limit, ExitCode code);
 
 private:
   std::string who_;

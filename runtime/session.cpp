@@ -3,6 +3,7 @@
 #include "actors/door.hpp"
 #include "actors/heartbeat_actor.hpp"
 #include "actors/system.hpp"
+#include "config/awake_clock.hpp"
 #include "config/defaults.hpp"
 #include "config/log.hpp"
 #include "config/trace.hpp"
@@ -44,7 +45,7 @@ public:
       }),
       system_(config_) {}
   ~Session() {
-    last_resort_.arm(defaults::ends_within);
+    last_resort_.arm(defaults::ends_within, code_if_it_hangs_);
     end_actors();
   }
 
@@ -67,7 +68,6 @@ private:
   void begin_move_check(const AllLoaded& event);
   void check_best();
   void on_idle();
-  void suspend();
   void lose_worker(LostWorker lost);
   void fail(const Failure& failure);
   void close_down();
@@ -105,6 +105,8 @@ private:
   std::optional<int> signal_;
   bool ending_ = false;
   steady_clock::time_point started_ = steady_clock::now();
+  AwakeClock::time_point started_awake_ = AwakeClock::now();
+  ExitCode code_if_it_hangs_ = ExitCode::failed;
   net::OpenFilesWatch open_files_;
 };
 
@@ -163,7 +165,10 @@ ExitCode Session::run() {
     fail(failure);
   }
   close_down();
-  return conclude();
+  const auto code = conclude();
+  if (!plan_.stops_at_once) // verbs keep their results after the session
+    code_if_it_hangs_ = code;
+  return code;
 }
 
 void Session::handle(const AllJoined& event) {
@@ -287,10 +292,11 @@ void Session::handle(const actors::RunEnd& event) {
 }
 
 /// A connection whose process did not explain itself in time counts as is; a
-/// run that has used up its time stops after a checkpoint.
+/// run that has used up its time stops after a checkpoint. That time is wall
+/// time, suspended or not: its user or scheduler counts it so.
 void Session::on_idle() {
   if (suspend_.came())
-    suspend();
+    suspend_.suspend([this](int signal) { launcher_.signal_all(signal); });
   const auto now = steady_clock::now();
   if (!end_)
     end_ = cause_.unexplained_end(now);
@@ -303,21 +309,11 @@ void Session::on_idle() {
   if (plan_.max_time.count() > 0 && now - started_ > plan_.max_time && !signal_)
     handle(StopAsked{SIGTERM});
   if (nodes_.empty() && plan_.settings.cluster.launcher != "manual"
-      && now - started_ > defaults::workers_join_within)
+      && AwakeClock::now() - started_awake_ > defaults::workers_join_within)
     fail({.code = Errc::deadline,
           .who = "master",
           .what = "not all workers joined in time",
           .cause = files_.last_words(WorkerId{0}).said});
-}
-
-/// This process and its workers stop and go on together. Workers of other hosts
-/// go on meanwhile, and end when the master has been silent for too long.
-void Session::suspend() {
-  log::runtime.info("suspended until SIGCONT");
-  launcher_.signal_all(SIGSTOP);
-  stop_this_process();
-  launcher_.signal_all(SIGCONT);
-  log::runtime.info("goes on");
 }
 
 void Session::lose_worker(LostWorker lost) {

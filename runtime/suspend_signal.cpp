@@ -1,5 +1,7 @@
 #include "runtime/suspend_signal.hpp"
 
+#include "config/log.hpp"
+
 #include <unistd.h>
 
 #include <atomic>
@@ -8,35 +10,50 @@ namespace troupe::runtime {
 
 namespace {
 
-std::atomic<bool> suspend_signal_came{false}; // a handler reaches only statics
+std::atomic<bool> is_to_suspend{false}; // a handler reaches only statics
 
 extern "C" void troupe_on_suspend_signal(int) {
-  suspend_signal_came.store(true);
+  is_to_suspend.store(true);
+}
+
+extern "C" void troupe_on_continue_signal(int) {
+  is_to_suspend.store(false);
 }
 
 } // namespace
 
 SuspendSignal::SuspendSignal() {
-  suspend_signal_came.store(false);
-  ::sigaction(SIGTSTP, nullptr, &before_);
-  if (before_.sa_handler == SIG_IGN) // whoever started us wants it so
+  is_to_suspend.store(false);
+  ::sigaction(SIGTSTP, nullptr, &before_suspend_);
+  ::sigaction(SIGCONT, nullptr, &before_continue_);
+  if (before_suspend_.sa_handler == SIG_IGN) // whoever started us wants it so
     return;
   struct sigaction action {};
-  action.sa_handler = troupe_on_suspend_signal;
   action.sa_flags = SA_RESTART;
+  action.sa_handler = troupe_on_continue_signal;
+  ::sigaction(SIGCONT, &action, nullptr);
+  action.sa_handler = troupe_on_suspend_signal;
   ::sigaction(SIGTSTP, &action, nullptr);
 }
 
 SuspendSignal::~SuspendSignal() {
-  ::sigaction(SIGTSTP, &before_, nullptr);
+  ::sigaction(SIGTSTP, &before_suspend_, nullptr);
+  ::sigaction(SIGCONT, &before_continue_, nullptr);
 }
 
-bool SuspendSignal::came() {
-  return suspend_signal_came.exchange(false);
+bool SuspendSignal::came() const {
+  return is_to_suspend.load();
 }
 
-void stop_this_process() {
-  ::kill(::getpid(), SIGSTOP);
+void SuspendSignal::suspend(
+  const std::function<void(int signal)>& signal_workers) {
+  // first, while nothing stands still yet
+  log::runtime.info("suspended until SIGCONT");
+  signal_workers(SIGSTOP);
+  if (came()) // else somebody has woken us meanwhile, and nobody will again
+    ::kill(::getpid(), SIGSTOP);
+  signal_workers(SIGCONT);
+  log::runtime.info("goes on");
 }
 
 } // namespace troupe::runtime

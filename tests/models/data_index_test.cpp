@@ -5,6 +5,7 @@
 
 #include "tests/support/models/dataset_support.hpp"
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 namespace troupe::models {
 namespace {
@@ -51,6 +52,17 @@ protected:
   }
   TempFolder folder_;
 };
+
+TEST_F(DataIndexFile, ThatCannotBeReadIsAsIfThereWereNone) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  auto none_left = before; // root may read everything, but not so
+  none_left.rlim_cur = 3;
+  ::setrlimit(RLIMIT_NOFILE, &none_left);
+  EXPECT_NO_THROW(EXPECT_FALSE(DataIndex::map(file(), "key")));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(DataIndex::map(file(), "key"));
+}
 
 TEST_F(DataIndexFile, GivesWhatWasWritten) {
   const auto found = DataIndex::map(file(), "key");

@@ -1,33 +1,65 @@
-#include "config/error.hpp"
 #include "runtime/last_resort.hpp"
 
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
+#include <csignal>
+
 namespace troupe::runtime {
 namespace {
 
 using namespace std::chrono_literals;
 
-TEST(LastResortDeathTest, EndsAProcessThatWaitsForEver) {
+/// Each starts the program anew: a forked process would be without the thread
+/// of an AwakeClock that somebody used before.
+class LastResortDeathTest : public ::testing::Test {
+protected:
+  LastResortDeathTest() {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+  }
+};
+
+TEST_F(LastResortDeathTest, EndsAProcessThatWaitsForEver) {
   EXPECT_EXIT(
     {
       LastResort resort("master");
-      resort.arm(50ms);
+      resort.arm(50ms, ExitCode::stopped);
       ::pause();
     },
-    ::testing::ExitedWithCode(static_cast<int>(ExitCode::failed)),
+    ::testing::ExitedWithCode(static_cast<int>(ExitCode::stopped)),
     "error: master: did not end within 0.1 s");
 }
 
-TEST(LastResortDeathTest, LeavesAloneWhatEndsByItself) {
+TEST_F(LastResortDeathTest, LeavesAloneWhatEndsByItself) {
   EXPECT_EXIT(
     {
       {
         LastResort unused("master");
         LastResort resort("master");
-        resort.arm(60s);
+        resort.arm(60s, ExitCode::failed);
+      }
+      ::_exit(3);
+    },
+    ::testing::ExitedWithCode(3), "^$");
+}
+
+TEST_F(LastResortDeathTest, DoesNotCountTimeInWhichTheProcessIsStopped) {
+  EXPECT_EXIT(
+    {
+      {
+        LastResort resort("master");
+        resort.arm(3s, ExitCode::failed);
+        const pid_t self = ::getpid();
+        const auto end = std::chrono::steady_clock::now() + 4s;
+        if (::fork() == 0) {
+          ::kill(self, SIGSTOP);
+          ::sleep(4);
+          ::kill(self, SIGCONT);
+          ::_exit(0);
+        }
+        while (std::chrono::steady_clock::now() < end) {
+        }
       }
       ::_exit(3);
     },

@@ -1,5 +1,6 @@
 // The limit of open files: raised, given back to other programs, and named when
 // it is reached.
+#include "config/defaults.hpp"
 #include "net/child_pool.hpp"
 #include "net/open_files.hpp"
 
@@ -72,6 +73,36 @@ TEST(OpenFiles, ReachedLimitIsNamedWithItsNumber) {
     EXPECT_THAT(why, HasSubstr("too many open files"));
     EXPECT_THAT(why, HasSubstr("all 3 open"));
     EXPECT_THAT(why, HasSubstr("ulimit -n"));
+    if (::testing::Test::HasFailure())
+      throw std::runtime_error("not said");
+  });
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+TEST(OpenFiles, OnlyALimitThatStaysReachedEndsAProcess) {
+  ForkedPeer peer([](const Talk&) {
+    OpenFilesWatch watch;
+    auto now = OpenFilesWatch::Clock::now();
+    const auto next_look = [&] {
+      now += defaults::heartbeat_period;
+      return watch.look("worker", now);
+    };
+    const auto before = open_file_limit();
+    set_soft_limit(3);
+    for (int i = 0; i < 6; ++i) // the first and the last are 2.5 s apart
+      EXPECT_FALSE(next_look());
+    set_soft_limit(before);
+    EXPECT_FALSE(next_look()); // a good one, after which all begins again
+    set_soft_limit(3);
+    for (int i = 0; i < 6; ++i)
+      EXPECT_FALSE(next_look());
+    EXPECT_FALSE(watch.look("worker", now)); // too soon for another look
+    const auto failure = next_look();
+    set_soft_limit(before);
+    if (!failure || ::testing::Test::HasFailure())
+      throw std::runtime_error("not as it should");
+    EXPECT_EQ(failure->who, "worker");
+    EXPECT_THAT(failure->what, HasSubstr("too many open files"));
     if (::testing::Test::HasFailure())
       throw std::runtime_error("not said");
   });
