@@ -101,9 +101,9 @@ class Presets(Case):
                 self.assertGreater(row["measured_process_bytes"],
                                    row["measured_peak_bytes"])
         table = self.troupe(*words, "--presets", "single,openrlhf").stdout
-        self.assertEqual([line.split()[1] for line in table.splitlines()],
+        self.assertEqual([line.split()[0] for line in table.splitlines()],
                          ["plan", "separation", "single", "openrlhf",
-                          "openrlhf:"])
+                          "openrlhf:", "predicted"])
 
 
 if __name__ == "__main__":
