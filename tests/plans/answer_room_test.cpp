@@ -1,6 +1,7 @@
 #include "plans/answer_room.hpp"
 #include "plans/less_memory.hpp"
 #include "plans/presets.hpp"
+#include "plans/search_space.hpp"
 #include "plans/simulator.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 namespace troupe::plans {
 namespace {
@@ -212,6 +215,41 @@ TEST(AnswerRoom, TheSearchFindsPlansThatItsSimulatorConfirms) {
               HasSubstr("10 % less memory: "));
   problem.hardware.mem_bytes = 0;
   EXPECT_FALSE(search_less_memory(problem, {}, found.best));
+}
+
+/// `proved` is of all numbers of answers that the simulator may choose.
+TEST(AnswerRoom, TheSearchTriesEveryStep) {
+  auto problem = long_answers();
+  problem.sizes.max_sequence_tokens = 24;
+  problem.sizes.max_new_tokens = 8;
+  problem.lengths = Lengths(16, 8, 8); // caches that take little of a device
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {});
+  std::set<std::uint32_t> tried;
+  for (const auto& call : space.calls())
+    if (call.call->kind == CallKind::generate)
+      for (const auto& option : call.options)
+        tried.insert(option.answers);
+  for (const std::uint32_t answers : {2, 4, 8})
+    EXPECT_TRUE(tried.contains(answers)) << answers;
+}
+
+/// What is remembered of one mesh is never taken for another.
+TEST(SearchSpaceMoves, DoNotDependOnWhatWasAskedBefore) {
+  const auto problem = long_answers();
+  const CostModel costs(problem);
+  const SearchSpace up(problem, costs, {}), down(problem, costs, {});
+  const auto& calls = up.calls();
+  const auto gen = static_cast<std::size_t>(
+    std::ranges::find_if(
+      calls, [](const auto& call) { return call.call->name == "actor_gen"; })
+    - calls.begin());
+  const auto count = static_cast<std::uint32_t>(calls[gen].options.size());
+  std::vector<double> upwards;
+  for (std::uint32_t i = 0; i < count; ++i)
+    upwards.push_back(up.move_s(gen, i, 0, 0, 0));
+  for (auto i = count; i-- > 0;)
+    EXPECT_EQ(down.move_s(gen, i, 0, 0, 0), upwards[i]) << i;
 }
 
 TEST(LessMemory, SaysWhatChanges) {
