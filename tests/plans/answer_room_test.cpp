@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <vector>
 
@@ -252,6 +253,14 @@ TEST(SearchSpaceMoves, DoNotDependOnWhatWasAskedBefore) {
     EXPECT_EQ(down.move_s(gen, i, 0, 0, 0), upwards[i]) << i;
 }
 
+TEST(LessMemory, AnInterruptedSearchSaysNothing) {
+  const auto problem = make_problem(shape_tiny(), 1, 2);
+  const std::atomic<bool> stop{true};
+  EXPECT_TRUE(search_less_memory(
+    problem, {}, FoundPlan{.plan = fitted_preset("data_parallel", problem)}));
+  EXPECT_FALSE(search_less_memory(problem, {.stop = &stop}, {}));
+}
+
 TEST(LessMemory, SaysWhatChanges) {
   LessMemory less{.best = FoundPlan{.step_s = 11},
                   .more_s = 1,
@@ -259,6 +268,9 @@ TEST(LessMemory, SaysWhatChanges) {
   EXPECT_EQ(less_memory_line(less, 10),
             "10 % less memory: 11 s, 10.0 % more (actor_gen: 64 answers at "
             "once, not 96)");
+  less.changes = {"a: x, not y", "b: x, not y", "c: x, not y", "d: x, not y"};
+  EXPECT_THAT(less_memory_line(less, 10),
+              HasSubstr("(a: x, not y; b: x, not y and 2 more)"));
   less.changes.clear();
   EXPECT_EQ(less_memory_line(less, 10), "10 % less memory: the same plan");
   EXPECT_EQ(less_memory_line({}, 10), "10 % less memory: no plan fits");
