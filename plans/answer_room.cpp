@@ -13,8 +13,6 @@ constexpr double gpu_memory_reserve = 0.08;
 /// Of a CPU device's memory, the most that `auto` gives a cache: the host has
 /// other things to do, and 64 answers seldom need it.
 constexpr std::uint64_t host_cache_divisor = 4;
-/// Of a device's memory: caches below this share leave no room that matters.
-constexpr std::uint64_t little_of_a_device = 32;
 /// More answers at once make a CPU's products no faster.
 constexpr int host_answers_at_once = 64;
 
@@ -66,18 +64,6 @@ std::vector<std::uint32_t> answer_steps(std::uint32_t most) {
     add(2 * rounds);
     add(3 * rounds);
   }
-  return steps;
-}
-
-std::vector<std::uint32_t> steps_worth_trying(const AnswerCall& call,
-                                              std::uint64_t device_bytes) {
-  auto steps = answer_steps(call.most());
-  const auto little = device_bytes / little_of_a_device;
-  const auto small = std::ranges::find_if(steps, [&](std::uint32_t answers) {
-    return call.cache_bytes(answers) <= little;
-  });
-  if (steps.end() - small > 2)
-    steps.erase(small + 1, steps.end() - 1);
   return steps;
 }
 

@@ -47,14 +47,10 @@ struct AnswerCall {
 };
 
 /// Numbers of answers at once that `auto` chooses from, the largest first:
-/// `most` over 1, 1.5, 2, 3, 4, 6, 8, .., down to 1. Few, so that a search can
-/// try them all; the numbers between save little, since answers wait in rounds.
+/// `most` over 1, 1.5, 2, 3, 4, 6, 8, .., down to 1. Few, so that a search
+/// tries them all, as its proof says; the numbers between save little, since
+/// answers wait in rounds.
 std::vector<std::uint32_t> answer_steps(std::uint32_t most);
-
-/// Of those of the call, what a search looks at on devices with so much memory:
-/// a cache that takes little of it may as well be larger, or of one answer.
-std::vector<std::uint32_t> steps_worth_trying(const AnswerCall& call,
-                                              std::uint64_t device_bytes);
 
 /// What the call gets where a device of each stage has so many bytes free for
 /// it; at least one answer, which may be too much. Without `cache_adapts` what

@@ -144,6 +144,8 @@ Hardware parse_hardware(const std::string& yaml, const std::string& file) {
                      "'" + key + "'", nearest(key, sections));
   }
   need_fields(hardware, file);
+  if (hardware.cache_Bps == 0 && hardware.mem_bytes == 0)
+    hardware.cache_Bps = host_cache_share * hardware.mem_Bps;
   return hardware;
 }
 

@@ -16,6 +16,9 @@
 
 namespace troupe::plans {
 
+/// Of mem_Bps, what reads of a cache's rows reach on a CPU: assumed.
+inline constexpr double host_cache_share = 0.6;
+
 struct Hardware {
   std::string name = {};
   std::uint32_t devices_per_node = 1;
@@ -28,7 +31,8 @@ struct Hardware {
   double gemm_width_half = 0;
   double attn_flops = 0; ///< FLOP/s of attention scores and their products
   double mem_Bps = 0;    ///< device memory, read or write
-  /// Reads of the KV cache by decoding; 0: mem_Bps.
+  /// Reads of the KV cache by decoding; 0: mem_Bps. A file of CPUs (one that
+  /// says no `mem_bytes`) without it means `host_cache_share` of mem_Bps.
   double cache_Bps = 0;
   /// What the optimizer's step makes of its traffic; 0: mem_Bps.
   double optimizer_Bps = 0;

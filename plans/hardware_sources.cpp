@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 namespace troupe::plans {
@@ -11,6 +13,26 @@ namespace {
 
 constexpr std::string_view source_words[]
   = {"measured", "fitted", "spec", "assumed"};
+
+/// Measurements that others published, as sources of shipped files say.
+bool is_fitted_to_published(std::string_view source) {
+  return kind_of_source(source) == SourceKind::fitted
+         && source.find("published") != std::string_view::npos;
+}
+
+/// How far what the hardware's numbers say is from having been measured there.
+std::string distance_to_measurements(const Hardware& hardware) {
+  if (is_profiled(hardware))
+    return "";
+  const auto fitted
+    = std::ranges::count_if(hardware.sources, [](const auto& one) {
+        return is_fitted_to_published(one.second);
+      });
+  if (fitted > 0)
+    return fmt::format(", fitted to published measurements ({} numbers)",
+                       fitted);
+  return ", never measured on this hardware";
+}
 
 } // namespace
 
@@ -59,10 +81,9 @@ std::string basis_of(const Hardware& hardware) {
         "{} {}", counts[kind],
         kind == SourceKind::data_sheet ? "from data sheets" : to_string(kind)));
   }
-  const auto* never
-    = is_profiled(hardware) ? "" : ", never measured on this hardware";
   return fmt::format("predicted for {}{}: of its numbers {}", hardware.name,
-                     never, fmt::join(parts, ", "));
+                     distance_to_measurements(hardware),
+                     fmt::join(parts, ", "));
 }
 
 } // namespace troupe::plans

@@ -41,7 +41,8 @@ SourceCounts count_sources(const Hardware& hardware);
 bool is_profiled(const Hardware& hardware);
 
 /// "predicted for h100x8, never measured on this hardware: of its numbers 10
-/// from data sheets, 14 assumed"
+/// from data sheets, 14 assumed"; of a100x8, whose constants follow others'
+/// measurements, "fitted to published measurements (21 numbers)" instead.
 std::string basis_of(const Hardware& hardware);
 
 } // namespace troupe::plans

@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 namespace troupe::plans {
 
@@ -33,7 +35,8 @@ std::string placement_text(const Placement& place) {
   return text;
 }
 
-/// `now` against `before`, both with their rooms.
+/// `now` against `before`, both with their rooms. Answers at once are those of
+/// a replica, so they compare within a strategy only.
 std::vector<std::string> changes_of(const Workflow& workflow,
                                     const ExecutionPlan& before,
                                     const ExecutionPlan& now) {
@@ -47,7 +50,7 @@ std::vector<std::string> changes_of(const Workflow& workflow,
     const auto& place = now.calls.at(call.name);
     const auto& old = before.calls.at(call.name);
     note(call.name, placement_text(place), placement_text(old));
-    if (place.answers != old.answers)
+    if (place.strategy == old.strategy && place.answers != old.answers)
       changes.push_back(fmt::format("{}: {} answers at once, not {}", call.name,
                                     place.answers, old.answers));
   }
@@ -57,10 +60,22 @@ std::vector<std::string> changes_of(const Workflow& workflow,
   return changes;
 }
 
+constexpr std::size_t most_changes_in_line = 2;
+
+/// The first of them, "and 3 more".
+std::string few_changes(const std::vector<std::string>& changes) {
+  const auto shown = std::min(changes.size(), most_changes_in_line);
+  auto text
+    = fmt::format("{}", fmt::join(std::span(changes).first(shown), "; "));
+  if (changes.size() > shown)
+    text += fmt::format(" and {} more", changes.size() - shown);
+  return text;
+}
+
 } // namespace
 
 std::optional<LessMemory> search_less_memory(const PlanProblem& problem,
-                                             const SearchOptions& options,
+                                             SearchOptions options,
                                              const FoundPlan& best) {
   if (problem.device_memory_bytes() == 0)
     return std::nullopt;
@@ -70,9 +85,15 @@ std::optional<LessMemory> search_less_memory(const PlanProblem& problem,
   LessMemory less;
   if (smaller.device_memory_bytes() == 0)
     return less;
+  options.seconds *= less_memory_time_share;
   try {
-    less.best = find_plan(smaller, CostModel(smaller), options).best;
+    auto found = find_plan(smaller, CostModel(smaller), options);
+    if (found.interrupted)
+      return std::nullopt;
+    less.best = std::move(found.best);
   } catch (const PlanError&) {
+    if (options.stop && options.stop->load())
+      return std::nullopt;
     return less; // nothing fits, which the report says
   }
   less.more_s = std::max(0.0, less.best->step_s - best.step_s);
@@ -91,7 +112,7 @@ std::string less_memory_line(const LessMemory& less, double step_s) {
     return name + ": the same plan";
   return fmt::format("{}: {:.4g} s, {:.1f} % more ({})", name,
                      step_s + less.more_s, percent * less.more_s / step_s,
-                     fmt::join(less.changes, "; "));
+                     few_changes(less.changes));
 }
 
 } // namespace troupe::plans

@@ -13,6 +13,10 @@ namespace troupe::plans {
 /// Of each device, of all its memory.
 inline constexpr double less_memory_share = 0.1;
 
+/// Of the first search's seconds, those of this one: it answers a side
+/// question.
+inline constexpr double less_memory_time_share = 0.2;
+
 struct LessMemory {
   std::optional<FoundPlan> best = {}; ///< empty: no plan fits
   double more_s = 0;                  ///< of a step than with all memory
@@ -20,13 +24,15 @@ struct LessMemory {
   std::vector<std::string> changes = {};
 };
 
-/// The same search with a tenth of each device's memory more in reserve;
-/// nothing where memory is not known.
+/// The same search with a tenth of each device's memory more in reserve, for
+/// `less_memory_time_share` of its seconds where they are bounded; nothing
+/// where memory is not known, or the search was interrupted.
 std::optional<LessMemory> search_less_memory(const PlanProblem& problem,
-                                             const SearchOptions& options,
+                                             SearchOptions options,
                                              const FoundPlan& best);
 
-/// "10 % less memory: 131.2 s, 3.4 % more (actor_gen: ..)".
+/// "10 % less memory: 131.2 s, 3.4 % more (actor_gen: ..)", with at most two of
+/// the changes.
 std::string less_memory_line(const LessMemory& less, double step_s);
 
 } // namespace troupe::plans

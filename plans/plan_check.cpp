@@ -350,7 +350,8 @@ private:
   void check_memory(const Replicas& replicas) {
     auto planned = planned_memory(context_, replicas);
     report_.rooms = std::move(planned.rooms);
-    internal::TooFull too_full(context_.device_memory_bytes.value_or(~0ull));
+    const auto limit = context_.device_memory_bytes.value_or(~0ull);
+    internal::TooFull too_full(limit);
     for (auto& memory : planned.devices) {
       const auto resident = memory.resident_bytes();
       DevicePeak peak{.device = memory.device,
@@ -362,7 +363,8 @@ private:
           peak.peak_bytes = resident + task.bytes;
           peak.at_task = task.task;
         }
-      too_full.add(peak, memory_hint(memory, peak));
+      if (peak.peak_bytes > limit) // hints take long to find
+        too_full.add(peak, memory_hint(memory, peak));
       report_.devices.push_back(std::move(peak));
     }
     std::ranges::copy(too_full.mistakes(), std::back_inserter(report_.errors));

@@ -52,8 +52,9 @@ struct GroupSplit {
   std::array<double, 3> cost = {};
 };
 
-/// Finds the best split of `devices` into groups, by work alone: the plan of a
-/// preset must not depend on the hardware's rates.
+/// Finds the best split of `devices` into groups, by the models' work and by
+/// what fits the devices' memory: the plan of a preset must not depend on the
+/// hardware's rates, but it does on its memory.
 class SplitSearch {
 public:
   SplitSearch(const PresetBuilder& builder,

@@ -4,6 +4,7 @@
 #include "plans/simulator.hpp"
 
 #include <algorithm>
+#include <exception>
 
 namespace troupe::plans {
 
@@ -30,14 +31,19 @@ CostEffects published_effects(const std::string& name) {
 std::vector<ExecutionPlan> published_plans(const std::string& name,
                                            const PlanProblem& problem) {
   std::vector<ExecutionPlan> plans;
+  std::exception_ptr refusal; // of the first recipe that does not fit
   for (const auto& recipe : recipes_of(name)) {
-    auto plan = fitted_preset(recipe, problem);
-    if (std::ranges::find(plans, plan) == plans.end()
-        && check_plan(problem, plan).ok())
-      plans.push_back(std::move(plan));
+    try {
+      auto plan = fitted_preset(recipe, problem);
+      require_ok(check_plan(problem, plan));
+      if (std::ranges::find(plans, plan) == plans.end())
+        plans.push_back(std::move(plan));
+    } catch (const PlanError&) {
+      refusal = refusal ? refusal : std::current_exception();
+    }
   }
   if (plans.empty())
-    require_ok(check_plan(problem, fitted_preset(name, problem)));
+    std::rethrow_exception(refusal);
   return plans;
 }
 

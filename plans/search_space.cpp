@@ -280,7 +280,7 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
                          .dtype = problem_.dtype(call.call->role),
                          .placement = place,
                          .sizes = problem_.sizes};
-  for (const auto answers : steps_worth_trying(takes, memory_bytes())) {
+  for (const auto answers : answer_steps(takes.most())) {
     option.answers = answers;
     add_with_answers(call, option, stage);
   }
@@ -380,10 +380,8 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
   const auto left = std::min(position, home_position) / node * node;
   position -= left;
   home_position -= left;
-  auto key = std::uint64_t{call};
-  for (const auto part : {mine.mesh, position, home.mesh, home_position})
-    key = key << 12 | (part & 0xfff);
-  key ^= (std::uint64_t{position >> 12} << 60);
+  const MoveKey key{static_cast<std::uint32_t>(call), mine.mesh, position,
+                    home.mesh, home_position};
   const auto [found, added] = moves_s_.try_emplace(key, 0.0);
   const auto& follows = problem_.workflow.role(one.call->role).follows;
   if (added) {

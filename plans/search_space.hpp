@@ -8,6 +8,8 @@
 #include "plans/cost_model.hpp"
 #include "plans/memory_model.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -130,6 +132,18 @@ public:
   }
 
 private:
+  /// Call, mesh and position, mesh and position of its home. Meshes are
+  /// numbered by options, of which a call may have very many.
+  using MoveKey = std::array<std::uint32_t, 5>;
+  struct MoveKeyHash {
+    std::size_t operator()(const MoveKey& key) const {
+      std::uint64_t hash = 0;
+      for (const auto part : key)
+        hash = (hash ^ part) * 0x9e3779b97f4a7c15;
+      return hash ^ hash >> 32;
+    }
+  };
+
   std::int32_t trainer_of(const std::string& role) const;
   bool fills_memory();
   std::vector<std::uint32_t> mesh_sizes() const;
@@ -155,7 +169,7 @@ private:
   SpaceCounts counts_;
   std::map<std::string, std::string> alike_; ///< a role of equal shape
   std::map<std::pair<std::string, Strategy>, StageBytes> stages_;
-  mutable std::unordered_map<std::uint64_t, double> moves_s_;
+  mutable std::unordered_map<MoveKey, double, MoveKeyHash> moves_s_;
 };
 
 /// The plan that a point means.

@@ -145,10 +145,12 @@ automatic_plan(const Settings& settings, const plans::Workflow& workflow,
 
 ChosenPlan runnable_preset(const Settings& settings,
                            const plans::Workflow& workflow,
-                           const plans::PresetFacts& facts) {
+                           const PresetMaker& make_preset) {
   const auto cluster = settings_cluster(settings);
-  const auto make
-    = [&] { return plans::preset(settings.plan, workflow, cluster, facts); };
+  const auto make = [&] {
+    return make_preset ? make_preset(cluster)
+                       : plans::preset(settings.plan, workflow, cluster);
+  };
   return {named_by_user(settings, make), settings.plan, {}};
 }
 
@@ -180,14 +182,14 @@ ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const fs::path& old_plan,
             const std::function<bool(const plans::ExecutionPlan&)>& fits,
-            const plans::PresetFacts& facts,
+            const PresetMaker& make_preset,
             const std::function<ChosenPlan(const Cluster&)>& search) {
   if (const auto written = written_plan(settings))
     return {on_its_cluster(settings, *written), written->name, {}};
   if (settings.plan == "auto")
     return automatic_plan(settings, workflow, old_plan, fits, search);
   if (plans::is_preset(settings.plan))
-    return runnable_preset(settings, workflow, facts);
+    return runnable_preset(settings, workflow, make_preset);
   refuse_plan_name(settings);
 }
 

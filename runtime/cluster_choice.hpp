@@ -30,6 +30,9 @@ struct ChosenPlan {
 /// contradict it are a PlanError; workers are the settings' to say.
 plans::Cluster cluster_of(const Settings& settings, const WrittenPlan& written);
 
+/// The preset that the settings name, on that cluster.
+using PresetMaker = std::function<plans::ExecutionPlan(const plans::Cluster&)>;
+
 /// Reads the plan that the settings name, or chooses one.
 ///
 /// `cluster.*: auto` follows the plan's own `cluster:` block where it has one;
@@ -38,13 +41,14 @@ plans::Cluster cluster_of(const Settings& settings, const WrittenPlan& written);
 /// contradict the plan are a PlanError. `plan: auto` takes the plan of
 /// `old_plan` (a run's plan.yaml) if that has as many devices, else what
 /// `search` finds for more than one device, else (or without it) the first
-/// preset that `fits`: data_parallel, single. Presets look at `facts`; what of
-/// them does not run yet is left out, and the name says so.
+/// preset that `fits`: data_parallel, single. A preset that the settings
+/// name is what `make_preset` makes of it, else what it is without knowing the
+/// models and the devices.
 ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,
             const std::filesystem::path& old_plan,
             const std::function<bool(const plans::ExecutionPlan&)>& fits,
-            const plans::PresetFacts& facts = {},
+            const PresetMaker& make_preset = {},
             const std::function<ChosenPlan(const plans::Cluster&)>& search
             = {});
 

@@ -132,6 +132,10 @@ void measure_links(ProfileCrew& crew, double model_bytes,
                   crew.num_devices());
   // a copy reads and writes
   set(hardware, &H::mem_Bps, "device.mem_Bps", 2 * copies.rate, copied);
+  set(hardware, &H::cache_Bps, "device.cache_Bps",
+      plans::host_cache_share * hardware.mem_Bps,
+      fmt::format("assumed: {} of the measured mem_Bps",
+                  plans::host_cache_share));
   set(hardware, &H::host_Bps, "links.host_Bps", copies.rate, copied);
   const auto devices = crew.num_devices() / 2 * 2;
   if (devices == 0)

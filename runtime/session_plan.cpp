@@ -50,6 +50,16 @@ plans::PlanReport report_on(const SessionPlan& session,
   return plans::check_plan(context);
 }
 
+/// As the plan verbs have it without --hardware: it depends on the memory of
+/// this machine's devices, not on how fast they are.
+plans::ExecutionPlan preset_for_run(const SessionPlan& session,
+                                    const plans::Cluster& cluster) {
+  const auto problem
+    = run_problem(session.settings, session.workflow, session.shapes, cluster,
+                  {.hardware = plans::load_hardware("laptop"), .table = {}});
+  return plans::fitted_preset(session.settings.plan, problem);
+}
+
 /// Steps of the whole run; an epoch that ends within a step counts as whole.
 std::uint32_t steps_of(const Settings& settings, std::uint64_t num_rows) {
   if (settings.run.steps > 0)
@@ -142,7 +152,9 @@ SessionPlan plan_session(const Settings& settings, MeasuredNow measured) {
   auto chosen = choose_plan(
     settings, session.workflow, reuses ? folder.plan_file() : fs::path{},
     [&](const auto& plan) { return report_on(session, plan).ok(); },
-    {.shapes = session.shapes, .weight_element_bytes = 4},
+    [&](const plans::Cluster& cluster) {
+      return preset_for_run(session, cluster);
+    },
     [&](const plans::Cluster& cluster) {
       return search_for_run(session.settings, session.workflow, session.shapes,
                             cluster, measured);

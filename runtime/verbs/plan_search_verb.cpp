@@ -127,6 +127,22 @@ std::string search_json(const plans::SearchResult& found,
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
+/// How the plan was found, and how good it is.
+void note_search(const SearchWords& words, const plans::SearchResult& found,
+                 const plans::Hardware& hardware) {
+  for (const auto& line : found.history)
+    print_note(words, line);
+  print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),
+                                found.best.origin, found.seconds,
+                                found.interrupted ? ", interrupted" : ""));
+  print_note(words, plans::proof_sentence(found));
+  for (const auto& line : next_best_lines(found))
+    print_note(words, line);
+  print_note(words, plans::basis_of(hardware));
+}
+
+/// As text the plan is printed before the second search begins: whoever waits
+/// for it, or ends that search, has it.
 int search_verb(const SearchWords& words) {
   std::signal(SIGINT, stop_search);
   std::signal(SIGTERM, stop_search);
@@ -143,22 +159,16 @@ int search_verb(const SearchWords& words) {
                            : plans::ChunkSearch::afterwards,
     .stop = &search_stop};
   const auto found = plans::find_plan(problem, costs, options);
-  for (const auto& line : found.history)
-    print_note(words, line);
-  print_note(words, fmt::format("{} ({}, {:.2f} s{})", plans::summary(found),
-                                found.best.origin, found.seconds,
-                                found.interrupted ? ", interrupted" : ""));
-  print_note(words, plans::proof_sentence(found));
-  for (const auto& line : next_best_lines(found))
-    print_note(words, line);
+  note_search(words, found, problem.hardware);
+  if (!words.json)
+    print_out(plans::print(found.best.plan));
   std::optional<plans::LessMemory> less;
   if (!search_stop)
     less = plans::search_less_memory(problem, options, found.best);
   if (less)
     print_note(words, plans::less_memory_line(*less, found.best.step_s));
-  print_note(words, plans::basis_of(problem.hardware));
-  print_out(words.json ? search_json(found, less, problem.hardware)
-                       : plans::print(found.best.plan));
+  if (words.json)
+    print_out(search_json(found, less, problem.hardware));
   return static_cast<int>(ExitCode::done);
 }
 

@@ -111,8 +111,11 @@ plans::PlanProblem make_problem(const Settings& settings,
   problem.shapes = read_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   const bool on_gpu = problem.hardware.mem_bytes > 0;
-  auto there = settings; // on the devices of that hardware
-  there.cluster.device = on_gpu ? "gpu" : "cpu";
+  auto there = settings; // on the devices of that hardware, or as a run here
+  if (asked)
+    there.cluster.device = on_gpu ? "gpu" : "cpu";
+  else
+    there.cluster.device = device_kind(settings);
   auto device_bytes = static_cast<std::uint64_t>(problem.hardware.mem_bytes);
   if (!asked) { // as a run here and `plan check` without --hardware
     problem.for_run = true;

@@ -1,6 +1,7 @@
 #include "plans/answer_room.hpp"
 #include "plans/less_memory.hpp"
 #include "plans/presets.hpp"
+#include "plans/search_space.hpp"
 #include "plans/simulator.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
+#include <set>
+#include <vector>
 
 namespace troupe::plans {
 namespace {
@@ -214,6 +218,49 @@ TEST(AnswerRoom, TheSearchFindsPlansThatItsSimulatorConfirms) {
   EXPECT_FALSE(search_less_memory(problem, {}, found.best));
 }
 
+/// `proved` is of all numbers of answers that the simulator may choose.
+TEST(AnswerRoom, TheSearchTriesEveryStep) {
+  auto problem = long_answers();
+  problem.sizes.max_sequence_tokens = 24;
+  problem.sizes.max_new_tokens = 8;
+  problem.lengths = Lengths(16, 8, 8); // caches that take little of a device
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {});
+  std::set<std::uint32_t> tried;
+  for (const auto& call : space.calls())
+    if (call.call->kind == CallKind::generate)
+      for (const auto& option : call.options)
+        tried.insert(option.answers);
+  for (const std::uint32_t answers : {2, 4, 8})
+    EXPECT_TRUE(tried.contains(answers)) << answers;
+}
+
+/// What is remembered of one mesh is never taken for another.
+TEST(SearchSpaceMoves, DoNotDependOnWhatWasAskedBefore) {
+  const auto problem = long_answers();
+  const CostModel costs(problem);
+  const SearchSpace up(problem, costs, {}), down(problem, costs, {});
+  const auto& calls = up.calls();
+  const auto gen = static_cast<std::size_t>(
+    std::ranges::find_if(
+      calls, [](const auto& call) { return call.call->name == "actor_gen"; })
+    - calls.begin());
+  const auto count = static_cast<std::uint32_t>(calls[gen].options.size());
+  std::vector<double> upwards;
+  for (std::uint32_t i = 0; i < count; ++i)
+    upwards.push_back(up.move_s(gen, i, 0, 0, 0));
+  for (auto i = count; i-- > 0;)
+    EXPECT_EQ(down.move_s(gen, i, 0, 0, 0), upwards[i]) << i;
+}
+
+TEST(LessMemory, AnInterruptedSearchSaysNothing) {
+  const auto problem = make_problem(shape_tiny(), 1, 2);
+  const std::atomic<bool> stop{true};
+  EXPECT_TRUE(search_less_memory(
+    problem, {}, FoundPlan{.plan = fitted_preset("data_parallel", problem)}));
+  EXPECT_FALSE(search_less_memory(problem, {.stop = &stop}, {}));
+}
+
 TEST(LessMemory, SaysWhatChanges) {
   LessMemory less{.best = FoundPlan{.step_s = 11},
                   .more_s = 1,
@@ -221,6 +268,9 @@ TEST(LessMemory, SaysWhatChanges) {
   EXPECT_EQ(less_memory_line(less, 10),
             "10 % less memory: 11 s, 10.0 % more (actor_gen: 64 answers at "
             "once, not 96)");
+  less.changes = {"a: x, not y", "b: x, not y", "c: x, not y", "d: x, not y"};
+  EXPECT_THAT(less_memory_line(less, 10),
+              HasSubstr("(a: x, not y; b: x, not y and 2 more)"));
   less.changes.clear();
   EXPECT_EQ(less_memory_line(less, 10), "10 % less memory: the same plan");
   EXPECT_EQ(less_memory_line({}, 10), "10 % less memory: no plan fits");

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -22,9 +23,22 @@ TEST(HardwareSources, ShippedFilesSayTheKindOfEachNumber) {
   for (const auto& name : shipped_hardware()) {
     const auto hardware = load_hardware(name);
     EXPECT_EQ(count_sources(hardware)[SourceKind::given], 0u) << name;
-    EXPECT_THAT(basis_of(hardware),
-                HasSubstr(name + ", never measured on this hardware"));
+    if (name != "a100x8") {
+      EXPECT_THAT(basis_of(hardware),
+                  HasSubstr(name + ", never measured on this hardware"));
+    }
   }
+}
+
+/// Its constants follow what ReaL's authors measured on such a machine.
+TEST(HardwareSources, WhatIsFittedToPublishedMeasurementsSaysSo) {
+  const auto hardware = load_hardware("a100x8");
+  const auto fitted = count_sources(hardware)[SourceKind::fitted];
+  EXPECT_THAT(basis_of(hardware),
+              AllOf(HasSubstr("predicted for a100x8, fitted to published "
+                              "measurements ("
+                              + std::to_string(fitted) + " numbers): "),
+                    Not(HasSubstr("never measured"))));
 }
 
 TEST(HardwareSources, NoNumberOfAnH100IsFittedToReaLsCells) {
@@ -35,6 +49,22 @@ TEST(HardwareSources, NoNumberOfAnH100IsFittedToReaLsCells) {
       EXPECT_THAT(source, Not(HasSubstr("a100"))) << name << " " << path;
   }
   EXPECT_GT(count_sources(load_hardware("a100x8"))[SourceKind::fitted], 10u);
+}
+
+TEST(HardwareSources, ACpusFileWithoutACacheRateHasAShareOfItsMemorys) {
+  const auto cache_rate = [](const std::string& device) {
+    return parse_hardware(
+             "device: {gemm_flops: 1e10, attn_flops: 1e10, mem_Bps: 1e10"
+               + device
+               + "}\nlinks: {intra_Bps: 1e9, inter_Bps: 1e9, host_Bps: 1e9, "
+                 "zero_Bps: 1e9}\n",
+             "own.yaml")
+      .cache_Bps;
+  };
+  EXPECT_DOUBLE_EQ(cache_rate(""), 6e9);
+  EXPECT_DOUBLE_EQ(cache_rate(", cache_Bps: 0"), 6e9);
+  EXPECT_DOUBLE_EQ(cache_rate(", cache_Bps: 5e9"), 5e9);
+  EXPECT_DOUBLE_EQ(cache_rate(", mem_bytes: 8e10"), 0) << "a GPU: mem_Bps";
 }
 
 TEST(HardwareSources, AProfileIsOfItsMachine) {

@@ -32,6 +32,17 @@ TEST(PublishedPlans, WhatFitsNoRecipeIsRefusedInThePresetsWords) {
                PlanError);
 }
 
+/// Five groups need five devices, but those that share need three.
+TEST(PublishedPlans, ARecipeThatIsRefusedLeavesTheOther) {
+  const auto problem = make_problem(shape_tiny(), 1, 4);
+  EXPECT_THROW(fitted_preset("openrlhf", problem), PlanError);
+  const auto recipes = published_plans("openrlhf", problem);
+  ASSERT_EQ(recipes.size(), 1U);
+  EXPECT_EQ(recipes[0], fitted_preset("openrlhf_colocated", problem));
+  EXPECT_THROW(published_plans("openrlhf", make_problem(shape_tiny(), 1, 2)),
+               PlanError);
+}
+
 TEST(PublishedPlans, EachSystemHasItsEngine) {
   EXPECT_EQ(published_effects("deepspeed_chat").engine, Engine::deepspeed_chat);
   EXPECT_EQ(published_effects("openrlhf_colocated").engine, Engine::openrlhf);

@@ -65,6 +65,22 @@ TEST(ClusterChoice, SeveralDevicesWorkTogetherWhereThatFits) {
             "data_parallel (chosen by auto)");
 }
 
+TEST(ClusterChoice, ANamedPresetIsMadeForTheClusterOfTheSettings) {
+  Settings settings;
+  settings.cluster.devices_per_node = 4;
+  settings.plan = "verl";
+  const auto make = [](const plans::Cluster& cluster) {
+    plans::ExecutionPlan plan{.cluster = cluster};
+    plan.lag["made"] = cluster.devices_per_node;
+    return plan;
+  };
+  const auto chosen = choose_plan(settings, one_call(), "", always, make);
+  EXPECT_EQ(chosen.plan.lag.at("made"), 4u);
+  EXPECT_EQ(chosen.name, "verl");
+  EXPECT_EQ(choose_plan(settings, one_call(), "", always).plan.lag.size(), 0u)
+    << "without it the preset as it is";
+}
+
 TEST(ClusterChoice, OneDeviceIsSearchedWhereItsPlainPlanDoesNotFit) {
   const auto search = [](const plans::Cluster&) {
     return ChosenPlan{.plan = {}, .name = "searched", .why = {}};

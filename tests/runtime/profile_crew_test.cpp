@@ -1,6 +1,7 @@
 #include "config/error.hpp"
 #include "net/channel.hpp"
 #include "runtime/profile_crew.hpp"
+#include "runtime/profile_links.hpp"
 
 #include <gmock/gmock.h>
 
@@ -41,6 +42,16 @@ TEST(ProfileCrew, GroupsSumOverNeighboursInAndBetweenWorkers) {
       EXPECT_EQ(sum, device < 2 ? 1 : 5);
     });
   }
+}
+
+TEST(ProfileLinks, TheCacheHasItsShareOfTheMeasuredMemory) {
+  ProfileCrew crew(devices(1, 1), 0);
+  auto hardware = plans::load_hardware("laptop");
+  measure_links(crew, 1 << 20, hardware);
+  EXPECT_DOUBLE_EQ(hardware.cache_Bps,
+                   plans::host_cache_share * hardware.mem_Bps);
+  EXPECT_EQ(hardware.sources.at("device.cache_Bps"),
+            "assumed: 0.6 of the measured mem_Bps");
 }
 
 TEST(ProfileCrew, ChannelsJoinPairs) {
