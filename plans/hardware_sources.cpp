@@ -11,6 +11,11 @@ namespace troupe::plans {
 
 namespace {
 
+/// What the plan verbs count differs from what a run holds.
+constexpr const char* bytes_of_a_gpu
+  = "counted on a GPU: weights, activations and cache in 16 bits, as published "
+    "engines keep them; a run of this version keeps them in fp32";
+
 constexpr std::string_view source_words[]
   = {"measured", "fitted", "spec", "assumed"};
 
@@ -81,9 +86,10 @@ std::string basis_of(const Hardware& hardware) {
         "{} {}", counts[kind],
         kind == SourceKind::data_sheet ? "from data sheets" : to_string(kind)));
   }
-  return fmt::format("predicted for {}{}: of its numbers {}", hardware.name,
-                     distance_to_measurements(hardware),
-                     fmt::join(parts, ", "));
+  const auto text
+    = fmt::format("predicted for {}{}: of its numbers {}", hardware.name,
+                  distance_to_measurements(hardware), fmt::join(parts, ", "));
+  return hardware.mem_bytes > 0 ? text + "\n" + bytes_of_a_gpu : text;
 }
 
 } // namespace troupe::plans

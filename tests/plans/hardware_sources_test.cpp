@@ -30,6 +30,12 @@ TEST(HardwareSources, ShippedFilesSayTheKindOfEachNumber) {
   }
 }
 
+TEST(HardwareSources, APredictionForGpusSaysThatRunsHoldMore) {
+  constexpr const char* counted = "a run of this version keeps them in fp32";
+  EXPECT_THAT(basis_of(load_hardware("h100x8")), HasSubstr(counted));
+  EXPECT_THAT(basis_of(load_hardware("laptop")), Not(HasSubstr(counted)));
+}
+
 /// Its constants follow what ReaL's authors measured on such a machine.
 TEST(HardwareSources, WhatIsFittedToPublishedMeasurementsSaysSo) {
   const auto hardware = load_hardware("a100x8");
