@@ -120,7 +120,8 @@ struct RowSource {
 };
 TROUPE_INSPECT(RowSource, x.holder, x.keys, x.samples, x.rows)
 
-/// What a call that generates may hold at once on a device (plans::AnswerRoom).
+/// The answers and cache bytes that a generate call may hold at once on a
+/// device (plans::AnswerRoom).
 struct CallRoom {
   std::uint32_t answers = 0;
   std::uint64_t cache_bytes = 0;

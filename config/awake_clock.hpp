@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// What the clock knows: pure, times are arguments.
+/// Subtracts the time that the process was stopped; pure, times are arguments.
 class AwakeTime {
 public:
   using Steady = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
-// What a run's settings say that the defaults do not: the few lines of them
-// that people want to see before it starts.
+// Lists the settings of a run that differ from its workflow's defaults: the few
+// lines that people want to see before it starts.
 #pragma once
 
 #include "config/settings.hpp"

@@ -43,7 +43,8 @@ struct Family {
     std::int32_t pad = -1; ///< -1: none
   } defaults;
 
-  /// Whether transformers gives the embedding the pad token as `padding_idx`.
+  /// True where transformers builds the embedding with the pad token as
+  /// `padding_idx`.
   bool pads_embedding = true;
 
   /// What its layers are like; read from here, then from config.json.

@@ -45,7 +45,7 @@ struct ProcessRecord {
   std::int64_t realtime_ns;
 };
 
-/// What the process had recorded before a segment.
+/// Counts the events that a process recorded before a segment.
 struct EarlierRecord {
   std::uint64_t events;
   std::uint32_t last_step; ///< the highest of those events

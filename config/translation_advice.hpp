@@ -1,5 +1,5 @@
-// What to do about settings of other systems that have no equal here; the
-// tables of config/translations.hpp share these sentences.
+// Advice on settings of other systems that have no equal here: sentences that
+// the tables of config/translations.hpp share.
 #pragma once
 
 namespace troupe::advice {

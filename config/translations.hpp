@@ -1,6 +1,6 @@
-// What settings of other RLHF systems are called here, so that unknown keys
-// copied from verl, OpenRLHF or TRL get a useful answer. A table a system, one
-// a source.
+// Names of other RLHF systems' settings here, so that unknown keys copied from
+// verl, OpenRLHF or TRL get a useful answer. One table and one source per
+// system.
 #pragma once
 
 #include <span>

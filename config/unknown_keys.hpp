@@ -1,4 +1,4 @@
-// What is said of keys that are no settings: their names here if another system
+// Explains keys that are no settings: gives their name here if another system
 // has them, else the nearest setting that the workflow reads.
 #pragma once
 
