@@ -1,4 +1,4 @@
-# Puts the files of runtime/web into one HTML document and that into a C++
+# Puts the files of runtime/page/web into one HTML document and that into a C++
 # source: cmake -DWEB=folder -DOUT=file.cpp -P web_page.cmake
 file(READ "${WEB}/page.html" page)
 file(READ "${WEB}/page.css" style)
@@ -11,8 +11,8 @@ foreach(part IN LISTS parts)
 endforeach()
 string(REPLACE "/*STYLE*/" "${style}" page "${page}")
 string(REPLACE "/*SCRIPT*/" "${script}" page "${page}")
-file(WRITE "${OUT}" "// Made by cmake/web_page.cmake from runtime/web.
-#include \"runtime/live/page.hpp\"
+file(WRITE "${OUT}" "// Made by cmake/web_page.cmake from runtime/page/web.
+#include \"runtime/page/trace_server.hpp\"
 
 namespace troupe::runtime {
 

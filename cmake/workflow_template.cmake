@@ -6,7 +6,7 @@ foreach(name IN ITEMS my_workflow.hpp main.cpp CMakeLists.txt my_workflow.yaml)
   string(APPEND files "    {\"${name}\", R\"troupe_file(${text})troupe_file\"},\n")
 endforeach()
 file(WRITE "${OUT}" "// Made by cmake/workflow_template.cmake from examples/my_workflow.
-#include \"runtime/workflow_template.hpp\"
+#include \"runtime/commands/workflow_template.hpp\"
 
 namespace troupe::runtime {
 

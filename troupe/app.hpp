@@ -1,7 +1,7 @@
-// The program as a library: what you register, and every verb of the command
-// line. `int main(int argc, char** argv) { return app().main(argc, argv); }` is
-// master and worker alike; workers whose binary or registry differs are
-// refused.
+// The program as a library: registers workflows, user-defined actors and
+// sections of settings, and runs every command of the command line. `int
+// main(int argc, char** argv) { return app().main(argc, argv); }` is both
+// master and worker; workers with another binary or registry are refused.
 #pragma once
 
 #include "troupe/section.hpp"
@@ -13,22 +13,22 @@ namespace troupe {
 
 struct Spawn; // troupe/actor.hpp
 namespace runtime {
-struct OwnProgram;
+struct UserProgram;
 } // namespace runtime
 
 namespace detail {
 
 using Spawner = std::function<void(Spawn&)>;
 
-/// An own actor by the name that traces and messages show.
-struct OwnActor {
+/// A user-defined actor with the name that traces and messages show.
+struct UserActor {
   std::string name;
   const void* factory = nullptr;
-  std::string section = {}; ///< of settings that it takes; empty: none
+  std::string section = {}; ///< section of settings that it takes; empty: none
   Spawner spawner;
 };
 
-// troupe/actor.hpp defines these two
+// defined in troupe/actor.hpp
 template <class F>
 Spawner make_spawner(F factory);
 template <class F, class S>
@@ -38,21 +38,23 @@ Spawner make_spawner(F factory, const Section<S>& section);
 
 class App {
 public:
-  App(); ///< copies share what they hold
+  App(); ///< copies share their contents
 
-  /// A section of settings, read by all workflows of this App.
+  /// Adds a section of settings, available to all workflows of this App.
   template <class S>
   App& add(const Section<S>& section) {
     return add_section(section.parts());
   }
-  /// An own actor: `factory` is a CAF behaviour of SampleActor.
+  /// Registers a user-defined actor: `factory` returns a CAF behavior of
+  /// SampleActor.
   template <class F>
   App& spawnable(std::string name, F factory) {
     return add_actor({.name = std::move(name),
                       .factory = detail::factory_id(factory),
                       .spawner = detail::make_spawner(factory)});
   }
-  /// One that takes a section's settings as its argument.
+  /// Registers a user-defined actor that takes a section's settings as an
+  /// argument.
   template <class F, class S>
   App& spawnable(std::string name, F factory, const Section<S>& section) {
     return add_actor({.name = std::move(name),
@@ -62,16 +64,16 @@ public:
   }
   App& add(Workflow workflow);
 
-  /// Registers what was added, then runs the verb that the command line names.
-  /// Every error ends here: one line `error: ...` on stderr and the exit code
-  /// of INTERFACE ("Verbs").
+  /// Registers everything that was added, then runs the command that the
+  /// command line names. Every error ends here: one line `error: ...` on stderr
+  /// and its exit code (ExitCode in config/base/error.hpp).
   int main(int argc, char** argv);
-  /// What was added.
-  const runtime::OwnProgram& program() const;
+  /// Returns everything that was added.
+  const runtime::UserProgram& program() const;
 
 private:
-  App& add_section(detail::OwnSection section);
-  App& add_actor(detail::OwnActor actor);
+  App& add_section(detail::UserSection section);
+  App& add_actor(detail::UserActor actor);
 
   struct Parts;
   std::shared_ptr<Parts> parts_;

@@ -1,4 +1,4 @@
-// Carried values: numbers that live from step to step, as an adaptive
+// Carried values: numbers that persist from step to step, such as an adaptive
 // coefficient or a running mean.
 //
 //   constexpr Carried<float> level{"level", 1};
@@ -13,9 +13,9 @@
 
 namespace troupe {
 
-/// A number that each step hands to the next: the batch function that has it in
-/// reads() and writes() gets what the step before left and gives what the next
-/// one gets. Checkpoints keep it.
+/// A number that each step passes on to the next: the batch function that has
+/// it in reads() and writes() receives the value of the previous step and
+/// returns the value for the next one. Checkpoints store it.
 template <class T>
 struct Carried {
   static_assert(
@@ -28,10 +28,10 @@ struct Carried {
     : name(value_name),
       initial(first) {}
   const char* name;
-  T initial; ///< what the first step gets
+  T initial; ///< value in the first step
 };
 
-/// A carried value without its type; double holds all of them exactly.
+/// A carried value without its type; double represents all of them exactly.
 struct CarriedInfo {
   std::string name;
   double initial = 0;
@@ -46,7 +46,7 @@ CarriedInfo info(Carried<T> value) {
 
 namespace detail {
 
-/// By name.
+/// Carried values by name.
 using CarriedValues = std::map<std::string, double, std::less<>>;
 
 } // namespace detail

@@ -1,6 +1,7 @@
-// Values that come later, inside one actor: a Future is completed in a handler
-// of its actor and continues there, so nothing needs a lock. Who makes them is
-// in troupe/waits.hpp, who waits for them best in troupe/task.hpp.
+// Asynchronous values within one actor: a Future is completed in a handler of
+// its actor and continues there, so nothing needs a lock. troupe/waits.hpp has
+// the functions that create them, troupe/task.hpp the coroutines that await
+// them.
 #pragma once
 
 #include <coroutine>
@@ -16,7 +17,7 @@
 
 namespace troupe {
 
-/// What `co_await` throws when the awaited value does not come.
+/// Exception that `co_await` throws when the awaited value does not arrive.
 class WaitError : public std::runtime_error {
 public:
   explicit WaitError(const std::string& what) : std::runtime_error(what) {}
@@ -34,14 +35,14 @@ struct FutureState {
 
   void complete(Outcome<T> value) {
     if (outcome)
-      return; // a deadline was first
+      return; // a deadline expired before
     outcome = std::move(value);
     if (auto next = std::exchange(waiting, nullptr))
       next(*outcome);
   }
 };
 
-/// A suspended coroutine; destroyed if nobody ever resumes it.
+/// A suspended coroutine; destroyed if it is never resumed.
 class Suspended {
 public:
   explicit Suspended(std::coroutine_handle<> handle) : handle_(handle) {}
@@ -72,7 +73,8 @@ inline std::string text_of(const std::exception_ptr& thrown) {
 
 } // namespace detail
 
-/// Has one reader: `co_await`, `then`, `all` and the like move it.
+/// A value that arrives later, with a single reader: `co_await`, `then`, `all`
+/// and the like move it.
 template <class T>
 class Future {
 public:
@@ -83,7 +85,8 @@ public:
     return state_;
   }
 
-  /// Calls f(value) once it is there; the Future of what f gives.
+  /// Calls f(value) when the value arrives and returns the Future of f's
+  /// result.
   template <class F>
   auto then(F f) && {
     using U = std::invoke_result_t<F, T>;
@@ -129,7 +132,7 @@ public:
 
 private:
   std::shared_ptr<State> state_;
-  std::optional<detail::Outcome<T>> came_; ///< while this is awaited
+  std::optional<detail::Outcome<T>> came_; ///< set while this is awaited
 };
 
 } // namespace troupe

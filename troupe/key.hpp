@@ -1,4 +1,4 @@
-// A key names a value of a sample and says its type. Keys are the dataflow: a
+// A key names a value of a sample and gives its type. Keys are the dataflow: a
 // call that reads a key waits for the one call that writes it; keys that no
 // call writes come from the data set.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// One value a sample, or one for each of its tokens.
+/// One value per sample, or one per token.
 enum class Per : std::uint8_t { sample, token };
 inline constexpr Per per_sample = Per::sample;
 inline constexpr Per per_token = Per::token;
@@ -47,7 +47,7 @@ struct Key {
                   T> || (std::is_same_v<T, std::string> && P == per_sample),
                 "a key holds float, std::int32_t or std::uint8_t, or one "
                 "std::string a sample");
-  /// What readers see: a number, a text, or a span over the tokens.
+  /// Type that readers get: a number, a text, or a span over the tokens.
   using Value = std::conditional_t<
     P == per_token, std::span<const T>,
     std::conditional_t<std::is_same_v<T, std::string>, const std::string&, T>>;
@@ -67,8 +67,8 @@ struct KeyInfo {
 
 namespace detail {
 
-/// "b_" of a text key "b_response", which is decoded from b_sequence_ids where
-/// no call writes it; nothing of other keys.
+/// Returns "b_" for a text key "b_response", which is decoded from
+/// b_sequence_ids unless a call writes it; nullopt for other keys.
 inline std::optional<std::string> response_prefix(const KeyInfo& key) {
   constexpr std::string_view word = "response";
   if (key.type != KeyType::text || !key.name.ends_with(word))
@@ -83,32 +83,32 @@ KeyInfo info(Key<T, P> key) {
   return {key.name, detail::key_type<T>(), P};
 }
 
-/// Keys that Troupe's own calls and data sets know.
+/// Keys that built-in calls and data sets use.
 namespace keys {
-// texts of a row of the data set (INTERFACE, "Rows in")
+// texts of a row of the data set
 inline constexpr Key<std::string> prompt{"prompt"};
 inline constexpr Key<std::string> ground_truth{"ground_truth"};
 inline constexpr Key<std::string> data_source{"data_source"};
 inline constexpr Key<std::string> extra_info{"extra_info"};
-/// What was appended to a conversation since the model's last turn.
+/// Text appended to a conversation since the model's last turn.
 inline constexpr Key<std::string> appended{".appended"};
-/// What the model said last in a conversation (troupe/model.hpp).
+/// Text of the model's last turn in a conversation (troupe/model.hpp).
 inline constexpr Key<std::string> turn{"turn"};
-/// What the model answered, decoded from sequence_ids where loss_mask is 1. A
+/// The model's response, decoded from sequence_ids where loss_mask is 1. A
 /// generate call with a prefix has PREFIXresponse.
 inline constexpr Key<std::string> response{"response"};
 
 inline constexpr Key<std::int32_t, per_token> prompt_ids{"prompt_ids"};
-// made by generate: prompt and answer; 1 on the model's own tokens
+// written by generate: prompt and response; 1 on the model's own tokens
 inline constexpr Key<std::int32_t, per_token> sequence_ids{"sequence_ids"};
 inline constexpr Key<std::uint8_t, per_token> loss_mask{"loss_mask"};
 inline constexpr Key<float, per_token> logprobs{"logprobs"};
 inline constexpr Key<std::uint8_t> truncated{"truncated"};
-// made by inference
+// written by inference
 inline constexpr Key<float, per_token> ref_logprobs{"ref_logprobs"};
 inline constexpr Key<float, per_token> values{"values"};
 inline constexpr Key<float> scores{"scores"};
-// made by functions
+// written by functions
 inline constexpr Key<float, per_token> advantages{"advantages"};
 inline constexpr Key<float, per_token> returns{"returns"};
 } // namespace keys

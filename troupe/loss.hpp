@@ -1,17 +1,18 @@
-// Own losses: a pure function of a packed micro-batch and of denominators over
-// the whole mini-batch, so that any micro-batching gives the same gradient.
+// User-defined losses: a pure function of a packed micro-batch and of
+// denominators over the whole mini-batch, so that every way of micro-batching
+// yields the same gradient.
 //
 // Shapes: T tokens of the micro-batch (packed), N sequences in it. Entry t of a
-// sequence speaks of its token t; entry 0 of logprobs and values is 0.
+// sequence belongs to its token t; entry 0 of logprobs and values is 0.
 #pragma once
 
-// Operators (+ - * / > >= < <= == !=) and methods of tensors, and as functions
-// of namespace at:
+// Operators (+ - * / > >= < <= == !=) and methods of tensors, and these
+// functions of namespace at:
 //   abs clamp clamp_max clamp_min exp expm1 full_like isfinite log log1p
 //   log_sigmoid logaddexp logical_and logical_not logical_or maximum mean
 //   minimum ones_like pow reciprocal relu rsqrt sigmoid sign softplus sqrt
 //   square sum tanh where zeros_like
-// Any other function of PyTorch is in <ATen/ops/NAME.h>. ATen/Functions.h has
+// Every other function of PyTorch is in <ATen/ops/NAME.h>. ATen/Functions.h has
 // all of them and takes as long to compile as everything else here.
 #ifdef AT_PER_OPERATOR_HEADERS
 #include <ATen/TensorOperators.h>
@@ -72,18 +73,18 @@ public:
     : parts_(parts),
       denominator_(denominator) {}
 
-  const at::Tensor& logprobs() const; ///< [T] log p(token t | before)
-  const at::Tensor& values() const; ///< [T] of a scalar head: V before token t
-  const at::Tensor& scores() const; ///< [N] of a scalar head: at the last token
-  const at::Tensor& mask() const;   ///< [T] 0/1: the model's own tokens
-  /// What train() was given as mean_over: its sum over the mini-batch, over all
-  /// micro-batches and ranks.
+  const at::Tensor& logprobs() const; ///< [T] log p(token t | tokens before t)
+  const at::Tensor& values() const;   ///< [T] scalar head: V before token t
+  const at::Tensor& scores() const;   ///< [N] scalar head: at the last token
+  const at::Tensor& mask() const;     ///< [T] 0/1: the model's own tokens
+  /// Returns the sum over the mini-batch, across all micro-batches and ranks,
+  /// of the key that train() got as mean_over.
   double denominator() const {
     return denominator_;
   }
   std::int64_t num_sequences() const;
-  /// [T] of a key that train() reads; a value of the sample is there for each
-  /// of its tokens.
+  /// Returns a key that train() reads as [T]; a per-sample value is repeated
+  /// for each of its tokens.
   template <class T, Per P>
   const at::Tensor& operator[](Key<T, P> key) const {
     return at(key.name);
@@ -96,8 +97,8 @@ private:
 };
 
 struct Loss {
-  at::Tensor loss; ///< scalar, divided by the batch's denominator
-  /// Metrics ROLE/NAME: sums over this micro-batch, shown as means.
+  at::Tensor loss; ///< scalar, already divided by the batch's denominator
+  /// Metrics ROLE/NAME: sums over this micro-batch, reported as means.
   std::vector<std::pair<std::string, at::Tensor>> sums = {};
 };
 

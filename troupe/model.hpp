@@ -1,4 +1,4 @@
-// The model as an actor that one can await. An own actor whose factory takes a
+// The model as an awaitable actor. A user-defined actor whose factory takes a
 // Model leads the conversation of each sample of its call (Workflow::converse):
 // a plain loop of turns, in a coroutine or with then().
 //
@@ -6,12 +6,12 @@
 //     sample = co_await model.extend(std::move(sample));
 //     sample.append(answer_to(sample[keys::turn]));   // loss_mask 0
 //     sample = co_await model.extend(std::move(sample));
-//     co_return sample.set(reward, ..);
+//     co_return sample.set(reward, ...);
 //   }
 //
-// All samples of the step are under way at once, and their turns go through the
-// model together. What a sample has said and heard stays in the model's cache
-// between its turns while there is room, and is fed again where there was none.
+// All samples of the step run concurrently, and their turns are batched in the
+// model. Between its turns a sample's tokens stay in the KV cache while there
+// is room; otherwise they are prefilled again.
 #pragma once
 
 #include "troupe/future.hpp"
@@ -20,8 +20,9 @@
 namespace troupe {
 
 struct TurnOptions {
-  /// Most tokens of this turn; 0: as many as rollout.max_new_tokens leaves,
-  /// which bounds all turns and appended texts of a sample together.
+  /// Maximum number of tokens of this turn; 0: as many as
+  /// rollout.max_new_tokens leaves, which bounds all turns and appended texts
+  /// of a sample together.
   std::uint32_t max_tokens = 0;
 };
 
@@ -30,10 +31,11 @@ public:
   using Extend = std::function<Future<Sample>(Sample, TurnOptions)>;
   explicit Model(Extend extend) : extend_(std::move(extend)) {}
 
-  /// The sample with the model's next turn: an end token, a text of
-  /// rollout.stop or a length limit ends it. Sets keys::turn to its text and
-  /// keys::response to that of all turns; keys::truncated is 1 where the turn
-  /// was cut, or had no room left to begin. One turn of a sample at a time.
+  /// Returns the sample with the model's next turn, which ends at an end token,
+  /// a text of rollout.stop or a length limit. Sets keys::turn to the text of
+  /// the turn and keys::response to the text of all turns; keys::truncated is 1
+  /// if the turn was cut or had no room left to begin. A sample has at most one
+  /// turn in progress.
   Future<Sample> extend(Sample sample, TurnOptions options = {}) const {
     return extend_(std::move(sample), options);
   }

@@ -1,6 +1,6 @@
-// Child processes of an own actor: each reads lines on its standard input and
-// answers each with one line that is not empty. One that ends or falls silent
-// is replaced; what it wrote to its standard error is in the worker's log.
+// Child processes of a user-defined actor: each reads lines on its standard
+// input and answers each line with one non-empty line. A process that exits or
+// times out is replaced; its standard error goes to the worker's log.
 #pragma once
 
 #include "troupe/waits.hpp"
@@ -23,7 +23,7 @@ using line_atom = caf::atom_constant<caf::atom("line")>;
 using LineActor = caf::typed_actor<
   caf::replies_to<line_atom, std::string>::with<std::string>>;
 
-/// One process with a thread of its own; it ends with the last handle.
+/// Spawns one process with a dedicated thread; it ends with the last handle.
 LineActor spawn_line_actor(caf::actor_system& system,
                            const std::string& command,
                            std::chrono::milliseconds deadline);
@@ -39,7 +39,8 @@ public:
     stop();
   }
 
-  /// `command` is a program and its arguments, run by the shell.
+  /// Starts the processes; `command` is a program with its arguments, run by
+  /// the shell.
   template <class Self>
   void start(Self self, const std::string& command, ProcessOptions options) {
     stop();
@@ -52,8 +53,8 @@ public:
                                       std::move(line));
     };
   }
-  /// The program's answer to a line; line breaks in it become spaces. Fails
-  /// with the program's end or its silence.
+  /// Returns the program's answer to a line; line breaks in `line` become
+  /// spaces. Fails if the program exits or times out.
   Future<std::string> ask(std::string line) {
     if (workers_.empty())
       throw WaitError("a ProcessPool that was not started, or with 0 "
@@ -63,7 +64,8 @@ public:
   }
 
 private:
-  /// Actors with threads are told to end; others end with their last handle.
+  /// Ends all workers: an actor with a thread needs an exit message, others end
+  /// with their last handle.
   void stop() {
     for (const auto& worker : workers_)
       caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);

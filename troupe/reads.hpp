@@ -1,4 +1,5 @@
-// What a call reads and writes: keys, and values carried from step to step.
+// The keys that a call reads and writes, and the values that it carries from
+// step to step.
 #pragma once
 
 #include "troupe/carried.hpp"
@@ -20,7 +21,8 @@ constexpr bool is_carried<Carried<T>> = true;
 
 namespace detail {
 
-/// Of those that are keys (KeyInfo) or carried values (CarriedInfo).
+/// Returns the infos of the entries that are keys (KeyInfo) or carried values
+/// (CarriedInfo).
 template <class Info, class... Ks>
 std::vector<Info> infos_of(const std::tuple<Ks...>& keys) {
   std::vector<Info> infos;
@@ -39,8 +41,8 @@ std::vector<KeyInfo> key_infos(const std::tuple<Ks...>& keys) {
   return infos_of<KeyInfo>(keys);
 }
 
-/// What a loss may read: numbers, which carried values are told apart from
-/// elsewhere.
+/// True for keys that a loss may read, which are numbers; carried values are
+/// rejected elsewhere.
 template <class K>
 constexpr bool is_loss_key = true;
 template <Per P>
@@ -72,7 +74,8 @@ requires((is_key<Ks> || is_carried<Ks>)&&...) Writes<Ks...> writes(Ks... keys) {
   return {std::tuple{keys...}};
 }
 
-// What is no key: here the compiler says so in words.
+// Overloads for arguments that are not keys: they turn the compiler's error
+// into a sentence.
 template <class... Ks>
 requires(!((is_key<Ks> || is_carried<Ks>)&&...)) Reads<> reads(Ks...) {
   static_assert(sizeof...(Ks) == 0,

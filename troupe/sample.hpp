@@ -1,6 +1,7 @@
-// One sample as own actors and functions see it: the values of the keys that
-// their call reads, and those that it sets. Values are bytes, so that a Sample
-// may be a message (CAF 0.17 spoils infinities and NaN in floats).
+// One sample as user-defined actors and functions see it: the values of the
+// keys that their call reads and of those that it sets. Values are stored as
+// bytes so that a Sample can be a message (CAF 0.17 corrupts infinities and NaN
+// in floats).
 #pragma once
 
 #include "troupe/key.hpp"
@@ -17,8 +18,8 @@ class Sample {
 public:
   struct Entry {
     std::string key;
-    std::uint8_t type = 0;  ///< KeyType
-    std::string bytes = {}; ///< of all elements, or the text
+    std::uint8_t type = 0;  ///< a KeyType
+    std::string bytes = {}; ///< all elements, or the text
 
     bool operator==(const Entry&) const = default;
     template <class Inspector>
@@ -28,7 +29,8 @@ public:
   };
 
   Sample() = default;
-  /// Samples of one prompt have the same `group`; `id` counts all of the step.
+  /// Creates an empty sample; samples of one prompt share a `group`, `id` is
+  /// unique within the step.
   explicit Sample(std::uint32_t id, std::uint32_t group = 0)
     : id_(id),
       group_(group) {}
@@ -43,7 +45,8 @@ public:
   bool has(Key<T, P> key) const {
     return find(key.name) != nullptr;
   }
-  /// Throws std::out_of_range for a key that the call does not read.
+  /// Returns the value of a key; throws std::out_of_range if the call does not
+  /// read it.
   template <class T, Per P>
   typename Key<T, P>::Value operator[](Key<T, P> key) const {
     const Entry& entry = at(info(key));
@@ -72,14 +75,14 @@ public:
     return *this;
   }
 
-  /// Says something to the model in a conversation (troupe/model.hpp): it reads
-  /// the text before its next turn, nothing is learned from it (loss_mask 0).
+  /// Appends a text to the conversation (troupe/model.hpp): the model reads it
+  /// before its next turn, and it is not trained on (loss_mask 0).
   Sample& append(std::string_view text) {
     make(info(keys::appended)).bytes += text;
     return *this;
   }
 
-  /// Where the trace draws the message that carries this sample; 0: nowhere.
+  /// Trace arrow of the message that carries this sample; 0: none.
   struct Arrow {
     std::uint64_t flow = 0;
     std::uint32_t step = 0;

@@ -1,5 +1,6 @@
-// A section of settings of an own program: a plain struct whose members are the
-// YAML keys. Parsing, ranges, unknown keys and `troupe explain` know them.
+// A section of settings of a user-defined program: a plain struct whose members
+// are the YAML keys. The settings parser, range checks, checks for unknown keys
+// and `troupe explain` use it.
 #pragma once
 
 #include <any>
@@ -15,35 +16,35 @@
 namespace troupe {
 
 struct Required {};
-/// Last argument of a field without a default.
+/// Last argument of a field that has no default.
 inline constexpr Required required{};
 
 namespace detail {
 
-using OwnSlot = std::variant<bool*, int*, float*, double*, std::string*,
-                             std::vector<std::string>*,
-                             std::map<std::string, std::string>*>;
+using UserSlot = std::variant<bool*, int*, float*, double*, std::string*,
+                              std::vector<std::string>*,
+                              std::map<std::string, std::string>*>;
 
 template <class T>
 constexpr bool is_slot = requires(T* member) {
-  OwnSlot{member};
+  UserSlot{member};
 };
 
-struct OwnField {
+struct UserField {
   std::string key;
   std::string sentence;
   bool required = false;
   double least = -std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};
-  std::function<OwnSlot(std::any&)> slot;
+  std::function<UserSlot(std::any&)> slot;
 };
 
 /// A Section without its type.
-struct OwnSection {
+struct UserSection {
   std::string name;
   std::string sentence;
   std::any defaults;
-  std::vector<OwnField> fields;
+  std::vector<UserField> fields;
 };
 
 } // namespace detail
@@ -70,7 +71,7 @@ public:
       parts_.fields.push_back({.key = key,
                                .sentence = std::move(sentence),
                                .slot = [member](std::any& values) {
-                                 return detail::OwnSlot{
+                                 return detail::UserSlot{
                                    &(std::any_cast<S&>(values).*member)};
                                }});
     return *this;
@@ -82,23 +83,23 @@ public:
     parts_.fields.back().required = true;
     return *this;
   }
-  /// Of the field before: the least number that it takes.
+  /// Sets the smallest value that the preceding field accepts.
   Section& at_least(double value) {
     parts_.fields.back().least = value;
     return *this;
   }
-  /// Of the field before: the texts that it takes.
+  /// Sets the texts that the preceding field accepts.
   Section& one_of(std::vector<std::string> words) {
     parts_.fields.back().choices = std::move(words);
     return *this;
   }
 
-  const detail::OwnSection& parts() const {
+  const detail::UserSection& parts() const {
     return parts_;
   }
 
 private:
-  detail::OwnSection parts_;
+  detail::UserSection parts_;
 };
 
 } // namespace troupe

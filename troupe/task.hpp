@@ -1,10 +1,10 @@
-// Answers that come later than their handler: a Task is a coroutine that may
-// wait for Futures, `respond` answers with a Future. Both write the answer's
-// arrow of the trace.
+// Replies that are sent after their handler has returned: a Task is a coroutine
+// that may await Futures, `respond` replies with a Future. Both record the
+// reply's arrow in the trace.
 #pragma once
 
-#include "troupe/caf.hpp"
-#include "troupe/correspondent.hpp"
+#include "troupe/detail/caf.hpp"
+#include "troupe/detail/traced_user_actor.hpp"
 #include "troupe/future.hpp"
 #include "troupe/waits.hpp"
 
@@ -23,14 +23,14 @@ namespace troupe {
 
 namespace detail {
 
-/// The duty to answer a message, some time after its handler.
+/// The obligation to answer a message after its handler has returned.
 template <class T>
 class Reply {
 public:
   template <class Self>
   explicit Reply(Self self)
     : promise_(self->template make_response_promise<T>()),
-      writer_(dynamic_cast<Correspondent*>(self)) {
+      writer_(dynamic_cast<TracedUserActor*>(self)) {
     if (writer_ != nullptr)
       question_ = writer_->take_question();
   }
@@ -40,7 +40,7 @@ public:
   void deliver(T value) {
     if constexpr (std::is_same_v<T, Sample>)
       if (writer_ != nullptr)
-        writer_->answer(question_, value);
+        writer_->reply(question_, value);
     promise_.deliver(std::move(value));
   }
   void fail(const std::string& text) {
@@ -49,12 +49,12 @@ public:
 
 private:
   caf::typed_response_promise<T> promise_;
-  Correspondent* writer_; ///< null: it is not in the trace
+  TracedUserActor* writer_; ///< null: not traced
   Sample::Arrow question_;
 };
 
 template <class T>
-caf::result<T> answer_later(Reply<T> reply, Future<T> future) {
+caf::result<T> reply_later(Reply<T> reply, Future<T> future) {
   future.on_outcome([reply](Outcome<T>& outcome) mutable {
     if (auto* value = std::get_if<T>(&outcome))
       reply.deliver(std::move(*value));
@@ -64,7 +64,7 @@ caf::result<T> answer_later(Reply<T> reply, Future<T> future) {
   return reply.promise();
 }
 
-/// Whether the first of a coroutine's arguments is an actor that can answer.
+/// True if the first argument of a coroutine is an actor that can reply.
 template <class T, class... Args>
 constexpr bool begins_with_self = false;
 template <class T, class Self, class... Args>
@@ -75,14 +75,15 @@ constexpr bool
 
 } // namespace detail
 
-/// The answer of a handler that is no coroutine: return respond(self, future).
+/// Returns the reply of a handler that is not a coroutine: return respond(self,
+/// future).
 template <class T, class Self>
 caf::result<T> respond(Self self, Future<T> future) {
-  return detail::answer_later(detail::Reply<T>(self), std::move(future));
+  return detail::reply_later(detail::Reply<T>(self), std::move(future));
 }
 
 /// A coroutine. Returned from a handler, it answers the message with its value;
-/// what it throws becomes the error that the asker gets.
+/// an exception becomes the error that the requester receives.
 template <class T>
 class Task {
 public:
@@ -119,11 +120,11 @@ public:
     }
   };
 
-  /// The answer of a handler.
+  /// Converts to the reply of a handler.
   operator caf::result<T>() && {
-    return detail::answer_later(make_reply_(), std::move(future_));
+    return detail::reply_later(make_reply_(), std::move(future_));
   }
-  /// For a Task that another one awaits.
+  /// Lets another Task await this one.
   Future<T> operator co_await() && {
     return std::move(future_);
   }

@@ -1,8 +1,8 @@
-// What an own actor may wait for: another actor's answer, all of several
-// Futures, one more try, a deadline.
+// Functions that create Futures in a user-defined actor: another actor's reply,
+// all of several Futures, a retry, a deadline.
 #pragma once
 
-#include "troupe/caf.hpp"
+#include "troupe/detail/caf.hpp"
 #include "troupe/future.hpp"
 
 #include <chrono>
@@ -44,10 +44,10 @@ template <class A, class B>
 constexpr bool
   holds_floats<std::pair<A, B>> = holds_floats<A> || holds_floats<B>;
 
-/// The Future that stands for what a function gives.
+/// The Future type that corresponds to the result of a function.
 template <class T>
 struct Awaits {
-  using Future = void; ///< it cannot be waited for
+  using Future = void; ///< not awaitable
 };
 template <class T>
 struct Awaits<troupe::Future<T>> {
@@ -56,8 +56,8 @@ struct Awaits<troupe::Future<T>> {
 
 } // namespace detail
 
-/// Asks another actor: ask<Answer>(self, 5s, handle, message...). Without an
-/// answer in time the Future fails; 0s: no deadline.
+/// Sends a request to another actor: ask<Reply>(self, 5s, handle, message...).
+/// The Future fails if no reply arrives in time; 0s: no deadline.
 template <class T, class Self, class Handle, class... Args>
 Future<T> ask(Self self, std::chrono::milliseconds deadline,
               const Handle& target, Args&&... message) {
@@ -79,7 +79,7 @@ Future<T> ask(Self self, std::chrono::milliseconds deadline,
   return future;
 }
 
-/// All values, in order; the first failure fails it.
+/// Returns all values, in order; fails with the first failure.
 template <class T>
 Future<std::vector<T>> all(std::vector<Future<T>> futures) {
   struct Gathered {
@@ -107,8 +107,8 @@ Future<std::vector<T>> all(std::vector<Future<T>> futures) {
   return joined;
 }
 
-/// The Future of f(), asked for again where it fails: at most `times` times.
-/// f gives a Future or a Task.
+/// Returns the Future of f(), calling f again on failure: at most `times`
+/// calls. f returns a Future or a Task.
 template <class F>
 auto retry(int times, F f) ->
   typename detail::Awaits<std::invoke_result_t<F>>::Future {
@@ -129,12 +129,12 @@ auto retry(int times, F f) ->
   }
 }
 
-/// Fails the Future when its value is not there after `deadline`.
+/// Returns a Future that fails if the value has not arrived after `deadline`.
 template <class T, class Self>
 Future<T> within(Self self, std::chrono::milliseconds deadline,
                  Future<T> future) {
   Future<T> result;
-  // nobody answers this request, so its deadline is a clock
+  // this request is never answered, so its deadline serves as a timer
   auto silent = self->home_system().spawn([](caf::event_based_actor* nobody) {
     nobody->set_default_handler(caf::skip);
     return caf::behavior{[](caf::unit_t) {}};

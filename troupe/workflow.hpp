@@ -1,5 +1,5 @@
-// A workflow of your own: roles, calls on roles, actors, functions and losses,
-// tied together by the keys that they read and write.
+// A user-defined workflow: roles, calls on roles, actors, functions and losses,
+// connected by the keys that they read and write.
 //
 //   Workflow w{"best_of_n"};
 //   w.role("actor", trained);
@@ -8,50 +8,55 @@
 //   w.train("actor_train", "actor", my_loss, reads(keep), mean_over(keep));
 #pragma once
 
-#include "troupe/workflow_parts.hpp"
+#include "troupe/detail/workflow_parts.hpp"
 
 namespace troupe {
 
 class Workflow {
 public:
-  /// `sentence` is what `troupe explain workflow` says about it.
+  /// Creates an empty workflow; `troupe explain workflow` prints `sentence`.
   explicit Workflow(std::string name, std::string sentence = "your own") {
     parts_.name = std::move(name);
     parts_.sentence = std::move(sentence);
   }
 
-  /// A set of weights: models.NAME of the settings.
+  /// Adds a set of weights: models.NAME of the settings.
   Workflow& role(std::string name, RoleKind kind) {
     parts_.roles.push_back({std::move(name), std::move(kind)});
     return *this;
   }
 
-  /// Answers to prompts: writes sequence_ids, loss_mask, logprobs, truncated.
+  /// Adds generation of responses to prompts: writes sequence_ids, loss_mask,
+  /// logprobs, truncated.
   Workflow& generate(std::string name, std::string role) {
     return generate(std::move(name), std::move(role), keys::prompt_ids, "");
   }
-  /// The same from other prompt tokens, to keys whose names begin with
-  /// `prefix`: "b_" for b_sequence_ids, .., and b_response for its text.
+  /// Adds generation from other prompt tokens, which writes keys whose names
+  /// begin with `prefix`: "b_" for b_sequence_ids, ..., and b_response for its
+  /// text.
   Workflow& generate(std::string name, std::string role,
                      Key<std::int32_t, per_token> prompt, std::string prefix) {
-    auto& call = add(std::move(name), detail::OwnKind::generate);
+    auto& call = add(std::move(name), detail::UserKind::generate);
     call.role = std::move(role);
     call.prompt = prompt.name;
     call.prefix = std::move(prefix);
     return *this;
   }
 
-  /// Conversations with a role: an own actor whose factory takes a Model leads
-  /// each sample's, turn by turn (troupe/model.hpp). Writes what generate()
-  /// writes, all turns in one sequence, and the keys of `writes`.
+  /// Adds conversations with a role: a user-defined actor whose factory takes a
+  /// Model leads the conversation of each sample, turn by turn
+  /// (troupe/model.hpp). Writes what generate() writes, all turns in one
+  /// sequence, and the keys of `writes`.
   template <class F, class... R, class... W>
   Workflow& converse(std::string name, std::string role, F actor,
                      Reads<R...> reads, Writes<W...> writes,
                      std::string prefix = "") {
-    static_assert(detail::is_own_actor<F> && detail::leads_conversations<F>,
-                  "converse() needs the factory of an own actor that takes a "
-                  "troupe::Model");
-    auto& call = add(std::move(name), detail::OwnKind::generate, reads, writes);
+    static_assert(
+      detail::is_user_actor<F> && detail::leads_conversations<F>,
+      "converse() needs the factory of a user-defined actor that takes a "
+      "troupe::Model");
+    auto& call
+      = add(std::move(name), detail::UserKind::generate, reads, writes);
     call.role = std::move(role);
     call.prompt = keys::prompt_ids.name;
     call.prefix = std::move(prefix);
@@ -59,12 +64,12 @@ public:
     return *this;
   }
 
-  /// What a role says about sequence_ids, those of the generate call with this
-  /// prefix.
+  /// Adds inference of a role over the sequence_ids of the generate call with
+  /// this prefix.
   template <class K>
   Workflow& infer(std::string name, std::string role, Infer what,
                   Writes<K> writes, std::string prefix = "") {
-    auto& call = add(std::move(name), detail::OwnKind::infer);
+    auto& call = add(std::move(name), detail::UserKind::infer);
     call.role = std::move(role);
     call.infer = what;
     call.writes = writes.infos();
@@ -72,46 +77,48 @@ public:
     return *this;
   }
 
-  /// What `reward:` of the settings says about each answer of the generate
-  /// call with this prefix: a rule, a Python file, a program or a server. It is
-  /// asked while other answers are still being made.
+  /// Adds the reward that `reward:` of the settings defines for each response
+  /// of the generate call with this prefix: a rule, a Python file, a program or
+  /// a server. It runs while other responses are still being generated.
   Workflow& reward(std::string name, Writes<Key<float>> score,
                    std::string prefix = "") {
-    auto& call = add(std::move(name), detail::OwnKind::reward);
+    auto& call = add(std::move(name), detail::UserKind::reward);
     call.writes = score.infos();
     call.prefix = std::move(prefix);
     return *this;
   }
 
-  /// Sample by sample: a function of the keys' values, or an own actor.
+  /// Adds a call per sample: a function of the keys' values, or a user-defined
+  /// actor.
   template <class F, class... R, class... W>
   Workflow& each(std::string name, F f, Reads<R...> reads,
                  Writes<W...> writes) {
     static_assert(
       !detail::leads_conversations<F>,
-      "an own actor that takes a troupe::Model leads conversations: "
+      "a user-defined actor that takes a troupe::Model leads conversations: "
       "use converse()");
-    auto& call = add(std::move(name), detail::OwnKind::each, reads, writes);
-    if constexpr (detail::is_own_actor<F>)
+    auto& call = add(std::move(name), detail::UserKind::each, reads, writes);
+    if constexpr (detail::is_user_actor<F>)
       call.actor = detail::factory_id(f);
     else
       call.function = detail::over_each(f, reads, writes);
     return *this;
   }
-  /// Over the samples of one prompt: a function of vectors, in sample order.
+  /// Adds a call per prompt over all of its samples: a function of vectors, in
+  /// sample order.
   template <class F, class... R, class... W>
   Workflow& groups(std::string name, F f, Reads<R...> reads,
                    Writes<W...> writes) {
-    add(std::move(name), detail::OwnKind::groups, reads, writes).function
+    add(std::move(name), detail::UserKind::groups, reads, writes).function
       = detail::over_all(f, reads, writes);
     return *this;
   }
-  /// The same over all samples of the step, and values carried from step to
-  /// step.
+  /// Adds a call over all samples of the step, which may also read and write
+  /// carried values.
   template <class F, class... R, class... W>
   Workflow& batch(std::string name, F f, Reads<R...> reads,
                   Writes<W...> writes) {
-    auto& call = add(std::move(name), detail::OwnKind::batch);
+    auto& call = add(std::move(name), detail::UserKind::batch);
     call.reads = detail::infos_of<KeyInfo>(reads.keys);
     call.writes = detail::infos_of<KeyInfo>(writes.keys);
     call.carried_in = detail::infos_of<CarriedInfo>(reads.keys);
@@ -120,8 +127,8 @@ public:
     return *this;
   }
 
-  /// Optimizer steps of a role on sequence_ids where loss_mask is 1; of the
-  /// generate call with this prefix.
+  /// Adds optimizer steps of a role on the sequence_ids of the generate call
+  /// with this prefix, where loss_mask is 1.
   template <class F, class... R>
   Workflow& train(std::string name, std::string role, F loss, Reads<R...> reads,
                   MeanOver mean_over = {}, std::string prefix = "") {
@@ -132,7 +139,7 @@ public:
     static_assert(fits, "a loss is a function troupe::Loss(const "
                         "troupe::TrainBatch&) of troupe/loss.hpp, without "
                         "captures");
-    auto& call = add(std::move(name), detail::OwnKind::train);
+    auto& call = add(std::move(name), detail::UserKind::train);
     call.role = std::move(role);
     if constexpr (fits)
       call.loss = loss;
@@ -142,14 +149,15 @@ public:
     return *this;
   }
 
-  /// The mean of a key over the step's samples (per token: over their tokens).
+  /// Adds a metric: the mean of a key over the step's samples (per token: over
+  /// their tokens).
   template <class T, Per P>
   Workflow& metric(std::string name, Key<T, P> key) {
     static_assert(detail::is_number_of_key<T>, "a metric is a key of numbers");
     parts_.metrics.push_back({std::move(name), info(key)});
     return *this;
   }
-  /// What the step leaves in a carried value.
+  /// Adds a metric: a carried value at the end of the step.
   template <class T>
   Workflow& metric(std::string name, Carried<T> value) {
     parts_.carried_metrics.push_back({std::move(name), value.name});
@@ -161,13 +169,13 @@ public:
   }
 
 private:
-  detail::OwnCall& add(std::string name, detail::OwnKind kind) {
+  detail::UserCall& add(std::string name, detail::UserKind kind) {
     return parts_.calls.emplace_back(
-      detail::OwnCall{.name = std::move(name), .kind = kind});
+      detail::UserCall{.name = std::move(name), .kind = kind});
   }
   template <class R, class W>
-  detail::OwnCall& add(std::string name, detail::OwnKind kind, const R& reads,
-                       const W& writes) {
+  detail::UserCall& add(std::string name, detail::UserKind kind, const R& reads,
+                        const W& writes) {
     auto& call = add(std::move(name), kind);
     call.reads = reads.infos();
     call.writes = writes.infos();

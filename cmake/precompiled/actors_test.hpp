@@ -1,5 +1,5 @@
 // Precompiled for tests: actors.hpp and googletest.
-#include "cmake/precompiled/actors.hpp"
-
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "cmake/precompiled/actors.hpp"
+#include <gmock/gmock.h>

@@ -1,5 +1,6 @@
-// Precompiled for models: the words of all layers, tensors, vector instructions.
-#include "cmake/precompiled/words.hpp"
-
+// Precompiled for models: the words of all libraries, tensors, vector
+// instructions.
 #include <ATen/core/Tensor.h>
+
+#include "cmake/precompiled/words.hpp"
 #include <immintrin.h>

@@ -1,5 +1,5 @@
 // Precompiled for tests: tensors.hpp and googletest.
-#include "cmake/precompiled/tensors.hpp"
-
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "cmake/precompiled/tensors.hpp"
+#include <gmock/gmock.h>

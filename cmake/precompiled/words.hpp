@@ -1,8 +1,7 @@
-// Precompiled for config, plans and net: what most sources read before their own.
-// Only headers of others: one of ours would rebuild all when it changes.
-#include <nlohmann/json.hpp>
-
+// Precompiled for config, plans and net: what most sources read before their
+// own. Only headers of others: one of ours would rebuild all when it changes.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,12 @@
-// Rejection-sampling fine-tuning: several answers to each prompt, a program
+// Rejection-sampling fine-tuning: several responses to each prompt, a program
 // that checks them, and training on the best one.
 #pragma once
 
-#include <troupe/actor.hpp> // own actors: Sample, Future, Task, ProcessPool (CAF)
+#include <troupe/actor.hpp> // actors: Sample, Future, Task, ProcessPool (CAF)
 #include <troupe/app.hpp> // Key, Workflow, Section, App (neither CAF nor torch)
-#include <troupe/loss.hpp> // own losses: tensors and their operators
+#include <troupe/loss.hpp> // losses: tensors and their operators
 
-// keys: the dataflow, one writer each
+// keys: the dataflow, each written by one call
 constexpr troupe::Key<float> tool_score{"tool_score"};
 constexpr troupe::Key<float> keep{"keep"};
 
@@ -24,8 +24,8 @@ struct Checker {
 };
 using Self = troupe::SampleActor::stateful_pointer<Checker>;
 
-// actor: from a sample to the sample with its `tool_score`
-/// Many samples are in flight, each at its own await.
+// actor: adds `tool_score` to a sample
+/// Checks many samples concurrently, each at its own await.
 inline troupe::Task<troupe::Sample> check(Self self, troupe::Sample sample) {
   const std::string verdict
     = co_await self->state.tool.ask(sample[troupe::keys::response]);
@@ -43,7 +43,7 @@ inline troupe::SampleActor::behavior_type checker(Self self, Settings s) {
 }
 
 // group: a plain function over the samples of one prompt
-/// 1 for the first best, all 0 when none passed.
+/// Returns 1 for the first best, all 0 if none passed.
 inline std::vector<float> pick_best(std::span<const float> score) {
   std::vector<float> kept(score.size(), 0.F);
   const auto best = std::ranges::max_element(score);
@@ -52,13 +52,13 @@ inline std::vector<float> pick_best(std::span<const float> score) {
 }
 
 // loss: sums over this micro-batch, the denominator is the mini-batch's
-/// -sum_t keep_t log p_t / sum_t keep_t
+/// Returns -sum_t keep_t log p_t / sum_t keep_t.
 inline troupe::Loss kept_nll(const troupe::TrainBatch& b) {
   const at::Tensor nll = -(b[keep] * b.logprobs() * b.mask()).sum();
   return {.loss = nll / b.denominator(), .sums = {{"nll", nll}}};
 }
 
-// workflow: who reads and writes what
+// workflow: the calls, with the keys that they read and write
 inline troupe::Workflow best_of_n() {
   troupe::Workflow w{"best_of_n", "train on the best of several answers"};
   w.role("actor", troupe::trained);
@@ -70,7 +70,7 @@ inline troupe::Workflow best_of_n() {
   return w;
 }
 
-// app: what the program knows besides the built-in workflows
+// app: what the program adds to the built-in workflows
 inline troupe::App app() {
   auto section
     = troupe::Section<Settings>("best_of_n")

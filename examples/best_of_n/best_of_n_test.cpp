@@ -1,4 +1,4 @@
-// How an author tests a workflow of his own: functions as they are, the whole
+// How an author tests a user-defined workflow: its functions alone, the whole
 // step with a fake model, and the loss by its properties.
 #include "best_of_n.hpp"
 #include <gmock/gmock.h>
@@ -14,13 +14,13 @@ TEST(BestOfN, KeepsTheFirstBestAndNothingWithoutAPass) {
 }
 
 TEST(BestOfN, AStepAsksTheProgramAndKeepsOneOfEachGroup) {
-  const auto answers = [](troupe::Sample& sample) {
+  const auto responses = [](troupe::Sample& sample) {
     sample.set(troupe::keys::response, sample.id() % 3 == 0 ? "0" : "1");
   };
   const auto done
     = troupe::testing::Kit(app(), "best_of_n")
         .settings("best_of_n", Settings{.tool = "cat", .processes = 2})
-        .fake("actor_gen", answers)
+        .fake("actor_gen", responses)
         .step(troupe::testing::samples(2, 3));
   std::vector<float> kept;
   for (const auto& sample : done)
@@ -29,12 +29,12 @@ TEST(BestOfN, AStepAsksTheProgramAndKeepsOneOfEachGroup) {
 }
 
 TEST(BestOfN, AProgramThatEndsIsNamed) {
-  const auto answer
+  const auto response
     = [](troupe::Sample& s) { s.set(troupe::keys::response, "x"); };
   try {
     troupe::testing::Kit(app(), "best_of_n")
       .settings("best_of_n", Settings{.tool = "/bin/false"})
-      .fake("actor_gen", answer)
+      .fake("actor_gen", response)
       .step(troupe::testing::samples(1, 2));
     FAIL();
   } catch (const std::runtime_error& error) {
@@ -42,7 +42,7 @@ TEST(BestOfN, AProgramThatEndsIsNamed) {
   }
 }
 
-TEST(BestOfN, TheLossHasItsGradientHoweverABatchIsCut) {
+TEST(BestOfN, TheGradientDoesNotDependOnMicroBatches) {
   const auto check
     = troupe::testing::check_loss(kept_nll, reads(keep), mean_over(keep));
   EXPECT_TRUE(check.ok()) << check.gradient_error << " " << check.split_error;
@@ -61,7 +61,7 @@ TEST(BestOfN, TheProgramTrainsInTwoProcesses) {
   EXPECT_EQ(run.samples[0].numbers.at("tool_score"), 1);
 }
 
-TEST(BestOfN, ASettingThatIsMissingIsNamed) {
+TEST(BestOfN, AMissingSettingIsNamed) {
   const auto run
     = troupe::testing::run(BEST_OF_N, BEST_OF_N_YAML,
                            {"models.actor.path=model", "best_of_n.tool=null"});
@@ -73,7 +73,7 @@ troupe::Loss divides_by_its_own_part(const troupe::TrainBatch& b) {
   return {.loss = -(b.logprobs() * b.mask()).sum() / b.mask().sum()};
 }
 
-TEST(BestOfN, TheCheckFindsALossThatDependsOnTheCut) {
+TEST(BestOfN, TheCheckFindsALossThatDependsOnMicroBatches) {
   const auto check
     = troupe::testing::check_loss(divides_by_its_own_part, troupe::reads());
   EXPECT_LT(check.gradient_error, 1e-6);

@@ -1,5 +1,5 @@
-// Self-play of two trained roles: both answer each prompt, a judge compares the
-// two answers, and each role learns from the debates that it won.
+// Self-play of two trained roles: both respond to each prompt, a judge compares
+// the two responses, and each role learns from the debates that it won.
 #include <troupe/actor.hpp>
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>
@@ -9,7 +9,7 @@ constexpr troupe::Key<std::string> b_response{"b_response"};
 constexpr troupe::Key<float> a_won{"a_won"};
 constexpr troupe::Key<float> b_won{"b_won"};
 
-/// How many different words an answer has.
+/// Returns the number of different words in a response.
 std::size_t words_of(const std::string& text) {
   std::vector<std::string> words;
   for (std::size_t from = 0; from < text.size();) {
@@ -22,14 +22,14 @@ std::size_t words_of(const std::string& text) {
   return words.size();
 }
 
-/// The richer answer wins; nobody wins a draw.
+/// Lets the richer response win; a draw has no winner.
 std::tuple<float, float> judge(const std::string& a, const std::string& b) {
   const auto rich_a = words_of(a);
   const auto rich_b = words_of(b);
   return {rich_a > rich_b ? 1.F : 0.F, rich_b > rich_a ? 1.F : 0.F};
 }
 
-/// Negative log-likelihood of the answers that won.
+/// Returns the negative log-likelihood of the responses that won.
 template <const troupe::Key<float>& Won>
 troupe::Loss won_nll(const troupe::TrainBatch& b) {
   return {.loss = -(b[Won] * b.logprobs() * b.mask()).sum() / b.denominator()};

@@ -1,7 +1,7 @@
-// Answers that are better than the others to their prompt become likelier, near
-// a reference that is no frozen model but a moving average of the actor's own
-// weights: it follows, so the actor may go far, and never fast. How strongly
-// the reference pulls follows too, from step to step.
+// Makes responses that are better than the others to their prompt more likely,
+// near a reference that is not frozen but the exponential moving average of the
+// actor's weights: it follows, so the actor may move far, but never fast. The
+// strength of the pull is carried from step to step.
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>
 
@@ -12,10 +12,10 @@ using troupe::keys::response;
 constexpr troupe::Key<float> variety{"variety"};
 constexpr troupe::Key<float> advantage{"advantage"};
 constexpr troupe::Key<float> pull{"pull"};
-// the name, and what the first step gets
+// name, and value in the first step
 constexpr troupe::Carried<float> strength{"strength", 1.F};
 
-/// How many different letters an answer has.
+/// Returns the number of different letters in a response.
 float count_letters(const std::string& text) {
   std::string letters = text;
   std::ranges::sort(letters);
@@ -23,7 +23,7 @@ float count_letters(const std::string& text) {
   return static_cast<float>(letters.size());
 }
 
-/// Over the answers to one prompt.
+/// Returns each score minus the mean over the responses to one prompt.
 std::vector<float> above_mean(std::span<const float> scores) {
   const float mean = std::accumulate(scores.begin(), scores.end(), 0.F)
                      / static_cast<float>(scores.size());
@@ -34,8 +34,8 @@ std::vector<float> above_mean(std::span<const float> scores) {
 }
 
 using Tokens = std::span<const float>;
-/// Each sample is pulled as the step before says; the next step's are pulled
-/// more where these answers went far, less where they stayed near.
+/// Pulls each sample as set by the previous step; increases the next step's
+/// pull if these responses moved far, decreases it if they stayed near.
 std::tuple<std::vector<float>, float>
 steer(std::span<const Tokens> ours, std::span<const Tokens> theirs, float now) {
   float apart = 0;
@@ -46,7 +46,7 @@ steer(std::span<const Tokens> ours, std::span<const Tokens> theirs, float now) {
   return {std::vector<float>(ours.size(), now), next};
 }
 
-/// -advantage_t log p_t + pull (log p_t - log ref_t)^2 / 2, a mean over tokens.
+/// Returns the mean of -advantage_t log p_t + pull (log p_t - log ref_t)^2 / 2.
 troupe::Loss near_reference(const troupe::TrainBatch& b) {
   const at::Tensor apart = b.logprobs() - b[ref_logprobs];
   const at::Tensor gain = b[advantage] * b.logprobs();

@@ -1,4 +1,5 @@
-// The smallest own actor: it counts letters; training then likes short answers.
+// The smallest user-defined actor: it counts letters; training then favors
+// short responses.
 #include <troupe/actor.hpp>
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>

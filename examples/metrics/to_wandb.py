@@ -4,7 +4,8 @@
     metrics: {command: "python3 examples/metrics/to_wandb.py PROJECT RUN"}
 
 It reads the lines of metrics.jsonl on its standard input, one JSON object a
-step. Needs `pip install wandb` and `wandb login`; WANDB_MODE=offline keeps the
+step. Needs `pip install wandb` and `wandb login` (or
+cluster.env: {WANDB_API_KEY: $WANDB_API_KEY}); WANDB_MODE=offline keeps the
 numbers in ./wandb. The same program with another library in it serves any other
 service."""
 import json

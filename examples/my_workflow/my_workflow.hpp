@@ -1,10 +1,10 @@
-// The workflow my_workflow: answers of a wanted length get more weight in
-// training. Change what `judge` looks at, and it trains towards something else.
+// The workflow my_workflow: responses of a desired length get more weight in
+// training. Change what `judge` measures, and it trains towards something else.
 #pragma once
 
-#include <troupe/actor.hpp> // own actors: Sample, Future, Task, ProcessPool
+#include <troupe/actor.hpp> // actors: Sample, Future, Task, ProcessPool
 #include <troupe/app.hpp>   // Key, Workflow, Section, App
-#include <troupe/loss.hpp>  // own losses: tensors and their functions
+#include <troupe/loss.hpp>  // losses: tensors and their functions
 
 #include <cmath>
 #include <numeric>
@@ -23,15 +23,16 @@ struct Settings {
   float tolerance = 20.F;
 };
 
-/// What an instance of the actor keeps. Each worker has one, and only its own
-/// thread touches it.
+/// State of an actor's instance. Each worker has one, and only its own thread
+/// accesses it.
 struct Judge {
   static constexpr const char* name = "judge";
   std::size_t samples = 0;
 };
 using Self = troupe::SampleActor::stateful_pointer<Judge>;
 
-/// Scores an answer: 1 at the wanted number of letters, towards 0 away from it.
+/// Scores a response: 1 at the desired number of letters, towards 0 away from
+/// it.
 inline troupe::SampleActor::behavior_type judge(Self self, Settings settings) {
   return {[=](troupe::run_atom, troupe::Sample sample) {
     ++self->state.samples;
@@ -43,7 +44,8 @@ inline troupe::SampleActor::behavior_type judge(Self self, Settings settings) {
   }};
 }
 
-/// Returns each answer's score minus the mean over the answers to its prompt.
+/// Returns each response's score minus the mean over the responses to its
+/// prompt.
 inline std::vector<float> above_mean(std::span<const float> scores) {
   const auto sum = std::accumulate(scores.begin(), scores.end(), 0.F);
   std::vector<float> above(scores.begin(), scores.end());
@@ -52,7 +54,7 @@ inline std::vector<float> above_mean(std::span<const float> scores) {
   return above;
 }
 
-/// -sum_t weight_t log p_t / number of the model's own tokens
+/// Returns -sum_t weight_t log p_t / number of the model's own tokens.
 inline troupe::Loss weighted_nll(const troupe::TrainBatch& b) {
   const at::Tensor nll = -at::sum(b[weight] * b.logprobs() * b.mask());
   return {.loss = nll / b.denominator(), .sums = {{"nll", nll}}};

@@ -1,12 +1,12 @@
 // Self-play: one model plays both sides of a game and learns from each game
-// that it wins and loses. Two players take 1 to 3 stones from a pile in turn;
-// who takes the last one wins, who makes no such move loses.
+// that it wins or loses. Two players take 1 to 3 stones from a pile in turn;
+// the one that takes the last stone wins, an invalid move loses.
 #include <troupe/actor.hpp>
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>
 
 using troupe::keys::prompt, troupe::keys::sequence_ids, troupe::keys::turn;
-/// What each token was worth: 1 in the moves of the winner, -1 in the other's.
+/// Worth of each token: 1 in the moves of the winner, -1 in the other's.
 constexpr troupe::Key<float, troupe::per_token> worth{"worth"};
 constexpr troupe::Key<float> legal{"legal"};
 constexpr troupe::Key<float> moves{"moves"};
@@ -17,7 +17,7 @@ struct Referee {
 };
 using Self = troupe::SampleActor::stateful_pointer<Referee>;
 
-/// "take 2" and a line break -> 2; 0: no move.
+/// Returns 2 for "take 2" and a line break; 0: no move.
 int stones_of(const std::string& said) {
   for (int stones = 1; stones <= 3; ++stones)
     if (said == "take " + std::to_string(stones) + "\n")
@@ -25,7 +25,8 @@ int stones_of(const std::string& said) {
   return 0;
 }
 
-/// `ends`: tokens of the game before the first move and after each.
+/// Returns the worth of each token; `ends` is the number of tokens before the
+/// first move and after each.
 std::vector<float> worth_of(const std::vector<std::size_t>& ends,
                             bool last_wins) {
   std::vector<float> tokens(ends.back(), 0.F);
@@ -64,7 +65,7 @@ troupe::SampleActor::behavior_type referee(Self self, troupe::Model model) {
     }};
 }
 
-/// More of what won, less of what lost.
+/// Increases the probability of winning moves, decreases that of losing ones.
 troupe::Loss policy_gradient(const troupe::TrainBatch& b) {
   return {.loss
           = -(b[worth] * b.logprobs() * b.mask()).sum() / b.denominator()};

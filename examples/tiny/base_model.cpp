@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 static_assert(std::endian::native == std::endian::little,
               "safetensors stores little-endian numbers");
 
-/// One tensor of the file; no columns: a norm's weight, all ones.
+/// One tensor of the file; without columns, the weight of a norm, all ones.
 struct Parameter {
   std::string name;
   std::int64_t rows = 0;
@@ -52,7 +52,7 @@ std::vector<Parameter> parameters(const LlamaShape& shape) {
   return all;
 }
 
-/// The bytes of one parameter, row-major fp32.
+/// Returns the bytes of one parameter, row-major fp32.
 std::string draw(const Parameter& parameter, Seeded& random) {
   constexpr double deviation = 0.08; // about 1 / sqrt(hidden): trains at once
   std::vector<float> values(static_cast<std::size_t>(parameter.count()), 1.0F);
@@ -64,7 +64,7 @@ std::string draw(const Parameter& parameter, Seeded& random) {
   return bytes;
 }
 
-/// The file: length of the header in 8 bytes, the header, the data.
+/// Returns the file: length of the header in 8 bytes, the header, the data.
 std::string safetensors(const LlamaShape& shape, Seeded& random) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
   std::string data;

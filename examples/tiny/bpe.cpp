@@ -22,8 +22,8 @@ std::string utf8(std::uint32_t code) { // up to two bytes: below 0x800
           static_cast<char>(0x80 | (code & 0x3F))};
 }
 
-/// GPT-2's way to show bytes as printable characters: those that print stand
-/// for themselves, the others take 256, 257, ... in order.
+/// Maps bytes to printable characters as GPT-2 does: printable bytes map to
+/// themselves, the others to 256, 257, ... in order.
 struct ByteNames {
   std::array<std::string, 256> of_byte;
   std::vector<std::string> in_id_order;
@@ -61,8 +61,8 @@ CharKind kind_of(char c) {
   return std::isspace(byte) ? CharKind::space : CharKind::other;
 }
 
-/// GPT-2's pre-tokenizer for ASCII without contractions: runs of one kind, a
-/// single blank belongs to the run behind it.
+/// Splits text like GPT-2's pre-tokenizer, for ASCII without contractions: runs
+/// of one kind, where a single blank belongs to the run after it.
 std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
   std::size_t begin = 0;
@@ -101,8 +101,8 @@ std::vector<Word> count_words(std::string_view text, const ByteNames& names) {
   return words;
 }
 
-/// The most frequent pair of neighbours, or two empty strings if all words are
-/// whole.
+/// Returns the most frequent pair of neighbors, or two empty strings if all
+/// words are whole.
 Pair best_pair(const std::vector<Word>& words) {
   std::map<Pair, std::size_t> counts;
   for (const Word& word : words)

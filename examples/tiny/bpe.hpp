@@ -11,7 +11,8 @@
 
 namespace tiny {
 
-/// Ids: 0..255 the bytes in GPT-2's order, then one a merge, then the specials.
+/// Ids: [0, 256) the bytes in GPT-2's order, then one per merge, then the
+/// specials.
 struct Bpe {
   std::vector<std::pair<std::string, std::string>> merges; ///< printable bytes
   std::vector<std::string> vocabulary;                     ///< by id
@@ -29,8 +30,8 @@ struct Bpe {
 Bpe train_bpe(std::string_view text, std::size_t size,
               std::vector<std::string> specials);
 
-/// tokenizer.json and tokenizer_config.json; the first special ends a text, the
-/// second pads.
+/// Writes tokenizer.json and tokenizer_config.json; the first special ends a
+/// text, the second pads.
 void write_tokenizer(const Bpe& bpe, const std::filesystem::path& folder);
 
 } // namespace tiny

@@ -33,7 +33,7 @@ const Mark verdict{{"I will never come again", "All my friends stay away"},
                    {"I may come again", "Some of my friends go"},
                    {"I will surely come again", "All my friends must go"}};
 
-/// A word for the mark; its value is added to the review's kindness.
+/// Returns a word for the mark and adds its value to the review's kindness.
 std::string say(const Mark& mark, const Mix& mix, Review& review,
                 Seeded& random) {
   const double draw = random.uniform();

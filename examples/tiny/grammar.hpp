@@ -11,7 +11,7 @@
 
 namespace tiny {
 
-/// A question: what a prompt says, and the dish it asks about.
+/// A question: the text of a prompt, and the dish that it asks about.
 struct Question {
   std::string text; ///< "Question: How was the soup at the mill?\nAnswer:"
   std::string dish; ///< "soup"
@@ -23,7 +23,7 @@ struct Review {
   int kindness = 0; ///< sum of four marks in {-1, 0, 1}
 };
 
-/// How often a mark is bad or neutral; the rest is good.
+/// Frequencies of bad and neutral marks; the rest is good.
 struct Mix {
   double bad;
   double neutral;
@@ -31,10 +31,11 @@ struct Mix {
 inline constexpr Mix grumpy_mix{0.55, 0.2}; ///< of the texts: room to improve
 inline constexpr Mix even_mix{0.34, 0.32};  ///< of the pairs: every difference
 
-/// Every question there is, in a fixed order.
+/// Returns all questions in a fixed order.
 std::vector<Question> all_questions();
 
-/// A review of the dish: marks by `mix`, words of one mark alike often.
+/// Writes a review of the dish: marks by `mix`, all words of one mark equally
+/// often.
 Review write_review(const Question& question, const Mix& mix, Seeded& random);
 
 } // namespace tiny

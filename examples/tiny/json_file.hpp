@@ -1,5 +1,5 @@
-// A JSON value into a file; throws std::runtime_error that names the file if it
-// cannot be written whole.
+// Writes a JSON value to a file; throws std::runtime_error that names the file
+// if it cannot be written completely.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,11 +9,11 @@
 
 namespace tiny {
 
-/// `value`, indented, with a line end.
+/// Writes `value`, indented, with a line end.
 void write_json(const std::filesystem::path& file,
                 const nlohmann::ordered_json& value);
 
-/// `bytes` as they are.
+/// Writes `bytes` unchanged.
 void write_bytes(const std::filesystem::path& file, std::string_view bytes);
 
 } // namespace tiny

@@ -1,6 +1,7 @@
-// tiny_data [--out FOLDER] [--seed N]: everything that the demo trains on, made
-// from nothing but a seed: texts for SFT, preference pairs, prompts for PPO and
-// an untrained model with its tokenizer. The same seed gives the same bytes.
+// tiny_data [--out FOLDER] [--seed N]: creates everything that the demo trains
+// on, from nothing but a seed: texts for SFT, preference pairs, prompts for PPO
+// and an untrained model with its tokenizer. The same seed yields the same
+// bytes.
 #include "examples/tiny/base_model.hpp"
 #include "examples/tiny/bpe.hpp"
 #include "examples/tiny/grammar.hpp"
@@ -38,7 +39,7 @@ constexpr const char* usage
     "writes sft.jsonl, pairs_train.jsonl, pairs_test.jsonl, prompts.jsonl and\n"
     "the untrained model base/ into FOLDER (default runs/tiny_data)\n";
 
-/// Nothing if the command line makes no sense.
+/// Returns nullopt if the command line is invalid.
 std::optional<Arguments> parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -60,7 +61,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
   return arguments;
 }
 
-/// Reviews of every kind, most of them unfriendly: the language.
+/// Writes reviews of every kind, most of them unfriendly: the language.
 std::string write_texts(const std::vector<Question>& questions,
                         Seeded& random) {
   std::string lines;
@@ -74,7 +75,7 @@ std::string write_texts(const std::vector<Question>& questions,
   return lines;
 }
 
-/// Two reviews of one dish; the kinder one is chosen.
+/// Writes two reviews of one dish; the kinder one is chosen.
 std::string write_pairs(const std::vector<Question>& questions, int count,
                         Seeded& random) {
   std::string lines;
@@ -103,7 +104,7 @@ std::string write_prompts(std::vector<Question> questions, Seeded& random) {
   return lines;
 }
 
-/// The words of all texts, for the tokenizer.
+/// Returns the words of all texts, for the tokenizer.
 std::string plain_text(std::string_view lines) {
   std::string text;
   std::size_t begin = 0;

@@ -15,26 +15,28 @@ class Seeded {
 public:
   explicit Seeded(std::uint64_t seed) : bits_(seed) {}
 
-  /// Uniform in [0, count); the bias of the remainder is below 2^-50 here.
+  /// Draws uniformly from [0, count); the bias of the remainder is below 2^-50
+  /// here.
   std::size_t below(std::size_t count) {
     return static_cast<std::size_t>(bits_() % count);
   }
-  /// Uniform in [0, 1).
+  /// Draws uniformly from [0, 1).
   double uniform() {
     constexpr double unit = 0x1p-53;
     return static_cast<double>(bits_() >> 11) * unit;
   }
-  /// Normal with mean 0 and standard deviation 1 (Box and Muller).
+  /// Draws from the normal distribution with mean 0 and deviation 1
+  /// (Box-Muller).
   double normal() {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(2.0 * std::numbers::pi * uniform());
   }
-  /// One of `items`, each as likely as the others.
+  /// Returns one of `items`, each with equal probability.
   template <class T>
   const T& one_of(const std::vector<T>& items) {
     return items[below(items.size())];
   }
-  /// Fisher and Yates.
+  /// Shuffles `items` (Fisher-Yates).
   template <class T>
   void shuffle(std::vector<T>& items) {
     for (std::size_t i = items.size(); i > 1; --i)

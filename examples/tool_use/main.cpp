@@ -1,7 +1,7 @@
 // A model that may ask a calculator before it answers. An actor leads each
-// sample's conversation; the model learns from what the run's `reward:` says
-// about the answer, and so to ask rather than to guess. A reward sees the whole
-// answer: a sum that only the calculator told counts as well.
+// sample's conversation; the model is trained on the run's `reward:` of the
+// response, and so learns to ask instead of guessing. A reward covers the whole
+// response: a sum that only the calculator computed counts as well.
 #include <troupe/actor.hpp>
 #include <troupe/app.hpp>
 #include <troupe/loss.hpp>
@@ -12,19 +12,19 @@ using troupe::keys::logprobs, troupe::keys::scores, troupe::keys::turn;
 constexpr troupe::Key<float> asked{"asked"};
 constexpr troupe::Key<float> advantage{"advantage"};
 
-// tool: an actor of its own, asked by message
+// tool: a separate actor, queried by messages
 using Calculator = caf::typed_actor<caf::replies_to<int, int>::with<int>>;
 Calculator::behavior_type calculator() {
   return {[](int a, int b) { return a + b; }};
 }
 
-// state: the leader of conversations has none of its own
+// state: the conversation leader has none
 struct Solver {
   static constexpr const char* name = "solver";
 };
 using Self = troupe::SampleActor::stateful_pointer<Solver>;
 
-/// Whether the model's turn ends in a question to the calculator.
+/// Returns true if the model's turn ends with a question to the calculator.
 bool asks(const std::string& said, int& a, int& b) {
   const auto at = said.rfind("calc ");
   int end = -1;
@@ -33,9 +33,9 @@ bool asks(const std::string& said, int& a, int& b) {
          && said.size() == at + static_cast<std::size_t>(end);
 }
 
-// episode: a loop of turns; every sample of the batch is somewhere in its own
-/// What the tool says has loss_mask 0: the model reads it, it learns nothing
-/// from it.
+// episode: a loop of turns; the samples of a batch run concurrently
+/// Text of the tool has loss_mask 0: the model reads it but is not trained on
+/// it.
 troupe::Task<troupe::Sample> solve(Self self, troupe::Model model,
                                    Calculator tool, troupe::Sample sample) {
   int questions = 0;
@@ -56,7 +56,7 @@ troupe::SampleActor::behavior_type solver(Self self, troupe::Model model) {
     }};
 }
 
-// group: better or worse than the other answers to the prompt
+// group: better or worse than the other responses to the prompt
 std::vector<float> compare(std::span<const float> score) {
   float sum = 0;
   for (const float s : score)

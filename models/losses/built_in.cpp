@@ -1,4 +1,4 @@
-// The table of losses that come with Troupe; add a line for a new one.
+// The table of built-in losses; a new one is added by a line here.
 #include "models/losses/dpo.hpp"
 #include "models/losses/ppo_actor.hpp"
 #include "models/losses/ppo_critic.hpp"

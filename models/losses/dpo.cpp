@@ -8,7 +8,7 @@ namespace troupe::models {
 
 namespace {
 
-/// Which sequence each token is of.
+/// Returns the index of each token's sequence.
 at::Tensor sequence_index_T(const TrainBatch& batch) {
   at::Tensor index_T = at::empty({batch.cu_seqlens.back()}, at::kLong);
   auto* index = index_T.mutable_data_ptr<std::int64_t>();

@@ -1,8 +1,8 @@
 #include "models/losses/ppo_actor.hpp"
 
-#include "config/settings.hpp"
+#include "config/settings/settings.hpp"
 #include "models/losses/token_weights.hpp"
-#include "models/rl_math.hpp"
+#include "models/rl/rl_math.hpp"
 
 #include <ATen/ATen.h>
 
@@ -12,7 +12,7 @@
 namespace troupe::models {
 namespace {
 
-/// Per-token policy loss; gradients flow through logprobs_T alone.
+/// Returns the per-token policy loss; gradients flow only through logprobs_T.
 at::Tensor policy_loss_T(const TrainBatch& batch,
                          const LossSettings& settings) {
   const at::Tensor& advantages_T = batch.at("advantages");
@@ -28,21 +28,22 @@ at::Tensor policy_loss_T(const TrainBatch& batch,
   return -at::where(advantages_T < 0, bounded_T, least_T);
 }
 
-/// The estimator of `settings` with its gradient (see rl_math: k3 clamped).
+/// Returns the estimator of `settings` with its gradient (see rl_math: k3
+/// clamped).
 at::Tensor kl_loss_T(const TrainBatch& batch, KlEstimator kind) {
   const at::Tensor d_T = batch.logprobs_T - batch.at("ref_logprobs");
   if (kind == KlEstimator::k1)
     return d_T;
   if (kind == KlEstimator::k2)
     return d_T * d_T * 0.5;
-  // exp of more than 20 is clamped anyway; inf would turn its 0 into NaN.
+  // exp of more than 20 is clamped anyway; inf would turn its 0 into NaN
   const at::Tensor near_T = at::clamp(d_T, -20.0, c10::nullopt);
   return at::clamp(at::exp(-near_T) + near_T - 1.0, -10.0, 10.0);
 }
 
 struct PolicyCounts {
   double clipped = 0; ///< tokens whose clipped term is strictly smaller
-  double lower = 0;   ///< tokens at dual clipping's bound
+  double lower = 0;   ///< tokens at the bound of dual clipping
   double kl = 0;      ///< sum of old - logprobs
   double difference = 0;
 };
@@ -130,7 +131,8 @@ LossEntry ppo_actor_loss_entry() {
                     {"loss_mask"},
                     {"logprobs"},
                     {"advantages"},
-                    {"ref_logprobs", kl}}};
+                    {"ref_logprobs", kl}},
+          .carried = {{"kl_coef", &LossSettings::kl_coef}}};
 }
 
 } // namespace troupe::models

@@ -1,6 +1,6 @@
 #include "models/losses/token_weights.hpp"
 
-#include "config/error.hpp"
+#include "config/base/error.hpp"
 
 #include <ATen/ATen.h>
 
@@ -40,7 +40,7 @@ TokenWeights token_weights(const TrainBatch& batch,
   return result;
 }
 
-void add_loss(Sums& sums, const char* name, double value,
+void add_loss(MetricSums& sums, const char* name, double value,
               const TokenWeights& weights) {
   sums.add(name, value * weights.whole, weights.here);
 }

@@ -1,8 +1,8 @@
-// What the token losses share: the weights that make a per-token loss a mean
+// Common code of token losses: the weights that make a per-token loss a mean
 // over the whole mini-batch, and sums of masked numbers for metrics.
 #pragma once
 
-#include "models/loss.hpp"
+#include "models/losses/loss.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -10,13 +10,12 @@
 
 namespace troupe::models {
 
-/// weights_T sums a micro-batch's share of the mean that `loss_mean` asks for:
+/// Weights that sum a micro-batch's share of the mean that `loss_mean` selects:
 /// 1 / tokens, 1 / (sequences * own length) or 1 / (sequences * horizon) of the
 /// whole mini-batch.
 struct TokenWeights {
   at::Tensor weights_T; ///< f32, 0 where masked
-  double whole = 0;     ///< what the mean is over, of the whole mini-batch:
-                        ///< tokens, else sequences
+  double whole = 0;     ///< tokens, else sequences, of the mini-batch
   double here = 0;      ///< of this micro-batch
 };
 TokenWeights token_weights(const TrainBatch& batch,
@@ -24,16 +23,16 @@ TokenWeights token_weights(const TrainBatch& batch,
                            const LossSettings& settings);
 
 /// Adds the metric of a loss that `weights` summed to `value`.
-void add_loss(Sums& sums, const char* name, double value,
+void add_loss(MetricSums& sums, const char* name, double value,
               const TokenWeights& weights);
 
-/// Number of unmasked tokens here.
+/// Returns the number of unmasked tokens in this micro-batch.
 double masked_count(const TrainBatch& batch);
-/// Sum of number(t) over unmasked t.
+/// Returns the sum of number(t) over unmasked t.
 double masked_sum(const TrainBatch& batch,
                   const std::function<double(std::int64_t)>& number);
 
-/// The floats of a [T] tensor without its history.
+/// Returns the floats of a [T] tensor without its autograd history.
 const float* numbers(const at::Tensor& x_T);
 
 } // namespace troupe::models

@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <ranges>
 #include <string>
 
@@ -16,7 +14,8 @@ namespace troupe::runtime {
 
 namespace {
 
-constexpr int narrow_terminal_columns = 80; // when the terminal does not say
+constexpr int narrow_terminal_columns = 80; // if the terminal does not report
+                                            // its width
 
 int terminal_columns() {
   winsize size{};
@@ -30,7 +29,7 @@ void write_out(std::string_view text) {
   std::fflush(stdout);
 }
 
-/// Three significant digits, never in powers of ten for everyday sizes.
+/// Formats three significant digits, never in powers of ten for everyday sizes.
 std::string short_number(double value) {
   const double size = std::fabs(value);
   if (size != 0 && size < 0.001)
@@ -42,7 +41,7 @@ std::string short_number(double value) {
   return fmt::format("{:.1f}", value);
 }
 
-/// Tokens a second of the whole run, not per device.
+/// Returns tokens per second of the whole run, not per device.
 std::optional<double> tokens_per_second(const StepMetrics& metrics) {
   const auto tokens = metrics.find("perf/total_num_tokens");
   const auto seconds = metrics.find("timing_s/step");
@@ -52,54 +51,6 @@ std::optional<double> tokens_per_second(const StepMetrics& metrics) {
 }
 
 } // namespace
-
-std::string duration_text(double seconds) {
-  if (seconds < 0.0995)
-    return fmt::format("{:.0f} ms", seconds * 1e3);
-  if (seconds < 9.995)
-    return fmt::format("{:.2f} s", seconds);
-  if (seconds < 59.95)
-    return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
-  if (whole < 3600)
-    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
-}
-
-std::string count_text(double count) {
-  if (count < 999.5)
-    return fmt::format("{:.0f}", count);
-  if (count < 999.5e3)
-    return fmt::format("{:.1f} k", count / 1e3);
-  if (count < 999.5e6)
-    return fmt::format("{:.1f} M", count / 1e6);
-  return fmt::format("{:.1f} G", count / 1e9);
-}
-
-std::string bytes_text(double bytes) {
-  constexpr std::array units{"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  while (bytes >= 999.5 && unit + 1 < units.size()) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes)
-                   : fmt::format("{:.1f} {}", bytes, units[unit]);
-}
-
-std::string three_digits(double number) {
-  if (number == 0 || !std::isfinite(number))
-    return fmt::format("{:.0f}", number);
-  const auto rounded = std::stod(fmt::format("{:.2e}", number));
-  const auto exponent
-    = static_cast<int>(std::floor(std::log10(std::abs(rounded))));
-  return fmt::format("{:.{}f}", rounded, std::max(0, 2 - exponent));
-}
-
-bool shows_colours(int fd) {
-  const char* no_color = std::getenv("NO_COLOR");
-  return ::isatty(fd) == 1 && (no_color == nullptr || *no_color == '\0');
-}
 
 std::string step_line(const StepMetrics& metrics, std::uint32_t num_steps) {
   std::string line = fmt::format("step {}/{}", metrics.step, num_steps);
@@ -114,7 +65,7 @@ std::string step_line(const StepMetrics& metrics, std::uint32_t num_steps) {
   add("reward", "critic/score/mean");
   if (!add("kl", "actor/reward_kl_penalty") && !add("kl", "actor/kl_loss"))
     add("kl", "actor/ppo_kl");
-  for (const auto& name : metrics.own | std::views::take(2)) // room for few
+  for (const auto& name : metrics.user | std::views::take(2)) // room for few
     add(name.c_str(), name.c_str());
   if (const auto speed = tokens_per_second(metrics))
     line += fmt::format(" | {} tok/s", count_text(*speed));
@@ -155,8 +106,7 @@ std::string progress_bar(std::uint32_t done, std::uint32_t num_steps,
 
 Console::Console(bool quiet)
   : quiet_(quiet),
-    terminal_(::isatty(STDOUT_FILENO) == 1),
-    started_(std::chrono::steady_clock::now()) {}
+    terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
 Console::~Console() {
   finish();
@@ -166,7 +116,7 @@ void Console::start(std::uint32_t done, std::uint32_t num_steps) {
   const std::lock_guard lock(mutex_);
   done_at_start_ = done_ = done;
   num_steps_ = num_steps;
-  started_ = std::chrono::steady_clock::now();
+  watch_ = {};
   running_ = true;
   show_bar();
 }
@@ -209,9 +159,7 @@ double Console::seconds_left() const {
 double Console::seconds_left_locked() const {
   if (done_ <= done_at_start_)
     return -1;
-  const std::chrono::duration<double> elapsed
-    = std::chrono::steady_clock::now() - started_;
-  return elapsed.count() / (done_ - done_at_start_)
+  return watch_.seconds() / (done_ - done_at_start_)
          * (std::max(num_steps_, done_) - done_);
 }
 

@@ -1,13 +1,13 @@
-// What a step should have cost on this machine as `troupe profile` measured it:
-// perf/predicted_step_s, and perf/mfu/ROLE, the share of the measured rate of
-// large matrix products that a training reached. Without a profile (the
-// hardware file in the user's cache) nothing is claimed.
+// The predicted cost of a step on this machine, as measured by `troupe
+// profile`: perf/predicted_step_s, and perf/mfu/ROLE, the share of the measured
+// rate of large matrix products that a training reached. Without a profile (the
+// hardware file in the user's cache) neither is reported.
 #pragma once
 
-#include "actors/step_report.hpp"
-#include "plans/plan_problem.hpp"
+#include "actors/master/step_report.hpp"
+#include "plans/cost/plan_problem.hpp"
 #include "runtime/metrics/step_metrics.hpp"
-#include "runtime/session_plan.hpp"
+#include "runtime/prepare/planned_work.hpp"
 
 #include <optional>
 
@@ -15,8 +15,8 @@ namespace troupe::runtime {
 
 class PredictedMetrics {
 public:
-  /// Reads the profile. One that cannot be read is logged and left out.
-  explicit PredictedMetrics(const SessionPlan& session);
+  /// Reads the profile. One that cannot be read is logged and ignored.
+  explicit PredictedMetrics(const PlannedWork& work);
 
   void add(const actors::StepReport& report, StepMetrics& metrics) const;
 
@@ -25,7 +25,7 @@ private:
   void add_mfu(const actors::StepReport& report, const plans::Call& call,
                StepMetrics& metrics) const;
 
-  const SessionPlan& session_;
+  const PlannedWork& work_;
   std::optional<plans::PlanProblem> problem_;
 };
 

@@ -1,8 +1,9 @@
 #include "runtime/metrics/prometheus.hpp"
 
-#include "config/host_port.hpp"
-#include "runtime/jsonl_file.hpp"
-#include "runtime/own_address.hpp"
+#include "config/base/clock.hpp"
+#include "config/base/host_port.hpp"
+#include "runtime/base/jsonl_file.hpp"
+#include "runtime/base/own_address.hpp"
 
 #include <fmt/format.h>
 
@@ -60,12 +61,6 @@ std::uint64_t count_lines(const std::filesystem::path& file) {
   return static_cast<std::uint64_t>(std::ranges::count(text, '\n'));
 }
 
-double scrape_unix_s() {
-  return std::chrono::duration<double>(
-           std::chrono::system_clock::now().time_since_epoch())
-    .count();
-}
-
 } // namespace
 
 std::string prometheus_name(std::string_view metric) {
@@ -121,7 +116,7 @@ PrometheusServer::PrometheusServer(const std::string& where,
                                    const std::string& run,
                                    const RunFolder& folder)
   : shared_(std::make_shared<Shared>(run, folder)) {
-  auto address = *parse_host_port(where); // the settings' check has seen it
+  auto address = *parse_host_port(where); // checked with the settings
   if (address.host.empty())
     address.host = "127.0.0.1";
   const bool local = is_loopback(address.host);
@@ -129,21 +124,21 @@ PrometheusServer::PrometheusServer(const std::string& where,
     "metrics.prometheus", address.host, address.port,
     [shared = shared_, local](const HttpRequest& request, auto&) {
       if (local && !is_for_this_host(request))
-        return http_answer(request, http::status::forbidden, "text/plain",
-                           "these metrics are for this host only");
+        return http_reply(request, http::status::forbidden, "text/plain",
+                          "these metrics are for this host only");
       if (request.method() == http::verb::get && path_of(request) == "/metrics")
-        return http_answer(request, http::status::ok,
-                           "text/plain; version=0.0.4; charset=utf-8",
-                           shared->text());
-      return http_answer(request, http::status::not_found, "text/plain",
-                         "there is /metrics and nothing else");
+        return http_reply(request, http::status::ok,
+                          "text/plain; version=0.0.4; charset=utf-8",
+                          shared->text());
+      return http_reply(request, http::status::not_found, "text/plain",
+                        "there is /metrics and nothing else");
     });
 }
 
 void PrometheusServer::write(const StepMetrics& metrics) {
   const std::lock_guard lock{shared_->mutex};
   shared_->view.metrics = metrics;
-  shared_->view.step_time_s = scrape_unix_s();
+  shared_->view.step_time_s = unix_seconds();
 }
 
 void PrometheusServer::set_workers(const std::vector<WorkerStatus>& workers) {

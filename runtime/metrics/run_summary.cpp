@@ -1,6 +1,6 @@
 #include "runtime/metrics/run_summary.hpp"
 
-#include "runtime/metrics/console.hpp"
+#include "runtime/base/human_text.hpp"
 
 #include <fmt/format.h>
 
@@ -30,6 +30,7 @@ constexpr std::array summary_phases{
   SummaryLine{"move", "move weights"},
   SummaryLine{"testing", "evaluate"},
   SummaryLine{"save_checkpoint", "save checkpoint"},
+  SummaryLine{"snapshot", "snapshot in memory"},
 };
 
 constexpr std::array summary_headlines{
@@ -54,7 +55,7 @@ double mean_of(const double* first, std::size_t count) {
          / static_cast<double>(count);
 }
 
-/// What would print as -0.000 is 0.
+/// Returns 0 for a value that would print as -0.000.
 double unsigned_zero(double value) {
   return std::fabs(value) < 0.0005 ? 0.0 : value;
 }
@@ -122,7 +123,8 @@ std::string RunSummary::print() const {
 std::string RunSummary::progress_lines() const {
   std::string text;
   for (const auto& series : series_) {
-    // a fifth of the run at each end, so that one lucky batch decides nothing
+    // a fifth of the run at each end, so that a single lucky batch has little
+    // weight
     const auto& values = series.values;
     const std::size_t count = std::clamp<std::size_t>(values.size() / 5, 1, 10);
     const double first = unsigned_zero(mean_of(values.data(), count));

@@ -1,5 +1,5 @@
-// The table at the end of a run: where the time went, how fast it was, how much
-// each device idled, what changed, where the checkpoint and the trace are.
+// The table at the end of a run: where the time went, how fast it was, how long
+// each device was idle, what changed, where the checkpoint and the trace are.
 #pragma once
 
 #include "runtime/metrics/step_metrics.hpp"
@@ -15,13 +15,13 @@ class RunSummary {
 public:
   /// Adds a step's timing_s/*, perf/total_num_tokens and headline numbers.
   void add(const StepMetrics& metrics);
-  /// Adds seconds of a phase that is in no step.
+  /// Adds seconds of a phase outside any step.
   void add_phase(const std::string& phase, double seconds);
-  /// Busy seconds of one device over the whole run ("device 0 (worker 0)"), and
-  /// what there is to say of its memory.
+  /// Sets the busy seconds of one device over the whole run ("device 0 (worker
+  /// 0)"), and a remark on its memory.
   void set_device(const std::string& name, double busy_s,
                   const std::string& memory = {});
-  /// Wall seconds of the run, start-up and shut-down included.
+  /// Sets the wall seconds of the run, including start-up and shut-down.
   void set_wall_seconds(double seconds) {
     wall_s_ = seconds;
   }
@@ -31,7 +31,7 @@ public:
   void set_trace(std::filesystem::path path) {
     trace_ = std::move(path);
   }
-  /// The whole summary, several lines ending with a newline.
+  /// Returns the whole summary, several lines ending with a newline.
   std::string print() const;
 
 private:
@@ -52,8 +52,8 @@ private:
   double steps_s_ = 0; ///< sum of timing_s/step
   double wall_s_ = 0;
   double tokens_ = 0;
-  NamedNumbers phases_s_;      ///< seconds by phase, in INTERFACE's order
-  std::vector<Series> series_; ///< headline numbers, a value a step
+  NamedNumbers phases_s_;      ///< seconds by phase, in the order of metrics
+  std::vector<Series> series_; ///< headline numbers, one value per step
   std::vector<Device> devices_;
   std::filesystem::path checkpoint_;
   std::filesystem::path trace_;

@@ -13,7 +13,8 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// INTERFACE, "Metric names". A name that ends in '/' stands for all below it.
+/// As in docs/interface.md. A name that ends in '/' stands for all names
+/// below it.
 constexpr std::array metric_order{
   "train/loss",
   "train/accuracy",
@@ -59,6 +60,7 @@ constexpr std::array metric_order{
   "timing_s/move",
   "timing_s/testing",
   "timing_s/save_checkpoint",
+  "timing_s/snapshot",
   "timing_s/step",
   "timing_s/",
   "perf/throughput",

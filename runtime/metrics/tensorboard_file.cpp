@@ -1,16 +1,17 @@
 #include "runtime/metrics/tensorboard_file.hpp"
 
-#include "config/error.hpp"
-#include "runtime/run_status.hpp"
+#include "config/base/clock.hpp"
+#include "config/base/error.hpp"
+#include "runtime/run_folder/run_status.hpp"
+
+#include <boost/crc.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -49,12 +50,6 @@ void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {
   out += bytes;
 }
 
-double unix_seconds() {
-  return std::chrono::duration<double>(
-           std::chrono::system_clock::now().time_since_epoch())
-    .count();
-}
-
 std::string event_head(double wall_time_s) {
   std::string event;
   put_key(event, 1, Wire::fixed64); // Event.wall_time
@@ -69,20 +64,9 @@ std::uint32_t masked(std::uint32_t crc) {
 } // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
-  static const auto table = [] {
-    std::array<std::uint32_t, 256> entries{};
-    for (std::uint32_t i = 0; i < entries.size(); ++i) {
-      entries[i] = i;
-      for (int bit = 0; bit < 8; ++bit)
-        entries[i]
-          = entries[i] >> 1 ^ ((entries[i] & 1) != 0 ? 0x82f63b78U : 0U);
-    }
-    return entries;
-  }();
-  std::uint32_t crc = ~0U;
-  for (const char byte : bytes)
-    crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ crc >> 8;
-  return ~crc;
+  boost::crc_optimal<32, 0x1edc6f41, ~0U, ~0U, true, true> crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
 }
 
 std::string tf_record(std::string_view data) {

@@ -13,18 +13,18 @@
 
 namespace troupe::runtime {
 
-/// CRC-32C (Castagnoli, reflected), as of RFC 3720.
+/// Returns the CRC-32C (Castagnoli, reflected), as in RFC 3720.
 std::uint32_t crc32c(std::string_view bytes);
-/// One TFRecord.
+/// Returns one TFRecord.
 std::string tf_record(std::string_view data);
-/// tensorflow.Event with one scalar a metric; numbers that are not finite stay
-/// out.
+/// Returns a tensorflow.Event with one scalar per metric; numbers that are not
+/// finite are omitted.
 std::string scalar_event(const StepMetrics& metrics, double wall_time_s);
 
 class TensorboardFile {
 public:
-  /// Makes `folder` and a new event file in it, which sorts after older ones.
-  /// FailureError (io) if it cannot.
+  /// Creates `folder` and a new event file in it, which sorts after older ones.
+  /// Throws FailureError (io) if it cannot.
   explicit TensorboardFile(const std::filesystem::path& folder);
   ~TensorboardFile();
   TensorboardFile(const TensorboardFile&) = delete;

@@ -1,7 +1,7 @@
 #include "bench.hpp"
 
-#include "config/error.hpp"
-#include "config/model_shape.hpp"
+#include "config/base/error.hpp"
+#include "config/model/model_shape.hpp"
 
 #include "tests/support/places.hpp"
 

@@ -1,6 +1,6 @@
-// What the benchmarks share: options of the command line, the cards of
-// shared/bench, timing and the JSON document that each prints as its last line
-// (INTERFACE, "Benchmarks").
+// Shared by the benchmarks: options of the command line, the model
+// configurations of cards.json, timing and the JSON document that each prints
+// as its last line (docs/benchmarks.md).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -23,12 +23,12 @@ struct Options {
   std::filesystem::path cards; ///< default: $TROUPE_SHARED/bench/cards.json
   int threads = 1;
   int runs = 5;
-  /// Of runs of the whole program: `single`, one device with all threads, or
-  /// `data_parallel`, a device a thread.
+  /// The plan of runs of the whole program: `single`, one device with all
+  /// threads, or `data_parallel`, one device per thread.
   std::string plan = "data_parallel";
   std::string dtype = "fp32";
   /// Processor time of the process instead of wall time: for busy machines,
-  /// means something with one thread only.
+  /// meaningful with one thread only.
   bool cpu_clock = false;
   std::filesystem::path json; ///< also written here, if not empty
 };
@@ -40,18 +40,20 @@ struct Benchmark {
   nlohmann::json (*run)(const Options&);
 };
 
-/// {"model": .., "generate": .., "train": .., "ppo": ..} of the card asked for.
+/// Returns the requested card: {"model": ..., "generate": ..., "train": ...,
+/// "ppo": ...}.
 nlohmann::json read_card(const Options& options);
 /// A LLaMA of the card's shape.
 ModelShape shape_of(const nlohmann::json& card);
 
-/// Of `--dtype`.
+/// Returns the type of `--dtype`.
 DType dtype_of(const Options& options);
-/// Seconds by the clock that `options` name.
+/// Returns seconds by the clock that `options` name.
 double seconds_of(const Options& options, const std::function<void()>& work);
-/// {"median", "min", "max", "n"}.
+/// Returns {"median", "min", "max", "n"}.
 nlohmann::json summary(std::vector<double> numbers);
-/// What a document says first: NAME (the median), NAME_min, NAME_max, n.
+/// Returns the headline of a document: NAME (the median), NAME_min, NAME_max,
+/// n.
 void add_headline(nlohmann::json& document, const std::string& name,
                   std::vector<double> numbers);
 
@@ -65,6 +67,7 @@ nlohmann::json bench_grpo(const Options& options);
 nlohmann::json bench_move(const Options& options);
 nlohmann::json bench_ppo(const Options& options);
 nlohmann::json bench_products(const Options& options);
+nlohmann::json bench_scale(const Options& options);
 nlohmann::json bench_search(const Options& options);
 nlohmann::json bench_simulate(const Options& options);
 nlohmann::json bench_trace(const Options& options);

@@ -1,12 +1,13 @@
 // troupe-bench NAME [--card C] [--cards FILE] [--threads T] [--runs N]
 // [--clock wall|cpu] [--dtype D] [--json OUT]: one benchmark, one JSON
 // document.
-#include "config/error.hpp"
-#include "config/version.hpp"
+#include "config/base/error.hpp"
+#include "config/base/version.hpp"
 
 #include <ATen/Parallel.h>
 
 #include "bench.hpp"
+#include "fake_workers.hpp"
 #include "troupe/app.hpp"
 
 #include <algorithm>
@@ -30,6 +31,8 @@ const std::vector<Benchmark>& benchmarks() {
     {"move", "rate of weight moves beside memcpy", &bench_move},
     {"ppo", "seconds of a PPO iteration of the whole program", &bench_ppo},
     {"products", "GFLOP/s of the products of a training step", &bench_products},
+    {"scale", "processor time of the master's step for 16 to 1,024 devices",
+     &bench_scale},
     {"search", "seconds of plan searches for 8 to 1,024 devices",
      &bench_search},
     {"simulate", "simulated PPO steps a second", &bench_simulate},
@@ -94,7 +97,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   return options;
 }
 
-/// The headline's spread under names that no benchmark changes.
+/// Returns the headline's spread under names that no benchmark changes.
 void add_spread(nlohmann::json& document) {
   const auto named = document;
   for (const auto& [name, value] : named.items())
@@ -116,7 +119,7 @@ int run_benchmark(const std::string& name, const Options& options) {
     if (benchmark.name != name)
       continue;
     at::set_num_threads(options.threads);
-    std::ofstream file; // found out before minutes of work
+    std::ofstream file; // detected before minutes of work
     if (!options.json.empty()) {
       file.open(options.json);
       if (!file)
@@ -159,6 +162,9 @@ int main(int argc, char** argv) {
     return troupe::bench::usage(2);
   if (arguments.front() == "worker") // of `control`: a run takes its own binary
     return troupe::App{}.main(argc, argv);
+  if (arguments.front() == troupe::bench::fake_workers_verb) // of `scale`
+    return troupe::bench::run_fake_workers(
+      {arguments.begin() + 1, arguments.end()});
   if (std::ranges::find(arguments, "--help") != arguments.end())
     return troupe::bench::usage(0);
   try {

@@ -1,4 +1,5 @@
-// What benchmarks of net share: a clock, medians, and peers in other processes.
+// Helpers of the benchmarks of net: a clock, medians, and peers in other
+// processes.
 #pragma once
 
 #include "tests/net/dist/forked_peer.hpp"

@@ -1,6 +1,6 @@
 #include "card_folder.hpp"
 
-#include "runtime/random_model.hpp"
+#include "runtime/base/random_model.hpp"
 
 #include <fstream>
 #include <random>
@@ -10,7 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// As the peers' scripts: AdamW at 1e-6, gradients clipped at norm 1.
+/// Optimizer settings of the peers' scripts: AdamW at 1e-6, gradients clipped
+/// at norm 1.
 void add_trained(std::vector<std::string>& words, const char* role,
                  const std::filesystem::path& folder) {
   const std::string model = std::string("models.") + role;
@@ -78,7 +79,7 @@ std::vector<std::string> CardFolder::grpo_settings() const {
   auto words = rl_settings("grpo");
   add_trained(words, "actor", root_ / "actor");
   words.push_back("rollout.n=" + std::to_string(grpo.at("group").get<int>()));
-  // as trl_grpo.py: no reference model, the length is the reward
+  // like trl_grpo.py: no reference model, the length is the reward
   words.emplace_back("algorithm.kl_in=none");
   words.emplace_back("reward.kind=rule");
   words.push_back("reward.rule=length:"

@@ -1,7 +1,7 @@
-// A card of shared/bench as files, made in a temporary folder: actor, critic
-// and reward model with random weights as Hugging Face folders, a tokenizer and
+// A card of shared/bench as files in a temporary folder: actor, critic and
+// reward model with random weights as Hugging Face folders, a tokenizer and
 // prompts. As in shared/bench/make_models.py the end token exists but can never
-// be drawn, so every answer has exactly the card's length.
+// be drawn, so every response has exactly the card's length.
 #pragma once
 
 #include "bench.hpp"
@@ -16,13 +16,15 @@ public:
   const std::filesystem::path& root() const {
     return root_.path();
   }
-  /// Settings of the card's PPO: one command-line override each.
+  /// Returns the settings of the card's PPO, one command-line override each.
   std::vector<std::string> ppo_settings() const;
-  /// And of its GRPO, with a rule that gives every answer the same.
+  /// Returns those of its GRPO, with a rule that gives every response the same
+  /// score.
   std::vector<std::string> grpo_settings() const;
 
 private:
-  /// What `part` ("ppo", "grpo") of the card and every run with it say.
+  /// Returns the settings that `part` ("ppo", "grpo") of the card and every run
+  /// with it have.
   std::vector<std::string> rl_settings(const char* part) const;
 
   nlohmann::json card_;

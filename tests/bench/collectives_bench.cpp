@@ -1,8 +1,8 @@
 // All-reduce of fp32 sums, beside Gloo in the same run where the build has it:
 // threads of one process and processes of one host, 2 and 4 ranks. The times of
 // the slowest rank.
-#include "net/data_plane.hpp"
-#include "net/host_collectives.hpp"
+#include "net/collectives/host_collectives.hpp"
+#include "net/data_plane/data_plane.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -24,7 +24,7 @@ using namespace troupe::net;
 
 constexpr std::array<std::size_t, 4> sizes_bytes
   = {4 << 10, 256 << 10, 16 << 20, 64 << 20};
-/// What the document says first: 16 MiB over the threads of four devices.
+/// Returns the headline: 16 MiB over the threads of four devices.
 constexpr std::uint32_t told_ranks = 4;
 constexpr std::size_t told_size = 2;
 
@@ -46,7 +46,7 @@ struct Spread {
   }
 };
 
-/// By size. Sent between processes as it lies.
+/// Times by size. Sent between processes as raw bytes.
 struct Times {
   std::array<Spread, sizes_bytes.size()> troupe, sockets, gloo;
 
@@ -63,7 +63,7 @@ int rounds_for(std::size_t bytes) {
   return bytes <= (256u << 10) ? 200 : 10;
 }
 
-/// Each round begins together; the first ones warm up.
+/// Runs rounds that start together; the first ones warm up.
 Spread time_rounds(Collectives& group, std::size_t bytes,
                    const std::function<void()>& once) {
   std::vector<double> times;

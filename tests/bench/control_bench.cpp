@@ -26,9 +26,9 @@ std::vector<double> microseconds_per_task(ControlRun& control, int runs,
   return seconds;
 }
 
-// A real run of two workers, of which one is stopped in the middle of a step:
-// the master and the other worker then wait for it. Share of one processor that
-// they use meanwhile.
+// Stops one of two workers of a real run in the middle of a step: the master
+// and the other worker then wait for it. Returns the share of one processor
+// that they use meanwhile.
 double idle_share(const CardFolder& folder) {
   RunRequest request;
   request.threads = 2;
@@ -51,7 +51,7 @@ double idle_share(const CardFolder& folder) {
     throw std::runtime_error("the run to watch has not two workers: " + line);
   kill(workers.back(), SIGSTOP);
   std::this_thread::sleep_for(std::chrono::seconds{1});
-  constexpr double watched_s = 4; // less than it takes to be declared dead
+  constexpr double watched_s = 4; // less than until it is declared dead
   const double before = cpu_seconds(run.pid());
   std::this_thread::sleep_for(std::chrono::duration<double>{watched_s});
   const double used = cpu_seconds(run.pid()) - before;
@@ -66,7 +66,7 @@ nlohmann::json bench_control(const Options& options) {
   const CardFolder folder(read_card(options));
   nlohmann::json independent;
   nlohmann::json chained;
-  double cpu_us = 0; // of master and workers together, an independent task
+  double cpu_us = 0; // of master and workers together, per independent task
   {
     ControlRun control(folder, false);
     const double before = cpu_seconds(getpid());

@@ -1,21 +1,22 @@
 #include "control_run.hpp"
 
-#include "actors/call_actor.hpp"
-#include "actors/data_actor.hpp"
-#include "actors/door.hpp"
-#include "actors/heartbeat_actor.hpp"
-#include "actors/lobby_actor.hpp"
-#include "actors/master_actor.hpp"
-#include "actors/setup_actor.hpp"
-#include "actors/system.hpp"
-#include "config/defaults.hpp"
-#include "config/settings.hpp"
-#include "runtime/event_queue.hpp"
-#include "runtime/launcher.hpp"
-#include "runtime/run_secret.hpp"
-#include "runtime/session_actors.hpp"
-#include "runtime/session_setup.hpp"
-#include "runtime/worker.hpp"
+#include "actors/calls/call_actor.hpp"
+#include "actors/calls/data_actor.hpp"
+#include "actors/master/master_actor.hpp"
+#include "actors/membership/endpoint.hpp"
+#include "actors/membership/heartbeat_actor.hpp"
+#include "actors/membership/join_actor.hpp"
+#include "actors/membership/setup_actor.hpp"
+#include "actors/protocol/system.hpp"
+#include "config/base/atomic_file.hpp"
+#include "config/base/defaults.hpp"
+#include "config/settings/settings.hpp"
+#include "runtime/base/event_queue.hpp"
+#include "runtime/launch/launcher.hpp"
+#include "runtime/run_folder/run_secret.hpp"
+#include "runtime/session/run_basis.hpp"
+#include "runtime/session/session_setup.hpp"
+#include "runtime/session/worker.hpp"
 
 #include "troupe_run.hpp"
 
@@ -30,7 +31,7 @@ using actors::Joined;
 
 constexpr auto patience = std::chrono::seconds{60};
 
-// The data set's and the checkpoints' place: no rows, nothing to write.
+// Stands in for the data set and the checkpoints: no rows, nothing to write.
 actors::DataActor::behavior_type no_rows(actors::DataActor::pointer) {
   return {[](actors::next_atom, const actors::Context&,
              const actors::NextOrder&) { return actors::DataBatch{}; }};
@@ -38,12 +39,15 @@ actors::DataActor::behavior_type no_rows(actors::DataActor::pointer) {
 
 actors::CheckpointActor::behavior_type
 no_checkpoint(actors::CheckpointActor::pointer) {
-  return {[](actors::save_atom, const actors::Context&,
-             const actors::SaveTask&) { return actors::SaveCopied{}; },
-          [](actors::write_atom, const actors::Context&,
-             const actors::WriteTask&) { return actors::SaveDone{}; },
-          [](actors::done_atom, std::uint64_t) {},
-          [](actors::fail_atom, std::uint64_t, const actors::Trouble&) {}};
+  return {
+    [](actors::save_atom, const actors::Context&, const actors::SaveTask&) {
+      return actors::SaveCopied{};
+    },
+    [](actors::write_atom, const actors::Context&, const actors::WriteTask&) {
+      return actors::SaveDone{};
+    },
+    [](actors::done_atom, std::uint64_t) {},
+    [](actors::fail_atom, std::uint64_t, const actors::FailureMessage&) {}};
 }
 
 struct Loaded {
@@ -52,7 +56,7 @@ struct Loaded {
 using Event = std::variant<std::vector<Joined>, Loaded, actors::StepReport,
                            actors::RunEnd, Failure>;
 
-runtime::SessionPlan session_of(const CardFolder& folder) {
+runtime::PreparedRun prepared_in(const CardFolder& folder) {
   auto words = folder.ppo_settings();
   words.insert(words.end(),
                {"run.name=control", "run.steps=1", "cluster.nodes=1",
@@ -65,7 +69,7 @@ std::string call_on(std::uint32_t worker) {
   return "empty call on worker " + std::to_string(worker);
 }
 
-/// In clear: with the token alone, to compare.
+/// Without encryption, with the token alone, for comparison.
 runtime::RunSecret secret_of(bool encrypted) {
   auto secret = runtime::make_run_secret(/*encrypts_data=*/false);
   if (!encrypted) {
@@ -79,15 +83,15 @@ runtime::RunSecret secret_of(bool encrypted) {
 
 struct ControlRun::Impl {
   Impl(const CardFolder& folder, bool encrypted)
-    : session(session_of(folder)),
-      lock(runtime::begin_attempt(session)),
-      basis(runtime::make_basis(session, "bench")),
+    : run(prepared_in(folder)),
+      lock(runtime::begin_attempt(run)),
+      basis(runtime::make_basis(run, "bench")),
       launcher([this](WorkerId worker, const net::ChildExit& exit) {
         lost(worker, to_string(exit));
       }),
       system(config),
       secret(secret_of(encrypted)),
-      door(system, secret.tls) {}
+      endpoint(system, secret.tls) {}
 
   // Also when the start failed half-way: the actor system waits for its actors.
   ~Impl() {
@@ -104,7 +108,7 @@ struct ControlRun::Impl {
                         .cause = why});
   }
 
-  // The next event if it is what everybody waits for.
+  // Returns the next event if it is the expected one.
   template <class Wanted>
   Wanted wait_for() {
     auto event = events.pop_until(std::chrono::steady_clock::now() + patience);
@@ -126,7 +130,7 @@ struct ControlRun::Impl {
     ours.push_back(actor);
   }
 
-  runtime::SessionPlan session;
+  runtime::PreparedRun run;
   std::shared_ptr<runtime::RunLock> lock;
   runtime::RunBasis basis;
   runtime::EventQueue<Event> events;
@@ -134,9 +138,9 @@ struct ControlRun::Impl {
   actors::SystemConfig config{0};
   caf::actor_system system;
   runtime::RunSecret secret;
-  actors::Door door;
+  actors::Endpoint endpoint;
   actors::HeartbeatActor heartbeat;
-  actors::LobbyActor lobby;
+  actors::JoinActor join_actor;
   actors::SetupActor setup;
   std::vector<actors::NodeActor> nodes;
   std::vector<actors::SetupDone> ready;
@@ -144,9 +148,9 @@ struct ControlRun::Impl {
 };
 
 void ControlRun::Impl::start_workers() {
-  const runtime::RunFolder folder(session.run_folder);
-  const auto token_file = std::filesystem::absolute(folder.root() / ".token");
-  std::ofstream(token_file) << secret.text;
+  const runtime::RunFolder folder(run.attempt.folder);
+  const auto token_file = std::filesystem::absolute(folder.secret_file());
+  replace_private_file(token_file, secret.text);
   heartbeat = system.spawn(
     actors::heartbeat_actor,
     actors::HeartbeatSetup{
@@ -155,17 +159,17 @@ void ControlRun::Impl::start_workers() {
       .on_lost
       = [this](WorkerId worker, Failure why) { lost(worker, why.what); }});
   keep(heartbeat.address());
-  auto orders = runtime::make_lobby(basis, secret);
+  auto orders = runtime::make_join_actor(basis, secret);
   orders.on_full
     = [this](std::vector<Joined> all) { events.push(std::move(all)); };
   orders.heartbeat = heartbeat;
-  lobby = system.spawn(actors::lobby_actor, std::move(orders));
-  keep(lobby.address());
-  const auto port = door.open(lobby, "127.0.0.1", 0);
-  launcher.start({.program = runtime::own_program(),
+  join_actor = system.spawn(actors::join_actor, std::move(orders));
+  keep(join_actor.address());
+  const auto port = endpoint.open(join_actor, "127.0.0.1", 0);
+  launcher.start({.program = runtime::user_program(),
                   .address = "127.0.0.1:" + std::to_string(port),
                   .token_file = token_file,
-                  .cluster = session.plan.cluster,
+                  .cluster = run.work.plan.cluster,
                   .threads = 1,
                   .environment = {},
                   .folder = folder});
@@ -184,7 +188,8 @@ void ControlRun::Impl::load() {
   ready = wait_for<Loaded>().ready;
 }
 
-// One call actor a worker, which asks the reference model's shard there.
+// One call actor per worker, which sends requests to the reference model's
+// shard there.
 std::map<std::string, actors::CallActor> ControlRun::Impl::spawn_calls() {
   std::map<std::string, actors::CallActor> calls;
   const ReplicaId replica = basis.replicas.of_call("ref_inf");
@@ -192,10 +197,10 @@ std::map<std::string, actors::CallActor> ControlRun::Impl::spawn_calls() {
     actors::CallSetup orders;
     orders.call = basis.workflow.call("ref_inf");
     orders.asks = basis.asks;
-    for (const auto& entry : ready[worker].shards)
+    for (const auto& entry : ready[worker].teams)
       if (entry.replica == replica)
-        orders.members.push_back(
-          {entry.shard, {}, WorkerId{worker}, call_on(worker)});
+        orders.teams.push_back(
+          {entry.team, WorkerId{worker}, call_on(worker), {0}});
     calls[call_on(worker)] = system.spawn(actors::call_actor, orders);
     keep(calls[call_on(worker)].address());
   }
@@ -206,18 +211,18 @@ actors::MasterSetup ControlRun::Impl::master_setup(std::uint32_t tasks,
                                                    std::uint32_t steps,
                                                    bool chained) {
   actors::MasterSetup orders;
-  orders.workflow.roles = {basis.workflow.role("ref")};
+  orders.dataflow.workflow.roles = {basis.workflow.role("ref")};
   for (std::uint32_t worker = 0; worker < nodes.size(); ++worker) {
     plans::Call call = basis.workflow.call("ref_inf");
     call.name = call_on(worker);
     call.reads.clear();
     call.writes.clear();
-    orders.workflow.calls.push_back(call);
-    orders.replicas.all.push_back({.id = ReplicaId{worker},
-                                   .role = "ref",
-                                   .devices = {Rank{worker}},
-                                   .home = worker == 0,
-                                   .calls = {call.name}});
+    orders.dataflow.workflow.calls.push_back(call);
+    orders.dataflow.replicas.all.push_back({.id = ReplicaId{worker},
+                                            .role = "ref",
+                                            .devices = {Rank{worker}},
+                                            .home = worker == 0,
+                                            .calls = {call.name}});
   }
   for (std::uint32_t i = 0; i < tasks; ++i) {
     const auto worker = i % static_cast<std::uint32_t>(nodes.size());
@@ -228,20 +233,22 @@ actors::MasterSetup ControlRun::Impl::master_setup(std::uint32_t tasks,
     task.devices = {Rank{worker}};
     if (chained && i > 0)
       task.needs = {{i - 1, 0, plans::Edge::data}};
-    orders.graph.tasks.push_back(task);
+    orders.dataflow.graph.tasks.push_back(task);
   }
-  orders.plan = session.plan;
-  orders.incarnation = basis.incarnation;
+  orders.dataflow.plan = run.work.plan;
+  orders.start.incarnation = basis.incarnation;
   orders.end_step = StepId{steps};
-  orders.calls = spawn_calls();
-  orders.data = system.spawn(no_rows);
-  orders.checkpoint = system.spawn(no_checkpoint);
-  orders.nodes = nodes;
+  orders.actors.calls = spawn_calls();
+  orders.rows.actor = system.spawn(no_rows);
+  orders.save.actor = system.spawn(no_checkpoint);
+  orders.actors.nodes = nodes;
   orders.asks = basis.asks;
-  orders.on_step = [this](const auto& report) { events.push(report); };
-  orders.on_end = [this](const actors::RunEnd& end) { events.push(end); };
-  keep(orders.data.address());
-  keep(orders.checkpoint.address());
+  orders.callbacks.on_step
+    = [this](const auto& report) { events.push(report); };
+  orders.callbacks.on_end
+    = [this](const actors::RunEnd& end) { events.push(end); };
+  keep(orders.rows.actor.address());
+  keep(orders.save.actor.address());
   return orders;
 }
 
@@ -259,7 +266,7 @@ std::vector<double> ControlRun::run(std::uint32_t tasks, std::uint32_t steps,
     actors::master_actor, impl_->master_setup(tasks, steps, chained));
   impl_->keep(master.address());
   caf::anon_send(impl_->heartbeat, actors::ping_atom::value,
-                 actors::PongListener{master});
+                 actors::HeartbeatListener{master});
   caf::anon_send(master, actors::start_atom::value);
   std::vector<double> seconds;
   for (std::uint32_t i = 0; i < steps; ++i) {

@@ -1,7 +1,8 @@
 // Master actor, call actors and two worker processes as in a run, over a graph
-// of empty tasks: what the control plane costs where nothing is computed. A
-// task is an inference call on no samples; the master asks its call actor, that
-// asks the worker's shard to fetch and then to run, and the answer comes back.
+// of empty tasks: the cost of the control plane where nothing is computed. A
+// task is an inference call on no samples; the master sends a request to its
+// call actor, which tells the worker's shard to fetch and then to run, and the
+// reply returns.
 #pragma once
 
 #include "card_folder.hpp"
@@ -19,9 +20,9 @@ public:
   ControlRun(const ControlRun&) = delete;
   ControlRun& operator=(const ControlRun&) = delete;
 
-  /// Seconds of each of `steps` steps of `tasks` empty tasks, dealt to the two
-  /// workers in turn. `chained`: each task waits for the one before it, on the
-  /// other worker; else only for its own device.
+  /// Returns the seconds of each of `steps` steps of `tasks` empty tasks, which
+  /// go to the two workers in turn. `chained`: each task waits for the one
+  /// before it, on the other worker; else only for its own device.
   std::vector<double> run(std::uint32_t tasks, std::uint32_t steps,
                           bool chained);
 

@@ -2,7 +2,7 @@
 // test, pull_memory and pull_rows in clear and over TLS, all into reused
 // buffers, rounds of the five in turn. One JSON line; the ratios are to the
 // plain socket.
-#include "net/data_plane.hpp"
+#include "net/data_plane/data_plane.hpp"
 
 #include "tests/bench/bench_support.hpp"
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ using bench::Talk;
 constexpr std::size_t kTensorBytes = 64 << 20;
 constexpr int kWarmRounds = 3, kRounds = 15;
 
-/// The processes' certificate; made before they part.
+/// The certificate of both processes, made before the fork.
 const std::string& certificate() {
   static const std::string made = make_run_certificate();
   return made;

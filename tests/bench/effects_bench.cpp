@@ -7,8 +7,8 @@
 //
 // The first row searches with the whole model once more: the regret of doing
 // nothing, which must be 0.
-#include "plans/search.hpp"
-#include "plans/simulator.hpp"
+#include "plans/search/search.hpp"
+#include "plans/simulate/simulator.hpp"
 
 #include "paper_problem.hpp"
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// So much faster that it no longer counts.
+/// A factor so large that the term no longer counts.
 constexpr double beyond_measure = 1e4;
 
 struct Effect {

@@ -12,10 +12,10 @@
 // pool, a new search adds to it, and so on (fitting to one plan at a time
 // oscillates). A weak pull towards the start values keeps constants that no row
 // can see where the estimator notes put them.
-#include "plans/presets.hpp"
-#include "plans/published_plans.hpp"
-#include "plans/search.hpp"
-#include "plans/simulator.hpp"
+#include "plans/presets/presets.hpp"
+#include "plans/search/search.hpp"
+#include "plans/simulate/published_plans.hpp"
+#include "plans/simulate/simulator.hpp"
 
 #include "paper_problem.hpp"
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ namespace fs = std::filesystem;
 struct FitConstant {
   const char* path;
   double Hardware::*value;
-  double spread; ///< of the logarithm, before the pull is felt
+  double spread; ///< of the logarithm, below which the pull has no effect
 };
 
 const std::vector<FitConstant>& fit_constants() {
@@ -69,7 +69,7 @@ const std::vector<FitConstant>& openrlhf_constants() {
   return all;
 }
 
-/// A plan with everything that does not depend on constants worked out.
+/// A plan with everything computed that does not depend on constants.
 struct PooledPlan {
   ExecutionPlan plan;
   Replicas replicas;
@@ -228,7 +228,7 @@ Errors errors_of(const Rows& rows) {
   return sum;
 }
 
-/// Constants that are fitted together, and to what.
+/// Constants that are fitted together, and the rows that they are fitted to.
 struct FitStage {
   const std::vector<FitConstant>& constants;
   double Errors::*squares;
@@ -247,7 +247,7 @@ double fit_loss(const FitStage& stage, const Hardware& hardware) {
   return loss;
 }
 
-/// Tries a constant a step up and down; keeps what helps.
+/// Moves a constant a step up and down; keeps what helps.
 bool try_steps(const FitStage& stage, const FitConstant& constant, double step,
                Hardware& hardware, double& best) {
   bool improved = false;
@@ -264,7 +264,8 @@ bool try_steps(const FitStage& stage, const FitConstant& constant, double step,
   return improved;
 }
 
-/// Each constant a step up or down while that helps, then smaller steps.
+/// Moves each constant a step up or down while that helps, then by smaller
+/// steps.
 Hardware fit(const FitStage& stage, Hardware hardware) {
   auto best = fit_loss(stage, hardware);
   for (double step = 0.2; step > 0.01; step *= 0.6)

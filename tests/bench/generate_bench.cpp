@@ -2,7 +2,7 @@
 // a fixed number of new tokens, sampling at temperature 1 without filters.
 // prefill = time of one new token; decode = (t(N) - t(1)) / (N - 1) a step,
 // with the fastest t(1): a prefill that was disturbed would flatter decoding.
-#include "models/generator.hpp"
+#include "models/generate/generator.hpp"
 
 #include "bench.hpp"
 

@@ -1,8 +1,8 @@
 // An iteration of PPO or GRPO as shared/bench/trl_{ppo,grpo}.py measure it,
-// through the whole program: prompts, answers of fixed length, rewards, what
-// the other models say, advantages, four mini-batches. Seconds are those from
-// one commit to the next; the work is counted in the run's own trace, and the
-// benchmark fails where it is not the card's.
+// through the whole program: prompts, responses of fixed length, rewards,
+// inference of the other models, advantages, four mini-batches. Seconds are
+// those from one commit to the next; the work is counted in the run's trace,
+// and the benchmark fails where it is not the card's.
 #include "card_folder.hpp"
 #include "troupe_run.hpp"
 
@@ -13,11 +13,11 @@ namespace {
 
 constexpr int iteration_warm_up_steps = 2;
 
-/// One of the two.
+/// PPO or GRPO.
 struct Iteration {
   const char* workflow; ///< and its part of the card
   std::vector<std::string> roles;
-  std::vector<std::string> calls; ///< with weights, beside generation
+  std::vector<std::string> calls; ///< with weights, during generation
 };
 
 struct Expected {
@@ -36,7 +36,7 @@ Expected expected_of(const nlohmann::json& sizes) {
             * sizes.value("ppo_epochs", 1.0)};
 }
 
-// Settings of `--plan`: one device with all threads, or one a thread (fewer
+// Settings of `--plan`: one device with all threads, or one per thread (fewer
 // barriers: 1.4 times faster on `tiny` with two threads).
 std::vector<std::string> cluster_settings(const Options& options) {
   const bool single = options.plan == "single";
@@ -46,7 +46,7 @@ std::vector<std::string> cluster_settings(const Options& options) {
           "plan=" + options.plan};
 }
 
-// Every step made all of its tokens; throws otherwise.
+// Throws unless every step generated all of its tokens.
 void check_steps(const RunSteps& steps, const Expected& expected) {
   for (const auto& line : steps.metrics)
     if (line.at("perf/total_num_tokens").get<double>() != expected.tokens
@@ -61,7 +61,7 @@ nlohmann::json checked_work(const std::map<std::string, CallWork>& work,
   nlohmann::json document;
   for (const auto& [call, own] : work) {
     const bool trains = call.ends_with("_train");
-    const double steps = own.optimizer_steps / ranks; // one each rank
+    const double steps = own.optimizer_steps / ranks; // one per rank
     if (own.tokens != expected.tokens
         || steps != (trains ? expected.optimizer_steps : 0))
       throw std::runtime_error(call + " did not do the card's work: "
@@ -75,7 +75,7 @@ nlohmann::json checked_work(const std::map<std::string, CallWork>& work,
   return document;
 }
 
-// Medians of the parts of a step, as the run itself reports them.
+// Medians of the parts of a step, as the run reports them.
 nlohmann::json split_of(const RunSteps& steps, std::size_t first,
                         std::size_t last) {
   std::map<std::string, std::vector<double>> parts;

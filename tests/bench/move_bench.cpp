@@ -4,11 +4,11 @@
 // as many bytes. In one process other layouts too, in turns with that memcpy.
 // Every target is compared with what it must hold. Also the time to plan a 70B
 // model's move between layouts of 128 devices.
-#include "config/model_shape.hpp"
-#include "models/weight_move.hpp"
-#include "net/data_plane.hpp"
-#include "net/page_block.hpp"
-#include "net/peer_memory.hpp"
+#include "config/model/model_shape.hpp"
+#include "models/parallel/weight_move.hpp"
+#include "net/base/page_block.hpp"
+#include "net/data_plane/data_plane.hpp"
+#include "net/data_plane/peer_memory.hpp"
 
 #include "bench.hpp"
 #include "tests/net/dist/forked_peer.hpp"
@@ -76,7 +76,7 @@ struct Layouts {
   std::vector<plans::Transfer> plan;
   std::uint64_t target_bytes = 0;
 
-  /// Targets on devices `first`, `first` + 1, ..
+  /// Targets on devices `first`, `first` + 1, ...
   explicit Layouts(std::uint32_t first, Strategy from = {.dp = 2, .tp = 2},
                    Strategy to = {.tp = 4})
     : source(plans::make_layout(model, from, devices_from(0, num_devices),
@@ -89,7 +89,8 @@ struct Layouts {
   }
 };
 
-/// Every float is its place in the whole model, so that parts can be checked.
+/// Sets every float to its index in the whole model, so that parts can be
+/// checked.
 void visit(const plans::Shard& shard, const std::vector<ParameterShape>& model,
            std::byte* plane,
            const std::function<void(float*, float)>& element) {
@@ -120,7 +121,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Two threads, each from a block to another of `bytes` / 2; all were touched.
+/// Two threads copy one block of `bytes` / 2 each; all pages were touched.
 class MemoryCopy {
 public:
   explicit MemoryCopy(std::uint64_t bytes) : half_(bytes / 2) {
@@ -165,8 +166,8 @@ struct InsideSeconds {
   std::vector<double> move, copy;
 };
 
-/// Devices as threads of this process, in turns with a plain copy of as many
-/// bytes.
+/// Runs devices as threads of this process, alternating with a plain copy of as
+/// many bytes.
 InsideSeconds inside_seconds(const Layouts& layouts, int runs) {
   net::DataPlane plane({.self = WorkerId{0}, .token = "bench"});
   std::vector<Device> devices;
@@ -206,8 +207,8 @@ InsideSeconds inside_seconds(const Layouts& layouts, int runs) {
 
 enum class Road { shared, tcp };
 
-/// A device in a process of its own: exports its plane, hears the others'
-/// ports, moves at each word, then checks.
+/// Runs a device in its own process: exports its plane, receives the others'
+/// ports, moves on each request, then checks.
 void be_device(const Talk& talk, std::uint32_t rank, std::uint32_t first_target,
                Road road) {
   const Layouts layouts(first_target);
@@ -215,19 +216,19 @@ void be_device(const Talk& talk, std::uint32_t rank, std::uint32_t first_target,
   const bool is_target = rank >= first_target;
   Device device(layouts, Rank{rank}, is_source, is_target);
   net::DataPlane plane({.self = WorkerId{rank}, .token = "bench"});
-  net::MemoryPlace place;
+  net::MemoryHandle place;
   if (is_source) {
     plane.export_memory(1, device.from.data(), device.from.size_bytes());
     place = *device.from.place();
     if (road == Road::shared)
-      plane.export_memory(net::place_id(1), &place, sizeof(place));
+      plane.export_memory(net::handle_id(1), &place, sizeof(place));
   }
   talk.say(plane.port());
   for (std::uint32_t i = 0; i < first_target + num_devices; ++i)
     plane.set_peer(WorkerId{i}, "127.0.0.1", talk.hear<std::uint16_t>());
   net::PeerMemory memory[num_devices];
   std::unique_ptr<models::WeightMove> move;
-  talk.say('r'); // all peers export before anybody asks
+  talk.say('r'); // all peers export before any request
   talk.hear<char>();
   if (is_target)
     move = std::make_unique<models::WeightMove>(
@@ -281,7 +282,7 @@ std::vector<double> between_seconds(std::uint32_t first_target, Road road,
     if (run >= 0)
       seconds.push_back(seconds_since(start));
   }
-  tell_all(peers, 'q'); // each checks what it holds, or aborts
+  tell_all(peers, 'q'); // each checks its plane, or aborts
   return seconds;
 }
 
@@ -294,7 +295,7 @@ nlohmann::json rate(const std::vector<double>& seconds, std::uint64_t bytes,
           {"of_memcpy", memcpy_s / median}};
 }
 
-/// From one layout to another, both of all four devices of one process.
+/// Moves from one layout to another, both of all four devices of one process.
 nlohmann::json other_layouts(int runs) {
   const Strategy d4{.dp = 4}, d2t2{.dp = 2, .tp = 2}, t4{.tp = 4}, p4{.pp = 4},
     p2t2{.pp = 2, .tp = 2}, z3{.dp = 4, .zero = Zero::z3};
@@ -314,7 +315,8 @@ nlohmann::json other_layouts(int runs) {
   return all;
 }
 
-/// 70B from d4p4t8, where it trains, to d16t8, where it generates.
+/// Plans a 70B model's move from d4p4t8, where it trains, to d16t8, where it
+/// generates.
 nlohmann::json planning() {
   ModelShape shape;
   shape.family = "llama";

@@ -1,9 +1,10 @@
-// A workload of examples/paper as a planning problem, as the suite of `plan
-// compare` sees it: 16 bits, recomputation, passes that fill a GPU.
+// A workload of examples/paper as a planning problem, like the suite of `plan
+// compare`: 16 bits, recomputation, passes that fill a GPU.
 #pragma once
 
-#include "config/settings.hpp"
-#include "plans/plan_problem.hpp"
+#include "config/settings/settings.hpp"
+#include "plans/cost/plan_problem.hpp"
+#include "plans/simulate/published_plans.hpp"
 
 #include <filesystem>
 
@@ -25,9 +26,8 @@ inline plans::PlanProblem paper_problem(const std::filesystem::path& file,
   problem.cluster
     = {.nodes = static_cast<std::uint32_t>(settings.cluster.nodes.value_or(1)),
        .devices_per_node = 8};
-  problem.sizes = plans::sizes_on_gpu(
-    plans::make_check_context(settings, problem.workflow, {}).sizes);
-  problem.sizes.recompute_activations = true;
+  problem.sizes = plans::published_sizes(
+    plans::make_check_context(settings, problem.workflow, {}).sizes, settings);
   problem.lengths = plans::Lengths(settings.data.max_prompt_tokens,
                                    settings.rollout.max_new_tokens,
                                    settings.rollout.max_new_tokens);

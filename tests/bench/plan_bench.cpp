@@ -1,9 +1,9 @@
-// How fast planning is: simulated PPO steps a second, and seconds of whole
+// Speed of planning: simulated PPO steps per second, and seconds of whole
 // searches for 8, 128 and 1,024 devices. One core, no cards: four LLaMA models.
-#include "config/settings.hpp"
-#include "plans/presets.hpp"
-#include "plans/search.hpp"
-#include "plans/simulator.hpp"
+#include "config/settings/settings.hpp"
+#include "plans/presets/presets.hpp"
+#include "plans/search/search.hpp"
+#include "plans/simulate/simulator.hpp"
 
 #include "bench.hpp"
 
@@ -46,7 +46,8 @@ PlanProblem planned_problem(const ModelShape& shape, std::uint32_t nodes,
                    .mini_batches = 4,
                    .max_sequence_tokens = 1024,
                    .micro_batch_tokens = 32768,
-                   .recompute_activations = true};
+                   .recompute_activations = true,
+                   .stores_operands = true};
   problem.lengths = plans::Lengths(128, 896, 896);
   problem.hardware = plans::load_hardware("h100x8");
   return problem;

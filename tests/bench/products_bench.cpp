@@ -1,8 +1,8 @@
 // The products of a training step on the card's shapes, one by one: GFLOP/s of
 // the products that the model runs, beside those of the fp32 kernels.
-#include "config/dtype.hpp"
-#include "config/model_shape.hpp"
-#include "models/gemm.hpp"
+#include "config/base/dtype.hpp"
+#include "config/model/model_shape.hpp"
+#include "models/kernels/gemm.hpp"
 
 #include "bench.hpp"
 

@@ -1,7 +1,7 @@
-// What tracing costs: nanoseconds of an event, and the step time of a whole PPO
-// run with tracing on and off, in turns.
-#include "config/trace.hpp"
-#include "config/trace_file.hpp"
+// Cost of tracing: nanoseconds per event, and the step time of a whole PPO run
+// with tracing on and off, in turns.
+#include "config/trace/trace.hpp"
+#include "config/trace/trace_file.hpp"
 
 #include "card_folder.hpp"
 #include "troupe_run.hpp"

@@ -1,13 +1,13 @@
 // Training as shared/bench/hf_train.py measures its packed variant: one whole
 // optimizer step (forward, cross entropy of every token, backward, AdamW) on a
 // packed block of `batch` sequences of `seq_len` random tokens. `--plan
-// tensor`: on as many tensor peers as threads, in place of one device with all
+// tensor`: on as many tensor peers as threads, instead of one device with all
 // threads.
-#include "config/model_shape.hpp"
-#include "models/engine.hpp"
-#include "models/parameters.hpp"
-#include "net/host_collectives.hpp"
-#include "net/rows.hpp"
+#include "config/model/model_shape.hpp"
+#include "models/engine/engine.hpp"
+#include "models/parallel/parameters.hpp"
+#include "net/base/rows.hpp"
+#include "net/collectives/host_collectives.hpp"
 
 #include <ATen/Parallel.h>
 

@@ -1,6 +1,6 @@
 #include "troupe_run.hpp"
 
-#include "config/trace_file.hpp"
+#include "config/trace/trace_file.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 namespace troupe::bench {
 namespace {
 
-// Lets the calling process use `count` of its processors only: the run and its
+// Restricts the calling process to `count` of its processors: the run and its
 // workers size their thread pools by it.
 void keep_processors(int count) {
   cpu_set_t allowed;
@@ -31,7 +31,7 @@ void keep_processors(int count) {
   sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-// The child between fork and exec.
+// Code of the child between fork and exec.
 [[noreturn]] void become_troupe(const RunRequest& request,
                                 const std::vector<std::string>& words,
                                 int output) {
@@ -70,7 +70,7 @@ double own_cpu_seconds(pid_t pid) {
   return sum;
 }
 
-// Reads one process's events into sums by call.
+// Adds one process's events to sums by call.
 class WorkCounter {
 public:
   WorkCounter(std::uint32_t first, std::uint32_t last)
@@ -170,17 +170,17 @@ RunSteps run_steps(const RunRequest& request) {
   TroupeRun run(request);
   const auto metrics = request.run_folder / "metrics.jsonl";
   std::vector<double> cpu_at_commit{cpu_seconds(run.pid())};
-  std::string last_words;
+  std::string crash_report;
   std::size_t known = 0;
   for (std::string line; run.read_line(line);) {
-    last_words = line;
+    crash_report = line;
     const std::size_t steps = read_lines(metrics).size();
     for (; known < steps; ++known)
       cpu_at_commit.push_back(cpu_seconds(run.pid()));
   }
   if (const int code = run.wait(); code != 0)
     throw std::runtime_error("troupe train ended with code "
-                             + std::to_string(code) + ": " + last_words);
+                             + std::to_string(code) + ": " + crash_report);
   RunSteps steps;
   steps.metrics = read_lines(metrics);
   for (const auto& line : steps.metrics)

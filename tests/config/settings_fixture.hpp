@@ -1,9 +1,9 @@
-// Files of settings in a folder of their own, and the lines that people see for
-// what is wrong in them.
+// Files of settings in their own folder, and the lines that users see for the
+// mistakes in them.
 #pragma once
 
-#include "config/mistakes.hpp"
-#include "config/settings.hpp"
+#include "config/settings/mistakes.hpp"
+#include "config/settings/settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ protected:
     }
     return "no error";
   }
-  /// With `text` merged over the good ppo.yaml.
+  /// Returns the mistakes of `text` merged over the valid ppo.yaml.
   static std::string ppo(const std::string& text) {
     write("x.yaml", text);
     return error({"ppo.yaml", "x.yaml"}, {});

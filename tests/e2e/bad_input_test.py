@@ -1,4 +1,4 @@
-"""What users get wrong, and what the world does to a run: one clear line on
+"""Mistakes of users and failures around a run: one clear line on
 stderr, the right exit code, nothing half-written."""
 import json
 import resource
@@ -15,7 +15,7 @@ WRONG_INPUT, PLAN_CANNOT_RUN, FAILED = 2, 3, 1
 
 class BadInput(Case):
     def refused(self, arguments, code, *words, seconds=60):
-        """Runs, expects `code`, one error line that says all of `words`, and
+        """Runs, expects `code`, one error line that contains all of `words`, and
         no run folder."""
         done = self.troupe(*arguments, code=code, seconds=seconds)
         lines = [line for line in done.stderr.splitlines()
@@ -34,7 +34,7 @@ class BadInput(Case):
         return self.folder / name
 
     def model(self, name="model"):
-        """A model folder of our own that a test may break."""
+        """A separate model folder that a test may break."""
         shutil.copytree(self.folder / "data/base", self.folder / name)
         return self.folder / name
 
@@ -55,7 +55,7 @@ class BadInput(Case):
         self.refused(self.sft("run.steps=many"), WRONG_INPUT, "run.steps",
                      "expected", "got", "many")
 
-    def test_gpus_that_are_not_there_name_setting_and_reason(self):
+    def test_missing_gpus_name_setting_and_reason(self):
         checks = json.loads(self.troupe("doctor", "--json").stdout)["checks"]
         gpus = next(c for c in checks if c["name"] == "gpus")["found"]
         if not gpus.startswith("none: "):
@@ -85,9 +85,9 @@ class BadInput(Case):
         self.refused(["trian"], WRONG_INPUT, "train")
         self.refused(["train"], WRONG_INPUT)
         self.refused(["train", "--no-such-flag"], WRONG_INPUT)
-        self.refused([], WRONG_INPUT, "command line: expected a verb (train, ")
+        self.refused([], WRONG_INPUT, "command line: expected a command (train, ")
 
-    def test_options_say_what_they_take(self):
+    def test_options_show_their_arguments(self):
         words = ["generate", "--model", "data/base", "--prompts", "x", "--out",
                  "y"]
         for option, value, takes in (
@@ -155,7 +155,7 @@ class BadInput(Case):
         self.assertEqual((done.stdout + done.stderr).count("2 bad rows"), 1)
         self.assertEqual(self.metrics("sft")[3]["data/bad_rows"], 2)
 
-    def test_overlong_rows_are_told_of_data_and_of_evaluation(self):
+    def test_overlong_rows_are_reported_for_data_and_evaluation(self):
         row = '{"prompt": "a", "completion": "%s"}\n'
         self.write("rows.jsonl", row % "b" * 20 + row % ("b" * 40) * 3)
         self.write("held.jsonl", row % "b" * 20 + row % ("b" * 40) * 2)
@@ -179,7 +179,7 @@ class BadInput(Case):
         file = self.write("rows.jsonl", "")
         self.refused(self.sft(f"data.train={file}"), WRONG_INPUT, "rows.jsonl")
 
-    def test_rows_that_nest_without_end(self):
+    def test_rows_that_nest_too_deep(self):
         deep = "[" * 100_000 + "]" * 100_000
         file = self.write("rows.jsonl", '{"prompt": "a", "x": %s}\n' % deep)
         self.refused(["generate", "--model", "data/base", "--prompts", file,
@@ -190,14 +190,14 @@ class BadInput(Case):
         self.assertIn("error: stdin:1: expected one JSON value a line",
                       done.stderr)
 
-    def test_ids_that_are_none(self):
+    def test_invalid_token_ids_are_refused(self):
         for line in ("[-1]", "[4294967297]", "[1.0]"):
             done = self.troupe("tokenize", "--model", "data/base", "--decode",
                                code=2, text_in=line)
             self.assertEqual(done.stderr, "error: stdin:1: expected a list of "
                                           f"token ids, got {line}\n")
 
-    def test_rows_that_a_model_has_no_places_for(self):
+    def test_rows_longer_than_the_model_allows(self):
         folder = self.model()
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(
@@ -380,7 +380,7 @@ class BadInput(Case):
 
     # -- resume --------------------------------------------------------------
 
-    def test_a_damaged_checkpoint_says_how_to_go_on(self):
+    def test_a_damaged_checkpoint_says_how_to_continue(self):
         self.troupe(*self.sft("run.save_every=1", "run.keep=2"))
         newest = self.latest("sft")
         file = newest / "actor/model.safetensors"
@@ -389,12 +389,45 @@ class BadInput(Case):
         self.assertIn("step_000003/actor/model.safetensors: expected the size "
                       "that the manifest says, got another one, or no file: "
                       "the checkpoint is damaged; try removing its step_ "
-                      "folder: the run then goes on from the checkpoint before",
+                      "folder: the run then continues from the checkpoint before",
                       done.stderr)
         shutil.rmtree(newest)
         done = self.troupe(*self.sft("run.steps=4"))
         self.assertIn("continuing after step 2 of 4", done.stdout)
         self.assertEqual(sorted(self.metrics("sft")), [1, 2, 3, 4])
+
+    def test_a_damaged_checkpoint_is_skipped_where_nobody_could_remove_it(self):
+        self.troupe(*self.sft("run.save_every=1", "run.keep=3"))
+        for step in (2, 3):
+            file = (self.run_folder("sft")
+                    / f"checkpoints/step_00000{step}/actor/model.safetensors")
+            whole = file.read_bytes()
+            file.write_bytes(whole[:-8] + bytes(8) if step == 2 else whole[:-1])
+        self.environment |= {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+        done = self.troupe(*self.sft("run.steps=4", "run.save_every=1"))
+        self.assertIn("continuing after step 1 of 4", done.stdout)
+        for step in (2, 3):
+            self.assertRegex(done.stderr, "skips a damaged checkpoint: .*"
+                             f"step_00000{step}/actor/model.safetensors")
+        self.assertEqual(sorted(self.metrics("sft")), [1, 2, 3, 4])
+        self.assertEqual(self.latest("sft").name, "step_000004")
+        self.assertEqual(
+            sorted(self.run_folder("sft").glob("checkpoints/*.damaged")),
+            [self.run_folder("sft") / f"checkpoints/step_00000{step}.damaged"
+             for step in (2, 3)])
+        self.troupe(*self.sft("run.steps=4", "run.name=undisturbed"))
+        self.assertEqual(
+            *((self.latest(name) / "actor/model.safetensors").read_bytes()
+              for name in ("sft", "undisturbed")))
+
+    def test_without_a_whole_checkpoint_it_does_not_begin_again_by_itself(self):
+        self.troupe(*self.sft("run.save_every=0"))
+        file = self.latest("sft") / "actor/model.safetensors"
+        file.write_bytes(b"")
+        self.environment |= {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+        done = self.troupe(*self.sft("run.steps=4"), code=2)
+        self.assertIn("the checkpoint is damaged", done.stderr)
+        self.assertEqual(max(self.metrics("sft")), 3)
 
     def test_other_settings_do_not_continue_a_run(self):
         self.troupe(*self.sft())

@@ -1,4 +1,4 @@
-"""troupe-bench: what its last line says, and mistakes in one line."""
+"""troupe-bench: its last line, and mistakes in one line."""
 import json
 import pathlib
 import subprocess
@@ -16,7 +16,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
-    def test_the_last_line_is_a_document_that_a_file_gets_too(self):
+    def test_the_last_line_is_a_document_also_written_to_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "out.json"
             done = self.bench("simulate", "--runs", "2", "--json", str(out))

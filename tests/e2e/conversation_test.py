@@ -1,5 +1,5 @@
 """Conversations: an actor of the user's leads each sample, a tool speaks in
-between, and the model learns from its own words alone (examples/tool_use)."""
+between, and the model learns only from its own tokens (examples/tool_use)."""
 import json
 import re
 import subprocess
@@ -15,7 +15,7 @@ PROGRAMS = BUILD / "examples"
 class Talk(Case):
     @classmethod
     def learn(cls, example):
-        """Its data, and a model that knows their language."""
+        """Its data, and a model of their language."""
         folder = cls.shared_folder
         subprocess.run([sys.executable, "-B", EXAMPLES / example /
                         "make_data.py", folder / example], check=True)
@@ -27,11 +27,11 @@ class Talk(Case):
             capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def program(self, example, verb, *overrides, code=0):
+    def program(self, example, command, *overrides, code=0):
         role = "player" if example == "self_play" else "actor"
         done = subprocess.run(
             [str(word) for word in (
-                PROGRAMS / example, *verb.split(),
+                PROGRAMS / example, *command.split(),
                 EXAMPLES / example / f"{example}.yaml",
                 f"models.{role}.path=data/runs/{example}/latest/actor",
                 f"data.train=data/{example}/prompts.jsonl", *overrides)],
@@ -109,10 +109,10 @@ class ToolUse(Talk):
             mask = sample["loss_mask"]
             own = mask[mask.index(1):]
             masked = sum(len(result) + 1 for _, _, result in tools)
-            self.assertEqual(own.count(0), masked, text)  # a byte a token
+            self.assertEqual(own.count(0), masked, text)  # one byte per token
             for kept, number in zip(mask, sample["logprobs"]):
                 self.assertTrue(kept or number == 0)
-            # a rule sees the whole answer, the tool's words too
+            # a rule sees the whole response, tool text included
             found = re.findall(r"-?\d+(?:\.\d+)?", text) or ["nan"]
             right[sample["step"]].append(float(found[-1]) == a + b)
             self.assertEqual(sample["score"], right[sample["step"]][-1], text)
@@ -121,7 +121,7 @@ class ToolUse(Talk):
             self.assertAlmostEqual(line["tool/right"],
                                    sum(right[step]) / 64, places=5)
 
-    def test_the_first_are_scored_while_the_last_go_on(self):
+    def test_first_conversations_are_scored_while_the_last_continue(self):
         self.tool_use("run.steps=1")
         slices = self.slices("tool_use")
         ends = [s["end"] for s in slices if s["name"] == "solve"
@@ -156,7 +156,7 @@ class ToolUse(Talk):
         self.assertEqual(said("tool_use"), said("tensor"))
         self.assertEqual(said("tool_use"), said("sharded"))
 
-    def test_recorded_conversations_train_alike_and_nobody_speaks_I1a(self):
+    def test_recorded_conversations_train_alike_without_generation_I1a(self):
         self.tool_use("run.steps=2")
         recorded = self.run_folder("tool_use") / "samples.jsonl"
         self.tool_use("run.steps=2", "run.name=again", "plan=single",
@@ -181,7 +181,7 @@ class ToolUse(Talk):
                               "run.replay=bare.jsonl", code=2)
         self.assertRegex(wrong.stderr, r"bare\.jsonl:1.*keys")
 
-    def test_every_message_of_an_own_actor_has_two_ends(self):
+    def test_every_message_of_a_user_actor_has_two_ends(self):
         self.tool_use("run.steps=2")
         summary = json.loads(self.troupe(
             "trace", "summary", "runs/tool_use", "--json").stdout)
@@ -197,7 +197,7 @@ class ToolUse(Talk):
             if event["ph"] == "s":
                 track = names[event["pid"], event["tid"]]
                 tracks[track] = tracks.get(track, 0) + 1
-        turns = tracks["model solve"]      # an answer each
+        turns = tracks["model solve"]      # one response each
         self.assertGreaterEqual(turns, 2 * 64)
         self.assertEqual(tracks["samples of solve"], 2 * 64)
         self.assertEqual(tracks["solver"], turns + 2 * 64)

@@ -7,7 +7,8 @@ import shutil
 import signal
 import unittest
 
-from support import Case, TINY, read_rows, tree_bytes, until, without_times
+from support import (CONSTANT, TINY, Case, read_rows, tree_bytes, until,
+                     without_times)
 
 ONE_DEVICE = ["cluster.devices_per_node=1", "cluster.workers_per_node=1",
               "plan=single"]
@@ -24,8 +25,6 @@ PLANS = {
         [f"plan={TINY}/plans/sharded.yaml", "run.check_moves=true"],
     "DeepSpeed-Chat": ["plan=deepspeed_chat", "run.check_moves=true"],
 }
-CONSTANT = [  # the schedule of the learning rate knows the number of steps
-    f"models.{role}.optimizer.schedule=constant" for role in ("actor", "critic")]
 LOSSES = ["actor/pg_loss", "critic/vf_loss", "actor/ppo_kl"]
 NORMS = ["actor/grad_norm", "critic/grad_norm"]
 
@@ -107,9 +106,7 @@ class Determinism(Case):
         self.assertEqual(self.weights("whole"), self.weights("parts"))
 
     def test_sharded_parameters_resume_and_load_under_another_plan_I8(self):
-        sharded = ["plan=" + str(TINY / "plans/sharded.yaml")] + [
-            f"models.{role}.optimizer.schedule=constant"
-            for role in ("actor", "critic")]
+        sharded = [f"plan={TINY}/plans/sharded.yaml", *CONSTANT]
         whole = self.train("whole", "run.steps=4", *sharded)
         self.train("parts", "run.steps=2", *sharded)
         shutil.copytree(self.run_folder("parts"), self.run_folder("other"),
@@ -119,9 +116,9 @@ class Determinism(Case):
         on_one = self.train("other", "run.steps=4", *sharded, *ONE_DEVICE)
         self.check_close(whole[3], on_one[3])
 
-    def test_a_run_goes_on_where_home_was_named_as_a_copy_is_now_I8(self):
+    def test_a_run_continues_after_replicas_were_renamed_I8(self):
         """One replica serves all calls under `megatron` and is named after
-        the first, as the copy that generates is under `verl`."""
+        the first, as the generation replica is under `verl`."""
         whole = self.train("whole", "run.steps=4", "plan=megatron", *CONSTANT)
         self.train("parts", "run.steps=2", "plan=megatron", *CONSTANT)
         other = self.train("parts", "run.steps=4", "plan=verl", *CONSTANT)
@@ -173,7 +170,7 @@ class Determinism(Case):
         return [f"plan={file}", *CONSTANT]
 
     def test_any_lag_resumes_bit_identically_I8(self):
-        # on devices of its own, and where the actor trains
+        # on separate devices, and where the actor trains
         for name, steps in (("lag", 1), ("lag", 2), ("four_devices", 1)):
             with self.subTest(plan=name, lag=steps):
                 lag = ["run.resume=fresh", *self.lag_plan(name, steps)]
@@ -202,7 +199,7 @@ class Determinism(Case):
         self.assertEqual(whole, found)
         self.assertEqual(self.weights("whole"), self.weights("killed"))
 
-    def test_a_run_goes_on_under_its_own_lags_only(self):
+    def test_a_run_continues_only_under_its_lags(self):
         self.train("run", "run.steps=2", *self.lag_plan("lag", 2))
         done = self.troupe(*self.ppo("run.name=run", "run.steps=4",
                                      *self.lag_plan("lag", 1)), code=2)

@@ -74,7 +74,7 @@ class DeviceMemory(Case):
         return length
 
     def settings(self, name, *overrides):
-        """Words of a run whose every sample has the longest answer."""
+        """Arguments of a run in which every response has maximal length."""
         plan = PLANS.get(name, WHOLE)
         (self.folder / f"{name}.yaml").write_text(json.dumps(plan))
         devices = plan["cluster"]["devices_per_node"]

@@ -40,7 +40,7 @@ MISTAKES = [
      'void f() { w.groups("f", of_text, reads(score), writes(other)); }'),
     ("a loss is a function troupe::Loss(const troupe::TrainBatch&)",
      'void f() { w.train("f", "actor", no_loss, reads(score)); }'),
-    ("an own actor is a function that gives SampleActor::behavior_type",
+    ("a user-defined actor is a function that gives SampleActor::behavior_type",
      'void f() { troupe::App{}.spawnable("f", text_of); }'),
     ("and the settings of the section that spawnable() names",
      'void f() { troupe::App{}.spawnable("f", actor); }'),
@@ -51,7 +51,7 @@ MISTAKES = [
      'inline troupe::Loss loss(const troupe::TrainBatch&) { return {}; }\n'
      'void f() { w.train("f", "actor", loss, reads(troupe::keys::response)); '
      '}'),
-    ("an own actor is a function that gives SampleActor::behavior_type",
+    ("a user-defined actor is a function that gives SampleActor::behavior_type",
      'void f() { troupe::App{}.spawnable("f", [](Self) '
      '-> troupe::SampleActor::behavior_type { throw 0; }); }'),
     ("retry() needs a function that gives a troupe::Future",
@@ -162,7 +162,7 @@ class Install(Case):
         self.assertIn("--out: expected a new or empty folder", again.stderr)
 
     def complaints(self, source, *flags):
-        """What the compiler says about a file, and how many errors it has."""
+        """Returns the output of the compiler for a file, and its error count."""
         done = subprocess.run(
             [*COMPILE, *flags, "-fsyntax-only", source], cwd=self.folder,
             capture_output=True, text=True, timeout=400)

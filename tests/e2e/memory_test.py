@@ -21,7 +21,7 @@ def resident_mb(pids):
 
 class Memory(Case):
     def test_resident_memory_is_flat_over_steps_I6(self):
-        # quiet: nobody reads a line a step, and a full pipe would stop the run
+        # quiet: no process reads the lines, and a full pipe would stop the run
         process = self.start(
             *self.ppo("run.steps=100000", "run.keep=1", "--quiet"))
         self.wait_for_step("ppo", WARM)

@@ -47,7 +47,7 @@ class Metrics(Case):
         log = (self.run_folder("sft") / "log.txt").read_text()
         self.assertIn("device.gem_flops", log)
 
-    def test_skipped_optimizer_steps_are_said_once(self):
+    def test_skipped_optimizer_steps_are_reported_once(self):
         done = self.troupe(*self.sft(
             "run.steps=4", "models.actor.optimizer.lr=1e30",
             "models.actor.optimizer.warmup=0"))
@@ -57,7 +57,7 @@ class Metrics(Case):
         self.assertIn("train/skipped_steps counts them", done.stderr)
 
     def test_the_recipe_for_wandb_sends_every_step(self):
-        # stands in for the library: keeps what it is given
+        # a fake of the library: keeps its arguments
         (self.folder / "wandb.py").write_text("""
 import json
 def init(**words):

@@ -65,7 +65,7 @@ class Overlap(Case):
             self.assertTrue(self.pairs(slices, *pair), pair)
         self.assertTrue(self.pairs(slices, "actor_train", "critic_train"))
 
-    def test_an_idle_device_says_whose_rows_weights_or_turn_it_waits_for_I7(self):
+    def test_an_idle_device_names_the_rows_weights_or_turn_it_waits_for_I7(self):
         devices = self.run_plan("waits", TINY / "plans/groups.yaml")
         waits = [s for s in self.slices("waits")
                  if s["track"].startswith("waits of device")]

@@ -7,8 +7,8 @@ import webdriver
 from pages import EVERY_TAB, Watched
 from support import Case, until
 
-READABLE = 4.5  # WCAG 2.2, contrast (minimum), of text and what is behind it
-# Of every text that shows: how its colour differs from what is painted behind.
+READABLE = 4.5  # WCAG 2.2, contrast (minimum), of text and its background
+# Contrast between each visible text and the background painted below it.
 CONTRASTS = """
 const brush = document.createElement('canvas').getContext('2d',
                                                 {willReadFrequently: true});

@@ -136,7 +136,7 @@ class State(Watched):
             rows = re.findall(r"^(waits for .*?)\s+([\d.]+ m?s)$",
                               self.panel(browser, "waits"), re.M)
             self.assertEqual(dict(rows), {
-                "waits for e": "100 ms",              # as the master said
+                "waits for e": "100 ms",              # as the master reported
                 "waits for device 1 (d)": "40.00 ms", # twice, for b
                 "waits for a": "18.00 ms",            # d in step 1
                 "waits for messages": "12.00 ms",     # b in step 2
@@ -148,7 +148,7 @@ class State(Watched):
 class StateInChromium(State, Case):
     browser = webdriver.Chromium
 
-    def test_a_run_that_stands_still_names_its_waits(self):
+    def test_a_stalled_run_names_its_waits(self):
         process = Process(self, [
             "train", BEST_OF_N / "best_of_n.yaml", "run.steps=1",
             "models.actor.path=data/base", "data.train=data/prompts.jsonl",
@@ -156,9 +156,10 @@ class StateInChromium(State, Case):
             "best_of_n.tool=sleep 1000", "best_of_n.deadline_ms=600000",
             "cluster.own_actor_timeout_s=20"],
             program=BUILD / "examples/best_of_n")
-        status = self.run_folder("best_of_n") / "status.json"
-        url = until(lambda: status.exists() and json.loads(
-            status.read_text())["trace_url"], "a page")
+        token = self.run_folder("best_of_n") / ".page_token"
+        until(lambda: token.exists(), "a page")
+        url = until(lambda: json.loads(self.troupe(
+            "status", "runs/best_of_n", "--json").stdout)["trace_url"], "a page")
         with self.browser() as browser:
             browser.open(url)
             until(lambda: "no progress" in self.banner(browser),

@@ -23,7 +23,7 @@ SUSPECT_S = 2.0 if QUIET else 4.0
 
 
 class Page(Watched):
-    """What the page must do in any browser."""
+    """Tests of the page in any browser."""
 
     def test_a_finished_run_shows_everything_it_recorded(self):
         self.troupe(*self.ppo("run.steps=4"))
@@ -63,15 +63,15 @@ class Page(Watched):
         process.send(signal.SIGTERM)
         self.assertEqual(process.finish().code, 0)
 
-    def live(self):
+    def live(self, *overrides):
         """A long PPO run that made steps, and the address of its page."""
-        process = self.start(*self.ppo("run.steps=100000"))
+        process = self.start(*self.ppo("run.steps=100000", *overrides))
         self.wait_for_step("ppo", 2)
         status = self.troupe("status", "runs/ppo", "--json").stdout
         return process, json.loads(status)["trace_url"]
 
     def test_a_live_run_is_seen_while_it_runs_and_a_death_within_a_second(self):
-        process, url = self.live()
+        process, url = self.live("cluster.max_restarts=0")
         with self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 3)
@@ -90,6 +90,24 @@ class Page(Watched):
             self.assertLess(time.monotonic() - killed, DEATH_S)
             browser.picture(self.pictures / "death.png")
         self.assertEqual(process.finish().code, 1)
+
+    def test_the_page_stays_connected_while_a_run_recovers(self):
+        process, url = self.live("run.save_every=2")
+        with self.browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 3)
+            os.kill(self.workers()[0], signal.SIGKILL)
+            until(lambda: self.banner(browser), "the page names the death")
+            browser.picture(self.pictures / "recovering.png")
+            until(lambda: not self.banner(browser), "the run goes on")
+            step = max(self.metrics("ppo"))
+            self.wait_for_step("ppo", step + 3)
+            before = self.model(browser, "m.events")
+            until(lambda: self.model(browser, "m.events") > before,
+                  "events of the second attempt arrive")
+            browser.picture(self.pictures / "recovered.png")
+        process.send(signal.SIGTERM)
+        self.assertEqual(process.finish().code, 75)
 
     def test_a_stopped_worker_is_suspect_within_two_seconds(self):
         process, url = self.live()
@@ -156,14 +174,14 @@ class Page(Watched):
                 self.assertNotIn(words, seen)
             time.sleep(2)  # what comes now is new to the page
             with open(log, "a") as more:
-                more.write("printed by an own function\n")
-            until(lambda: "worker 0: printed by an own function"
+                more.write("printed by a user-defined function\n")
+            until(lambda: "worker 0: printed by a user-defined function"
                   in self.detail_of(browser, "actor_gen", 3),
                   "a live task shows what its process prints")
             browser.picture(self.pictures / "task_log.png")
             self.assertEqual(browser.errors(), [])
 
-    def test_metrics_of_own_programs_are_curves(self):
+    def test_metrics_of_user_programs_are_curves(self):
         folder = self.trace_folder("own", "done")
         trace_files.TraceFile(folder, "worker 0", 1).close()
         (folder.parent / "metrics.jsonl").write_text("".join(
@@ -252,7 +270,7 @@ class Page(Watched):
         a, b, c = (file.track(name) for name in ("call a", "call b", "call c"))
         run, now = file.name("run"), time.monotonic_ns()
         reply = 1 | trace_files.REPLY
-        arrows = [(1, a, b), (reply, b, a),            # gets its answer
+        arrows = [(1, a, b), (reply, b, a),            # gets its reply
                   (2, a, b), (3, b, c), (4, c, a)]     # wait for each other
         file.events(file.event(kind, now + 2000 * i + kind, track, run, 1, flow)
                     for i, (flow, source, target) in enumerate(arrows)

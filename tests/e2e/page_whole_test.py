@@ -13,7 +13,7 @@ from pages import Watched
 from support import Case, until
 
 MS, SECOND = 10**6, 10**9
-# What the next frame writes on the canvas.
+# The texts that the next frame writes on the canvas.
 TEXTS = """
 const canvas = document.getElementById('timeline');
 const g = canvas.getContext('2d'), texts = [];
@@ -138,7 +138,7 @@ class Whole(Watched):
 
     # -- many messages -------------------------------------------------------
 
-    def test_messages_beyond_what_can_be_told_apart_are_density(self):
+    def test_messages_too_dense_to_draw_are_shown_as_density(self):
         folder = self.trace_folder("busy", "done")
         master = trace_files.TraceFile(folder, "master", 0)
         worker = trace_files.TraceFile(folder, "worker 0", 1)
@@ -178,7 +178,7 @@ class Whole(Watched):
 
     # -- a full trace --------------------------------------------------------
 
-    def test_a_full_trace_shows_its_newest_steps_and_says_since_when(self):
+    def test_a_full_trace_shows_its_newest_steps_and_their_start(self):
         self.troupe(*self.ppo("run.steps=30", "trace.max_gb=0.0008"))
         folder = self.run_folder("ppo") / "trace"
         self.assertLess(sum(f.stat().st_size for f in folder.iterdir()), 800_000)
@@ -215,10 +215,10 @@ class Whole(Watched):
             browser.picture(self.pictures / "full.png")
             self.assertEqual(browser.errors(), [])
 
-    def test_an_open_page_goes_on_while_the_oldest_files_go(self):
+    def test_an_open_page_continues_while_old_files_are_removed(self):
         process = self.start(*self.ppo("run.steps=100000", "trace.max_gb=0.0008"))
         self.wait_for_step("ppo", 1)
-        url = json.loads((self.run_folder("ppo") / "status.json").read_text())[
+        url = json.loads(self.troupe("status", "runs/ppo", "--json").stdout)[
             "trace_url"]
         first = self.run_folder("ppo") / "trace/worker_00_01.events"
         with self.browser() as browser:

@@ -1,4 +1,4 @@
-"""What tests of the trace page share: a run that `troupe trace serve` shows to a
+"""Helpers of tests of the trace page: a run that `troupe trace serve` shows to a
 browser, and what stands on the page. Pictures are kept in the build folder
 (build/pages/)."""
 import contextlib
@@ -15,7 +15,7 @@ EVERY_TAB = ("dataflow steps messages links mailboxes latency stragglers waits "
 
 
 class Watched:
-    """A test case with a browser of its own."""
+    """A test case with its own browser."""
 
     browser = webdriver.Browser
 
@@ -33,7 +33,7 @@ class Watched:
         """`troupe trace serve`, and the address that it prints."""
         process = self.start("trace", "serve", f"runs/{name}")
         url = process.popen.stdout.readline().strip()
-        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/$")
+        self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{64}$")
         return process, url
 
     @contextlib.contextmanager
@@ -54,7 +54,7 @@ class Watched:
         time.sleep(0.3)  # the last frame
 
     def detail_of(self, browser, call, step):
-        """What a click on a task of the call shows."""
+        """Returns the text after a click on a task of the call."""
         return browser.run(
             "window.troupe.state.pick(window.troupe.model.steps"
             f".get({step}).get('{call}')[0]);"

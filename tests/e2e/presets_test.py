@@ -53,12 +53,12 @@ class Presets(Case):
     def test_every_preset_trains_as_one_device_does_I1a(self):
         self.check_presets(4)
 
-    def test_so_it_does_on_eight_devices_I1a(self):
+    def test_every_preset_trains_alike_on_eight_devices_I1a(self):
         # a sample of each mini-batch for each device
         self.check_presets(8, "algorithm.mini_batches=2")
 
-    def test_devices_that_stand_where_their_weights_are_I1a(self):
-        """Two copies of tensor halves become quarters: nothing moves."""
+    def test_devices_are_ordered_by_their_weights_I1a(self):
+        """Two replicas of tensor halves become quarters: nothing moves."""
         alone = self.train("alone", "single", 1, "cluster.workers_per_node=1")
         (self.folder / "traded.yaml").write_text(TRADED)
         found = self.train(
@@ -70,7 +70,7 @@ class Presets(Case):
         # without recorded samples too: what generates is what was trained
         self.train("live", "traded.yaml", 4, "cluster.workers_per_node=1")
 
-    def test_config_and_plan_of_a_run_say_it_again_I8(self):
+    def test_config_and_plan_of_a_run_reproduce_it_I8(self):
         first = self.train("first", "separation", 4)
         folder = self.run_folder("first")
         self.troupe("train", folder / "config.yaml",
@@ -81,7 +81,7 @@ class Presets(Case):
         self.assertEqual(*(tree_bytes(self.latest(name), "*/*.safetensors")
                            for name in ("first", "again")))
 
-    def test_a_comparison_runs_what_fits_and_says_why_the_rest_does_not(self):
+    def test_a_comparison_runs_what_fits_and_else_gives_the_reason(self):
         _, config, *overrides = self.ppo("plan=separation")
         words = ("plan", "compare", config, *overrides, "--measure", "1")
         rows = {row["plan"]: row for row in

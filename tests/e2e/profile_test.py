@@ -1,5 +1,5 @@
-"""What `troupe profile` measures and what becomes of it: a hardware file that
-the planning verbs take, and the numbers of `plan: auto`."""
+"""Measurements of `troupe profile` and their use: a hardware file that
+the planning commands take, and the numbers of `plan: auto`."""
 import json
 import re
 import unittest
@@ -16,10 +16,10 @@ LIMIT_S = 180  # of tests; the promise is for a machine that does nothing else
 
 class Profile(Case):
     def settings(self, *overrides):
-        """Of the tiny PPO run, without the verb."""
+        """Arguments of the tiny PPO run, without the command."""
         return self.ppo(*overrides)[1:]
 
-    def test_measures_layouts_links_and_the_optimizer_apart(self):
+    def test_measures_layouts_links_and_the_optimizer_separately(self):
         self.cached_hardware.unlink()
         words = self.settings(*TWO_DEVICES)
         done = self.troupe("profile", *words, "--out", "here.yaml",
@@ -69,7 +69,7 @@ class Profile(Case):
         self.assertIn(f"numbers of this machine: {self.cached_hardware}",
                       again.stdout + again.stderr)
 
-    def test_plan_auto_says_what_the_three_next_best_lose(self):
+    def test_plan_auto_shows_the_three_next_best_plans(self):
         words = self.ppo("run.steps=1", "plan=auto")
         run = self.troupe(*words)
         text = run.stdout + run.stderr

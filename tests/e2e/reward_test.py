@@ -1,5 +1,5 @@
 """Rewards without a model: rules, a Python file, a program; what they get
-wrong; and that the answers they see are those of the run."""
+wrong; and that the responses they see are those of the run."""
 import http.server
 import json
 import re
@@ -106,7 +106,7 @@ class Reward(Case):
         self.assertGreater(line["reward/words/mean"], 0)
         self.assertNotIn("reward/note/mean", line)
 
-    def test_held_out_answers_are_scored_by_rows_of_their_own(self):
+    def test_held_out_responses_are_scored_by_their_own_rows(self):
         self.write_rows(ground_truth="trained")
         (self.folder / "rows.jsonl").rename(self.folder / "train.jsonl")
         self.write_rows(ground_truth="held out")
@@ -142,8 +142,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
         self.assertEqual(found["chunks"], found["whole"])
         self.assertEqual(len(found["whole"]), 2 * 16)
 
-    def test_the_first_answers_are_scored_while_the_last_are_made(self):
-        # a line takes a while, and no answer is asked about twice
+    def test_first_responses_are_scored_while_the_last_are_generated(self):
+        # a line takes a while, and no response is requested twice
         self.write_rows(ground_truth=[str(i) for i in range(64)])
         program = self.write("slow.py", """
 import json, sys, time
@@ -174,7 +174,7 @@ for line in sys.stdin:
         asked = asked.splitlines()
         self.assertEqual(len(asked), len(set(asked)))
 
-    def test_a_program_may_answer_out_of_order(self):
+    def test_a_program_may_reply_out_of_order(self):
         self.write_rows(ground_truth="x", data_source="mine")
         program = self.write("program.py", """
 import json, sys
@@ -292,7 +292,7 @@ for line in sys.stdin:
                              "data.shuffle=false", "reward.workers=2",
                              "reward.timeout_s=2", "run.steps=1", *overrides)
 
-    def test_crashes_and_silence_are_counted_and_shown_with_the_row(self):
+    def test_crashes_and_timeouts_are_counted_and_shown_with_the_row(self):
         for truth, errors, timeouts, words in (
                 ("crash", 4, 0, "exit code 9"), ("sleep", 0, 4,
                  r"no answer within [\d.]+ s \(reward\.timeout_s\)"),

@@ -5,20 +5,18 @@ import re
 import subprocess
 import unittest
 
-from support import (Case, DEADLINE_S, TROUPE, read_rows, tree_bytes,
+from support import (CONSTANT, DEADLINE_S, TROUPE, Case, read_rows, tree_bytes,
                      without_times, write_rows)
 
-CONSTANT = [  # the schedule of the learning rate knows the number of steps
-    f"models.{role}.optimizer.schedule=constant" for role in ("actor", "critic")]
 READ = re.compile(r"(\d+) rows of data.train (read|taken from data.index) in")
 
 
-class KeptRows(Case):
+class RowIndex(Case):
     def train(self, name, *overrides):
         self.troupe(*self.ppo(f"run.name={name}", *CONSTANT, *overrides))
 
     def starts(self, name):
-        """What each start of a run did for its rows."""
+        """Returns how each start of a run got its rows."""
         log = (self.run_folder(name) / "log.txt").read_text()
         return [what for _, what in READ.findall(log)]
 
@@ -42,7 +40,7 @@ class KeptRows(Case):
         self.assertNotIn("again", self.worker_logs("parts"))
         self.assertEqual(self.outcome("whole"), self.outcome("parts"))
 
-    def test_a_damaged_or_foreign_index_is_made_anew_I8(self):
+    def test_a_damaged_or_foreign_index_is_rebuilt_I8(self):
         self.train("whole", "run.steps=4")
         rows = read_rows(self.folder / "data/prompts.jsonl")
         write_rows(self.folder / "other.jsonl", rows[::-1])
@@ -84,7 +82,7 @@ class OpenFiles(Case):
         done = self.limited("-Sn 24", *self.ppo("run.steps=1"))
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_limit_too_low_for_the_workers_is_said_before_the_start(self):
+    def test_a_limit_too_low_for_the_workers_is_reported_before_the_start(self):
         done = self.limited("-n 70", *self.ppo(
             "data.batch_size=64", "algorithm.mini_batches=1",
             "cluster.devices_per_node=32", "cluster.workers_per_node=32",
@@ -109,7 +107,7 @@ class OpenFiles(Case):
                              r"process has all \d+ open that it may")
             self.assertNotIn(".token", text)
 
-    def test_the_doctor_says_for_how_many_workers_the_limit_is(self):
+    def test_the_doctor_names_the_number_of_workers_within_the_limit(self):
         done = self.limited("-n 1024", "doctor")
         self.assertRegex(done.stdout, r"open files +limit 1024 of a process, "
                          r"enough for runs of 3\d\d workers")

@@ -2,21 +2,27 @@
 share the network, programs that a model wrote. CAF's protocol (BASP) asks nobody
 who he is, so whoever gets to speak it can end a run or fill its memory."""
 import contextlib
+import json
 import pathlib
 import re
+import resource
 import signal
 import socket
 import struct
 import subprocess
 import unittest
+import urllib.error
+import urllib.request
 
-from support import Case, until
+from support import Case, Process, TROUPE, until
 
 HEADER = struct.Struct(">BBBBIQQQ")  # kind, -, -, flags, length, data, from, to
 SERVER_HANDSHAKE, CLIENT_HANDSHAKE, MESSAGE = 0, 1, 2
 ATOM_LETTERS = " 0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 ACTORS = range(1, 60)  # of the master: they count up
 HUGE = 500 << 20
+FEW_FILES = 1024  # as shells and batch systems allow by default
+LISTENS = "0A"
 
 
 def atom(word):
@@ -32,7 +38,7 @@ def text(word):
 
 
 class Stranger:
-    """A node that nobody invited, as far as it is let in."""
+    """An uninvited node, as far as it is let in."""
 
     def __init__(self, case, port):
         self.socket = socket.create_connection(("127.0.0.1", port), 10)
@@ -80,6 +86,18 @@ def resident_bytes(pid):
     return int(re.search(r"VmRSS:\s*(\d+) kB", status).group(1)) << 10
 
 
+def ports_of(pid):
+    """The TCP ports at which a process listens."""
+    sockets = set()
+    for link in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            sockets.add(link.readlink().name)
+    lines = pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    for _, address, _, state, *_, inode in (line.split()[:10] for line in lines):
+        if state == LISTENS and f"socket:[{inode}]" in sockets:
+            yield int(address.split(":")[1], 16)
+
+
 class Strangers(Case):
     def port_of(self, name):
         log = self.run_folder(name) / "log.txt"
@@ -87,7 +105,7 @@ class Strangers(Case):
             r"workers join at 127\.0\.0\.1:(\d+)", log.read_text()), "the port")
         return int(found.group(1))
 
-    def test_nobody_else_gives_orders_in_a_run(self):
+    def test_strangers_cannot_give_orders_to_a_run(self):
         process = self.start(*self.sft("run.steps=100000", "run.save_every=0"))
         self.wait_for_step("sft", 1)
         greeted = False
@@ -102,8 +120,54 @@ class Strangers(Case):
         process.send(signal.SIGTERM)
         self.assertEqual(process.finish().code, 75, process.err)
 
+    def test_silent_strangers_at_every_port_end_no_run(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        process = Process(
+            self, ["-c", f'ulimit -n {FEW_FILES} && exec "$0" "$@"', TROUPE,
+                   *self.sft("run.steps=100000", "run.save_every=0")],
+            program="/bin/sh")
+        self.wait_for_step("sft", 1)
+        ports = [port for pid in (process.popen.pid, *self.workers())
+                 for port in ports_of(pid)]
+        self.assertGreaterEqual(len(ports), 3, "the page, and each worker")
+        strangers = contextlib.ExitStack()
+        self.addCleanup(strangers.close)
+        for port in ports:
+            for _ in range(FEW_FILES + 76):
+                strangers.enter_context(
+                    socket.create_connection(("127.0.0.1", port), 10))
+        step = max(self.metrics("sft"))
+        self.wait_for_step("sft", step + 2, seconds=20)
+        process.send(signal.SIGTERM)
+        self.assertEqual(process.finish().code, 75, process.err)
+
+    def test_the_pages_token_is_in_one_file_for_the_owner_alone(self):
+        process = self.start(*self.sft("run.steps=100000", "run.save_every=0"))
+        self.wait_for_step("sft", 1)
+        folder = self.run_folder("sft")
+        secret = folder / ".page_token"
+        self.assertEqual(secret.stat().st_mode & 0o777, 0o600)
+        token = secret.read_text().strip()
+        for file in folder.rglob("*"):
+            if file.is_file() and file != secret:
+                self.assertNotIn(token.encode(), file.read_bytes(), file)
+        url = json.loads(self.troupe("status", "runs/sft", "--json").stdout)[
+            "trace_url"]
+        self.assertEqual(url.partition("?")[2], f"token={token}")
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            self.assertEqual(answer.status, 200)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(url.partition("?")[0], timeout=20)
+        self.assertEqual(refused.exception.code, 403)
+        refused.exception.close()
+        process.send(signal.SIGTERM)
+        self.assertEqual(process.finish().code, 75, process.err)
+        self.assertFalse(secret.exists())
+
     def wait_for_command(self, process):
-        """What a run tells a person to start."""
+        """Returns the worker command that a run prints."""
         for line in process.popen.stdout:
             if found := re.match(r"waiting for 1 workers: (.+)", line):
                 return found.group(1)
@@ -134,7 +198,7 @@ class Strangers(Case):
     def test_a_run_that_waits_allocates_nothing_for_strangers(self):
         self.check_waits_unmoved()
 
-    def test_nor_where_data_goes_in_clear(self):
+    def test_waiting_strangers_cost_no_memory_without_encryption(self):
         self.check_waits_unmoved("cluster.tls=off")
 
 

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: the binary under test, a folder of tiny data
+"""Helpers of the end-to-end tests: the binary under test, a folder of tiny data
 made once a test file, runs with deadlines, and proof that no process is left."""
 import contextlib
 import json
@@ -31,6 +31,11 @@ DEADLINE_S = 90  # of one command; CI machines are slow, hangs are not
 POLL_S = 0.02    # between two looks at a file or process that we wait for
 
 
+# else learning rates depend on the number of steps
+CONSTANT = [f"models.{role}.optimizer.schedule=constant"
+            for role in ("actor", "critic")]
+
+
 def until(condition, what, seconds=DEADLINE_S):
     """Waits for `condition()` to be true and returns what it returned."""
     end = time.monotonic() + seconds
@@ -52,7 +57,7 @@ def write_rows(file, rows):
 
 def make_scorer(base, folder):
     """A copy of the model folder `base` with a random scalar head, so that
-    scores and values differ between answers."""
+    scores and values differ between responses."""
     shutil.copytree(base, folder)
     config = json.loads((base / "config.json").read_text())
     config |= {"architectures": ["LlamaForSequenceClassification"],
@@ -106,7 +111,7 @@ class Process:
 
 
 class Case(unittest.TestCase):
-    """A test with a folder of its own that holds data/ (tiny_data's output)."""
+    """A test with its own folder, which holds data/ (tiny_data's output)."""
 
     @classmethod
     def setUpClass(cls):
@@ -133,7 +138,7 @@ class Case(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.cache)
         left = self.processes()
-        for pid in left:
+        for pid in [*left, *self.keepers()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if left or os.environ.get("TROUPE_E2E_KEEP"):
@@ -143,7 +148,7 @@ class Case(unittest.TestCase):
         self.assertEqual(left, {}, "processes left over")
 
     def cached_profile(self, text):
-        """What `plan: auto` finds of `troupe profile`."""
+        """Returns the profile that `plan: auto` finds."""
         self.cached_hardware = self.cache / "troupe/hardware.yaml"
         self.cached_hardware.parent.mkdir(exist_ok=True)
         self.cached_hardware.write_text(text)
@@ -151,7 +156,16 @@ class Case(unittest.TestCase):
     # -- processes -----------------------------------------------------------
 
     def processes(self):
-        """{pid: command line} of every live process of this test."""
+        """{pid: command line} of every live process of this test but keepers,
+        which wait for a run that was killed to be started again."""
+        return {pid: words for pid, words in self.all_processes().items()
+                if " keeper " not in words}
+
+    def keepers(self):
+        return sorted(pid for pid, words in self.all_processes().items()
+                      if " keeper " in words)
+
+    def all_processes(self):
         found = {}
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -214,7 +228,7 @@ class Case(unittest.TestCase):
 
     def wait_for_checkpoint(self, name):
         """Waits until a checkpoint is committed, which is some time after its
-        step: files are written behind the run."""
+        step: files are written after the run."""
         until(lambda: self.latest(name).is_dir(), f"a checkpoint of {name}")
 
     def slices(self, name):
@@ -230,12 +244,29 @@ class Case(unittest.TestCase):
                  "begin": e["ts"], "end": e["ts"] + e["dur"]}
                 for e in events if e["ph"] == "X"]
 
+    def outcome(self, name):
+        """What a run has computed: weights, metrics without times, samples."""
+        samples = self.run_folder(name) / "samples.jsonl"
+        return (tree_bytes(self.latest(name), "*/model.safetensors"),
+                {step: without_times(line)
+                 for step, line in self.metrics(name).items()},
+                read_rows(samples) if samples.exists() else [])
+
+    def failures(self, name="ppo"):
+        return read_rows(self.run_folder(name) / "failures.jsonl")
+
+    def status(self, name="ppo"):
+        file = self.run_folder(name) / "status.json"
+        return json.loads(file.read_text()) if file.exists() else {}
+
     def latest(self, name):
         return (self.run_folder(name) / "latest").resolve()
 
 
 def without_times(line):
-    """A metrics line less what a clock or a memory meter measured."""
-    measured = ("timing_s/", "perf/", "training/attempt")
+    """A metrics line less what a clock or a memory meter measured, and what
+    recoveries count."""
+    measured = ("timing_s/", "perf/", "training/attempt", "training/restarts",
+                "training/lost_steps")
     return {key: value for key, value in line.items()
             if not key.startswith(measured)}

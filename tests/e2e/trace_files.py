@@ -1,10 +1,10 @@
-"""Trace files as processes write them (config/trace_writer.hpp), for pages of
+"""Trace files as processes write them (config/trace/trace_writer.hpp), for pages of
 runs that never were: any number of tasks, waits and events a second."""
 import struct
 import time
 
 BEGIN, END, SEND, RECEIVE = range(4)
-REPLY = 1 << 63  # an answer's arrow: its request's, with this bit
+REPLY = 1 << 63  # a reply's arrow: its request's, with this bit
 EVENT = struct.Struct("<qQQIIIIB7x")
 
 
@@ -39,7 +39,7 @@ class TraceFile:
         return self.names[text]
 
     def event(self, kind, time_ns, track, name, step=0, flow=0):
-        """The bytes of an event; names first, they are records of their own."""
+        """The bytes of an event; names first, they are separate records."""
         return EVENT.pack(time_ns, flow, 0, track, name, step, 1, kind)
 
     def events(self, events):

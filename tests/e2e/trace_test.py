@@ -1,4 +1,4 @@
-"""`troupe trace` on the run of an own program: its calls are in the run folder,
+"""`troupe trace` on the run of a user-defined program: its calls are in the run folder,
 not in the troupe binary."""
 import json
 import unittest
@@ -8,8 +8,8 @@ from support import BUILD, TINY, Case, Process
 BEST_OF_N = TINY.parent / "best_of_n"
 
 
-class OwnTrace(Case):
-    def test_the_summary_knows_calls_of_an_own_program(self):
+class UserTrace(Case):
+    def test_the_summary_knows_calls_of_a_user_program(self):
         done = Process(self, [
             "train", BEST_OF_N / "best_of_n.yaml", "run.steps=2",
             "models.actor.path=data/base", "data.train=data/prompts.jsonl",
@@ -30,7 +30,7 @@ class OwnTrace(Case):
 
 
 class Checkpoints(Case):
-    def test_copies_and_writes_are_seconds_a_step(self):
+    def test_copies_and_writes_are_seconds_per_step(self):
         self.troupe(*self.ppo("run.steps=12", "run.save_every=3"))
         slices = self.slices("ppo")
         summary = json.loads(self.troupe(

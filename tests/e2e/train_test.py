@@ -277,7 +277,7 @@ class Train(Case):
             self.assertRegex(log.read_text(),
                              rf"worker {number} \(pid \d+\) joined")
 
-    def test_a_worker_that_waits_for_a_late_one_knows_its_master_lives(self):
+    def test_a_worker_that_waits_for_a_late_one_gets_heartbeats(self):
         # 10 s without a heartbeat is a master's end to a worker
         master = self.start(*self.sft("run.name=late",
                                       "cluster.launcher=manual"))
@@ -321,7 +321,7 @@ class Train(Case):
         self.assertFalse((self.run_folder("sft") / "tensorboard").exists())
         self.troupe(*self.sft("run.name=deaf", "metrics.command=sleep 1000"))
 
-    def test_tensorboard_has_a_record_a_step(self):
+    def test_tensorboard_has_a_record_per_step(self):
         self.troupe(*self.sft("metrics.tensorboard=true"))
         file, = (self.run_folder("sft") / "tensorboard").iterdir()
         data, records = file.read_bytes(), []
@@ -333,7 +333,7 @@ class Train(Case):
         self.assertEqual([b"train/loss" in record for record in records],
                          [False, True, True, True])
 
-    def test_the_other_ways_of_ppo(self):
+    def test_the_variants_of_ppo(self):
         lines = {}
         for name, overrides in {
                 "kl in the loss": ["algorithm.kl_in=loss",
@@ -403,7 +403,7 @@ class Train(Case):
     def test_a_run_folder_is_a_configuration(self):
         self.troupe(*self.sft())
         done = self.troupe("train", "runs/sft")
-        self.assertIn("3", done.stdout + done.stderr)  # finished: it says so
+        self.assertIn("3", done.stdout + done.stderr)  # finished, which it reports
         self.assertEqual(len(self.metrics("sft")), 3)
         self.troupe("train", "runs/sft", "run.steps=5")
         self.assertEqual(sorted(self.metrics("sft")), [1, 2, 3, 4, 5])

@@ -1,17 +1,15 @@
 """Folders that `troupe convert` writes load in Hugging Face's transformers and
-give the golden logits. Needs a Python with transformers: set
-TROUPE_TRANSFORMERS_PYTHON, or it is skipped."""
+give the golden logits. Needs a Python with transformers:
+TROUPE_TRANSFORMERS_PYTHON, or that of `make golden`; without one it is skipped."""
 import os
-import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
 
-from support import Case
+from support import SOURCE, Case
 
-GOLDEN = pathlib.Path(os.environ.get(
-    "TROUPE_SHARED", pathlib.Path(__file__).parents[3] / "shared"),
-    "golden", "models")
+GOLDEN = SOURCE / "tests/golden/data/models"
 
 CHECK = """
 import sys, torch, transformers
@@ -37,10 +35,13 @@ print(worst)
 
 
 def python_with_transformers():
-    python = os.environ.get("TROUPE_TRANSFORMERS_PYTHON", sys.executable)
-    found = subprocess.run([python, "-c", "import transformers, torch"],
-                           capture_output=True, check=False)
-    return python if found.returncode == 0 else None
+    for python in (os.environ.get("TROUPE_TRANSFORMERS_PYTHON", sys.executable),
+                   SOURCE / ".deps/golden/bin/python"):
+        if shutil.which(python) and subprocess.run(
+                [python, "-c", "import transformers, torch"],
+                capture_output=True, check=False).returncode == 0:
+            return python
+    return None
 
 
 class Transformers(Case):
@@ -50,8 +51,6 @@ class Transformers(Case):
         if self.python is None:
             self.skipTest("no Python with transformers; set "
                           "TROUPE_TRANSFORMERS_PYTHON")
-        if not GOLDEN.is_dir():
-            self.skipTest(f"no golden data at {GOLDEN}")
 
     def check_folder(self, name, out, tolerance):
         done = subprocess.run(
@@ -66,7 +65,7 @@ class Transformers(Case):
                      "mistral_window", "mixtral", "qwen2", "qwen3"):
             with self.subTest(name):
                 self.troupe("convert", "--model", str(GOLDEN / name), "--out",
-                            name, "--max-shard-size", "100KB")
+                            name, "--max-shard-size", "40KB")
                 self.assertTrue((self.folder / name
                                  / "model.safetensors.index.json").exists())
                 self.check_folder(name, name, 1e-4)

@@ -24,7 +24,7 @@ def free_port():
 
 
 class Browser(contextlib.AbstractContextManager):
-    """A window on a page. What differs between browsers is how to say it."""
+    """A window on a page; browsers differ only in the protocol."""
 
     programs = ()
 
@@ -40,7 +40,7 @@ class Browser(contextlib.AbstractContextManager):
         raise NotImplementedError
 
     def run(self, script):
-        """What the script returns."""
+        """Returns the result of the script."""
         raise NotImplementedError
 
     def errors(self):
@@ -135,7 +135,7 @@ class Firefox(Browser):
         self.calls, self.socket = 0, None
         until(lambda: self.connected(port), "Firefox listens")
         self.stream = self.socket.makefile("rb")
-        self.message()  # who it is
+        self.message()  # its greeting
         self.call("NewSession")
         self.call("SetWindowRect", width=width, height=height)
         if phone:  # the window less its frame

@@ -204,7 +204,7 @@ class WorkflowFile(Case):
         self.assertEqual(*lines)
         return lines[1]
 
-    def test_own_actors_functions_and_losses_stand_in_files_I8(self):
+    def test_files_may_name_user_actors_functions_and_losses_I8(self):
         tool = f"best_of_n.tool={EXAMPLES}/best_of_n/is_kind.sh"
         graph = """settings: [rollout, updates, own_actors, best_of_n]
 roles: {actor: {trained: true}}
@@ -224,7 +224,7 @@ calls:
                          r": .*got 'best_of_n.pick_bst'; "
                          r"try best_of_n.pick_best\n")
 
-    def test_own_carried_values_stand_in_files_I8(self):
+    def test_files_may_have_user_carried_values_I8(self):
         graph = """settings: [rollout, updates]
 roles:
   actor: {trained: true}
@@ -254,7 +254,7 @@ calls:
         wrong = self.program("ema_reference", "workflow=graph.yaml", code=2)
         self.assertIn("try carries: {strength: 1}", wrong.stderr)
 
-    def test_conversations_stand_in_files_I8(self):
+    def test_files_may_have_conversations_I8(self):
         graph = """settings: [rollout, rewards, updates, own_actors]
 roles: {actor: {trained: true}}
 calls:

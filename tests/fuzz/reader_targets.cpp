@@ -1,12 +1,12 @@
 // Readers of data and model folders beyond the plain ones: every component of a
 // tokenizer.json, shard indexes, tensors touched and converted, JSONL rows of
 // all kinds.
-#include "config/error.hpp"
-#include "models/chat_template.hpp"
-#include "models/internal/sample_reader.hpp"
-#include "models/jsonl.hpp"
-#include "models/safetensors.hpp"
-#include "models/tokenizer.hpp"
+#include "config/base/error.hpp"
+#include "models/data/sample_reader.hpp"
+#include "models/hf/safetensors.hpp"
+#include "models/io/jsonl.hpp"
+#include "models/text/chat_template.hpp"
+#include "models/text/tokenizer.hpp"
 
 #include "tests/fuzz/targets.hpp"
 #include <nlohmann/json.hpp>
@@ -112,7 +112,7 @@ void read_shard_index(const std::string& folder, const std::string& input) {
     weights.at(name).type();
 }
 
-/// Each row by itself: the next one may be good.
+/// Reads each row separately: the next one may be valid.
 void read_each_row(const models::JsonLines& lines,
                    const models::internal::SampleReader& reader) {
   for (std::size_t i = 0; i < lines.size(); ++i) {

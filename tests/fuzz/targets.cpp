@@ -1,14 +1,14 @@
 #include "tests/fuzz/targets.hpp"
 
-#include "config/model_shape.hpp"
-#include "config/settings.hpp"
-#include "config/strategy.hpp"
-#include "config/trace.hpp"
-#include "config/trace_file.hpp"
-#include "models/safetensors.hpp"
-#include "models/tokenizer.hpp"
-#include "net/wire.hpp"
-#include "plans/execution_plan.hpp"
+#include "config/base/strategy.hpp"
+#include "config/model/model_shape.hpp"
+#include "config/settings/settings.hpp"
+#include "config/trace/trace.hpp"
+#include "config/trace/trace_file.hpp"
+#include "models/hf/safetensors.hpp"
+#include "models/text/tokenizer.hpp"
+#include "net/base/wire.hpp"
+#include "plans/plan/execution_plan.hpp"
 
 #include <cstring>
 #include <filesystem>
@@ -25,7 +25,7 @@ std::string read_bytes(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// `input` as a file of that name.
+/// Writes `input` to a file of that name.
 std::filesystem::path as_file(const std::string& folder,
                               const std::string& name,
                               const std::string& input) {
@@ -81,7 +81,7 @@ constexpr const char* two_more_models[] = {
 
 std::vector<std::string> frames() {
   using namespace net; // NOLINT: a list of its messages
-  RowsAnswer rows;
+  RowsReply rows;
   rows.request = 3;
   rows.columns.push_back({"logprobs", DType::f32, {1, 2, 3}});
   const std::vector<Message> messages{
@@ -90,7 +90,7 @@ std::vector<std::string> frames() {
     PullRows{2, Incarnation{1}, StepId{3}, {"values"}, {SampleId{5}}},
     rows,
     PullMemory{4, Incarnation{1}, 1, {{64, 128, 2, 256}}},
-    MemoryAnswer{.request = 4},
+    MemoryReply{.request = 4},
     Refusal{.request = 5, .failure = {Errc::stale, "worker 1", "old", ""}}};
   std::vector<std::string> headers;
   for (const Message& message : messages)
@@ -132,7 +132,7 @@ std::vector<std::string> files_in(const std::filesystem::path& folder) {
   return texts;
 }
 
-/// The examples that stand alone: others are laid over one of them.
+/// The complete examples: others are merged over one of them.
 std::vector<std::string> whole_settings(const std::string& folder) {
   auto files = files_in(folder);
   std::erase_if(files, [](const std::string& text) {
@@ -142,6 +142,17 @@ std::vector<std::string> whole_settings(const std::string& folder) {
 }
 
 } // namespace
+
+void try_input(const Target& target, const std::string& input) {
+  try {
+    target.read(input);
+  } catch (const ConfigError&) {
+  } catch (const PlanError&) {
+  } catch (const FailureError&) {
+  } catch (const net::WireError&) {
+  } catch (const std::invalid_argument&) {
+  }
+}
 
 std::vector<Target> all_targets(const std::string& folder,
                                 const std::string& examples) {

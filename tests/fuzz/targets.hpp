@@ -1,4 +1,5 @@
-// What is fuzzed: everything that reads what a user, a file or a peer wrote.
+// Targets of fuzzing: everything that reads what a user, a file or a peer
+// wrote.
 #pragma once
 
 #include <functional>
@@ -15,11 +16,13 @@ struct Target {
   std::function<void(const std::string&)> read;
 };
 
-/// All targets; `folder` is for those that read files, `examples` holds the
-/// demo's settings and plans.
+/// Returns all targets; `folder` is for those that read files, `examples` holds
+/// the settings and plans of the demo.
 std::vector<Target> all_targets(const std::string& folder,
                                 const std::string& examples);
-/// Those of data and model folders, in reader_targets.cpp.
+/// Reads an input and catches what targets may throw.
+void try_input(const Target& target, const std::string& input);
+/// Returns the targets of data and model folders, in reader_targets.cpp.
 void add_reader_targets(std::vector<Target>& targets,
                         const std::string& folder);
 

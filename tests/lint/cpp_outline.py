@@ -1,5 +1,6 @@
 """A rough outline of a C++ file that clang-format wrote: its functions, how
-long they are, how deep their control statements nest, which lines loop."""
+long they are, how deep their control statements nest, which lines loop; and its
+classes, how many data members they have."""
 import re
 from dataclasses import dataclass, field
 
@@ -9,6 +10,8 @@ TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.']*|\S")
 CONTROL = {"if", "for", "while", "switch", "do"}
 LOOPS = {"for", "while", "do"}
 SCOPES = {"namespace", "class", "struct", "union", "enum", "extern"}
+CLASSES = {"class", "struct", "union"}
+NO_MEMBERS = {"using", "typedef", "friend", "static", "template", "operator"}
 CLOSING = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -19,6 +22,40 @@ class Function:
     last_line: int = 0
     depth: int = 0
     loop_lines: set = field(default_factory=set)
+
+
+@dataclass
+class Class:
+    name: str
+    first_line: int
+    members: int = 0
+
+
+def num_members(tokens):
+    """Data members that a declaration of a class makes; groups are one token."""
+    while len(tokens) > 1 and tokens[0] in ("public", "protected", "private"):
+        tokens = tokens[2:]
+    if tokens[:2] == ["alignas", "()"]:
+        tokens = tokens[2:]
+    if NO_MEMBERS & set(tokens) or not tokens:
+        return 0
+    if SCOPES & {tokens[0]} and tokens[-1] == "{}":
+        return 0  # a type
+    if SCOPES & {tokens[0]} and len(tokens) == 2:
+        return 0  # a type's name
+    angles, count, value = 0, 1, False
+    for before, token, after in zip([""] + tokens, tokens, tokens[1:] + [""]):
+        if token == "<":
+            angles += 1
+        elif token == ">" and before != "-":
+            angles -= 1
+        elif angles == 0 and token == "()" and not value and "()" not in (before, after):
+            return 0  # a function, and no pointer to one
+        elif angles == 0 and token == "=":
+            value = True
+        elif angles == 0 and token == ",":
+            count, value = count + 1, False
+    return count
 
 
 class Outline:
@@ -34,7 +71,8 @@ class Outline:
             self.lines.append(line)
             self.spaced.append(match.start() != end)
             end = match.end()
-        self.functions = []
+        self.functions, self.classes = [], []
+        self.inside = None  # the class whose declarations these are
         self.at = 0
         self.declarations()
 
@@ -48,17 +86,26 @@ class Outline:
             self.declaration()
 
     def declaration(self):
-        begin = self.at
+        begin, words = self.at, []
         while self.peek() not in ("", ";", "}"):
             if self.peek() == "{":
+                words.append("{}")
                 if self.body(begin):
+                    self.count(words if "=" in words else [])
                     return
             elif self.peek() in "([":
+                words += ["()"] * (self.peek() == "(")
                 self.group()
             else:
+                words.append(self.peek())
                 self.at += 1
+        self.count(words)
         if self.peek() == ";":
             self.at += 1
+
+    def count(self, words):
+        if self.inside:
+            self.inside.members += num_members(words)
 
     def body(self, begin):
         """At a brace; True if the declaration ends with it."""
@@ -67,9 +114,11 @@ class Outline:
         if head and head[0] == "template":
             before_parenthesis = [t for t in before_parenthesis if t != "class"]
         if SCOPES & set(before_parenthesis) and head[-1] != ")":
+            outside, self.inside = self.inside, self.class_of(begin, head)
             self.at += 1
             self.declarations()
             self.at += 1
+            self.inside = outside
             return "namespace" in head or "extern" in head
         # a_{b} in a constructor's head has no blank before it
         if not self.spaced[self.at] or head[-1:] in (["="], [","], ["return"]):
@@ -84,6 +133,22 @@ class Outline:
         self.block(function, 0, False)
         function.last_line = self.lines[self.at - 1]
         return "=" not in before_parenthesis
+
+    def class_of(self, begin, head):
+        """The class whose body begins here, or None."""
+        if not CLASSES & set(head) or {"enum", "namespace"} & set(head):
+            return None
+        while CLASSES & set(head):
+            head = head[1:]
+        self.classes.append(Class(self.class_name(head), self.lines[begin]))
+        return self.classes[-1]
+
+    @staticmethod
+    def class_name(words):
+        """Of `Name`, `Owner::Name`, `Name final : public Base`, or nothing."""
+        while words[1:3] == [":", ":"]:
+            words = words[3:]
+        return words[0] if words else "-"
 
     @staticmethod
     def name_of(head):

@@ -4,8 +4,8 @@ import re
 import subprocess
 import sys
 
-LAYERS = ["config", "plans", "net", "models", "actors", "runtime"]
-FOLDERS = LAYERS + ["troupe", "tests", "examples"]
+LIBRARIES = ["config", "plans", "net", "models", "actors", "runtime"]
+FOLDERS = LIBRARIES + ["troupe", "tests", "examples"]
 
 
 def root():

@@ -42,9 +42,10 @@ class Watcher:
 
     def __init__(self, url):
         host, port = url.split("/")[2].split(":")
+        token = url.partition("?")[2]
         self.socket = socket.create_connection((host, int(port)), timeout=60)
         self.socket.sendall((
-            "GET /events HTTP/1.1\r\n"
+            f"GET /events?{token} HTTP/1.1\r\n"
             f"Host: {host}:{port}\r\nUpgrade: websocket\r\n"
             "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
             "Sec-WebSocket-Key: dHJvdXBlIHRyb3VwZSB0cg==\r\n\r\n").encode())

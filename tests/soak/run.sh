@@ -4,6 +4,10 @@
 #   - the demo learns with seeds 1, 2 and 3
 #   - ten minutes of fuzzing for each reader of files, ten for all parsers
 #   - the end-to-end tests ten times (a race shows here or nowhere)
+#   - 100 kills of random processes at random moments, to the same bits
+#   - 30 minutes with a kill every 20 s: 0.8 of the time is in steps that survive
+#   - 20,000 random failure scripts without processes
+#   - a Slurm job that is requeued at its time limit until it is done
 #   - 200 PPO steps with flat memory
 #   - the page: 10,000 tasks at 50 frames/s, events in a quarter of a second,
 #     a death within one second, a silent worker within two
@@ -31,8 +35,7 @@ for seed in 1 2 3; do
   part "demo, seed $seed" \
     examples/tiny/run.sh --seed "$seed" --folder "$folder/demo$seed"
 done
-part "sanitizer build of the fuzzer" sh -c 'make build PRESET=asan &&
-  cmake --build --preset asan --target troupe_fuzz'
+part "set-up of fuzzing" ./setup.sh --fuzz
 for readers in "safetensors tensors shard_index" "json_lines model_shape" \
   "tokenizer tokenizer_parts chat_template"; do
   # shellcheck disable=SC2086
@@ -41,8 +44,17 @@ done
 part "fuzzing every parser, 600 s" tests/fuzz/run.sh 600
 part "end to end, ten times" \
   ctest --test-dir build -L 'e2e|dist' --repeat until-fail:10 --output-on-failure
+part "100 kills at random" env TROUPE_KILLS=100 TROUPE_BUILD=build \
+  python3 -B tests/e2e/kills_test.py
+part "100 kills at random, checkpoints on disk" env TROUPE_KILLS=100 \
+  TROUPE_SAVES=disk TROUPE_BUILD=build python3 -B tests/e2e/kills_test.py
+part "a kill every 20 s" env TROUPE_BUILD=build python3 -B tests/soak/ettr.py
+part "failure scripts" sh -c 'cmake --build build --target actors_test \
+  && TROUPE_SCRIPTS=20000 build/tests/actors_test --gtest_filter=FailureScripts.*'
 part "memory over 200 steps" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/memory_test.py
+part "Slurm jobs over their time limits" env TROUPE_SOAK=1 TROUPE_BUILD=build \
+  python3 -B tests/e2e/slurm_test.py
 part "the page in a browser" env TROUPE_SOAK=1 TROUPE_BUILD=build \
   python3 -B tests/e2e/page_test.py
 part "master memory over an hour" env TROUPE_BUILD=build \

@@ -1,5 +1,4 @@
-// A folder of its own for each test and benchmark, gone afterwards, and whole
-// files as text.
+// A folder per test and benchmark, removed afterwards, and whole files as text.
 #pragma once
 
 #include <unistd.h>
@@ -40,7 +39,7 @@ private:
   std::filesystem::path path_;
 };
 
-/// Makes the folders above it too.
+/// Writes a file; creates the folders above it too.
 inline void write_text(const std::filesystem::path& path,
                        const std::string& text) {
   std::filesystem::create_directories(path.parent_path());

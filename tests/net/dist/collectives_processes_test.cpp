@@ -1,6 +1,7 @@
 // Groups over two processes, over shared memory and over sockets.
-#include "net/data_plane.hpp"
-#include "net/host_collectives.hpp"
+#include "net/collectives/host_collectives.hpp"
+#include "net/collectives/shared_collectives.hpp"
+#include "net/data_plane/data_plane.hpp"
 
 #include "tests/net/dist/forked_peer.hpp"
 #include <gmock/gmock.h>
@@ -19,8 +20,9 @@ using namespace std::chrono_literals;
 using testing::ForkedPeer;
 using testing::Talk;
 
-/// A death is noticed in tens of milliseconds, and must be within 1 s on an
-/// idle machine; this only tells it from the progress deadline of 60 s.
+/// Limit for noticing a death. It takes tens of milliseconds, and must take
+/// less than 1 s on an idle machine; this only separates it from the progress
+/// deadline of 60 s.
 constexpr auto kNoticed = 5s;
 
 /// One process of the group: `threads` members of `all`.
@@ -81,7 +83,7 @@ std::string process_group_name(const char* text) {
   return std::string("dist/") + text + "/" + std::to_string(::getpid());
 }
 
-/// Sums of values whose order of additions shows in the bits; a checksum.
+/// Sums values whose order of additions shows in the bits; returns a checksum.
 std::uint64_t sum_checksum(Collectives& group) {
   std::uint64_t hash = 0;
   for (std::size_t count :
@@ -100,7 +102,8 @@ std::uint64_t sum_checksum(Collectives& group) {
   return hash;
 }
 
-/// All members of one process; their common checksum (0 if they differ).
+/// Runs all members of one process; returns their common checksum (0 if they
+/// differ).
 std::uint64_t checksum_of_process(GroupProcess& process,
                                   const std::string& name,
                                   std::uint32_t threads) {
@@ -142,7 +145,7 @@ std::uint64_t one_process_checksum(std::uint32_t threads) {
   return checksum_of_process(process, process_group_name("one"), threads);
 }
 
-TEST(ProcessGroups, EveryTransportGivesTheSameBitsI8) {
+TEST(CollectivesProcesses, EveryTransportGivesTheSameBits_I8) {
   const std::uint64_t shared
     = two_process_checksum(Transport::shared_memory, 1);
   const std::uint64_t sockets = two_process_checksum(Transport::sockets, 1);
@@ -152,15 +155,15 @@ TEST(ProcessGroups, EveryTransportGivesTheSameBitsI8) {
   EXPECT_EQ(sockets, threads);
 }
 
-TEST(ProcessGroups, TwoProcessesOfTwoThreadsEqualFourThreadsI8) {
+TEST(CollectivesProcesses, TwoProcessesOfTwoThreadsEqualFourThreads_I8) {
   const std::uint64_t mixed = two_process_checksum(Transport::shared_memory, 2);
   const std::uint64_t sockets = two_process_checksum(Transport::sockets, 2);
   EXPECT_EQ(mixed, one_process_checksum(4));
   EXPECT_EQ(sockets, mixed);
 }
 
-/// The checksums of groups "0" and "1" of two processes, whose only thread
-/// joins first one, then the other; in both each process is once the first.
+/// Returns the checksums of groups "0" and "1" of two processes, whose only
+/// thread joins one after the other; each process is first in one group.
 std::uint64_t checksum_of_two_groups(GroupProcess& process,
                                      const std::string& name,
                                      std::uint32_t joins_first) {
@@ -175,7 +178,7 @@ std::uint64_t checksum_of_two_groups(GroupProcess& process,
   return sum;
 }
 
-/// Descriptors of this process that stand for processes.
+/// Counts the descriptors of this process that refer to processes.
 std::ptrdiff_t pidfds() {
   std::error_code ignored;
   return std::ranges::count_if(
@@ -188,8 +191,7 @@ std::ptrdiff_t pidfds() {
     });
 }
 
-/// All members of one process meet in `groups` groups of their own process and
-/// the other one.
+/// Runs all members of one process in `groups` groups with the other process.
 void meet(GroupProcess& process, const std::string& name, std::uint32_t threads,
           std::uint32_t groups) {
   std::vector<std::thread> members;
@@ -202,7 +204,7 @@ void meet(GroupProcess& process, const std::string& name, std::uint32_t threads,
     member.join();
 }
 
-TEST(ProcessGroups, MembersAndGroupsShareOneDescriptorForAPeerProcess) {
+TEST(CollectivesProcesses, MembersAndGroupsShareOneDescriptorPerPeerProcess) {
   constexpr std::uint32_t threads = 6;
   constexpr std::uint32_t groups = 3;
   const std::string name = process_group_name("descriptors");
@@ -213,7 +215,7 @@ TEST(ProcessGroups, MembersAndGroupsShareOneDescriptorForAPeerProcess) {
       late.push_back(process.join(name + std::to_string(group), threads));
     std::thread others([&] { meet(process, name, threads, groups); });
     talk.say(0);
-    talk.hear<int>(); // they wait until then, and look at each other
+    talk.hear<int>(); // they wait until then and watch each other
     for (const auto& group : late)
       group->barrier("meet");
     others.join();
@@ -232,7 +234,7 @@ TEST(ProcessGroups, MembersAndGroupsShareOneDescriptorForAPeerProcess) {
 class JoinOrder : public ::testing::TestWithParam<
                     std::tuple<Transport, std::uint32_t, std::uint32_t>> {};
 
-TEST_P(JoinOrder, MembersOfSeveralGroupsJoinThemInAnyOrderI7) {
+TEST_P(JoinOrder, MembersOfSeveralGroupsJoinInAnyOrder_I7) {
   const auto [transport, mine, theirs] = GetParam();
   const std::string name = process_group_name("order");
   ForkedPeer peer([&, which = transport, first = theirs](const Talk& talk) {
@@ -255,24 +257,18 @@ INSTANTIATE_TEST_SUITE_P(
                                        Transport::sockets),
                      ::testing::Values(0U, 1U), ::testing::Values(0U, 1U)));
 
-TEST(ProcessGroups, TheSegmentHasNoNameOnceAllAttached) {
-  const auto segments = [] {
-    std::size_t count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-      count += entry.path().filename().string().starts_with("troupe-");
-    return count;
-  };
-  const std::size_t before = segments();
+TEST(CollectivesProcesses, TheSegmentIsUnlinkedOnceAllAreAttached) {
   GroupRegistry registry;
   GroupSpec spec;
   spec.name = process_group_name("name");
   spec.members.assign(2, {WorkerId(0), "here"});
   spec.transport = Transport::shared_memory;
+  const std::string segment = "/dev/shm" + segment_name(spec.name);
   auto first = make_host_collectives(spec, registry);
-  EXPECT_EQ(segments(), before + 1);
+  EXPECT_TRUE(std::filesystem::exists(segment));
   spec.index = 1;
   auto second = make_host_collectives(spec, registry);
-  EXPECT_EQ(segments(), before);
+  EXPECT_FALSE(std::filesystem::exists(segment));
 }
 
 /// A peer that reduces until it is stopped or the group fails.
@@ -322,14 +318,14 @@ Stopped signal_in_traffic(Transport transport, int signal_number,
 
 class StoppedPeer : public ::testing::TestWithParam<Transport> {};
 
-TEST_P(StoppedPeer, KilledDuringAllReduceFailsTheWaiterAtOnceI7) {
+TEST_P(StoppedPeer, KilledDuringAllReduceFailsTheWaiterAtOnce_I7) {
   const Stopped stopped = signal_in_traffic(GetParam(), SIGKILL, 60s);
   EXPECT_EQ(stopped.failure.code, Errc::peer_lost);
   EXPECT_LT(stopped.after, kNoticed);
   EXPECT_THAT(to_string(stopped.failure), ::testing::HasSubstr("gradients"));
 }
 
-TEST_P(StoppedPeer, FrozenEndsAtTheProgressDeadlineI7) {
+TEST_P(StoppedPeer, FrozenFailsTheWaiterAtTheProgressDeadline_I7) {
   const Stopped stopped = signal_in_traffic(GetParam(), SIGSTOP, 300ms);
   EXPECT_EQ(stopped.failure.code, Errc::deadline);
   EXPECT_GE(stopped.after, 300ms);

@@ -1,5 +1,5 @@
 // Pulls from a holder in another process that dies or freezes.
-#include "net/data_plane.hpp"
+#include "net/data_plane/data_plane.hpp"
 
 #include "tests/net/dist/forked_peer.hpp"
 #include <gmock/gmock.h>
@@ -15,7 +15,8 @@ using testing::ForkedPeer;
 using testing::Talk;
 
 constexpr std::size_t kExportBytes = 64 << 20;
-/// See collectives_processes_test: tells "at once" from the deadline of 60 s.
+/// Limit of "at once", far from the deadline of 60 s (see
+/// collectives_processes_test).
 constexpr auto kPullNoticed = 5s;
 
 DataPlaneOptions pull_options(std::uint32_t self,
@@ -39,7 +40,7 @@ void hold(const Talk& talk) {
   plane.serve_rows(stash);
   plane.export_memory(1, memory.data(), memory.size());
   talk.say(plane.port());
-  talk.hear<char>(); // never comes
+  talk.hear<char>(); // never arrives
 }
 
 struct PullEnd {
@@ -47,7 +48,7 @@ struct PullEnd {
   std::chrono::steady_clock::duration after{};
 };
 
-/// Pulls until the peer, sent `signal_number` on the way, fails the pull.
+/// Pulls until the pull fails because the peer got `signal_number` meanwhile.
 PullEnd signal_while_pulling(int signal_number,
                              std::chrono::milliseconds deadline) {
   ForkedPeer peer(hold);
@@ -71,18 +72,18 @@ PullEnd signal_while_pulling(int signal_number,
   }
 }
 
-TEST(PullFromAnotherProcess, AKilledHolderFailsThePullAtOnceI7) {
+TEST(DataPlaneProcesses, AKilledHolderFailsThePullAtOnce_I7) {
   const PullEnd end = signal_while_pulling(SIGKILL, 60s);
   EXPECT_EQ(end.failure.code, Errc::peer_lost) << to_string(end.failure);
   EXPECT_LT(end.after, kPullNoticed);
 }
 
-TEST(PullFromAnotherProcess, AFrozenHolderEndsAtTheProgressDeadlineI7) {
+TEST(DataPlaneProcesses, AFrozenHolderFailsThePullAtTheProgressDeadline_I7) {
   const PullEnd end = signal_while_pulling(SIGSTOP, 300ms);
   EXPECT_EQ(end.failure.code, Errc::deadline) << to_string(end.failure);
 }
 
-TEST(PullFromAnotherProcess, AbortEndsAPullFromAFrozenHolder) {
+TEST(DataPlaneProcesses, AbortEndsAPullFromAFrozenHolder) {
   ForkedPeer peer(hold);
   DataPlane plane(pull_options(0, 60s));
   plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
@@ -96,7 +97,7 @@ TEST(PullFromAnotherProcess, AbortEndsAPullFromAFrozenHolder) {
   EXPECT_EQ(std::get<Failure>(result).what, "dead");
 }
 
-TEST(PullFromAnotherProcess, RowsComeWhole) {
+TEST(DataPlaneProcesses, RowsArriveIntact) {
   ForkedPeer peer(hold);
   DataPlane plane(pull_options(0, 60s));
   plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());

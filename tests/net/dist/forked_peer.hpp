@@ -1,5 +1,5 @@
-// A second process of a test: forked while the test has no thread yet, speaks
-// with it over a socket pair, dies with it.
+// A second process of a test: it is forked while the test has no thread yet,
+// exchanges numbers over a socket pair and dies with the test.
 #pragma once
 
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 namespace troupe::net::testing {
 
-/// Numbers between the two processes; a lost peer ends the process.
+/// Exchanges numbers between the two processes; a lost peer ends the process.
 class Talk {
 public:
   explicit Talk(int socket) : socket_(socket) {}
@@ -43,7 +43,7 @@ private:
 
 class ForkedPeer {
 public:
-  /// `body` runs in the child, which then exits with 0 (1 if it throws).
+  /// Runs `body` in the child, which then exits with 0 (1 if it throws).
   explicit ForkedPeer(const std::function<void(const Talk&)>& body) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -73,7 +73,7 @@ public:
     if (pid_ > 0)
       ::kill(pid_, number);
   }
-  /// Exit code, or -1 after a signal.
+  /// Returns the exit code, or -1 after a signal.
   int wait() {
     if (pid_ <= 0)
       return code_;

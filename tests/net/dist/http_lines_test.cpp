@@ -1,7 +1,8 @@
-// A server in this process that answers lines over HTTP, well and badly.
-#include "config/error.hpp"
-#include "net/http_lines.hpp"
-#include "net/wake_event.hpp"
+// A server in this process that replies to lines over HTTP, correctly and
+// wrongly.
+#include "config/base/error.hpp"
+#include "net/base/wake_event.hpp"
+#include "net/child_programs/http_lines.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -11,8 +12,12 @@
 #include <boost/beast/http/write.hpp>
 
 #include "tests/support/net/heard_lines.hpp"
+#include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <netdb.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -27,18 +32,21 @@ using namespace std::chrono_literals;
 namespace http = boost::beast::http;
 using boost::asio::ip::tcp;
 
-struct Answer {
+constexpr const char* silent_host = "host.of.a.silent.name.service";
+std::atomic<int> name_service_asked{0};
+
+struct Reply {
   unsigned status = 200;
   std::string body;
   bool silent = false;
 };
 
-/// Serves each connection on a thread of its own.
+/// Serves each connection on its own thread.
 class Server {
 public:
-  using Answering = std::function<Answer(const std::string& body, int request)>;
+  using Answering = std::function<Reply(const std::string& body, int request)>;
 
-  explicit Server(Answering answer) : answer_(std::move(answer)) {
+  explicit Server(Answering reply) : reply_(std::move(reply)) {
     acceptor_.listen();
     threads_.emplace_back([this] { accept(); });
   }
@@ -88,19 +96,19 @@ private:
       http::read(socket, buffer, request, error);
       if (error)
         return;
-      const auto answer = answer_(request.body(), ++requests_);
-      if (answer.silent)
+      const auto reply = reply_(request.body(), ++requests_);
+      if (reply.silent)
         continue;
       http::response<http::string_body> response{
-        static_cast<http::status>(answer.status), 11};
+        static_cast<http::status>(reply.status), 11};
       response.keep_alive(true);
-      response.body() = answer.body;
+      response.body() = reply.body;
       response.prepare_payload();
       http::write(socket, response, error);
     }
   }
 
-  Answering answer_;
+  Answering reply_;
   std::atomic<int> requests_{0};
   boost::asio::io_context io_;
   tcp::acceptor acceptor_{io_, {boost::asio::ip::make_address("127.0.0.1"), 0}};
@@ -109,20 +117,20 @@ private:
   std::vector<std::thread> threads_;
 };
 
-TEST(HttpLines, EveryLineIsPostedAndAnswered) {
+TEST(HttpLines, EveryLineIsPostedAndGetsAReply) {
   Server server([](const std::string& body, int) {
-    return Answer{.body = std::to_string(std::stoi(body)) + " ok\n"};
+    return Reply{.body = std::to_string(std::stoi(body)) + " ok\n"};
   });
   HttpLines lines(server.options());
   HeardLines heard;
   lines.run(number_lines(20), heard.handler(), nullptr);
-  EXPECT_EQ(heard.answers.size(), 20U);
-  EXPECT_EQ(heard.answers.at(19), "19 ok");
+  EXPECT_EQ(heard.replies.size(), 20U);
+  EXPECT_EQ(heard.replies.at(19), "19 ok");
 }
 
-TEST(HttpLines, LinesThatComeMeanwhileArePostedToo) {
+TEST(HttpLines, LinesAddedMeanwhileArePosted) {
   Server server(
-    [](const std::string& body, int) { return Answer{.body = body}; });
+    [](const std::string& body, int) { return Reply{.body = body}; });
   HttpLines lines(server.options());
   WakeEvent more;
   int next = 0;
@@ -135,53 +143,53 @@ TEST(HttpLines, LinesThatComeMeanwhileArePostedToo) {
   more.ring();
   HeardLines heard;
   lines.run(source, heard.handler(), nullptr);
-  EXPECT_EQ(heard.answers.size(), 9U);
+  EXPECT_EQ(heard.replies.size(), 9U);
 }
 
-TEST(HttpLines, OverloadIsTriedAgainAndRefusalIsNot) {
+TEST(HttpLines, OverloadIsRetriedButARefusalIsNot) {
   Server server([](const std::string& body, int request) {
     if (request % 2 == 1)
-      return Answer{.status = 503, .body = "busy"};
-    return std::stoi(body) == 2 ? Answer{.status = 404, .body = "no row"}
-                                : Answer{.body = body};
+      return Reply{.status = 503, .body = "busy"};
+    return std::stoi(body) == 2 ? Reply{.status = 404, .body = "no row"}
+                                : Reply{.body = body};
   });
   auto options = server.options();
   options.workers = 1;
   HttpLines lines(options);
   HeardLines heard;
   lines.run(number_lines(4), heard.handler(), nullptr);
-  EXPECT_EQ(heard.answers.size(), 3U);
+  EXPECT_EQ(heard.replies.size(), 3U);
   EXPECT_THAT(heard.losses.at(2), HasSubstr("404: no row"));
   EXPECT_EQ(server.requests(), 8);
 }
 
-TEST(HttpLines, SilenceLosesTheLineAfterItsTime) {
+TEST(HttpLines, ATimeoutFailsOnlyItsLine) {
   Server server([](const std::string& body, int) {
-    return Answer{.body = body, .silent = std::stoi(body) == 1};
+    return Reply{.body = body, .silent = std::stoi(body) == 1};
   });
   auto options = server.options();
   options.deadline.silence = 300ms;
   HttpLines lines(options);
   HeardLines heard;
   lines.run(number_lines(3), heard.handler(), nullptr);
-  EXPECT_EQ(heard.answers.size(), 2U);
+  EXPECT_EQ(heard.replies.size(), 2U);
   EXPECT_EQ(heard.losses.count(1), 1U);
   EXPECT_EQ(heard.late, 1);
 }
 
-TEST(HttpLines, AnAnswerWithAnotherIdIsStray) {
-  Server server([](const std::string&, int) { return Answer{.body = "7 ok"}; });
+TEST(HttpLines, AReplyWithAnotherIdIsUnmatched) {
+  Server server([](const std::string&, int) { return Reply{.body = "7 ok"}; });
   HttpLines lines(server.options());
   HeardLines heard;
   lines.run(number_lines(1), heard.handler(), nullptr);
-  EXPECT_EQ(heard.strays, 1);
+  EXPECT_EQ(heard.unmatched, 1);
   EXPECT_EQ(heard.losses.size(), 1U);
 }
 
-TEST(HttpLines, AServerThatIsNotThereIsRefused) {
+TEST(HttpLines, AnAbsentServerIsRefused) {
   auto options = Server([](const std::string&, int) {
-                   return Answer{};
-                 }).options(); // gone again
+                   return Reply{};
+                 }).options(); // removed again
   options.deadline.silence = 300ms;
   HttpLines lines(options);
   HeardLines heard;
@@ -196,7 +204,7 @@ TEST(HttpLines, AServerThatIsNotThereIsRefused) {
 }
 
 TEST(HttpLines, StoppingEndsTheWait) {
-  Server server([](const std::string&, int) { return Answer{.silent = true}; });
+  Server server([](const std::string&, int) { return Reply{.silent = true}; });
   HttpLines lines(server.options());
   HeardLines heard;
   const std::atomic<bool> stop{true};
@@ -204,5 +212,43 @@ TEST(HttpLines, StoppingEndsTheWait) {
                FailureError);
 }
 
+TEST(HttpLines, StoppingEndsTheWaitForANameServiceThatDoesNotAnswer) {
+  HttpLineOptions options;
+  options.name = "reward.url";
+  options.url.host = silent_host;
+  options.url.port = "80";
+  HttpLines lines(options);
+  HeardLines heard;
+  std::atomic<bool> stop{false};
+  std::thread stopper([&] {
+    while (name_service_asked == 0)
+      std::this_thread::yield();
+    stop = true;
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    lines.run(number_lines(1), heard.handler(), &stop);
+    ADD_FAILURE() << "no failure";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::aborted) << error.what();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  stopper.join();
+}
+
 } // namespace
 } // namespace troupe::net
+
+/// Stands in for the system's function in this program: never answers for one
+/// host.
+extern "C" int getaddrinfo(const char* host, const char* port,
+                           const addrinfo* hints, addrinfo** found) {
+  using namespace troupe::net;
+  if (host != nullptr && std::strcmp(host, silent_host) == 0) {
+    ++name_service_asked;
+    ::pause();
+  }
+  static const auto system = reinterpret_cast<decltype(&getaddrinfo)>(
+    ::dlsym(RTLD_NEXT, "getaddrinfo"));
+  return system(host, port, hints, found);
+}

@@ -1,8 +1,8 @@
-// The limit of open files: raised, given back to other programs, and named when
+// The limit of open files: raised, restored for other programs, and named when
 // it is reached.
-#include "config/defaults.hpp"
-#include "net/child_pool.hpp"
-#include "net/open_files.hpp"
+#include "config/base/defaults.hpp"
+#include "net/base/open_files.hpp"
+#include "net/child_programs/child_pool.hpp"
 
 #include "tests/net/dist/forked_peer.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -31,10 +31,10 @@ rlim_t hard_limit() {
   return limit.rlim_max;
 }
 
-// In processes of their own: a limit is of a whole process, and the first one
-// is remembered.
+// In separate processes: a limit is per process, and the first one is
+// remembered.
 
-TEST(OpenFiles, LimitIsRaisedToTheHardOne) {
+TEST(OpenFiles, TheSoftLimitIsRaisedToTheHardLimit) {
   ForkedPeer peer([](const Talk& talk) {
     set_soft_limit(64);
     raise_open_file_limit();
@@ -46,7 +46,7 @@ TEST(OpenFiles, LimitIsRaisedToTheHardOne) {
   EXPECT_EQ(peer.wait(), 0);
 }
 
-TEST(OpenFiles, OtherProgramsGetTheLimitAsItWas) {
+TEST(OpenFiles, OtherProgramsGetTheOriginalLimit) {
   const support::TempFolder folder;
   const auto file = folder / "limit";
   ForkedPeer peer([&](const Talk&) {
@@ -65,7 +65,7 @@ TEST(OpenFiles, OtherProgramsGetTheLimitAsItWas) {
   EXPECT_EQ(support::read_text(file), "64\n");
 }
 
-TEST(OpenFiles, ReachedLimitIsNamedWithItsNumber) {
+TEST(OpenFiles, AReachedLimitIsNamedWithItsNumber) {
   EXPECT_FALSE(why_no_open_file());
   ForkedPeer peer([](const Talk&) {
     set_soft_limit(3);
@@ -92,11 +92,11 @@ TEST(OpenFiles, OnlyALimitThatStaysReachedEndsAProcess) {
     for (int i = 0; i < 6; ++i) // the first and the last are 2.5 s apart
       EXPECT_FALSE(next_look());
     set_soft_limit(before);
-    EXPECT_FALSE(next_look()); // a good one, after which all begins again
+    EXPECT_FALSE(next_look()); // a success, which resets the count
     set_soft_limit(3);
     for (int i = 0; i < 6; ++i)
       EXPECT_FALSE(next_look());
-    EXPECT_FALSE(watch.look("worker", now)); // too soon for another look
+    EXPECT_FALSE(watch.look("worker", now)); // too soon to check again
     const auto failure = next_look();
     set_soft_limit(before);
     if (!failure || ::testing::Test::HasFailure())

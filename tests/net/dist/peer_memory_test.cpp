@@ -1,6 +1,7 @@
-// Memory of another process: mapped where it says where it is, else pulled.
-#include "net/data_plane.hpp"
-#include "net/peer_memory.hpp"
+// Memory of another process: mapped through its handle where there is one, else
+// pulled.
+#include "net/data_plane/data_plane.hpp"
+#include "net/data_plane/peer_memory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,19 +26,19 @@ DataPlaneOptions peer_options(std::uint32_t self) {
   return options;
 }
 
-/// Exports a block with its place, one without, and one with a wrong place.
-void lend(const Talk& talk) {
+/// Exports a block with its handle, one without, and one with a wrong handle.
+void publish(const Talk& talk) {
   PageBlock shared(kPlaneBytes, PageSharing::by_descriptor);
   PageBlock alone(kPlaneBytes, PageSharing::none);
-  MemoryPlace place = *shared.place();
-  MemoryPlace wrong = place;
+  MemoryHandle place = *shared.place();
+  MemoryHandle wrong = place;
   wrong.descriptor = 0;
   DataPlane plane(peer_options(1));
   for (const auto id : {kShared, kMisnamed})
     plane.export_memory(id, shared.data(), kPlaneBytes);
   plane.export_memory(kPrivate, alone.data(), kPlaneBytes);
-  plane.export_memory(place_id(kShared), &place, sizeof(place));
-  plane.export_memory(place_id(kMisnamed), &wrong, sizeof(wrong));
+  plane.export_memory(handle_id(kShared), &place, sizeof(place));
+  plane.export_memory(handle_id(kMisnamed), &wrong, sizeof(wrong));
   talk.say(plane.port());
   for (int value = 1; talk.hear<char>() != 'q'; ++value) {
     std::memset(shared.data(), value, kPlaneBytes);
@@ -45,8 +46,8 @@ void lend(const Talk& talk) {
   }
 }
 
-TEST(PeerMemory, IsReadWhereItLiesAndAskedForOnce) {
-  ForkedPeer peer(lend);
+TEST(PeerMemory, IsReadInPlaceAndRequestedOnce) {
+  ForkedPeer peer(publish);
   DataPlane plane(peer_options(0));
   plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
   PeerMemory memory;
@@ -64,8 +65,8 @@ TEST(PeerMemory, IsReadWhereItLiesAndAskedForOnce) {
   peer.talk().say('q');
 }
 
-TEST(PeerMemory, WhatCannotBeMappedIsLeftToPulls) {
-  ForkedPeer peer(lend);
+TEST(PeerMemory, UnmappableMemoryIsPulled) {
+  ForkedPeer peer(publish);
   DataPlane plane(peer_options(0));
   plane.set_peer(WorkerId(1), "127.0.0.1", peer.talk().hear<std::uint16_t>());
   PeerMemory memory;
@@ -74,9 +75,9 @@ TEST(PeerMemory, WhatCannotBeMappedIsLeftToPulls) {
   peer.talk().say('q');
 }
 
-TEST(PeerMemory, ALostPeerIsAFailureI7) {
+TEST(PeerMemory, ALostPeerIsAFailure_I7) {
   DataPlane plane(peer_options(0));
-  plane.set_peer(WorkerId(1), "127.0.0.1", 1); // nobody listens
+  plane.set_peer(WorkerId(1), "127.0.0.1", 1); // no listener
   PeerMemory memory;
   EXPECT_THROW(memory.find(plane, WorkerId(1), kShared), FailureError);
 }

@@ -1,5 +1,5 @@
-// Peer processes are seen to end, with and without a descriptor to spare.
-#include "net/peer_processes.hpp"
+// Ends of peer processes are detected with and without a free descriptor.
+#include "net/collectives/peer_processes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ struct WaitingPeer {
   }
 };
 
-/// No further descriptor can be opened while it lives.
+/// Leaves no free descriptor while it lives.
 class NoMoreDescriptors {
 public:
   NoMoreDescriptors() {
@@ -42,7 +42,7 @@ private:
   rlimit before_{};
 };
 
-TEST(PeerProcesses, AreSharedByAllWhoLookAtThem) {
+TEST(PeerProcesses, AreSharedByAllReaders) {
   WaitingPeer peer;
   PeerProcesses processes;
   const auto first = processes.find(peer.pid);
@@ -52,7 +52,7 @@ TEST(PeerProcesses, AreSharedByAllWhoLookAtThem) {
   EXPECT_TRUE(first->ended());
 }
 
-TEST(PeerProcesses, AreLookedAtAnewOnceNobodyKeepsThem) {
+TEST(PeerProcesses, AreOpenedAgainAfterTheLastReaderReleasedThem) {
   WaitingPeer peer;
   PeerProcesses processes;
   processes.find(peer.pid).reset();
@@ -60,7 +60,7 @@ TEST(PeerProcesses, AreLookedAtAnewOnceNobodyKeepsThem) {
   EXPECT_TRUE(processes.find(peer.pid)->ended()) << "collected before the look";
 }
 
-TEST(PeerProcesses, AreSeenToEndWithoutADescriptor) {
+TEST(PeerProcesses, TheirEndIsDetectedWithoutADescriptor) {
   WaitingPeer peer;
   PeerProcesses processes;
   std::shared_ptr<const PeerProcess> found;

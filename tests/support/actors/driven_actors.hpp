@@ -1,10 +1,10 @@
-// Actors in a scheduler that the test drives: nothing happens but in `run` and
-// `pass`, in the order of sending, and time is what the test says. Base of the
-// fixtures in tests/actors.
+// Actors in a scheduler that the test drives: messages are handled only in
+// `run` and `pass`, in the order of sending, and the test sets the time. Base
+// of the fixtures in tests/actors.
 #pragma once
 
-#include "actors/ask.hpp"
-#include "actors/system.hpp"
+#include "actors/protocol/ask.hpp"
+#include "actors/protocol/system.hpp"
 
 #include <caf/scheduler/test_coordinator.hpp>
 #include <gtest/gtest.h>
@@ -20,14 +20,14 @@ namespace troupe::actors {
 
 struct DrivenConfig : caf::actor_system_config {
   DrivenConfig() {
-    actors::add_message_types(*this); // the base has one of its own
+    actors::add_message_types(*this); // the base class has its own
     set("scheduler.policy", caf::atom("testing"));
   }
 };
 
 class DrivenActors : public ::testing::Test {
 protected:
-  void TearDown() override { // what the test holds outlives its actors
+  void TearDown() override { // actors end before what the test holds
     for (const auto& actor : ours_)
       caf::anon_send_exit(actor, caf::exit_reason::kill);
     run();
@@ -48,7 +48,7 @@ protected:
     caf::anon_send_exit(actor, caf::exit_reason::kill);
     run();
   }
-  void run() { // without the clock
+  void run() { // without advancing the clock
     while (scheduler_.try_run_once())
       ;
   }
@@ -68,7 +68,7 @@ protected:
   std::vector<caf::actor_addr> ours_;
 };
 
-/// Asks when it is told to start, in words of the test.
+/// Sends an ask, set by the test, when it gets `start_atom`.
 using Client = caf::typed_actor<caf::reacts_to<start_atom>, ask_failed>;
 struct ClientState {
   std::string name = "client";
@@ -81,12 +81,12 @@ client_actor(ClientSelf self, std::shared_ptr<AskTable> asks,
              std::function<void(ClientSelf)> on_start) {
   self->state.asks = Asks{std::move(asks)};
   return {[=](start_atom) { on_start(self); },
-          [=](fail_atom, std::uint64_t id, const Trouble& trouble) {
-            self->state.asks.fail(id, to_failure(trouble));
+          [=](fail_atom, std::uint64_t id, const FailureMessage& message) {
+            self->state.asks.fail(id, to_failure(message));
           }};
 }
 
-/// A call that answers with what `done` makes of its task.
+/// A call that replies with what `done` makes of its task.
 struct FakeState {
   std::string name = "fake";
 };
@@ -96,10 +96,10 @@ fake_call(Self<CallActor, FakeState>,
   return {[=](run_atom, const Context& context, const CallTask& task) {
             return done(context, task);
           },
-          [](fail_atom, std::uint64_t, const Trouble&) {}};
+          [](fail_atom, std::uint64_t, const FailureMessage&) {}};
 }
 
-/// A data set of these prompt lengths.
+/// Returns a data actor with these prompt lengths.
 inline DataActor::behavior_type fake_data(Self<DataActor, FakeState>,
                                           std::vector<std::uint32_t> tokens) {
   std::vector<std::uint32_t> rows(tokens.size());

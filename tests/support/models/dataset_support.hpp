@@ -1,7 +1,7 @@
 // Data sets of a few rows over a tokenizer whose tokens are letters.
 #pragma once
 
-#include "models/dataset.hpp"
+#include "models/data/dataset.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@
 
 namespace troupe::testing {
 
-/// One token a character: '<' begins, '>' ends a text, then a..z and space.
+/// Returns a tokenizer with one token per character: '<' begins, '>' ends a
+/// text, then a to z and space.
 inline nlohmann::json letters_document() {
   nlohmann::json vocab = {{"<", 0}, {">", 1}, {"?", 2}, {" ", 3}};
   for (char c = 'a'; c <= 'z'; ++c)
@@ -51,9 +52,10 @@ protected:
   models::Dataset open(DataKind kind, const std::string& text) {
     return models::Dataset::open(options(kind, text), letters());
   }
-  static std::string complaint(const models::DatasetOptions& options) {
+  static std::string complaint(const models::DatasetOptions& options,
+                               const models::DatasetOpening& opening = {}) {
     try {
-      models::Dataset::open(options, letters());
+      models::Dataset::open(options, letters(), opening);
     } catch (const ConfigError& error) {
       return error.what();
     }

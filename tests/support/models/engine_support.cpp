@@ -1,9 +1,9 @@
 #include "engine_support.hpp"
 
-#include "models/safetensors.hpp"
-#include "models/stored_parameters.hpp"
+#include "models/hf/safetensors.hpp"
+#include "models/hf/stored_parameters.hpp"
 
-#include "compute_support.hpp"
+#include "backend_support.hpp"
 
 #include <barrier>
 #include <cstring>
@@ -77,21 +77,6 @@ private:
 
 } // namespace
 
-ModelShape small_shape() {
-  ModelShape shape;
-  shape.family = "llama";
-  shape.vocab_size = 75;
-  shape.hidden_size = 40;
-  shape.num_layers = 2;
-  shape.num_heads = 4;
-  shape.num_kv_heads = 2;
-  shape.head_dim = 10;
-  shape.intermediate_size = 52;
-  shape.max_positions = 128;
-  shape.norm_eps = 1e-5;
-  return shape;
-}
-
 void write_random_model(const std::filesystem::path& folder,
                         const ModelShape& shape, std::uint64_t seed) {
   std::filesystem::create_directories(folder);
@@ -122,7 +107,7 @@ std::vector<SampleId> first_samples(std::size_t count) {
 
 models::Engine::Spec trained_actor(const std::filesystem::path& folder) {
   models::Engine::Spec spec;
-  spec.compute = &compute_under_test();
+  spec.backend = &backend_under_test();
   spec.folder = folder;
   spec.role = "actor";
   spec.trainable = true;
@@ -161,9 +146,9 @@ net::Rows random_prompts(std::int32_t vocab) {
   return {sequences.samples, {std::move(ids)}};
 }
 
-net::Rows random_answers(std::size_t prompts, std::size_t answers,
-                         std::int32_t vocab, std::size_t longest,
-                         std::uint64_t seed) {
+net::Rows random_responses(std::size_t prompts, std::size_t responses,
+                           std::int32_t vocab, std::size_t longest,
+                           std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto tokens = [&](std::size_t count) {
     std::vector<std::int32_t> made(count);
@@ -176,14 +161,14 @@ net::Rows random_answers(std::size_t prompts, std::size_t answers,
   std::vector<std::vector<std::uint8_t>> masks;
   for (std::size_t i = 0; i < prompts; ++i) {
     const auto prompt = tokens(1 + random() % longest);
-    for (std::size_t j = 0; j < answers; ++j) {
-      const auto answer = tokens(random() % longest);
+    for (std::size_t j = 0; j < responses; ++j) {
+      const auto response = tokens(random() % longest);
       ids.push_back(prompt);
-      ids.back().insert(ids.back().end(), answer.begin(), answer.end());
+      ids.back().insert(ids.back().end(), response.begin(), response.end());
       masks.emplace_back(prompt.size(), 0).resize(ids.back().size(), 1);
     }
   }
-  return {first_samples(prompts * answers),
+  return {first_samples(prompts * responses),
           {column_of("sequence_ids", DType::i32, ids),
            column_of("loss_mask", DType::u8, masks)}};
 }

@@ -1,11 +1,13 @@
-// What tests of the engine share: random models in folders, rows, and dp groups
-// of threads with the simplest collectives that can be right.
+// Shared by tests of the engine: random models in folders, rows, and dp groups
+// of threads with the simplest correct collectives.
 #pragma once
 
-#include "config/model_shape.hpp"
-#include "models/engine.hpp"
-#include "net/collectives.hpp"
-#include "net/rows.hpp"
+#include "config/model/model_shape.hpp"
+#include "models/engine/engine.hpp"
+#include "net/base/rows.hpp"
+#include "net/collectives/collectives.hpp"
+
+#include "tests/support/models/small_shape.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -15,17 +17,16 @@
 
 namespace troupe::testing {
 
-/// A small LLaMA: grouped heads, untied, sizes that fill no vector evenly.
-ModelShape small_shape();
-/// config.json and normally distributed weights (std 0.1; norms about 1).
+/// Writes config.json and normally distributed weights (std 0.1; norms about
+/// 1).
 void write_random_model(const std::filesystem::path& folder,
                         const ModelShape& shape, std::uint64_t seed);
 
-/// A role `actor` of the model in `folder` that trains ten steps at a rate that
-/// shows.
+/// Returns a role `actor` of the model in `folder` that trains ten steps at a
+/// visible learning rate.
 models::Engine::Spec trained_actor(const std::filesystem::path& folder);
 
-/// Rows of i32 / u8 / f32 columns from one vector a sample.
+/// Returns a column of i32 / u8 / f32 rows from one vector per sample.
 template <class T>
 net::Column column_of(const std::string& key, DType dtype,
                       const std::vector<std::vector<T>>& per_sample) {
@@ -37,27 +38,28 @@ net::Column column_of(const std::string& key, DType dtype,
   }
   return net::make_column(key, dtype, std::move(lengths), packed.data());
 }
-/// Sample ids 0 .. count-1.
+/// Returns the sample ids [0, count).
 std::vector<SampleId> first_samples(std::size_t count);
-/// Random `sequence_ids` of 2 .. `longest` tokens and `loss_mask` with a prompt
-/// of at least one token in front.
+/// Returns random `sequence_ids` of 2 to `longest` tokens and `loss_mask` with
+/// a prompt of at least one token in front.
 net::Rows random_sequences(std::size_t count, std::int32_t vocab,
                            std::size_t longest, std::uint64_t seed);
 
-/// Six random `prompt_ids` of tokens below `vocab`.
+/// Returns six random `prompt_ids` of tokens below `vocab`.
 net::Rows random_prompts(std::int32_t vocab);
 
-/// The same columns: `answers` random answers to each of `prompts` prompts, one
-/// prompt after the other.
-net::Rows random_answers(std::size_t prompts, std::size_t answers,
-                         std::int32_t vocab, std::size_t longest,
-                         std::uint64_t seed);
+/// Returns the columns of random_sequences: `responses` random responses to
+/// each of `prompts` prompts, one prompt after the other.
+net::Rows random_responses(std::size_t prompts, std::size_t responses,
+                           std::int32_t vocab, std::size_t longest,
+                           std::uint64_t seed);
 
-/// `size` members for as many threads of this process; sums in rank order.
+/// Returns `size` members for as many threads of this process; sums in rank
+/// order.
 std::vector<std::shared_ptr<net::Collectives>>
 thread_collectives(std::uint32_t size);
 
-/// Cuts packed numbers by offsets.
+/// Splits packed numbers by offsets.
 template <class T>
 std::vector<std::vector<T>> split(const std::vector<T>& packed,
                                   const std::vector<double>& cu_seqlens) {

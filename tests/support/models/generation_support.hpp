@@ -1,12 +1,12 @@
-// Prompts in, answers out, and a small random model for tests of generation.
+// Prompts, responses, and a small random model for tests of generation.
 #pragma once
 
-#include "models/engine.hpp"
-#include "models/generator.hpp"
+#include "models/engine/engine.hpp"
+#include "models/generate/generator.hpp"
 
 #include <gtest/gtest.h>
 
-#include "compute_support.hpp"
+#include "backend_support.hpp"
 
 #include <random>
 #include <vector>
@@ -43,38 +43,38 @@ inline RunContext at_step(std::uint32_t step) {
 
 inline Engine::Spec actor_of(const std::filesystem::path& folder) {
   Engine::Spec spec;
-  spec.compute = &troupe::testing::compute_under_test();
+  spec.backend = &troupe::testing::backend_under_test();
   spec.folder = folder;
   spec.role = "actor";
   return spec;
 }
 
-/// What came out for one sample.
-struct Answer {
+/// The result for one sample.
+struct Response {
   Ids ids; ///< new tokens
   std::vector<float> logprobs;
   bool truncated = false;
-  bool operator==(const Answer&) const = default;
+  bool operator==(const Response&) const = default;
 };
 
-inline std::vector<Answer> answers_of(const net::Rows& rows) {
+inline std::vector<Response> responses_of(const net::Rows& rows) {
   const auto ids = rows.at("sequence_ids").as<std::int32_t>();
   const auto mask = rows.at("loss_mask").as<std::uint8_t>();
   const auto logprobs = rows.at("logprobs").as<float>();
   const auto offsets = rows.at("sequence_ids").offsets();
-  std::vector<Answer> answers(rows.num_samples());
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    answers[i].truncated = rows.at("truncated").as<std::uint8_t>()[i] != 0;
+  std::vector<Response> responses(rows.num_samples());
+  for (std::size_t i = 0; i < responses.size(); ++i) {
+    responses[i].truncated = rows.at("truncated").as<std::uint8_t>()[i] != 0;
     for (auto t = offsets[i]; t < offsets[i + 1]; ++t) {
       if (mask[t] == 0) {
         EXPECT_EQ(logprobs[t], 0.0F);
         continue;
       }
-      answers[i].ids.push_back(ids[t]);
-      answers[i].logprobs.push_back(logprobs[t]);
+      responses[i].ids.push_back(ids[t]);
+      responses[i].logprobs.push_back(logprobs[t]);
     }
   }
-  return answers;
+  return responses;
 }
 
 struct SmallModel {

@@ -1,7 +1,5 @@
 #include "golden.hpp"
 
-#include "tests/support/places.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -78,10 +76,6 @@ double GoldenTensor::item() const {
   return values.front();
 }
 
-std::filesystem::path golden_folder() {
-  return support::shared_folder() / "golden";
-}
-
 GoldenTensors read_golden(const std::filesystem::path& safetensors) {
   const Bytes bytes = golden_bytes(safetensors);
   std::uint64_t header_bytes = 0;
@@ -119,6 +113,14 @@ OptimizerSettings golden_optimizer(const nlohmann::json& spec) {
   settings.schedule = spec["schedule"];
   settings.warmup = spec["warmup_steps"];
   return settings;
+}
+
+std::vector<std::string> golden_models(bool scalar_heads) {
+  auto names = golden_cases("models");
+  if (!scalar_heads)
+    std::erase_if(names,
+                  [](const auto& name) { return name.ends_with("_score"); });
+  return names;
 }
 
 std::vector<std::string> golden_cases(const std::string& part) {

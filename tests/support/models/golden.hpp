@@ -1,9 +1,10 @@
 // Reads golden cases (tensors and meta.json) for tests of models, with a reader
-// of its own so that the code under test is not also the judge.
+// of its own so that the code under test does not check itself.
 #pragma once
 
-#include "config/settings_types.hpp"
+#include "config/settings/settings_types.hpp"
 
+#include "tests/support/places.hpp"
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -22,27 +23,30 @@ struct GoldenTensor {
   std::vector<float> floats() const;
   std::vector<std::int32_t> ints() const;
   std::vector<std::uint8_t> mask() const;
-  double item() const; ///< of a tensor with one value
+  double item() const; ///< the value of a one-element tensor
 };
 
 using GoldenTensors = std::map<std::string, GoldenTensor>;
 
-/// The golden folder: $TROUPE_SHARED/golden, else beside the source tree.
-std::filesystem::path golden_folder();
+using support::golden_folder;
 /// All tensors of a file (F32, F64, BF16, I64, I32, U8).
 GoldenTensors read_golden(const std::filesystem::path& safetensors);
 nlohmann::json read_golden_meta(const std::filesystem::path& case_folder);
-/// The optimizer that a training case names.
+/// Returns the optimizer that a training case specifies.
 OptimizerSettings golden_optimizer(const nlohmann::json& spec);
+/// Names of the golden models, with or without those that have a scalar head.
+std::vector<std::string> golden_models(bool scalar_heads);
 /// Names of the case folders below `part` (sorted), e.g. "samplers".
 std::vector<std::string> golden_cases(const std::string& part);
 
 } // namespace troupe::testing
 
-/// Skips the test, with the reason, where the golden data is absent.
+/// Skips the test, with the reason, where the second opinion is absent; the
+/// golden data of the source tree is always there.
 #define TROUPE_NEEDS_GOLDEN()                                                  \
   do {                                                                         \
-    if (!std::filesystem::exists(::troupe::testing::golden_folder()))          \
+    if (::troupe::support::second_opinion()                                    \
+        && !std::filesystem::exists(::troupe::testing::golden_folder()))       \
       GTEST_SKIP() << "no golden data at "                                     \
                    << ::troupe::testing::golden_folder();                      \
   } while (false)

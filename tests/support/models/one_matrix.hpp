@@ -1,8 +1,8 @@
 // The parameters of a model that is one matrix of 2 MiB: large enough that its
-// memory comes and goes as pages.
+// memory is mapped and unmapped as pages.
 #pragma once
 
-#include "config/model_shape.hpp"
+#include "config/model/model_shape.hpp"
 
 #include <cstdint>
 #include <vector>

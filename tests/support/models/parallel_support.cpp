@@ -1,7 +1,7 @@
 #include "parallel_support.hpp"
 
-#include "models/generate_options.hpp"
-#include "models/model_part.hpp"
+#include "models/generate/generate_options.hpp"
+#include "models/parallel/local_model.hpp"
 
 #include <gmock/gmock.h>
 
@@ -76,15 +76,15 @@ models::Groups join_groups(net::GroupRegistry& registry,
   return groups;
 }
 
-// The boxes whose numbers count: with z, of a gradient, this copy's own.
-const std::vector<plans::Box>& boxes_of(const models::ModelPart& part,
+// The boxes whose numbers count: with z, for a gradient, this dp rank's own.
+const std::vector<plans::Box>& boxes_of(const models::LocalModel& part,
                                         models::Plane plane) {
   return plane == models::Plane::weight ? part.held.boxes
                                         : part.optimizer.boxes;
 }
 
-// A gradient under z1 has the places of the whole part.
-const float* start_of(const models::ModelPart& part,
+// A gradient under z1 has the offsets of the whole local model.
+const float* start_of(const models::LocalModel& part,
                       const models::Parameters& parameters,
                       const plans::Box& box, models::Plane plane) {
   const float* start = parameters.plane(plane).data();
@@ -135,10 +135,10 @@ void ParallelReplica::run(const Work& work) {
     std::rethrow_exception(first);
 }
 
-models::Sums ParallelReplica::train(models::TrainSpec spec,
-                                    const net::Rows& rows) {
+models::MetricSums ParallelReplica::train(models::TrainSpec spec,
+                                          const net::Rows& rows) {
   std::mutex mutex;
-  models::Sums total;
+  models::MetricSums total;
   run(
     [&](models::Engine& engine, models::RunContext& context, std::uint32_t dp) {
       models::TrainSpec own = spec;
@@ -154,7 +154,7 @@ models::Sums ParallelReplica::train(models::TrainSpec spec,
       }
       const net::Rows part
         = samples.empty() ? net::Rows{} : net::select(rows, samples);
-      const models::Sums sums = engine.train(own, part, context);
+      const models::MetricSums sums = engine.train(own, part, context);
       const std::lock_guard lock(mutex);
       if (counts(engine.part().where))
         total.merge(sums);
@@ -230,7 +230,7 @@ std::map<std::string, std::vector<float>>
 ParallelReplica::plane(models::Plane plane) const {
   std::map<std::string, WholeTensor> found;
   for (const auto& engine : engines_) {
-    const models::ModelPart& part = engine->part();
+    const models::LocalModel& part = engine->part();
     for (const plans::Box& box : boxes_of(part, plane)) {
       const ParameterShape& shape = part.parameters[box.parameter];
       put_box(box, shape, start_of(part, engine->parameters(), box, plane),
@@ -246,7 +246,7 @@ ParallelReplica::plane(models::Plane plane) const {
   return whole;
 }
 
-void expect_same_answers(const net::Rows& got, const net::Rows& want) {
+void expect_same_responses(const net::Rows& got, const net::Rows& want) {
   const auto ids = [](const net::Rows& rows) {
     return rows.at("sequence_ids").as<std::int32_t>();
   };

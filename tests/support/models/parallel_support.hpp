@@ -1,14 +1,14 @@
 // A replica of a model under any strategy on threads of this process: engines,
-// their groups over the real host collectives, samples dealt over dp, and the
-// planes put together again by the boxes that the layout promises.
+// their groups over the real host collectives, samples distributed over dp, and
+// the planes reassembled from the boxes of the layout.
 #pragma once
 
-#include "config/strategy.hpp"
-#include "models/engine.hpp"
-#include "models/parameters.hpp"
-#include "net/host_collectives.hpp"
-#include "net/memory_count.hpp"
-#include "net/rows.hpp"
+#include "config/base/strategy.hpp"
+#include "models/engine/engine.hpp"
+#include "models/parallel/parameters.hpp"
+#include "net/base/memory_count.hpp"
+#include "net/base/rows.hpp"
+#include "net/collectives/host_collectives.hpp"
 
 #include <deque>
 #include <functional>
@@ -24,23 +24,23 @@ public:
   /// Loads `spec`'s folder on every device of `strategy`.
   ParallelReplica(models::Engine::Spec spec, const std::string& strategy);
 
-  /// Runs `work(engine, context, dp coordinate)` on all devices at once, a
-  /// thread each; rethrows the first exception.
+  /// Runs `work(engine, context, dp coordinate)` on all devices at once, one
+  /// thread per device; rethrows the first exception.
   using Work
     = std::function<void(models::Engine&, models::RunContext&, std::uint32_t)>;
   void run(const Work& work);
 
-  /// Mini-batches dealt over dp (sample i of a batch to i % dp); the sums of
-  /// the devices that count, merged.
-  models::Sums train(models::TrainSpec spec, const net::Rows& rows);
-  /// Samples dealt over dp, results in sample order.
+  /// Trains on mini-batches distributed over dp (sample i of a batch on i %
+  /// dp); returns the merged sums of the devices that count.
+  models::MetricSums train(models::TrainSpec spec, const net::Rows& rows);
+  /// Runs inference on samples distributed over dp, results in sample order.
   net::Rows infer(const std::string& fn, const net::Rows& rows,
                   const models::InferOptions& options = {});
   net::Rows generate(const net::Rows& prompts,
                      const models::GenerateOptions& options);
 
-  /// Elements of each parameter by name. Fails the test where two devices hold
-  /// different bits of one element; `copies` false: of the first owner alone.
+  /// Returns the elements of each parameter by name. Fails the test if two
+  /// devices hold different bits of one element.
   std::map<std::string, std::vector<float>> plane(models::Plane plane) const;
 
   models::Engine& engine(std::size_t index) {
@@ -52,7 +52,7 @@ public:
   const Strategy& strategy() const {
     return strategy_;
   }
-  /// Of a device: its engine and what `run` makes.
+  /// Returns the memory count of a device: its engine and what `run` allocates.
   net::MemoryCount& memory(std::size_t index) {
     return memory_[index];
   }
@@ -73,7 +73,7 @@ private:
   std::vector<std::unique_ptr<models::Engine>> engines_;
 };
 
-/// The same tokens, log-probabilities within 1e-4 (I1, I2).
-void expect_same_answers(const net::Rows& got, const net::Rows& want);
+/// Expects the same tokens, log-probabilities within 1e-4 (I1, I2).
+void expect_same_responses(const net::Rows& got, const net::Rows& want);
 
 } // namespace troupe::testing

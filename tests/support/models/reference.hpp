@@ -1,5 +1,5 @@
-// The slow references beside the fast paths: loops in double that say what a
-// kernel means. Row-major, packed as in the headers of models/.
+// The slow references beside the fast paths: loops in double that define what a
+// kernel computes. Row-major, packed as in the headers of models/.
 #pragma once
 
 #include <cmath>
@@ -48,7 +48,7 @@ struct ReferenceHeads {
   std::int64_t head_dim = 0;
 };
 
-/// out[t] of one head: softmax over its sequence's tokens `first` .. t.
+/// out[t] of one head: softmax over its sequence's tokens [first, t].
 inline void reference_attention_row(const ReferenceHeads& h, std::int64_t head,
                                     std::int64_t first, std::int64_t t,
                                     const Doubles& qkv, Doubles& out) {
@@ -73,7 +73,8 @@ inline void reference_attention_row(const ReferenceHeads& h, std::int64_t head,
            * qkv[at2(u, v_col + i, width)];
 }
 
-/// Causal attention, one sequence after the other, one score at a time.
+/// Computes causal attention, one sequence after the other, one score at a
+/// time.
 inline Doubles reference_attention(const ReferenceHeads& h,
                                    const std::vector<std::int64_t>& cu_seqlens,
                                    const Doubles& qkv) {

@@ -1,25 +1,26 @@
-// A Rewarder asked about items that are all there.
+// Scores items that are all present, through a Rewarder.
 #pragma once
 
-#include "models/reward.hpp"
+#include "models/rewards/reward.hpp"
 
 #include <utility>
 
 namespace troupe::models {
 
-inline RewardAnswers score_all(Rewarder& rewarder,
+inline RewardReplies score_all(Rewarder& rewarder,
                                std::vector<RewardItem> items) {
-  RewardAnswers answers;
-  answers.scores.resize(items.size());
+  RewardReplies replies;
+  replies.scores.resize(items.size());
   RewardRound round;
   round.take = [&] { return std::exchange(items, {}); };
   round.on_score = [&](std::size_t item, RewardScore score) {
-    answers.scores.at(item) = std::move(score);
+    replies.scores.at(item) = std::move(score);
   };
-  round.on_stray
-    = [&](std::string stray) { answers.strays.push_back(std::move(stray)); };
+  round.on_unmatched = [&](std::string unmatched) {
+    replies.unmatched.push_back(std::move(unmatched));
+  };
   rewarder.score(round);
-  return answers;
+  return replies;
 }
 
 } // namespace troupe::models

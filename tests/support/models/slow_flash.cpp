@@ -11,7 +11,7 @@ namespace troupe::testing {
 
 namespace {
 
-/// One query of one head, its keys and values in double.
+/// One query of one head, with its keys and values in double.
 struct FlashRow {
   std::int64_t token;
   std::int64_t head;

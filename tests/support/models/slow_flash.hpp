@@ -1,10 +1,10 @@
-// Fused attention as its kernels promise it, score by score in double, on the
-// CPU and in any type: what stands in for a GPU's. It knows nothing of our
-// attention: a sequence's last query stands at its last key, as the others
-// before them.
+// Fused attention as its kernels specify it, score by score in double, on the
+// CPU and in any type: a substitute for a GPU's. It does not use the product's
+// attention: a sequence's last query is at its last key, the others at those
+// before it.
 #pragma once
 
-#include "models/flash_attention.hpp"
+#include "models/gpu/flash_attention.hpp"
 
 #include <functional>
 
@@ -28,7 +28,8 @@ public:
   int backward_calls() const {
     return backward_calls_;
   }
-  /// Keys of all calls that stood there for more than one sequence.
+  /// Returns how many keys, over all calls, were repeated for further
+  /// sequences.
   std::int64_t copied_keys() const {
     return copied_keys_;
   }

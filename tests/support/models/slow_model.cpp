@@ -1,6 +1,6 @@
 #include "slow_model.hpp"
 
-#include "models/safetensors.hpp"
+#include "models/hf/safetensors.hpp"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

@@ -1,10 +1,11 @@
 // The slow reference of a whole training step: a LLaMA in plain tensor
 // operations with libtorch's own gradients, one sequence at a time, in any
-// floating-point type. In double it is what fp32 runs drift from (I1 a).
+// floating-point type. In double it is what the drift of fp32 runs is measured
+// from (I1 a).
 #pragma once
 
-#include "config/model_shape.hpp"
-#include "config/settings.hpp"
+#include "config/model/model_shape.hpp"
+#include "config/settings/settings.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -18,14 +19,14 @@ namespace troupe::testing {
 
 class SlowModel {
 public:
-  /// Reads the tensors of a HF folder.
+  /// Reads the tensors of an HF folder.
   SlowModel(const std::filesystem::path& folder, const ModelShape& shape,
             at::ScalarType type);
 
-  /// Log-probability of each token under those before it, [L-1]: entry i is of
-  /// token i+1.
+  /// Returns the log-probability of each token given those before it, [L-1]:
+  /// entry i is of token i+1.
   at::Tensor logprobs(std::span<const std::int32_t> ids) const;
-  /// The scalar head before each token but the first, [L-1].
+  /// Returns the scalar head's values before each token but the first, [L-1].
   at::Tensor values(std::span<const std::int32_t> ids) const;
 
   /// Clips the gradients that `backward` left, makes one step of AdamW and

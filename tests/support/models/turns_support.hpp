@@ -1,9 +1,9 @@
-// What a leader of conversations does, without actors: asks for turns, lets a
-// tool speak in between, and keeps who said what.
+// A leader of conversations without actors: requests turns, inserts a tool's
+// tokens in between, and keeps the source of each token.
 #pragma once
 
-#include "models/generate_options.hpp"
-#include "models/turns.hpp"
+#include "models/generate/generate_options.hpp"
+#include "models/generate/turns.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ using models::TurnEnd;
 using models::TurnQueue;
 using Ids = std::vector<std::int32_t>;
 
-/// What a tool says after turn `turn` of a sample: different for each.
+/// Returns a tool's tokens after turn `turn` of a sample: different for each.
 inline Ids tool_ids(std::uint32_t sample, int turn) {
   Ids ids;
   for (std::uint32_t i = 0; i < 1 + (sample + turn) % 4; ++i)
@@ -28,13 +28,13 @@ inline Ids tool_ids(std::uint32_t sample, int turn) {
 
 struct Talk {
   Ids ids;
-  std::vector<float> logprobs; ///< 0 where the model did not speak
+  std::vector<float> logprobs; ///< 0 for tokens that are not the model's
   std::vector<std::uint8_t> mask;
   int turns = 0;
   bool operator==(const Talk&) const = default;
 };
 
-/// Leads all conversations: asks for the next turn when one has ended.
+/// Leads all conversations: requests the next turn when one has ended.
 class Leader {
 public:
   Leader(std::vector<Ids> prompts, int turns, std::uint32_t first = 0)
@@ -47,7 +47,7 @@ public:
       talk.mask.assign(prompts[i].size(), 0);
     }
   }
-  /// In rising order, or falling.
+  /// Begins in ascending order, or descending.
   void begin(bool backwards = false) {
     std::vector<std::uint32_t> order;
     for (const auto& [sample, talk] : talks_)

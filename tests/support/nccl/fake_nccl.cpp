@@ -1,7 +1,8 @@
-// NCCL and CUDA's runtime as nccl_library.hpp wants them, over threads of one
-// process: everything a GPU would do is done on the host, when the last member
-// calls. Memory that `fake_gpu_take` gave counts as a GPU's. A shared library
-// of its own, so that the program finds it the way it finds the real ones.
+// NCCL and CUDA's runtime with the interface that nccl_library.hpp needs, over
+// threads of one process: everything a GPU would do is done on the host, when
+// the last member calls. Memory from `fake_gpu_take` counts as a GPU's. A
+// shared library of its own, so that the program finds it in the same way as
+// the real ones.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,9 +25,9 @@ struct Call {
 };
 
 struct Group {
-  std::vector<Call> calls; ///< of those who came
+  std::vector<Call> calls; ///< calls of the members that have arrived
   std::size_t came = 0;
-  std::uint64_t done = 0; ///< calls of the whole group
+  std::uint64_t done = 0; ///< completed calls of the whole group
   bool aborted = false;
 };
 
@@ -38,7 +39,7 @@ struct Member {
 
 std::mutex mutex;
 std::map<std::string, Group> groups;
-std::deque<Member> members; // in place, also after an abort
+std::deque<Member> members; // addresses are stable, also after an abort
 std::map<const std::byte*, std::size_t> gpu_blocks;
 thread_local Member* last_member = nullptr;
 std::uint64_t next_id = 0;
@@ -64,7 +65,7 @@ void add_all(void* to, const void* from, std::size_t count, int type) {
     add<float>(to, from, count);
 }
 
-/// The last to come does everybody's work.
+/// Joins a call; the last member to arrive does the work of all.
 int come(Member* member, Call call,
          const std::function<void(std::vector<Call>&)>& work) {
   const std::lock_guard lock(mutex);
@@ -120,7 +121,7 @@ int ncclCommInitRank(void** made, int size, Id id, int rank) {
 int ncclCommAbort(void* communicator) {
   const std::lock_guard lock(mutex);
   static_cast<Member*>(communicator)->group->aborted = true;
-  return 0; // kept: a thread may still ask for its stream
+  return 0; // kept: a thread may still use its stream
 }
 int ncclCommGetAsyncError(void*, int* error) {
   *error = 0;
@@ -180,7 +181,8 @@ int cudaStreamCreateWithFlags(void** made, unsigned) {
 int cudaStreamDestroy(void*) {
   return 0;
 }
-/// Not ready (600) until the group has done as many calls as this member.
+/// Returns not ready (600) until the group has done as many calls as this
+/// member.
 int cudaStreamQuery(void*) {
   const std::lock_guard lock(mutex);
   const Member* member = last_member;
@@ -199,7 +201,7 @@ int cudaPointerGetAttributes(int* kind, const void* pointer) {
   return 0;
 }
 
-/// Tells which memory counts as a GPU's.
+/// Sets which memory counts as a GPU's.
 void fake_gpu_memory(const std::byte* data, std::size_t bytes) {
   const std::lock_guard lock(mutex);
   gpu_blocks[data] = bytes;

@@ -1,7 +1,7 @@
 // A group whose members are threads of the test.
 #pragma once
 
-#include "net/collectives.hpp"
+#include "net/collectives/collectives.hpp"
 
 #include <functional>
 #include <memory>
@@ -14,8 +14,8 @@ namespace troupe::testing {
 using MakeMember
   = std::function<std::shared_ptr<net::Collectives>(std::uint32_t rank)>;
 
-/// Each member in its thread; what it throws becomes its failure. With
-/// `leave_together` nobody leaves before all have looked at the results.
+/// Runs each member in its thread; what it throws becomes its failure. With
+/// `leave_together` no member leaves before all have read the results.
 inline std::vector<std::optional<Failure>>
 run_group(std::uint32_t members, const MakeMember& make,
           const std::function<void(net::Collectives&)>& body,

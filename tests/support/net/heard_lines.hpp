@@ -1,8 +1,8 @@
-// What a test heard of its lines. Lines are numbers; an answer begins with its
-// line's, any other is stray.
+// Replies to a test's lines. Lines are numbers; a reply begins with its line's
+// number, any other is unmatched.
 #pragma once
 
-#include "net/line_answers.hpp"
+#include "net/child_programs/line_replies.hpp"
 
 #include <map>
 #include <string>
@@ -11,23 +11,22 @@
 namespace troupe::test {
 
 struct HeardLines {
-  std::map<std::size_t, std::string> answers;
+  std::map<std::size_t, std::string> replies;
   std::map<std::size_t, std::string> losses;
   int late = 0;
-  int strays = 0;
+  int unmatched = 0;
 
   net::LineHandler handler() {
     net::LineHandler handler;
-    handler.line_of
-      = [](std::string_view answer) -> std::optional<std::size_t> {
-      if (answer.find_first_of("0123456789") != 0)
+    handler.line_of = [](std::string_view reply) -> std::optional<std::size_t> {
+      if (reply.find_first_of("0123456789") != 0)
         return std::nullopt;
-      return std::stoul(std::string(answer));
+      return std::stoul(std::string(reply));
     };
-    handler.on_answer = [this](std::size_t line, std::string_view answer) {
-      answers[line] = answer;
+    handler.on_reply = [this](std::size_t line, std::string_view reply) {
+      replies[line] = reply;
     };
-    handler.on_stray = [this](std::string_view) { ++strays; };
+    handler.on_unmatched = [this](std::string_view) { ++unmatched; };
     handler.on_loss
       = [this](std::size_t line, net::LineLoss loss, const std::string& why) {
           losses[line] = why;
@@ -37,7 +36,7 @@ struct HeardLines {
   }
 };
 
-/// "0", "1", ..
+/// Returns "0", "1", ...
 inline std::vector<std::string> number_lines(int count) {
   std::vector<std::string> lines;
   for (int i = 0; i < count; ++i)

@@ -1,7 +1,7 @@
-// The certificate of a run that tests make up.
+// A certificate of a run, generated for tests.
 #pragma once
 
-#include "net/tls.hpp"
+#include "net/transport/tls.hpp"
 
 #include <memory>
 

@@ -1,8 +1,8 @@
-// Stands between a client and a port of this host, passes all bytes on and
+// A proxy between a client and a port of this host that forwards all bytes and
 // keeps a copy of both directions.
 #pragma once
 
-#include "net/descriptor.hpp"
+#include "net/base/descriptor.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -103,7 +103,7 @@ private:
     }
   }
 
-  /// False at the end of the connection.
+  /// Forwards bytes; returns false at the end of the connection.
   bool pass(Pair& pair, std::size_t from) {
     std::array<char, 65536> block{};
     const ssize_t came
@@ -131,7 +131,7 @@ private:
   std::uint16_t port_ = 0;
   mutable std::mutex mutex_;
   std::array<std::string, 2> seen_; ///< from the client, from the target
-  std::list<Pair> pairs_;           ///< of the thread
+  std::list<Pair> pairs_;           ///< used by the thread
   std::atomic<bool> ending_ = false;
   std::thread thread_;
 };

@@ -1,9 +1,9 @@
 // Layouts for tests of moves: random ones, and those of ReaL's own test.
 #pragma once
 
-#include "plans/layout.hpp"
+#include "plans/weights/layout.hpp"
 
-#include "../../plans/support.hpp"
+#include "tests/support/plans/support.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace troupe::plans {
 
 inline Layout random_layout(const std::vector<ParameterShape>& model,
-                            std::uint32_t num_devices, Plane plane,
+                            std::uint32_t num_devices, LayoutKind kind,
                             std::mt19937_64& random) {
   constexpr Zero zeros[] = {Zero::none, Zero::z1, Zero::z3};
   Strategy strategy{.dp = std::uint32_t(1 + random() % 4),
@@ -25,21 +25,21 @@ inline Layout random_layout(const std::vector<ParameterShape>& model,
   while (strategy.num_devices() > num_devices)
     strategy.tp > 1 ? --strategy.tp : --strategy.dp;
   devices.resize(strategy.num_devices());
-  return make_layout(model, strategy, devices, DType::f32, plane);
+  return make_layout(model, strategy, devices, DType::f32, kind);
 }
 
-/// Any two layouts of a plane on three nodes.
+/// Any two layouts of a kind on three nodes.
 struct RandomMove {
   RandomMove(const std::vector<ParameterShape>& model, std::mt19937_64& random)
     : cluster{.nodes = 3,
               .devices_per_node = 6,
               .workers_per_node = std::uint32_t(1 + random() % 6)},
-      plane(random() % 3 == 0 ? Plane::optimizer : Plane::weight),
-      source(random_layout(model, 18, plane, random)),
-      target(random_layout(model, 18, plane, random)) {}
+      kind(random() % 3 == 0 ? LayoutKind::optimizer : LayoutKind::weights),
+      source(random_layout(model, 18, kind, random)),
+      target(random_layout(model, 18, kind, random)) {}
 
   Cluster cluster;
-  Plane plane;
+  LayoutKind kind;
   Layout source;
   Layout target;
 };

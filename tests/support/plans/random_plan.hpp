@@ -1,12 +1,12 @@
-// Random workflows and plans for them: lags, chunks, followers, what is kept,
-// dropped and offloaded. Not every one can run: lags may make a step wait for
-// itself.
+// Random workflows and plans for them: lags, chunks, EMA roles, planes that are
+// kept, dropped and offloaded. Not every one can run: lags may make a step wait
+// for itself.
 #pragma once
 
-#include "plans/execution_plan.hpp"
-#include "plans/workflow.hpp"
+#include "plans/plan/execution_plan.hpp"
+#include "plans/workflow/workflow.hpp"
 
-#include "../../plans/support.hpp"
+#include "tests/support/plans/support.hpp"
 
 #include <map>
 #include <random>
@@ -21,7 +21,8 @@ inline std::uint32_t draw(Random& random, std::uint32_t below) {
   return static_cast<std::uint32_t>(random() % below);
 }
 
-/// A few roles, calls that read random earlier keys, train calls at the end.
+/// Returns a few roles, calls that read random earlier keys, train calls at the
+/// end.
 inline Workflow random_workflow(Random& random) {
   Workflow workflow{.name = "random", .dataset_keys = {"data"}};
   std::vector<std::string> keys = {"data"};
@@ -36,11 +37,12 @@ inline Workflow random_workflow(Random& random) {
   for (std::uint32_t i = 0; i <= draw(random, 4); ++i)
     workflow.roles.push_back(
       {.name = "role" + std::to_string(i), .trained = draw(random, 4) != 0});
-  for (auto& role : workflow.roles) { // those that no call trains may follow
-    const auto& leader = workflow.roles[draw(
+  for (auto& role : workflow.roles) { // roles that no call trains may be EMA
+                                      // roles
+    const auto& tracked = workflow.roles[draw(
       random, static_cast<std::uint32_t>(workflow.roles.size()))];
-    if (!role.trained && leader.trained)
-      role.follows = {.role = leader.name, .every = 1 + draw(random, 3)};
+    if (!role.trained && tracked.trained)
+      role.ema = {.role = tracked.name, .every = 1 + draw(random, 3)};
   }
   const auto num_roles = static_cast<std::uint32_t>(workflow.roles.size());
   for (std::uint32_t i = 0; i < 1 + draw(random, 8); ++i) {

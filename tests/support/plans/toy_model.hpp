@@ -1,9 +1,9 @@
 // A model that is only shapes, for tests of layouts and moves: sizes that no
-// degree divides, matrices split by rows and by columns, heads that tensor
-// peers share where there are fewer of them, norms.
+// degree divides, matrices split by rows and by columns, heads that tp ranks
+// share if there are fewer of them, norms.
 #pragma once
 
-#include "config/model_shape.hpp"
+#include "config/model/model_shape.hpp"
 
 #include <cstdint>
 #include <string>
@@ -12,8 +12,9 @@
 
 namespace troupe::testing {
 
-/// Embedding, three matrices and a norm a layer, final norm, head unless tied.
-/// `split_dim` and units as in ParameterShape; "kv" has two heads.
+/// Returns the embedding, three matrices and a norm per layer, the final norm,
+/// and the head unless tied. `split_dim` and units as in ParameterShape; "kv"
+/// has two heads.
 inline std::vector<ParameterShape> toy_model(std::int32_t layers,
                                              std::int64_t width, bool tied) {
   std::vector<ParameterShape> all;

@@ -1,9 +1,9 @@
-// A model folder of a few kilobytes with a tokenizer of words, made on the
+// A model folder of a few kilobytes with a tokenizer of words, generated on the
 // spot: enough for everything that is checked before a run starts.
 #pragma once
 
-#include "config/model_shape.hpp"
-#include "models/hf_folder.hpp"
+#include "config/model/model_shape.hpp"
+#include "models/hf/hf_folder.hpp"
 
 #include "tests/support/runtime/temp_folder.hpp"
 
@@ -28,7 +28,7 @@ inline ModelShape tiny_shape() {
   return shape;
 }
 
-/// Words a .. f are tokens 2 .. 7; `third` replaces the word of token 4.
+/// Words a to f are tokens 2 to 7; `third` replaces the word of token 4.
 inline void write_tiny_tokenizer(const std::filesystem::path& folder,
                                  const std::string& third = "c") {
   write_text(folder / "tokenizer.json", R"({

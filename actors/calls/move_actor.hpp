@@ -1,0 +1,32 @@
+// One (source, target) pair of replicas: brings a version of the weights from
+// one layout to the other. Sources confirm the version that they publish,
+// targets read their own part of it; every device derives its part on its own.
+// Parent: the session.
+#pragma once
+
+#include "actors/calls/team.hpp"
+#include "config/base/strategy.hpp"
+
+namespace troupe::actors {
+
+struct MoveSetup {
+  std::string name; ///< "actor@actor_gen"
+  ReplicaId source;
+  std::vector<Team> sources;
+  Strategy source_strategy;
+  Strategy target_strategy;
+  std::vector<Team> targets;
+  bool check = false; ///< compare checksums of both ends
+  std::shared_ptr<AskTable> asks;
+};
+
+struct MoveState {
+  std::string name;
+  Asks asks;
+  MoveSetup setup;
+};
+
+MoveActor::behavior_type move_actor(Self<MoveActor, MoveState> self,
+                                    MoveSetup setup);
+
+} // namespace troupe::actors

@@ -1,0 +1,62 @@
+#include "actors/checkpoint/snapshot_record.hpp"
+
+#include "config/base/atomic_file.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <system_error>
+
+namespace troupe::actors {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path snapshot_record_file(const fs::path& run_folder) {
+  return run_folder / "snapshot" / "record.json";
+}
+
+fs::path snapshot_rows_file(const fs::path& run_folder, const SnapshotKey& key,
+                            WorkerId holder) {
+  return run_folder / "snapshot"
+         / fmt::format("rows_{}_{:02}.safetensors", key.slot, holder.value);
+}
+
+SnapshotRecordText text_of(const SnapshotRecord& record) {
+  const json value = {{"id", record.key.id},
+                      {"slot", record.key.slot},
+                      {"plan", record.plan},
+                      {"state", json_of(record.state)}};
+  return {.id = record.key.id, .text = value.dump(2)};
+}
+
+void write_snapshot_record(const fs::path& run_folder,
+                           const SnapshotRecordText& record) {
+  replace_file(snapshot_record_file(run_folder), record.text);
+}
+
+std::optional<SnapshotRecord> read_snapshot_record(const fs::path& run_folder) {
+  std::ifstream file{snapshot_record_file(run_folder)};
+  if (!file)
+    return std::nullopt;
+  try {
+    const json value = json::parse(file);
+    SnapshotRecord record;
+    record.key.id = value.at("id");
+    record.key.slot = value.at("slot");
+    record.plan = value.at("plan");
+    record.state = checkpoint_state_of(value.at("state"));
+    return record;
+  } catch (const json::exception&) { // of another version
+    return std::nullopt;
+  }
+}
+
+void forget_snapshot(const fs::path& run_folder) {
+  std::error_code ignored; // a folder that stays is not read without its record
+  fs::remove(snapshot_record_file(run_folder), ignored);
+  fs::remove_all(run_folder / "snapshot", ignored);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,137 @@
+#include "actors/checkpoint/snapshot_save.hpp"
+
+#include "actors/checkpoint/ask_holders.hpp"
+#include "actors/checkpoint/snapshot_record.hpp"
+#include "config/base/log.hpp"
+#include "plans/recovery/snapshot_planes.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// A snapshot in progress; owned by the continuations.
+struct RunningSnapshot {
+  Context context;
+  SaveTask task;
+  SnapshotKey key;
+  std::function<void(SaveCopied)> on_done;
+  std::function<void(const Failure&)> on_failure;
+};
+using Running = std::shared_ptr<RunningSnapshot>;
+
+/// Returns a number that no other snapshot of the run has.
+std::uint64_t snapshot_id(const Context& context, StepId next_step) {
+  return std::uint64_t{context.incarnation.value} << 32 | next_step.value;
+}
+
+/// Makes no further snapshots: what is wrong, such as full memory or a keeper
+/// that does not reply, would delay each step.
+void give_up(CheckpointSelf self, const std::string& problem) {
+  self->state.gave_up = true;
+  log::runtime.warn("no snapshots in memory any more: " + problem);
+}
+
+SaveCopied made(CheckpointSelf self, const Running& running,
+                std::uint64_t bytes) {
+  const CheckpointSetup& setup = self->state.setup;
+  self->state.next_slot = plans::next_snapshot_slot(running->key.slot);
+  self->state.last_snapshot = running->key.id;
+  return {.bytes = bytes,
+          .snapshot = text_of({.key = running->key,
+                               .plan = setup.snapshots.plan,
+                               .state = state_of(setup, running->task)})};
+}
+
+/// Returns whether the slot that would be overwritten is not needed any more.
+bool slot_is_free(CheckpointSelf self) {
+  const auto& recorded = self->state.setup.snapshots.recorded;
+  return self->state.last_snapshot == 0
+         || *recorded == self->state.last_snapshot;
+}
+
+void copied_planes(CheckpointSelf self, const Running& running,
+                   const std::vector<TeamDone<SnapshotDone>>& copied) {
+  std::uint64_t bytes = 0;
+  for (const auto& team : copied)
+    for (const auto& part : team.parts) {
+      if (!part.problem.empty()) {
+        give_up(self, part.problem);
+        return running->on_done({});
+      }
+      bytes += part.bytes;
+    }
+  running->on_done(made(self, running, bytes));
+}
+
+void copy_planes(CheckpointSelf self, const Running& running) {
+  const CheckpointSetup& setup = self->state.setup;
+  std::vector<TeamActor> targets;
+  std::vector<TeamOrder<SnapshotOrder>> orders;
+  std::vector<AskSpec> specs;
+  for (const auto& [replica, teams] : setup.snapshots.teams)
+    for (const Team& team : teams) {
+      targets.push_back(team.actor);
+      orders.push_back({.orders = {SnapshotOrder{running->key}},
+                        .order_of = std::vector(team.members.size(), 0U)});
+      specs.push_back(
+        {.name = fmt::format("snapshot of {} on {}",
+                             setup.replicas[replica].name(), team.name),
+         .worker = team.worker});
+    }
+  ask_all<TeamDone<SnapshotDone>>(
+    self, targets, snapshot_atom::value, running->context, std::move(orders),
+    std::move(specs),
+    [=](const std::vector<TeamDone<SnapshotDone>>& copied) {
+      copied_planes(self, running, copied);
+    },
+    running->on_failure);
+}
+
+void write_rows(CheckpointSelf self, const Running& running) {
+  ask_holders<WriteDone>(
+    self, running->task, running->context, write_atom::value,
+    [=](WorkerId worker, const std::vector<RowSet>&) {
+      return WriteRowsOrder{
+        snapshot_rows_file(self->state.setup.run_folder, running->key, worker)
+          .string()};
+    },
+    "write snapshot of",
+    [=](const std::vector<WriteDone>&) { copy_planes(self, running); },
+    running->on_failure);
+}
+
+} // namespace
+
+void make_snapshot(CheckpointSelf self, const Context& context,
+                   const SaveTask& task,
+                   std::function<void(SaveCopied)> on_done,
+                   std::function<void(const Failure&)> on_failure) {
+  if (self->state.gave_up || !slot_is_free(self))
+    return on_done({});
+  auto running = std::make_shared<RunningSnapshot>();
+  running->context = context;
+  running->task = task;
+  running->key = {.id = snapshot_id(context, task.next_step),
+                  .slot = self->state.next_slot};
+  running->on_done = std::move(on_done);
+  running->on_failure = std::move(on_failure);
+  std::error_code error; // the rows' writer names what is wrong
+  std::filesystem::create_directories(
+    snapshot_record_file(self->state.setup.run_folder).parent_path(), error);
+  ask_holders<CopyDone>(
+    self, task, context, copy_atom::value,
+    [](WorkerId, const std::vector<RowSet>& sets) {
+      return CopyRowsOrder{sets};
+    },
+    "copy for a snapshot",
+    [=](const std::vector<CopyDone>&) { write_rows(self, running); },
+    running->on_failure);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,51 @@
+// Messages of a worker that joins a run: what it says of itself, what it gets
+// to know of the run, and who else is there.
+#pragma once
+
+#include "actors/protocol/message_parts.hpp"
+
+namespace troupe::actors {
+
+/// Request of a worker to join.
+struct JoinRequest {
+  std::string token;
+  std::string build; ///< version and registry; must equal the master's
+  std::string host;  ///< address of its data port
+  std::uint16_t data_port = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t wanted = 0xFFFF'FFFF; ///< number assigned by the launcher
+};
+TROUPE_INSPECT(JoinRequest, x.token, x.build, x.host, x.data_port, x.pid,
+               x.wanted)
+
+/// The run as a worker needs it; it parses the same texts as the master did.
+struct JoinReply {
+  WorkerId worker;
+  Incarnation incarnation;
+  std::string run_id; ///< random; names shared memory and groups
+  std::string settings_yaml;
+  std::string plan_yaml;
+  std::string run_folder;
+  std::string data_key; ///< index key of data.train in the run folder
+  std::string keeper;   ///< name of the hosts' keepers; empty: no snapshots
+  bool only_evaluates = false;
+  std::map<std::string, CallRoom> rooms; ///< for calls that generate
+};
+TROUPE_INSPECT(JoinReply, x.worker, x.incarnation, x.run_id, x.settings_yaml,
+               x.plan_yaml, x.run_folder, x.data_key, x.keeper,
+               x.only_evaluates, x.rooms)
+
+struct Peer {
+  WorkerId worker;
+  std::string host;
+  std::uint16_t data_port = 0;
+};
+TROUPE_INSPECT(Peer, x.worker, x.host, x.data_port)
+
+/// The members of a run, once all workers have joined.
+struct SetupOrder {
+  std::vector<Peer> peers;
+};
+TROUPE_INSPECT(SetupOrder, x.peers)
+
+} // namespace troupe::actors

@@ -1,0 +1,17 @@
+#include "actors/protocol/resident_memory.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+
+namespace troupe::actors {
+
+std::uint64_t resident_bytes() {
+  std::ifstream statm{"/proc/self/statm"};
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  statm >> total_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace troupe::actors

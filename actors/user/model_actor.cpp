@@ -1,0 +1,88 @@
+#include "actors/user/model_actor.hpp"
+
+#include "models/generate/turn_tokens.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+namespace {
+
+using ModelSelf = Self<TurnActor, ModelState>;
+
+Failure no_conversation(const ModelState& state, SampleId sample) {
+  return {.code = Errc::bad_input,
+          .who = state.name,
+          .what = fmt::format("sample {} is extended outside of its "
+                              "conversation, or by another worker",
+                              sample.value),
+          .cause = ""};
+}
+
+caf::result<Sample> extend(ModelSelf self, Sample sample,
+                           std::uint32_t max_tokens) {
+  const auto& setup = self->state.setup;
+  Reply<Sample> reply{
+    self,
+    {sample.arrow().flow, StepId{sample.arrow().step}, setup->incarnation}};
+  const SampleId id{sample.id()};
+  const auto turns = setup->conversations->find(id);
+  if (!turns) {
+    reply.fail(no_conversation(self->state, id));
+    return reply.promise();
+  }
+  models::take_appended(sample, setup->tokenizer);
+  auto turn = models::next_turn(sample, max_tokens);
+  sample.set_arrow({.flow = 0, .step = sample.arrow().step});
+  auto end = std::make_shared<models::TurnEnd>();
+  const auto callback = self->state.open.open<ModelSelf, Sample>(
+    self, reply, [=, talk = std::move(sample)](Sample& extended) mutable {
+      models::take_turn(talk, *end, setup->tokenizer);
+      extended = std::move(talk);
+    });
+  setup->conversations->turn_asked();
+  turns->ask(std::move(turn), [=](std::variant<models::TurnEnd, Failure> came) {
+    setup->conversations->turn_given();
+    if (auto* failure = std::get_if<Failure>(&came))
+      return callback(*failure);
+    *end = std::move(std::get<models::TurnEnd>(came));
+    callback(Sample{});
+  });
+  return reply.promise();
+}
+
+} // namespace
+
+void OpenConversations::open(std::span<const SampleId> samples,
+                             const std::shared_ptr<models::TurnQueue>& turns) {
+  const std::lock_guard lock{mutex_};
+  for (const SampleId sample : samples)
+    turns_[sample] = turns;
+}
+
+void OpenConversations::close(std::span<const SampleId> samples) {
+  const std::lock_guard lock{mutex_};
+  for (const SampleId sample : samples)
+    turns_.erase(sample);
+}
+
+std::shared_ptr<models::TurnQueue>
+OpenConversations::find(SampleId sample) const {
+  const std::lock_guard lock{mutex_};
+  const auto found = turns_.find(sample);
+  return found == turns_.end() ? nullptr : found->second;
+}
+
+TurnActor::behavior_type model_actor(ModelSelf self,
+                                     std::shared_ptr<const ModelSetup> setup) {
+  self->state.name = "model " + setup->call;
+  self->state.setup = std::move(setup);
+  return {
+    [=](detail::extend_atom, Sample& sample, std::uint32_t max_tokens) {
+      return extend(self, std::move(sample), max_tokens);
+    },
+    [=](done_atom, std::uint64_t id) { self->state.open.finish(id); },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,148 @@
+#include "actors/worker/device_jobs.hpp"
+
+#include "actors/protocol/resident_memory.hpp"
+#include "actors/protocol/sum_parts.hpp"
+#include "actors/worker/shard_groups.hpp"
+#include "actors/worker/shard_residency.hpp"
+#include "actors/worker/shard_snapshot.hpp"
+#include "actors/worker/weight_moves.hpp"
+#include "actors/worker_base/call_options.hpp"
+#include "actors/worker_base/task_rows.hpp"
+#include "config/trace/trace_at.hpp"
+#include "models/gpu/gpu.hpp"
+#include "models/parallel/parameters.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Stores rows in the stash if this device's are the ones that count.
+RunDone keep_outputs(Shard& shard, StepId step, const plans::Call& call,
+                     net::Rows rows) {
+  if (!gives_results(shard))
+    rows = {};
+  rows = rename_out(call, std::move(rows));
+  trace_rows(shard.device->track(), "writes", step, rows);
+  return stash_outputs(*shard.worker, step, call, std::move(rows));
+}
+
+models::TrainSpec train_spec_of(Shard& shard, const plans::Call& call,
+                                const RunOrder& order) {
+  const WorkerContext& worker = *shard.worker;
+  auto spec = train_spec(worker.run.settings, call,
+                         worker.run.plan.calls.at(call.name));
+  for (std::uint32_t epoch = 0; epoch < order.epochs; ++epoch)
+    spec.mini_batches.insert(spec.mini_batches.end(), order.batches.begin(),
+                             order.batches.end());
+  const auto& loss = models::losses().find(call.fn);
+  for (const auto& carried : order.carried)
+    models::take_carried(loss, carried.name, carried.value.number(), spec.loss);
+  return spec;
+}
+
+} // namespace
+
+models::RunContext run_context(Shard& shard, StepId step) {
+  models::RunContext context;
+  context.step = step;
+  context.seed = shard.worker->run.settings.run.seed;
+  context.track = shard.device->track();
+  context.stop = &shard.device->stop_flag();
+  context.progress = &shard.device->progress();
+  context.groups = shard.groups;
+  return context;
+}
+
+bool gives_results(const Shard& shard) {
+  return shard.where.tp == 0 && shard.where.pp + 1 == shard.replica.strategy.pp;
+}
+
+LoadDone load_shard(Shard& shard, const LoadOrder& order) {
+  const WorkerContext& worker = *shard.worker;
+  auto spec
+    = engine_spec(worker.run.settings, worker.run.workflow,
+                  worker.run.workflow.role(shard.replica.role), order.folder);
+  spec.trainable = spec.trainable && shard.replica.home;
+  spec.publishes = shard.replica.home;
+  spec.strategy = shard.replica.strategy;
+  spec.where = shard.where;
+  spec.workspaces = &shard.worker->threads.workspaces.at(shard.rank);
+  if (worker.run.settings.cluster.device == "gpu")
+    spec.backend = &models::gpu_backend(
+      shard.rank.value
+      % static_cast<std::uint32_t>(
+        worker.run.settings.cluster.devices_per_node.value_or(1)));
+  shard.engine = std::make_unique<models::Engine>(std::move(spec));
+  if (order.snapshot.id != 0)
+    restore_shard(shard, order.snapshot);
+  else if (!order.shape_only)
+    shard.engine->load_weights();
+  if (!order.state_file.empty())
+    shard.engine->load_state(order.state_file);
+  shard.groups = join_groups(shard);
+  begin_residency(shard);
+  publish_planes(shard);
+  return {shard.engine->weights().size()};
+}
+
+RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
+                  const net::Rows& fetched) {
+  const WorkerContext& worker = *shard.worker;
+  const plans::Call& call = worker.run.workflow.call(order.call);
+  const trace::Span span{shard.device->track(), trace::name(call.name),
+                         step.value};
+  const auto begin = trace::now_ns();
+  shard.device->memory().begin_peak();
+  models::RunContext context = run_context(shard, step);
+  trace_rows(context.track, "reads", step, fetched);
+  const net::Rows rows = rename_in(call, fetched);
+  RunDone done;
+  switch (call.kind) {
+  case plans::CallKind::inference:
+    done = keep_outputs(
+      shard, step, call,
+      shard.engine->infer(call.fn, rows, context,
+                          infer_options(worker.run.settings, call,
+                                        worker.run.plan.calls.at(call.name))));
+    break;
+  case plans::CallKind::train:
+    done.holder = worker.worker;
+    done.sums = to_parts(
+      shard.engine->train(train_spec_of(shard, call, order), rows, context));
+    if (!gives_results(shard))
+      done.sums.clear();
+    break;
+  case plans::CallKind::generate: // generate_chunks
+  case plans::CallKind::function:
+    TROUPE_CHECK(false, "it does not run like this");
+  }
+  done.begin_ns = begin;
+  done.busy_ns = trace::now_ns() - begin;
+  done.peaks = peaks_of(shard);
+  return done;
+}
+
+std::vector<PeakMemory> peaks_of(const Shard& shard) {
+  return {{shard.rank, shard.device->memory().peak_bytes(), resident_bytes()}};
+}
+
+WriteDone write_shard(Shard& shard, StepId step, const WriteOrder& order) {
+  const trace::Span span{shard.worker->threads.writer->track(),
+                         trace::name("write"), step.value};
+  // not from a loaded checkpoint: it is removed when newer ones exist
+  const auto& models = shard.worker->run.settings.models;
+  return written_by([&] {
+    shard.snapshot.save_hf(order.folder,
+                           {.dtype = order.dtype,
+                            .max_shard_bytes = order.max_shard_bytes,
+                            .files_from = models.at(shard.replica.role).path});
+    if (!order.state_file.empty())
+      shard.snapshot.save_state(order.state_file,
+                                /*with_weights=*/order.dtype != DType::f32);
+    return shard.engine->weights().size();
+  });
+}
+
+} // namespace troupe::actors

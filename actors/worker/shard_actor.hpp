@@ -1,0 +1,57 @@
+// One device's part of one replica. Event-based and always responsive: the work
+// itself goes to the device thread and comes back as a message. Refuses work of
+// an older incarnation or for another version than it has (I4).
+// Parent: the node actor; queued work is dropped when the node aborts.
+#pragma once
+
+#include "actors/worker/chunk_inbox.hpp"
+#include "actors/worker_base/row_gather.hpp"
+#include "models/engine/engine.hpp"
+#include "models/engine/snapshot.hpp"
+#include "models/parallel/weight_move.hpp"
+
+namespace troupe::actors {
+
+struct ShardSetup {
+  std::shared_ptr<WorkerContext> worker;
+  ReplicaId replica;
+  Rank rank;
+};
+
+/// The state that the device thread works on; only its jobs touch it after
+/// `load`, one at a time.
+struct Shard {
+  std::shared_ptr<WorkerContext> worker;
+  plans::Replica replica;
+  Rank rank;
+  Coordinate where;
+  JobThread* device = nullptr;
+  std::unique_ptr<models::Engine> engine;
+  models::Groups groups; ///< per mesh axis
+  /// Number of calls that need each plane now; the last one to end offloads it.
+  std::map<models::Plane, std::uint32_t> users;
+  /// Weights of the checkpoint in progress: the device thread fills it, then
+  /// the writer thread reads it (one save at a time).
+  models::Snapshot snapshot;
+  std::vector<std::unique_ptr<net::MemoryHandle>> places; ///< handles of
+                                                          ///< published planes
+  /// Moves of weights to this device, by source replica (compiled once).
+  std::map<ReplicaId, models::WeightMove> moves;
+  /// Moves that gather a plane of the whole model, likewise compiled once.
+  std::map<models::Plane, models::WeightMove> whole;
+};
+
+struct ShardState {
+  std::string name;
+  std::shared_ptr<Shard> shard;
+  RowInbox inbox;
+  ChunkInbox chunks;
+  OpenReplies open;
+  Version version;
+  bool loaded = false; ///< whether it has any version
+};
+
+ShardActor::behavior_type shard_actor(Self<ShardActor, ShardState> self,
+                                      ShardSetup setup);
+
+} // namespace troupe::actors

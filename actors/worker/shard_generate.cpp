@@ -1,0 +1,189 @@
+#include "actors/worker/shard_generate.hpp"
+
+#include "actors/protocol/sum_parts.hpp"
+#include "actors/user/sample_stream.hpp"
+#include "actors/worker/device_jobs.hpp"
+#include "actors/worker/led_generation.hpp"
+#include "actors/worker_base/call_options.hpp"
+#include "actors/worker_base/task_rows.hpp"
+#include "config/trace/trace_at.hpp"
+#include "models/generate/generate_events.hpp"
+#include "models/records/rollout_replay.hpp"
+#include "models/text/stop_texts.hpp"
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Returns a noise offset for each generate call, added to the run's: two roles
+/// with equal weights must not give equal responses. The first call has the
+/// run's.
+std::uint64_t own_noise(const WorkerContext& worker, const plans::Call& call) {
+  std::uint64_t before = 0;
+  for (const auto& other : worker.run.workflow.calls) {
+    if (other.name == call.name)
+      break;
+    before += other.kind == plans::CallKind::generate
+                  && other.evaluates == call.evaluates
+                ? 1
+                : 0;
+  }
+  return before * 0x9E3779B97F4A7C15;
+}
+
+/// Returns a response as rows of one sample, by the key names of the call's
+/// function.
+net::Rows rows_of_one(const models::GeneratedSample& response) {
+  const auto length = response.sequence_ids.size();
+  const std::vector lengths{static_cast<std::uint32_t>(length)};
+  std::vector<std::uint8_t> mask(length, 1);
+  std::fill_n(mask.begin(), response.num_prompt_tokens, std::uint8_t{0});
+  const std::uint8_t truncated = response.truncated ? 1 : 0;
+  net::Rows rows;
+  rows.samples = {response.sample};
+  rows.add(net::make_column("sequence_ids", DType::i32, lengths,
+                            response.sequence_ids.data()));
+  rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
+  rows.add(net::make_column("logprobs", DType::f32, lengths,
+                            response.logprobs.data()));
+  rows.add(net::make_column("truncated", DType::u8, {1}, &truncated));
+  return rows;
+}
+
+/// Returns events that pass finished responses on while others are being made.
+models::GenerateEvents offering(const Shard& shard, const plans::Call& call,
+                                StepId step) {
+  const auto offer = stream_of(shard.worker, call, step);
+  if (!offer || !gives_results(shard))
+    return {};
+  return {.on_sample = [=](const models::GeneratedSample& response) {
+    offer(rows_of_one(response));
+  }};
+}
+
+models::GenerateOptions options_of(WorkerContext& worker,
+                                   const plans::Call& call) {
+  const auto room = worker.run.rooms.find(call.name);
+  auto options = generate_options(
+    worker.run.settings, call, worker.run.shapes.at(call.role),
+    room == worker.run.rooms.end() ? plans::ResponseRoom{} : room->second);
+  options.seed += own_noise(worker, call);
+  if (options.stop_ids.empty() && worker.data.tokenizer().eos_id() >= 0)
+    options.stop_ids = {worker.data.tokenizer().eos_id()};
+  if (const auto& stop = worker.run.settings.rollout.stop; !stop.empty())
+    options.stop_texts
+      = std::make_shared<models::StopTexts>(worker.data.tokenizer(), stop);
+  return options;
+}
+
+using OnRows = std::function<void(std::size_t chunk, net::Rows rows)>;
+
+/// Replays recorded responses instead of generating; actors that led the
+/// conversations are not called.
+void replay_responses(Shard& shard, const plans::Call& call, StepId step,
+                      std::span<const net::Rows> chunks,
+                      const OnRows& on_rows) {
+  const auto recorded = [&](const net::Rows& prompts) {
+    const auto rows = shard.worker->data.replay()->rows(step, prompts.samples);
+    return rename_in(call, net::select_keys(rows, call.writes));
+  };
+  for (std::size_t i = 0; i < chunks.size(); ++i)
+    on_rows(i, gives_results(shard) ? recorded(chunks[i]) : net::Rows{});
+}
+
+/// Computes what the call writes of each chunk, empty if another device writes
+/// it.
+void make_responses(Shard& shard, const plans::Call& call, StepId step,
+                    std::span<const net::Rows> chunks, const OnRows& on_rows) {
+  WorkerContext& worker = *shard.worker;
+  if (!worker.run.settings.run.replay.empty() && !call.evaluates
+      && !call.greedy)
+    return replay_responses(shard, call, step, chunks, on_rows);
+  auto context = run_context(shard, step);
+  const auto options = options_of(worker, call);
+  if (const auto* user = find_user_entry(call.fn)) {
+    const auto on_ended = stream_of(shard.worker, call, step);
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      on_rows(i, converse(shard, *user, chunks[i], options, context, on_ended));
+    return;
+  }
+  auto events = offering(shard, call, step);
+  events.on_batch = [&](std::size_t i, net::Rows rows) {
+    on_rows(i, gives_results(shard) ? std::move(rows) : net::Rows{});
+  };
+  shard.engine->generate(chunks, options, context, events);
+}
+
+/// Times and memory of chunks that end one by one: each lasts from the end of
+/// the one before it, both in its result and in the trace.
+class ChunkMeter {
+public:
+  ChunkMeter(const Shard& shard, const plans::Call& call, StepId step,
+             std::size_t num_chunks)
+    : shard_(shard),
+      name_(trace::name(call.name)),
+      step_(step),
+      left_(num_chunks) {
+    begin();
+  }
+
+  void end(RunDone& done) {
+    span_.reset();
+    done.begin_ns = begin_ns_;
+    done.busy_ns = trace::now_ns() - begin_ns_;
+    done.peaks = peaks_of(shard_);
+    if (--left_ > 0)
+      begin();
+  }
+
+private:
+  void begin() {
+    begin_ns_ = trace::now_ns();
+    shard_.device->memory().begin_peak();
+    span_.emplace(shard_.device->track(), name_, step_.value);
+  }
+
+  const Shard& shard_;
+  trace::Name name_;
+  StepId step_;
+  std::size_t left_;
+  std::uint64_t begin_ns_ = 0;
+  std::optional<trace::Span> span_;
+};
+
+} // namespace
+
+void generate_chunks(Shard& shard, StepId step, const std::string& who,
+                     const std::vector<ChunkRun>& chunks) {
+  const plans::Call& call
+    = shard.worker->run.workflow.call(chunks.front().order.call);
+  std::vector<bool> is_done(chunks.size(), false);
+  const auto settle = [&](std::size_t i, Result<RunDone> result) {
+    is_done[i] = true;
+    chunks[i].done(std::move(result));
+  };
+  try {
+    ChunkMeter meter(shard, call, step, chunks.size());
+    std::vector<net::Rows> rows;
+    for (const auto& chunk : chunks)
+      rows.push_back(rename_in(call, chunk.rows));
+    make_responses(
+      shard, call, step, rows, [&](std::size_t i, net::Rows responses) {
+        responses = rename_out(call, std::move(responses));
+        trace_rows(shard.device->track(), "reads", step, chunks[i].rows);
+        trace_rows(shard.device->track(), "writes", step, responses);
+        auto done
+          = stash_outputs(*shard.worker, step, call, std::move(responses));
+        meter.end(done);
+        settle(i, std::move(done));
+      });
+  } catch (const std::exception& error) {
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      if (!is_done[i])
+        settle(i, to_failure(error, who));
+  }
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,119 @@
+#include "actors/worker/shard_groups.hpp"
+
+#include "config/base/defaults.hpp"
+#include "net/base/gpus.hpp"
+#include "net/collectives/nccl_collectives.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Returns a group of devices of the shard's replica; `name` is unique among
+/// them.
+net::GroupSpec group_spec(const Shard& shard, const std::string& name,
+                          const std::vector<Coordinate>& members,
+                          std::uint32_t index) {
+  const WorkerContext& worker = *shard.worker;
+  net::GroupSpec spec;
+  spec.name
+    = fmt::format("{}-{}-r{}-{}", worker.run.id, worker.incarnation.value,
+                  shard.replica.id.value, name);
+  spec.index = index;
+  for (const Coordinate& member : members) {
+    const Rank rank
+      = shard.replica.devices[index_of(shard.replica.strategy, member)];
+    const WorkerId home = worker.run.plan.cluster.worker_of(rank);
+    spec.members.push_back({home, worker.exchange.hosts.at(home)});
+  }
+  return spec;
+}
+
+/// Returns "dp-p1t0": the coordinates that the members of a line along an axis
+/// share.
+std::string line_name(const char* axis, const Coordinate& first) {
+  return fmt::format("{}-d{}p{}t{}", axis, first.dp, first.pp, first.tp);
+}
+
+/// Uses NCCL if every device has a GPU of its own; all members decide alike.
+std::shared_ptr<net::Collectives>
+of_device(const Shard& shard, std::shared_ptr<net::Collectives> host) {
+  const ClusterSettings& cluster = shard.worker->run.settings.cluster;
+  if (cluster.device != "gpu" || !net::NcclLibrary::machine().why_not.empty())
+    return host;
+  const auto gpus = net::find_gpus().names.size();
+  const auto devices
+    = static_cast<std::uint32_t>(cluster.devices_per_node.value_or(1));
+  if (devices > gpus)
+    return host;
+  return net::make_nccl_collectives(
+    {.host = std::move(host),
+     .device = static_cast<int>(shard.rank.value % devices),
+     .progress_deadline = defaults::collective_deadline});
+}
+
+/// Joins the shard's group along one mesh axis: the devices whose coordinates
+/// differ in `axis` alone. Null for a group of one.
+std::shared_ptr<net::Collectives> join_group(Shard& shard, const char* name,
+                                             std::uint32_t Coordinate::*axis,
+                                             std::uint32_t size) {
+  if (size == 1)
+    return nullptr;
+  std::vector<Coordinate> members(size, shard.where);
+  for (std::uint32_t i = 0; i < size; ++i)
+    members[i].*axis = i;
+  return of_device(shard, net::make_host_collectives(
+                            group_spec(shard, line_name(name, members[0]),
+                                       members, shard.where.*axis),
+                            shard.worker->exchange.groups));
+}
+
+/// Joins the two ends of a pipeline whose embeddings are tied.
+std::shared_ptr<net::Collectives> join_ends(Shard& shard) {
+  const auto stages = shard.replica.strategy.pp;
+  const bool end = shard.where.pp == 0 || shard.where.pp + 1 == stages;
+  const ModelShape& shape = shard.engine->shape();
+  if (stages == 1 || !end || !shape.tied_embeddings || shape.scalar_head)
+    return nullptr;
+  Coordinate first = shard.where;
+  Coordinate last = shard.where;
+  first.pp = 0;
+  last.pp = stages - 1;
+  return of_device(shard,
+                   net::make_host_collectives(
+                     group_spec(shard, line_name("ends", first), {first, last},
+                                shard.where.pp == 0 ? 0 : 1),
+                     shard.worker->exchange.groups));
+}
+
+/// Joins the channel from stage `from` to the one after it in the ring.
+std::shared_ptr<net::Channel> join_link(Shard& shard, std::uint32_t from) {
+  Coordinate sender = shard.where;
+  Coordinate receiver = shard.where;
+  sender.pp = from;
+  receiver.pp = (from + 1) % shard.replica.strategy.pp;
+  return net::make_host_channel(group_spec(shard, line_name("link", sender),
+                                           {sender, receiver},
+                                           shard.where.pp == from ? 0 : 1),
+                                shard.worker->exchange.groups);
+}
+
+} // namespace
+
+models::Groups join_groups(Shard& shard) {
+  const Strategy& strategy = shard.replica.strategy;
+  models::Groups groups;
+  groups.dp = join_group(shard, "dp", &Coordinate::dp, strategy.dp);
+  groups.tp = join_group(shard, "tp", &Coordinate::tp, strategy.tp);
+  groups.pp = join_group(shard, "pp", &Coordinate::pp, strategy.pp);
+  if (strategy.pp == 1)
+    return groups;
+  groups.ends = join_ends(shard);
+  const auto stage = shard.where.pp;
+  groups.previous = join_link(shard, (stage + strategy.pp - 1) % strategy.pp);
+  groups.next = join_link(shard, stage);
+  return groups;
+}
+
+} // namespace troupe::actors

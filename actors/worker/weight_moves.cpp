@@ -1,0 +1,181 @@
+#include "actors/worker/weight_moves.hpp"
+
+#include "actors/worker/device_jobs.hpp"
+#include "actors/worker/shard_residency.hpp"
+#include "config/trace/trace_at.hpp"
+#include "models/kernels/ema_update.hpp"
+#include "models/parallel/parameters.hpp"
+#include "plans/weights/move_plan.hpp"
+
+#include <cstring>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Returns the planes that others may read: the weights, for moves; all, for
+/// saving.
+std::vector<models::Plane> published_planes(const Shard& shard) {
+  std::vector<models::Plane> planes = {models::Plane::weight};
+  if (shard.engine->parameters().trainable())
+    planes.insert(planes.end(), {models::Plane::m, models::Plane::v});
+  return planes;
+}
+
+/// Returns where plane `plane` of `replica` is on `from`: in this process, in
+/// another process of this host, or to be pulled.
+models::PlaneSource find_plane(WorkerContext& worker, ReplicaId replica,
+                               Rank from, models::Plane plane) {
+  models::PlaneSource source{
+    .worker = worker.run.plan.cluster.worker_of(from),
+    .id = export_id(replica, from, static_cast<std::uint8_t>(plane)),
+    .bytes = {}};
+  source.bytes = source.worker == worker.worker
+                   ? worker.exchange.weights.find(source.id)
+                   : worker.exchange.peer_memory.find(
+                     *worker.exchange.data_plane, source.worker, source.id);
+  return source;
+}
+
+/// Compiles this device's part of a move of a plane of `source`.
+models::WeightMove compile_move(Shard& shard, const plans::Layout& source,
+                                const plans::Layout& target, ReplicaId replica,
+                                models::Plane plane) {
+  WorkerContext& worker = *shard.worker;
+  const auto all = plans::move_plan(source, target, worker.run.plan.cluster);
+  return {plans::transfers_to(all, shard.rank),
+          [&](Rank from) { return find_plane(worker, replica, from, plane); },
+          *worker.exchange.data_plane};
+}
+
+plans::Layout layout_of(const Shard& shard, const plans::Replica& replica,
+                        plans::LayoutKind kind = plans::LayoutKind::weights) {
+  const auto& shape = shard.worker->run.shapes.at(shard.replica.role);
+  return plans::make_layout(parameters(shape), replica.strategy,
+                            replica.devices, DType::f32, kind);
+}
+
+/// Returns the move from `source`, compiled at the first use.
+models::WeightMove& move_from(Shard& shard, ReplicaId source) {
+  auto found = shard.moves.find(source);
+  if (found == shard.moves.end())
+    found
+      = shard.moves
+          .emplace(
+            source,
+            compile_move(
+              shard, layout_of(shard, shard.worker->run.replicas[source]),
+              layout_of(shard, shard.replica), source, models::Plane::weight))
+          .first;
+  return found->second;
+}
+
+/// Returns the move from the replica's layout to whole tensors here.
+models::WeightMove& whole_of(Shard& shard, models::Plane plane) {
+  auto found = shard.whole.find(plane);
+  if (found == shard.whole.end()) {
+    const plans::Replica here{.devices = {shard.rank}};
+    const auto kind = models::layout_kind(plane);
+    found = shard.whole
+              .emplace(
+                plane,
+                compile_move(shard, layout_of(shard, shard.replica, kind),
+                             layout_of(shard, here), shard.replica.id, plane))
+              .first;
+  }
+  return found->second;
+}
+
+/// Applies the EMA update where the weights are: offloaded ones are updated in
+/// host memory. Returns the checksum of the incoming weights, for
+/// run.check_moves: they are fetched once more, and the move must yield what an
+/// EMA update of the whole yields.
+std::uint64_t ema_update(Shard& shard, models::WeightMove& move,
+                         const plans::EmaSource& ema) {
+  const auto& newest = shard.engine->parameters().newest(models::Plane::weight);
+  const std::span weights{newest.data(), newest.size_bytes()};
+  const auto& settings = shard.worker->run.settings;
+  const auto staging_bytes = settings.cluster.move_staging_bytes();
+  if (!settings.run.check_moves) {
+    move.ema_update(weights, ema.decay, staging_bytes);
+    return 0;
+  }
+  std::vector<float> expected(weights.size() / sizeof(float));
+  std::vector<float> incoming(expected.size()); // padding is zero
+  std::memcpy(expected.data(), weights.data(), weights.size());
+  move.run(std::as_writable_bytes(std::span(incoming)));
+  models::ema_update(expected, incoming, ema.decay);
+  move.ema_update(weights, ema.decay, staging_bytes);
+  if (std::memcmp(expected.data(), weights.data(), weights.size()) != 0)
+    throw FailureError({.code = Errc::bug,
+                        .who = shard.device->name(),
+                        .what = "the EMA update changed the weights wrongly",
+                        .cause = ""});
+  return shard.engine->checksum_of(std::as_bytes(std::span(incoming)));
+}
+
+} // namespace
+
+void publish_planes(Shard& shard) {
+  WorkerContext& worker = *shard.worker;
+  for (const auto plane : published_planes(shard)) {
+    const auto id = export_id(shard.replica.id, shard.rank,
+                              static_cast<std::uint8_t>(plane));
+    const auto& block = shard.engine->parameters().published(plane);
+    worker.exchange.weights.publish(id, {block.data(), block.size_bytes()});
+    worker.exchange.data_plane->export_memory(id, block.data(),
+                                              block.size_bytes());
+    if (const auto place = block.place()) {
+      shard.places.push_back(std::make_unique<net::MemoryHandle>(*place));
+      worker.exchange.data_plane->export_memory(net::handle_id(id),
+                                                shard.places.back().get(),
+                                                sizeof(net::MemoryHandle));
+    }
+  }
+}
+
+MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order) {
+  const trace::Span span{shard.device->track(), trace::name("move"),
+                         step.value};
+  MoveDone done;
+  done.begin_ns = trace::now_ns();
+  shard.device->memory().begin_peak();
+  auto& move = move_from(shard, order.source);
+  const auto& ema = shard.worker->run.workflow.role(shard.replica.role).ema;
+  if (ema) {
+    done.checksum = ema_update(shard, move, *ema);
+  } else {
+    shard.engine->expect_weights();
+    move.run(shard.engine->weights());
+  }
+  done.bytes = move.moved_bytes();
+  done.wire_bytes = move.foreign_bytes(shard.worker->worker);
+  shard.engine->weights_changed();
+  done.busy_ns = trace::now_ns() - done.begin_ns;
+  done.peaks = peaks_of(shard);
+  count_planes(shard);
+  if (shard.worker->run.settings.run.check_moves && !ema)
+    done.checksum = shard.engine->checksum();
+  return done;
+}
+
+/// Moves from a replica's layout to whole tensors here. Other shards' planes
+/// are read in place: weights must not change until the copy is done.
+CopyDone copy_shard(Shard& shard, StepId step, const CopyOrder& order) {
+  const trace::Span span{shard.device->track(), trace::name("copy"),
+                         step.value};
+  shard.engine->describe(shard.snapshot, order.moments);
+  CopyDone done;
+  for (const auto plane : published_planes(shard)) {
+    const bool weights = plane == models::Plane::weight;
+    if (!weights && !order.moments)
+      continue;
+    const auto room = shard.snapshot.room(plane);
+    whole_of(shard, plane).run(room);
+    if (weights)
+      done.bytes = room.size();
+  }
+  return done;
+}
+
+} // namespace troupe::actors

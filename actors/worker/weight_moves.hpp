@@ -1,0 +1,16 @@
+// Weights between devices: what a shard publishes for others, a move into it
+// from another replica, and the copy of a whole model for a checkpoint. Plain
+// functions over a Shard, on its device thread; they throw.
+#pragma once
+
+#include "actors/worker/shard_actor.hpp"
+
+namespace troupe::actors {
+
+/// Publishes the planes of this shard that moves and checkpoints read.
+void publish_planes(Shard& shard);
+MoveDone move_shard(Shard& shard, StepId step, const MoveOrder& order);
+/// Copies the replica's planes as a whole model into the shard's snapshot.
+CopyDone copy_shard(Shard& shard, StepId step, const CopyOrder& order);
+
+} // namespace troupe::actors

@@ -1,0 +1,43 @@
+#include "actors/worker_base/worker_context.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace troupe::actors {
+
+void LocalWeights::publish(std::uint64_t id, std::span<const std::byte> bytes) {
+  const std::lock_guard lock{mutex_};
+  spans_[id] = bytes;
+}
+
+std::span<const std::byte> LocalWeights::find(std::uint64_t id) const {
+  const std::lock_guard lock{mutex_};
+  const auto found = spans_.find(id);
+  return found == spans_.end() ? std::span<const std::byte>{} : found->second;
+}
+
+WorkerContext::WorkerContext() = default;
+
+WorkerContext::~WorkerContext() {
+  rewards.reset(); // its thread uses the other members
+}
+
+std::shared_ptr<WorkerContext>
+make_worker_context(const JoinReply& join_reply) {
+  auto context = std::make_shared<WorkerContext>();
+  context->worker = join_reply.worker;
+  context->incarnation = join_reply.incarnation;
+  context->who
+    = fmt::format("worker {} (pid {})", join_reply.worker.value, getpid());
+  context->run = describe_run(join_reply);
+  if (!context->run.keeper.empty())
+    context->keeper = std::make_unique<net::KeeperClient>(
+      context->run.keeper, std::vector<std::string>{"/proc/self/exe", "keeper",
+                                                    context->run.keeper});
+  if (context->run.workflow.find_call(record_fn) != nullptr)
+    context->samples = std::make_unique<models::AppendFile>(context->run.folder
+                                                            / "samples.jsonl");
+  return context;
+}
+
+} // namespace troupe::actors

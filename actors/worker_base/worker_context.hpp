@@ -1,0 +1,107 @@
+// State that the actors of one worker process share: the run, its data, the
+// stash with its data plane, the device threads. Built once from the master's
+// join reply; read-only afterwards except for the parts that are thread-safe
+// themselves.
+#pragma once
+
+#include "actors/protocol/job_thread.hpp"
+#include "actors/worker_base/run_description.hpp"
+#include "actors/worker_base/worker_data.hpp"
+#include "config/base/atomic_file.hpp"
+#include "models/kernels/workspace.hpp"
+#include "models/records/rollout_record.hpp"
+#include "net/collectives/host_collectives.hpp"
+#include "net/data_plane/data_plane.hpp"
+#include "net/data_plane/peer_memory.hpp"
+#include "net/data_plane/stash.hpp"
+#include "net/keeper/keeper_client.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+namespace troupe::actors {
+
+/// Weights that shards of this process publish for each other, by export
+/// number.
+class LocalWeights {
+public:
+  void publish(std::uint64_t id, std::span<const std::byte> bytes);
+  /// Returns the weights; empty if another process holds them.
+  std::span<const std::byte> find(std::uint64_t id) const;
+
+private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::span<const std::byte>> spans_;
+};
+
+/// Returns the number under which a shard exports a plane (0: weights) to the
+/// data plane; bit 59 marks its handle (net::handle_id).
+constexpr std::uint64_t export_id(ReplicaId replica, Rank rank,
+                                  std::uint8_t plane = 0) {
+  return std::uint64_t{plane} << 60 | std::uint64_t{replica.value} << 32
+         | rank.value;
+}
+
+// Defined in the user folder, which needs the context.
+class UserActors;
+class RewardWork;
+
+/// Access to rows and weights between this process and others.
+struct WorkerExchange {
+  net::Stash stash;
+  std::unique_ptr<net::DataPlane> data_plane;
+  net::GroupRegistry groups;
+  LocalWeights weights;
+  net::PeerMemory peer_memory; ///< weights of other workers on this host
+  std::map<WorkerId, std::string> hosts; ///< hosts of all workers
+};
+
+/// The threads that do this worker's jobs, and the workspaces of devices.
+struct WorkerThreads {
+  std::map<Rank, std::unique_ptr<JobThread>> devices;
+  std::map<Rank, models::Workspaces> workspaces; ///< one set per device
+  std::unique_ptr<JobThread> host;      ///< for functions and data-set reads
+  std::unique_ptr<JobThread> writer;    ///< for checkpoints
+  std::unique_ptr<JobThread> snapshots; ///< null: the run makes none
+};
+
+struct WorkerContext {
+  WorkerContext();
+  ~WorkerContext();
+
+  WorkerId worker;
+  Incarnation incarnation;
+  std::string who; ///< "worker 1 (pid 4711)"
+  RunDescription run;
+  /// samples.jsonl, opened once: a later attempt puts a copy in its place, so
+  /// that nothing of this one reaches it. Null: nothing is recorded.
+  std::unique_ptr<models::AppendFile> samples;
+  WorkerData data{run};
+  WorkerExchange exchange;
+  WorkerThreads threads;
+  std::shared_ptr<UserActors> user; ///< thread-safe
+  /// Set if the run's rewards need no model, else null; thread-safe.
+  std::shared_ptr<RewardWork> rewards;
+  std::unique_ptr<net::KeeperClient> keeper; ///< null: no snapshots
+};
+
+/// Writes files by `write`, which returns the bytes of data; returns what was
+/// written.
+template <class Write>
+WriteDone written_by(Write write) {
+  WrittenFiles written;
+  WriteDone done{.bytes = write(), .files = {}};
+  for (const auto& file : written.take())
+    done.files.push_back({file.path.string(), file.bytes, file.crc32});
+  return done;
+}
+
+/// Builds the context of a run from a join reply, without threads. Reads no
+/// data: the handler of the join reply also answers pings. Throws
+/// ConfigError under the same conditions as the master.
+std::shared_ptr<WorkerContext> make_worker_context(const JoinReply& join_reply);
+
+} // namespace troupe::actors

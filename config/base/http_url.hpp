@@ -1,0 +1,18 @@
+// The address of a plain HTTP server, split into its parts.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+struct HttpUrl {
+  std::string host;   ///< without brackets if an IPv6 address
+  std::string port;   ///< default "80"
+  std::string target; ///< default "/"
+};
+
+/// Parses http://HOST[:PORT][/PATH]; nullopt for anything else.
+std::optional<HttpUrl> parse_http_url(const std::string& text);
+
+} // namespace troupe

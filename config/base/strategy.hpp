@@ -1,0 +1,48 @@
+// Degrees on a mesh, written `d4p2t2`, with suffixes z1 / z3 (optimizer / also
+// parameters sharded over dp) and s (sequence parallel). Letters c and e are
+// reserved (context, expert).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+enum class Zero : std::uint8_t { none = 0, z1 = 1, z3 = 3 };
+
+struct Strategy {
+  std::uint32_t dp = 1;
+  std::uint32_t pp = 1;
+  std::uint32_t tp = 1;
+  Zero zero = Zero::none;
+  bool sequence_parallel = false;
+
+  auto operator<=>(const Strategy&) const = default;
+  constexpr std::uint32_t num_devices() const {
+    return dp * pp * tp;
+  }
+};
+
+/// Returns "d2p1t4z1s"; degrees of 1 are omitted except in a lone "d1".
+std::string to_string(const Strategy& strategy);
+/// Parses the form of to_string. Throws std::invalid_argument with one
+/// sentence.
+Strategy parse_strategy(std::string_view text);
+
+/// Position of a device in its strategy.
+struct Coordinate {
+  std::uint32_t dp = 0;
+  std::uint32_t pp = 0;
+  std::uint32_t tp = 0;
+  auto operator<=>(const Coordinate&) const = default;
+};
+
+/// Returns the coordinate of the mesh's i-th device. Order: tp varies fastest,
+/// then dp, then pp, so that a tensor group consists of adjacent devices.
+Coordinate coordinate_of(const Strategy& strategy, std::uint32_t index);
+/// Returns the index of a coordinate; the inverse of `coordinate_of`.
+std::uint32_t index_of(const Strategy& strategy, const Coordinate& where);
+
+} // namespace troupe

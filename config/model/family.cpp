@@ -1,0 +1,58 @@
+#include "config/model/family.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace troupe {
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all{
+    llama_family(), qwen2_family(),  qwen3_family(), mistral_family(),
+    gemma_family(), gemma2_family(), gpt2_family(),  mixtral_family()};
+  return all;
+}
+
+const Family* find_family(const std::string& name) {
+  const auto found = std::ranges::find(families(), name, &Family::name);
+  return found == families().end() ? nullptr : &*found;
+}
+
+const std::vector<std::string>& model_families() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Family& family : families())
+      all.push_back(family.name);
+    return all;
+  }();
+  return names;
+}
+
+void read_layer_types(const HfObject& config, ModelShape& shape,
+                      bool (*windowed)(std::int64_t layer)) {
+  const HfJson* given = config.find("layer_types");
+  const auto layers = static_cast<std::size_t>(shape.num_layers);
+  shape.windowed_layers.assign(layers, false);
+  if (given && (!given->is_array() || given->size() != layers))
+    config.fail("layer_types", "one entry a layer");
+  for (std::size_t i = 0; i < layers; ++i) {
+    bool in_window = windowed(static_cast<std::int64_t>(i));
+    if (given) {
+      in_window = given->at(i) == "sliding_attention";
+      if (!in_window && given->at(i) != "full_attention")
+        config.fail("layer_types",
+                    "\"full_attention\" or \"sliding_attention\" for each "
+                    "layer");
+    }
+    shape.windowed_layers[i] = in_window;
+  }
+}
+
+void print_layer_types(const ModelShape& shape, HfJson& config) {
+  HfJson types = HfJson::array();
+  for (const bool windowed : shape.windowed_layers)
+    types.push_back(windowed ? "sliding_attention" : "full_attention");
+  config["layer_types"] = types;
+}
+
+} // namespace troupe

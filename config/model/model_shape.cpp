@@ -1,0 +1,181 @@
+#include "config/model/model_shape.hpp"
+
+#include "config/model/family.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace troupe {
+
+namespace {
+
+/// Collects parameters layer by layer.
+class ParameterList {
+public:
+  void matrix(std::string name, std::int64_t rows, std::int64_t cols,
+              std::int32_t layer, std::int8_t split_dim,
+              std::int64_t split_unit = 1) {
+    all.push_back({.name = std::move(name),
+                   .rows = rows,
+                   .cols = cols,
+                   .vector = false,
+                   .layer = layer,
+                   .split_dim = split_dim,
+                   .decay = true,
+                   .split_unit = split_unit,
+                   .stored = {}});
+  }
+  void vector(std::string name, std::int64_t rows, std::int32_t layer,
+              std::int8_t split_dim, std::int64_t split_unit = 1) {
+    all.push_back({.name = std::move(name),
+                   .rows = rows,
+                   .cols = 1,
+                   .vector = true,
+                   .layer = layer,
+                   .split_dim = split_dim,
+                   .decay = false,
+                   .split_unit = split_unit,
+                   .stored = {}});
+  }
+  std::vector<ParameterShape> all;
+};
+
+constexpr std::int8_t split_none = -1;
+constexpr std::int8_t split_rows = 0;
+constexpr std::int8_t split_cols = 1;
+
+void add_attention(const ModelShape& shape, const std::string& prefix,
+                   std::int32_t layer, ParameterList& list) {
+  const auto q_rows = shape.num_heads * shape.head_dim;
+  const auto kv_rows = shape.num_kv_heads * shape.head_dim;
+  auto projection = [&](const char* name, std::int64_t rows) {
+    list.matrix(prefix + name + ".weight", rows, shape.hidden_size, layer,
+                split_rows, shape.head_dim);
+    if (shape.attention_bias)
+      list.vector(prefix + name + ".bias", rows, layer, split_rows,
+                  shape.head_dim);
+  };
+  projection("q_proj", q_rows);
+  projection("k_proj", kv_rows);
+  projection("v_proj", kv_rows);
+  list.matrix(prefix + "o_proj.weight", shape.hidden_size, q_rows, layer,
+              split_cols, shape.head_dim);
+  if (shape.output_bias)
+    list.vector(prefix + "o_proj.bias", shape.hidden_size, layer, split_none);
+}
+
+void add_mlp(const ModelShape& shape, const std::string& prefix,
+             std::int32_t layer, ParameterList& list) {
+  for (const char* name : {"gate_proj", "up_proj"}) {
+    if (!shape.gated_mlp && name == std::string_view("gate_proj"))
+      continue;
+    list.matrix(prefix + name + ".weight", shape.intermediate_size,
+                shape.hidden_size, layer, split_rows);
+    if (shape.mlp_bias)
+      list.vector(prefix + name + ".bias", shape.intermediate_size, layer,
+                  split_rows);
+  }
+  list.matrix(prefix + "down_proj.weight", shape.hidden_size,
+              shape.intermediate_size, layer, split_cols);
+  if (shape.mlp_bias)
+    list.vector(prefix + "down_proj.bias", shape.hidden_size, layer,
+                split_none);
+}
+
+/// Adds the weight of a norm, and its bias if the family has one.
+void add_norm(const ModelShape& shape, const std::string& name,
+              std::int32_t layer, ParameterList& list) {
+  list.vector(name + ".weight", shape.hidden_size, layer, split_none);
+  if (shape.norm == NormKind::layer)
+    list.vector(name + ".bias", shape.hidden_size, layer, split_none);
+}
+
+void add_experts(const ModelShape& shape, const std::string& prefix,
+                 std::int32_t layer, ParameterList& list) {
+  list.matrix(prefix + "router.weight", shape.num_experts, shape.hidden_size,
+              layer, split_none);
+  for (std::int64_t e = 0; e < shape.num_experts; ++e)
+    add_mlp(shape, fmt::format("{}experts.{}.", prefix, e), layer, list);
+}
+
+void add_layer(const ModelShape& shape, std::int32_t layer,
+               ParameterList& list) {
+  const auto prefix = fmt::format("model.layers.{}.", layer);
+  add_norm(shape, prefix + "input_layernorm", layer, list);
+  add_attention(shape, prefix + "self_attn.", layer, list);
+  if (shape.query_key_norm)
+    for (const char* name :
+         {"self_attn.q_norm.weight", "self_attn.k_norm.weight"})
+      list.vector(prefix + name, shape.head_dim, layer, split_none);
+  add_norm(shape, prefix + "post_attention_layernorm", layer, list);
+  if (shape.post_norms)
+    add_norm(shape, prefix + "pre_feedforward_layernorm", layer, list);
+  if (shape.num_experts > 0)
+    add_experts(shape, prefix + "mlp.", layer, list);
+  else
+    add_mlp(shape, prefix + "mlp.", layer, list);
+  if (shape.post_norms)
+    add_norm(shape, prefix + "post_feedforward_layernorm", layer, list);
+}
+
+} // namespace
+
+std::vector<ParameterShape> parameters(const ModelShape& shape) {
+  ParameterList list;
+  const auto hidden = shape.hidden_size;
+  const auto last = static_cast<std::int32_t>(shape.num_layers);
+  list.matrix("model.embed_tokens.weight", shape.vocab_size, hidden, -1,
+              split_rows);
+  if (shape.learned_positions)
+    list.matrix("model.embed_positions.weight", shape.max_positions, hidden, -1,
+                split_none);
+  for (std::int32_t layer = 0; layer < last; ++layer)
+    add_layer(shape, layer, list);
+  add_norm(shape, "model.norm", last, list);
+  if (shape.scalar_head)
+    list.matrix("score.weight", 1, hidden, last, split_none);
+  else if (!shape.tied_embeddings)
+    list.matrix("lm_head.weight", shape.vocab_size, hidden, last, split_rows);
+  const Family* family = find_family(shape.family);
+  if (family != nullptr && family->stored != nullptr)
+    for (ParameterShape& parameter : list.all)
+      parameter.stored = family->stored(shape, parameter);
+  return std::move(list.all);
+}
+
+std::uint64_t num_parameters(const ModelShape& shape) {
+  std::uint64_t sum = 0;
+  for (const auto& parameter : parameters(shape))
+    sum += static_cast<std::uint64_t>(parameter.num_elements());
+  return sum;
+}
+
+std::uint64_t weight_bytes(const ModelShape& shape, DType type) {
+  return num_parameters(shape) * size_bytes(type);
+}
+
+double forward_flops(const ModelShape& shape, double tokens,
+                     double squared_lengths) {
+  const auto hidden = static_cast<double>(shape.hidden_size);
+  const auto q_width = static_cast<double>(shape.num_heads * shape.head_dim);
+  const auto kv_width
+    = static_cast<double>(shape.num_kv_heads * shape.head_dim);
+  const double layer_weights
+    = hidden * (2 * q_width + 2 * kv_width)
+      + (shape.gated_mlp ? 3 : 2) * hidden
+          * static_cast<double>(shape.intermediate_size)
+          * static_cast<double>(
+            std::max<std::int64_t>(1, shape.experts_per_token))
+      + hidden * static_cast<double>(shape.num_experts);
+  const double head_weights
+    = hidden
+      * (shape.scalar_head ? 1.0 : static_cast<double>(shape.vocab_size));
+  const auto layers = static_cast<double>(shape.num_layers);
+  // q k^T and p v: 2 products of 2 L^2 width each, of which half is causal
+  const double attention = layers * 2 * q_width * squared_lengths;
+  return 2 * tokens * (layers * layer_weights + head_weights) + attention;
+}
+
+} // namespace troupe

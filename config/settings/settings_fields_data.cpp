@@ -1,0 +1,127 @@
+#include "config/settings/settings_fields.hpp"
+
+namespace troupe {
+
+namespace {
+
+void add_models(FieldTable& table) {
+  auto add = [&]<class T>(const char* key, T ModelSettings::*member,
+                          const char* sentence) -> Field& {
+    return table.add(
+      std::string("models.ROLE.") + key,
+      [member](Settings& settings, const std::string& role) -> Slot {
+        return &(settings.models[role].*member);
+      },
+      sentence);
+  };
+  add("path", &ModelSettings::path,
+      "Folder of the weights to start from, in Hugging Face format, relative "
+      "to the working directory or beside the settings file. Default of ref: "
+      "the actor's.")
+    .required();
+  add("dtype", &ModelSettings::dtype,
+      "Number format of compute. auto: bf16 on GPU, fp32 on CPU. Master "
+      "weights are always fp32; on the CPU only the operands of products "
+      "are bf16, everything else is fp32.")
+    .one_of({"auto", "fp32", "bf16"});
+  add("save_dtype", &ModelSettings::save_dtype,
+      "Number format of saved weights. auto: that of the folder in path.")
+    .one_of({"auto", "fp32", "bf16"})
+    .trained_only();
+  add("ema_decay", &ModelSettings::ema_decay,
+      "Makes the role the EMA of a trained one, ref of the actor: after an "
+      "update its weights become ema_decay * weights + (1 - ema_decay) * "
+      "trained. 1: they stay as they are.")
+    .at_least(0)
+    .at_most(1)
+    .frozen_only();
+  add("ema_every", &ModelSettings::ema_every,
+      "Training steps between two EMA updates.")
+    .at_least(1)
+    .frozen_only();
+}
+
+void add_optimizer(FieldTable& table) {
+  using O = OptimizerSettings;
+  auto add = [&]<class T>(const char* key, T O::*member,
+                          const char* sentence) -> Field& {
+    return table
+      .add(
+        std::string("models.ROLE.optimizer.") + key,
+        [member](Settings& settings, const std::string& role) -> Slot {
+          return &(settings.models[role].optimizer.*member);
+        },
+        sentence)
+      .trained_only();
+  };
+  add("lr", &O::lr, "Highest learning rate of AdamW.").at_least(0);
+  add("weight_decay", &O::weight_decay,
+      "Decoupled weight decay; matrices decay, vectors do not.")
+    .at_least(0);
+  add("betas", &O::betas, "Decay rates of the two moments.")
+    .at_least(0)
+    .below(1);
+  add("eps", &O::eps, "Added to the root of the second moment.").above(0);
+  add("schedule", &O::schedule,
+      "Learning rate after warm-up, to the run's last optimizer step. cosine, "
+      "linear: falls to 0.")
+    .one_of({"cosine", "linear", "constant"});
+  add("warmup", &O::warmup,
+      "Optimizer steps of linear warm-up: below 1 a share of all optimizer "
+      "steps, else a number of steps.")
+    .at_least(0);
+  add("clip", &O::clip, "Largest global gradient norm. 0: no clipping.")
+    .at_least(0);
+}
+
+void add_data(FieldTable& table) {
+  using D = DataSettings;
+  auto add = [&]<class T>(const char* key, T D::*member,
+                          const char* sentence) -> Field& {
+    return table.add("data", key, &Settings::data, member, sentence);
+  };
+  add("train", &D::train, "JSONL file of training rows.").required();
+  add("fields", &D::fields,
+      "Maps the names Troupe knows (prompt, completion, chosen, ...) to "
+      "columns, or to templates such as \"{question} Answer:\".");
+  add("chat", &D::chat,
+      "Whether prompts go through the tokenizer's chat template. auto: "
+      "messages do, plain text does not; true: both do; false: neither.")
+    .one_of({"auto", "true", "false"});
+  add("batch_size", &D::batch_size,
+      "Rows of the data file per step. Every other size counts samples "
+      "(rows x rollout.n).")
+    .at_least(1);
+  add("max_prompt_tokens", &D::max_prompt_tokens,
+      "Longest prompt, in tokens; data.overlong decides what happens to "
+      "longer ones.")
+    .at_least(1)
+    .of(SettingsGroup::rollout);
+  add("max_tokens", &D::max_tokens,
+      "Longest sequence (prompt and answer together), in tokens; "
+      "data.overlong decides what happens to longer ones.")
+    .at_least(2)
+    .of(SettingsGroup::sequences);
+  add("overlong", &D::overlong,
+      "Rows that are too long. skip: leave out and count; truncate: cut "
+      "(prompts keep their end, sequences their start); error: stop.")
+    .one_of({"skip", "truncate", "error"});
+  add("on_bad_row", &D::on_bad_row,
+      "Rows that the workflow cannot use. error: stop with file, line and "
+      "field; skip: leave out and count.")
+    .one_of({"error", "skip"});
+  add("shuffle", &D::shuffle,
+      "A new order of the rows each epoch, from run.seed.");
+}
+
+} // namespace
+
+std::vector<Field> make_model_and_data_fields() {
+  FieldTable table;
+  add_models(table);
+  add_optimizer(table);
+  add_data(table);
+  return std::move(table.fields);
+}
+
+} // namespace troupe

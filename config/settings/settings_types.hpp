@@ -1,0 +1,172 @@
+// The sections of a run's settings: plain structs whose member names are the
+// YAML keys and whose initial values are the defaults.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct RunSettings {
+  std::string name; ///< default: last settings file without extension
+  std::uint64_t seed = 1;
+  int steps = 0;  ///< 0: given by epochs
+  int epochs = 0; ///< sft, reward, dpo; 0: given by steps
+  std::string dir = "runs";
+  std::string resume = "auto"; ///< auto | force | fresh | never
+  std::string replay;
+  int save_every = 20;               ///< steps; 0: only at the end
+  std::optional<int> snapshot_every; ///< steps; 0: none; {}: auto
+  int keep = 3;                      ///< checkpoints; 0: all
+  std::string keep_best;
+  bool check_moves = false; ///< checksums of the weights at each move
+  std::string max_time;     ///< "" or a duration, see `parse_duration_s`
+};
+
+struct ClusterSettings {
+  std::optional<int> nodes, devices_per_node, workers_per_node; ///< {}: auto
+  std::string device = "auto";   ///< auto|cpu|gpu
+  std::string launcher = "auto"; ///< auto | local | manual | ssh | slurm | mpi
+  std::vector<std::string> hosts;
+  std::string bind = "auto";
+  std::string ports = "auto"; ///< auto | first-last
+  std::string tls = "auto";   ///< auto | off
+  std::string secret;         ///< file; empty: of the run, new at each start
+  std::map<std::string, std::string> env;
+  int max_restarts = 3;
+  std::string lost_node = "fail";       ///< fail | wait | shrink
+  std::optional<int> silence_s;         ///< {}: auto, by number of hosts
+  int move_staging_mib = 64;            ///< per device
+  int own_actor_timeout_s = 120;        ///< between two samples
+  std::optional<double> memory_reserve; ///< share of memory; {}: auto
+  std::uint64_t move_staging_bytes() const {
+    return static_cast<std::uint64_t>(move_staging_mib) << 20;
+  }
+};
+
+struct OptimizerSettings {
+  double lr = 1e-5;
+  double weight_decay = 0.05;
+  std::array<double, 2> betas = {0.9, 0.95};
+  double eps = 1e-8;
+  std::string schedule = "cosine"; ///< cosine | linear | constant
+  double warmup = 0.02; ///< < 1: share of all optimizer steps, else steps
+  double clip = 1.0;    ///< global gradient norm; 0: off
+  bool operator==(const OptimizerSettings&) const = default;
+};
+
+struct ModelSettings {
+  std::string path;
+  std::string dtype = "auto";      ///< auto | fp32 | bf16
+  std::string save_dtype = "auto"; ///< auto | fp32 | bf16
+  OptimizerSettings optimizer;     ///< trained roles only
+  double ema_decay = 1.0;          ///< of an EMA role; 1: frozen
+  int ema_every = 1;               ///< in updates of the tracked role
+};
+
+struct DataSettings {
+  std::string train;
+  std::map<std::string, std::string> fields;
+  std::string chat = "auto";        ///< auto | true | false
+  int batch_size = 64;              ///< rows of the data file per step
+  int max_prompt_tokens = 512;      ///< ppo
+  int max_tokens = 1024;            ///< sft, reward, dpo: whole sequence
+  std::string overlong = "skip";    ///< skip | truncate | error
+  std::string on_bad_row = "error"; ///< error | skip
+  bool shuffle = true;
+};
+
+struct RolloutSettings {
+  int n = 1;
+  int max_new_tokens = 256;
+  int min_new_tokens = 0;
+  double temperature = 1.0;
+  int top_k = 0; ///< 0: off
+  double top_p = 1.0;
+  double min_p = 0.0;
+  double repetition_penalty = 1.0;
+  std::vector<std::string> stop;
+  std::string logprobs = "unfiltered";
+  int max_batch_tokens = 2048;
+  std::optional<int> max_sequences;  ///< {}: auto
+  std::optional<double> kv_cache_gb; ///< {}: auto
+  bool greedy = false;               ///< generate
+  bool ignore_eos = false;           ///< generate
+};
+
+struct ClipRatio {
+  double low = 0.2;
+  double high = 0.2;
+  bool operator==(const ClipRatio&) const = default;
+};
+
+struct AlgorithmSettings {
+  std::string advantage = "gae"; ///< gae | group | rloo | remax | reinforce_pp
+  double gamma = 1.0;
+  double lam = 0.95;
+  bool whiten = true;
+  std::string kl_in = "reward";    ///< reward | loss | none
+  std::string kl_estimator = "k1"; ///< k1 | k2 | k3
+  double kl_coef = 0.1;
+  ClipRatio clip_ratio;
+  double value_clip = 0.2;         ///< 0: off
+  std::string loss_mean = "token"; ///< token | sequence | horizon
+  double entropy_coef = 0.0;
+  double dual_clip = 0.0;               ///< 0: off
+  std::string old_logprobs = "rollout"; ///< rollout | recompute
+  bool value_norm = false;
+  double kl_target = 0.0;    ///< > 0 turns the adaptive controller on
+  double kl_horizon = 10000; ///< samples
+  double beta = 0.1;         ///< dpo
+  int mini_batches = 4;
+  int epochs = 1;
+  std::string recompute = "auto"; ///< activations: auto | true | false
+};
+
+struct RewardSettings {
+  std::string kind = "model"; ///< model | rule | python | process | http
+  std::string rule = "auto";
+  std::string command;
+  std::string file;
+  std::string function = "compute_score";
+  std::string url;
+  int workers = 8;
+  double timeout_s = 10;
+  std::string on_error = "fail"; ///< fail | zero | skip
+  double scale = 1.0;
+  double bias = 0.0;
+  double clip = 0.0;        ///< 0: off
+  double missing_eos = 0.0; ///< replaces a truncated response's reward; 0: off
+  std::map<std::string, double> weights;
+};
+
+struct EvalSettings {
+  std::string data;
+  int every = 0; ///< steps; 0: only at start and end
+  bool at_start = true;
+  bool at_end = true;
+  int n = 1;
+  double temperature = 0.0; ///< 0: greedy
+  int max_rows = 0;         ///< 0: all
+  double pass_at = 0.5;
+};
+
+struct MetricsSettings {
+  bool console = true;
+  bool jsonl = true;
+  bool tensorboard = false;
+  std::string prometheus = "off"; ///< off | port | host:port
+  std::string command;
+};
+
+struct TraceSettings {
+  bool enabled = true;
+  std::optional<int> port; ///< {}: auto
+  double max_gb = 4;
+};
+
+} // namespace troupe

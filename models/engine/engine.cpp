@@ -1,0 +1,190 @@
+#include "models/engine/engine.hpp"
+
+#include "config/base/error.hpp"
+#include "config/model/model_shape.hpp"
+#include "models/engine/engine_impl.hpp"
+#include "models/sync/gradient_sync.hpp"
+#include "models/sync/zero3_flow.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace troupe::models {
+
+namespace {
+
+ModelShape engine_shape(const Engine::Spec& spec) {
+  ModelShape shape = read_model_shape(spec.folder);
+  if (shape.scalar_head && !spec.scalar_head)
+    throw ConfigError({.place = {(spec.folder / "config.json").string(), 0},
+                       .path = "role " + spec.role,
+                       .expected = "a language model",
+                       .got = "one with a scalar head",
+                       .hint = "the folder of a language model"});
+  shape.scalar_head = spec.scalar_head;
+  return shape;
+}
+
+// Rejects what this build cannot run.
+void engine_check_spec(const Engine::Spec& spec) {
+  if (spec.dtype != DType::f32 && spec.dtype != DType::bf16)
+    throw PlanError("role " + spec.role
+                    + ": the CPU computes in fp32 or bf16, not "
+                    + std::string(to_string(spec.dtype)));
+}
+
+// Returns a sum of one number per element, made of its position in the whole
+// model and its bits: parts on several devices add up to the whole model on
+// one.
+std::uint64_t engine_hash(const plans::Box& box, std::int64_t cols,
+                          const float* elements) {
+  constexpr std::uint64_t place_prime = 0x9e3779b97f4a7c15;
+  constexpr std::uint64_t bits_prime = 0xff51afd7ed558ccd;
+  std::uint64_t sum = 0;
+  for (std::int64_t row = box.row0; row < box.row1; ++row)
+    for (std::int64_t col = box.col0; col < box.col1; ++col) {
+      const auto place = std::uint64_t{box.parameter} << 44
+                         ^ static_cast<std::uint64_t>(row * cols + col);
+      const auto bits = std::bit_cast<std::uint32_t>(*elements++);
+      const std::uint64_t mixed = (place * place_prime ^ bits) * bits_prime;
+      sum += (mixed ^ mixed >> 32) * place_prime;
+    }
+  return sum;
+}
+
+} // namespace
+
+Engine::Impl::Impl(Engine::Spec given)
+  : spec((engine_check_spec(given), std::move(given))),
+    backend(spec.backend != nullptr ? *spec.backend : host_backend()),
+    part(engine_shape(spec), spec.strategy, spec.where),
+    shape(part.local),
+    parameters(part, spec.trainable, backend.memory(),
+               spec.publishes ? net::PageSharing::by_descriptor
+                              : net::PageSharing::none),
+    weights(weights_of(part, parameters, Plane::weight)),
+    rope(shape, backend),
+    model{shape, weights, rope, spec.strategy.sequence_parallel,
+          part.first_layer},
+    workspaces(spec.workspaces != nullptr ? *spec.workspaces : own_workspaces),
+    losses(spec.losses != nullptr ? *spec.losses : models::losses()) {
+  if (plans::cuts_weights(spec.strategy))
+    sync = std::make_unique<Zero3Flow>(part, parameters, backend);
+  else
+    sync = std::make_unique<GradientSync>(part, parameters, backend);
+  model.gate = sync.get();
+  model.backend = &backend;
+  weights.operands = spec.dtype;
+  if (!spec.trainable)
+    return;
+  grads = weights_of(part, parameters, Plane::grad);
+  adam = std::make_unique<AdamW>(parameters, spec.optimizer,
+                                 optimizer_runs(part, parameters), backend);
+}
+
+float* Engine::Impl::run_forward(const PackedTokens& batch,
+                                 const RunContext& context, Workspace& memory,
+                                 Saved* saved) {
+  const auto last = std::ranges::max_element(batch.positions_T);
+  rope.grow(last == batch.positions_T.end() ? 0 : *last + 1);
+  return forward(model, batch, context, memory, saved);
+}
+
+VocabularyHead Engine::Impl::vocabulary_head(double temperature,
+                                             const RunContext& context) const {
+  if (shape.scalar_head)
+    throw ConfigError(Place{spec.folder.string(), 0},
+                      "role " + spec.role
+                        + " has a scalar head and gives no logprobs");
+  return {weights.head,
+          temperature > 0 ? temperature : 1.0,
+          weights.first_token,
+          TensorPeers(context, backend),
+          shape.logit_cap,
+          spec.dtype,
+          &backend};
+}
+
+const float* Engine::Impl::scalar_outputs(const float* hidden_TH,
+                                          std::int64_t rows,
+                                          Workspace& memory) const {
+  float* out_T = memory.take(rows);
+  backend.scalar_rows(weights.head.const_data_ptr<float>(), shape.hidden_size,
+                      hidden_TH, rows, out_T);
+  backend.wait();
+  return out_T;
+}
+
+const float* Engine::Impl::written(const std::vector<float>& values,
+                                   Workspace& memory) const {
+  const auto count = static_cast<std::int64_t>(values.size());
+  float* to = memory.take(count);
+  backend.write(values.data(), to, values.size() * sizeof(float));
+  return to;
+}
+
+void Engine::Impl::need_scalar_head(const std::string& fn) const {
+  if (!shape.scalar_head)
+    throw ConfigError(Place{spec.folder.string(), 0},
+                      "role " + spec.role + " has no scalar head for " + fn);
+}
+
+WantedTokens wanted_tokens(const PackedSequences& packed,
+                           const std::vector<float>& mask_L) {
+  WantedTokens wanted;
+  for (std::size_t t = 0; t < mask_L.size(); ++t) {
+    if (mask_L[t] == 0)
+      continue;
+    const auto target = static_cast<std::size_t>(packed.packed_L[t]);
+    wanted.entries_R.push_back(static_cast<std::int64_t>(t));
+    wanted.positions_R.push_back(packed.packed_L[t - 1]);
+    wanted.targets_R.push_back(packed.tokens.ids_T[target]);
+  }
+  return wanted;
+}
+
+Engine::Engine(Spec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
+
+Engine::~Engine() = default;
+
+std::span<std::byte> Engine::weights() {
+  return std::as_writable_bytes(impl_->parameters.plane(Plane::weight));
+}
+
+std::uint64_t Engine::checksum() const {
+  const auto& newest = impl_->parameters.newest(Plane::weight);
+  return checksum_of({newest.data(), newest.size_bytes()});
+}
+
+std::uint64_t Engine::checksum_of(std::span<const std::byte> weights) const {
+  const LocalModel& part = impl_->part;
+  const auto* elements = reinterpret_cast<const float*>(weights.data());
+  std::uint64_t sum = 0;
+  for (const plans::Box& box : part.held.boxes)
+    if (part.owner(box.parameter).first_owner)
+      sum += engine_hash(box, part.parameters[box.parameter].cols,
+                         elements + box.offset_bytes / sizeof(float));
+  return sum;
+}
+
+const ModelShape& Engine::shape() const {
+  return impl_->part.whole;
+}
+
+const LocalModel& Engine::part() const {
+  return impl_->part;
+}
+
+Parameters& Engine::parameters() {
+  return impl_->parameters;
+}
+
+const Transformer& Engine::transformer() const {
+  return impl_->model;
+}
+
+std::uint64_t Engine::optimizer_steps() const {
+  return impl_->optimizer_steps;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,190 @@
+// One shard: a role's weights on one device and every operation on them -
+// generate, infer, train, load, save. Device threads call it with rows in and
+// rows out; nothing here knows of actors or sockets. The collectives of its
+// mesh axes are passed in the RunContext.
+//
+// Not thread-safe: only its device thread calls it. Results depend on the rows,
+// the weights and the thread count alone (I8). When a call returns, the device
+// has no work left from it and keeps planes only.
+#pragma once
+
+#include "config/base/dtype.hpp"
+#include "config/base/ids.hpp"
+#include "config/base/strategy.hpp"
+#include "config/settings/settings.hpp"
+#include "models/losses/loss.hpp"
+#include "models/parallel/run_context.hpp"
+#include "models/rl/metric_sums.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+struct ModelShape;
+} // namespace troupe
+namespace troupe::net {
+struct Rows;
+} // namespace troupe::net
+
+namespace troupe::models {
+
+class Backend;
+struct GenerateEvents;
+struct GenerateOptions;
+struct LocalModel;
+class Parameters;
+enum class Plane : std::uint8_t;
+class Snapshot;
+struct Transformer;
+class TurnQueue;
+class Workspaces;
+
+/// Options of `infer`.
+struct InferOptions {
+  double temperature = 1.0; ///< divides the logits of `logprobs`
+  bool entropy = false;     ///< `logprobs` also returns key `entropy` [L], nats
+  /// Most tokens computed at once; 0 = default. A longer sequence is a
+  /// micro-batch of its own.
+  std::int64_t micro_batch_tokens = 0;
+  /// At least this many micro-batches if there are that many samples; 0 = by
+  /// tokens alone.
+  int micro_batches = 0;
+};
+
+/// One train call on this dp coordinate.
+struct TrainSpec {
+  std::string fn; ///< name of the loss
+  /// Samples of each optimizer step here, in order, epochs unrolled. Equal
+  /// length on all dp ranks; an inner vector may be empty.
+  std::vector<std::vector<SampleId>> mini_batches;
+  std::int64_t micro_batch_tokens = 0; ///< as in InferOptions
+  /// At least this many micro-batches if there are that many samples; 0 = by
+  /// tokens alone.
+  int micro_batches = 0;
+  double temperature = 1.0; ///< of the sampler that generated the rows
+  bool recompute = false;   ///< recompute activations in backward
+  LossSettings loss;
+};
+
+class Engine {
+public:
+  struct Spec {
+    std::filesystem::path folder; ///< HF folder; its config.json is read
+    std::string role;             ///< for log lines and errors
+    bool scalar_head = false;
+    bool trainable = false;
+    Strategy strategy;
+    Coordinate where;
+    OptimizerSettings optimizer;
+    std::uint64_t total_optimizer_steps = 0; ///< for the schedule
+    std::uint64_t seed = 0;
+    DType dtype = DType::f32;
+    const Losses* losses = nullptr;   ///< null: losses()
+    Backend* backend = nullptr;       ///< null: the host
+    Workspaces* workspaces = nullptr; ///< of the device; null: the engine's own
+    bool publishes = true;            ///< other devices read its planes
+  };
+
+  /// Reads config.json and allocates. Throws ConfigError (folder), PlanError (a
+  /// strategy or dtype that this build cannot run).
+  explicit Engine(Spec spec);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Loads the weights from the HF folder. A missing scalar head becomes a zero
+  /// head, logged. Throws ConfigError naming file and tensor.
+  void load_weights();
+
+  /// Generates: `prompt_ids` -> sequence_ids, loss_mask, logprobs, truncated.
+  /// Sample ids select the noise (I2). Throws FailureError{aborted} when
+  /// stopped.
+  net::Rows generate(const net::Rows& prompts, const GenerateOptions& options,
+                     RunContext& context);
+  /// Generates batches without a pause between them; see
+  /// Generator::run_batches.
+  void generate(std::span<const net::Rows> batches,
+                const GenerateOptions& options, RunContext& context,
+                const GenerateEvents& events);
+
+  /// Generates turns of the samples' conversations until the queue is closed;
+  /// see Generator::converse. All dp ranks call it, also those without samples.
+  void converse(const net::Rows& prompts, const GenerateOptions& options,
+                TurnQueue* turns, RunContext& context);
+
+  /// Computes `fn` logprobs | values | scores over `sequence_ids` (scores of
+  /// pairs: chosen_ids and rejected_ids -> chosen_scores, rejected_scores).
+  /// Without samples it returns no columns.
+  net::Rows infer(const std::string& fn, const net::Rows& rows,
+                  RunContext& context, const InferOptions& options = {});
+
+  /// Runs all optimizer steps of one train call; rows may hold more samples
+  /// than the mini-batches name. Sums are this rank's own (add them over ranks)
+  /// except for grad_norm, lr and skipped_steps, which only rank 0 reports.
+  MetricSums train(const TrainSpec& spec, const net::Rows& rows,
+                   RunContext& context);
+
+  /// Returns the flat weight plane of this part, in the order of plans::Layout.
+  std::span<std::byte> weights();
+  /// Records that `weights()` was written: copies in host memory are outdated.
+  void weights_changed();
+  /// Offloads planes from the device (Parameters); `reload` copies them back.
+  void offload(std::span<const Plane> planes);
+  void reload(std::span<const Plane> planes);
+  void drop_weights();
+  /// Prepares for all of `weights()` being overwritten, wherever they are.
+  void expect_weights();
+  /// Returns the bytes of the planes that are on the device.
+  std::uint64_t device_bytes() const;
+
+  /// Returns a checksum of the bits of the weights that this device is the
+  /// first to own; equal weights give equal numbers on any machine. The
+  /// checksums of a dp replica's devices add up to that of the whole model.
+  std::uint64_t checksum() const;
+  /// Returns the same for other weights in the order of `weights()`.
+  std::uint64_t checksum_of(std::span<const std::byte> weights) const;
+
+  /// Prepares a snapshot for copies of the planes (Snapshot::room).
+  void describe(Snapshot& snapshot, bool with_moments) const;
+  /// Copies what a checkpoint is written from; the moments of trained roles
+  /// `with_moments`. All devices of a replica call it; the first one's copy is
+  /// the whole model.
+  void copy_to(Snapshot& snapshot, bool with_moments,
+               const Groups& groups = {}) const;
+  /// Writes a whole HF folder with tensors as `dtype`; tokenizer files are
+  /// copied from the folder that the model was loaded from. All devices of a
+  /// replica call it; the first one writes.
+  void save_hf(const std::filesystem::path& folder, DType dtype,
+               const Groups& groups = {}) const;
+  /// Writes this device's planes and step counts as snapshot `id` (plane_file).
+  std::uint64_t write_planes(int file, std::uint64_t id) const;
+  /// Reads them back; returns false if the file is not that snapshot of this
+  /// device.
+  bool read_planes(int file, std::uint64_t id);
+  /// Writes moments and step count to one file (the caller's folder is made
+  /// atomic). All devices of a replica call it; the first one writes.
+  void save_state(const std::filesystem::path& file,
+                  const Groups& groups = {}) const;
+  /// Loads such a file. Throws ConfigError if it does not fit this model.
+  void load_state(const std::filesystem::path& file);
+
+  /// Returns the shape of the whole model.
+  const ModelShape& shape() const;
+  /// Returns the part of it that is on this device.
+  const LocalModel& part() const;
+  Parameters& parameters();
+  const Transformer& transformer() const;
+  std::uint64_t optimizer_steps() const;
+
+  struct Impl; ///< models/engine/engine_impl.hpp
+
+private:
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace troupe::models

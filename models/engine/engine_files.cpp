@@ -1,0 +1,177 @@
+// Engine and files: loads and saves HF folders and optimizer state.
+#include "config/base/error.hpp"
+#include "config/base/log.hpp"
+#include "models/engine/engine.hpp"
+#include "models/engine/engine_impl.hpp"
+#include "models/engine/plane_file.hpp"
+#include "models/engine/snapshot.hpp"
+#include "models/hf/hf_folder.hpp"
+#include "models/hf/safetensors.hpp"
+#include "models/hf/stored_parameters.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+
+namespace {
+
+std::vector<std::int64_t> engine_file_shape(const ParameterShape& shape) {
+  if (shape.vector)
+    return {shape.rows};
+  return {shape.rows, shape.cols};
+}
+
+std::string engine_shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+// Reads a box of optimizer state, whose tensors have the parameters' shapes.
+void engine_read_state(const StoredTensor& stored, const plans::Box& box,
+                       float* data) {
+  stored.copy_box_to(box.row0, box.row1, box.col0, box.col1, DType::f32,
+                     std::as_writable_bytes(std::span<float>(
+                       data, static_cast<std::size_t>(box.num_elements()))));
+}
+
+// Returns true on the one device that writes whole tensors.
+bool engine_writes(const LocalModel& part) {
+  return part.where == Coordinate{};
+}
+
+void engine_check_shape(const StoredTensor& stored,
+                        const ParameterShape& want) {
+  const std::vector<std::int64_t> shape = engine_file_shape(want);
+  if (stored.shape == shape)
+    return;
+  throw ConfigError(ConfigError::Parts{
+    Place{stored.file, 0}, stored.name, "shape " + engine_shape_text(shape),
+    "shape " + engine_shape_text(stored.shape),
+    "check that config.json and the weights belong together"});
+}
+
+// Ignores heads that the role replaces, and buffers of old checkpoints.
+bool engine_may_ignore(const std::string& name) {
+  return name == "lm_head.weight" || name == "score.weight"
+         || name.ends_with("rotary_emb.inv_freq")
+         || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+}
+
+void engine_refuse_unknown(const StoredWeights& stored,
+                           const std::vector<ParameterShape>& parameters) {
+  for (const std::string& name : stored.names())
+    if (!is_stored_name(name, parameters) && !engine_may_ignore(name))
+      throw ConfigError(ConfigError::Parts{
+        Place{stored.at(name).file, 0}, name, "a parameter of the model",
+        "a tensor that config.json does not account for",
+        "is a bias or a layer missing in config.json?"});
+}
+
+std::string engine_plane_name(const ParameterShape& shape, Plane plane) {
+  if (plane == Plane::weight)
+    return "w." + shape.name;
+  return (plane == Plane::m ? "m." : "v.") + shape.name;
+}
+
+} // namespace
+
+void Engine::load_weights() {
+  const LocalModel& part = impl_->part;
+  bool missing_head = false;
+  const StoredWeights stored
+    = open_model_weights(impl_->spec.folder, part.whole, &missing_head);
+  const Parameters& parameters = impl_->parameters;
+  engine_refuse_unknown(stored, part.parameters);
+  read_held_boxes(stored, part.parameters, part.held,
+                  parameters.plane(Plane::weight).data());
+  if (missing_head && engine_writes(part))
+    log::models.warn("role " + impl_->spec.role + ": "
+                     + impl_->spec.folder.string()
+                     + " has no scalar head; starting from a zero head");
+  weights_changed();
+}
+
+void Engine::describe(Snapshot& snapshot, bool with_moments) const {
+  snapshot.describe({.part = impl_->part,
+                     .folder = impl_->spec.folder,
+                     .optimizer_steps = impl_->optimizer_steps,
+                     .applied_steps = impl_->applied_steps},
+                    with_moments);
+}
+
+void Engine::copy_to(Snapshot& snapshot, bool with_moments,
+                     const Groups& groups) const {
+  describe(snapshot, with_moments);
+  snapshot.fill(impl_->part, impl_->parameters, groups);
+}
+
+void Engine::save_hf(const std::filesystem::path& folder, DType dtype,
+                     const Groups& groups) const {
+  Snapshot snapshot;
+  copy_to(snapshot, /*with_moments=*/false, groups);
+  if (engine_writes(impl_->part))
+    snapshot.save_hf(folder, {.dtype = dtype});
+}
+
+void Engine::save_state(const std::filesystem::path& file,
+                        const Groups& groups) const {
+  TROUPE_CHECK(impl_->spec.trainable, "an untrained role has no state");
+  Snapshot snapshot;
+  copy_to(snapshot, /*with_moments=*/true, groups);
+  if (engine_writes(impl_->part))
+    snapshot.save_state(file, /*with_weights=*/false);
+}
+
+std::uint64_t Engine::write_planes(int file, std::uint64_t id) const {
+  return models::write_planes(file, id, impl_->parameters,
+                              {.optimizer_steps = impl_->optimizer_steps,
+                               .applied_steps = impl_->applied_steps});
+}
+
+bool Engine::read_planes(int file, std::uint64_t id) {
+  const auto counts = models::read_planes(file, id, impl_->parameters);
+  if (!counts)
+    return false;
+  impl_->optimizer_steps = counts->optimizer_steps;
+  impl_->applied_steps = counts->applied_steps;
+  weights_changed();
+  return true;
+}
+
+void Engine::load_state(const std::filesystem::path& file) {
+  const SafetensorsFile stored = SafetensorsFile::open(file);
+  const auto number = [&](const char* key) {
+    const auto found = stored.metadata().find(key);
+    if (found == stored.metadata().end()
+        || found->second.find_first_not_of("0123456789") != std::string::npos
+        || found->second.empty())
+      throw ConfigError(Place{file.string(), 0},
+                        std::string("no step count '") + key
+                          + "' in this optimizer state");
+    return std::stoull(found->second);
+  };
+  const LocalModel& part = impl_->part;
+  std::vector<std::pair<Plane, const plans::Shard*>> planes;
+  if (impl_->spec.trainable)
+    planes = {{Plane::m, &part.optimizer}, {Plane::v, &part.optimizer}};
+  // for folders that hold fewer bits than the weights have
+  if (stored.find(engine_plane_name(part.parameters.front(), Plane::weight))
+      != nullptr)
+    planes.emplace_back(Plane::weight, &part.held);
+  for (const auto& [plane, shard] : planes)
+    for (const plans::Box& box : shard->boxes) {
+      const ParameterShape& shape = part.parameters[box.parameter];
+      const StoredTensor& tensor = stored.at(engine_plane_name(shape, plane));
+      engine_check_shape(tensor, shape);
+      engine_read_state(tensor, box,
+                        impl_->parameters.plane(plane).data()
+                          + box.offset_bytes / sizeof(float));
+    }
+  impl_->optimizer_steps = number("optimizer_steps");
+  impl_->applied_steps = number("applied_steps");
+  weights_changed();
+}
+
+} // namespace troupe::models

@@ -1,0 +1,400 @@
+// Engine::train, for each mini-batch: global denominators, pipelined
+// micro-batches into the flat gradient, sums over owners and dp, clip, AdamW.
+#include "config/base/error.hpp"
+#include "config/trace/trace.hpp"
+#include "models/engine/engine.hpp"
+#include "models/engine/engine_impl.hpp"
+#include "models/engine/lr_schedule.hpp"
+#include "models/engine/row_reader.hpp"
+#include "models/parallel/pipeline.hpp"
+#include "net/base/rows.hpp"
+#include "net/collectives/collectives.hpp"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace troupe::models {
+
+namespace {
+
+// One micro-batch between forward and backward.
+struct TrainMicroBatch {
+  PackedSequences sequences;
+  std::vector<std::size_t> rows; // of the samples, in order
+  std::vector<float> mask_L;
+  WantedTokens wanted;
+  TokenStatistics found;
+  Saved saved;
+  float* hidden_TH = nullptr;
+  TrainBatch batch;
+  at::Tensor loss;
+  Workspace* workspace = nullptr;
+};
+
+at::Tensor train_leaf(std::int64_t size) {
+  return at::zeros({size}, at::kFloat);
+}
+
+// Returns a leaf's gradient, if the loss read it.
+at::Tensor train_gradient(const at::Tensor& leaf) {
+  return leaf.defined() && leaf.grad().defined() ? leaf.grad().contiguous()
+                                                 : at::Tensor{};
+}
+
+// One train call: rows are read once, a mini-batch is an optimizer step.
+class TrainRun {
+public:
+  TrainRun(Engine::Impl& impl, const TrainSpec& spec, const net::Rows& rows,
+           RunContext& context)
+    : impl_(impl),
+      spec_(spec),
+      context_(context),
+      loss_(impl.losses.find(spec.fn)),
+      index_(rows) {
+    if (loss_.exposes.values || loss_.exposes.scores)
+      impl.need_scalar_head(spec.fn);
+    if (rows.num_samples() == 0)
+      return; // no samples, but every rank takes part in the collectives
+    ids_ = readers(rows, loss_.pairs ? "ids" : "sequence_ids");
+    TROUPE_CHECK(!ids_.empty(), "the rows have no token ids");
+    masks_ = readers(rows, "loss_mask");
+    for (const std::string& key : loss_.columns)
+      if (auto found = readers(rows, key); !found.empty())
+        columns_.emplace(key, std::move(found));
+  }
+
+  MetricSums run() {
+    impl_.sync->begin(context_.groups);
+    const std::vector<Denominators> denominators = all_denominators();
+    std::vector<MicroBatchRows> batches;
+    std::vector<std::int64_t> passes;
+    for (const auto& samples : spec_.mini_batches)
+      passes.push_back(static_cast<std::int64_t>(
+        batches.emplace_back(micro_batches(rows_of(samples))).size()));
+    passes = impl_.sync->passes(std::move(passes));
+    MetricSums sums;
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      context_.check();
+      impl_.adam->clear_gradient();
+      batches[i].resize(static_cast<std::size_t>(passes[i]));
+      gradient(batches[i], denominators[i], sums);
+      impl_.sync->finish();
+      optimizer_step(sums);
+    }
+    impl_.backend.wait();
+    return sums;
+  }
+
+private:
+  using MicroBatchRows = std::vector<std::vector<std::size_t>>;
+
+  // Returns readers of a key, or for pairs of its `chosen_` and `rejected_`.
+  ColumnReaders readers(const net::Rows& rows, const std::string& key) const {
+    ColumnReaders found;
+    for (const char* prefix : {"chosen_", "rejected_"})
+      if (loss_.pairs && rows.has(prefix + key))
+        found.emplace_back(rows.at(prefix + key));
+    if (!loss_.pairs && rows.has(key))
+      found.emplace_back(rows.at(key));
+    return found;
+  }
+
+  std::vector<std::size_t> rows_of(const std::vector<SampleId>& samples) const {
+    std::vector<std::size_t> rows;
+    for (const SampleId sample : samples)
+      rows.push_back(index_.row(sample));
+    return rows;
+  }
+
+  // Packs the sequences of these rows (two per row for pairs).
+  PackedSequences pack_rows(std::span<const std::size_t> rows) const {
+    std::vector<std::span<const std::int32_t>> sequences;
+    for (const std::size_t row : rows)
+      for (const ColumnReader& ids : ids_)
+        sequences.push_back(ids.ids(row));
+    return pack_shared(sequences, prompt_lengths(masks_, rows, sequences));
+  }
+
+  Denominators own_denominators(std::span<const std::size_t> rows) const {
+    Denominators own;
+    own.pairs = loss_.pairs ? static_cast<double>(rows.size()) : 0;
+    const PackedSequences packed = pack_rows(rows);
+    const std::vector<float> mask = token_mask(masks_, rows, packed.cu_seqlens);
+    count_masked(mask, packed.cu_seqlens, own);
+    if (const auto at = columns_.find(loss_.mean_over); at != columns_.end())
+      own.weights = masked_sum(at->second, rows, packed.cu_seqlens, mask);
+    return own;
+  }
+
+  // Returns the denominators of all mini-batches over all ranks, with one sum.
+  std::vector<Denominators> all_denominators() {
+    std::vector<double> flat;
+    for (const std::vector<SampleId>& samples : spec_.mini_batches) {
+      const Denominators own = own_denominators(rows_of(samples));
+      flat.insert(flat.end(),
+                  {own.tokens, own.sequences, own.pairs, own.weights});
+    }
+    if (context_.groups.dp != nullptr && !flat.empty())
+      context_.groups.dp->all_reduce_sum(flat.data(), flat.size(), DType::f64,
+                                         "denominators");
+    std::vector<Denominators> all;
+    for (std::size_t i = 0; i < flat.size(); i += 4)
+      all.push_back({flat[i], flat[i + 1], flat[i + 2], flat[i + 3]});
+    return all;
+  }
+
+  // Adds the mini-batch's gradient, micro-batch by micro-batch.
+  void gradient(const MicroBatchRows& parts, const Denominators& denominators,
+                MetricSums& sums) {
+    if (denominators.tokens == 0 && denominators.pairs == 0)
+      return; // nothing to learn from, on any rank
+    if (!loss_.mean_over.empty() && denominators.weights == 0)
+      return; // all weights are zero
+    const std::uint32_t stage = context_.groups.stage();
+    const std::uint32_t stages = context_.groups.stages();
+    std::vector<TrainMicroBatch> flying(pipeline_depth(stage, stages));
+    for (const PipelineTurn& turn : one_forward_one_backward(
+           stage, stages, static_cast<std::uint32_t>(parts.size()))) {
+      const std::size_t slot = turn.micro_batch % flying.size();
+      if (turn.backward && turn.micro_batch + 1 == parts.size())
+        impl_.sync->last_backward();
+      if (parts[turn.micro_batch].empty())
+        turn.backward ? impl_.sync->idle_backward()
+                      : impl_.sync->idle_forward();
+      else if (turn.backward)
+        backward_turn(flying[slot]);
+      else
+        flying[slot]
+          = forward_turn(parts[turn.micro_batch], impl_.workspace_of(slot),
+                         denominators, sums);
+    }
+  }
+
+  // Returns the rows of each micro-batch with any tokens.
+  MicroBatchRows micro_batches(const std::vector<std::size_t>& rows) const {
+    std::vector<std::int64_t> lengths;
+    for (const std::size_t row : rows) {
+      std::int64_t length = 0;
+      for (const ColumnReader& ids : ids_)
+        length += ids.length(row);
+      lengths.push_back(length);
+    }
+    int least = spec_.micro_batches;
+    if (least == 0 && spec_.micro_batch_tokens == 0)
+      least = default_micro_batches(context_.groups.stages());
+    MicroBatchRows parts;
+    std::size_t first = 0;
+    for (const std::size_t last :
+         micro_batch_ends(lengths, spec_.micro_batch_tokens, least)) {
+      std::int64_t tokens = 0;
+      for (std::size_t i = first; i < last; ++i)
+        tokens += lengths[i];
+      if (tokens > 0)
+        parts.emplace_back(rows.begin() + static_cast<std::ptrdiff_t>(first),
+                           rows.begin() + static_cast<std::ptrdiff_t>(last));
+      first = last;
+    }
+    return parts;
+  }
+
+  TrainMicroBatch forward_turn(const std::vector<std::size_t>& rows,
+                               Workspace& workspace,
+                               const Denominators& denominators,
+                               MetricSums& sums) {
+    static const trace::Name name = trace::name("forward");
+    TrainMicroBatch m;
+    m.workspace = &workspace;
+    m.sequences = pack_rows(rows);
+    m.rows = rows;
+    const trace::Span span(
+      context_.track, name, context_.step.value,
+      static_cast<std::uint64_t>(m.sequences.num_tokens()));
+    workspace.reset();
+    m.saved.recompute = spec_.recompute;
+    m.hidden_TH
+      = impl_.run_forward(m.sequences.tokens, context_, workspace, &m.saved);
+    if (m.hidden_TH == nullptr)
+      return m; // the last stage has the loss
+    m.mask_L = token_mask(masks_, rows, m.sequences.cu_seqlens);
+    expose(m);
+    LossResult result = loss_.function(m.batch, denominators, spec_.loss);
+    sums.merge(result.sums);
+    m.loss = result.loss;
+    return m;
+  }
+
+  void backward_turn(TrainMicroBatch& m) {
+    static const trace::Name name = trace::name("backward");
+    const trace::Span span(
+      context_.track, name, context_.step.value,
+      static_cast<std::uint64_t>(m.sequences.num_tokens()));
+    float* d_hidden_TH = nullptr;
+    impl_.model.gate->before_backward(impl_.part.whole.num_layers);
+    if (m.loss.defined()) {
+      m.loss.backward();
+      d_hidden_TH = gradient_of_outputs(m);
+    }
+    backward(impl_.model, m.sequences.tokens, m.saved, d_hidden_TH,
+             *impl_.grads, context_, *m.workspace);
+  }
+
+  // Fills the leaf tensors that the loss reads with the model's outputs.
+  void expose(TrainMicroBatch& m) {
+    TrainBatch& b = m.batch;
+    b.cu_seqlens = m.sequences.cu_seqlens;
+    b.mask_T = train_leaf(m.sequences.num_tokens());
+    std::ranges::copy(m.mask_L, b.mask_T.mutable_data_ptr<float>());
+    for (const auto& [key, column] : columns_)
+      b.columns.emplace(key, packed_column(column, m.rows, b.cu_seqlens));
+    if (loss_.exposes.logprobs || loss_.exposes.entropy)
+      expose_tokens(m);
+    if (loss_.exposes.values || loss_.exposes.scores)
+      expose_scalars(m);
+  }
+
+  void expose_tokens(TrainMicroBatch& m) {
+    m.wanted = wanted_tokens(m.sequences, m.mask_L);
+    m.found
+      = token_statistics(impl_.vocabulary_head(spec_.temperature, context_),
+                         m.hidden_TH, m.wanted, *m.workspace, true);
+    impl_.backend.wait();
+    const auto scatter = [&](const float* from_R) {
+      at::Tensor leaf_L = train_leaf(m.sequences.num_tokens());
+      for (const std::int64_t entry : m.wanted.entries_R)
+        leaf_L.mutable_data_ptr<float>()[entry] = *from_R++;
+      return leaf_L.set_requires_grad(true);
+    };
+    if (loss_.exposes.logprobs)
+      m.batch.logprobs_T = scatter(m.found.logprobs_R);
+    if (loss_.exposes.entropy)
+      m.batch.entropy_T = scatter(m.found.entropy_R);
+  }
+
+  // Returns the packed index of token `t` of all sequences.
+  static std::size_t packed_token(const TrainMicroBatch& m, std::int64_t t) {
+    return static_cast<std::size_t>(
+      m.sequences.packed_L[static_cast<std::size_t>(t)]);
+  }
+
+  void expose_scalars(TrainMicroBatch& m) {
+    const std::int64_t tokens = m.sequences.tokens.num_tokens();
+    const float* outputs_T
+      = impl_.scalar_outputs(m.hidden_TH, tokens, *m.workspace);
+    const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
+    at::Tensor values_L = train_leaf(m.sequences.num_tokens());
+    at::Tensor scores_N = train_leaf(m.batch.num_sequences());
+    float* values = values_L.mutable_data_ptr<float>();
+    for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
+      for (std::int64_t t = cu[s] + 1; t < cu[s + 1]; ++t)
+        values[t] = outputs_T[packed_token(m, t - 1)];
+      if (cu[s] < cu[s + 1])
+        scores_N.mutable_data_ptr<float>()[s]
+          = outputs_T[packed_token(m, cu[s + 1] - 1)];
+    }
+    if (loss_.exposes.values)
+      m.batch.values_T = values_L.set_requires_grad(true);
+    if (loss_.exposes.scores)
+      m.batch.scores_N = scores_N.set_requires_grad(true);
+  }
+
+  // Propagates the leaves' gradients through the head; [T, H] in the workspace.
+  float* gradient_of_outputs(TrainMicroBatch& m) {
+    const std::int64_t floats
+      = hidden_floats(impl_.model, m.sequences.tokens, context_);
+    float* d_hidden_TH = m.workspace->take(floats);
+    impl_.backend.fill(d_hidden_TH, floats, 0.0F);
+    if (m.batch.logprobs_T.defined() || m.batch.entropy_T.defined())
+      gradient_of_tokens(m, d_hidden_TH);
+    if (m.batch.values_T.defined() || m.batch.scores_N.defined())
+      gradient_of_scalars(m, d_hidden_TH);
+    return d_hidden_TH;
+  }
+
+  void gradient_of_tokens(TrainMicroBatch& m, float* d_hidden_TH) {
+    const auto gather = [&](const at::Tensor& leaf_T) -> const float* {
+      const at::Tensor d_L = train_gradient(leaf_T);
+      if (!d_L.defined())
+        return nullptr;
+      std::vector<float> d_R;
+      for (const std::int64_t entry : m.wanted.entries_R)
+        d_R.push_back(d_L.const_data_ptr<float>()[entry]);
+      return impl_.written(d_R, *m.workspace);
+    };
+    token_statistics_backward(
+      impl_.vocabulary_head(spec_.temperature, context_), m.hidden_TH, m.wanted,
+      m.found, gather(m.batch.logprobs_T), gather(m.batch.entropy_T),
+      d_hidden_TH, impl_.grads->head, *m.workspace);
+  }
+
+  void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) {
+    const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
+    const std::int64_t tokens = m.sequences.tokens.num_tokens();
+    std::vector<float> d_T(static_cast<std::size_t>(tokens), 0.0F);
+    const at::Tensor values = train_gradient(m.batch.values_T);
+    const at::Tensor scores = train_gradient(m.batch.scores_N);
+    for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
+      for (std::int64_t t = cu[s] + 1; values.defined() && t < cu[s + 1]; ++t)
+        d_T[packed_token(m, t - 1)] += values.const_data_ptr<float>()[t];
+      if (scores.defined() && cu[s] < cu[s + 1])
+        d_T[packed_token(m, cu[s + 1] - 1)]
+          += scores.const_data_ptr<float>()[s];
+    }
+    if (!TensorPeers(context_, impl_.backend).first())
+      return; // every tp rank has the head: the first one counts it
+    impl_.backend.scalar_rows_backward(
+      impl_.weights.head.const_data_ptr<float>(), impl_.shape.hidden_size,
+      m.hidden_TH, tokens, impl_.written(d_T, *m.workspace), d_hidden_TH,
+      impl_.grads->head.mutable_data_ptr<float>());
+  }
+
+  // The norm is that of the reduced gradient, so all ranks decide alike.
+  void optimizer_step(MetricSums& sums) {
+    static const trace::Name name = trace::name("optimizer");
+    const trace::Span span(context_.track, name, context_.step.value);
+    const double norm
+      = std::sqrt(impl_.sync->sum_over_parts(impl_.adam->squared_norm()));
+    const double rate
+      = learning_rate(impl_.spec.optimizer, impl_.spec.total_optimizer_steps,
+                      impl_.optimizer_steps);
+    ++impl_.optimizer_steps;
+    const bool finite = std::isfinite(norm);
+    if (finite) {
+      impl_.adam->apply(rate, impl_.adam->clip_scale(norm),
+                        ++impl_.applied_steps);
+      impl_.sync->weights_changed();
+    }
+    if (context_.groups.dp != nullptr && context_.groups.dp->rank() != 0)
+      return;
+    const std::string& prefix = loss_.metric_prefix;
+    if (finite)
+      sums.add(prefix + "grad_norm", norm, 1);
+    sums.add(prefix + "lr", rate, 1);
+    sums.add_total(prefix + "skipped_steps", finite ? 0 : 1);
+  }
+
+  Engine::Impl& impl_;
+  const TrainSpec& spec_;
+  RunContext& context_;
+  const LossEntry& loss_;
+  SampleIndex index_;
+  ColumnReaders ids_; // one, or chosen and rejected; same for the others
+  ColumnReaders masks_;
+  std::map<std::string, ColumnReaders> columns_;
+};
+
+} // namespace
+
+MetricSums Engine::train(const TrainSpec& spec, const net::Rows& rows,
+                         RunContext& context) {
+  TROUPE_CHECK(impl_->spec.trainable,
+               "role " + impl_->spec.role + " is not trained");
+  MetricSums sums = TrainRun(*impl_, spec, rows, context).run();
+  impl_->workspaces.reset();
+  weights_changed();
+  return sums;
+}
+
+} // namespace troupe::models

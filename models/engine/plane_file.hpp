@@ -1,0 +1,32 @@
+// The planes of one device in a file as they are in its memory: weights, and of
+// a trained role the moments. Written after a step into a file that outlives
+// the process (net/keeper), it is what a run continues from that has lost a
+// worker. Unlike a checkpoint it fits the same plan only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace troupe::models {
+
+class Parameters;
+
+/// Step counts of an engine (Engine::load_state).
+struct OptimizerCounts {
+  std::uint64_t optimizer_steps = 0;
+  std::uint64_t applied_steps = 0;
+};
+
+/// Overwrites `file` with the planes as snapshot `id`, which is not 0; until
+/// all of it is written the file is no snapshot. Returns its bytes. Throws
+/// FailureError (io), as when memory is full.
+std::uint64_t write_planes(int file, std::uint64_t id,
+                           const Parameters& parameters,
+                           const OptimizerCounts& counts);
+
+/// Reads the planes of snapshot `id` back; nothing if the file is not that
+/// snapshot or its planes have other sizes.
+std::optional<OptimizerCounts> read_planes(int file, std::uint64_t id,
+                                           const Parameters& parameters);
+
+} // namespace troupe::models

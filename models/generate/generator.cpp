@@ -1,0 +1,208 @@
+#include "models/generate/generator.hpp"
+
+#include "config/base/error.hpp"
+#include "models/generate/rollout.hpp"
+#include "models/generate/turns.hpp"
+#include "net/collectives/collectives.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace troupe::models {
+namespace {
+
+using internal::Sequence;
+
+/// Returns the smallest number of all stages: those with fewer layers have room
+/// for more slots.
+std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
+  std::vector<std::int64_t> all(groups.stages(), mine);
+  if (groups.pp != nullptr)
+    groups.pp->all_gather(&mine, all.data(), 1, DType::i64, "cache slots");
+  return *std::ranges::min_element(all);
+}
+
+/// Reports each batch once all its sequences have finished.
+class BatchEnds {
+public:
+  BatchEnds(std::span<const net::Rows> batches,
+            std::span<const Sequence> sequences, const GenerateEvents& events)
+    : sequences_(sequences),
+      events_(events) {
+    std::size_t first = 0;
+    for (const net::Rows& batch : batches) {
+      batches_.push_back({first, batch.num_samples(), batch.num_samples()});
+      first += batch.num_samples();
+    }
+    for (std::size_t i = 0; i < batches_.size(); ++i)
+      if (batches_[i].left == 0)
+        tell(i);
+  }
+
+  /// Returns the samples of the largest batch.
+  std::size_t largest() const {
+    std::size_t most = 0;
+    for (const Batch& batch : batches_)
+      most = std::max(most, batch.count);
+    return most;
+  }
+  void finished(const Sequence& s) {
+    const auto index = static_cast<std::size_t>(&s - sequences_.data());
+    const auto behind
+      = std::ranges::upper_bound(batches_, index, {}, &Batch::first);
+    const auto i = static_cast<std::size_t>(behind - batches_.begin()) - 1;
+    if (--batches_[i].left == 0)
+      tell(i);
+  }
+
+private:
+  struct Batch {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::size_t left = 0;
+  };
+
+  void tell(std::size_t i) const {
+    if (events_.on_batch)
+      events_.on_batch(i, internal::sequence_rows(sequences_.subspan(
+                            batches_[i].first, batches_[i].count)));
+  }
+
+  std::span<const Sequence> sequences_;
+  const GenerateEvents& events_;
+  std::vector<Batch> batches_;
+};
+
+} // namespace
+
+/// State that persists between runs.
+struct Generator::Impl {
+  Impl(const ModelShape& model, const Weights& weights, GeneratorLimits most,
+       Backend& backend)
+    : shape(model),
+      limits(most),
+      decoder(model, weights, backend),
+      cache(model, backend) {}
+
+  /// Returns the limit of the cache under these options.
+  std::uint64_t cache_limit(const GenerateOptions& options) const {
+    return options.kv_cache_bytes > 0 ? options.kv_cache_bytes
+                                      : limits.kv_cache_bytes;
+  }
+  /// Makes as many slots as options and memory allow, at most `wanted`, on
+  /// every stage. Returns their number.
+  std::int64_t make_slots(const std::vector<Sequence>& sequences,
+                          std::size_t wanted, const GenerateOptions& options,
+                          const Groups& groups);
+  void generate(std::vector<Sequence>& sequences, std::size_t at_once,
+                const GenerateOptions& options, const RunContext& context,
+                internal::TurnFeed feed, const internal::OnEnded& on_ended);
+
+  const ModelShape& shape;
+  GeneratorLimits limits;
+  Decoder decoder;
+  KvCache cache;
+  bool packed = false;
+  std::uint64_t fed_tokens = 0;
+};
+
+std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
+                                         std::size_t wanted,
+                                         const GenerateOptions& options,
+                                         const Groups& groups) {
+  std::int64_t tokens = 1;
+  for (const Sequence& s : sequences)
+    tokens = std::max(tokens, s.most);
+  const std::int64_t fitting = least_of_stages(
+    static_cast<std::int64_t>(cache_limit(options) / cache.slot_bytes(tokens)),
+    groups);
+  if (fitting == 0)
+    internal::generation_failed(
+      Errc::out_of_memory, "a sequence of " + std::to_string(tokens)
+                             + " tokens does not fit the KV cache of "
+                             + std::to_string(cache_limit(options))
+                             + " bytes; try a larger rollout.kv_cache_gb, or "
+                               "auto");
+  const std::int64_t slots
+    = std::min({static_cast<std::int64_t>(wanted), fitting,
+                std::max<std::int64_t>(1, options.max_sequences)});
+  cache.reset(slots, tokens);
+  return slots;
+}
+
+Generator::Generator(const ModelShape& shape, const Weights& weights,
+                     GeneratorLimits limits, Backend& backend)
+  : impl_(std::make_unique<Impl>(shape, weights, limits, backend)) {}
+
+Generator::~Generator() = default;
+
+void Generator::weights_changed() {
+  impl_->packed = false;
+}
+
+std::uint64_t Generator::fed_tokens() const {
+  return impl_->fed_tokens;
+}
+
+void Generator::Impl::generate(std::vector<Sequence>& sequences,
+                               std::size_t at_once,
+                               const GenerateOptions& options,
+                               const RunContext& context,
+                               internal::TurnFeed feed,
+                               const internal::OnEnded& on_ended) {
+  if (!packed)
+    decoder.pack();
+  packed = true;
+  if (sequences.empty())
+    return;
+  const std::int64_t slots
+    = make_slots(sequences, at_once, options, context.groups);
+  internal::Rollout rollout(decoder, cache, shape.vocab_size, options, context,
+                            feed);
+  rollout.run(sequences, slots, on_ended);
+  fed_tokens = rollout.fed_tokens();
+}
+
+net::Rows Generator::run(const net::Rows& prompts,
+                         const GenerateOptions& options,
+                         const RunContext& context) {
+  net::Rows responses;
+  run_batches({&prompts, 1}, options, context,
+              {.on_batch = [&](std::size_t, net::Rows rows) {
+                responses = std::move(rows);
+              }});
+  return responses;
+}
+
+void Generator::run_batches(std::span<const net::Rows> batches,
+                            const GenerateOptions& options,
+                            const RunContext& context,
+                            const GenerateEvents& events) {
+  auto sequences = internal::make_sequences(batches, impl_->shape, options);
+  BatchEnds ends(batches, sequences, events);
+  const auto report = [&](const Sequence& s) {
+    if (events.on_sample)
+      events.on_sample({.sample = s.sample,
+                        .sequence_ids = s.ids,
+                        .logprobs = s.logprobs,
+                        .num_prompt_tokens = s.num_prompt,
+                        .truncated = !s.stopped});
+    ends.finished(s);
+  };
+  impl_->generate(sequences, ends.largest(), options, context, {}, report);
+}
+
+void Generator::converse(const net::Rows& prompts,
+                         const GenerateOptions& options,
+                         const RunContext& context, TurnQueue* turns) {
+  auto sequences
+    = internal::make_sequences({&prompts, 1}, impl_->shape, options);
+  const auto report = [&](const Sequence& s) {
+    if (turns != nullptr)
+      turns->end(s.sample, internal::turn_end(s));
+  };
+  impl_->generate(sequences, sequences.size(), options, context,
+                  internal::TurnFeed(turns, context.groups), report);
+}
+
+} // namespace troupe::models

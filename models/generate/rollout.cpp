@@ -1,0 +1,275 @@
+#include "models/generate/rollout.hpp"
+
+#include "models/kernels/threads.hpp"
+#include "net/collectives/channel.hpp"
+
+#include <algorithm>
+
+namespace troupe::models::internal {
+
+namespace {
+
+constexpr std::int64_t generator_parallel_logits = 1 << 15;
+
+/// Returns true if an earlier sequence in the lane is about to prefill the same
+/// prompt.
+bool waits_for_prefix(const Lane& lane, const Sequence& s) {
+  if (s.fed > 0 || s.num_prompt == 1)
+    return false;
+  for (const Sequence* other : lane.active) {
+    if (other == &s)
+      return false;
+    if (other->group == s.group)
+      return true;
+  }
+  return false;
+}
+
+/// Returns the first kept sequence without a requested turn, else the last one:
+/// its turn is the farthest.
+Sequence* least_wanted(const Lane& lane) {
+  const auto is_asked_for = [&](const Sequence* s) {
+    return std::ranges::find(lane.waiting, s) != lane.waiting.end();
+  };
+  const auto idle = std::ranges::find_if_not(lane.kept, is_asked_for);
+  return idle == lane.kept.end() ? lane.kept.back() : *idle;
+}
+
+void take_tokens(Lane& lane, Sequence& s, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i, ++s.fed)
+    lane.tokens.push_back({s.ids[static_cast<std::size_t>(s.fed)], s.slot,
+                           static_cast<std::int32_t>(s.fed)});
+  if (s.fed == s.size()) {
+    lane.due.push_back(&s);
+    lane.due_tokens.push_back(lane.token_count() - 1);
+  }
+}
+
+} // namespace
+
+Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
+                 const GenerateOptions& options, const RunContext& context,
+                 TurnFeed feed)
+  : decoder_(decoder),
+    cache_(cache),
+    vocab_size_(vocab_size),
+    options_(options),
+    context_(context),
+    feed_(feed) {
+  for (int i = 0; i < std::max(1, compute_threads()); ++i)
+    samplers_.emplace_back(options, vocab_size);
+}
+
+void Rollout::run(std::vector<Sequence>& sequences, std::int64_t num_slots,
+                  const OnEnded& told) {
+  PhaseSpans spans(context_);
+  const OnEnded on_ended = [&](const Sequence& s) {
+    spans.leave(); // callbacks may end a span around this one
+    told(s);
+  };
+  deal(sequences, num_slots);
+  while (feed_.open() || !all_finished()) {
+    if (feed_.open())
+      for (Turn& turn : feed_.take(/*idle=*/all_finished()))
+        ask(sequences, turn);
+    if (context_.stop_requested()) // also if no token passes
+      context_.check();
+    for (Lane& lane : lanes_) {
+      if (lane.drawing)
+        learn(lane, on_ended);
+      if (!lane.finished())
+        pass(lane, spans, on_ended);
+    }
+  }
+}
+
+bool Rollout::all_finished() const {
+  return std::ranges::all_of(lanes_, &Lane::finished);
+}
+
+/// Distributes slots and sequences to lanes, identically on every stage.
+void Rollout::deal(std::vector<Sequence>& sequences, std::int64_t num_slots) {
+  const auto slots = static_cast<std::size_t>(num_slots);
+  const auto count = std::min<std::size_t>(context_.groups.stages(), slots);
+  lanes_.resize(count);
+  for (std::size_t i = 0; i < count; ++i)
+    lanes_[i].num_slots = slots / count + (i < slots % count ? 1 : 0);
+  for (std::size_t i = 0; i < sequences.size(); ++i)
+    if (feed_.open())
+      index_[sequences[i].sample] = i;
+    else
+      lanes_[i % count].waiting.push_back(&sequences[i]);
+}
+
+/// Begins a requested turn; the prefix that the sequence had before and still
+/// has counts as cached.
+void Rollout::ask(std::vector<Sequence>& sequences, Turn& turn) {
+  const auto found = index_.find(turn.sample);
+  if (found == index_.end())
+    generation_failed(Errc::bad_input, "sample " + to_string(turn.sample)
+                                         + " is not of this generation");
+  Sequence& s = sequences[found->second];
+  begin_turn(s, std::move(turn.ids), turn.max_new_tokens, vocab_size_);
+  if (options_.stop_texts)
+    s.watch.emplace(*options_.stop_texts);
+  lanes_[found->second % lanes_.size()].waiting.push_back(&s);
+}
+
+/// Runs one pass of the lane through this stage.
+void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
+  admit(lane, on_ended);
+  if (lane.active.empty())
+    return;
+  context_.check();
+  const bool prefill = gather(lane);
+  spans.enter(prefill, lane.active.size());
+  decoder_.feed(lane.tokens, cache_, context_);
+  fed_tokens_ += lane.tokens.size();
+  if (lane.due.empty())
+    return;
+  lane.drawn.resize(lane.due.size());
+  lane.drawing = !context_.groups.last_stage();
+  if (lane.drawing)
+    return;
+  draw(lane);
+  if (context_.groups.stages() > 1)
+    context_.groups.next->send(lane.drawn.data(), lane.drawn_bytes(),
+                               "drawn tokens");
+  take_drawn(lane, on_ended);
+}
+
+/// Receives the tokens that the last stage drew, over the ring.
+void Rollout::learn(Lane& lane, const OnEnded& on_ended) {
+  const Groups& groups = context_.groups;
+  groups.previous->receive(lane.drawn.data(), lane.drawn_bytes(),
+                           "drawn tokens");
+  if (groups.stage() + 2 < groups.stages())
+    groups.next->send(lane.drawn.data(), lane.drawn_bytes(), "drawn tokens");
+  lane.drawing = false;
+  take_drawn(lane, on_ended);
+}
+
+/// Assigns slots to the sequences that have waited longest.
+void Rollout::admit(Lane& lane, const OnEnded& on_ended) {
+  while (!lane.waiting.empty()
+         && (lane.active.size() < lane.num_slots
+             || lane.waiting.front()->finished())) {
+    Sequence* next = lane.waiting.front();
+    lane.waiting.pop_front();
+    if (next->finished()) { // no room for a response
+      on_ended(*next);
+      continue;
+    }
+    give_slot(lane, *next);
+    lane.active.push_back(next);
+  }
+  for (Sequence* s : lane.active)
+    if (s->fed == 0)
+      share_prefix(lane, *s);
+}
+
+/// Assigns its own slot, a free one, or that of the least wanted sequence.
+void Rollout::give_slot(Lane& lane, Sequence& s) {
+  if (std::erase(lane.kept, &s) > 0)
+    return;
+  if (lane.active.size() + lane.kept.size() == lane.num_slots) {
+    Sequence* evicted = least_wanted(lane);
+    std::erase(lane.kept, evicted);
+    cache_.free_slot(evicted->slot);
+    evicted->slot = -1;
+    evicted->fed = 0;
+  }
+  s.slot = cache_.take_slot();
+}
+
+/// Copies a prompt that another sequence already has in the cache, except for
+/// its last token, whose logits this sequence needs itself.
+void Rollout::share_prefix(const Lane& lane, Sequence& s) {
+  const std::int64_t shared = s.num_prompt - 1;
+  if (shared == 0)
+    return;
+  for (const auto* holders : {&lane.active, &lane.kept})
+    for (const Sequence* other : *holders)
+      if (other->group == s.group && other->fed >= shared) {
+        cache_.copy_prefix(other->slot, s.slot, shared);
+        s.fed = shared;
+        return;
+      }
+}
+
+/// Collects the tokens of a pass: responses first, then prompts, up to the
+/// budget. Returns true if it includes a prompt.
+bool Rollout::gather(Lane& lane) const {
+  lane.tokens.clear();
+  lane.due.clear();
+  lane.due_tokens.clear();
+  const std::int64_t budget
+    = std::max<std::int64_t>(1, options_.max_batch_tokens);
+  for (Sequence* s : lane.active)
+    if (s->size() - s->fed == 1 && lane.token_count() < budget)
+      take_tokens(lane, *s, 1);
+  bool prefill = false;
+  for (Sequence* s : lane.active) {
+    const std::int64_t left = s->size() - s->fed;
+    const std::int64_t count = std::min(left, budget - lane.token_count());
+    if (left <= 1 || count <= 0 || waits_for_prefix(lane, *s))
+      continue;
+    take_tokens(lane, *s, count);
+    prefill = true;
+  }
+  return prefill;
+}
+
+/// Draws the next token of every sequence whose last token was fed.
+void Rollout::draw(Lane& lane) {
+  const float* logits_NV = decoder_.logits(lane.due_tokens, context_);
+  const auto work = [&](std::int64_t begin, std::int64_t end) {
+    auto& sampler = samplers_[static_cast<std::size_t>(compute_thread())];
+    for (auto i = static_cast<std::size_t>(begin);
+         i < static_cast<std::size_t>(end); ++i)
+      lane.drawn[i]
+        = draw_one(*lane.due[i], sampler,
+                   {logits_NV + static_cast<std::int64_t>(i) * vocab_size_,
+                    static_cast<std::size_t>(vocab_size_)});
+  };
+  const auto count = static_cast<std::int64_t>(lane.due.size());
+  if (count * vocab_size_ < generator_parallel_logits || count == 1)
+    work(0, count);
+  else
+    parallel_for(0, count, 1, work);
+}
+
+DrawnToken Rollout::draw_one(const Sequence& s, Sampler& sampler,
+                             std::span<const float> logits) const {
+  const DrawName name{options_.seed, context_.step.value, s.sample.value,
+                      static_cast<std::uint32_t>(s.size())};
+  return sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
+}
+
+void Rollout::take_drawn(Lane& lane, const OnEnded& on_ended) {
+  const auto& ends = options_.stop_ids;
+  for (std::size_t i = 0; i < lane.due.size(); ++i) {
+    Sequence& s = *lane.due[i];
+    const DrawnToken& drawn = lane.drawn[i];
+    s.ids.push_back(drawn.id);
+    s.logprobs.push_back(drawn.logprob);
+    const bool ended
+      = !options_.ignore_eos
+        && std::find(ends.begin(), ends.end(), drawn.id) != ends.end();
+    const bool told = s.watch && s.watch->push(drawn.id)
+                      && s.size() - s.num_prompt >= options_.min_new_tokens;
+    s.stopped = ended || told;
+  }
+  std::erase_if(lane.active, [&](Sequence* s) {
+    if (!s->finished())
+      return false;
+    if (feed_.open())
+      lane.kept.push_back(s);
+    else
+      cache_.free_slot(s->slot);
+    on_ended(*s);
+    return true;
+  });
+}
+
+} // namespace troupe::models::internal

@@ -1,0 +1,90 @@
+// The loop of a generation: selects the sequences that hold a slot of the
+// cache, the tokens of a pass through the model, and the sequences whose next
+// token is drawn. The slot of a sequence whose turn has ended goes to the next
+// one, or is kept for its next turn until another needs it.
+#pragma once
+
+#include "models/generate/phase_spans.hpp"
+#include "models/generate/sampler.hpp"
+#include "models/generate/sequences.hpp"
+#include "models/generate/turn_feed.hpp"
+#include "models/transformer/decoder.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+
+namespace troupe::models::internal {
+
+/// A micro-group of sequences that goes through the model by itself. A pipeline
+/// has one per stage, so that all stages work at the same time: the ring.
+struct Lane {
+  std::deque<Sequence*> waiting;
+  std::vector<Sequence*> active;        ///< with a slot, in order of admission
+  std::vector<Sequence*> kept;          ///< with a slot, between turns, oldest
+                                        ///< first
+  std::size_t num_slots = 0;            ///< slots of the cache
+  std::vector<DecodeToken> tokens;      ///< in this pass
+  std::vector<Sequence*> due;           ///< sequences that draw after this pass
+  std::vector<std::int64_t> due_tokens; ///< their last tokens
+  std::vector<DrawnToken> drawn;        ///< one each
+  bool drawing = false; ///< the last stage draws; tokens not received yet
+
+  bool finished() const {
+    return !drawing && waiting.empty() && active.empty();
+  }
+  std::int64_t token_count() const {
+    return static_cast<std::int64_t>(tokens.size());
+  }
+  std::size_t drawn_bytes() const {
+    return drawn.size() * sizeof(DrawnToken);
+  }
+};
+
+/// Called when a sequence's turn has ended.
+using OnEnded = std::function<void(const Sequence&)>;
+
+class Rollout {
+public:
+  /// Keeps references to all arguments except the feed.
+  Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
+          const GenerateOptions& options, const RunContext& context,
+          TurnFeed feed);
+
+  /// Runs one turn of every sequence if the feed is closed; else the turns that
+  /// arrive through it, until it closes.
+  void run(std::vector<Sequence>& sequences, std::int64_t num_slots,
+           const OnEnded& told);
+
+  std::uint64_t fed_tokens() const {
+    return fed_tokens_;
+  }
+
+private:
+  void deal(std::vector<Sequence>& sequences, std::int64_t num_slots);
+  void ask(std::vector<Sequence>& sequences, Turn& turn);
+  void pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended);
+  void learn(Lane& lane, const OnEnded& on_ended);
+  void admit(Lane& lane, const OnEnded& on_ended);
+  void give_slot(Lane& lane, Sequence& s);
+  void share_prefix(const Lane& lane, Sequence& s);
+  bool gather(Lane& lane) const;
+  void draw(Lane& lane);
+  DrawnToken draw_one(const Sequence& s, Sampler& sampler,
+                      std::span<const float> logits) const;
+  void take_drawn(Lane& lane, const OnEnded& on_ended);
+  bool all_finished() const;
+
+  Decoder& decoder_;
+  KvCache& cache_;
+  std::int64_t vocab_size_;
+  const GenerateOptions& options_;
+  const RunContext& context_;
+  TurnFeed feed_;
+  std::vector<Lane> lanes_;
+  std::map<SampleId, std::size_t> index_; ///< sample's sequence
+  std::vector<Sampler> samplers_;         ///< one per thread
+  std::uint64_t fed_tokens_ = 0;
+};
+
+} // namespace troupe::models::internal

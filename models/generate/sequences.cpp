@@ -1,0 +1,131 @@
+#include "models/generate/sequences.hpp"
+
+#include <algorithm>
+
+namespace troupe::models::internal {
+
+[[noreturn]] void generation_failed(Errc code, const std::string& what) {
+  throw FailureError(
+    {.code = code, .who = "generation", .what = what, .cause = ""});
+}
+
+namespace {
+
+void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_size,
+               const std::string& who) {
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= vocab_size)
+      generation_failed(Errc::bad_input, who + "token id " + std::to_string(id)
+                                           + " is not in the vocabulary of "
+                                           + std::to_string(vocab_size));
+}
+
+Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
+                       const ModelShape& shape,
+                       const GenerateOptions& options) {
+  Sequence s;
+  s.sample = sample;
+  const std::string who = "sample " + to_string(s.sample) + ": ";
+  if (prompt.empty())
+    generation_failed(Errc::bad_input, who + "its prompt is empty");
+  if (static_cast<std::int64_t>(prompt.size()) > shape.context_tokens())
+    generation_failed(Errc::bad_input,
+                      who + "its prompt of " + std::to_string(prompt.size())
+                        + " tokens is longer than the model's "
+                        + std::to_string(shape.context_tokens())
+                        + " positions");
+  check_ids(prompt, shape.vocab_size, who);
+  s.ids.assign(prompt.begin(), prompt.end());
+  s.logprobs.assign(prompt.size(), 0.0F);
+  s.num_prompt = s.given = s.size();
+  s.limit = s.most
+    = std::min(s.num_prompt + std::max<std::int64_t>(options.max_new_tokens, 0),
+               shape.context_tokens());
+  s.ids.reserve(static_cast<std::size_t>(s.most));
+  if (options.stop_texts)
+    s.watch.emplace(*options.stop_texts);
+  return s;
+}
+
+} // namespace
+
+std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
+                                     const ModelShape& shape,
+                                     const GenerateOptions& options) {
+  std::vector<Sequence> sequences;
+  for (const net::Rows& prompts : batches) {
+    if (prompts.samples.empty())
+      continue; // such rows have no columns either
+    const net::Column& column = prompts.at("prompt_ids");
+    const auto ids = column.as<std::int32_t>();
+    const auto offsets = column.offsets();
+    for (std::size_t i = 0; i < prompts.num_samples(); ++i) {
+      auto s = make_sequence(
+        prompts.samples[i],
+        ids.subspan(offsets[i], offsets[i + 1] - offsets[i]), shape, options);
+      const bool alike = !sequences.empty()
+                         && sequences.back().num_prompt == s.num_prompt
+                         && std::equal(s.ids.begin(), s.ids.end(),
+                                       sequences.back().ids.begin());
+      s.group = alike ? sequences.back().group : sequences.size();
+      sequences.push_back(std::move(s));
+    }
+  }
+  return sequences;
+}
+
+void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
+                std::int64_t max_new_tokens, std::int64_t vocab_size) {
+  const std::string who = "sample " + to_string(s.sample) + ": ";
+  const auto prompt_end = s.ids.begin() + s.num_prompt;
+  const auto [mine, theirs]
+    = std::mismatch(s.ids.begin(), s.ids.end(), ids.begin(), ids.end());
+  if (mine < prompt_end)
+    generation_failed(Errc::bad_input,
+                      who + "a turn begins with the sample's prompt");
+  check_ids(ids, vocab_size, who);
+  // the last token's logits are needed, so it is fed again if necessary
+  s.fed = std::min({s.fed, static_cast<std::int64_t>(mine - s.ids.begin()),
+                    static_cast<std::int64_t>(ids.size()) - 1});
+  s.ids = std::move(ids);
+  s.logprobs.assign(s.ids.size(), 0.0F);
+  s.given = s.size();
+  s.limit
+    = max_new_tokens > 0 ? std::min(s.most, s.given + max_new_tokens) : s.most;
+  s.stopped = false;
+}
+
+TurnEnd turn_end(const Sequence& s) {
+  return {.ids = {s.ids.begin() + s.given, s.ids.end()},
+          .logprobs = {s.logprobs.begin() + s.given, s.logprobs.end()},
+          .truncated = !s.stopped};
+}
+
+net::Rows sequence_rows(std::span<const Sequence> sequences) {
+  std::vector<SampleId> samples;
+  std::vector<std::uint32_t> lengths;
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint8_t> mask;
+  std::vector<float> logprobs;
+  std::vector<std::uint8_t> truncated;
+  for (const Sequence& s : sequences) {
+    samples.push_back(s.sample);
+    lengths.push_back(static_cast<std::uint32_t>(s.size()));
+    ids.insert(ids.end(), s.ids.begin(), s.ids.end());
+    mask.insert(mask.end(), static_cast<std::size_t>(s.num_prompt), 0);
+    mask.insert(mask.end(), static_cast<std::size_t>(s.size() - s.num_prompt),
+                1);
+    logprobs.insert(logprobs.end(), s.logprobs.begin(), s.logprobs.end());
+    truncated.push_back(s.stopped ? 0 : 1);
+  }
+  const std::vector<std::uint32_t> ones(samples.size(), 1);
+  net::Rows rows;
+  rows.samples = std::move(samples);
+  rows.add(net::make_column("sequence_ids", DType::i32, lengths, ids.data()));
+  rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
+  rows.add(net::make_column("logprobs", DType::f32, lengths, logprobs.data()));
+  rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
+  return rows;
+}
+
+} // namespace troupe::models::internal

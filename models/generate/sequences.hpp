@@ -1,0 +1,64 @@
+// The samples of one generation in progress: made from rows of prompts, turned
+// into rows of finished sequences.
+#pragma once
+
+#include "config/base/error.hpp"
+#include "config/base/ids.hpp"
+#include "config/model/model_shape.hpp"
+#include "models/generate/generate_options.hpp"
+#include "models/generate/turns.hpp"
+#include "models/text/stop_texts.hpp"
+#include "net/base/rows.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::models::internal {
+
+/// Throws a FailureError of "generation".
+[[noreturn]] void generation_failed(Errc code, const std::string& what);
+
+/// One sample in progress.
+struct Sequence {
+  SampleId sample;
+  std::vector<std::int32_t> ids; ///< prompt, then response
+  std::vector<float> logprobs;   ///< as long as ids
+  std::int64_t num_prompt = 0;
+  std::int64_t given = 0; ///< tokens before this turn
+  std::int64_t most = 0;  ///< limit of tokens over all turns
+  std::int64_t limit = 0; ///< limit of tokens at the end of this turn
+  std::int64_t fed = 0;   ///< tokens in the cache
+  std::int32_t slot = -1;
+  bool stopped = false; ///< by an end token or a stop text
+  /// Index of the first of the adjacent sequences with the same prompt.
+  std::size_t group = 0;
+  std::optional<StopTexts::Watch> watch; ///< if there are stop texts
+
+  std::int64_t size() const {
+    return static_cast<std::int64_t>(ids.size());
+  }
+  bool finished() const {
+    return stopped || size() >= limit;
+  }
+};
+
+/// Returns one sequence per row, batch by batch. Throws FailureError{bad_input}
+/// for a prompt that the model cannot take.
+std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
+                                     const ModelShape& shape,
+                                     const GenerateOptions& options);
+
+/// Begins the next turn of `s`, whose tokens are now `ids`. Those of them in
+/// the cache stay fed. Throws FailureError{bad_input} for ids that do not begin
+/// with its prompt or are outside the vocabulary.
+void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
+                std::int64_t max_new_tokens, std::int64_t vocab_size);
+TurnEnd turn_end(const Sequence& s);
+
+/// Returns sequence_ids, loss_mask, logprobs, truncated.
+net::Rows sequence_rows(std::span<const Sequence> sequences);
+
+} // namespace troupe::models::internal

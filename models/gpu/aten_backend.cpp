@@ -1,0 +1,369 @@
+// Memory, elementwise kernels, products, norms and activations.
+#include "models/gpu/aten_backend.hpp"
+
+#include "config/base/error.hpp"
+#include "models/gpu/fixed_order.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <vector>
+
+namespace troupe::models {
+
+namespace {
+
+/// A weight [out, in] on the device: the model's own, or several in one.
+class AtenWeight final : public PreparedWeight {
+public:
+  /// Keeps a weight; `copied_bytes` is its size if it is not a view of the
+  /// plane.
+  AtenWeight(at::Tensor weight, DType of_products, std::size_t copied_bytes)
+    : weight_OI(std::move(weight)),
+      operands(of_products) {
+    charge.set(copied_bytes);
+  }
+  std::int64_t in() const override {
+    return weight_OI.size(1);
+  }
+  std::int64_t out() const override {
+    return weight_OI.size(0);
+  }
+
+  const at::Tensor weight_OI; ///< in bf16 if products are
+  const DType operands;
+  net::MemoryCharge charge;
+};
+
+/// Computes a b, summed in fp32. GPUs have bf16 products with fp32 sums, the
+/// CPU does not.
+at::Tensor aten_product(const at::Tensor& a, const at::Tensor& b,
+                        DType operands) {
+  if (operands != DType::bf16)
+    return at::mm(a, b);
+  const at::Tensor rounded_a = a.to(at::kBFloat16);
+  const at::Tensor rounded_b = b.to(at::kBFloat16);
+  if (a.is_cuda())
+    return at::mm(rounded_a, rounded_b, at::kFloat);
+  return at::mm(rounded_a.to(at::kFloat), rounded_b.to(at::kFloat));
+}
+
+/// Computes c (+)= a b + bias.
+void aten_multiply(const at::Tensor& a, const at::Tensor& b,
+                   const at::Tensor& bias, const GemmOptions& options,
+                   at::Tensor c) {
+  const at::Tensor product = aten_product(a, b, options.operands);
+  if (options.accumulate)
+    c.add_(product);
+  else
+    c.copy_(product);
+  if (bias.defined())
+    c.add_(bias);
+}
+
+at::Tensor aten_weight(const at::Tensor& weight, NormKind kind) {
+  return kind == NormKind::rms_one_plus ? weight + 1 : weight;
+}
+
+} // namespace
+
+at::Tensor AtenBackend::view(const float* data, at::IntArrayRef sizes,
+                             at::OptionalIntArrayRef strides) const {
+  return at::for_blob(const_cast<float*>(data), sizes)
+    .strides(strides)
+    .options(at::TensorOptions(at::kFloat).device(device_))
+    .target_device(device_)
+    .make_tensor();
+}
+
+at::Tensor AtenBackend::indices(std::span<const std::int64_t> values) const {
+  return at::from_blob(const_cast<std::int64_t*>(values.data()),
+                       {static_cast<std::int64_t>(values.size())}, at::kLong)
+    .to(device_);
+}
+
+void AtenBackend::wait() {
+  if (!device_.is_cpu())
+    c10::impl::getDeviceGuardImpl(device_.type())
+      ->synchronizeDevice(device_.index());
+}
+
+void AtenBackend::write(const void* from, void* to, std::size_t size_bytes) {
+  const auto size = static_cast<std::int64_t>(size_bytes);
+  at::for_blob(to, {size})
+    .options(at::TensorOptions(at::kByte).device(device_))
+    .target_device(device_)
+    .make_tensor()
+    .copy_(at::from_blob(const_cast<void*>(from), {size}, at::kByte));
+}
+
+std::unique_ptr<GraphRecorder> AtenBackend::recorder() {
+  return new_recorder_ == nullptr ? nullptr : new_recorder_(device_);
+}
+
+void AtenBackend::fill(float* x, std::int64_t count, float value) {
+  view(x, {count}).fill_(value);
+}
+
+void AtenBackend::copy(const float* from, float* to, std::int64_t count) {
+  if (from != to)
+    view(to, {count}).copy_(view(from, {count}));
+}
+
+void AtenBackend::copy_box(const BoxCopy& box, const float* from, float* to) {
+  const auto strides = [](const std::array<std::int64_t, 3>& given) {
+    return std::array<std::int64_t, 4>{given[0], given[1], given[2], 1};
+  };
+  view(to, box.sizes, strides(box.to_strides))
+    .copy_(view(from, box.sizes, strides(box.from_strides)));
+}
+
+void AtenBackend::add(const float* a, const float* b, float* to,
+                      std::int64_t count) {
+  at::Tensor sum = view(to, {count});
+  at::add_out(sum, view(a, {count}), view(b, {count}));
+}
+
+namespace {
+
+/// The rows that a list names, and their positions in the list.
+struct NamedRows {
+  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> places;
+  std::int64_t end = 0; ///< one past the largest row
+
+  explicit NamedRows(const RowList& list) {
+    for (std::size_t i = 0; i < list.rows.size(); ++i) {
+      if (list.rows[i] < 0)
+        continue;
+      rows.push_back(list.rows[i]);
+      places.push_back(static_cast<std::int64_t>(i));
+      end = std::max(end, list.rows[i] + 1);
+    }
+  }
+};
+
+} // namespace
+
+void AtenBackend::gather_rows(const RowList& list, const float* from,
+                              float* to) {
+  fill(to, static_cast<std::int64_t>(list.rows.size()) * list.width, 0.0F);
+  const RowList named{list.rows, list.width};
+  add_rows(named, from, to);
+  if (list.factor != 1.0F)
+    view(to, {static_cast<std::int64_t>(list.rows.size()) * list.width})
+      .mul_(list.factor);
+}
+
+void AtenBackend::add_rows(const RowList& list, const float* from, float* to) {
+  const NamedRows named(list);
+  const auto count = static_cast<std::int64_t>(list.rows.size());
+  view(to, {count, list.width})
+    .index_add_(
+      0, indices(named.places),
+      view(from, {named.end, list.width}).index_select(0, indices(named.rows)));
+}
+
+void AtenBackend::scatter_rows(const RowList& list, const float* from,
+                               float* to) {
+  const NamedRows named(list);
+  const auto count = static_cast<std::int64_t>(list.rows.size());
+  const FixedOrder order; // for repeated rows
+  view(to, {named.end, list.width})
+    .index_add_(
+      0, indices(named.rows),
+      view(from, {count, list.width}).index_select(0, indices(named.places)),
+      list.factor);
+}
+
+void AtenBackend::gemm(const GemmShape& shape, const ConstMatrix& a,
+                       const ConstMatrix& b, const MutableMatrix& c,
+                       const GemmOptions& options) {
+  aten_multiply(
+    view(a.data, {shape.m, shape.k}, {{a.row_stride, a.col_stride}}),
+    view(b.data, {shape.k, shape.n}, {{b.row_stride, b.col_stride}}),
+    options.bias != nullptr ? view(options.bias, {shape.n}) : at::Tensor{},
+    options, view(c.data, {shape.m, shape.n}, {{c.stride, 1}}));
+}
+
+std::unique_ptr<PreparedWeight>
+AtenBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
+  std::vector<at::Tensor> own;
+  for (const at::Tensor& part : parts)
+    own.push_back(view(part.const_data_ptr<float>(), part.sizes()));
+  if (own.size() == 1 && operands != DType::bf16)
+    return std::make_unique<AtenWeight>(own.front(), operands, 0);
+  at::Tensor packed = own.size() == 1 ? own.front() : at::cat(own);
+  if (operands == DType::bf16)
+    packed = packed.to(at::kBFloat16);
+  const auto bytes = packed.nbytes();
+  return std::make_unique<AtenWeight>(std::move(packed), operands, bytes);
+}
+
+void AtenBackend::product(std::int64_t rows, const float* x,
+                          const PreparedWeight& weight, const MutableMatrix& y,
+                          const GemmOptions& options) {
+  const auto& prepared = static_cast<const AtenWeight&>(weight);
+  GemmOptions own = options;
+  own.operands = prepared.operands;
+  aten_multiply(view(x, {rows, weight.in()}), prepared.weight_OI.t(),
+                options.bias != nullptr ? view(options.bias, {weight.out()})
+                                        : at::Tensor{},
+                own, view(y.data, {rows, weight.out()}, {{y.stride, 1}}));
+}
+
+void AtenBackend::norm(const NormShape& shape, const float* x_TH,
+                       const NormWeights& weights, float* y_TH, float* rstd_T) {
+  at::Tensor x = view(x_TH, {shape.rows, shape.width});
+  const at::Tensor weight
+    = aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
+  if (shape.kind == NormKind::layer)
+    x = x - x.mean(1, /*keepdim=*/true);
+  const at::Tensor rstd
+    = (x.square().mean(1, /*keepdim=*/true) + shape.eps).rsqrt();
+  at::Tensor y = x * rstd * weight;
+  if (shape.kind == NormKind::layer)
+    y.add_(view(weights.bias_H, {shape.width}));
+  view(y_TH, {shape.rows, shape.width}).copy_(y);
+  if (rstd_T != nullptr)
+    view(rstd_T, {shape.rows, 1}).copy_(rstd);
+}
+
+void AtenBackend::norm_backward(const NormShape& shape, const float* dy_TH,
+                                const float* x_TH, const NormWeights& weights,
+                                const float* rstd_T, float* dx_TH,
+                                const NormGrads& grads,
+                                Workspace& /*workspace*/) {
+  const bool layer = shape.kind == NormKind::layer;
+  const at::Tensor dy = view(dy_TH, {shape.rows, shape.width});
+  at::Tensor x = view(x_TH, {shape.rows, shape.width});
+  if (layer)
+    x = x - x.mean(1, /*keepdim=*/true);
+  const at::Tensor rstd = view(rstd_T, {shape.rows, 1});
+  const at::Tensor normed = x * rstd;
+  const at::Tensor g
+    = dy * aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
+  at::Tensor d = g - normed * (g * normed).mean(1, /*keepdim=*/true);
+  if (layer)
+    d.sub_(g.mean(1, /*keepdim=*/true));
+  view(grads.weight_H, {shape.width}).add_((dy * normed).sum(0));
+  if (layer)
+    view(grads.bias_H, {shape.width}).add_(dy.sum(0));
+  view(dx_TH, {shape.rows, shape.width}).add_(d * rstd);
+}
+
+void AtenBackend::add_column_sums(const float* x_TN, std::int64_t rows,
+                                  std::int64_t width, std::int64_t stride,
+                                  float* sum_N, Workspace& /*workspace*/) {
+  view(sum_N, {width}).add_(view(x_TN, {rows, width}, {{stride, 1}}).sum(0));
+}
+
+void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
+                          float* x, float* raw_TX) {
+  const std::int64_t d = shape.head_dim;
+  at::Tensor heads
+    = view(x, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
+  if (raw_TX != nullptr)
+    view(raw_TX, {shape.rows, shape.heads, d}).copy_(heads);
+  heads.mul_((heads.square().mean(2, /*keepdim=*/true) + shape.eps).rsqrt())
+    .mul_(view(weight_D, {d}));
+}
+
+void AtenBackend::qk_norm_backward(const QkNormShape& shape,
+                                   const float* weight_D, const float* raw_TX,
+                                   float* dx, float* d_weight_D,
+                                   Workspace& /*workspace*/) {
+  const std::int64_t d = shape.head_dim;
+  const at::Tensor raw = view(raw_TX, {shape.rows, shape.heads, d});
+  at::Tensor dy
+    = view(dx, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
+  const at::Tensor rstd
+    = (raw.square().mean(2, /*keepdim=*/true) + shape.eps).rsqrt();
+  const at::Tensor normed = raw * rstd;
+  view(d_weight_D, {d}).add_((dy * normed).sum(at::IntArrayRef({0, 1})));
+  const at::Tensor g = dy * view(weight_D, {d});
+  dy.copy_((g - normed * (g * normed).mean(2, /*keepdim=*/true)) * rstd);
+}
+
+at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
+                               const RopeTable& table,
+                               const at::Tensor& positions_T,
+                               bool backwards) const {
+  const std::int64_t half = table.num_frequencies();
+  const auto rows = [&](const float* values) {
+    return view(values, {table.positions(), half})
+      .index_select(0, positions_T)
+      .unsqueeze(1);
+  };
+  const at::Tensor cos = rows(table.cos(0));
+  const at::Tensor sin = backwards ? -rows(table.sin(0)) : rows(table.sin(0));
+  const at::Tensor low = heads_TND.narrow(2, 0, half);
+  const at::Tensor high = heads_TND.narrow(2, half, half);
+  return at::cat({low * cos - high * sin, high * cos + low * sin}, 2);
+}
+
+void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
+                       std::span<const std::int32_t> positions_T, float* x,
+                       bool backwards) {
+  at::Tensor heads = view(x, {shape.rows, shape.heads, shape.head_dim},
+                          {{shape.stride, shape.head_dim, 1}});
+  const std::vector<std::int64_t> positions(positions_T.begin(),
+                                            positions_T.end());
+  heads.copy_(turned(heads, table, indices(positions), backwards));
+}
+
+void AtenBackend::mlp_unit(const MlpShape& shape, const float* in, float* act) {
+  const at::Tensor x = view(in, {shape.rows, shape.columns()});
+  const at::Tensor first = x.narrow(1, 0, shape.width);
+  at::Tensor unit = shape.activation == Activation::silu
+                      ? at::silu(first)
+                      : at::gelu(first, "tanh");
+  if (shape.gated)
+    unit.mul_(x.narrow(1, shape.width, shape.width));
+  view(act, {shape.rows, shape.width}).copy_(unit);
+}
+
+namespace {
+
+/// An activation and its derivative, as in models/kernels/mlp.cpp.
+struct AtenUnit {
+  at::Tensor value;
+  at::Tensor slope;
+
+  AtenUnit(const at::Tensor& x, Activation activation) {
+    if (activation == Activation::silu) {
+      const at::Tensor share = at::sigmoid(x);
+      value = x * share;
+      slope = share * (1 + x - value);
+      return;
+    }
+    constexpr double twice_root = 1.5957691216057308; // 2 sqrt(2 / pi)
+    constexpr double cubic = 0.044715;
+    const at::Tensor share = at::sigmoid(twice_root * (x + cubic * x * x * x));
+    value = x * share;
+    slope
+      = share + value * (1 - share) * (twice_root * (1 + 3 * cubic * x * x));
+  }
+};
+
+} // namespace
+
+void AtenBackend::mlp_unit_backward(const MlpShape& shape, float* in,
+                                    float* d_act) {
+  const at::Tensor x = view(in, {shape.rows, shape.columns()});
+  at::Tensor first = x.narrow(1, 0, shape.width);
+  at::Tensor act = view(d_act, {shape.rows, shape.width});
+  const AtenUnit unit(first, shape.activation);
+  if (!shape.gated) {
+    first.copy_(act * unit.slope);
+    act.copy_(unit.value);
+    return;
+  }
+  at::Tensor up = x.narrow(1, shape.width, shape.width);
+  first.copy_(act * up * unit.slope);
+  const at::Tensor product = unit.value * up;
+  up.copy_(act * unit.value);
+  act.copy_(product);
+}
+
+} // namespace troupe::models

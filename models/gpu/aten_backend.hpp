@@ -1,0 +1,177 @@
+// A Backend made of ATen operations on one libtorch device: the arithmetic of
+// GPUs, and on the CPU a check of it against our own kernels. Products of bf16
+// operands round these first and sum in fp32. Attention over packed sequences
+// uses the given fused kernel where it supports the shape, else two products
+// and a softmax per sequence. Everything else is fp32.
+//
+// Kernels view pointers of the given memory as tensors of the device and run on
+// the default stream of the calling thread, so that threads share one order.
+// Work that ATen has no operation for is done by the host
+// (models/transformer/moe.hpp).
+#pragma once
+
+#include "models/gpu/flash_attention.hpp"
+#include "models/kernels/backend.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace troupe::models {
+
+class AtenBackend final : public Backend {
+public:
+  using NewRecorder = std::unique_ptr<GraphRecorder> (*)(at::Device device);
+
+  /// Creates a backend. `memory`: readable by the host and by the device; null:
+  /// system memory, for the CPU. `flash`: the device's fused attention, null if
+  /// it has none; outlives the backend. `new_recorder`: null if the device
+  /// captures nothing.
+  AtenBackend(at::Device device, const net::BlockMemory* memory,
+              const FlashKernel* flash = nullptr,
+              NewRecorder new_recorder = nullptr)
+    : device_(device),
+      memory_(memory),
+      flash_(flash),
+      new_recorder_(new_recorder) {}
+
+  const net::BlockMemory* memory() const override {
+    return memory_;
+  }
+  void wait() override;
+  void write(const void* from, void* to, std::size_t size_bytes) override;
+  std::unique_ptr<GraphRecorder> recorder() override;
+
+  void fill(float* x, std::int64_t count, float value) override;
+  void copy(const float* from, float* to, std::int64_t count) override;
+  void copy_box(const BoxCopy& box, const float* from, float* to) override;
+  void add(const float* a, const float* b, float* to,
+           std::int64_t count) override;
+  void gather_rows(const RowList& list, const float* from, float* to) override;
+  void add_rows(const RowList& list, const float* from, float* to) override;
+  void scatter_rows(const RowList& list, const float* from, float* to) override;
+
+  void gemm(const GemmShape& shape, const ConstMatrix& a, const ConstMatrix& b,
+            const MutableMatrix& c, const GemmOptions& options) override;
+  std::unique_ptr<PreparedWeight> prepare(std::span<const at::Tensor> parts,
+                                          DType operands) override;
+  void product(std::int64_t rows, const float* x, const PreparedWeight& weight,
+               const MutableMatrix& y, const GemmOptions& options) override;
+
+  void norm(const NormShape& shape, const float* x_TH,
+            const NormWeights& weights, float* y_TH, float* rstd_T) override;
+  void norm_backward(const NormShape& shape, const float* dy_TH,
+                     const float* x_TH, const NormWeights& weights,
+                     const float* rstd_T, float* dx_TH, const NormGrads& grads,
+                     Workspace& workspace) override;
+  void add_column_sums(const float* x_TN, std::int64_t rows, std::int64_t width,
+                       std::int64_t stride, float* sum_N,
+                       Workspace& workspace) override;
+  void qk_norm(const QkNormShape& shape, const float* weight_D, float* x,
+               float* raw_TX) override;
+  void qk_norm_backward(const QkNormShape& shape, const float* weight_D,
+                        const float* raw_TX, float* dx, float* d_weight_D,
+                        Workspace& workspace) override;
+  void rope(const RopeShape& shape, const RopeTable& table,
+            std::span<const std::int32_t> positions_T, float* x,
+            bool backwards) override;
+  void attention(const AttentionShape& shape, const float* qkv_TX,
+                 float* context_TX, float* lse_AT) override;
+  void attention_backward(const AttentionShape& shape, const float* qkv_TX,
+                          const float* context_TX, const float* lse_AT,
+                          const float* d_context_TX, float* d_qkv_TX) override;
+  void decode_attention(const DecodeAttention& what, const DecodeTokens& tokens,
+                        KvCache& cache, float* qkv_RX,
+                        float* context_RX) override;
+  void mlp_unit(const MlpShape& shape, const float* in, float* act) override;
+  void mlp_unit_backward(const MlpShape& shape, float* in,
+                         float* d_act) override;
+
+  void cap_logits(float* x, std::int64_t count, float cap) override;
+  void logit_parts(const LogitRows& shape, const float* logits_RV,
+                   RowPart* parts_R) override;
+  void join_parts(const LogitRows& shape, std::uint32_t peers,
+                  const RowPart* parts_PR, const RowStatistics& found) override;
+  void logit_gradient(const LogitRows& shape, const RowGradients& gradients,
+                      float* logits_RV) override;
+  void scalar_rows(const float* weight_H, std::int64_t width,
+                   const float* hidden_TH, std::int64_t rows,
+                   float* out_T) override;
+  void scalar_rows_backward(const float* weight_H, std::int64_t width,
+                            const float* hidden_TH, std::int64_t rows,
+                            const float* d_out_T, float* d_hidden_TH,
+                            float* d_weight_H) override;
+
+  double sum_of_squares(const float* grad,
+                        std::span<const OptimizerRun> runs) override;
+  void adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
+             std::span<const OptimizerRun> runs) override;
+
+private:
+  /// Rows of a decoding pass, on the device.
+  struct AtenRows {
+    at::Tensor slots_R;
+    at::Tensor positions_R;
+    at::Tensor queries_RAD;
+  };
+
+  /// Returns device floats as a tensor; contiguous unless strides are given.
+  at::Tensor view(const float* data, at::IntArrayRef sizes,
+                  at::OptionalIntArrayRef strides = std::nullopt) const;
+  /// Returns host numbers as a tensor on the device.
+  at::Tensor indices(std::span<const std::int64_t> values) const;
+  at::Tensor turned(const at::Tensor& heads_TND, const RopeTable& table,
+                    const at::Tensor& positions_T, bool backwards) const;
+  /// Returns heads of q, k or v of one sequence: [heads, L, D].
+  at::Tensor heads(const AttentionShape& shape, const float* qkv_TX,
+                   std::size_t sequence, std::int64_t first_head,
+                   std::int64_t count) const;
+  /// Returns keys or values of a sequence, after those of the sequence that it
+  /// continues: [G, K, D].
+  at::Tensor keys_of(const AttentionShape& shape, const float* qkv_TX,
+                     std::size_t sequence, std::int64_t first_head) const;
+  void add_keys(const AttentionShape& shape, float* d_qkv_TX,
+                std::size_t sequence, std::int64_t first_head,
+                const at::Tensor& d_keys_GKD) const;
+  /// Returns the scores [A, L, K] of the last L of K tokens; -inf where masked.
+  at::Tensor masked_scores(const AttentionShape& shape,
+                           const at::Tensor& queries_ALD,
+                           const at::Tensor& keys_GKD) const;
+  /// Computes attention one sequence after the other, with materialised scores.
+  void plain_attention(const AttentionShape& shape, const float* qkv_TX,
+                       float* context_TX, float* lse_AT) const;
+  void plain_attention_backward(const AttentionShape& shape,
+                                const float* qkv_TX, const float* context_TX,
+                                const float* lse_AT, const float* d_context_TX,
+                                float* d_qkv_TX) const;
+  /// Computes attention of all sequences at once with the fused kernel.
+  void flash_attention(const AttentionShape& shape, const float* qkv_TX,
+                       float* context_TX, float* lse_AT) const;
+  void flash_attention_backward(const AttentionShape& shape,
+                                const float* qkv_TX, const float* context_TX,
+                                const float* lse_AT, const float* d_context_TX,
+                                float* d_qkv_TX) const;
+  FlashCall flash_call(const AttentionShape& shape,
+                       const FlashSequences& sequences,
+                       const float* qkv_TX) const;
+  /// Returns the mask [n, keys] of queries at these positions [n] and keys from
+  /// 0 on; true where a query does not attend.
+  at::Tensor hidden(const at::Tensor& positions_n, std::int64_t keys,
+                    std::int64_t window) const;
+  /// Computes attention for rows that are the only ones of their sequences in
+  /// the pass.
+  void attend_singles(const DecodeAttention& what,
+                      std::span<const DecodeGroup> groups, const AtenRows& rows,
+                      KvCache& cache, const at::Tensor& context_RX) const;
+  /// Computes attention for the rows of one sequence.
+  void attend_group(const DecodeAttention& what, const DecodeGroup& group,
+                    const AtenRows& rows, KvCache& cache,
+                    const at::Tensor& context_RX) const;
+
+  at::Device device_;
+  const net::BlockMemory* memory_;
+  const FlashKernel* flash_;
+  NewRecorder new_recorder_;
+};
+
+} // namespace troupe::models

@@ -1,0 +1,98 @@
+// Attention over packed sequences of aten_backend.hpp by a fused kernel that
+// supports it: the operands of all sequences go into one call, and the results
+// are copied back in fp32 to where the stack has them.
+#include "models/gpu/aten_backend.hpp"
+
+#include <ATen/ATen.h>
+
+namespace troupe::models {
+
+void AtenBackend::attention(const AttentionShape& shape, const float* qkv_TX,
+                            float* context_TX, float* lse_AT) {
+  if (flash_ != nullptr && flash_takes(shape))
+    flash_attention(shape, qkv_TX, context_TX, lse_AT);
+  else
+    plain_attention(shape, qkv_TX, context_TX, lse_AT);
+}
+
+void AtenBackend::attention_backward(
+  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
+  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
+  if (flash_ != nullptr && flash_takes(shape))
+    flash_attention_backward(shape, qkv_TX, context_TX, lse_AT, d_context_TX,
+                             d_qkv_TX);
+  else
+    plain_attention_backward(shape, qkv_TX, context_TX, lse_AT, d_context_TX,
+                             d_qkv_TX);
+}
+
+FlashCall AtenBackend::flash_call(const AttentionShape& shape,
+                                  const FlashSequences& sequences,
+                                  const float* qkv_TX) const {
+  const std::int64_t a = shape.heads;
+  const std::int64_t g = shape.kv_heads;
+  const at::Tensor heads
+    = view(qkv_TX, {shape.cu_seqlens.back(), a + 2 * g, shape.head_dim})
+        .to(flash_->operands());
+  at::Tensor seen = heads.narrow(1, a, 2 * g);
+  if (!sequences.copies.empty())
+    seen = seen.index_select(0, indices(sequences.key_tokens));
+  const auto starts = [&](const std::vector<std::int32_t>& values) {
+    return at::from_blob(const_cast<std::int32_t*>(values.data()),
+                         {static_cast<std::int64_t>(values.size())}, at::kInt)
+      .to(device_);
+  };
+  return {heads.narrow(1, 0, a),
+          seen.narrow(1, 0, g),
+          seen.narrow(1, g, g),
+          starts(sequences.query_starts),
+          starts(sequences.key_starts),
+          sequences.most_queries,
+          sequences.most_keys,
+          shape.score_scale(),
+          shape.window > 0 ? shape.window - 1 : -1};
+}
+
+void AtenBackend::flash_attention(const AttentionShape& shape,
+                                  const float* qkv_TX, float* context_TX,
+                                  float* lse_AT) const {
+  const std::int64_t tokens = shape.cu_seqlens.back();
+  const FlashSequences sequences(shape);
+  const FlashContext found
+    = flash_->forward(flash_call(shape, sequences, qkv_TX));
+  view(context_TX, {tokens, shape.heads, shape.head_dim})
+    .copy_(found.context_TAD);
+  if (lse_AT != nullptr)
+    view(lse_AT, {shape.heads, tokens}).copy_(found.lse_AT);
+}
+
+// The context is exact in the kernel's type, because the kernel computed it.
+void AtenBackend::flash_attention_backward(
+  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
+  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) const {
+  const std::int64_t tokens = shape.cu_seqlens.back();
+  const std::int64_t a = shape.heads;
+  const std::int64_t g = shape.kv_heads;
+  const FlashSequences sequences(shape);
+  const auto output = [&](const float* x_TX) {
+    return view(x_TX, {tokens, a, shape.head_dim}).to(flash_->operands());
+  };
+  const FlashGradients d = flash_->backward(
+    flash_call(shape, sequences, qkv_TX),
+    {output(context_TX), view(lse_AT, {a, tokens})}, output(d_context_TX));
+  const at::Tensor d_heads
+    = view(d_qkv_TX, {tokens, a + 2 * g, shape.head_dim});
+  d_heads.narrow(1, 0, a).copy_(d.queries_TAD);
+  at::Tensor d_seen = d_heads.narrow(1, a, 2 * g);
+  const at::Tensor d_keys = at::cat({d.keys_KGD, d.values_KGD}, 1);
+  if (sequences.copies.empty()) {
+    d_seen.copy_(d_keys);
+    return;
+  }
+  d_seen.copy_(d_keys.index_select(0, indices(sequences.token_keys)));
+  for (const CopiedKeys& copied : sequences.copies)
+    d_seen.narrow(0, copied.token, copied.count)
+      .add_(d_keys.narrow(0, copied.key, copied.count));
+}
+
+} // namespace troupe::models

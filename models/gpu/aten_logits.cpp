@@ -1,0 +1,149 @@
+// Logits, scalar heads and the optimizer of aten_backend.hpp.
+#include "models/gpu/aten_backend.hpp"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+#include <vector>
+
+namespace troupe::models {
+
+namespace {
+
+/// Joins adjacent runs of one kind: operations are few and long.
+std::vector<OptimizerRun> aten_joined(std::span<const OptimizerRun> runs) {
+  std::vector<OptimizerRun> joined;
+  for (const OptimizerRun& run : runs) {
+    if (!joined.empty()) {
+      OptimizerRun& last = joined.back();
+      const bool continues
+        = last.end == run.begin
+          && last.moment + (last.end - last.begin) == run.moment
+          && last.decay == run.decay && last.counted == run.counted;
+      if (continues) {
+        last.end = run.end;
+        continue;
+      }
+    }
+    joined.push_back(run);
+  }
+  return joined;
+}
+
+} // namespace
+
+void AtenBackend::cap_logits(float* x, std::int64_t count, float cap) {
+  view(x, {count}).div_(cap).tanh_().mul_(cap);
+}
+
+void AtenBackend::logit_parts(const LogitRows& shape, const float* logits_RV,
+                              RowPart* parts_R) {
+  const at::Tensor logits = view(logits_RV, {shape.rows, shape.vocab});
+  const at::Tensor targets = indices(shape.targets_R).unsqueeze(1);
+  const at::Tensor elsewhere = (targets < 0).logical_or(targets >= shape.vocab);
+  const at::Tensor top = logits.amax(1, /*keepdim=*/true);
+  const at::Tensor below = (logits - top) * shape.inverse_temperature;
+  const at::Tensor e = at::exp(below);
+  const at::Tensor target
+    = logits.gather(1, targets.clamp(0, shape.vocab - 1))
+        .masked_fill(elsewhere, -std::numeric_limits<double>::infinity());
+  view(&parts_R->top, {shape.rows, row_part_floats})
+    .copy_(at::cat({top, e.sum(1, /*keepdim=*/true),
+                    (e * below).sum(1, /*keepdim=*/true), target},
+                   1));
+}
+
+void AtenBackend::join_parts(const LogitRows& shape, std::uint32_t peers,
+                             const RowPart* parts_PR,
+                             const RowStatistics& found) {
+  const at::Tensor parts
+    = view(&parts_PR->top, {std::int64_t{peers}, shape.rows, row_part_floats});
+  const auto column = [&](std::int64_t i) { return parts.select(2, i); };
+  const at::Tensor top = column(0).amax(0);
+  const at::Tensor below = (column(0) - top) * shape.inverse_temperature;
+  const at::Tensor scale = at::exp(below);
+  const at::Tensor sum = (scale * column(1)).sum(0);
+  const at::Tensor weighted = (scale * (column(2) + below * column(1))).sum(0);
+  const at::Tensor log_sum = at::log(sum);
+  view(found.logprobs_R, {shape.rows})
+    .copy_((column(3).amax(0) - top) * shape.inverse_temperature - log_sum);
+  view(found.entropy_R, {shape.rows}).copy_(log_sum - weighted / sum);
+  view(found.lse_R, {shape.rows})
+    .copy_(top * shape.inverse_temperature + log_sum);
+}
+
+void AtenBackend::logit_gradient(const LogitRows& shape,
+                                 const RowGradients& gradients,
+                                 float* logits_RV) {
+  at::Tensor logits = view(logits_RV, {shape.rows, shape.vocab});
+  const at::Tensor targets = indices(shape.targets_R).unsqueeze(1);
+  const auto column = [&](const float* values_R) {
+    return view(values_R, {shape.rows, 1});
+  };
+  const at::Tensor logp
+    = logits * shape.inverse_temperature - column(gradients.lse_R);
+  const at::Tensor slope = 1 - (logits * shape.inverse_cap).square();
+  at::Tensor d = at::zeros_like(logits);
+  if (gradients.d_entropy_R != nullptr)
+    d.add_(column(gradients.d_entropy_R)
+           * (logp + column(gradients.entropy_R)));
+  if (gradients.d_logprobs_R != nullptr)
+    d.add_(column(gradients.d_logprobs_R));
+  d.mul_(at::exp(logp)).neg_();
+  if (gradients.d_logprobs_R != nullptr) {
+    const at::Tensor here
+      = (targets >= 0).logical_and(targets < shape.vocab).to(at::kFloat);
+    d.scatter_add_(1, targets.clamp(0, shape.vocab - 1),
+                   column(gradients.d_logprobs_R) * here);
+  }
+  logits.copy_(d * slope * shape.inverse_temperature);
+}
+
+void AtenBackend::scalar_rows(const float* weight_H, std::int64_t width,
+                              const float* hidden_TH, std::int64_t rows,
+                              float* out_T) {
+  view(out_T, {rows})
+    .copy_(at::mv(view(hidden_TH, {rows, width}), view(weight_H, {width})));
+}
+
+void AtenBackend::scalar_rows_backward(const float* weight_H,
+                                       std::int64_t width,
+                                       const float* hidden_TH,
+                                       std::int64_t rows, const float* d_out_T,
+                                       float* d_hidden_TH, float* d_weight_H) {
+  const at::Tensor d_out = view(d_out_T, {rows});
+  view(d_hidden_TH, {rows, width})
+    .add_(at::outer(d_out, view(weight_H, {width})));
+  view(d_weight_H, {width})
+    .add_(at::mv(view(hidden_TH, {rows, width}).t(), d_out));
+}
+
+double AtenBackend::sum_of_squares(const float* grad,
+                                   std::span<const OptimizerRun> runs) {
+  at::Tensor sum
+    = at::zeros({}, at::TensorOptions(at::kDouble).device(device_));
+  for (const OptimizerRun& run : aten_joined(runs))
+    if (run.counted)
+      sum.add_(view(grad + run.begin, {run.end - run.begin})
+                 .square()
+                 .sum(at::kDouble));
+  return sum.item<double>();
+}
+
+void AtenBackend::adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
+                        std::span<const OptimizerRun> runs) {
+  for (const OptimizerRun& run : aten_joined(runs)) {
+    const std::int64_t count = run.end - run.begin;
+    at::Tensor p = view(planes.weight + run.begin, {count});
+    at::Tensor m = view(planes.m + run.moment, {count});
+    at::Tensor v = view(planes.v + run.moment, {count});
+    const at::Tensor g = view(planes.grad + run.begin, {count}) * numbers.scale;
+    m.add_(g - m, 1.0F - numbers.beta1);
+    v.mul_(numbers.beta2).addcmul_(g, g, 1.0F - numbers.beta2);
+    if (run.decay)
+      p.mul_(numbers.keep);
+    p.sub_(numbers.step * m / (v.sqrt() * numbers.root + numbers.eps));
+  }
+}
+
+} // namespace troupe::models

@@ -1,0 +1,47 @@
+#include "models/gpu/gpu.hpp"
+
+#include "config/base/error.hpp"
+#include "models/gpu/aten_backend.hpp"
+#include "models/gpu/fixed_order.hpp"
+#include "models/gpu/flash_attention.hpp"
+#include "models/gpu/gpu_graph_recorder.hpp"
+#include "net/base/gpus.hpp"
+
+#include <ATen/Context.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace troupe::models {
+
+namespace {
+
+constexpr int first_with_flash = 8; // Ampere
+
+} // namespace
+
+Backend& gpu_backend(std::uint32_t device) {
+  static std::mutex mutex;
+  static std::map<std::uint32_t, std::unique_ptr<AtenBackend>> known;
+  const std::lock_guard lock(mutex);
+  auto& found = known[device];
+  if (found)
+    return *found;
+  const net::GpuReport gpus = net::find_gpus();
+  if (gpus.names.empty())
+    throw FailureError{{.code = Errc::io,
+                        .who = "gpu",
+                        .what = "there is no GPU",
+                        .cause = gpus.why_none}};
+  FixedOrder::allow_products();
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  const std::size_t gpu = device % gpus.names.size();
+  found = std::make_unique<AtenBackend>(
+    at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)), net::gpu_memory(),
+    gpus.generations[gpu] >= first_with_flash ? &aten_flash() : nullptr,
+    &gpu_recorder);
+  return *found;
+}
+
+} // namespace troupe::models

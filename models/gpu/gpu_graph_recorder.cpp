@@ -1,0 +1,116 @@
+#include "models/gpu/gpu_graph_recorder.hpp"
+
+#include <c10/core/Device.h>
+
+#ifdef TROUPE_CUDA_BUILD
+#include "config/base/log.hpp"
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#endif
+
+namespace troupe::models {
+
+#ifdef TROUPE_CUDA_BUILD
+
+namespace {
+
+/// The memory pool of captured graphs. Its id is not used again once the last
+/// graph is gone.
+struct GpuPool {
+  at::cuda::MempoolId_t id = at::cuda::graph_pool_handle();
+};
+
+class GpuGraph final : public GraphCapture {
+public:
+  explicit GpuGraph(std::shared_ptr<const GpuPool> pool)
+    : pool_(std::move(pool)) {}
+
+  // Thread-local mode: other threads may meanwhile do what a graph cannot hold.
+  void note(const std::function<void()>& kernels) {
+    graph_.capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
+    try {
+      kernels();
+    } catch (...) {
+      give_up();
+      throw;
+    }
+    graph_.capture_end();
+  }
+  void run() override {
+    graph_.replay();
+  }
+
+private:
+  void give_up() noexcept {
+    try {
+      graph_.capture_end();
+    } catch (const c10::Error&) { // the first error is rethrown
+    }
+  }
+
+  std::shared_ptr<const GpuPool> pool_;
+  at::cuda::CUDAGraph graph_;
+};
+
+/// Returns one capture stream per GPU: products keep memory for each stream
+/// that they ever ran on.
+c10::cuda::CUDAStream gpu_notes_stream(c10::Device device) {
+  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> known;
+  const auto found = known.find(device.index());
+  if (found != known.end())
+    return found->second;
+  const auto stream
+    = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index());
+  known.emplace(device.index(), stream);
+  return stream;
+}
+
+class GpuRecorder final : public GraphRecorder {
+public:
+  explicit GpuRecorder(c10::Device device) : device_(device) {}
+
+  std::unique_ptr<GraphCapture>
+  record(const std::function<void()>& kernels) override {
+    static std::mutex one_stream;
+    const std::lock_guard lock(one_stream);
+    const c10::cuda::CUDAStreamGuard notes(gpu_notes_stream(device_));
+    auto pool = pool_.lock();
+    if (!pool)
+      pool_ = pool = std::make_shared<const GpuPool>();
+    auto graph = std::make_unique<GpuGraph>(pool);
+    try {
+      graph->note(kernels);
+    } catch (const c10::Error& error) {
+      log::models.warn(
+        std::string("no CUDA graphs, kernels of decoding run one by one: ")
+        + error.what_without_backtrace());
+      return nullptr;
+    }
+    return graph;
+  }
+
+private:
+  c10::Device device_;
+  std::weak_ptr<const GpuPool> pool_; ///< pool of its graphs, while any exist
+};
+
+} // namespace
+
+std::unique_ptr<GraphRecorder> gpu_recorder(c10::Device device) {
+  return std::make_unique<GpuRecorder>(device);
+}
+
+#else
+
+std::unique_ptr<GraphRecorder> gpu_recorder(c10::Device /*device*/) {
+  return nullptr;
+}
+
+#endif
+
+} // namespace troupe::models

@@ -1,0 +1,134 @@
+#include "models/hf/stored_parameters.hpp"
+
+#include "config/base/error.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::models {
+
+namespace {
+
+std::int64_t stored_rows(const ParameterShape& parameter) {
+  return parameter.stored.rows > 0 ? parameter.stored.rows : parameter.rows;
+}
+
+/// Returns "h.0.ln_1.bias" for "transformer.h.0.ln_1.bias".
+std::string bare_name(const std::string& name) {
+  for (const char* prefix : {"model.", "transformer."})
+    if (name.starts_with(prefix))
+      return name.substr(std::strlen(prefix));
+  return name;
+}
+
+bool as_it_is(const ParameterShape& parameter) {
+  return !parameter.stored.transposed
+         && stored_rows(parameter) == parameter.rows;
+}
+
+// Copies a parameter's values to their position in the tensor that contains it.
+void place_values(const ParameterValues& values, float* tensor) {
+  const ParameterShape& p = *values.parameter;
+  const auto* from = reinterpret_cast<const float*>(values.bytes.data());
+  const std::int64_t first = p.stored.first_row;
+  if (!p.stored.transposed) {
+    std::copy_n(from, p.rows * p.cols, tensor + first * p.cols);
+    return;
+  }
+  const std::int64_t width = stored_rows(p);
+  for (std::int64_t i = 0; i < p.rows; ++i)
+    for (std::int64_t j = 0; j < p.cols; ++j)
+      tensor[j * width + first + i] = from[i * p.cols + j];
+}
+
+} // namespace
+
+std::vector<std::int64_t> stored_shape(const ParameterShape& parameter) {
+  const std::int64_t rows = stored_rows(parameter);
+  if (parameter.vector)
+    return {rows};
+  if (parameter.stored.transposed)
+    return {parameter.cols, rows};
+  return {rows, parameter.cols};
+}
+
+const StoredTensor* find_stored(const StoredWeights& weights,
+                                const ParameterShape& parameter) {
+  const StoredTensor* found = weights.find(parameter.file_name());
+  return found != nullptr ? found
+                          : weights.find(bare_name(parameter.file_name()));
+}
+
+bool is_stored_name(const std::string& name,
+                    const std::vector<ParameterShape>& parameters) {
+  return std::ranges::any_of(parameters, [&](const ParameterShape& parameter) {
+    return parameter.file_name() == name
+           || bare_name(parameter.file_name()) == name;
+  });
+}
+
+void read_stored_box(const StoredTensor& tensor,
+                     const ParameterShape& parameter, std::int64_t row0,
+                     std::int64_t row1, std::int64_t col0, std::int64_t col1,
+                     float* data) {
+  const std::int64_t first = parameter.stored.first_row;
+  const std::int64_t rows = row1 - row0;
+  const std::int64_t cols = col1 - col0;
+  const auto bytes_of = [&](float* floats) {
+    return std::as_writable_bytes(
+      std::span<float>(floats, static_cast<std::size_t>(rows * cols)));
+  };
+  if (!parameter.stored.transposed)
+    return tensor.copy_box_to(first + row0, first + row1, col0, col1,
+                              DType::f32, bytes_of(data));
+  std::vector<float> turned(static_cast<std::size_t>(rows * cols));
+  tensor.copy_box_to(col0, col1, first + row0, first + row1, DType::f32,
+                     bytes_of(turned.data()));
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j)
+      data[i * cols + j] = turned[static_cast<std::size_t>(j * rows + i)];
+}
+
+void read_held_boxes(const StoredWeights& weights,
+                     const std::vector<ParameterShape>& parameters,
+                     const plans::Shard& held, float* plane) {
+  for (const plans::Box& box : held.boxes) {
+    const ParameterShape& whole = parameters[box.parameter];
+    float* to = plane + box.offset_bytes / sizeof(float);
+    if (const StoredTensor* tensor = find_stored(weights, whole))
+      read_stored_box(*tensor, whole, box.row0, box.row1, box.col0, box.col1,
+                      to);
+    else
+      std::fill_n(to, box.num_elements(), 0.0F);
+  }
+}
+
+FileTensors::FileTensors(const std::vector<ParameterValues>& values,
+                         DType stored) {
+  std::vector<std::size_t> buffer_of; // per tensor, if it is rewritten
+  for (const ParameterValues& given : values) {
+    const ParameterShape& p = *given.parameter;
+    TROUPE_CHECK(given.bytes.size()
+                   == static_cast<std::size_t>(p.num_elements())
+                        * sizeof(float),
+                 "values of another size: " + p.name);
+    auto known
+      = std::ranges::find(tensors_, p.file_name(), &TensorToStore::name);
+    if (known == tensors_.end()) {
+      tensors_.push_back(
+        {p.file_name(), stored_shape(p), DType::f32, stored, given.bytes});
+      buffer_of.push_back(rewritten_.size());
+      if (as_it_is(p))
+        continue;
+      rewritten_.emplace_back(
+        static_cast<std::size_t>(stored_rows(p) * p.cols));
+      known = tensors_.end() - 1;
+    }
+    const auto at = static_cast<std::size_t>(known - tensors_.begin());
+    place_values(given, rewritten_[buffer_of[at]].data());
+    known->data
+      = std::as_bytes(std::span<const float>(rewritten_[buffer_of[at]]));
+  }
+}
+
+} // namespace troupe::models

@@ -1,0 +1,153 @@
+// The arithmetic of one device over raw pointers to its memory: the stack, its
+// gradient, losses, the optimizer and generation are written on it. One
+// implementation is our own host kernels (host_backend.hpp), the other uses
+// ATen operations on any libtorch device (aten_backend.hpp).
+//
+// Kernels run in call order and may return before they are done. The host may
+// read device memory after `wait` and writes it through `write`. Spans, host
+// tables and shapes are read during the call. Each kernel is documented where
+// its host version is declared. Weight tensors are views of device memory
+// whatever device libtorch reports for them: kernels use the pointers.
+#pragma once
+
+#include "models/kernels/adamw.hpp"
+#include "models/kernels/attention.hpp"
+#include "models/kernels/decode_attention.hpp"
+#include "models/kernels/elementwise.hpp"
+#include "models/kernels/gemm.hpp"
+#include "models/kernels/graph_capture.hpp"
+#include "models/kernels/logits.hpp"
+#include "models/kernels/mlp.hpp"
+#include "models/kernels/norm.hpp"
+#include "models/kernels/qk_norm.hpp"
+#include "models/kernels/rope.hpp"
+#include "net/base/block_memory.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace troupe::models {
+
+/// A weight [out, in] in the layout that small products of generation read
+/// fastest.
+class PreparedWeight {
+public:
+  virtual ~PreparedWeight() = default;
+  virtual std::int64_t in() const = 0;
+  virtual std::int64_t out() const = 0;
+};
+
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  /// Returns the memory that numbers are allocated from; null: system memory.
+  virtual const net::BlockMemory* memory() const = 0;
+  /// Returns when all kernels so far are done. May be called from any thread.
+  virtual void wait() = 0;
+  virtual void write(const void* from, void* to, std::size_t size_bytes) = 0;
+  /// Returns a recorder for graph capture; null: launches cost nothing extra,
+  /// so nothing is captured.
+  virtual std::unique_ptr<GraphRecorder> recorder() {
+    return nullptr;
+  }
+
+  virtual void fill(float* x, std::int64_t count, float value) = 0;
+  virtual void copy(const float* from, float* to, std::int64_t count) = 0;
+  virtual void copy_box(const BoxCopy& box, const float* from, float* to) = 0;
+  virtual void add(const float* a, const float* b, float* to,
+                   std::int64_t count)
+    = 0;
+  virtual void gather_rows(const RowList& list, const float* from, float* to)
+    = 0;
+  virtual void add_rows(const RowList& list, const float* from, float* to) = 0;
+  virtual void scatter_rows(const RowList& list, const float* from, float* to)
+    = 0;
+
+  virtual void gemm(const GemmShape& shape, const ConstMatrix& a,
+                    const ConstMatrix& b, const MutableMatrix& c,
+                    const GemmOptions& options)
+    = 0;
+  /// Prepares weights, stacked along their rows, as one.
+  virtual std::unique_ptr<PreparedWeight>
+  prepare(std::span<const at::Tensor> parts, DType operands) = 0;
+  /// Computes y [rows, out] (+)= x [rows, in] weight^T + bias; rows of y are
+  /// `y.stride` apart.
+  virtual void product(std::int64_t rows, const float* x,
+                       const PreparedWeight& weight, const MutableMatrix& y,
+                       const GemmOptions& options)
+    = 0;
+
+  virtual void norm(const NormShape& shape, const float* x_TH,
+                    const NormWeights& weights, float* y_TH, float* rstd_T)
+    = 0;
+  virtual void norm_backward(const NormShape& shape, const float* dy_TH,
+                             const float* x_TH, const NormWeights& weights,
+                             const float* rstd_T, float* dx_TH,
+                             const NormGrads& grads, Workspace& workspace)
+    = 0;
+  virtual void add_column_sums(const float* x_TN, std::int64_t rows,
+                               std::int64_t width, std::int64_t stride,
+                               float* sum_N, Workspace& workspace)
+    = 0;
+  virtual void qk_norm(const QkNormShape& shape, const float* weight_D,
+                       float* x, float* raw_TX)
+    = 0;
+  virtual void qk_norm_backward(const QkNormShape& shape, const float* weight_D,
+                                const float* raw_TX, float* dx,
+                                float* d_weight_D, Workspace& workspace)
+    = 0;
+  virtual void rope(const RopeShape& shape, const RopeTable& table,
+                    std::span<const std::int32_t> positions_T, float* x,
+                    bool backwards)
+    = 0;
+  virtual void attention(const AttentionShape& shape, const float* qkv_TX,
+                         float* context_TX, float* lse_AT)
+    = 0;
+  virtual void attention_backward(const AttentionShape& shape,
+                                  const float* qkv_TX, const float* context_TX,
+                                  const float* lse_AT,
+                                  const float* d_context_TX, float* d_qkv_TX)
+    = 0;
+  virtual void decode_attention(const DecodeAttention& what,
+                                const DecodeTokens& tokens, KvCache& cache,
+                                float* qkv_RX, float* context_RX)
+    = 0;
+  virtual void mlp_unit(const MlpShape& shape, const float* in, float* act) = 0;
+  virtual void mlp_unit_backward(const MlpShape& shape, float* in, float* d_act)
+    = 0;
+
+  virtual void cap_logits(float* x, std::int64_t count, float cap) = 0;
+  virtual void logit_parts(const LogitRows& shape, const float* logits_RV,
+                           RowPart* parts_R)
+    = 0;
+  virtual void join_parts(const LogitRows& shape, std::uint32_t peers,
+                          const RowPart* parts_PR, const RowStatistics& found)
+    = 0;
+  virtual void logit_gradient(const LogitRows& shape,
+                              const RowGradients& gradients, float* logits_RV)
+    = 0;
+  virtual void scalar_rows(const float* weight_H, std::int64_t width,
+                           const float* hidden_TH, std::int64_t rows,
+                           float* out_T)
+    = 0;
+  virtual void scalar_rows_backward(const float* weight_H, std::int64_t width,
+                                    const float* hidden_TH, std::int64_t rows,
+                                    const float* d_out_T, float* d_hidden_TH,
+                                    float* d_weight_H)
+    = 0;
+
+  /// Waits for the result.
+  virtual double sum_of_squares(const float* grad,
+                                std::span<const OptimizerRun> runs)
+    = 0;
+  virtual void adamw(const AdamNumbers& numbers, const AdamPlanes& planes,
+                     std::span<const OptimizerRun> runs)
+    = 0;
+};
+
+} // namespace troupe::models

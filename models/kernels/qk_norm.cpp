@@ -1,0 +1,88 @@
+#include "models/kernels/qk_norm.hpp"
+
+#include "models/kernels/host_simd.hpp"
+#include "models/kernels/threads.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::models {
+
+namespace {
+
+// Tokens of one partial sum of d_weight: a constant, for a fixed order.
+constexpr std::int64_t qk_norm_chunk_rows = 64;
+
+float head_rstd(const float* x, std::int64_t dim, float eps) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < dim; ++i)
+    sum += x[i] * x[i];
+  return 1.0F / std::sqrt(sum / static_cast<float>(dim) + eps);
+}
+
+void head_backward(const float* x, const float* weight, std::int64_t dim,
+                   float eps, float* dx, float* d_weight) {
+  const float rstd = head_rstd(x, dim, eps);
+  float dot = 0;
+#pragma omp simd reduction(+ : dot)
+  for (std::int64_t i = 0; i < dim; ++i)
+    dot += dx[i] * weight[i] * x[i];
+  const float shared = dot * rstd * rstd * rstd / static_cast<float>(dim);
+#pragma omp simd
+  for (std::int64_t i = 0; i < dim; ++i) {
+    const float dy = dx[i];
+    dx[i] = dy * weight[i] * rstd - x[i] * shared;
+    d_weight[i] += dy * x[i] * rstd;
+  }
+}
+
+} // namespace
+
+void qk_norm(const QkNormShape& s, const float* weight_D, float* x,
+             float* raw_TX) {
+  const std::int64_t width = s.heads * s.head_dim;
+  const auto run = [&](std::int64_t begin, std::int64_t end) {
+    on_best_isa([&] {
+      for (std::int64_t t = begin; t < end; ++t) {
+        float* row = x + t * s.stride;
+        if (raw_TX != nullptr)
+          std::copy_n(row, width, raw_TX + t * width);
+        for (std::int64_t h = 0; h < s.heads; ++h, row += s.head_dim) {
+          const float rstd = head_rstd(row, s.head_dim, s.eps);
+#pragma omp simd
+          for (std::int64_t i = 0; i < s.head_dim; ++i)
+            row[i] = row[i] * rstd * weight_D[i];
+        }
+      }
+    });
+  };
+  parallel_for(0, s.rows, qk_norm_chunk_rows, run);
+}
+
+void qk_norm_backward(const QkNormShape& s, const float* weight_D,
+                      const float* raw_TX, float* dx, float* d_weight_D,
+                      Workspace& workspace) {
+  const std::int64_t width = s.heads * s.head_dim;
+  const std::int64_t chunks
+    = (s.rows + qk_norm_chunk_rows - 1) / qk_norm_chunk_rows;
+  const Workspace::Mark mark = workspace.mark();
+  float* partial = workspace.take(chunks * s.head_dim);
+  std::fill_n(partial, chunks * s.head_dim, 0.0F);
+  parallel_for(0, chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+    on_best_isa([&] {
+      for (std::int64_t t = begin * qk_norm_chunk_rows;
+           t < std::min(s.rows, end * qk_norm_chunk_rows); ++t)
+        for (std::int64_t h = 0; h < s.heads; ++h)
+          head_backward(raw_TX + t * width + h * s.head_dim, weight_D,
+                        s.head_dim, s.eps, dx + t * s.stride + h * s.head_dim,
+                        partial + t / qk_norm_chunk_rows * s.head_dim);
+    });
+  });
+  for (std::int64_t c = 0; c < chunks; ++c)
+    for (std::int64_t i = 0; i < s.head_dim; ++i)
+      d_weight_D[i] += partial[c * s.head_dim + i];
+  workspace.rewind(mark);
+}
+
+} // namespace troupe::models

@@ -1,0 +1,107 @@
+#include "models/parallel/local_model.hpp"
+
+#include "config/base/error.hpp"
+#include "plans/plan/strategy_rules.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe::models {
+
+namespace {
+
+// Returns the layout of one dp coordinate, before z cuts anything.
+plans::Layout part_layout(const std::vector<ParameterShape>& parameters,
+                          Strategy strategy) {
+  strategy.dp = 1;
+  strategy.zero = Zero::none;
+  std::vector<Rank> devices;
+  for (std::uint32_t i = 0; i < strategy.num_devices(); ++i)
+    devices.emplace_back(i);
+  return plans::make_layout(parameters, strategy, devices, DType::f32);
+}
+
+bool part_same_region(const plans::Box& a, const plans::Box& b) {
+  return a.parameter == b.parameter && a.row0 == b.row0 && a.row1 == b.row1
+         && a.col0 == b.col0 && a.col1 == b.col1;
+}
+
+// Compares one box with those of another coordinate.
+void part_note_owner(PartBox& mine, const Coordinate& where,
+                     const plans::Shard& other) {
+  const bool holds
+    = std::ranges::any_of(other.boxes, [&](const plans::Box& box) {
+        return part_same_region(box, mine.box);
+      });
+  if (!holds || other.where == where)
+    return;
+  mine.over_tensor |= other.where.tp != where.tp;
+  mine.over_stages |= other.where.pp != where.pp;
+  const auto order = [](const Coordinate& c) { return std::pair(c.pp, c.tp); };
+  mine.first_owner &= order(where) < order(other.where);
+}
+
+} // namespace
+
+LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
+                       const Coordinate& coordinate)
+  : whole(model),
+    strategy(degrees),
+    where(coordinate),
+    parameters(troupe::parameters(model)),
+    local(model) {
+  if (const auto why = plans::why_illegal(strategy, model); !why.empty())
+    throw PlanError(why);
+  const plans::Layout layout = part_layout(parameters, strategy);
+  const Coordinate here{0, where.pp, where.tp};
+  Strategy one = strategy;
+  one.dp = 1;
+  std::int32_t first = static_cast<std::int32_t>(model.num_layers);
+  std::int32_t end = 0;
+  for (const plans::Box& box : layout.shards[index_of(one, here)].boxes) {
+    PartBox& mine = boxes.emplace_back(PartBox{.box = box});
+    for (const plans::Shard& other : layout.shards)
+      part_note_owner(mine, here, other);
+    ParameterShape shape = parameters[box.parameter];
+    shape.rows = box.row1 - box.row0;
+    shape.cols = box.col1 - box.col0;
+    if (shape.layer >= 0 && shape.layer < model.num_layers) {
+      first = std::min(first, shape.layer);
+      end = std::max(end, shape.layer + 1);
+    }
+    if (shape.name == "model.embed_tokens.weight"
+        || shape.name == "lm_head.weight")
+      first_token = box.row0;
+    local_parameters.push_back(std::move(shape));
+  }
+  std::vector<Rank> devices;
+  for (std::uint32_t i = 0; i < strategy.num_devices(); ++i)
+    devices.emplace_back(i);
+  const auto here_in = [&](plans::LayoutKind kind) {
+    return plans::make_layout(parameters, strategy, devices, DType::f32, kind)
+      .shards[index_of(strategy, where)];
+  };
+  optimizer = here_in(plans::LayoutKind::optimizer);
+  held = here_in(plans::LayoutKind::weights);
+  std::vector<plans::Box> whole_here;
+  for (const PartBox& mine : boxes)
+    whole_here.push_back(mine.box);
+  windows = plans::gather_buffers(parameters, whole_here, strategy.dp);
+  first_layer = first;
+  local.num_layers = std::max(0, end - first);
+  local.num_heads = model.num_heads / strategy.tp;
+  local.num_kv_heads
+    = std::max<std::int64_t>(1, model.num_kv_heads / strategy.tp);
+  for (const ParameterShape& shape : local_parameters)
+    if (shape.name.ends_with("up_proj.weight"))
+      local.intermediate_size = shape.rows;
+}
+
+const PartBox& LocalModel::owner(std::uint32_t parameter) const {
+  const auto found = std::ranges::find(
+    boxes, parameter, [](const PartBox& one) { return one.box.parameter; });
+  TROUPE_CHECK(found != boxes.end(), "a parameter of another device");
+  return *found;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,218 @@
+#include "models/parallel/parameters.hpp"
+
+#include "config/base/error.hpp"
+#include "models/parallel/local_model.hpp"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace troupe::models {
+
+namespace {
+
+constexpr std::int64_t parameters_grain = 16; // floats: 64 bytes
+
+} // namespace
+
+plans::LayoutKind layout_kind(Plane plane) {
+  return plane == Plane::m || plane == Plane::v ? plans::LayoutKind::optimizer
+                                                : plans::LayoutKind::weights;
+}
+
+PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes) {
+  PaddedOffsets padded;
+  for (const ParameterShape& shape : shapes) {
+    padded.offsets.push_back(padded.size);
+    padded.size += (shape.num_elements() + parameters_grain - 1)
+                   / parameters_grain * parameters_grain;
+  }
+  return padded;
+}
+
+Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
+                       const net::BlockMemory* memory)
+  : shapes_(std::move(shapes)),
+    trainable_(trainable),
+    memory_(memory) {
+  PaddedOffsets padded = padded_offsets(shapes_);
+  offsets_ = std::move(padded.offsets);
+  for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p)
+    allocate(static_cast<Plane>(p), padded.size);
+}
+
+Parameters::Parameters(const LocalModel& part, bool trainable,
+                       const net::BlockMemory* memory, net::PageSharing sharing)
+  : shapes_(part.local_parameters),
+    trainable_(trainable),
+    memory_(memory),
+    sharing_(sharing) {
+  const bool windows = plans::cuts_weights(part.strategy);
+  offsets_ = windows ? part.windows.offsets : padded_offsets(shapes_).offsets;
+  for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p) {
+    const auto plane = static_cast<Plane>(p);
+    const bool moment = layout_kind(plane) == plans::LayoutKind::optimizer;
+    const plans::Shard& shard = moment ? part.optimizer : part.held;
+    allocate(plane,
+             static_cast<std::int64_t>(shard.size_bytes / sizeof(float)));
+    if (windows && !moment)
+      windows_[p].allocate(part.windows.size, memory_);
+  }
+}
+
+/// Moves and checkpoints read all planes but gradients, from other processes
+/// too.
+void Parameters::allocate(Plane plane, std::int64_t count) {
+  PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
+  memory.size = count;
+  const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(count, 1))
+                     * sizeof(float);
+  memory.device
+    = memory_ != nullptr
+        ? net::PageBlock(bytes, *memory_)
+        : net::PageBlock(bytes, plane == Plane::grad ? net::PageSharing::none
+                                                     : sharing_);
+  memory.move_to(Where::device);
+}
+
+void Parameters::PlaneMemory::move_to(Where there) {
+  where = there;
+  charge.set(there == Where::device ? device.size_bytes() : 0);
+}
+
+void Parameters::Window::allocate(std::int64_t count,
+                                  const net::BlockMemory* memory) {
+  size = count;
+  floats = AlignedFloats(memory);
+  std::fill_n(floats.reserve(std::max<std::int64_t>(count, 1)), count, 0.0F);
+}
+
+std::int64_t Parameters::find(std::string_view name) const {
+  const auto found
+    = std::find_if(shapes_.begin(), shapes_.end(),
+                   [&](const ParameterShape& s) { return s.name == name; });
+  return found == shapes_.end() ? -1 : found - shapes_.begin();
+}
+
+const Parameters::PlaneMemory& Parameters::memory_of(Plane plane) const {
+  const PlaneMemory& memory = planes_[static_cast<std::size_t>(plane)];
+  TROUPE_CHECK(memory.device.data() != nullptr,
+               "this model is not trained: no such plane");
+  return memory;
+}
+
+Parameters::PlaneMemory& Parameters::memory_of(Plane plane) {
+  return const_cast<PlaneMemory&>(std::as_const(*this).memory_of(plane));
+}
+
+void Parameters::offload(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  if (memory.where != Where::device)
+    return;
+  if (memory.host.data() == nullptr)
+    memory.host = net::PageBlock(memory.device.size_bytes(), sharing_);
+  if (!std::exchange(memory.host_is_current, true))
+    std::memcpy(memory.host.data(), memory.device.data(),
+                memory.device.size_bytes());
+  memory.device.release_pages();
+  memory.move_to(Where::host);
+}
+
+void Parameters::changed() {
+  for (PlaneMemory& memory : planes_)
+    if (memory.where == Where::device)
+      memory.host_is_current = false;
+}
+
+void Parameters::reload(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  if (memory.where == Where::device)
+    return;
+  TROUPE_CHECK(memory.where == Where::host, "a dropped plane has no values");
+  std::memcpy(memory.device.data(), memory.host.data(),
+              memory.device.size_bytes());
+  memory.move_to(Where::device);
+}
+
+void Parameters::drop(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  memory.device.release_pages();
+  memory.host_is_current = false;
+  memory.move_to(Where::nowhere);
+}
+
+void Parameters::expect(Plane plane) {
+  PlaneMemory& memory = memory_of(plane);
+  memory.host_is_current = false;
+  memory.move_to(Where::device);
+}
+
+const net::PageBlock& Parameters::published(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  return memory.host.data() != nullptr ? memory.host : memory.device;
+}
+
+const net::PageBlock& Parameters::newest(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  return memory.where == Where::host ? memory.host : memory.device;
+}
+
+std::uint64_t Parameters::device_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const PlaneMemory& memory : planes_)
+    if (memory.where == Where::device)
+      bytes += memory.device.size_bytes();
+  return bytes;
+}
+
+at::Tensor Parameters::view(std::size_t index, Plane plane) const {
+  return fused_view(index, 1, plane);
+}
+
+at::Tensor Parameters::fused_view(std::size_t index, std::size_t count,
+                                  Plane plane) const {
+  const ParameterShape& first = shapes_[index];
+  std::int64_t rows = 0;
+  std::int64_t end = offsets_[index];
+  for (std::size_t i = index; i < index + count; ++i) {
+    const ParameterShape& shape = shapes_[i];
+    if (offsets_[i] != end || shape.cols != first.cols
+        || shape.vector != first.vector)
+      return {};
+    rows += shape.rows;
+    end += shape.num_elements();
+  }
+  float* data = window(plane).data() + offsets_[index];
+  if (first.vector)
+    return at::from_blob(data, {rows}, at::kFloat);
+  return at::from_blob(data, {rows, first.cols}, at::kFloat);
+}
+
+std::span<float> Parameters::plane(Plane plane) const {
+  const PlaneMemory& memory = memory_of(plane);
+  return {reinterpret_cast<float*>(memory.device.data()),
+          static_cast<std::size_t>(memory.size)};
+}
+
+std::span<float> Parameters::window(Plane plane) const {
+  const auto index = static_cast<std::size_t>(plane);
+  const bool own = index < std::size(windows_) && windows_[index].size > 0;
+  if (!own)
+    return this->plane(plane);
+  const Window& window = windows_[index];
+  return {window.floats.data(), static_cast<std::size_t>(window.size)};
+}
+
+std::uint64_t Parameters::num_bytes() const {
+  std::int64_t elements = 0;
+  for (const PlaneMemory& memory : planes_)
+    elements += memory.size;
+  for (const Window& window : windows_)
+    elements += window.size;
+  return static_cast<std::uint64_t>(elements) * sizeof(float);
+}
+
+} // namespace troupe::models

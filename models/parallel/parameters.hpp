@@ -1,0 +1,144 @@
+// A shard's memory: one flat fp32 buffer per plane (weight, gradient, and the
+// two moments of AdamW), and views into it by parameter. Parameters are stored
+// in the order of config's `parameters()`, each at an offset that is a multiple
+// of 64 bytes, as `plans::Layout` prescribes, so that a move is a plain copy
+// and an all-reduce of the gradients is one call. Padding stays zero in every
+// plane.
+//
+// With z1 the moments' planes hold this dp rank's parts only; with z3 all
+// planes do, and kernels see weights and gradients through windows, buffers
+// that the units pass through (plans/weights/gather_buffers.hpp,
+// models/sync/zero3_flow.hpp).
+//
+// A plane may leave its device and return to the same address: an offloaded
+// plane is in host memory, where others can read it; a dropped one is nowhere.
+#pragma once
+
+#include "config/model/model_shape.hpp"
+#include "models/kernels/aligned_floats.hpp"
+#include "net/base/memory_count.hpp"
+#include "net/base/page_block.hpp"
+#include "plans/weights/layout.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace troupe::models {
+
+struct LocalModel;
+
+/// Content of a flat buffer. `grad`, `m` and `v` exist for trained roles only.
+enum class Plane : std::uint8_t { weight, grad, m, v };
+inline constexpr std::size_t num_planes = 4;
+/// Returns the kind of layout that cuts the plane: optimizer for the moments.
+plans::LayoutKind layout_kind(Plane plane);
+
+/// Offsets of parameters in a plane that holds all of them.
+struct PaddedOffsets {
+  std::vector<std::int64_t> offsets;
+  std::int64_t size = 0; ///< elements, a multiple of 16
+};
+PaddedOffsets padded_offsets(const std::vector<ParameterShape>& shapes);
+
+/// Flat buffers of one model. Not thread-safe; views stay valid while it
+/// exists.
+class Parameters {
+public:
+  /// Allocates planes filled with zeros. `trainable` also allocates grad, m and
+  /// v. A null `memory` means system memory.
+  Parameters(std::vector<ParameterShape> shapes, bool trainable,
+             const net::BlockMemory* memory = nullptr);
+  /// Allocates the planes of one device of a strategy. Planes that nothing else
+  /// reads should not be shared: private memory comes in large pages.
+  Parameters(const LocalModel& part, bool trainable,
+             const net::BlockMemory* memory = nullptr,
+             net::PageSharing sharing = net::PageSharing::by_descriptor);
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+
+  const std::vector<ParameterShape>& shapes() const {
+    return shapes_;
+  }
+  bool trainable() const {
+    return trainable_;
+  }
+  /// Returns the first element of parameter `index` in the windows of weights
+  /// and gradients.
+  std::int64_t offset(std::size_t index) const {
+    return offsets_[index];
+  }
+  /// Returns the index of a parameter by its HF name, or -1.
+  std::int64_t find(std::string_view name) const;
+  /// Returns a view [rows, cols], or [rows] for vectors.
+  at::Tensor view(std::size_t index, Plane plane) const;
+  /// Returns a view of `count` adjacent parameters from `index` on as one [sum
+  /// of rows, cols] matrix (or [sum of rows] for vectors), or undefined if
+  /// padding or other parameters are between them or their columns differ.
+  at::Tensor fused_view(std::size_t index, std::size_t count,
+                        Plane plane) const;
+  /// Returns the whole plane, padding included, 64-byte aligned.
+  std::span<float> plane(Plane plane) const;
+  /// Returns what kernels see: the plane itself, or with z3, for weights and
+  /// gradients, the buffer of the units.
+  std::span<float> window(Plane plane) const;
+  /// Returns the bytes of everything that is allocated here.
+  std::uint64_t num_bytes() const;
+
+  /// Copies the plane to host memory, which is kept for the next time (and not
+  /// rewritten while nothing changed), and frees the device memory. Does
+  /// nothing if it is already offloaded.
+  void offload(Plane plane);
+  /// Records that planes on the device were written.
+  void changed();
+  /// Copies an offloaded plane back; does nothing if it is on the device.
+  void reload(Plane plane);
+  /// Frees the device memory; the values are lost.
+  void drop(Plane plane);
+  /// Prepares a dropped or offloaded plane for being overwritten as a whole.
+  void expect(Plane plane);
+  /// Returns the plane as others may read it, in a shared block if the system
+  /// has them: a plane that was ever offloaded is published from host memory,
+  /// up to date while it is offloaded. Valid as long as this object.
+  const net::PageBlock& published(Plane plane) const;
+  /// Returns the block that holds the current values.
+  const net::PageBlock& newest(Plane plane) const;
+  /// Returns the bytes of all planes that are on the device.
+  std::uint64_t device_bytes() const;
+
+private:
+  enum class Where : std::uint8_t { device, host, nowhere };
+  struct PlaneMemory {
+    net::PageBlock device;
+    net::MemoryCharge charge; ///< while it is on the device
+    net::PageBlock host;      ///< allocated by the first offload
+    bool host_is_current = false;
+    Where where = Where::device;
+    std::int64_t size = 0; ///< elements
+
+    void move_to(Where there);
+  };
+  struct Window {
+    AlignedFloats floats;
+    std::int64_t size = 0;
+
+    void allocate(std::int64_t count, const net::BlockMemory* memory);
+  };
+  void allocate(Plane plane, std::int64_t count);
+  const PlaneMemory& memory_of(Plane plane) const;
+  PlaneMemory& memory_of(Plane plane);
+
+  std::vector<ParameterShape> shapes_;
+  std::vector<std::int64_t> offsets_;
+  bool trainable_ = false;
+  const net::BlockMemory* memory_; ///< of the device; null: system memory
+  net::PageSharing sharing_ = net::PageSharing::by_descriptor;
+  PlaneMemory planes_[num_planes];
+  Window windows_[2]; ///< weight and grad; empty: the plane is its window
+};
+
+} // namespace troupe::models

@@ -1,0 +1,65 @@
+// Everything that one run of a call needs besides its rows: the step, the
+// trace, the stop flag, the progress counter, the collectives. Engines check
+// the stop flag between layers, tokens and mini-batches, so deadlines can be on
+// progress.
+#pragma once
+
+#include "config/base/ids.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace troupe::trace {
+enum class Track : std::uint32_t;
+} // namespace troupe::trace
+namespace troupe::net {
+class Channel;
+class Collectives;
+} // namespace troupe::net
+
+namespace troupe::models {
+
+/// The collectives of a shard's mesh axes; null: a single rank on that axis.
+struct Groups {
+  std::shared_ptr<net::Collectives> dp; ///< replicas with other samples
+  std::shared_ptr<net::Collectives> tp; ///< the other parts of each tensor
+  std::shared_ptr<net::Collectives> pp; ///< the other stages, first to last
+  /// First and last stage only: both hold tied embeddings.
+  std::shared_ptr<net::Collectives> ends;
+  /// Neighbours in the pipeline ring; null without a pipeline.
+  std::shared_ptr<net::Channel> previous;
+  std::shared_ptr<net::Channel> next;
+
+  std::uint32_t stage() const;
+  std::uint32_t stages() const;
+  bool first_stage() const {
+    return stage() == 0;
+  }
+  bool last_stage() const {
+    return stage() + 1 == stages();
+  }
+};
+
+struct RunContext {
+  StepId step;
+  std::uint64_t seed = 0; ///< of the run; generation mixes in step and sample
+  trace::Track track{};
+  const std::atomic<bool>* stop = nullptr;        ///< null: never stops
+  std::atomic<std::uint64_t>* progress = nullptr; ///< counts, never resets
+  Groups groups = {};
+
+  bool stop_requested() const {
+    return stop != nullptr && stop->load(std::memory_order_relaxed);
+  }
+  /// Counts one finished unit of work (a layer, a token), which moves the
+  /// deadline.
+  void made_progress() const {
+    if (progress != nullptr)
+      progress->fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Calls made_progress; throws FailureError{aborted} if asked to stop.
+  void check() const;
+};
+
+} // namespace troupe::models

@@ -1,0 +1,98 @@
+#include "models/parallel/zero1_partition.hpp"
+
+#include "models/parallel/parameters.hpp"
+#include "net/collectives/collectives.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+
+namespace {
+
+// Calls body(offset in the plane, place in the unit, count) for the parts of
+// elements [first, end) in each segment.
+template <class Segments, class Body>
+void cut_segments(const Segments& segments, std::int64_t first,
+                  std::int64_t end, const Body& body) {
+  std::int64_t at = 0;
+  for (const auto& segment : segments) {
+    const std::int64_t from = std::max(first, at);
+    const std::int64_t to = std::min(end, at + segment.count);
+    if (from < to)
+      body(segment.offset + from - at, from, to - from);
+    at += segment.count;
+  }
+}
+
+std::int64_t cut_run(std::int64_t size, std::uint32_t dp_ranks) {
+  return (size + dp_ranks - 1) / dp_ranks;
+}
+
+} // namespace
+
+Zero1Partition::Zero1Partition(const LocalModel& part,
+                               const std::vector<std::int64_t>& offsets) {
+  for (const plans::GatherBuffer& window : part.windows.units) {
+    Unit& unit = units_.emplace_back();
+    unit.size = window.size;
+    for (std::size_t i = window.first_box; i < window.end_box; ++i)
+      unit.segments.push_back({offsets[i], part.boxes[i].box.num_elements()});
+  }
+}
+
+void Zero1Partition::pack(const Unit& unit, std::int64_t first,
+                          std::int64_t end, const float* plane, float* flat) {
+  cut_segments(unit.segments, first, end,
+               [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
+                 std::copy_n(plane + offset, count, flat + at);
+               });
+}
+
+void Zero1Partition::unpack(const Unit& unit, std::int64_t first,
+                            std::int64_t end, const float* flat, float* plane) {
+  cut_segments(unit.segments, first, end,
+               [&](std::int64_t offset, std::int64_t at, std::int64_t count) {
+                 std::copy_n(flat + at, count, plane + offset);
+               });
+}
+
+void Zero1Partition::sum_own(std::size_t index, float* plane,
+                             net::Collectives& dp) {
+  const Unit& unit = units_[index];
+  const std::int64_t run = cut_run(unit.size, dp.size());
+  float* flat = buffer_.reserve(run * (dp.size() + 1));
+  pack(unit, 0, unit.size, plane, flat);
+  std::fill(flat + unit.size, flat + run * dp.size(), 0.0F);
+  float* mine = flat + run * dp.size();
+  dp.reduce_scatter_sum(flat, mine, static_cast<std::size_t>(run), DType::f32,
+                        "gradients");
+  const std::int64_t first = run * dp.rank();
+  unpack(unit, first, std::min(unit.size, first + run), mine - first, plane);
+}
+
+void Zero1Partition::gather(std::size_t index, float* plane,
+                            net::Collectives& dp) {
+  const Unit& unit = units_[index];
+  const std::int64_t run = cut_run(unit.size, dp.size());
+  float* flat = buffer_.reserve(run * (dp.size() + 1));
+  const std::int64_t first = run * dp.rank();
+  pack(unit, first, std::min(unit.size, first + run), plane, flat);
+  dp.all_gather(flat + first, flat, static_cast<std::size_t>(run), DType::f32,
+                "parameters");
+  unpack(unit, 0, unit.size, flat, plane);
+}
+
+void gather_plane(const LocalModel& part, const float* own, float* whole,
+                  net::Collectives& dp) {
+  const auto offsets = padded_offsets(part.local_parameters).offsets;
+  for (const plans::Box& box : part.optimizer.boxes) {
+    const PartBox& owner = part.owner(box.parameter);
+    std::copy_n(own + box.offset_bytes / sizeof(float), box.num_elements(),
+                whole + offsets[part.box_index(owner)] + owner.place_of(box));
+  }
+  Zero1Partition cut(part, offsets);
+  for (std::size_t unit = 0; unit < cut.num_units(); ++unit)
+    cut.gather(unit, whole, dp);
+}
+
+} // namespace troupe::models

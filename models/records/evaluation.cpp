@@ -1,0 +1,207 @@
+#include "models/records/evaluation.hpp"
+
+#include "config/settings/settings.hpp"
+#include "models/text/stop_texts.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+namespace troupe::models {
+
+namespace {
+
+using EvalJson = nlohmann::ordered_json;
+
+template <class T>
+std::span<const T> eval_part(const net::Column& column,
+                             const std::vector<std::uint64_t>& offsets,
+                             std::size_t i) {
+  return column.as<T>().subspan(offsets[i], column.lengths[i]);
+}
+
+/// The common start of all lines, and the group of their numbers.
+struct EvalRow {
+  std::uint32_t row = 0;
+  std::uint32_t sample = 0;
+  RowText text;
+  std::string source;
+  EvalJson line;
+};
+
+EvalRow eval_row(const EvaluationSource& source, const net::Rows& rows,
+                 std::size_t i) {
+  EvalRow at;
+  at.row = rows.samples[i].value / source.samples_per_row;
+  at.sample = rows.samples[i].value % source.samples_per_row;
+  at.text = source.data.text(at.row);
+  at.source = at.text.data_source;
+  if (at.source.empty())
+    at.source = std::filesystem::path(source.data.file()).stem().string();
+  at.line["step"] = source.step.value;
+  at.line["line"] = at.text.line;
+  at.line["sample"] = at.sample;
+  at.line["data_source"] = at.source;
+  return at;
+}
+
+void add_line(Evaluation& evaluation, const EvalJson& line) {
+  evaluation.lines
+    += line.dump(-1, ' ', false, EvalJson::error_handler_t::replace) + "\n";
+}
+
+std::string eval_name(const EvalRow& at, const std::string& what) {
+  return "val-core/" + at.source + "/" + what;
+}
+
+/// Returns -log sigmoid(margin) without overflow.
+double logistic_loss(double margin) {
+  return std::max(-margin, 0.0) + std::log1p(std::exp(-std::fabs(margin)));
+}
+
+/// Returns log p(response) - log p_ref(response) for one side of pair i.
+double log_ratio(const net::Rows& rows, const std::string& side,
+                 std::size_t i) {
+  const auto& masks = rows.at(side + "loss_mask");
+  const auto offsets = masks.offsets();
+  const auto mask = eval_part<std::uint8_t>(masks, offsets, i);
+  const auto policy
+    = eval_part<float>(rows.at("eval_" + side + "logprobs"), offsets, i);
+  const auto reference
+    = eval_part<float>(rows.at("eval_" + side + "ref_logprobs"), offsets, i);
+  double sum = 0;
+  for (std::size_t t = 1; t < mask.size(); ++t)
+    if (mask[t] != 0)
+      sum += double{policy[t]} - double{reference[t]};
+  return sum;
+}
+
+/// Returns the samples in order, so that those of a row are adjacent.
+std::vector<std::size_t> in_sample_order(const net::Rows& rows) {
+  std::vector<std::size_t> order(rows.num_samples());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  std::ranges::sort(order, {}, [&](std::size_t i) { return rows.samples[i]; });
+  return order;
+}
+
+} // namespace
+
+DatasetOptions evaluation_options(const Settings& settings) {
+  DatasetOptions options = train_options(settings);
+  options.file = settings.eval.data;
+  return options;
+}
+
+Evaluation evaluate_responses(const EvaluationSource& source,
+                              const net::Rows& rows) {
+  const auto& ids = rows.at("eval_sequence_ids");
+  const auto& masks = rows.at("eval_loss_mask");
+  const auto scores = rows.at("eval_scores").as<float>();
+  const auto truncated = rows.at("eval_truncated").as<std::uint8_t>();
+  const auto offsets = ids.offsets();
+  const auto at_n = "@" + std::to_string(source.samples_per_row);
+  Evaluation found;
+  double best = 0;
+  for (const auto i : in_sample_order(rows)) {
+    auto at = eval_row(source, rows, i);
+    const auto mask = eval_part<std::uint8_t>(masks, offsets, i);
+    const auto prompt
+      = static_cast<std::size_t>(std::ranges::find(mask, 1) - mask.begin());
+    const auto response
+      = eval_part<std::int32_t>(ids, offsets, i).subspan(prompt);
+    at.line["prompt"] = at.text.prompt;
+    at.line["response"] = source.tokenizer.decode(response);
+    at.line["score"] = scores[i];
+    at.line["finish_reason"]
+      = finish_reason(truncated[i] != 0, response, source.tokenizer);
+    add_line(found, at.line);
+    found.sums.add(eval_name(at, "reward/mean" + at_n), scores[i], 1);
+    found.sums.add(eval_name(at, "pass@1"), scores[i] >= source.pass_at ? 1 : 0,
+                   1);
+    best = at.sample == 0 ? scores[i] : std::max<double>(best, scores[i]);
+    if (at.sample + 1 == source.samples_per_row)
+      found.sums.add(eval_name(at, "reward/best" + at_n), best, 1);
+  }
+  return found;
+}
+
+Evaluation evaluate_sequences(const EvaluationSource& source,
+                              const net::Rows& rows) {
+  const auto& masks = rows.at("loss_mask");
+  const auto& logprobs = rows.at("eval_logprobs");
+  const auto offsets = masks.offsets();
+  Evaluation found;
+  for (const auto i : in_sample_order(rows)) {
+    auto at = eval_row(source, rows, i);
+    const auto mask = eval_part<std::uint8_t>(masks, offsets, i);
+    const auto logprob = eval_part<float>(logprobs, offsets, i);
+    double nats = 0;
+    std::uint32_t tokens = 0;
+    for (std::size_t t = 1; t < mask.size(); ++t) // token 0: not predicted
+      if (mask[t] != 0) {
+        nats -= logprob[t];
+        ++tokens;
+      }
+    at.line["loss"] = tokens == 0 ? 0.0 : nats / tokens;
+    at.line["tokens"] = tokens;
+    add_line(found, at.line);
+    found.sums.add(eval_name(at, "loss"), nats, tokens);
+  }
+  return found;
+}
+
+Evaluation evaluate_pairs(const EvaluationSource& source,
+                          const net::Rows& rows) {
+  const auto chosen = rows.at("eval_chosen_scores").as<float>();
+  const auto rejected = rows.at("eval_rejected_scores").as<float>();
+  Evaluation found;
+  for (const auto i : in_sample_order(rows)) {
+    auto at = eval_row(source, rows, i);
+    const double margin = double{chosen[i]} - double{rejected[i]};
+    at.line["chosen_score"] = chosen[i];
+    at.line["rejected_score"] = rejected[i];
+    add_line(found, at.line);
+    found.sums.add(eval_name(at, "loss"), logistic_loss(margin), 1);
+    found.sums.add(eval_name(at, "accuracy"), margin > 0 ? 1 : 0, 1);
+  }
+  return found;
+}
+
+Evaluation evaluate_preferences(const EvaluationSource& source,
+                                const net::Rows& rows) {
+  Evaluation found;
+  for (const auto i : in_sample_order(rows)) {
+    auto at = eval_row(source, rows, i);
+    const double chosen = source.beta * log_ratio(rows, "chosen_", i);
+    const double rejected = source.beta * log_ratio(rows, "rejected_", i);
+    const double margin = chosen - rejected;
+    at.line["chosen_reward"] = chosen;
+    at.line["rejected_reward"] = rejected;
+    add_line(found, at.line);
+    found.sums.add(eval_name(at, "loss"), logistic_loss(margin), 1);
+    found.sums.add(eval_name(at, "accuracy"), margin > 0 ? 1 : 0, 1);
+    found.sums.add(eval_name(at, "reward_margin"), margin, 1);
+  }
+  return found;
+}
+
+Evaluator find_evaluator(std::string_view fn) {
+  struct Entry {
+    std::string_view fn;
+    Evaluator evaluator;
+  };
+  constexpr std::array entries{
+    Entry{"eval_answers", &evaluate_responses},
+    Entry{"eval_sequences", &evaluate_sequences},
+    Entry{"eval_pairs", &evaluate_pairs},
+    Entry{"eval_preferences", &evaluate_preferences}};
+  const auto at = std::ranges::find(entries, fn, &Entry::fn);
+  return at == entries.end() ? nullptr : at->evaluator;
+}
+
+} // namespace troupe::models

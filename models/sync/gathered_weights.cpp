@@ -1,0 +1,29 @@
+#include "models/sync/gathered_weights.hpp"
+
+#include "models/parallel/local_model.hpp"
+#include "models/parallel/zero1_partition.hpp"
+
+namespace troupe::models {
+
+namespace {
+
+LocalModel uncut(const LocalModel& part) {
+  Strategy strategy = part.strategy;
+  strategy.zero = Zero::none;
+  return {part.whole, strategy, part.where};
+}
+
+} // namespace
+
+GatheredWeights::GatheredWeights(const LocalModel& part,
+                                 const Parameters& parameters, DType operands,
+                                 net::Collectives& dp,
+                                 const net::BlockMemory* memory)
+  : whole_(uncut(part), /*trainable=*/false, memory, net::PageSharing::none),
+    weights_(weights_of(uncut(part), whole_, Plane::weight)) {
+  weights_.operands = operands;
+  gather_plane(part, parameters.plane(Plane::weight).data(),
+               whole_.plane(Plane::weight).data(), dp);
+}
+
+} // namespace troupe::models

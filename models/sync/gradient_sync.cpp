@@ -1,0 +1,108 @@
+#include "models/sync/gradient_sync.hpp"
+
+#include "net/collectives/collectives.hpp"
+
+namespace troupe::models {
+
+GradientSync::GradientSync(const LocalModel& part, Parameters& parameters,
+                           Backend& backend)
+  : parameters_(parameters),
+    backend_(backend) {
+  if (part.strategy.zero == Zero::z1 && part.strategy.dp > 1)
+    cut_.emplace(part, padded_offsets(part.local_parameters).offsets);
+  for (std::size_t i = 0; i < part.boxes.size(); ++i) {
+    const PartBox& mine = part.boxes[i];
+    const std::int32_t layer = parameters.shapes()[i].layer;
+    const std::int64_t begin = parameters.offset(i);
+    if (units_.empty() || units_.back().layer != layer)
+      units_.push_back({layer, begin, begin});
+    units_.back().end = begin + mine.box.num_elements();
+    if (mine.over_stages)
+      tied_.push_back({begin, mine.box.num_elements()});
+    shared_.add(part, mine, begin);
+  }
+}
+
+void GradientSync::begin(const Groups& groups) {
+  groups_ = groups;
+  dp_ = nullptr;
+  begun_ = false;
+}
+
+void GradientSync::last_backward() {
+  begun_ = true;
+  unsummed_ = units_.size();
+  // The owners' runs of a cut unit need not have the same elements, so owners
+  // are summed before dp, and no sum can overlap with backward.
+  const bool owners_first
+    = cut_ && (groups_.tp != nullptr || groups_.ends != nullptr);
+  dp_ = owners_first ? nullptr : groups_.dp;
+}
+
+void GradientSync::after_backward(std::int64_t layer) {
+  sum_down_to(layer);
+}
+
+void GradientSync::sum_down_to(std::int64_t layer) {
+  if (dp_ == nullptr)
+    return;
+  float* gradient = parameters_.plane(Plane::grad).data();
+  for (; unsummed_ > 0 && units_[unsummed_ - 1].layer >= layer; --unsummed_) {
+    const std::size_t index = unsummed_ - 1;
+    background_.run([this, index, gradient] {
+      const Unit& unit = units_[index];
+      backend_.wait();
+      if (cut_)
+        cut_->sum_own(index, gradient, *groups_.dp);
+      else
+        groups_.dp->all_reduce_sum(
+          gradient + unit.begin,
+          static_cast<std::size_t>(unit.end - unit.begin), DType::f32,
+          "gradients");
+    });
+  }
+}
+
+void GradientSync::sum_over_owners() {
+  backend_.wait();
+  float* gradient = parameters_.plane(Plane::grad).data();
+  if (groups_.tp != nullptr)
+    shared_.sum(gradient, *groups_.tp);
+  if (groups_.ends == nullptr)
+    return;
+  for (const Tied& box : tied_)
+    groups_.ends->all_reduce_sum(gradient + box.offset,
+                                 static_cast<std::size_t>(box.count),
+                                 DType::f32, "tied gradients");
+}
+
+void GradientSync::finish() {
+  if (!begun_)
+    last_backward();
+  const bool owners_first = dp_ == nullptr;
+  if (owners_first)
+    sum_over_owners();
+  dp_ = groups_.dp;
+  sum_down_to(-1);
+  background_.wait();
+  if (!owners_first)
+    sum_over_owners();
+  dp_ = nullptr;
+  begun_ = false;
+}
+
+void GradientSync::weights_changed() {
+  if (!cut_)
+    return;
+  backend_.wait();
+  float* weights = parameters_.plane(Plane::weight).data();
+  for (std::size_t unit = 0; unit < cut_->num_units(); ++unit)
+    cut_->gather(unit, weights, *groups_.dp);
+}
+
+double GradientSync::sum_over_parts(double mine) {
+  return sum_over_groups(mine,
+                         {groups_.tp, groups_.pp, cut_ ? groups_.dp : nullptr});
+}
+
+} // namespace troupe::models

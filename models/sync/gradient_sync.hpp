@@ -1,0 +1,65 @@
+// Sums the gradient plane over the owners of each box, after which every owner
+// has the whole gradient of what it holds. First over dp, unit by unit from the
+// last to the first, each as soon as backward is done with it, on a thread
+// parallel to backward; with z1 each rank gets the sums of its own part of a
+// unit. Then boxes that tp ranks share, and tied embeddings over the first and
+// last stage. After the optimizer's step, z1 gathers the weights.
+#pragma once
+
+#include "models/parallel/background.hpp"
+#include "models/parallel/local_model.hpp"
+#include "models/parallel/parameters.hpp"
+#include "models/parallel/tp_shared_grads.hpp"
+#include "models/parallel/zero1_partition.hpp"
+#include "models/sync/replica_sync.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace troupe::models {
+
+class GradientSync final : public ReplicaSync {
+public:
+  /// Keeps references to the parameters and the backend.
+  GradientSync(const LocalModel& part, Parameters& parameters,
+               Backend& backend);
+
+  void begin(const Groups& groups) override;
+  void last_backward() override;
+  void after_backward(std::int64_t layer) override;
+  void finish() override;
+  void weights_changed() override;
+  double sum_over_parts(double mine) override;
+
+private:
+  struct Unit { // embedding, layer, or final norm and head
+    std::int32_t layer = 0;
+    std::int64_t begin = 0; ///< in the gradient plane
+    std::int64_t end = 0;
+  };
+  struct Tied { // a box that first and last stage share
+    std::int64_t offset = 0;
+    std::int64_t count = 0;
+  };
+
+  /// Queues the sums of units from the last unsummed one down to `layer`.
+  void sum_down_to(std::int64_t layer);
+  void sum_over_owners();
+
+  Parameters& parameters_;
+  Backend& backend_;
+  std::optional<Zero1Partition> cut_; ///< with z1 only
+  std::vector<Unit> units_;           ///< in model order
+  std::size_t unsummed_ = 0;          ///< units before this index are not yet
+                                      ///< summed
+  bool begun_ = false;                ///< the last backward has begun
+  Groups groups_;
+  std::shared_ptr<net::Collectives> dp_; ///< set while units may be summed
+  Background background_;
+  std::vector<Tied> tied_;
+  TpSharedGrads shared_;
+};
+
+} // namespace troupe::models

@@ -1,0 +1,54 @@
+// Work that the devices of a replica share for weights and gradients besides
+// forward and backward of a call: sum gradients over owners and dp ranks, and
+// if weights are sharded, gather and free them. One implementation for dp ranks
+// that hold all their weights (models/sync/gradient_sync.hpp), one for z3
+// (models/sync/zero3_flow.hpp). As a LayerGate it is notified of the layers
+// that run.
+#pragma once
+
+#include "models/parallel/run_context.hpp"
+#include "models/transformer/transformer.hpp"
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+namespace troupe::models {
+
+class ReplicaSync : public LayerGate {
+public:
+  /// Begins a call, on all devices of the replica; the previous one may have
+  /// been aborted.
+  virtual void begin(const Groups& groups) = 0;
+
+  /// Returns the passes of each optimizer step that this dp rank takes part in,
+  /// of which `own` have samples of its own and come first.
+  virtual std::vector<std::int64_t> passes(std::vector<std::int64_t> own) {
+    return own;
+  }
+  /// Returns true if one more pass of inference follows: with samples here
+  /// (`own`), or because other dp ranks have some.
+  virtual bool another_pass(bool own) {
+    return own;
+  }
+  /// Takes part in a pass without samples of its own.
+  virtual void idle_forward() {}
+  virtual void idle_backward() {}
+
+  /// Announces the last backward of an optimizer step.
+  virtual void last_backward() {}
+  /// Returns when every owner has the gradient of what it holds. All devices
+  /// call it once per optimizer step, with or without backward.
+  virtual void finish() = 0;
+  /// Announces that the optimizer changed the weights that this device owns.
+  virtual void weights_changed() = 0;
+  /// Returns the sum of what the devices count, each for its first-owned boxes.
+  virtual double sum_over_parts(double mine) = 0;
+};
+
+/// Sums over some groups in turn; null groups are skipped.
+double sum_over_groups(
+  double mine, std::initializer_list<std::shared_ptr<net::Collectives>> groups);
+
+} // namespace troupe::models

@@ -1,0 +1,203 @@
+#include "models/sync/zero3_flow.hpp"
+
+#include "net/collectives/collectives.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+
+Zero3Flow::Zero3Flow(const LocalModel& part, Parameters& parameters,
+                     Backend& backend)
+  : parameters_(parameters),
+    backend_(backend),
+    last_layer_(part.whole.num_layers),
+    first_stage_(part.first_stage()) {
+  for (const plans::GatherBuffer& window : part.windows.units) {
+    Unit& unit = units_.emplace_back();
+    unit.window = window;
+    for (std::size_t i = window.first_box; i < window.end_box; ++i) {
+      unit.shared.add(part, part.boxes[i], part.windows.offsets[i]);
+      unit.over_stages |= part.boxes[i].over_stages;
+    }
+  }
+  for (const plans::Box& box : part.held.boxes) {
+    const PartBox& owner = part.owner(box.parameter);
+    const std::size_t i = part.box_index(owner);
+    const auto unit = std::ranges::find_if(
+      units_, [&](const Unit& one) { return i < one.window.end_box; });
+    unit->own.push_back(
+      {static_cast<std::int64_t>(box.offset_bytes / sizeof(float)),
+       part.windows.offsets[i] + owner.place_of(box), box.num_elements()});
+  }
+}
+
+void Zero3Flow::begin(const Groups& groups) {
+  background_.emplace(); // a failed one keeps its failure
+  groups_ = groups;
+  std::ranges::fill(weights_, Place{});
+  std::ranges::fill(gradients_, Place{});
+}
+
+std::vector<std::int64_t> Zero3Flow::passes(std::vector<std::int64_t> own) {
+  const std::size_t dp_ranks = groups_.dp->size();
+  std::vector<std::int64_t> all(own.size() * dp_ranks);
+  if (own.empty())
+    return own;
+  groups_.dp->all_gather(own.data(), all.data(), own.size(), DType::i64,
+                         "micro-batches");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    own[i % own.size()] = std::max(own[i % own.size()], all[i]);
+  return own;
+}
+
+bool Zero3Flow::another_pass(bool own) {
+  background_->wait();
+  std::int64_t wanted = own ? 1 : 0;
+  groups_.dp->all_reduce_sum(&wanted, 1, DType::i64, "another pass");
+  return wanted > 0;
+}
+
+void Zero3Flow::idle_forward() {
+  for (const Unit& unit : units_)
+    before_forward(unit.window.layer);
+}
+
+void Zero3Flow::idle_backward() {
+  for (std::size_t i = units_.size(); i-- > 0;) {
+    const std::int32_t layer = units_[i].window.layer;
+    if (layer < 0 && !first_stage_)
+      continue; // the last stage's tied embedding goes with the head
+    before_backward(layer);
+    after_backward(layer);
+  }
+}
+
+std::optional<std::size_t> Zero3Flow::find(std::int64_t layer) const {
+  const auto found = std::ranges::find_if(
+    units_, [&](const Unit& one) { return one.window.layer == layer; });
+  if (found == units_.end())
+    return std::nullopt;
+  return static_cast<std::size_t>(found - units_.begin());
+}
+
+bool Zero3Flow::tied() const {
+  return units_.front().window.place > 1;
+}
+
+void Zero3Flow::before_forward(std::int64_t layer) {
+  const auto unit = find(layer);
+  if (!unit)
+    return;
+  await(*unit);
+  if (layer == last_layer_ && tied())
+    await(0);
+  if (*unit + 1 < units_.size())
+    bring(*unit + 1);
+}
+
+void Zero3Flow::before_backward(std::int64_t layer) {
+  const auto unit = find(layer);
+  if (!unit)
+    return;
+  open(*unit);
+  if (layer == last_layer_ && tied()) {
+    open(0);
+    await(0);
+  }
+  if (layer < 0)
+    return; // no gradient needs its weights
+  await(*unit);
+  if (*unit > 0 && units_[*unit - 1].window.layer >= 0)
+    bring(*unit - 1);
+}
+
+void Zero3Flow::after_backward(std::int64_t layer) {
+  const auto unit = find(layer);
+  if (!unit)
+    return;
+  scatter(*unit);
+  if (layer == last_layer_ && tied() && !first_stage_)
+    scatter(0);
+}
+
+void Zero3Flow::bring(std::size_t index) {
+  const Unit& unit = units_[index];
+  Place& place = weights_[unit.window.place];
+  if (place.unit == index)
+    return;
+  place = {index, background_->run([this, &unit] { gather_own(unit); })};
+}
+
+void Zero3Flow::await(std::size_t index) {
+  bring(index);
+  background_->wait(weights_[units_[index].window.place].job);
+}
+
+void Zero3Flow::gather_own(const Unit& unit) {
+  backend_.wait();
+  const float* held = parameters_.plane(Plane::weight).data();
+  float* window = parameters_.window(Plane::weight).data();
+  for (const Piece& piece : unit.own)
+    std::copy_n(held + piece.held, piece.count, window + piece.window);
+  float* all = window + unit.window.begin;
+  groups_.dp->all_gather(all + unit.window.run * groups_.dp->rank(), all,
+                         static_cast<std::size_t>(unit.window.run), DType::f32,
+                         "parameters");
+}
+
+void Zero3Flow::open(std::size_t index) {
+  const Unit& unit = units_[index];
+  Place& place = gradients_[unit.window.place];
+  if (place.unit == index)
+    return;
+  background_->wait(place.job);
+  place.unit = index;
+  backend_.fill(parameters_.window(Plane::grad).data() + unit.window.begin,
+                unit.window.run * groups_.dp->size(), 0.0F);
+}
+
+void Zero3Flow::scatter(std::size_t index) {
+  Unit& unit = units_[index];
+  if (groups_.tp != nullptr) {
+    backend_.wait();
+    unit.shared.sum(parameters_.window(Plane::grad).data(), *groups_.tp);
+  }
+  gradients_[unit.window.place]
+    = {std::nullopt, background_->run([this, &unit] { sum_own(unit); })};
+}
+
+void Zero3Flow::sum_own(const Unit& unit) {
+  backend_.wait();
+  float* window = parameters_.window(Plane::grad).data();
+  float* held = parameters_.plane(Plane::grad).data();
+  float* all = window + unit.window.begin;
+  groups_.dp->reduce_scatter_sum(
+    all, all + unit.window.run * groups_.dp->rank(),
+    static_cast<std::size_t>(unit.window.run), DType::f32, "gradients");
+  for (const Piece& piece : unit.own)
+    for (std::int64_t i = 0; i < piece.count; ++i)
+      held[piece.held + i] += window[piece.window + i];
+}
+
+void Zero3Flow::finish() {
+  background_->wait();
+  if (groups_.ends == nullptr)
+    return;
+  float* held = parameters_.plane(Plane::grad).data();
+  for (const Unit& unit : units_)
+    for (const Piece& piece : unit.own)
+      if (unit.over_stages)
+        groups_.ends->all_reduce_sum(held + piece.held,
+                                     static_cast<std::size_t>(piece.count),
+                                     DType::f32, "tied gradients");
+}
+
+void Zero3Flow::weights_changed() {
+  std::ranges::fill(weights_, Place{});
+}
+
+double Zero3Flow::sum_over_parts(double mine) {
+  return sum_over_groups(mine, {groups_.tp, groups_.pp, groups_.dp});
+}
+
+} // namespace troupe::models

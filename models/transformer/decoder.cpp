@@ -1,0 +1,298 @@
+#include "models/transformer/decoder.hpp"
+
+#include "config/base/error.hpp"
+#include "models/parallel/run_context.hpp"
+#include "net/collectives/channel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace troupe::models {
+
+namespace {
+
+constexpr std::int64_t token_floats = sizeof(DecodeToken) / sizeof(float);
+
+} // namespace
+
+Decoder::Decoder(const ModelShape& shape, const Weights& weights,
+                 Backend& backend)
+  : shape_(shape),
+    weights_(weights),
+    backend_(backend),
+    rope_(shape, backend),
+    heads_width_(shape.num_heads * shape.head_dim),
+    kv_width_(shape.num_kv_heads * shape.head_dim) {
+  TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
+  if (shape.num_experts == 0) // with experts, the host assigns rows to them
+    recorder_ = backend.recorder();
+  for (AlignedFloats* buffer : buffers())
+    *buffer = AlignedFloats(backend.memory());
+}
+
+std::array<AlignedFloats*, 12> Decoder::buffers() {
+  return {&stream_RH_,  &normed_RH_, &qkv_RX_,      &context_RX_,
+          &gate_up_RX_, &branch_RH_, &expert_RH_,   &activation_RI_,
+          &last_NH_,    &logits_NV_, &peer_logits_, &rows_};
+}
+
+/// Prepares weights [out_i, in], stacked along their rows, as one.
+Decoder::Prepared Decoder::prepare(const at::Tensor& fused,
+                                   std::initializer_list<at::Tensor> parts,
+                                   DType operands) {
+  std::vector<at::Tensor> found;
+  if (fused.defined())
+    found.push_back(fused);
+  else
+    std::ranges::copy_if(parts, std::back_inserter(found),
+                         [](const at::Tensor& part) { return part.defined(); });
+  return backend_.prepare(found, operands);
+}
+
+AlignedFloats Decoder::stack_bias(std::initializer_list<at::Tensor> parts) {
+  std::int64_t count = 0;
+  for (const at::Tensor& part : parts)
+    count += part.defined() ? part.numel() : 0;
+  AlignedFloats bias(backend_.memory());
+  float* to = bias.reserve(count);
+  for (const at::Tensor& part : parts)
+    if (part.defined()) {
+      backend_.copy(part.const_data_ptr<float>(), to, part.numel());
+      to += part.numel();
+    }
+  return bias;
+}
+
+void Decoder::pack() {
+  recorded_.clear();
+  layers_.clear();
+  const auto pack = [&](const at::Tensor& fused,
+                        std::initializer_list<at::Tensor> parts = {}) {
+    return prepare(fused, parts, weights_.operands);
+  };
+  for (const LayerWeights& w : weights_.layers) {
+    Layer& layer = layers_.emplace_back();
+    layer.qkv = pack(w.qkv, {w.q, w.k, w.v});
+    layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
+    layer.o = pack(w.o);
+    if (w.has_experts()) {
+      layer.router = prepare(w.moe.router, {}, DType::f32);
+      for (const ExpertWeights& e : w.moe.experts)
+        layer.experts.push_back(
+          {pack(e.gate_up, {e.gate, e.up}), pack(e.down)});
+      continue;
+    }
+    layer.gate_up = pack(w.gate_up, {w.gate, w.up});
+    layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
+    layer.down = pack(w.down);
+  }
+  if (weights_.head.defined())
+    head_ = pack(weights_.head);
+}
+
+void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
+                   const RunContext& context) {
+  TROUPE_CHECK(layers_.size() == weights_.layers.size(),
+               "weights are packed before they are used");
+  const TensorPeers peers(context, backend_);
+  pass_.begin(tokens);
+  // Sums over tp ranks run partly on the host.
+  const bool recorded
+    = recorder_ && peers.alone() && pass_.has_one_token_per_slot();
+  const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
+  make_room(cache);
+  backend_.write(pass_.tokens().data(), rows_.data(),
+                 pass_.tokens().size_bytes());
+  if (context.groups.first_stage())
+    embed(peers);
+  else
+    receive(*context.groups.previous);
+  if (recorded)
+    recorded_layers(shape, cache, peers, context);
+  else
+    layers(cache, peers, context);
+  if (context.groups.last_stage())
+    return;
+  backend_.wait();
+  context.groups.next->send(stream_RH_.data(), stream_bytes(), "decode stream");
+}
+
+/// Reallocates a pass's buffers if needed; they stay in place otherwise.
+void Decoder::make_room(const KvCache& cache) {
+  const std::int64_t num_rows = pass_.num_tokens();
+  if (num_rows <= room_rows_ && cache.resets() == room_resets_)
+    return;
+  recorded_.clear();
+  room_rows_ = std::max(num_rows, room_rows_);
+  room_resets_ = cache.resets();
+  if (!shape_.learned_positions)
+    rope_.grow(cache.capacity());
+  rows_.reserve(room_rows_ * token_floats);
+  stream_RH_.reserve(room_rows_ * shape_.hidden_size);
+  normed_RH_.reserve(room_rows_ * shape_.hidden_size);
+  const auto has_branches = [](const LayerWeights& w) {
+    return w.behind_attention.defined() || w.behind_mlp.defined();
+  };
+  if (std::ranges::any_of(weights_.layers, has_branches))
+    branch_RH_.reserve(room_rows_ * shape_.hidden_size);
+  qkv_RX_.reserve(room_rows_ * (heads_width_ + 2 * kv_width_));
+  context_RX_.reserve(room_rows_ * heads_width_);
+  gate_up_RX_.reserve(room_rows_ * 2 * shape_.intermediate_size);
+  activation_RI_.reserve(room_rows_ * shape_.intermediate_size);
+}
+
+/// Runs the layers on the stream, in place.
+void Decoder::layers(KvCache& cache, const TensorPeers& peers,
+                     const RunContext& context) {
+  const std::int64_t num_rows = pass_.num_tokens();
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    context.check();
+    const auto layer = static_cast<std::int64_t>(i);
+    norm(weights_.layers[i].input_norm, num_rows);
+    attention(layer, cache, peers);
+    norm(weights_.layers[i].post_norm, num_rows);
+    mlp(layer, num_rows, peers);
+  }
+}
+
+void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
+                              const TensorPeers& peers,
+                              const RunContext& context) {
+  if (GraphCapture* known = recorded_.find(shape))
+    return known->run();
+  layers(cache, peers, context);
+  if (capture_refused_)
+    return;
+  auto graph = recorder_->record([&, peers] { layers(cache, peers, context); });
+  capture_refused_ = graph == nullptr;
+  if (graph)
+    recorded_.add(shape, std::move(graph));
+}
+
+void Decoder::receive(net::Channel& previous) {
+  backend_.wait();
+  previous.receive(stream_RH_.data(), stream_bytes(), "decode stream");
+}
+
+std::size_t Decoder::stream_bytes() const {
+  return static_cast<std::size_t>(pass_.num_tokens() * shape_.hidden_size)
+         * sizeof(float);
+}
+
+void Decoder::embed(const TensorPeers& peers) {
+  const std::int64_t hidden = shape_.hidden_size;
+  const std::span<const DecodeToken> tokens = pass_.tokens();
+  float* stream = stream_RH_.data();
+  const std::int64_t known = weights_.embedding.size(0);
+  table_rows_.clear();
+  for (const DecodeToken& token : tokens) {
+    const std::int64_t id = token.id - weights_.first_token;
+    table_rows_.push_back(id < known ? id : -1); // another tp rank has it
+  }
+  backend_.gather_rows({table_rows_, hidden, embedding_scale(shape_)},
+                       weights_.embedding.const_data_ptr<float>(), stream);
+  if (weights_.positions.defined() && peers.first()) {
+    std::ranges::transform(tokens, table_rows_.begin(), &DecodeToken::position);
+    backend_.add_rows({table_rows_, hidden},
+                      weights_.positions.const_data_ptr<float>(), stream);
+  }
+  peers.sum(stream, pass_.num_tokens() * hidden, "embedding");
+}
+
+NormShape Decoder::norm_shape(std::int64_t num_rows) const {
+  return {num_rows, shape_.hidden_size, static_cast<float>(shape_.norm_eps),
+          shape_.norm};
+}
+
+void Decoder::norm(const Norm& by, std::int64_t num_rows) {
+  backend_.norm(norm_shape(num_rows), stream_RH_.data(), by.weights(),
+                normed_RH_.data(), nullptr);
+}
+
+void Decoder::attention(std::int64_t layer, KvCache& cache,
+                        const TensorPeers& peers) {
+  const Layer& packed = layers_[static_cast<std::size_t>(layer)];
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
+  const std::int64_t num_rows = pass_.num_tokens();
+  backend_.product(num_rows, normed_RH_.data(), *packed.qkv,
+                   {qkv_RX_.data(), packed.qkv->out()},
+                   {.accumulate = false, .bias = packed.qkv_bias.data()});
+  DecodeAttention what{layer, shape_.num_heads, shape_.num_kv_heads,
+                       shape_.head_dim};
+  what.scale
+    = static_cast<float>(1.0
+                         / std::sqrt(shape_.query_scalar > 0
+                                       ? shape_.query_scalar
+                                       : static_cast<double>(shape_.head_dim)));
+  what.cap = static_cast<float>(shape_.attention_cap);
+  what.window = w.window;
+  what.norm_eps = static_cast<float>(shape_.norm_eps);
+  if (w.q_norm.defined()) {
+    what.q_norm_D = w.q_norm.const_data_ptr<float>();
+    what.k_norm_D = w.k_norm.const_data_ptr<float>();
+  }
+  what.rope = shape_.learned_positions ? nullptr : &rope_;
+  const DecodeTokens tokens{
+    {reinterpret_cast<const DecodeToken*>(rows_.data()), pass_.tokens().size()},
+    pass_.groups()};
+  backend_.decode_attention(what, tokens, cache, qkv_RX_.data(),
+                            context_RX_.data());
+  add_product(num_rows, context_RX_, *packed.o, w.o_bias, w.behind_attention,
+              peers);
+}
+
+void Decoder::mlp(std::int64_t layer, std::int64_t num_rows,
+                  const TensorPeers& peers) {
+  const Layer& packed = layers_[static_cast<std::size_t>(layer)];
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
+  if (w.has_experts())
+    return experts(layer, num_rows, peers);
+  backend_.product(num_rows, normed_RH_.data(), *packed.gate_up,
+                   {gate_up_RX_.data(), packed.gate_up->out()},
+                   {.accumulate = false, .bias = packed.gate_up_bias.data()});
+  backend_.mlp_unit(
+    {num_rows, shape_.intermediate_size, shape_.activation, shape_.gated_mlp},
+    gate_up_RX_.data(), activation_RI_.data());
+  add_product(num_rows, activation_RI_, *packed.down, w.down_bias, w.behind_mlp,
+              peers);
+}
+
+void Decoder::finish(float* logits, std::int64_t count) const {
+  if (shape_.logit_cap > 0)
+    backend_.cap_logits(logits, count, static_cast<float>(shape_.logit_cap));
+  backend_.wait();
+}
+
+const float* Decoder::logits(std::span<const std::int64_t> rows,
+                             const RunContext& context) {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const std::int64_t hidden = shape_.hidden_size;
+  float* last = last_NH_.reserve(count * hidden);
+  backend_.gather_rows({rows, hidden}, stream_RH_.data(), normed_RH_.data());
+  backend_.norm(norm_shape(count), normed_RH_.data(),
+                weights_.final_norm.weights(), last, nullptr);
+  const TensorPeers peers(context, backend_);
+  const std::int64_t vocab = shape_.vocab_size;
+  float* out = logits_NV_.reserve(count * vocab);
+  if (peers.alone()) {
+    backend_.product(count, last, *head_, {out, vocab}, {});
+    finish(out, count * vocab);
+    return out;
+  }
+  // All-gather of each rank's part of the vocabulary, padded to the longest,
+  // then placed side by side.
+  const std::int64_t run = (vocab + peers.size() - 1) / peers.size();
+  float* all = peer_logits_.reserve(count * run * (peers.size() + 1));
+  float* mine = all + count * run * peers.size();
+  backend_.product(count, last, *head_, {mine, run}, {});
+  peers.collect(mine, all, count * run, "logits");
+  for (std::int64_t first = 0; first < vocab; first += run)
+    backend_.copy_box(
+      {{1, 1, count, std::min(run, vocab - first)}, {0, 0, run}, {0, 0, vocab}},
+      all + first * count, out + first);
+  finish(out, count * vocab);
+  return out;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,130 @@
+// The stack for generation: rows of any mixture of prompts and responses go
+// through it together, each at its own position of its own sequence, with keys
+// and values in a KvCache. No autograd. Products run on packed copies of the
+// weights; every number of a row depends on that row and its sequence alone, so
+// batches may be mixed freely (I1 b).
+//
+// R rows of a pass, H hidden, V vocabulary, A heads, G key-value heads, D head
+// dim, I intermediate.
+#pragma once
+
+#include "models/kernels/aligned_floats.hpp"
+#include "models/kernels/backend.hpp"
+#include "models/parallel/tensor_peers.hpp"
+#include "models/transformer/decode_pass.hpp"
+#include "models/transformer/transformer.hpp"
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe::net {
+class Channel;
+} // namespace troupe::net
+
+namespace troupe::models {
+
+struct RunContext;
+
+class Decoder {
+public:
+  /// Keeps references; packs nothing yet.
+  Decoder(const ModelShape& shape, const Weights& weights, Backend& backend);
+
+  /// Packs the current weights.
+  void pack();
+
+  /// Computes the rows and writes their keys and values. Rows of a slot are
+  /// adjacent with rising positions. Checks `context` between layers. In a
+  /// pipeline the stream is received from the previous stage and sent to the
+  /// next one. If the device captures graphs, the layers of a pass with one row
+  /// per slot are one launch.
+  void feed(std::span<const DecodeToken> tokens, KvCache& cache,
+            const RunContext& context);
+  /// Returns logits [N, V] of the rows [N] of the last feed, equal on all tp
+  /// ranks and readable by the host; valid until the next call. Last stage
+  /// only.
+  const float* logits(std::span<const std::int64_t> rows,
+                      const RunContext& context);
+
+private:
+  using Prepared = std::unique_ptr<PreparedWeight>;
+  struct PackedExpert {
+    Prepared gate_up; ///< [2I, H]
+    Prepared down;    ///< [H, I]
+  };
+  struct Layer {
+    Prepared qkv;               ///< [(A+2G)*D, H]
+    Prepared o;                 ///< [H, A*D]
+    Prepared gate_up;           ///< [2I, H]
+    Prepared down;              ///< [H, I]
+    AlignedFloats qkv_bias;     ///< empty: no bias
+    AlignedFloats gate_up_bias; ///< empty: no bias
+    Prepared router;            ///< [E, H]
+    std::vector<PackedExpert> experts;
+  };
+
+  std::size_t stream_bytes() const;
+  Prepared prepare(const at::Tensor& fused,
+                   std::initializer_list<at::Tensor> parts, DType operands);
+  AlignedFloats stack_bias(std::initializer_list<at::Tensor> parts);
+  void make_room(const KvCache& cache);
+  void embed(const TensorPeers& peers);
+  void layers(KvCache& cache, const TensorPeers& peers,
+              const RunContext& context);
+  void recorded_layers(const PassShape& shape, KvCache& cache,
+                       const TensorPeers& peers, const RunContext& context);
+  /// Returns the buffer that this rank's part of a branch is added up in: the
+  /// stream, or a buffer of its own if a norm follows. `end_branch` sums it
+  /// over the tp group and adds it to the stream.
+  float* begin_branch(std::int64_t num_rows, const Norm& behind,
+                      const TensorPeers& peers);
+  void end_branch(std::int64_t num_rows, const Norm& behind,
+                  const TensorPeers& peers);
+  /// Adds x [R, k] B + bias to the stream, the product split over the tp ranks.
+  void add_product(std::int64_t num_rows, const AlignedFloats& x,
+                   const PreparedWeight& b, const at::Tensor& bias,
+                   const Norm& behind, const TensorPeers& peers);
+  NormShape norm_shape(std::int64_t num_rows) const;
+  void norm(const Norm& by, std::int64_t num_rows);
+  void attention(std::int64_t layer, KvCache& cache, const TensorPeers& peers);
+  void experts(std::int64_t layer, std::int64_t num_rows,
+               const TensorPeers& peers);
+  void finish(float* logits, std::int64_t count) const;
+  void receive(net::Channel& previous);
+  std::array<AlignedFloats*, 12> buffers();
+  void mlp(std::int64_t layer, std::int64_t num_rows, const TensorPeers& peers);
+
+  const ModelShape& shape_;
+  const Weights& weights_;
+  Backend& backend_;
+  RopeTable rope_;
+  std::int64_t heads_width_;  ///< A*D
+  std::int64_t kv_width_;     ///< G*D
+  std::vector<Layer> layers_; ///< packed
+  Prepared head_;             ///< [V, H]
+  AlignedFloats stream_RH_;   ///< residual stream
+  AlignedFloats normed_RH_;   ///< norm of the stream
+  AlignedFloats qkv_RX_;      ///< [R, (A+2G)*D]
+  AlignedFloats context_RX_;  ///< [R, A*D]
+  AlignedFloats gate_up_RX_;  ///< [R, 2I], or [R, I] without a gate
+  AlignedFloats branch_RH_;   ///< of a layer with norms after its branches
+  AlignedFloats expert_RH_;   ///< rows of one expert, input and output
+  AlignedFloats activation_RI_;
+  AlignedFloats last_NH_; ///< rows whose logits are requested
+  AlignedFloats logits_NV_;
+  AlignedFloats peer_logits_;            ///< [peers, N, ceil(V / peers)]
+  AlignedFloats rows_;                   ///< the pass's rows, in device memory
+  std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch
+  DecodePass pass_;
+  std::int64_t room_rows_ = 0;    ///< capacity of the buffers
+  std::uint64_t room_resets_ = 0; ///< of the cache that captured passes use
+  std::unique_ptr<GraphRecorder> recorder_; ///< null: passes are not captured
+  bool capture_refused_ = false;
+  RecordedPasses recorded_{16};
+};
+
+} // namespace troupe::models

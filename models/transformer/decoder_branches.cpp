@@ -1,0 +1,79 @@
+// The branches of a layer during decoding: products split over tp
+// ranks, and experts, whose rows the host assigns (declared in decoder.hpp).
+#include "models/transformer/decoder.hpp"
+
+#include <algorithm>
+
+namespace troupe::models {
+
+float* Decoder::begin_branch(std::int64_t num_rows, const Norm& behind,
+                             const TensorPeers& peers) {
+  const std::int64_t count = num_rows * shape_.hidden_size;
+  float* to = behind.defined() ? branch_RH_.data() : stream_RH_.data();
+  if (behind.defined() || !peers.first())
+    backend_.fill(to, count, 0.0F);
+  return to;
+}
+
+void Decoder::end_branch(std::int64_t num_rows, const Norm& behind,
+                         const TensorPeers& peers) {
+  const std::int64_t count = num_rows * shape_.hidden_size;
+  if (!behind.defined())
+    return peers.sum(stream_RH_.data(), count, "sum of products");
+  peers.sum(branch_RH_.data(), count, "sum of products");
+  backend_.norm(norm_shape(num_rows), branch_RH_.data(), behind.weights(),
+                normed_RH_.data(), nullptr);
+  backend_.add(stream_RH_.data(), normed_RH_.data(), stream_RH_.data(), count);
+}
+
+void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
+                          const PreparedWeight& b, const at::Tensor& bias,
+                          const Norm& behind, const TensorPeers& peers) {
+  float* to = begin_branch(num_rows, behind, peers);
+  const float* bias_data
+    = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+  backend_.product(
+    num_rows, x.data(), b, {to, shape_.hidden_size},
+    {.accumulate = true, .bias = peers.first() ? bias_data : nullptr});
+  end_branch(num_rows, behind, peers);
+}
+
+void Decoder::experts(std::int64_t layer, std::int64_t num_rows,
+                      const TensorPeers& peers) {
+  const Layer& packed = layers_[static_cast<std::size_t>(layer)];
+  const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
+  const std::int64_t hidden = shape_.hidden_size;
+  const std::int64_t width = shape_.intermediate_size;
+  const auto count = static_cast<std::int64_t>(packed.experts.size());
+  MoeShape shape{num_rows,
+                 hidden,
+                 shape_.experts_per_token,
+                 {0, width, shape_.activation, shape_.gated_mlp}};
+  float* logits = expert_RH_.reserve(2 * num_rows * hidden + num_rows * count)
+                  + 2 * num_rows * hidden;
+  float* x = expert_RH_.data();
+  float* y = x + num_rows * hidden;
+  backend_.product(num_rows, normed_RH_.data(), *packed.router, {logits, count},
+                   {});
+  backend_.wait();
+  const Routing routing = route(shape, logits, count);
+  float* to = begin_branch(num_rows, w.behind_mlp, peers);
+  for (std::size_t e = 0; e < packed.experts.size(); ++e) {
+    const std::int64_t begin = routing.begin_E[e];
+    const std::int64_t rows = routing.begin_E[e + 1] - begin;
+    if (rows == 0)
+      continue;
+    moe_gather(routing, begin, rows, hidden, normed_RH_.data(), x);
+    backend_.product(rows, x, *packed.experts[e].gate_up,
+                     {gate_up_RX_.data(), 2 * width}, {});
+    shape.unit.rows = rows;
+    backend_.mlp_unit(shape.unit, gate_up_RX_.data(), activation_RI_.data());
+    backend_.product(rows, activation_RI_.data(), *packed.experts[e].down,
+                     {y, hidden}, {});
+    backend_.wait();
+    moe_scatter(routing, begin, rows, hidden, /*weighted=*/true, y, to);
+  }
+  end_branch(num_rows, w.behind_mlp, peers);
+}
+
+} // namespace troupe::models

@@ -1,0 +1,90 @@
+#include "models/transformer/stack.hpp"
+
+#include "net/collectives/channel.hpp"
+
+#include <cmath>
+
+namespace troupe::models::stack {
+
+Sizes sizes(const Transformer& model, const PackedTokens& batch,
+            const TensorPeers& peers) {
+  const ModelShape& shape = model.shape;
+  const std::int64_t d = shape.head_dim;
+  const std::int64_t gathered
+    = peers.gathered_rows(batch.num_tokens()) * shape.hidden_size;
+  return {batch.num_tokens(),
+          shape.hidden_size,
+          shape.num_heads,
+          shape.num_heads * d,
+          shape.num_kv_heads * d,
+          (shape.num_heads + 2 * shape.num_kv_heads) * d,
+          {batch.num_tokens(), shape.intermediate_size, shape.activation,
+           shape.gated_mlp},
+          static_cast<float>(shape.norm_eps),
+          shape.norm,
+          peers.own(batch.num_tokens()),
+          peers.split() ? gathered / peers.size() : gathered,
+          gathered,
+          model.weights.operands};
+}
+
+AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
+                               const PackedTokens& batch) {
+  const ModelShape& shape = model.shape;
+  const auto scale = shape.query_scalar > 0
+                       ? static_cast<float>(1.0 / std::sqrt(shape.query_scalar))
+                       : 0.0F;
+  return {shape.num_heads,
+          shape.num_kv_heads,
+          shape.head_dim,
+          batch.cu_seqlens,
+          batch.continues,
+          scale,
+          static_cast<float>(shape.attention_cap),
+          w.window,
+          model.weights.operands};
+}
+
+MoeShape moe_shape(const ModelShape& shape, const Sizes& z) {
+  return {z.tokens, z.hidden, shape.experts_per_token, z.unit, z.operands};
+}
+
+std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
+                               const Sizes& z) {
+  const auto of = [&](std::int64_t heads) {
+    return QkNormShape{z.tokens, z.qkv, heads, shape.head_dim, z.eps};
+  };
+  return {
+    QkNorm{of(shape.num_heads), w.q_norm, 0, 0},
+    QkNorm{of(shape.num_kv_heads), w.k_norm, z.context, z.tokens * z.context}};
+}
+
+std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z) {
+  if (w.qkv.defined())
+    return {{w.qkv, {}, 0}};
+  return {{w.q, w.q_bias, 0},
+          {w.k, w.k_bias, z.context},
+          {w.v, w.v_bias, z.context + z.kv}};
+}
+
+std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z) {
+  if (w.gate_up.defined())
+    return {{w.gate_up, {}, 0}};
+  if (!w.gate.defined())
+    return {{w.up, w.up_bias, 0}};
+  return {{w.gate, w.gate_bias, 0}, {w.up, w.up_bias, z.unit.width}};
+}
+
+void send(const Transformer& model, net::Channel& to, const float* x,
+          std::int64_t floats, const char* name) {
+  model.backend->wait();
+  to.send(x, static_cast<std::size_t>(floats) * sizeof(float), name);
+}
+
+void receive(const Transformer& model, net::Channel& from, float* x,
+             std::int64_t floats, const char* name) {
+  model.backend->wait();
+  from.receive(x, static_cast<std::size_t>(floats) * sizeof(float), name);
+}
+
+} // namespace troupe::models::stack

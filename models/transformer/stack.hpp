@@ -1,0 +1,78 @@
+// Shared by forward and backward of the stack: buffer sizes of a batch and the
+// products that a layer computes from one input (fused if the weights are
+// adjacent, one by one if biases or padding are between them).
+#pragma once
+
+#include "models/kernels/attention.hpp"
+#include "models/kernels/linear.hpp"
+#include "models/kernels/qk_norm.hpp"
+#include "models/parallel/tensor_peers.hpp"
+#include "models/transformer/transformer.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace troupe::net {
+class Channel;
+} // namespace troupe::net
+
+namespace troupe::models::stack {
+
+/// Widths of a batch's buffers, in floats per token.
+struct Sizes {
+  std::int64_t tokens = 0;  ///< T
+  std::int64_t hidden = 0;  ///< H
+  std::int64_t heads = 0;   ///< A
+  std::int64_t context = 0; ///< A*D
+  std::int64_t kv = 0;      ///< G*D
+  std::int64_t qkv = 0;     ///< (A+2G)*D
+  MlpShape unit;            ///< the MLP (or one expert), T rows
+  float eps = 0;
+  NormKind norm = NormKind::rms;
+  TokenRange own;              ///< rows of the stream on this rank
+  std::int64_t stream = 0;     ///< floats of this rank's stream buffer
+  std::int64_t gathered = 0;   ///< floats of the whole stream's buffer
+  DType operands = DType::f32; ///< of products
+
+  ProductRows rows() const {
+    return {tokens, operands};
+  }
+  NormShape norm_shape() const { ///< for the rows on this rank
+    return {own.count, hidden, eps, norm};
+  }
+};
+Sizes sizes(const Transformer& model, const PackedTokens& batch,
+            const TensorPeers& peers);
+AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
+                               const PackedTokens& batch);
+MoeShape moe_shape(const ModelShape& shape, const Sizes& z);
+
+/// The norm of queries or of keys: heads from `column` of qkv on, whose raw
+/// values are stored from `raw` on.
+struct QkNorm {
+  QkNormShape shape;
+  at::Tensor weight;
+  std::int64_t column = 0;
+  std::int64_t raw = 0;
+};
+std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
+                               const Sizes& z);
+
+/// One product: its output begins at `column` of each row.
+struct Piece {
+  at::Tensor weight;
+  at::Tensor bias;
+  std::int64_t column = 0;
+};
+std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z);
+std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z);
+
+/// Sends the stream's [floats] to a pipeline neighbour after waiting for the
+/// device; `receive` is its counterpart.
+void send(const Transformer& model, net::Channel& to, const float* x,
+          std::int64_t floats, const char* name);
+void receive(const Transformer& model, net::Channel& from, float* x,
+             std::int64_t floats, const char* name);
+
+} // namespace troupe::models::stack

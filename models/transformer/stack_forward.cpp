@@ -1,0 +1,124 @@
+#include "models/transformer/stack_forward.hpp"
+
+#include "models/transformer/moe.hpp"
+
+namespace troupe::models::stack {
+
+const float* StackForward::normed(const float* x_TH, const Norm& by,
+                                  float* rstd_T) const {
+  model.backend->norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH,
+                      rstd_T);
+  return peers.gather(scratch.norm_TH, scratch.wide_TH, z.tokens, z.hidden,
+                      "gather tokens");
+}
+
+template <class Product>
+void StackForward::add(const Branch& branch, const Product& product) const {
+  const bool plain = !branch.behind.defined();
+  float* whole = plain ? branch.out_TH : branch.kept_TH;
+  float* partial = whole;
+  if (peers.split()) {
+    partial = scratch.wide_TH;
+    model.backend->fill(partial, z.gathered, 0.0F);
+  }
+  const bool starts = plain && peers.adds_stream();
+  if (starts)
+    model.backend->copy(branch.stream_TH, partial + z.own.first * z.hidden,
+                        z.own.count * z.hidden);
+  product(partial, starts || peers.split());
+  peers.to_stream(partial, whole, z.tokens, z.hidden, "sum of products");
+  if (plain)
+    return;
+  model.backend->norm(z.norm_shape(), whole, branch.behind.weights(),
+                      scratch.norm_TH, branch.rstd_T);
+  model.backend->add(branch.stream_TH, scratch.norm_TH, branch.out_TH,
+                     z.own.count * z.hidden);
+}
+
+void StackForward::add_product(const Branch& branch, ConstRowsView x,
+                               const at::Tensor& weight,
+                               const at::Tensor& bias) const {
+  add(branch, [&](float* target, bool accumulate) {
+    linear(*model.backend, z.rows(), x, weight,
+           peers.first() ? bias : at::Tensor{}, {target, z.hidden}, accumulate);
+  });
+}
+
+void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
+  const ModelShape& shape = model.shape;
+  const float* normed_TH = normed(s.input_TH, w.input_norm, s.rstd1_T);
+  for (const Piece& p : qkv_pieces(w, z))
+    linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
+           {s.qkv_TX + p.column, z.qkv});
+  if (w.q_norm.defined())
+    for (const QkNorm& h : qk_norms(w, shape, z))
+      model.backend->qk_norm(h.shape, h.weight.const_data_ptr<float>(),
+                             s.qkv_TX + h.column, s.raw_qk_TX + h.raw);
+  if (!shape.learned_positions)
+    model.backend->rope(
+      {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
+      model.rope, batch.positions_T, s.qkv_TX, /*backwards=*/false);
+  model.backend->attention(attention_shape(model, w, batch), s.qkv_TX,
+                           s.context_TX, s.lse_AT);
+  add_product(
+    {w.behind_attention, s.behind1_TH, s.rstd3_T, s.input_TH, s.middle_TH},
+    {s.context_TX, z.context}, w.o, w.o_bias);
+}
+
+void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
+  attend(w, s);
+  if (w.has_experts())
+    return;
+  const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
+  for (const Piece& p : mlp_pieces(w, z))
+    linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
+           {s.gate_up_TX + p.column, z.unit.columns()});
+}
+
+void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
+                           const Branch& branch) const {
+  const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
+  if (peers.split()) { // the sum overwrites the gathered rows
+    float* kept_TH = workspace.take(z.gathered);
+    model.backend->copy(normed_TH, kept_TH, z.tokens * z.hidden);
+    normed_TH = kept_TH;
+  }
+  add(branch, [&](float* target, bool accumulate) {
+    if (!accumulate)
+      model.backend->fill(target, z.tokens * z.hidden, 0.0F);
+    model.backend->wait();
+    moe_forward(moe_shape(model.shape, z), w.moe, normed_TH, *s.routing,
+                s.gate_up_TX, target, workspace);
+  });
+}
+
+void StackForward::finish(const LayerWeights& w, const LayerSaved& s,
+                          float* out_TH) const {
+  const Branch branch{w.behind_mlp, s.behind2_TH, s.rstd4_T, s.middle_TH,
+                      out_TH};
+  if (w.has_experts()) {
+    const Workspace::Mark mark = workspace.mark();
+    experts(w, s, branch);
+    workspace.rewind(mark);
+    return;
+  }
+  model.backend->mlp_unit(z.unit, s.gate_up_TX, scratch.act_TI);
+  add_product(branch, {scratch.act_TI, z.unit.width}, w.down, w.down_bias);
+}
+
+void StackForward::again(const LayerWeights& w, const LayerSaved& s) const {
+  inner(w, s);
+  if (!w.has_experts() && !w.behind_mlp.defined())
+    return;
+  const Workspace::Mark mark = workspace.mark();
+  finish(w, s, workspace.take(z.stream));
+  workspace.rewind(mark);
+}
+
+void StackForward::layer(const LayerWeights& w, const LayerSaved& s,
+                         float* out_TH) const {
+  inner(w, s);
+  finish(w, s, out_TH);
+}
+
+} // namespace troupe::models::stack

@@ -1,0 +1,60 @@
+// One batch through the layers of a stage: run by forward, and run again by
+// backward if activations were not kept.
+#pragma once
+
+#include "models/kernels/linear.hpp"
+#include "models/parallel/tensor_peers.hpp"
+#include "models/transformer/stack.hpp"
+#include "models/transformer/transformer.hpp"
+
+namespace troupe::models::stack {
+
+/// Buffers that every layer reuses.
+struct LayerScratch {
+  float* norm_TH = nullptr;
+  float* act_TI = nullptr;
+  float* wide_TH = nullptr; ///< the gathered stream, if it is split
+};
+
+/// An addition to the stream: a product, or its norm.
+struct Branch {
+  const Norm& behind;       ///< undefined: none
+  float* kept_TH = nullptr; ///< the product, if a norm follows
+  float* rstd_T = nullptr;  ///< of that norm
+  const float* stream_TH = nullptr;
+  float* out_TH = nullptr;
+};
+
+struct StackForward {
+  const Transformer& model;
+  const PackedTokens& batch;
+  const TensorPeers peers;
+  const Sizes z;
+  const LayerScratch scratch;
+  Workspace& workspace;
+
+  /// Returns the norm of this rank's rows, gathered over the tp group.
+  const float* normed(const float* x_TH, const Norm& by, float* rstd_T) const;
+  /// Computes from the layer's input to the products before its activation: all
+  /// that `s` keeps of most layers.
+  void inner(const LayerWeights& w, const LayerSaved& s) const;
+  /// Recomputes everything that `s` keeps.
+  void again(const LayerWeights& w, const LayerSaved& s) const;
+  /// Computes the whole layer.
+  void layer(const LayerWeights& w, const LayerSaved& s, float* out_TH) const;
+
+private:
+  void attend(const LayerWeights& w, const LayerSaved& s) const;
+  void finish(const LayerWeights& w, const LayerSaved& s, float* out_TH) const;
+  void experts(const LayerWeights& w, const LayerSaved& s,
+               const Branch& branch) const;
+  /// Computes out = stream + product or stream + norm(product), where the
+  /// product is row-parallel over the tp group. `product(target, accumulate)`
+  /// computes this rank's part.
+  template <class Product>
+  void add(const Branch& branch, const Product& product) const;
+  void add_product(const Branch& branch, ConstRowsView x,
+                   const at::Tensor& weight, const at::Tensor& bias) const;
+};
+
+} // namespace troupe::models::stack

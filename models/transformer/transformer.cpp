@@ -1,0 +1,186 @@
+#include "models/transformer/transformer.hpp"
+
+#include "config/base/error.hpp"
+#include "models/parallel/run_context.hpp"
+#include "models/transformer/stack_forward.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace troupe::models {
+
+namespace {
+
+LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
+                        Workspace& workspace) {
+  LayerSaved s;
+  s.rstd1_T = workspace.take(z.own.count);
+  s.qkv_TX = workspace.take(z.tokens * z.qkv);
+  s.lse_AT = workspace.take(z.tokens * z.heads);
+  s.context_TX = workspace.take(z.tokens * z.context);
+  s.middle_TH = workspace.take(z.stream);
+  s.rstd2_T = workspace.take(z.own.count);
+  s.gate_up_TX
+    = workspace.take(z.tokens * z.unit.columns()
+                     * std::max<std::int64_t>(1, shape.experts_per_token));
+  if (shape.query_key_norm)
+    s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
+  if (shape.post_norms) {
+    s.behind1_TH = workspace.take(z.stream);
+    s.rstd3_T = workspace.take(z.own.count);
+    s.behind2_TH = workspace.take(z.stream);
+    s.rstd4_T = workspace.take(z.own.count);
+  }
+  return s;
+}
+
+void keep_probe(std::vector<std::vector<float>>* probe, const float* x_TH,
+                const stack::StackForward& run) {
+  if (probe == nullptr)
+    return;
+  const float* whole_TH = run.peers.gather(
+    x_TH, run.scratch.wide_TH, run.z.tokens, run.z.hidden, "gather tokens");
+  run.model.backend->wait();
+  probe->emplace_back(whole_TH, whole_TH + run.z.tokens * run.z.hidden);
+}
+
+} // namespace
+
+PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences) {
+  PackedTokens batch;
+  batch.cu_seqlens.push_back(0);
+  for (const std::span<const std::int32_t> ids : sequences) {
+    batch.ids_T.insert(batch.ids_T.end(), ids.begin(), ids.end());
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      batch.positions_T.push_back(static_cast<std::int32_t>(i));
+    batch.cu_seqlens.push_back(static_cast<std::int64_t>(batch.ids_T.size()));
+  }
+  return batch;
+}
+
+void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
+           float* out_TH) {
+  const std::int64_t known = model.weights.embedding.size(0);
+  std::vector<std::int64_t> rows_T;
+  rows_T.reserve(ids_T.size());
+  for (const std::int64_t id : ids_T) {
+    if (id < 0 || id >= model.shape.vocab_size)
+      throw FailureError(Failure{Errc::bad_input, "engine",
+                                 "token id " + std::to_string(id)
+                                   + " is outside the vocabulary of "
+                                   + std::to_string(model.shape.vocab_size),
+                                 ""});
+    const std::int64_t row = id - model.weights.first_token;
+    rows_T.push_back(row < known ? row : -1);
+  }
+  model.backend->gather_rows(
+    {rows_T, model.shape.hidden_size, embedding_scale(model.shape)},
+    model.weights.embedding.const_data_ptr<float>(), out_TH);
+}
+
+float embedding_scale(const ModelShape& shape) {
+  return shape.scaled_embedding
+           ? std::sqrt(static_cast<float>(shape.hidden_size))
+           : 1.0F;
+}
+
+namespace {
+
+// Adds the rows of learned positions, which exist on every tp rank.
+void add_positions(const Transformer& model, const PackedTokens& batch,
+                   const TensorPeers& peers, float* x_TH) {
+  const at::Tensor& table = model.weights.positions;
+  if (!table.defined() || !peers.first())
+    return;
+  for (const std::int64_t position : batch.positions_T)
+    if (position >= table.size(0))
+      throw FailureError(Failure{Errc::bad_input, "engine",
+                                 "a sequence is longer than the model's "
+                                   + std::to_string(table.size(0))
+                                   + " positions",
+                                 ""});
+  const std::vector<std::int64_t> rows_T(batch.positions_T.begin(),
+                                         batch.positions_T.end());
+  model.backend->add_rows({rows_T, model.shape.hidden_size},
+                          table.const_data_ptr<float>(), x_TH);
+}
+
+// Returns where a layer records the experts that it chose.
+Routing* routing_of(Saved* saved, Routing& unsaved) {
+  if (saved == nullptr)
+    return &unsaved;
+  return saved->routings.emplace_back(std::make_unique<Routing>()).get();
+}
+
+} // namespace
+
+std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
+                           const RunContext& context) {
+  return TensorPeers(context, *model.backend, model.split_tokens)
+           .gathered_rows(batch.num_tokens())
+         * model.shape.hidden_size;
+}
+
+float* forward(const Transformer& model, const PackedTokens& batch,
+               const RunContext& context, Workspace& workspace, Saved* saved,
+               std::vector<std::vector<float>>* probe) {
+  const TensorPeers peers(context, *model.backend, model.split_tokens);
+  const stack::Sizes z = stack::sizes(model, batch, peers);
+  float* hidden = workspace.take(z.gathered);
+  float* x = workspace.take(z.stream);
+  float* wide = peers.split() ? workspace.take(z.gathered) : nullptr;
+  const stack::LayerScratch scratch{
+    workspace.take(z.stream), workspace.take(z.tokens * z.unit.width), wide};
+  const stack::StackForward run{model, batch, peers, z, scratch, workspace};
+  if (context.groups.first_stage()) {
+    model.gate->before_forward(-1);
+    float* rows = peers.split() ? wide : x;
+    embed(model, batch.ids_T, rows);
+    add_positions(model, batch, peers, rows);
+    peers.to_stream(rows, x, z.tokens, z.hidden, "embedding");
+  } else {
+    stack::receive(model, *context.groups.previous, x, z.stream, "activations");
+  }
+  keep_probe(probe, x, run);
+  const bool keeps = saved != nullptr && !saved->recompute;
+  LayerSaved memory;
+  Routing routing; // of layers that are not saved
+  if (!keeps)
+    memory = layer_memory(model.shape, z, workspace); // reused by all layers
+  if (saved == nullptr)
+    memory.lse_AT = nullptr;
+  std::int64_t number = model.first_layer;
+  for (const LayerWeights& w : model.weights.layers) {
+    context.check();
+    model.gate->before_forward(number++);
+    if (keeps)
+      memory = layer_memory(model.shape, z, workspace);
+    memory.input_TH = x;
+    memory.routing = routing_of(saved, routing);
+    if (saved != nullptr) {
+      x = workspace.take(z.stream);
+      saved->layers.push_back(memory);
+    }
+    run.layer(w, memory, x);
+    keep_probe(probe, x, run);
+  }
+  if (!context.groups.last_stage()) {
+    stack::send(model, *context.groups.next, x, z.stream, "activations");
+    return nullptr;
+  }
+  model.gate->before_forward(number);
+  float* rstd_T = nullptr;
+  if (saved != nullptr) {
+    rstd_T = workspace.take(z.own.count);
+    saved->last_TH = x;
+    saved->rstd_T = rstd_T;
+  }
+  float* normed = peers.split() ? scratch.norm_TH : hidden;
+  model.backend->norm(z.norm_shape(), x, model.weights.final_norm.weights(),
+                      normed, rstd_T);
+  peers.gather(normed, hidden, z.tokens, z.hidden, "gather tokens");
+  return hidden;
+}
+
+} // namespace troupe::models

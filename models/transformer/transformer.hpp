@@ -1,0 +1,197 @@
+// The stack of all model families as plain structs and free functions: forward
+// over packed sequences, and the matching hand-written backward (no autograd
+// inside, so only what is needed is kept, without per-op overhead). Features of
+// a family are parameters that exist or numbers of ModelShape; no code here
+// checks a family's name.
+//
+// Shapes: T packed tokens, N sequences, H hidden, V vocabulary, A heads, G
+// key-value heads, D head dim, I intermediate.  All fp32, contiguous.
+#pragma once
+
+#include "models/kernels/host_backend.hpp"
+#include "models/parallel/parameters.hpp"
+#include "models/transformer/moe.hpp"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe::models {
+
+struct LocalModel;
+struct RunContext;
+
+/// A norm's parameters in one plane.
+struct Norm {
+  at::Tensor weight; ///< [H]
+  at::Tensor bias;   ///< [H], LayerNorm only
+
+  bool defined() const {
+    return weight.defined();
+  }
+  NormWeights weights() const;
+  NormGrads grads() const;
+};
+
+/// One decoder layer's parameters in one plane (weights or gradients).
+struct LayerWeights {
+  Norm input_norm;
+  at::Tensor q;            ///< [A*D, H]
+  at::Tensor k;            ///< [G*D, H]
+  at::Tensor v;            ///< [G*D, H]
+  at::Tensor q_bias;       ///< [A*D], undefined without attention bias
+  at::Tensor k_bias;       ///< [G*D], same
+  at::Tensor v_bias;       ///< [G*D], same
+  at::Tensor qkv;          ///< [(A+2G)*D, H] if q, k, v are adjacent, or
+                           ///< undefined
+  at::Tensor o;            ///< [H, A*D]
+  at::Tensor o_bias;       ///< [H], if the family has one
+  at::Tensor q_norm;       ///< [D], Qwen3: for each head's query
+  at::Tensor k_norm;       ///< [D], same for keys
+  Norm behind_attention;   ///< Gemma 2: norm of the attention's output
+  Norm post_norm;          ///< norm of the MLP's input
+  at::Tensor gate;         ///< [I, H], undefined without a gate
+  at::Tensor up;           ///< [I, H]
+  at::Tensor gate_up;      ///< [2I, H] if adjacent, or undefined
+  at::Tensor down;         ///< [H, I]
+  at::Tensor gate_bias;    ///< [I], if the family has one
+  at::Tensor up_bias;      ///< [I], same
+  at::Tensor down_bias;    ///< [H], same
+  Norm behind_mlp;         ///< Gemma 2: norm of the MLP's output
+  MoeWeights moe;          ///< Mixtral: instead of gate, up and down
+  std::int64_t window = 0; ///< tokens that a token sees; 0: all before it
+
+  bool has_experts() const {
+    return !moe.experts.empty();
+  }
+};
+
+/// A whole model's parameters in one plane.
+struct Weights {
+  at::Tensor embedding; ///< [V, H], ids from `first_token` on; first stage
+  at::Tensor positions; ///< [P, H], GPT-2: learned; first stage
+  std::vector<LayerWeights> layers;
+  Norm final_norm; ///< last stage
+  at::Tensor head; ///< [V, H] (the embedding if tied) or [1, H]; last stage
+  bool scalar_head = false;
+  std::int64_t first_token = 0; ///< of embedding and vocabulary head
+  DType operands = DType::f32;  ///< of products with them (gemm.hpp)
+};
+
+/// Returns views of one plane by their role in the stack.
+Weights weights_of(const LocalModel& part, const Parameters& parameters,
+                   Plane plane);
+/// Returns the same for a whole model on one device.
+Weights weights_of(const ModelShape& shape, const Parameters& parameters,
+                   Plane plane);
+
+/// Packed sequences: token ids and the start of each sequence. A sequence may
+/// continue another; then it sees that one's tokens too, as if they came before
+/// its own (models/transformer/shared_prompt.hpp).
+struct PackedTokens {
+  std::vector<std::int32_t> ids_T;
+  std::vector<std::int32_t> positions_T; ///< within the sequence, from 0
+  std::vector<std::int64_t> cu_seqlens;  ///< [N+1]
+  /// [N] the sequence that each one continues, which itself continues none and
+  /// is followed by all that continue it; -1: none. Empty: none at all.
+  std::vector<std::int32_t> continues;
+
+  std::int64_t num_tokens() const {
+    return cu_seqlens.back();
+  }
+  std::int64_t num_sequences() const {
+    return static_cast<std::int64_t>(cu_seqlens.size()) - 1;
+  }
+};
+PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences);
+
+/// Values of one layer that backward needs; memory of a Workspace.
+struct LayerSaved {
+  float* input_TH = nullptr;   ///< residual stream before the layer
+  float* rstd1_T = nullptr;    ///< 1/rms of input
+  float* qkv_TX = nullptr;     ///< [T, (A+2G)*D], q and k rotated
+  float* lse_AT = nullptr;     ///< log-sum-exp of the attention scores
+  float* context_TX = nullptr; ///< [T, A*D] attention output
+  float* middle_TH = nullptr;  ///< residual stream after attention
+  float* rstd2_T = nullptr;
+  float* gate_up_TX = nullptr; ///< [T, 2I], or [T, I] without a gate; [S, 2I]
+                               ///< of experts
+  float* raw_qk_TX = nullptr;  ///< [T, (A+G)*D] heads before their norms
+  float* behind1_TH = nullptr; ///< attention's output before its norm
+  float* rstd3_T = nullptr;
+  float* behind2_TH = nullptr; ///< MLP's output before its norm
+  float* rstd4_T = nullptr;
+  Routing* routing = nullptr; ///< of experts
+};
+struct Saved {
+  /// Keeps the layers' inputs only; backward recomputes the rest with the same
+  /// bits. The layers share one LayerSaved's memory except for `input_TH`.
+  bool recompute = false;
+  std::vector<LayerSaved> layers;
+  std::vector<std::unique_ptr<Routing>> routings; ///< of layers with experts
+  float* last_TH = nullptr; ///< residual stream after the last layer
+  float* rstd_T = nullptr;
+};
+
+/// Observer that forward and backward notify of the layer (index in the whole
+/// model) that they use; -1 is the embedding, the number of layers is the final
+/// norm and the head, whose backward the caller of `backward` announces. For
+/// overlap: sums of finished gradients, sharded weights that are gathered and
+/// freed. Called on the thread that computes.
+class LayerGate {
+public:
+  virtual ~LayerGate() = default;
+  virtual void before_forward(std::int64_t) {}
+  virtual void before_backward(std::int64_t) {}
+  virtual void after_backward(std::int64_t) {} ///< its gradient is complete
+};
+inline LayerGate no_gate; ///< does nothing
+
+/// A model ready to run: shape, weights, rope.
+struct Transformer {
+  const ModelShape& shape;
+  const Weights& weights;
+  const RopeTable& rope; ///< at least as long as the longest sequence
+  /// True: each tp rank keeps a part of the tokens' residual stream.
+  bool split_tokens = false;
+  std::int64_t first_layer = 0; ///< index in the whole model
+  LayerGate* gate = &no_gate;
+  Backend* backend = &host_backend();
+};
+
+/// Returns the factor of the embedding's rows.
+float embedding_scale(const ModelShape& shape);
+
+/// Computes the residual stream before layer 0: rows of the embedding, [T, H];
+/// zeros for ids whose rows another tp rank has.
+void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
+           float* out_TH);
+
+/// Returns the hidden states after the final norm, [T, H] in `workspace` and
+/// equal on all tp ranks; each sequence is separate with positions from 0. A
+/// non-null `saved` keeps what `backward` needs, there too. `probe`, if given,
+/// receives copies of the residual stream [T, H] before layer 0 and after each
+/// layer. In a pipeline the stream is received from the previous stage and sent
+/// to the next; only the last stage has a result, the others return null.
+/// Throws FailureError{aborted} between layers when asked to stop.
+float* forward(const Transformer& model, const PackedTokens& batch,
+               const RunContext& context, Workspace& workspace, Saved* saved,
+               std::vector<std::vector<float>>* probe = nullptr);
+
+/// Returns the floats of a buffer for the gradient of forward's result.
+std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
+                           const RunContext& context);
+
+/// Adds d loss / d parameter to `grads`, given d loss / d forward's result [T,
+/// H] (`hidden_floats`; partial sums on tp ranks), which it overwrites like
+/// `saved`. Does not touch the head. In a pipeline the gradient of the stream
+/// is received from the next stage, if any (then `d_hidden_TH` is null), and
+/// sent to the previous one.
+void backward(const Transformer& model, const PackedTokens& batch,
+              const Saved& saved, float* d_hidden_TH, const Weights& grads,
+              const RunContext& context, Workspace& workspace);
+
+} // namespace troupe::models

@@ -1,0 +1,286 @@
+// The gradient of forward, layer by layer from the top. Norms' outputs and the
+// MLP's product are recomputed rather than kept: both are cheap.
+#include "models/parallel/run_context.hpp"
+#include "models/transformer/stack_forward.hpp"
+#include "models/transformer/transformer.hpp"
+
+#include <vector>
+
+namespace troupe::models {
+
+namespace {
+
+struct BackwardScratch {
+  float* act_TI;
+  float* norm_TH;
+  float* d_norm_TH; // of this rank's rows
+  float* d_wide_TH; // partial sums of all rows; d_norm_TH in plain form
+  float* wide_TH;   // the gathered stream, if it is split
+  float* d_context_TX;
+  float* d_qkv_TX;
+  float* unused_H;    // [2H] norms' gradients that another rank counts
+  float* d_branch_TH; // of a branch with a norm after it
+};
+
+// Returns where a norm's gradients go: in plain form all ranks compute the
+// same, and the first one counts them.
+NormGrads counted_grads(const Norm& grads, const TensorPeers& peers,
+                        const BackwardScratch& scratch, const stack::Sizes& z) {
+  if (peers.adds_stream())
+    return grads.grads();
+  return {scratch.unused_H, scratch.unused_H + z.hidden};
+}
+
+struct LayerBackward {
+  const Transformer& model;
+  const PackedTokens& batch;
+  const LayerWeights& w;
+  const LayerWeights& g;
+  const LayerSaved& s;
+  const BackwardScratch& scratch;
+  const TensorPeers peers;
+  const stack::Sizes z;
+  Workspace& workspace;
+
+  const float* gather(const float* stream) const {
+    return peers.gather(stream, scratch.wide_TH, z.tokens, z.hidden,
+                        "gather tokens");
+  }
+  // Recomputes the input of a layer's products.
+  const float* normed(const float* x_TH, const Norm& by) const {
+    model.backend->norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH,
+                        nullptr);
+    return gather(scratch.norm_TH);
+  }
+  // Propagates the gradient of a norm's output, partial sums on all ranks, to
+  // the stream.
+  void input_backward(const float* x_TH, const Norm& by, const float* rstd_T,
+                      const Norm& grads, float* dx_TH) {
+    peers.to_stream(scratch.d_wide_TH, scratch.d_norm_TH, z.tokens, z.hidden,
+                    "sum of input gradients");
+    model.backend->norm_backward(
+      z.norm_shape(), scratch.d_norm_TH, x_TH, by.weights(), rstd_T, dx_TH,
+      counted_grads(grads, peers, scratch, z), workspace);
+  }
+  // Returns the gradient of a branch, gathered, from that of the stream that it
+  // was added to.
+  const float* branch_gradient(const float* dx_TH, const Norm& behind,
+                               const float* kept_TH, const float* rstd_T,
+                               const Norm& grads) {
+    if (!behind.defined())
+      return gather(dx_TH);
+    model.backend->fill(scratch.d_branch_TH, z.own.count * z.hidden, 0.0F);
+    model.backend->norm_backward(
+      z.norm_shape(), dx_TH, kept_TH, behind.weights(), rstd_T,
+      scratch.d_branch_TH, counted_grads(grads, peers, scratch, z), workspace);
+    return gather(scratch.d_branch_TH);
+  }
+  void bias(const float* dy, std::int64_t stride, const at::Tensor& d_bias) {
+    if (d_bias.defined())
+      model.backend->add_column_sums(dy, z.tokens, d_bias.size(0), stride,
+                                     d_bias.mutable_data_ptr<float>(),
+                                     workspace);
+  }
+  // Computes gradients of the products of one input: weights', biases', the
+  // input's.
+  void products(const std::vector<stack::Piece>& weights,
+                const std::vector<stack::Piece>& grads, const float* dy,
+                std::int64_t stride, const float* x, float* dx) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const float* dy_i = dy + weights[i].column;
+      linear_grad_weight(*model.backend, z.rows(), {dy_i, stride},
+                         {x, z.hidden}, grads[i].weight);
+      bias(dy_i, stride, grads[i].bias);
+      linear_grad_input(*model.backend, z.rows(), {dy_i, stride},
+                        weights[i].weight, {dx, z.hidden}, i > 0);
+    }
+  }
+
+  // A bias that all ranks hold is counted by the first one.
+  void shared_bias(const float* dy, const at::Tensor& d_bias) {
+    if (peers.first())
+      bias(dy, z.hidden, d_bias);
+  }
+
+  void mlp(float* dx_TH) {
+    const float* dy_TH = branch_gradient(dx_TH, w.behind_mlp, s.behind2_TH,
+                                         s.rstd4_T, g.behind_mlp);
+    if (w.has_experts())
+      experts(dy_TH);
+    else
+      dense(dy_TH);
+    input_backward(s.middle_TH, w.post_norm, s.rstd2_T, g.post_norm, dx_TH);
+  }
+
+  void dense(const float* dy_TH) {
+    const std::int64_t width = z.unit.width;
+    linear_grad_input(*model.backend, z.rows(), {dy_TH, z.hidden}, w.down,
+                      {scratch.act_TI, width});
+    model.backend->mlp_unit_backward(z.unit, s.gate_up_TX, scratch.act_TI);
+    linear_grad_weight(*model.backend, z.rows(), {dy_TH, z.hidden},
+                       {scratch.act_TI, width}, g.down);
+    shared_bias(dy_TH, g.down_bias);
+    products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), s.gate_up_TX,
+             z.unit.columns(), normed(s.middle_TH, w.post_norm),
+             scratch.d_wide_TH);
+  }
+
+  void experts(const float* dy_TH) {
+    const Workspace::Mark mark = workspace.mark();
+    float* dy_copy = workspace.take(z.tokens * z.hidden);
+    model.backend->copy(dy_TH, dy_copy, z.tokens * z.hidden);
+    const float* x_TH = normed(s.middle_TH, w.post_norm);
+    model.backend->wait();
+    moe_backward(stack::moe_shape(model.shape, z), w.moe, x_TH, *s.routing,
+                 s.gate_up_TX, dy_copy, g.moe, scratch.d_wide_TH, workspace);
+    workspace.rewind(mark);
+  }
+
+  // Propagates gradients of rotated and normed queries and keys to raw ones, in
+  // d_qkv.
+  void heads_backward() {
+    const ModelShape& shape = model.shape;
+    if (!shape.learned_positions)
+      model.backend->rope(
+        {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
+        model.rope, batch.positions_T, scratch.d_qkv_TX, /*backwards=*/true);
+    if (!w.q_norm.defined())
+      return;
+    const auto weights = stack::qk_norms(w, shape, z);
+    const auto grads = stack::qk_norms(g, shape, z);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      model.backend->qk_norm_backward(
+        weights[i].shape, weights[i].weight.const_data_ptr<float>(),
+        s.raw_qk_TX + weights[i].raw, scratch.d_qkv_TX + weights[i].column,
+        grads[i].weight.mutable_data_ptr<float>(), workspace);
+  }
+
+  void attend(float* dx_TH) {
+    const float* dy_TH = branch_gradient(
+      dx_TH, w.behind_attention, s.behind1_TH, s.rstd3_T, g.behind_attention);
+    linear_grad_input(*model.backend, z.rows(), {dy_TH, z.hidden}, w.o,
+                      {scratch.d_context_TX, z.context});
+    linear_grad_weight(*model.backend, z.rows(), {dy_TH, z.hidden},
+                       {s.context_TX, z.context}, g.o);
+    shared_bias(dy_TH, g.o_bias);
+    model.backend->attention_backward(stack::attention_shape(model, w, batch),
+                                      s.qkv_TX, s.context_TX, s.lse_AT,
+                                      scratch.d_context_TX, scratch.d_qkv_TX);
+    heads_backward();
+    products(stack::qkv_pieces(w, z), stack::qkv_pieces(g, z), scratch.d_qkv_TX,
+             z.qkv, normed(s.input_TH, w.input_norm), scratch.d_wide_TH);
+    input_backward(s.input_TH, w.input_norm, s.rstd1_T, g.input_norm, dx_TH);
+  }
+};
+
+// Ids outside of this rank's vocabulary belong to other tp ranks. The look-up
+// gives the padding row no gradient, like `torch.nn.Embedding` with
+// `padding_idx`; the contribution of a tied head to that row stays.
+void embedding_backward(const Transformer& model, const PackedTokens& batch,
+                        const float* dx_TH, const Weights& grads) {
+  const std::int64_t known = grads.embedding.size(0);
+  std::vector<std::int64_t> rows_T;
+  rows_T.reserve(batch.ids_T.size());
+  for (const std::int64_t id : batch.ids_T) {
+    const std::int64_t row = id - grads.first_token;
+    const bool learns = row < known && id != model.shape.padding_row;
+    rows_T.push_back(learns ? row : -1);
+  }
+  model.backend->scatter_rows(
+    {rows_T, model.shape.hidden_size, embedding_scale(model.shape)}, dx_TH,
+    grads.embedding.mutable_data_ptr<float>());
+}
+
+// Learned positions are on every tp rank; the first one counts them.
+void positions_backward(const Transformer& model, const PackedTokens& batch,
+                        const float* dx_TH, const at::Tensor& d_positions) {
+  if (!d_positions.defined())
+    return;
+  const std::vector<std::int64_t> rows_T(batch.positions_T.begin(),
+                                         batch.positions_T.end());
+  model.backend->scatter_rows({rows_T, model.shape.hidden_size}, dx_TH,
+                              d_positions.mutable_data_ptr<float>());
+}
+
+BackwardScratch backward_scratch(const stack::Sizes& z,
+                                 const TensorPeers& peers, bool post_norms,
+                                 float* d_hidden_TH, Workspace& workspace) {
+  const bool split = peers.split();
+  BackwardScratch s{};
+  s.act_TI = workspace.take(z.tokens * z.unit.width);
+  s.norm_TH
+    = split || d_hidden_TH == nullptr ? workspace.take(z.stream) : d_hidden_TH;
+  s.d_norm_TH = workspace.take(z.stream);
+  s.d_wide_TH = split ? workspace.take(z.gathered) : s.d_norm_TH;
+  s.wide_TH = split ? workspace.take(z.gathered) : nullptr;
+  s.d_context_TX = workspace.take(z.tokens * z.context);
+  s.d_qkv_TX = workspace.take(z.tokens * z.qkv);
+  s.unused_H = workspace.take(2 * z.hidden);
+  s.d_branch_TH = workspace.take(post_norms ? z.stream : 0);
+  return s;
+}
+
+} // namespace
+
+void backward(const Transformer& model, const PackedTokens& batch,
+              const Saved& saved, float* d_hidden_TH, const Weights& grads,
+              const RunContext& context, Workspace& workspace) {
+  const TensorPeers peers(context, *model.backend, model.split_tokens);
+  const stack::Sizes z = stack::sizes(model, batch, peers);
+  const Workspace::Mark mark = workspace.mark();
+  float* dx = workspace.take(z.stream);
+  const BackwardScratch scratch = backward_scratch(
+    z, peers, model.shape.post_norms, d_hidden_TH, workspace);
+  if (context.groups.last_stage()) {
+    peers.to_stream(d_hidden_TH, scratch.norm_TH, z.tokens, z.hidden,
+                    "sum of outputs");
+    model.backend->fill(dx, z.stream, 0.0F);
+    model.backend->norm_backward(
+      z.norm_shape(), scratch.norm_TH, saved.last_TH,
+      model.weights.final_norm.weights(), saved.rstd_T, dx,
+      counted_grads(grads.final_norm, peers, scratch, z), workspace);
+    model.gate->after_backward(
+      model.first_layer + static_cast<std::int64_t>(saved.layers.size()));
+  } else {
+    stack::receive(model, *context.groups.next, dx, z.stream,
+                   "activation gradients");
+  }
+  const stack::LayerScratch buffers{scratch.norm_TH, scratch.act_TI,
+                                    scratch.wide_TH};
+  const stack::StackForward again{model, batch, peers, z, buffers, workspace};
+  for (std::size_t i = saved.layers.size(); i-- > 0;) {
+    context.check();
+    const std::int64_t number
+      = model.first_layer + static_cast<std::int64_t>(i);
+    model.gate->before_backward(number);
+    if (saved.recompute)
+      again.again(model.weights.layers[i], saved.layers[i]);
+    LayerBackward layer{model,
+                        batch,
+                        model.weights.layers[i],
+                        grads.layers[i],
+                        saved.layers[i],
+                        scratch,
+                        peers,
+                        z,
+                        workspace};
+    layer.mlp(dx);
+    layer.attend(dx);
+    model.gate->after_backward(number);
+  }
+  if (context.groups.first_stage()) {
+    const float* d_rows
+      = peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens");
+    model.gate->before_backward(-1);
+    embedding_backward(model, batch, d_rows, grads);
+    if (peers.first())
+      positions_backward(model, batch, d_rows, grads.positions);
+    model.gate->after_backward(-1);
+  } else {
+    stack::send(model, *context.groups.previous, dx, z.stream,
+                "activation gradients");
+  }
+  workspace.rewind(mark);
+}
+
+} // namespace troupe::models

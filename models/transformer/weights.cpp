@@ -1,0 +1,155 @@
+// Views of a plane by their role in the stack (declared in transformer.hpp).
+#include "config/base/error.hpp"
+#include "models/parallel/local_model.hpp"
+#include "models/transformer/transformer.hpp"
+
+#include <string>
+
+namespace troupe::models {
+
+namespace {
+
+// Looks up parameters of one plane by name.
+struct WeightLookup {
+  const Parameters& parameters;
+  Plane plane;
+
+  at::Tensor optional(const std::string& name) const {
+    const std::int64_t index = parameters.find(name);
+    return index < 0 ? at::Tensor{}
+                     : parameters.view(static_cast<std::size_t>(index), plane);
+  }
+  at::Tensor required(const std::string& name) const {
+    at::Tensor found = optional(name);
+    TROUPE_CHECK(found.defined(), "the model has no parameter " + name);
+    return found;
+  }
+  // Returns the norm of that name; undefined if there is none.
+  Norm norm(const std::string& name) const {
+    return {optional(name + ".weight"), optional(name + ".bias")};
+  }
+  Norm required_norm(const std::string& name) const {
+    return {required(name + ".weight"), optional(name + ".bias")};
+  }
+  at::Tensor neighbours(const std::string& first, std::size_t count) const {
+    const std::int64_t index = parameters.find(first);
+    return parameters.fused_view(static_cast<std::size_t>(index), count, plane);
+  }
+};
+
+void attention_weights(const WeightLookup& look, const std::string& at,
+                       LayerWeights& w) {
+  w.q = look.required(at + "q_proj.weight");
+  w.k = look.required(at + "k_proj.weight");
+  w.v = look.required(at + "v_proj.weight");
+  w.q_bias = look.optional(at + "q_proj.bias");
+  w.k_bias = look.optional(at + "k_proj.bias");
+  w.v_bias = look.optional(at + "v_proj.bias");
+  if (!w.q_bias.defined())
+    w.qkv = look.neighbours(at + "q_proj.weight", 3);
+  w.o = look.required(at + "o_proj.weight");
+  w.o_bias = look.optional(at + "o_proj.bias");
+  w.q_norm = look.optional(at + "q_norm.weight");
+  w.k_norm = look.optional(at + "k_norm.weight");
+}
+
+void mlp_weights(const WeightLookup& look, const std::string& at,
+                 LayerWeights& w) {
+  w.gate = look.optional(at + "gate_proj.weight");
+  w.up = look.required(at + "up_proj.weight");
+  w.gate_bias = look.optional(at + "gate_proj.bias");
+  w.up_bias = look.optional(at + "up_proj.bias");
+  if (w.gate.defined() && !w.gate_bias.defined())
+    w.gate_up = look.neighbours(at + "gate_proj.weight", 2);
+  w.down = look.required(at + "down_proj.weight");
+  w.down_bias = look.optional(at + "down_proj.bias");
+}
+
+MoeWeights moe_weights(const WeightLookup& look, const std::string& at,
+                       std::int64_t experts) {
+  MoeWeights moe;
+  moe.router = look.required(at + "router.weight");
+  for (std::int64_t e = 0; e < experts; ++e) {
+    const std::string expert = at + "experts." + std::to_string(e) + ".";
+    moe.experts.push_back({look.required(expert + "gate_proj.weight"),
+                           look.required(expert + "up_proj.weight"),
+                           look.neighbours(expert + "gate_proj.weight", 2),
+                           look.required(expert + "down_proj.weight")});
+  }
+  return moe;
+}
+
+// If norms follow attention and MLP too, the MLP's input norm has the longer
+// name.
+void norm_weights(const WeightLookup& look, const std::string& at,
+                  bool post_norms, LayerWeights& w) {
+  w.input_norm = look.required_norm(at + "input_layernorm");
+  const std::string after = at + "post_attention_layernorm";
+  if (!post_norms) {
+    w.post_norm = look.required_norm(after);
+    return;
+  }
+  w.behind_attention = look.required_norm(after);
+  w.post_norm = look.required_norm(at + "pre_feedforward_layernorm");
+  w.behind_mlp = look.required_norm(at + "post_feedforward_layernorm");
+}
+
+LayerWeights layer_weights(const WeightLookup& look, const ModelShape& shape,
+                           std::int64_t layer) {
+  const std::string at = "model.layers." + std::to_string(layer) + ".";
+  LayerWeights w;
+  norm_weights(look, at, shape.post_norms, w);
+  attention_weights(look, at + "self_attn.", w);
+  if (shape.num_experts > 0)
+    w.moe = moe_weights(look, at + "mlp.", shape.num_experts);
+  else
+    mlp_weights(look, at + "mlp.", w);
+  w.window = shape.window_of(layer);
+  return w;
+}
+
+float* data_or_null(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
+}
+
+} // namespace
+
+NormWeights Norm::weights() const {
+  return {data_or_null(weight), data_or_null(bias)};
+}
+
+NormGrads Norm::grads() const {
+  return {data_or_null(weight), data_or_null(bias)};
+}
+
+Weights weights_of(const ModelShape& shape, const Parameters& parameters,
+                   Plane plane) {
+  return weights_of(LocalModel(shape, Strategy{}, Coordinate{}), parameters,
+                    plane);
+}
+
+Weights weights_of(const LocalModel& part, const Parameters& parameters,
+                   Plane plane) {
+  const ModelShape& shape = part.local;
+  const WeightLookup look{parameters, plane};
+  Weights w;
+  w.first_token = part.first_token;
+  if (part.first_stage()) {
+    w.embedding = look.required("model.embed_tokens.weight");
+    w.positions = look.optional("model.embed_positions.weight");
+  }
+  for (std::int64_t i = 0; i < shape.num_layers; ++i)
+    w.layers.push_back(layer_weights(look, part.whole, part.first_layer + i));
+  w.scalar_head = shape.scalar_head;
+  if (!part.last_stage())
+    return w;
+  w.final_norm = look.required_norm("model.norm");
+  if (shape.scalar_head)
+    w.head = look.required("score.weight");
+  else
+    w.head = look.required(shape.tied_embeddings ? "model.embed_tokens.weight"
+                                                 : "lm_head.weight");
+  return w;
+}
+
+} // namespace troupe::models

@@ -1,0 +1,97 @@
+// Everything that can be known about a plan before a process starts: every
+// reason why it cannot run, each with the nearest valid value, warnings, and
+// the peak memory of each device. One check for files and presets.
+#pragma once
+
+#include "plans/memory/memory_model.hpp"
+#include "plans/memory/response_room.hpp"
+#include "plans/workflow/evaluation.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::plans {
+
+/// Everything that a plan is checked against. The references must outlive the
+/// check.
+struct CheckContext {
+  const Workflow& workflow;
+  const ExecutionPlan& plan;
+  BatchSizes sizes = {};
+  std::map<std::string, ModelShape> shapes = {}; ///< by role; absent: unknown
+  std::map<std::string, DType> dtypes = {};      ///< by role; absent: f32
+  std::optional<std::uint64_t> device_memory_bytes = {}; ///< absent: unknown
+  /// The loss weights samples of older versions by their own log-probabilities
+  /// (`old_logprobs: rollout`).
+  bool corrects_for_lag = true;
+  Evaluation evaluation = {};
+};
+
+/// Takes sizes, dtypes and corrections from the settings, for devices with
+/// `device_bytes` of memory (0: not known), of which `cluster.memory_reserve`
+/// stays free. The caller fills in shapes. `cluster.device` auto counts as cpu.
+CheckContext make_check_context(const Settings& settings,
+                                const Workflow& workflow,
+                                const ExecutionPlan& plan,
+                                std::uint64_t device_bytes = 0);
+
+/// Returns the dtype of products with the role's weights on the settings'
+/// devices.
+DType product_dtype(const Settings& settings, const std::string& role);
+
+struct PlanMistake {
+  std::string path;        ///< "calls.actor_gen.strategy"
+  std::string message;     ///< "expected ..., got ...; try ..."
+  bool wrong_name = false; ///< of a call, replica or role: not arithmetic
+
+  bool operator==(const PlanMistake&) const = default;
+};
+
+struct DevicePeak {
+  Rank device = {};
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t resident_bytes = 0; ///< weights, gradients, optimizer
+  std::string at_task = {};         ///< empty: no task, resident only
+  std::vector<TaskMemory> tasks = {};
+};
+
+struct PlanReport {
+  std::vector<PlanMistake> errors = {};
+  std::vector<std::string> warnings = {};
+  std::vector<DevicePeak> devices = {}; ///< empty when there are errors before
+  ResponseRooms rooms = {};             ///< the same; with evaluation's
+  /// Host memory of the run's snapshots, on the host that needs most; 0: not
+  /// known.
+  std::uint64_t snapshot_bytes = 0;
+
+  bool ok() const {
+    return errors.empty();
+  }
+};
+
+/// Returns all mistakes at once, without those that follow from others.
+PlanReport check_plan(const CheckContext& context);
+
+/// Returns whether a mistake is a name that does not exist: a typo (exit 2),
+/// not a plan that cannot run (exit 3).
+bool has_wrong_name(const PlanReport& report);
+/// Returns the prefix of a mistake's path: the place where the user wrote the
+/// value, as "FILE:LINE: ", or "FILE:LINE: plan." for a mapping in the
+/// settings.
+using MistakePlace = std::function<std::string(const std::string& path)>;
+/// Returns "FILE:LINE: path: expected ..., got ...; try ...".
+std::string mistake_line(const PlanMistake& mistake,
+                         const MistakePlace& place_of = {});
+/// Throws PlanError with the first mistake and the number of the others;
+/// ConfigError for a wrong name.
+void require_ok(const PlanReport& report, const MistakePlace& place_of = {});
+
+/// Largest lag. More is a typo: nothing overlaps further than one step, and
+/// every step of lag keeps a step's rows in memory.
+inline constexpr std::uint32_t max_plan_lag = 8;
+
+} // namespace troupe::plans

@@ -1,0 +1,23 @@
+// Rules of the plan checker for batching and offload, separate from its walk
+// over the plan.
+#pragma once
+
+#include "plans/check/plan_check.hpp"
+
+#include <string>
+
+namespace troupe::plans::internal {
+
+/// Returns "expected ...", or an empty string if the call may be cut like this.
+std::string why_no_chunks(const CheckContext& context, const Call& call,
+                          const Placement& placement);
+/// Returns "expected ...", or an empty string if the role may leave the device
+/// like this.
+std::string why_no_offload(const CheckContext& context, const std::string& role,
+                           const RoleMemory& memory);
+
+/// Returns "d8z3 for actor_train, " if a training on the device could be
+/// sharded; else an empty string.
+std::string sharding_hint(const CheckContext& context, Rank device);
+
+} // namespace troupe::plans::internal

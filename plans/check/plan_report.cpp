@@ -1,0 +1,132 @@
+#include "config/base/error.hpp"
+#include "config/settings/settings.hpp"
+#include "plans/check/plan_limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace internal {
+
+std::string why_no_chunks(const CheckContext& context, const Call& call,
+                          const Placement& placement) {
+  const auto chunks = placement.chunks;
+  if (chunks == 1)
+    return "";
+  const auto got = std::to_string(chunks);
+  if (call.kind == CallKind::train)
+    return expectation("1, for a training joins all chunks", got, "1");
+  if (call.kind == CallKind::function && call.scope == Scope::batch)
+    return expectation(
+      fmt::format("1, for {} wants the whole batch", call.name), got, "1");
+  const auto& sizes = context.sizes;
+  const auto groups = sizes.samples_per_step / std::max(1u, sizes.group_size);
+  if (chunks < 1 || static_cast<std::uint32_t>(chunks) > groups)
+    return expectation(fmt::format("1 to {}, the rows of a step", groups), got,
+                       chunks < 1 ? "1" : std::to_string(groups));
+  return "";
+}
+
+std::string why_no_offload(const CheckContext& context, const std::string& role,
+                           const RoleMemory& memory) {
+  if (!memory.offload_weights && !memory.offload_optimizer)
+    return "";
+  const auto* found = context.workflow.find_role(role);
+  if (found && !found->trained && memory.offload_optimizer)
+    return expectation(
+      fmt::format("weights at most, for {} is never trained", role),
+      "optimizer", memory.offload_weights ? "[weights]" : "leaving it out");
+  return "";
+}
+
+std::string sharding_hint(const CheckContext& context, Rank device) {
+  for (const auto& call : context.workflow.calls) {
+    const auto& place = context.plan.calls.at(call.name);
+    const bool here
+      = std::ranges::find(place.devices, device) != place.devices.end();
+    if (call.kind != CallKind::train || !here || place.strategy.dp == 1
+        || place.strategy.zero == Zero::z3)
+      continue;
+    auto sharded = place.strategy;
+    sharded.zero = Zero::z3;
+    return fmt::format("{} for {}, ", to_string(sharded), call.name);
+  }
+  return "";
+}
+
+} // namespace internal
+
+DType product_dtype(const Settings& settings, const std::string& role) {
+  const auto model = settings.models.find(role);
+  const auto word
+    = model == settings.models.end() ? "auto" : model->second.dtype;
+  const bool is_gpu = settings.cluster.device == "gpu";
+  return word == "bf16" || (word == "auto" && is_gpu) ? DType::bf16
+                                                      : DType::f32;
+}
+
+CheckContext make_check_context(const Settings& settings,
+                                const Workflow& workflow,
+                                const ExecutionPlan& plan,
+                                std::uint64_t device_bytes) {
+  CheckContext context{.workflow = workflow, .plan = plan};
+  const auto usable = usable_bytes(settings, device_bytes);
+  if (usable > 0)
+    context.device_memory_bytes = usable;
+  for (const auto& role : workflow.roles)
+    context.dtypes[role.name] = product_dtype(settings, role.name);
+  auto& sizes = context.sizes;
+  const auto positive = [](int number) {
+    return static_cast<std::uint32_t>(std::max(number, 1));
+  };
+  sizes.samples_per_step = positive(settings.data.batch_size);
+  sizes.max_sequence_tokens = settings.data.max_tokens;
+  if (workflow.samples_are_prompts) {
+    sizes.group_size = positive(settings.rollout.n);
+    sizes.samples_per_step *= sizes.group_size;
+    if (std::ranges::find(workflow.calls, CallKind::train, &Call::kind)
+        != workflow.calls.end())
+      sizes.mini_batches = positive(settings.algorithm.mini_batches);
+    sizes.epochs = positive(settings.algorithm.epochs);
+    sizes.max_sequence_tokens
+      = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
+    sizes.max_new_tokens = settings.rollout.max_new_tokens;
+    sizes.max_batch_tokens = settings.rollout.max_batch_tokens;
+    set_response_limits(sizes, settings, usable);
+  }
+  sizes.move_staging_bytes = settings.cluster.move_staging_bytes();
+  sizes.packs_weights = true;
+  sizes.recompute_activations = settings.algorithm.recompute == "true";
+  context.evaluation
+    = evaluation_in(workflow, settings, sizes.samples_per_step);
+  context.corrects_for_lag = settings.algorithm.old_logprobs == "rollout";
+  return context;
+}
+
+bool has_wrong_name(const PlanReport& report) {
+  return std::ranges::any_of(report.errors, &PlanMistake::wrong_name);
+}
+
+std::string mistake_line(const PlanMistake& mistake,
+                         const MistakePlace& place_of) {
+  return fmt::format("{}{}: {}", place_of ? place_of(mistake.path) : "",
+                     mistake.path, mistake.message);
+}
+
+void require_ok(const PlanReport& report, const MistakePlace& place_of) {
+  if (report.ok())
+    return;
+  const auto others = report.errors.size() - 1;
+  const auto text
+    = mistake_line(report.errors.front(), place_of)
+      + (others == 0
+           ? ""
+           : fmt::format(" (and {} more: see `troupe plan check`)", others));
+  if (has_wrong_name(report))
+    throw ConfigError(Place{}, text);
+  throw PlanError(text);
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,49 @@
+#include "plans/check/too_full.hpp"
+
+#include "config/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::plans::internal {
+
+namespace {
+
+std::string gigabytes(std::uint64_t bytes) {
+  return fmt::format("{:.4g} GB", static_cast<double>(bytes) / 1e9);
+}
+
+} // namespace
+
+void TooFull::add(const DevicePeak& peak, std::string hint) {
+  if (peak.peak_bytes <= limit_)
+    return;
+  Group group{
+    .path = peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
+    .got
+    = fmt::format("{}, {} of it weights, gradients and optimizer",
+                  gigabytes(peak.peak_bytes), gigabytes(peak.resident_bytes)),
+    .hint = std::move(hint)};
+  auto same = std::ranges::find_if(groups_, [&](const Group& other) {
+    return other.path == group.path && other.got == group.got
+           && other.hint == group.hint;
+  });
+  if (same == groups_.end())
+    same = groups_.insert(groups_.end(), std::move(group));
+  same->devices.push_back(peak.device);
+}
+
+std::vector<PlanMistake> TooFull::mistakes() const {
+  std::vector<PlanMistake> all;
+  for (const auto& group : groups_)
+    all.push_back(
+      {group.path,
+       expectation(fmt::format("at most {} on {} {}", gigabytes(limit_),
+                               group.devices.size() == 1 ? "device" : "devices",
+                               print_devices(group.devices)),
+                   group.got, group.hint)});
+  return all;
+}
+
+} // namespace troupe::plans::internal

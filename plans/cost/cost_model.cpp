@@ -1,0 +1,273 @@
+#include "plans/cost/cost_model.hpp"
+
+#include "config/base/error.hpp"
+#include "plans/memory/micro_batches.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Two fp32 moments per parameter: what leaves the device when the optimizer is
+/// offloaded.
+constexpr double moment_bytes_a_parameter = 8;
+
+bool cost_run_spans(const std::vector<Rank>& devices, std::size_t begin,
+                    std::size_t count, const Cluster& cluster) {
+  return cluster.node_of(devices[begin])
+         != cluster.node_of(devices[begin + count - 1]);
+}
+
+} // namespace
+
+MeshSpan span_of(const Placement& placement, const Cluster& cluster) {
+  MeshSpan span;
+  const auto& devices = placement.devices;
+  const auto& strategy = placement.strategy;
+  if (devices.empty())
+    return span;
+  const auto stage = std::size_t{strategy.tp} * strategy.dp;
+  for (std::size_t i = 0; i < devices.size(); i += strategy.tp)
+    span.tensor |= cost_run_spans(devices, i, strategy.tp, cluster);
+  for (std::size_t i = 0; i < devices.size(); i += stage)
+    span.data |= cost_run_spans(devices, i, stage, cluster);
+  span.pipeline = cost_run_spans(devices, 0, devices.size(), cluster);
+  return span;
+}
+
+CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
+  : problem_(problem),
+    hardware_(problem.hardware),
+    cores_(problem.hardware, problem.cluster),
+    effects_(effects) {
+  for (const auto& [role, shape] : problem.shapes) {
+    Model model;
+    const auto stored = problem.stored_dtype(role);
+    model.element_bytes = static_cast<double>(size_bytes(stored));
+    model.factor_bytes = static_cast<double>(size_bytes(problem.dtype(role)));
+    model.units = unit_bytes(shape, stored);
+    model.layers = static_cast<double>(shape.num_layers);
+    model.hidden = static_cast<double>(shape.hidden_size);
+    model.kv_width = static_cast<double>(shape.num_kv_heads * shape.head_dim);
+    model.attention_width
+      = static_cast<double>(shape.num_heads * shape.head_dim);
+    model.head_width
+      = shape.scalar_head ? 0 : static_cast<double>(shape.vocab_size);
+    model.layer_parameters = model.units.units.at(1) / model.element_bytes;
+    if (shape.num_experts > 0) {
+      model.experts = static_cast<double>(shape.num_experts);
+      model.experts_a_token = static_cast<double>(shape.experts_per_token);
+      model.expert_parameters = (shape.gated_mlp ? 3.0 : 2.0) * model.hidden
+                                * static_cast<double>(shape.intermediate_size);
+    }
+    model.num_parameters = num_parameters(shape);
+    model.parameters = static_cast<double>(model.num_parameters);
+    models_.emplace(role, std::move(model));
+  }
+}
+
+CostModel::Job CostModel::make_job(const Call& call,
+                                   const Placement& placement) const {
+  const auto found = models_.find(call.role);
+  TROUPE_CHECK(found != models_.end(), "role without a shape: " + call.role);
+  const auto batches = micro_batches_of(call.kind, placement, problem_.sizes,
+                                        problem_.lengths.sequence_mean());
+  const auto& strategy = placement.strategy;
+  const StageLayers layers(static_cast<std::uint32_t>(found->second.layers),
+                           strategy.pp, costs_of(found->second.units));
+  auto samples = batches.samples;
+  double rounds = 1;
+  if (call.kind == CallKind::generate
+      && has_limited_places(problem_.sizes, placement)) {
+    const auto all = samples * batches.count;
+    const auto places = static_cast<double>(responses_under_way(
+      problem_.shapes.at(call.role), problem_.dtype(call.role), placement,
+      problem_.sizes));
+    rounds = std::max(1.0, all / places);
+    samples /= rounds;
+  }
+  return {.model = found->second,
+          .placement = placement,
+          .span = span_of(placement, problem_.cluster),
+          .d = double(strategy.dp),
+          .p = double(strategy.pp),
+          .t = double(strategy.tp),
+          .last_layers = double(layers.last()),
+          .other_layers = double(layers.most_before()),
+          .micro_batches = double(batches.count),
+          .samples = samples,
+          .rounds = rounds};
+}
+
+double CostModel::work_s(const Call& call, const Job& job) const {
+  switch (call.kind) {
+  case CallKind::generate:
+    return gather_s(job, 1) + rollout_s(job);
+  case CallKind::train:
+    return train_s(job);
+  default:
+    return inference_s(job);
+  }
+}
+
+double CostModel::call_s(const Call& call, const Placement& placement) const {
+  if (call.kind == CallKind::function || placement.devices.empty())
+    return 0;
+  return cores_.alone(placement.devices, turns_of(call, placement))
+         * (hardware_.call_s + master_s(placement)
+            + work_s(call, make_job(call, placement)));
+}
+
+double CostModel::master_s(const Placement& placement) const {
+  return hardware_.call_device_s * double(placement.devices.size());
+}
+
+StageTurns CostModel::turns_of(const Call& call,
+                               const Placement& placement) const {
+  const auto stages = placement.strategy.pp;
+  if (stages <= 1 || !effects_.bubbles || call.kind == CallKind::generate)
+    return {};
+  return {.stages = double(stages),
+          .micro_batches = make_job(call, placement).micro_batches};
+}
+
+double CostModel::use_of(const Call& call, const Placement& placement) const {
+  return turns_of(call, placement).use();
+}
+
+double CostModel::later_chunk_s(const Call& call,
+                                const Placement& placement) const {
+  if (call.kind != CallKind::generate || call.user_actor)
+    return call_s(call, placement);
+  const auto job = make_job(call, placement);
+  return cores_.alone(placement.devices)
+         * (steady_responses_s(job) + later_responses_s(job));
+}
+
+/// Planned moves, cached because plans of one search share most of them.
+struct CostModel::PlannedMove {
+  std::string role;
+  Placement from, to;
+  MoveBytes bytes;
+};
+
+MoveBytes CostModel::move_bytes_of(const std::string& role,
+                                   const Placement& from,
+                                   const Placement& to) const {
+  if (!planned_moves_)
+    return move_bytes(models_.find(role)->second.units, from, to,
+                      problem_.cluster);
+  for (const auto& move : *planned_moves_)
+    if (move.role == role && move.from == from && move.to == to)
+      return move.bytes;
+  planned_moves_->push_back(
+    {role, from, to,
+     planned_move_bytes(problem_.shapes.at(role), problem_.stored_dtype(role),
+                        from, to, problem_.cluster)});
+  return planned_moves_->back().bytes;
+}
+
+CostModel CostModel::with_planned_moves() const {
+  auto costs = *this;
+  constexpr std::uint32_t most_devices = 128;
+  if (problem_.cluster.num_devices() <= most_devices)
+    costs.planned_moves_ = std::make_shared<std::vector<PlannedMove>>();
+  return costs;
+}
+
+double CostModel::move_s(const std::string& role, const Placement& from,
+                         const Placement& to) const {
+  if (!effects_.moves)
+    return 0;
+  const auto bytes = move_bytes_of(role, from, to);
+  auto seconds = move_seconds(bytes, hardware_);
+  // a different sharding of the same devices uses no link, but is still a task
+  if (seconds == 0 && from.strategy != to.strategy)
+    seconds = hardware_.move_s;
+  // sharded parameters are gathered by all devices at once
+  auto both = from.devices;
+  both.insert(both.end(), to.devices.begin(), to.devices.end());
+  const auto alone = cores_.alone(both);
+  if (from.strategy.zero != Zero::z3)
+    return alone * seconds;
+  const auto& model = models_.find(role)->second;
+  const auto share = model.parameters * model.element_bytes
+                     / (double(to.strategy.tp) * to.strategy.pp);
+  return alone * std::max(seconds, hardware_.move_s + share / gather_Bps());
+}
+
+double CostModel::planes_s(const std::string& role, const Placement& mesh,
+                           const RoleMemory& planes) const {
+  const auto& model = models_.find(role)->second;
+  const auto& [dp, pp, tp, zero, sequence_parallel] = mesh.strategy;
+  const auto num_weights = zero == Zero::z3 ? 1.0 : double(dp);
+  const auto num_moments = zero == Zero::none ? double(dp) : 1.0;
+  auto bytes = 0.0; // per device and parameter of the model
+  if (planes.offload_weights)
+    bytes += model.element_bytes * num_weights;
+  if (planes.offload_optimizer)
+    bytes += moment_bytes_a_parameter * num_moments;
+  return cores_.alone(mesh.devices) * model.parameters * bytes
+         / (double(dp) * pp * tp) / hardware_.host_Bps;
+}
+
+double CostModel::inference_pass_s(const Job& job) const {
+  const auto tokens = job.samples * problem_.lengths.sequence_mean();
+  const auto hop = hop_s(job, tokens);
+  if (const auto all = measured_passes_s(job, ProfileOp::forward, tokens, hop))
+    return *all;
+  const auto time = layer(job, tokens, problem_.lengths.attention_length());
+  return passes_s(job, time.forward(), head_s(job, tokens), hop);
+}
+
+double CostModel::inference_s(const Job& job) const {
+  return inference_pass_s(job) + gather_s(job, job.micro_batches);
+}
+
+/// Gradients are summed over dp once per mini-batch, layer by layer. Sharding
+/// (z1) sends the same bytes.
+double CostModel::gradients_s(const Job& job) const {
+  if (job.d <= 1 || job.placement.strategy.zero == Zero::z3)
+    return 0;
+  const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
+                     * job.model.parameters / (job.t * job.p);
+  const auto rate = hardware_.sum_Bps > 0 && !job.span.data
+                      ? hardware_.sum_Bps
+                      : link_Bps(job.span.data);
+  return bytes / rate
+         + std::max(job.other_layers, job.last_layers)
+             * link_latency_s(job.span.data);
+}
+
+double CostModel::optimizer_s(const Job& job) const {
+  const auto share = job.placement.strategy.zero == Zero::none ? 1.0 : job.d;
+  const auto parameters = job.model.parameters / (job.t * job.p * share);
+  const auto device
+    = hardware_.optimizer_Bps > 0 ? hardware_.optimizer_Bps : hardware_.mem_Bps;
+  return optimizer_bytes_a_parameter * parameters / device
+         + hardware_.opt_step_s;
+}
+
+double CostModel::train_s(const Job& job) const {
+  const auto& lengths = problem_.lengths;
+  const auto tokens = job.samples * lengths.sequence_mean();
+  const auto hop = 2 * hop_s(job, tokens);
+  const auto head = 3 * head_s(job, tokens);
+  double pass = 0;
+  if (const auto all = measured_passes_s(job, ProfileOp::train, tokens, hop)) {
+    pass = *all;
+  } else {
+    const auto time = layer(job, tokens, lengths.attention_length());
+    const auto forwards = problem_.sizes.recompute_activations ? 2.0 : 1.0;
+    const auto backward
+      = std::max(2 * time.compute + time.network, 2 * time.host);
+    pass = passes_s(job, forwards * time.forward() + backward, head, hop);
+  }
+  const auto gathers = gather_s(job, 3 * job.micro_batches);
+  const auto steps
+    = double(problem_.sizes.mini_batches) * problem_.sizes.epochs;
+  return steps * (pass + gathers + gradients_s(job) + optimizer_s(job));
+}
+
+} // namespace troupe::plans

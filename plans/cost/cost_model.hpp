@@ -1,0 +1,199 @@
+// Estimates how long a call takes, from its work and the machine. Times in
+// seconds, sizes in bytes, work in FLOP; models one device of the mesh, as all
+// do the same in parallel. Nothing else runs meanwhile (shared_cores.hpp).
+//
+// Symbols: L layers, h hidden, K KV width, V vocabulary, P_l parameters of a
+// layer's matrices, P of the model, e bytes per parameter; strategy d, p, t; B
+// samples, q their tokens, M micro-batches, tok tokens of one micro-batch; F
+// matrix FLOP/s, Fa attention FLOP/s, W device memory bytes/s, nv and ib
+// bytes/s inside a node and between nodes.
+//
+//   layer   gemm  = max(2 P_l tok / (t F u), e P_l / (t W)),  u = w / (w + w0),
+//                   w = h / t: narrow shards are slower
+//           other = 2 A q tok / (t Fa) + 30 e tok h / (t W): causal attention
+//                   of width A, about 30 passes over the hidden states
+//           comm  = 2 (2 (t-1)/t e tok h / link + latency): two all-reduces;
+//                   sequence parallelism sends the same bytes
+//           host  = launches; a layer takes max(gemm + other + comm, host)
+//   experts E of P_e parameters each, k per token (Mixtral): the product counts
+//           P_l - (E - k) P_e; reads count the experts that tok tokens touch,
+//           E (1 - (1 - k/E)^tok) for a uniform router; each touched expert
+//           launches its own MLP. Memory, moves and gradients count all E.
+//   head    2 V h tok / (0.8 t F) + 8 V tok / (t W): fp32 logits
+//   passes  of M micro-batches through p stages: sum of stages + (M-1) slowest
+//   train   forward, recomputed forward, backward of twice the work; gradients
+//           summed over d (sum_Bps: a link is slower while devices compute); 30
+//           bytes of optimizer traffic per parameter, divided by d where
+//           sharded (z1, z3); z3 gathers parameters three times per pass
+//   decode  one token, one layer: max(e P_l / (t W), 2 P_l b / (0.7 t F)) +
+//           max(read the KV cache of b responses, their products at Fa) + comm.
+//           A graph adds the gaps between its kernels; without graphs a layer
+//           takes at least the host's launches. Sampling is added per stage.
+//           Pipelines: p lanes go round, a token takes max(M slowest stage,
+//           all stages + p hops)
+//   slots   responses beyond those that a rank decodes at once wait for free
+//           slots: each further batch of them adds its prompts and mean length
+//   control call_s + call_device_s for each device of the mesh
+//   chunks  the first one ends with its longest response, each later one adds
+//           its prompts and mean length
+//
+// Sources: forms and constants of 0.7, 0.8, 30 and 8 follow the estimator notes
+// of the project (fitted to ReaL, Mei et al. 2024, arXiv 2406.14088); pipeline
+// bubbles: Narayanan et al. 2021, arXiv 2104.04473; bytes of collectives: ring
+// algorithms (Thakur et al. 2005); ZeRO traffic: Rajbhandari et al. 2020.
+#pragma once
+
+#include "plans/cost/move_cost.hpp"
+#include "plans/cost/plan_problem.hpp"
+#include "plans/cost/shared_cores.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::plans {
+
+/// Bytes per parameter that an optimizer step reads and writes: weights,
+/// gradients, moments and master weights.
+inline constexpr double optimizer_bytes_a_parameter = 30;
+
+/// Groups of a mesh that span nodes.
+struct MeshSpan {
+  bool tensor = false;
+  bool data = false;
+  bool pipeline = false;
+};
+MeshSpan span_of(const Placement& placement, const Cluster& cluster);
+
+/// Systems whose published times are quoted next to predictions.
+enum class Engine {
+  own,
+  deepspeed_chat, ///< slower passes, decoding bound by launches
+  openrlhf,       ///< slower passes, rollouts in rounds one after the other
+};
+
+/// Terms that a study may turn off; all are on by default.
+struct CostEffects {
+  bool bubbles = true;
+  bool moves = true;
+  /// Engine that runs the plan (`engines` of the hardware).
+  Engine engine = Engine::own;
+};
+
+class CostModel {
+public:
+  /// Keeps a reference: `problem` must outlive this.
+  explicit CostModel(const PlanProblem& problem, CostEffects effects = {});
+
+  /// Returns the seconds of a call that runs alone; of its first chunk if it
+  /// has chunks. Functions are free.
+  double call_s(const Call& call, const Placement& placement) const;
+  /// Returns the master's part of them; the master serves one call at a time.
+  double master_s(const Placement& placement) const;
+  /// Returns the share of its devices that work at once: pipeline stages wait
+  /// for each other, generation keeps all busy with groups of responses.
+  double use_of(const Call& call, const Placement& placement) const;
+  /// Returns the seconds that each later chunk adds. Chunks of a generation
+  /// share one batch (joined_chunks.hpp): the time of the first one includes
+  /// the wait for the longest response; after it the batch has no empty slot.
+  double later_chunk_s(const Call& call, const Placement& placement) const;
+  /// Returns the seconds to load planes of `role` from host memory, or to
+  /// offload them: a task of its own, during which nothing is computed.
+  double planes_s(const std::string& role, const Placement& mesh,
+                  const RoleMemory& planes) const;
+  /// Returns the seconds to move `role` from one mesh and strategy to another.
+  double move_s(const std::string& role, const Placement& from,
+                const Placement& to) const;
+  MoveBytes move_bytes_of(const std::string& role, const Placement& from,
+                          const Placement& to) const;
+  /// Returns the same model with moves counted transfer by transfer, for plans
+  /// that a user sees. Beyond 128 devices, where planning a move of a large
+  /// model takes up to seconds, they stay in closed form.
+  CostModel with_planned_moves() const;
+
+private:
+  struct Model {
+    double layers = 0, hidden = 0, kv_width = 0, attention_width = 0;
+    double layer_parameters = 0, parameters = 0, head_width = 0;
+    double experts = 0, experts_a_token = 0;
+    double expert_parameters = 0; ///< of one expert; 0: no experts
+    double element_bytes = 2;     ///< as stored and moved
+    double factor_bytes = 2;      ///< of the weights that generation multiplies
+    std::uint64_t num_parameters = 0;
+    UnitBytes units;
+
+    double touched_experts(double tokens) const;
+    double used_parameters() const; ///< of a layer, per token
+    double head_share() const;      ///< share of a pass's products
+    double read_parameters(double tokens) const;
+    /// Factor on the launches of a layer with one MLP.
+    double launches(double tokens) const;
+  };
+  struct LayerTime {
+    double compute = 0, network = 0, host = 0;
+    double forward() const;
+  };
+  /// A call being estimated.
+  struct Job {
+    const Model& model;
+    const Placement& placement;
+    MeshSpan span;
+    double d, p, t;
+    double last_layers;  ///< of the last stage, which has the head
+    double other_layers; ///< of the largest stage before it
+    double micro_batches;
+    double samples; ///< per micro-batch
+    /// For generation: all responses over the number of slots.
+    double rounds = 1;
+  };
+
+  struct PlannedMove;
+  Job make_job(const Call& call, const Placement& placement) const;
+  StageTurns turns_of(const Call& call, const Placement& placement) const;
+  double work_s(const Call& call, const Job& job) const;
+  double rollout_s(const Job& job) const;
+  double engine_backend() const;
+  double link_Bps(bool between_nodes) const;
+  double link_latency_s(bool between_nodes) const;
+  double gather_Bps() const;
+  double tensor_sum_s(const Job& job, double tokens) const;
+  LayerTime layer(const Job& job, double tokens, double attends) const;
+  double head_s(const Job& job, double tokens) const;
+  double hop_s(const Job& job, double tokens) const;
+  /// Returns the seconds of a pass through the slowest stage.
+  double slowest_s(const Job& job, double layer_s, double head) const;
+  double passes_s(const Job& job, double layer_s, double head,
+                  double hop) const;
+  double gather_s(const Job& job, double times) const;
+  std::optional<double> measured_passes_s(const Job& job, ProfileOp op,
+                                          double tokens, double hop) const;
+  double inference_pass_s(const Job& job) const;
+  double prefill_s(const Job& job) const;
+  double inference_s(const Job& job) const;
+  double train_s(const Job& job) const;
+  double gradients_s(const Job& job) const;
+  double optimizer_s(const Job& job) const;
+  double generate_s(const Job& job,
+                    const std::vector<DecodePhase>& phases) const;
+  double first_responses_s(const Job& job) const;
+  double steady_responses_s(const Job& job) const;
+  double later_responses_s(const Job& job) const;
+  double decode_attention_s(const Job& job, double responses,
+                            double context) const;
+  double decode_token_s(const Job& job, double responses, double context) const;
+  double ring_s(const Job& job, double slowest_s, double all_s) const;
+  double measured_token_s(const Job& job, double step_s) const;
+
+  const PlanProblem& problem_;
+  const Hardware& hardware_;
+  SharedCores cores_;
+  CostEffects effects_;
+  /// Shared by copies of this, in one thread; null: closed form.
+  std::shared_ptr<std::vector<PlannedMove>> planned_moves_;
+  std::map<std::string, Model, std::less<>> models_;
+};
+
+} // namespace troupe::plans

@@ -1,0 +1,136 @@
+// CostModel's seconds of generation: all prompts at once, then one token of
+// every response per step.
+#include "plans/cost/cost_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Matrix products of decoding reach only this share of their rate.
+constexpr double decode_efficiency = 0.7;
+/// Sampling: fp32 logits are sorted and summed.
+constexpr double sampling_bytes_a_token = 24;
+
+} // namespace
+
+double CostModel::prefill_s(const Job& job) const {
+  const auto prompt = problem_.lengths.prompt();
+  const auto tokens = job.samples * prompt;
+  const auto hop = hop_s(job, tokens);
+  if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
+    return *all;
+  return passes_s(job, layer(job, tokens, prompt).forward(), 0, hop);
+}
+
+/// Attention of `responses` responses with one query token each over `context`
+/// tokens: their keys and values are read once and multiplied by the heads that
+/// share them.
+double CostModel::decode_attention_s(const Job& job, double responses,
+                                     double context) const {
+  const auto& m = job.model;
+  const auto& hw = hardware_;
+  const auto rate = hw.cache_Bps > 0 ? hw.cache_Bps : hw.mem_Bps;
+  const auto kv_width = std::max(m.kv_width / job.t, 1.0);
+  const auto read_s
+    = responses * context * 2 * m.element_bytes * kv_width / rate;
+  const auto product_s
+    = responses * context * 4 * m.attention_width / (job.t * hw.attn_flops);
+  return std::max(read_s, product_s);
+}
+
+/// One token for each of `responses` responses with `context` tokens before it,
+/// in one layer: the roofline of the weights, then that of attention, then two
+/// all-reduces over the tp group.
+double CostModel::decode_token_s(const Job& job, double responses,
+                                 double context) const {
+  const auto& m = job.model;
+  const auto& hw = hardware_;
+  const auto weights = std::max(
+    m.factor_bytes * m.read_parameters(responses) / (job.t * hw.mem_Bps),
+    2 * m.used_parameters() * responses
+      / (decode_efficiency * job.t * hw.gemm_flops));
+  const auto device = weights + decode_attention_s(job, responses, context)
+                      + 2 * tensor_sum_s(job, responses);
+  if (effects_.engine == Engine::deepspeed_chat)
+    return std::max(device, hw.dschat_decode_layer_s);
+  if (hw.launch_graph_s > 0)
+    return device + hw.launch_graph_s * m.launches(responses);
+  return std::max(device, hw.launch_layer_s * m.launches(responses)
+                            + (job.t > 1 ? hw.launch_tp_extra_s : 0.0));
+}
+
+/// One token of every lane: each stage works on one lane after the other, and a
+/// lane passes all stages before its next token.
+double CostModel::ring_s(const Job& job, double slowest_s, double all_s) const {
+  const auto hops = job.p > 1 ? job.p * link_latency_s(job.span.pipeline) : 0.0;
+  return std::max(job.micro_batches * slowest_s, all_s + hops);
+}
+
+/// Seconds per token from a measured decode step; the last stage has the head.
+double CostModel::measured_token_s(const Job& job, double step_s) const {
+  const auto& m = job.model;
+  const auto head = step_s * m.head_share();
+  const auto layer_s = (step_s - head) / m.layers;
+  return ring_s(job, slowest_s(job, layer_s, head), step_s);
+}
+
+/// Prompts and responses of as many samples as there are slots, up to the
+/// longest response.
+double CostModel::first_responses_s(const Job& job) const {
+  return generate_s(job,
+                    problem_.lengths.phases(job.samples * job.micro_batches));
+}
+
+/// The same number of samples again, each starting when a slot becomes free.
+double CostModel::steady_responses_s(const Job& job) const {
+  return generate_s(
+    job, {problem_.lengths.steady_phase(job.samples * job.micro_batches)});
+}
+
+/// Seconds that the samples add that had to wait for a slot.
+double CostModel::later_responses_s(const Job& job) const {
+  return job.rounds > 1 ? (job.rounds - 1) * steady_responses_s(job) : 0;
+}
+
+/// OpenRLHF generates in rounds of `micro_rollout_batch_size`: each waits for
+/// the longest response of the round before.
+double CostModel::rollout_s(const Job& job) const {
+  if (effects_.engine != Engine::openrlhf)
+    return first_responses_s(job) + later_responses_s(job);
+  auto round = job;
+  round.samples /= hardware_.openrlhf_rounds;
+  return hardware_.openrlhf_rounds
+         * (first_responses_s(round) + later_responses_s(round));
+}
+
+double CostModel::generate_s(const Job& job,
+                             const std::vector<DecodePhase>& phases) const {
+  const auto& lengths = problem_.lengths;
+  const auto& m = job.model;
+  const auto layers = std::max(job.other_layers, job.last_layers);
+  double seconds = prefill_s(job);
+  for (const auto& phase : phases) {
+    const auto responses = phase.active / job.micro_batches;
+    const auto measured
+      = problem_.profile.seconds(ProfileOp::decode, m.num_parameters,
+                                 job.placement.strategy.tp, responses);
+    if (measured) {
+      seconds += phase.steps * measured_token_s(job, *measured);
+      continue;
+    }
+    const auto logits
+      = 2 * m.head_width * m.hidden / (job.t * hardware_.mem_Bps)
+        + sampling_bytes_a_token * responses * m.head_width / hardware_.mem_Bps;
+    const auto stage_s
+      = layers
+          * decode_token_s(job, responses, lengths.prompt() + phase.context)
+        + hardware_.stage_token_s;
+    seconds += phase.steps * (ring_s(job, stage_s, job.p * stage_s) + logits);
+  }
+  return seconds;
+}
+
+} // namespace troupe::plans

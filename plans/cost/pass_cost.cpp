@@ -1,0 +1,168 @@
+// CostModel's seconds of passes: what a layer and the head take, what is sent
+// between devices, and micro-batches through the stages of a pipeline.
+#include "plans/cost/cost_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Element-wise passes over the hidden states of a layer.
+constexpr double elementwise_passes = 30;
+/// Products of the head reach only this share of the matrix rate.
+constexpr double head_efficiency = 0.8;
+/// fp32 logits, written and read.
+constexpr double logits_bytes_a_token = 8;
+/// Share of a layer's launches that its MLP makes: 5 of 20.
+constexpr double mlp_launch_share = 0.25;
+/// Passes over a token's hidden state for each of its experts: gather, input,
+/// weighting, sum.
+constexpr double expert_passes = 4;
+
+} // namespace
+
+double CostModel::LayerTime::forward() const {
+  return std::max(compute + network, host);
+}
+
+double CostModel::Model::touched_experts(double tokens) const {
+  return expert_parameters == 0 ? 0
+                                : experts
+                                    * (1
+                                       - std::pow(1 - experts_a_token / experts,
+                                                  std::max(1.0, tokens)));
+}
+
+double CostModel::Model::used_parameters() const {
+  return layer_parameters - (experts - experts_a_token) * expert_parameters;
+}
+
+double CostModel::Model::head_share() const {
+  const auto head = head_width * hidden;
+  return head / (head + layers * used_parameters());
+}
+
+double CostModel::Model::read_parameters(double tokens) const {
+  return layer_parameters
+         - (experts - touched_experts(tokens)) * expert_parameters;
+}
+
+double CostModel::Model::launches(double tokens) const {
+  return 1 + mlp_launch_share * std::max(0.0, touched_experts(tokens) - 1);
+}
+
+/// Returns the factor of another system's passes on ours.
+double CostModel::engine_backend() const {
+  switch (effects_.engine) {
+  case Engine::deepspeed_chat:
+    return hardware_.dschat_compute;
+  case Engine::openrlhf:
+    return hardware_.openrlhf_compute;
+  case Engine::own:
+    break;
+  }
+  return 1;
+}
+
+double CostModel::link_Bps(bool between_nodes) const {
+  return between_nodes ? hardware_.inter_Bps : hardware_.intra_Bps;
+}
+
+double CostModel::link_latency_s(bool between_nodes) const {
+  return between_nodes ? hardware_.inter_lat_s : hardware_.intra_lat_s;
+}
+
+double CostModel::gather_Bps() const {
+  return hardware_.gather_Bps > 0 ? hardware_.gather_Bps : hardware_.zero_Bps;
+}
+
+/// One all-reduce of the hidden states of `tokens` tokens over the tp group.
+double CostModel::tensor_sum_s(const Job& job, double tokens) const {
+  if (job.t <= 1)
+    return 0;
+  const auto bytes = 2 * (job.t - 1) / job.t * job.model.element_bytes * tokens
+                     * job.model.hidden;
+  return bytes / link_Bps(job.span.tensor) + link_latency_s(job.span.tensor);
+}
+
+CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
+                                      double attends) const {
+  const auto& m = job.model;
+  const auto& hw = hardware_;
+  const auto width = m.hidden / job.t;
+  const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
+  const auto gemm = std::max(2 * m.used_parameters() * tokens / (job.t * rate),
+                             m.element_bytes * m.read_parameters(tokens)
+                               / (job.t * hw.mem_Bps));
+  const auto passes = elementwise_passes + expert_passes * m.experts_a_token;
+  const auto other
+    = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops)
+      + passes * m.element_bytes * tokens * m.hidden / (job.t * hw.mem_Bps);
+  LayerTime time{.compute = gemm + other,
+                 .network = 2 * tensor_sum_s(job, tokens),
+                 .host = hw.launch_layer_s * m.launches(tokens)
+                         + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
+  time.compute *= engine_backend();
+  return time;
+}
+
+double CostModel::head_s(const Job& job, double tokens) const {
+  const auto& m = job.model;
+  return 2 * m.head_width * m.hidden * tokens
+           / (head_efficiency * job.t * hardware_.gemm_flops)
+         + logits_bytes_a_token * m.head_width * tokens
+             / (job.t * hardware_.mem_Bps);
+}
+
+/// Sends the hidden states of `tokens` tokens to the next stage.
+double CostModel::hop_s(const Job& job, double tokens) const {
+  if (job.p <= 1)
+    return 0;
+  const auto bytes = job.model.element_bytes * tokens * job.model.hidden;
+  const bool far = job.span.pipeline;
+  return (far ? bytes / (job.t * hardware_.inter_Bps)
+              : bytes / hardware_.intra_Bps)
+         + link_latency_s(far);
+}
+
+double CostModel::slowest_s(const Job& job, double layer_s, double head) const {
+  return std::max(job.other_layers * layer_s, job.last_layers * layer_s + head);
+}
+
+/// M micro-batches through p stages; the last stage has the head.
+double CostModel::passes_s(const Job& job, double layer_s, double head,
+                           double hop) const {
+  const auto all = job.model.layers * layer_s + head + job.p * hop;
+  const auto slowest = slowest_s(job, layer_s, head) + hop;
+  if (!effects_.bubbles)
+    return job.micro_batches * all / job.p;
+  return all + (job.micro_batches - 1) * slowest;
+}
+
+/// Gathers (or scatters) a stage's sharded parameters `times` times.
+double CostModel::gather_s(const Job& job, double times) const {
+  if (job.placement.strategy.zero != Zero::z3 || job.d <= 1)
+    return 0;
+  const auto bytes = job.model.parameters * job.model.element_bytes
+                     / (job.t * job.p) * (job.d - 1) / job.d;
+  return times * bytes / gather_Bps();
+}
+
+/// Returns the seconds of passes of `op` over `tokens` each, if it was
+/// measured. The last stage has the head's share of a whole pass; prompts need
+/// the head for their last token only.
+std::optional<double> CostModel::measured_passes_s(const Job& job, ProfileOp op,
+                                                   double tokens,
+                                                   double hop) const {
+  const auto measured = problem_.profile.seconds(
+    op, job.model.num_parameters, job.placement.strategy.tp, tokens);
+  if (!measured)
+    return std::nullopt;
+  const auto head
+    = op == ProfileOp::prefill ? 0 : *measured * job.model.head_share();
+  return passes_s(job, (*measured - head) / job.model.layers, head, hop);
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,108 @@
+#include "plans/cost/plan_problem.hpp"
+
+#include "plans/check/planned_memory.hpp"
+#include "plans/presets/presets.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+std::uint64_t PlanProblem::device_memory_bytes() const {
+  return static_cast<std::uint64_t>(
+    std::max(0.0, hardware.mem_bytes - hardware.reserve_bytes));
+}
+
+DType PlanProblem::dtype(const std::string& role) const {
+  const auto found = dtypes.find(role);
+  return found == dtypes.end() ? DType::f32 : found->second;
+}
+
+DType PlanProblem::stored_dtype(const std::string& role) const {
+  return plans::stored_dtype(sizes, dtype(role));
+}
+
+void apply_settings(PlanProblem& problem, const Settings& settings,
+                    std::uint64_t device_bytes) {
+  const auto reserve = device_bytes - usable_bytes(settings, device_bytes);
+  problem.hardware.mem_bytes = static_cast<double>(device_bytes);
+  problem.hardware.reserve_bytes
+    = std::max(problem.hardware.reserve_bytes, static_cast<double>(reserve));
+  const auto context
+    = make_check_context(settings, problem.workflow, {}, device_bytes);
+  problem.dtypes = context.dtypes;
+  problem.sizes = context.sizes;
+  problem.corrects_for_lag = context.corrects_for_lag;
+  problem.evaluation = context.evaluation;
+}
+
+CheckContext check_context(const PlanProblem& problem,
+                           const ExecutionPlan& plan) {
+  CheckContext context{.workflow = problem.workflow,
+                       .plan = plan,
+                       .sizes = problem.sizes,
+                       .shapes = problem.shapes,
+                       .dtypes = problem.dtypes,
+                       .corrects_for_lag = problem.corrects_for_lag,
+                       .evaluation = problem.evaluation};
+  if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
+    context.device_memory_bytes = bytes;
+  return context;
+}
+
+PlanReport check_plan(const PlanProblem& problem, const ExecutionPlan& plan) {
+  return check_plan(check_context(problem, plan));
+}
+
+ExecutionPlan with_rooms(const PlanProblem& problem,
+                         const ExecutionPlan& plan) {
+  if (!problem.sizes.cache_adapts)
+    return plan;
+  const auto context = check_context(problem, plan);
+  const auto replicas = replicas_of(problem.workflow, plan);
+  return with_rooms(plan, planned_memory(context, replicas).rooms);
+}
+
+namespace {
+
+/// Restores the micro-batches of `whole` in each call of `plan` where memory
+/// allows: sharded parameters are gathered once per micro-batch.
+ExecutionPlan with_larger_micro_batches(const PlanProblem& problem,
+                                        ExecutionPlan plan,
+                                        const ExecutionPlan& whole) {
+  for (const auto& call : problem.workflow.calls) {
+    auto& tokens = plan.calls[call.name].micro_batch_tokens;
+    const auto small = tokens;
+    tokens = whole.calls.at(call.name).micro_batch_tokens;
+    if (tokens != small && !check_plan(problem, plan).ok())
+      tokens = small;
+  }
+  return plan;
+}
+
+} // namespace
+
+ExecutionPlan fitted_preset(const std::string& name,
+                            const PlanProblem& problem) {
+  constexpr std::int64_t smaller_tokens[] = {8192, 2048, 512};
+  PresetFacts facts{.shapes = problem.shapes,
+                    .device_memory_bytes = problem.device_memory_bytes()};
+  for (const auto& [role, type] : problem.dtypes) {
+    facts.weight_element_bytes = size_bytes(problem.stored_dtype(role));
+    facts.copy_element_bytes
+      = problem.sizes.packs_weights ? size_bytes(type) : 0;
+  }
+  const auto whole = preset(name, problem.workflow, problem.cluster, facts);
+  if (check_plan(problem, whole).ok())
+    return whole;
+  for (const auto tokens : smaller_tokens) {
+    auto plan = whole;
+    for (const auto& call : problem.workflow.calls)
+      if (call.kind == CallKind::train || call.kind == CallKind::inference)
+        plan.calls[call.name].micro_batch_tokens = tokens;
+    if (check_plan(problem, plan).ok())
+      return with_larger_micro_batches(problem, std::move(plan), whole);
+  }
+  return whole;
+}
+
+} // namespace troupe::plans

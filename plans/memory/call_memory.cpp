@@ -1,0 +1,193 @@
+#include "plans/memory/call_memory.hpp"
+
+#include "config/base/arithmetic.hpp"
+#include "config/base/defaults.hpp"
+#include "plans/memory/memory_model.hpp"
+#include "plans/memory/pass_memory.hpp"
+#include "plans/weights/gather_buffers.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// models/kernels/kv_cache: tokens of a slot and dims of a value, rounded up.
+constexpr std::uint64_t cache_block = 16;
+
+std::uint64_t unsigned_of(std::int64_t number) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(number, 0));
+}
+
+/// Memory that one call needs while it runs, on the devices of one stage.
+class CallMemory {
+public:
+  CallMemory(const ModelShape& shape, DType dtype, const Placement& placement,
+             const BatchSizes& sizes, std::uint32_t stage)
+    : shape_(shape),
+      dtype_(dtype),
+      place_(placement),
+      sizes_(sizes),
+      stage_(stage),
+      part_(shape, placement.strategy, stage) {}
+
+  std::uint64_t bytes(CallKind kind) const {
+    if (kind == CallKind::generate)
+      return generate_elements() * element_bytes() + packed_bytes()
+             + gathered_bytes();
+    if (kind == CallKind::train)
+      return train_elements() * element_bytes();
+    return inference_pass_elements(part_, batch_of(a_chunk()))
+           * element_bytes();
+  }
+  /// Returns at least one response: with less, generation fails. The first
+  /// stage has most layers and so the least memory left.
+  std::uint64_t slots() const {
+    auto under_way = a_chunk();
+    if (sizes_.max_sequences > 0)
+      under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
+    if (place_.responses > 0)
+      under_way = std::min<std::uint64_t>(under_way, place_.responses);
+    if (sizes_.kv_cache_bytes == 0)
+      return under_way;
+    const auto slot = std::max<std::uint64_t>(1, slot_elements(0));
+    return std::clamp<std::uint64_t>(
+      sizes_.kv_cache_bytes / (slot * element_bytes()), 1, under_way);
+  }
+
+private:
+  std::uint64_t element_bytes() const {
+    return size_bytes(stored_dtype(sizes_, dtype_));
+  }
+  std::uint64_t longest() const {
+    return std::max<std::uint64_t>(1, unsigned_of(sizes_.max_sequence_tokens));
+  }
+  std::uint64_t new_tokens() const {
+    return sizes_.max_new_tokens > 0 ? unsigned_of(sizes_.max_new_tokens)
+                                     : longest();
+  }
+  /// Returns the samples per dp rank of one optimizer step, or chunk, of
+  /// `parts`.
+  std::uint64_t a_rank(std::uint64_t parts) const {
+    return std::max<std::uint64_t>(
+      1, ceil_div(sizes_.samples_per_step, parts * place_.strategy.dp));
+  }
+  /// Returns the largest micro-batch of these samples: as many whole sequences
+  /// as the budget allows (models/engine/row_reader), at least one.
+  std::uint64_t in_micro_batch(std::uint64_t samples) const {
+    auto budget
+      = unsigned_of(place_.micro_batch_tokens > 0 ? place_.micro_batch_tokens
+                                                  : sizes_.micro_batch_tokens);
+    if (budget == 0)
+      budget = unsigned_of(defaults::micro_batch_tokens);
+    auto least = unsigned_of(place_.micro_batches);
+    if (least == 0 && place_.micro_batch_tokens == 0 && place_.strategy.pp > 1)
+      least = std::uint64_t{2} * place_.strategy.pp;
+    if (least > 1)
+      budget = std::min(budget, ceil_div(samples * longest(), least));
+    return std::clamp<std::uint64_t>(budget / longest(), 1, samples);
+  }
+  PassTokens batch_of(std::uint64_t samples) const {
+    const auto sequences = in_micro_batch(samples);
+    return {.tokens = sequences * longest(),
+            .wanted = sequences * new_tokens()};
+  }
+
+  std::uint64_t train_elements() const {
+    const auto samples = a_rank(std::max(1U, sizes_.mini_batches));
+    const auto batch = batch_of(samples);
+    const auto batches = ceil_div(samples * longest(), batch.tokens);
+    const auto ahead = std::uint64_t{place_.strategy.pp} - stage_;
+    return train_pass_elements(
+      part_, {.batch = batch,
+              .in_flight = static_cast<std::uint32_t>(std::min(ahead, batches)),
+              .recompute = sizes_.recompute_activations});
+  }
+  std::uint64_t a_chunk() const {
+    return a_rank(unsigned_of(std::max(1, place_.chunks)));
+  }
+  std::uint64_t slot_elements(std::uint32_t stage) const {
+    return cache_slot_elements(shape_, place_.strategy, stage,
+                               sizes_.max_sequence_tokens);
+  }
+  /// A pipeline works on as many parts of the responses as it has stages. The
+  /// first pass takes all their prompts, up to its limit.
+  std::uint64_t generate_elements() const {
+    const auto cached = slots();
+    const auto lanes = std::min<std::uint64_t>(place_.strategy.pp, cached);
+    const auto in_lane = ceil_div(cached, lanes);
+    const auto prompt = std::max<std::uint64_t>(
+      1, sizes_.max_new_tokens > 0
+           ? longest() - std::min(longest(), new_tokens())
+           : longest());
+    const auto budget = sizes_.max_batch_tokens > 0
+                          ? unsigned_of(sizes_.max_batch_tokens)
+                          : unsigned_of(defaults::micro_batch_tokens);
+    const DecodePass pass{
+      .rows = std::max(in_lane, std::min(budget, in_lane * prompt)),
+      .draws = in_lane};
+    return cached * slot_elements(stage_) + decode_pass_elements(part_, pass);
+  }
+  /// Sharded parameters are gathered as a whole for a generation (models/
+  /// gathered_weights).
+  std::uint64_t gathered_bytes() const {
+    if (!cuts_weights(place_.strategy))
+      return 0;
+    auto uncut = place_.strategy;
+    uncut.zero = Zero::none;
+    return stage_bytes(shape_, uncut, stored_dtype(sizes_, dtype_))
+      .at(stage_)
+      .weights;
+  }
+  std::uint64_t packed_bytes() const {
+    return sizes_.packs_weights ? part_.matrix_elements() * size_bytes(dtype_)
+                                : 0;
+  }
+
+  const ModelShape& shape_;
+  DType dtype_;
+  const Placement& place_;
+  const BatchSizes& sizes_;
+  std::uint32_t stage_;
+  StackPart part_;
+};
+
+} // namespace
+
+DType stored_dtype(const BatchSizes& sizes, DType dtype) {
+  return sizes.stores_operands ? dtype : DType::f32;
+}
+
+std::uint64_t cache_slot_elements(const ModelShape& shape,
+                                  const Strategy& strategy, std::uint32_t stage,
+                                  std::int64_t tokens) {
+  const StackPart part(shape, strategy, stage);
+  const auto dim = unsigned_of(shape.head_dim);
+  const auto heads = dim > 0 ? part.keys / dim : 0;
+  return part.layers * heads * round_up(unsigned_of(tokens), cache_block)
+         * (dim + round_up(dim, cache_block));
+}
+
+std::uint64_t responses_under_way(const ModelShape& shape, DType dtype,
+                                  const Placement& placement,
+                                  const BatchSizes& sizes) {
+  return CallMemory(shape, dtype, placement, sizes, 0).slots();
+}
+
+std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
+                           const Placement& placement, const BatchSizes& sizes,
+                           std::uint32_t stage) {
+  return CallMemory(shape, dtype, placement, sizes, stage).bytes(kind);
+}
+
+std::uint64_t active_bytes(CallKind kind, const ModelShape& shape, DType dtype,
+                           const Placement& placement,
+                           const BatchSizes& sizes) {
+  // no stage has more layers and batches in flight than the first; the last one
+  // has the head
+  return std::max(active_bytes(kind, shape, dtype, placement, sizes, 0),
+                  active_bytes(kind, shape, dtype, placement, sizes,
+                               placement.strategy.pp - 1));
+}
+
+} // namespace troupe::plans

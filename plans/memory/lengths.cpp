@@ -1,0 +1,96 @@
+#include "plans/memory/lengths.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Returns the mean of min(X, max) for an exponential X of this rate.
+double cut_mean(double rate, double max) {
+  return -std::expm1(-rate * max) / rate;
+}
+
+double solve_rate(double mean, double max) {
+  double low = 1e-12, high = 2 / mean;
+  for (int i = 0; i < 80; ++i) {
+    const auto middle = (low + high) / 2;
+    (cut_mean(middle, max) > mean ? low : high) = middle;
+  }
+  return high;
+}
+
+double take_length(std::string_view text) {
+  double number = 0;
+  const auto [end, error]
+    = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || !(number >= 1)
+      || number > 1e9)
+    throw std::invalid_argument("lengths are written MEAN or MEAN:MAX, tokens "
+                                "from 1 on, got '"
+                                + std::string(text) + "'");
+  return number;
+}
+
+} // namespace
+
+Lengths::Lengths(double prompt, double mean, double max)
+  : prompt_(std::max(prompt, 0.0)),
+    mean_(std::clamp(mean, 1.0, std::max(max, 1.0))),
+    max_(std::max(max, 1.0)) {
+  auto response_squares = max_ * max_;
+  if (mean_ < max_ * 0.999) {
+    rate_ = solve_rate(mean_, max_);
+    response_squares = 2 / (rate_ * rate_)
+                       * (1 - std::exp(-rate_ * max_) * (1 + rate_ * max_));
+  } else {
+    mean_ = max_;
+  }
+  squares_ = prompt_ * prompt_ + 2 * prompt_ * mean_ + response_squares;
+}
+
+double Lengths::survival(double tokens) const {
+  if (tokens >= max_)
+    return 0;
+  return rate_ == 0 ? 1 : std::exp(-rate_ * tokens);
+}
+
+std::vector<DecodePhase> Lengths::phases(double responses) const {
+  if (rate_ == 0)
+    return {{max_ - 1, responses, max_ / 2}};
+  constexpr int num_phases = 24;
+  std::vector<DecodePhase> phases;
+  const auto width = max_ / num_phases;
+  for (int i = 0; i < num_phases; ++i) {
+    const auto middle = width * (i + 0.5);
+    const auto alive = survival(middle);
+    const auto some = -std::expm1(responses * std::log1p(-alive));
+    if (some > 1e-9)
+      phases.push_back({some * width, responses * alive / some, middle});
+  }
+  return phases;
+}
+
+DecodePhase Lengths::steady_phase(double responses) const {
+  const auto response_squares
+    = squares_ - prompt_ * prompt_ - 2 * prompt_ * mean_;
+  return {mean_ - 1, responses, response_squares / (2 * mean_)};
+}
+
+Lengths parse_lengths(std::string_view text, double prompt) {
+  const auto colon = text.find(':');
+  const auto mean = take_length(text.substr(0, colon));
+  const auto max = colon == std::string_view::npos
+                     ? mean
+                     : take_length(text.substr(colon + 1));
+  if (max < mean)
+    throw std::invalid_argument("the mean length is above the maximum, got '"
+                                + std::string(text) + "'");
+  return {prompt, mean, max};
+}
+
+} // namespace troupe::plans

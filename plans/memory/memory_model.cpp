@@ -1,0 +1,215 @@
+#include "plans/memory/memory_model.hpp"
+
+#include "plans/weights/gather_buffers.hpp"
+#include "plans/weights/layout.hpp"
+#include "plans/weights/residency.hpp"
+#include "plans/workflow/call_levels.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Returns the elements of the buffer through which z1 cuts and gathers the
+/// largest unit (models/parallel/zero1_partition); 0 for other strategies.
+std::uint64_t cut_elements(std::span<const ParameterShape> parameters,
+                           const Strategy& strategy, std::uint32_t stage) {
+  if (strategy.zero != Zero::z1 || strategy.dp == 1)
+    return 0;
+  std::map<std::int32_t, std::int64_t> units;
+  for (const Box& box : whole_boxes(parameters, strategy, {.pp = stage}))
+    units[parameters[box.parameter].layer] += box.num_elements();
+  std::int64_t most = 0;
+  for (const auto& [layer, elements] : units)
+    most = std::max(most, elements);
+  const std::int64_t dp_ranks = strategy.dp;
+  return static_cast<std::uint64_t>((most + dp_ranks - 1) / dp_ranks
+                                    * (dp_ranks + 1));
+}
+
+DType memory_dtype(const std::map<std::string, DType>& dtypes,
+                   const std::string& role) {
+  const auto found = dtypes.find(role);
+  return found == dtypes.end() ? DType::f32 : found->second;
+}
+
+/// Sums up what each device holds and needs.
+class MemoryBook {
+public:
+  MemoryBook(const Workflow& workflow, const ExecutionPlan& plan,
+             const Replicas& replicas,
+             const std::map<std::string, ModelShape>& shapes,
+             const std::map<std::string, DType>& dtypes,
+             const BatchSizes& sizes)
+    : workflow_(workflow),
+      plan_(plan),
+      replicas_(replicas),
+      shapes_(shapes),
+      dtypes_(dtypes),
+      sizes_(sizes),
+      awaited_(awaited_calls(workflow)) {
+    for (std::uint32_t rank = 0; rank < plan.cluster.num_devices(); ++rank)
+      devices_.push_back({.device = Rank{rank}});
+  }
+
+  std::vector<DeviceMemory> add_up() {
+    for (const auto& call : workflow_.calls)
+      if (shapes_.contains(call.role))
+        add_call(call);
+    for (const auto& replica : replicas_.all)
+      if (shapes_.contains(replica.role))
+        add_replica(replica);
+    return std::move(devices_);
+  }
+
+private:
+  void add_call(const Call& call) {
+    const auto& placement = plan_.calls.at(call.name);
+    std::vector<std::uint64_t> by_stage;
+    for (std::uint32_t stage = 0; stage < placement.strategy.pp; ++stage)
+      by_stage.push_back(active_bytes(call.kind, shapes_.at(call.role),
+                                      memory_dtype(dtypes_, call.role),
+                                      placement, sizes_, stage));
+    const auto& replica = replicas_[replicas_.of_call(call.name)];
+    for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
+      const auto stage = coordinate_of(replica.strategy, i).pp;
+      devices_.at(replica.devices[i].value)
+        .tasks.push_back({.task = call.name, .bytes = by_stage[stage]});
+    }
+  }
+
+  static void add_to_task(DeviceMemory& device, const std::string& name,
+                          std::uint64_t bytes) {
+    for (auto& task : device.tasks)
+      if (task.task == name) {
+        task.bytes += bytes;
+        task.plane_bytes += bytes;
+      }
+  }
+
+  std::size_t index_of(const std::string& call) const {
+    return static_cast<std::size_t>(&workflow_.call(call)
+                                    - workflow_.calls.data());
+  }
+  int chunks_of(const std::string& call) const {
+    const auto placement = plan_.calls.find(call);
+    return placement == plan_.calls.end() ? 1 : placement->second.chunks;
+  }
+
+  /// Returns whether all of `call` runs after all of `other`.
+  bool waits(const std::string& call, const std::string& other) const {
+    return awaited_[index_of(call)][index_of(other)]
+           && (chunks_of(call) == 1 || chunks_of(other) == 1);
+  }
+
+  bool may_come_between(const std::string& call,
+                        const std::vector<std::string>& readers) const {
+    const auto& first = readers.front();
+    const auto ends
+      = [&](const std::string& reader) { return waits(call, reader); };
+    return (readers.size() > 1 || chunks_of(first) > 1) && !waits(first, call)
+           && !std::ranges::all_of(readers, ends);
+  }
+
+  /// Adds `bytes` to the calls that planes are loaded for, from the first to
+  /// the last, and to calls that may run between them or their chunks. Nothing
+  /// runs between loading the planes and the first call (total_order.hpp).
+  void add_stay(const std::vector<std::string>& readers, DeviceMemory& device,
+                std::uint64_t bytes) {
+    for (const auto& call : workflow_.calls)
+      if (std::ranges::count(readers, call.name) > 0
+          || may_come_between(call.name, readers))
+        add_to_task(device, call.name, bytes);
+  }
+
+  void add_training(const Replica& replica, DeviceMemory& device,
+                    const StageBytes& stage) {
+    device.gradient_bytes += stage.gradients;
+    if (!leaves(workflow_, plan_, replica).offload_optimizer)
+      device.optimizer_bytes += stage.optimizer;
+    else
+      for (const auto& name : replica.calls)
+        if (workflow_.call(name).kind == CallKind::train)
+          add_to_task(device, name, stage.optimizer);
+  }
+
+  void add_replica(const Replica& replica) {
+    const auto stored
+      = stored_dtype(sizes_, memory_dtype(dtypes_, replica.role));
+    const auto stages
+      = stage_bytes(shapes_.at(replica.role), replica.strategy, stored);
+    const bool dropped = is_dropped(workflow_, plan_, replica);
+    const bool offloaded = leaves(workflow_, plan_, replica).offload_weights;
+    const bool trained = workflow_.role(replica.role).trained;
+    const bool trains = replica.home && trained;
+    const bool moved = trained && !replica.home;
+    // the version for a lagged call stays there from the move on
+    const bool comes
+      = dropped || (offloaded && !(moved && has_lag(plan_, replica)));
+    for (std::size_t i = 0; i < replica.devices.size(); ++i) {
+      auto& device = devices_.at(replica.devices[i].value);
+      const auto& stage = stages.at(
+        coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
+      const auto planes = stage.weights - stage.windows;
+      device.weight_bytes += comes ? stage.windows : stage.weights;
+      if (dropped)
+        add_stay(replica.calls, device, planes);
+      else if (comes)
+        for (const auto& call : replica.calls)
+          add_stay({call}, device, planes);
+      if (comes && moved)
+        device.tasks.push_back({replica.name(), planes, planes});
+      if (trains)
+        add_training(replica, device, stage);
+      if (workflow_.role(replica.role).ema)
+        device.tasks.push_back(
+          {.task = replica.name(),
+           .bytes = std::min(stage.weights, sizes_.move_staging_bytes)});
+    }
+  }
+
+  const Workflow& workflow_;
+  const ExecutionPlan& plan_;
+  const Replicas& replicas_;
+  const std::map<std::string, ModelShape>& shapes_;
+  const std::map<std::string, DType>& dtypes_;
+  const BatchSizes& sizes_;
+  std::vector<std::vector<bool>> awaited_; ///< of awaited_calls
+  std::vector<DeviceMemory> devices_;
+};
+
+} // namespace
+
+std::vector<StageBytes> stage_bytes(const ModelShape& shape,
+                                    const Strategy& strategy, DType stored) {
+  return stage_bytes(parameters(shape), strategy, stored);
+}
+
+std::vector<StageBytes> stage_bytes(std::span<const ParameterShape> all,
+                                    const Strategy& strategy, DType stored) {
+  const auto weights
+    = largest_shards(all, strategy, stored, LayoutKind::weights);
+  const auto moments
+    = largest_shards(all, strategy, DType::f32, LayoutKind::optimizer);
+  const auto windows = window_bytes(all, strategy, stored);
+  const std::uint64_t num_planes = stored == DType::f32 ? 2 : 3;
+  std::vector<StageBytes> stages(weights.size());
+  for (std::uint32_t i = 0; i < stages.size(); ++i) {
+    const auto planes = weights[i] + windows[i];
+    stages[i]
+      = {planes, planes + cut_elements(all, strategy, i) * size_bytes(stored),
+         num_planes * moments[i], windows[i]};
+  }
+  return stages;
+}
+
+std::vector<DeviceMemory> device_memory(
+  const Workflow& workflow, const ExecutionPlan& plan, const Replicas& replicas,
+  const std::map<std::string, ModelShape>& shapes,
+  const std::map<std::string, DType>& dtypes, const BatchSizes& sizes) {
+  return MemoryBook(workflow, plan, replicas, shapes, dtypes, sizes).add_up();
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,68 @@
+// How many bytes of device memory each task of a plan needs during a step.
+// Resident: weights of home and kept replicas, gradients and optimizer where a
+// role trains. On top, while a task runs: what its call uses
+// (plans/memory/call_memory), and weights that are loaded for this task only
+// (replicas that are dropped after use, offloaded roles). Upper bounds for the
+// longest sequences that the settings allow; what a run really uses is counted
+// (net/base/memory_count), task by task under the same names. Not included:
+// rotary tables, which are small, and workspaces of kernels.
+#pragma once
+
+#include "config/base/dtype.hpp"
+#include "config/base/ids.hpp"
+#include "config/model/model_shape.hpp"
+#include "plans/memory/call_memory.hpp"
+#include "plans/plan/execution_plan.hpp"
+#include "plans/weights/replicas.hpp"
+#include "plans/workflow/workflow.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::plans {
+
+struct TaskMemory {
+  std::string task;
+  std::uint64_t bytes = 0;       ///< on top of what is resident
+  std::uint64_t plane_bytes = 0; ///< of them, bytes of planes
+};
+
+struct DeviceMemory {
+  Rank device = {};
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t gradient_bytes = 0;
+  std::uint64_t optimizer_bytes = 0; ///< as in StageBytes
+  std::vector<TaskMemory> tasks = {};
+
+  std::uint64_t resident_bytes() const {
+    return weight_bytes + gradient_bytes + optimizer_bytes;
+  }
+};
+
+/// Returns the memory of every device of the cluster, ascending. `shapes` and
+/// `dtypes` by role; a role without a shape counts as nothing, one without
+/// dtype (of its products) as f32.
+std::vector<DeviceMemory> device_memory(
+  const Workflow& workflow, const ExecutionPlan& plan, const Replicas& replicas,
+  const std::map<std::string, ModelShape>& shapes,
+  const std::map<std::string, DType>& dtypes, const BatchSizes& sizes);
+
+/// Planes of one pipeline stage on its fullest device.
+struct StageBytes {
+  std::uint64_t weights = 0;   ///< z3: with the buffers of gathered units
+  std::uint64_t gradients = 0; ///< z3: likewise; z1: with a cut unit's buffer
+  std::uint64_t optimizer = 0; ///< moments; master weights if not stored fp32
+  std::uint64_t windows = 0;   ///< of the weights, those buffers: always there
+};
+/// Returns the planes by stage; weights and gradients as `stored`.
+std::vector<StageBytes> stage_bytes(const ModelShape& shape,
+                                    const Strategy& strategy,
+                                    DType stored = DType::f32);
+/// Returns the same for a model with all of these parameters.
+std::vector<StageBytes> stage_bytes(std::span<const ParameterShape> all,
+                                    const Strategy& strategy, DType stored);
+
+} // namespace troupe::plans

@@ -1,0 +1,210 @@
+#include "plans/memory/pass_memory.hpp"
+
+#include "config/base/arithmetic.hpp"
+#include "plans/weights/stage_layers.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// models/transformer/vocab_logprobs: logits of all rows are kept up to this
+/// many floats, else computed in chunks.
+constexpr std::uint64_t kept_logits_floats = std::uint64_t{1} << 26;
+constexpr std::uint64_t chunk_logits_floats = std::uint64_t{1} << 22;
+constexpr std::uint64_t chunk_rows_grain = 12;
+constexpr std::uint64_t row_statistics_floats = 4; ///< per tensor peer
+/// models/kernels/norm: rows whose gradients are summed separately.
+constexpr std::uint64_t norm_chunk_rows = 64;
+
+std::uint64_t floats_of(std::int64_t number) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(number, 0));
+}
+
+/// Floats of the buffers of one batch.
+class PassFloats {
+public:
+  PassFloats(const StackPart& part, PassTokens batch)
+    : p_(part),
+      batch_(batch),
+      rows_(part.splits_tokens ? ceil_div(batch.tokens, part.tp)
+                               : batch.tokens),
+      stream_(rows_ * part.hidden) {}
+
+  /// Returns the floats independent of what layers keep: result, stream,
+  /// scratch.
+  std::uint64_t around_layers() const {
+    return gathered() + stream_ + wide() + stream_ + tokens() * p_.inner;
+  }
+  std::uint64_t layer() const {
+    const auto experts = std::max<std::uint64_t>(1, chosen());
+    auto floats = 2 * rows_ + tokens() * (p_.qkv() + p_.heads + p_.queries)
+                  + stream_ + tokens() * p_.gate_up() * experts;
+    if (p_.whole.query_key_norm)
+      floats += tokens() * (p_.queries + p_.keys);
+    if (p_.whole.post_norms)
+      floats += 2 * stream_ + 2 * rows_;
+    return floats;
+  }
+  /// Returns the floats of a layer's input.
+  std::uint64_t stream() const {
+    return stream_;
+  }
+  /// Returns the scratch floats while one layer runs.
+  std::uint64_t forward_rest() const {
+    if (chosen() == 0)
+      return 0;
+    return wide()
+           + tokens() * (p_.hidden + p_.hidden + p_.inner + num_experts());
+  }
+  /// Returns the floats that the head keeps for its gradient.
+  std::uint64_t head() const {
+    if (!p_.last_stage)
+      return 0;
+    if (p_.whole.scalar_head)
+      return tokens();
+    return 3 * batch_.wanted + (keeps_logits() ? batch_.wanted * p_.vocab : 0);
+  }
+  std::uint64_t head_rest(bool keeps) const {
+    if (!p_.last_stage || p_.whole.scalar_head)
+      return 0;
+    const auto peers = p_.tp > 1 ? p_.tp + 1 : 1;
+    return loss_rows()
+           * (p_.hidden + row_statistics_floats * peers
+              + (keeps && keeps_logits() ? 0 : p_.vocab));
+  }
+  /// Returns the floats from the loss to the stack, on the last stage.
+  std::uint64_t output_gradient() const {
+    if (!p_.last_stage)
+      return 0;
+    return gathered() + (p_.whole.scalar_head ? tokens() : batch_.wanted);
+  }
+  std::uint64_t head_backward_rest() const {
+    if (!p_.last_stage || p_.whole.scalar_head)
+      return 0;
+    return loss_rows() * (2 * p_.hidden + (keeps_logits() ? 0 : p_.vocab));
+  }
+  std::uint64_t backward(bool recompute) const {
+    const auto own_norm = p_.splits_tokens || !p_.last_stage ? stream_ : 0;
+    const auto branch = p_.whole.post_norms ? stream_ : 0;
+    return stream_ + tokens() * p_.inner + own_norm + stream_ + 2 * wide()
+           + tokens() * (p_.queries + p_.qkv()) + 2 * p_.hidden + branch
+           + std::max({norm_rest(), expert_backward_rest(), again(recompute)});
+  }
+
+private:
+  std::uint64_t tokens() const {
+    return batch_.tokens;
+  }
+  std::uint64_t gathered() const {
+    return p_.splits_tokens ? rows_ * p_.tp * p_.hidden : stream_;
+  }
+  std::uint64_t wide() const {
+    return p_.splits_tokens ? gathered() : 0;
+  }
+  std::uint64_t chosen() const {
+    return floats_of(p_.whole.experts_per_token);
+  }
+  std::uint64_t num_experts() const {
+    return floats_of(p_.whole.num_experts);
+  }
+  bool keeps_logits() const {
+    return batch_.wanted * p_.vocab <= kept_logits_floats;
+  }
+  /// Returns the rows of logits that are computed at a time.
+  std::uint64_t loss_rows() const {
+    const auto fitting = chunk_logits_floats
+                         / std::max<std::uint64_t>(p_.vocab, 1)
+                         / chunk_rows_grain * chunk_rows_grain;
+    return std::min(batch_.wanted, std::max(chunk_rows_grain, fitting));
+  }
+  std::uint64_t norm_rest() const {
+    const auto planes = p_.whole.norm == NormKind::layer ? 2 : 1;
+    return planes * ceil_div(rows_, norm_chunk_rows) * p_.hidden;
+  }
+  std::uint64_t expert_backward_rest() const {
+    if (chosen() == 0)
+      return 0;
+    return tokens() * (4 * p_.hidden + 2 * p_.inner + num_experts() + chosen());
+  }
+  std::uint64_t again(bool recompute) const {
+    const bool finishes = chosen() > 0 || p_.whole.post_norms;
+    return recompute && finishes ? stream_ + forward_rest() : 0;
+  }
+
+  const StackPart& p_;
+  PassTokens batch_;
+  std::uint64_t rows_;   ///< of the stream on this device
+  std::uint64_t stream_; ///< floats of its buffer
+};
+
+} // namespace
+
+StackPart::StackPart(const ModelShape& shape, const Strategy& strategy,
+                     std::uint32_t stage)
+  : whole(shape),
+    tp(strategy.tp),
+    splits_tokens(strategy.sequence_parallel && strategy.tp > 1),
+    first_stage(stage == 0),
+    last_stage(stage + 1 == strategy.pp),
+    hidden(floats_of(shape.hidden_size)),
+    heads(ceil_div(floats_of(shape.num_heads), strategy.tp)),
+    queries(heads * floats_of(shape.head_dim)),
+    keys(std::max<std::uint64_t>(1, floats_of(shape.num_kv_heads) / tp)
+         * floats_of(shape.head_dim)),
+    inner(ceil_div(floats_of(shape.intermediate_size), strategy.tp)),
+    vocab(ceil_div(floats_of(shape.vocab_size), strategy.tp)) {
+  layers = floats_of(shape.num_layers);
+  if (strategy.pp > 1)
+    layers = StageLayers(static_cast<std::uint32_t>(layers), strategy.pp,
+                         unit_costs(shape))
+               .count(stage);
+}
+
+std::uint64_t StackPart::matrix_elements() const {
+  const auto experts = floats_of(whole.num_experts);
+  const auto mlps = std::max<std::uint64_t>(1, experts);
+  const auto layer = qkv() + queries + mlps * (gate_up() + inner) + experts;
+  return hidden * (layers * layer + (last_stage ? vocab : 0));
+}
+
+std::uint64_t inference_pass_elements(const StackPart& part, PassTokens batch) {
+  const PassFloats floats(part, batch);
+  const auto head
+    = floats.head_rest(/*keeps=*/false)
+      + (part.whole.scalar_head ? floats.head() : 3 * batch.wanted);
+  const auto rest = std::max(floats.forward_rest(), part.last_stage ? head : 0);
+  return floats.around_layers() + floats.layer() + rest;
+}
+
+std::uint64_t train_pass_elements(const StackPart& part,
+                                  const TrainPass& pass) {
+  const PassFloats floats(part, pass.batch);
+  const auto layers = pass.recompute
+                        ? floats.layer() + part.layers * floats.stream()
+                        : part.layers * (floats.layer() + floats.stream());
+  const auto kept = floats.around_layers() + layers + floats.head();
+  const auto forward
+    = std::max(floats.forward_rest(), floats.head_rest(/*keeps=*/true));
+  const auto backward
+    = floats.output_gradient()
+      + std::max(floats.head_backward_rest(), floats.backward(pass.recompute));
+  return pass.in_flight * kept + std::max(forward, backward);
+}
+
+std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass) {
+  auto row = 2 * part.hidden + part.qkv() + part.queries + 3 * part.inner;
+  if (part.whole.post_norms)
+    row += part.hidden;
+  if (part.whole.num_experts > 0)
+    row += 2 * part.hidden + floats_of(part.whole.num_experts);
+  auto draw = std::uint64_t{0};
+  if (part.last_stage) {
+    const auto peers = part.tp > 1 ? part.tp + 1 : 0;
+    draw = part.hidden + floats_of(part.whole.vocab_size) + part.vocab * peers;
+  }
+  return pass.rows * row + pass.draws * draw;
+}
+
+} // namespace troupe::plans

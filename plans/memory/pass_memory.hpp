@@ -1,0 +1,69 @@
+// How many elements one device stores while a batch passes through its part of
+// the stack: the buffers of models/transformer/transformer, of its gradient and
+// of the head, one by one, in the order in which the engine allocates them;
+// buffers freed before the end count where they are largest. Tokens are those
+// of a packed batch, none of them shared between the sequences of a prompt.
+#pragma once
+
+#include "config/base/strategy.hpp"
+#include "config/model/model_shape.hpp"
+
+#include <cstdint>
+
+namespace troupe::plans {
+
+/// The part of a model that one stage computes on each of its tensor peers.
+struct StackPart {
+  StackPart(const ModelShape& shape, const Strategy& strategy,
+            std::uint32_t stage);
+
+  const ModelShape& whole;
+  std::uint32_t tp = 1;
+  bool splits_tokens = false; ///< of the residual stream, over tensor peers
+  bool first_stage = true;
+  bool last_stage = true;
+  /// Sizes on this device; widths in elements per token.
+  std::uint64_t layers = 0;
+  std::uint64_t hidden = 0;
+  std::uint64_t heads = 0;
+  std::uint64_t queries = 0; ///< heads times their dim
+  std::uint64_t keys = 0;    ///< the same for values
+  std::uint64_t inner = 0;   ///< of the MLP or of one expert
+  std::uint64_t vocab = 0;
+
+  std::uint64_t qkv() const {
+    return queries + 2 * keys;
+  }
+  /// Returns the width of the products before the MLP's activation.
+  std::uint64_t gate_up() const {
+    return (whole.gated_mlp ? 2 : 1) * inner;
+  }
+  /// Returns the elements of the weights that generation multiplies with.
+  std::uint64_t matrix_elements() const;
+};
+
+/// A batch in a pass.
+struct PassTokens {
+  std::uint64_t tokens = 1;
+  std::uint64_t wanted = 1; ///< of them, tokens whose log-probability is needed
+};
+
+/// Returns the elements of a pass without gradients.
+std::uint64_t inference_pass_elements(const StackPart& part, PassTokens batch);
+
+struct TrainPass {
+  PassTokens batch = {};
+  std::uint32_t in_flight = 1; ///< batches between forward and backward
+  bool recompute = false;      ///< layers store only their inputs
+};
+/// Returns the elements from the first forward to the last backward.
+std::uint64_t train_pass_elements(const StackPart& part, const TrainPass& pass);
+
+struct DecodePass {
+  std::uint64_t rows = 1;  ///< tokens of a pass, of prompts and responses
+  std::uint64_t draws = 1; ///< responses that get a token
+};
+/// Returns the elements of generation's buffers besides its cache.
+std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass);
+
+} // namespace troupe::plans

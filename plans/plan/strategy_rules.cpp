@@ -1,0 +1,108 @@
+#include "plans/plan/strategy_rules.hpp"
+
+#include "config/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Returns the number of layers. 0 means an unknown shape, for which everything
+/// is legal.
+std::int64_t rules_layers(const ModelShape& shape) {
+  return shape.num_layers > 0 ? shape.num_layers : 1 << 20;
+}
+
+/// Returns whether runs of ceil(size / parts) leave no part empty; an unknown
+/// size (0) counts as such.
+bool everybody_has_some(std::int64_t size, std::int64_t parts) {
+  return size == 0 || (size + parts - 1) / parts * (parts - 1) < size;
+}
+
+bool deals_heads(const ModelShape& shape, std::int64_t tp) {
+  return shape.num_heads % tp == 0
+         && (shape.num_kv_heads % tp == 0
+             || (shape.num_kv_heads > 0 && tp % shape.num_kv_heads == 0));
+}
+
+} // namespace
+
+bool is_legal_tp(const ModelShape& shape, std::uint32_t tp) {
+  return deals_heads(shape, tp)
+         && everybody_has_some(shape.intermediate_size, tp)
+         && everybody_has_some(shape.vocab_size, tp);
+}
+
+std::uint32_t largest_tp(const ModelShape& shape, std::uint32_t limit,
+                         std::uint32_t divides) {
+  auto tp = std::max(1u, std::min(limit, divides));
+  while (divides % tp != 0 || !is_legal_tp(shape, tp))
+    --tp;
+  return tp;
+}
+
+std::uint32_t largest_pp(const ModelShape& shape, std::uint32_t limit,
+                         std::uint32_t divides) {
+  auto pp = std::max(1u, std::min(limit, divides));
+  while (divides % pp != 0 || std::int64_t{pp} > rules_layers(shape))
+    --pp;
+  return pp;
+}
+
+Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
+                          const ModelShape& shape) {
+  strategy.tp = largest_tp(shape, strategy.tp, num_devices);
+  strategy.pp = largest_pp(shape, strategy.pp, num_devices / strategy.tp);
+  strategy.dp = num_devices / strategy.tp / strategy.pp;
+  strategy.zero = strategy.dp == 1 ? Zero::none : strategy.zero;
+  strategy.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
+  return strategy;
+}
+
+namespace {
+
+/// Returns "t2 or t4": the legal degrees next to `tp`.
+std::string nearest_tps(const ModelShape& shape, std::uint32_t tp) {
+  auto below = tp - 1; // t1 is legal
+  while (!is_legal_tp(shape, below))
+    --below;
+  const auto text = fmt::format("t{}", below);
+  for (auto above = tp + 1; std::int64_t{above} <= shape.num_heads; ++above)
+    if (is_legal_tp(shape, above))
+      return text + fmt::format(" or t{}", above);
+  return text;
+}
+
+} // namespace
+
+std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
+  const auto wrong = [&](const std::string& expected) {
+    return expectation(
+      expected, to_string(strategy),
+      to_string(nearest_strategy(strategy, strategy.num_devices(), shape)));
+  };
+  if (!deals_heads(shape, strategy.tp))
+    return wrong(fmt::format("tensor parallelism (t) that divides {} heads, "
+                             "and divides or is a multiple of {} KV heads (as "
+                             "{})",
+                             shape.num_heads, shape.num_kv_heads,
+                             nearest_tps(shape, strategy.tp)));
+  if (!is_legal_tp(shape, strategy.tp))
+    return wrong(fmt::format("tensor parallelism (t) that leaves each device "
+                             "a part of {} MLP columns and {} token ids (as "
+                             "{})",
+                             shape.intermediate_size, shape.vocab_size,
+                             nearest_tps(shape, strategy.tp)));
+  if (std::int64_t{strategy.pp} > rules_layers(shape))
+    return wrong(fmt::format("at most p{}, as many stages as the model has "
+                             "layers",
+                             shape.num_layers));
+  if (strategy.sequence_parallel && strategy.tp == 1)
+    return wrong("t2 or more for sequence parallelism (s)");
+  return "";
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,370 @@
+#include "plans/search/search_space.hpp"
+
+#include "plans/memory/memory_model.hpp"
+#include "plans/memory/micro_batches.hpp"
+#include "plans/memory/response_room.hpp"
+#include "plans/plan/strategy_rules.hpp"
+#include "plans/weights/device_order.hpp"
+#include "plans/weights/residency.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+namespace troupe::plans {
+
+namespace {
+
+bool same_layout(const Strategy& a, const Strategy& b) {
+  return a.dp == b.dp && a.pp == b.pp && a.tp == b.tp
+         && (a.zero == Zero::z3) == (b.zero == Zero::z3);
+}
+
+} // namespace
+
+SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
+                         SpaceLimits limits)
+  : problem_(problem),
+    costs_(costs),
+    limits_(limits) {
+  for (const auto& call : problem.workflow.calls)
+    if (call.kind != CallKind::function)
+      calls_.push_back({.call = &call, .trains = call.kind == CallKind::train});
+  for (auto& call : calls_) {
+    const auto& role = problem.workflow.role(call.call->role);
+    call.home = trainer_of(role.name);
+    if (role.ema)
+      call.tracked = trainer_of(role.ema->role);
+  }
+  for (const auto& [role, shape] : problem.shapes)
+    for (const auto& [other, other_shape] : problem.shapes)
+      if (shape == other_shape && problem.dtype(role) == problem.dtype(other)) {
+        alike_[role] = other;
+        break; // the first of equal shape
+      }
+  is_tight_ = fills_memory();
+  for (auto& call : calls_) {
+    add_options(call);
+    prune(call);
+    counts_.kept += call.options.size();
+  }
+}
+
+std::int32_t SearchSpace::trainer_of(const std::string& role) const {
+  for (std::size_t k = 0; k < calls_.size(); ++k)
+    if (calls_[k].trains && calls_[k].call->role == role)
+      return static_cast<std::int32_t>(k);
+  return -1;
+}
+
+/// Returns whether the planes of all roles, cut over all devices, take more
+/// than half of the memory.
+bool SearchSpace::fills_memory() {
+  std::uint64_t all = 0;
+  for (const auto& role : problem_.workflow.roles) {
+    const auto& planes = stage_of(role.name, {});
+    all += planes.weights;
+    if (role.trained)
+      all += planes.gradients + planes.optimizer;
+  }
+  return all / num_devices() > memory_bytes() / 2;
+}
+
+double SearchSpace::num_cores() const {
+  const auto& cluster = problem_.cluster;
+  return cluster.nodes
+         * SharedCores(problem_.hardware, cluster)
+             .cores_of(cluster.devices_per_node);
+}
+
+std::uint64_t SearchSpace::memory_bytes() const {
+  const auto bytes = problem_.device_memory_bytes();
+  return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
+}
+
+/// Returns powers of two and the whole inside a node; then runs of whole nodes:
+/// powers of two, three times those, and what these leave of the cluster.
+std::vector<std::uint32_t> SearchSpace::mesh_sizes() const {
+  const auto node = problem_.cluster.devices_per_node;
+  const auto nodes = problem_.cluster.nodes;
+  std::set<std::uint32_t> sizes = {node};
+  for (std::uint32_t size = 1; size < node; size *= 2) {
+    sizes.insert(size);
+    sizes.insert(node - size);
+  }
+  for (std::uint32_t runs = 1; runs <= nodes; ++runs) {
+    const auto is_nice = [](std::uint32_t number) {
+      while (number % 2 == 0 && number > 0)
+        number /= 2;
+      return number == 1 || number == 3;
+    };
+    if (nodes <= 8 || runs == nodes || is_nice(runs) || is_nice(nodes - runs))
+      sizes.insert(runs * node);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+void SearchSpace::add_options(SpaceCall& call) {
+  for (const auto size : mesh_sizes())
+    add_strategies(call, size);
+  for (const auto& plan : limits_.also)
+    add_placement(call, plan);
+}
+
+/// Adds the placement of a call in `plan`, unless its mesh is not a run of
+/// devices.
+void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
+  const auto found = plan.calls.find(call.call->name);
+  if (found == plan.calls.end() || found->second.devices.empty())
+    return;
+  const auto& place = found->second;
+  const auto count = static_cast<std::uint32_t>(place.devices.size());
+  if (place.devices.back().value - place.devices.front().value + 1 != count)
+    return;
+  CallOption option{.num_devices = count,
+                    .strategy = place.strategy,
+                    .micro_batches = place.micro_batches,
+                    .chunks = place.chunks};
+  if (place.micro_batch_tokens > 0 && call.call->kind != CallKind::generate)
+    option.micro_batches = static_cast<int>(
+      micro_batches_of(call.call->kind, place, problem_.sizes,
+                       problem_.lengths.sequence_mean())
+        .count);
+  if (const auto role = plan.roles.find(call.call->role);
+      role != plan.roles.end() && !call.reads_home())
+    option.offload = used_by(*call.call, role->second);
+  add_option(call, option, stage_of(call.call->role, option.strategy));
+}
+
+/// Returns the memory of the fullest stage. dp matters only if it cuts
+/// something.
+const StageBytes& SearchSpace::stage_of(const std::string& role,
+                                        Strategy strategy) {
+  const auto& alike = alike_.at(role);
+  if (strategy.zero == Zero::none)
+    strategy.dp = 1;
+  const auto [found, added] = stages_.try_emplace(std::pair(alike, strategy));
+  auto& all = parameters_[alike];
+  if (all.empty())
+    all = parameters(problem_.shapes.at(alike));
+  if (added)
+    for (const auto& stage :
+         stage_bytes(all, strategy, problem_.stored_dtype(alike))) {
+      auto& largest = found->second;
+      largest.weights = std::max(largest.weights, stage.weights);
+      largest.gradients = std::max(largest.gradients, stage.gradients);
+      largest.optimizer = std::max(largest.optimizer, stage.optimizer);
+      largest.windows = std::max(largest.windows, stage.windows);
+    }
+  return found->second;
+}
+
+void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices) {
+  const auto& shape = problem_.shapes.at(call.call->role);
+  const auto node = problem_.cluster.devices_per_node;
+  const auto in_node = std::min(node, num_devices);
+  for (std::uint32_t tp = 1; tp <= in_node; ++tp)
+    for (std::uint32_t pp = 1; pp * tp <= num_devices; ++pp) {
+      if (num_devices % (tp * pp) != 0 || in_node % tp != 0)
+        continue;
+      Strategy strategy{.dp = num_devices / tp / pp, .pp = pp, .tp = tp};
+      if (!why_illegal(strategy, shape).empty()) {
+        ++counts_.illegal;
+        continue;
+      }
+      add_variants(call, {.num_devices = num_devices, .strategy = strategy});
+    }
+}
+
+/// Adds shardings, micro-batchings, chunks and offloads that may pay off.
+void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
+  const auto kind = call.call->kind;
+  const auto& sizes = problem_.sizes;
+  auto samples = sizes.samples_per_step;
+  if (kind == CallKind::train)
+    samples /= std::max(1u, sizes.mini_batches);
+  if (option.strategy.dp > samples) {
+    ++counts_.illegal;
+    return;
+  }
+  std::vector<Zero> zeros = {Zero::none};
+  if (kind == CallKind::train && option.strategy.dp > 1)
+    zeros = {Zero::z1, Zero::z3, Zero::none};
+  std::vector<int> chunk_counts = {1};
+  if (limits_.chunks && kind != CallKind::train)
+    chunk_counts = {1, 2, 4};
+  const auto a_rank = std::max(1u, samples / option.strategy.dp);
+  const auto stage_with = [&](Zero zero) -> const StageBytes& {
+    option.strategy.zero = zero;
+    return stage_of(call.call->role, option.strategy);
+  };
+  if (kind == CallKind::inference && option.strategy.dp > 1
+      && stage_with(Zero::none).weights > memory_bytes() / 4)
+    zeros.push_back(Zero::z3); // where weights take much of a device
+  for (const auto zero : zeros) {
+    const auto& stage = stage_with(zero);
+    for (const auto chunks : chunk_counts) {
+      option.chunks = chunks;
+      add_batchings(call, option, stage, static_cast<int>(a_rank));
+    }
+  }
+}
+
+void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
+                                const StageBytes& stage, int most) {
+  const auto kind = call.call->kind;
+  // The default rule, and the least memory where memory may matter.
+  std::set<int> counts = {0};
+  const bool may_cut = kind != CallKind::generate;
+  const auto& role = call.call->role;
+  const auto active
+    = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role),
+                   placement(option, 0), problem_.sizes);
+  const auto least = static_cast<int>(
+    micro_batches_of(kind, placement(option, 0), problem_.sizes,
+                     problem_.lengths.sequence_mean())
+      .count);
+  const auto held = kind == CallKind::train
+                      ? stage.weights + stage.gradients + stage.optimizer
+                      : stage.weights;
+  const bool is_tight
+    = active > memory_bytes() / 10 || held + active > memory_bytes();
+  if (may_cut && most > least && is_tight)
+    counts.insert({std::min(most, 4 * least), most});
+  if (may_cut && option.strategy.pp > 1) // smaller bubbles
+    counts.insert(std::clamp(4 * least, 1, most));
+  const auto offloads = may_leave(call, stage);
+  for (const auto count : counts) {
+    option.micro_batches = count;
+    for (const auto offload : offloads) {
+      option.offload = offload;
+      add_option(call, option, stage);
+    }
+  }
+}
+
+/// Returns the planes that may be in host memory between the calls of a
+/// replica: a choice only where memory may matter, as the reload takes time.
+/// For a trained role this concerns home, and its training decides; replicas
+/// that a move refreshes are dropped instead (residency.hpp).
+std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
+                                               const StageBytes& stage) const {
+  if (call.reads_home())
+    return {{}};
+  const auto much = memory_bytes() / 4;
+  const bool weights = is_tight_ || stage.weights > much;
+  const bool moments = call.trains && stage.optimizer > much;
+  std::vector<RoleMemory> all = {{}};
+  if (weights)
+    all.push_back({.offload_weights = true});
+  if (moments)
+    all.push_back({.offload_optimizer = true});
+  if (weights && moments)
+    all.push_back({.offload_weights = true, .offload_optimizer = true});
+  return all;
+}
+
+void SearchSpace::add_option(SpaceCall& call, CallOption option,
+                             const StageBytes& stage) {
+  if (call.call->kind != CallKind::generate || !problem_.sizes.cache_adapts)
+    return add_with_responses(call, option, stage);
+  const auto place = placement(option, 0);
+  const ResponseCall takes{.shape = problem_.shapes.at(call.call->role),
+                           .dtype = problem_.dtype(call.call->role),
+                           .placement = place,
+                           .sizes = problem_.sizes};
+  for (const auto responses : response_steps(takes.most())) {
+    option.responses = responses;
+    add_with_responses(call, option, stage);
+  }
+}
+
+void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
+                                     const StageBytes& stage) {
+  const auto kind = call.call->kind;
+  const auto place = placement(option, 0);
+  const auto& role = call.call->role;
+  option.active_bytes
+    = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
+                   problem_.sizes);
+  const bool leaves = call.reads_home() || option.offload.offload_weights;
+  option.static_bytes = leaves ? stage.windows : stage.weights;
+  option.weight_bytes = leaves ? stage.weights - stage.windows : 0;
+  if (call.trains) {
+    option.static_bytes += stage.gradients;
+    (option.offload.offload_optimizer ? option.weight_bytes
+                                      : option.static_bytes)
+      += stage.optimizer;
+  }
+  if (call.tracked >= 0)
+    option.weight_bytes
+      += std::min(stage.weights, problem_.sizes.move_staging_bytes);
+  const auto bytes
+    = option.static_bytes + option.weight_bytes + option.active_bytes;
+  call.smallest_bytes = std::min(call.smallest_bytes, bytes);
+  if (bytes > memory_bytes()) {
+    ++counts_.memory;
+    return;
+  }
+  option.seconds = costs_.call_s(*call.call, place);
+  if (option.chunks > 1)
+    option.later_s = costs_.later_chunk_s(*call.call, place);
+  option.weights_s = costs_.planes_s(role, place, {.offload_weights = true});
+  option.moments_s
+    = call.trains ? costs_.planes_s(role, place, {.offload_optimizer = true})
+                  : 0;
+  // calls that only read planes need not write them back to host memory
+  option.device_s
+    = option.total_s() + (call.trains ? 2 : 1) * option.offload_s();
+  option.use = costs_.use_of(*call.call, place);
+  option.cores = SharedCores(problem_.hardware, problem_.cluster)
+                   .at_work(place.devices, option.use);
+  call.options.push_back(option);
+}
+
+bool SearchSpace::shares(const CallOption& option, std::uint32_t position,
+                         const CallOption& home, std::uint32_t home_position) {
+  return position == home_position && option.num_devices == home.num_devices
+         && same_layout(option.strategy, home.strategy);
+}
+
+double SearchSpace::move_s(std::size_t call, std::uint32_t option,
+                           std::uint32_t position, std::uint32_t home_option,
+                           std::uint32_t home_position) const {
+  const auto& one = calls_[call];
+  const auto& mine = one.options[option];
+  const bool ema_updates = one.tracked >= 0;
+  const auto& home
+    = calls_[static_cast<std::size_t>(ema_updates ? one.tracked : one.home)]
+        .options[home_option];
+  if (!ema_updates && shares(mine, position, home, home_position))
+    return 0;
+  const auto node = problem_.cluster.devices_per_node;
+  const auto end = position + mine.num_devices;
+  const auto home_end = home_position + home.num_devices;
+  if (position / node > (home_end - 1) / node
+      || home_position / node > (end - 1) / node) {
+    // no node in common: positions do not matter
+    home_position = 0;
+    position = (home.num_devices + node - 1) / node * node;
+  } else { // shift both left by whole nodes: the same links
+    const auto left = std::min(position, home_position) / node * node;
+    position -= left;
+    home_position -= left;
+  }
+  const MoveKey key{static_cast<std::uint32_t>(call), mine.mesh, position,
+                    home.mesh, home_position};
+  const auto [found, added] = moves_s_.try_emplace(key, 0.0);
+  const auto& ema = problem_.workflow.role(one.call->role).ema;
+  if (added) {
+    const auto source = placement(home, home_position);
+    auto target = placement(mine, position);
+    target.devices = order_devices(source, target, problem_.cluster);
+    found->second
+      = costs_.move_s(one.call->role, source, target) / (ema ? ema->every : 1);
+  }
+  return found->second;
+}
+
+} // namespace troupe::plans

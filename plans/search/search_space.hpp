@@ -1,0 +1,200 @@
+// The space that searches walk: for each call the meshes by size, every legal
+// strategy, micro-batching, sharding, offload and chunks, with its time and
+// memory computed once. The position on the line of devices is separate: time
+// does not depend on it as long as small meshes are inside a node and large
+// ones are runs of whole nodes.
+#pragma once
+
+#include "plans/cost/cost_model.hpp"
+#include "plans/memory/memory_model.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace troupe::plans {
+
+/// One way to run a call, at any position.
+struct CallOption {
+  std::uint32_t num_devices = 1;
+  Strategy strategy = {};
+  int micro_batches = 0;
+  int chunks = 1;
+  std::uint32_t responses = 0; ///< of a generation, as in Placement
+  RoleMemory offload = {};     ///< planes that leave the replica which it names
+  /// First option of the call with these devices and this strategy: moves
+  /// depend on nothing else.
+  std::uint32_t mesh = 0;
+  std::uint32_t most_responses = 0;  ///< first of those with other answers only
+  std::uint32_t fewer_responses = 0; ///< the next of them; itself: none
+  double seconds = 0;                ///< of the first chunk
+  double later_s = 0;                ///< added by each later chunk
+  double weights_s = 0; ///< to load them from host memory, or to offload
+  double moments_s = 0; ///< the same for the optimizer's planes
+  double device_s = 0;  ///< of its devices, with reloads and offloads
+  double use = 1;       ///< share of its devices that work at once
+  double cores = 1;     ///< that these keep busy (shared_cores.hpp)
+  std::uint64_t static_bytes = 0; ///< always on its devices
+  std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
+  std::uint64_t active_bytes = 0; ///< while it runs
+
+  double total_s() const {
+    return seconds + later_s * (chunks - 1);
+  }
+  /// Returns the seconds to load `planes`, or to offload them.
+  double planes_s(RoleMemory planes) const {
+    return (planes.offload_weights ? weights_s : 0)
+           + (planes.offload_optimizer ? moments_s : 0);
+  }
+  double offload_s() const {
+    return planes_s(offload);
+  }
+};
+
+/// Limits of the space.
+struct SpaceLimits {
+  bool chunks = false;
+  /// Plans whose choices are also in the space: presets have their own splits,
+  /// strategies and chunks.
+  std::vector<ExecutionPlan> also = {};
+};
+
+struct SpaceCounts {
+  std::uint64_t kept = 0;
+  std::uint64_t illegal = 0;   ///< by heads, layers, samples
+  std::uint64_t memory = 0;    ///< too large for a device on its own
+  std::uint64_t dominated = 0; ///< another one is as good in everything
+};
+
+/// A choice for every call of a space: its option and first device.
+struct SpacePoint {
+  std::vector<std::uint32_t> options = {};
+  std::vector<std::uint32_t> positions = {};
+  bool operator==(const SpacePoint&) const = default;
+};
+inline constexpr std::uint32_t not_chosen = ~0u; ///< of SpacePoint::options
+
+class SearchSpace {
+public:
+  SearchSpace(const PlanProblem& problem, const CostModel& costs,
+              SpaceLimits limits);
+
+  struct SpaceCall {
+    const Call* call = nullptr;
+    std::vector<CallOption> options = {}; ///< fastest first
+    std::int32_t home = -1;    ///< index of the call that trains its role
+    std::int32_t tracked = -1; ///< or of the one that trains the tracked role
+    bool trains = false;
+    /// Returns whether a move delivers its weights where no replica is shared.
+    bool reads_home() const {
+      return home >= 0 && !trains;
+    }
+    /// Bytes per device, least over all options, also those that do not fit.
+    std::uint64_t smallest_bytes = ~std::uint64_t{0};
+  };
+
+  const PlanProblem& problem() const {
+    return problem_;
+  }
+  /// Returns the calls with devices, in workflow order.
+  const std::vector<SpaceCall>& calls() const {
+    return calls_;
+  }
+  const SpaceCounts& counts() const {
+    return counts_;
+  }
+  std::uint32_t num_devices() const {
+    return problem_.cluster.num_devices();
+  }
+  /// Returns the cores that all nodes offer to devices; else one per device.
+  double num_cores() const;
+  std::uint64_t memory_bytes() const; ///< per device; huge if not known
+
+  /// Returns the first position at or after `from` that is aligned for a mesh
+  /// of `count` devices; past the end if there is none.
+  std::uint32_t align(std::uint32_t from, std::uint32_t count) const;
+
+  Placement placement(const CallOption& option, std::uint32_t position) const;
+  /// Returns whether a call shares the replica of its home.
+  static bool shares(const CallOption& option, std::uint32_t position,
+                     const CallOption& home, std::uint32_t home_position);
+  /// Returns the seconds per step to move the weights of the home or the
+  /// tracked role to the option; cached.
+  double move_s(std::size_t call, std::uint32_t option, std::uint32_t position,
+                std::uint32_t home_option, std::uint32_t home_position) const;
+  /// Returns the master's seconds per step (`Hardware::call_device_s`).
+  double master_s(const SpacePoint& point) const;
+  std::uint64_t moves_worked_out() const {
+    return moves_s_.size();
+  }
+
+private:
+  /// Call, mesh and position, mesh and position of its home. Meshes are
+  /// numbered by options, of which a call may have very many.
+  using MoveKey = std::array<std::uint32_t, 5>;
+  struct MoveKeyHash {
+    std::size_t operator()(const MoveKey& key) const {
+      std::uint64_t hash = 0;
+      for (const auto part : key)
+        hash = (hash ^ part) * 0x9e3779b97f4a7c15;
+      return hash ^ hash >> 32;
+    }
+  };
+
+  std::int32_t trainer_of(const std::string& role) const;
+  bool fills_memory();
+  std::vector<std::uint32_t> mesh_sizes() const;
+  void add_options(SpaceCall& call);
+  void add_placement(SpaceCall& call, const ExecutionPlan& plan);
+  const StageBytes& stage_of(const std::string& role, Strategy strategy);
+  void add_strategies(SpaceCall& call, std::uint32_t num_devices);
+  void add_variants(SpaceCall& call, CallOption option);
+  void add_batchings(SpaceCall& call, CallOption option,
+                     const StageBytes& stage, int most);
+  std::vector<RoleMemory> may_leave(const SpaceCall& call,
+                                    const StageBytes& stage) const;
+  void add_option(SpaceCall& call, CallOption option, const StageBytes& stage);
+  void add_with_responses(SpaceCall& call, CallOption option,
+                          const StageBytes& stage);
+  void prune(SpaceCall& call);
+
+  const PlanProblem& problem_;
+  const CostModel& costs_;
+  SpaceLimits limits_;
+  bool is_tight_ = false; ///< memory, for all roles together
+  std::vector<SpaceCall> calls_;
+  SpaceCounts counts_;
+  std::map<std::string, std::string> alike_; ///< a role of equal shape
+  std::map<std::string, std::vector<ParameterShape>> parameters_; ///< by alike
+  std::map<std::pair<std::string, Strategy>, StageBytes> stages_;
+  mutable std::unordered_map<MoveKey, double, MoveKeyHash> moves_s_;
+};
+
+/// Returns the plan of a point.
+ExecutionPlan plan_at(const SearchSpace& space, const SpacePoint& point,
+                      const std::map<std::string, std::uint32_t>& lag);
+
+/// Returns the same with the cluster's devices replaced by the runs between the
+/// ends of meshes: as many as there are different ones, so simulating is fast.
+ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
+                            const std::map<std::string, std::uint32_t>& lag);
+
+/// Selects the same options in `count` chunks; returns false if there are none.
+bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count);
+
+/// Returns the bytes of the fullest device; calls not chosen count nothing.
+std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point);
+/// The fullest device and the call that needs most there.
+struct SpacePeak {
+  std::uint64_t bytes = 0;
+  std::uint32_t device = 0;
+  std::size_t call = 0; ///< index in the space
+};
+SpacePeak peak_of(const SearchSpace& space, const SpacePoint& point);
+
+} // namespace troupe::plans

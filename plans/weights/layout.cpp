@@ -1,0 +1,227 @@
+#include "plans/weights/layout.hpp"
+
+#include "config/base/error.hpp"
+#include "plans/weights/stage_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+/// Half-open range of elements.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Returns the i-th of n runs of ceil(size / n), the last ones shorter or
+/// empty.
+Range layout_part(std::int64_t size, std::uint32_t n, std::uint32_t i) {
+  const auto chunk = (size + n - 1) / n;
+  return {std::min(size, chunk * i), std::min(size, chunk * (i + 1))};
+}
+
+/// Returns the i-th tensor peer's part of `size`: a run of whole units. With
+/// more peers than heads, neighbours hold copies of one head.
+Range tensor_part(std::int64_t size, std::int64_t unit, std::uint32_t tp,
+                  std::uint32_t i) {
+  const auto units = size / unit;
+  if (unit > 1 && units < tp) {
+    const auto mine = units * i / tp;
+    return {mine * unit, (mine + 1) * unit};
+  }
+  const auto run = layout_part(units, tp, i);
+  return {run.begin * unit, run.end * unit};
+}
+
+std::int32_t layout_last_layer(std::span<const ParameterShape> parameters) {
+  std::int32_t last = 0;
+  for (const auto& parameter : parameters)
+    last = std::max(last, parameter.layer);
+  return last;
+}
+
+/// Stages that own a parameter.
+class Stages {
+public:
+  Stages(std::span<const ParameterShape> parameters, std::uint32_t pp)
+    : pp_(pp),
+      last_layer_(layout_last_layer(parameters)),
+      costs_(unit_costs(parameters)),
+      layers_(static_cast<std::uint32_t>(last_layer_), pp, costs_) {}
+
+  bool owns(std::uint32_t stage, const ParameterShape& parameter) const {
+    if (parameter.layer < 0)
+      return stage == 0 || (costs_.tied && stage == pp_ - 1);
+    if (parameter.layer == last_layer_)
+      return stage == pp_ - 1;
+    return stage
+           == layers_.stage_of(static_cast<std::uint32_t>(parameter.layer));
+  }
+
+private:
+  std::uint32_t pp_;
+  std::int32_t last_layer_;
+  UnitCosts costs_;
+  StageLayers layers_;
+};
+
+/// Returns the part of a parameter that a tensor coordinate owns.
+Box tensor_box(const ParameterShape& shape, std::uint32_t parameter,
+               std::uint32_t tp, std::uint32_t i) {
+  Range rows{0, shape.rows};
+  Range cols{0, shape.cols};
+  if (shape.split_dim == 0)
+    rows = tensor_part(shape.rows, shape.split_unit, tp, i);
+  else if (shape.split_dim == 1)
+    cols = tensor_part(shape.cols, shape.split_unit, tp, i);
+  return {.parameter = parameter,
+          .row0 = rows.begin,
+          .row1 = rows.end,
+          .col0 = cols.begin,
+          .col1 = cols.end};
+}
+
+/// Returns the elements `flat` of a box, counted row by row, as at most three
+/// boxes: the rest of a row, whole rows, the start of a row.
+std::vector<Box> flat_part(const Box& box, Range flat) {
+  std::vector<Box> parts;
+  const auto width = box.col1 - box.col0;
+  const auto add = [&](std::int64_t row0, std::int64_t row1, std::int64_t col0,
+                       std::int64_t col1) {
+    if (row0 < row1 && col0 < col1)
+      parts.push_back({.parameter = box.parameter,
+                       .row0 = box.row0 + row0,
+                       .row1 = box.row0 + row1,
+                       .col0 = box.col0 + col0,
+                       .col1 = box.col0 + col1});
+  };
+  auto [at, end] = flat;
+  if (at < end && at % width != 0) {
+    const auto row_end = std::min(end, (at / width + 1) * width);
+    add(at / width, at / width + 1, at % width, at % width + (row_end - at));
+    at = row_end;
+  }
+  if (at < end) {
+    add(at / width, end / width, 0, width);
+    add(end / width, end / width + 1, 0, end % width);
+  }
+  return parts;
+}
+
+/// Returns the boxes of one device before z cuts them.
+std::vector<Box> stage_boxes(std::span<const ParameterShape> parameters,
+                             const Stages& stages, const Strategy& strategy,
+                             const Coordinate& where) {
+  std::vector<Box> boxes;
+  for (std::uint32_t i = 0; i < parameters.size(); ++i) {
+    if (!stages.owns(where.pp, parameters[i]))
+      continue;
+    const auto box = tensor_box(parameters[i], i, strategy.tp, where.tp);
+    if (box.num_elements() > 0)
+      boxes.push_back(box);
+  }
+  return boxes;
+}
+
+/// Keeps the dp-th part of each unit.
+std::vector<Box> cut_units(std::span<const ParameterShape> parameters,
+                           const std::vector<Box>& whole, std::uint32_t dp,
+                           std::uint32_t i) {
+  std::vector<Box> cut;
+  for (std::size_t begin = 0; begin < whole.size();) {
+    const auto unit = parameters[whole[begin].parameter].layer;
+    std::size_t end = begin;
+    std::int64_t size = 0;
+    while (end < whole.size() && parameters[whole[end].parameter].layer == unit)
+      size += whole[end++].num_elements();
+    const auto mine = layout_part(size, dp, i);
+    for (std::int64_t at = 0; begin < end; ++begin) {
+      const auto elements = whole[begin].num_elements();
+      const Range flat{std::clamp<std::int64_t>(mine.begin - at, 0, elements),
+                       std::clamp<std::int64_t>(mine.end - at, 0, elements)};
+      std::ranges::move(flat_part(whole[begin], flat), std::back_inserter(cut));
+      at += elements;
+    }
+  }
+  return cut;
+}
+
+std::uint64_t layout_align(std::uint64_t bytes) {
+  return (bytes + parameter_alignment_bytes - 1) / parameter_alignment_bytes
+         * parameter_alignment_bytes;
+}
+
+/// Sets the offsets of the boxes; returns the buffer's size.
+std::uint64_t place_boxes(std::vector<Box>& boxes, DType dtype) {
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    if (i > 0 && boxes[i].parameter != boxes[i - 1].parameter)
+      at = layout_align(at);
+    boxes[i].offset_bytes = at;
+    at += static_cast<std::uint64_t>(boxes[i].num_elements())
+          * size_bytes(dtype);
+  }
+  return layout_align(at);
+}
+
+/// Returns the boxes that one coordinate owns in a layout of this kind.
+std::vector<Box> owned_boxes(std::span<const ParameterShape> parameters,
+                             const Stages& stages, const Strategy& strategy,
+                             const Coordinate& where, LayoutKind kind) {
+  auto boxes = stage_boxes(parameters, stages, strategy, where);
+  const bool cut
+    = strategy.zero == Zero::z3
+      || (strategy.zero == Zero::z1 && kind == LayoutKind::optimizer);
+  return cut ? cut_units(parameters, boxes, strategy.dp, where.dp) : boxes;
+}
+
+} // namespace
+
+const Shard& Layout::of(Rank device) const {
+  const auto found = std::ranges::find(shards, device, &Shard::device);
+  TROUPE_CHECK(found != shards.end(),
+               fmt::format("device {} has no shard", device.value));
+  return *found;
+}
+
+std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
+                             const Strategy& strategy,
+                             const Coordinate& where) {
+  return stage_boxes(parameters, Stages(parameters, strategy.pp), strategy,
+                     where);
+}
+
+std::vector<std::uint64_t>
+largest_shards(std::span<const ParameterShape> parameters,
+               const Strategy& strategy, DType dtype, LayoutKind kind) {
+  const Stages stages(parameters, strategy.pp);
+  std::vector<std::uint64_t> sizes;
+  for (std::uint32_t stage = 0; stage < strategy.pp; ++stage) {
+    auto boxes = owned_boxes(parameters, stages, strategy, {.pp = stage}, kind);
+    sizes.push_back(place_boxes(boxes, dtype));
+  }
+  return sizes;
+}
+
+Layout make_layout(std::span<const ParameterShape> parameters,
+                   const Strategy& strategy, std::span<const Rank> devices,
+                   DType dtype, LayoutKind kind) {
+  TROUPE_CHECK(devices.size() == strategy.num_devices(),
+               fmt::format("{} devices for strategy {}", devices.size(),
+                           to_string(strategy)));
+  const Stages stages(parameters, strategy.pp);
+  Layout layout{.dtype = dtype};
+  for (std::uint32_t i = 0; i < devices.size(); ++i) {
+    Shard shard{.device = devices[i], .where = coordinate_of(strategy, i)};
+    shard.boxes = owned_boxes(parameters, stages, strategy, shard.where, kind);
+    shard.size_bytes = place_boxes(shard.boxes, dtype);
+    layout.shards.push_back(std::move(shard));
+  }
+  return layout;
+}
+
+} // namespace troupe::plans

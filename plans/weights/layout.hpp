@@ -1,0 +1,86 @@
+// The part of each device of a replica: for every parameter the boxes (row
+// range x column range of the global tensor) and their offsets in the device's
+// flat buffer. The i-th device of the mesh has coordinate_of(strategy, i).
+//
+// - tp splits a parameter's `split_dim` into ceil-sized runs of whole heads
+//   (`split_unit`); with fewer key-value heads than peers, neighbours hold the
+//   same head. Parameters without a split are whole on every tensor peer.
+// - pp assigns the layers [0, L) to stages in contiguous runs by their cost
+//   (stage_layers.hpp); the embedding is on the first stage, final norm and
+//   head on the last. Without a separate head (tied) the embedding is on the
+//   last stage too.
+// - z3 (and z1 for the optimizer's planes) cuts each unit (embedding, layer,
+//   final norm and head) over dp: a flat range of a box is at most three boxes.
+//
+// Flat buffer: parameters in the given order, each starting at a multiple of
+// 64 bytes; the boxes of one parameter follow each other without gaps,
+// row-major inside a box.
+#pragma once
+
+#include "config/base/defaults.hpp"
+#include "config/base/dtype.hpp"
+#include "config/base/ids.hpp"
+#include "config/base/strategy.hpp"
+#include "config/model/model_shape.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::plans {
+
+/// Alignment of the offsets of parameters in a flat buffer.
+inline constexpr std::uint64_t parameter_alignment_bytes
+  = defaults::buffer_alignment_bytes;
+
+struct Box {
+  std::uint32_t parameter = 0; ///< index into the list of parameters
+  std::int64_t row0 = 0, row1 = 0, col0 = 0, col1 = 0;
+  std::uint64_t offset_bytes = 0; ///< in the device's flat buffer
+
+  bool operator==(const Box&) const = default;
+  std::int64_t num_elements() const {
+    return (row1 - row0) * (col1 - col0);
+  }
+};
+
+struct Shard {
+  Rank device = {};
+  Coordinate where = {};
+  std::vector<Box> boxes = {};  ///< ascending by offset
+  std::uint64_t size_bytes = 0; ///< of the flat buffer, a multiple of 64
+
+  bool operator==(const Shard&) const = default;
+};
+
+/// Planes that a layout covers: z1 cuts the optimizer's planes but not weights.
+enum class LayoutKind : std::uint8_t { weights, optimizer };
+
+struct Layout {
+  DType dtype = DType::f32;
+  std::vector<Shard> shards = {}; ///< in mesh order
+
+  bool operator==(const Layout&) const = default;
+  /// Returns the shard of `device`; throws InvariantError if it has none.
+  const Shard& of(Rank device) const;
+};
+
+/// Lays out a replica; throws InvariantError unless `devices` has
+/// strategy.num_devices() entries.
+Layout make_layout(std::span<const ParameterShape> parameters,
+                   const Strategy& strategy, std::span<const Rank> devices,
+                   DType dtype, LayoutKind kind = LayoutKind::weights);
+
+/// Returns the boxes that one coordinate owns before z cuts them, without
+/// offsets.
+std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
+                             const Strategy& strategy, const Coordinate& where);
+
+/// Returns the bytes of the largest shard of each pipeline stage: the size that
+/// `make_layout` computes for its first tensor and data coordinate, without
+/// laying out the others.
+std::vector<std::uint64_t>
+largest_shards(std::span<const ParameterShape> parameters,
+               const Strategy& strategy, DType dtype, LayoutKind kind);
+
+} // namespace troupe::plans

@@ -1,0 +1,86 @@
+#include "plans/workflow/rl_calls.hpp"
+
+#include <algorithm>
+
+namespace troupe::plans::internal {
+
+Role reference_role(const Settings& settings) {
+  Role ref{.name = "ref"};
+  const auto model = settings.models.find(ref.name);
+  if (model != settings.models.end() && model->second.ema_decay < 1)
+    ref.ema = {.role = "actor"};
+  return ref;
+}
+
+Call generate_call(const Settings& settings) {
+  Call call{.name = "actor_gen",
+            .kind = CallKind::generate,
+            .role = "actor",
+            .reads = {"prompt_ids"},
+            .writes = {"sequence_ids", "loss_mask", "logprobs", "truncated"},
+            .fn = "generate"};
+  if (settings.algorithm.old_logprobs == "recompute") {
+    call.writes[2] = "rollout_logprobs";
+    call.renames = {{"rollout_logprobs", "logprobs"}};
+  }
+  return call;
+}
+
+Call inference_call(std::string name, std::string role, std::string fn,
+                    std::string writes) {
+  Call call{.name = std::move(name),
+            .kind = CallKind::inference,
+            .role = std::move(role),
+            .reads = {"sequence_ids"},
+            .writes = {writes},
+            .fn = std::move(fn)};
+  if (call.fn == "logprobs")
+    call.reads.push_back("loss_mask");
+  if (writes != call.fn)
+    call.renames = {{std::move(writes), call.fn}};
+  return call;
+}
+
+Call train_call(std::string role, std::string fn,
+                std::vector<std::string> reads) {
+  return {.name = role + "_train",
+          .kind = CallKind::train,
+          .role = role,
+          .reads = std::move(reads),
+          .fn = std::move(fn)};
+}
+
+void add_reward(Workflow& workflow, const Settings& settings) {
+  if (settings.reward.kind == "model") {
+    workflow.roles.push_back({.name = "reward", .scalar_head = true});
+    workflow.calls.push_back(
+      inference_call("rew_inf", "reward", "scores", "scores"));
+    return;
+  }
+  workflow.calls.push_back({.name = "rewards",
+                            .kind = CallKind::function,
+                            .reads = {"sequence_ids", "loss_mask"},
+                            .writes = {"scores"},
+                            .fn = "rewards",
+                            .scope = Scope::sample});
+}
+
+void add_greedy_responses(Workflow& workflow) {
+  const auto makers = makers_of(workflow, {"scores"});
+  std::vector<Call> twins;
+  for (const auto& call : workflow.calls)
+    if (makers.contains(call.name))
+      twins.emplace_back(twin_of(workflow, call, "greedy_")).greedy = true;
+  workflow.calls.insert(workflow.calls.end(), twins.begin(), twins.end());
+}
+
+bool leaves_out_samples(const Settings& settings) {
+  return settings.reward.kind != "model" && settings.reward.on_error == "skip";
+}
+
+void train_on_scored_only(Call& train) {
+  std::ranges::replace(train.reads, "loss_mask", "train_mask");
+  train.renames.push_back({"train_mask", "loss_mask"});
+}
+
+} // namespace troupe::plans::internal

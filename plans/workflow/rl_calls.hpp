@@ -1,0 +1,35 @@
+// Calls that the reinforcement-learning workflows have in common.
+#pragma once
+
+#include "config/settings/settings.hpp"
+#include "plans/workflow/workflow.hpp"
+
+namespace troupe::plans::internal {
+
+/// Returns the model that KL terms compare with: frozen, or an EMA of the actor
+/// if the settings give it an ema_decay.
+Role reference_role(const Settings& settings);
+/// Returns the call that responds to prompts; with `algorithm.old_logprobs:
+/// recompute` its log-probabilities are named rollout_logprobs.
+Call generate_call(const Settings& settings);
+/// Returns a call that runs `fn` of `role` on whole sequences and writes key
+/// `writes`.
+Call inference_call(std::string name, std::string role, std::string fn,
+                    std::string writes);
+Call train_call(std::string role, std::string fn,
+                std::vector<std::string> reads);
+/// Adds the writer of `scores`: the reward model, or a function that evaluates
+/// rules, programs or a server.
+void add_reward(Workflow& workflow, const Settings& settings);
+
+/// Adds the greedy response to each prompt and its score, under `greedy_` keys:
+/// the baseline of ReMax (Li et al. 2024).
+void add_greedy_responses(Workflow& workflow);
+
+/// Returns whether samples without a score are excluded from training: then the
+/// call that makes advantages writes `train_mask`.
+bool leaves_out_samples(const Settings& settings);
+/// Makes the training read `train_mask` in place of loss_mask.
+void train_on_scored_only(Call& train);
+
+} // namespace troupe::plans::internal

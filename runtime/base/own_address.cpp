@@ -1,0 +1,97 @@
+#include "runtime/base/own_address.hpp"
+
+#include "config/base/error.hpp"
+
+#include <boost/asio/ip/address.hpp>
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+[[noreturn]] void no_address(const std::string& what, const std::string& why) {
+  throw FailureError({.code = Errc::io,
+                      .who = "this host",
+                      .what = what + "; set cluster.bind",
+                      .cause = why});
+}
+
+Addresses addresses_of(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* first = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), "9", &hints, &first);
+  if (error != 0)
+    no_address("finds no address of " + host, ::gai_strerror(error));
+  return {first, &::freeaddrinfo};
+}
+
+std::string text_of(const sockaddr* address) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  const auto* ip = reinterpret_cast<const sockaddr_in*>(address);
+  ::inet_ntop(AF_INET, &ip->sin_addr, text.data(), text.size());
+  return text.data();
+}
+
+/// Returns the address of this host's name. Throws FailureError (io) if that is
+/// a loopback address only.
+std::string address_of_this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  const Addresses found = addresses_of(name.data());
+  for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next)
+    if (const auto text = text_of(at->ai_addr); !text.starts_with("127."))
+      return text;
+  no_address(std::string("is known to itself as a loopback address only (")
+               + name.data() + ")",
+             "");
+}
+
+} // namespace
+
+bool is_loopback(const std::string& address) {
+  boost::system::error_code error;
+  const auto parsed = boost::asio::ip::make_address(address, error);
+  return !error && parsed.is_loopback();
+}
+
+std::string address_towards(const std::string& host) {
+  const Addresses to = addresses_of(host);
+  const int probe = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in own{};
+  socklen_t size = sizeof(own);
+  const bool found
+    = probe >= 0 && ::connect(probe, to->ai_addr, to->ai_addrlen) == 0
+      && ::getsockname(probe, reinterpret_cast<sockaddr*>(&own), &size) == 0;
+  const int error = errno;
+  if (probe >= 0)
+    ::close(probe);
+  if (!found)
+    no_address("has no way to " + host, std::strerror(error));
+  return text_of(reinterpret_cast<sockaddr*>(&own));
+}
+
+std::string master_bind(const ClusterSettings& cluster, std::uint32_t nodes) {
+  if (cluster.bind != "auto" || (nodes == 1 && cluster.hosts.empty()))
+    return cluster.bind;
+  std::string own;
+  for (const auto& host : cluster.hosts)
+    if (own = address_towards(host); !is_loopback(own))
+      return own;
+  return own.empty() ? address_of_this_host() : own;
+}
+
+} // namespace troupe::runtime

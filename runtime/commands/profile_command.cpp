@@ -1,0 +1,78 @@
+// profile: measures this machine into a hardware file for the planning
+// commands, and into the user's cache for `plan: auto`. Devices are measured by
+// runtime/planning/profiler.hpp; what only a real run shows is fitted to a few
+// steps of the config's workflow (control_runs.hpp).
+#include "config/base/clock.hpp"
+#include "config/base/error.hpp"
+#include "config/settings/settings.hpp"
+#include "runtime/base/stream_files.hpp"
+#include "runtime/commands/command.hpp"
+#include "runtime/commands/control_runs.hpp"
+#include "runtime/planning/auto_plan.hpp"
+#include "runtime/run_folder/check_workflow_calls.hpp"
+#include "runtime/run_folder/session_inputs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// The documented limit is 90 seconds, including the runs of some steps.
+constexpr double profile_limit_s = 85;
+constexpr ProfileEffort patient_effort
+  = {.seconds = 45, .sweeps = 3, .least_s = 0.07};
+
+struct ProfileArguments : CommandOptions {
+  ConfigArguments config;
+  std::string out;
+};
+
+int profile_command(const ProfileArguments& arguments) {
+  const Stopwatch watch;
+  check_out_file(arguments.out);
+  const auto settings
+    = load_settings(arguments.config.files(), arguments.config.overrides());
+  const auto workflow = known_workflow(settings);
+  const auto shapes = read_shapes(settings, workflow);
+  const auto cluster = choose_plan(settings, workflow, {}, [](const auto&) {
+                         return true;
+                       }).plan.cluster;
+  auto profile
+    = measure_machine(settings, workflow, shapes, cluster, patient_effort);
+  const double spent_s = watch.seconds();
+  auto problem = run_problem(settings, workflow, shapes, cluster, profile);
+  const auto why_no_run = fit_to_runs(
+    profile, std::move(problem), arguments.config, profile_limit_s - spent_s);
+  if (!why_no_run.empty())
+    print_note(arguments,
+               "what a task costs beside its work is assumed: " + why_no_run);
+  write_result(arguments.out, print(profile));
+  cache_profile(profile);
+  print_note(arguments,
+             fmt::format("{}: {} measurements, {} devices at work at once",
+                         arguments.out, profile.table.entries().size(),
+                         cluster.devices_per_node));
+  return static_cast<int>(ExitCode::done);
+}
+
+} // namespace
+
+void add_profile(CLI::App& app, CommandRun& chosen) {
+  auto* command = app.add_subcommand(
+    "profile", "Measure this machine into a hardware file (under 90 s)");
+  auto arguments = std::make_shared<ProfileArguments>();
+  add_config_arguments(*command, arguments->config)->required();
+  command->add_option("--out", arguments->out, "Hardware file to write")
+    ->required();
+  add_quiet_option(*command, *arguments);
+  command->callback([arguments, &chosen] {
+    chosen = [arguments] { return profile_command(*arguments); };
+  });
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,64 @@
+// Command lines that start workers: the same one on this host, over ssh, as a
+// step of a Slurm job or by mpirun. Hosts share the file system with the run
+// folder, the models and the program, as is usual in clusters.
+#pragma once
+
+#include "config/settings/settings.hpp"
+#include "plans/plan/execution_plan.hpp"
+#include "runtime/run_folder/run_folder.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::runtime {
+
+enum class LauncherKind : std::uint8_t { local, ssh, slurm, mpi, manual };
+
+/// Returns the hosts of `cluster.hosts`, or for mpi those of the job.
+std::vector<std::string> hosts_of(const Settings& settings);
+
+/// Resolves `cluster.launcher` for so many nodes. Throws ConfigError if the
+/// settings cannot start them: more than one node on the local launcher,
+/// numbers of hosts and nodes that differ, slurm outside a job, a run that
+/// mpirun started several times.
+LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes);
+
+/// The addresses and ports that workers listen on.
+struct WorkerListening {
+  std::string bind = "auto";  ///< cluster.bind
+  std::string ports = "auto"; ///< cluster.ports
+};
+
+struct LaunchSpec {
+  LauncherKind launcher = LauncherKind::local;
+  std::vector<std::string> hosts; ///< ssh and mpi: one per node
+  std::string program;            ///< path of this binary
+  std::string address;            ///< HOST:PORT of the join actor
+  std::filesystem::path token_file;
+  plans::Cluster cluster;
+  std::uint32_t threads = 1; ///< per device
+  std::uint32_t cores = 1;   ///< of a node, for this job
+  WorkerListening listening;
+  std::map<std::string, std::string> environment; ///< cluster.env
+  std::filesystem::path working_folder;           ///< for remote workers
+  RunFolder folder;
+};
+
+struct LaunchCommand {
+  std::vector<std::string> argv;
+  std::vector<std::pair<std::string, std::string>>
+    environment;     ///< variables to add
+  std::string input; ///< what the program reads; empty: nothing
+};
+
+/// Returns what a person runs on a host for the next worker, as one line for a
+/// shell: this program, also if it is not troupe.
+std::string command_by_hand(const LaunchSpec& spec);
+/// Returns the command of worker `number`; workers fill nodes in order.
+LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number);
+
+} // namespace troupe::runtime

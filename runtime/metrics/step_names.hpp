@@ -1,0 +1,23 @@
+// Maps the master's report of a step to metric names (docs/interface.md). Pure:
+// a value in, numbers out.
+#pragma once
+
+#include "actors/master/step_report.hpp"
+#include "runtime/metrics/step_metrics.hpp"
+#include "runtime/prepare/prepared_run.hpp"
+
+namespace troupe::runtime {
+
+/// Returns the NAME in timing_s/NAME of a call: a shared name if several
+/// workflows have such a call, else the call's own. Tasks that are no call
+/// belong to timing_s/move.
+std::string phase_of(const plans::Workflow& workflow, const std::string& call);
+
+StepMetrics name_step(const PreparedRun& run, const actors::StepReport& report);
+
+/// Maps the report of an evaluation after so many steps: val-core/*,
+/// timing_s/testing.
+StepMetrics name_evaluation(const PreparedRun& run,
+                            const actors::StepReport& report);
+
+} // namespace troupe::runtime

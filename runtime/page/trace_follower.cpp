@@ -1,0 +1,229 @@
+#include "runtime/page/trace_follower.hpp"
+
+#include "config/base/log.hpp"
+#include "config/trace/trace_writer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// Limit of a record's size: no writer makes records larger than its rings.
+constexpr std::size_t largest_record_bytes = std::size_t{1} << 28;
+
+/// Reads up to `bytes` more of a file.
+std::string read_more(int descriptor, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  std::size_t filled = 0;
+  while (filled < bytes) {
+    const auto got = ::read(descriptor, text.data() + filled, bytes - filled);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      break;
+    filled += static_cast<std::size_t>(got);
+  }
+  text.resize(filled);
+  return text;
+}
+
+/// Adds the events of a record to those that are left out.
+void count_events(const char* payload, std::size_t bytes,
+                  trace::EarlierRecord& earlier) {
+  trace::Event event;
+  for (std::size_t at = 0; at + sizeof event <= bytes; at += sizeof event) {
+    std::memcpy(&event, payload + at, sizeof event);
+    ++earlier.events;
+    earlier.last_step = std::max(earlier.last_step, event.step);
+  }
+}
+
+} // namespace
+
+TraceFollower::TraceFollower(RunFolder folder, std::uint64_t history_bytes)
+  : folder_(std::move(folder)),
+    history_bytes_(history_bytes) {}
+
+TraceFollower::~TraceFollower() {
+  for (const auto& file : files_)
+    if (file.descriptor >= 0)
+      ::close(file.descriptor);
+}
+
+std::vector<std::string> TraceFollower::find_files() {
+  std::vector<std::string> names;
+  for (const auto& trace : trace::list_traces(folder_.trace_folder())) {
+    auto known = std::ranges::find(files_, trace.name, &File::name);
+    const bool found = known != files_.end();
+    if (!found) {
+      known = files_.emplace(files_.end());
+      known->name = trace.name;
+      names.push_back(trace.name);
+    }
+    find_segments(*known, trace);
+    if (!found)
+      open_next(*known);
+  }
+  return names;
+}
+
+/// Adds the segments that appeared since the last look. For a new trace, all
+/// segments whose events are older than the wanted history are skipped as a
+/// whole: the next one has all names, and the number of events before it.
+void TraceFollower::find_segments(File& file,
+                                  const trace::SegmentedTrace& trace) {
+  const bool is_new = file.segment == 0 && file.later.empty();
+  const auto known
+    = file.later.empty() ? file.segment : file.later.back().number;
+  std::error_code ignored;
+  std::vector<std::uint64_t> sizes;
+  for (const auto& segment : trace.segments) {
+    if (segment.number <= known)
+      continue;
+    const auto size = std::filesystem::file_size(segment.path, ignored);
+    if (ignored)
+      continue; // removed meanwhile
+    file.later.push_back(segment);
+    file.unread += size;
+    sizes.push_back(size);
+  }
+  if (!is_new || file.unread <= history_bytes_)
+    return;
+  auto too_many = file.unread - history_bytes_;
+  for (const auto size : sizes) {
+    if (size > too_many || file.later.size() == 1)
+      break;
+    too_many -= size;
+    file.unread -= size;
+    skipped_bytes_ += size;
+    file.later.pop_front();
+  }
+  file.skip_before = too_many;
+}
+
+/// Continues with the next segment that still exists. The rest of this one is
+/// the cut end that a killed process leaves.
+bool TraceFollower::open_next(File& file) {
+  while (!file.later.empty()) {
+    const auto next = file.later.front();
+    file.later.pop_front();
+    const int descriptor = ::open(next.path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+      continue;
+    if (file.descriptor >= 0) {
+      ::close(file.descriptor);
+      file.skip_before = 0;
+    }
+    file.descriptor = descriptor;
+    file.segment = next.number;
+    file.parsed = 0;
+    file.pending.clear();
+    return true;
+  }
+  return false;
+}
+
+std::vector<TraceChunk> TraceFollower::read(std::size_t max_bytes) {
+  std::vector<TraceChunk> chunks;
+  const auto share = std::max<std::size_t>(
+    4096, max_bytes / std::max(std::size_t{1}, files_.size()));
+  for (std::uint32_t i = 0; i < files_.size(); ++i)
+    read_file(files_[i], i, share, chunks);
+  return chunks;
+}
+
+void TraceFollower::read_file(File& file, std::uint32_t number,
+                              std::size_t max_bytes,
+                              std::vector<TraceChunk>& chunks) {
+  if (file.descriptor < 0 && !open_next(file)) {
+    file.unread = 0;
+    return;
+  }
+  for (auto left = max_bytes; left > 0 && !file.broken;) {
+    const auto more = read_more(file.descriptor, left);
+    const bool at_end = more.size() < left;
+    left -= more.size();
+    file.unread -= std::min<std::uint64_t>(file.unread, more.size());
+    file.pending += more;
+    if (auto bytes = whole_records(file); !bytes.empty())
+      chunks.push_back({number, std::move(bytes)});
+    // a later segment was found before this read: nothing more is appended here
+    if (at_end && !open_next(file)) {
+      file.unread = 0;
+      return;
+    }
+  }
+}
+
+std::uint64_t TraceFollower::unread_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& file : files_)
+    if (!file.broken)
+      bytes += std::max<std::uint64_t>(file.unread, !file.later.empty());
+  return bytes;
+}
+
+/// Removes the whole records from `pending`; returns those that are wanted.
+std::string TraceFollower::whole_records(File& file) {
+  std::string wanted;
+  std::size_t at = 0;
+  if (file.parsed == 0) {
+    if (file.pending.size() < trace::file_magic.size())
+      return wanted;
+    file.broken = !file.pending.starts_with(trace::file_magic);
+    wanted = trace::file_magic;
+    at = wanted.size();
+  }
+  trace::RecordHead head{};
+  while (!file.broken && file.pending.size() - at >= sizeof head) {
+    std::memcpy(&head, file.pending.data() + at, sizeof head);
+    file.broken = head.payload_bytes > largest_record_bytes;
+    const auto size = sizeof head + head.payload_bytes;
+    if (file.broken || file.pending.size() - at < size)
+      break;
+    take_record(file, at, size, wanted);
+    at += size;
+  }
+  if (file.broken) {
+    log::runtime.warn("trace page: " + file.name + " is no trace file");
+    return {};
+  }
+  file.parsed += at;
+  file.pending.erase(0, at);
+  return wanted;
+}
+
+/// Appends one record of `pending` to `wanted`, or counts what it leaves out.
+void TraceFollower::take_record(File& file, std::size_t at, std::size_t size,
+                                std::string& wanted) {
+  trace::RecordHead head{};
+  std::memcpy(&head, file.pending.data() + at, sizeof head);
+  const char* const payload = file.pending.data() + at + sizeof head;
+  if (head.kind == trace::RecordKind::earlier
+      && head.payload_bytes >= sizeof file.earlier)
+    std::memcpy(&file.earlier, payload, sizeof file.earlier);
+  const bool events = head.kind == trace::RecordKind::events;
+  if (events && file.parsed + at + size <= file.skip_before) {
+    skipped_bytes_ += size;
+    count_events(payload, head.payload_bytes, file.earlier);
+    file.left_out = true;
+    return;
+  }
+  if (events && std::exchange(file.left_out, false)) {
+    const trace::RecordHead told{trace::RecordKind::earlier,
+                                 sizeof file.earlier};
+    wanted.append(reinterpret_cast<const char*>(&told), sizeof told);
+    wanted.append(reinterpret_cast<const char*>(&file.earlier),
+                  sizeof file.earlier);
+  }
+  wanted.append(file.pending, at, size);
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,156 @@
+#include "runtime/page/trace_server.hpp"
+
+#include "config/base/atomic_file.hpp"
+#include "config/base/defaults.hpp"
+#include "config/base/error.hpp"
+#include "config/base/log.hpp"
+#include "net/child_programs/child_pool.hpp"
+#include "runtime/base/own_address.hpp"
+#include "runtime/base/random_hex.hpp"
+#include "runtime/base/temporary_folder.hpp"
+#include "runtime/page/http_server.hpp"
+#include "runtime/page/page_access.hpp"
+#include "runtime/page/watch_session.hpp"
+
+#include <boost/beast/websocket/rfc6455.hpp>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace troupe::runtime {
+
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+
+namespace trace_server_internal {
+
+/// The data that viewers get, and the rule for who may be one.
+struct Endpoint {
+  RunFolder folder;
+  PageAccess access;
+  /// Set at the end: viewers get what is written by then, and their connections
+  /// end.
+  std::atomic<bool> closing = false;
+
+  Endpoint(RunFolder of, const std::string& token)
+    : folder(std::move(of)),
+      access(token) {}
+};
+
+} // namespace trace_server_internal
+
+namespace {
+
+using trace_server_internal::Endpoint;
+
+/// Responds with the page, or upgrades to a WebSocket.
+std::optional<HttpResponse>
+visit(const std::shared_ptr<const Endpoint>& endpoint,
+      const HttpRequest& request, tcp::socket& socket) {
+  const auto path = path_of(request);
+  const auto port = socket.local_endpoint().port();
+  if (const auto why = endpoint->access.refuse(request, port); !why.empty())
+    return http_reply(request, http::status::forbidden, "text/plain", why);
+  if (boost::beast::websocket::is_upgrade(request) && path == "/events") {
+    std::make_shared<WatchSession>(
+      std::move(socket), endpoint->folder,
+      std::shared_ptr<const std::atomic<bool>>(endpoint, &endpoint->closing))
+      ->start(request);
+    return std::nullopt;
+  }
+  if (request.method() == http::verb::get && path == "/") {
+    auto page = http_reply(request, http::status::ok,
+                           "text/html; charset=utf-8", trace_page());
+    page.set(http::field::set_cookie, endpoint->access.cookie(port));
+    page.set("Referrer-Policy", "no-referrer");
+    return page;
+  }
+  return http_reply(request, http::status::not_found, "text/plain",
+                    "there is the page / and nothing else");
+}
+
+TraceServerOptions with_token(TraceServerOptions options) {
+  if (options.token.empty())
+    options.token = random_hex(defaults::token_bytes);
+  return options;
+}
+
+} // namespace
+
+struct TraceServer::Impl {
+  Impl(const RunFolder& folder, TraceServerOptions wanted)
+    : options(with_token(std::move(wanted))),
+      endpoint(std::make_shared<Endpoint>(folder, options.token)),
+      server("trace page", options.address, options.port,
+             [endpoint = std::shared_ptr<const Endpoint>(endpoint)](
+               const HttpRequest& request, tcp::socket& socket) {
+               return visit(endpoint, request, socket);
+             }) {
+    options.port = server.port();
+  }
+  ~Impl() {
+    endpoint->closing = true;
+  }
+
+  TraceServerOptions options;
+  std::shared_ptr<Endpoint> endpoint;
+  HttpServer server;
+  std::optional<TemporaryFolder> link; ///< that the browser was given
+};
+
+TraceServerOptions page_options(const std::string& bind, std::uint16_t port) {
+  TraceServerOptions options;
+  options.port = port;
+  if (bind.empty() || bind == "auto" || is_loopback(bind))
+    return options;
+  options.address = bind;
+  return options;
+}
+
+TraceServer::TraceServer(const RunFolder& folder, TraceServerOptions options)
+  : impl_(std::make_unique<Impl>(folder, std::move(options))) {}
+
+TraceServer::~TraceServer() = default;
+
+std::string TraceServer::address() const {
+  return fmt::format("http://{}:{}/", impl_->options.address,
+                     impl_->options.port);
+}
+
+const std::string& TraceServer::token() const {
+  return impl_->options.token;
+}
+
+std::string TraceServer::url() const {
+  return address() + token_query(token());
+}
+
+/// Gives the browser a file that leads to the page: all users can see the
+/// arguments of a program.
+void TraceServer::open_in_browser() {
+  try {
+    if (!impl_->link)
+      impl_->link.emplace(std::filesystem::temp_directory_path(),
+                          "troupe-page-");
+    const auto link = impl_->link->path() / "page.html";
+    replace_private_file(
+      link, fmt::format("<meta http-equiv=\"refresh\" content=\"0;url={}\">\n",
+                        url()));
+    net::ChildSpec browser;
+    browser.name = "browser";
+    browser.argv = {"xdg-open", link.string()};
+    net::start_detached(browser);
+  } catch (const FailureError& error) {
+    log::runtime.warn("cannot open a browser: " + error.failure().what);
+  } catch (const std::system_error& error) {
+    log::runtime.warn(std::string("cannot open a browser: ") + error.what());
+  }
+}
+
+} // namespace troupe::runtime

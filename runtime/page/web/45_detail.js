@@ -1,0 +1,107 @@
+// Details beside the panels: one task with its inputs and outputs, one request
+// through all its hops.
+
+// Returns the keys that a call's slices read or wrote: bytes here and of all
+// its devices in the step.
+function keyBytes(model, slice, verb) {
+  const keys = new Map();
+  const parts = (model.steps.get(slice.step) || new Map()).get(slice.name) || [];
+  for (const part of parts.includes(slice) ? parts : [slice, ...parts]) {
+    const { row, first, last } = part.track.visible(part.depth + 1, part.b, Number.isNaN(part.e) ? model.last : part.e);
+    for (let i = first; i < last; ++i) {
+      if (!row[i].name.startsWith(verb)) continue;
+      const key = row[i].name.slice(verb.length);
+      const bytes = keys.get(key) || keys.set(key, { here: 0, all: 0 }).get(key);
+      bytes.all += row[i].amount;
+      if (part === slice) bytes.here += row[i].amount;
+    }
+  }
+  return [...keys];
+}
+
+function keyTable(model, slice, verb, call, title) {
+  const rows = keyBytes(model, slice, verb);
+  if (!rows.length) return [];
+  const about = (key) => {
+    const edge = model.graph.edges.filter((e) => (verb === 'reads ' ? e.to : e.from) === slice.name && e.keys.includes(key));
+    if (verb === 'reads ') return edge.length ? `from ${edge[0].from}` : 'from the data set';
+    return edge.length ? `for ${edge.map((e) => e.to).join(', ')}` : '';
+  };
+  return [el('h2', {}, title), table([head('key'), head('here', 'num'), head('all devices', 'num'), head('')],
+    rows.map(([key, b]) => [key, bytesText(b.here), bytesText(b.all), about(key)]))];
+}
+
+// Formats milliseconds since 1970 like the log, in this browser's time zone.
+function clockText(ms) {
+  return new Date(ms - new Date(ms).getTimezoneOffset() * 6e4).toISOString().slice(0, 23).replace('T', ' ');
+}
+const wallClock = (model, t) => clockText((t + model.realtime) / 1e6);
+
+// Returns lines of the master's log that name the slice's step or call, and of
+// both logs what was written while it ran; lines of its own process may name
+// the call at any time.
+function logAround(model, slice) {
+  const from = wallClock(model, slice.b), to = Number.isNaN(slice.e) ? '9' : wallClock(model, slice.e);
+  const during = (at) => at >= from && at.slice(0, 23) <= to;
+  const process = slice.track.file.process, names = new RegExp(`\\b${slice.name.replace(/\W/g, '\\$&')}\\b`);
+  const master = model.log.filter((line) => (slice.step && new RegExp(`step ${slice.step}\\b`).test(line))
+    || names.test(line) || during(line)).slice(-8).map((line) => ({ at: line.slice(0, 23), text: line.slice(24), of: 'master' }));
+  const own = (model.logs.get(process) || []).filter((row) => names.test(row.text) || during(row.at))
+    .slice(-20).map((row) => ({ ...row, of: process }));
+  return [...master, ...own].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+    .map((row) => `${row.at.slice(11)} ${row.of}: ${row.text.slice(0, 400)}`);
+}
+
+// Draws what is known of one slice: inputs and outputs, versions, devices,
+// phases, messages around it.
+function drawDetail(box, slice, model, state) {
+  if (!slice) { box.hidden = true; return; }
+  box.hidden = false;
+  const call = model.graph.calls.find((c) => c.name === slice.name);
+  const end = Number.isNaN(slice.e) ? model.last : slice.e;
+  const phases = new Map();
+  for (let d = slice.depth + 1; d < slice.track.depths.length; ++d) {
+    const { row, first, last } = slice.track.visible(d, slice.b, end);
+    for (let i = first; i < last; ++i)
+      if (!/^(reads|writes) /.test(row[i].name)) phases.set(row[i].name, (phases.get(row[i].name) || 0) + ((Number.isNaN(row[i].e) ? end : row[i].e) - row[i].b));
+  }
+  const near = model.arrows.filter((a) => a.step === slice.step && a.t1 >= slice.b - 5e6 && a.t0 <= end + 5e6
+    && (a.from.file === slice.track.file || a.to.file === slice.track.file)).slice(0, 40);
+  const version = call && Math.max(0, slice.step - 1 - call.lag);
+  const log = logAround(model, slice), process = slice.track.file.process;
+  box.replaceChildren(
+    el('button', { onclick: () => { box.hidden = true; } }, 'close'),
+    el('h2', {}, `${slice.name}${slice.step ? ` of step ${slice.step}` : ''}`),
+    table([head(''), head('')], [
+      ['on', `${slice.track.name} (${slice.track.file.process})`], ['began', `${timeText(slice.b - model.origin)} (${wallClock(model, slice.b).slice(11)})`],
+      ['took', Number.isNaN(slice.e) ? 'running' : timeText(slice.e - slice.b)],
+      ...(call ? [['kind', `${call.kind}${call.role ? ` of ${call.role}` : ''}`], ['plan', call.devices.length ? `${call.strategy} on devices ${call.devices.join(', ')}` : 'on the host'],
+        ...(call.role ? [['version', version ? `weights after step ${version}` : 'the first weights']] : [])] : []),
+      ...[...phases].map(([name, ns]) => [name, timeText(ns)])]),
+    ...keyTable(model, slice, 'reads ', call, 'inputs'), ...keyTable(model, slice, 'writes ', call, 'outputs'),
+    el('h2', {}, 'messages around it'),
+    near.length ? table([head('message'), head('from'), head('to'), head('took', 'num')], near.map((a) => [el('button', { onclick: () => state.follow(a) }, a.name), a.from.name, a.to.name, timeText(a.t1 - a.t0)])) : note('none'),
+    el('h2', {}, 'log'), log.length ? el('pre', {}, log.join('\n')) : note('no line names it, and none was written while it ran'),
+    ...(process === 'master' || model.logs.has(process) ? [] : [note(`The run folder has no log of ${process}: its lines are where it was started.`)]));
+}
+
+// Draws one request through all its hops: asks that began while their sender
+// worked on the one before, and the replies.
+function drawFlow(box, arrow, model) {
+  box.hidden = false;
+  const hops = [];
+  const add = (a, depth) => {
+    if (depth > 8 || hops.length > 60) return;
+    hops.push([a, depth]);
+    const reply = model.arrows.find((r) => r.flow === (a.flow | REPLY));
+    const until = reply ? reply.t0 : model.last;
+    for (const next of model.arrows)
+      if (next.from === a.to && next.t0 >= a.t1 && next.t0 <= until && next.step === a.step && !(next.flow & REPLY)) add(next, depth + 1);
+    if (reply) hops.push([reply, depth]);
+  };
+  add(arrow, 0);
+  box.replaceChildren(el('button', { onclick: () => { box.hidden = true; } }, 'close'), el('h2', {}, `${arrow.name} of step ${arrow.step}, all hops`),
+    table([head('at', 'num'), head('message'), head('from > to'), head('took', 'num')],
+      hops.map(([a, depth]) => [timeText(a.t0 - arrow.t0), `${'. '.repeat(depth)}${a.name}`, `${a.from.name} > ${a.to.name}`, timeText(a.t1 - a.t0)])));
+  return Math.max(...hops.map(([a]) => a.t1));
+}

@@ -1,0 +1,188 @@
+#include "runtime/planning/auto_plan.hpp"
+
+#include "config/base/clock.hpp"
+#include "config/base/error.hpp"
+#include "plans/cost/plan_problem.hpp"
+#include "plans/search/refined_plans.hpp"
+#include "plans/simulate/simulator.hpp"
+#include "runtime/base/jsonl_file.hpp"
+#include "runtime/planning/device_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <iterator>
+
+namespace troupe::runtime {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Effort of measuring before a search; `troupe profile` takes longer.
+constexpr ProfileEffort quick_effort
+  = {.seconds = 4, .sweeps = 1, .least_s = 0.02};
+
+bool has_cached_hardware() {
+  const auto cached = cached_hardware_file();
+  std::error_code ignored;
+  return !cached.empty() && fs::exists(cached, ignored);
+}
+
+MachineProfile cached_profile() {
+  const auto cached = cached_hardware_file().string();
+  return {.hardware = plans::load_hardware(cached),
+          .table = plans::load_profile(cached)};
+}
+
+/// A machine and a line on the source of its numbers.
+struct KnownMachine {
+  MachineProfile profile;
+  std::string source;
+};
+
+KnownMachine quickly_measured(const Settings& settings,
+                              const plans::Workflow& workflow,
+                              const std::map<std::string, ModelShape>& shapes,
+                              const plans::Cluster& cluster,
+                              MeasuredNow measured) try {
+  const Stopwatch watch;
+  KnownMachine known{.profile = measure_machine(settings, workflow, shapes,
+                                                cluster, quick_effort),
+                     .source = {}};
+  const double spent_s = watch.seconds();
+  const bool kept
+    = measured == MeasuredNow::is_kept && cache_profile(known.profile);
+  known.source = fmt::format(
+    "numbers of this machine: measured now in {:.1f} s{}; `troupe profile` "
+    "measures longer",
+    spent_s, kept ? " for " + cached_hardware_file().string() : ", not kept");
+  return known;
+} catch (const FailureError& error) {
+  return {.profile = {.hardware = plans::load_hardware("laptop"), .table = {}},
+          .source = fmt::format("numbers of the shipped laptop: measuring this "
+                                "machine failed: {}",
+                                error.what())};
+}
+
+KnownMachine known_machine(const Settings& settings,
+                           const plans::Workflow& workflow,
+                           const std::map<std::string, ModelShape>& shapes,
+                           const plans::Cluster& cluster,
+                           MeasuredNow measured) {
+  if (!has_cached_hardware())
+    return quickly_measured(settings, workflow, shapes, cluster, measured);
+  const auto file = cached_hardware_file().string();
+  KnownMachine known{.profile = cached_profile(), .source = {}};
+  known.source
+    = plans::of_another_machine(known.profile.hardware, file, profiled_name());
+  if (known.source.empty())
+    known.source = "numbers of this machine: " + file;
+  return known;
+}
+
+} // namespace
+
+plans::PlanProblem run_problem(const Settings& settings,
+                               const plans::Workflow& workflow,
+                               const std::map<std::string, ModelShape>& shapes,
+                               const plans::Cluster& cluster,
+                               const MachineProfile& machine) {
+  plans::PlanProblem problem;
+  problem.hardware = machine.hardware;
+  problem.profile = machine.table;
+  problem.workflow = workflow;
+  problem.cluster = cluster;
+  problem.shapes = shapes;
+  plans::apply_settings(
+    problem, settings, device_memory_bytes(settings, cluster.devices_per_node));
+  const double longest = workflow.samples_are_prompts
+                           ? settings.rollout.max_new_tokens
+                           : settings.data.max_tokens;
+  problem.lengths = plans::Lengths(
+    workflow.samples_are_prompts ? settings.data.max_prompt_tokens : 0.0,
+    longest, longest);
+  problem.for_run = true;
+  return problem;
+}
+
+std::optional<plans::PlanProblem>
+profiled_problem(const Settings& settings, const plans::Workflow& workflow,
+                 const std::map<std::string, ModelShape>& shapes,
+                 const plans::Cluster& cluster) {
+  if (!has_cached_hardware())
+    return std::nullopt;
+  return run_problem(settings, workflow, shapes, cluster, cached_profile());
+}
+
+std::vector<double> predicted_task_seconds(
+  const Settings& settings, const plans::Workflow& workflow,
+  const std::map<std::string, ModelShape>& shapes,
+  const plans::ExecutionPlan& plan, const plans::StepGraph& graph) {
+  std::optional<plans::PlanProblem> problem;
+  try {
+    problem = profiled_problem(settings, workflow, shapes, plan.cluster);
+  } catch (const ConfigError&) { // perf/predicted_step_s logs the warning
+  }
+  if (!problem)
+    problem
+      = run_problem(settings, workflow, shapes, plan.cluster,
+                    {.hardware = plans::load_hardware("laptop"), .table = {}});
+  const plans::CostModel costs(*problem);
+  return plans::predict_seconds(*problem, costs,
+                                plans::with_rooms(*problem, plan),
+                                plans::replicas_of(workflow, plan), graph)
+    .all;
+}
+
+std::string print(const MachineProfile& profile) {
+  return plans::print(profile.hardware) + plans::print(profile.table);
+}
+
+bool cache_profile(const MachineProfile& profile) try {
+  const auto cached = cached_hardware_file();
+  if (cached.empty())
+    return false;
+  std::error_code ignored;
+  fs::create_directories(cached.parent_path(), ignored);
+  if (!fs::is_directory(cached.parent_path(), ignored))
+    return false;
+  replace_file(cached, print(profile));
+  return true;
+} catch (const FailureError&) {
+  return false; // a cache that cannot be written counts as none
+}
+
+fs::path cached_hardware_file() {
+  const auto* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0')
+    return fs::path(cache) / "troupe" / "hardware.yaml";
+  const auto* home = std::getenv("HOME");
+  return home == nullptr || *home == '\0'
+           ? fs::path{}
+           : fs::path(home) / ".cache" / "troupe" / "hardware.yaml";
+}
+
+ChosenPlan search_for_run(const Settings& settings,
+                          const plans::Workflow& workflow,
+                          const std::map<std::string, ModelShape>& shapes,
+                          const plans::Cluster& cluster, MeasuredNow measured) {
+  const auto machine
+    = known_machine(settings, workflow, shapes, cluster, measured);
+  const auto problem
+    = run_problem(settings, workflow, shapes, cluster, machine.profile);
+  const plans::CostModel costs(problem);
+  auto found = plans::find_plan(problem, costs,
+                                {.chunks = plans::ChunkSearch::afterwards});
+  ChosenPlan chosen{.plan = std::move(found.best.plan),
+                    .name = found.best.origin + " (chosen by auto)",
+                    .why = {machine.source}};
+  chosen.why.push_back("predicted: " + plans::summary(found));
+  std::ranges::move(plans::next_best_lines(found),
+                    std::back_inserter(chosen.why));
+  return chosen;
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,67 @@
+// Resolves `plan: auto` of a run: a search over the plans that this version can
+// run, on this machine as measured by `troupe profile` (its file in the user's
+// cache), else as a few seconds of measuring find it now.
+#pragma once
+
+#include "config/model/model_shape.hpp"
+#include "plans/cost/plan_problem.hpp"
+#include "plans/schedule/step_graph.hpp"
+#include "runtime/planning/profiler.hpp"
+#include "runtime/planning/resolve_cluster.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::runtime {
+
+/// Returns where `troupe profile` stores a copy of its measurements:
+/// $XDG_CACHE_HOME/troupe/hardware.yaml, else ~/.cache/troupe/hardware.yaml;
+/// empty without a home.
+std::filesystem::path cached_hardware_file();
+/// Writes the profile there; returns false if there is no such place.
+bool cache_profile(const MachineProfile& profile);
+/// Returns the contents of a hardware file.
+std::string print(const MachineProfile& profile);
+
+/// Returns the run as the cost model sees it on such a machine.
+plans::PlanProblem run_problem(const Settings& settings,
+                               const plans::Workflow& workflow,
+                               const std::map<std::string, ModelShape>& shapes,
+                               const plans::Cluster& cluster,
+                               const MachineProfile& machine);
+
+/// Returns the run on this machine as it was measured; nothing if it was not.
+/// Throws ConfigError for a broken file.
+std::optional<plans::PlanProblem>
+profiled_problem(const Settings& settings, const plans::Workflow& workflow,
+                 const std::map<std::string, ModelShape>& shapes,
+                 const plans::Cluster& cluster);
+
+/// Returns predicted seconds per task of `graph`, a step of `plan`: they
+/// determine the order in which devices run their tasks. Uses the shipped
+/// laptop's numbers if this machine was not measured.
+std::vector<double> predicted_task_seconds(
+  const Settings& settings, const plans::Workflow& workflow,
+  const std::map<std::string, ModelShape>& shapes,
+  const plans::ExecutionPlan& plan, const plans::StepGraph& graph);
+
+/// Treatment of numbers that a search had to measure first.
+enum class MeasuredNow : std::uint8_t {
+  is_kept,      ///< in the user's cache, for the next run
+  is_forgotten, ///< a dry run writes nothing
+};
+
+/// Returns the best plan found and, in `why`, the source of its numbers, its
+/// step time, its bound and what the three next best lose. Throws PlanError if
+/// none fits.
+ChosenPlan search_for_run(const Settings& settings,
+                          const plans::Workflow& workflow,
+                          const std::map<std::string, ModelShape>& shapes,
+                          const plans::Cluster& cluster,
+                          MeasuredNow measured = MeasuredNow::is_kept);
+
+} // namespace troupe::runtime

@@ -1,0 +1,48 @@
+// Measures this machine for the planner: the run's own models through the
+// engine that runs them (runtime/planning/model_profiler.hpp), in layouts with
+// and without tensor parallelism, and the links between devices
+// (runtime/planning/profile_links.hpp), always with all devices of a host at
+// work, since that is the state of a machine in a run. What is not measured
+// keeps the number of the shipped `laptop` and its source.
+#pragma once
+
+#include "config/model/model_shape.hpp"
+#include "config/settings/settings.hpp"
+#include "plans/cost/hardware.hpp"
+#include "plans/cost/profile_table.hpp"
+#include "plans/workflow/workflow.hpp"
+
+#include <map>
+#include <string>
+
+namespace troupe::plans {
+struct Cluster;
+}
+
+namespace troupe::runtime {
+
+struct MachineProfile {
+  plans::Hardware hardware;
+  plans::ProfileTable table;
+};
+
+/// Returns "profiled on PROCESSOR": the name of files that were measured here.
+std::string profiled_name();
+
+/// Effort of a measurement.
+struct ProfileEffort {
+  double seconds = 0; ///< approximate total
+  int sweeps = 1; ///< passes over everything: a program that runs during one
+                  ///< may have ended by the next
+  double least_s = 0; ///< per measurement, which has at least three rounds
+};
+
+/// Measures the machine under the calls of `workflow`, on the devices of one
+/// node of `cluster`.
+MachineProfile measure_machine(const Settings& settings,
+                               const plans::Workflow& workflow,
+                               const std::map<std::string, ModelShape>& shapes,
+                               const plans::Cluster& cluster,
+                               const ProfileEffort& effort);
+
+} // namespace troupe::runtime

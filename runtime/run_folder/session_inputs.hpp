@@ -1,0 +1,61 @@
+// The input files of a run, checked before any process starts: model folders,
+// tokenizers, the data file.
+#pragma once
+
+#include "config/model/model_shape.hpp"
+#include "config/settings/settings.hpp"
+#include "plans/plan/execution_plan.hpp"
+#include "plans/workflow/workflow.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe::models {
+class Dataset;
+} // namespace troupe::models
+
+namespace troupe::runtime {
+
+/// Reads each role's config.json, with the head that the workflow needs. Throws
+/// ConfigError at the place of the setting for a folder that does not exist.
+std::map<std::string, ModelShape> read_shapes(const Settings& settings,
+                                              const plans::Workflow& workflow);
+
+/// Checks that weights are complete, that tokenizers fit the models, and that
+/// roles which see the same tokens have equivalent ones. Returns a sentence for
+/// each role whose folder lacks the scalar head that the workflow needs (it
+/// gets a new one), and for each trained one whose folder has dropout (it gets
+/// none).
+std::vector<std::string>
+check_models(const Settings& settings, const plans::Workflow& workflow,
+             const std::map<std::string, ModelShape>& shapes);
+
+/// Returns the folder whose tokenizer reads the data file: the first role's.
+std::filesystem::path tokenizer_folder(const Settings& settings,
+                                       const plans::Workflow& workflow);
+
+using RoleShapes = std::map<std::string, ModelShape>;
+
+/// Checks that `eval.data`, if set, can be read and scored under the plan, by
+/// models with positions for its rows.
+void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
+                      const plans::ExecutionPlan& plan,
+                      const RoleShapes& shapes);
+
+/// Checks that `run.replay`, if set, has the samples of every step of the run.
+void check_replay(const Settings& settings, const plans::Workflow& workflow,
+                  std::uint32_t num_steps, std::uint32_t samples_per_step);
+
+/// Checks rules, files and addresses of `reward`, if the workflow uses them.
+void check_reward(const Settings& settings, const plans::Workflow& workflow);
+
+/// Logs a warning for rows of data.train that are left out or cut. Throws
+/// ConfigError for fields that they lack, and for a row that is longer than a
+/// model's positions.
+void check_rows(const Settings& settings, const plans::Workflow& workflow,
+                const RoleShapes& shapes, const models::Dataset& dataset);
+
+} // namespace troupe::runtime

@@ -1,0 +1,75 @@
+#include "runtime/session/move_actors.hpp"
+
+#include "config/base/error.hpp"
+#include "runtime/session/call_participants.hpp"
+
+#include <tuple>
+#include <variant>
+
+namespace troupe::runtime {
+
+namespace {
+
+actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
+                             const std::vector<actors::SetupDone>& ready,
+                             const plans::Replica& source,
+                             const plans::Replica& target) {
+  actors::MoveSetup setup;
+  setup.name = target.name();
+  setup.source = source.id;
+  setup.sources = teams_of(source, ready);
+  setup.source_strategy = source.strategy;
+  setup.targets = teams_of(target, ready);
+  setup.target_strategy = target.strategy;
+  setup.check = basis.run.work.settings.run.check_moves;
+  setup.asks = basis.asks;
+  return system.spawn(actors::move_actor, setup);
+}
+
+} // namespace
+
+std::map<std::pair<ReplicaId, ReplicaId>, actors::MoveActor>
+spawn_moves(caf::actor_system& system, const RunBasis& basis,
+            const std::vector<actors::SetupDone>& ready) {
+  std::map<std::pair<ReplicaId, ReplicaId>, actors::MoveActor> moves;
+  for (const auto& task : basis.graph.tasks) {
+    if (task.kind != plans::TaskKind::move)
+      continue;
+    moves[{*task.source, *task.target}]
+      = spawn_move(system, basis, ready, basis.replicas[*task.source],
+                   basis.replicas[*task.target]);
+  }
+  return moves;
+}
+
+MoveCheckActors
+spawn_move_check(caf::actor_system& system, const RunBasis& basis,
+                 const std::vector<actors::SetupDone>& ready,
+                 std::function<void(const actors::RunEnd&)> on_end) {
+  TROUPE_CHECK(basis.replicas.all.size() == 2, "moves go between two replicas");
+  const auto& [there, back]
+    = std::tie(basis.replicas.all[0], basis.replicas.all[1]);
+  const auto& options = std::get<MoveCheckMode>(basis.run.mode_options);
+  actors::MoveCheckSetup setup;
+  setup.moves = {spawn_move(system, basis, ready, there, back),
+                 spawn_move(system, basis, ready, back, there)};
+  setup.incarnation = basis.incarnation;
+  setup.at_least = options.at_least;
+  setup.asks = basis.asks;
+  setup.on_done = [on_end, on_moved = options.on_moved](
+                    const actors::MoveCheckResult& result) {
+    on_moved(result);
+    on_end({.kind = actors::RunEnd::Kind::done});
+  };
+  setup.on_failure = [on_end](const Failure& failure) {
+    on_end({.kind = actors::RunEnd::Kind::failed, .failure = failure});
+  };
+  MoveCheckActors made;
+  for (const auto& move : setup.moves)
+    made.all.push_back(move.address());
+  made.check = system.spawn(actors::move_check_actor, std::move(setup));
+  made.all.push_back(made.check.address());
+  return made;
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,63 @@
+#include "actors/worker_base/call_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace troupe::actors {
+namespace {
+
+models::GenerateOptions options_with(const Settings& settings,
+                                     const plans::ResponseRoom& room) {
+  return generate_options(
+    settings, {.name = "actor_gen", .kind = plans::CallKind::generate}, {},
+    room);
+}
+
+TEST(CallOptions, AutoIsTheCacheSizeOfThePlan) {
+  Settings settings;
+  settings.cluster.device = "gpu";
+  const auto options
+    = options_with(settings, {.responses = 96, .cache_bytes = 5'000'000});
+  EXPECT_EQ(options.max_sequences, 96);
+  EXPECT_EQ(options.kv_cache_bytes, 5'000'000u);
+}
+
+TEST(CallOptions, NumbersOfTheSettingsAreTakenAsLimits) {
+  Settings settings;
+  settings.cluster.device = "cpu";
+  settings.rollout.kv_cache_gb = 2;
+  const plans::ResponseRoom room{.responses = 3, .cache_bytes = 100};
+  EXPECT_EQ(options_with(settings, room).kv_cache_bytes, 2'000'000'000u);
+  EXPECT_EQ(options_with(settings, room).max_sequences, 64)
+    << "shorter answers than foreseen leave room for more";
+  settings.rollout.max_sequences = 2;
+  EXPECT_EQ(options_with(settings, room).max_sequences, 2);
+  settings.rollout.kv_cache_gb.reset();
+  EXPECT_EQ(options_with(settings, room).max_sequences, 2);
+  EXPECT_EQ(options_with(settings, room).kv_cache_bytes, 100u);
+}
+
+TEST(CallOptions, WithoutACacheSizeMemoryIsUnlimited) {
+  Settings settings;
+  settings.cluster.device = "cpu";
+  const auto options = options_with(settings, {});
+  EXPECT_EQ(options.max_sequences, 64);
+  EXPECT_GT(options.kv_cache_bytes, std::uint64_t{1} << 60);
+}
+
+TEST(TraceBytes, TheMasterGetsHalfAndWorkersShareTheRest) {
+  Settings settings;
+  settings.trace.max_gb = 4;
+  plans::Cluster cluster;
+  cluster.nodes = 8;
+  cluster.devices_per_node = 8;
+  cluster.workers_per_node = 8;
+  EXPECT_EQ(trace_bytes_of_master(settings), 2'000'000'000u);
+  EXPECT_EQ(trace_bytes_of_worker(settings, cluster), 31'250'000u);
+  cluster.nodes = cluster.workers_per_node = 1;
+  EXPECT_EQ(trace_bytes_of_worker(settings, cluster), 2'000'000'000u);
+}
+
+} // namespace
+} // namespace troupe::actors

@@ -1,0 +1,248 @@
+"""models/: tiny random models of every family with transformers' numbers.
+
+A folder as save_pretrained writes it, config_published.json (the spelling of
+older checkpoints), io.safetensors (each sequence computed alone) and, for
+language models, generation.safetensors (greedy continuations)."""
+import os
+
+import torch
+from common import (cu, describe, difference, fill, fresh, generator, ints, read_json, save,
+                    short, split, store, write_json)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
+
+NEW_TOKENS = 24
+SMALLEST_GAP = 1e-3  # of the two best logits, so that rounding changes no token
+ROUTER_GAP = 1e-4
+TOLERANCE = {"logits": 1e-4, "logprobs": 1e-4, "entropy": 1e-4, "hidden_0": 1e-5,
+             "hidden_1": 1e-4, "values": 1e-4, "scores": 1e-4, "router_logits_0": 1e-4}
+LENGTHS = [1, 2, 7, 13, 30, 5]
+PROMPTS = [1, 2, 3, 5, 7, 11, 16, 24]
+
+SIZES = {"vocab_size": 128, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
+         "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False}
+GEMMA = {"hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True,
+         "rms_norm_eps": 1e-6}
+SMALL = {"vocab_size": 64, "intermediate_size": 40}
+SCORE = {"num_labels": 1, "pad_token_id": 0}
+
+MODELS = {
+    "llama_gqa": ("grouped-query attention, a head of its own, 257 tokens (no multiple of 4)",
+                  "llama", SIZES | {"vocab_size": 257, "intermediate_size": 112,
+                                    "num_hidden_layers": 3}),
+    "llama_tied_sharded": ("tied embeddings, one key-value head, two files with an index",
+                           "llama", SIZES | {"num_key_value_heads": 1, "rope_theta": 5e5,
+                                             "tie_word_embeddings": True, "rms_norm_eps": 1e-6}),
+    "llama_rope_llama3": ("llama3 rope scaling; all three bands of frequencies occur", "llama",
+                          SIZES | {"num_attention_heads": 2, "num_key_value_heads": 1,
+                                   "head_dim": 32, "rope_theta": 1000.0,
+                                   "tie_word_embeddings": True,
+                                   "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+                                                    "low_freq_factor": 1.0,
+                                                    "high_freq_factor": 4.0,
+                                                    "original_max_position_embeddings": 24}}),
+    "llama_bf16_weights": ("stored as bfloat16, computed in float32", "llama",
+                           SIZES | {"num_key_value_heads": 4, "vocab_size": 144}),
+    "llama_linear_biased": ("linear rope scaling, biases on every product, head of its own",
+                            "llama", SIZES | SMALL | {"attention_bias": True, "mlp_bias": True,
+                                                      "rope_scaling": {"rope_type": "linear",
+                                                                       "factor": 2.5}}),
+    "qwen3_windows": ("a window of 8 from the second layer on", "qwen3",
+                      SIZES | SMALL | {"head_dim": 8, "use_sliding_window": True,
+                                       "sliding_window": 8, "max_window_layers": 1}),
+    "qwen2": ("biases on queries, keys and values; tied embeddings", "qwen2",
+              SIZES | {"vocab_size": 192, "rope_theta": 1e6, "rms_norm_eps": 1e-6,
+                       "tie_word_embeddings": True}),
+    "qwen3": ("norms of queries and keys per head; head_dim is not hidden / heads", "qwen3",
+              SIZES | {"vocab_size": 136, "head_dim": 16, "rope_theta": 1e6,
+                       "rms_norm_eps": 1e-6}),
+    "mistral_window": ("a sliding window of 8", "mistral",
+                       SIZES | {"sliding_window": 8, "num_hidden_layers": 3}),
+    "gemma": ("GeGLU, norms with 1 + w, scaled embeddings, head_dim 24", "gemma",
+              SIZES | GEMMA | {"num_key_value_heads": 1, "head_dim": 24}),
+    "gemma2": ("four norms per layer, soft caps, windows (8) and full layers alternate",
+               "gemma2", SIZES | GEMMA | {"num_hidden_layers": 4, "head_dim": 16,
+                                          "intermediate_size": 40, "sliding_window": 8,
+                                          "query_pre_attn_scalar": 20,
+                                          "attn_logit_softcapping": 5.0,
+                                          "final_logit_softcapping": 6.0}),
+    "gpt2": ("learned positions, LayerNorm with bias, Conv1D weights, tied head", "gpt2",
+             {"vocab_size": 131, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 80,
+              "bos_token_id": 1, "eos_token_id": 2}),
+    "mixtral": ("4 experts, 2 per token, weights renormalised over the two", "mixtral",
+                SIZES | {"vocab_size": 97, "intermediate_size": 24, "num_local_experts": 4,
+                         "num_experts_per_tok": 2, "sliding_window": None}),
+    "llama_score": ("a scalar head: a value per token, the score is that of the last", "llama",
+                    SIZES | SCORE | {"vocab_size": 131}),
+    "qwen2_score": ("a scalar head on Qwen2", "qwen2",
+                    SIZES | SCORE | {"rope_theta": 1e6, "rms_norm_eps": 1e-6}),
+}
+
+
+def kind_of(config):
+    return AutoModelForSequenceClassification if "num_labels" in config else AutoModelForCausalLM
+
+
+def open_model(folder, config, dtype=torch.float32, attention="eager"):
+    extra = {"experts_implementation": "eager"} if "num_local_experts" in config else {}
+    return kind_of(config).from_pretrained(folder, attn_implementation=attention, dtype=dtype,
+                                           **extra).eval()
+
+
+@torch.no_grad()
+def numbers_of(model, ids, scalar):
+    ids = ids[None]
+    if scalar:
+        out = model.base_model(input_ids=ids, output_hidden_states=True, use_cache=False)
+        return {"hidden_0": out.hidden_states[0][0], "hidden_1": out.hidden_states[1][0],
+                "values": model.score(out.last_hidden_state)[0, :, 0],
+                "scores": model(input_ids=ids, use_cache=False).logits[0]}
+    experts = getattr(model.config, "num_local_experts", None) is not None
+    out = model(input_ids=ids, output_hidden_states=True, use_cache=False,
+                **({"output_router_logits": True} if experts else {}))
+    logp = torch.log_softmax(out.logits[0], -1)
+    found = {"logits": out.logits[0], "entropy": -(logp.exp() * logp).sum(-1),
+             "logprobs": logp[:-1].gather(-1, ids[0, 1:, None])[:, 0],
+             "hidden_0": out.hidden_states[0][0], "hidden_1": out.hidden_states[1][0]}
+    if experts:
+        routers = [r.reshape(ids.shape[1], -1) for r in out.router_logits]
+        found["router_logits_0"] = routers[0]
+        found["every_router"] = torch.cat(routers, -1)
+    return found
+
+
+def numbers(model, tokens, scalar):
+    parts = [numbers_of(model, ids, scalar) for ids in split(tokens, LENGTHS)]
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def router_gap(every_router, config):
+    """Between the last expert that is chosen and the first that is not."""
+    chosen, experts = config["num_experts_per_tok"], config["num_local_experts"]
+    shares = every_router.reshape(-1, experts).softmax(-1).sort(-1, descending=True).values
+    return float((shares[:, chosen - 1] - shares[:, chosen]).min())
+
+
+def robust_numbers(name, model, config, scalar):
+    for attempt in range(200):
+        tokens = ints(int(scalar), config["vocab_size"], sum(LENGTHS),
+                      generator(name, "tokens", attempt))
+        found = numbers(model, tokens, scalar)
+        routers = found.pop("every_router", None)
+        if routers is None or router_gap(routers, config) > ROUTER_GAP:
+            return tokens, found
+    raise SystemExit(f"{name}: no tokens that are routed robustly")
+
+
+@torch.no_grad()
+def greedy(model, prompt):
+    """A greedy continuation without a cache, with the gap of the two best logits."""
+    ids, gaps, logprobs = prompt, [], []
+    for _ in range(NEW_TOKENS):
+        logits = model(input_ids=ids[None], use_cache=False).logits[0, -1]
+        best = logits.topk(2).values
+        gaps.append(best[0] - best[1])
+        logprobs.append(torch.log_softmax(logits, -1).max())
+        ids = torch.cat([ids, logits.argmax()[None]])
+    return ids[len(prompt):], torch.stack(logprobs), torch.stack(gaps)
+
+
+@torch.no_grad()
+def generated(model, prompt, eos=None):
+    """The same by generate() with its cache."""
+    out = model.generate(prompt[None], attention_mask=torch.ones_like(prompt[None]),
+                         do_sample=False, max_new_tokens=NEW_TOKENS, eos_token_id=eos,
+                         pad_token_id=0, bos_token_id=None, use_cache=True)
+    return out[0, len(prompt):]
+
+
+def generation(name, model, vocab):
+    prompts, rows = [], []
+    for length in PROMPTS:
+        for attempt in range(300):
+            prompt = ints(0, vocab, length, generator(name, "prompt", length, attempt))
+            row = greedy(model, prompt)
+            if float(row[2].min()) > SMALLEST_GAP:
+                break
+        else:
+            raise SystemExit(f"{name}: no robust prompt of {length} tokens")
+        assert torch.equal(row[0], generated(model, prompt)), name
+        prompts.append(prompt)
+        rows.append(row)
+    new = torch.stack([row[0] for row in rows])
+    # the end token: one that ends about half of the continuations early
+    often = {t: int((new == t).any(1).sum()) for t in new.unique().tolist()}
+    eos = min(often, key=lambda t: (abs(often[t] - len(new) / 2), t))
+    ends = [int((row == eos).nonzero()[0]) + 1 if (row == eos).any() else NEW_TOKENS
+            for row in new]
+    for prompt, row, end in zip(prompts, new, ends):
+        assert torch.equal(generated(model, prompt, eos), row[:end]), name
+    gaps = torch.stack([row[2] for row in rows])
+    return {"prompt_tokens": torch.cat(prompts), "prompt_lengths": torch.tensor(PROMPTS),
+            "prompt_cu_seqlens": cu(PROMPTS), "new_tokens": new, "top2_gap": gaps,
+            "new_logprobs": torch.stack([row[1] for row in rows]),
+            "eos_token": torch.tensor([eos]), "new_lengths_with_eos": torch.tensor(ends)}
+
+
+def published(config):
+    """The spelling before transformers 5: rope_theta and rope_scaling at the top."""
+    config = dict(config)
+    rope = dict(config.pop("rope_parameters", None) or {})
+    if rope:
+        config["rope_theta"] = rope.pop("rope_theta")
+        plain = rope.get("rope_type", "default") == "default"
+        config["rope_scaling"] = None if plain else rope
+    if "dtype" in config:
+        config["torch_dtype"] = config.pop("dtype")
+    config["transformers_version"] = "4.46.0"
+    return dict(sorted(config.items()))
+
+
+def store_in_two(model, folder):
+    size = sum(p.numel() * p.element_size() for p in model.parameters())
+    for limit in range(size // 2, size, 512):
+        for old in list(folder.iterdir()):
+            os.remove(old)
+        store(model, folder, max_shard_size=limit)
+        if len(list(folder.glob("*.safetensors"))) == 2:
+            return
+    raise SystemExit("no limit gives two files")
+
+
+def make_one(out, name, summary, family, config):
+    folder = fresh(out, name)
+    scalar = "num_labels" in config
+    torch.manual_seed(0)
+    model = kind_of(config).from_config(AutoConfig.for_model(family, **config),
+                                        attn_implementation="eager").eval()
+    gemma = family.startswith("gemma")
+    fill(model, generator(name, "weights"), one_plus=gemma,
+         embedding_std=0.06 if gemma else None)
+    if name == "llama_bf16_weights":
+        model = model.to(torch.bfloat16)
+    (store_in_two if name == "llama_tied_sharded" else store)(model, folder)
+    write_json(folder / "config_published.json", published(read_json(folder / "config.json")))
+
+    model = open_model(folder, config)
+    tokens, found = robust_numbers(name, model, config, scalar)
+    noise = dict.fromkeys(found, 0.0)
+    for other in (open_model(folder, config, torch.float64),
+                  open_model(folder, config, attention="eager" if family == "gemma2" else "sdpa")):
+        again = numbers(other, tokens, scalar)
+        noise = {k: max(noise[k], difference(found[k], again[k])) for k in noise}
+    assert all(noise[k] < TOLERANCE[k] / 2 for k in noise), (name, noise)
+    save(folder / "io.safetensors", {"tokens": tokens, "lengths": torch.tensor(LENGTHS),
+                                     "cu_seqlens": cu(LENGTHS), **found})
+    meta = {"family": family, "tolerance_abs": {k: TOLERANCE[k] for k in found},
+            "measured_noise_abs": {k: short(v) for k, v in noise.items()}}
+    if not scalar:
+        tensors = generation(name, model, config["vocab_size"])
+        save(folder / "generation.safetensors", tensors)
+        meta["smallest_top2_gap"] = short(float(tensors["top2_gap"].min()))
+    describe(folder, summary, **meta)
+    print(f"  {name}: noise {short(max(noise.values()))}", flush=True)
+
+
+def make(out):
+    for name, (summary, family, config) in MODELS.items():
+        make_one(out / "models", name, summary, family, config)

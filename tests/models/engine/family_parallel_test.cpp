@@ -1,0 +1,122 @@
+// Features of only some families (norms of heads and after layers, windows,
+// caps, learned positions, experts) under strategies that shard them, against
+// one device.
+#include "config/model/family.hpp"
+#include "models/engine/engine.hpp"
+#include "models/generate/generate_options.hpp"
+
+#include "tests/support/models/engine_support.hpp"
+#include "tests/support/models/io_support.hpp"
+#include "tests/support/models/parallel_support.hpp"
+#include <gmock/gmock.h>
+
+#include <tuple>
+
+namespace troupe::models {
+namespace {
+
+using troupe::testing::expect_same_responses;
+using troupe::testing::first_samples;
+using troupe::testing::ParallelReplica;
+using troupe::testing::random_prompts;
+using troupe::testing::random_sequences;
+using troupe::testing::TempFolder;
+using troupe::testing::write_random_model;
+
+ModelShape small_model_of(const char* family) {
+  const ModelShape sizes = troupe::testing::small_shape();
+  ModelShape shape = find_family(family)->traits;
+  shape.family = family;
+  shape.num_layers = 2;
+  shape.num_heads = 4;
+  shape.num_kv_heads = family == std::string("gpt2") ? 4 : 2;
+  shape.head_dim = 8;
+  shape.hidden_size = 32;
+  shape.intermediate_size = 42;
+  shape.vocab_size = 75;
+  shape.max_positions = 64;
+  shape.eos = sizes.eos;
+  shape.tied_embeddings = find_family(family)->defaults.tied;
+  if (family == std::string("mistral"))
+    shape.sliding_window = 5;
+  if (family == std::string("mixtral")) {
+    shape.num_experts = 4;
+    shape.experts_per_token = 2;
+  }
+  if (family == std::string("gemma2")) {
+    shape.query_scalar = 12;
+    shape.attention_cap = 4;
+    shape.logit_cap = 5;
+    shape.sliding_window = 5;
+    shape.windowed_layers = {true, false};
+  }
+  return shape;
+}
+
+class FamilyParallel
+  : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+protected:
+  Engine::Spec spec() const {
+    const auto folder = folder_ / "model";
+    if (!std::filesystem::exists(folder))
+      write_random_model(folder, small_model_of(std::get<0>(GetParam())), 1);
+    return troupe::testing::trained_actor(folder);
+  }
+
+  TempFolder folder_;
+};
+
+TEST_P(FamilyParallel, TrainsLikeOneDevice_I1) {
+  const net::Rows rows = random_sequences(9, 75, 20, 2);
+  TrainSpec train;
+  train.fn = "sft_loss";
+  train.mini_batches = {first_samples(9)};
+  train.micro_batch_tokens = 40;
+  ParallelReplica alone(spec(), "d1");
+  ParallelReplica split(spec(), std::get<1>(GetParam()));
+  const MetricSums want = alone.train(train, rows);
+  const MetricSums got = split.train(train, rows);
+  EXPECT_NEAR(got.value("train/loss"), want.value("train/loss"), 1e-5);
+  EXPECT_NEAR(got.value("train/grad_norm"), want.value("train/grad_norm"),
+              1e-5 * want.value("train/grad_norm"));
+  const auto grads = alone.plane(Plane::grad);
+  const auto split_grads = split.plane(Plane::grad);
+  ASSERT_EQ(split_grads.size(), grads.size());
+  for (const auto& [name, values] : grads)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(split_grads.at(name)[i], values[i], 1e-5)
+        << name << " entry " << i;
+}
+
+// Under strategies that do not shard weights over dp ranks.
+class FamilyGeneration : public FamilyParallel {};
+
+TEST_P(FamilyGeneration, GivesTheSameTokens_I1_I2) {
+  const net::Rows prompts = random_prompts(75);
+  const GenerateOptions options
+    = {.max_new_tokens = 12, .seed = 5, .max_sequences = 4, .stop_ids = {3}};
+  ParallelReplica alone(spec(), "d1");
+  ParallelReplica split(spec(), std::get<1>(GetParam()));
+  const net::Rows want = alone.generate(prompts, options);
+  const net::Rows got = split.generate(prompts, options);
+  expect_same_responses(got, want);
+}
+
+const auto families
+  = ::testing::Values("qwen3", "mistral", "gemma", "gemma2", "gpt2", "mixtral");
+const auto family_name = [](const auto& test) {
+  return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
+};
+INSTANTIATE_TEST_SUITE_P(
+  All, FamilyParallel,
+  ::testing::Combine(families, ::testing::Values("t2", "t4", "t2s", "p2t2",
+                                                 "d2z1", "d2z3", "d2p2z3")),
+  family_name);
+INSTANTIATE_TEST_SUITE_P(All, FamilyGeneration,
+                         ::testing::Combine(families,
+                                            ::testing::Values("t2", "t4", "t2s",
+                                                              "p2t2", "d2z3")),
+                         family_name);
+
+} // namespace
+} // namespace troupe::models

@@ -1,0 +1,83 @@
+// The closed form against the planner, which lists every transfer.
+#include "plans/cost/hardware.hpp"
+#include "plans/cost/move_cost.hpp"
+#include "plans/weights/device_order.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/plans/problem_support.hpp"
+
+#include <random>
+
+namespace troupe::plans {
+namespace {
+
+Placement random_placement(std::mt19937& random, const Cluster& cluster) {
+  const char* strategies[]
+    = {"d1",   "d2", "d4",   "t2",   "t4",   "p2",     "p4",     "d2t2", "p2t2",
+       "d2p2", "t8", "d4t2", "p2t4", "d4z3", "d2t2z3", "d2p2t2", "d8"};
+  while (true) {
+    const auto strategy = parse_strategy(strategies[random() % 17]);
+    if (strategy.num_devices() > cluster.num_devices())
+      continue;
+    const auto count = strategy.num_devices();
+    const auto first = random() % (cluster.num_devices() / count) * count;
+    return {.devices
+            = ranks(std::uint32_t(first), std::uint32_t(first) + count - 1),
+            .strategy = strategy};
+  }
+}
+
+TEST(MoveCost, ClosedFormIsWithin5PercentOfTheMovePlanByLink) {
+  const auto shape = llama_shape(8, 512, 1408, 8, 8);
+  const auto model = unit_bytes(shape, DType::bf16);
+  const auto whole = static_cast<double>(weight_bytes(shape, DType::bf16));
+  const Cluster cluster{.nodes = 2, .devices_per_node = 8};
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    const auto source = random_placement(random, cluster);
+    auto target = random_placement(random, cluster);
+    if (i % 2 == 0)
+      target.devices = order_devices(source, target, cluster);
+    const auto fast = move_bytes(model, source, target, cluster);
+    const auto slow
+      = planned_move_bytes(shape, DType::bf16, source, target, cluster);
+    const auto text = print_devices(source.devices) + " "
+                      + to_string(source.strategy) + " -> "
+                      + print_devices(target.devices) + " "
+                      + to_string(target.strategy);
+    const auto all = slow.device + slow.intra + slow.inter;
+    const auto slack = 0.05 * std::max(all, 0.2 * whole);
+    EXPECT_NEAR(fast.device, slow.device, slack) << text;
+    EXPECT_NEAR(fast.intra, slow.intra, slack) << text;
+    EXPECT_NEAR(fast.inter, slow.inter, slack) << text;
+  }
+}
+
+TEST(MoveCost, NothingMovesBetweenEqualReplicas) {
+  const auto model = unit_bytes(shape_7b(), DType::bf16);
+  const Cluster cluster{.devices_per_node = 8};
+  const Placement place{.devices = ranks(0, 7),
+                        .strategy = parse_strategy("d2t4")};
+  const auto bytes = move_bytes(model, place, place, cluster);
+  EXPECT_EQ(bytes.intra + bytes.inter, 0);
+  EXPECT_EQ(move_seconds(bytes, load_hardware("a100x8")), 0);
+}
+
+TEST(MoveCost, TimeIsThatOfTheBusiestDevice) {
+  const auto model = unit_bytes(shape_7b(), DType::bf16);
+  const Cluster cluster{.nodes = 2, .devices_per_node = 8};
+  const Placement one{.devices = ranks(0, 0), .strategy = {}};
+  const Placement all{.devices = ranks(8, 15), .strategy = {.dp = 8}};
+  const auto bytes = move_bytes(model, one, all, cluster);
+  const auto whole = static_cast<double>(weight_bytes(shape_7b(), DType::bf16));
+  EXPECT_NEAR(bytes.inter, 8 * whole, 0.01 * whole);
+  EXPECT_NEAR(bytes.busiest_inter, 8 * whole, 0.01 * whole)
+    << "the one owner sends to all";
+  const auto planned
+    = planned_move_bytes(shape_7b(), DType::bf16, one, all, cluster);
+  EXPECT_NEAR(planned.busiest_inter, bytes.busiest_inter, 0.01 * whole);
+}
+
+} // namespace
+} // namespace troupe::plans

@@ -1,0 +1,113 @@
+#include "plans/memory/memory_model.hpp"
+#include "plans/memory/micro_batches.hpp"
+#include "plans/presets/presets.hpp"
+#include "plans/weights/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/plans/problem_support.hpp"
+
+namespace troupe::plans {
+namespace {
+
+TEST(MemoryModel, AStagesBytesAreThoseOfItsLargestShard) {
+  const auto shape = llama_shape(6, 192, 512, 6, 3);
+  const auto all = parameters(shape);
+  for (const char* text :
+       {"d1", "d3", "p4", "t3", "d2p3t2", "d4z1", "d4z3", "d2p2t3z3"}) {
+    const auto strategy = parse_strategy(text);
+    const auto layout
+      = make_layout(all, strategy, ranks(0, strategy.num_devices() - 1),
+                    DType::bf16, LayoutKind::optimizer);
+    std::vector<std::uint64_t> largest(strategy.pp, 0);
+    for (const auto& shard : layout.shards)
+      largest[shard.where.pp]
+        = std::max(largest[shard.where.pp], shard.size_bytes);
+    EXPECT_EQ(largest_shards(all, strategy, DType::bf16, LayoutKind::optimizer),
+              largest)
+      << text;
+  }
+}
+
+std::uint64_t peak_of(const PlanProblem& problem, const ExecutionPlan& plan) {
+  const auto report = check_plan(problem, plan);
+  std::uint64_t peak = 0;
+  for (const auto& device : report.devices)
+    peak = std::max(peak, device.peak_bytes);
+  EXPECT_TRUE(report.ok()) << report.errors.front().message;
+  return peak;
+}
+
+TEST(MemoryModel, OffloadShardingAndDroppingLowerThePeak) {
+  auto problem = make_problem(shape_7b(), 1, 8, "h200x8");
+  problem.hardware.mem_bytes = 0;
+  const auto megatron = preset("megatron", problem.workflow, problem.cluster,
+                               {.shapes = problem.shapes});
+  auto offloaded = megatron;
+  offloaded.roles["ref"].offload_weights = true;
+  offloaded.roles["reward"].offload_weights = true;
+  EXPECT_LT(peak_of(problem, offloaded), peak_of(problem, megatron));
+  auto optimizer = megatron;
+  optimizer.roles["critic"].offload_optimizer = true;
+  EXPECT_LT(peak_of(problem, optimizer), peak_of(problem, megatron));
+
+  auto dropped = megatron;
+  dropped.calls["actor_gen"].strategy = parse_strategy("d4t2");
+  auto kept = dropped;
+  kept.replicas["actor@actor_gen"] = true;
+  EXPECT_LT(peak_of(problem, dropped), peak_of(problem, kept));
+}
+
+TEST(MemoryModel, MoreMicroBatchesNeedLess) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.mem_bytes = 0;
+  auto plan = preset("megatron", problem.workflow, problem.cluster,
+                     {.shapes = problem.shapes});
+  const auto whole = peak_of(problem, plan);
+  for (const char* call : {"actor_train", "critic_train", "ref_inf"})
+    plan.calls[call].micro_batches = 8;
+  EXPECT_LT(peak_of(problem, plan), whole);
+}
+
+TEST(MemoryModel, WaitingPromptsNeedNoCache) {
+  const auto shape = shape_7b();
+  const Placement place{.devices = ranks(0, 1),
+                        .strategy = parse_strategy("t2")};
+  const auto needs = [&](std::uint32_t sequences, std::uint64_t cache_bytes) {
+    return active_bytes(CallKind::generate, shape, DType::f32, place,
+                        {.samples_per_step = 100,
+                         .max_sequence_tokens = 512,
+                         .max_sequences = sequences,
+                         .kv_cache_bytes = cache_bytes,
+                         .max_batch_tokens = 1024});
+  };
+  const auto one
+    = sizeof(float) * cache_slot_elements(shape, place.strategy, 0, 512);
+  EXPECT_EQ(one, 2 * 512 * 32 * 4096 / 2 * sizeof(float)) << "a device's";
+  // the last hidden state, its logits, and the halves of the peers with space
+  // for ours
+  const std::uint64_t draw = sizeof(float) * (4096 + 32000 + 3 * 32000 / 2);
+  const auto all = needs(0, 0);
+  EXPECT_EQ(all - needs(10, 0), 90 * (one + draw));
+  EXPECT_EQ(needs(0, 10 * one), needs(10, 0));
+  EXPECT_EQ(needs(4, 10 * one), needs(4, 0));
+  EXPECT_EQ(needs(0, one / 2), needs(1, 0)); // or the run reports that it does
+                                             // not fit
+  EXPECT_EQ(needs(0, 1000 * one), all);
+}
+
+TEST(MicroBatches, PipelinesStayBusyAndBudgetsHold) {
+  const BatchSizes sizes{
+    .samples_per_step = 512, .mini_batches = 4, .micro_batch_tokens = 4096};
+  Placement place{.devices = ranks(0, 3), .strategy = parse_strategy("d4")};
+  // 32 samples per rank and mini-batch of 256 tokens: 2 passes of 4096
+  EXPECT_EQ(micro_batches_of(CallKind::train, place, sizes, 256).count, 2u);
+  place.strategy = parse_strategy("p4");
+  EXPECT_EQ(micro_batches_of(CallKind::train, place, sizes, 16).count, 8u);
+  EXPECT_EQ(micro_batches_of(CallKind::generate, place, sizes, 256).count, 4u);
+  place.micro_batches = 3;
+  EXPECT_EQ(micro_batches_of(CallKind::train, place, sizes, 16).count, 3u);
+}
+
+} // namespace
+} // namespace troupe::plans

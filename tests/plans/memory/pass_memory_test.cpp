@@ -1,0 +1,108 @@
+// Counts by hand for a model with 4 layers of width 64, 4 heads of 16 of which
+// 2 have keys, an MLP of 128 and 512 tokens.
+// tests/models/kernels/device_memory_test.cpp checks that engines use as much.
+#include "plans/memory/call_memory.hpp"
+#include "plans/memory/pass_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+namespace {
+
+ModelShape hand_shape() {
+  ModelShape shape;
+  shape.vocab_size = 512;
+  shape.hidden_size = 64;
+  shape.num_layers = 4;
+  shape.num_heads = 4;
+  shape.num_kv_heads = 2;
+  shape.head_dim = 16;
+  shape.intermediate_size = 128;
+  return shape;
+}
+
+TEST(PassMemory, OfInferenceIsOneLayerAndTheResidualStream) {
+  const auto shape = hand_shape();
+  const StackPart part(shape, {}, 0);
+  // result, stream, norm and activation: 10 * (3 * 64 + 128); a layer: two rms,
+  // q k v, scores' sums, context, stream, gate and up:
+  // 10 * (2 + 128 + 4 + 64 + 64 + 256)
+  EXPECT_EQ(inference_pass_elements(part, {.tokens = 10, .wanted = 0}),
+            3200u + 5180u);
+}
+
+TEST(PassMemory, OfTrainingIsAllLayersAndOneGradient) {
+  const auto shape = hand_shape();
+  const StackPart part(shape, {}, 0);
+  const PassTokens batch{.tokens = 10, .wanted = 4};
+  // each layer's buffers and its input; three numbers and all logits of 4 rows
+  const std::uint64_t kept = 3200 + 4 * (5180 + 640) + 4 * (3 + 512);
+  // of the result, of 4 rows; two streams, activation, context, q k v, and the
+  // norms' sums
+  const std::uint64_t backward = 644 + 2 * 640 + 1280 + 640 + 1280 + 128 + 64;
+  EXPECT_EQ(train_pass_elements(part, {.batch = batch}), kept + backward);
+  EXPECT_EQ(train_pass_elements(part, {.batch = batch, .recompute = true}),
+            kept - 3 * 5180 + backward);
+  EXPECT_EQ(train_pass_elements(part, {.batch = batch, .in_flight = 3}),
+            3 * kept + backward);
+}
+
+TEST(PassMemory, StagesAndTensorPeersHaveTheirShare) {
+  const auto shape = hand_shape();
+  const StackPart first(shape, parse_strategy("p3t2"), 0);
+  const StackPart last(shape, parse_strategy("p3t2"), 2);
+  EXPECT_EQ(first.layers, 2u);
+  EXPECT_EQ(last.layers, 1u);
+  EXPECT_EQ(last.qkv(), 64u);
+  EXPECT_EQ(last.vocab, 256u);
+  EXPECT_EQ(last.matrix_elements(), 64u * (64 + 32 + 128 + 64) + 64u * 256);
+}
+
+TEST(CallMemory, ACacheSlotIsRoundedToBlocks) {
+  const auto shape = hand_shape();
+  // 4 layers, 2 heads, 32 tokens, keys and values of 16
+  EXPECT_EQ(cache_slot_elements(shape, {}, 0, 17), 4u * 2 * 32 * 32);
+}
+
+TEST(CallMemory, AMicroBatchHoldsWholeSequences) {
+  const auto shape = hand_shape();
+  Placement place{.devices = {Rank{0}}, .micro_batch_tokens = 100};
+  const auto needs = [&](std::uint32_t samples, std::int64_t tokens) {
+    return active_bytes(
+      CallKind::inference, shape, DType::f32, place,
+      {.samples_per_step = samples, .max_sequence_tokens = tokens});
+  };
+  EXPECT_EQ(needs(10, 40), needs(2, 40)) << "two fit, three do not";
+  EXPECT_EQ(needs(10, 500), needs(1, 500)) << "one goes whatever its length";
+  EXPECT_LT(needs(1, 40), needs(2, 40));
+}
+
+std::uint64_t most_of_stages(CallKind kind, const ModelShape& shape,
+                             const Placement& place, const BatchSizes& sizes) {
+  std::uint64_t most = 0;
+  for (std::uint32_t stage = 0; stage < place.strategy.pp; ++stage)
+    most = std::max(most,
+                    active_bytes(kind, shape, DType::f32, place, sizes, stage));
+  return most;
+}
+
+TEST(CallMemory, NoStageNeedsMoreThanTheFirstAndTheLast) {
+  const BatchSizes sizes{.samples_per_step = 64, .max_sequence_tokens = 40};
+  auto shape = hand_shape();
+  shape.num_layers = 13;
+  for (const std::uint32_t pp : {1u, 2u, 3u, 5u, 8u, 13u})
+    for (const std::int64_t vocab : {64, 65536}) {
+      shape.vocab_size = vocab;
+      const Placement place{.strategy = {.dp = 2, .pp = pp}};
+      for (const auto kind :
+           {CallKind::generate, CallKind::inference, CallKind::train})
+        EXPECT_EQ(active_bytes(kind, shape, DType::f32, place, sizes),
+                  most_of_stages(kind, shape, place, sizes))
+          << pp << " stages, " << to_string(kind);
+    }
+}
+
+} // namespace
+} // namespace troupe::plans

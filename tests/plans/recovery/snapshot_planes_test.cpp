@@ -1,0 +1,97 @@
+#include "plans/presets/presets.hpp"
+#include "plans/recovery/snapshot_planes.hpp"
+#include "plans/weights/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/plans/support.hpp"
+
+#include <map>
+#include <string>
+
+namespace troupe::plans {
+namespace {
+
+/// A replica of `strategy` on devices 0, 1, 2, ...
+Replica replica_of(const std::string& strategy) {
+  Replica replica{.role = "actor", .home = true, .calls = {"actor_train"}};
+  replica.strategy = parse_strategy(strategy);
+  for (std::uint32_t i = 0; i < replica.strategy.num_devices(); ++i)
+    replica.devices.emplace_back(i);
+  return replica;
+}
+
+std::vector<std::uint32_t> owners(const std::string& strategy,
+                                  std::uint32_t devices_per_node) {
+  const Replica replica = replica_of(strategy);
+  const Cluster cluster{.nodes = 2, .devices_per_node = devices_per_node};
+  std::vector<std::uint32_t> all;
+  for (const Rank device : replica.devices)
+    all.push_back(snapshot_owner(replica, cluster, device).value);
+  return all;
+}
+
+TEST(SnapshotOwner, TheFirstDpRankOfANodeCopiesForAll) {
+  using All = std::vector<std::uint32_t>;
+  EXPECT_EQ(owners("d4", 8), (All{0, 0, 0, 0}));
+  EXPECT_EQ(owners("d4", 2), (All{0, 0, 2, 2})) << "once on each node";
+  EXPECT_EQ(owners("d2t2", 8), (All{0, 1, 0, 1}));
+  EXPECT_EQ(owners("d2z1", 8), (All{0, 1})) << "moments are cut";
+  EXPECT_EQ(owners("d2z3", 8), (All{0, 1})) << "weights too";
+  EXPECT_EQ(owners("p2", 8), (All{0, 1}));
+}
+
+class SnapshotBytes : public ::testing::Test {
+protected:
+  std::uint64_t bytes(const ExecutionPlan& plan) {
+    return snapshot_bytes(workflow_, plan, shapes_);
+  }
+  ModelShape shape_{.family = "llama",
+                    .vocab_size = 64,
+                    .hidden_size = 16,
+                    .num_layers = 2,
+                    .num_heads = 2,
+                    .num_kv_heads = 2,
+                    .head_dim = 8,
+                    .intermediate_size = 32,
+                    .max_positions = 64,
+                    .rope_scaling = "",
+                    .windowed_layers = {},
+                    .eos = {}};
+  Workflow workflow_ = sft_workflow({});
+  std::map<std::string, ModelShape> shapes_{{"actor", shape_}};
+};
+
+TEST_F(SnapshotBytes, AreTwoSlotsOfWeightsAndMoments) {
+  const auto plan = preset("single", workflow_, {});
+  const Rank first{0};
+  const auto weights
+    = make_layout(parameters(shape_), {}, {&first, 1}, DType::f32).shards[0];
+  EXPECT_EQ(bytes(plan), 2 * 3 * weights.size_bytes);
+}
+
+TEST_F(SnapshotBytes, CountEqualPlanesOfANodeOnce) {
+  auto plan = preset("single", workflow_, {});
+  const auto single = bytes(plan);
+  plan.cluster.devices_per_node = 2;
+  auto& placement = plan.calls.at("actor_train");
+  placement.devices = {Rank{0}, Rank{1}};
+  placement.strategy = {.dp = 2};
+  EXPECT_EQ(bytes(plan), single);
+  plan.cluster = {.nodes = 2, .devices_per_node = 1};
+  EXPECT_EQ(bytes(plan), single) << "of the host that needs most";
+}
+
+TEST(SnapshotReplicas, AreThoseThatNoMoveRefreshes) {
+  const auto workflow = make_ppo();
+  const auto plan
+    = preset("separation", workflow, {.nodes = 1, .devices_per_node = 4});
+  for (const auto& replica : replicas_of(workflow, plan).all) {
+    const bool trained = workflow.role(replica.role).trained;
+    EXPECT_EQ(is_in_snapshots(workflow, plan, replica), trained && replica.home)
+      << replica.name();
+  }
+}
+
+} // namespace
+} // namespace troupe::plans

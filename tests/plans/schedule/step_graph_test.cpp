@@ -1,0 +1,134 @@
+#include "config/base/error.hpp"
+#include "plans/schedule/step_graph.hpp"
+#include "plans/schedule/task_tracker.hpp"
+
+#include "tests/support/plans/support.hpp"
+#include <gmock/gmock.h>
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+namespace troupe::plans {
+namespace {
+
+std::vector<std::string> needs_of(const StepGraph& graph,
+                                  const std::string& name) {
+  std::vector<std::string> texts;
+  for (const auto& need : graph.tasks[graph.index_of(name)].needs)
+    texts.push_back(graph.tasks[need.task].name + " -"
+                    + std::to_string(need.steps_back) + " "
+                    + std::string(to_string(need.edge)));
+  return texts;
+}
+
+TEST(StepGraph, TrainWaitsForEveryAdvantage) {
+  const auto workflow = make_ppo();
+  const auto graph = graph_of(workflow, plan_all(workflow, on(0, 0), 1));
+  EXPECT_EQ(graph.tasks.size(), workflow.calls.size()) << "no moves";
+  EXPECT_THAT(needs_of(graph, "actor_train"), Contains("advantages -0 data"));
+  EXPECT_THAT(needs_of(graph, "advantages"),
+              AllOf(Contains("rew_inf -0 data"), Contains("ref_inf -0 data"),
+                    Contains("critic_inf -0 data")));
+}
+
+TEST(StepGraph, OnOneReplicaGenerationFollowsTheLastTraining) {
+  const auto workflow = make_ppo();
+  const auto graph = graph_of(workflow, plan_all(workflow, on(0, 0), 1));
+  EXPECT_THAT(needs_of(graph, "actor_gen"), Contains("actor_train -1 version"));
+  EXPECT_THAT(needs_of(graph, "critic_train"), Contains("critic_inf -0 data"));
+}
+
+TEST(StepGraph, ANewVersionMovesBeforeItsReaderAndAfterOldReaders) {
+  const auto workflow = make_ppo();
+  const auto graph = graph_of(workflow, plan_apart(workflow));
+  const auto& move = graph.tasks[graph.index_of("actor@actor_gen")];
+  EXPECT_EQ(move.kind, TaskKind::move);
+  EXPECT_EQ(move.devices, ranks(0, 3));
+  EXPECT_THAT(needs_of(graph, "actor@actor_gen"),
+              AllOf(Contains("actor_train -1 version"),
+                    Contains("actor_gen -1 write after read")));
+  EXPECT_THAT(needs_of(graph, "actor_gen"),
+              Contains("actor@actor_gen -0 version"));
+  EXPECT_THAT(needs_of(graph, "actor_train"),
+              Contains("actor@actor_gen -0 write after read"));
+}
+
+TEST(StepGraph, FrozenRolesNeverMove) {
+  const auto workflow = make_ppo();
+  auto plan = plan_apart(workflow);
+  plan.calls["ref_inf"] = on(2, 3);
+  for (const auto& task : graph_of(workflow, plan).tasks)
+    EXPECT_TRUE(task.kind == TaskKind::call || task.role == "actor");
+}
+
+TEST(StepGraph, WithALagACallReadsWeightsMovedInAnEarlierStep) {
+  const auto workflow = make_ppo();
+  auto plan = plan_apart(workflow);
+  for (const std::uint32_t lag : {1u, 2u}) {
+    plan.lag["actor_gen"] = lag;
+    const auto graph = graph_of(workflow, plan);
+    EXPECT_EQ(graph.max_lag, lag);
+    EXPECT_EQ(graph.tasks[graph.index_of("actor@actor_gen")].lag, 0u);
+    EXPECT_THAT(
+      needs_of(graph, "actor_gen"),
+      AllOf(Contains("actor@actor_gen -" + std::to_string(lag) + " version"),
+            Not(Contains("actor_train -1 version"))));
+    // every step has its move, even the last one: a checkpoint needs it
+    EXPECT_THAT(needs_of(graph, "actor@actor_gen"),
+                AllOf(Contains("actor_train -1 version"),
+                      Contains(lag == 1 ? "actor_gen -0 write after read"
+                                        : "actor_gen --1 write after read")));
+    EXPECT_THAT(needs_of(graph, "actor_train"),
+                Contains("actor@actor_gen -0 write after read"));
+  }
+}
+
+TEST(StepGraph, VersionsFollowTheLag) {
+  EXPECT_EQ(version_for(StepId{0}, 1), Version{0});
+  EXPECT_EQ(version_for(StepId{1}, 1), Version{0});
+  EXPECT_EQ(version_for(StepId{5}, 1), Version{4});
+  EXPECT_EQ(version_for(StepId{5}, 0), Version{5});
+}
+
+TEST(StepGraph, ALaggedReaderOfNewerRowsIsRefused) {
+  // actor_inf reads what actor_gen (lag 0) writes, yet must run before the
+  // training that makes actor_gen's version.
+  const auto workflow
+    = make_ppo([](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
+  auto plan = plan_all(workflow, on(0, 0), 1);
+  plan.lag["actor_inf"] = 1;
+  EXPECT_THAT(refusal_of([&] { graph_of(workflow, plan); }),
+              AllOf(HasSubstr("a step that waits for itself"),
+                    HasSubstr("actor_inf of step"),
+                    HasSubstr("actor_train of step")));
+}
+
+TEST(StepGraph, SeveralTrainCallsOfARoleFollowEachOther) {
+  auto workflow = make_ppo();
+  auto again = workflow.call("actor_train");
+  again.name = "actor_train_2";
+  workflow.calls.push_back(again);
+  const auto graph = graph_of(workflow, plan_all(workflow, on(0, 0), 1));
+  EXPECT_THAT(needs_of(graph, "actor_train_2"),
+              Contains("actor_train -0 version"));
+  EXPECT_THAT(needs_of(graph, "actor_gen"),
+              Contains("actor_train_2 -1 version"));
+}
+
+TEST(TaskTracker, ATaskThatIsNotReadyCannotFinish) {
+  const auto workflow = make_ppo();
+  const auto graph = graph_of(workflow, plan_all(workflow, on(0, 0), 1));
+  TaskTracker tracker(graph, StepId{0}, StepId{1});
+  std::vector<TaskRef> ready;
+  tracker.open_step(ready);
+  EXPECT_EQ(ready.size(), 1u);
+  EXPECT_THROW(tracker.finish({1, StepId{0}}, ready), InvariantError);
+  tracker.finish({0, StepId{0}}, ready);
+  EXPECT_THROW(tracker.finish({0, StepId{0}}, ready), InvariantError);
+}
+
+} // namespace
+} // namespace troupe::plans

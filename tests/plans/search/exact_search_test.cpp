@@ -1,0 +1,329 @@
+// Branch and bound against enumeration of every option at every position.
+#include "plans/search/exact_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace troupe::plans {
+namespace {
+
+using Random = std::mt19937_64;
+
+/// A PPO-shaped instance of random times, sizes and memory.
+struct SmallInstance {
+  ExactInstance exact;
+  std::vector<std::vector<std::uint64_t>> held, active; ///< by call and option
+  std::uint64_t memory = 100;
+  double move = 0;
+
+  bool fits(const SpacePoint& point) const {
+    for (std::uint32_t device = 0; device < exact.num_devices; ++device) {
+      std::uint64_t sum = 0, most = 0;
+      for (std::size_t i = 0; i < exact.calls.size(); ++i) {
+        const auto option = point.options[i];
+        if (option == not_chosen)
+          continue;
+        const auto count = exact.calls[i].options[option].num_devices;
+        if (device < point.positions[i] || device >= point.positions[i] + count)
+          continue;
+        sum += held[i][option];
+        most = std::max(most, active[i][option]);
+      }
+      if (sum + most > memory)
+        return false;
+    }
+    return true;
+  }
+  double move_s(std::uint32_t call, const SpacePoint& point) const {
+    const auto home = static_cast<std::size_t>(exact.calls[call].home);
+    return point.options[call] == point.options[home]
+               && point.positions[call] == point.positions[home]
+             ? 0
+             : move;
+  }
+};
+
+void add_call(SmallInstance& small, Random& random, std::int32_t home,
+              bool trains) {
+  ExactCall call{.home = home, .trains = trains};
+  const auto work = 1.0 + double(random() % 100);
+  std::vector<std::uint64_t> held, active;
+  for (std::uint32_t count = 1; count <= small.exact.num_devices; count *= 2)
+    if (random() % 4 != 0 || count == 1)
+      call.options.push_back(
+        {count, work / std::pow(count, 0.5 + double(random() % 50) / 100)});
+  if (home < 0) { // one of them with weights loaded from host memory
+    call.options.push_back(call.options[random() % call.options.size()]);
+    call.options.back().comes_s = double(1 + random() % 30);
+  }
+  std::ranges::stable_sort(call.options, {}, &ExactOption::seconds);
+  for (const auto& option : call.options) {
+    const auto weights
+      = (trains ? 60 : 20) / option.num_devices + random() % 10;
+    const bool leaves = option.comes_s > 0;
+    held.push_back(leaves ? 0 : weights);
+    active.push_back(random() % 40 + (leaves ? weights : 0));
+  }
+  small.exact.calls.push_back(std::move(call));
+  small.held.push_back(std::move(held));
+  small.active.push_back(std::move(active));
+}
+
+void make_instance(SmallInstance& small, std::uint64_t seed) {
+  Random random(seed);
+  small.exact.num_devices = random() % 3 == 0 ? 2 : 4;
+  small.move = double(random() % 20);
+  small.memory = 60 + random() % 140;
+  add_call(small, random, 4, false); // actor_gen
+  add_call(small, random, -1, false);
+  add_call(small, random, -1, false);
+  add_call(small, random, 5, false); // critic_inf
+  add_call(small, random, 4, true);
+  add_call(small, random, 5, true);
+  small.exact.levels = {{0}, {1, 2, 3}, {4, 5}};
+  small.exact.align = [](std::uint32_t from, std::uint32_t count) {
+    return (from + count - 1) / count * count;
+  };
+  small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
+    return small.move_s(call, point);
+  };
+  small.exact.fits
+    = [&small](const SpacePoint& point) { return small.fits(point); };
+}
+
+/// Enumerates every option at every position; 0 if nothing fits.
+class Enumeration {
+public:
+  explicit Enumeration(const SmallInstance& small) : small_(small) {
+    point_.options.assign(small.exact.calls.size(), not_chosen);
+    point_.positions.assign(small.exact.calls.size(), 0);
+  }
+  double best() {
+    choose(small_.exact.calls.size());
+    return best_;
+  }
+  /// Adds up the levels of one plan.
+  static double seconds_at(const SmallInstance& small,
+                           const SpacePoint& point) {
+    Enumeration one(small);
+    one.point_ = point;
+    return one.levels_s();
+  }
+
+private:
+  /// Orders calls from the last to the first: training comes first.
+  void choose(std::size_t left) {
+    if (left == 0) {
+      const auto seconds = seconds_of();
+      best_ = best_ == 0 ? seconds : std::min(best_, seconds);
+      return;
+    }
+    const auto call = left - 1;
+    const auto& options = small_.exact.calls[call].options;
+    for (std::uint32_t i = 0; i < options.size(); ++i) {
+      const auto count = options[i].num_devices;
+      for (std::uint32_t at = 0; at + count <= small_.exact.num_devices;
+           at += count) {
+        point_.options[call] = i;
+        point_.positions[call] = at;
+        if (small_.fits(point_))
+          choose(left - 1);
+      }
+    }
+    point_.options[call] = not_chosen;
+  }
+
+  std::uint32_t devices_of(std::uint32_t call) const {
+    const auto count
+      = small_.exact.calls[call].options[point_.options[call]].num_devices;
+    return ((1u << count) - 1) << point_.positions[call];
+  }
+  /// Makes generation wait for its move; scoring waits only for a move that
+  /// generation, or its dependencies, cannot overlap.
+  bool waits_for_move(std::uint32_t call) const {
+    const auto home = small_.exact.calls[call].home;
+    if (home < 0 || small_.exact.calls[call].trains)
+      return false;
+    const auto both
+      = devices_of(call) | devices_of(static_cast<std::uint32_t>(home));
+    return call == 0 || (both & devices_of(0)) != 0;
+  }
+
+  /// Adds reloads after generation; elsewhere planes are loaded meanwhile.
+  double reload_s(std::uint32_t call) const {
+    const bool waits = call == 0 || (devices_of(call) & devices_of(0)) != 0;
+    return waits
+             ? small_.exact.calls[call].options[point_.options[call]].comes_s
+             : 0;
+  }
+
+  double seconds_of() const {
+    return small_.exact.step_s ? small_.exact.step_s(point_) : levels_s();
+  }
+  double levels_s() const {
+    double sum = 0;
+    for (const auto& level : small_.exact.levels) {
+      std::vector<double> seconds;
+      std::vector<std::uint32_t> positions, counts;
+      for (const auto call : level) {
+        const auto& one = small_.exact.calls[call];
+        const auto& option = one.options[point_.options[call]];
+        seconds.push_back(
+          option.seconds + reload_s(call)
+          + (waits_for_move(call) ? small_.move_s(call, point_) : 0));
+        positions.push_back(point_.positions[call]);
+        counts.push_back(option.num_devices);
+      }
+      sum += level_makespan(seconds, positions, counts);
+    }
+    return sum;
+  }
+
+  const SmallInstance& small_;
+  SpacePoint point_;
+  double best_ = 0;
+};
+
+TEST(ExactSearch, EqualsEnumerationOn500RandomInstances) {
+  int without_plan = 0, reloaded = 0;
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    SmallInstance small;
+    make_instance(small, seed);
+    const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+    const auto best = Enumeration(small).best();
+    EXPECT_TRUE(found.proved) << "seed " << seed;
+    EXPECT_EQ(found.found, best > 0) << "seed " << seed;
+    without_plan += best == 0;
+    if (!found.found || best == 0)
+      continue;
+    EXPECT_NEAR(found.seconds, best, 1e-9 * best) << "seed " << seed;
+    EXPECT_LE(found.lower_bound_s, best * (1 + 1e-12)) << "seed " << seed;
+    EXPECT_TRUE(small.fits(found.point)) << "seed " << seed;
+    for (const std::size_t call : {1, 2})
+      reloaded
+        += small.exact.calls[call].options[found.point.options[call]].comes_s
+           > 0;
+  }
+  EXPECT_LT(without_plan, 250) << "most instances should have a plan";
+  EXPECT_GT(reloaded, 50) << "weights leave in some of the best";
+}
+
+TEST(ExactSearch, AMoveDuringGenerationCostsNothing) {
+  SmallInstance small;
+  small.exact.num_devices = 4;
+  small.move = 5;
+  small.memory = 1000;
+  const auto add
+    = [&](std::vector<ExactOption> options, std::int32_t home, bool trains) {
+        small.held.emplace_back(options.size(), 0);
+        small.active.emplace_back(options.size(), 0);
+        small.exact.calls.push_back(
+          {.options = std::move(options), .home = home, .trains = trains});
+      };
+  add({{1, 10}}, 4, false);        // generation: one device
+  add({{1, 1}}, -1, false);        // reward
+  add({{1, 1}}, -1, false);        // ref
+  add({{1, 1}, {2, 4}}, 5, false); // critic: moved, or where it trains
+  add({{1, 10}}, 4, true);         // actor
+  add({{2, 10}}, 5, true);         // critic
+  small.exact.levels = {{0}, {1, 2, 3}, {4, 5}};
+  small.exact.align = [](std::uint32_t from, std::uint32_t count) {
+    return (from + count - 1) / count * count;
+  };
+  small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
+    return call == 0 || point.options[call] == 1 ? 0 : small.move;
+  };
+  small.exact.fits = [](const SpacePoint&) { return true; };
+  const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+  // generation 10, while the critic's weights move; scoring 1; training 10
+  EXPECT_TRUE(found.proved);
+  EXPECT_DOUBLE_EQ(found.seconds, 21);
+  EXPECT_DOUBLE_EQ(Enumeration(small).best(), 21);
+}
+
+TEST(ExactSearch, AReloadAfterGenerationTakesTime) {
+  for (const std::uint32_t generating : {1, 2}) {
+    ExactInstance instance{.num_devices = 2, .levels = {{0}, {1}}};
+    instance.calls.push_back(
+      {.options = {{.num_devices = generating, .seconds = 10}}});
+    instance.calls.push_back(
+      {.options = {{.num_devices = 1, .seconds = 1, .comes_s = 5}}});
+    instance.align = [](std::uint32_t from, std::uint32_t) { return from; };
+    instance.fits = [](const SpacePoint&) { return true; };
+    const auto found = exact_search(instance, 0, nullptr, ~0ull);
+    // on a separate device the weights are loaded while the other device
+    // generates
+    EXPECT_DOUBLE_EQ(found.seconds, generating == 1 ? 11 : 16);
+    EXPECT_DOUBLE_EQ(found.lower_bound_s, 11);
+  }
+}
+
+/// Two concurrent calls; a pipeline takes longer than a layout that keeps as
+/// many devices busy, and leaves half of their cores.
+TEST(ExactSearch, OptionsOfOneSizeUseDifferentCores) {
+  ExactInstance instance{.num_devices = 4, .num_cores = 2, .levels = {{0, 1}}};
+  for (int call = 0; call < 2; ++call)
+    instance.calls.push_back(
+      {.options = {{.num_devices = 2, .seconds = 10, .cores = 2},
+                   {.num_devices = 2, .seconds = 11, .cores = 1}}});
+  instance.align = [](std::uint32_t from, std::uint32_t count) {
+    return (from + count - 1) / count * count;
+  };
+  instance.fits = [](const SpacePoint&) { return true; };
+  const auto step_s = [&](const SpacePoint& point) {
+    double core_s = 0, longest_s = 0;
+    for (std::size_t call = 0; call < 2; ++call) {
+      const auto& option = instance.calls[call].options[point.options[call]];
+      core_s += option.seconds * option.cores;
+      longest_s = std::max(longest_s, option.seconds);
+    }
+    return std::max(core_s / instance.num_cores, longest_s);
+  };
+  instance.step_s = step_s;
+  const auto found = exact_search(instance, 0, nullptr, ~0ull);
+  EXPECT_TRUE(found.proved);
+  EXPECT_DOUBLE_EQ(found.seconds, 11) << "both as pipelines";
+  EXPECT_LE(found.lower_bound_s, 11);
+}
+
+TEST(ExactSearch, TheSimulatorDecides) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SmallInstance small;
+    make_instance(small, seed);
+    small.exact.step_s = [&small](const SpacePoint& point) {
+      // some plans take longer than the sum of their levels
+      const auto extra = (point.options[0] + point.positions[3]) % 3;
+      return Enumeration::seconds_at(small, point) * (1 + 0.1 * extra);
+    };
+    const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+    EXPECT_TRUE(found.proved);
+    const auto best = Enumeration(small).best();
+    EXPECT_EQ(found.found, best > 0);
+    EXPECT_NEAR(found.seconds, best, 1e-9 * best) << "seed " << seed;
+  }
+}
+
+TEST(ExactSearch, AKnownPlanIsReturnedUnlessBeaten) {
+  SmallInstance small;
+  make_instance(small, 11);
+  const auto first = exact_search(small.exact, 0, nullptr, ~0ull);
+  ASSERT_TRUE(first.found);
+  const auto again = exact_search(small.exact, first.seconds, nullptr, ~0ull);
+  EXPECT_FALSE(again.found) << "nothing is faster than the optimum";
+  EXPECT_TRUE(again.proved);
+}
+
+TEST(ExactSearch, AStoppedSearchProvesNothing) {
+  SmallInstance small;
+  make_instance(small, 11);
+  const std::atomic<bool> stop = true;
+  const auto found = exact_search(small.exact, 0, &stop, ~0ull);
+  EXPECT_FALSE(found.proved);
+  EXPECT_GT(found.lower_bound_s, 0) << "the bound is there all the same";
+}
+
+} // namespace
+} // namespace troupe::plans

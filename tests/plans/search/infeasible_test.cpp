@@ -1,0 +1,64 @@
+// The report of a search where no plan fits.
+#include "config/base/error.hpp"
+#include "plans/search/search.hpp"
+
+#include "tests/support/plans/problem_support.hpp"
+#include <gmock/gmock.h>
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+namespace troupe::plans {
+namespace {
+
+std::string why_nothing_fits(const PlanProblem& problem) {
+  const CostModel costs(problem);
+  try {
+    const auto found = search_plan(problem, costs, {});
+    return "found " + found.best.origin;
+  } catch (const PlanError& error) {
+    return error.what();
+  }
+}
+
+TEST(Infeasible, OneLineNamesWhatWouldFit) {
+  auto problem = make_problem(shape_70b(), 1, 8);
+  problem.sizes.stores_operands = false;
+  EXPECT_EQ(why_nothing_fits(problem),
+            "no plan fits: the smallest peak is 138.7 GB of 76.0 on device 0 "
+            "in actor_train; try 32 devices");
+  problem.cluster.nodes = 4;
+  EXPECT_THAT(why_nothing_fits(problem), HasSubstr("found "))
+    << "what the line says fits";
+}
+
+TEST(Infeasible, CallsThatFitOnlyAloneAreNamedTogether) {
+  auto problem = make_problem(shape_7b(), 1, 2);
+  problem.hardware.mem_bytes = 66e9;
+  problem.sizes.stores_operands = false;
+  problem.sizes.max_sequences = 64; // else the cache is most of it
+  EXPECT_THAT(why_nothing_fits(problem),
+              MatchesRegex("no plan fits: the smallest peak is [0-9.]+ GB of "
+                           "62.0 on device [01] in [a-z]+_train; try 4 "
+                           "devices"));
+}
+
+TEST(Infeasible, ABatchOfFewerSamplesThanMiniBatchesIsNamed) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.sizes.samples_per_step = 3;
+  EXPECT_EQ(why_nothing_fits(problem),
+            "no plan fits: actor_train has fewer samples than devices in every "
+            "strategy; try a larger data.batch_size");
+}
+
+TEST(Infeasible, AnErrorOfEveryPlanIsReportedLikeTheCheck) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.sizes.group_size = problem.sizes.samples_per_step / 2; // two rows
+  problem.sizes.mini_batches = 4;
+  EXPECT_THAT(why_nothing_fits(problem),
+              HasSubstr("algorithm.mini_batches: expected 1 to 2, the rows of "
+                        "a step, got 4; try 2"));
+}
+
+} // namespace
+} // namespace troupe::plans

@@ -1,0 +1,174 @@
+// The server of the page: what it serves, and to which clients.
+#include "config/base/error.hpp"
+#include "net/base/defaults.hpp"
+#include "runtime/page/trace_server.hpp"
+
+#include "tests/support/net/strangers.hpp"
+#include "tests/support/runtime/page_client.hpp"
+#include "tests/support/runtime/temp_folder.hpp"
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::runtime;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using troupe::test::TempFolder;
+using troupe::test::write_text;
+
+namespace {
+
+namespace http = boost::beast::http;
+using test::PageClient;
+using Reply = PageClient::Reply;
+
+class TraceServerTest : public ::testing::Test {
+protected:
+  TraceServerTest() : folder_(temp_.path() / "run") {
+    folder_.create();
+  }
+  static nlohmann::json next(PageClient::Events& events) {
+    return nlohmann::json::parse(PageClient::next(events));
+  }
+
+  TempFolder temp_;
+  RunFolder folder_;
+};
+
+TEST_F(TraceServerTest, ThePageIsOneDocumentThatLoadsNothing) {
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  const Reply answer = client.get("/" + client.query());
+  EXPECT_EQ(answer.result(), http::status::ok);
+  EXPECT_THAT(answer.body(), HasSubstr("class Timeline"));
+  EXPECT_THAT(answer.body(), HasSubstr("--accent"));
+  EXPECT_THAT(answer.body(), Not(HasSubstr("/*SCRIPT*/")));
+  EXPECT_THAT(answer.body(), Not(HasSubstr("src=\"")));
+  EXPECT_EQ(client.get("/other" + client.query()).result(),
+            http::status::not_found);
+}
+
+TEST_F(TraceServerTest, ThePageIsRefusedToOtherSites) {
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  EXPECT_EQ(client.get("/", "evil.example").result(), http::status::forbidden);
+  EXPECT_EQ(client.get("/" + client.query(), "127.0.0.1", "http://evil.example")
+              .result(),
+            http::status::forbidden);
+}
+
+TEST_F(TraceServerTest, ThePageNeedsItsTokenOnLoopbackToo) {
+  const TraceServer server(folder_, {.token = "s3cret"});
+  EXPECT_THAT(server.url(), ::testing::EndsWith("/?token=s3cret"));
+  EXPECT_THAT(server.address(), Not(HasSubstr("s3cret")));
+  PageClient client(server.url());
+  for (const std::string target :
+       {"/", "/?token=", "/?token=wrong", "/?token=s3cretx", "/?xtoken=s3cret",
+        "/?token=s3cre", "/events"})
+    EXPECT_EQ(client.get(target).result(), http::status::forbidden) << target;
+  for (const std::string target : {"/?token=s3cret", "/?a=b&token=s3cret"})
+    EXPECT_EQ(client.get(target, "any.host").result(), http::status::ok)
+      << target;
+  EXPECT_THROW(PageClient(server.address()).events(),
+               boost::system::system_error);
+}
+
+TEST_F(TraceServerTest, EachPageHasATokenOfItsOwn) {
+  const TraceServer one(folder_, {});
+  const TraceServer other(folder_, {});
+  EXPECT_EQ(one.token().size(), 64U);
+  EXPECT_NE(one.token(), other.token());
+}
+
+TEST_F(TraceServerTest, AVisitGetsACookieThatStandsForTheToken) {
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  const std::string given(client.get("/" + client.query())["Set-Cookie"]);
+  EXPECT_THAT(given, HasSubstr("; HttpOnly; SameSite=Strict"));
+  const auto cookie = given.substr(0, given.find(';'));
+  EXPECT_THAT(cookie, HasSubstr(std::to_string(client.port())));
+  EXPECT_EQ(client.get("/", "127.0.0.1", "", "a=b; " + cookie).result(),
+            http::status::ok);
+  EXPECT_EQ(client.get("/", "127.0.0.1", "", cookie + "x").result(),
+            http::status::forbidden);
+}
+
+TEST_F(TraceServerTest, NamesThePortInUse) {
+  const TraceServer server(folder_, {});
+  const auto port = PageClient(server.url()).port();
+  try {
+    TraceServerOptions taken;
+    taken.port = port;
+    const TraceServer second(folder_, taken);
+    FAIL() << "two servers on one port";
+  } catch (const FailureError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot listen on 127.0.0.1:"
+                                        + std::to_string(port)));
+  }
+}
+
+TEST_F(TraceServerTest, SendsTheRunThenNewEvents) {
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  auto events = client.events();
+  const auto run = next(events);
+  EXPECT_EQ(run["type"], "run");
+  const auto graph = nlohmann::json::parse(run["text"].get<std::string>());
+  EXPECT_EQ(graph["name"], "run");
+  const auto loading = next(events);
+  EXPECT_EQ(loading["type"], "loading");
+  EXPECT_EQ(loading["text"], "100");
+  write_text(folder_.metrics_file(), "{\"step\":1}\n");
+  const auto metrics = next(events);
+  EXPECT_EQ(metrics["type"], "metrics");
+  EXPECT_EQ(metrics["text"], "{\"step\":1}\n");
+  std::ofstream(folder_.metrics_file(), std::ios::app) << "{\"step\":2}\n";
+  EXPECT_EQ(next(events)["text"], "{\"step\":2}\n");
+}
+
+TEST_F(TraceServerTest, SilentStrangersCostFewDescriptorsAndAreClosed) {
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  const auto before = test::num_descriptors();
+  const test::SilentStrangers strangers(client.port(), 4 * net::kMaxUngreeted);
+  EXPECT_EQ(client.get("/" + client.query()).result(), http::status::ok);
+  EXPECT_LE(test::num_descriptors() - before, 5 * net::kMaxUngreeted + 8);
+  EXPECT_EQ(strangers.num_closed(2 * net::kGreetWithin),
+            4 * net::kMaxUngreeted);
+}
+
+TEST_F(TraceServerTest, ReportsItsProgressUntilTheRunIsSent) {
+  const std::string line
+    = "{\"step\":1,\"x\":\"" + std::string(999, 'y') + "\"}\n";
+  std::string text;
+  for (int i = 0; i < 5000; ++i)
+    text += line;
+  write_text(folder_.metrics_file(), text);
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  auto events = client.events();
+  std::vector<int> percents;
+  std::size_t bytes = 0;
+  while (percents.empty() || percents.back() < 100) {
+    const auto message = next(events);
+    const auto said = message["text"].get<std::string>();
+    if (message["type"] == "loading") {
+      percents.push_back(std::stoi(said));
+      EXPECT_NEAR(percents.back(),
+                  100. * static_cast<double>(bytes)
+                    / static_cast<double>(text.size()),
+                  2);
+    } else if (message["type"] == "metrics") {
+      bytes += said.size();
+    }
+  }
+  EXPECT_EQ(bytes, text.size());
+  EXPECT_GT(percents.size(), 3u);
+  EXPECT_TRUE(std::ranges::is_sorted(percents));
+}
+
+} // namespace

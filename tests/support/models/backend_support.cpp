@@ -1,0 +1,55 @@
+#include "backend_support.hpp"
+
+#include "models/gpu/aten_backend.hpp"
+#include "models/gpu/gpu.hpp"
+#include "models/kernels/host_backend.hpp"
+#include "net/base/gpus.hpp"
+
+#include <gtest/gtest.h>
+
+#include "deferred_backend.hpp"
+#include "replaying_recorder.hpp"
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::testing {
+
+namespace {
+
+std::string asked() {
+  const char* name = std::getenv("TROUPE_TEST_COMPUTE");
+  return name == nullptr ? "host" : name;
+}
+
+/// Skips all tests of a program that requires a GPU if there is none.
+class NeedsGpu final : public ::testing::Environment {
+public:
+  void SetUp() override {
+    const auto gpus = net::find_gpus();
+    if (asked() == "gpu" && gpus.names.empty())
+      GTEST_SKIP() << "no GPU: " << gpus.why_none;
+  }
+};
+const auto* const needs_gpu
+  = ::testing::AddGlobalTestEnvironment(new NeedsGpu); // deleted by gtest
+
+} // namespace
+
+models::Backend& backend_under_test() {
+  static models::AtenBackend aten(at::kCPU, nullptr, nullptr,
+                                  &ReplayingRecorder::make);
+  if (asked() == "host")
+    return models::host_backend();
+  if (asked() == "aten")
+    return aten;
+  if (asked() == "late")
+    return DeferredBackend::instance();
+  if (asked() == "gpu")
+    return models::gpu_backend(0);
+  throw std::runtime_error("TROUPE_TEST_COMPUTE: host, aten, late or gpu, not "
+                           + asked());
+}
+
+} // namespace troupe::testing

@@ -1,0 +1,13 @@
+// Selects the backend that a test runs on: TROUPE_TEST_COMPUTE is host
+// (default), aten (libtorch's operations on the CPU), late
+// (deferred_backend.hpp) or gpu. ctest runs the golden tests once more on aten,
+// late and, in a CUDA build, gpu.
+#pragma once
+
+#include "models/kernels/backend.hpp"
+
+namespace troupe::testing {
+
+models::Backend& backend_under_test();
+
+} // namespace troupe::testing

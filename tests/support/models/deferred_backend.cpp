@@ -1,0 +1,371 @@
+#include "deferred_backend.hpp"
+
+#include "models/kernels/host_backend.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::testing {
+
+namespace {
+
+using namespace models;
+
+constexpr std::size_t deferred_page_bytes = 4096;
+
+/// List to which this thread's kernels are recorded; null: they run.
+thread_local std::vector<std::function<void()>>* deferred_notes = nullptr;
+
+void not_in_a_capture(const char* what) {
+  if (deferred_notes != nullptr)
+    throw std::logic_error(std::string(what) + " while kernels are recorded");
+}
+
+void* late_take(std::size_t size_bytes) {
+  not_in_a_capture("memory is taken");
+  const std::size_t size = (size_bytes + deferred_page_bytes - 1)
+                           / deferred_page_bytes * deferred_page_bytes;
+  auto* data = static_cast<std::byte*>(
+    ::operator new (size, std::align_val_t{deferred_page_bytes}));
+  std::fill_n(data, size, std::byte{0});
+  return data;
+}
+
+void late_give(void* data) {
+  DeferredBackend::instance().wait();
+  ::operator delete (data, std::align_val_t{deferred_page_bytes});
+}
+
+void late_evict(void* /*data*/, std::size_t /*size_bytes*/) {}
+
+/// Returns the last position that a group's tokens attend to, of those that
+/// have a token.
+std::int64_t late_most_position(std::span<const DecodeToken> tokens,
+                                const DecodeGroup& group,
+                                const KvCache& cache) {
+  const DecodeToken& last = tokens[group.first + group.tokens - 1];
+  return last.position == cache.unused_place() ? 0 : last.position;
+}
+
+template <class T>
+std::vector<T> kept(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
+} // namespace
+
+class DeferredGraph final : public GraphCapture {
+public:
+  DeferredGraph(DeferredBackend& late, DeferredBackend::Kernels kernels)
+    : late_(late),
+      kernels_(
+        std::make_shared<const DeferredBackend::Kernels>(std::move(kernels))) {}
+
+  void run() override {
+    not_in_a_capture("a recording runs");
+    ++late_.replayed_;
+    late_.later([kernels = kernels_] {
+      for (const auto& kernel : *kernels)
+        kernel();
+    });
+  }
+
+private:
+  DeferredBackend& late_;
+  std::shared_ptr<const DeferredBackend::Kernels> kernels_;
+};
+
+class DeferredRecorder final : public GraphRecorder {
+public:
+  explicit DeferredRecorder(DeferredBackend& late) : late_(late) {}
+
+  std::unique_ptr<GraphCapture>
+  record(const std::function<void()>& kernels) override {
+    DeferredBackend::Kernels notes;
+    deferred_notes = &notes;
+    try {
+      kernels();
+    } catch (...) {
+      deferred_notes = nullptr;
+      throw;
+    }
+    deferred_notes = nullptr;
+    ++late_.recorded_;
+    return std::make_unique<DeferredGraph>(late_, std::move(notes));
+  }
+
+private:
+  DeferredBackend& late_;
+};
+
+std::unique_ptr<GraphRecorder> DeferredBackend::recorder() {
+  return std::make_unique<DeferredRecorder>(*this);
+}
+
+DeferredBackend& DeferredBackend::instance() {
+  static auto* late
+    = new DeferredBackend(host_backend()); // never deleted: memory may outlive
+                                           // other statics
+  return *late;
+}
+
+const net::BlockMemory* DeferredBackend::memory() const {
+  static constexpr net::BlockMemory late{late_take, late_give, late_evict};
+  return &late;
+}
+
+// Kernels of several threads run under one lock, each thread's in its order.
+void DeferredBackend::wait() {
+  not_in_a_capture("somebody waits");
+  const std::lock_guard lock(mutex_);
+  while (!kernels_.empty()) {
+    const auto kernel = std::move(kernels_.front());
+    kernels_.pop_front();
+    kernel();
+  }
+}
+
+void DeferredBackend::later(std::function<void()> kernel) {
+  if (deferred_notes != nullptr)
+    return deferred_notes->push_back(std::move(kernel));
+  const std::lock_guard lock(mutex_);
+  kernels_.push_back(std::move(kernel));
+}
+
+void DeferredBackend::later_with_tables(std::function<void()> kernel) {
+  not_in_a_capture("numbers of the host are used");
+  later(std::move(kernel));
+}
+
+void DeferredBackend::write(const void* from, void* to,
+                            std::size_t size_bytes) {
+  const auto* bytes = static_cast<const std::byte*>(from);
+  later_with_tables(
+    [this, to, values = std::vector(bytes, bytes + size_bytes)] {
+      inner_.write(values.data(), to, values.size());
+    });
+}
+
+void DeferredBackend::fill(float* x, std::int64_t count, float value) {
+  later([=, this] { inner_.fill(x, count, value); });
+}
+
+void DeferredBackend::copy(const float* from, float* to, std::int64_t count) {
+  later([=, this] { inner_.copy(from, to, count); });
+}
+
+void DeferredBackend::copy_box(const BoxCopy& box, const float* from,
+                               float* to) {
+  later([=, this] { inner_.copy_box(box, from, to); });
+}
+
+void DeferredBackend::add(const float* a, const float* b, float* to,
+                          std::int64_t count) {
+  later([=, this] { inner_.add(a, b, to, count); });
+}
+
+void DeferredBackend::gather_rows(const RowList& list, const float* from,
+                                  float* to) {
+  later_with_tables([=, this, rows = kept(list.rows)] {
+    inner_.gather_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void DeferredBackend::add_rows(const RowList& list, const float* from,
+                               float* to) {
+  later_with_tables([=, this, rows = kept(list.rows)] {
+    inner_.add_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void DeferredBackend::scatter_rows(const RowList& list, const float* from,
+                                   float* to) {
+  later_with_tables([=, this, rows = kept(list.rows)] {
+    inner_.scatter_rows({rows, list.width, list.factor}, from, to);
+  });
+}
+
+void DeferredBackend::gemm(const GemmShape& shape, const ConstMatrix& a,
+                           const ConstMatrix& b, const MutableMatrix& c,
+                           const GemmOptions& options) {
+  later([=, this] { inner_.gemm(shape, a, b, c, options); });
+}
+
+std::unique_ptr<PreparedWeight>
+DeferredBackend::prepare(std::span<const at::Tensor> parts, DType operands) {
+  wait();
+  return inner_.prepare(parts, operands);
+}
+
+void DeferredBackend::product(std::int64_t rows, const float* x,
+                              const PreparedWeight& weight,
+                              const MutableMatrix& y,
+                              const GemmOptions& options) {
+  later([=, this, &weight] { inner_.product(rows, x, weight, y, options); });
+}
+
+void DeferredBackend::norm(const NormShape& shape, const float* x_TH,
+                           const NormWeights& weights, float* y_TH,
+                           float* rstd_T) {
+  later([=, this] { inner_.norm(shape, x_TH, weights, y_TH, rstd_T); });
+}
+
+void DeferredBackend::norm_backward(const NormShape& shape, const float* dy_TH,
+                                    const float* x_TH,
+                                    const NormWeights& weights,
+                                    const float* rstd_T, float* dx_TH,
+                                    const NormGrads& grads,
+                                    Workspace& /*workspace*/) {
+  later([=, this] {
+    inner_.norm_backward(shape, dy_TH, x_TH, weights, rstd_T, dx_TH, grads,
+                         scratch_);
+  });
+}
+
+void DeferredBackend::add_column_sums(const float* x_TN, std::int64_t rows,
+                                      std::int64_t width, std::int64_t stride,
+                                      float* sum_N, Workspace& /*workspace*/) {
+  later([=, this] {
+    inner_.add_column_sums(x_TN, rows, width, stride, sum_N, scratch_);
+  });
+}
+
+void DeferredBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
+                              float* x, float* raw_TX) {
+  later([=, this] { inner_.qk_norm(shape, weight_D, x, raw_TX); });
+}
+
+void DeferredBackend::qk_norm_backward(const QkNormShape& shape,
+                                       const float* weight_D,
+                                       const float* raw_TX, float* dx,
+                                       float* d_weight_D,
+                                       Workspace& /*workspace*/) {
+  later([=, this] {
+    inner_.qk_norm_backward(shape, weight_D, raw_TX, dx, d_weight_D, scratch_);
+  });
+}
+
+void DeferredBackend::rope(const RopeShape& shape, const RopeTable& table,
+                           std::span<const std::int32_t> positions_T, float* x,
+                           bool backwards) {
+  later_with_tables([=, this, &table, positions = kept(positions_T)] {
+    inner_.rope(shape, table, positions, x, backwards);
+  });
+}
+
+void DeferredBackend::attention(const AttentionShape& shape,
+                                const float* qkv_TX, float* context_TX,
+                                float* lse_AT) {
+  later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
+                     continues = kept(shape.continues)] {
+    AttentionShape own = shape;
+    own.cu_seqlens = cu_seqlens;
+    own.continues = continues;
+    inner_.attention(own, qkv_TX, context_TX, lse_AT);
+  });
+}
+
+void DeferredBackend::attention_backward(
+  const AttentionShape& shape, const float* qkv_TX, const float* context_TX,
+  const float* lse_AT, const float* d_context_TX, float* d_qkv_TX) {
+  later_with_tables([=, this, cu_seqlens = kept(shape.cu_seqlens),
+                     continues = kept(shape.continues)] {
+    AttentionShape own = shape;
+    own.cu_seqlens = cu_seqlens;
+    own.continues = continues;
+    inner_.attention_backward(own, qkv_TX, context_TX, lse_AT, d_context_TX,
+                              d_qkv_TX);
+  });
+}
+
+void DeferredBackend::decode_attention(const DecodeAttention& what,
+                                       const DecodeTokens& tokens,
+                                       KvCache& cache, float* qkv_RX,
+                                       float* context_RX) {
+  later([=, this, &cache, of_device = tokens.all, groups = kept(tokens.groups),
+         resets = cache.resets()] {
+    if (cache.resets() != resets)
+      throw std::logic_error("the cache has moved since this was asked for");
+    for (const DecodeGroup& group : groups)
+      if (group.keys <= late_most_position(of_device, group, cache))
+        throw std::logic_error("a row sees more keys than were asked for");
+    inner_.decode_attention(what, {of_device, groups}, cache, qkv_RX,
+                            context_RX);
+  });
+}
+
+void DeferredBackend::mlp_unit(const MlpShape& shape, const float* in,
+                               float* act) {
+  later([=, this] { inner_.mlp_unit(shape, in, act); });
+}
+
+void DeferredBackend::mlp_unit_backward(const MlpShape& shape, float* in,
+                                        float* d_act) {
+  later([=, this] { inner_.mlp_unit_backward(shape, in, d_act); });
+}
+
+void DeferredBackend::cap_logits(float* x, std::int64_t count, float cap) {
+  later([=, this] { inner_.cap_logits(x, count, cap); });
+}
+
+void DeferredBackend::logit_parts(const LogitRows& shape,
+                                  const float* logits_RV, RowPart* parts_R) {
+  later_with_tables([=, this, targets = kept(shape.targets_R)] {
+    LogitRows own = shape;
+    own.targets_R = targets;
+    inner_.logit_parts(own, logits_RV, parts_R);
+  });
+}
+
+void DeferredBackend::join_parts(const LogitRows& shape, std::uint32_t peers,
+                                 const RowPart* parts_PR,
+                                 const RowStatistics& found) {
+  later([=, this] { inner_.join_parts(shape, peers, parts_PR, found); });
+}
+
+void DeferredBackend::logit_gradient(const LogitRows& shape,
+                                     const RowGradients& gradients,
+                                     float* logits_RV) {
+  later_with_tables([=, this, targets = kept(shape.targets_R)] {
+    LogitRows own = shape;
+    own.targets_R = targets;
+    inner_.logit_gradient(own, gradients, logits_RV);
+  });
+}
+
+void DeferredBackend::scalar_rows(const float* weight_H, std::int64_t width,
+                                  const float* hidden_TH, std::int64_t rows,
+                                  float* out_T) {
+  later(
+    [=, this] { inner_.scalar_rows(weight_H, width, hidden_TH, rows, out_T); });
+}
+
+void DeferredBackend::scalar_rows_backward(
+  const float* weight_H, std::int64_t width, const float* hidden_TH,
+  std::int64_t rows, const float* d_out_T, float* d_hidden_TH,
+  float* d_weight_H) {
+  later([=, this] {
+    inner_.scalar_rows_backward(weight_H, width, hidden_TH, rows, d_out_T,
+                                d_hidden_TH, d_weight_H);
+  });
+}
+
+double DeferredBackend::sum_of_squares(const float* grad,
+                                       std::span<const OptimizerRun> runs) {
+  wait();
+  return inner_.sum_of_squares(grad, runs);
+}
+
+void DeferredBackend::adamw(const AdamNumbers& numbers,
+                            const AdamPlanes& planes,
+                            std::span<const OptimizerRun> runs) {
+  later_with_tables(
+    [=, this, own = kept(runs)] { inner_.adamw(numbers, planes, own); });
+}
+
+} // namespace troupe::testing

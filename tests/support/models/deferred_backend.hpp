@@ -1,0 +1,138 @@
+// A device with deferred kernels: they run only when the host waits, in the
+// order of the calls, with what their pointers hold by then. A host that reads
+// without waiting, or writes where a kernel has yet to read, gets wrong results
+// here, as it sometimes would on a GPU. The arithmetic is another backend's.
+//
+// It captures graphs: kernels of a capture run with the arguments of that time.
+// An operation that a GPU refuses during capture throws std::logic_error.
+#pragma once
+
+#include "models/kernels/backend.hpp"
+#include "models/kernels/workspace.hpp"
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace troupe::testing {
+
+class DeferredBackend final : public models::Backend {
+public:
+  /// Returns the one of this process: its memory waits for it before it is
+  /// freed.
+  static DeferredBackend& instance();
+
+  const net::BlockMemory* memory() const override;
+  void wait() override;
+  void write(const void* from, void* to, std::size_t size_bytes) override;
+  std::unique_ptr<models::GraphRecorder> recorder() override;
+
+  void fill(float* x, std::int64_t count, float value) override;
+  void copy(const float* from, float* to, std::int64_t count) override;
+  void copy_box(const models::BoxCopy& box, const float* from,
+                float* to) override;
+  void add(const float* a, const float* b, float* to,
+           std::int64_t count) override;
+  void gather_rows(const models::RowList& list, const float* from,
+                   float* to) override;
+  void add_rows(const models::RowList& list, const float* from,
+                float* to) override;
+  void scatter_rows(const models::RowList& list, const float* from,
+                    float* to) override;
+
+  void gemm(const models::GemmShape& shape, const models::ConstMatrix& a,
+            const models::ConstMatrix& b, const models::MutableMatrix& c,
+            const models::GemmOptions& options) override;
+  std::unique_ptr<models::PreparedWeight>
+  prepare(std::span<const at::Tensor> parts, DType operands) override;
+  void product(std::int64_t rows, const float* x,
+               const models::PreparedWeight& weight,
+               const models::MutableMatrix& y,
+               const models::GemmOptions& options) override;
+
+  void norm(const models::NormShape& shape, const float* x_TH,
+            const models::NormWeights& weights, float* y_TH,
+            float* rstd_T) override;
+  void norm_backward(const models::NormShape& shape, const float* dy_TH,
+                     const float* x_TH, const models::NormWeights& weights,
+                     const float* rstd_T, float* dx_TH,
+                     const models::NormGrads& grads,
+                     models::Workspace& workspace) override;
+  void add_column_sums(const float* x_TN, std::int64_t rows, std::int64_t width,
+                       std::int64_t stride, float* sum_N,
+                       models::Workspace& workspace) override;
+  void qk_norm(const models::QkNormShape& shape, const float* weight_D,
+               float* x, float* raw_TX) override;
+  void qk_norm_backward(const models::QkNormShape& shape, const float* weight_D,
+                        const float* raw_TX, float* dx, float* d_weight_D,
+                        models::Workspace& workspace) override;
+  void rope(const models::RopeShape& shape, const models::RopeTable& table,
+            std::span<const std::int32_t> positions_T, float* x,
+            bool backwards) override;
+  void attention(const models::AttentionShape& shape, const float* qkv_TX,
+                 float* context_TX, float* lse_AT) override;
+  void attention_backward(const models::AttentionShape& shape,
+                          const float* qkv_TX, const float* context_TX,
+                          const float* lse_AT, const float* d_context_TX,
+                          float* d_qkv_TX) override;
+  void decode_attention(const models::DecodeAttention& what,
+                        const models::DecodeTokens& tokens,
+                        models::KvCache& cache, float* qkv_RX,
+                        float* context_RX) override;
+  void mlp_unit(const models::MlpShape& shape, const float* in,
+                float* act) override;
+  void mlp_unit_backward(const models::MlpShape& shape, float* in,
+                         float* d_act) override;
+
+  void cap_logits(float* x, std::int64_t count, float cap) override;
+  void logit_parts(const models::LogitRows& shape, const float* logits_RV,
+                   models::RowPart* parts_R) override;
+  void join_parts(const models::LogitRows& shape, std::uint32_t peers,
+                  const models::RowPart* parts_PR,
+                  const models::RowStatistics& found) override;
+  void logit_gradient(const models::LogitRows& shape,
+                      const models::RowGradients& gradients,
+                      float* logits_RV) override;
+  void scalar_rows(const float* weight_H, std::int64_t width,
+                   const float* hidden_TH, std::int64_t rows,
+                   float* out_T) override;
+  void scalar_rows_backward(const float* weight_H, std::int64_t width,
+                            const float* hidden_TH, std::int64_t rows,
+                            const float* d_out_T, float* d_hidden_TH,
+                            float* d_weight_H) override;
+
+  double sum_of_squares(const float* grad,
+                        std::span<const models::OptimizerRun> runs) override;
+  void adamw(const models::AdamNumbers& numbers,
+             const models::AdamPlanes& planes,
+             std::span<const models::OptimizerRun> runs) override;
+
+  /// Returns the number of all captures so far.
+  int recorded() const {
+    return recorded_;
+  }
+  int replayed() const {
+    return replayed_;
+  }
+
+private:
+  friend class DeferredRecorder;
+  friend class DeferredGraph;
+  using Kernels = std::vector<std::function<void()>>;
+
+  explicit DeferredBackend(models::Backend& inner) : inner_(inner) {}
+  void later(std::function<void()> kernel);
+  /// Defers kernels with host tables, which differ from call to call.
+  void later_with_tables(std::function<void()> kernel);
+
+  models::Backend& inner_;
+  models::Workspace scratch_; ///< scratch memory of kernels when they run
+  std::recursive_mutex mutex_;
+  std::deque<std::function<void()>> kernels_;
+  std::atomic<int> recorded_ = 0;
+  std::atomic<int> replayed_ = 0;
+};
+
+} // namespace troupe::testing
