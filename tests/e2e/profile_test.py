@@ -33,10 +33,14 @@ class Profile(Case):
         values = re.findall(r"^  \w+: (.*)$", text, re.M)
         self.assertEqual(len(values), len(numbers), "numbers without a source")
         for name in ("gemm_flops", "mem_Bps", "optimizer_Bps", "intra_Bps",
-                     "intra_lat_s", "zero_Bps", "host_Bps", "call_s", "move_s"):
+                     "intra_lat_s", "zero_Bps", "host_Bps", "move_s"):
             value, source = numbers[name]
             self.assertGreater(value, 0, name)
             self.assertNotIn("assumed", source, name)
+        # what a task costs beside its work may be all for its devices or all
+        # for the call, but never nothing
+        self.assertGreater(numbers["call_s"][0] + numbers["call_device_s"][0], 0)
+        self.assertNotIn("assumed", numbers["call_s"][1])
 
         entries = ENTRY.findall(text)
         for op in ("forward", "train", "prefill", "decode"):

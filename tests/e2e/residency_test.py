@@ -11,8 +11,8 @@ ROLES = """roles:
   actor:  {offload: [weights, optimizer]}
   critic: {offload: [optimizer]}
 """
-# devices 2 and 3 have nothing to do while responses are generated, and the calls that
-# reload there come first
+# devices 2 and 3 have nothing else to do in any step, so each reload may begin as soon
+# as the offload of the step before has ended
 APART = """cluster: {nodes: 1, devices_per_node: 4, workers_per_node: 2}
 calls:
   actor_gen:    {devices: 0-1, strategy: d2}
@@ -21,7 +21,7 @@ calls:
   critic_inf:   {devices: 0-1, strategy: d2}
   advantages:   {devices: host}
   actor_train:  {devices: 0-1, strategy: d2}
-  critic_train: {devices: 2, strategy: d1}
+  critic_train: {devices: 0-1, strategy: d2}
 """
 
 
