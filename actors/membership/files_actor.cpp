@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace troupe::actors {
@@ -21,6 +23,16 @@ namespace fs = std::filesystem;
 namespace {
 
 using FilesSelf = Self<FilesActor, FilesState>;
+
+/// Files of a model's folder; others (weights in formats that nobody here
+/// reads, pictures) are not served.
+constexpr std::array<std::string_view, 5> model_endings
+  = {".json", ".safetensors", ".txt", ".model", ".jinja"};
+
+bool is_file_of_model(const fs::path& file) {
+  return std::ranges::find(model_endings, file.extension().string())
+         != model_endings.end();
+}
 
 void add_file(std::map<std::string, SharedFile>& files, const fs::path& path) {
   struct stat found {};
@@ -42,7 +54,8 @@ std::vector<SharedFile> list_files(const std::vector<fs::path>& paths) {
     std::error_code ignored;
     add_file(files, path);
     for (const auto& entry : fs::directory_iterator(path, ignored))
-      add_file(files, entry.path());
+      if (is_file_of_model(entry.path()))
+        add_file(files, entry.path());
   }
   std::vector<SharedFile> list;
   for (auto& [_, file] : files)

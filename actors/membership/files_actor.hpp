@@ -26,8 +26,8 @@ struct FilesSetup {
   std::function<std::unique_ptr<net::DataPlane>()> listen;
 };
 
-/// Returns the files among `paths` and those directly in the folders among
-/// them; paths that do not exist are left out.
+/// Returns the files among `paths`, and those of a model directly in the
+/// folders among them; paths that do not exist are left out.
 std::vector<SharedFile>
 list_files(const std::vector<std::filesystem::path>& paths);
 

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -25,13 +24,8 @@ namespace {
 /// Period in which a process looks whether another one has fetched a file.
 constexpr std::chrono::milliseconds lock_period{50};
 
-constexpr std::array<std::string_view, 5> model_endings
-  = {".json", ".safetensors", ".txt", ".model", ".jinja"};
-
 bool is_wanted(const fs::path& file, ModelFiles wanted) {
-  const auto ending = file.extension().string();
-  return std::ranges::find(model_endings, ending) != model_endings.end()
-         && (wanted == ModelFiles::all || ending != ".safetensors");
+  return wanted == ModelFiles::all || file.extension() != ".safetensors";
 }
 
 [[noreturn]] void fail_here(const fs::path& path, const std::string& what) {

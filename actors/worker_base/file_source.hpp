@@ -28,8 +28,7 @@ namespace troupe::actors {
 enum class ModelFiles : std::uint8_t { all, all_but_weights };
 
 /// Returns the numbers of the files that reading `path` needs: its own, or for
-/// a folder those directly in it. A model's other files (weights in formats
-/// that nobody here reads, pictures) are none of them.
+/// a folder those directly in it.
 std::vector<std::size_t> files_needed(const std::vector<SharedFile>& files,
                                       const std::filesystem::path& path,
                                       ModelFiles wanted);

@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 #include "runtime/launch/job_environment.hpp"
 #include "runtime/launch/slurm_script.hpp"
+#include "runtime/run_folder/run_secret.hpp"
 
 #include <fmt/format.h>
 
@@ -96,7 +97,7 @@ constexpr std::string_view read_environment
 /// then the secret. The folder exists where files are shared.
 LaunchCommand over_ssh(LaunchSpec spec, std::uint32_t number,
                        const std::string& host) {
-  spec.token_file = "/dev/stdin";
+  spec.token_file = standard_input;
   const auto command = worker_command(spec, number);
   LaunchCommand ssh;
   const auto script = fmt::format("cd {} 2>/dev/null; {}exec{}",

@@ -13,11 +13,12 @@ using support::write_text;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(ListFiles, HasFilesAndThoseDirectlyInFolders) {
+TEST(ListFiles, HasFilesAndThoseOfModelsDirectlyInFolders) {
   const support::TempFolder folder;
   std::filesystem::create_directories(folder / "model/original");
   write_text(folder / "model/config.json", "{}");
-  write_text(folder / "model/original/weights.pth", "...");
+  write_text(folder / "model/original/config.json", "...");
+  write_text(folder / "model/pytorch_model.bin", "...");
   write_text(folder / "rows.jsonl", "{}\n{}\n");
   const auto listed
     = list_files({folder / "rows.jsonl", folder / "model", folder / "model/",

@@ -163,7 +163,6 @@ TEST_F(FileSourceTest, AModelsWeightsAreFetchedOnlyWhereTheyAreRead) {
   master_.serve("models/a/config.json", "{}");
   master_.serve("models/a/model.safetensors", "weights");
   master_.serve("models/a/tokenizer.json", "tokens");
-  master_.serve("models/a/pytorch_model.bin", "the same weights");
   master_.serve("models/b/model.safetensors", "others");
   const auto files = source();
   const auto folder = files->local("models/a", ModelFiles::all_but_weights);
@@ -171,7 +170,6 @@ TEST_F(FileSourceTest, AModelsWeightsAreFetchedOnlyWhereTheyAreRead) {
   EXPECT_FALSE(fs::exists(folder / "model.safetensors"));
   EXPECT_EQ(files->local("models/a/"), folder);
   EXPECT_EQ(read_text(folder / "model.safetensors"), "weights");
-  EXPECT_FALSE(fs::exists(folder / "pytorch_model.bin"));
   EXPECT_THAT(master_.read, ElementsAre(0, 2, 1));
 }
 

@@ -60,7 +60,7 @@ TEST(LaunchCommand, TheRemoteShellGetsFolderAndQuotedArguments) {
               StartsWith("exec sh -c 'cd '\\''/data/my runs'\\'' "));
   EXPECT_THAT(command.argv.back(),
               HasSubstr("troupe'\\'' worker --join 10.0.0.1:4000 "
-                        "--token-file /dev/stdin --number 2 --threads 4 "
+                        "--token-file - --number 2 --threads 4 "
                         "--bind auto --ports auto'"));
   EXPECT_TRUE(command.reads_token) << "its host may not have the file";
 }
