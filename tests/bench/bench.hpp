@@ -30,6 +30,7 @@ struct Options {
   /// Processor time of the process instead of wall time: for busy machines,
   /// meaningful with one thread only.
   bool cpu_clock = false;
+  std::uint32_t devices = 1024; ///< of the largest cluster of `scale`
   std::filesystem::path json; ///< also written here, if not empty
 };
 
