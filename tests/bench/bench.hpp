@@ -31,7 +31,7 @@ struct Options {
   /// meaningful with one thread only.
   bool cpu_clock = false;
   std::uint32_t devices = 1024; ///< of the largest cluster of `scale`
-  std::filesystem::path json; ///< also written here, if not empty
+  std::filesystem::path json;   ///< also written here, if not empty
 };
 
 /// A benchmark: measures and returns its part of the document.
