@@ -1,7 +1,8 @@
-// trace export, summary, serve, top.
+// trace export, summary, serve, report, top.
 #include "config/base/error.hpp"
 #include "runtime/commands/command.hpp"
 #include "runtime/launch/stop_signals.hpp"
+#include "runtime/page/trace_report.hpp"
 #include "runtime/page/trace_server.hpp"
 #include "runtime/page/trace_top.hpp"
 #include "runtime/run_folder/longest_sample.hpp"
@@ -78,14 +79,31 @@ int show_summary(const TraceOptions& options) {
   return 0;
 }
 
-int serve_trace(const TraceOptions& options) {
-  const RunFolder folder(options.folder);
+RunFolder existing_run(const std::string& name) {
+  RunFolder folder(name);
   if (!folder.exists())
-    throw ConfigError({.place = {options.folder, 0},
+    throw ConfigError({.place = {name, 0},
                        .path = "",
                        .expected = "a run folder",
                        .got = "none",
                        .hint = "runs/NAME, the folder of a run"});
+  return folder;
+}
+
+int report_trace(const TraceOptions& options) {
+  const auto folder = existing_run(options.folder);
+  const auto out = options.out.empty() ? folder.path() / "report.html"
+                                       : std::filesystem::path(options.out);
+  const auto bytes = write_trace_report(folder, out);
+  print_note(options, fmt::format("{}: the page of the run, {:.1f} MB; it needs "
+                                  "no server and no network",
+                                  out.string(),
+                                  static_cast<double>(bytes) / 1e6));
+  return 0;
+}
+
+int serve_trace(const TraceOptions& options) {
+  const auto folder = existing_run(options.folder);
   TraceServer server(folder, page_options(options.bind, options.port));
   print_out(server.url());
   std::cout.flush();
@@ -164,6 +182,16 @@ void add_trace(CLI::App& app, CommandRun& chosen) {
   add_quiet_option(*serve, *options);
   serve->callback([options, &chosen] {
     chosen = [options] { return serve_trace(*options); };
+  });
+
+  auto* report = trace->add_subcommand(
+    "report", "Write the page of a run as one file, to send by mail");
+  report->add_option("run", options->folder, "Run folder")->required();
+  report->add_option("--html", options->out,
+                     "File to write; without it RUN/report.html");
+  add_quiet_option(*report, *options);
+  report->callback([options, &chosen] {
+    chosen = [options] { return report_trace(*options); };
   });
 
   auto* top = trace->add_subcommand(

@@ -1,5 +1,9 @@
-// Details beside the panels: one task with its inputs and outputs, one request
-// through all its hops.
+// Details beside what was clicked: one task with its inputs and outputs, one
+// request through all its hops.
+import { isReply, replyOf } from '../model/flows.js';
+import { bytesText, clockText, timeText } from '../model/text.js';
+import { entryOf } from '../model/track.js';
+import { el, head, note, table } from './dom.js';
 
 // Returns the keys that a call's slices read or wrote: bytes here and of all
 // its devices in the step.
@@ -11,7 +15,7 @@ function keyBytes(model, slice, verb) {
     for (let i = first; i < last; ++i) {
       if (!row[i].name.startsWith(verb)) continue;
       const key = row[i].name.slice(verb.length);
-      const bytes = keys.get(key) || keys.set(key, { here: 0, all: 0 }).get(key);
+      const bytes = entryOf(keys, key, () => ({ here: 0, all: 0 }));
       bytes.all += row[i].amount;
       if (part === slice) bytes.here += row[i].amount;
     }
@@ -31,10 +35,6 @@ function keyTable(model, slice, verb, call, title) {
     rows.map(([key, b]) => [key, bytesText(b.here), bytesText(b.all), about(key)]))];
 }
 
-// Formats milliseconds since 1970 like the log, in this browser's time zone.
-function clockText(ms) {
-  return new Date(ms - new Date(ms).getTimezoneOffset() * 6e4).toISOString().slice(0, 23).replace('T', ' ');
-}
 const wallClock = (model, t) => clockText((t + model.realtime) / 1e6);
 
 // Returns lines of the master's log that name the slice's step or call, and of
@@ -52,12 +52,27 @@ function logAround(model, slice) {
     .map((row) => `${row.at.slice(11)} ${row.of}: ${row.text.slice(0, 400)}`);
 }
 
+/**
+ * Shows a box beside the point that was clicked, never over it: on its right or
+ * its left, whichever has more room; on a narrow page, below.
+ */
+export function openBeside(box, x, y) {
+  box.hidden = false;
+  box.scrollTop = 0;
+  const wide = window.innerWidth, high = window.innerHeight, gap = 28;
+  const style = { left: '0', right: 'auto', top: '8px', bottom: '8px', width: '' };
+  if (wide < 700) Object.assign(style, { right: '0', width: '100%', top: y < high / 2 ? `${Math.round(Math.min(high / 2, y + gap))}px` : '0', bottom: y < high / 2 ? '0' : `${Math.round(high - y + gap)}px` });
+  else if (x < wide / 2) Object.assign(style, { left: 'auto', right: '0', width: `${Math.min(600, wide - x - gap)}px` });
+  else style.width = `${Math.min(600, x - gap)}px`;
+  Object.assign(box.style, style);
+}
+
+const closeButton = (state) => el('button', { class: 'close', title: 'close (Esc)', onclick: () => state.close() }, 'close');
+
 // Draws what is known of one slice: inputs and outputs, versions, devices,
 // phases, messages around it.
-function drawDetail(box, slice, model, state) {
-  if (!slice) { box.hidden = true; return; }
-  box.hidden = false;
-  const call = model.graph.calls.find((c) => c.name === slice.name);
+export function drawDetail(box, slice, model, state) {
+  const call = model.calls.get(slice.name);
   const end = Number.isNaN(slice.e) ? model.last : slice.e;
   const phases = new Map();
   for (let d = slice.depth + 1; d < slice.track.depths.length; ++d) {
@@ -70,7 +85,7 @@ function drawDetail(box, slice, model, state) {
   const version = call && Math.max(0, slice.step - 1 - call.lag);
   const log = logAround(model, slice), process = slice.track.file.process;
   box.replaceChildren(
-    el('button', { onclick: () => { box.hidden = true; } }, 'close'),
+    closeButton(state),
     el('h2', {}, `${slice.name}${slice.step ? ` of step ${slice.step}` : ''}`),
     table([head(''), head('')], [
       ['on', `${slice.track.name} (${slice.track.file.process})`], ['began', `${timeText(slice.b - model.origin)} (${wallClock(model, slice.b).slice(11)})`],
@@ -87,20 +102,19 @@ function drawDetail(box, slice, model, state) {
 
 // Draws one request through all its hops: asks that began while their sender
 // worked on the one before, and the replies.
-function drawFlow(box, arrow, model) {
-  box.hidden = false;
+export function drawFlow(box, arrow, model, state) {
   const hops = [];
   const add = (a, depth) => {
     if (depth > 8 || hops.length > 60) return;
     hops.push([a, depth]);
-    const reply = model.arrows.find((r) => r.flow === (a.flow | REPLY));
+    const reply = model.arrows.find((r) => r.flow === (replyOf(a.flow)));
     const until = reply ? reply.t0 : model.last;
     for (const next of model.arrows)
-      if (next.from === a.to && next.t0 >= a.t1 && next.t0 <= until && next.step === a.step && !(next.flow & REPLY)) add(next, depth + 1);
+      if (next.from === a.to && next.t0 >= a.t1 && next.t0 <= until && next.step === a.step && !isReply(next.flow)) add(next, depth + 1);
     if (reply) hops.push([reply, depth]);
   };
   add(arrow, 0);
-  box.replaceChildren(el('button', { onclick: () => { box.hidden = true; } }, 'close'), el('h2', {}, `${arrow.name} of step ${arrow.step}, all hops`),
+  box.replaceChildren(closeButton(state), el('h2', {}, `${arrow.name} of step ${arrow.step}, all hops`),
     table([head('at', 'num'), head('message'), head('from > to'), head('took', 'num')],
       hops.map(([a, depth]) => [timeText(a.t0 - arrow.t0), `${'. '.repeat(depth)}${a.name}`, `${a.from.name} > ${a.to.name}`, timeText(a.t1 - a.t0)])));
   return Math.max(...hops.map(([a]) => a.t1));

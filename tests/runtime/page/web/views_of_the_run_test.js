@@ -1,0 +1,208 @@
+// What the views show, as numbers: level of detail, messages as they travel, the
+// verdict, the story of a recovery, search, addresses.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readAddress, writeAddress } from '../../../../runtime/page/web/model/address.js';
+import { colour, idleClass } from '../../../../runtime/page/web/model/colours.js';
+import { attemptBands, bundles, meanOf, processLanes, selectionSums, tasksIn, utilisation } from '../../../../runtime/page/web/model/lanes.js';
+import { mapLayout } from '../../../../runtime/page/web/model/map_layout.js';
+import { curveGroups, smoothed } from '../../../../runtime/page/web/model/metrics.js';
+import { sampleGroups } from '../../../../runtime/page/web/model/samples.js';
+import { search } from '../../../../runtime/page/web/model/search.js';
+import { story } from '../../../../runtime/page/web/model/story.js';
+import { mailboxes, nextEvent, rates, stalledAsks, travelling } from '../../../../runtime/page/web/model/traffic.js';
+import { attemptText, verdict } from '../../../../runtime/page/web/model/verdict.js';
+import { Process, REPLY, at, call, message, modelOf } from './traces.js';
+
+const CALLS = [call('gen', 'generate', [0]), call('train', 'train', [0])];
+const EDGES = [{ from: 'gen', to: 'train', keys: ['k'] }];
+const near = (a, b) => assert.ok(Math.abs(a - b) < 1e-6, `${a}, not ${b}`);
+
+function busyRun(steps = 50) {
+  const worker = new Process('worker 0', 1);
+  for (let s = 0; s < steps; ++s) worker.task('device 0', 'gen', s + 1, 10 * s, 10 * s + 2).task('device 0', 'train', s + 1, 10 * s + 4, 10 * s + 10);
+  return modelOf([worker], { calls: CALLS, edges: EDGES });
+}
+const lanesOf = (model) => processLanes(model, false).flatMap((g) => g.lanes);
+
+test('utilisation at any zoom adds up to the time of the tasks and gaps', () => {
+  const model = busyRun(), [lane] = lanesOf(model);
+  for (const columns of [1, 7, 400]) {
+    const sums = new Map();
+    for (const part of utilisation(model, lane, at(0), at(500), columns))
+      for (const [key, share] of part) {
+        assert.ok(share <= 1 + 1e-9);
+        sums.set(key, (sums.get(key) || 0) + share / columns);
+      }
+    near(sums.get('generate'), 0.2);
+    near(sums.get('train'), 0.6);
+    near([...sums].filter(([k]) => k.startsWith('idle')).reduce((n, [, v]) => n + v, 0), 0.2);
+  }
+  assert.equal(tasksIn(lane, at(0), at(500)), 100);
+});
+
+test('a folded process is the mean of its lanes', () => {
+  assert.deepEqual(meanOf([[new Map([['train', 1]])], [new Map([['idle data', 0.5]])]]).map((m) => [...m]), [[['train', 0.5], ['idle data', 0.25]]]);
+});
+
+test('bundles count every message once, those within a lane apart', () => {
+  const place = (track, t) => [t, track];
+  const arrows = Array.from({ length: 1000 }, (_, i) => ({ from: i % 2, to: i % 10 === 0 ? i % 2 : 5, t0: i, t1: i + 1, name: 'run', bytes: 2 }));
+  const { list, within } = bundles(arrows, place, 50);
+  assert.equal(within, 100);
+  assert.equal(list.reduce((n, b) => n + b.count, 0), 900);
+  assert.equal(list.reduce((n, b) => n + b.bytes, 0), 1800);
+  assert.ok(list.length < 120);
+  assert.equal(bundles(arrows, place, 1e-6).list.length, 900, 'apart, each is its own');
+});
+
+test('a selection sums what happened in it', () => {
+  const sums = selectionSums(busyRun(), at(10), at(20));
+  assert.equal(sums.devices, 1);
+  const time = new Map(sums.time);
+  near(time.get('train'), 6e6);
+  near(time.get('generate'), 2e6);
+});
+
+test('attempts are bands in time, and a device is one lane over both', () => {
+  const model = modelOf([new Process('worker 0', 1, 1).task('device 0', 'gen', 1, 0, 5), new Process('worker 0', 1, 2).task('device 0', 'gen', 1, 100, 110)], { calls: CALLS });
+  assert.deepEqual(attemptBands(model), [{ attempt: 1, b: at(0), e: at(5) }, { attempt: 2, b: at(100), e: at(110) }]);
+  assert.equal(lanesOf(model).length, 1);
+  assert.equal(lanesOf(model)[0].tracks.length, 2);
+});
+
+test('each dot on the map is a message under way, where it is', () => {
+  const master = new Process('master', 0), worker = new Process('worker 0', 1);
+  message(master, 'a', worker, 'b', 'run', 1, 10, 20, { bytes: 100 });
+  message(master, 'a', worker, 'b', 'fetch', 2, 14, 16, { bytes: 50 });
+  message(worker, 'b', master, 'a', 'reply', 1n | REPLY, 30, 4000);
+  const model = modelOf([master, worker]);
+  const names = (ms, least = 0) => travelling(model, at(ms), least).map((d) => [d.arrow.name, Math.round(d.share * 100)]);
+  assert.deepEqual(names(9), []);
+  assert.deepEqual(names(15), [['run', 50], ['fetch', 50]]);
+  assert.deepEqual(names(20), []);
+  assert.deepEqual(names(20, 20e6), [['run', 50], ['fetch', 30]], 'a quick one is shown for the least time');
+  assert.deepEqual(names(2015), [['reply', 50]], 'a long one too');
+  assert.equal(mailboxes(model, at(15)).get(worker && model.tracks.find((t) => t.name === 'b')), 2);
+  const [pair] = rates(model, at(15));
+  assert.deepEqual([pair.count, pair.bytes, pair.from.name], [2, 150, 'a']);
+  assert.deepEqual(rates(model, at(1025)).map((p) => p.count), [1], 'only the last second');
+  assert.equal(nextEvent(model, at(14), true), at(16));
+  assert.equal(nextEvent(model, at(14), false), at(10));
+});
+
+test('an ask is stalled once it waits far longer than its kind ever did', () => {
+  const master = new Process('master', 0), worker = new Process('worker 0', 1);
+  message(master, 'a', worker, 'b', 'run', 1, 0, 1);
+  message(worker, 'b', master, 'a', 'reply', 1n | REPLY, 2000, 2001);
+  message(master, 'a', worker, 'b', 'run', 2, 2002, 2003);
+  worker.task('device 0', 'gen', 1, 2003, 9000);
+  const model = modelOf([master, worker], { state: 'running' });
+  model.files.forEach((f) => model.settle(f, Infinity));
+  assert.equal(stalledAsks(model).length, 0, 'four times 2 s have not passed');
+  model.last = at(11000);
+  assert.deepEqual(stalledAsks(model).map((a) => a.t0), [at(2002)]);
+});
+
+test('many actors fold by kind, many processes into one place, all of them somewhere', () => {
+  for (const [workers, shards] of [[2, 4], [2, 64], [64, 4], [300, 4]]) {
+    const master = new Process('master', 0), all = [master];
+    let flow = 0;
+    for (let w = 0; w < workers; ++w) {
+      const worker = new Process(`worker ${w}`, w + 1);
+      all.push(worker);
+      for (let s = 0; s < shards; ++s) message(master, `call ${s % 7}`, worker, `shard r@d/${s}`, 'run', ++flow, flow, flow + 0.5);
+    }
+    const model = modelOf(all);
+    const { places, placeOf } = mapLayout(model, 420, 220);
+    for (const track of model.tracks) assert.ok(placeOf.get(track), `${track.name} of ${workers} workers`);
+    for (const p of places) assert.ok(p.x >= 0 && p.x <= 420 && p.y >= 0 && p.y <= 220, `${p.name} at ${p.x}, ${p.y}`);
+    assert.ok(places.length < 260);
+  }
+});
+
+test('the verdict says how fast, how busy, what takes most', () => {
+  const model = busyRun();
+  model.metrics = Array.from({ length: 50 }, (_, i) => ({ step: i + 1, 'timing_s/step': 0.01, 'perf/predicted_step_s': 0.008, 'perf/idle_ratio': 0.2 }));
+  const { mood, text } = verdict(model);
+  assert.equal(mood, 'good');
+  assert.equal(text, 'Done. 10 ms a step, 8 ms predicted. The device is 80 % busy. train is 60 % of the step; most idle time: waits for messages (2 ms a step).');
+});
+
+test('the verdict names what would gain most', () => {
+  const worker = new Process('worker 0', 1);
+  for (let s = 0; s < 9; ++s) worker.task('device 0', 'gen', s + 1, 10 * s, 10 * s + 2).task('device 1', 'train', s + 1, 10 * s + 2, 10 * s + 10);
+  const model = modelOf([worker], { calls: [CALLS[0], call('train', 'train', [1])], edges: EDGES, state: 'running' });
+  assert.match(verdict(model).text, /^Fine\. .*Devices 50 % busy\. train is 80 % of the step; a second device there would gain most \(at most 4 ms a step\)\.$|^Fine\. .*Devices are 5\d % busy\. train is 80 % of the step; a second device there would gain most \(at most 4 ms a step\)\.$/);
+});
+
+test('the verdict is not fine when something is wrong', () => {
+  const model = busyRun();
+  model.status.state = 'failed';
+  assert.deepEqual([verdict(model).mood, verdict(model).text.slice(0, 17)], ['bad', 'Failed in step 2.']);
+  model.status.state = 'running';
+  model.metrics = [{ step: 50, 'actor/pg_loss': null }];
+  assert.match(verdict(model).text, /^actor\/pg_loss is not a number in step 50\./);
+  assert.match(verdict(model, true).text, /^Stalled\./);
+  model.metrics = Array.from({ length: 100 }, (_, i) => ({ step: i + 1, 'timing_s/step': i < 70 ? 1 : 2 }));
+  assert.match(verdict(model).text, /^Slower than before: 1 s a step until step 80\./);
+});
+
+test('a recovery is a story: died, noticed, went on, what it cost', () => {
+  const first = new Process('worker 0', 1, 1).task('device 0', 'gen', 4, 0, 100).task('device 0', 'train', 4, 100);
+  const second = new Process('worker 0', 1, 2).task('device 0', 'gen', 3, 900, 1000);
+  const model = modelOf([first, second], { calls: CALLS });
+  model.failures = [{ attempt: 1, who: 'worker 0 (pid 7)', what: 'killed', action: 'restarted', lost_steps: 1, seconds: 0.5 }];
+  const [e] = story(model);
+  assert.deepEqual([e.died, e.noticed, e.resumed, e.backTo, e.reached, e.lostSteps, e.cost], [at(100), at(400), at(900), 3, 4, 1, 800e6]);
+  model.status.attempt = 2;
+  assert.equal(attemptText(model), 'attempt 2 (1 recovered, 1 step lost)');
+});
+
+test('search finds steps, tasks, actors, messages and samples', () => {
+  const master = new Process('master', 0), worker = new Process('worker 0', 1).task('device 0', 'actor_train', 12, 0, 5);
+  message(master, 'call actor_train', worker, 'shard 0', 'fetch', 1, 1, 2);
+  const model = modelOf([master, worker]);
+  model.samples = [{ step: 12, sample: 3, prompt: 'Did you like the curry?', response: 'Very much.' }];
+  const kinds = (text) => search(model, text).map((h) => `${h.kind} ${h.text}`);
+  assert.deepEqual(kinds('12'), ['step step 12', 'task actor_train of step 12'].slice(0, 1));
+  assert.deepEqual(kinds('actor_train 12'), ['task actor_train of step 12']);
+  assert.deepEqual(kinds('train'), ['task actor_train of step 12', 'actor call actor_train']);
+  assert.deepEqual(kinds('fetch'), ['message fetch']);
+  assert.deepEqual(kinds('CURRY'), ['sample sample 3 of step 12']);
+  assert.deepEqual(kinds(' '), []);
+});
+
+test('an address shows what was seen', () => {
+  const view = { tab: 'waits', task: 'actor_train', device: 'device 1', step: 12, from: 1.5, to: 2.25, kind: 'run' };
+  assert.deepEqual(readAddress(writeAddress(view)), view);
+  assert.equal(writeAddress({ tab: '', step: 0 }), '');
+  assert.deepEqual(readAddress('#step=x&tab='), {});
+});
+
+test('a kind of call has one hue, whatever the run', () => {
+  const hue = (model, name) => colour(model, name, false).split(' ').at(-1);
+  const one = modelOf([], { calls: [call('gen', 'generate', [0]), call('train', 'train', [0])] });
+  const other = modelOf([], { calls: [call('x', 'function', [0]), call('train', 'train', [0]), call('also', 'train', [0])] });
+  assert.equal(hue(one, 'train'), hue(other, 'train'));
+  assert.equal(hue(other, 'also'), hue(other, 'train'));
+  assert.notEqual(colour(other, 'also', false), colour(other, 'train', false));
+  assert.notEqual(hue(one, 'gen'), hue(one, 'train'));
+  assert.deepEqual(['waits for bytes', 'waits for device 1 (d)', 'waits for the step to commit', 'waits for gen', 'hand-over'].map(idleClass), ['bytes', 'device', 'commit', 'data', 'other']);
+});
+
+test('curves that never change, or equal another, are folded', () => {
+  const metrics = [1, 2, 3].map((step) => ({ step, 'critic/score/mean': step, 'a/x': 5, 'a/y': step, 'b/z': -step, 'timing_s/gen': step / 7 }));
+  const { list, folded } = curveGroups(metrics);
+  assert.deepEqual(list.map((g) => [g.title, g.cards.map((c) => c[0])]), [['chosen', ['reward']], ['b', ['b/z']]]);
+  assert.deepEqual(folded, ['a/x = 5', 'a/y equals critic/score/mean']);
+  assert.deepEqual(smoothed([[1, 4], [2, 4]], 0.9).map((p) => Math.round(p[1] * 1e9) / 1e9), [4, 4]);
+});
+
+test('samples are grouped by prompt, in the order asked for', () => {
+  const samples = [{ step: 1, prompt: 'user\na?\nassistant', response: 'x', score: 1 }, { step: 2, prompt: 'b?', response: 'y', score: 5 }, { step: 3, prompt: 'user\na?\nassistant', response: 'z', score: 3 }];
+  assert.deepEqual(sampleGroups(samples).map((g) => [g.prompt, g.rows.map((r) => r.step)]), [['a?', [3, 1]], ['b?', [2]]]);
+  assert.deepEqual(sampleGroups(samples, { order: 'score' }).map((g) => g.prompt), ['b?', 'a?']);
+  assert.deepEqual(sampleGroups(samples, { order: '-score' }).map((g) => g.prompt), ['a?', 'b?']);
+  assert.deepEqual(sampleGroups(samples, { find: 'Y' }).map((g) => g.prompt), ['b?']);
+});
