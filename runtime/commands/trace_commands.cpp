@@ -19,6 +19,9 @@
 #include <future>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -26,6 +29,7 @@ namespace {
 
 struct TraceOptions : CommandOptions {
   std::string folder;
+  std::vector<std::string> beside; ///< runs to compare with
   std::string out;
   bool check = false;
   std::string bind = "auto";
@@ -92,19 +96,22 @@ RunFolder existing_run(const std::string& name) {
 
 int report_trace(const TraceOptions& options) {
   const auto folder = existing_run(options.folder);
-  const auto out = options.out.empty() ? folder.path() / "report.html"
+  const auto out = options.out.empty() ? folder.root() / "report.html"
                                        : std::filesystem::path(options.out);
   const auto bytes = write_trace_report(folder, out);
-  print_note(options, fmt::format("{}: the page of the run, {:.1f} MB; it needs "
-                                  "no server and no network",
-                                  out.string(),
-                                  static_cast<double>(bytes) / 1e6));
+  print_note(options,
+             fmt::format("{}: the page of the run, {:.1f} MB; it needs "
+                         "no server and no network",
+                         out.string(), static_cast<double>(bytes) / 1e6));
   return 0;
 }
 
 int serve_trace(const TraceOptions& options) {
   const auto folder = existing_run(options.folder);
-  TraceServer server(folder, page_options(options.bind, options.port));
+  auto page = page_options(options.bind, options.port);
+  for (const auto& name : options.beside)
+    page.beside.push_back(existing_run(name));
+  TraceServer server(folder, std::move(page));
   print_out(server.url());
   std::cout.flush();
   if (options.open)
@@ -174,6 +181,7 @@ void add_trace(CLI::App& app, CommandRun& chosen) {
   auto* serve = trace->add_subcommand(
     "serve", "Show a run under way, finished or crashed in a browser");
   serve->add_option("run", options->folder, "Run folder")->required();
+  serve->add_option("beside", options->beside, "Runs to compare it with");
   serve->add_option("--port", options->port, "Port; without it any free one")
     ->check(CLI::NonNegativeNumber);
   serve->add_option("--bind", options->bind,

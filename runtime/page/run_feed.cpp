@@ -38,8 +38,9 @@ std::uint64_t history_per_trace(const RunFolder& folder) {
 
 } // namespace
 
-RunFeed::RunFeed(RunFolder folder)
+RunFeed::RunFeed(RunFolder folder, std::vector<std::string> beside)
   : folder_(std::move(folder)),
+    beside_(std::move(beside)),
     trace_(folder_, history_per_trace(folder_)) {
   lines_.push_back({folder_.metrics_file(), "metrics", history_of_metrics, {}});
   lines_.push_back({folder_.failures_file(), "failures", history_of_texts, {}});
@@ -49,7 +50,7 @@ RunFeed::RunFeed(RunFolder folder)
 
 std::vector<FeedMessage> RunFeed::next() {
   if (!std::exchange(began_, true))
-    add_text("run", run_graph_json(folder_));
+    add_beginning();
   find_files();
   if (!loaded_)
     to_load_ = std::max(to_load_, unread_bytes());
@@ -67,6 +68,18 @@ std::vector<FeedMessage> RunFeed::next() {
   if (!loaded_)
     add_loading();
   return std::exchange(found_, {});
+}
+
+/// Adds what does not change: the dataflow, the settings, other runs.
+void RunFeed::add_beginning() {
+  add_text("run", run_graph_json(folder_));
+  std::ifstream file(folder_.config_file());
+  if (const std::string settings{std::istreambuf_iterator<char>(file), {}};
+      !settings.empty())
+    add_text("settings", settings);
+  if (!beside_.empty())
+    add_text("beside", json(beside_).dump(-1, ' ', false,
+                                          json::error_handler_t::replace));
 }
 
 /// Adds lines of JSON as one message; invalid UTF-8 becomes U+FFFD, never an

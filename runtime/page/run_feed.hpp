@@ -1,6 +1,6 @@
-// What a viewer of a run gets: what its folder has, then what is new, in
-// portions. A WebSocket sends it, a report keeps it. Everything comes from the
-// files of the run folder, so live, finished and crashed runs look alike.
+// Reads a run folder for a viewer: what exists, then what is new, in portions.
+// A WebSocket sends them, a report keeps them. Everything comes from files, so
+// live, finished and crashed runs look alike.
 #pragma once
 
 #include "runtime/page/line_follower.hpp"
@@ -23,7 +23,8 @@ struct FeedMessage {
 
 class RunFeed {
 public:
-  explicit RunFeed(RunFolder folder);
+  /// `beside`: names of runs that the viewer may compare this one with.
+  explicit RunFeed(RunFolder folder, std::vector<std::string> beside = {});
 
   /// Returns what is new since the last call; the first call begins with the
   /// run's dataflow.
@@ -42,6 +43,7 @@ private:
     std::unique_ptr<LineFollower> file;
   };
 
+  void add_beginning();
   void add_text(const std::string& type, const std::string& text);
   void find_files();
   void find_worker_logs();
@@ -50,6 +52,7 @@ private:
   void add_status();
 
   RunFolder folder_;
+  std::vector<std::string> beside_;
   TraceFollower trace_;
   std::vector<Lines> lines_;
   std::set<std::string> worker_logs_; ///< followed already

@@ -7,7 +7,6 @@
 
 #include <zlib.h>
 
-
 namespace troupe::runtime {
 
 namespace {
@@ -26,8 +25,7 @@ void append_frame(const FeedMessage& message, std::string& frames) {
 std::string gzipped(std::string_view bytes) {
   z_stream stream{};
   TROUPE_CHECK(deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
-                            gzip_window_bits, MAX_MEM_LEVEL,
-                            Z_DEFAULT_STRATEGY)
+                            gzip_window_bits, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY)
                  == Z_OK,
                "zlib cannot begin");
   std::string packed(deflateBound(&stream, bytes.size()), '\0');

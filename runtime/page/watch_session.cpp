@@ -19,12 +19,12 @@ constexpr auto look_period = std::chrono::milliseconds{25};
 } // namespace
 
 WatchSession::WatchSession(boost::asio::ip::tcp::socket socket,
-                           const RunFolder& folder,
+                           std::unique_ptr<RunFeed> feed,
                            std::shared_ptr<const std::atomic<bool>> closing)
   : socket_(std::move(socket)),
     timer_(socket_.get_executor()),
     closing_(std::move(closing)),
-    feed_(folder) {}
+    feed_(std::move(feed)) {}
 
 void WatchSession::start(const Request& request) {
   socket_.async_accept(request, [self = shared_from_this()](auto error) {
@@ -68,7 +68,7 @@ void WatchSession::tick() {
   if (ended_)
     return;
   const bool last = *closing_; // before looking: nothing is missed
-  for (auto& message : feed_.next())
+  for (auto& message : feed_->next())
     outbox_.push_back(std::move(message));
   if (!outbox_.empty())
     return send_next();

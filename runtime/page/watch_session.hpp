@@ -23,7 +23,8 @@ public:
   using Request = boost::beast::http::request<boost::beast::http::string_body>;
 
   /// Once `closing` is set, sends what exists and ends the connection.
-  WatchSession(boost::asio::ip::tcp::socket socket, const RunFolder& folder,
+  WatchSession(boost::asio::ip::tcp::socket socket,
+               std::unique_ptr<RunFeed> feed,
                std::shared_ptr<const std::atomic<bool>> closing);
   /// Replies to the upgrade and starts sending.
   void start(const Request& request);
@@ -40,7 +41,7 @@ private:
   boost::asio::steady_timer timer_;
   boost::beast::flat_buffer ignored_;
   std::shared_ptr<const std::atomic<bool>> closing_;
-  RunFeed feed_;
+  std::unique_ptr<RunFeed> feed_;
   std::deque<FeedMessage> outbox_;
   bool ended_ = false;
 };

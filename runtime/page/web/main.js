@@ -1,5 +1,5 @@
 // Connects, feeds the model, redraws when something has changed.
-import { idleColour, IDLE, kindColour, LEGEND } from './model/colours.js';
+import { colour, idleColour, IDLE, kindColour, LEGEND } from './model/colours.js';
 import { Model } from './model/model.js';
 import { inbox, receive } from './model/inbox.js';
 import { frames, recordedBytes } from './model/recorded.js';
@@ -10,6 +10,7 @@ import { verdict } from './model/verdict.js';
 import { story } from './model/story.js';
 import { bytesText, countOf, countText, percentText, timeText } from './model/text.js';
 import { ActorMap } from './views/actor_map.js';
+import { drawCompare } from './views/compare.js';
 import { drawCurves } from './views/curves.js';
 import { drawDataflow, stepShown } from './views/dataflow.js';
 import { drawDetail, drawFlow, openBeside } from './views/detail.js';
@@ -32,7 +33,7 @@ const PANELS = { steps: drawSteps, messages: drawMessages, links: drawLinks, mai
 
 const model = new Model();
 const handlers = inbox(model);
-const state = { model, tab: 'steps', step: 0, pinnedStep: 0, curves: { smooth: 0, log: false }, samples: { find: '', order: 'step' },
+const state = { model, tab: 'steps', step: 0, pinnedStep: 0, beside: [], axis: 'step', curves: { smooth: 0, log: false }, samples: { find: '', order: 'step' },
   name: () => model.graph.name || 'run' };
 
 // -- what is chosen -----------------------------------------------------------
@@ -126,11 +127,12 @@ function findHit(hit) {
 
 // -- controls -----------------------------------------------------------------
 
-for (const name of Object.keys(PANELS)) {
+function addTab(name) {
   const button = el('button', { onclick: () => chooseTab(name) }, name);
   button.dataset.tab = name;
   byId('tabs').append(button);
 }
+Object.keys(PANELS).forEach(addTab);
 const toggle = (id, get, set) => { byId(id).onclick = () => { set(!get()); byId(id).classList.toggle('on', get()); timeline.dirty = true; }; };
 toggle('actors', () => timeline.showActors, (v) => { timeline.showActors = v; });
 toggle('arrows', () => timeline.showArrows, (v) => { timeline.showArrows = v; });
@@ -213,24 +215,43 @@ function take(type, text) {
     say(byId('run-name'), model.graph.name);
     document.title = `${model.graph.name} - Troupe`;
   }
+  if (type === 'beside') connectBeside(JSON.parse(text));
   if (type !== 'status') return;
   if (before && model.status && before.step !== model.status.step) lastStep = performance.now();
   panelAt = 0;
 }
-function connect() {
-  const socket = new WebSocket(`ws://${location.host}/events${location.search}`);
+// Receives what the server sends of one run.
+function listen(query, { text, records, opened = () => {}, closed = () => {} }) {
+  const socket = new WebSocket(`ws://${location.host}/events${query}`);
   socket.binaryType = 'arraybuffer';
-  socket.onopen = () => { connected = true; model.changed = true; };
+  socket.onopen = opened;
   socket.onmessage = (message) => {
-    if (typeof message.data === 'string') {
-      const { type, text } = JSON.parse(message.data);
-      take(type, text);
-    } else {
-      model.addRecords(message.data);
-      lastData = performance.now();
-    }
+    if (typeof message.data !== 'string') return records(message.data);
+    const { type, text: own } = JSON.parse(message.data);
+    return text(type, own);
   };
-  socket.onclose = () => { connected = false; lost = true; model.changed = true; };
+  socket.onclose = closed;
+}
+function connect() {
+  listen(location.search, {
+    text: take,
+    records: (data) => { model.addRecords(data); lastData = performance.now(); },
+    opened: () => { connected = true; model.changed = true; },
+    closed: () => { connected = false; lost = true; model.changed = true; },
+  });
+}
+// Reads the runs to compare with, each into a model of its own.
+function connectBeside(names) {
+  PANELS.compare = drawCompare;
+  addTab('compare');
+  names.forEach((_, i) => {
+    const other = new Model(), into = inbox(other);
+    state.beside.push(other);
+    listen(`${location.search}${location.search ? '&' : '?'}run=${i + 1}`, {
+      text: (type, text) => { receive(other, into, type, text); model.changed = true; },
+      records: (data) => other.addRecords(data),
+    });
+  });
 }
 // A report holds what the server would have sent.
 async function readRecorded(text) {
@@ -313,7 +334,7 @@ function frame(now) {
   }
   return undefined;
 }
-window.troupe = { model, timeline, map, minimap, state, criticalPath, openWaits, travelling, verdict, story, selectionSums, countText }; // for tests and the curious
+window.troupe = { colour, model, timeline, map, minimap, state, criticalPath, openWaits, travelling, verdict, story, selectionSums, countText }; // for tests and the curious
 chooseTab('steps', false);
 const recorded = byId('recorded');
 if (recorded) readRecorded(recorded.textContent); else connect();

@@ -20,9 +20,9 @@ const ownNumbers = (keys) => Object.fromEntries(Object.entries(keys || {}).filte
 
 /** Returns the part of a sample that the page shows: its tokens are many. */
 export function shownSample(row) {
-  const { step, sample, prompt, response, score, kl, finish_reason, loss_mask, keys, ...more } = row;
+  const { step, sample, prompt, response, score, kl, finish_reason, loss_mask, keys } = row;
   const tokens = (loss_mask || []).reduce((n, own) => n + own, 0);
-  return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys), source: more.data_source };
+  return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys) };
 }
 
 /** Returns handlers of the server's messages, by type. */
@@ -30,6 +30,7 @@ export function inbox(model) {
   const began = model.now();
   return {
     run: (text) => model.setGraph(JSON.parse(text)),
+    settings: (text) => { model.settings = text; },
     file: (text) => model.addFile(text),
     loading: (text) => model.load(Number(text)),
     status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } },

@@ -3,7 +3,7 @@
 // into one place each, and those by host. Pure: positions in pixels of a canvas.
 import { entryOf } from './track.js';
 
-const NAMES_PX = 13;          // height of a name
+const NAMES_PX = 12.5;         // height of a name
 const MOST_BOXES = 14;        // more processes are one place each
 const MOST_PLACES = 96;       // more of those fold by host
 const HEAD_PX = 18, PAD_PX = 6;
@@ -16,21 +16,26 @@ const kindOfActor = (name) => name.split(/[ @/]/)[0];
 /** Returns a shorter name: the call says which role it is of. */
 const shortName = (name) => name.replace(/ \w+@/, ' ');
 
-// One entry a place: { name, tracks }.
+// One entry a place: { name, label, tracks }. Where there is no room for all,
+// the kinds with the fewest actors fold first: the many calls say most.
 function placesOf(tracks, room) {
-  const byName = new Map();
+  const byName = new Map(), kinds = new Map();
   for (const track of tracks) entryOf(byName, track.name, () => []).push(track);
-  if (byName.size <= room) return [...byName].map(([name, own]) => ({ name, label: shortName(name), tracks: own }));
-  const kinds = new Map();
-  for (const [name, own] of byName) {
-    const kind = entryOf(kinds, kindOfActor(name), () => ({ names: [], tracks: [] }));
-    kind.names.push(name);
-    kind.tracks.push(...own);
+  for (const name of byName.keys()) entryOf(kinds, kindOfActor(name), () => []).push(name);
+  const folded = new Set();
+  let needed = byName.size;
+  for (const [kind, names] of [...kinds].filter(([, n]) => n.length > 1).sort((a, b) => a[1].length - b[1].length)) {
+    if (needed <= room) break;
+    folded.add(kind);
+    needed -= names.length - 1;
   }
-  return [...kinds].map(([kind, k]) => {
-    const name = k.names.length > 1 ? `${k.names.length} ${kind}` : k.names[0];
-    return { name, label: shortName(name), tracks: k.tracks, folded: k.names.length > 1 };
-  });
+  const places = [];
+  for (const [name, own] of byName) {
+    const kind = kindOfActor(name), names = kinds.get(kind);
+    if (!folded.has(kind)) places.push({ name, label: shortName(name), tracks: own });
+    else if (names[0] === name) places.push({ name: kind, label: `${names.length} ${kind}`, folded: true, tracks: names.flatMap((n) => byName.get(n)) });
+  }
+  return places;
 }
 
 // Puts a process's places into its box, in columns: names on pills. `align` puts

@@ -51,3 +51,10 @@ export function curveGroups(metrics) {
   }
   return { list: [{ title: 'chosen', cards: chosen }, ...[...groups].map(([title, cards]) => ({ title, cards }))], folded: folded.filter((t) => !MACHINE.test(t)) };
 }
+
+/** Returns all metrics as CSV, one line a step. */
+export function metricsCsv(metrics) {
+  const names = [...new Set(metrics.flatMap(Object.keys))].filter((n) => n !== 'step').sort();
+  const cell = (x) => (x === undefined || x === null ? '' : /[",\n]/.test(String(x)) ? `"${String(x).replaceAll('"', '""')}"` : String(x));
+  return [['step', ...names].map(cell).join(','), ...metrics.map((m) => [m.step, ...names.map((n) => m[n])].map(cell).join(','))].join('\n') + '\n';
+}

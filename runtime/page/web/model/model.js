@@ -24,6 +24,7 @@ export class Model {
     this.byName = new Map();    // name -> tracks
     this.graph = { calls: [], edges: [] };
     this.calls = new Map();     // name -> call of the graph
+    this.settings = '';         // config.yaml, resolved
     this.recorded = false;      // inside the page: nothing more will come
     this.status = null;
     this.metrics = [];

@@ -2,7 +2,7 @@
 // or not, on a log axis or not; the value and step beside the pointer. What is
 // constant, or equal to another, is one line of text.
 import { short } from '../model/text.js';
-import { curveGroups, smoothed, valuesOf } from '../model/metrics.js';
+import { curveGroups, metricsCsv, smoothed, valuesOf } from '../model/metrics.js';
 import { el, note, save, svg, tip } from './dom.js';
 
 const WIDE = 280, HIGH = 128, LEFT = 52, BOTTOM = 16, TOP = 6;
@@ -51,13 +51,6 @@ export function curveCard(title, lines, { smooth = 0, log = false, axis = 'step'
   const now = (l) => short(l.points.at(-1)[1]);
   const legend = shown.length > 1 ? shown.map((l, i) => el('span', { class: `key key-${i}` }, `${l.name} ${now(l)}`)) : [];
   return el('div', { class: 'card', title: '' }, el('h3', {}, shown.length > 1 ? title : `${title}: ${now(shown[0])}`), ...legend, picture);
-}
-
-/** Returns all metrics as CSV, one line a step. */
-export function metricsCsv(metrics) {
-  const names = [...new Set(metrics.flatMap(Object.keys))].filter((n) => n !== 'step').sort();
-  const cell = (x) => (x === undefined || x === null ? '' : /[",\n]/.test(String(x)) ? `"${String(x).replaceAll('"', '""')}"` : String(x));
-  return [['step', ...names].map(cell).join(','), ...metrics.map((m) => [m.step, ...names.map((n) => m[n])].map(cell).join(','))].join('\n') + '\n';
 }
 
 function controls(state, redraw) {

@@ -6,6 +6,7 @@ import { el, isDark, note, svg } from './dom.js';
 
 const FONT = '12px system-ui, sans-serif';
 const BOX_PX = 56, GAP_PX = 10;
+const LEAST_SCALE = 0.78;     // smaller texts are not read: it scrolls
 const LEAST_WIDE = 92, LEAST_APART = 24, MOST_APART = 60;
 
 // Arranges calls in layers: a call is to the right of everything that it reads.
@@ -100,7 +101,7 @@ export function drawDataflow(box, model, chosen, pick) {
   const place = new Map();
   rows.forEach((row, i) => row.forEach((call, j) => place.set(call.name, {
     x: 2 + i * (width + gapX), y: 12 + (height - 24 - row.length * (BOX_PX + GAP_PX)) / 2 + j * (BOX_PX + GAP_PX) + GAP_PX / 2 })));
-  const picture = svg('svg', { class: 'dag', viewBox: `0 0 ${wide} ${height}`, width: wide, height });
+  const picture = svg('svg', { class: 'dag', viewBox: `0 0 ${wide} ${height}`, width: wide, height, style: `min-width:${Math.round(wide * LEAST_SCALE)}px` });
   for (const edge of graph.edges) {
     const a = place.get(edge.from), b = place.get(edge.to);
     if (!a || !b) continue;

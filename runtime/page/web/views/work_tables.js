@@ -82,6 +82,7 @@ export function drawPlan(main, model) {
   if (!calls.length) return main.replaceChildren(note('the run folder has no dataflow'));
   const list = (names) => names.join(', ');
   main.replaceChildren(table([head('call'), head('kind'), head('role'), head('devices'), head('strategy'), head('lag', 'num'), head('reads', 'text'), head('writes', 'text'), head('after')],
-    calls.map((c) => [c.name, c.kind, c.role || '', c.devices.length ? list(c.devices) : 'host', c.strategy, c.lag || '', list(c.reads || []), list(c.writes || []), list([...new Set(edges.filter((e) => e.to === c.name).map((e) => e.from))])])));
+    calls.map((c) => [c.name, c.kind, c.role || '', c.devices.length ? list(c.devices) : 'host', c.strategy, c.lag || '', list(c.reads || []), list(c.writes || []), list([...new Set(edges.filter((e) => e.to === c.name).map((e) => e.from))])])),
+    ...(model.settings ? [el('h3', {}, 'settings'), el('pre', {}, model.settings)] : []));
   return undefined;
 }

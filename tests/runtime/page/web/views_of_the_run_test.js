@@ -5,8 +5,9 @@ import { test } from 'node:test';
 import { readAddress, writeAddress } from '../../../../runtime/page/web/model/address.js';
 import { colour, idleClass } from '../../../../runtime/page/web/model/colours.js';
 import { attemptBands, bundles, meanOf, processLanes, selectionSums, tasksIn, utilisation } from '../../../../runtime/page/web/model/lanes.js';
+import { callTimes, flatSettings, overlaid, planDifferences, settingDifferences, slowerSentence } from '../../../../runtime/page/web/model/compare.js';
 import { mapLayout } from '../../../../runtime/page/web/model/map_layout.js';
-import { curveGroups, smoothed } from '../../../../runtime/page/web/model/metrics.js';
+import { curveGroups, metricsCsv, smoothed } from '../../../../runtime/page/web/model/metrics.js';
 import { sampleGroups } from '../../../../runtime/page/web/model/samples.js';
 import { search } from '../../../../runtime/page/web/model/search.js';
 import { story } from '../../../../runtime/page/web/model/story.js';
@@ -199,10 +200,41 @@ test('curves that never change, or equal another, are folded', () => {
   assert.deepEqual(smoothed([[1, 4], [2, 4]], 0.9).map((p) => Math.round(p[1] * 1e9) / 1e9), [4, 4]);
 });
 
+test('metrics are saved as CSV, one line a step', () => {
+  assert.equal(metricsCsv([{ step: 1, 'b/x': 2 }, { step: 2, 'a,"q"': 0.5 }]), 'step,"a,""q""",b/x\n1,,2\n2,0.5,\n');
+});
+
 test('samples are grouped by prompt, in the order asked for', () => {
   const samples = [{ step: 1, prompt: 'user\na?\nassistant', response: 'x', score: 1 }, { step: 2, prompt: 'b?', response: 'y', score: 5 }, { step: 3, prompt: 'user\na?\nassistant', response: 'z', score: 3 }];
   assert.deepEqual(sampleGroups(samples).map((g) => [g.prompt, g.rows.map((r) => r.step)]), [['a?', [3, 1]], ['b?', [2]]]);
   assert.deepEqual(sampleGroups(samples, { order: 'score' }).map((g) => g.prompt), ['b?', 'a?']);
   assert.deepEqual(sampleGroups(samples, { order: '-score' }).map((g) => g.prompt), ['a?', 'b?']);
   assert.deepEqual(sampleGroups(samples, { find: 'Y' }).map((g) => g.prompt), ['b?']);
+});
+
+function runOf(name, genMs, device = 0) {
+  const worker = new Process('worker 0', 1);
+  for (let s = 0; s < 30; ++s) worker.task(`device ${device}`, 'gen', s + 1, 100 * s, 100 * s + genMs).task('device 0', 'train', s + 1, 100 * s + genMs, 100 * s + genMs + 10);
+  const model = modelOf([worker], { calls: [call('gen', 'generate', [device]), CALLS[1]], edges: EDGES });
+  model.graph.name = name;
+  model.settings = `run:\n  name: ${name}\ndata:\n  batch_size: 8\nrollout: {}\n`;
+  model.metrics = Array.from({ length: 30 }, (_, i) => ({ step: i + 1, 'timing_s/step': (genMs + 10) / 1e3, 'critic/score/mean': i }));
+  return model;
+}
+
+test('what made a run slower is the call of the critical path that grew', () => {
+  const a = runOf('a', 20), b = runOf('b', 50, 1);
+  assert.equal(slowerSentence(a, b), 'b is slower: 60 ms a step, a 30 ms. Most of it: gen is 50 ms of the critical path, 20 ms in a.');
+  assert.match(slowerSentence(b, a), /^a is faster: 30 ms a step, b 60 ms\./);
+  assert.match(slowerSentence(a, runOf('c', 20)), /^c is as fast/);
+  assert.deepEqual([...callTimes(b)], [['gen', 50e6], ['train', 10e6]]);
+  assert.deepEqual(planDifferences(a, b), [['gen', 'd1 on 0', 'd1 on 1']]);
+  assert.deepEqual(settingDifferences(a, b), [['run.name', 'a', 'b']]);
+});
+
+test('curves of two runs lie over each other by step, samples and time', () => {
+  const a = runOf('a', 20), b = runOf('b', 50);
+  for (const [axis, xs] of [['step', [30, 30]], ['samples', [240, 240]], ['time in s', [0.9, 1.8]]])
+    overlaid([a, b], 'critic/score/mean', axis).forEach((line, i) => near(line.points.at(-1)[0], xs[i]));
+  assert.deepEqual(flatSettings('a:\n  b: 1 # c\n  d:\n    e: "x"\nf: 2\n'), { 'a.b': '1 # c', 'a.d.e': '"x"', f: '2' });
 });
