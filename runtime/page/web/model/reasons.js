@@ -102,8 +102,11 @@ export function criticalPath(model, step) {
 
 export function idleByReason(model, steps) {
   const reasons = new Map();
+  const spans = [...steps].map((s) => model.stepSpan(s)).filter(Boolean);
+  const from = Math.min(...spans.map((s) => s.b)), to = Math.max(...spans.map((s) => s.e));
   for (const device of model.devices()) {
-    const tasks = device.tasks().filter((t) => steps.has(t.step) && !Number.isNaN(t.e));
+    const { row, first, last } = device.visible(0, from, to);
+    const tasks = row.slice(first, last).filter((t) => steps.has(t.step) && !Number.isNaN(t.e));
     for (let i = 1; i < tasks.length; ++i) {
       const gap = tasks[i].b - tasks[i - 1].e;
       if (gap <= 0) continue;

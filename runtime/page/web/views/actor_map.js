@@ -107,6 +107,7 @@ export class ActorMap {
       for (const [name, n] of pair.names) edge.names.set(name, (edge.names.get(name) || 0) + n);
     }
     this.held = mailboxes(this.model, this.t, this.live && this.model.live());
+    this.waits = openWaits(this.model);
     this.stalled = this.live && this.model.live() ? stalledAsks(this.model) : [];
     this.pulled = pulledBytes(this.model, this.t, window);
   }
@@ -278,7 +279,6 @@ export class ActorMap {
   // The lines around the map: when, how many, how fast.
   say() {
     const { model } = this;
-    const waits = openWaits(model);
     const sum = [...this.edges.values()].reduce((s, e) => ({ n: s.n + e.count, bytes: s.bytes + e.bytes }), { n: 0, bytes: 0 });
     const pulled = this.pulled.reduce((s, p) => s + p.bytes, 0);
     const moving = `${countOf(this.dots.length, 'message')} under way${this.unseen ? `, ${this.unseen} of them within one place` : ''}`;
@@ -289,7 +289,7 @@ export class ActorMap {
     } else {
       say(byId('map-when'), model.live() ? 'live' : 'at the end of the run');
       say(byId('map-said'), [`${countOf(sum.n + this.inside, 'message')} in the last second`, (sum.bytes || pulled) && `${bytesText(sum.bytes + pulled)}`,
-        model.live() && `asks in flight ${waits.length}${waits.length ? `, oldest ${roughTime(model.last - waits[0].t1)}` : ''}`].filter(Boolean).join(', '));
+        model.live() && `asks in flight ${this.waits.length}${this.waits.length ? `, oldest ${roughTime(model.last - this.waits[0].t1)}` : ''}`].filter(Boolean).join(', '));
     }
     byId('map-play').textContent = this.playing ? 'pause' : 'play';
     byId('map-live').hidden = !model.live();

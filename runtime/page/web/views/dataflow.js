@@ -6,6 +6,7 @@ import { el, isDark, note, svg } from './dom.js';
 
 const FONT = '12px system-ui, sans-serif';
 const BOX_PX = 56, GAP_PX = 10;
+const BREATH_MS = 1600;        // of the animation in page.css, which goes on when it is drawn again
 const LEAST_SCALE = 0.78;     // smaller texts are not read: it scrolls
 const LEAST_WIDE = 92, LEAST_APART = 24, MOST_APART = 60;
 
@@ -70,6 +71,7 @@ function callBox(model, step, call, place, width, texts, isCritical, pick) {
   const running = span && span.e === Infinity;
   const box = svg('g', { style: span ? 'cursor:pointer' : '', class: running ? 'running' : '' });
   box.append(svg('rect', { x, y, width, height: BOX_PX, rx: 6, fill: span ? colour(model, call.name, isDark()) : 'var(--soft)',
+    style: running ? `animation-delay:-${Math.round(performance.now() % BREATH_MS)}ms` : '',
     stroke: isCritical ? 'var(--bad)' : running ? 'var(--accent)' : 'var(--line)', 'stroke-width': isCritical || running ? 2 : 1 }));
   texts.forEach((text, i) => {
     const line = svg('text', { x: x + 8, y: y + 16 + 16 * i, 'font-size': 12, fill: 'var(--fore)', 'font-weight': i ? 400 : 600 });

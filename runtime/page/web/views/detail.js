@@ -52,6 +52,8 @@ function logAround(model, slice) {
     .map((row) => `${row.at.slice(11)} ${row.of}: ${row.text.slice(0, 400)}`);
 }
 
+const WIDE_PX = 520, HIGH_PX = 560;
+
 /**
  * Shows a box beside the point that was clicked, never over it: on its right or
  * its left, whichever has more room; on a narrow page, below.
@@ -60,10 +62,13 @@ export function openBeside(box, x, y) {
   box.hidden = false;
   box.scrollTop = 0;
   const wide = window.innerWidth, high = window.innerHeight, gap = 28;
-  const style = { left: '0', right: 'auto', top: '8px', bottom: '8px', width: '' };
-  if (wide < 700) Object.assign(style, { right: '0', width: '100%', top: y < high / 2 ? `${Math.round(Math.min(high / 2, y + gap))}px` : '0', bottom: y < high / 2 ? '0' : `${Math.round(high - y + gap)}px` });
-  else if (x < wide / 2) Object.assign(style, { left: 'auto', right: '0', width: `${Math.min(600, wide - x - gap)}px` });
-  else style.width = `${Math.min(600, x - gap)}px`;
+  const style = { left: '0', right: 'auto', top: '0', bottom: 'auto', width: '100%', maxHeight: '' };
+  if (wide < 700) Object.assign(style, y < high / 2 ? { top: `${Math.round(y + gap)}px`, maxHeight: `${Math.round(high - y - gap)}px` } : { maxHeight: `${Math.round(y - gap)}px` });
+  else {
+    const isLeft = x >= wide / 2, width = Math.min(WIDE_PX, (isLeft ? x : wide - x) - gap - 8), height = Math.min(HIGH_PX, high - 16);
+    Object.assign(style, { width: `${width}px`, left: `${isLeft ? x - gap - width : x + gap}px`,
+      maxHeight: `${height}px`, top: `${Math.max(8, Math.min(y - height / 2, high - height - 8))}px` });
+  }
   Object.assign(box.style, style);
 }
 

@@ -13,13 +13,14 @@ export function drawMessages(main, model, state) {
   const asked = model.arrows.filter((a) => state.timeline.wanted(a));
   const shown = state.timeline.filter.kind ? asked : asked.filter((a) => !isHeartbeat(a));
   const wanted = shown.slice(-MOST).reverse();
+  const at = (t) => `${((t - model.origin) / 1e9).toFixed(4)} s`;
   const flying = model.inFlight().filter((s) => state.timeline.wanted({ ...s, from: s.track }));
   main.replaceChildren(
     note([`${countOf(model.arrows.length, 'message')} with both ends, ${countText(flying.length)} on their way`, asked.length < model.arrows.length && `${countText(asked.length)} of them chosen above`,
       shown.length > MOST && `the newest ${MOST} are listed`, asked.length > shown.length && `${countOf(asked.length - shown.length, 'heartbeat')} left out`].filter(Boolean).join('; ')),
     table([head('sent at', 'num'), head('message'), head('step', 'num'), head('from'), head('to'), head('took', 'num'), head('bytes', 'num')], [
-      ...flying.slice(0, 20).map((s) => [timeText(s.t - model.origin), el('span', { class: 'warn' }, `${s.name} (on its way)`), s.step || '', s.track.name, s.to ? s.to.name : '', timeText(model.last - s.t), s.bytes || '']),
-      ...wanted.map((a) => [timeText(a.t0 - model.origin),
+      ...flying.slice(0, 20).map((s) => [at(s.t), el('span', { class: 'warn' }, `${s.name} (on its way)`), s.step || '', s.track.name, s.to ? s.to.name : '', timeText(model.last - s.t), s.bytes || '']),
+      ...wanted.map((a) => [at(a.t0),
         el('button', { onclick: () => state.follow(a) }, a.name), a.step || '', a.from.name, a.to.name, timeText(a.t1 - a.t0), a.bytes || ''])]));
 }
 

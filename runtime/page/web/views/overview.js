@@ -42,6 +42,9 @@ function spark(name, metric, rows, text) {
 }
 
 export function drawSparks(box, model, openCurves) {
+  const key = `${model.metrics.length} ${model.metrics.length ? model.metrics.at(-1).step : 0}`;
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
   const rows = SPARKS.map(([name, metrics, text]) => {
     const metric = metrics.find((m) => model.metrics.some((row) => Number.isFinite(row[m])));
     return metric ? spark(name, metric, model.metrics, text) : el('div', { class: 'spark-row' }, el('span', { class: 'name' }, name), el('span', { class: 'quiet' }, model.metrics.length ? 'not measured' : 'no step yet'));
@@ -89,7 +92,7 @@ export function alarm(model, connected, quietS, stallS) {
   const failed = model.status && model.status.last_failure;
   const suspect = model.status && (model.status.workers || []).filter((w) => /suspect|lost/.test(w.state));
   if (failed && model.status.state === 'recovering') return `recovering: ${failed}`;
-  if (failed && !model.live()) return failed; // a live run has recovered
+  if (failed && /failed|lost/.test(model.status.state)) return failed; // others have recovered
   if (live && suspect && suspect.length) return suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
   if (live && cycle.length) return `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
   if (model.live() && !connected && model.graph.name) return 'the connection is lost: the process that served this page has ended';
