@@ -140,7 +140,7 @@ toggle('rule', () => timeline.ruling, (v) => { timeline.ruling = v; });
 byId('follow').onclick = () => timeline.setFollow(!timeline.follow);
 byId('fit').onclick = () => timeline.fit();
 const showLastStep = () => { const span = model.stepSpan(model.lastWholeStep()); if (span) timeline.show(span.b, span.e); };
-byId('last-step').onclick = () => { state.step = 0; showLastStep(); model.changed = true; };
+byId('last-step').onclick = () => { state.step = 0; showLastStep(); map.show(model.live() ? 0 : model.lastWholeStep()); model.changed = true; };
 byId('step-back').onclick = () => stepBy(-1);
 byId('step-on').onclick = () => stepBy(1);
 byId('pin').onclick = () => {

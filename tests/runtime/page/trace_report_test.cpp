@@ -1,5 +1,6 @@
 // The page as a document: its reader of the trace format beside ours, and a run
 // inside it.
+#include "config/base/error.hpp"
 #include "config/trace/trace_writer.hpp"
 #include "runtime/page/trace_report.hpp"
 #include "runtime/page/trace_server.hpp"

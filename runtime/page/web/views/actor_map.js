@@ -295,6 +295,7 @@ export class ActorMap {
     byId('map-live').hidden = !model.live();
     byId('map-live').classList.toggle('on', this.live);
     const range = byId('map-at');
+    range.style.visibility = this.step ? '' : 'hidden';
     if (this.step && document.activeElement !== range) range.value = String(1000 * (this.t - this.span.b) / (this.span.e - this.span.b));
   }
 
