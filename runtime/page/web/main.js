@@ -4,6 +4,7 @@ import { Model } from './model/model.js';
 import { inbox, receive } from './model/inbox.js';
 import { frames, recordedBytes } from './model/recorded.js';
 import { selectionSums } from './model/lanes.js';
+import { requestHops } from './model/hops.js';
 import { criticalPath, openWaits } from './model/reasons.js';
 import { travelling } from './model/traffic.js';
 import { verdict } from './model/verdict.js';
@@ -60,6 +61,7 @@ function openTask(slice, x, y) {
 }
 state.close = () => {
   byId('detail').hidden = true;
+  map.follow([]);
   state.task = timeline.picked = null;
   timeline.dirty = true;
   where.changed();
@@ -71,8 +73,12 @@ state.pick = (slice) => {
   openTask(slice, byId('timeline').clientWidth * 0.6, 300);
 };
 state.follow = (arrow) => {
-  timeline.show(arrow.t0, drawFlow(byId('detail'), arrow, model, state));
-  openBeside(byId('detail'), window.innerWidth * 0.3, 200);
+  window.scrollTo(0, 0); // to the map and the timeline
+  const hops = requestHops(model, arrow);
+  drawFlow(byId('detail'), hops, model, state);
+  timeline.show(arrow.t0, Math.max(...hops.map(([a]) => a.t1)));
+  map.follow(hops.map(([a]) => a));
+  openBeside(byId('detail'), window.innerWidth * 0.6, window.innerHeight * 0.6);
 };
 
 function chooseStep(step) {

@@ -19,7 +19,7 @@ const RATES_MS = 150;         // between two counts of the last second
 
 export class ActorMap {
   constructor(canvas, model, hooks) {
-    Object.assign(this, { canvas, model, hooks, step: 0, t: 0, speed: 0, playing: false, places: [], edges: new Map(), ratesAt: -Infinity, layoutKey: '', dots: [] });
+    Object.assign(this, { canvas, model, hooks, step: 0, t: 0, speed: 0, playing: false, places: [], edges: new Map(), ratesAt: -Infinity, layoutKey: '', dots: [], request: [] });
     canvas.addEventListener('pointermove', (e) => this.hover(e));
     canvas.addEventListener('pointerleave', () => tip(''));
     canvas.addEventListener('click', (e) => this.click(e));
@@ -61,6 +61,13 @@ export class ActorMap {
     if (!this.step) return;
     this.playing = false;
     this.t = this.span.b + (this.span.e - this.span.b) * share;
+    this.dirty = true;
+  }
+
+  /** Marks the hops of one request, in their order; none: nothing is marked. */
+  follow(arrows) {
+    this.request = arrows;
+    if (arrows.length && arrows[0].step && this.step !== arrows[0].step) this.show(arrows[0].step);
     this.dirty = true;
   }
 
@@ -148,6 +155,7 @@ export class ActorMap {
     for (const edge of this.edges.values()) this.paintEdge(g, edge);
     for (const place of this.places) this.paintPlace(g, place);
     this.paintStalled(g);
+    this.paintRequest(g);
     this.paintDots(g);
   }
 
@@ -249,6 +257,26 @@ export class ActorMap {
       g.fillRect(x - wide / 2, y - 8, wide, 15);
       g.fillStyle = this.ink.back;
       g.fillText(text, x - wide / 2 + 4, y);
+    }
+  }
+
+  // The hops of the followed request, each with its number.
+  paintRequest(g) {
+    const numbers = new Map();
+    this.request.forEach((arrow, i) => {
+      const edge = this.edge(arrow.from, arrow.to);
+      if (edge) entryOf(numbers, edge, () => []).push(i + 1);
+    });
+    for (const [edge, hops] of numbers) {
+      g.strokeStyle = this.ink.warn;
+      g.lineWidth = 2;
+      this.strokeCurve(g, edge);
+      g.lineWidth = 1;
+      const [x, y] = this.point(edge, 0.4), text = hops.length > 3 ? `${hops[0]}..${hops.at(-1)}` : hops.join(' '), wide = g.measureText(text).width + 6;
+      g.fillStyle = this.ink.warn;
+      g.fillRect(x - wide / 2, y - 6, wide, 12);
+      g.fillStyle = this.ink.back;
+      g.fillText(text, x - wide / 2 + 3, y);
     }
   }
 

@@ -1,6 +1,5 @@
 // Details beside what was clicked: one task with its inputs and outputs, one
 // request through all its hops.
-import { isReply, replyOf } from '../model/flows.js';
 import { bytesText, clockText, timeText } from '../model/text.js';
 import { entryOf } from '../model/track.js';
 import { el, head, note, table } from './dom.js';
@@ -105,22 +104,10 @@ export function drawDetail(box, slice, model, state) {
     ...(process === 'master' || model.logs.has(process) ? [] : [note(`The run folder has no log of ${process}: its lines are where it was started.`)]));
 }
 
-// Draws one request through all its hops: asks that began while their sender
-// worked on the one before, and the replies.
-export function drawFlow(box, arrow, model, state) {
-  const hops = [];
-  const add = (a, depth) => {
-    if (depth > 8 || hops.length > 60) return;
-    hops.push([a, depth]);
-    const reply = model.arrows.find((r) => r.flow === (replyOf(a.flow)));
-    const until = reply ? reply.t0 : model.last;
-    for (const next of model.arrows)
-      if (next.from === a.to && next.t0 >= a.t1 && next.t0 <= until && next.step === a.step && !isReply(next.flow)) add(next, depth + 1);
-    if (reply) hops.push([reply, depth]);
-  };
-  add(arrow, 0);
-  box.replaceChildren(closeButton(state), el('h2', {}, `${arrow.name} of step ${arrow.step}, all hops`),
+/** Draws one request through all its hops, as requestHops returns them. */
+export function drawFlow(box, hops, model, state) {
+  const [[first]] = hops;
+  box.replaceChildren(closeButton(state), el('h2', {}, `${first.name} of step ${first.step}, all hops`),
     table([head('at', 'num'), head('message'), head('from > to'), head('took', 'num')],
-      hops.map(([a, depth]) => [timeText(a.t0 - arrow.t0), `${'. '.repeat(depth)}${a.name}`, `${a.from.name} > ${a.to.name}`, timeText(a.t1 - a.t0)])));
-  return Math.max(...hops.map(([a]) => a.t1));
+      hops.map(([a, depth]) => [timeText(a.t0 - first.t0), `${'. '.repeat(depth)}${a.name}`, `${a.from.name} > ${a.to.name}`, timeText(a.t1 - a.t0)])));
 }

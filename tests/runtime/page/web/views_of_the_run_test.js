@@ -6,6 +6,7 @@ import { readAddress, writeAddress } from '../../../../runtime/page/web/model/ad
 import { colour, idleClass } from '../../../../runtime/page/web/model/colours.js';
 import { attemptBands, bundles, meanOf, processLanes, selectionSums, tasksIn, utilisation } from '../../../../runtime/page/web/model/lanes.js';
 import { callTimes, flatSettings, overlaid, planDifferences, settingDifferences, slowerSentence } from '../../../../runtime/page/web/model/compare.js';
+import { requestHops } from '../../../../runtime/page/web/model/hops.js';
 import { mapLayout } from '../../../../runtime/page/web/model/map_layout.js';
 import { curveGroups, metricsCsv, smoothed } from '../../../../runtime/page/web/model/metrics.js';
 import { sampleGroups } from '../../../../runtime/page/web/model/samples.js';
@@ -90,6 +91,18 @@ test('each dot on the map is a message under way, where it is', () => {
   assert.deepEqual(rates(model, at(1025)).map((p) => p.count), [1], 'only the last second');
   assert.equal(nextEvent(model, at(14), true), at(16));
   assert.equal(nextEvent(model, at(14), false), at(10));
+});
+
+test('a request is followed through its hops, each reply after what it waited for', () => {
+  const master = new Process('master', 0), worker = new Process('worker 0', 1);
+  message(master, 'master', master, 'call gen', 'run', 1, 0, 1);
+  message(master, 'call gen', worker, 'shard 0', 'fetch', 2, 2, 3);
+  message(worker, 'shard 0', master, 'call gen', 'reply', 2n | REPLY, 4, 5);
+  message(master, 'call gen', worker, 'shard 0', 'run', 3, 6, 7, { step: 2 });
+  message(master, 'call gen', master, 'master', 'reply', 1n | REPLY, 8, 9);
+  const model = modelOf([master, worker]);
+  assert.deepEqual(requestHops(model, model.arrows[0]).map(([a, depth]) => `${depth} ${a.name} ${a.to.name}`),
+    ['0 run call gen', '1 fetch shard 0', '1 reply call gen', '0 reply master']);
 });
 
 test('an ask is stalled once it waits far longer than its kind ever did', () => {
