@@ -49,7 +49,7 @@ export function curveCard(title, lines, { smooth = 0, log = false, axis = 'step'
   });
   picture.addEventListener('pointerleave', () => { mark.setAttribute('visibility', 'hidden'); tip(''); });
   const now = (l) => short(l.points.at(-1)[1]);
-  const legend = shown.length > 1 ? shown.map((l, i) => el('span', { class: `key key-${i}` }, `${l.name} ${now(l)}`)) : [];
+  const legend = shown.length > 1 ? shown.map((l, i) => el('span', { class: `key key-${i}` }, `${l.name} ${now(l)} `)) : [];
   return el('div', { class: 'card', title: '' }, el('h3', {}, shown.length > 1 ? title : `${title}: ${now(shown[0])}`), ...legend, picture);
 }
 
