@@ -1,8 +1,8 @@
 // Connects, feeds the model, redraws when something has changed.
+import { listen, readRecorded } from './connection.js';
 import { colour, idleColour, IDLE, kindColour, LEGEND } from './model/colours.js';
 import { Model } from './model/model.js';
 import { inbox, receive } from './model/inbox.js';
-import { frames, recordedBytes } from './model/recorded.js';
 import { selectionSums } from './model/lanes.js';
 import { requestHops } from './model/hops.js';
 import { criticalPath, openWaits } from './model/reasons.js';
@@ -226,18 +226,6 @@ function take(type, text) {
   if (before && model.status && before.step !== model.status.step) lastStep = performance.now();
   panelAt = 0;
 }
-// Receives what the server sends of one run.
-function listen(query, { text, records, opened = () => {}, closed = () => {} }) {
-  const socket = new WebSocket(`ws://${location.host}/events${query}`);
-  socket.binaryType = 'arraybuffer';
-  socket.onopen = opened;
-  socket.onmessage = (message) => {
-    if (typeof message.data !== 'string') return records(message.data);
-    const { type, text: own } = JSON.parse(message.data);
-    return text(type, own);
-  };
-  socket.onclose = closed;
-}
 function connect() {
   listen(location.search, {
     text: take,
@@ -259,14 +247,6 @@ function connectBeside(names) {
     });
   });
 }
-// A report holds what the server would have sent.
-async function readRecorded(text) {
-  model.recorded = true;
-  for (const frame of frames(await recordedBytes(text)))
-    if (typeof frame === 'string') { const { type, text: own } = JSON.parse(frame); take(type, own); } else model.addRecords(frame);
-  connected = true;
-}
-
 // -- frames -------------------------------------------------------------------
 
 // A run whose workers make no progress is stalled. The run's own clock continues
@@ -343,5 +323,10 @@ function frame(now) {
 window.troupe = { colour, model, timeline, map, minimap, state, criticalPath, openWaits, travelling, verdict, story, selectionSums, countText }; // for tests and the curious
 chooseTab('steps', false);
 const recorded = byId('recorded');
-if (recorded) readRecorded(recorded.textContent); else connect();
+if (recorded) {
+  model.recorded = true; // nothing more will come
+  readRecorded(recorded.textContent, { text: take, records: (data) => model.addRecords(data) }).then(() => { connected = true; });
+} else {
+  connect();
+}
 requestAnimationFrame(frame);
