@@ -20,9 +20,9 @@ using nlohmann::json;
 /// Limit per round: a finished run of gigabytes is sent in portions.
 constexpr std::size_t portion_bytes = std::size_t{4} << 20;
 constexpr std::size_t portion_of_lines = std::size_t{1} << 20;
-/// Newest events of all traces together: a browser reads them in about a second.
-/// Older events of a long run are left out, and of its texts what the page has
-/// no room for: samples hold all their tokens.
+/// Newest events of all traces together: a browser reads them in about a
+/// second. Older events of a long run are left out, and of its texts what the
+/// page has no room for: samples hold all their tokens.
 constexpr std::uint64_t history_of_traces = std::uint64_t{32} << 20;
 constexpr std::uint64_t least_history = std::uint64_t{1} << 20;
 constexpr std::uint64_t history_of_metrics = std::uint64_t{64} << 20;
