@@ -279,6 +279,7 @@ function drawLoading() {
 }
 
 let framed = false;
+let restUntil = 0;            // half of the time is for what arrives
 // Returns whether the view was chosen for what there is.
 function frameOnce(live, settled) {
   if (framed || !settled || !model.events) return;
@@ -302,12 +303,13 @@ function frame(now) {
   const settled = live || model.files.every((f) => !f.waiting.length);
   frameOnce(live, settled);
   map.draw(now);
-  if (model.changed || timeline.dirty || !framed) {
+  if (timeline.dirty || !framed || (model.changed && now >= restUntil)) {
     const before = performance.now();
     timeline.dirty = false;
     timeline.draw();
     minimap.draw(now);
     timeline.frameMs.push(performance.now() - before);
+    restUntil = now + 2 * timeline.frameMs.at(-1);
     if (timeline.frameMs.length > 600) timeline.frameMs.splice(0, 300);
   }
   if (model.changed ? now - panelAt > PANEL_MS || panelAt === 0 : live && now - panelAt > LIVE_MS) {

@@ -128,28 +128,39 @@ export function meanOf(all) {
   });
 }
 
+// One number for where a bundle begins and ends: heights and cells are small.
+const CELLS = 4096;
+const cellOf = (x, cell) => Math.max(0, Math.min(CELLS - 1, Math.floor(x / cell) + CELLS / 4));
+const bundleKey = (y0, y1, c0, c1) => ((Math.round(y0) * 65536 + Math.round(y1)) * CELLS + c0) * CELLS + c1;
+
 /**
- * Returns the arrows between lanes as bundles: those between the same two
- * heights whose ends are in the same cells of `cell` pixels, with their number
- * and the mean of their ends. `place` gives [x, y] of a track at a time.
+ * Returns the arrows between lanes: `apart` of them each by itself, more as
+ * bundles: those between the same two heights whose ends are in the same cells
+ * of `cell` pixels, with their number and the mean of their ends. `place` gives
+ * [x, y] of a track at a time.
  */
-export function bundles(arrows, place, cell) {
-  const found = new Map();
+export function bundles(arrows, place, cell, apart) {
+  const ends = [];
   let within = 0;
-  for (const a of arrows) {
-    const from = place(a.from, a.t0), to = place(a.to, a.t1);
+  for (const arrow of arrows) {
+    const from = place(arrow.from, arrow.t0), to = place(arrow.to, arrow.t1);
     if (!from || !to) continue;
-    if (from[1] === to[1]) { ++within; continue; }
-    const key = `${from[1]} ${to[1]} ${Math.floor(from[0] / cell)} ${Math.floor(to[0] / cell)}`;
+    if (from[1] === to[1]) ++within;
+    else ends.push({ arrow, from, to });
+  }
+  const isDense = ends.length > apart;
+  const found = new Map();
+  ends.forEach(({ arrow, from, to }, i) => {
+    const key = isDense ? bundleKey(from[1], to[1], cellOf(from[0], cell), cellOf(to[0], cell)) : i;
     const own = entryOf(found, key, () => ({ x0: 0, y0: from[1], x1: 0, y1: to[1], count: 0, bytes: 0, names: new Map() }));
     own.x0 += from[0];
     own.x1 += to[0];
     ++own.count;
-    own.bytes += a.bytes || 0;
-    own.names.set(a.name, (own.names.get(a.name) || 0) + 1);
-  }
+    own.bytes += arrow.bytes || 0;
+    own.names.set(arrow.name, (own.names.get(arrow.name) || 0) + 1);
+  });
   for (const b of found.values()) { b.x0 /= b.count; b.x1 /= b.count; }
-  return { list: [...found.values()], within };
+  return { list: [...found.values()], seen: ends.length, within, isDense };
 }
 
 /**

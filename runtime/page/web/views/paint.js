@@ -182,10 +182,7 @@ function paintCounts(g, view, list) {
 export function paintArrows(g, view, heights) {
   const arrows = view.model.flows.arrowsIn(view.from, view.to).filter((a) => view.wanted(a));
   const place = (track, t) => { const y = heights.get(track); return y === undefined ? null : [view.x(t), y]; };
-  const each = bundles(arrows, place, 1e-6);
-  const seen = each.list.reduce((sum, b) => sum + b.count, 0);
-  const dense = seen > ARROWS_APART;
-  const { list, within } = dense ? bundles(arrows, place, CELL_PX) : each;
+  const { list, seen, within, isDense: dense } = bundles(arrows, place, CELL_PX, ARROWS_APART);
   g.strokeStyle = g.fillStyle = view.ink.accent;
   g.globalAlpha = 0.4;
   for (const b of list) {

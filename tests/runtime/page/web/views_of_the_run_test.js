@@ -50,12 +50,12 @@ test('a folded process is the mean of its lanes', () => {
 test('bundles count every message once, those within a lane apart', () => {
   const place = (track, t) => [t, track];
   const arrows = Array.from({ length: 1000 }, (_, i) => ({ from: i % 2, to: i % 10 === 0 ? i % 2 : 5, t0: i, t1: i + 1, name: 'run', bytes: 2 }));
-  const { list, within } = bundles(arrows, place, 50);
-  assert.equal(within, 100);
+  const { list, seen, within, isDense } = bundles(arrows, place, 50, 500);
+  assert.deepEqual([seen, within, isDense], [900, 100, true]);
   assert.equal(list.reduce((n, b) => n + b.count, 0), 900);
   assert.equal(list.reduce((n, b) => n + b.bytes, 0), 1800);
   assert.ok(list.length < 120);
-  assert.equal(bundles(arrows, place, 1e-6).list.length, 900, 'apart, each is its own');
+  assert.equal(bundles(arrows, place, 50, 900).list.length, 900, 'apart, each is its own');
 });
 
 test('a selection sums what happened in it', () => {
