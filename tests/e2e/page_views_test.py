@@ -218,6 +218,14 @@ class Views(Watched):
             self.assertEqual(browser.run(PAINTED.replace(
                 "arguments_", "'timeline'").replace(
                     "paint_", "window.troupe.timeline.draw()")), [])
+            # what is seen, as SVG
+            texts = browser.run("""
+                const drawing = new DOMParser().parseFromString(
+                  window.troupe.timeline.drawing(), 'image/svg+xml');
+                return [...drawing.querySelectorAll('text, parsererror')].map(
+                  (node) => node.textContent);""")
+            for name in ("device 0", "gen 102", "train 102"):
+                self.assertIn(name, texts)
             self.assertEqual(browser.errors(), [])
 
     def test_search_finds_and_an_address_leads_back(self):
