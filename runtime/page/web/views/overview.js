@@ -47,7 +47,7 @@ export function drawSparks(box, model, openCurves) {
   box.dataset.key = key;
   const rows = SPARKS.map(([name, metrics, text]) => {
     const metric = metrics.find((m) => model.metrics.some((row) => Number.isFinite(row[m])));
-    return metric ? spark(name, metric, model.metrics, text) : el('div', { class: 'spark-row' }, el('span', { class: 'name' }, name), el('span', { class: 'quiet' }, model.metrics.length ? 'not measured' : 'no step yet'));
+    return metric ? spark(name, metric, model.metrics, text) : el('div', { class: 'spark-row' }, el('span', { class: 'name' }, name), el('span', { class: 'quiet' }, model.metrics.length ? 'not measured' : model.live() ? 'no step yet' : 'not recorded'));
   });
   rows.forEach((row) => row.addEventListener('click', openCurves));
   box.replaceChildren(...rows);

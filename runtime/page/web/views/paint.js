@@ -184,7 +184,7 @@ export function paintArrows(g, view, heights) {
   const place = (track, t) => { const y = heights.get(track); return y === undefined ? null : [view.x(t), y]; };
   const { list, seen, within, isDense: dense } = bundles(arrows, place, CELL_PX, ARROWS_APART);
   g.strokeStyle = g.fillStyle = view.ink.accent;
-  g.globalAlpha = 0.4;
+  g.globalAlpha = Math.max(0.12, Math.min(0.4, 80 / list.length)); // lanes stay visible under many
   for (const b of list) {
     g.lineWidth = dense ? 0.8 + Math.log2(b.count) / 3 : 1;
     paintArrow(g, b);
