@@ -2,7 +2,7 @@
 // overwritten by the next one and erased at the end.
 #pragma once
 
-#include "runtime/commands/command.hpp"
+#include "runtime/planner/command_options.hpp"
 
 #include <string_view>
 

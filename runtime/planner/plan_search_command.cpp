@@ -4,8 +4,8 @@
 #include "plans/plan/plan_names.hpp"
 #include "plans/search/less_memory.hpp"
 #include "plans/search/refined_plans.hpp"
-#include "runtime/commands/plan_basis.hpp"
-#include "runtime/commands/plan_options.hpp"
+#include "runtime/planner/plan_basis.hpp"
+#include "runtime/planner/plan_options.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -179,8 +179,9 @@ int search_command(const SearchArguments& arguments) {
 
 } // namespace
 
-void add_plan_search(CLI::App& plan, CommandRun& chosen) {
+void add_plan_search(CLI::App& plan, CommandRun& chosen, const PlanHost& host) {
   auto arguments = std::make_shared<SearchArguments>();
+  arguments->host = host;
   auto* command = plan.add_subcommand(
     "search",
     "Find a plan: YAML on stdout; how, how good and what is proved of "

@@ -1,4 +1,4 @@
-#include "runtime/base/random_model.hpp"
+#include "runtime/commands/random_model.hpp"
 
 #include "models/hf/hf_folder.hpp"
 #include "models/io/utf8.hpp"

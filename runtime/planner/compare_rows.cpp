@@ -1,8 +1,8 @@
-#include "runtime/commands/compare_rows.hpp"
+#include "runtime/planner/compare_rows.hpp"
 
 #include "runtime/base/human_text.hpp"
 #include "runtime/base/text_table.hpp"
-#include "runtime/commands/plan_basis.hpp"
+#include "runtime/planner/plan_basis.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

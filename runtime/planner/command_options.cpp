@@ -1,10 +1,9 @@
-#include "runtime/commands/command.hpp"
+#include "runtime/planner/command_options.hpp"
 
 #include "config/base/error.hpp"
 #include "config/yaml/yaml_tree.hpp"
 #include "runtime/base/human_text.hpp"
 #include "runtime/base/stream_files.hpp"
-#include "runtime/run_folder/run_folder.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -47,7 +46,7 @@ std::vector<std::string> ConfigArguments::files() const {
     if (is_override(word))
       continue;
     files.push_back(std::filesystem::is_directory(word, ignored)
-                      ? RunFolder(word).config_file().string()
+                      ? (std::filesystem::path(word) / "config.yaml").string()
                       : word);
   }
   return files;
@@ -61,15 +60,15 @@ std::vector<std::string> ConfigArguments::overrides() const {
       overrides.push_back(word);
     else if (std::filesystem::is_directory(word, ignored)) {
       // the run in this folder, wherever it was moved
-      const RunFolder folder(word);
-      const auto parent
+      const auto folder
         = std::filesystem::absolute(word / std::filesystem::path(""))
             .lexically_normal()
-            .parent_path()
             .parent_path();
       // quoted if it is null or [1]
-      overrides.push_back("run.name=" + print_yaml_scalar(folder.name()));
-      overrides.push_back("run.dir=" + print_yaml_scalar(parent.string()));
+      overrides.push_back("run.name="
+                          + print_yaml_scalar(folder.filename().string()));
+      overrides.push_back("run.dir="
+                          + print_yaml_scalar(folder.parent_path().string()));
     }
   }
   return overrides;

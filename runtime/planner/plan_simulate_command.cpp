@@ -6,10 +6,10 @@
 #include "runtime/base/human_text.hpp"
 #include "runtime/base/stream_files.hpp"
 #include "runtime/base/text_table.hpp"
-#include "runtime/commands/plan_basis.hpp"
-#include "runtime/commands/plan_options.hpp"
-#include "runtime/metrics/run_tables.hpp"
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/memory_table.hpp"
+#include "runtime/planner/plan_basis.hpp"
+#include "runtime/planner/plan_options.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -174,8 +174,10 @@ int simulate_command(const SimulateArguments& arguments) {
 
 } // namespace
 
-void add_plan_simulate(CLI::App& plan, CommandRun& chosen) {
+void add_plan_simulate(CLI::App& plan, CommandRun& chosen,
+                       const PlanHost& host) {
   auto arguments = std::make_shared<SimulateArguments>();
+  arguments->host = host;
   auto* command = plan.add_subcommand(
     "simulate", "Predicted step: times, timeline, idle share, memory");
   add_plan_arguments(*command, *arguments);

@@ -1,4 +1,4 @@
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include "tests/support/runtime/temp_folder.hpp"
 #include <gmock/gmock.h>

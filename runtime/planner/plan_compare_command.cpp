@@ -8,9 +8,9 @@
 #include "plans/simulate/published_plans.hpp"
 #include "plans/simulate/simulator.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/commands/compare_rows.hpp"
-#include "runtime/commands/plan_options.hpp"
-#include "runtime/commands/progress_line.hpp"
+#include "runtime/planner/compare_rows.hpp"
+#include "runtime/planner/plan_options.hpp"
+#include "runtime/planner/progress_line.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -194,8 +194,8 @@ std::vector<CompareRow> compare_suite(const CompareArguments& arguments) {
 /// were.
 void measure_row(CompareRow& row, plans::PlanProblem problem,
                  const CompareArguments& arguments) {
-  const auto measured
-    = measure_plan(arguments.config, *row.fitted, arguments.measure_steps);
+  const auto measured = arguments.host.measure(arguments.config, *row.fitted,
+                                               arguments.measure_steps);
   row.measured = measured.costs;
   if (!row.measured) {
     row.reason = measured.why;
@@ -282,8 +282,10 @@ int compare_command(const CompareArguments& arguments) {
 
 } // namespace
 
-void add_plan_compare(CLI::App& plan, CommandRun& chosen) {
+void add_plan_compare(CLI::App& plan, CommandRun& chosen,
+                      const PlanHost& host) {
   auto arguments = std::make_shared<CompareArguments>();
+  arguments->host = host;
   auto* command = plan.add_subcommand(
     "compare", "Presets, the search and the config's own plan (own) in one "
                "table, predicted and measured");
@@ -293,11 +295,12 @@ void add_plan_compare(CLI::App& plan, CommandRun& chosen) {
                       "A folder of settings files");
   command->add_option("--presets", arguments->presets,
                       "Comma-separated; `search` is one");
-  command
-    ->add_option("--measure", arguments->measure_steps,
-                 "Run this many steps of each preset here; predictions are "
-                 "then for samples as long as that run's")
-    ->check(CLI::NonNegativeNumber);
+  if (host.measure)
+    command
+      ->add_option("--measure", arguments->measure_steps,
+                   "Run this many steps of each preset here; predictions are "
+                   "then for samples as long as that run's")
+      ->check(CLI::NonNegativeNumber);
   add_table_options(*command, *arguments);
   command->callback([arguments, &chosen] {
     chosen = [arguments] { return compare_command(*arguments); };

@@ -1,4 +1,4 @@
-#include "runtime/base/run_program.hpp"
+#include "runtime/commands/run_program.hpp"
 
 #include <future>
 #include <utility>

@@ -1,5 +1,5 @@
-// A plan that the user wrote, in a file or in the settings, and where each part
-// of it is, so that a mistake is reported with its line.
+// A plan that the user wrote, in a file or in the settings, its cluster, and
+// where each part of it is, so that a mistake is reported with its line.
 #pragma once
 
 #include "config/settings/settings.hpp"
@@ -22,6 +22,14 @@ struct UserPlan {
 /// `auto` and for names of presets. Throws ConfigError with the line of the
 /// mistake.
 std::optional<UserPlan> user_plan(const Settings& settings);
+
+/// Returns the cluster block of `written`, which has one. Throws PlanError if
+/// numbers in the settings contradict it; the number of workers is that of the
+/// settings.
+plans::Cluster cluster_of(const Settings& settings, const UserPlan& written);
+
+/// Throws ConfigError unless there is a device for each worker of the settings.
+void check_workers(const Settings& settings, const plans::Cluster& cluster);
 
 /// Throws ConfigError: the plan is neither `auto`, nor a preset, nor a file.
 [[noreturn]] void refuse_plan_name(const Settings& settings);

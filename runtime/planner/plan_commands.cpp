@@ -4,11 +4,10 @@
 #include "plans/check/plan_check.hpp"
 #include "plans/cost/hardware_sources.hpp"
 #include "plans/plan/execution_plan.hpp"
-#include "runtime/commands/plan_basis.hpp"
-#include "runtime/commands/plan_options.hpp"
-#include "runtime/metrics/run_tables.hpp"
-#include "runtime/planning/user_plan.hpp"
-#include "runtime/prepare/planned_work.hpp"
+#include "runtime/planner/memory_table.hpp"
+#include "runtime/planner/plan_basis.hpp"
+#include "runtime/planner/plan_options.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -23,14 +22,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Returns whether the plan is that of a run here, not of other hardware.
+bool shows_own_run(const PlanArguments& arguments) {
+  return arguments.hardware.empty() && arguments.host.run_plan;
+}
+
 /// Shows a plan. One on other hardware comes from the planning problem; without
 /// other hardware it is the plan that a run would have here.
 int show_plan(const PlanArguments& arguments) {
   const auto settings = arguments.settings();
-  if (arguments.hardware.empty() && settings.plan == "auto") {
-    const auto work = plan_work(settings);
-    print_note(arguments, "plan " + work.plan_name);
-    print_out(plans::print(work.plan));
+  if (shows_own_run(arguments) && settings.plan == "auto") {
+    const auto run = arguments.host.run_plan(settings);
+    print_note(arguments, "plan " + run.name);
+    print_out(plans::print(run.plan));
     return static_cast<int>(ExitCode::done);
   }
   const auto problem = make_problem(settings, arguments);
@@ -105,11 +109,10 @@ int print_check(const PlanArguments& arguments, const plans::PlanReport& report,
 
 int check_chosen_plan(const PlanArguments& arguments,
                       const Settings& settings) {
-  if (arguments.hardware.empty()) {
-    const auto work = plan_work(settings);
-    return print_check(
-      arguments, work.report, places_of_plan(settings, work.plan_name),
-      [&] { return plan_table(work); }, nullptr);
+  if (shows_own_run(arguments)) {
+    const auto run = arguments.host.run_plan(settings);
+    return print_check(arguments, run.report,
+                       places_of_plan(settings, run.name), run.table, nullptr);
   }
   const auto problem = make_problem(settings, arguments);
   const auto named = plan_or_search(settings, problem, arguments);
@@ -135,13 +138,14 @@ int check_plan_command(const PlanArguments& arguments) {
 
 } // namespace
 
-void add_plan(CLI::App& app, CommandRun& chosen) {
-  auto* plan = app.add_subcommand("plan", "Look at execution plans");
-  plan->require_subcommand(1);
+void add_plan_commands(CLI::App& plan, CommandRun& chosen,
+                       const PlanHost& host) {
+  plan.require_subcommand(1);
   auto arguments = std::make_shared<PlanArguments>();
+  arguments->host = host;
 
   auto* show
-    = plan->add_subcommand("show", "Print the plan as YAML (a plan file)");
+    = plan.add_subcommand("show", "Print the plan as YAML (a plan file)");
   add_plan_arguments(*show, *arguments);
   add_problem_arguments(*show, *arguments);
   add_quiet_option(*show, *arguments);
@@ -149,7 +153,7 @@ void add_plan(CLI::App& app, CommandRun& chosen) {
     chosen = [arguments] { return show_plan(*arguments); };
   });
 
-  auto* check = plan->add_subcommand(
+  auto* check = plan.add_subcommand(
     "check", "Every reason why it cannot run, or the peak memory");
   add_plan_arguments(*check, *arguments);
   add_problem_arguments(*check, *arguments);
@@ -158,9 +162,9 @@ void add_plan(CLI::App& app, CommandRun& chosen) {
     chosen = [arguments] { return check_plan_command(*arguments); };
   });
 
-  add_plan_simulate(*plan, chosen);
-  add_plan_search(*plan, chosen);
-  add_plan_compare(*plan, chosen);
+  add_plan_simulate(plan, chosen, host);
+  add_plan_search(plan, chosen, host);
+  add_plan_compare(plan, chosen, host);
 }
 
 } // namespace troupe::runtime

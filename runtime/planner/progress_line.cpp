@@ -1,4 +1,4 @@
-#include "runtime/commands/progress_line.hpp"
+#include "runtime/planner/progress_line.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -7,7 +7,8 @@
 #include "config/settings/settings.hpp"
 #include "plans/cost/plan_problem.hpp"
 #include "plans/presets/presets.hpp"
-#include "runtime/commands/command.hpp"
+#include "runtime/planner/command_options.hpp"
+#include "runtime/planner/plan_host.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -22,6 +23,7 @@ enum class Storage : std::uint8_t {
 };
 
 struct PlanArguments : CommandOptions {
+  PlanHost host = planning_host();
   ConfigArguments config;
   std::string preset;
   std::string plan_file;
@@ -54,8 +56,12 @@ NamedPlan plan_or_search(const Settings& settings,
                          const plans::PlanProblem& problem,
                          const CommandOptions& options);
 
-void add_plan_simulate(CLI::App& plan, CommandRun& chosen);
-void add_plan_search(CLI::App& plan, CommandRun& chosen);
-void add_plan_compare(CLI::App& plan, CommandRun& chosen);
+void add_plan_simulate(CLI::App& plan, CommandRun& chosen,
+                       const PlanHost& host);
+void add_plan_search(CLI::App& plan, CommandRun& chosen, const PlanHost& host);
+void add_plan_compare(CLI::App& plan, CommandRun& chosen, const PlanHost& host);
+/// Adds all commands of `troupe plan`, which are those of `troupe-plan`.
+void add_plan_commands(CLI::App& plan, CommandRun& chosen,
+                       const PlanHost& host);
 
 } // namespace troupe::runtime

@@ -1,4 +1,4 @@
-#include "runtime/commands/compare_rows.hpp"
+#include "runtime/planner/compare_rows.hpp"
 
 #include <gmock/gmock.h>
 

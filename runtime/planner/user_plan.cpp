@@ -1,4 +1,4 @@
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include "config/yaml/yaml_tree.hpp"
 #include "plans/plan/plan_names.hpp"
@@ -63,6 +63,20 @@ Place place_of_setting(const Settings& settings, const std::string& path) {
                                                    // wrong
 }
 
+void check_same(const Settings& settings, const char* key,
+                const std::optional<int>& setting, std::uint32_t of_plan,
+                const std::string& plan_name) {
+  if (!setting || static_cast<std::uint32_t>(*setting) == of_plan)
+    return;
+  const auto path = std::string("cluster.") + key;
+  throw PlanError(
+    {.place = place_of(settings, path),
+     .path = path,
+     .expected = fmt::format("{} as in plan {}", of_plan, plan_name),
+     .got = std::to_string(*setting),
+     .hint = fmt::format("{}={} or another plan", path, of_plan)});
+}
+
 } // namespace
 
 std::optional<UserPlan> user_plan(const Settings& settings) {
@@ -76,6 +90,32 @@ std::optional<UserPlan> user_plan(const Settings& settings) {
   return UserPlan{.plan = plans::parse_plan(text, settings.plan),
                   .name = settings.plan,
                   .has_cluster = has_cluster(text, settings.plan)};
+}
+
+void check_workers(const Settings& settings, const plans::Cluster& cluster) {
+  if (cluster.workers_per_node > cluster.devices_per_node)
+    throw ConfigError(
+      {.place = place_of(settings, "cluster.workers_per_node"),
+       .path = "cluster.workers_per_node",
+       .expected = fmt::format("at most one worker a device ({})",
+                               cluster.devices_per_node),
+       .got = std::to_string(cluster.workers_per_node),
+       .hint
+       = fmt::format("cluster.devices_per_node={}", cluster.workers_per_node)});
+}
+
+plans::Cluster cluster_of(const Settings& settings, const UserPlan& written) {
+  const auto& given = settings.cluster;
+  auto cluster = written.plan.cluster;
+  check_same(settings, "nodes", given.nodes, cluster.nodes, written.name);
+  check_same(settings, "devices_per_node", given.devices_per_node,
+             cluster.devices_per_node, written.name);
+  // the distribution of devices over processes is not part of a plan
+  if (given.workers_per_node)
+    cluster.workers_per_node
+      = static_cast<std::uint32_t>(*given.workers_per_node);
+  check_workers(settings, cluster);
+  return cluster;
 }
 
 void refuse_plan_name(const Settings& settings) {

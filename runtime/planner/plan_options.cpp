@@ -1,14 +1,11 @@
-#include "runtime/commands/plan_options.hpp"
+#include "runtime/planner/plan_options.hpp"
 
 #include "config/base/error.hpp"
 #include "plans/search/refined_plans.hpp"
 #include "plans/simulate/published_plans.hpp"
-#include "runtime/planning/device_memory.hpp"
-#include "runtime/planning/profiler.hpp"
-#include "runtime/planning/resolve_cluster.hpp"
-#include "runtime/planning/user_plan.hpp"
-#include "runtime/run_folder/check_workflow_calls.hpp"
-#include "runtime/run_folder/session_inputs.hpp"
+#include "runtime/base/processor_name.hpp"
+#include "runtime/planner/role_shapes.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -126,7 +123,7 @@ plans::PlanProblem make_problem(const Settings& settings,
     = plans::load_hardware(asked ? arguments.hardware : "laptop");
   if (is_plan_file(arguments.hardware))
     problem.profile = plans::load_profile(arguments.hardware);
-  problem.workflow = known_workflow(settings);
+  problem.workflow = arguments.host.workflow(settings);
   problem.shapes = read_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   const bool on_gpu = problem.hardware.mem_bytes > 0;
@@ -134,11 +131,12 @@ plans::PlanProblem make_problem(const Settings& settings,
   if (asked)
     there.cluster.device = on_gpu ? "gpu" : "cpu";
   else
-    there.cluster.device = device_kind(settings);
+    there.cluster.device = arguments.host.device_kind(settings);
   auto device_bytes = static_cast<std::uint64_t>(problem.hardware.mem_bytes);
   if (!asked) { // as a run here and `plan check` without --hardware
     problem.for_run = true;
-    device_bytes = device_memory_bytes(there, problem.cluster.devices_per_node);
+    device_bytes
+      = arguments.host.device_bytes(there, problem.cluster.devices_per_node);
   }
   plans::apply_settings(problem, there, device_bytes);
   problem.lengths

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "plans/cost/hardware.hpp"
-#include "runtime/commands/plan_measure.hpp"
+#include "plans/plan/execution_plan.hpp"
+#include "runtime/planner/plan_costs.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,7 @@
 #include "plans/presets/presets.hpp"
 #include "plans/search/search.hpp"
 #include "plans/simulate/simulator.hpp"
-#include "runtime/commands/plan_options.hpp"
+#include "runtime/planner/plan_options.hpp"
 
 #include "tests/support/places.hpp"
 #include <gmock/gmock.h>

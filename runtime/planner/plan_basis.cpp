@@ -1,4 +1,4 @@
-#include "runtime/commands/plan_basis.hpp"
+#include "runtime/planner/plan_basis.hpp"
 
 #include "plans/cost/hardware_sources.hpp"
 
