@@ -8,7 +8,9 @@
 #include "plans/simulate/published_plans.hpp"
 #include "plans/simulate/simulator.hpp"
 #include "runtime/base/jsonl_file.hpp"
+#include "runtime/base/stream_files.hpp"
 #include "runtime/planner/compare_rows.hpp"
+#include "runtime/planner/html_page.hpp"
 #include "runtime/planner/plan_options.hpp"
 #include "runtime/planner/progress_line.hpp"
 
@@ -243,7 +245,31 @@ std::vector<CompareRow> compare_config(const CompareArguments& arguments) {
   return rows;
 }
 
-int compare_command(const CompareArguments& arguments) {
+/// Writes the plans side by side: seconds as bars, then each step's picture.
+void write_compare_page(const CompareArguments& arguments,
+                        const std::vector<CompareRow>& rows,
+                        const std::string& table) {
+  const auto settings = arguments.settings();
+  auto quiet = arguments;
+  quiet.quiet = true;
+  const auto problem = make_problem(settings, quiet);
+  HtmlPage page(
+    fmt::format("plans of {} on {}", settings.run.name, problem.hardware.name));
+  std::vector<HtmlBar> bars;
+  for (const auto& row : rows)
+    if (row.fits())
+      bars.push_back({row.plan + (row.own ? " (own)" : ""), row.step_s,
+                      fmt::format("idle {:.0f} %", 100 * row.idle_share)});
+  page.bars(bars, "s a step");
+  page.preformatted(table);
+  const auto costs = plans::CostModel(problem).with_planned_moves();
+  for (const auto& row : rows)
+    if (row.fits() && row.fitted)
+      page.step(row.plan, plans::simulate(problem, costs, *row.fitted));
+  write_result(arguments.html, page.print());
+}
+
+void check_compare_words(const CompareArguments& arguments) {
   const bool files = !arguments.config.files().empty();
   if (arguments.suite.empty() && !files)
     throw ConfigError({.place = {"command line", 0},
@@ -264,19 +290,31 @@ int compare_command(const CompareArguments& arguments) {
        .expected = "CONFIG, whose plans run here",
        .got = "--suite",
        .hint = "a file of " + arguments.suite + " in its place"});
+  if (!arguments.suite.empty() && !arguments.html.empty())
+    throw ConfigError(
+      {.place = {"command line", 0},
+       .path = "--html",
+       .expected = "CONFIG, whose plans are drawn",
+       .got = "--suite",
+       .hint = "a file of " + arguments.suite + " in its place"});
+  if (!arguments.html.empty())
+    check_out_file(arguments.html, "--html");
+}
+
+int compare_command(const CompareArguments& arguments) {
+  check_compare_words(arguments);
   auto rows = arguments.suite.empty() ? compare_config(arguments)
                                       : compare_suite(arguments);
   compare_with_search(rows);
   const auto hardware = plans::load_hardware(hardware_name(arguments));
-  if (arguments.json) {
-    print_out(compare_json(rows, hardware));
-    return static_cast<int>(ExitCode::done);
-  }
-  const auto table
+  auto table
     = arguments.suite.empty()
         ? compare_table(rows, CompareTable::of_config)
         : compare_table(rows, CompareTable::of_suite) + error_summary(rows);
-  print_out(table + plans::basis_of(hardware));
+  table += plans::basis_of(hardware);
+  if (!arguments.html.empty())
+    write_compare_page(arguments, rows, table);
+  print_out(arguments.json ? compare_json(rows, hardware) : table);
   return static_cast<int>(ExitCode::done);
 }
 
@@ -291,6 +329,7 @@ void add_plan_compare(CLI::App& plan, CommandRun& chosen,
                "table, predicted and measured");
   add_config_arguments(*command, arguments->config);
   add_problem_arguments(*command, *arguments);
+  add_html_option(*command, *arguments);
   command->add_option("--suite", arguments->suite,
                       "A folder of settings files");
   command->add_option("--presets", arguments->presets,

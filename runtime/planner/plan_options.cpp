@@ -104,6 +104,11 @@ void add_plan_arguments(CLI::App& command, PlanArguments& arguments) {
                      "A plan file in place of `plan`");
 }
 
+void add_html_option(CLI::App& command, PlanArguments& arguments) {
+  command.add_option("--html", arguments.html,
+                     "Write a self-contained page with the pictures");
+}
+
 void add_problem_arguments(CLI::App& command, PlanArguments& arguments) {
   command.add_option("--hardware", arguments.hardware,
                      "laptop, h100x8, h200x8, a100x8 or a file");

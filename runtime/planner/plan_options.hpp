@@ -29,12 +29,15 @@ struct PlanArguments : CommandOptions {
   std::string plan_file;
   std::string hardware; ///< empty: laptop with the memory of this host
   std::string response_tokens;
+  std::string html; ///< file of a page; empty: none
   Storage storage = Storage::own;
 
   /// Returns the settings; --preset and --plan are short for `plan=...`.
   Settings settings() const;
 };
 void add_plan_arguments(CLI::App& command, PlanArguments& arguments);
+/// Adds --html, for commands with pictures.
+void add_html_option(CLI::App& command, PlanArguments& arguments);
 /// Adds --hardware, --response-tokens, --published.
 void add_problem_arguments(CLI::App& command, PlanArguments& arguments);
 

@@ -4,6 +4,9 @@
 #include "plans/plan/plan_names.hpp"
 #include "plans/search/less_memory.hpp"
 #include "plans/search/refined_plans.hpp"
+#include "plans/simulate/simulator.hpp"
+#include "runtime/base/stream_files.hpp"
+#include "runtime/planner/html_page.hpp"
 #include "runtime/planner/plan_basis.hpp"
 #include "runtime/planner/plan_options.hpp"
 
@@ -146,11 +149,36 @@ void note_search(const SearchArguments& arguments,
   print_note(arguments, plans::basis_of(hardware));
 }
 
+/// Writes the best plan's step, how it was found, and what others take.
+void write_search_page(const SearchArguments& arguments,
+                       const plans::PlanProblem& problem,
+                       const plans::SearchResult& found) {
+  HtmlPage page(fmt::format("search on {}", problem.hardware.name));
+  page.paragraph(plans::summary(found));
+  page.paragraph(plans::proof_sentence(found));
+  std::vector<HtmlBar> bars = {{"lower bound", found.lower_bound_s},
+                               {"best", found.best.step_s, found.best.origin}};
+  for (const auto& next : found.next)
+    bars.push_back({"next best", next.step_s, next.origin});
+  page.bars(bars, "s a step");
+  page.step("the best plan's predicted step",
+            plans::simulate(problem,
+                            plans::CostModel(problem).with_planned_moves(),
+                            found.best.plan));
+  page.preformatted(plans::print(found.best.plan));
+  page.heading("how it was found");
+  page.preformatted(fmt::format("{}", fmt::join(found.history, "\n")));
+  page.paragraph(plans::basis_of(problem.hardware));
+  write_result(arguments.html, page.print());
+}
+
 /// Runs `plan search`. As text, the plan is printed before the second search
 /// begins, so that it is there even if that search is ended.
 int search_command(const SearchArguments& arguments) {
   std::signal(SIGINT, stop_search);
   std::signal(SIGTERM, stop_search);
+  if (!arguments.html.empty())
+    check_out_file(arguments.html, "--html");
   const auto settings = arguments.settings();
   const auto problem = make_problem(settings, arguments);
   const plans::CostModel costs(problem);
@@ -167,6 +195,8 @@ int search_command(const SearchArguments& arguments) {
   note_search(arguments, found, problem.hardware);
   if (!arguments.json)
     print_out(plans::print(found.best.plan));
+  if (!arguments.html.empty())
+    write_search_page(arguments, problem, found);
   std::optional<plans::LessMemory> less;
   if (!search_stop)
     less = plans::search_less_memory(problem, options, found.best);
@@ -188,6 +218,7 @@ void add_plan_search(CLI::App& plan, CommandRun& chosen, const PlanHost& host) {
     "it on stderr");
   add_plan_arguments(*command, *arguments);
   add_problem_arguments(*command, *arguments);
+  add_html_option(*command, *arguments);
   command->add_option("--method", arguments->method,
                       "auto, exact, mcmc, descent");
   command

@@ -6,6 +6,7 @@
 #include "runtime/base/human_text.hpp"
 #include "runtime/base/stream_files.hpp"
 #include "runtime/base/text_table.hpp"
+#include "runtime/planner/html_page.hpp"
 #include "runtime/planner/memory_table.hpp"
 #include "runtime/planner/plan_basis.hpp"
 #include "runtime/planner/plan_options.hpp"
@@ -151,6 +152,8 @@ std::string simulation_text(const plans::Simulation& run,
 int simulate_command(const SimulateArguments& arguments) {
   if (!arguments.svg.empty())
     check_out_file(arguments.svg, "--svg");
+  if (!arguments.html.empty())
+    check_out_file(arguments.html, "--html");
   if (!arguments.trace.empty())
     check_out_file(arguments.trace, "--trace");
   const auto settings = arguments.settings();
@@ -166,6 +169,12 @@ int simulate_command(const SimulateArguments& arguments) {
     write_result(arguments.svg, plans::svg_timeline(run));
   if (!arguments.trace.empty())
     write_result(arguments.trace, plans::chrome_timeline(run));
+  if (!arguments.html.empty()) {
+    HtmlPage page(fmt::format("{} on {}", named.name, problem.hardware.name));
+    page.step("the predicted step", run);
+    page.preformatted(simulation_text(run, named.name, problem.hardware));
+    write_result(arguments.html, page.print());
+  }
   print_out(arguments.json
               ? simulation_json(run, named.name, problem.hardware)
               : simulation_text(run, named.name, problem.hardware));
@@ -182,6 +191,7 @@ void add_plan_simulate(CLI::App& plan, CommandRun& chosen,
     "simulate", "Predicted step: times, timeline, idle share, memory");
   add_plan_arguments(*command, *arguments);
   add_problem_arguments(*command, *arguments);
+  add_html_option(*command, *arguments);
   command->add_option("--svg", arguments->svg, "Write the timeline as SVG");
   command->add_option("--trace", arguments->trace,
                       "Write the timeline for ui.perfetto.dev");
