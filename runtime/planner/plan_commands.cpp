@@ -165,6 +165,7 @@ void add_plan_commands(CLI::App& plan, CommandRun& chosen,
   add_plan_simulate(plan, chosen, host);
   add_plan_search(plan, chosen, host);
   add_plan_compare(plan, chosen, host);
+  add_plan_import(plan, chosen);
 }
 
 } // namespace troupe::runtime

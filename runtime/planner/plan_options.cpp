@@ -129,7 +129,7 @@ plans::PlanProblem make_problem(const Settings& settings,
   if (is_plan_file(arguments.hardware))
     problem.profile = plans::load_profile(arguments.hardware);
   problem.workflow = arguments.host.workflow(settings);
-  problem.shapes = read_shapes(settings, problem.workflow);
+  problem.shapes = planned_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   const bool on_gpu = problem.hardware.mem_bytes > 0;
   auto there = settings; // on the devices of that hardware, or as a run here

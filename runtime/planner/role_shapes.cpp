@@ -1,6 +1,7 @@
 #include "runtime/planner/role_shapes.hpp"
 
 #include "config/base/error.hpp"
+#include "config/model/known_models.hpp"
 #include "config/model/missing_folder.hpp"
 
 #include <fmt/format.h>
@@ -93,6 +94,19 @@ RoleShapes read_shapes(const Settings& settings,
   return shapes_of(settings, workflow, [&](const plans::Role& role) {
     require_folder(settings, role);
     return read_model_shape(shape_folder(settings, role));
+  });
+}
+
+RoleShapes planned_shapes(const Settings& settings,
+                          const plans::Workflow& workflow) {
+  return shapes_of(settings, workflow, [&](const plans::Role& role) {
+    const auto folder = shape_folder(settings, role);
+    std::error_code ignored;
+    if (!fs::exists(folder, ignored))
+      if (const auto* known = find_known_model(folder.string()))
+        return known->shape;
+    require_folder(settings, role);
+    return read_model_shape(folder);
   });
 }
 

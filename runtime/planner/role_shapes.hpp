@@ -18,5 +18,9 @@ using RoleShapes = std::map<std::string, ModelShape>;
 /// ConfigError at the place of the setting for a folder that does not exist.
 RoleShapes read_shapes(const Settings& settings,
                        const plans::Workflow& workflow);
+/// Returns the same for plans alone: a path that is no folder may be the name
+/// of a model whose shape we know (config/model/known_models.hpp).
+RoleShapes planned_shapes(const Settings& settings,
+                          const plans::Workflow& workflow);
 
 } // namespace troupe::runtime
