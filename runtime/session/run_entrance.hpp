@@ -17,12 +17,16 @@
 
 namespace troupe::runtime {
 
-/// Callbacks of the entrance, from threads of its own.
+/// Callbacks of the entrance, from threads of its own. What is not set is
+/// ignored.
 struct EntranceListeners {
-  std::function<void(WorkerId)> on_joined;
-  std::function<void(std::vector<actors::Joined>)> on_full;
-  std::function<void(WorkerId, bool is_suspect)> on_suspect;
-  std::function<void(WorkerId, Failure)> on_lost;
+  std::function<void(WorkerId)> on_joined = [](WorkerId) {};
+  std::function<void(std::vector<actors::Joined>)> on_full
+    = [](const std::vector<actors::Joined>&) {};
+  std::function<void(WorkerId, bool is_suspect)> on_suspect
+    = [](WorkerId, bool) {};
+  std::function<void(WorkerId, Failure)> on_lost
+    = [](WorkerId, const Failure&) {};
 };
 
 class RunEntrance {
