@@ -8,15 +8,16 @@ namespace troupe {
 
 namespace {
 
-// Where the numbers were read, on 2026-11-26. Each is the config.json of the
-// named repository; the tables that quote it were compared with it by the
-// number of parameters that follows
+// Where the numbers were read, on 2026-11-26. Each is that of a config.json;
+// what quotes it was compared with it by the number of parameters that follows
 // (KnownModels.HaveTheParametersOfTheirCards).
 constexpr const char* litgpt
   = "config.json, as litgpt/config.py of Lightning-AI/litgpt 0006c97 quotes it";
-constexpr const char* card = "config.json of the repository of that name";
-constexpr const char* opt_paper
-  = "config.json; table 1 of arXiv 2205.01068 has the same sizes";
+constexpr const char* quoted = "config.json, as public code quotes it";
+constexpr const char* of_base
+  = "that of the Qwen2.5 model from which its card says that it was trained";
+constexpr const char* recalled
+  = "recalled, not looked up; agrees with its number of parameters";
 
 /// Numbers in the order of a config.json.
 struct Sizes {
@@ -93,13 +94,13 @@ std::vector<KnownModel> qwen_models() {
   constexpr bool tied = true;
   return {
     {"Qwen/Qwen2-0.5B", 0.494,
-     qwen2({151936, 896, 24, 14, 2, 4864}, 131072, tied), card},
+     qwen2({151936, 896, 24, 14, 2, 4864}, 131072, tied), quoted},
     {"Qwen/Qwen2-1.5B", 1.544,
-     qwen2({151936, 1536, 28, 12, 2, 8960}, 131072, tied), card},
+     qwen2({151936, 1536, 28, 12, 2, 8960}, 131072, tied), recalled},
     {"Qwen/Qwen2-7B", 7.616, qwen2({152064, 3584, 28, 28, 4, 18944}, 131072),
-     card},
+     quoted},
     {"Qwen/Qwen2-72B", 72.71, qwen2({152064, 8192, 80, 64, 8, 29568}, 131072),
-     card},
+     quoted},
     {"Qwen/Qwen2.5-0.5B", 0.494,
      qwen2({151936, 896, 24, 14, 2, 4864}, 32768, tied), litgpt},
     {"Qwen/Qwen2.5-1.5B", 1.544,
@@ -199,15 +200,15 @@ std::vector<KnownModel> other_models() {
     {"mistralai/Mixtral-8x22B-v0.1", 140.6,
      experts(llama({32768, 6144, 56, 48, 8, 16384}, 65536), 8, 2), litgpt},
     {"deepseek-ai/deepseek-llm-7b", 6.910,
-     llama({102400, 4096, 30, 32, 32, 11008}, 4096), card},
+     llama({102400, 4096, 30, 32, 32, 11008}, 4096), quoted},
     {"deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", 1.777,
-     qwen2({151936, 1536, 28, 12, 2, 8960}, 131072), card},
+     qwen2({151936, 1536, 28, 12, 2, 8960}, 131072), of_base},
     {"deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", 7.616,
-     qwen2({152064, 3584, 28, 28, 4, 18944}, 131072), card},
+     qwen2({152064, 3584, 28, 28, 4, 18944}, 131072), of_base},
     {"deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", 14.77,
-     qwen2({152064, 5120, 48, 40, 8, 13824}, 131072), card},
+     qwen2({152064, 5120, 48, 40, 8, 13824}, 131072), of_base},
     {"deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", 32.76,
-     qwen2({152064, 5120, 64, 40, 8, 27648}, 131072), card},
+     qwen2({152064, 5120, 64, 40, 8, 27648}, 131072), of_base},
     {"deepseek-ai/DeepSeek-R1-Distill-Llama-8B", 8.030,
      llama({128256, 4096, 32, 32, 8, 14336}, 131072), litgpt},
     {"deepseek-ai/DeepSeek-R1-Distill-Llama-70B", 70.55,
@@ -222,23 +223,19 @@ std::vector<KnownModel> other_models() {
      gemma("gemma2", {256000, 3584, 42, 16, 8, 14336, 256}), litgpt},
     {"google/gemma-2-27b", 27.23,
      gemma("gemma2", {256000, 4608, 46, 32, 16, 36864, 128}), litgpt},
-    {"facebook/opt-1.3b", 1.316, opt({50272, 2048, 24, 32, 32, 8192}),
-     opt_paper},
-    {"facebook/opt-6.7b", 6.658, opt({50272, 4096, 32, 32, 32, 16384}),
-     opt_paper},
-    {"facebook/opt-13b", 12.85, opt({50272, 5120, 40, 40, 40, 20480}),
-     opt_paper},
-    {"facebook/opt-30b", 29.97, opt({50272, 7168, 48, 56, 56, 28672}),
-     opt_paper},
+    {"facebook/opt-1.3b", 1.316, opt({50272, 2048, 24, 32, 32, 8192}), quoted},
+    {"facebook/opt-6.7b", 6.658, opt({50272, 4096, 32, 32, 32, 16384}), quoted},
+    {"facebook/opt-13b", 12.85, opt({50272, 5120, 40, 40, 40, 20480}), quoted},
+    {"facebook/opt-30b", 29.97, opt({50272, 7168, 48, 56, 56, 28672}), quoted},
     {"facebook/opt-66b", 65.72, opt({50272, 9216, 64, 72, 72, 36864}),
-     opt_paper},
+     recalled},
     {"openai-community/gpt2", 0.124,
      [] {
        auto shape = opt({50257, 768, 12, 12, 12, 3072});
        shape.max_positions = 1024;
        return shape;
      }(),
-     card},
+     recalled},
   };
 }
 

@@ -35,6 +35,7 @@ public:
     models();
     generation();
     settings();
+    leave_out_absent();
     leave_out();
   }
 
@@ -249,8 +250,21 @@ private:
     reader_.copy({"trainer.experiment_name"}, "run.name");
   }
 
+  /// A file may have the keys of models that its algorithm does not use.
+  void leave_out_absent() {
+    const auto& layout = recipe_.layout;
+    if (layout.ref.count == 0)
+      reader_.irrelevant({"actor_rollout_ref.ref."});
+    if (layout.critic.count == 0)
+      reader_.irrelevant({"critic."});
+  }
+
   void leave_out() {
     const std::string own = "our strategies have no such degree";
+    for (const char* size : {"actor_rollout_ref.actor.fsdp_config.fsdp_size",
+                             "actor_rollout_ref.ref.fsdp_config.fsdp_size",
+                             "critic.model.fsdp_config.fsdp_size"})
+      reader_.not_modelled({size}, "planned as sharded over all devices", "-1");
     for (const std::string section :
          {"actor_rollout_ref.actor", "actor_rollout_ref.ref", "critic"})
       for (const std::string key :

@@ -180,6 +180,16 @@ TEST(FromVerl, EveryValueIsAccountedFor) {
   }
 }
 
+TEST(FromVerl, KeysOfModelsThatAreNotThereAreNoMystery) {
+  const auto recipe = recipe_of_script(
+    moe_30b
+    + "\npython3 x actor_rollout_ref.ref.fsdp_config.param_offload=True "
+      "critic.optim.lr=1e-5 "
+      "actor_rollout_ref.actor.fsdp_config.fsdp_size=-1\n");
+  for (const auto& value : recipe.values)
+    EXPECT_NE(value.fate, Fate::unknown) << value.value.key;
+}
+
 TEST(FromVerl, AnUnknownKeyIsListedWithItsLine) {
   const auto recipe
     = recipe_of_script(grpo_7b + "\npython3 x actor_rollout_ref.mystery=1\n");
