@@ -55,6 +55,12 @@ std::size_t words_of(const ForeignConfig& config, const SystemWords& words) {
   return count;
 }
 
+/// DeepSpeed computes an offloaded optimizer's step on the host.
+bool steps_on_host(System system) {
+  return system == System::openrlhf || system == System::trl
+         || system == System::deepspeed_chat;
+}
+
 /// Makes settings fit together that other systems combine and ours refuse.
 void settle(Recipe& recipe) {
   auto& work = recipe.work;
@@ -67,6 +73,8 @@ void settle(Recipe& recipe) {
        "a group of one answer has no advantage: planned as reinforce++, "
        "which takes as long"});
   }
+  if (recipe.layout.actor.offload_optimizer && steps_on_host(recipe.system))
+    recipe.notes.push_back({{}, host_optimizer_note});
   if (work.get("run.steps").empty())
     recipe.assumed.push_back({"(number of steps)", "100", "run.steps"});
 }

@@ -73,6 +73,11 @@ struct Recipe {
   std::vector<ForeignNote> notes = {};
 };
 
+/// Said of recipes whose optimizer works on the host.
+inline constexpr const char* host_optimizer_note
+  = "the offloaded optimizer is planned as loaded for its step: DeepSpeed's, "
+    "which works on the host, needs less memory on the devices and more time";
+
 /// Returns the system whose words the configuration has. Throws ConfigError
 /// with the names if it has none of them.
 System detect_system(const ForeignConfig& config);

@@ -234,6 +234,10 @@ private:
     report_.own = of_layout("what it runs",
                             plans::with_cache(own.problem, own.cache_bytes),
                             own.recipe.layout, own.recipe);
+    for (const auto& note : own.recipe.notes)
+      if (!report_.own.why_not.empty()
+          && note.text == plans::host_optimizer_note)
+        report_.own.why_not += " (" + note.text + ")";
     what_if(own, cluster);
     if (const auto best = best_of(own)) {
       report_.of_system = of_layout("best that " + report_.system + " can run",

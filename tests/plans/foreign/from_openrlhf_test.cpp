@@ -107,6 +107,8 @@ TEST(FromOpenRlhf, EveryModelOf70bHasItsGroup) {
   EXPECT_EQ(settings.workflow, "ppo");
   EXPECT_EQ(settings.algorithm.mini_batches, 8);
   EXPECT_EQ(settings.algorithm.recompute, "true");
+  EXPECT_THAT(print_account(recipe, /*all=*/false),
+              ::testing::HasSubstr(host_optimizer_note));
 }
 
 TEST(FromOpenRlhf, TheHybridEngineHasAllModelsOnAllDevices) {
