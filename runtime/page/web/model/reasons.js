@@ -1,9 +1,10 @@
 // Reasons: what an idle gap waited for, a step's critical path, the open waits,
-// slow devices and samples. Plain functions over the model.
+// slow devices. Plain functions over the model.
+import { entryOf } from './track.js';
 
-const HAND_OVER_NS = 2e6;
+export const HAND_OVER_NS = 2e6;
 
-function taskSpan(model, step, call) {
+export function taskSpan(model, step, call) {
   const parts = (model.steps.get(step) || new Map()).get(call);
   if (!parts || !parts.length) return null;
   return { call, step, b: Math.min(...parts.map((p) => p.b)),
@@ -20,7 +21,7 @@ function upstream(model, call, step) {
       if (span) found.push(span);
       else found.push(...upstream(model, edge.from, step)); // a host function
     }
-  const own = model.graph.calls.find((c) => c.name === call);
+  const own = model.calls.get(call);
   if (own && own.role)
     for (const other of model.graph.calls)
       if (other.role === own.role && other.kind === 'train' && other.name !== call) {
@@ -34,7 +35,7 @@ function upstream(model, call, step) {
 
 // Returns the reason of the gap before `task` on its device: the wait that the
 // master reported, else what ended last of what the task needs.
-function gapReason(model, before, task) {
+export function gapReason(model, before, task) {
   const said = saidWait(model, task.track, before.e, task.b);
   if (said) return `${said.name.replace(' (data)', '')}, step ${said.step}`;
   const ready = upstream(model, task.name, task.step).filter((u) => u.e <= task.b + HAND_OVER_NS);
@@ -49,13 +50,12 @@ function gapReason(model, before, task) {
   return task.step > before.step ? 'waits for the step to commit' : 'waits for messages';
 }
 
-const within = (b, e, from, to) => Math.max(0, Math.min(e, to) - Math.max(b, from));
+export const within = (b, e, from, to) => Math.max(0, Math.min(e, to) - Math.max(b, from));
 
 // Returns the reported wait that covers most of the device's gap.
 function saidWait(model, device, from, to) {
   let found = null, most = (to - from) / 2;
-  for (const track of model.tracks) {
-    if (track.name !== `waits of ${device.name}`) continue;
+  for (const track of model.byName.get(`waits of ${device.name}`) || []) {
     const { row, first, last } = track.visible(0, from, to);
     for (let i = first; i < last; ++i) {
       const part = within(row[i].b, Number.isNaN(row[i].e) ? to : row[i].e, from, to);
@@ -75,7 +75,7 @@ function fetchTime(device, from, to) {
 // A call begins when all its devices are free: returns what the last of them
 // did in the gap before `task` on this one.
 function lastOfOthers(model, before, task) {
-  const call = model.graph.calls.find((c) => c.name === task.name);
+  const call = model.calls.get(task.name);
   const others = model.devices().filter((d) => d !== task.track && call && call.devices.includes(Number(d.name.slice(7))));
   let latest = null;
   for (const device of others) {
@@ -87,7 +87,7 @@ function lastOfOthers(model, before, task) {
 }
 
 // Walks from the step's last task back along the latest upstream task.
-function criticalPath(model, step) {
+export function criticalPath(model, step) {
   const calls = [...(model.steps.get(step) || new Map()).keys()].map((c) => taskSpan(model, step, c));
   let at = calls.filter(Boolean).sort((a, b) => b.e - a.e)[0];
   const path = [];
@@ -100,10 +100,13 @@ function criticalPath(model, step) {
   return path;
 }
 
-function idleByReason(model, steps) {
+export function idleByReason(model, steps) {
   const reasons = new Map();
+  const spans = [...steps].map((s) => model.stepSpan(s)).filter(Boolean);
+  const from = Math.min(...spans.map((s) => s.b)), to = Math.max(...spans.map((s) => s.e));
   for (const device of model.devices()) {
-    const tasks = device.tasks().filter((t) => steps.has(t.step) && !Number.isNaN(t.e));
+    const { row, first, last } = device.visible(0, from, to);
+    const tasks = row.slice(first, last).filter((t) => steps.has(t.step) && !Number.isNaN(t.e));
     for (let i = 1; i < tasks.length; ++i) {
       const gap = tasks[i].b - tasks[i - 1].e;
       if (gap <= 0) continue;
@@ -114,17 +117,17 @@ function idleByReason(model, steps) {
   return [...reasons].sort((a, b) => b[1] - a[1]);
 }
 
-// Returns the asks without a reply, oldest first: sender, receiver and start.
-function openWaits(model) {
+/** Returns the asks without a reply, oldest first: sender, receiver and start. */
+export function openWaits(model) {
   return [...model.asks.values()]
-    .filter((a) => model.answered.has(a.name) && !model.over(a.from.file) && !model.over(a.to.file))
+    .filter((a) => model.flows.answered.has(a.name) && !model.over(a.from.file) && !model.over(a.to.file))
     .sort((a, b) => a.t1 - b.t1);
 }
 
 // Returns a cycle of waiting actors, as names; empty: none.
-function waitCycle(waits) {
+export function waitCycle(waits) {
   const next = new Map();
-  for (const w of waits) (next.get(w.from) || next.set(w.from, new Set()).get(w.from)).add(w.to);
+  for (const w of waits) entryOf(next, w.from, () => new Set()).add(w.to);
   const done = new Set();
   const visit = (actor, path) => {
     const at = path.indexOf(actor);
@@ -144,26 +147,26 @@ function waitCycle(waits) {
   return [];
 }
 
-const median = (list) => {
+export const median = (list) => {
   const sorted = [...list].sort((a, b) => a - b);
   return sorted.length ? sorted[sorted.length >> 1] : NaN;
 };
-const quantile = (list, q) => {
+export const quantile = (list, q) => {
   const sorted = [...list].sort((a, b) => a - b);
   return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] : NaN;
 };
 
 // Compares each call's devices over the last steps with the call's median
 // device.
-function stragglers(model, lastSteps = 20) {
+export function stragglers(model, lastSteps = 20) {
   const steps = [...model.steps.keys()].sort((a, b) => a - b).slice(-lastSteps);
   const times = new Map(); // call -> device -> [ns]
   for (const step of steps)
     for (const [call, parts] of model.steps.get(step))
       for (const part of parts) {
         if (Number.isNaN(part.e)) continue;
-        const devices = times.get(call) || times.set(call, new Map()).get(call);
-        const own = devices.get(part.track.name) || devices.set(part.track.name, []).get(part.track.name);
+        const devices = entryOf(times, call, () => new Map());
+        const own = entryOf(devices, part.track.name, () => []);
         own.push(part.e - part.b);
       }
   const rows = [];

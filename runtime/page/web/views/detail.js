@@ -1,5 +1,8 @@
-// Details beside the panels: one task with its inputs and outputs, one request
-// through all its hops.
+// Details beside what was clicked: one task with its inputs and outputs, one
+// request through all its hops.
+import { bytesText, clockText, timeText } from '../model/text.js';
+import { entryOf } from '../model/track.js';
+import { el, head, note, table } from './dom.js';
 
 // Returns the keys that a call's slices read or wrote: bytes here and of all
 // its devices in the step.
@@ -11,7 +14,7 @@ function keyBytes(model, slice, verb) {
     for (let i = first; i < last; ++i) {
       if (!row[i].name.startsWith(verb)) continue;
       const key = row[i].name.slice(verb.length);
-      const bytes = keys.get(key) || keys.set(key, { here: 0, all: 0 }).get(key);
+      const bytes = entryOf(keys, key, () => ({ here: 0, all: 0 }));
       bytes.all += row[i].amount;
       if (part === slice) bytes.here += row[i].amount;
     }
@@ -31,10 +34,6 @@ function keyTable(model, slice, verb, call, title) {
     rows.map(([key, b]) => [key, bytesText(b.here), bytesText(b.all), about(key)]))];
 }
 
-// Formats milliseconds since 1970 like the log, in this browser's time zone.
-function clockText(ms) {
-  return new Date(ms - new Date(ms).getTimezoneOffset() * 6e4).toISOString().slice(0, 23).replace('T', ' ');
-}
 const wallClock = (model, t) => clockText((t + model.realtime) / 1e6);
 
 // Returns lines of the master's log that name the slice's step or call, and of
@@ -52,12 +51,32 @@ function logAround(model, slice) {
     .map((row) => `${row.at.slice(11)} ${row.of}: ${row.text.slice(0, 400)}`);
 }
 
+const WIDE_PX = 520, HIGH_PX = 560;
+
+/**
+ * Shows a box beside the point that was clicked, never over it: on its right or
+ * its left, whichever has more room; on a narrow page, below.
+ */
+export function openBeside(box, x, y) {
+  box.hidden = false;
+  box.scrollTop = 0;
+  const wide = window.innerWidth, high = window.innerHeight, gap = 28;
+  const style = { left: '0', right: 'auto', top: '0', bottom: 'auto', width: '100%', maxHeight: '' };
+  if (wide < 700) Object.assign(style, y < high / 2 ? { top: `${Math.round(y + gap)}px`, maxHeight: `${Math.round(high - y - gap)}px` } : { maxHeight: `${Math.round(y - gap)}px` });
+  else {
+    const isLeft = x >= wide / 2, width = Math.min(WIDE_PX, (isLeft ? x : wide - x) - gap - 8), height = Math.min(HIGH_PX, high - 16);
+    Object.assign(style, { width: `${width}px`, left: `${isLeft ? x - gap - width : x + gap}px`,
+      maxHeight: `${height}px`, top: `${Math.max(8, Math.min(y - height / 2, high - height - 8))}px` });
+  }
+  Object.assign(box.style, style);
+}
+
+const closeButton = (state) => el('button', { class: 'close', title: 'close (Esc)', onclick: () => state.close() }, 'close');
+
 // Draws what is known of one slice: inputs and outputs, versions, devices,
 // phases, messages around it.
-function drawDetail(box, slice, model, state) {
-  if (!slice) { box.hidden = true; return; }
-  box.hidden = false;
-  const call = model.graph.calls.find((c) => c.name === slice.name);
+export function drawDetail(box, slice, model, state) {
+  const call = model.calls.get(slice.name);
   const end = Number.isNaN(slice.e) ? model.last : slice.e;
   const phases = new Map();
   for (let d = slice.depth + 1; d < slice.track.depths.length; ++d) {
@@ -70,7 +89,7 @@ function drawDetail(box, slice, model, state) {
   const version = call && Math.max(0, slice.step - 1 - call.lag);
   const log = logAround(model, slice), process = slice.track.file.process;
   box.replaceChildren(
-    el('button', { onclick: () => { box.hidden = true; } }, 'close'),
+    closeButton(state),
     el('h2', {}, `${slice.name}${slice.step ? ` of step ${slice.step}` : ''}`),
     table([head(''), head('')], [
       ['on', `${slice.track.name} (${slice.track.file.process})`], ['began', `${timeText(slice.b - model.origin)} (${wallClock(model, slice.b).slice(11)})`],
@@ -85,23 +104,10 @@ function drawDetail(box, slice, model, state) {
     ...(process === 'master' || model.logs.has(process) ? [] : [note(`The run folder has no log of ${process}: its lines are where it was started.`)]));
 }
 
-// Draws one request through all its hops: asks that began while their sender
-// worked on the one before, and the replies.
-function drawFlow(box, arrow, model) {
-  box.hidden = false;
-  const hops = [];
-  const add = (a, depth) => {
-    if (depth > 8 || hops.length > 60) return;
-    hops.push([a, depth]);
-    const reply = model.arrows.find((r) => r.flow === (a.flow | REPLY));
-    const until = reply ? reply.t0 : model.last;
-    for (const next of model.arrows)
-      if (next.from === a.to && next.t0 >= a.t1 && next.t0 <= until && next.step === a.step && !(next.flow & REPLY)) add(next, depth + 1);
-    if (reply) hops.push([reply, depth]);
-  };
-  add(arrow, 0);
-  box.replaceChildren(el('button', { onclick: () => { box.hidden = true; } }, 'close'), el('h2', {}, `${arrow.name} of step ${arrow.step}, all hops`),
+/** Draws one request through all its hops, as requestHops returns them. */
+export function drawFlow(box, hops, model, state) {
+  const [[first]] = hops;
+  box.replaceChildren(closeButton(state), el('h2', {}, `${first.name} of step ${first.step}, all hops`),
     table([head('at', 'num'), head('message'), head('from > to'), head('took', 'num')],
-      hops.map(([a, depth]) => [timeText(a.t0 - arrow.t0), `${'. '.repeat(depth)}${a.name}`, `${a.from.name} > ${a.to.name}`, timeText(a.t1 - a.t0)])));
-  return Math.max(...hops.map(([a]) => a.t1));
+      hops.map(([a, depth]) => [timeText(a.t0 - first.t0), `${'. '.repeat(depth)}${a.name}`, `${a.from.name} > ${a.to.name}`, timeText(a.t1 - a.t0)])));
 }
