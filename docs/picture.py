@@ -56,8 +56,9 @@ def take(name, browser):
 
 
 def opened(url, dark=False):
-    browser = webdriver.Chromium(width=1280, height=890, dark=dark)  # 800 of page
+    browser = webdriver.Chromium(dark=dark)
     browser.open(url)
+    browser.fit(1280, 800)
     for _ in range(200):
         if browser.run("return !document.body.classList.contains('loading')"):
             break

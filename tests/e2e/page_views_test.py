@@ -62,8 +62,9 @@ class Views(Watched):
         rows = read_rows(self.run_folder("ppo") / "metrics.jsonl")
         summary = json.loads(self.troupe(
             "trace", "summary", "runs/ppo", "--json").stdout)
-        with self.served("ppo") as url, self.browser(height=800) as browser:
+        with self.served("ppo") as url, self.browser() as browser:
             browser.open(url)
+            browser.fit(1280, 800)
             self.loaded(browser, 12)
             time.sleep(0.5)
             self.assertEqual(browser.run(BLANK), [], "nothing is blank")

@@ -169,8 +169,13 @@ class Whole(Watched):
             browser.picture(self.pictures / "busy.png")
             # closer, each is an arrow again
             browser.run("const {timeline, model} = window.troupe; timeline.show("
-                        f"model.begin + {50 * SECOND}, model.begin + {51 * SECOND})")
+                        f"model.begin + {50 * SECOND}, "
+                        f"model.begin + {50 * SECOND + SECOND // 2})")
             time.sleep(0.3)
+            counts = self.model(
+                browser, "window.troupe.timeline.bundled.list.map((b) => b.count)")
+            self.assertGreater(len(counts), 90)
+            self.assertEqual(set(counts), {1})
             self.assertEqual(self.said(browser), "")
             self.assertEqual(browser.errors(), [])
 

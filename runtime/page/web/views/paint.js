@@ -33,7 +33,8 @@ export function paintAxis(g, view) {
     if (x < view.left) continue;
     g.moveTo(x, AXIS_PX - 4);
     g.lineTo(x, view.height);
-    if (x < view.width - 40) g.fillText(axisText(t, tick), x + 3, AXIS_PX / 2);
+    const text = axisText(t, tick), wide = g.measureText(text).width;
+    g.fillText(text, x + 3 + wide < view.width ? x + 3 : x - 3 - wide, AXIS_PX / 2);
   }
   g.stroke();
 }

@@ -199,14 +199,16 @@ export class Timeline {
   ruler(g) {
     if (!this.selection) return;
     const [x0, x1] = this.selection.map((t) => Math.max(this.left, Math.min(this.width, this.x(t))));
+    if (x1 <= x0) return; // elsewhere
     g.globalAlpha = 0.14;
     g.fillStyle = this.ink.accent;
     g.fillRect(x0, AXIS_PX, x1 - x0, this.height);
     g.globalAlpha = 1;
     const text = timeText(this.selection[1] - this.selection[0]), wide = g.measureText(text).width + 8;
-    g.fillRect((x0 + x1 - wide) / 2, 2, wide, AXIS_PX - 4);
+    const left = Math.max(this.left, Math.min(this.width - wide, (x0 + x1 - wide) / 2));
+    g.fillRect(left, 2, wide, AXIS_PX - 4);
     g.fillStyle = this.ink.back;
-    g.fillText(text, (x0 + x1 - wide) / 2 + 4, AXIS_PX / 2);
+    g.fillText(text, left + 4, AXIS_PX / 2);
   }
 
   /**
