@@ -15,9 +15,7 @@ namespace {
 using Floats = std::vector<float>;
 
 TEST(CovTokens, KlCovChoosesThoseOfTheReference) {
-  if (support::second_opinion())
-    GTEST_SKIP() << "not in the second folder: this case";
-  const auto folder = testing::golden_folder() / "rl" / "policy_kl_cov";
+  const auto folder = testing::rl_case_folder("policy_kl_cov");
   const auto in = testing::read_golden(folder / "inputs.safetensors");
   const auto out = testing::read_golden(folder / "outputs.safetensors");
   const double share = testing::read_golden_meta(folder)["params"]["share"];

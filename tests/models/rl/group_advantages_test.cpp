@@ -25,7 +25,7 @@ struct GroupCase {
       in(testing::read_golden(folder(name) / "inputs.safetensors")),
       out(testing::read_golden(folder(name) / "outputs.safetensors")) {}
   static std::filesystem::path folder(const std::string& name) {
-    return testing::golden_folder() / "rl" / name;
+    return testing::rl_case_folder(name);
   }
   std::string function() const {
     return meta["function"];
@@ -75,8 +75,6 @@ INSTANTIATE_TEST_SUITE_P(Rl, GoldenGroups,
 
 TEST(GoldenOthers, ComparedWithTheOthersEqualTheReference) {
   TROUPE_NEEDS_GOLDEN();
-  if (support::second_opinion())
-    GTEST_SKIP() << "not in the second folder: adv_others";
   expect_groups(GroupCase("adv_others"));
 }
 

@@ -22,7 +22,7 @@ struct RlCase {
   double tolerance;
 
   explicit RlCase(const std::string& name) {
-    const auto folder = testing::golden_folder() / "rl" / name;
+    const auto folder = testing::rl_case_folder(name);
     meta = testing::read_golden_meta(folder);
     in = testing::read_golden(folder / "inputs.safetensors");
     out = testing::read_golden(folder / "outputs.safetensors");
@@ -156,8 +156,6 @@ TEST(GoldenOverlong, EqualsTheReference) {
 }
 
 TEST(GoldenGaePopulation, EqualsTheReference) {
-  if (support::second_opinion())
-    GTEST_SKIP() << "not in the second folder: this case";
   const RlCase c("gae_whitened_population");
   std::vector<float> advantages = c.advantages(c.param("lam"));
   whiten(advantages, c.in.at("mask").mask(), /*shift_mean=*/true,
@@ -167,8 +165,6 @@ TEST(GoldenGaePopulation, EqualsTheReference) {
 }
 
 TEST(GoldenGaeByLength, EqualsTheReference) {
-  if (support::second_opinion())
-    GTEST_SKIP() << "not in the second folder: this case";
   const RlCase c("gae_by_length");
   const auto mask = c.in.at("mask").mask();
   const auto width = static_cast<std::size_t>(c.in.at("mask").shape[1]);
