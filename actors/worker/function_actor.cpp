@@ -106,15 +106,16 @@ RunDone run_registered(WorkerContext& worker, StepId step,
 /// Ends an evaluation: writes a file of its rows, and its metrics.
 RunDone run_evaluator(WorkerContext& worker, StepId step,
                       models::Evaluator evaluator, const net::Rows& rows) {
-  const auto result = evaluator({.data = worker.data.evaluation(),
-                                 .tokenizer = worker.data.tokenizer(),
-                                 .step = step,
-                                 .samples_per_row = samples_per_row(
-                                   worker.run.settings, worker.run.workflow,
+  const auto result
+    = evaluator({.data = worker.data.evaluation(),
+                 .tokenizer = worker.data.tokenizer(),
+                 .step = step,
+                 .samples_per_row
+                 = samples_per_row(worker.run.settings, worker.run.workflow,
                                    /*evaluates=*/true),
-                                 .pass_at = worker.run.settings.eval.pass_at,
-                                 .beta = worker.run.settings.algorithm.beta},
-                                rows);
+                 .pass_at = worker.run.settings.eval.pass_at,
+                 .preference = worker.run.settings.algorithm.preference},
+                rows);
   const auto file = evaluation_file(worker.run.folder, step);
   models::write_file_whole(file, result.lines);
   worker.run.files->give(file);

@@ -123,10 +123,11 @@ models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
   spec.recompute = algorithm.recompute == "true";
   spec.loss.clip_low = algorithm.clip_ratio.low;
   spec.loss.clip_high = algorithm.clip_ratio.high;
-  spec.loss.dual_clip = algorithm.dual_clip;
-  spec.loss.value_clip = algorithm.value_clip;
+  spec.loss.policy = models::policy_options(algorithm.loss);
+  spec.loss.correction = models::correction_options(algorithm.correction);
+  spec.loss.value_clip = algorithm.value.clip;
   spec.loss.entropy_coef = algorithm.entropy_coef;
-  spec.loss.beta = algorithm.beta;
+  spec.loss.preference = algorithm.preference;
   spec.loss.kl_coef = algorithm.kl_coef;
   spec.loss.kl_estimator = algorithm.kl_estimator;
   spec.loss.kl_in_loss = algorithm.kl_in == "loss";

@@ -2,6 +2,7 @@
 
 #include "config/base/did_you_mean.hpp"
 #include "config/base/log.hpp"
+#include "config/settings/conventions.hpp"
 #include "config/settings/settings_schema.hpp"
 #include "config/settings/switched_off.hpp"
 #include "config/settings/unknown_keys.hpp"
@@ -127,17 +128,27 @@ std::string settings_workflow(const YamlNode& tree, const Place& whole) {
   return scratch.workflow;
 }
 
-/// Applies the workflow's own defaults to settings that it reads.
+void set_default(Settings& settings, const std::string& path,
+                 const std::string& value) {
+  read_value(*find_field(path).first, settings, "",
+             parse_yaml(value, "default"), path);
+}
+
+/// Applies the workflow's own defaults to settings that it reads, where no
+/// choice of the user sets another one, then the other defaults that choices
+/// set.
 void fill_in_defaults(Settings& settings, const WorkflowTraits& traits) {
   for (const auto& [path, value] : traits.defaults) {
     const auto& field = *find_field(path).first;
     if (was_set(settings, path) || !needs_hold(field, settings))
       continue;
-    YamlNode node;
-    node.kind = YamlNode::Kind::scalar;
-    node.text = value;
-    read_value(field, settings, "", node, path);
+    const auto convention = convention_for(settings, path);
+    set_default(settings, path, convention ? convention->value : value);
   }
+  for (const auto& path : convention_paths())
+    if (!was_set(settings, path))
+      if (const auto convention = convention_for(settings, path))
+        set_default(settings, path, convention->value);
 }
 
 /// Refuses a text that was not written as this setting but becomes its value.

@@ -66,7 +66,19 @@ bool was_set(const Settings& settings, const std::string& dotted_key);
 
 /// Returns true if reward.missing_eos replaces rewards: it is set and not 0.
 inline bool replaces_missing_eos(const Settings& settings) {
-  return settings.reward.missing_eos != 0;
+  return settings.reward.long_response.missing_eos != 0;
+}
+
+/// Returns true if the loss of workflow dpo reads a reference model.
+inline bool compares_with_reference(const Settings& settings) {
+  const auto& kind = settings.algorithm.preference.kind;
+  return kind == "dpo" || kind == "ipo";
+}
+
+/// Returns true if the policy loss treats a few tokens apart by their
+/// covariance: clip_cov and kl_cov.
+inline bool chooses_cov_tokens(const Settings& settings) {
+  return settings.algorithm.loss.kind.ends_with("_cov");
 }
 
 /// Returns the dotted keys in which two settings differ, in table order, except

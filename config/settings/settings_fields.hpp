@@ -32,6 +32,29 @@ struct FieldTable {
       },
       std::move(sentence));
   }
+  /// Adds a field of a part of a section's struct; the part is no section.
+  template <class S, class P, class T>
+  Field& add_nested(const std::string& section, const std::string& key,
+                    S Settings::*whole, P S::*part, T P::*member,
+                    std::string sentence) {
+    return add(
+      section + "." + key,
+      [whole, part, member](Settings& settings, const std::string&) -> Slot {
+        return &(settings.*whole.*part.*member);
+      },
+      std::move(sentence));
+  }
 };
+
+/// Adds a key of `algorithm` that is stored in one of its parts.
+template <class P, class T>
+Field& add_part(FieldTable& table, const char* key, P AlgorithmSettings::*part,
+                T P::*member, const char* sentence) {
+  return table.add_nested("algorithm", key, &Settings::algorithm, part, member,
+                          sentence);
+}
+
+/// Adds the settings of losses and of `algorithm.correction`.
+void add_loss_fields(FieldTable& table);
 
 } // namespace troupe

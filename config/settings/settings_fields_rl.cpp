@@ -105,13 +105,16 @@ void add_kl(FieldTable& table) {
       "Weight of the KL term, per nat; the first value if kl_target is set.")
     .at_least(0)
     .needs("algorithm.kl_in", {"reward", "loss"});
-  add("kl_target", &A::kl_target,
-      "KL of a sequence, in nats, that the adaptive controller steers kl_coef "
-      "towards. 0: kl_coef stays.")
+  add_part(
+    table, "kl_target", &A::kl_control, &KlControlSettings::target,
+    "KL of a sequence, in nats, that the adaptive controller steers kl_coef "
+    "towards. 0: kl_coef stays.")
+    .of(SettingsGroup::policy)
     .at_least(0)
     .needs("algorithm.kl_in", {"reward"});
-  add("kl_horizon", &A::kl_horizon,
-      "Samples over which the adaptive controller reacts.")
+  add_part(table, "kl_horizon", &A::kl_control, &KlControlSettings::horizon,
+           "Samples over which the adaptive controller reacts.")
+    .of(SettingsGroup::policy)
     .above(0)
     .needs("algorithm.kl_target");
 }
@@ -127,13 +130,29 @@ void add_advantage(FieldTable& table) {
       "Estimator of advantages. gae: with a critic (ppo); group, rloo, remax, "
       "reinforce_pp: without (grpo, whose default is group).")
     .one_of({"gae", "group", "rloo", "remax", "reinforce_pp"});
-  add("gamma", &A::gamma, "Discount of a token's reward per token.")
+  add_part(table, "gamma", &A::discount, &DiscountSettings::gamma,
+           "Discount of a token's reward per token.")
+    .of(SettingsGroup::advantages)
     .at_least(0)
     .at_most(1)
     .needs("algorithm.advantage", {"gae", "reinforce_pp"});
-  add("lam", &A::lam, "Lambda of GAE: 0 one-step, 1 whole returns.")
+  add_part(table, "lam", &A::discount, &DiscountSettings::lam,
+           "Lambda of GAE: 0 one-step, 1 whole returns. With lam_alpha that of "
+           "the critic's returns alone.")
+    .of(SettingsGroup::advantages)
     .at_least(0)
     .at_most(1)
+    .needs("algorithm.advantage", {"gae"});
+  add_part(table, "lam_alpha", &A::discount, &DiscountSettings::lam_alpha,
+           "Lambda of the advantages by the length of a response, 1 - 1 / "
+           "(lam_alpha x tokens), as in VAPO, whose lam is 1. 0: lam for all.")
+    .of(SettingsGroup::advantages)
+    .at_least(0)
+    .needs("algorithm.advantage", {"gae"});
+  add_part(table, "bootstrap", &A::discount, &DiscountSettings::bootstrap,
+           "The critic's value stands for the rewards after a truncated "
+           "response; false: none follow.")
+    .of(SettingsGroup::advantages)
     .needs("algorithm.advantage", {"gae"});
   add("whiten", &A::whiten,
       "gae: advantages of a batch get mean 0 and variance 1 over its response "
@@ -142,48 +161,31 @@ void add_advantage(FieldTable& table) {
     .needs("algorithm.advantage", {"gae", "group"});
 }
 
-void add_loss(FieldTable& table) {
+void add_groups(FieldTable& table) {
   using A = AlgorithmSettings;
-  auto add = [&]<class T>(const char* key, T A::*member,
-                          const char* sentence) -> Field& {
-    return table.add("algorithm", key, &Settings::algorithm, member, sentence)
-      .of(SettingsGroup::policy);
-  };
-  add("clip_ratio", &A::clip_ratio,
-      "Clip range of the probability ratio: x for [1-x, 1+x], or [low, high] "
-      "for [1-low, 1+high].")
-    .above(0);
-  add("value_clip", &A::value_clip,
-      "Largest change of a value that the critic's loss rewards. 0: no "
-      "clipping.")
-    .at_least(0)
-    .of(SettingsGroup::critic)
-    .needs("algorithm.advantage", {"gae"});
-  add("loss_mean", &A::loss_mean,
-      "What a loss averages over. token: all response tokens alike; "
-      "sequence: the means of the sequences; horizon: the sums of the "
-      "sequences, each divided by rollout.max_new_tokens, not by its length "
-      "(Dr. GRPO, with whiten false).")
-    .one_of({"token", "sequence", "horizon"});
-  add("entropy_coef", &A::entropy_coef,
-      "Weight of the entropy bonus in the actor's loss. 0: none.")
-    .at_least(0);
-  add("dual_clip", &A::dual_clip,
-      "Lower bound of the loss at negative advantages, as a ratio > 1. 0: "
-      "off.")
-    .at_least(0);
-  add("old_logprobs", &A::old_logprobs,
-      "Old log-probabilities. rollout: those of generation; recompute: of a "
-      "separate forward pass.")
-    .one_of({"rollout", "recompute"});
-  add("value_norm", &A::value_norm,
-      "The critic predicts returns normalised by the mean and deviation of all "
-      "returns so far; value_clip is in deviations then.")
-    .of(SettingsGroup::critic)
-    .needs("algorithm.advantage", {"gae"});
-  add("beta", &A::beta, "DPO's weight of the implicit KL term.")
+  add_part(table, "deviation", &A::group, &GroupSettings::deviation,
+           "Deviation that whitening divides by. sample: of n - 1 degrees of "
+           "freedom; population: of n.")
+    .of(SettingsGroup::advantages)
+    .one_of({"sample", "population"})
+    .needs("algorithm.advantage", {"gae", "group", "reinforce_pp"});
+  add_part(table, "deviation_eps", &A::group, &GroupSettings::deviation_eps,
+           "Added to the deviation of a group.")
+    .of(SettingsGroup::advantages)
     .above(0)
-    .of(SettingsGroup::preference);
+    .needs("algorithm.advantage", {"group"});
+  add_part(table, "baseline", &A::group, &GroupSettings::baseline,
+           "Responses whose mean and deviation a response is compared with. "
+           "all: its group's; others: the same without itself.")
+    .of(SettingsGroup::advantages)
+    .one_of({"all", "others"})
+    .needs("algorithm.advantage", {"group"});
+  add_part(table, "whiten_batch", &A::group, &GroupSettings::whiten_batch,
+           "After the comparison in groups, advantages of the batch get mean 0 "
+           "and variance 1 over its response tokens (with whiten false: "
+           "REINFORCE++ with baseline).")
+    .of(SettingsGroup::advantages)
+    .needs("algorithm.advantage", {"group", "rloo"});
 }
 
 void add_updates(FieldTable& table) {
@@ -203,6 +205,28 @@ void add_updates(FieldTable& table) {
          "Activations of training: keep (false) or recompute in the "
          "backward pass to save memory (true). auto: keep them.")
     .one_of({"auto", "true", "false"});
+}
+
+void add_long_response(FieldTable& table) {
+  using L = LongResponseSettings;
+  const auto add = [&]<class T>(const char* key, T L::*member,
+                                const char* sentence) -> Field& {
+    return table
+      .add_nested("reward", key, &Settings::reward,
+                  &RewardSettings::long_response, member, sentence)
+      .of(SettingsGroup::rewards);
+  };
+  add("missing_eos", &L::missing_eos,
+      "Replaces the reward of a truncated response. 0: keep it.");
+  add("overlong_tokens", &L::overlong_tokens,
+      "The last tokens of rollout.max_new_tokens in which a response pays for "
+      "its length: nothing at their start, overlong_penalty at their end (soft "
+      "punishment of DAPO). 0: off.")
+    .at_least(0);
+  add("overlong_penalty", &L::overlong_penalty,
+      "What the longest response loses, after scale, bias and clip.")
+    .above(0)
+    .needs("reward.overlong_tokens");
 }
 
 void add_reward(FieldTable& table) {
@@ -253,8 +277,7 @@ void add_reward(FieldTable& table) {
   add("clip", &R::clip,
       "Largest absolute reward, after scale and bias. 0: no clipping.")
     .at_least(0);
-  add("missing_eos", &R::missing_eos,
-      "Replaces the reward of a truncated response. 0: keep it.");
+  add_long_response(table);
   add(
     "weights", &R::weights,
     "Several rewards at once, name to weight: rules, or `score` and the names "
@@ -269,8 +292,9 @@ std::vector<Field> make_algorithm_fields() {
   add_rollout(table);
   add_rollout_limits(table);
   add_advantage(table);
+  add_groups(table);
   add_kl(table);
-  add_loss(table);
+  add_loss_fields(table);
   add_updates(table);
   add_reward(table);
   return std::move(table.fields);

@@ -89,6 +89,9 @@ std::vector<SettingsSection>& mutable_sections() {
     {"data", "The rows to train on."},
     {"rollout", "How responses are generated."},
     {"algorithm", "Advantages and losses of reinforcement learning."},
+    {"algorithm.correction",
+     "Weights for samples that were drawn by other numbers than training "
+     "computes."},
     {"reward", "Where rewards come from."},
     {"eval", "Evaluation on held-out rows."},
     {"metrics", "Where the numbers of each step go."},

@@ -2,6 +2,8 @@
 // YAML keys and whose initial values are the defaults.
 #pragma once
 
+#include "config/settings/algorithm_settings.hpp"
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -99,33 +101,11 @@ struct RolloutSettings {
   bool ignore_eos = false;           ///< generate
 };
 
-struct ClipRatio {
-  double low = 0.2;
-  double high = 0.2;
-  bool operator==(const ClipRatio&) const = default;
-};
-
-struct AlgorithmSettings {
-  std::string advantage = "gae"; ///< gae | group | rloo | remax | reinforce_pp
-  double gamma = 1.0;
-  double lam = 0.95;
-  bool whiten = true;
-  std::string kl_in = "reward";    ///< reward | loss | none
-  std::string kl_estimator = "k1"; ///< k1 | k2 | k3
-  double kl_coef = 0.1;
-  ClipRatio clip_ratio;
-  double value_clip = 0.2;         ///< 0: off
-  std::string loss_mean = "token"; ///< token | sequence | horizon
-  double entropy_coef = 0.0;
-  double dual_clip = 0.0;               ///< 0: off
-  std::string old_logprobs = "rollout"; ///< rollout | recompute
-  bool value_norm = false;
-  double kl_target = 0.0;    ///< > 0 turns the adaptive controller on
-  double kl_horizon = 10000; ///< samples
-  double beta = 0.1;         ///< dpo
-  int mini_batches = 4;
-  int epochs = 1;
-  std::string recompute = "auto"; ///< activations: auto | true | false
+/// Rewards of responses that are too long.
+struct LongResponseSettings {
+  double missing_eos = 0.0; ///< replaces a truncated response's reward; 0: off
+  int overlong_tokens = 0;  ///< 0: off
+  double overlong_penalty = 1.0;
 };
 
 struct RewardSettings {
@@ -140,8 +120,8 @@ struct RewardSettings {
   std::string on_error = "fail"; ///< fail | zero | skip
   double scale = 1.0;
   double bias = 0.0;
-  double clip = 0.0;        ///< 0: off
-  double missing_eos = 0.0; ///< replaces a truncated response's reward; 0: off
+  double clip = 0.0; ///< 0: off
+  LongResponseSettings long_response;
   std::map<std::string, double> weights;
 };
 

@@ -32,7 +32,10 @@ WorkflowTraits traits_dpo() {
           .data = DataKind::preference,
           .groups = {sequences, preference},
           .roles = {{.name = "actor", .trained = true},
-                    {.name = "ref", .default_path_of = "actor"}}};
+                    {.name = "ref",
+                     .needs_key = "algorithm.pair_loss",
+                     .needs_value = {"dpo", "ipo"},
+                     .default_path_of = "actor"}}};
 }
 
 WorkflowTraits traits_ppo() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "config/settings/settings_types.hpp"
+#include "models/losses/policy_options.hpp"
 #include "models/rl/known_keys.hpp"
 #include "models/rl/metric_sums.hpp"
 #include "models/rl/rl_math.hpp"
@@ -34,10 +35,11 @@ struct Denominators {
 struct LossSettings {
   double clip_low = ClipRatio{}.low;
   double clip_high = ClipRatio{}.high;
-  double dual_clip = 0; ///< 0 = off
-  double value_clip = AlgorithmSettings{}.value_clip;
+  PolicyOptions policy;
+  CorrectionOptions correction;
+  double value_clip = ValueLossSettings{}.clip;
   double entropy_coef = 0;
-  double beta = AlgorithmSettings{}.beta;
+  PreferenceSettings preference;
   double kl_coef = AlgorithmSettings{}.kl_coef;
   std::string kl_estimator = AlgorithmSettings{}.kl_estimator;
   bool kl_in_loss = false;

@@ -6,13 +6,17 @@
 
 namespace troupe::models {
 
+at::Tensor logistic_gap_loss(const at::Tensor& gaps_P) {
+  return -at::log_sigmoid(gaps_P);
+}
+
 LossResult pair_loss(const at::Tensor& values_N, const std::string& name,
-                     const TrainBatch& batch,
-                     const Denominators& denominators) {
+                     const TrainBatch& batch, const Denominators& denominators,
+                     const GapLoss& loss_of) {
   const at::Tensor values_PC = values_N.view({-1, 2}); // C: chosen first
   const at::Tensor gaps_P = values_PC.select(1, 0) - values_PC.select(1, 1);
   LossResult result;
-  result.loss = at::log_sigmoid(gaps_P).sum() * (-1.0 / denominators.pairs);
+  result.loss = loss_of(gaps_P).sum() * (1.0 / denominators.pairs);
 
   const float* values = numbers(values_N);
   const std::int64_t pairs = values_PC.size(0);

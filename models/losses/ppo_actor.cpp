@@ -1,32 +1,17 @@
 #include "models/losses/ppo_actor.hpp"
 
 #include "config/settings/settings.hpp"
+#include "models/losses/correction.hpp"
+#include "models/losses/policy_term.hpp"
 #include "models/losses/token_weights.hpp"
 #include "models/rl/rl_math.hpp"
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace troupe::models {
 namespace {
-
-/// Returns the per-token policy loss; gradients flow only through logprobs_T.
-at::Tensor policy_loss_T(const TrainBatch& batch,
-                         const LossSettings& settings) {
-  const at::Tensor& advantages_T = batch.at("advantages");
-  const at::Tensor ratio_T = at::exp(batch.logprobs_T - batch.at("logprobs"));
-  const at::Tensor clipped_T
-    = at::clamp(ratio_T, 1.0 - settings.clip_low, 1.0 + settings.clip_high);
-  const at::Tensor least_T
-    = at::minimum(ratio_T * advantages_T, clipped_T * advantages_T);
-  if (settings.dual_clip <= 0)
-    return -least_T;
-  const at::Tensor bounded_T
-    = at::maximum(least_T, advantages_T * settings.dual_clip);
-  return -at::where(advantages_T < 0, bounded_T, least_T);
-}
 
 /// Returns the estimator of `settings` with its gradient (see rl_math: k3
 /// clamped).
@@ -41,20 +26,17 @@ at::Tensor kl_loss_T(const TrainBatch& batch, KlEstimator kind) {
   return at::clamp(at::exp(-near_T) + near_T - 1.0, -10.0, 10.0);
 }
 
-struct PolicyCounts {
-  double clipped = 0; ///< tokens whose clipped term is strictly smaller
-  double lower = 0;   ///< tokens at the bound of dual clipping
-  double kl = 0;      ///< sum of old - logprobs
-  double difference = 0;
+struct PolicyDistance {
+  double kl = 0;         ///< sum of old - logprobs
+  double difference = 0; ///< sum of |p - p'| of sampler and trainer
+  double gap = 0;        ///< sum of |log p - log p'| of both
 };
 
-PolicyCounts count_policy(const TrainBatch& batch,
-                          const LossSettings& settings) {
-  PolicyCounts counts;
+PolicyDistance distance_of(const TrainBatch& batch) {
+  PolicyDistance sums;
   const float* mask = numbers(batch.mask_T);
   const float* now = numbers(batch.logprobs_T);
   const float* old = numbers(batch.at("logprobs"));
-  const float* advantage = numbers(batch.at("advantages"));
   const bool recomputed = batch.has("rollout_logprobs");
   const float* rollout
     = recomputed ? numbers(batch.at("rollout_logprobs")) : old;
@@ -62,22 +44,24 @@ PolicyCounts count_policy(const TrainBatch& batch,
   for (std::int64_t t = 0; t < batch.mask_T.numel(); ++t) {
     if (mask[t] == 0)
       continue;
-    const float ratio = std::exp(now[t] - old[t]);
-    const float plain = ratio * advantage[t];
-    const float bound
-      = std::clamp(ratio, static_cast<float>(1.0 - settings.clip_low),
-                   static_cast<float>(1.0 + settings.clip_high))
-        * advantage[t];
-    counts.clipped += bound < plain ? 1 : 0;
-    const double least = std::min(plain, bound);
-    const bool at_bound = settings.dual_clip > 0 && advantage[t] < 0
-                          && least < settings.dual_clip * advantage[t];
-    counts.lower += at_bound ? 1 : 0;
-    counts.kl += double{old[t]} - now[t];
-    counts.difference
+    sums.kl += double{old[t]} - now[t];
+    sums.difference
       += std::abs(std::exp(double{trainer[t]}) - std::exp(double{rollout[t]}));
+    sums.gap += std::abs(double{trainer[t]} - rollout[t]);
   }
-  return counts;
+  return sums;
+}
+
+/// Adds the numbers of a policy term and of the policies' distance.
+void add_policy_metrics(MetricSums& sums, const PolicyTerm& term,
+                        const TrainBatch& batch) {
+  const double tokens = masked_count(batch);
+  const PolicyDistance distance = distance_of(batch);
+  sums.add("actor/pg_clipfrac", term.clipped, tokens);
+  sums.add("actor/pg_clipfrac_lower", term.lower, tokens);
+  sums.add("actor/ppo_kl", distance.kl, tokens);
+  sums.add("training/rollout_probs_diff_mean", distance.difference, tokens);
+  sums.add("actor/rollout_logprob_gap", distance.gap, tokens);
 }
 
 } // namespace
@@ -87,23 +71,21 @@ LossResult ppo_actor_loss(const TrainBatch& batch,
                           const LossSettings& settings) {
   const TokenWeights weights = token_weights(batch, denominators, settings);
   LossResult result;
-  const at::Tensor pg_loss
-    = at::dot(policy_loss_T(batch, settings), weights.weights_T);
+  PolicyTerm term = policy_term(batch, settings);
+  if (settings.correction.kind != CorrectionKind::none)
+    term.loss_T
+      = term.loss_T
+        * correction_weights_T(batch, settings.correction, result.sums);
+  const at::Tensor pg_loss = at::dot(term.loss_T, weights.weights_T);
   result.loss = pg_loss;
   add_loss(result.sums, "actor/pg_loss", pg_loss.item<float>(), weights);
-
-  const double tokens = masked_count(batch);
-  const PolicyCounts counts = count_policy(batch, settings);
-  result.sums.add("actor/pg_clipfrac", counts.clipped, tokens);
-  result.sums.add("actor/pg_clipfrac_lower", counts.lower, tokens);
-  result.sums.add("actor/ppo_kl", counts.kl, tokens);
-  result.sums.add("training/rollout_probs_diff_mean", counts.difference,
-                  tokens);
+  add_policy_metrics(result.sums, term, batch);
   if (batch.entropy_T.defined()) {
     const float* entropy = numbers(batch.entropy_T);
     result.sums.add(
       "actor/entropy",
-      masked_sum(batch, [&](std::int64_t t) { return entropy[t]; }), tokens);
+      masked_sum(batch, [&](std::int64_t t) { return entropy[t]; }),
+      masked_count(batch));
     if (settings.entropy_coef != 0)
       result.loss
         = result.loss
@@ -121,17 +103,23 @@ LossResult ppo_actor_loss(const TrainBatch& batch,
 
 LossEntry ppo_actor_loss_entry() {
   const auto kl = [](const Settings& s) { return s.algorithm.kl_in == "loss"; };
+  const auto corrects = [](const Settings& s) {
+    return s.algorithm.correction.kind != "none"
+           && s.algorithm.old_logprobs == "recompute";
+  };
   return {.name = "ppo_actor_loss",
           .function = &ppo_actor_loss,
           .exposes = {.logprobs = true, .entropy = true},
           .metric_prefix = "actor/",
-          .columns
-          = {"logprobs", "advantages", "ref_logprobs", "rollout_logprobs"},
+          .columns = {"logprobs", "advantages", "ref_logprobs",
+                      "rollout_logprobs", "cov_tokens"},
           .reads = {{"sequence_ids"},
                     {"loss_mask"},
                     {"logprobs"},
                     {"advantages"},
-                    {"ref_logprobs", kl}},
+                    {"ref_logprobs", kl},
+                    {"rollout_logprobs", corrects},
+                    {"cov_tokens", &chooses_cov_tokens}},
           .carried = {{"kl_coef", &LossSettings::kl_coef}}};
 }
 

@@ -63,21 +63,67 @@ double logistic_loss(double margin) {
   return std::max(-margin, 0.0) + std::log1p(std::exp(-std::fabs(margin)));
 }
 
-/// Returns log p(response) - log p_ref(response) for one side of pair i.
-double log_ratio(const net::Rows& rows, const std::string& side,
-                 std::size_t i) {
+/// A response's tokens: their number, and the sum of log p, less log p_ref
+/// where a reference model computed it.
+struct ResponseSum {
+  double logprob = 0;
+  double tokens = 0;
+
+  double mean() const {
+    return tokens == 0 ? 0.0 : logprob / tokens;
+  }
+};
+
+/// Returns the sum of one side of pair i.
+ResponseSum response_sum(const net::Rows& rows, const std::string& side,
+                         std::size_t i) {
   const auto& masks = rows.at(side + "loss_mask");
   const auto offsets = masks.offsets();
   const auto mask = eval_part<std::uint8_t>(masks, offsets, i);
   const auto policy
     = eval_part<float>(rows.at("eval_" + side + "logprobs"), offsets, i);
+  const auto reference_key = "eval_" + side + "ref_logprobs";
   const auto reference
-    = eval_part<float>(rows.at("eval_" + side + "ref_logprobs"), offsets, i);
-  double sum = 0;
+    = rows.has(reference_key)
+        ? eval_part<float>(rows.at(reference_key), offsets, i)
+        : std::span<const float>{};
+  ResponseSum found;
   for (std::size_t t = 1; t < mask.size(); ++t)
-    if (mask[t] != 0)
-      sum += double{policy[t]} - double{reference[t]};
-  return sum;
+    if (mask[t] != 0) {
+      found.logprob
+        += double{policy[t]} - (reference.empty() ? 0.0 : reference[t]);
+      found.tokens += 1;
+    }
+  return found;
+}
+
+/// Returns the reward of a response as the loss of the pair has it
+/// (models/losses/dpo.hpp).
+double pair_reward(const PreferenceSettings& preference,
+                   const ResponseSum& response) {
+  if (preference.kind == "simpo")
+    return preference.beta * response.mean();
+  if (preference.kind == "orpo") {
+    const double mean = std::min(response.mean(), -1e-6);
+    return mean - std::log1p(-std::exp(mean));
+  }
+  return preference.beta * response.logprob;
+}
+
+/// Returns the loss of a pair whose chosen reward is larger by `margin`.
+double preference_loss(const PreferenceSettings& preference, double margin,
+                       const ResponseSum& chosen) {
+  if (preference.kind == "ipo") {
+    const double miss
+      = margin / preference.beta - 1.0 / (2.0 * preference.beta);
+    return miss * miss;
+  }
+  if (preference.kind == "simpo")
+    return logistic_loss(margin - preference.margin);
+  if (preference.kind == "orpo")
+    return preference.beta * logistic_loss(margin) - chosen.mean();
+  const double wrong = preference.label_smoothing;
+  return (1.0 - wrong) * logistic_loss(margin) + wrong * logistic_loss(-margin);
 }
 
 /// Returns the samples in order, so that those of a row are adjacent.
@@ -177,13 +223,16 @@ Evaluation evaluate_preferences(const EvaluationSource& source,
   Evaluation found;
   for (const auto i : in_sample_order(rows)) {
     auto at = eval_row(source, rows, i);
-    const double chosen = source.beta * log_ratio(rows, "chosen_", i);
-    const double rejected = source.beta * log_ratio(rows, "rejected_", i);
+    const auto of_chosen = response_sum(rows, "chosen_", i);
+    const double chosen = pair_reward(source.preference, of_chosen);
+    const double rejected
+      = pair_reward(source.preference, response_sum(rows, "rejected_", i));
     const double margin = chosen - rejected;
     at.line["chosen_reward"] = chosen;
     at.line["rejected_reward"] = rejected;
     add_line(found, at.line);
-    found.sums.add(eval_name(at, "loss"), logistic_loss(margin), 1);
+    found.sums.add(eval_name(at, "loss"),
+                   preference_loss(source.preference, margin, of_chosen), 1);
     found.sums.add(eval_name(at, "accuracy"), margin > 0 ? 1 : 0, 1);
     found.sums.add(eval_name(at, "reward_margin"), margin, 1);
   }

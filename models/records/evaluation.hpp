@@ -25,7 +25,7 @@ struct EvaluationSource {
   std::uint32_t samples_per_row = 1;
   /// Least reward of a correct response.
   double pass_at = EvalSettings{}.pass_at;
-  double beta = AlgorithmSettings{}.beta; ///< of DPO
+  PreferenceSettings preference = {}; ///< of workflow dpo
 };
 
 struct Evaluation {
@@ -45,8 +45,9 @@ Evaluation evaluate_responses(const EvaluationSource& source,
 /// eval_logprobs.
 Evaluation evaluate_sequences(const EvaluationSource& source,
                               const net::Rows& rows);
-/// Evaluates loss, accuracy and reward_margin of DPO. Reads chosen_ and
-/// rejected_ loss_mask, eval_ chosen_ and rejected_ logprobs and ref_logprobs.
+/// Evaluates loss, accuracy and reward_margin of `algorithm.pair_loss`. Reads
+/// chosen_ and rejected_ loss_mask, eval_ chosen_ and rejected_ logprobs and,
+/// if the loss does, ref_logprobs.
 Evaluation evaluate_preferences(const EvaluationSource& source,
                                 const net::Rows& rows);
 /// Evaluates loss and accuracy of the pairwise loss. Reads eval_chosen_scores,

@@ -1,6 +1,7 @@
 #include "models/rl/group_advantages.hpp"
 
 #include "config/settings/settings.hpp"
+#include "models/rl/cov_tokens.hpp"
 #include "models/rl/rollout_batch.hpp"
 
 #include <algorithm>
@@ -8,8 +9,6 @@
 
 namespace troupe::models {
 namespace {
-
-constexpr double deviation_eps = 1e-6; // as in verl's GRPO
 
 /// Returns the indices of the scored samples of each prompt.
 std::vector<std::vector<std::size_t>>
@@ -29,7 +28,13 @@ std::vector<double> compared(const std::vector<double>& scores,
                              const AlgorithmSettings& algorithm) {
   if (algorithm.advantage == "rloo")
     return leave_one_out(scores);
-  return algorithm.whiten ? group_normalised(scores, deviation_eps)
+  const GroupSettings& group = algorithm.group;
+  if (group.baseline == "others")
+    return algorithm.whiten ? others_normalised(
+             scores, group.deviation_eps, parse_deviation(group.deviation))
+                            : leave_one_out(scores);
+  return algorithm.whiten ? group_normalised(scores, group.deviation_eps,
+                                             parse_deviation(group.deviation))
                           : group_centred(scores);
 }
 
@@ -55,6 +60,9 @@ std::vector<float> by_groups(const RolloutBatch& batch, const net::Rows& rows,
     const auto [least, most] = std::ranges::minmax(scores);
     sums.add("frac_reward_zero_std", least == most ? 1 : 0, 1);
   }
+  if (settings.algorithm.group.whiten_batch)
+    whiten(advantages_T, batch.mask(), /*shift_mean=*/true,
+           parse_deviation(settings.algorithm.group.deviation));
   return advantages_T;
 }
 
@@ -91,12 +99,15 @@ std::vector<float> over_greedy(const RolloutBatch& batch, const net::Rows& rows,
 }
 
 std::vector<float> by_returns(const RolloutBatch& batch,
-                              std::span<const float> rewards_T, double gamma) {
+                              std::span<const float> rewards_T,
+                              const AlgorithmSettings& algorithm) {
   std::vector<float> advantages_T(batch.num_tokens());
   for (std::size_t i = 0; i < batch.num_samples(); ++i)
-    discounted_sums(batch.part(rewards_T, i), batch.mask(i), gamma,
+    discounted_sums(batch.part(rewards_T, i), batch.mask(i),
+                    algorithm.discount.gamma,
                     batch.part(std::span(advantages_T), i));
-  whiten(advantages_T, batch.mask());
+  whiten(advantages_T, batch.mask(), /*shift_mean=*/true,
+         parse_deviation(algorithm.group.deviation));
   return advantages_T;
 }
 
@@ -123,7 +134,7 @@ FunctionResult group_advantages(const net::Rows& rows,
                   batch.part(std::span(rewards_T), i));
   std::vector<float> advantages_T;
   if (algorithm.advantage == "reinforce_pp")
-    advantages_T = by_returns(batch, rewards_T, algorithm.gamma);
+    advantages_T = by_returns(batch, rewards_T, algorithm);
   else if (algorithm.advantage == "remax")
     advantages_T = over_greedy(batch, rows, settings, rewards_T, result.sums);
   else
@@ -140,6 +151,9 @@ FunctionResult group_advantages(const net::Rows& rows,
   }
   result.rows.samples = rows.samples;
   add_token_column(result.rows, batch, "advantages", advantages_T);
+  if (chooses_cov_tokens(settings))
+    add_cov_tokens(result.rows, batch, advantages_T,
+                   batch.tokens_of(rows, "logprobs"), context);
   add_train_mask(result.rows, batch);
   return result;
 }
@@ -147,6 +161,9 @@ FunctionResult group_advantages(const net::Rows& rows,
 FunctionEntry group_advantages_entry() {
   const auto kl
     = [](const Settings& s) { return s.algorithm.kl_in == "reward"; };
+  const auto reads_logprobs = [](const Settings& s) {
+    return s.algorithm.kl_in == "reward" || chooses_cov_tokens(s);
+  };
   const auto greedy
     = [](const Settings& s) { return s.algorithm.advantage == "remax"; };
   return {.name = "group_advantages",
@@ -154,7 +171,7 @@ FunctionEntry group_advantages_entry() {
           .reads = {{"loss_mask"},
                     {"scores"},
                     {"truncated"},
-                    {"logprobs", kl},
+                    {"logprobs", reads_logprobs},
                     {"ref_logprobs", kl},
                     {"greedy_loss_mask", greedy},
                     {"greedy_scores", greedy},

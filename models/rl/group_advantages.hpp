@@ -14,14 +14,18 @@ namespace troupe::models {
 /// except those without a score. With s the shaped score
 /// (models/rl/rollout_batch.hpp):
 ///
-///   group         (s - mean) / (unbiased deviation + 1e-6) of the group; a
+///   group         (s - mean) / (deviation + deviation_eps) of the group; a
 ///                 single one has deviation 1 and mean 0; without
-///                 algorithm.whiten s - mean (Dr. GRPO)
+///                 algorithm.whiten s - mean (Dr. GRPO); with baseline
+///                 `others` mean and deviation are those of the others; with
+///                 whiten_batch whitened over the batch afterwards
 ///   rloo          s - mean of the others; a single one keeps s
 ///   remax         sum of the future token rewards - s of the greedy response,
 ///                 from greedy_scores, greedy_loss_mask and greedy_truncated
 ///   reinforce_pp  discounted sum of the future token rewards (s at the last
 ///                 token, minus kl_coef KL), whitened over the batch
+///
+/// With loss clip_cov or kl_cov also cov_tokens (models/rl/cov_tokens.hpp).
 ///
 /// Metrics: critic/{score, rewards, advantages}, response_length and
 /// prompt_length /{mean, max, min}, frac_reward_zero_std (share of groups whose

@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "config/settings/settings.hpp"
+#include "models/rl/cov_tokens.hpp"
 #include "models/rl/rollout_batch.hpp"
 
 #include <algorithm>
@@ -87,6 +88,26 @@ struct PpoArrays {
   std::vector<float> returns;
 };
 
+/// Computes advantages and returns of a sample. With lam_alpha = a its
+/// advantages have lambda 1 - 1 / (a length), its returns `lam` (VAPO, Yue et
+/// al. 2025, arXiv 2504.05118: decoupled and length-adaptive GAE).
+void sum_rewards(const PpoBatch& batch, std::size_t i,
+                 std::span<const float> rewards,
+                 const DiscountSettings& discount, PpoArrays& arrays) {
+  const bool bootstrap = batch.truncated(i) && discount.bootstrap;
+  const auto advantages = batch.part(std::span(arrays.advantages), i);
+  const auto returns = batch.part(std::span(arrays.returns), i);
+  const auto run = [&](double lam, std::span<float> kept_returns) {
+    gae(rewards, batch.values(i), batch.mask(i), bootstrap,
+        {discount.gamma, lam}, advantages, kept_returns);
+  };
+  run(discount.lam, returns);
+  if (discount.lam_alpha > 0) {
+    std::vector<float> unused(returns.size());
+    run(adaptive_lam(discount.lam_alpha, batch.mask(i)), unused);
+  }
+}
+
 PpoArrays ppo_arrays(const PpoBatch& batch, const Settings& settings,
                      double kl_coef) {
   const AlgorithmSettings& algorithm = settings.algorithm;
@@ -101,13 +122,11 @@ PpoArrays ppo_arrays(const PpoBatch& batch, const Settings& settings,
     token_rewards(batch.part(std::span<const float>(arrays.kl), i),
                   batch.mask(i), kl_coef, shaped_score(batch, i, settings),
                   rewards);
-    gae(rewards, batch.values(i), batch.mask(i), batch.truncated(i),
-        {algorithm.gamma, algorithm.lam},
-        batch.part(std::span(arrays.advantages), i),
-        batch.part(std::span(arrays.returns), i));
+    sum_rewards(batch, i, rewards, algorithm.discount, arrays);
   }
   if (algorithm.whiten)
-    whiten(arrays.advantages, batch.mask());
+    whiten(arrays.advantages, batch.mask(), /*shift_mean=*/true,
+           parse_deviation(algorithm.group.deviation));
   return arrays;
 }
 
@@ -143,7 +162,7 @@ FunctionResult ppo_advantages(const net::Rows& rows,
   const AlgorithmSettings& algorithm = context.settings.algorithm;
   const bool with_reference = algorithm.kl_in == "reward";
   ReturnScale scale;
-  if (algorithm.value_norm)
+  if (algorithm.value.norm)
     scale = ReturnScale(context.carried);
   const PpoBatch batch(rows, with_reference, scale);
   FunctionResult result;
@@ -161,12 +180,12 @@ FunctionResult ppo_advantages(const net::Rows& rows,
     const double kl = sum_of(arrays.kl);
     result.sums.add("actor/reward_kl_penalty", kl, num_scored);
     result.sums.add("actor/kl_coef", kl_coef, 1.0);
-    if (algorithm.kl_target > 0)
+    if (algorithm.kl_control.target > 0)
       result.carried["kl_coef"]
-        = adaptive_kl(kl_coef, kl / num_scored, algorithm.kl_target,
-                      algorithm.kl_horizon, num_scored);
+        = adaptive_kl(kl_coef, kl / num_scored, algorithm.kl_control.target,
+                      algorithm.kl_control.horizon, num_scored);
   }
-  if (algorithm.value_norm) {
+  if (algorithm.value.norm) {
     scale.add(arrays.returns, batch.mask());
     scale.keep(result.carried);
     for (std::size_t t = 0; t < arrays.returns.size(); ++t)
@@ -177,6 +196,9 @@ FunctionResult ppo_advantages(const net::Rows& rows,
   add_token_column(result.rows, batch, "advantages", arrays.advantages);
   add_token_column(result.rows, batch, "returns", arrays.returns);
   add_token_column(result.rows, batch, "kl", arrays.kl);
+  if (chooses_cov_tokens(context.settings))
+    add_cov_tokens(result.rows, batch, arrays.advantages, batch.logprobs(),
+                   context);
   add_train_mask(result.rows, batch);
   return result;
 }
@@ -185,9 +207,9 @@ FunctionEntry ppo_advantages_entry() {
   const auto kl
     = [](const Settings& s) { return s.algorithm.kl_in == "reward"; };
   const auto adapts = [](const Settings& s) {
-    return s.algorithm.kl_in == "reward" && s.algorithm.kl_target > 0;
+    return s.algorithm.kl_in == "reward" && s.algorithm.kl_control.target > 0;
   };
-  const auto scales = [](const Settings& s) { return s.algorithm.value_norm; };
+  const auto scales = [](const Settings& s) { return s.algorithm.value.norm; };
   return {.name = "ppo_advantages",
           .function = &ppo_advantages,
           .reads = {{"loss_mask"},

@@ -17,13 +17,16 @@ namespace troupe::models {
 ///   kl_t    = estimator(logprobs_t, ref_logprobs_t), 0 without reference
 ///   reward_t = -kl_coef * kl_t, + score at the last masked token
 ///   advantages, returns = gae(reward, values; V after the last token is
-///             values[L] if truncated, else 0), then whitened over the
-///             whole batch if algorithm.whiten
+///             values[L] if truncated and algorithm.bootstrap, else 0), the
+///             first with lambda by length if algorithm.lam_alpha, and
+///             whitened over the whole batch if algorithm.whiten
 ///
 /// With algorithm.value_norm, `values` and the written returns are (x - mean) /
 /// deviation, with the moments of all returns before this batch (values) or
 /// including it (returns): PopArt without its rescaling of the weights (van
 /// Hasselt et al. 2016), as in MAPPO (Yu et al. 2022).
+///
+/// With loss clip_cov or kl_cov also cov_tokens (models/rl/cov_tokens.hpp).
 ///
 /// Carried: kl_coef, if algorithm.kl_target > 0: updated by the adaptive
 /// controller with the batch's mean KL per sequence and its number of samples;

@@ -34,7 +34,21 @@ void gae(std::span<const float> rewards, std::span<const float> values,
   }
 }
 
-void whiten(std::span<float> x, Mask mask, bool shift_mean) {
+double adaptive_lam(double alpha, Mask mask) {
+  const auto length
+    = static_cast<double>(mask.size())
+      - static_cast<double>(std::ranges::count(mask, std::uint8_t{0}));
+  return std::max(0.0, 1.0 - 1.0 / std::max(alpha * length, 1.0));
+}
+
+Deviation parse_deviation(std::string_view word) {
+  TROUPE_CHECK(word == "sample" || word == "population",
+               "algorithm.deviation is '" + std::string(word) + "'");
+  return word == "sample" ? Deviation::sample : Deviation::population;
+}
+
+void whiten(std::span<float> x, Mask mask, bool shift_mean,
+            Deviation deviation) {
   constexpr double tiny = 1e-8; // as in verl's masked_whiten
   Moments first;
   first.add(x, mask);
@@ -49,8 +63,10 @@ void whiten(std::span<float> x, Mask mask, bool shift_mean) {
   for (std::size_t i = 0; i < x.size(); ++i)
     if (mask[i] != 0)
       squares += (x[i] - mean) * (x[i] - mean);
-  const double scale
-    = 1.0 / std::sqrt(squares / (n + tiny) * n / (n - 1) + tiny);
+  double variance = squares / (n + tiny);
+  if (deviation == Deviation::sample)
+    variance = variance * n / (n - 1);
+  const double scale = 1.0 / std::sqrt(variance + tiny);
   const double offset = shift_mean ? 0.0 : mean;
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = mask[i] == 0 ? 0.0F
@@ -67,18 +83,44 @@ std::vector<double> group_centred(std::span<const double> scores) {
   return centred;
 }
 
-std::vector<double> group_normalised(std::span<const double> scores,
-                                     double eps) {
+namespace {
+
+/// Returns the deviation of numbers from which their mean was subtracted.
+double deviation_of(std::span<const double> centred, Deviation deviation) {
+  double squares = 0;
+  for (const double number : centred)
+    squares += number * number;
+  const auto n = static_cast<double>(centred.size());
+  return std::sqrt(squares / (deviation == Deviation::sample ? n - 1 : n));
+}
+
+} // namespace
+
+std::vector<double> group_normalised(std::span<const double> scores, double eps,
+                                     Deviation deviation) {
   if (scores.size() == 1)
     return {scores.front() / (1.0 + eps)};
   auto normalised = group_centred(scores);
-  double squares = 0;
-  for (const double score : normalised)
-    squares += score * score;
-  const double deviation
-    = std::sqrt(squares / static_cast<double>(normalised.size() - 1));
+  const double spread = deviation_of(normalised, deviation);
   for (double& score : normalised)
-    score /= deviation + eps;
+    score /= spread + eps;
+  return normalised;
+}
+
+std::vector<double> others_normalised(std::span<const double> scores,
+                                      double eps, Deviation deviation) {
+  if (scores.size() == 1)
+    return {0.0};
+  std::vector<double> normalised;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    std::vector<double> others(scores.begin(), scores.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto centred = group_centred(others);
+    const double distance = scores[i] - (others.front() - centred.front());
+    const double spread
+      = others.size() < 2 ? 0.0 : deviation_of(centred, deviation);
+    normalised.push_back(spread > 0 ? distance / (spread + eps) : distance);
+  }
   return normalised;
 }
 

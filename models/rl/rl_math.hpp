@@ -21,8 +21,8 @@ using Mask = std::span<const std::uint8_t>;
 // -- advantages ---------------------------------------------------------------
 
 struct GaeSettings {
-  double gamma = AlgorithmSettings{}.gamma; ///< discount per token
-  double lam = AlgorithmSettings{}.lam;     ///< weight of longer look-aheads
+  double gamma = DiscountSettings{}.gamma; ///< discount per token
+  double lam = DiscountSettings{}.lam;     ///< weight of longer look-aheads
 };
 
 /// Generalized advantage estimation (Schulman et al. 2016) of one sequence:
@@ -37,16 +37,31 @@ void gae(std::span<const float> rewards, std::span<const float> values,
          Mask mask, bool bootstrap, const GaeSettings& settings,
          std::span<float> advantages, std::span<float> returns);
 
-/// Computes (x - mean) * rsqrt(var + 1e-8) over unmasked entries, var unbiased;
-/// masked entries become 0. Without `shift_mean` the mean is added back. A
-/// single entry has no spread: it becomes 0, or stays without `shift_mean`.
-void whiten(std::span<float> x, Mask mask, bool shift_mean = true);
+/// Divisor of a variance: n - 1 (unbiased) or n.
+enum class Deviation : std::uint8_t { sample, population };
 
-/// Returns (score - mean) / (deviation + eps) for the scores of one group, the
-/// deviation unbiased (GRPO; Shao et al. 2024). A single one: score / (1 +
-/// eps).
-std::vector<double> group_normalised(std::span<const double> scores,
-                                     double eps);
+/// Parses `algorithm.deviation`, which the settings' table has checked.
+Deviation parse_deviation(std::string_view word);
+
+/// Returns 1 - 1 / (alpha times the unmasked tokens), at least 0: the lambda of
+/// VAPO (Yue et al. 2025) for a response of this length.
+double adaptive_lam(double alpha, Mask mask);
+
+/// Computes (x - mean) * rsqrt(var + 1e-8) over unmasked entries; masked
+/// entries become 0. Without `shift_mean` the mean is added back. A single
+/// entry has no spread: it becomes 0, or stays without `shift_mean`.
+void whiten(std::span<float> x, Mask mask, bool shift_mean = true,
+            Deviation deviation = Deviation::sample);
+
+/// Returns (score - mean) / (deviation + eps) for the scores of one group
+/// (GRPO; Shao et al. 2024). A single one: score / (1 + eps).
+std::vector<double> group_normalised(std::span<const double> scores, double eps,
+                                     Deviation deviation = Deviation::sample);
+/// Returns (score - mean) / (deviation + eps) with mean and deviation of the
+/// other scores; undivided where these are all equal, or a single one
+/// (NeMo-RL's use_leave_one_out_baseline). A single score: 0.
+std::vector<double> others_normalised(std::span<const double> scores,
+                                      double eps, Deviation deviation);
 /// Returns score - mean (Dr. GRPO; Liu et al. 2025).
 std::vector<double> group_centred(std::span<const double> scores);
 /// Returns score - mean of the others (RLOO; Ahmadian et al. 2024); a single

@@ -45,13 +45,37 @@ std::span<const float> RolloutBatch::tokens_of(const net::Rows& rows,
   return numbers;
 }
 
+namespace {
+
+std::ptrdiff_t own_tokens(Mask mask) {
+  return std::ranges::count_if(mask, [](std::uint8_t own) { return own != 0; });
+}
+
+} // namespace
+
+double overlong_share(std::ptrdiff_t length, std::ptrdiff_t most,
+                      std::ptrdiff_t buffer) {
+  const auto beyond
+    = std::clamp<std::ptrdiff_t>(length - (most - buffer), 0, buffer);
+  return static_cast<double>(beyond) / static_cast<double>(buffer);
+}
+
 double shaped_score(const RolloutBatch& batch, std::size_t i,
                     const Settings& settings) {
   const RewardSettings& reward = settings.reward;
   if (batch.truncated(i) && replaces_missing_eos(settings))
-    return reward.missing_eos;
+    return reward.long_response.missing_eos;
   const double score = reward.scale * batch.score(i) + reward.bias;
-  return reward.clip > 0 ? std::clamp(score, -reward.clip, reward.clip) : score;
+  const double bounded
+    = reward.clip > 0 ? std::clamp(score, -reward.clip, reward.clip) : score;
+  const auto& limits = reward.long_response;
+  if (limits.overlong_tokens == 0)
+    return bounded;
+  return bounded
+         - overlong_share(own_tokens(batch.mask(i)),
+                          settings.rollout.max_new_tokens,
+                          limits.overlong_tokens)
+             * limits.overlong_penalty;
 }
 
 std::vector<float> token_kl(const RolloutBatch& batch,

@@ -67,8 +67,14 @@ private:
   std::span<const std::uint8_t> truncated_N_;
 };
 
-/// Returns the reward of a response: scale, bias and clip of `reward`, or
-/// reward.missing_eos.
+/// Returns which share of the last `buffer` of `most` tokens a response of
+/// `length` tokens takes: the soft punishment of DAPO (Yu et al. 2025, arXiv
+/// 2503.14476, eq. 13), with its sign changed.
+double overlong_share(std::ptrdiff_t length, std::ptrdiff_t most,
+                      std::ptrdiff_t buffer);
+
+/// Returns the reward of a response: scale, bias and clip of `reward`, less the
+/// penalty of a long one; or reward.missing_eos.
 double shaped_score(const RolloutBatch& batch, std::size_t i,
                     const Settings& settings);
 /// Returns the estimator at each unmasked token, 0 elsewhere; all 0 without

@@ -330,9 +330,11 @@ private:
                          "one version",
                          call.name, lag));
       if (!context_.corrects_for_lag)
-        warn(fmt::format("lag.{}: the loss does not correct for samples of an "
-                         "older version; try algorithm.old_logprobs: rollout",
-                         call.name));
+        warn(
+          fmt::format("lag.{}: the loss does not correct for samples of an "
+                      "older version; try algorithm.old_logprobs: rollout or "
+                      "algorithm.correction",
+                      call.name));
     }
   }
 

@@ -26,7 +26,7 @@ struct CheckContext {
   std::map<std::string, DType> dtypes = {};      ///< by role; absent: f32
   std::optional<std::uint64_t> device_memory_bytes = {}; ///< absent: unknown
   /// The loss weights samples of older versions by their own log-probabilities
-  /// (`old_logprobs: rollout`).
+  /// (`old_logprobs: rollout`, or `algorithm.correction`).
   bool corrects_for_lag = true;
   Evaluation evaluation = {};
 };

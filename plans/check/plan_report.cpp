@@ -101,7 +101,8 @@ CheckContext make_check_context(const Settings& settings,
   sizes.recompute_activations = settings.algorithm.recompute == "true";
   context.evaluation
     = evaluation_in(workflow, settings, sizes.samples_per_step);
-  context.corrects_for_lag = settings.algorithm.old_logprobs == "rollout";
+  context.corrects_for_lag = settings.algorithm.old_logprobs == "rollout"
+                             || settings.algorithm.correction.kind != "none";
   return context;
 }
 

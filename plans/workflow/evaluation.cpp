@@ -86,15 +86,17 @@ Workflow with_evaluation(Workflow workflow, const Settings& settings) {
     workflow.calls.push_back(
       judge("eval_pairs", {"eval_chosen_scores", "eval_rejected_scores"}));
   } else if (fn == "dpo_loss") {
+    Keys read = {"chosen_loss_mask", "rejected_loss_mask",
+                 "eval_chosen_logprobs", "eval_rejected_logprobs"};
     const Keys reference = {"chosen_ref_logprobs", "rejected_ref_logprobs"};
-    add_twins(workflow, reference);
+    if (workflow.writer(reference.front()) != nullptr) {
+      add_twins(workflow, reference);
+      for (const auto& key : reference)
+        read.push_back(eval_prefix + key);
+    }
     add_inference(workflow, train, "logprobs",
                   {"chosen_logprobs", "rejected_logprobs"});
-    workflow.calls.push_back(
-      judge("eval_preferences",
-            {"chosen_loss_mask", "rejected_loss_mask", "eval_chosen_logprobs",
-             "eval_rejected_logprobs", "eval_chosen_ref_logprobs",
-             "eval_rejected_ref_logprobs"}));
+    workflow.calls.push_back(judge("eval_preferences", read));
   } else {
     throw ConfigError({.place = place_of(settings, "eval.data"),
                        .path = "eval.data",

@@ -74,6 +74,15 @@ void add_greedy_responses(Workflow& workflow) {
   workflow.calls.insert(workflow.calls.end(), twins.begin(), twins.end());
 }
 
+void add_loss_keys(Call& advantages, Call& train, const Settings& settings) {
+  if (!chooses_cov_tokens(settings))
+    return;
+  if (std::ranges::find(advantages.reads, "logprobs") == advantages.reads.end())
+    advantages.reads.emplace_back("logprobs");
+  advantages.writes.emplace_back("cov_tokens");
+  train.reads.emplace_back("cov_tokens");
+}
+
 bool leaves_out_samples(const Settings& settings) {
   return settings.reward.kind != "model" && settings.reward.on_error == "skip";
 }

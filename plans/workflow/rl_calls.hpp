@@ -26,6 +26,10 @@ void add_reward(Workflow& workflow, const Settings& settings);
 /// the baseline of ReMax (Li et al. 2024).
 void add_greedy_responses(Workflow& workflow);
 
+/// Adds what `algorithm.loss` needs besides advantages: the choice of tokens of
+/// clip_cov and kl_cov, made by the call that makes advantages.
+void add_loss_keys(Call& advantages, Call& train, const Settings& settings);
+
 /// Returns whether samples without a score are excluded from training: then the
 /// call that makes advantages writes `train_mask`.
 bool leaves_out_samples(const Settings& settings);

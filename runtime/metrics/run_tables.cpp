@@ -2,6 +2,7 @@
 
 #include "actors/worker_base/call_options.hpp"
 #include "config/settings/changed_settings.hpp"
+#include "config/settings/conventions.hpp"
 #include "plans/weights/replicas.hpp"
 #include "runtime/base/human_text.hpp"
 #include "runtime/base/text_table.hpp"
@@ -69,6 +70,9 @@ std::string settings_table(const Settings& settings) {
     const bool is_empty = usual.empty() || usual == "\"\"";
     table.row({setting.path, shown(setting.value), is_empty ? "-" : usual});
   }
+  for (const auto& convention : conventions_in(settings))
+    table.row(
+      {convention.path, convention.value, fmt::format("by {}", convention.by)});
   return table.print()
          + "all others have their defaults; the run's config.yaml holds every "
            "one\n";

@@ -21,7 +21,7 @@ import venv
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ENVIRONMENT = ROOT / ".deps" / "golden"
-PARTS = ["models", "gradients", "samplers", "rl", "training", "trl_losses", "tokenizing",
+PARTS = ["models", "gradients", "samplers", "rl", "policies", "training", "trl_losses", "tokenizing",
          "templates", "safetensors_files", "rows"]
 LIMIT = 6_000_000  # bytes of all files
 
@@ -82,6 +82,7 @@ def main():
     sys.path.insert(0, str(HERE))
     make(given.out.resolve(), [p for p in given.only.split(",") if p])
     if given.second:
+        import policies  # noqa: F401, adds its formulas to those of rl
         import rl
 
         rl.compare(given.second)

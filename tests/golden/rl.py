@@ -329,6 +329,8 @@ CASES = {
     "adv_reinforce_pp": ("adv_reinforce_pp", {"gamma": 1.0}),
     "gen_adv_reinforce_pp_discount": ("adv_reinforce_pp", {"gamma": 0.95}),
     "dpo_b0.1_ls0.0_ipoFalse": ("dpo", {"beta": 0.1, "label_smoothing": 0.0, "ipo": False}),
+    "dpo_b0.1_ls0.2_ipoFalse": ("dpo", {"beta": 0.1, "label_smoothing": 0.2, "ipo": False}),
+    "dpo_b0.1_ls0.0_ipoTrue": ("dpo", {"beta": 0.1, "label_smoothing": 0.0, "ipo": True}),
     "rm_pairwise": ("reward_pair", {}),
     "token_reward_kl_in_reward": ("kl_in_reward", {"kl_coef": 0.05, "clip": [-10, 10]}),
     "token_logprob_entropy": ("logprob_entropy", {}),
@@ -337,7 +339,8 @@ CASES = {
                                         "n_steps": 256}, {"rows": 9}),
 }
 # Sums of squares under a root lose digits that a sum does not.
-WIDE = ("gae_whitened", "whiten", "adv_reinforce_pp")
+WIDE = ("gae_whitened", "gae_whitened_population", "whiten", "adv_reinforce_pp",
+        "adv_reinforce_pp_baseline")
 
 
 def evaluated(function, inputs, params):
@@ -345,10 +348,10 @@ def evaluated(function, inputs, params):
     return FORMULAS[function](**doubles, **params)
 
 
-def make_case(out, name, function, params, shape=None):
+def make_case(out, name, function, params, shape=None, inputs_from=inputs_of):
     folder = fresh(out, name)
     inputs = {k: v.contiguous() for k, v in
-              inputs_of(function, generator("rl", name), **(shape or {})).items()}
+              inputs_from(function, generator("rl", name), **(shape or {})).items()}
     outputs = {k: v if function == "adaptive_kl" else v.float()
                for k, v in evaluated(function, inputs, params).items()}
     assert all(torch.isfinite(v).all() for v in outputs.values()), name

@@ -21,18 +21,21 @@ def dense(packed, lengths):
 
 def grpo_loss(kind, columns, spec):
     rows, width = columns["mask"].shape
+    positive, negative = spec.get("sapo_tau", (1.0, 1.0))
     me = mock.MagicMock(
         top_entropy_quantile=1.0, off_policy_mask_threshold=None, beta=spec["beta"],
-        importance_sampling_level="token", loss_type=kind, epsilon_low=spec["clip_low"],
-        epsilon_high=spec["clip_high"], use_vllm=False, _entropy_bonus_enabled=False,
+        importance_sampling_level=spec.get("level", "token"), loss_type=kind,
+        epsilon_low=spec["clip_low"], epsilon_high=spec["clip_high"], use_vllm=False,
+        _entropy_bonus_enabled=False,
         aux_loss_enabled=False, max_completion_length=spec["max_response_length"],
         current_gradient_accumulation_steps=1)
     me.args.use_bias_correction_kl, me.args.delta, me.args.steps_per_generation = False, None, 1
+    me.args.sapo_temperature_pos, me.args.sapo_temperature_neg = positive, negative
     me.accelerator.num_processes, me.accelerator.gather = 1, lambda x: x
     me._get_per_token_logps_and_entropies = lambda *_, **__: (
         columns["logprobs"], torch.zeros(rows, width), None)
     ids = torch.zeros(rows, width, dtype=torch.long)
-    return GRPOTrainer._compute_loss(me, None, {
+    return spec.get("trainer", GRPOTrainer)._compute_loss(me, None, {
         "prompt_ids": ids[:, :1], "prompt_mask": torch.ones_like(ids[:, :1]),
         "completion_ids": ids, "completion_mask": columns["mask"],
         "advantages": columns["advantages"], "old_per_token_logps": columns["old_logprobs"],

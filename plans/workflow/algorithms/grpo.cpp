@@ -43,6 +43,7 @@ Workflow grpo_workflow(const Settings& settings) {
       internal::inference_call("actor_inf", "actor", "logprobs", "logprobs"));
     train.reads.push_back("rollout_logprobs");
   }
+  internal::add_loss_keys(advantages, train, settings);
   if (internal::leaves_out_samples(settings)) {
     advantages.writes.push_back("train_mask");
     internal::train_on_scored_only(train);

@@ -21,12 +21,12 @@ Workflow ppo_workflow(const Settings& settings) {
     ppo.roles.push_back(internal::reference_role(settings));
     ppo.calls.push_back(
       internal::inference_call("ref_inf", "ref", "logprobs", "ref_logprobs"));
-    if (algorithm.kl_target > 0)
+    if (algorithm.kl_control.target > 0)
       ppo.carried = {{.name = "kl_coef",
                       .initial = algorithm.kl_coef,
                       .metric = "actor/kl_coef"}};
   }
-  if (algorithm.value_norm)
+  if (algorithm.value.norm)
     for (const char* moment :
          {"returns_count", "returns_sum", "returns_sum_squares"})
       ppo.carried.push_back({.name = moment});
@@ -50,6 +50,7 @@ Workflow ppo_workflow(const Settings& settings) {
     kl_reader.reads.push_back("ref_logprobs");
   if (recompute)
     actor_train.reads.push_back("rollout_logprobs");
+  internal::add_loss_keys(advantages, actor_train, settings);
   Call critic_train
     = internal::train_call("critic", "ppo_critic_loss",
                            {"sequence_ids", "loss_mask", "values", "returns"});

@@ -70,7 +70,7 @@ TEST_F(SwitchedOff, NullEqualsAnEmptyValue) {
   EXPECT_EQ(scored.reward.scale, 3) << "every kind reads it";
   // the default kl_in of grpo is loss, which has a ref and no target
   const auto in_loss = with({"algorithm.kl_in=null"});
-  EXPECT_EQ(in_loss.algorithm.kl_target, 0);
+  EXPECT_EQ(in_loss.algorithm.kl_control.target, 0);
   EXPECT_TRUE(in_loss.models.contains("ref"));
 }
 
@@ -132,8 +132,8 @@ TEST_F(SwitchedOff, AnotherKindDropsTheOldKindsSettings) {
 TEST_F(SwitchedOff, SwitchingOffAlsoDropsReadersAndModels) {
   const auto settings = with({"algorithm.kl_in=none"});
   EXPECT_EQ(settings.algorithm.kl_coef, 0.1);
-  EXPECT_EQ(settings.algorithm.kl_target, 0);
-  EXPECT_EQ(settings.algorithm.kl_horizon, 10000);
+  EXPECT_EQ(settings.algorithm.kl_control.target, 0);
+  EXPECT_EQ(settings.algorithm.kl_control.horizon, 10000);
   EXPECT_FALSE(settings.models.contains("ref"));
 }
 

@@ -192,7 +192,7 @@ TEST_P(GoldenDpo, FollowsTheReferenceForAnyMicroBatching) {
   const auto engine = c.engine("init", false, "optimizer", steps.size());
   TrainSpec spec;
   spec.fn = "dpo_loss";
-  spec.loss.beta = c.meta["spec"]["beta"];
+  spec.loss.preference.beta = c.meta["spec"]["beta"];
   spec.micro_batches = GetParam();
   expect_trajectory(c, *engine, rows, spec, steps,
                     {{"loss", "train/loss"},

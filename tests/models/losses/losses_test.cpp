@@ -9,65 +9,19 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/models/golden.hpp"
+#include "tests/support/models/loss_case.hpp"
 
 #include <cmath>
 
 namespace troupe::models {
 namespace {
 
-struct LossCase {
-  nlohmann::json params;
-  troupe::testing::GoldenTensors in;
-  troupe::testing::GoldenTensors out;
-  double tolerance = 0;
-
-  explicit LossCase(const std::string& name) {
-    const auto folder = testing::golden_folder() / "rl" / name;
-    const auto meta = testing::read_golden_meta(folder);
-    params = meta["params"];
-    tolerance = meta["tolerance_abs"];
-    in = testing::read_golden(folder / "inputs.safetensors");
-    out = testing::read_golden(folder / "outputs.safetensors");
-  }
-};
-
-at::Tensor flat(const troupe::testing::GoldenTensor& tensor) {
-  const auto floats = tensor.floats();
-  return at::tensor(at::ArrayRef<float>(floats), at::kFloat);
-}
-
-at::Tensor leaf(const troupe::testing::GoldenTensor& tensor) {
-  return flat(tensor).set_requires_grad(true);
-}
-
-/// A golden case [rows, width] as a packed batch, padding masked.
-TrainBatch batch_of(const LossCase& c) {
-  TrainBatch batch;
-  const auto& shape = c.in.at("mask").shape;
-  for (std::int64_t i = 0; i <= shape[0]; ++i)
-    batch.cu_seqlens.push_back(i * shape[1]);
-  batch.mask_T = flat(c.in.at("mask"));
-  return batch;
-}
-
-Denominators denominators_of(const LossCase& c) {
-  double tokens = 0;
-  for (const double own : c.in.at("mask").values)
-    tokens += own;
-  return {.tokens = tokens,
-          .sequences = static_cast<double>(c.in.at("mask").shape[0])};
-}
-
-void expect_gradient(const at::Tensor& leaf_T, const LossCase& c,
-                     const char* name, double factor = 1.0) {
-  const at::Tensor got_T = leaf_T.grad().contiguous();
-  const auto& want = c.out.at(name).values;
-  ASSERT_EQ(got_T.numel(), static_cast<std::int64_t>(want.size()));
-  for (std::size_t i = 0; i < want.size(); ++i)
-    ASSERT_NEAR(factor * got_T.const_data_ptr<float>()[i], want[i], c.tolerance)
-      << "entry " << i;
-}
+using troupe::testing::batch_of;
+using troupe::testing::denominators_of;
+using troupe::testing::expect_gradient;
+using troupe::testing::flat;
+using troupe::testing::leaf;
+using troupe::testing::LossCase;
 
 // -- policy
 // ---------------------------------------------------------------------
@@ -85,7 +39,7 @@ TEST_P(GoldenPolicyLoss, HasTheReferencesValueAndGradient) {
   settings.clip_low = c.params["eps_low"];
   settings.clip_high = c.params["eps_high"];
   if (c.params.contains("dual_clip") && !c.params["dual_clip"].is_null())
-    settings.dual_clip = c.params["dual_clip"];
+    settings.policy.dual_clip = c.params["dual_clip"];
   if (c.params["agg"] == "seq-mean-token-mean")
     settings.mean = LossMean::sequence;
   if (c.params["agg"] == "dr-grpo")
@@ -275,9 +229,10 @@ TEST(RewardLoss, EqualsTheGoldenCase) {
 }
 
 // Golden sums as sequences of one token each, chosen and rejected alternating.
-TEST(GoldenDpoLoss, HasTheReferencesValueAndRewards) {
-  TROUPE_NEEDS_GOLDEN();
-  const LossCase c("dpo_b0.1_ls0.0_ipoFalse");
+class GoldenDpoLoss : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenDpoLoss, HasTheReferencesValueAndRewards) {
+  const LossCase c(GetParam());
   const auto pairs = c.in.at("pc").values.size();
   std::vector<float> policy, reference;
   TrainBatch batch;
@@ -295,7 +250,10 @@ TEST(GoldenDpoLoss, HasTheReferencesValueAndRewards) {
   batch.logprobs_T = at::tensor(policy).set_requires_grad(true);
   batch.columns["ref_logprobs"] = at::tensor(reference);
   const LossResult result = dpo_loss(
-    batch, {.pairs = static_cast<double>(pairs)}, {.beta = c.params["beta"]});
+    batch, {.pairs = static_cast<double>(pairs)},
+    {.preference = {.kind = c.params["ipo"].get<bool>() ? "ipo" : "dpo",
+                    .beta = c.params["beta"],
+                    .label_smoothing = c.params["label_smoothing"]}});
   EXPECT_NEAR(result.loss.item<float>(), c.out.at("loss").item(), c.tolerance);
   double chosen = 0, rejected = 0;
   for (std::size_t i = 0; i < pairs; ++i) {
@@ -311,6 +269,44 @@ TEST(GoldenDpoLoss, HasTheReferencesValueAndRewards) {
               (chosen - rejected) / count, c.tolerance);
 }
 
+INSTANTIATE_TEST_SUITE_P(Rl, GoldenDpoLoss,
+                         ::testing::ValuesIn(testing::cases_of({"dpo"})),
+                         testing::case_test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenDpoLoss);
+
+class GoldenPairs : public ::testing::TestWithParam<const char*> {};
+
+// Golden sums spread over as many tokens as the case says.
+TEST_P(GoldenPairs, WithoutAReferenceHaveTheReferencesValueAndGradient) {
+  const LossCase c(GetParam());
+  const auto pairs = c.in.at("chosen").values.size();
+  std::vector<float> logprobs;
+  TrainBatch batch;
+  batch.cu_seqlens = {0};
+  for (std::size_t i = 0; i < pairs; ++i)
+    for (const std::string side : {"chosen", "rejected"}) {
+      const double length = c.in.at(side + "_lengths").values[i];
+      logprobs.insert(logprobs.end(), static_cast<std::size_t>(length),
+                      static_cast<float>(c.in.at(side).values[i] / length));
+      batch.cu_seqlens.push_back(static_cast<std::int64_t>(logprobs.size()));
+    }
+  batch.mask_T = at::ones({batch.cu_seqlens.back()});
+  batch.logprobs_T = at::tensor(logprobs).set_requires_grad(true);
+  const PreferenceSettings preference{.kind = c.function.substr(5),
+                                      .beta = c.params["beta"],
+                                      .margin = c.number("margin", 0)};
+  const LossResult result = dpo_loss(
+    batch, {.pairs = static_cast<double>(pairs)}, {.preference = preference});
+  EXPECT_NEAR(result.loss.item<float>(), c.out.at("loss").item(), c.tolerance);
+  result.loss.backward();
+  for (std::size_t i = 0; i < pairs; ++i) // each token has the sum's gradient
+    EXPECT_NEAR(batch.logprobs_T.grad()[batch.cu_seqlens[2 * i]].item<float>(),
+                c.out.at("dchosen").values[i], c.tolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rl, GoldenPairs,
+                         ::testing::Values("pair_simpo", "pair_orpo"));
+
 TEST(DpoLoss, CountsOnlyTokensOfResponses) {
   TrainBatch batch;
   batch.cu_seqlens = {0, 3, 5};
@@ -318,7 +314,8 @@ TEST(DpoLoss, CountsOnlyTokensOfResponses) {
   batch.logprobs_T
     = at::tensor({9.0F, -1.0F, -2.0F, 9.0F, -5.0F}).set_requires_grad(true);
   batch.columns["ref_logprobs"] = at::tensor({7.0F, -2.0F, -2.0F, 7.0F, -4.0F});
-  const LossResult result = dpo_loss(batch, {.pairs = 4}, {.beta = 0.5});
+  const LossResult result
+    = dpo_loss(batch, {.pairs = 4}, {.preference = {.beta = 0.5}});
   // h = 1 - (-1) = 2; three other pairs elsewhere
   const double loss = std::log1p(std::exp(-1.0));
   EXPECT_NEAR(result.loss.item<float>(), loss / 4, 1e-6);

@@ -120,11 +120,37 @@ TEST_F(EvaluationTest, PreferencesComparePolicyAndReferenceOnResponses) {
      column<float>("eval_rejected_ref_logprobs", DType::f32, {{7, -3, -4}})});
   const auto tokenizer = testing::letters();
   const auto found = evaluate_preferences(
-    {.data = data, .tokenizer = tokenizer, .beta = 0.5}, rows);
+    {.data = data, .tokenizer = tokenizer, .preference = {.beta = 0.5}}, rows);
   EXPECT_DOUBLE_EQ(found.sums.value("val-core/rows/reward_margin"), 1.5);
   EXPECT_DOUBLE_EQ(found.sums.value("val-core/rows/accuracy"), 1);
   EXPECT_NEAR(found.sums.value("val-core/rows/loss"),
               std::log1p(std::exp(-1.5)), 1e-12);
+}
+
+TEST_F(EvaluationTest, PreferencesHaveTheLossThatTrainingHas) {
+  const auto data = open(DataKind::preference,
+                         R"({"prompt": "a", "chosen": "b", "rejected": "c"})"
+                         "\n");
+  const net::Rows rows(
+    {SampleId{0}},
+    {column<std::uint8_t>("chosen_loss_mask", DType::u8, {{0, 0, 1, 1}}),
+     column<std::uint8_t>("rejected_loss_mask", DType::u8, {{0, 1, 1}}),
+     column<float>("eval_chosen_logprobs", DType::f32, {{9, 9, -1, -2}}),
+     column<float>("eval_rejected_logprobs", DType::f32, {{9, -4, -2}})});
+  const auto tokenizer = testing::letters();
+  const auto loss = [&](const PreferenceSettings& preference) {
+    return evaluate_preferences(
+             {.data = data, .tokenizer = tokenizer, .preference = preference},
+             rows)
+      .sums.value("val-core/rows/loss");
+  };
+  // means -1.5 and -3
+  EXPECT_NEAR(loss({.kind = "simpo", .beta = 2, .margin = 1}),
+              std::log1p(std::exp(-2.0)), 1e-9);
+  const auto odds = [](double x) { return x - std::log1p(-std::exp(x)); };
+  EXPECT_NEAR(loss({.kind = "orpo", .beta = 0.5}),
+              1.5 + 0.5 * std::log1p(std::exp(odds(-3) - odds(-1.5))), 1e-9);
+  EXPECT_NEAR(loss({.kind = "ipo", .beta = 0.5}), (3 - 1) * (3 - 1), 1e-9);
 }
 
 TEST(FindEvaluator, KnowsOnlyItsNames) {

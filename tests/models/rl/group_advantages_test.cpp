@@ -25,7 +25,7 @@ struct GroupCase {
       in(testing::read_golden(folder(name) / "inputs.safetensors")),
       out(testing::read_golden(folder(name) / "outputs.safetensors")) {}
   static std::filesystem::path folder(const std::string& name) {
-    return testing::golden_folder() / "rl" / name;
+    return testing::rl_case_folder(name);
   }
   std::string function() const {
     return meta["function"];
@@ -34,17 +34,16 @@ struct GroupCase {
 
 std::vector<double> by_function(const GroupCase& c,
                                 const std::vector<double>& scores) {
+  if (c.function() == "adv_others")
+    return others_normalised(scores, c.meta["params"]["eps"],
+                             Deviation::sample);
   if (c.function() == "adv_grpo")
     return group_normalised(scores, c.meta["params"]["eps"]);
   return c.function() == "adv_rloo" ? leave_one_out(scores)
                                     : group_centred(scores);
 }
 
-class GoldenGroups : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(GoldenGroups, EqualTheReference) {
-  TROUPE_NEEDS_GOLDEN();
-  const GroupCase c(GetParam());
+void expect_groups(const GroupCase& c) {
   const auto& group = c.in.at("group").values;
   std::map<double, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < group.size(); ++i)
@@ -60,12 +59,84 @@ TEST_P(GoldenGroups, EqualTheReference) {
         << "sample " << own[k];
   }
 }
+
+class GoldenGroups : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenGroups, EqualTheReference) {
+  TROUPE_NEEDS_GOLDEN();
+  expect_groups(GroupCase(GetParam()));
+}
 INSTANTIATE_TEST_SUITE_P(Rl, GoldenGroups,
                          ::testing::Values("adv_grpo", "adv_rloo",
                                            "adv_dr_grpo",
                                            "gen_adv_grpo_shuffled",
                                            "gen_adv_rloo_shuffled",
                                            "gen_adv_dr_grpo_shuffled"));
+
+TEST(GoldenOthers, ComparedWithTheOthersEqualTheReference) {
+  TROUPE_NEEDS_GOLDEN();
+  expect_groups(GroupCase("adv_others"));
+}
+
+// NeMo-RL's mean and deviation of the others, where it divides by them.
+TEST(GoldenOthers, LeaveOneOutHasNeMosMeansAndDeviations) {
+  TROUPE_NEEDS_GOLDEN();
+  const GroupCase c(support::second_opinion() ? "nemo_loo_baseline_std"
+                                              : "leave_one_out");
+  const auto& scores = c.in.at("scores").values;
+  constexpr double eps = 1e-6;
+  const auto got = others_normalised(scores, eps, Deviation::sample);
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    EXPECT_NEAR(got[i] * (c.out.at("std").values[i] + eps),
+                scores[i] - c.out.at("baseline").values[i],
+                c.meta["tolerance_abs"]);
+}
+
+/// The samples [N, width] of a golden case as rows; a score is the sum of a
+/// sample's token rewards.
+net::Rows rows_of(const GroupCase& c) {
+  const auto width = static_cast<std::uint32_t>(c.in.at("mask").shape[1]);
+  const auto samples = static_cast<std::size_t>(c.in.at("mask").shape[0]);
+  const auto rewards = c.in.at("token_rewards").floats();
+  Floats scores(samples);
+  for (std::size_t t = 0; t < rewards.size(); ++t)
+    scores[t / width] += rewards[t];
+  net::Rows rows;
+  std::map<double, std::uint64_t> members;
+  const auto& group = c.in.at("group").values;
+  const std::uint64_t most = samples;
+  for (const double own : group)
+    rows.samples.emplace_back(static_cast<std::uint64_t>(own) * most
+                              + members[own]++);
+  const auto mask = c.in.at("mask").mask();
+  const std::vector<std::uint32_t> lengths(samples, width);
+  const std::vector<std::uint32_t> ones(samples, 1);
+  const std::vector<std::uint8_t> truncated(samples);
+  rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
+  rows.add(net::make_column("scores", DType::f32, ones, scores.data()));
+  rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
+  return rows;
+}
+
+TEST(GoldenReinforcePpBaseline, EqualsTheReference) {
+  TROUPE_NEEDS_GOLDEN();
+  const GroupCase c("adv_reinforce_pp_baseline");
+  Settings settings;
+  settings.algorithm.advantage = "group";
+  settings.algorithm.kl_in = "none";
+  settings.algorithm.whiten = false;
+  settings.algorithm.group.whiten_batch = true;
+  settings.rollout.n = static_cast<int>(c.in.at("mask").shape[0]);
+  const auto result
+    = run_function("group_advantages", rows_of(c), {settings, StepId(0), {}});
+  const auto got = result.rows.at("advantages").as<float>();
+  const auto mask = c.in.at("mask").mask();
+  for (std::size_t t = 0; t < got.size(); ++t)
+    if (mask[t] != 0) {
+      EXPECT_NEAR(got[t], c.out.at("adv").values[t], c.meta["tolerance_abs"])
+        << "token " << t;
+    }
+}
 
 class GoldenReMax : public ::testing::TestWithParam<const char*> {};
 
@@ -178,10 +249,34 @@ TEST(GroupAdvantages, CompareTheResponsesToAPrompt) {
 TEST(GroupAdvantages, ShapeScoresFirst) {
   auto settings = group_settings("rloo");
   settings.reward.scale = 2;
-  settings.reward.missing_eos = -7; // of the last sample
+  settings.reward.long_response.missing_eos = -7; // of the last sample
   const auto got = last_tokens(made(settings, {1, 0, 2, 0, 0, 0}));
   EXPECT_NEAR(got[2], 3, 1e-5);
   EXPECT_NEAR(got[5], -7, 1e-5);
+}
+
+TEST(GroupAdvantages, LongResponsesPayForTheirLength) {
+  auto settings = group_settings("rloo");
+  settings.rollout.max_new_tokens = 3; // responses have 2 tokens
+  settings.reward.clip = 1;
+  settings.reward.long_response.overlong_tokens = 2;
+  settings.reward.long_response.overlong_penalty = 4;
+  settings.reward.long_response.missing_eos = -7; // of the last sample
+  const auto got = last_tokens(made(settings, {1, 0, 2, 0, 0, 0}));
+  EXPECT_NEAR(got[2], 0.5, 1e-5); // all of the group lose 2 after the clip
+  EXPECT_NEAR(got[5], -7 + 2, 1e-5);
+}
+
+TEST(GroupAdvantages, DivideByTheDeviationThatTheSettingsName) {
+  auto settings = group_settings("group");
+  settings.algorithm.group.deviation = "population";
+  settings.algorithm.group.deviation_eps = 1;
+  const auto got = last_tokens(made(settings, {3, 0, 0, 5, 5, 5}));
+  EXPECT_NEAR(got[0], 2 / (std::sqrt(2.0) + 1), 1e-5);
+  settings.algorithm.group.baseline = "others"; // these do not differ
+  EXPECT_NEAR(last_tokens(made(settings, {3, 0, 0, 5, 5, 5}))[0], 3, 1e-5);
+  EXPECT_NEAR(last_tokens(made(settings, {3, 0, 0, 5, 5, 5}))[1],
+              -1.5 / (1.5 + 1), 1e-5);
 }
 
 TEST(GroupAdvantages, LeaveOutSamplesWithoutAScore) {

@@ -42,8 +42,8 @@ net::Rows two_samples() {
 
 Settings plain_settings() {
   Settings settings;
-  settings.algorithm.gamma = 1;
-  settings.algorithm.lam = 1;
+  settings.algorithm.discount.gamma = 1;
+  settings.algorithm.discount.lam = 1;
   settings.algorithm.whiten = false;
   settings.algorithm.kl_coef = 0.1;
   return settings;
@@ -74,6 +74,28 @@ TEST(PpoAdvantages, SumsFutureRewardsAndBootstrapsTruncatedResponses) {
   EXPECT_EQ(result.rows.samples, two_samples().samples);
 }
 
+TEST(PpoAdvantages, NothingFollowsATruncatedResponseWithoutBootstrap) {
+  auto settings = plain_settings();
+  settings.algorithm.discount.bootstrap = false;
+  const auto result
+    = run_function("ppo_advantages", two_samples(), {settings, StepId(0), {}});
+  expect_all_near(column(result, "returns"),
+                  {0, 0, 2.05F, 2.1F, 2, 0, -3.1F, -3});
+}
+
+TEST(PpoAdvantages, LambdaByLengthLeavesTheReturnsAlone) {
+  auto settings = plain_settings();
+  settings.algorithm.kl_in = "none";
+  settings.algorithm.discount.lam_alpha = 2.0 / 3;
+  const auto result
+    = run_function("ppo_advantages", two_samples(), {settings, StepId(0), {}});
+  expect_all_near(column(result, "returns"), {0, 0, 2, 2, 2, 0, -2.4F, -2.4F});
+  // three tokens: lambda 1 - 1 / 2; two: 1 - 1 / (4 / 3)
+  expect_all_near(column(result, "advantages"),
+                  {0, 0, 0.1F + 0.5F * (0.1F + 0.5F * 1.7F), 0.1F + 0.5F * 1.7F,
+                   1.7F, 0, 0.1F + 0.25F * -2.9F, -2.9F});
+}
+
 TEST(PpoAdvantages, ReportsTheBatch) {
   const auto settings = plain_settings();
   const MetricSums sums
@@ -98,7 +120,7 @@ TEST(PpoAdvantages, ShapesScoresAndReplacesThoseOfTruncatedResponses) {
   settings.reward.scale = 2;
   settings.reward.bias = 1;
   settings.reward.clip = 4;
-  settings.reward.missing_eos = -1;
+  settings.reward.long_response.missing_eos = -1;
   const auto result
     = run_function("ppo_advantages", two_samples(), {settings, StepId(0), {}});
   // 2 * 2 + 1 = 5 is clipped to 4; the truncated response gets -1 and V = 0.6.
@@ -122,8 +144,8 @@ TEST(PpoAdvantages, WhitensOverTheWholeBatch) {
 
 TEST(PpoAdvantages, CarriesAnAdaptiveKlCoefficient) {
   auto settings = plain_settings();
-  settings.algorithm.kl_target = 0.2;
-  settings.algorithm.kl_horizon = 100;
+  settings.algorithm.kl_control.target = 0.2;
+  settings.algorithm.kl_control.horizon = 100;
   const auto result = run_function("ppo_advantages", two_samples(),
                                    {settings, StepId(3), {{"kl_coef", 0.5}}});
   EXPECT_NEAR(result.sums.value("actor/kl_coef"), 0.5, 1e-12);
@@ -133,7 +155,7 @@ TEST(PpoAdvantages, CarriesAnAdaptiveKlCoefficient) {
 
 TEST(PpoAdvantages, NormalisedReturnsHaveMean0AndVariance1AtFirst) {
   auto settings = plain_settings();
-  settings.algorithm.value_norm = true;
+  settings.algorithm.value.norm = true;
   const auto result
     = run_function("ppo_advantages", two_samples(), {settings, StepId(0), {}});
   // The plain returns: 2.05, 2.1, 2, -2.5, -2.4.
@@ -154,7 +176,7 @@ TEST(PpoAdvantages, NormalisedReturnsHaveMean0AndVariance1AtFirst) {
 
 TEST(PpoAdvantages, ValuesAreInTheScaleOfThePreviousReturns) {
   auto settings = plain_settings();
-  settings.algorithm.value_norm = true;
+  settings.algorithm.value.norm = true;
   // Two returns seen, 1 and 5: mean 3, deviation 2.
   const CarriedValues seen{
     {"returns_count", 2}, {"returns_sum", 6}, {"returns_sum_squares", 26}};

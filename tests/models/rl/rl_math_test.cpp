@@ -1,11 +1,13 @@
 // Advantages, divergences and means against the golden rl/ cases.
 #include "config/base/error.hpp"
 #include "models/rl/rl_math.hpp"
+#include "models/rl/rollout_batch.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/models/golden.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace troupe::models {
@@ -20,7 +22,7 @@ struct RlCase {
   double tolerance;
 
   explicit RlCase(const std::string& name) {
-    const auto folder = testing::golden_folder() / "rl" / name;
+    const auto folder = testing::rl_case_folder(name);
     meta = testing::read_golden_meta(folder);
     in = testing::read_golden(folder / "inputs.safetensors");
     out = testing::read_golden(folder / "outputs.safetensors");
@@ -31,6 +33,25 @@ struct RlCase {
   }
   double param(const char* name) const {
     return meta["params"][name];
+  }
+  /// Returns GAE of its rows with gamma 1; nothing follows their last tokens.
+  std::vector<float> advantages(double lam) const {
+    const auto rewards = in.at("rewards").floats();
+    const auto values = in.at("values").floats();
+    const auto mask = in.at("mask").mask();
+    const auto width = static_cast<std::size_t>(in.at("mask").shape[1]);
+    std::vector<float> found(rewards.size());
+    std::vector<float> returns(width);
+    for (std::size_t at = 0; at < rewards.size(); at += width) {
+      std::vector<float> own(values.begin() + static_cast<std::ptrdiff_t>(at),
+                             values.begin()
+                               + static_cast<std::ptrdiff_t>(at + width));
+      own.push_back(0);
+      gae(std::span(rewards).subspan(at, width), own,
+          Mask(mask).subspan(at, width), /*bootstrap=*/false, {1.0, lam},
+          std::span(found).subspan(at, width), returns);
+    }
+    return found;
   }
 };
 
@@ -113,6 +134,49 @@ INSTANTIATE_TEST_SUITE_P(Rl, GoldenGae,
                                                        "gae_whitened"})),
                          test_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenGae);
+
+TEST(GoldenOverlong, EqualsTheReference) {
+  TROUPE_NEEDS_GOLDEN();
+  const auto names = rl_cases({"overlong_penalty"});
+  ASSERT_FALSE(names.empty());
+  for (const auto& name : names) {
+    const RlCase c(name);
+    const auto most = static_cast<std::ptrdiff_t>(c.param("max_length"));
+    const auto& lengths = c.in.at("lengths").values;
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      if (lengths[i] <= c.param("max_length")) { // longer ones do not occur
+        EXPECT_NEAR(
+          -overlong_share(static_cast<std::ptrdiff_t>(lengths[i]), most,
+                          static_cast<std::ptrdiff_t>(c.param("buffer")))
+            * c.param("factor"),
+          c.out.at("penalty").values[i], c.tolerance)
+          << name << " " << lengths[i];
+      }
+  }
+}
+
+TEST(GoldenGaePopulation, EqualsTheReference) {
+  const RlCase c("gae_whitened_population");
+  std::vector<float> advantages = c.advantages(c.param("lam"));
+  whiten(advantages, c.in.at("mask").mask(), /*shift_mean=*/true,
+         Deviation::population);
+  expect_near(advantages, c.out.at("advantages").values, c.in.at("mask").mask(),
+              c.tolerance);
+}
+
+TEST(GoldenGaeByLength, EqualsTheReference) {
+  const RlCase c("gae_by_length");
+  const auto mask = c.in.at("mask").mask();
+  const auto width = static_cast<std::size_t>(c.in.at("mask").shape[1]);
+  std::vector<float> advantages(mask.size());
+  for (std::size_t at = 0; at < mask.size(); at += width) {
+    const auto own = Mask(mask).subspan(at, width);
+    const auto all = c.advantages(adaptive_lam(c.param("alpha"), own));
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(at), width,
+                advantages.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  expect_near(advantages, c.out.at("advantages").values, mask, c.tolerance);
+}
 
 class GoldenPackedGae : public ::testing::TestWithParam<std::string> {};
 

@@ -321,8 +321,8 @@ TEST(PlanCheck, WarnsOfALagWithoutBenefit) {
                 c.context.corrects_for_lag = false;
               }),
               ElementsAre("lag.actor_gen: the loss does not correct for "
-                          "samples of an older version; try "
-                          "algorithm.old_logprobs: rollout"));
+                          "samples of an older version; try algorithm."
+                          "old_logprobs: rollout or algorithm.correction"));
 }
 
 TEST(PlanCheck, WarnsOfIdleDevices) {

@@ -56,9 +56,9 @@ TEST(WorkflowFile, BuiltInWorkflowsCanBeWrittenAsFiles) {
 
 TEST(WorkflowFile, PpoWithItsCarriedValuesCanBeWrittenAsAFile) {
   Settings settings;
-  settings.algorithm.kl_target = 6;
+  settings.algorithm.kl_control.target = 6;
   settings.algorithm.kl_coef = 0.3;
-  settings.algorithm.value_norm = true;
+  settings.algorithm.value.norm = true;
   const auto ppo = from_file(shipped("ppo"), settings);
   expect_same(ppo, ppo_workflow(settings));
   EXPECT_EQ(ppo.carried.front(),

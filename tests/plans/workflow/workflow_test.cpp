@@ -114,7 +114,8 @@ TEST(Workflow, SamplesWithoutAScoreAreMaskedForTrainingOnly) {
 
 TEST(Workflow, AnAdaptiveCoefficientIsCarriedFromStepToStep) {
   EXPECT_TRUE(ppo().carried.empty());
-  const auto adaptive = ppo([](Settings& s) { s.algorithm.kl_target = 6; });
+  const auto adaptive
+    = ppo([](Settings& s) { s.algorithm.kl_control.target = 6; });
   EXPECT_THAT(adaptive.carried,
               ElementsAre(CarriedValue{"kl_coef", 0.1, "actor/kl_coef"}));
 }

@@ -98,6 +98,13 @@ GoldenTensors read_golden(const std::filesystem::path& safetensors) {
   return tensors;
 }
 
+std::filesystem::path rl_case_folder(const std::string& name) {
+  const auto first = golden_folder() / "rl" / name;
+  return std::filesystem::exists(first)
+           ? first
+           : support::source_folder() / "tests/golden/data/rl" / name;
+}
+
 nlohmann::json read_golden_meta(const std::filesystem::path& case_folder) {
   const Bytes bytes = golden_bytes(case_folder / "meta.json");
   return nlohmann::json::parse(bytes.begin(), bytes.end());

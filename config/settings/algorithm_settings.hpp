@@ -1,0 +1,94 @@
+// The section `algorithm` of a run's settings. Its parts are structs of what
+// belongs together; their keys are in the section itself, except those of
+// CorrectionSettings.
+#pragma once
+
+#include <array>
+#include <string>
+
+namespace troupe {
+
+struct ClipRatio {
+  double low = 0.2;
+  double high = 0.2;
+  bool operator==(const ClipRatio&) const = default;
+};
+
+/// Sums of future rewards.
+struct DiscountSettings {
+  double gamma = 1.0;
+  double lam = 0.95;
+  double lam_alpha = 0.0; ///< 0: off
+  bool bootstrap = true;
+};
+
+/// Comparison of the responses to a prompt.
+struct GroupSettings {
+  std::string baseline = "all";     ///< all | others
+  std::string deviation = "sample"; ///< sample | population
+  double deviation_eps = 1e-6;
+  bool whiten_batch = false;
+};
+
+/// Adaptive controller of the weight of the KL term.
+struct KlControlSettings {
+  double target = 0.0;    ///< > 0 turns it on
+  double horizon = 10000; ///< samples
+};
+
+/// Policy loss.
+struct PolicyLossSettings {
+  std::string kind = "ppo";
+  double dual_clip = 0.0; ///< 0: off
+  std::array<double, 2> sapo_tau = {1.0, 1.05};
+  double cov_share = 2e-4;
+  std::array<double, 2> cov_range = {1.0, 5.0};
+  double cov_kl_coef = 1.0;
+};
+
+/// `algorithm.correction`: samples were drawn by other numbers than training
+/// computes.
+struct CorrectionSettings {
+  std::string kind = "none";
+  double cap = 2.0;
+  double floor = 0.0;
+};
+
+/// Value loss.
+struct ValueLossSettings {
+  double clip = 0.2; ///< 0: off
+  bool norm = false;
+};
+
+/// Loss over pairs of workflow dpo.
+struct PreferenceSettings {
+  std::string kind = "dpo"; ///< dpo | ipo | simpo | orpo
+  double beta = 0.1;
+  double label_smoothing = 0.0;
+  double margin = 0.5; ///< simpo
+};
+
+struct AlgorithmSettings {
+  std::string like = "none";     ///< program whose conventions hold
+  std::string advantage = "gae"; ///< gae | group | rloo | remax | reinforce_pp
+  DiscountSettings discount;
+  GroupSettings group;
+  bool whiten = true;
+  std::string kl_in = "reward";    ///< reward | loss | none
+  std::string kl_estimator = "k1"; ///< k1 | k2 | k3
+  double kl_coef = 0.1;
+  KlControlSettings kl_control;
+  PolicyLossSettings loss;
+  ClipRatio clip_ratio;
+  ValueLossSettings value;
+  std::string loss_mean = "token"; ///< token | sequence | horizon
+  double entropy_coef = 0.0;
+  std::string old_logprobs = "rollout"; ///< rollout | recompute
+  CorrectionSettings correction;
+  PreferenceSettings preference;
+  int mini_batches = 4;
+  int epochs = 1;
+  std::string recompute = "auto"; ///< activations: auto | true | false
+};
+
+} // namespace troupe

@@ -1,0 +1,159 @@
+#include "config/settings/conventions.hpp"
+
+#include "config/settings/settings_schema.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace troupe {
+
+namespace {
+
+/// One row: where `key` is `value` and, if named, `also` is `also_value`.
+struct ConventionRow {
+  const char* key;
+  const char* value;
+  const char* also = "";
+  const char* also_value = "";
+  const char* path;
+  const char* set;
+};
+
+constexpr const char* loss = "algorithm.loss";
+constexpr const char* correction = "algorithm.correction.kind";
+constexpr const char* pair_loss = "algorithm.pair_loss";
+constexpr const char* like = "algorithm.like";
+constexpr const char* advantage = "algorithm.advantage";
+constexpr const char* kl_in = "algorithm.kl_in";
+
+/// The first row for a path holds. Rows of a program follow its own defaults:
+/// verl 0.9.1 (trainer/config, core_algos.py), OpenRLHF 0.11.2 (its command
+/// line, loss.py, experience_maker.py), TRL 1.16 (GRPOConfig, grpo_trainer.py),
+/// NeMo-RL (examples/configs/grpo_math_1B.yaml, advantage_estimator.py), AReaL
+/// 1.0.4 (PPOActorConfig, the norms of examples/math/gsm8k_grpo.yaml).
+constexpr auto convention_rows = std::to_array<ConventionRow>({
+  // numbers of papers
+  {loss, "gspo", "", "", "algorithm.clip_ratio", "[0.0003, 0.0004]"},
+  {loss, "gspo", "", "", "algorithm.loss_mean", "sequence"},
+  {loss, "cispo", "", "", "algorithm.clip_ratio", "[1, 4]"},
+  {loss, "sapo", "", "", "algorithm.loss_mean", "sequence"},
+  {loss, "gmpo", "", "", "algorithm.clip_ratio", "0.4"},
+  {loss, "gmpo", "", "", "algorithm.loss_mean", "sequence"},
+  {correction, "icepop", "", "", "algorithm.correction.cap", "5"},
+  {correction, "icepop", "", "", "algorithm.correction.floor", "0.5"},
+  {correction, "sequence_mask", "", "", "algorithm.correction.cap", "3"},
+  {correction, "geometric_mask", "", "", "algorithm.correction.cap", "5"},
+  {correction, "geometric_mask", "", "", "algorithm.correction.floor", "0.5"},
+  {correction, "rejection", "", "", "algorithm.correction.cap", "1.001"},
+  {correction, "rejection", "", "", "algorithm.correction.floor", "0.999"},
+  {pair_loss, "simpo", "", "", "algorithm.beta", "2"},
+  // verl
+  {like, "verl", "", "", kl_in, "none"},
+  {like, "verl", kl_in, "loss", "algorithm.kl_estimator", "k3"},
+  {like, "verl", kl_in, "reward", "algorithm.kl_estimator", "k1"},
+  {like, "verl", "", "", "algorithm.kl_coef", "0.001"},
+  {like, "verl", "", "", "algorithm.loss_mean", "token"},
+  {like, "verl", "", "", "algorithm.dual_clip", "3"},
+  {like, "verl", "", "", "algorithm.deviation", "sample"},
+  {like, "verl", "", "", "algorithm.deviation_eps", "1.0e-6"},
+  {like, "verl", "", "", "algorithm.lam", "1"},
+  {like, "verl", "", "", "algorithm.bootstrap", "false"},
+  {like, "verl", "", "", "algorithm.value_clip", "0.5"},
+  // OpenRLHF; its GRPO is the estimator group_norm with the KL in the loss
+  {like, "openrlhf", advantage, "group", kl_in, "loss"},
+  {like, "openrlhf", advantage, "rloo", kl_in, "loss"},
+  {like, "openrlhf", advantage, "gae", kl_in, "reward"},
+  {like, "openrlhf", advantage, "reinforce_pp", kl_in, "reward"},
+  {like, "openrlhf", kl_in, "loss", "algorithm.kl_estimator", "k3"},
+  {like, "openrlhf", kl_in, "reward", "algorithm.kl_estimator", "k1"},
+  {like, "openrlhf", "", "", "algorithm.kl_coef", "0.01"},
+  {like, "openrlhf", "", "", "algorithm.loss_mean", "token"},
+  {like, "openrlhf", advantage, "group", "algorithm.deviation", "sample"},
+  {like, "openrlhf", "", "", "algorithm.deviation", "population"},
+  {like, "openrlhf", "", "", "algorithm.deviation_eps", "1.0e-9"},
+  {like, "openrlhf", "", "", "algorithm.lam", "1"},
+  {like, "openrlhf", "", "", "algorithm.bootstrap", "false"},
+  {like, "openrlhf", "", "", "algorithm.value_clip", "0.5"},
+  {like, "openrlhf", advantage, "gae", "reward.clip", "10"},
+  // TRL
+  {like, "trl", "", "", kl_in, "none"},
+  {like, "trl", kl_in, "loss", "algorithm.kl_estimator", "k3"},
+  {like, "trl", "", "", "algorithm.loss_mean", "token"},
+  {like, "trl", "", "", "algorithm.deviation", "sample"},
+  {like, "trl", "", "", "algorithm.deviation_eps", "1.0e-4"},
+  // NeMo-RL
+  {like, "nemo", "", "", kl_in, "loss"},
+  {like, "nemo", "", "", "algorithm.kl_estimator", "k3"},
+  {like, "nemo", "", "", "algorithm.kl_coef", "0.01"},
+  {like, "nemo", "", "", "algorithm.loss_mean", "token"},
+  {like, "nemo", "", "", "algorithm.baseline", "others"},
+  {like, "nemo", "", "", "algorithm.deviation", "sample"},
+  {like, "nemo", "", "", "algorithm.deviation_eps", "1.0e-6"},
+  // AReaL
+  {like, "areal", advantage, "gae", kl_in, "reward"},
+  {like, "areal", "", "", kl_in, "none"},
+  {like, "areal", "", "", "algorithm.kl_estimator", "k1"},
+  {like, "areal", "", "", "algorithm.kl_coef", "0.1"},
+  {like, "areal", "", "", "algorithm.loss_mean", "token"},
+  {like, "areal", "", "", "algorithm.deviation", "sample"},
+  {like, "areal", "", "", "algorithm.deviation_eps", "1.0e-5"},
+  {like, "areal", "", "", "algorithm.whiten_batch", "true"},
+  {like, "areal", "", "", "algorithm.lam", "1"},
+  {like, "areal", "", "", "algorithm.value_clip", "0.5"},
+  {like, "areal", "", "", "reward.clip", "20"},
+});
+
+bool has_value(const Settings& settings, const std::string& path,
+               const std::string& value) {
+  return value_text(*find_field(path).first, settings, "") == value;
+}
+
+bool row_holds(const ConventionRow& row, const Settings& settings) {
+  return has_value(settings, row.key, row.value)
+         && (*row.also == '\0'
+             || has_value(settings, row.also, row.also_value));
+}
+
+/// Returns true if the workflow reads the row's choice and the setting that it
+/// sets, and the latter is used.
+bool row_matters(const ConventionRow& row, const Settings& settings) {
+  const Field& field = *find_field(row.path).first;
+  return field_applies(*find_field(row.key).first, settings.workflow)
+         && field_applies(field, settings.workflow)
+         && needs_hold(field, settings);
+}
+
+} // namespace
+
+std::optional<Convention> convention_for(const Settings& settings,
+                                         const std::string& path) {
+  for (const auto& row : convention_rows)
+    if (row.path == path && row_holds(row, settings)
+        && row_matters(row, settings))
+      return Convention{.path = path,
+                        .value = row.set,
+                        .by = std::string(row.key) + ": " + row.value};
+  return std::nullopt;
+}
+
+const std::vector<std::string>& convention_paths() {
+  static const std::vector<std::string> paths = [] {
+    std::vector<std::string> all;
+    for (const auto& row : convention_rows)
+      if (std::ranges::find(all, row.path) == all.end())
+        all.emplace_back(row.path);
+    return all;
+  }();
+  return paths;
+}
+
+std::vector<Convention> conventions_in(const Settings& settings) {
+  std::vector<Convention> found;
+  for (const auto& path : convention_paths())
+    if (!was_set(settings, path))
+      if (auto convention = convention_for(settings, path))
+        found.push_back(*std::move(convention));
+  return found;
+}
+
+} // namespace troupe

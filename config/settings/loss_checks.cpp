@@ -1,0 +1,97 @@
+#include "config/settings/loss_checks.hpp"
+
+#include "config/settings/settings_schema.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+class LossChecks {
+public:
+  LossChecks(const Settings& settings, const Place& whole)
+    : settings_(settings),
+      whole_(whole) {}
+
+  void check_correction() const {
+    const auto& correction = settings_.algorithm.correction;
+    if (correction.kind == "none")
+      return;
+    if (correction.kind != "rejection"
+        && settings_.algorithm.old_logprobs == "rollout")
+      fail("algorithm.correction.kind",
+           "rejection or none with algorithm.old_logprobs rollout, where the "
+           "loss already compares with the sampler's log-probabilities",
+           "'" + correction.kind + "'", "algorithm.old_logprobs=recompute");
+    if (settings_.algorithm.loss.kind == "gmpo"
+        && (correction.kind == "tis" || correction.kind == "icepop"
+            || correction.kind == "geometric_mask"))
+      fail("algorithm.correction.kind",
+           "sequence_tis, sequence_mask or rejection with algorithm.loss "
+           "gmpo, which has one ratio per response",
+           "'" + correction.kind + "', a weight per token",
+           "algorithm.correction.kind=sequence_mask");
+    if (correction.floor >= correction.cap)
+      fail(
+        "algorithm.correction.floor",
+        fmt::format("a number < algorithm.correction.cap ({})", correction.cap),
+        fmt::format("{}", correction.floor), "");
+  }
+
+  void check_like() const {
+    const auto& like = settings_.algorithm.like;
+    const bool without_critic = like == "trl" || like == "nemo";
+    if (without_critic && settings_.algorithm.advantage == "gae")
+      fail("algorithm.like",
+           "verl, openrlhf or areal with algorithm.advantage gae",
+           "'" + like + "', known here without a critic only",
+           "algorithm.like=verl");
+  }
+
+  void check_covariances() const {
+    const auto& range = settings_.algorithm.loss.cov_range;
+    if (range[0] >= range[1])
+      fail("algorithm.cov_range", "[low, high] with low < high",
+           fmt::format("[{}, {}]", range[0], range[1]), "[1, 5]");
+  }
+
+  void check_overlong() const {
+    const int most = settings_.rollout.max_new_tokens;
+    const int tokens = settings_.reward.long_response.overlong_tokens;
+    if (tokens > most)
+      fail("reward.overlong_tokens",
+           fmt::format("a whole number <= rollout.max_new_tokens ({})", most),
+           fmt::format("'{}'", tokens), std::to_string(most / 2));
+  }
+
+private:
+  [[noreturn]] void fail(const std::string& path, const std::string& expected,
+                         const std::string& got,
+                         const std::string& hint) const {
+    const auto place = place_of(settings_, path);
+    throw ConfigError({.place = place.file.empty() ? whole_ : place,
+                       .path = path,
+                       .expected = expected,
+                       .got = got,
+                       .hint = hint});
+  }
+
+  const Settings& settings_;
+  const Place& whole_;
+};
+
+} // namespace
+
+void check_losses(const Settings& settings, const Place& whole) {
+  const LossChecks checks(settings, whole);
+  if (workflow_reads(settings.workflow, SettingsGroup::policy)) {
+    checks.check_like();
+    checks.check_correction();
+    checks.check_covariances();
+  }
+  if (workflow_reads(settings.workflow, SettingsGroup::rewards))
+    checks.check_overlong();
+}
+
+} // namespace troupe
