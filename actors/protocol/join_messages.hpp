@@ -2,7 +2,7 @@
 // to know of the run, and who else is there.
 #pragma once
 
-#include "actors/protocol/message_parts.hpp"
+#include "actors/protocol/snapshot_messages.hpp"
 
 namespace troupe::actors {
 
@@ -45,7 +45,8 @@ TROUPE_INSPECT(Peer, x.worker, x.host, x.data_port)
 /// The members of a run, once all workers have joined.
 struct SetupOrder {
   std::vector<Peer> peers;
+  SnapshotKey snapshot; ///< that all will load, if it has an id
 };
-TROUPE_INSPECT(SetupOrder, x.peers)
+TROUPE_INSPECT(SetupOrder, x.peers, x.snapshot)
 
 } // namespace troupe::actors

@@ -122,7 +122,7 @@ bool Session::recovers_from(const AttemptResult& result) {
   const bool lost_snapshot = run_.attempt.snapshot && !result.started
                              && result.end.failure.code == Errc::stale;
   if (lost_snapshot)
-    actors::forget_snapshot(run_.attempt.folder);
+    actors::forget_newest_snapshot(run_.attempt.folder);
   const auto next_attempt
     = [&] { return attempt_after(run_.attempt, run_.work, run_.steps.end); };
   auto next = next_attempt();

@@ -51,6 +51,8 @@ actors::SetupInputs make_setup(const RunBasis& basis,
   }
   setup.loads = load_specs(basis);
   const RunAttempt& attempt = basis.run.attempt;
+  if (attempt.snapshot)
+    setup.snapshot = attempt.snapshot->key;
   setup.rows = actors::rows_to_load(
     [&](WorkerId holder) {
       return attempt.snapshot
