@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/file_messages.hpp"
+#include "actors/protocol/snapshot_messages.hpp"
 
 namespace troupe::actors {
 
@@ -46,7 +47,8 @@ TROUPE_INSPECT(Peer, x.worker, x.host, x.data_port)
 /// The members of a run, once all workers have joined.
 struct SetupOrder {
   std::vector<Peer> peers;
+  SnapshotKey snapshot; ///< that all will load, if it has an id
 };
-TROUPE_INSPECT(SetupOrder, x.peers)
+TROUPE_INSPECT(SetupOrder, x.peers, x.snapshot)
 
 } // namespace troupe::actors

@@ -82,7 +82,8 @@ using NodeActor = caf::typed_actor<
   handles<copy_atom, CopyRowsOrder, CopyDone>,    // keep these rows
   handles<write_atom, WriteRowsOrder, WriteDone>, // write the kept rows
   handles<load_atom, LoadRowsOrder, LoadDone>,    // load rows of a checkpoint
-  handles<ping_atom, PingOrder, HeartbeatReply>,  // heartbeat
+  handles<snapshot_atom, SnapshotCopyOrder, SnapshotDone>, // of another node
+  handles<ping_atom, PingOrder, HeartbeatReply>,           // heartbeat
   caf::reacts_to<abort_atom, FailureMessage>, // stop all work: the run failed
   caf::reacts_to<stop_atom>,                  // orderly end of the process
   caf::reacts_to<tick_atom>, // check that the master still pings

@@ -54,6 +54,7 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<CopyOrder>("troupe::CopyOrder")
     .add_message_type<CopyDone>("troupe::CopyDone")
     .add_message_type<SnapshotOrder>("troupe::SnapshotOrder")
+    .add_message_type<SnapshotCopyOrder>("troupe::SnapshotCopyOrder")
     .add_message_type<SnapshotDone>("troupe::SnapshotDone")
     .add_message_type<WriteOrder>("troupe::WriteOrder")
     .add_message_type<WriteDone>("troupe::WriteDone")

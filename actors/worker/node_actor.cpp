@@ -6,6 +6,7 @@
 #include "actors/worker/function_actor.hpp"
 #include "actors/worker/master_files.hpp"
 #include "actors/worker/shard_actor.hpp"
+#include "actors/worker/shard_snapshot.hpp"
 #include "actors/worker/team_actor.hpp"
 #include "actors/worker_base/call_options.hpp"
 #include "actors/worker_base/open_files.hpp"
@@ -70,12 +71,10 @@ void joined(NodeSelf self, const JoinReply& join_reply) {
 }
 
 /// Starts the keeper of the host too, so that no snapshot waits for it.
-void start_snapshots(WorkerContext& worker) {
-  worker.threads.snapshots = std::make_unique<JobThread>(
-    fmt::format("snapshots {}", worker.worker.value));
+void start_keeper(WorkerContext& worker) {
   if (worker.worker.value % worker.run.plan.cluster.workers_per_node == 0)
     worker.threads.snapshots->post(
-      [keeper = worker.keeper.get()] { keeper->start_if_none(); });
+      [snapshots = worker.snapshots.get()] { snapshots->start_keeper(); });
 }
 
 void start_threads(WorkerContext& worker) {
@@ -83,8 +82,9 @@ void start_threads(WorkerContext& worker) {
     = std::make_unique<JobThread>(fmt::format("host {}", worker.worker.value));
   worker.threads.writer = std::make_unique<JobThread>(
     fmt::format("writer {}", worker.worker.value));
-  if (worker.keeper)
-    start_snapshots(worker);
+  if (worker.snapshots)
+    worker.threads.snapshots = std::make_unique<JobThread>(
+      fmt::format("snapshots {}", worker.worker.value));
   for (const Rank rank : worker.run.plan.cluster.devices_of(worker.worker)) {
     worker.threads.devices[rank]
       = std::make_unique<JobThread>(fmt::format("device {}", rank.value));
@@ -156,7 +156,18 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
   self->state.actors.function
     = self->home_system().spawn(function_actor, worker);
   done.function = self->state.actors.function;
-  reply.deliver(std::move(done));
+  if (worker->snapshots && order.snapshot.id != 0)
+    run_job<SetupDone>(*worker->threads.snapshots,
+                       fmt::format("{}, lend snapshots", worker->who),
+                       self->state.open.open(self, reply),
+                       [worker, done, key = order.snapshot] {
+                         lend_snapshots(*worker, key);
+                         return done;
+                       });
+  else
+    reply.deliver(std::move(done));
+  if (worker->snapshots)
+    start_keeper(*worker);
   return reply.promise();
 }
 
@@ -233,6 +244,17 @@ caf::result<LoadDone> load_rows(NodeSelf self, const Context& context,
   return reply.promise();
 }
 
+caf::result<SnapshotDone> copy_planes(NodeSelf self, const Context& context,
+                                      const SnapshotCopyOrder& order) {
+  Reply<SnapshotDone> reply{self, context};
+  auto worker = self->state.worker;
+  run_job<SnapshotDone>(
+    *worker->threads.snapshots, fmt::format("{}, copy snapshots", worker->who),
+    self->state.open.open(self, reply),
+    [=, step = context.step] { return copy_snapshots(*worker, step, order); });
+  return reply.promise();
+}
+
 // -- heartbeats and the end --------------------------------------------------
 
 caf::result<HeartbeatReply> reply(NodeSelf self, const Context& context) {
@@ -298,8 +320,13 @@ void tick(NodeSelf self) {
 /// Ends the process in order. What snapshots hold is in the last checkpoint
 /// too, or was not to be kept.
 void stop(NodeSelf self) {
-  if (const auto& worker = self->state.worker; worker && worker->keeper)
-    worker->keeper->end();
+  if (const auto& worker = self->state.worker; worker && worker->snapshots) {
+    worker->exchange.data_plane->abort({.code = Errc::aborted,
+                                        .who = worker->who,
+                                        .what = "the run has ended",
+                                        .cause = ""});
+    worker->snapshots->end();
+  }
   for (const auto& shard : self->state.actors.shards)
     self->send_exit(shard, caf::exit_reason::user_shutdown);
   for (const auto& team : self->state.actors.teams)
@@ -346,6 +373,9 @@ NodeActor::behavior_type node_actor(NodeSelf self,
     },
     [=](load_atom, const Context& context, const LoadRowsOrder& order) {
       return load_rows(self, context, order);
+    },
+    [=](snapshot_atom, const Context& context, const SnapshotCopyOrder& order) {
+      return copy_planes(self, context, order);
     },
     [=](ping_atom, const Context& context, const PingOrder&) {
       return reply(self, context);

@@ -6,6 +6,7 @@
 
 #include "actors/protocol/job_thread.hpp"
 #include "actors/worker_base/run_description.hpp"
+#include "actors/worker_base/snapshot_memory.hpp"
 #include "actors/worker_base/worker_data.hpp"
 #include "config/base/atomic_file.hpp"
 #include "models/kernels/workspace.hpp"
@@ -14,7 +15,6 @@
 #include "net/data_plane/data_plane.hpp"
 #include "net/data_plane/peer_memory.hpp"
 #include "net/data_plane/stash.hpp"
-#include "net/keeper/keeper_client.hpp"
 
 #include <map>
 #include <memory>
@@ -82,7 +82,7 @@ struct WorkerContext {
   std::shared_ptr<UserActors> user; ///< thread-safe
   /// Set if the run's rewards need no model, else null; thread-safe.
   std::shared_ptr<RewardWork> rewards;
-  std::unique_ptr<net::KeeperClient> keeper; ///< null: no snapshots
+  std::unique_ptr<SnapshotMemory> snapshots; ///< null: none are made
 };
 
 /// Writes files of the run folder by `write`, which returns the bytes of data,

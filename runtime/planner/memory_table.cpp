@@ -7,6 +7,26 @@
 
 namespace troupe::runtime {
 
+namespace {
+
+std::string snapshots_text(const plans::SnapshotBytes& snapshots) {
+  if (snapshots.own == 0)
+    return "";
+  const auto text = [](std::uint64_t bytes) {
+    return bytes_text(static_cast<double>(bytes));
+  };
+  const auto copies
+    = snapshots.with_copies == snapshots.own
+        ? ""
+        : fmt::format(" ({} of it copies of another host's)",
+                      text(snapshots.with_copies - snapshots.own));
+  return fmt::format(
+    "snapshots (run.snapshot_every): {} of a host's memory{}\n",
+    text(snapshots.with_copies), copies);
+}
+
+} // namespace
+
 std::string memory_table(const plans::PlanReport& report) {
   TextTable table({"device", ">peak memory", ">of it resident", "at task"});
   for (const auto& device : report.devices)
@@ -14,12 +34,8 @@ std::string memory_table(const plans::PlanReport& report) {
                bytes_text(static_cast<double>(device.peak_bytes)),
                bytes_text(static_cast<double>(device.resident_bytes)),
                device.at_task.empty() ? "-" : device.at_task});
-  const auto snapshots
-    = report.snapshot_bytes == 0
-        ? ""
-        : fmt::format("snapshots (run.snapshot_every): {} of a host's memory\n",
-                      bytes_text(static_cast<double>(report.snapshot_bytes)));
-  return table.print() + rooms_text(report.rooms) + snapshots;
+  return table.print() + rooms_text(report.rooms)
+         + snapshots_text(report.snapshots);
 }
 
 std::string rooms_text(const plans::ResponseRooms& rooms) {

@@ -61,7 +61,7 @@ std::string check_json(const plans::PlanReport& report,
                    {"errors", std::move(errors)},
                    {"warnings", report.warnings},
                    {"devices", std::move(devices)},
-                   {"snapshot_bytes", report.snapshot_bytes}};
+                   {"snapshot_bytes", report.snapshots.with_copies}};
   if (hardware)
     document["basis"] = basis_json(*hardware);
   return document.dump(2, ' ', /*ensure_ascii=*/false,

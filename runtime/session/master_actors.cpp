@@ -82,8 +82,10 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
       setup.snapshots.teams[replica.id] = teams_of(replica, ready);
   setup.snapshots.recorded = basis.recorded;
   setup.snapshots.plan = plans::print(basis.run.work.plan);
-  if (const auto& loaded = basis.run.attempt.snapshot)
-    setup.snapshots.slot = plans::next_snapshot_slot(loaded->key.slot);
+  setup.snapshots.loaded = basis.run.attempt.snapshot;
+  setup.snapshots.has_copies
+    = basis.run.steps.copies_snapshots && basis.plan.cluster.nodes > 1;
+  setup.snapshots.incarnation = basis.incarnation;
   setup.nodes = nodes;
   setup.keep = static_cast<std::uint32_t>(basis.run.work.settings.run.keep);
   setup.best = basis.best;

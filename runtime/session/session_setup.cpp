@@ -113,6 +113,8 @@ actors::SetupInputs make_setup(const RunBasis& basis,
     setup.peers.push_back({WorkerId{i}, request.host, request.data_port});
   }
   setup.loads = load_specs(basis);
+  if (const auto& snapshot = basis.run.attempt.snapshot)
+    setup.snapshot = snapshot->key;
   setup.rows = rows_of(basis);
   setup.incarnation = basis.incarnation;
   setup.asks = basis.asks;

@@ -200,6 +200,9 @@ NodeActor::behavior_type fake_node(FakeNodeSelf self,
       return WriteDone{};
     },
     [](load_atom, const Context&, const LoadRowsOrder&) { return LoadDone{}; },
+    [](snapshot_atom, const Context&, const SnapshotCopyOrder&) {
+      return SnapshotDone{};
+    },
     [](ping_atom, const Context&, const PingOrder&) {
       return HeartbeatReply{};
     },
