@@ -2,7 +2,7 @@
 // to know of the run, and who else is there.
 #pragma once
 
-#include "actors/protocol/message_parts.hpp"
+#include "actors/protocol/file_messages.hpp"
 
 namespace troupe::actors {
 
@@ -30,10 +30,11 @@ struct JoinReply {
   std::string keeper;   ///< name of the hosts' keepers; empty: no snapshots
   bool only_evaluates = false;
   std::map<std::string, CallRoom> rooms; ///< for calls that generate
+  FileShare files;
 };
 TROUPE_INSPECT(JoinReply, x.worker, x.incarnation, x.run_id, x.settings_yaml,
                x.plan_yaml, x.run_folder, x.data_key, x.keeper,
-               x.only_evaluates, x.rooms)
+               x.only_evaluates, x.rooms, x.files)
 
 struct Peer {
   WorkerId worker;

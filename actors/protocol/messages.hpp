@@ -71,8 +71,9 @@ struct SetupDone {
   std::vector<TeamEntry> teams;
   std::vector<WriterEntry> writers;
   FunctionActor function;
+  bool shares_files = true; ///< whether its host sees the master's files
 };
-TROUPE_INSPECT(SetupDone, x.teams, x.writers, x.function)
+TROUPE_INSPECT(SetupDone, x.teams, x.writers, x.function, x.shares_files)
 
 /// A worker process: its shards, device threads, heartbeats and stop flags.
 using NodeActor = caf::typed_actor<

@@ -4,6 +4,7 @@
 #include "actors/user/reward_work.hpp"
 #include "actors/user/user_actors.hpp"
 #include "actors/worker/function_actor.hpp"
+#include "actors/worker/master_files.hpp"
 #include "actors/worker/shard_actor.hpp"
 #include "actors/worker/team_actor.hpp"
 #include "actors/worker_base/call_options.hpp"
@@ -37,6 +38,7 @@ void master_lost(NodeSelf self, const std::string& what) {
 void joined(NodeSelf self, const JoinReply& join_reply) {
   try {
     auto worker = make_worker_context(join_reply);
+    self->state.setup->files = worker->run.files;
     net::let_variables_through(worker->run.settings.cluster.env);
     check_open_files(open_files_needed(worker->run.workflow, worker->run.plan),
                      worker->run.plan.cluster.num_workers(),
@@ -116,6 +118,21 @@ void spawn_team(NodeSelf self, const plans::Replica& replica, SetupDone& done) {
   done.teams.push_back({replica.id, team.ranks, actor});
 }
 
+/// Connects with the master, whose files this host does not share.
+void connect_files(NodeSelf self) {
+  const auto& setup = *self->state.setup;
+  auto& worker = *self->state.worker;
+  worker.run.files->connect(std::make_unique<MasterFiles>(
+    self->home_system(), *worker.exchange.data_plane,
+    MasterFilesSetup{.master = worker.run.files->master(),
+                     .master_host = setup.master_host,
+                     .self = {.worker = worker.worker,
+                              .host = setup.join.host,
+                              .data_port = setup.join.data_port},
+                     .incarnation = worker.incarnation,
+                     .asks = self->state.actors.asks}));
+}
+
 caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
                                  const SetupOrder& order) {
   Reply<SetupDone> reply{self, context};
@@ -126,11 +143,14 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
       worker->exchange.data_plane->set_peer(peer.worker, peer.host,
                                             peer.data_port);
   }
+  if (!worker->run.files->is_shared())
+    connect_files(self);
   start_threads(*worker);
   worker->user = std::make_shared<UserActors>(self->home_system());
   if (has_rewards(worker->run.workflow))
     worker->rewards = std::make_shared<RewardWork>(*worker);
   SetupDone done;
+  done.shares_files = worker->run.files->is_shared();
   for (const auto& replica : worker->run.replicas.all)
     spawn_team(self, replica, done);
   self->state.actors.function
@@ -182,8 +202,11 @@ caf::result<WriteDone> write_rows(NodeSelf self, const Context& context,
   run_job<WriteDone>(
     *worker.threads.writer, fmt::format("{}, write rows", worker.who),
     self->state.open.open(self, reply),
-    [rows = std::exchange(self->state.copied, {}), file = order.file] {
-      return written_by([&] { return models::write_row_file(file, rows); });
+    [rows = std::exchange(self->state.copied, {}), file = order.file,
+     files = worker.run.files] {
+      return written_by(*files, [&] {
+        return models::write_row_file(files->to_write(file), rows);
+      });
     });
   return reply.promise();
 }
@@ -191,7 +214,8 @@ caf::result<WriteDone> write_rows(NodeSelf self, const Context& context,
 LoadDone load_files(WorkerContext& worker, const LoadRowsOrder& order) {
   LoadDone done;
   for (const auto& file : order.files)
-    for (auto& [step, rows] : models::read_row_file(file)) {
+    for (auto& [step, rows] :
+         models::read_row_file(worker.run.files->local(file))) {
       done.bytes += rows.size_bytes();
       worker.exchange.stash.put(step, std::move(rows));
     }
@@ -225,6 +249,7 @@ caf::result<HeartbeatReply> reply(NodeSelf self, const Context& context) {
     if (worker->user)
       reply.progress.push_back(worker->user->progress());
     reply.progress.push_back(worker->data.progress());
+    reply.progress.push_back(worker->run.files->progress());
     reply.reading = worker->data.reading();
     reply.stash_bytes = worker->exchange.stash.size_bytes();
   }
@@ -241,6 +266,7 @@ void abort_work(NodeSelf self, const Failure& failure) {
   auto& worker = *self->state.worker;
   worker.exchange.groups.abort_all(failure);
   worker.exchange.data_plane->abort(failure);
+  worker.run.files->abort();
   worker.threads.host->abort();
   worker.threads.writer->abort();
   if (worker.threads.snapshots)

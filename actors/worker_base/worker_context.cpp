@@ -34,9 +34,9 @@ make_worker_context(const JoinReply& join_reply) {
     context->keeper = std::make_unique<net::KeeperClient>(
       context->run.keeper, std::vector<std::string>{"/proc/self/exe", "keeper",
                                                     context->run.keeper});
-  if (context->run.workflow.find_call(record_fn) != nullptr)
-    context->samples = std::make_unique<models::AppendFile>(context->run.folder
-                                                            / "samples.jsonl");
+  if (context->run.workflow.find_call(record_fn) != nullptr
+      && context->run.files->is_shared())
+    context->run.files->append(context->run.folder / samples_file, "");
   return context;
 }
 

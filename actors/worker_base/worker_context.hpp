@@ -76,9 +76,6 @@ struct WorkerContext {
   Incarnation incarnation;
   std::string who; ///< "worker 1 (pid 4711)"
   RunDescription run;
-  /// samples.jsonl, opened once: a later attempt puts a copy in its place, so
-  /// that nothing of this one reaches it. Null: nothing is recorded.
-  std::unique_ptr<models::AppendFile> samples;
   WorkerData data{run};
   WorkerExchange exchange;
   WorkerThreads threads;
@@ -88,14 +85,15 @@ struct WorkerContext {
   std::unique_ptr<net::KeeperClient> keeper; ///< null: no snapshots
 };
 
-/// Writes files by `write`, which returns the bytes of data; returns what was
-/// written.
+/// Writes files of the run folder by `write`, which returns the bytes of data,
+/// and hands them over; returns what was written.
 template <class Write>
-WriteDone written_by(Write write) {
+WriteDone written_by(FileSource& files, Write write) {
   WrittenFiles written;
   WriteDone done{.bytes = write(), .files = {}};
   for (const auto& file : written.take())
-    done.files.push_back({file.path.string(), file.bytes, file.crc32});
+    done.files.push_back(
+      {files.give(file.path).string(), file.bytes, file.crc32});
   return done;
 }
 

@@ -132,8 +132,8 @@ void add_cluster(FieldTable& table) {
     "launcher", &C::launcher,
     "Who starts the workers. auto: slurm inside a Slurm job of several nodes, "
     "mpi inside one of PBS, LSF or Grid Engine, else local. ssh: on "
-    "cluster.hosts, which share the file system. mpi: mpirun, on cluster.hosts "
-    "or the job's. manual: you, with the command that the run prints.")
+    "cluster.hosts. mpi: mpirun, on cluster.hosts or the job's. manual: you, "
+    "with the command that the run prints.")
     .one_of({"auto", "local", "manual", "ssh", "slurm", "mpi"});
   add("hosts", &C::hosts,
       "Host names for the ssh and mpi launchers, one a node.")
@@ -179,6 +179,13 @@ void add_connections(FieldTable& table) {
       "Whatever starts workers by hand (launcher: manual) can then start them "
       "again, with cluster.ports FIRST-LAST of the master, and a lost worker "
       "does not end the run. Empty: new ones at each start.");
+  add("shared_files", &C::shared_files,
+      "Whether all hosts see the files of the run, its models and its data "
+      "under the same paths. auto: workers look for a file in the run folder; "
+      "those that do not find it get what they read from the master, and send "
+      "it what they write, over their network connections. false: all workers "
+      "do. true: a worker that does not find it ends the run.")
+    .one_of({"auto", "true", "false"});
 }
 
 void add_failures(FieldTable& table) {

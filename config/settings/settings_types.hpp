@@ -36,6 +36,7 @@ struct ClusterSettings {
   std::string ports = "auto"; ///< auto | first-last
   std::string tls = "auto";   ///< auto | off
   std::string secret;         ///< file; empty: of the run, new at each start
+  std::string shared_files = "auto"; ///< auto | true | false
   std::map<std::string, std::string> env;
   int max_restarts = 3;
   std::string lost_node = "fail";       ///< fail | wait | shrink

@@ -53,8 +53,9 @@ void add_worker(CLI::App& app, CommandRun& chosen) {
     ->type_name("HOST:PORT")
     ->required();
   command
-    ->add_option("--token-file", options->token_file,
-                 "File with the run's token and key (RUN/.token)")
+    ->add_option(
+      "--token-file", options->token_file,
+      "File with the run's token and key (RUN/.token); -: standard input")
     ->required();
   command
     ->add_option("--number", options->number,

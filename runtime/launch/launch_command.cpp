@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 #include "runtime/launch/job_environment.hpp"
 #include "runtime/launch/slurm_script.hpp"
+#include "runtime/run_folder/run_secret.hpp"
 
 #include <fmt/format.h>
 
@@ -92,17 +93,22 @@ constexpr std::string_view read_environment
   = "while IFS= read -r line && [ -n \"$line\" ]; do export \"$line\"; done; ";
 
 /// Returns the command that starts a worker over ssh. All users of both hosts
-/// can see its arguments, so variables are written to its standard input.
-LaunchCommand over_ssh(const LaunchSpec& spec, const std::string& host,
-                       const LaunchCommand& command) {
+/// can see its arguments, so variables are written to its standard input, and
+/// then the secret. The folder exists where files are shared.
+LaunchCommand over_ssh(LaunchSpec spec, std::uint32_t number,
+                       const std::string& host) {
+  spec.token_file = standard_input;
+  const auto command = worker_command(spec, number);
   LaunchCommand ssh;
-  std::string script{read_environment};
-  script += "exec" + shell_words(command.argv);
+  const auto script = fmt::format("cd {} 2>/dev/null; {}exec{}",
+                                  shell_quoted(spec.working_folder.string()),
+                                  read_environment, shell_words(command.argv));
   ssh.argv = {"ssh", "-o", "BatchMode=yes", host,
-              enter_folder(spec) + "exec sh -c " + shell_quoted(script)};
+              "exec sh -c " + shell_quoted(script)};
   for (const auto& [name, value] : command.environment)
     ssh.input += name + "=" + value + "\n";
   ssh.input += "\n";
+  ssh.reads_token = true;
   return ssh;
 }
 
@@ -193,7 +199,7 @@ LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number) {
   case LauncherKind::manual:
     break;
   case LauncherKind::ssh:
-    return over_ssh(spec, spec.hosts.at(node), command);
+    return over_ssh(spec, number, spec.hosts.at(node));
   case LauncherKind::mpi:
     return by_mpirun(spec, spec.hosts.at(node), std::move(command));
   case LauncherKind::slurm:

@@ -1,6 +1,6 @@
 // Command lines that start workers: the same one on this host, over ssh, as a
-// step of a Slurm job or by mpirun. Hosts share the file system with the run
-// folder, the models and the program, as is usual in clusters.
+// step of a Slurm job or by mpirun. Each host has the program; over ssh it
+// needs no other file of this one.
 #pragma once
 
 #include "config/settings/settings.hpp"
@@ -53,6 +53,9 @@ struct LaunchCommand {
   std::vector<std::pair<std::string, std::string>>
     environment;     ///< variables to add
   std::string input; ///< what the program reads; empty: nothing
+  /// Says that the contents of the token file follow in its input: the
+  /// worker's host may not have the file.
+  bool reads_token = false;
 };
 
 /// Returns what a person runs on a host for the next worker, as one line for a

@@ -2,6 +2,7 @@
 
 #include "config/base/log.hpp"
 #include "net/base/descriptor.hpp"
+#include "runtime/base/jsonl_file.hpp"
 #include "runtime/launch/job_environment.hpp"
 
 #include <fmt/format.h>
@@ -54,6 +55,8 @@ void Launcher::start(const LaunchSpec& spec) {
     child.argv = std::move(command.argv);
     child.environment = std::move(command.environment);
     net::Descriptor input;
+    if (command.reads_token)
+      command.input += read_file(spec.token_file);
     if (!command.input.empty()) {
       input = net::readable_text(command.input);
       child.input = input.get();

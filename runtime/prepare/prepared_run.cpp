@@ -6,7 +6,7 @@
 #include "models/data/dataset.hpp"
 #include "net/base/open_files.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/user_plan.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 #include "runtime/run_folder/session_inputs.hpp"
 #include "runtime/trace/run_graph.hpp"

@@ -117,7 +117,27 @@ void Attempt::handle(const AllJoined& event) {
                                .on_failure = pushes<StartFailed>()});
 }
 
+/// Says whether the hosts share the files of the run, if there are several.
+void Attempt::tell_of_files(const std::vector<actors::SetupDone>& ready) {
+  std::vector<std::size_t> apart;
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    if (!ready[i].shares_files)
+      apart.push_back(i);
+  if (apart.empty() && run_.work.plan.cluster.nodes == 1)
+    return;
+  const auto text
+    = apart.empty()
+        ? "all hosts share the files of the run"
+        : fmt::format("workers {} do not share the files of the run: they read "
+                      "and write them over the network",
+                      fmt::join(apart, ", "));
+  log::runtime.info(text);
+  if (run_.attempt.restarts == 0)
+    files_.say(text);
+}
+
 void Attempt::handle(const AllLoaded& event) {
+  tell_of_files(event.ready);
   if (run_.mode() == RunMode::move_check)
     return actors_.begin_move_check(event.ready, pushes<actors::RunEnd>());
   actors_.spawn_master(event.ready, {.on_step = pushes<StepCommitted>(),

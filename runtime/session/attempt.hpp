@@ -69,6 +69,7 @@ private:
   void handle(const Stalled& event);
   void handle(const WorkerHeard& event);
   void handle(const actors::RunEnd& event);
+  void tell_of_files(const std::vector<actors::SetupDone>& ready);
   void stop(int signal);
   void check_best();
   void on_idle();

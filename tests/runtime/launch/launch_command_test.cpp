@@ -57,11 +57,12 @@ TEST(LaunchCommand, WorkersFillTheHostsInOrder) {
 TEST(LaunchCommand, TheRemoteShellGetsFolderAndQuotedArguments) {
   const auto command = launch_command(spec_of(LauncherKind::ssh), 2);
   EXPECT_THAT(command.argv.back(),
-              StartsWith("cd '/data/my runs' && exec sh "));
+              StartsWith("exec sh -c 'cd '\\''/data/my runs'\\'' "));
   EXPECT_THAT(command.argv.back(),
               HasSubstr("troupe'\\'' worker --join 10.0.0.1:4000 "
-                        "--token-file runs/x/.token --number 2 --threads 4 "
+                        "--token-file - --number 2 --threads 4 "
                         "--bind auto --ports auto'"));
+  EXPECT_TRUE(command.reads_token) << "its host may not have the file";
 }
 
 TEST(LaunchCommand, VariablesReachARemoteWorkerThroughItsInputOnly) {
