@@ -225,7 +225,7 @@ class Views(Watched):
                   window.troupe.timeline.drawing(), 'image/svg+xml');
                 return [...drawing.querySelectorAll('text, parsererror')].map(
                   (node) => node.textContent);""")
-            for name in ("device 0", "gen 102", "train 102"):
+            for name in ("device 0", "train 102", "train 103"):
                 self.assertIn(name, texts)
             self.assertEqual(browser.errors(), [])
 

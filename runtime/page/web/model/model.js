@@ -267,20 +267,17 @@ export class Model {
   }
   /** Returns the distinct devices: each attempt has tracks of its own. */
   deviceCount() { return new Set(this.devices().map((d) => d.name)).size; }
-  /** Returns the newest step whose calls with devices have all ended. */
+  /** Returns whether all calls with devices of a step have begun, and all tasks ended. */
+  isWhole(step) {
+    const calls = this.steps.get(step) || new Map();
+    for (const parts of calls.values()) if (parts.some((p) => Number.isNaN(p.e))) return false;
+    const wanted = this.graph.calls.filter((c) => c.devices.length);
+    return wanted.length ? wanted.every((c) => calls.has(c.name)) : calls.size > 0;
+  }
+  /** Returns the newest whole step; without one, the newest. */
   lastWholeStep() {
-    const wanted = this.graph.calls.filter((c) => c.devices.length).length || 1;
     const steps = [...this.steps.keys()].sort((a, b) => b - a);
-    return steps.find((s) => {
-      const calls = this.steps.get(s);
-      let known = 0;
-      for (const [name, parts] of calls) {
-        if (parts.some((p) => Number.isNaN(p.e))) return false;
-        const call = this.calls.get(name);
-        known += call && call.devices.length ? 1 : 0;
-      }
-      return known >= wanted;
-    }) || steps.at(-1);
+    return steps.find((s) => this.isWhole(s)) || steps.at(-1);
   }
   stepSpan(step) {
     const parts = [...(this.steps.get(step) || new Map()).values()].flat();

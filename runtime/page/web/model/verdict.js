@@ -91,8 +91,9 @@ function trouble(model, stall) {
  */
 export function verdict(model, stall = false) {
   const [mood, opening] = trouble(model, stall);
-  const steps = newestSteps(model);
-  if (!steps.length) return { mood, text: mood === 'good' ? `${opening === 'Fine.' ? '' : `${opening} `}No step was recorded${model.live() ? ' yet' : ''}.` : opening };
+  const steps = newestSteps(model).filter((s) => model.isWhole(s));
+  if (stall && mood === 'bad') return { mood, text: opening }; // the banner names the waits
+  if (!steps.length) return { mood, text: mood === 'good' ? `${opening === 'Fine.' ? '' : `${opening} `}No step was completed${model.live() ? ' yet' : ''}.` : opening };
   const parts = [opening];
   const seconds = stepSeconds(model);
   const predicted = valuesOf(model.metrics.slice(-NEWEST), 'perf/predicted_step_s').at(-1);

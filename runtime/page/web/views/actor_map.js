@@ -252,7 +252,7 @@ export class ActorMap {
       }
       g.lineWidth = 1;
       const text = `${ask.name} ${roughTime(this.model.last - ask.t0)}`, wide = g.measureText(text).width + 8;
-      const [x, y] = this.point(edge, 0.5);
+      const [middle, y] = this.point(edge, 0.5), x = Math.max(wide / 2, Math.min(this.canvas.clientWidth - wide / 2, middle));
       g.fillStyle = this.ink.bad;
       g.fillRect(x - wide / 2, y - 8, wide, 15);
       g.fillStyle = this.ink.back;

@@ -51,7 +51,7 @@ function logAround(model, slice) {
     .map((row) => `${row.at.slice(11)} ${row.of}: ${row.text.slice(0, 400)}`);
 }
 
-const WIDE_PX = 520, HIGH_PX = 560;
+const WIDE_PX = 570, HIGH_PX = 560;
 
 /**
  * Shows a box beside the point that was clicked, never over it: on its right or

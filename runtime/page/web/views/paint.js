@@ -100,7 +100,8 @@ function paintSlice(g, view, s, x0, x1, y, h, depth, isActor) {
   }
   if (depth > 0 || isActor) return;
   const from = Math.max(x0, view.left), to = Math.min(x1, view.width);
-  const name = fitted(g, s.step ? `${s.name} ${s.step}` : s.name, to - from - 8);
+  const whole = s.step ? `${s.name} ${s.step}` : s.name, room = to - from - 8;
+  const name = g.measureText(whole).width <= room ? whole : fitted(g, s.name, room);
   g.fillStyle = view.ink.fore;
   if (name) g.fillText(name, from + 4, y + h / 2);
 }

@@ -162,6 +162,14 @@ test('the verdict is not fine when something is wrong', () => {
   assert.match(verdict(model).text, /^Slower than before: 1 s a step until step 80\./);
 });
 
+test('the verdict says nothing of half a step', () => {
+  const worker = new Process('worker 0', 1).task('device 0', 'gen', 1, 0, 2).task('device 0', 'train', 1, 4);
+  const model = modelOf([worker], { calls: CALLS, edges: EDGES, state: 'running' });
+  model.settle(model.files[0], Infinity);
+  assert.deepEqual(verdict(model), { mood: 'good', text: 'No step was completed yet.' });
+  assert.deepEqual(verdict(model, true), { mood: 'bad', text: 'Stalled.' });
+});
+
 test('a recovery is a story: died, noticed, went on, what it cost', () => {
   const first = new Process('worker 0', 1, 1).task('device 0', 'gen', 4, 0, 100).task('device 0', 'train', 4, 100);
   const second = new Process('worker 0', 1, 2).task('device 0', 'gen', 3, 900, 1000);
