@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -46,16 +48,27 @@ void check_environment(const Settings& settings) {
   }
 }
 
-/// Returns the arguments of a worker; without a number the run assigns one.
-std::vector<std::string> worker_words(const LaunchSpec& spec,
-                                      std::optional<std::uint32_t> number) {
-  std::vector<std::string> words{spec.program, "worker",       "--join",
-                                 spec.address, "--token-file", spec.token_file};
+/// Returns the options of a worker; without a number the run assigns one.
+std::vector<std::string> worker_options(const LaunchSpec& spec,
+                                        std::optional<std::uint32_t> number) {
+  std::vector<std::string> words{"--join", spec.address, "--token-file",
+                                 spec.token_file};
   if (number)
     words.insert(words.end(), {"--number", std::to_string(*number)});
   words.insert(words.end(),
                {"--threads", std::to_string(spec.threads), "--bind",
                 spec.listening.bind, "--ports", spec.listening.ports});
+  return words;
+}
+
+/// Returns the arguments of a worker, or of a process that waits to become one.
+std::vector<std::string> worker_words(const LaunchSpec& spec,
+                                      std::optional<std::uint32_t> number) {
+  std::vector<std::string> words{spec.program, "worker"};
+  if (spec.address.empty())
+    words.emplace_back("--spare");
+  else
+    std::ranges::move(worker_options(spec, number), std::back_inserter(words));
   return words;
 }
 
@@ -147,10 +160,12 @@ std::vector<std::string> hosts_of(const Settings& settings) {
                                              : cluster.hosts;
 }
 
-LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes) {
+namespace {
+
+LauncherKind kind_of(const Settings& settings, std::uint32_t nodes) {
   const auto& cluster = settings.cluster;
   check_environment(settings);
-  if (cluster.lost_node == "shrink" && cluster.launcher != "ssh")
+  if (cluster.recovery.lost_node == "shrink" && cluster.launcher != "ssh")
     refuse(settings, "lost_node",
            "fail or wait, where workers are not started over ssh", "shrink",
            "cluster.launcher=ssh");
@@ -177,12 +192,32 @@ LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes) {
   return LauncherKind::local;
 }
 
+} // namespace
+
+LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes) {
+  const auto kind = kind_of(settings, nodes);
+  if (settings.cluster.recovery.spares > 0 && kind != LauncherKind::local
+      && kind != LauncherKind::ssh)
+    refuse(settings, "spares",
+           "0, where workers are started neither here nor over ssh",
+           std::to_string(settings.cluster.recovery.spares),
+           "cluster.spares=0");
+  return kind;
+}
+
 std::string command_by_hand(const LaunchSpec& spec) {
   std::string line
     = enter_folder(spec) + fmt::format("env OMP_NUM_THREADS={}", spec.threads);
   for (const auto& [name, _] : spec.environment) // values are never printed
     line += fmt::format(" {0}=\"${{{0}:?}}\"", name);
   return line + shell_words(worker_words(spec, std::nullopt));
+}
+
+std::string words_for_spare(const LaunchSpec& spec, std::uint32_t number) {
+  std::string lines;
+  for (const auto& word : worker_options(spec, number))
+    lines += word + "\n";
+  return lines;
 }
 
 LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number) {

@@ -37,7 +37,7 @@ struct LaunchSpec {
   LauncherKind launcher = LauncherKind::local;
   std::vector<std::string> hosts; ///< ssh and mpi: one per node
   std::string program;            ///< path of this binary
-  std::string address;            ///< HOST:PORT of the join actor
+  std::string address; ///< HOST:PORT of the join actor; empty: not known yet
   std::filesystem::path token_file;
   plans::Cluster cluster;
   std::uint32_t threads = 1; ///< per device
@@ -58,7 +58,11 @@ struct LaunchCommand {
 /// Returns what a person runs on a host for the next worker, as one line for a
 /// shell: this program, also if it is not troupe.
 std::string command_by_hand(const LaunchSpec& spec);
-/// Returns the command of worker `number`; workers fill nodes in order.
+/// Returns the command of worker `number`; workers fill nodes in order. Without
+/// an address, that of a process that waits to become this worker.
 LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number);
+/// Returns what makes a process that waits worker `number`, as it reads it: the
+/// rest of its command line, an argument a line.
+std::string words_for_spare(const LaunchSpec& spec, std::uint32_t number);
 
 } // namespace troupe::runtime

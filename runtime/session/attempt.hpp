@@ -23,6 +23,7 @@
 #include "runtime/session/stopped_workers.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -57,6 +58,7 @@ public:
 
 private:
   void start_workers(const std::string& address);
+  void start_spares();
   void handle(const WorkerJoined& event);
   void handle(const HostsAnswered& event);
   void handle(const AllJoined& event);
@@ -112,7 +114,7 @@ private:
   IfItHangs if_it_hangs_; ///< destroyed after all that may hang
   EventQueue<SessionEvent> events_;
   RunBasis basis_;
-  Launcher launcher_;
+  std::unique_ptr<Launcher> launcher_; ///< not null
   ActorSystem system_;
   RunEntrance entrance_;
   RunActors actors_;

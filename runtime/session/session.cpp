@@ -100,15 +100,16 @@ void Session::prepare_next_attempt() {
 /// or somebody starts others.
 plans::RecoveryRules Session::rules() const {
   const auto& cluster = run_.work.settings.cluster;
+  const auto& recovery = cluster.recovery;
   plans::RecoveryRules rules{.nodes = run_.work.plan.cluster.nodes};
-  if (cluster.lost_node == "wait")
+  if (recovery.lost_node == "wait")
     rules.lost_node = plans::LostNode::wait;
-  if (cluster.lost_node == "shrink")
+  if (recovery.lost_node == "shrink")
     rules.lost_node = plans::LostNode::shrink;
   const bool come_back = cluster.launcher != "manual" || !cluster.secret.empty()
                          || rules.lost_node == plans::LostNode::wait;
   if (run_.mode() == RunMode::train && come_back)
-    rules.max_restarts = static_cast<std::uint32_t>(cluster.max_restarts);
+    rules.max_restarts = static_cast<std::uint32_t>(recovery.max_restarts);
   return rules;
 }
 

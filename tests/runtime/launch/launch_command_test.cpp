@@ -47,6 +47,20 @@ TEST(LaunchCommand, ALocalWorkerIsTheSameProgram) {
   EXPECT_THAT(command.environment, Contains(Pair("OMP_NUM_THREADS", "4")));
 }
 
+TEST(LaunchCommand, ASpareIsToldTheRestOfItsCommandLine) {
+  auto spec = spec_of(LauncherKind::local);
+  const auto words = launch_command(spec, 1).argv;
+  spec.address.clear();
+  const auto spare = launch_command(spec, 1);
+  EXPECT_THAT(spare.argv,
+              ElementsAre("/opt/troupe bin/troupe", "worker", "--spare"));
+  EXPECT_THAT(spare.environment, Contains(Pair("KEY", "a b")));
+  std::string rest;
+  for (std::size_t i = 2; i < words.size(); ++i)
+    rest += words[i] + "\n";
+  EXPECT_EQ(words_for_spare(spec_of(LauncherKind::local), 1), rest);
+}
+
 TEST(LaunchCommand, WorkersFillTheHostsInOrder) {
   std::vector<std::string> hosts;
   for (std::uint32_t i = 0; i < 4; ++i)
