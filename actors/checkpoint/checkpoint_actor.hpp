@@ -5,7 +5,7 @@
 // Parent: the session; a commit in progress is finished before the thread ends.
 #pragma once
 
-#include "actors/calls/team.hpp"
+#include "actors/calls/local_mesh.hpp"
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "actors/checkpoint/snapshot_record.hpp"
 #include "actors/protocol/open_replies.hpp"
@@ -22,8 +22,9 @@ class BestCheckpoint;
 
 /// The contents of snapshots, and what there is already.
 struct SnapshotSetup {
-  std::map<ReplicaId, std::vector<Team>> teams; ///< of the replicas in them
-  std::string plan;                             ///< for the record
+  std::map<ReplicaId, std::vector<LocalMesh>>
+    local_meshes;          ///< of the replicas in them
+  std::string plan;        ///< for the record
   bool has_copies = false; ///< whether other nodes keep copies of them
   std::optional<SnapshotRecord> loaded; ///< what the attempt began with
   Incarnation incarnation;

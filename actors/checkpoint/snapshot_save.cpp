@@ -67,10 +67,10 @@ std::uint32_t free_slot(CheckpointSelf self) {
 }
 
 void copied_planes(CheckpointSelf self, const Running& running,
-                   const std::vector<TeamDone<SnapshotDone>>& copied) {
+                   const std::vector<LocalMeshDone<SnapshotDone>>& copied) {
   std::uint64_t bytes = 0;
-  for (const auto& team : copied)
-    for (const auto& part : team.parts) {
+  for (const auto& local_mesh : copied)
+    for (const auto& part : local_mesh.parts) {
       if (!part.problem.empty()) {
         give_up(self, part.problem);
         return running->on_done({});
@@ -82,24 +82,25 @@ void copied_planes(CheckpointSelf self, const Running& running,
 
 void copy_planes(CheckpointSelf self, const Running& running) {
   const CheckpointSetup& setup = self->state.setup;
-  std::vector<TeamActor> targets;
-  std::vector<TeamOrder<SnapshotOrder>> orders;
+  std::vector<LocalMeshActor> targets;
+  std::vector<LocalMeshOrder<SnapshotOrder>> orders;
   std::vector<AskSpec> specs;
-  for (const auto& [replica, teams] : setup.snapshots.teams)
-    for (const Team& team : teams) {
-      targets.push_back(team.actor);
+  for (const auto& [replica, local_meshes] : setup.snapshots.local_meshes)
+    for (const LocalMesh& local_mesh : local_meshes) {
+      targets.push_back(local_mesh.actor);
       orders.push_back(
-        part_of(MeshOrder<SnapshotOrder>{.orders = {{running->key}}}, team)
+        part_of(MeshOrder<SnapshotOrder>{.orders = {{running->key}}},
+                local_mesh)
           .value());
       specs.push_back(
         {.name = fmt::format("snapshot of {} on {}",
-                             setup.replicas[replica].name(), team.name),
-         .worker = team.worker});
+                             setup.replicas[replica].name(), local_mesh.name),
+         .worker = local_mesh.worker});
     }
-  ask_all<TeamDone<SnapshotDone>>(
+  ask_all<LocalMeshDone<SnapshotDone>>(
     self, targets, snapshot_atom::value, running->context, std::move(orders),
     std::move(specs),
-    [=](const std::vector<TeamDone<SnapshotDone>>& copied) {
+    [=](const std::vector<LocalMeshDone<SnapshotDone>>& copied) {
       copied_planes(self, running, copied);
     },
     running->on_failure);

@@ -4,10 +4,10 @@
 #include "actors/user/reward_work.hpp"
 #include "actors/user/user_actors.hpp"
 #include "actors/worker/function_actor.hpp"
+#include "actors/worker/local_mesh_actor.hpp"
 #include "actors/worker/master_files.hpp"
 #include "actors/worker/shard_actor.hpp"
 #include "actors/worker/shard_snapshot.hpp"
-#include "actors/worker/team_actor.hpp"
 #include "actors/worker_base/call_options.hpp"
 #include "actors/worker_base/open_files.hpp"
 #include "config/base/log.hpp"
@@ -93,29 +93,31 @@ void start_threads(WorkerContext& worker) {
 }
 
 /// Spawns what this worker has of a replica, if anything.
-void spawn_team(NodeSelf self, const plans::Replica& replica, SetupDone& done) {
+void spawn_local_mesh(NodeSelf self, const plans::Replica& replica,
+                      SetupDone& done) {
   const auto& worker = self->state.worker;
-  TeamSetup team{.replica = replica.name(),
-                 .worker = worker->worker,
-                 .ranks = {},
-                 .shards = {},
-                 .asks = self->state.actors.asks};
+  LocalMeshSetup local_mesh{.replica = replica.name(),
+                            .worker = worker->worker,
+                            .ranks = {},
+                            .shards = {},
+                            .asks = self->state.actors.asks};
   for (const Rank rank : replica.devices) {
     if (!worker->threads.devices.contains(rank))
       continue;
-    team.ranks.push_back(rank);
-    team.shards.push_back(self->home_system().spawn(
+    local_mesh.ranks.push_back(rank);
+    local_mesh.shards.push_back(self->home_system().spawn(
       shard_actor, ShardSetup{worker, replica.id, rank}));
     if (rank == replica.devices.front())
-      done.writers.push_back({replica.id, team.shards.back()});
+      done.writers.push_back({replica.id, local_mesh.shards.back()});
   }
-  if (team.ranks.empty())
+  if (local_mesh.ranks.empty())
     return;
   auto& shards = self->state.actors.shards;
-  shards.insert(shards.end(), team.shards.begin(), team.shards.end());
-  const auto actor = self->home_system().spawn(team_actor, team);
-  self->state.actors.teams.push_back(actor);
-  done.teams.push_back({replica.id, team.ranks, actor});
+  shards.insert(shards.end(), local_mesh.shards.begin(),
+                local_mesh.shards.end());
+  const auto actor = self->home_system().spawn(local_mesh_actor, local_mesh);
+  self->state.actors.local_meshes.push_back(actor);
+  done.local_meshes.push_back({replica.id, local_mesh.ranks, actor});
 }
 
 /// Connects with the master, whose files this host does not share.
@@ -152,7 +154,7 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
   SetupDone done;
   done.shares_files = worker->run.files->is_shared();
   for (const auto& replica : worker->run.replicas.all)
-    spawn_team(self, replica, done);
+    spawn_local_mesh(self, replica, done);
   self->state.actors.function
     = self->home_system().spawn(function_actor, worker);
   done.function = self->state.actors.function;
@@ -329,8 +331,8 @@ void stop(NodeSelf self) {
   }
   for (const auto& shard : self->state.actors.shards)
     self->send_exit(shard, caf::exit_reason::user_shutdown);
-  for (const auto& team : self->state.actors.teams)
-    self->send_exit(team, caf::exit_reason::user_shutdown);
+  for (const auto& local_mesh : self->state.actors.local_meshes)
+    self->send_exit(local_mesh, caf::exit_reason::user_shutdown);
   if (self->state.actors.function)
     self->send_exit(self->state.actors.function,
                     caf::exit_reason::user_shutdown);

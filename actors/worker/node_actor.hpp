@@ -33,9 +33,9 @@ struct NodeSetup {
 /// The actors of a worker that do its work.
 struct WorkerActors {
   std::vector<ShardActor> shards;
-  std::vector<TeamActor> teams;
+  std::vector<LocalMeshActor> local_meshes;
   FunctionActor function;
-  /// Open requests of teams; they fail when the run does.
+  /// Open requests of local meshes; they fail when the run does.
   std::shared_ptr<AskTable> asks = std::make_shared<AskTable>();
 };
 

@@ -72,13 +72,12 @@ class Spares : public ::testing::Test {
 protected:
   Spares() {
     folder_.create();
-    const auto file = temp_.path() / "program";
-    std::ofstream(file)
+    std::ofstream(spec_.program)
       << "#!/bin/sh\n[ \"$2\" = --spare ] || exec echo fresh\n"
          "words=$(tr '\\n' ' ')\n[ \"$words\" ] || exit 0\n"
          "echo spare $words\nexit 7\n";
-    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
-    spec_ = spec_of(folder_, file.string(), 2);
+    std::filesystem::permissions(spec_.program,
+                                 std::filesystem::perms::owner_all);
   }
 
   void start() {
@@ -95,7 +94,8 @@ protected:
 
   const test::TempFolder temp_;
   const RunFolder folder_{temp_.path()};
-  LaunchSpec spec_;
+  const LaunchSpec spec_
+    = spec_of(folder_, (temp_.path() / "program").string(), 2);
   std::mutex mutex_;
   std::map<WorkerId, int> codes_;
   Launcher launcher_;

@@ -1,6 +1,6 @@
 // The devices of a replica on one worker, as fakes: who gets an order, and what
 // comes back as one reply.
-#include "actors/worker/team_actor.hpp"
+#include "actors/worker/local_mesh_actor.hpp"
 
 #include "tests/support/actors/driven_actors.hpp"
 #include <gmock/gmock.h>
@@ -51,27 +51,27 @@ ShardActor::behavior_type shard_fake(ShardFakeSelf self, std::uint64_t device,
     [](done_atom, std::uint64_t) {}};
 }
 
-class TeamActorTest : public DrivenActors {
+class LocalMeshActorTest : public DrivenActors {
 protected:
-  TeamActorTest() {
-    TeamSetup setup{.replica = "actor",
-                    .worker = WorkerId{1},
-                    .ranks = {Rank{4}, Rank{5}, Rank{6}},
-                    .shards = {},
-                    .asks = own_asks_};
+  LocalMeshActorTest() {
+    LocalMeshSetup setup{.replica = "actor",
+                         .worker = WorkerId{1},
+                         .ranks = {Rank{4}, Rank{5}, Rank{6}},
+                         .shards = {},
+                         .asks = own_asks_};
     for (std::size_t i = 0; i < tasks_.size(); ++i)
       setup.shards.push_back(
         spawn(shard_fake, setup.ranks[i].value, &tasks_[i]));
-    team_ = spawn(team_actor, std::move(setup));
+    local_mesh_ = spawn(local_mesh_actor, std::move(setup));
   }
 
   template <class Done, class Atom, class Order>
-  void send(Atom atom, TeamOrder<Order> order) {
+  void send(Atom atom, LocalMeshOrder<Order> order) {
     tell(spawn(client_actor, asks_,
                [=, this](ClientSelf self) {
-                 ask<TeamDone<Done>>(
-                   self, team_, atom, Context{}, order, {.name = "order"},
-                   [this](const TeamDone<Done>& done) {
+                 ask<LocalMeshDone<Done>>(
+                   self, local_mesh_, atom, Context{}, order, {.name = "order"},
+                   [this](const LocalMeshDone<Done>& done) {
                      if constexpr (std::is_same_v<Done, RunDone>)
                        for (const auto& part : done.parts)
                          busy_.push_back(part.busy_ns);
@@ -83,7 +83,7 @@ protected:
 
   std::shared_ptr<AskTable> own_asks_ = std::make_shared<AskTable>();
   std::array<std::vector<std::uint32_t>, 3> tasks_;
-  TeamActor team_;
+  LocalMeshActor local_mesh_;
   std::vector<std::uint64_t> busy_; ///< of the joined reply
   std::optional<Failure> failed_;
 };
@@ -94,24 +94,25 @@ RunOrder order_of(std::uint32_t task) {
   return order;
 }
 
-TEST_F(TeamActorTest, HandsEachDeviceItsOrderAndJoinsTheRepliesInMeshOrder) {
-  send<RunDone>(run_atom::value,
-                TeamOrder<RunOrder>{{order_of(1), order_of(2)}, {1, 0, 1}});
+TEST_F(LocalMeshActorTest,
+       HandsEachDeviceItsOrderAndJoinsTheRepliesInMeshOrder) {
+  send<RunDone>(run_atom::value, LocalMeshOrder<RunOrder>{
+                                   {order_of(1), order_of(2)}, {1, 0, 1}});
   EXPECT_THAT(tasks_,
               ElementsAre(ElementsAre(2), ElementsAre(1), ElementsAre(2)));
   EXPECT_THAT(busy_, ElementsAre(4, 5, 6));
 }
 
-TEST_F(TeamActorTest, ADeviceWithoutAnOrderIsNotAsked) {
-  send<RunDone>(run_atom::value,
-                TeamOrder<RunOrder>{{order_of(3)}, {no_order, 0, no_order}});
+TEST_F(LocalMeshActorTest, ADeviceWithoutAnOrderIsNotAsked) {
+  send<RunDone>(run_atom::value, LocalMeshOrder<RunOrder>{
+                                   {order_of(3)}, {no_order, 0, no_order}});
   EXPECT_THAT(tasks_, ElementsAre(IsEmpty(), ElementsAre(3), IsEmpty()));
   EXPECT_THAT(busy_, ElementsAre(0, 5, 0));
 }
 
-TEST_F(TeamActorTest, AFailureOfOneDeviceIsTheReplyWithItsCause) {
-  send<RunDone>(run_atom::value,
-                TeamOrder<RunOrder>{{order_of(1), order_of(7)}, {0, 1, 0}});
+TEST_F(LocalMeshActorTest, AFailureOfOneDeviceIsTheReplyWithItsCause) {
+  send<RunDone>(run_atom::value, LocalMeshOrder<RunOrder>{
+                                   {order_of(1), order_of(7)}, {0, 1, 0}});
   ASSERT_TRUE(failed_);
   EXPECT_EQ(failed_->code, Errc::out_of_memory);
   EXPECT_EQ(failed_->who, "shard");
@@ -119,8 +120,8 @@ TEST_F(TeamActorTest, AFailureOfOneDeviceIsTheReplyWithItsCause) {
   EXPECT_THAT(busy_, IsEmpty());
 }
 
-TEST_F(TeamActorTest, WhatIsOpenFailsWhenTheRunDoes_I7) {
-  send<MoveDone>(move_atom::value, TeamOrder<MoveOrder>{{{}}, {0, 0, 0}});
+TEST_F(LocalMeshActorTest, WhatIsOpenFailsWhenTheRunDoes_I7) {
+  send<MoveDone>(move_atom::value, LocalMeshOrder<MoveOrder>{{{}}, {0, 0, 0}});
   EXPECT_FALSE(failed_);
   EXPECT_EQ(own_asks_->waits(AskTable::Clock::now()).size(), 3U);
   own_asks_->fail_all({Errc::aborted, "run", "over", ""});

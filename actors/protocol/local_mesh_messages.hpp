@@ -12,23 +12,24 @@ namespace troupe::actors {
 inline constexpr std::uint32_t no_order = 0xFFFF'FFFF;
 
 template <class Order>
-struct TeamOrder {
+struct LocalMeshOrder {
   std::vector<Order> orders;
   std::vector<std::uint32_t> order_of; ///< index into `orders`, per device
 };
 template <class Inspector, class Order>
-typename Inspector::result_type inspect(Inspector& f, TeamOrder<Order>& x) {
-  return f(caf::meta::type_name("TeamOrder"), x.orders, x.order_of);
+typename Inspector::result_type inspect(Inspector& f,
+                                        LocalMeshOrder<Order>& x) {
+  return f(caf::meta::type_name("LocalMeshOrder"), x.orders, x.order_of);
 }
 
 /// The replies of all devices; that of a device without an order is empty.
 template <class Done>
-struct TeamDone {
+struct LocalMeshDone {
   std::vector<Done> parts;
 };
 template <class Inspector, class Done>
-typename Inspector::result_type inspect(Inspector& f, TeamDone<Done>& x) {
-  return f(caf::meta::type_name("TeamDone"), x.parts);
+typename Inspector::result_type inspect(Inspector& f, LocalMeshDone<Done>& x) {
+  return f(caf::meta::type_name("LocalMeshDone"), x.parts);
 }
 
 } // namespace troupe::actors

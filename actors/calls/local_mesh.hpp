@@ -14,8 +14,8 @@
 namespace troupe::actors {
 
 /// The devices of a replica on one worker.
-struct Team {
-  TeamActor actor;
+struct LocalMesh {
+  LocalMeshActor actor;
   WorkerId worker;
   std::string name;                 ///< "device 3", "devices 0-7"
   std::vector<std::size_t> members; ///< indices into the mesh, ascending
@@ -29,13 +29,14 @@ struct MeshOrder {
   std::vector<std::uint32_t> order_of = {};
 };
 
-/// Returns the part of a team; nothing if none of its devices has an order.
+/// Returns the part of a local mesh; nothing if none of its devices has an
+/// order.
 template <class Order>
-std::optional<TeamOrder<Order>> part_of(const MeshOrder<Order>& mesh,
-                                        const Team& team) {
-  TeamOrder<Order> part;
+std::optional<LocalMeshOrder<Order>> part_of(const MeshOrder<Order>& mesh,
+                                             const LocalMesh& local_mesh) {
+  LocalMeshOrder<Order> part;
   std::vector<std::uint32_t> sent(mesh.orders.size(), no_order);
-  for (const auto member : team.members) {
+  for (const auto member : local_mesh.members) {
     const auto number = mesh.order_of.empty() ? 0 : mesh.order_of.at(member);
     if (number != no_order && sent.at(number) == no_order) {
       sent[number] = static_cast<std::uint32_t>(part.orders.size());
@@ -46,34 +47,35 @@ std::optional<TeamOrder<Order>> part_of(const MeshOrder<Order>& mesh,
   return part.orders.empty() ? std::nullopt : std::optional{std::move(part)};
 }
 
-/// Sends each team its part; calls exactly one of
+/// Sends each local mesh its part; calls exactly one of
 /// `on_all(std::vector<Done>)`, in mesh order, and `on_failure`, once.
-/// `name_of` names the request to a team.
+/// `name_of` names the request to a local mesh.
 template <class Done, class SelfPointer, class Atom, class Order, class OnAll,
           class OnFailure>
-void ask_teams(SelfPointer self, const std::vector<Team>& teams, Atom atom,
-               const Context& context, const MeshOrder<Order>& mesh,
-               const std::function<std::string(const Team&)>& name_of,
-               OnAll on_all, OnFailure on_failure) {
-  std::vector<TeamActor> targets;
-  std::vector<TeamOrder<Order>> orders;
+void ask_local_meshes(
+  SelfPointer self, const std::vector<LocalMesh>& local_meshes, Atom atom,
+  const Context& context, const MeshOrder<Order>& mesh,
+  const std::function<std::string(const LocalMesh&)>& name_of, OnAll on_all,
+  OnFailure on_failure) {
+  std::vector<LocalMeshActor> targets;
+  std::vector<LocalMeshOrder<Order>> orders;
   std::vector<AskSpec> specs;
   std::vector<std::vector<std::size_t>> members;
   std::size_t num_devices = 0;
-  for (const auto& team : teams) {
-    num_devices += team.members.size();
-    auto part = part_of(mesh, team);
+  for (const auto& local_mesh : local_meshes) {
+    num_devices += local_mesh.members.size();
+    auto part = part_of(mesh, local_mesh);
     if (!part)
       continue;
-    targets.push_back(team.actor);
+    targets.push_back(local_mesh.actor);
     orders.push_back(std::move(*part));
-    specs.push_back({.name = name_of(team), .worker = team.worker});
-    members.push_back(team.members);
+    specs.push_back({.name = name_of(local_mesh), .worker = local_mesh.worker});
+    members.push_back(local_mesh.members);
   }
-  ask_all<TeamDone<Done>>(
+  ask_all<LocalMeshDone<Done>>(
     self, targets, atom, context, std::move(orders), std::move(specs),
-    [=, members
-        = std::move(members)](std::vector<TeamDone<Done>> replies) mutable {
+    [=, members = std::move(members)](
+      std::vector<LocalMeshDone<Done>> replies) mutable {
       std::vector<Done> done(num_devices);
       for (std::size_t i = 0; i < replies.size(); ++i)
         for (std::size_t k = 0; k < members[i].size(); ++k)

@@ -12,7 +12,7 @@
 
 namespace troupe::actors {
 
-struct TeamSetup {
+struct LocalMeshSetup {
   std::string replica; ///< its name
   WorkerId worker;
   std::vector<Rank> ranks; ///< in mesh order
@@ -20,13 +20,14 @@ struct TeamSetup {
   std::shared_ptr<AskTable> asks; ///< of this process
 };
 
-struct TeamState {
+struct LocalMeshState {
   std::string name;
   Asks asks;
-  TeamSetup setup;
+  LocalMeshSetup setup;
 };
 
-TeamActor::behavior_type team_actor(Self<TeamActor, TeamState> self,
-                                    TeamSetup setup);
+LocalMeshActor::behavior_type
+local_mesh_actor(Self<LocalMeshActor, LocalMeshState> self,
+                 LocalMeshSetup setup);
 
 } // namespace troupe::actors

@@ -1,4 +1,4 @@
-#include "actors/worker/team_actor.hpp"
+#include "actors/worker/local_mesh_actor.hpp"
 
 #include <fmt/format.h>
 
@@ -6,24 +6,24 @@ namespace troupe::actors {
 
 namespace {
 
-using TeamSelf = Self<TeamActor, TeamState>;
+using LocalMeshSelf = Self<LocalMeshActor, LocalMeshState>;
 
 /// Returns the reply of all devices; `done` are those of `members`.
 template <class Done>
-TeamDone<Done> joined(std::size_t num_devices,
-                      const std::vector<std::size_t>& members,
-                      std::vector<Done> done) {
-  TeamDone<Done> all{std::vector<Done>(num_devices)};
+LocalMeshDone<Done> joined(std::size_t num_devices,
+                           const std::vector<std::size_t>& members,
+                           std::vector<Done> done) {
+  LocalMeshDone<Done> all{std::vector<Done>(num_devices)};
   for (std::size_t i = 0; i < members.size(); ++i)
     all.parts[members[i]] = std::move(done[i]);
   return all;
 }
 
 template <class Done, class Atom, class Order>
-caf::result<TeamDone<Done>> hand_out(TeamSelf self, Atom atom,
-                                     const Context& context,
-                                     const TeamOrder<Order>& order) {
-  const TeamSetup& setup = self->state.setup;
+caf::result<LocalMeshDone<Done>> hand_out(LocalMeshSelf self, Atom atom,
+                                          const Context& context,
+                                          const LocalMeshOrder<Order>& order) {
+  const LocalMeshSetup& setup = self->state.setup;
   const auto num_devices = setup.shards.size();
   TROUPE_CHECK(order.order_of.size() == num_devices,
                self->state.name + " got an order for other devices");
@@ -41,7 +41,7 @@ caf::result<TeamDone<Done>> hand_out(TeamSelf self, Atom atom,
                                          caf::to_string(Atom::get_value()),
                                          setup.replica, setup.ranks[i].value)});
   }
-  Reply<TeamDone<Done>> reply{self, context};
+  Reply<LocalMeshDone<Done>> reply{self, context};
   ask_all<Done>(
     self, targets, atom, context, std::move(orders), std::move(specs),
     [=](std::vector<Done> done) mutable {
@@ -53,39 +53,41 @@ caf::result<TeamDone<Done>> hand_out(TeamSelf self, Atom atom,
 
 } // namespace
 
-TeamActor::behavior_type team_actor(TeamSelf self, TeamSetup setup) {
-  // "team" in front: what comes after a slash is a device to readers of traces
+LocalMeshActor::behavior_type local_mesh_actor(LocalMeshSelf self,
+                                               LocalMeshSetup setup) {
+  // "local mesh" in front: what comes after a slash is a device to readers of
+  // traces
   self->state.name
-    = fmt::format("team {} {}", setup.replica, setup.worker.value);
+    = fmt::format("local mesh {} {}", setup.replica, setup.worker.value);
   self->state.asks = Asks{setup.asks};
   self->state.setup = std::move(setup);
   return {
     [=](load_atom atom, const Context& context,
-        const TeamOrder<LoadOrder>& order) {
+        const LocalMeshOrder<LoadOrder>& order) {
       return hand_out<LoadDone>(self, atom, context, order);
     },
     [=](fetch_atom atom, const Context& context,
-        const TeamOrder<FetchOrder>& order) {
+        const LocalMeshOrder<FetchOrder>& order) {
       return hand_out<FetchDone>(self, atom, context, order);
     },
     [=](run_atom atom, const Context& context,
-        const TeamOrder<RunOrder>& order) {
+        const LocalMeshOrder<RunOrder>& order) {
       return hand_out<RunDone>(self, atom, context, order);
     },
     [=](publish_weights_atom atom, const Context& context,
-        const TeamOrder<PublishOrder>& order) {
+        const LocalMeshOrder<PublishOrder>& order) {
       return hand_out<PublishDone>(self, atom, context, order);
     },
     [=](move_atom atom, const Context& context,
-        const TeamOrder<MoveOrder>& order) {
+        const LocalMeshOrder<MoveOrder>& order) {
       return hand_out<MoveDone>(self, atom, context, order);
     },
     [=](residency_atom atom, const Context& context,
-        const TeamOrder<ResidencyOrder>& order) {
+        const LocalMeshOrder<ResidencyOrder>& order) {
       return hand_out<ResidencyDone>(self, atom, context, order);
     },
     [=](snapshot_atom atom, const Context& context,
-        const TeamOrder<SnapshotOrder>& order) {
+        const LocalMeshOrder<SnapshotOrder>& order) {
       return hand_out<SnapshotDone>(self, atom, context, order);
     },
     [=](fail_atom, std::uint64_t id, const FailureMessage& message) {
