@@ -11,7 +11,7 @@ write_basic_package_version_file("${package}/troupeConfigVersion.cmake"
 get_filename_component(torch_library_folder "${TorchWheel_CPU_LIBRARY}" DIRECTORY)
 set_target_properties(troupe PROPERTIES INSTALL_RPATH "${torch_library_folder}")
 install(TARGETS troupe RUNTIME DESTINATION bin)
-install(TARGETS troupe_runtime troupe_actors troupe_models troupe_text troupe_net troupe_plans troupe_config
+install(TARGETS troupe_runtime troupe_planner troupe_actors troupe_models troupe_text troupe_net troupe_plans troupe_config
   ARCHIVE DESTINATION lib)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/troupe/" DESTINATION include/troupe
   FILES_MATCHING PATTERN "*.hpp")

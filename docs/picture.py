@@ -1,48 +1,73 @@
-"""Makes docs/live_page.png: the page of a PPO run while it trains.
+"""Makes the pictures of docs/page.md and the README: the page of a PPO run, live
+and once it has ended, after a recovery.
 
     python3 -B docs/picture.py [FOLDER]
 
 FOLDER (default: here) holds the models of `make run` under runs/. A run named
-"picture" is trained there with the demo's settings, and Chromium takes the
-picture once 40 steps are done. Needs the packages chromium, chromium-driver.
+"picture" is trained there with the demo's settings; one of its workers is killed
+on the way. Needs the packages chromium, chromium-driver.
 """
+import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
-TROUPE = os.environ.get("TROUPE", TOP / "build/troupe")
+TROUPE = pathlib.Path(os.environ.get("TROUPE", TOP / "build/troupe")).resolve()
 sys.path.insert(0, str(TOP / "tests/e2e"))
 import webdriver  # noqa: E402
 
-STEPS_BEFORE = 40
+LIVE_AT, KILL_AT, STEPS = 40, 60, 120
 MOST_BYTES = 300 * 1024
-SETTINGS = ["run.name=picture", "run.resume=fresh", "run.steps=1000",
-            "run.save_every=0"]
-SHOW_LAST_STEP = """
-[...document.querySelectorAll('button')]
-  .find((button) => button.textContent === 'last step').click();
-"""
+SETTINGS = ["run.name=picture", "run.resume=fresh", f"run.steps={STEPS}",
+            "run.save_every=20"]
+FIT = "document.getElementById('fit').click();"
+TAB = "[...document.querySelectorAll('#tabs button')].find((b) => b.dataset.tab === '{}').click();"
+# name -> what is done before the picture is taken, and whether it is dark
+VIEWS = {
+    "page_run": (FIT + TAB.format("failures") + "window.scrollTo(0, 300);", False),
+    "page_map": ("document.getElementById('map-large').click();"
+                 "window.troupe.map.show(100); window.troupe.map.seek(0.12);"
+                 "for (let i = 0; i < 3; ++i) window.troupe.map.hop(true);"
+                 "window.scrollTo(0, 340);", True),
+    "page_task": ("const {model, timeline, state} = window.troupe;"
+                  "timeline.show(model.stepSpan(99).b, model.stepSpan(100).e);"
+                  "const task = model.steps.get(100).get('actor_train')[0];"
+                  "timeline.at = () => ({lane: {}, slice: task});"
+                  "timeline.pick({clientX: 1000, clientY: 500});"
+                  "delete timeline.at;", False),
+    "page_curves": (TAB.format("curves"), True),
+}
 
 
-def take(url):
-    with webdriver.Chromium(width=1280, height=780) as browser:
-        browser.open(url)
-        time.sleep(4)  # events are on their way to the page
-        browser.run(SHOW_LAST_STEP)
-        time.sleep(1)
-        browser.picture(TOP / "docs/live_page.png")
-        if errors := browser.errors():
-            raise SystemExit(f"error: the page says {errors}")
+def take(name, browser):
+    browser.picture(TOP / f"docs/{name}.png")
+    if errors := browser.errors():
+        raise SystemExit(f"error: the page says {errors}")
+    size = (TOP / f"docs/{name}.png").stat().st_size
+    if size > MOST_BYTES:
+        raise SystemExit(f"error: docs/{name}.png: {size} bytes, expected at most "
+                         f"{MOST_BYTES}")
+    print(f"docs/{name}.png: {size} bytes")
 
 
-def main():
-    if reason := webdriver.Chromium.missing():
-        raise SystemExit(f"error: {reason}; try apt-get install chromium-driver")
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+def opened(url, dark=False):
+    browser = webdriver.Chromium(dark=dark)
+    browser.open(url)
+    browser.fit(1280, 800)
+    for _ in range(200):
+        if browser.run("return !document.body.classList.contains('loading')"):
+            break
+        time.sleep(0.05)
+    time.sleep(2)  # events are on their way to the page
+    return browser
+
+
+def train(folder):
     run = subprocess.Popen(
         [TROUPE, "train", TOP / "examples/tiny/ppo.yaml",
          f"plan={TOP}/examples/tiny/plans/groups.yaml", *SETTINGS],
@@ -51,19 +76,35 @@ def main():
     for line in run.stdout:
         if found := re.search(r"http://\S+", line):
             url = found[0]
-        if line.startswith(f"step {STEPS_BEFORE}/"):
-            break
-    else:
-        raise SystemExit("error: the run ended before its picture was taken")
+        if line.startswith(f"step {LIVE_AT}/"):
+            with opened(url) as browser:
+                browser.run("document.getElementById('last-step').click()")
+                time.sleep(1)
+                take("live_page", browser)
+        if line.startswith(f"step {KILL_AT}/"):
+            status = json.loads((folder / "runs/picture/status.json").read_text())
+            os.kill(status["workers"][1]["pid"], signal.SIGKILL)
+    if run.wait() != 0:
+        raise SystemExit("error: the run failed")
+
+
+def main():
+    if reason := webdriver.Chromium.missing():
+        raise SystemExit(f"error: {reason}; try apt-get install chromium-driver")
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    train(folder)
+    serve = subprocess.Popen([TROUPE, "trace", "serve", "runs/picture"], cwd=folder,
+                             stdout=subprocess.PIPE, text=True)
+    url = serve.stdout.readline().strip()
     try:
-        take(url)
+        for name, (script, dark) in VIEWS.items():
+            with opened(url, dark) as browser:
+                browser.run(script)
+                time.sleep(1)
+                take(name, browser)
     finally:
-        run.terminate()
-        run.communicate()
-    size = (TOP / "docs/live_page.png").stat().st_size
-    if size > MOST_BYTES:
-        raise SystemExit(f"error: {size} bytes, expected at most {MOST_BYTES}")
-    print(f"docs/live_page.png: {size} bytes")
+        serve.terminate()
+        serve.communicate()
 
 
 main()

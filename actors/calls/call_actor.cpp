@@ -125,10 +125,10 @@ void ask_shares(CallSelf self, const std::shared_ptr<RunningCall>& running,
   MeshOrder<Order> mesh{.orders = std::move(orders)};
   for (const auto share : running->share_of)
     mesh.order_of.push_back(wanted[share] ? share : no_order);
-  ask_teams<Done>(
-    self, setup.teams, atom, running->context, mesh,
-    [&](const Team& team) {
-      return name_of_ask(setup, *running, what, team.name);
+  ask_local_meshes<Done>(
+    self, setup.local_meshes, atom, running->context, mesh,
+    [&](const LocalMesh& local_mesh) {
+      return name_of_ask(setup, *running, what, local_mesh.name);
     },
     on_all, [running](Failure failure) { running->reply.fail(failure); });
 }

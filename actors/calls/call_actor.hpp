@@ -5,7 +5,7 @@
 // nothing is queued in it.
 #pragma once
 
-#include "actors/calls/team.hpp"
+#include "actors/calls/local_mesh.hpp"
 #include "actors/protocol/ask.hpp"
 #include "config/base/strategy.hpp"
 #include "plans/workflow/workflow.hpp"
@@ -20,8 +20,8 @@ struct Member {
 
 struct CallSetup {
   plans::Call call;
-  std::vector<Team> teams;     ///< calls with weights only
-  std::vector<Member> members; ///< functions only: one per worker
+  std::vector<LocalMesh> local_meshes; ///< calls with weights only
+  std::vector<Member> members;         ///< functions only: one per worker
   /// Functions only: for each worker, the worker of the member that takes over
   /// the rows it holds.
   std::vector<WorkerId> homes;

@@ -17,11 +17,11 @@ struct RunningMove {
   Reply<MoveDone> reply;
 };
 
-std::function<std::string(const Team&)>
+std::function<std::string(const LocalMesh&)>
 names_of(const MoveSetup& setup, const Context& context, const char* what) {
-  return [=, &setup](const Team& team) {
+  return [=, &setup](const LocalMesh& local_mesh) {
     return fmt::format("{} of move {} in step {} on {}", what, setup.name,
-                       step_number(context.step), team.name);
+                       step_number(context.step), local_mesh.name);
   };
 }
 
@@ -70,7 +70,7 @@ void move_targets(MoveSelf self, const std::shared_ptr<RunningMove>& running) {
   const MoveSetup& setup = self->state.setup;
   const MoveOrder order{running->task.task, setup.source,
                         running->task.version};
-  ask_teams<MoveDone>(
+  ask_local_meshes<MoveDone>(
     self, setup.targets, move_atom::value, running->context,
     MeshOrder<MoveOrder>{{order}}, names_of(setup, running->context, "receive"),
     [self, running](const std::vector<MoveDone>& done) {
@@ -87,7 +87,7 @@ caf::result<MoveDone> run_move(MoveSelf self, const Context& context,
   running->task = task;
   running->reply = Reply<MoveDone>{self, context};
   const PublishOrder order{task.task, task.version};
-  ask_teams<PublishDone>(
+  ask_local_meshes<PublishDone>(
     self, setup.sources, publish_weights_atom::value, context,
     MeshOrder<PublishOrder>{{order}}, names_of(setup, context, "lend"),
     [self, running](std::vector<PublishDone> published) {

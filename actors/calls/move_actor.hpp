@@ -4,7 +4,7 @@
 // Parent: the session.
 #pragma once
 
-#include "actors/calls/team.hpp"
+#include "actors/calls/local_mesh.hpp"
 #include "config/base/strategy.hpp"
 
 namespace troupe::actors {
@@ -12,10 +12,10 @@ namespace troupe::actors {
 struct MoveSetup {
   std::string name; ///< "actor@actor_gen"
   ReplicaId source;
-  std::vector<Team> sources;
+  std::vector<LocalMesh> sources;
   Strategy source_strategy;
   Strategy target_strategy;
-  std::vector<Team> targets;
+  std::vector<LocalMesh> targets;
   bool check = false; ///< compare checksums of both ends
   std::shared_ptr<AskTable> asks;
 };

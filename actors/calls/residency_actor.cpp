@@ -26,12 +26,12 @@ caf::result<ResidencyDone> change(ResidencySelf self, const Context& context,
                                   const ResidencyOrder& order) {
   const ResidencySetup& setup = self->state.setup;
   Reply<ResidencyDone> reply{self, context};
-  ask_teams<ResidencyDone>(
-    self, setup.teams, residency_atom::value, context,
+  ask_local_meshes<ResidencyDone>(
+    self, setup.local_meshes, residency_atom::value, context,
     MeshOrder<ResidencyOrder>{{order}},
-    [&](const Team& team) {
+    [&](const LocalMesh& local_mesh) {
       return fmt::format("{} in step {} on {}", self->state.name,
-                         step_number(context.step), team.name);
+                         step_number(context.step), local_mesh.name);
     },
     [reply](const std::vector<ResidencyDone>& parts) mutable {
       reply.deliver(joined(parts));

@@ -3,13 +3,13 @@
 // Parent: the session.
 #pragma once
 
-#include "actors/calls/team.hpp"
+#include "actors/calls/local_mesh.hpp"
 
 namespace troupe::actors {
 
 struct ResidencySetup {
   std::string name; ///< name of the replica
-  std::vector<Team> teams;
+  std::vector<LocalMesh> local_meshes;
   std::shared_ptr<AskTable> asks;
 };
 

@@ -31,4 +31,17 @@ void ask_holders(CheckpointSelf self, const SaveTask& task,
                 std::move(specs), on_all, on_failure);
 }
 
+/// Makes these workers keep copies of the rows, to be written.
+template <class OnAll, class OnFailure>
+void copy_rows_in_flight(CheckpointSelf self, const SaveTask& task,
+                         const Context& context, const char* what, OnAll on_all,
+                         OnFailure on_failure) {
+  ask_holders<CopyDone>(
+    self, task, context, copy_atom::value,
+    [](WorkerId, const std::vector<RowSet>& sets) {
+      return CopyRowsOrder{sets};
+    },
+    what, on_all, on_failure);
+}
+
 } // namespace troupe::actors

@@ -135,12 +135,8 @@ void copy_checkpoint(CheckpointSelf self, const Context& context,
                      const SaveTask& task, Reply<SaveCopied> reply,
                      const SnapshotRecordText& snapshot) {
   TROUPE_CHECK(!self->state.copied, "one save at a time");
-  ask_holders<CopyDone>(
-    self, task, context, copy_atom::value,
-    [](WorkerId, const std::vector<RowSet>& sets) {
-      return CopyRowsOrder{sets};
-    },
-    "copy",
+  copy_rows_in_flight(
+    self, task, context, "copy",
     [=](const std::vector<CopyDone>& copied) {
       SaveCopied done{.bytes = 0, .snapshot = snapshot};
       for (const auto& part : copied)
@@ -223,9 +219,9 @@ caf::result<SaveDone> write(CheckpointSelf self, const Context& context) {
 CheckpointActor::behavior_type checkpoint_actor(CheckpointSelf self,
                                                 CheckpointSetup setup) {
   self->state.asks = Asks{setup.asks};
-  self->state.next_slot = setup.snapshots.slot;
   self->state.setup = std::move(setup);
   self->state.thread = std::make_shared<JobThread>("checkpoint");
+  begin_snapshots(self);
   return {
     [=](save_atom, const Context& context, const SaveTask& task) {
       return copy(self, context, task);

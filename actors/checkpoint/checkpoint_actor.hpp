@@ -5,8 +5,9 @@
 // Parent: the session; a commit in progress is finished before the thread ends.
 #pragma once
 
-#include "actors/calls/team.hpp"
+#include "actors/calls/local_mesh.hpp"
 #include "actors/checkpoint/checkpoint_files.hpp"
+#include "actors/checkpoint/snapshot_record.hpp"
 #include "actors/protocol/open_replies.hpp"
 #include "models/engine/snapshot.hpp"
 #include "plans/weights/replicas.hpp"
@@ -19,11 +20,14 @@ namespace troupe::actors {
 
 class BestCheckpoint;
 
-/// The contents of snapshots, and the slot of the first.
+/// The contents of snapshots, and what there is already.
 struct SnapshotSetup {
-  std::map<ReplicaId, std::vector<Team>> teams; ///< of the replicas in them
-  std::string plan;                             ///< for the record
-  std::uint32_t slot = 0;                       ///< not the one that was loaded
+  std::map<ReplicaId, std::vector<LocalMesh>>
+    local_meshes;          ///< of the replicas in them
+  std::string plan;        ///< for the record
+  bool has_copies = false; ///< whether other nodes keep copies of them
+  std::optional<SnapshotRecord> loaded; ///< what the attempt began with
+  Incarnation incarnation;
   /// Number of the snapshot whose record was written last; not null.
   std::shared_ptr<const std::atomic<std::uint64_t>> recorded;
 };
@@ -53,12 +57,17 @@ struct CheckpointSetup {
 /// Returns the contents of a checkpoint or snapshot besides planes.
 CheckpointState state_of(const CheckpointSetup& setup, const SaveTask& task);
 
+struct SnapshotState {
+  std::optional<SnapshotRecord> last; ///< newest one that is whole
+  bool copying = false;               ///< other nodes copy the last one
+  bool gave_up = false;        ///< one could not be made: no further ones
+  bool gave_up_copies = false; ///< one could not be copied: no further copies
+};
+
 struct CheckpointActorState {
   std::string name = "checkpoint";
   std::optional<SaveTask> copied; ///< waits for its write
-  std::uint32_t next_slot = 0;    ///< of snapshots
-  std::uint64_t last_snapshot = 0;
-  bool gave_up = false; ///< a snapshot could not be made: no further ones
+  SnapshotState snapshots;
   Asks asks;
   OpenReplies open;
   CheckpointSetup setup;

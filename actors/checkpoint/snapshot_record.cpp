@@ -23,11 +23,28 @@ fs::path snapshot_rows_file(const fs::path& run_folder, const SnapshotKey& key,
          / fmt::format("rows_{}_{:02}.safetensors", key.slot, holder.value);
 }
 
-SnapshotRecordText text_of(const SnapshotRecord& record) {
-  const json value = {{"id", record.key.id},
-                      {"slot", record.key.slot},
-                      {"plan", record.plan},
-                      {"state", json_of(record.state)}};
+namespace {
+
+json record_json(const SnapshotRecord& record) {
+  return {{"id", record.key.id},
+          {"slot", record.key.slot},
+          {"plan", record.plan},
+          {"state", json_of(record.state)}};
+}
+
+/// Returns the file's content; null if there is none that can be read.
+json read_record_json(const fs::path& run_folder) {
+  std::ifstream file{snapshot_record_file(run_folder)};
+  return file ? json::parse(file, nullptr, /*allow_exceptions=*/false) : json{};
+}
+
+} // namespace
+
+SnapshotRecordText text_of(const SnapshotRecord& record,
+                           const std::optional<SnapshotRecord>& before) {
+  json value = record_json(record);
+  if (before)
+    value["before"] = record_json(*before);
   return {.id = record.key.id, .text = value.dump(2)};
 }
 
@@ -37,11 +54,8 @@ void write_snapshot_record(const fs::path& run_folder,
 }
 
 std::optional<SnapshotRecord> read_snapshot_record(const fs::path& run_folder) {
-  std::ifstream file{snapshot_record_file(run_folder)};
-  if (!file)
-    return std::nullopt;
+  const json value = read_record_json(run_folder);
   try {
-    const json value = json::parse(file);
     SnapshotRecord record;
     record.key.id = value.at("id");
     record.key.slot = value.at("slot");
@@ -51,6 +65,13 @@ std::optional<SnapshotRecord> read_snapshot_record(const fs::path& run_folder) {
   } catch (const json::exception&) { // of another version
     return std::nullopt;
   }
+}
+
+void forget_newest_snapshot(const fs::path& run_folder) {
+  const json value = read_record_json(run_folder);
+  if (!value.is_object() || !value.contains("before"))
+    return forget_snapshot(run_folder);
+  write_snapshot_record(run_folder, {.text = value["before"].dump(2)});
 }
 
 void forget_snapshot(const fs::path& run_folder) {

@@ -27,8 +27,10 @@ std::filesystem::path
 snapshot_rows_file(const std::filesystem::path& run_folder,
                    const SnapshotKey& key, WorkerId holder);
 
-/// Returns the record as its file has it.
-SnapshotRecordText text_of(const SnapshotRecord& record);
+/// Returns the record as its file has it, together with the one `before`, which
+/// is in the other slot.
+SnapshotRecordText text_of(const SnapshotRecord& record,
+                           const std::optional<SnapshotRecord>& before);
 /// Replaces the record. Throws FailureError (io).
 void write_snapshot_record(const std::filesystem::path& run_folder,
                            const SnapshotRecordText& record);
@@ -36,6 +38,9 @@ void write_snapshot_record(const std::filesystem::path& run_folder,
 /// snapshots may be lost at any time.
 std::optional<SnapshotRecord>
 read_snapshot_record(const std::filesystem::path& run_folder);
+/// Replaces the record by the one before it, or removes it: the memory that it
+/// names is lost, at least in part.
+void forget_newest_snapshot(const std::filesystem::path& run_folder);
 /// Removes the record: the memory that it names is lost, or not needed.
 void forget_snapshot(const std::filesystem::path& run_folder);
 

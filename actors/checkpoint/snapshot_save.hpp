@@ -10,8 +10,12 @@
 
 namespace troupe::actors {
 
+/// Copies the snapshot that was loaded to other nodes again: a host may be new.
+void begin_snapshots(Self<CheckpointActor, CheckpointActorState> self);
+
 /// Calls exactly one of `on_done` and `on_failure`, once. Makes none while the
-/// record of the one before is not written: its slot must stay.
+/// record of the one before is not written, or other nodes still copy it: its
+/// slot must stay.
 void make_snapshot(Self<CheckpointActor, CheckpointActorState> self,
                    const Context& context, const SaveTask& task,
                    std::function<void(SaveCopied)> on_done,

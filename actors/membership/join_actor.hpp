@@ -28,7 +28,7 @@ struct JoinSetup {
 };
 
 struct JoinState {
-  std::string name = "lobby";
+  std::string name = "join";
   JoinSetup setup;
   std::map<std::uint32_t, Joined> joined; ///< by worker number
   std::uint32_t num_answered = 0;

@@ -41,12 +41,12 @@ void load_rows(SetupSelf self, const std::vector<SetupDone>& ready) {
 
 void load_shards(SetupSelf self, const std::vector<SetupDone>& ready) {
   const auto& setup = self->state.setup;
-  std::vector<TeamActor> targets;
-  std::vector<TeamOrder<LoadOrder>> orders;
+  std::vector<LocalMeshActor> targets;
+  std::vector<LocalMeshOrder<LoadOrder>> orders;
   std::vector<AskSpec> specs;
   for (std::uint32_t worker = 0; worker < ready.size(); ++worker)
-    for (const auto& entry : ready[worker].teams) {
-      targets.push_back(entry.team);
+    for (const auto& entry : ready[worker].local_meshes) {
+      targets.push_back(entry.local_mesh);
       orders.push_back({{setup.loads.at(entry.replica.value).order},
                         std::vector<std::uint32_t>(entry.ranks.size(), 0)});
       specs.push_back(
@@ -54,10 +54,12 @@ void load_shards(SetupSelf self, const std::vector<SetupDone>& ready) {
                              device_names(entry.ranks)),
          .worker = WorkerId{worker}});
     }
-  ask_all<TeamDone<LoadDone>>(
+  ask_all<LocalMeshDone<LoadDone>>(
     self, targets, load_atom::value, context_of_run(self), std::move(orders),
     std::move(specs),
-    [=](const std::vector<TeamDone<LoadDone>>&) { load_rows(self, ready); },
+    [=](const std::vector<LocalMeshDone<LoadDone>>&) {
+      load_rows(self, ready);
+    },
     to_parent(self));
 }
 
@@ -69,7 +71,8 @@ void set_up(SetupSelf self) {
       {.name = fmt::format("set-up of worker {}", i), .worker = WorkerId{i}});
   ask_all<SetupDone>(
     self, setup.nodes, setup_atom::value, context_of_run(self),
-    std::vector(setup.nodes.size(), SetupOrder{setup.peers}), std::move(specs),
+    std::vector(setup.nodes.size(), SetupOrder{setup.peers, setup.snapshot}),
+    std::move(specs),
     [=](const std::vector<SetupDone>& ready) { load_shards(self, ready); },
     to_parent(self));
 }

@@ -2,7 +2,8 @@
 // to know of the run, and who else is there.
 #pragma once
 
-#include "actors/protocol/message_parts.hpp"
+#include "actors/protocol/file_messages.hpp"
+#include "actors/protocol/snapshot_messages.hpp"
 
 namespace troupe::actors {
 
@@ -30,10 +31,11 @@ struct JoinReply {
   std::string keeper;   ///< name of the hosts' keepers; empty: no snapshots
   bool only_evaluates = false;
   std::map<std::string, CallRoom> rooms; ///< for calls that generate
+  FileShare files;
 };
 TROUPE_INSPECT(JoinReply, x.worker, x.incarnation, x.run_id, x.settings_yaml,
                x.plan_yaml, x.run_folder, x.data_key, x.keeper,
-               x.only_evaluates, x.rooms)
+               x.only_evaluates, x.rooms, x.files)
 
 struct Peer {
   WorkerId worker;
@@ -45,7 +47,8 @@ TROUPE_INSPECT(Peer, x.worker, x.host, x.data_port)
 /// The members of a run, once all workers have joined.
 struct SetupOrder {
   std::vector<Peer> peers;
+  SnapshotKey snapshot; ///< that all will load, if it has an id
 };
-TROUPE_INSPECT(SetupOrder, x.peers)
+TROUPE_INSPECT(SetupOrder, x.peers, x.snapshot)
 
 } // namespace troupe::actors

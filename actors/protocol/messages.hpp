@@ -4,9 +4,9 @@
 // carries the arrow of the trace.
 #pragma once
 
+#include "actors/protocol/local_mesh_messages.hpp"
 #include "actors/protocol/master_messages.hpp"
 #include "actors/protocol/residency_messages.hpp"
-#include "actors/protocol/team_messages.hpp"
 
 namespace troupe::actors {
 
@@ -34,11 +34,11 @@ using ShardActor = caf::typed_actor<
   job_done>;
 
 template <class Atom, class Order, class Done>
-using hands_out = handles<Atom, TeamOrder<Order>, TeamDone<Done>>;
+using hands_out = handles<Atom, LocalMeshOrder<Order>, LocalMeshDone<Done>>;
 
 /// The devices of one replica on one worker: hands each its order and joins
 /// the replies.
-using TeamActor
+using LocalMeshActor
   = caf::typed_actor<hands_out<load_atom, LoadOrder, LoadDone>,
                      hands_out<fetch_atom, FetchOrder, FetchDone>,
                      hands_out<run_atom, RunOrder, RunDone>,
@@ -53,12 +53,12 @@ using FunctionActor
   = caf::typed_actor<handles<fetch_atom, FetchOrder, FetchDone>,
                      handles<run_atom, RunOrder, RunDone>, job_done>;
 
-struct TeamEntry {
+struct LocalMeshEntry {
   ReplicaId replica;
   std::vector<Rank> ranks; ///< in mesh order
-  TeamActor team;
+  LocalMeshActor local_mesh;
 };
-TROUPE_INSPECT(TeamEntry, x.replica, x.ranks, x.team)
+TROUPE_INSPECT(LocalMeshEntry, x.replica, x.ranks, x.local_mesh)
 
 /// The shard that writes a replica: that of its first device.
 struct WriterEntry {
@@ -68,11 +68,12 @@ struct WriterEntry {
 TROUPE_INSPECT(WriterEntry, x.replica, x.shard)
 
 struct SetupDone {
-  std::vector<TeamEntry> teams;
+  std::vector<LocalMeshEntry> local_meshes;
   std::vector<WriterEntry> writers;
   FunctionActor function;
+  bool shares_files = true; ///< whether its host sees the master's files
 };
-TROUPE_INSPECT(SetupDone, x.teams, x.writers, x.function)
+TROUPE_INSPECT(SetupDone, x.local_meshes, x.writers, x.function, x.shares_files)
 
 /// A worker process: its shards, device threads, heartbeats and stop flags.
 using NodeActor = caf::typed_actor<
@@ -81,7 +82,8 @@ using NodeActor = caf::typed_actor<
   handles<copy_atom, CopyRowsOrder, CopyDone>,    // keep these rows
   handles<write_atom, WriteRowsOrder, WriteDone>, // write the kept rows
   handles<load_atom, LoadRowsOrder, LoadDone>,    // load rows of a checkpoint
-  handles<ping_atom, PingOrder, HeartbeatReply>,  // heartbeat
+  handles<snapshot_atom, SnapshotCopyOrder, SnapshotDone>, // of another node
+  handles<ping_atom, PingOrder, HeartbeatReply>,           // heartbeat
   caf::reacts_to<abort_atom, FailureMessage>, // stop all work: the run failed
   caf::reacts_to<stop_atom>,                  // orderly end of the process
   caf::reacts_to<tick_atom>, // check that the master still pings

@@ -20,6 +20,13 @@ struct SnapshotOrder {
 };
 TROUPE_INSPECT(SnapshotOrder, x.key)
 
+/// Copies the planes of another node's devices, as far as this worker keeps
+/// copies of them, from their host into its own.
+struct SnapshotCopyOrder {
+  SnapshotKey key;
+};
+TROUPE_INSPECT(SnapshotCopyOrder, x.key)
+
 struct SnapshotDone {
   std::uint64_t bytes = 0;
   std::string problem; ///< why there is none; empty: it is whole

@@ -7,30 +7,41 @@ namespace troupe::actors {
 namespace {
 
 /// Orders and replies of several devices at once.
-void add_team_types(caf::actor_system_config& config) {
-  config.add_message_type<TeamOrder<LoadOrder>>("troupe::TeamLoadOrder")
-    .add_message_type<TeamDone<LoadDone>>("troupe::TeamLoadDone")
-    .add_message_type<TeamOrder<FetchOrder>>("troupe::TeamFetchOrder")
-    .add_message_type<TeamDone<FetchDone>>("troupe::TeamFetchDone")
-    .add_message_type<TeamOrder<RunOrder>>("troupe::TeamRunOrder")
-    .add_message_type<TeamDone<RunDone>>("troupe::TeamRunDone")
-    .add_message_type<TeamOrder<PublishOrder>>("troupe::TeamPublishOrder")
-    .add_message_type<TeamDone<PublishDone>>("troupe::TeamPublishDone")
-    .add_message_type<TeamOrder<MoveOrder>>("troupe::TeamMoveOrder")
-    .add_message_type<TeamDone<MoveDone>>("troupe::TeamMoveDone")
-    .add_message_type<TeamOrder<ResidencyOrder>>("troupe::TeamResidencyOrder")
-    .add_message_type<TeamDone<ResidencyDone>>("troupe::TeamResidencyDone")
-    .add_message_type<TeamOrder<SnapshotOrder>>("troupe::TeamSnapshotOrder")
-    .add_message_type<TeamDone<SnapshotDone>>("troupe::TeamSnapshotDone");
+void add_local_mesh_types(caf::actor_system_config& config) {
+  config
+    .add_message_type<LocalMeshOrder<LoadOrder>>("troupe::LocalMeshLoadOrder")
+    .add_message_type<LocalMeshDone<LoadDone>>("troupe::LocalMeshLoadDone")
+    .add_message_type<LocalMeshOrder<FetchOrder>>("troupe::LocalMeshFetchOrder")
+    .add_message_type<LocalMeshDone<FetchDone>>("troupe::LocalMeshFetchDone")
+    .add_message_type<LocalMeshOrder<RunOrder>>("troupe::LocalMeshRunOrder")
+    .add_message_type<LocalMeshDone<RunDone>>("troupe::LocalMeshRunDone")
+    .add_message_type<LocalMeshOrder<PublishOrder>>(
+      "troupe::LocalMeshPublishOrder")
+    .add_message_type<LocalMeshDone<PublishDone>>(
+      "troupe::LocalMeshPublishDone")
+    .add_message_type<LocalMeshOrder<MoveOrder>>("troupe::LocalMeshMoveOrder")
+    .add_message_type<LocalMeshDone<MoveDone>>("troupe::LocalMeshMoveDone")
+    .add_message_type<LocalMeshOrder<ResidencyOrder>>(
+      "troupe::LocalMeshResidencyOrder")
+    .add_message_type<LocalMeshDone<ResidencyDone>>(
+      "troupe::LocalMeshResidencyDone")
+    .add_message_type<LocalMeshOrder<SnapshotOrder>>(
+      "troupe::LocalMeshSnapshotOrder")
+    .add_message_type<LocalMeshDone<SnapshotDone>>(
+      "troupe::LocalMeshSnapshotDone");
 }
 
 } // namespace
 
 void add_message_types(caf::actor_system_config& config) {
-  add_team_types(config);
+  add_local_mesh_types(config);
   config.add_message_type<Context>("troupe::Context")
     .add_message_type<JoinRequest>("troupe::JoinRequest")
     .add_message_type<JoinAccepted>("troupe::JoinAccepted")
+    .add_message_type<OpenFilesOrder>("troupe::OpenFilesOrder")
+    .add_message_type<OpenFilesDone>("troupe::OpenFilesDone")
+    .add_message_type<TakeFileOrder>("troupe::TakeFileOrder")
+    .add_message_type<TakeFileDone>("troupe::TakeFileDone")
     .add_message_type<SetupOrder>("troupe::SetupOrder")
     .add_message_type<SetupDone>("troupe::SetupDone")
     .add_message_type<LoadOrder>("troupe::LoadOrder")
@@ -50,6 +61,7 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<CopyOrder>("troupe::CopyOrder")
     .add_message_type<CopyDone>("troupe::CopyDone")
     .add_message_type<SnapshotOrder>("troupe::SnapshotOrder")
+    .add_message_type<SnapshotCopyOrder>("troupe::SnapshotCopyOrder")
     .add_message_type<SnapshotDone>("troupe::SnapshotDone")
     .add_message_type<WriteOrder>("troupe::WriteOrder")
     .add_message_type<WriteDone>("troupe::WriteDone")
@@ -68,7 +80,7 @@ void add_message_types(caf::actor_system_config& config) {
     .add_message_type<WriteTask>("troupe::WriteTask")
     .add_message_type<SaveDone>("troupe::SaveDone")
     .add_message_type<FailureMessage>("troupe::FailureMessage")
-    .add_message_type<TeamActor>("troupe::TeamActor")
+    .add_message_type<LocalMeshActor>("troupe::LocalMeshActor")
     .add_message_type<ShardActor>("troupe::ShardActor")
     .add_message_type<FunctionActor>("troupe::FunctionActor")
     .add_message_type<NodeActor>("troupe::NodeActor")

@@ -18,8 +18,10 @@ RewardWork::RewardWork(WorkerContext& worker)
   : worker_(worker),
     queue_([this](const Batch& batch) { return items(batch); },
            [this] {
-             return models::make_rewarder(worker_.run.settings,
-                                          worker_.run.folder);
+             auto settings = worker_.run.settings;
+             auto& file = settings.reward.file;
+             file = worker_.run.files->local(file);
+             return models::make_rewarder(settings, worker_.run.folder);
            }),
     thread_(fmt::format("scorer {}", worker.worker.value)) {}
 

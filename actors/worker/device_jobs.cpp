@@ -61,9 +61,13 @@ bool gives_results(const Shard& shard) {
 
 LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   const WorkerContext& worker = *shard.worker;
-  auto spec
-    = engine_spec(worker.run.settings, worker.run.workflow,
-                  worker.run.workflow.role(shard.replica.role), order.folder);
+  FileSource& files = *worker.run.files;
+  const bool reads_weights = order.snapshot.id == 0 && !order.shape_only;
+  auto spec = engine_spec(
+    worker.run.settings, worker.run.workflow,
+    worker.run.workflow.role(shard.replica.role),
+    files.local(order.folder,
+                reads_weights ? ModelFiles::all : ModelFiles::all_but_weights));
   spec.trainable = spec.trainable && shard.replica.home;
   spec.publishes = shard.replica.home;
   spec.strategy = shard.replica.strategy;
@@ -77,10 +81,10 @@ LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   shard.engine = std::make_unique<models::Engine>(std::move(spec));
   if (order.snapshot.id != 0)
     restore_shard(shard, order.snapshot);
-  else if (!order.shape_only)
+  else if (reads_weights)
     shard.engine->load_weights();
   if (!order.state_file.empty())
-    shard.engine->load_state(order.state_file);
+    shard.engine->load_state(files.local(order.state_file));
   shard.groups = join_groups(shard);
   begin_residency(shard);
   publish_planes(shard);
@@ -131,15 +135,18 @@ std::vector<PeakMemory> peaks_of(const Shard& shard) {
 WriteDone write_shard(Shard& shard, StepId step, const WriteOrder& order) {
   const trace::Span span{shard.worker->threads.writer->track(),
                          trace::name("write"), step.value};
+  FileSource& files = *shard.worker->run.files;
   // not from a loaded checkpoint: it is removed when newer ones exist
-  const auto& models = shard.worker->run.settings.models;
-  return written_by([&] {
-    shard.snapshot.save_hf(order.folder,
+  const auto source
+    = files.local(shard.worker->run.settings.models.at(shard.replica.role).path,
+                  ModelFiles::all_but_weights);
+  return written_by(files, [&] {
+    shard.snapshot.save_hf(files.to_write(order.folder),
                            {.dtype = order.dtype,
                             .max_shard_bytes = order.max_shard_bytes,
-                            .files_from = models.at(shard.replica.role).path});
+                            .files_from = source});
     if (!order.state_file.empty())
-      shard.snapshot.save_state(order.state_file,
+      shard.snapshot.save_state(files.to_write(order.state_file),
                                 /*with_weights=*/order.dtype != DType::f32);
     return shard.engine->weights().size();
   });

@@ -27,8 +27,10 @@ using FunctionSelf = Self<FunctionActor, FunctionState>;
 using RowWriter = void (*)(WorkerContext&, StepId, const net::Rows&);
 
 void record(WorkerContext& worker, StepId step, const net::Rows& rows) {
-  worker.samples->append(models::sample_lines(
-    step, rows, sample_keys(worker.run.workflow), worker.data.tokenizer()));
+  worker.run.files->append(
+    worker.run.folder / samples_file,
+    models::sample_lines(step, rows, sample_keys(worker.run.workflow),
+                         worker.data.tokenizer()));
 }
 
 /// Returns where the batch of `step` begins in the data file, which commands
@@ -44,19 +46,19 @@ models::LineSource line_source(WorkerContext& worker, StepId step) {
           = prompts ? static_cast<std::uint32_t>(settings.rollout.n) : 1};
 }
 
-models::AppendFile command_rows(const WorkerContext& worker) {
-  return models::AppendFile{worker.run.folder / command_rows_file};
+void append_command_rows(WorkerContext& worker, const std::string& lines) {
+  worker.run.files->append(worker.run.folder / command_rows_file, lines);
 }
 
 void write_responses(WorkerContext& worker, StepId step,
                      const net::Rows& rows) {
-  command_rows(worker).append(
-    models::response_lines(line_source(worker, step), rows));
+  append_command_rows(worker,
+                      models::response_lines(line_source(worker, step), rows));
 }
 
 void write_scores(WorkerContext& worker, StepId step, const net::Rows& rows) {
-  command_rows(worker).append(
-    models::score_lines(line_source(worker, step), rows));
+  append_command_rows(worker,
+                      models::score_lines(line_source(worker, step), rows));
 }
 
 RowWriter writer_of(std::string_view fn) {
@@ -114,8 +116,9 @@ RunDone run_evaluator(WorkerContext& worker, StepId step,
                  .pass_at = worker.run.settings.eval.pass_at,
                  .preference = worker.run.settings.algorithm.preference},
                 rows);
-  models::write_file_whole(evaluation_file(worker.run.folder, step),
-                           result.lines);
+  const auto file = evaluation_file(worker.run.folder, step);
+  models::write_file_whole(file, result.lines);
+  worker.run.files->give(file);
   RunDone done;
   done.holder = worker.worker;
   done.sums = to_parts(result.sums);

@@ -4,8 +4,10 @@
 #include "actors/user/reward_work.hpp"
 #include "actors/user/user_actors.hpp"
 #include "actors/worker/function_actor.hpp"
+#include "actors/worker/local_mesh_actor.hpp"
+#include "actors/worker/master_files.hpp"
 #include "actors/worker/shard_actor.hpp"
-#include "actors/worker/team_actor.hpp"
+#include "actors/worker/shard_snapshot.hpp"
 #include "actors/worker_base/call_options.hpp"
 #include "actors/worker_base/open_files.hpp"
 #include "config/base/log.hpp"
@@ -37,6 +39,7 @@ void master_lost(NodeSelf self, const std::string& what) {
 void joined(NodeSelf self, const JoinReply& join_reply) {
   try {
     auto worker = make_worker_context(join_reply);
+    self->state.setup->files = worker->run.files;
     net::let_variables_through(worker->run.settings.cluster.env);
     check_open_files(open_files_needed(worker->run.workflow, worker->run.plan),
                      worker->run.plan.cluster.num_workers(),
@@ -68,12 +71,10 @@ void joined(NodeSelf self, const JoinReply& join_reply) {
 }
 
 /// Starts the keeper of the host too, so that no snapshot waits for it.
-void start_snapshots(WorkerContext& worker) {
-  worker.threads.snapshots = std::make_unique<JobThread>(
-    fmt::format("snapshots {}", worker.worker.value));
+void start_keeper(WorkerContext& worker) {
   if (worker.worker.value % worker.run.plan.cluster.workers_per_node == 0)
     worker.threads.snapshots->post(
-      [keeper = worker.keeper.get()] { keeper->start_if_none(); });
+      [snapshots = worker.snapshots.get()] { snapshots->start_keeper(); });
 }
 
 void start_threads(WorkerContext& worker) {
@@ -81,8 +82,9 @@ void start_threads(WorkerContext& worker) {
     = std::make_unique<JobThread>(fmt::format("host {}", worker.worker.value));
   worker.threads.writer = std::make_unique<JobThread>(
     fmt::format("writer {}", worker.worker.value));
-  if (worker.keeper)
-    start_snapshots(worker);
+  if (worker.snapshots)
+    worker.threads.snapshots = std::make_unique<JobThread>(
+      fmt::format("snapshots {}", worker.worker.value));
   for (const Rank rank : worker.run.plan.cluster.devices_of(worker.worker)) {
     worker.threads.devices[rank]
       = std::make_unique<JobThread>(fmt::format("device {}", rank.value));
@@ -91,29 +93,46 @@ void start_threads(WorkerContext& worker) {
 }
 
 /// Spawns what this worker has of a replica, if anything.
-void spawn_team(NodeSelf self, const plans::Replica& replica, SetupDone& done) {
+void spawn_local_mesh(NodeSelf self, const plans::Replica& replica,
+                      SetupDone& done) {
   const auto& worker = self->state.worker;
-  TeamSetup team{.replica = replica.name(),
-                 .worker = worker->worker,
-                 .ranks = {},
-                 .shards = {},
-                 .asks = self->state.actors.asks};
+  LocalMeshSetup local_mesh{.replica = replica.name(),
+                            .worker = worker->worker,
+                            .ranks = {},
+                            .shards = {},
+                            .asks = self->state.actors.asks};
   for (const Rank rank : replica.devices) {
     if (!worker->threads.devices.contains(rank))
       continue;
-    team.ranks.push_back(rank);
-    team.shards.push_back(self->home_system().spawn(
+    local_mesh.ranks.push_back(rank);
+    local_mesh.shards.push_back(self->home_system().spawn(
       shard_actor, ShardSetup{worker, replica.id, rank}));
     if (rank == replica.devices.front())
-      done.writers.push_back({replica.id, team.shards.back()});
+      done.writers.push_back({replica.id, local_mesh.shards.back()});
   }
-  if (team.ranks.empty())
+  if (local_mesh.ranks.empty())
     return;
   auto& shards = self->state.actors.shards;
-  shards.insert(shards.end(), team.shards.begin(), team.shards.end());
-  const auto actor = self->home_system().spawn(team_actor, team);
-  self->state.actors.teams.push_back(actor);
-  done.teams.push_back({replica.id, team.ranks, actor});
+  shards.insert(shards.end(), local_mesh.shards.begin(),
+                local_mesh.shards.end());
+  const auto actor = self->home_system().spawn(local_mesh_actor, local_mesh);
+  self->state.actors.local_meshes.push_back(actor);
+  done.local_meshes.push_back({replica.id, local_mesh.ranks, actor});
+}
+
+/// Connects with the master, whose files this host does not share.
+void connect_files(NodeSelf self) {
+  const auto& setup = *self->state.setup;
+  auto& worker = *self->state.worker;
+  worker.run.files->connect(std::make_unique<MasterFiles>(
+    self->home_system(), *worker.exchange.data_plane,
+    MasterFilesSetup{.master = worker.run.files->master(),
+                     .master_host = setup.master_host,
+                     .self = {.worker = worker.worker,
+                              .host = setup.join.host,
+                              .data_port = setup.join.data_port},
+                     .incarnation = worker.incarnation,
+                     .asks = self->state.actors.asks}));
 }
 
 caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
@@ -126,17 +145,31 @@ caf::result<SetupDone> setup_run(NodeSelf self, const Context& context,
       worker->exchange.data_plane->set_peer(peer.worker, peer.host,
                                             peer.data_port);
   }
+  if (!worker->run.files->is_shared())
+    connect_files(self);
   start_threads(*worker);
   worker->user = std::make_shared<UserActors>(self->home_system());
   if (has_rewards(worker->run.workflow))
     worker->rewards = std::make_shared<RewardWork>(*worker);
   SetupDone done;
+  done.shares_files = worker->run.files->is_shared();
   for (const auto& replica : worker->run.replicas.all)
-    spawn_team(self, replica, done);
+    spawn_local_mesh(self, replica, done);
   self->state.actors.function
     = self->home_system().spawn(function_actor, worker);
   done.function = self->state.actors.function;
-  reply.deliver(std::move(done));
+  if (worker->snapshots && order.snapshot.id != 0)
+    run_job<SetupDone>(*worker->threads.snapshots,
+                       fmt::format("{}, lend snapshots", worker->who),
+                       self->state.open.open(self, reply),
+                       [worker, done, key = order.snapshot] {
+                         lend_snapshots(*worker, key);
+                         return done;
+                       });
+  else
+    reply.deliver(std::move(done));
+  if (worker->snapshots)
+    start_keeper(*worker);
   return reply.promise();
 }
 
@@ -182,8 +215,11 @@ caf::result<WriteDone> write_rows(NodeSelf self, const Context& context,
   run_job<WriteDone>(
     *worker.threads.writer, fmt::format("{}, write rows", worker.who),
     self->state.open.open(self, reply),
-    [rows = std::exchange(self->state.copied, {}), file = order.file] {
-      return written_by([&] { return models::write_row_file(file, rows); });
+    [rows = std::exchange(self->state.copied, {}), file = order.file,
+     files = worker.run.files] {
+      return written_by(*files, [&] {
+        return models::write_row_file(files->to_write(file), rows);
+      });
     });
   return reply.promise();
 }
@@ -191,7 +227,8 @@ caf::result<WriteDone> write_rows(NodeSelf self, const Context& context,
 LoadDone load_files(WorkerContext& worker, const LoadRowsOrder& order) {
   LoadDone done;
   for (const auto& file : order.files)
-    for (auto& [step, rows] : models::read_row_file(file)) {
+    for (auto& [step, rows] :
+         models::read_row_file(worker.run.files->local(file))) {
       done.bytes += rows.size_bytes();
       worker.exchange.stash.put(step, std::move(rows));
     }
@@ -206,6 +243,17 @@ caf::result<LoadDone> load_rows(NodeSelf self, const Context& context,
                     fmt::format("{}, load rows", worker->who),
                     self->state.open.open(self, reply),
                     [=] { return load_files(*worker, order); });
+  return reply.promise();
+}
+
+caf::result<SnapshotDone> copy_planes(NodeSelf self, const Context& context,
+                                      const SnapshotCopyOrder& order) {
+  Reply<SnapshotDone> reply{self, context};
+  auto worker = self->state.worker;
+  run_job<SnapshotDone>(
+    *worker->threads.snapshots, fmt::format("{}, copy snapshots", worker->who),
+    self->state.open.open(self, reply),
+    [=, step = context.step] { return copy_snapshots(*worker, step, order); });
   return reply.promise();
 }
 
@@ -225,6 +273,7 @@ caf::result<HeartbeatReply> reply(NodeSelf self, const Context& context) {
     if (worker->user)
       reply.progress.push_back(worker->user->progress());
     reply.progress.push_back(worker->data.progress());
+    reply.progress.push_back(worker->run.files->progress());
     reply.reading = worker->data.reading();
     reply.stash_bytes = worker->exchange.stash.size_bytes();
   }
@@ -241,6 +290,7 @@ void abort_work(NodeSelf self, const Failure& failure) {
   auto& worker = *self->state.worker;
   worker.exchange.groups.abort_all(failure);
   worker.exchange.data_plane->abort(failure);
+  worker.run.files->abort();
   worker.threads.host->abort();
   worker.threads.writer->abort();
   if (worker.threads.snapshots)
@@ -272,12 +322,17 @@ void tick(NodeSelf self) {
 /// Ends the process in order. What snapshots hold is in the last checkpoint
 /// too, or was not to be kept.
 void stop(NodeSelf self) {
-  if (const auto& worker = self->state.worker; worker && worker->keeper)
-    worker->keeper->end();
+  if (const auto& worker = self->state.worker; worker && worker->snapshots) {
+    worker->exchange.data_plane->abort({.code = Errc::aborted,
+                                        .who = worker->who,
+                                        .what = "the run has ended",
+                                        .cause = ""});
+    worker->snapshots->end();
+  }
   for (const auto& shard : self->state.actors.shards)
     self->send_exit(shard, caf::exit_reason::user_shutdown);
-  for (const auto& team : self->state.actors.teams)
-    self->send_exit(team, caf::exit_reason::user_shutdown);
+  for (const auto& local_mesh : self->state.actors.local_meshes)
+    self->send_exit(local_mesh, caf::exit_reason::user_shutdown);
   if (self->state.actors.function)
     self->send_exit(self->state.actors.function,
                     caf::exit_reason::user_shutdown);
@@ -320,6 +375,9 @@ NodeActor::behavior_type node_actor(NodeSelf self,
     },
     [=](load_atom, const Context& context, const LoadRowsOrder& order) {
       return load_rows(self, context, order);
+    },
+    [=](snapshot_atom, const Context& context, const SnapshotCopyOrder& order) {
+      return copy_planes(self, context, order);
     },
     [=](ping_atom, const Context& context, const PingOrder&) {
       return reply(self, context);

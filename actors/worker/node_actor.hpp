@@ -18,11 +18,14 @@ namespace troupe::actors {
 
 struct NodeSetup {
   JoinActor join_actor;
+  std::string master_host; ///< where this process found it
   JoinRequest join;
   /// Created before the run is known: the join request names its port.
   std::unique_ptr<net::DataPlane> data;
   /// Set if no launcher keeps the log: output then goes into the run folder.
   bool keeps_log = false;
+  /// Set by the node once it has joined: to be closed at the end.
+  std::shared_ptr<FileSource> files;
   /// Called once with nothing (orderly end) or the reason.
   std::function<void(std::optional<Failure>)> on_end;
 };
@@ -30,9 +33,9 @@ struct NodeSetup {
 /// The actors of a worker that do its work.
 struct WorkerActors {
   std::vector<ShardActor> shards;
-  std::vector<TeamActor> teams;
+  std::vector<LocalMeshActor> local_meshes;
   FunctionActor function;
-  /// Open requests of teams; they fail when the run does.
+  /// Open requests of local meshes; they fail when the run does.
   std::shared_ptr<AskTable> asks = std::make_shared<AskTable>();
 };
 

@@ -9,7 +9,10 @@ namespace troupe::actors {
 RunDescription describe_run(const JoinReply& join_reply) {
   RunDescription run;
   run.id = join_reply.run_id;
-  run.folder = join_reply.run_folder;
+  run.files
+    = std::make_shared<FileSource>(join_reply.files, join_reply.run_folder,
+                                   join_reply.run_id, join_reply.worker);
+  run.folder = run.files->run_folder();
   run.settings = parse_settings(join_reply.settings_yaml, "config.yaml");
   auto calls = run_calls(plans::make_workflow(run.settings),
                          plans::parse_plan(join_reply.plan_yaml, "plan.yaml"),
@@ -22,7 +25,7 @@ RunDescription describe_run(const JoinReply& join_reply) {
       = {.responses = room.responses, .cache_bytes = room.cache_bytes};
   for (const auto& role : run.workflow.roles) {
     const std::filesystem::path model = run.settings.models.at(role.name).path;
-    auto shape = read_model_shape(model / "config.json");
+    auto shape = read_model_shape(run.files->local(model / "config.json"));
     shape.scalar_head = role.scalar_head;
     run.shapes[role.name] = shape;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/messages.hpp"
+#include "actors/worker_base/file_source.hpp"
 #include "config/model/model_shape.hpp"
 #include "config/settings/settings.hpp"
 #include "plans/memory/response_room.hpp"
@@ -12,13 +13,16 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace troupe::actors {
 
 struct RunDescription {
-  std::string id; ///< random; names shared memory and groups
-  std::filesystem::path folder;
+  /// The way to files of the master's host; paths below are as it has them.
+  std::shared_ptr<FileSource> files = std::make_shared<FileSource>();
+  std::string id;               ///< random; names shared memory and groups
+  std::filesystem::path folder; ///< where this process writes the run's files
   Settings settings;
   plans::Workflow workflow;
   plans::ExecutionPlan plan;

@@ -17,6 +17,9 @@
 namespace troupe::actors {
 
 inline constexpr std::string_view record_fn = "record_samples";
+/// File in the run folder. A worker opens it once: a later attempt puts a copy
+/// in its place, so that nothing of an older one reaches it.
+inline constexpr const char* samples_file = "samples.jsonl";
 /// File in the run folder to which the sessions of commands write their rows.
 inline constexpr const char* command_rows_file = "rows.jsonl";
 

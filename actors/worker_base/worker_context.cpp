@@ -1,5 +1,7 @@
 #include "actors/worker_base/worker_context.hpp"
 
+#include "actors/worker_base/sample_log.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,12 +33,10 @@ make_worker_context(const JoinReply& join_reply) {
     = fmt::format("worker {} (pid {})", join_reply.worker.value, getpid());
   context->run = describe_run(join_reply);
   if (!context->run.keeper.empty())
-    context->keeper = std::make_unique<net::KeeperClient>(
-      context->run.keeper, std::vector<std::string>{"/proc/self/exe", "keeper",
-                                                    context->run.keeper});
-  if (context->run.workflow.find_call(record_fn) != nullptr)
-    context->samples = std::make_unique<models::AppendFile>(context->run.folder
-                                                            / "samples.jsonl");
+    context->snapshots = std::make_unique<SnapshotMemory>(context->run.keeper);
+  if (context->run.workflow.find_call(record_fn) != nullptr
+      && context->run.files->is_shared())
+    context->run.files->append(context->run.folder / samples_file, "");
   return context;
 }
 

@@ -6,6 +6,7 @@
 
 #include "actors/protocol/job_thread.hpp"
 #include "actors/worker_base/run_description.hpp"
+#include "actors/worker_base/snapshot_memory.hpp"
 #include "actors/worker_base/worker_data.hpp"
 #include "config/base/atomic_file.hpp"
 #include "models/kernels/workspace.hpp"
@@ -14,7 +15,6 @@
 #include "net/data_plane/data_plane.hpp"
 #include "net/data_plane/peer_memory.hpp"
 #include "net/data_plane/stash.hpp"
-#include "net/keeper/keeper_client.hpp"
 
 #include <map>
 #include <memory>
@@ -76,26 +76,24 @@ struct WorkerContext {
   Incarnation incarnation;
   std::string who; ///< "worker 1 (pid 4711)"
   RunDescription run;
-  /// samples.jsonl, opened once: a later attempt puts a copy in its place, so
-  /// that nothing of this one reaches it. Null: nothing is recorded.
-  std::unique_ptr<models::AppendFile> samples;
   WorkerData data{run};
   WorkerExchange exchange;
   WorkerThreads threads;
   std::shared_ptr<UserActors> user; ///< thread-safe
   /// Set if the run's rewards need no model, else null; thread-safe.
   std::shared_ptr<RewardWork> rewards;
-  std::unique_ptr<net::KeeperClient> keeper; ///< null: no snapshots
+  std::unique_ptr<SnapshotMemory> snapshots; ///< null: none are made
 };
 
-/// Writes files by `write`, which returns the bytes of data; returns what was
-/// written.
+/// Writes files of the run folder by `write`, which returns the bytes of data,
+/// and hands them over; returns what was written.
 template <class Write>
-WriteDone written_by(Write write) {
+WriteDone written_by(FileSource& files, Write write) {
   WrittenFiles written;
   WriteDone done{.bytes = write(), .files = {}};
   for (const auto& file : written.take())
-    done.files.push_back({file.path.string(), file.bytes, file.crc32});
+    done.files.push_back(
+      {files.give(file.path).string(), file.bytes, file.crc32});
   return done;
 }
 

@@ -50,11 +50,21 @@ std::string WorkerData::reading() const {
   return reading_;
 }
 
+/// Returns the settings with this host's path of the tokenizer.
+Settings WorkerData::settings_here() const {
+  Settings settings = run_.settings;
+  auto& path = settings.models.at(run_.workflow.roles.front().name).path;
+  path = run_.files->local(path, ModelFiles::all_but_weights);
+  return settings;
+}
+
 const models::Dataset& WorkerData::evaluation() {
   std::call_once(evaluation_.opened, [this] {
     const auto threads = static_cast<std::uint32_t>(models::compute_threads());
+    auto settings = settings_here();
+    settings.eval.data = run_.files->local(settings.eval.data);
     evaluation_.value.emplace(
-      open_evaluation(run_.settings, run_.workflow,
+      open_evaluation(settings, run_.workflow,
                       {.index_file = {},
                        .index_key = {},
                        .on_rows = counts_rows("eval.data"),
@@ -66,12 +76,14 @@ const models::Dataset& WorkerData::evaluation() {
 const models::Dataset& WorkerData::dataset() {
   std::call_once(dataset_.opened, [this] {
     const auto threads = static_cast<std::uint32_t>(models::compute_threads());
-    dataset_.value.emplace(
-      open_dataset(run_.settings, run_.workflow,
-                   {.index_file = run_.folder / models::data_index_file,
-                    .index_key = run_.data_key,
-                    .on_rows = counts_rows("data.train"),
-                    .num_threads = threads}));
+    auto settings = settings_here();
+    settings.data.train = run_.files->local(settings.data.train);
+    dataset_.value.emplace(open_dataset(
+      settings, run_.workflow,
+      {.index_file = run_.files->local(run_.folder / models::data_index_file),
+       .index_key = run_.data_key,
+       .on_rows = counts_rows("data.train"),
+       .num_threads = threads}));
     const auto rows = dataset_.value->report().rows;
     if (!dataset_.value->was_read())
       log::runtime.info(fmt::format("takes {} rows of data.train from {}", rows,
@@ -90,10 +102,11 @@ const models::RolloutReplay* WorkerData::replay() {
   if (file.empty())
     return nullptr;
   std::call_once(replay_.opened, [&] {
-    replay_.value.emplace(file, recorded_keys(run_.workflow), [this](int line) {
-      ++progress_;
-      set_reading(fmt::format("reads run.replay, line {}", line));
-    });
+    replay_.value.emplace(
+      run_.files->local(file), recorded_keys(run_.workflow), [this](int line) {
+        ++progress_;
+        set_reading(fmt::format("reads run.replay, line {}", line));
+      });
     set_reading("");
   });
   return &*replay_.value;
@@ -127,7 +140,7 @@ const models::Tokenizer& WorkerData::tokenizer() {
     // one (checked before the start)
     const auto& role = run_.workflow.roles.front().name;
     tokenizer_.value
-      = models::Tokenizer::load_if_any(run_.settings.models.at(role).path);
+      = models::Tokenizer::load_if_any(settings_here().models.at(role).path);
   });
   return *tokenizer_.value;
 }

@@ -47,6 +47,7 @@ public:
   }
 
 private:
+  Settings settings_here() const;
   models::OnRows counts_rows(const char* setting);
   void set_reading(std::string text);
 

@@ -39,9 +39,11 @@ inline constexpr auto open_files_full_for = 3s;
 /// Time in which all workers must have joined; loading libtorch takes seconds
 /// from a cold disk.
 inline constexpr auto workers_join_within = 60s;
-/// Time after a try to start a run without all its nodes (cluster.lost_node:
-/// wait), and between two probes of hosts that it does without.
-inline constexpr auto lost_node_pause = 10s;
+/// Time after the first attempt without all its nodes (cluster.lost_node:
+/// wait), twice as long after each further one up to the other.
+inline constexpr std::chrono::seconds first_wait_for_node = 10s;
+inline constexpr std::chrono::seconds longest_wait_for_node = 5min;
+/// Time between two probes of hosts that a run does without.
 inline constexpr auto probe_period = 10s;
 /// Limit of one TCP connection attempt inside a cluster.
 inline constexpr auto connect_within = 10s;

@@ -132,8 +132,8 @@ void add_cluster(FieldTable& table) {
     "launcher", &C::launcher,
     "Who starts the workers. auto: slurm inside a Slurm job of several nodes, "
     "mpi inside one of PBS, LSF or Grid Engine, else local. ssh: on "
-    "cluster.hosts, which share the file system. mpi: mpirun, on cluster.hosts "
-    "or the job's. manual: you, with the command that the run prints.")
+    "cluster.hosts. mpi: mpirun, on cluster.hosts or the job's. manual: you, "
+    "with the command that the run prints.")
     .one_of({"auto", "local", "manual", "ssh", "slurm", "mpi"});
   add("hosts", &C::hosts,
       "Host names for the ssh and mpi launchers, one a node.")
@@ -179,26 +179,54 @@ void add_connections(FieldTable& table) {
       "Whatever starts workers by hand (launcher: manual) can then start them "
       "again, with cluster.ports FIRST-LAST of the master, and a lost worker "
       "does not end the run. Empty: new ones at each start.");
+  add("shared_files", &C::shared_files,
+      "Whether all hosts see the files of the run, its models and its data "
+      "under the same paths. auto: workers look for a file in the run folder; "
+      "those that do not find it get what they read from the master, and send "
+      "it what they write, over their network connections. false: all workers "
+      "do. true: a worker that does not find it ends the run.")
+    .one_of({"auto", "true", "false"});
 }
 
 void add_failures(FieldTable& table) {
   using C = ClusterSettings;
+  using R = RecoverySettings;
   auto add = [&]<class T>(const char* key, T C::*member,
                           const char* sentence) -> Field& {
     return table.add("cluster", key, &Settings::cluster, member, sentence);
   };
-  add("max_restarts", &C::max_restarts,
-      "Restarts of the workers from the newest checkpoint, after one was lost "
-      "or hung, before the run gives up; a newer checkpoint resets the count. "
-      "0: the first loss ends the run. Workers that were started by hand "
-      "(launcher: manual) can join again only with cluster.secret.")
+  auto add_recovery = [&]<class T>(const std::string& key, T R::*member,
+                                   const char* sentence) -> Field& {
+    return table.add(
+      "cluster." + key,
+      [member](Settings& settings, const std::string&) -> Slot {
+        return &(settings.cluster.recovery.*member);
+      },
+      sentence);
+  };
+  add_recovery(
+    "max_restarts", &R::max_restarts,
+    "Restarts of the workers from the newest checkpoint, after one was lost "
+    "or hung, before the run gives up; a newer checkpoint resets the count. "
+    "0: the first loss ends the run. Workers that were started by hand "
+    "(launcher: manual) can join again only with cluster.secret.")
     .at_least(0);
-  add("lost_node", &C::lost_node,
-      "When a node does not come back after a failure. fail: as any failure "
-      "(cluster.max_restarts); wait: until it returns, or workers are started "
-      "there by hand; shrink: continue with a new plan for the hosts that are "
-      "left, and with all of them once they reply again (over ssh only).")
+  add_recovery(
+    "lost_node", &R::lost_node,
+    "When a node does not come back after a failure. fail: as any failure "
+    "(cluster.max_restarts); wait: until it returns, or workers are started "
+    "there by hand, with a try after 10 s, 20 s, ... 5 minutes; shrink: "
+    "continue with a new plan for the hosts that are "
+    "left, and with all of them once they reply again (over ssh only).")
     .one_of({"fail", "wait", "shrink"});
+  add_recovery(
+    "spares", &R::spares,
+    "Worker processes that have loaded the program and wait for the next "
+    "attempt, which then need not start them; for workers that the run starts "
+    "here or over ssh. An attempt starts all workers, so less than their "
+    "number shortens no recovery. Each takes some memory of its host. 0: "
+    "none.")
+    .at_least(0);
   add("silence_s", &C::silence_s,
       "Seconds without a heartbeat after which a worker, or for workers the "
       "master, is lost. auto: 30 between hosts, where a link may be down "

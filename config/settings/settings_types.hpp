@@ -29,6 +29,13 @@ struct RunSettings {
   std::string max_time;     ///< "" or a duration, see `parse_duration_s`
 };
 
+/// Keys of `cluster` about workers that are lost.
+struct RecoverySettings {
+  int max_restarts = 3;
+  std::string lost_node = "fail"; ///< fail | wait | shrink
+  int spares = 0;                 ///< processes that wait for the next attempt
+};
+
 struct ClusterSettings {
   std::optional<int> nodes, devices_per_node, workers_per_node; ///< {}: auto
   std::string device = "auto";   ///< auto|cpu|gpu
@@ -38,9 +45,9 @@ struct ClusterSettings {
   std::string ports = "auto"; ///< auto | first-last
   std::string tls = "auto";   ///< auto | off
   std::string secret;         ///< file; empty: of the run, new at each start
+  std::string shared_files = "auto"; ///< auto | true | false
   std::map<std::string, std::string> env;
-  int max_restarts = 3;
-  std::string lost_node = "fail";       ///< fail | wait | shrink
+  RecoverySettings recovery;
   std::optional<int> silence_s;         ///< {}: auto, by number of hosts
   int move_staging_mib = 64;            ///< per device
   int own_actor_timeout_s = 120;        ///< between two samples

@@ -6,10 +6,18 @@
 #include "config/yaml/yaml_tree.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace troupe {
 
 namespace {
+
+/// Texts of files that are on another host, by their names.
+std::map<std::string, std::string>& workflow_texts() {
+  static std::map<std::string, std::string> texts;
+  return texts;
+}
 
 struct GroupName {
   const char* name;
@@ -132,12 +140,19 @@ std::string word_of(SettingsGroup group) {
   return at == std::end(group_names) ? "" : at->name;
 }
 
+void use_workflow_text(const std::string& file, std::string text) {
+  workflow_texts()[file] = std::move(text);
+}
+
 bool is_workflow_file(const std::string& workflow) {
   return workflow.ends_with(".yaml") || workflow.ends_with(".yml");
 }
 
 WorkflowFile read_workflow_file(const std::string& file) {
-  const YamlNode tree = read_yaml(file);
+  const auto given = workflow_texts().find(file);
+  const YamlNode tree = given == workflow_texts().end()
+                          ? read_yaml(file)
+                          : parse_yaml(given->second, file);
   check_file_keys(tree, "", {"settings", "defaults", "roles", "calls"});
   WorkflowFile workflow;
   workflow.traits.name = file;

@@ -56,6 +56,9 @@ struct WorkflowFile {
 std::string word_of(SettingsGroup group);
 /// Returns true if the value of `workflow` names a file.
 bool is_workflow_file(const std::string& workflow);
+/// Makes this process read `text` as the contents of `file`, which may be on
+/// another host. Not thread-safe; called before the file is read.
+void use_workflow_text(const std::string& file, std::string text);
 /// Reads a workflow file. Throws ConfigError FILE:LINE: calls.NAME.key: ...
 WorkflowFile read_workflow_file(const std::string& file);
 /// Returns the value in the first step.

@@ -38,7 +38,9 @@ ConfigError yaml_mismatch(const YamlNode& node, const std::string& path,
 
 class YamlConverter {
 public:
-  explicit YamlConverter(std::string file) : file_(std::move(file)) {}
+  YamlConverter(std::string file, RepeatedKeys repeats)
+    : file_(std::move(file)),
+      repeats_(repeats) {}
 
   YamlNode convert(const YAML::Node& source, int parent_line,
                    const std::string& path = {}) {
@@ -108,7 +110,8 @@ private:
         take_merged(convert(entry.second, line, path), at, merged);
         continue;
       }
-      if (const YamlNode* first = node.find(key))
+      const YamlNode* first = node.find(key);
+      if (first && repeats_ == RepeatedKeys::are_refused)
         throw ConfigError(
           {.place = {file_, line},
            .path = at,
@@ -117,7 +120,10 @@ private:
            .hint = "deleting one of the two"});
       YamlNode value = convert(entry.second, line, at);
       value.place.line = line; // users look for the key's line
-      node.entries.emplace_back(key, std::move(value));
+      if (first)
+        *node.find(key) = std::move(value);
+      else
+        node.entries.emplace_back(key, std::move(value));
     }
     for (auto& other : merged)
       for (auto& entry : other.entries)
@@ -140,6 +146,7 @@ private:
   }
 
   std::string file_;
+  RepeatedKeys repeats_;
   std::size_t count_ = 0;
   std::size_t level_ = 0; ///< recursion depth of `convert`
 };
@@ -220,7 +227,8 @@ const YamlNode* YamlNode::find_path(std::string_view dotted) const {
   return node;
 }
 
-YamlNode parse_yaml(const std::string& text, const std::string& file_name) {
+YamlNode parse_yaml(const std::string& text, const std::string& file_name,
+                    RepeatedKeys repeats) {
   YAML::Node document;
   int second_line = 0;
   try {
@@ -248,7 +256,7 @@ YamlNode parse_yaml(const std::string& text, const std::string& file_name) {
     empty.place = {file_name, 1};
     return empty;
   }
-  return YamlConverter(file_name).convert(document, 1);
+  return YamlConverter(file_name, repeats).convert(document, 1);
 }
 
 YamlNode read_yaml(const std::string& file) {

@@ -53,10 +53,15 @@ struct YamlEntry {
   YamlNode second;
 };
 
+/// Keys that a mapping has twice: mistakes in our files, while Python's
+/// readers, for which other systems' files were written, take the last one.
+enum class RepeatedKeys : std::uint8_t { are_refused, last_one_counts };
+
 /// Parses one document; an empty one yields an empty mapping. Throws
 /// ConfigError with FILE:LINE for bad syntax, a repeated key, several
 /// documents, or aliases that expand too far.
-YamlNode parse_yaml(const std::string& text, const std::string& file_name);
+YamlNode parse_yaml(const std::string& text, const std::string& file_name,
+                    RepeatedKeys repeats = RepeatedKeys::are_refused);
 /// Reads and parses `file`. Throws ConfigError if it cannot be read.
 YamlNode read_yaml(const std::string& file);
 

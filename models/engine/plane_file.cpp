@@ -18,7 +18,6 @@ namespace troupe::models {
 namespace {
 
 constexpr std::uint64_t plane_file_magic = 0x3153'454E'414C'5054; // "TPLANES1"
-constexpr std::uint64_t plane_file_start = 4096; ///< offset of the first plane
 
 struct PlaneFileHeader {
   std::uint64_t magic = plane_file_magic;
@@ -121,6 +120,17 @@ std::optional<OptimizerCounts> read_planes(int file, std::uint64_t id,
     offset += into.size();
   }
   return header.counts;
+}
+
+std::optional<std::uint64_t> plane_file_bytes(std::span<const std::byte> start,
+                                              std::uint64_t id) {
+  PlaneFileHeader header;
+  header.magic = 0;
+  if (start.size() >= sizeof(header))
+    std::memcpy(&header, start.data(), sizeof(header));
+  if (header.magic != plane_file_magic || header.id != id)
+    return std::nullopt;
+  return plane_file_start + header.plane_bytes + 2 * header.moment_bytes;
 }
 
 } // namespace troupe::models

@@ -4,12 +4,18 @@
 // worker. Unlike a checkpoint it fits the same plan only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace troupe::models {
 
 class Parameters;
+
+/// Bytes at the start of a file that tell whether it is a snapshot; its planes
+/// come after them.
+inline constexpr std::uint64_t plane_file_start = 4096;
 
 /// Step counts of an engine (Engine::load_state).
 struct OptimizerCounts {
@@ -28,5 +34,10 @@ std::uint64_t write_planes(int file, std::uint64_t id,
 /// snapshot or its planes have other sizes.
 std::optional<OptimizerCounts> read_planes(int file, std::uint64_t id,
                                            const Parameters& parameters);
+
+/// Returns the bytes of the file that begins with `start`; nothing if that is
+/// not snapshot `id`.
+std::optional<std::uint64_t> plane_file_bytes(std::span<const std::byte> start,
+                                              std::uint64_t id);
 
 } // namespace troupe::models

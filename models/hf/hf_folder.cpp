@@ -1,6 +1,7 @@
 #include "models/hf/hf_folder.hpp"
 
 #include "config/base/atomic_file.hpp"
+#include "config/model/missing_folder.hpp"
 #include "models/hf/stored_parameters.hpp"
 #include "models/io/mapped_file.hpp"
 
@@ -123,25 +124,6 @@ void copy_tokenizer_files(const fs::path& source, const fs::path& folder,
 }
 
 } // namespace
-
-std::string missing_folder_hint(const fs::path& folder) {
-  const auto name = folder.string();
-  const auto slash = name.find('/');
-  const bool two_words = slash != name.npos && slash > 0
-                         && slash + 1 < name.size()
-                         && name.find('/', slash + 1) == name.npos;
-  const bool is_word = std::ranges::all_of(name, [](unsigned char c) {
-    return std::isalnum(c) != 0
-           || std::string_view("/._-").find(static_cast<char>(c))
-                != std::string_view::npos;
-  });
-  std::error_code ignored;
-  // "runs/nope" is a typo if runs is a local folder
-  if (!two_words || !is_word || name.front() == '.'
-      || fs::exists(name.substr(0, slash), ignored))
-    return "a folder that exists (does a run before this one make it?)";
-  return "`hf download " + name + " --local-dir " + name + "`, then this again";
-}
 
 void require_model_folder(const fs::path& folder, const std::string& key) {
   const auto expected = [&](const std::string& got, const std::string& hint) {

@@ -14,10 +14,6 @@
 
 namespace troupe::models {
 
-/// Returns a hint for a `folder` that does not exist: `hf download ...` if it
-/// looks like a model's name on the Hugging Face hub ("Qwen/Qwen3-0.6B").
-std::string missing_folder_hint(const std::filesystem::path& folder);
-
 /// Throws ConfigError that names what is missing unless `folder` has a
 /// config.json; `key` is the setting that named it ("models.actor.path").
 void require_model_folder(const std::filesystem::path& folder,

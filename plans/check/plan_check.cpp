@@ -6,7 +6,6 @@
 #include "plans/check/too_full.hpp"
 #include "plans/plan/plan_names.hpp"
 #include "plans/plan/strategy_rules.hpp"
-#include "plans/recovery/snapshot_planes.hpp"
 #include "plans/schedule/step_graph.hpp"
 #include "plans/weights/residency.hpp"
 #include "plans/workflow/user_placement.hpp"
@@ -87,8 +86,7 @@ private:
       return role.changes() && !context_.shapes.contains(role.name);
     };
     if (std::ranges::none_of(workflow_.roles, is_unknown))
-      report_.snapshot_bytes
-        = snapshot_bytes(workflow_, plan_, context_.shapes);
+      report_.snapshots = snapshot_bytes(workflow_, plan_, context_.shapes);
   }
 
   void check_cluster() {

@@ -5,6 +5,7 @@
 
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/response_room.hpp"
+#include "plans/recovery/snapshot_planes.hpp"
 #include "plans/workflow/evaluation.hpp"
 
 #include <cstdint>
@@ -64,9 +65,7 @@ struct PlanReport {
   std::vector<std::string> warnings = {};
   std::vector<DevicePeak> devices = {}; ///< empty when there are errors before
   ResponseRooms rooms = {};             ///< the same; with evaluation's
-  /// Host memory of the run's snapshots, on the host that needs most; 0: not
-  /// known.
-  std::uint64_t snapshot_bytes = 0;
+  SnapshotBytes snapshots = {};         ///< 0: not known
 
   bool ok() const {
     return errors.empty();

@@ -194,7 +194,11 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   const auto& model = models_.find(role)->second;
   const auto share = model.parameters * model.element_bytes
                      / (double(to.strategy.tp) * to.strategy.pp);
-  return alone * std::max(seconds, hardware_.move_s + share / gather_Bps());
+  return alone
+         * std::max(seconds,
+                    hardware_.move_s
+                      + share
+                          / gather_Bps(span_of(from, problem_.cluster).data));
 }
 
 double CostModel::planes_s(const std::string& role, const Placement& mesh,

@@ -158,7 +158,7 @@ private:
   double engine_backend() const;
   double link_Bps(bool between_nodes) const;
   double link_latency_s(bool between_nodes) const;
-  double gather_Bps() const;
+  double gather_Bps(bool between_nodes) const;
   double tensor_sum_s(const Job& job, double tokens) const;
   LayerTime layer(const Job& job, double tokens, double attends) const;
   double head_s(const Job& job, double tokens) const;

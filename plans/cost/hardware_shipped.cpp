@@ -78,6 +78,7 @@ links:
   inter_lat_s: {value: 30e-6, source: "assumed: NCCL on InfiniBand"}
   host_Bps: {value: 50e9, source: "spec: PCIe 5 x16, 80 %"}
   zero_Bps: {value: 3.5e10, source: "assumed: inter_Bps less waits of a gather"}
+  gather_Bps: {value: 2.5e11, source: "assumed: intra_Bps less waits of a gather"}
 )";
 
 /// Lines in which h200x8 differs from h100x8, by setting.

@@ -74,8 +74,9 @@ double CostModel::link_latency_s(bool between_nodes) const {
   return between_nodes ? hardware_.inter_lat_s : hardware_.intra_lat_s;
 }
 
-double CostModel::gather_Bps() const {
-  return hardware_.gather_Bps > 0 ? hardware_.gather_Bps : hardware_.zero_Bps;
+double CostModel::gather_Bps(bool between_nodes) const {
+  return hardware_.gather_Bps > 0 && !between_nodes ? hardware_.gather_Bps
+                                                    : hardware_.zero_Bps;
 }
 
 /// One all-reduce of the hidden states of `tokens` tokens over the tp group.
@@ -147,7 +148,7 @@ double CostModel::gather_s(const Job& job, double times) const {
     return 0;
   const auto bytes = job.model.parameters * job.model.element_bytes
                      / (job.t * job.p) * (job.d - 1) / job.d;
-  return times * bytes / gather_Bps();
+  return times * bytes / gather_Bps(job.span.data);
 }
 
 /// Returns the seconds of passes of `op` over `tokens` each, if it was

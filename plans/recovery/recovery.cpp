@@ -1,5 +1,7 @@
 #include "plans/recovery/recovery.hpp"
 
+#include "config/base/defaults.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,6 +49,19 @@ std::size_t attempts_without_checkpoint(std::span<const FailedAttempt> attempts,
   return count;
 }
 
+/// Returns the time to wait for a node: twice as long after each attempt
+/// without one, since all other workers are started for it.
+std::chrono::seconds wait_for_node(std::span<const FailedAttempt> attempts) {
+  auto wait = defaults::first_wait_for_node;
+  for (const auto& attempt :
+       attempts | std::views::take(attempts.size() - 1) | std::views::reverse) {
+    if (!attempt.absent_node || wait >= defaults::longest_wait_for_node)
+      break;
+    wait = std::min(2 * wait, defaults::longest_wait_for_node);
+  }
+  return wait;
+}
+
 /// Returns what to do without the node that did not come back; nothing if that
 /// is an ordinary failure.
 std::optional<RecoveryDecision>
@@ -56,7 +71,7 @@ without_lost_node(std::span<const FailedAttempt> attempts,
   if (attempts.size() < 2 || !now.absent_node)
     return std::nullopt;
   if (rules.lost_node == LostNode::wait)
-    return RecoveryDecision{.recovers = true, .waits = true};
+    return RecoveryDecision{.recovers = true, .wait = wait_for_node(attempts)};
   if (rules.lost_node == LostNode::shrink && rules.nodes > 1)
     return RecoveryDecision{.recovers = true, .without_node = now.absent_node};
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include "config/base/error.hpp"
 #include "config/base/ids.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -37,7 +38,9 @@ struct RecoveryRules {
 
 struct RecoveryDecision {
   bool recovers = false;
-  bool waits = false; ///< for the node, some time before the next attempt
+  /// Time before the next attempt, for a node to come back; 0: it is not waited
+  /// for.
+  std::chrono::seconds wait{0};
   std::optional<std::uint32_t> without_node = {}; ///< the next attempt's plan
                                                   ///< has one node less
   /// Why it gives up although it has recovered, or could; empty: nothing to add
@@ -51,7 +54,8 @@ struct RecoveryDecision {
 /// which would come again. It gives up after
 /// `max_restarts` without a newer checkpoint, when the same step ends the same
 /// worker twice in a row, and when the first attempt never started. A node that
-/// does not come back after a failure is waited for, or done without.
+/// does not come back after a failure is waited for, longer from attempt to
+/// attempt, or done without.
 RecoveryDecision decide_recovery(std::span<const FailedAttempt> attempts,
                                  const RecoveryRules& rules);
 

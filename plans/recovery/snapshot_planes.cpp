@@ -1,5 +1,6 @@
 #include "plans/recovery/snapshot_planes.hpp"
 
+#include "plans/recovery/snapshot_places.hpp"
 #include "plans/weights/layout.hpp"
 #include "plans/weights/residency.hpp"
 
@@ -8,33 +9,38 @@
 
 namespace troupe::plans {
 
-Rank snapshot_owner(const Replica& replica, const Cluster& cluster,
-                    Rank device) {
-  if (replica.strategy.zero != Zero::none)
-    return device;
-  const auto where = [&](Rank rank) {
-    const auto index
-      = std::ranges::find(replica.devices, rank) - replica.devices.begin();
-    return coordinate_of(replica.strategy, static_cast<std::uint32_t>(index));
+namespace {
+
+/// Returns the bytes of a replica's planes in a snapshot.
+std::map<Rank, std::uint64_t> bytes_by_device(const Workflow& workflow,
+                                              const Replica& replica,
+                                              const ModelShape& shape) {
+  std::map<Rank, std::uint64_t> bytes;
+  const auto model = parameters(shape);
+  const auto add = [&](LayoutKind kind, std::uint64_t planes) {
+    const auto layout
+      = make_layout(model, replica.strategy, replica.devices, DType::f32, kind);
+    for (const Shard& shard : layout.shards)
+      bytes[shard.device] += planes * shard.size_bytes;
   };
-  const auto own = where(device);
-  Rank owner = device;
-  for (const Rank other : replica.devices) {
-    const auto its = where(other);
-    if (its.pp == own.pp && its.tp == own.tp
-        && cluster.node_of(other) == cluster.node_of(device)
-        && its.dp < where(owner).dp)
-      owner = other;
-  }
-  return owner;
+  add(LayoutKind::weights, 1);
+  if (replica.home && workflow.role(replica.role).trained)
+    add(LayoutKind::optimizer, 2);
+  return bytes;
+}
+
+} // namespace
+
+bool is_saved(const Workflow& workflow, const ExecutionPlan& plan,
+              const Replica& replica) {
+  return workflow.role(replica.role).changes()
+         && (replica.home || is_lagged(workflow, plan, replica));
 }
 
 bool is_in_snapshots(const Workflow& workflow, const ExecutionPlan& plan,
                      const Replica& replica) {
-  const auto& role = workflow.role(replica.role);
-  if (role.ema)
-    return true; // changes in place
-  return role.trained && (replica.home || has_lag(plan, replica));
+  return is_saved(workflow, plan, replica)
+         || workflow.role(replica.role).ema.has_value();
 }
 
 bool planes_come_and_go(const Workflow& workflow, const ExecutionPlan& plan,
@@ -43,32 +49,29 @@ bool planes_come_and_go(const Workflow& workflow, const ExecutionPlan& plan,
          || leaves(workflow, plan, replica) != RoleMemory{};
 }
 
-std::uint64_t snapshot_bytes(const Workflow& workflow,
+SnapshotBytes snapshot_bytes(const Workflow& workflow,
                              const ExecutionPlan& plan,
                              const std::map<std::string, ModelShape>& shapes) {
-  std::map<std::uint32_t, std::uint64_t> by_node;
+  std::map<std::uint32_t, SnapshotBytes> by_node;
   const auto replicas = replicas_of(workflow, plan);
   for (const Replica& replica : replicas.all) {
     if (!is_in_snapshots(workflow, plan, replica))
       continue;
-    const auto model = parameters(shapes.at(replica.role));
-    const bool trains = replica.home && workflow.role(replica.role).trained;
-    const auto add = [&](LayoutKind kind, std::uint64_t planes) {
-      const auto layout = make_layout(model, replica.strategy, replica.devices,
-                                      DType::f32, kind);
-      for (const Shard& shard : layout.shards)
-        if (snapshot_owner(replica, plan.cluster, shard.device) == shard.device)
-          by_node[plan.cluster.node_of(shard.device)]
-            += planes * shard.size_bytes;
-    };
-    add(LayoutKind::weights, 1);
-    if (trains)
-      add(LayoutKind::optimizer, 2);
+    const auto bytes
+      = bytes_by_device(workflow, replica, shapes.at(replica.role));
+    for (const auto& place : SnapshotPlaces(replica, plan.cluster).all()) {
+      auto& node = by_node[place.worker.value / plan.cluster.workers_per_node];
+      node.own += place.is_copy ? 0 : bytes.at(place.device);
+      node.with_copies += bytes.at(place.device);
+    }
   }
-  std::uint64_t most = 0;
-  for (const auto bytes : std::views::values(by_node))
-    most = std::max(most, bytes);
-  return num_snapshot_slots * most;
+  SnapshotBytes most;
+  for (const auto& node : std::views::values(by_node)) {
+    most.own = std::max(most.own, num_snapshot_slots * node.own);
+    most.with_copies
+      = std::max(most.with_copies, num_snapshot_slots * node.with_copies);
+  }
+  return most;
 }
 
 } // namespace troupe::plans

@@ -1,6 +1,5 @@
 // Snapshots in the memory of hosts, as arithmetic: which replicas they keep,
-// which device copies planes that several hold, and how many bytes of a host's
-// memory that takes.
+// and how many bytes of a host's memory that takes (where: snapshot_places).
 #pragma once
 
 #include "config/model/model_shape.hpp"
@@ -21,15 +20,14 @@ constexpr std::uint32_t next_snapshot_slot(std::uint32_t slot) {
   return (slot + 1) % num_snapshot_slots;
 }
 
-/// Returns the device of `replica` whose planes `device` loads from a snapshot:
-/// on one node the dp ranks of a replica without ZeRO hold the same, so the
-/// first of them copies for all.
-Rank snapshot_owner(const Replica& replica, const Cluster& cluster,
-                    Rank device);
-
-/// Returns whether a run that continues needs the replica: the home of a
-/// trained role, one that is older than home, any of an EMA role. The others
+/// Returns whether a run that continues from a checkpoint needs the replica:
+/// the home of a role that changes, and one that is older than home. The others
 /// are refreshed by a move before each use.
+bool is_saved(const Workflow& workflow, const ExecutionPlan& plan,
+              const Replica& replica);
+
+/// Returns whether it is in snapshots: what is saved, and any replica of an EMA
+/// role, which changes in place.
 bool is_in_snapshots(const Workflow& workflow, const ExecutionPlan& plan,
                      const Replica& replica);
 
@@ -38,9 +36,12 @@ bool is_in_snapshots(const Workflow& workflow, const ExecutionPlan& plan,
 bool planes_come_and_go(const Workflow& workflow, const ExecutionPlan& plan,
                         const Replica& replica);
 
-/// Returns the bytes that all slots take of the memory of the host that needs
-/// most.
-std::uint64_t snapshot_bytes(const Workflow& workflow,
+/// Bytes that all slots take of the memory of the host that needs most.
+struct SnapshotBytes {
+  std::uint64_t own = 0;         ///< of its devices
+  std::uint64_t with_copies = 0; ///< also of those of another host
+};
+SnapshotBytes snapshot_bytes(const Workflow& workflow,
                              const ExecutionPlan& plan,
                              const std::map<std::string, ModelShape>& shapes);
 

@@ -13,6 +13,12 @@ bool has_lag(const ExecutionPlan& plan, const Replica& replica) {
   });
 }
 
+bool is_lagged(const Workflow& workflow, const ExecutionPlan& plan,
+               const Replica& replica) {
+  return !replica.home && workflow.role(replica.role).trained
+         && has_lag(plan, replica);
+}
+
 bool others_come_first(const Workflow& workflow, const ExecutionPlan& plan,
                        const Replica& replica) {
   const auto awaited = awaited_calls(workflow);

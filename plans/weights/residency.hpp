@@ -19,6 +19,12 @@ namespace troupe::plans {
 /// Returns whether a call of the replica reads an older version.
 bool has_lag(const ExecutionPlan& plan, const Replica& replica);
 
+/// Returns whether the replica is one version older than home between two
+/// steps: it serves calls that lag. An EMA role's replica never is: it changes
+/// in place.
+bool is_lagged(const Workflow& workflow, const ExecutionPlan& plan,
+               const Replica& replica);
+
 /// Returns whether other calls may run on its devices before its first reader:
 /// then weights that a move delivers early would be there while they run.
 /// Otherwise the move may happen at any time and need not wait until home's

@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 
@@ -40,17 +41,28 @@ bool larger_bin(const Bin& a, const Bin& b) {
 }
 
 /// A partial partition; the differencing step merges the two with the largest
-/// spread, largest bin onto smallest.
+/// spread, largest bin onto smallest. Bins without items are counted, not kept:
+/// of many parts most are empty until the last steps.
 struct Partition {
-  std::vector<Bin> bins; ///< by falling cost
+  std::vector<Bin> bins; ///< those with items, by falling cost
+  std::size_t parts = 0; ///< with the empty bins, which come last
 
   std::uint64_t spread() const {
-    return bins.front().cost - bins.back().cost;
+    return bins.front().cost - (bins.size() < parts ? 0 : bins.back().cost);
   }
-  void merge(const Partition& other) {
-    for (std::size_t i = 0; i < bins.size(); ++i)
-      bins[i].merge(other.bins[bins.size() - 1 - i]);
-    std::ranges::sort(bins, larger_bin);
+  void merge(Partition&& other) {
+    // the other's largest bins go where this one has its smallest or none
+    const auto num_free = parts - bins.size();
+    const auto taken = std::min(num_free, other.bins.size());
+    for (auto i = taken; i < other.bins.size(); ++i)
+      bins[parts - 1 - i].merge(other.bins[i]);
+    if (taken < other.bins.size())
+      std::ranges::sort(bins, larger_bin);
+    const auto old_end = static_cast<std::ptrdiff_t>(bins.size());
+    bins.insert(bins.end(), std::make_move_iterator(other.bins.begin()),
+                std::make_move_iterator(other.bins.begin()
+                                        + static_cast<std::ptrdiff_t>(taken)));
+    std::ranges::inplace_merge(bins, bins.begin() + old_end, larger_bin);
   }
   /// Orders a heap so that the largest spread is taken first.
   bool operator<(const Partition& other) const {
@@ -61,10 +73,9 @@ struct Partition {
 };
 
 Partition partition_of(std::span<const Item> items, std::uint32_t parts) {
-  Partition partition;
-  partition.bins.resize(parts);
-  for (std::size_t i = 0; i < items.size(); ++i)
-    partition.bins[i] = {items[i].cost, {items[i]}};
+  Partition partition{.bins = {}, .parts = parts};
+  for (const Item& item : items)
+    partition.bins.push_back({item.cost, {item}});
   std::ranges::sort(partition.bins, larger_bin);
   return partition;
 }
@@ -91,7 +102,7 @@ Partition difference(std::vector<Partition> heap) {
     auto first = std::move(heap.back());
     heap.pop_back();
     std::pop_heap(heap.begin(), heap.end());
-    first.merge(heap.back());
+    first.merge(std::move(heap.back()));
     heap.back() = std::move(first);
     std::push_heap(heap.begin(), heap.end());
   }
@@ -129,7 +140,7 @@ balance(std::span<const std::uint64_t> costs, std::uint32_t parts,
   for (std::size_t i = 0; i < items.size(); i += step)
     heap.push_back(partition_of(std::span(items).subspan(i, step), parts));
   const auto partition = difference(std::move(heap));
-  for (std::uint32_t i = 0; i < parts; ++i) {
+  for (std::size_t i = 0; i < partition.bins.size(); ++i) {
     for (const auto& item : partition.bins[i].items)
       if (item.index < costs.size())
         lists[i].push_back(item.index);

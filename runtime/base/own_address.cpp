@@ -2,8 +2,6 @@
 
 #include "config/base/error.hpp"
 
-#include <boost/asio/ip/address.hpp>
-
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -63,9 +61,12 @@ std::string address_of_this_host() {
 } // namespace
 
 bool is_loopback(const std::string& address) {
-  boost::system::error_code error;
-  const auto parsed = boost::asio::ip::make_address(address, error);
-  return !error && parsed.is_loopback();
+  in_addr four{};
+  if (::inet_pton(AF_INET, address.c_str(), &four) == 1)
+    return ntohl(four.s_addr) >> 24 == 127;
+  in6_addr six{};
+  return ::inet_pton(AF_INET6, address.c_str(), &six) == 1
+         && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
 std::string address_towards(const std::string& host) {

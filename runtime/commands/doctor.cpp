@@ -95,14 +95,6 @@ DoctorCheck check_space(const std::string& name, const fs::path& path,
           ok ? "" : fix};
 }
 
-fs::path nearest_existing(fs::path path) {
-  path = fs::absolute(path).lexically_normal();
-  std::error_code ignored;
-  while (!fs::is_directory(path, ignored) && path.has_relative_path())
-    path = path.parent_path();
-  return path;
-}
-
 DoctorCheck check_writing(const fs::path& folder) {
   const auto file = folder / fmt::format(".troupe_doctor_{}", ::getpid());
   try {
@@ -160,6 +152,14 @@ DoctorCheck check_clock() {
 }
 
 } // namespace
+
+fs::path nearest_existing(fs::path path) {
+  path = fs::absolute(path).lexically_normal();
+  std::error_code ignored;
+  while (!fs::is_directory(path, ignored) && path.has_relative_path())
+    path = path.parent_path();
+  return path;
+}
 
 std::vector<DoctorCheck> examine_machine(const fs::path& run_dir) {
   const auto folder = nearest_existing(run_dir);

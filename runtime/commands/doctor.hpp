@@ -19,6 +19,8 @@ struct DoctorCheck {
   }
 };
 
+/// Returns the folder if it exists, else the nearest one that it would be in.
+std::filesystem::path nearest_existing(std::filesystem::path path);
 /// Checks versions, devices, GPUs, NCCL, memory, shared memory, ports, clock
 /// and disk. `run_dir` is where runs would be written.
 std::vector<DoctorCheck> examine_machine(const std::filesystem::path& run_dir);

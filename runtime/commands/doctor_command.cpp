@@ -3,6 +3,7 @@
 #include "config/settings/settings.hpp"
 #include "runtime/commands/command.hpp"
 #include "runtime/commands/doctor.hpp"
+#include "runtime/commands/shared_files_check.hpp"
 #include "runtime/prepare/prepared_run.hpp"
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,11 @@ DoctorCheck check_configuration(const Settings& settings) {
   }
 }
 
+bool has_other_hosts(const ClusterSettings& cluster) {
+  return cluster.nodes.value_or(1) > 1
+         || (cluster.launcher != "auto" && cluster.launcher != "local");
+}
+
 int run_doctor(const DoctorOptions& options) {
   std::vector<DoctorCheck> checks;
   if (options.config.arguments.empty()) {
@@ -43,6 +49,8 @@ int run_doctor(const DoctorOptions& options) {
       = load_settings(options.config.files(), options.config.overrides());
     checks = examine_machine(settings.run.dir);
     checks.push_back(examine_moves(move_check_plan(settings)));
+    if (has_other_hosts(settings.cluster))
+      checks.push_back(examine_shared_files(settings));
     checks.push_back(check_configuration(settings));
   }
   print_out(options.json ? doctor_json(checks) : doctor_text(checks));

@@ -11,7 +11,7 @@
 #include "runtime/commands/command.hpp"
 #include "runtime/commands/command_session.hpp"
 #include "runtime/metrics/step_names.hpp"
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/user_plan.hpp"
 #include "runtime/prepare/prepared_run.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 #include "runtime/run_folder/session_inputs.hpp"

@@ -1,8 +1,8 @@
 #include "runtime/commands/move_check.hpp"
 
 #include "config/model/model_shape.hpp"
-#include "runtime/base/random_model.hpp"
 #include "runtime/base/temporary_folder.hpp"
+#include "runtime/commands/random_model.hpp"
 #include "runtime/planning/resolve_cluster.hpp"
 #include "runtime/session/session.hpp"
 

@@ -1,8 +1,8 @@
 #include "runtime/commands/plan_measure.hpp"
 
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/base/run_program.hpp"
 #include "runtime/base/temporary_folder.hpp"
+#include "runtime/commands/run_program.hpp"
 #include "runtime/launch/launcher.hpp"
 
 #include <fmt/format.h>

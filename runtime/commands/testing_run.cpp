@@ -3,9 +3,9 @@
 #include "config/model/model_shape.hpp"
 #include "net/base/descriptor.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/base/random_model.hpp"
-#include "runtime/base/run_program.hpp"
 #include "runtime/base/temporary_folder.hpp"
+#include "runtime/commands/random_model.hpp"
+#include "runtime/commands/run_program.hpp"
 
 #include "troupe/testing.hpp"
 #include <fcntl.h>

@@ -1,7 +1,8 @@
-// trace export, summary, serve, top.
+// trace export, summary, serve, report, top.
 #include "config/base/error.hpp"
 #include "runtime/commands/command.hpp"
 #include "runtime/launch/stop_signals.hpp"
+#include "runtime/page/trace_report.hpp"
 #include "runtime/page/trace_server.hpp"
 #include "runtime/page/trace_top.hpp"
 #include "runtime/run_folder/longest_sample.hpp"
@@ -18,6 +19,9 @@
 #include <future>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -25,6 +29,7 @@ namespace {
 
 struct TraceOptions : CommandOptions {
   std::string folder;
+  std::vector<std::string> beside; ///< runs to compare with
   std::string out;
   bool check = false;
   std::string bind = "auto";
@@ -78,15 +83,35 @@ int show_summary(const TraceOptions& options) {
   return 0;
 }
 
-int serve_trace(const TraceOptions& options) {
-  const RunFolder folder(options.folder);
+RunFolder existing_run(const std::string& name) {
+  RunFolder folder(name);
   if (!folder.exists())
-    throw ConfigError({.place = {options.folder, 0},
+    throw ConfigError({.place = {name, 0},
                        .path = "",
                        .expected = "a run folder",
                        .got = "none",
                        .hint = "runs/NAME, the folder of a run"});
-  TraceServer server(folder, page_options(options.bind, options.port));
+  return folder;
+}
+
+int report_trace(const TraceOptions& options) {
+  const auto folder = existing_run(options.folder);
+  const auto out = options.out.empty() ? folder.root() / "report.html"
+                                       : std::filesystem::path(options.out);
+  const auto bytes = write_trace_report(folder, out);
+  print_note(options,
+             fmt::format("{}: the page of the run, {:.1f} MB; it needs "
+                         "no server and no network",
+                         out.string(), static_cast<double>(bytes) / 1e6));
+  return 0;
+}
+
+int serve_trace(const TraceOptions& options) {
+  const auto folder = existing_run(options.folder);
+  auto page = page_options(options.bind, options.port);
+  for (const auto& name : options.beside)
+    page.beside.push_back(existing_run(name));
+  TraceServer server(folder, std::move(page));
   print_out(server.url());
   std::cout.flush();
   if (options.open)
@@ -156,6 +181,7 @@ void add_trace(CLI::App& app, CommandRun& chosen) {
   auto* serve = trace->add_subcommand(
     "serve", "Show a run under way, finished or crashed in a browser");
   serve->add_option("run", options->folder, "Run folder")->required();
+  serve->add_option("beside", options->beside, "Runs to compare it with");
   serve->add_option("--port", options->port, "Port; without it any free one")
     ->check(CLI::NonNegativeNumber);
   serve->add_option("--bind", options->bind,
@@ -164,6 +190,16 @@ void add_trace(CLI::App& app, CommandRun& chosen) {
   add_quiet_option(*serve, *options);
   serve->callback([options, &chosen] {
     chosen = [options] { return serve_trace(*options); };
+  });
+
+  auto* report = trace->add_subcommand(
+    "report", "Write the page of a run as one file, to send by mail");
+  report->add_option("run", options->folder, "Run folder")->required();
+  report->add_option("--html", options->out,
+                     "File to write; without it RUN/report.html");
+  add_quiet_option(*report, *options);
+  report->callback([options, &chosen] {
+    chosen = [options] { return report_trace(*options); };
   });
 
   auto* top = trace->add_subcommand(

@@ -3,10 +3,13 @@
 #include "config/base/error.hpp"
 #include "runtime/launch/job_environment.hpp"
 #include "runtime/launch/slurm_script.hpp"
+#include "runtime/run_folder/run_secret.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -46,16 +49,27 @@ void check_environment(const Settings& settings) {
   }
 }
 
-/// Returns the arguments of a worker; without a number the run assigns one.
-std::vector<std::string> worker_words(const LaunchSpec& spec,
-                                      std::optional<std::uint32_t> number) {
-  std::vector<std::string> words{spec.program, "worker",       "--join",
-                                 spec.address, "--token-file", spec.token_file};
+/// Returns the options of a worker; without a number the run assigns one.
+std::vector<std::string> worker_options(const LaunchSpec& spec,
+                                        std::optional<std::uint32_t> number) {
+  std::vector<std::string> words{"--join", spec.address, "--token-file",
+                                 spec.token_file};
   if (number)
     words.insert(words.end(), {"--number", std::to_string(*number)});
   words.insert(words.end(),
                {"--threads", std::to_string(spec.threads), "--bind",
                 spec.listening.bind, "--ports", spec.listening.ports});
+  return words;
+}
+
+/// Returns the arguments of a worker, or of a process that waits to become one.
+std::vector<std::string> worker_words(const LaunchSpec& spec,
+                                      std::optional<std::uint32_t> number) {
+  std::vector<std::string> words{spec.program, "worker"};
+  if (spec.address.empty())
+    words.emplace_back("--spare");
+  else
+    std::ranges::move(worker_options(spec, number), std::back_inserter(words));
   return words;
 }
 
@@ -92,17 +106,22 @@ constexpr std::string_view read_environment
   = "while IFS= read -r line && [ -n \"$line\" ]; do export \"$line\"; done; ";
 
 /// Returns the command that starts a worker over ssh. All users of both hosts
-/// can see its arguments, so variables are written to its standard input.
-LaunchCommand over_ssh(const LaunchSpec& spec, const std::string& host,
-                       const LaunchCommand& command) {
+/// can see its arguments, so variables are written to its standard input, and
+/// then the secret. The folder exists where files are shared.
+LaunchCommand over_ssh(LaunchSpec spec, std::uint32_t number,
+                       const std::string& host) {
+  spec.token_file = standard_input;
+  const auto command = worker_command(spec, number);
   LaunchCommand ssh;
-  std::string script{read_environment};
-  script += "exec" + shell_words(command.argv);
+  const auto script = fmt::format("cd {} 2>/dev/null; {}exec{}",
+                                  shell_quoted(spec.working_folder.string()),
+                                  read_environment, shell_words(command.argv));
   ssh.argv = {"ssh", "-o", "BatchMode=yes", host,
-              enter_folder(spec) + "exec sh -c " + shell_quoted(script)};
+              "exec sh -c " + shell_quoted(script)};
   for (const auto& [name, value] : command.environment)
     ssh.input += name + "=" + value + "\n";
   ssh.input += "\n";
+  ssh.reads_token = true;
   return ssh;
 }
 
@@ -147,10 +166,12 @@ std::vector<std::string> hosts_of(const Settings& settings) {
                                              : cluster.hosts;
 }
 
-LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes) {
+namespace {
+
+LauncherKind kind_of(const Settings& settings, std::uint32_t nodes) {
   const auto& cluster = settings.cluster;
   check_environment(settings);
-  if (cluster.lost_node == "shrink" && cluster.launcher != "ssh")
+  if (cluster.recovery.lost_node == "shrink" && cluster.launcher != "ssh")
     refuse(settings, "lost_node",
            "fail or wait, where workers are not started over ssh", "shrink",
            "cluster.launcher=ssh");
@@ -177,12 +198,34 @@ LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes) {
   return LauncherKind::local;
 }
 
+} // namespace
+
+LauncherKind launcher_of(const Settings& settings, std::uint32_t nodes) {
+  const auto kind = kind_of(settings, nodes);
+  if (settings.cluster.recovery.spares > 0 && kind != LauncherKind::local
+      && kind != LauncherKind::ssh)
+    refuse(settings, "spares",
+           "0, where workers are started neither here nor over ssh",
+           std::to_string(settings.cluster.recovery.spares),
+           "cluster.spares=0");
+  return kind;
+}
+
 std::string command_by_hand(const LaunchSpec& spec) {
   std::string line
     = enter_folder(spec) + fmt::format("env OMP_NUM_THREADS={}", spec.threads);
   for (const auto& [name, _] : spec.environment) // values are never printed
     line += fmt::format(" {0}=\"${{{0}:?}}\"", name);
   return line + shell_words(worker_words(spec, std::nullopt));
+}
+
+std::string words_for_spare(LaunchSpec spec, std::uint32_t number) {
+  if (spec.launcher == LauncherKind::ssh)
+    spec.token_file = standard_input;
+  std::string lines;
+  for (const auto& word : worker_options(spec, number))
+    lines += word + "\n";
+  return lines + "\n";
 }
 
 LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number) {
@@ -193,7 +236,7 @@ LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number) {
   case LauncherKind::manual:
     break;
   case LauncherKind::ssh:
-    return over_ssh(spec, spec.hosts.at(node), command);
+    return over_ssh(spec, number, spec.hosts.at(node));
   case LauncherKind::mpi:
     return by_mpirun(spec, spec.hosts.at(node), std::move(command));
   case LauncherKind::slurm:

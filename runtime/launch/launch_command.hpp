@@ -1,6 +1,6 @@
 // Command lines that start workers: the same one on this host, over ssh, as a
-// step of a Slurm job or by mpirun. Hosts share the file system with the run
-// folder, the models and the program, as is usual in clusters.
+// step of a Slurm job or by mpirun. Each host has the program; over ssh it
+// needs no other file of this one.
 #pragma once
 
 #include "config/settings/settings.hpp"
@@ -37,7 +37,7 @@ struct LaunchSpec {
   LauncherKind launcher = LauncherKind::local;
   std::vector<std::string> hosts; ///< ssh and mpi: one per node
   std::string program;            ///< path of this binary
-  std::string address;            ///< HOST:PORT of the join actor
+  std::string address; ///< HOST:PORT of the join actor; empty: not known yet
   std::filesystem::path token_file;
   plans::Cluster cluster;
   std::uint32_t threads = 1; ///< per device
@@ -53,12 +53,19 @@ struct LaunchCommand {
   std::vector<std::pair<std::string, std::string>>
     environment;     ///< variables to add
   std::string input; ///< what the program reads; empty: nothing
+  /// Says that the contents of the token file follow in its input: the
+  /// worker's host may not have the file.
+  bool reads_token = false;
 };
 
 /// Returns what a person runs on a host for the next worker, as one line for a
 /// shell: this program, also if it is not troupe.
 std::string command_by_hand(const LaunchSpec& spec);
-/// Returns the command of worker `number`; workers fill nodes in order.
+/// Returns the command of worker `number`; workers fill nodes in order. Without
+/// an address, that of a process that waits to become this worker.
 LaunchCommand launch_command(const LaunchSpec& spec, std::uint32_t number);
+/// Returns what makes a process that waits worker `number`, as it reads it: the
+/// rest of its command line, an argument a line, up to an empty line.
+std::string words_for_spare(LaunchSpec spec, std::uint32_t number);
 
 } // namespace troupe::runtime

@@ -1,14 +1,23 @@
-// Starts a run's worker processes: the same binary with the command `worker`, a
-// log file and a share of the cores for each. On other hosts the child is the
-// ssh, srun or mpirun that waits for the worker.
+// Starts the worker processes of an attempt: the same binary with the command
+// `worker`, a log file and a share of the cores for each. On other hosts the
+// child is the ssh, srun or mpirun that waits for the worker. Spares are
+// started ahead: they load the program, which takes longer than all else of a
+// start, and wait on their standard input for the rest of their command line.
 #pragma once
 
+#include "net/base/descriptor.hpp"
 #include "net/child_programs/child_pool.hpp"
 #include "runtime/launch/launch_command.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -27,11 +36,16 @@ LaunchSpec launch_spec(const Settings& settings, const plans::Cluster& cluster,
 
 class Launcher {
 public:
-  /// `on_exit` is called on a watching thread with the worker's number, also
-  /// while `start` is still busy with others; it must not wait for that.
-  explicit Launcher(
-    std::function<void(WorkerId, const net::ChildExit&)> on_exit);
-  void start(const LaunchSpec& spec);
+  using OnExit = std::function<void(WorkerId, const net::ChildExit&)>;
+
+  Launcher();
+  /// Starts spares for the first `count` workers of a later `start`. Those that
+  /// end before it are started then, as are those of another command.
+  void start_spares(LaunchSpec spec, std::uint32_t count);
+  /// Starts the workers, once. `on_exit` is called on a watching thread with
+  /// the worker's number, also while `start` is still busy with others; it must
+  /// not wait for that.
+  void start(const LaunchSpec& spec, OnExit on_exit);
   /// Sends `signal` to every process that was started and still runs.
   void signal_all(int signal);
   /// Returns the workers (or their ssh and srun) that a signal has stopped.
@@ -42,7 +56,25 @@ public:
   void end_all(std::chrono::milliseconds grace);
 
 private:
-  net::ChildPool pool_;
+  struct Spare {
+    std::vector<std::string> argv;
+    net::Descriptor input; ///< the end that is written
+  };
+  /// State that the watching thread shares.
+  struct Watched {
+    std::mutex mutex;
+    std::set<WorkerId> from_spares; ///< workers that were spares
+    OnExit on_exit;
+    std::optional<WorkerId> worker_of(std::uint32_t child);
+  };
+
+  bool use_spare(const LaunchSpec& spec, WorkerId worker);
+  void start_child(const LaunchSpec& spec, WorkerId worker,
+                   std::uint32_t child_number, int input);
+
+  std::map<WorkerId, Spare> spares_;
+  std::shared_ptr<Watched> watched_ = std::make_shared<Watched>();
+  net::ChildPool pool_; ///< ends first
 };
 
 } // namespace troupe::runtime

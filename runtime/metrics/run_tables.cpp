@@ -141,31 +141,6 @@ std::string tables_json(const PreparedRun& run) {
     .dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-std::string memory_table(const plans::PlanReport& report) {
-  TextTable table({"device", ">peak memory", ">of it resident", "at task"});
-  for (const auto& device : report.devices)
-    table.row({to_string(device.device),
-               bytes_text(static_cast<double>(device.peak_bytes)),
-               bytes_text(static_cast<double>(device.resident_bytes)),
-               device.at_task.empty() ? "-" : device.at_task});
-  const auto snapshots
-    = report.snapshot_bytes == 0
-        ? ""
-        : fmt::format("snapshots (run.snapshot_every): {} of a host's memory\n",
-                      bytes_text(static_cast<double>(report.snapshot_bytes)));
-  return table.print() + rooms_text(report.rooms) + snapshots;
-}
-
-std::string rooms_text(const plans::ResponseRooms& rooms) {
-  std::string text;
-  for (const auto& [call, room] : rooms)
-    text += fmt::format(
-      "{}: {} of {} answers at once on a rank, in a cache of {} a device\n",
-      call, room.responses, room.all,
-      bytes_text(static_cast<double>(room.cache_bytes)));
-  return text;
-}
-
 std::string plan_table(const PlannedWork& work) {
   const auto& cluster = work.plan.cluster;
   TextTable table(

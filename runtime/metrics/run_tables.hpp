@@ -21,10 +21,5 @@ std::string plan_table(const PlannedWork& work);
 /// Returns the tables with the resolved settings as one document (`train
 /// --json`).
 std::string tables_json(const PreparedRun& run);
-/// Returns the peak bytes per device, with the task that reaches it; then the
-/// rooms of generations.
-std::string memory_table(const plans::PlanReport& report);
-/// Returns a line per generation: concurrent responses and their cache.
-std::string rooms_text(const plans::ResponseRooms& rooms);
 
 } // namespace troupe::runtime

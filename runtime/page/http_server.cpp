@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <future>
@@ -114,6 +115,16 @@ std::string_view query_of(const HttpRequest& request) {
   const auto target = text_of(request.target());
   const auto mark = target.find('?');
   return mark == std::string_view::npos ? "" : target.substr(mark + 1);
+}
+
+std::string_view query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const auto part = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), part.size() + 1));
+    if (part.starts_with(name) && part.substr(name.size()).starts_with('='))
+      return part.substr(name.size() + 1);
+  }
+  return {};
 }
 
 std::string_view field_of(const HttpRequest& request, http::field field) {

@@ -33,6 +33,8 @@ HttpResponse http_reply(const HttpRequest& request,
 std::string_view path_of(const HttpRequest& request);
 /// Returns what follows the path's `?`.
 std::string_view query_of(const HttpRequest& request);
+/// Returns the value of a name in "a=1&b=2"; empty: there is none.
+std::string_view query_value(std::string_view query, std::string_view name);
 std::string_view field_of(const HttpRequest& request,
                           boost::beast::http::field field);
 /// Returns whether the request was sent to a name of this host: a page of

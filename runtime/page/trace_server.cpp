@@ -18,10 +18,12 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace troupe::runtime {
 
@@ -32,15 +34,17 @@ namespace trace_server_internal {
 
 /// The data that viewers get, and the rule for who may be one.
 struct Endpoint {
-  RunFolder folder;
+  std::vector<RunFolder> folders; ///< the run, then those beside it
   PageAccess access;
   /// Set at the end: viewers get what is written by then, and their connections
   /// end.
   std::atomic<bool> closing = false;
 
-  Endpoint(RunFolder of, const std::string& token)
-    : folder(std::move(of)),
-      access(token) {}
+  Endpoint(const RunFolder& folder, const TraceServerOptions& options)
+    : folders{folder},
+      access(options.token) {
+    folders.insert(folders.end(), options.beside.begin(), options.beside.end());
+  }
 };
 
 } // namespace trace_server_internal
@@ -48,6 +52,25 @@ struct Endpoint {
 namespace {
 
 using trace_server_internal::Endpoint;
+
+/// Returns what a viewer gets of the run that its address names; without a
+/// name, the first one with the names of the others. Nothing: there is no such
+/// run.
+std::unique_ptr<RunFeed> feed_of(const Endpoint& endpoint,
+                                 std::string_view query) {
+  const auto wanted = query_value(query, "run");
+  if (wanted.empty()) {
+    std::vector<std::string> beside;
+    for (std::size_t i = 1; i < endpoint.folders.size(); ++i)
+      beside.push_back(endpoint.folders[i].name());
+    return std::make_unique<RunFeed>(endpoint.folders.front(),
+                                     std::move(beside));
+  }
+  for (std::size_t i = 1; i < endpoint.folders.size(); ++i)
+    if (wanted == std::to_string(i))
+      return std::make_unique<RunFeed>(endpoint.folders[i]);
+  return nullptr;
+}
 
 /// Responds with the page, or upgrades to a WebSocket.
 std::optional<HttpResponse>
@@ -58,8 +81,12 @@ visit(const std::shared_ptr<const Endpoint>& endpoint,
   if (const auto why = endpoint->access.refuse(request, port); !why.empty())
     return http_reply(request, http::status::forbidden, "text/plain", why);
   if (boost::beast::websocket::is_upgrade(request) && path == "/events") {
+    auto feed = feed_of(*endpoint, query_of(request));
+    if (!feed)
+      return http_reply(request, http::status::not_found, "text/plain",
+                        "no such run");
     std::make_shared<WatchSession>(
-      std::move(socket), endpoint->folder,
+      std::move(socket), std::move(feed),
       std::shared_ptr<const std::atomic<bool>>(endpoint, &endpoint->closing))
       ->start(request);
     return std::nullopt;
@@ -86,7 +113,7 @@ TraceServerOptions with_token(TraceServerOptions options) {
 struct TraceServer::Impl {
   Impl(const RunFolder& folder, TraceServerOptions wanted)
     : options(with_token(std::move(wanted))),
-      endpoint(std::make_shared<Endpoint>(folder, options.token)),
+      endpoint(std::make_shared<Endpoint>(folder, options)),
       server("trace page", options.address, options.port,
              [endpoint = std::shared_ptr<const Endpoint>(endpoint)](
                const HttpRequest& request, tcp::socket& socket) {

@@ -10,13 +10,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe::runtime {
 
 struct TraceServerOptions {
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0; ///< 0: any free port
-  std::string token;      ///< that viewers need; empty: a new one
+  std::uint16_t port = 0;        ///< 0: any free port
+  std::string token;             ///< that viewers need; empty: a new one
+  std::vector<RunFolder> beside; ///< runs to compare with, `/events?run=1`, ..
 };
 
 /// Returns where a page listens: on loopback, or at `bind` (`auto`: loopback).

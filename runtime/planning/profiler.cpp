@@ -141,14 +141,6 @@ void set_launches(plans::Hardware& hardware, const ProfileFindings& findings,
 
 } // namespace
 
-std::string profiled_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name"))
-      return "profiled on " + line.substr(line.find(':') + 2);
-  return "profiled on an unknown processor";
-}
-
 MachineProfile measure_machine(const Settings& settings,
                                const plans::Workflow& workflow,
                                const std::map<std::string, ModelShape>& shapes,

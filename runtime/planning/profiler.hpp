@@ -11,6 +11,7 @@
 #include "plans/cost/hardware.hpp"
 #include "plans/cost/profile_table.hpp"
 #include "plans/workflow/workflow.hpp"
+#include "runtime/base/processor_name.hpp"
 
 #include <map>
 #include <string>
@@ -25,9 +26,6 @@ struct MachineProfile {
   plans::Hardware hardware;
   plans::ProfileTable table;
 };
-
-/// Returns "profiled on PROCESSOR": the name of files that were measured here.
-std::string profiled_name();
 
 /// Effort of a measurement.
 struct ProfileEffort {

@@ -9,7 +9,7 @@
 #include "runtime/base/own_address.hpp"
 #include "runtime/launch/job_environment.hpp"
 #include "runtime/launch/launch_command.hpp"
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -58,18 +58,6 @@ std::uint32_t cluster_number(const std::optional<int>& setting,
   return setting ? static_cast<std::uint32_t>(*setting) : otherwise;
 }
 
-void check_workers(const Settings& settings, const Cluster& cluster) {
-  if (cluster.workers_per_node > cluster.devices_per_node)
-    throw ConfigError(
-      {.place = place_of(settings, "cluster.workers_per_node"),
-       .path = "cluster.workers_per_node",
-       .expected = fmt::format("at most one worker a device ({})",
-                               cluster.devices_per_node),
-       .got = std::to_string(cluster.workers_per_node),
-       .hint
-       = fmt::format("cluster.devices_per_node={}", cluster.workers_per_node)});
-}
-
 /// Returns the cluster of the settings; `auto` becomes what this machine has.
 Cluster settings_cluster(const Settings& settings) {
   const Cluster otherwise = default_cluster(settings);
@@ -85,20 +73,6 @@ Cluster settings_cluster(const Settings& settings) {
   launcher_of(settings, cluster.nodes);
   check_workers(settings, cluster);
   return cluster;
-}
-
-void check_same(const Settings& settings, const char* key,
-                const std::optional<int>& setting, std::uint32_t of_plan,
-                const std::string& plan_name) {
-  if (!setting || static_cast<std::uint32_t>(*setting) == of_plan)
-    return;
-  const auto path = std::string("cluster.") + key;
-  throw PlanError(
-    {.place = place_of(settings, path),
-     .path = path,
-     .expected = fmt::format("{} as in plan {}", of_plan, plan_name),
-     .got = std::to_string(*setting),
-     .hint = fmt::format("{}={} or another plan", path, of_plan)});
 }
 
 /// Returns the plan on the cluster that it names, else on that of the settings.
@@ -166,19 +140,6 @@ int silence_limit_s(const ClusterSettings& cluster, std::uint32_t nodes) {
 }
 
 } // namespace
-
-Cluster cluster_of(const Settings& settings, const UserPlan& written) {
-  const auto& given = settings.cluster;
-  auto cluster = written.plan.cluster;
-  check_same(settings, "nodes", given.nodes, cluster.nodes, written.name);
-  check_same(settings, "devices_per_node", given.devices_per_node,
-             cluster.devices_per_node, written.name);
-  // the distribution of devices over processes is not part of a plan
-  cluster.workers_per_node
-    = cluster_number(given.workers_per_node, cluster.workers_per_node);
-  check_workers(settings, cluster);
-  return cluster;
-}
 
 ChosenPlan
 choose_plan(const Settings& settings, const plans::Workflow& workflow,

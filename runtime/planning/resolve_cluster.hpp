@@ -6,7 +6,7 @@
 #include "plans/plan/execution_plan.hpp"
 #include "plans/presets/presets.hpp"
 #include "plans/workflow/workflow.hpp"
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -25,11 +25,6 @@ struct ChosenPlan {
   std::string name; ///< "data_parallel (chosen by auto)", a file's name
   std::vector<std::string> why = {}; ///< for a searched plan
 };
-
-/// Returns the cluster block of `written`, which has one. Throws PlanError if
-/// numbers in the settings contradict it; the number of workers is that of the
-/// settings.
-plans::Cluster cluster_of(const Settings& settings, const UserPlan& written);
 
 /// Makes the preset that the settings name, on that cluster.
 using PresetMaker = std::function<plans::ExecutionPlan(const plans::Cluster&)>;

@@ -1,8 +1,8 @@
 #include "runtime/prepare/planned_work.hpp"
 
+#include "runtime/planner/user_plan.hpp"
 #include "runtime/planning/device_memory.hpp"
 #include "runtime/planning/resolve_cluster.hpp"
-#include "runtime/planning/user_plan.hpp"
 #include "runtime/run_folder/check_workflow_calls.hpp"
 #include "runtime/run_folder/context_limits.hpp"
 #include "runtime/run_folder/run_folder.hpp"

@@ -6,7 +6,7 @@
 #include "models/data/dataset.hpp"
 #include "net/base/open_files.hpp"
 #include "runtime/base/jsonl_file.hpp"
-#include "runtime/planning/user_plan.hpp"
+#include "runtime/planner/user_plan.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 #include "runtime/run_folder/session_inputs.hpp"
 #include "runtime/trace/run_graph.hpp"
@@ -66,11 +66,9 @@ std::optional<std::string> uneven_mini_batches(const PlannedWork& work) {
                      samples, parts, samples / parts, samples / parts + 1);
 }
 
-/// Returns the steps between snapshots. By itself a run makes them where they
-/// fit beside it: devices of the CPU share their host's memory.
-std::uint32_t snapshot_every_of(const PlannedWork& work) {
-  if (const auto given = work.settings.run.snapshot_every)
-    return static_cast<std::uint32_t>(*given);
+/// Returns whether so many bytes of snapshots fit beside the run: devices of
+/// the CPU share their host's memory.
+bool fits_beside(const PlannedWork& work, std::uint64_t snapshot_bytes) {
   std::map<std::uint32_t, std::uint64_t> used;
   if (work.settings.cluster.device != "gpu")
     for (const auto& device : work.report.devices)
@@ -80,8 +78,23 @@ std::uint32_t snapshot_every_of(const PlannedWork& work) {
     most = std::max(most, bytes);
   constexpr double usable = 0.8; // of a host's memory, for all that it holds
   const auto limit = static_cast<double>(host_memory_bytes()) * usable;
-  return static_cast<double>(most + work.report.snapshot_bytes) <= limit ? 1
-                                                                         : 0;
+  return static_cast<double>(most + snapshot_bytes) <= limit;
+}
+
+/// Sets the steps between snapshots, by itself 1 where they fit, and whether
+/// they are copied to other nodes, where the copies fit too.
+void decide_snapshots(PreparedRun& run) {
+  auto& work = run.work;
+  const auto& bytes = work.report.snapshots;
+  run.steps.snapshot_every = static_cast<std::uint32_t>(
+    work.settings.run.snapshot_every.value_or(fits_beside(work, bytes.own)));
+  const bool can_copy
+    = run.steps.snapshot_every > 0 && work.plan.cluster.nodes > 1;
+  run.steps.copies_snapshots = can_copy && fits_beside(work, bytes.with_copies);
+  if (can_copy && !run.steps.copies_snapshots)
+    work.report.warnings.emplace_back(
+      "run.snapshot_every: the hosts have no room for copies of each other's "
+      "snapshots: a lost host costs the steps since the last checkpoint");
 }
 
 /// Returns whether a worker of an older attempt may live on and write: one that
@@ -123,7 +136,7 @@ PreparedRun prepare(const Settings& settings, MeasuredNow measured) {
   if (!settings.run.max_time.empty())
     run.steps.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));
-  run.steps.snapshot_every = snapshot_every_of(work);
+  decide_snapshots(run);
   run.attempt = plan_attempt(work, std::move(inputs), run.steps.end);
   run.steps.first = run.attempt.resume.first_step;
   if (auto warning = uneven_mini_batches(work))

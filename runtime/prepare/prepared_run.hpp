@@ -30,6 +30,7 @@ struct RunSteps {
   std::uint32_t end = 0;   ///< end of the whole run
   std::chrono::duration<double> max_time{0}; ///< 0: none
   std::uint32_t snapshot_every = 0;          ///< steps; 0: none
+  bool copies_snapshots = false; ///< to other nodes, which may lose hosts
 };
 
 /// Callbacks of the session, on its own thread.

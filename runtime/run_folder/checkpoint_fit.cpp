@@ -3,6 +3,7 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "config/base/error.hpp"
 #include "plans/schedule/step_graph.hpp"
+#include "plans/weights/residency.hpp"
 
 #include <fmt/format.h>
 
@@ -33,7 +34,7 @@ LagState needed_by(const plans::Workflow& workflow,
     for (std::uint32_t steps = 0; steps < ahead[i]; ++steps)
       state.calls.emplace(graph.tasks[i].name, steps);
   for (const auto& replica : replicas.all)
-    if (is_lagged(workflow, replica, plan))
+    if (plans::is_lagged(workflow, plan, replica))
       state.replicas.insert(replica.name());
   return state;
 }
@@ -58,14 +59,6 @@ LagState held_by(const actors::CheckpointState& checkpoint) {
 }
 
 } // namespace
-
-bool is_lagged(const plans::Workflow& workflow, const plans::Replica& replica,
-               const plans::ExecutionPlan& plan) {
-  return !replica.home && workflow.role(replica.role).trained
-         && std::ranges::any_of(replica.calls, [&](const auto& call) {
-              return plan.lag_of(call) > 0;
-            });
-}
 
 void check_lags_fit(const std::filesystem::path& checkpoint,
                     const plans::Workflow& workflow,

@@ -33,6 +33,20 @@ void FailureLog::begin_recovery(FailureRecord record, Time now) {
   began_ = now;
 }
 
+void FailureLog::begin_wait(const FailureRecord& record,
+                            const std::string& node, Time now) {
+  awaited_ = {node, now};
+  append_failure(folder_, record);
+}
+
+std::optional<std::pair<std::string, std::chrono::duration<double>>>
+FailureLog::end_wait(Time now) {
+  if (!awaited_)
+    return std::nullopt;
+  const auto [node, since] = *std::exchange(awaited_, std::nullopt);
+  return std::pair(node, std::chrono::duration<double>(now - since));
+}
+
 void FailureLog::end_recovery(Time now) {
   if (!held_)
     return;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace troupe::runtime {
 
@@ -28,7 +29,8 @@ struct FailureRecord {
   Errc code = Errc::ok;
   std::string what;
   std::string cause; ///< the root cause; empty: `what` is it
-  /// Reaction of the run: restarted, rolled_back, gave_up, "stopped the run".
+  /// Reaction of the run: restarted, rolled_back, waiting, gave_up,
+  /// "stopped the run".
   std::string action;
   std::optional<RecoveryCost> cost; ///< of recoveries
 };
@@ -50,6 +52,15 @@ public:
   const std::string& gave_up() const {
     return gave_up_;
   }
+  /// Appends a record at once: the recovery that is held waits for a node.
+  void begin_wait(const FailureRecord& record, const std::string& node,
+                  Time now);
+  bool waits_for_node() const {
+    return awaited_.has_value();
+  }
+  /// Returns the node that the recovery waited for and how long, if it did.
+  std::optional<std::pair<std::string, std::chrono::duration<double>>>
+  end_wait(Time now);
   /// Appends the record that is held, if any: the recovery took until `now`.
   void end_recovery(Time now);
 
@@ -58,6 +69,7 @@ private:
   std::optional<FailureRecord> held_;
   Time began_;
   std::string gave_up_;
+  std::optional<std::pair<std::string, Time>> awaited_; ///< since
 };
 
 } // namespace troupe::runtime

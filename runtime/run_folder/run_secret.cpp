@@ -6,6 +6,8 @@
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/base/random_hex.hpp"
 
+#include <iostream>
+#include <iterator>
 #include <string_view>
 
 namespace troupe::runtime {
@@ -30,7 +32,9 @@ RunSecret make_run_secret(bool encrypts_data) {
 
 RunSecret read_run_secret(const std::filesystem::path& file) {
   RunSecret secret;
-  secret.text = read_file(file);
+  secret.text = file == standard_input
+                  ? std::string{std::istreambuf_iterator<char>(std::cin), {}}
+                  : read_file(file);
   secret.token = secret.text.substr(0, secret.text.find_first_of(" \r\n"));
   secret.encrypts_data = secret.text.find(data_in_clear) == std::string::npos;
   if (secret.text.find("-----BEGIN") == std::string::npos)

@@ -33,6 +33,9 @@ RunSecret make_run_secret(bool encrypts_data);
 RunSecret lasting_run_secret(const std::filesystem::path& file,
                              bool encrypts_data);
 
+/// Name of standard input as the file of a secret.
+inline constexpr const char* standard_input = "-";
+
 /// Throws ConfigError if the file cannot be read or is incomplete.
 RunSecret read_run_secret(const std::filesystem::path& file);
 

@@ -34,21 +34,6 @@ fs::path folder_of(const Settings& settings, const plans::Role& role) {
                                         : fs::path(model->second.path);
 }
 
-void require_folder(const Settings& settings, const plans::Role& role) {
-  const auto folder = folder_of(settings, role);
-  std::error_code ignored;
-  if (fs::is_regular_file(folder / "config.json", ignored))
-    return;
-  throw ConfigError(
-    {.place = place_of(settings, path_key(role)),
-     .path = path_key(role),
-     .expected = "a model folder with a config.json",
-     .got = folder.empty() ? "nothing" : "'" + folder.string() + "'",
-     .hint = fs::exists(folder, ignored)
-               ? "a folder that transformers' save_pretrained wrote"
-               : models::missing_folder_hint(folder)});
-}
-
 /// Checks that tokenizers are equivalent: roles get the same token ids.
 void check_same_tokenizer(const Settings& settings, const plans::Role& first,
                           const plans::Role& other) {
@@ -80,37 +65,6 @@ void check_same_tokenizer(const Settings& settings, const plans::Role& first,
   }
 }
 
-std::string size_text(const ParameterShape& shape) {
-  return shape.vector ? std::to_string(shape.rows)
-                      : fmt::format("{} x {}", shape.rows, shape.cols);
-}
-
-/// Checks that an EMA role has the parameters of the role that it follows.
-void check_same_parameters(const Settings& settings, const plans::Role& role,
-                           const std::map<std::string, ModelShape>& shapes) {
-  const auto& tracked = role.ema->role;
-  const auto ours = parameters(shapes.at(role.name));
-  const auto theirs = parameters(shapes.at(tracked));
-  const auto expect = [&](const std::string& got) {
-    throw ConfigError({.place = place_of(settings, path_key(role)),
-                       .path = path_key(role),
-                       .expected = "a model of the same shape as " + tracked
-                                   + ", which it follows",
-                       .got = got,
-                       .hint = fmt::format("{}={}", path_key(role),
-                                           settings.models.at(tracked).path)});
-  };
-  for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
-    if (ours[i].name != theirs[i].name)
-      expect(fmt::format("{} in place of {}", ours[i].name, theirs[i].name));
-    else if (size_text(ours[i]) != size_text(theirs[i]))
-      expect(fmt::format("{} of {} in place of {}", ours[i].name,
-                         size_text(ours[i]), size_text(theirs[i])));
-  if (ours.size() != theirs.size())
-    expect(
-      fmt::format("{} parameters in place of {}", ours.size(), theirs.size()));
-}
-
 /// Checks, in the first row, the keys that no call writes: rows must have them.
 void check_fields(const Settings& settings, const plans::Workflow& workflow,
                   const models::Dataset& dataset) {
@@ -127,21 +81,6 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
 }
 
 } // namespace
-
-std::map<std::string, ModelShape> read_shapes(const Settings& settings,
-                                              const plans::Workflow& workflow) {
-  std::map<std::string, ModelShape> shapes;
-  for (const auto& role : workflow.roles) {
-    require_folder(settings, role);
-    auto shape = read_model_shape(folder_of(settings, role));
-    shape.scalar_head = role.scalar_head;
-    shapes[role.name] = std::move(shape);
-  }
-  for (const auto& role : workflow.roles)
-    if (role.ema)
-      check_same_parameters(settings, role, shapes);
-  return shapes;
-}
 
 fs::path tokenizer_folder(const Settings& settings,
                           const plans::Workflow& workflow) {

@@ -6,6 +6,7 @@
 #include "config/settings/settings.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "plans/workflow/workflow.hpp"
+#include "runtime/planner/role_shapes.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -19,11 +20,6 @@ class Dataset;
 
 namespace troupe::runtime {
 
-/// Reads each role's config.json, with the head that the workflow needs. Throws
-/// ConfigError at the place of the setting for a folder that does not exist.
-std::map<std::string, ModelShape> read_shapes(const Settings& settings,
-                                              const plans::Workflow& workflow);
-
 /// Checks that weights are complete, that tokenizers fit the models, and that
 /// roles which see the same tokens have equivalent ones. Returns a sentence for
 /// each role whose folder lacks the scalar head that the workflow needs (it
@@ -36,8 +32,6 @@ check_models(const Settings& settings, const plans::Workflow& workflow,
 /// Returns the folder whose tokenizer reads the data file: the first role's.
 std::filesystem::path tokenizer_folder(const Settings& settings,
                                        const plans::Workflow& workflow);
-
-using RoleShapes = std::map<std::string, ModelShape>;
 
 /// Checks that `eval.data`, if set, can be read and scored under the plan, by
 /// models with positions for its rows.

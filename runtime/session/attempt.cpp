@@ -21,9 +21,8 @@ Attempt::Attempt(const PreparedRun& run, RunProcess& process,
     process_(process),
     files_(files),
     basis_(make_basis(run, random_hex(8))),
-    launcher_([this](WorkerId worker, const net::ChildExit& exit) {
-      events_.push(WorkerExited{worker, exit});
-    }),
+    launcher_(process.next_launcher ? std::move(process.next_launcher)
+                                    : std::make_unique<Launcher>()),
     entrance_(system_.system),
     actors_(system_.system, basis_),
     end_(StepId{run.steps.first}, basis_.asks),
@@ -41,9 +40,24 @@ void Attempt::start_workers(const std::string& address) {
                   address, files_.write_secret(entrance_.secret()));
   log::runtime.info("workers join at " + spec.address);
   if (spec.launcher != LauncherKind::manual)
-    return launcher_.start(spec);
+    return launcher_->start(spec, pushes<WorkerExited>());
   files_.say(fmt::format("waiting for {} workers: {}",
                          spec.cluster.num_workers(), command_by_hand(spec)));
+}
+
+/// Starts what the next attempt begins with, if there is one.
+void Attempt::start_spares() {
+  const auto& settings = run_.work.settings;
+  if (settings.cluster.recovery.spares == 0 || process_.next_launcher)
+    return;
+  try {
+    process_.next_launcher = std::make_unique<Launcher>();
+    process_.next_launcher->start_spares(
+      launch_spec(settings, run_.work.plan.cluster, files_.folder(), "", ""),
+      static_cast<std::uint32_t>(settings.cluster.recovery.spares));
+  } catch (const FailureError& error) { // they only save time
+    log::runtime.warn("no spare workers: " + to_string(error.failure()));
+  }
 }
 
 AttemptResult Attempt::run() {
@@ -117,7 +131,27 @@ void Attempt::handle(const AllJoined& event) {
                                .on_failure = pushes<StartFailed>()});
 }
 
+/// Says whether the hosts share the files of the run, if there are several.
+void Attempt::tell_of_files(const std::vector<actors::SetupDone>& ready) {
+  std::vector<std::size_t> apart;
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    if (!ready[i].shares_files)
+      apart.push_back(i);
+  if (apart.empty() && run_.work.plan.cluster.nodes == 1)
+    return;
+  const auto text
+    = apart.empty()
+        ? "all hosts share the files of the run"
+        : fmt::format("workers {} do not share the files of the run: they read "
+                      "and write them over the network",
+                      fmt::join(apart, ", "));
+  log::runtime.info(text);
+  if (run_.attempt.restarts == 0)
+    files_.say(text);
+}
+
 void Attempt::handle(const AllLoaded& event) {
+  tell_of_files(event.ready);
   if (run_.mode() == RunMode::move_check)
     return actors_.begin_move_check(event.ready, pushes<actors::RunEnd>());
   actors_.spawn_master(event.ready, {.on_step = pushes<StepCommitted>(),
@@ -131,6 +165,7 @@ void Attempt::handle(const AllLoaded& event) {
   caf::anon_send(master, actors::start_atom::value);
   if (end_.signal())
     caf::anon_send(master, actors::stop_atom::value);
+  start_spares();
 }
 
 void Attempt::handle(const StartFailed& event) {
@@ -217,7 +252,7 @@ void Attempt::handle(const actors::RunEnd& event) {
 void Attempt::on_idle() {
   if (process_.suspend.came())
     process_.suspend.suspend(
-      [this](int signal) { launcher_.signal_all(signal); });
+      [this](int signal) { launcher_->signal_all(signal); });
   for (const auto& lost : end_.look(steady_clock::now()))
     lose_worker(lost);
   check_limits();
@@ -241,7 +276,7 @@ void Attempt::check_start() {
         ? std::chrono::seconds(*run_.work.settings.cluster.silence_s)
         : defaults::dead_after;
   for (const auto worker :
-       watch_.stopped.look(launcher_.stopped(), AwakeClock::now(), silence))
+       watch_.stopped.look(launcher_->stopped(), AwakeClock::now(), silence))
     lose_worker(
       {.worker = worker,
        .failure = {.code = Errc::peer_lost,
@@ -284,8 +319,8 @@ void Attempt::lose_worker(LostWorker lost) {
 
 void Attempt::close_down() {
   if (end_.has_come_as(actors::RunEnd::Kind::failed)) {
-    launcher_.kill_all();
-    launcher_.end_all(defaults::kill_workers_within);
+    launcher_->kill_all();
+    launcher_->end_all(defaults::kill_workers_within);
   } else {
     end_in_order();
   }
@@ -315,8 +350,8 @@ void Attempt::end_in_order() {
   const bool cut_short
     = run_.stops_at_once() && end_.has_come_as(actors::RunEnd::Kind::stopped);
   if (!actors_.have_workers() || cut_short)
-    launcher_.kill_all();
-  launcher_.end_all(defaults::shutdown_grace);
+    launcher_->kill_all();
+  launcher_->end_all(defaults::shutdown_grace);
   // workers that were started elsewhere: their order to end must be sent first
   self->receive([](const caf::down_msg&) {},
                 caf::after(defaults::shutdown_grace) >> [] {});

@@ -23,6 +23,7 @@
 #include "runtime/session/stopped_workers.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -57,6 +58,7 @@ public:
 
 private:
   void start_workers(const std::string& address);
+  void start_spares();
   void handle(const WorkerJoined& event);
   void handle(const HostsAnswered& event);
   void handle(const AllJoined& event);
@@ -69,6 +71,7 @@ private:
   void handle(const Stalled& event);
   void handle(const WorkerHeard& event);
   void handle(const actors::RunEnd& event);
+  void tell_of_files(const std::vector<actors::SetupDone>& ready);
   void stop(int signal);
   void check_best();
   void on_idle();
@@ -112,7 +115,7 @@ private:
   IfItHangs if_it_hangs_; ///< destroyed after all that may hang
   EventQueue<SessionEvent> events_;
   RunBasis basis_;
-  Launcher launcher_;
+  std::unique_ptr<Launcher> launcher_; ///< not null
   ActorSystem system_;
   RunEntrance entrance_;
   RunActors actors_;

@@ -6,27 +6,27 @@
 
 namespace troupe::runtime {
 
-std::vector<actors::Team>
-teams_of(const plans::Replica& replica,
-         const std::vector<actors::SetupDone>& ready) {
+std::vector<actors::LocalMesh>
+local_meshes_of(const plans::Replica& replica,
+                const std::vector<actors::SetupDone>& ready) {
   std::map<Rank, std::size_t> places;
   for (std::size_t i = 0; i < replica.devices.size(); ++i)
     places[replica.devices[i]] = i;
-  std::vector<actors::Team> teams;
+  std::vector<actors::LocalMesh> local_meshes;
   std::size_t num_devices = 0;
   for (std::uint32_t i = 0; i < ready.size(); ++i)
-    for (const auto& entry : ready[i].teams) {
+    for (const auto& entry : ready[i].local_meshes) {
       if (entry.replica != replica.id)
         continue;
-      auto& team = teams.emplace_back(actors::Team{
-        entry.team, WorkerId{i}, actors::device_names(entry.ranks), {}});
+      auto& local_mesh = local_meshes.emplace_back(actors::LocalMesh{
+        entry.local_mesh, WorkerId{i}, actors::device_names(entry.ranks), {}});
       for (const Rank rank : entry.ranks)
-        team.members.push_back(places.at(rank));
+        local_mesh.members.push_back(places.at(rank));
       num_devices += entry.ranks.size();
     }
   TROUPE_CHECK(num_devices == replica.devices.size(),
                "a shard of " + replica.name() + " is missing");
-  return teams;
+  return local_meshes;
 }
 
 std::map<ReplicaId, actors::Writer>

@@ -8,8 +8,9 @@
 namespace troupe::runtime {
 
 /// Returns the devices of a replica, by worker.
-std::vector<actors::Team> teams_of(const plans::Replica& replica,
-                                   const std::vector<actors::SetupDone>& ready);
+std::vector<actors::LocalMesh>
+local_meshes_of(const plans::Replica& replica,
+                const std::vector<actors::SetupDone>& ready);
 /// Returns the device that writes each replica.
 std::map<ReplicaId, actors::Writer>
 writers_of(const plans::Replicas& replicas,

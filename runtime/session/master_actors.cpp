@@ -42,7 +42,7 @@ spawn_calls(caf::actor_system& system, const RunBasis& basis,
       place_function(basis, ready, setup);
     } else {
       const auto& replica = basis.replicas[basis.replicas.of_call(call.name)];
-      setup.teams = teams_of(replica, ready);
+      setup.local_meshes = local_meshes_of(replica, ready);
       setup.strategy = replica.strategy;
     }
     setup.samples_per_group
@@ -60,10 +60,10 @@ spawn_lives(caf::actor_system& system, const RunBasis& basis,
             const std::vector<actors::SetupDone>& ready) {
   std::map<ReplicaId, actors::ResidencyActor> residencies;
   for (const auto& replica : basis.replicas.all)
-    residencies[replica.id]
-      = system.spawn(actors::residency_actor,
-                     actors::ResidencySetup{
-                       replica.name(), teams_of(replica, ready), basis.asks});
+    residencies[replica.id] = system.spawn(
+      actors::residency_actor,
+      actors::ResidencySetup{replica.name(), local_meshes_of(replica, ready),
+                             basis.asks});
   return residencies;
 }
 
@@ -79,11 +79,14 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
   setup.writers = writers_of(basis.replicas, ready);
   for (const auto& replica : basis.replicas.all)
     if (plans::is_in_snapshots(basis.workflow, basis.plan, replica))
-      setup.snapshots.teams[replica.id] = teams_of(replica, ready);
+      setup.snapshots.local_meshes[replica.id]
+        = local_meshes_of(replica, ready);
   setup.snapshots.recorded = basis.recorded;
   setup.snapshots.plan = plans::print(basis.run.work.plan);
-  if (const auto& loaded = basis.run.attempt.snapshot)
-    setup.snapshots.slot = plans::next_snapshot_slot(loaded->key.slot);
+  setup.snapshots.loaded = basis.run.attempt.snapshot;
+  setup.snapshots.has_copies
+    = basis.run.steps.copies_snapshots && basis.plan.cluster.nodes > 1;
+  setup.snapshots.incarnation = basis.incarnation;
   setup.nodes = nodes;
   setup.keep = static_cast<std::uint32_t>(basis.run.work.settings.run.keep);
   setup.best = basis.best;

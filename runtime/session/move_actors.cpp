@@ -17,9 +17,9 @@ actors::MoveActor spawn_move(caf::actor_system& system, const RunBasis& basis,
   actors::MoveSetup setup;
   setup.name = target.name();
   setup.source = source.id;
-  setup.sources = teams_of(source, ready);
+  setup.sources = local_meshes_of(source, ready);
   setup.source_strategy = source.strategy;
-  setup.targets = teams_of(target, ready);
+  setup.targets = local_meshes_of(target, ready);
   setup.target_strategy = target.strategy;
   setup.check = basis.run.work.settings.run.check_moves;
   setup.asks = basis.asks;

@@ -3,7 +3,6 @@
 #include "actors/checkpoint/checkpoint_files.hpp"
 #include "plans/recovery/snapshot_planes.hpp"
 #include "plans/weights/residency.hpp"
-#include "runtime/run_folder/checkpoint_fit.hpp"
 
 #include <filesystem>
 
@@ -15,7 +14,7 @@ namespace {
 /// a move waits for the calls that lag, so a lagged replica has the previous
 /// version.
 std::uint32_t lag_of(const RunBasis& basis, const plans::Replica& replica) {
-  return is_lagged(basis.workflow, replica, basis.run.work.plan) ? 1 : 0;
+  return plans::is_lagged(basis.workflow, basis.run.work.plan, replica) ? 1 : 0;
 }
 
 /// Makes `order` load a replica of a role that changes from the checkpoint.
@@ -81,11 +80,9 @@ std::vector<actors::LoadSpec> load_specs(const RunBasis& basis) {
 std::vector<actors::SavedReplica> saved_replicas(const RunBasis& basis) {
   std::vector<actors::SavedReplica> saved;
   for (const auto& replica : basis.replicas.all) {
-    const auto lag = lag_of(basis, replica);
-    const bool kept = basis.run.mode() == RunMode::convert
-                      || basis.workflow.role(replica.role).changes();
-    if (kept && (replica.home || lag > 0))
-      saved.push_back({replica.id, lag});
+    const bool converted = basis.run.mode() == RunMode::convert && replica.home;
+    if (converted || plans::is_saved(basis.workflow, basis.plan, replica))
+      saved.push_back({replica.id, lag_of(basis, replica)});
   }
   return saved;
 }

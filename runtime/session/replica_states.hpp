@@ -22,9 +22,8 @@ bool is_loaded(const RunBasis& basis, const plans::Replica& replica);
 /// checkpoint.
 std::vector<actors::LoadSpec> load_specs(const RunBasis& basis);
 
-/// Returns the replicas that a resumed run must find again: the homes of roles
-/// that change, and lagged replicas, whose version is older than home's. For
-/// `convert`, all that is loaded is saved.
+/// Returns the replicas of a checkpoint (plans::is_saved). For `convert`, all
+/// that is loaded is saved.
 std::vector<actors::SavedReplica> saved_replicas(const RunBasis& basis);
 
 } // namespace troupe::runtime

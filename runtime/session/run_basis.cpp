@@ -74,7 +74,8 @@ RunBasis make_basis(const PreparedRun& run, const std::string& run_id) {
                  .asks = std::make_shared<actors::AskTable>(),
                  .best = best_checkpoint(run),
                  .start = {},
-                 .recorded = std::make_shared<std::atomic<std::uint64_t>>(0)};
+                 .recorded = std::make_shared<std::atomic<std::uint64_t>>(
+                   run.attempt.snapshot ? run.attempt.snapshot->key.id : 0)};
   if (!only_evaluates && !is_command_workflow(work.settings.workflow))
     basis.durations_s = predicted_task_seconds(work.settings, training,
                                                work.shapes, plan, basis.graph);

@@ -1,15 +1,18 @@
 // The entrance of workers into a run: the port where they join, the join actor
-// that listens there, and the heartbeat that tracks whether they are alive.
+// that listens there, the heartbeat that tracks whether they are alive, and the
+// files for those that do not share them.
 #pragma once
 
 #include "actors/membership/endpoint.hpp"
 #include "actors/membership/heartbeat_actor.hpp"
 #include "actors/membership/join_actor.hpp"
 #include "config/base/error.hpp"
+#include "runtime/base/listen_ports.hpp"
 #include "runtime/run_folder/run_secret.hpp"
 #include "runtime/session/run_basis.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,12 +20,16 @@
 
 namespace troupe::runtime {
 
-/// Callbacks of the entrance, from threads of its own.
+/// Callbacks of the entrance, from threads of its own. What is not set is
+/// ignored.
 struct EntranceListeners {
-  std::function<void(WorkerId)> on_joined;
-  std::function<void(std::vector<actors::Joined>)> on_full;
-  std::function<void(WorkerId, bool is_suspect)> on_suspect;
-  std::function<void(WorkerId, Failure)> on_lost;
+  std::function<void(WorkerId)> on_joined = [](WorkerId) {};
+  std::function<void(std::vector<actors::Joined>)> on_full
+    = [](const std::vector<actors::Joined>&) {};
+  std::function<void(WorkerId, bool is_suspect)> on_suspect
+    = [](WorkerId, bool) {};
+  std::function<void(WorkerId, Failure)> on_lost
+    = [](WorkerId, const Failure&) {};
 };
 
 class RunEntrance {
@@ -47,12 +54,17 @@ public:
   }
 
 private:
+  actors::FileShare share_files(const RunBasis& basis,
+                                const ListenPorts& where);
+
   caf::actor_system& system_;
   RunSecret secret_;
   std::optional<actors::Endpoint> endpoint_;
   std::uint16_t port_ = 0;
   actors::HeartbeatActor heartbeat_;
   actors::JoinActor join_actor_;
+  actors::FilesActor files_actor_;
+  std::filesystem::path probe_; ///< by which workers see the run folder
 };
 
 } // namespace troupe::runtime

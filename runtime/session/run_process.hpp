@@ -1,16 +1,18 @@
 // The state of a run's master process that all its attempts share: the signals
-// that stop or suspend it, its limit of open files, and the time since it
-// began.
+// that stop or suspend it, its limit of open files, the time since it began,
+// and spare workers.
 #pragma once
 
 #include "net/base/open_files.hpp"
 #include "runtime/base/suspend_signal.hpp"
+#include "runtime/launch/launcher.hpp"
 #include "runtime/launch/stop_signals.hpp"
 #include "runtime/session/session_clock.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -33,6 +35,7 @@ public:
   SuspendSignal suspend;
   net::OpenFilesWatch open_files;
   SessionClock clock;
+  std::unique_ptr<Launcher> next_launcher; ///< with spares; null: none yet
 
 private:
   void take(int signal) {

@@ -2,7 +2,6 @@
 
 #include "actors/checkpoint/snapshot_record.hpp"
 #include "actors/protocol/ask.hpp"
-#include "config/base/defaults.hpp"
 #include "plans/recovery/recovery.hpp"
 #include "runtime/prepare/run_attempt.hpp"
 #include "runtime/run_folder/run_folder.hpp"
@@ -13,6 +12,7 @@
 #include "runtime/session/session_files.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,7 +45,7 @@ private:
   std::vector<plans::FailedAttempt> failed_;
   PlannedWork whole_;                   ///< for all hosts
   std::vector<std::string> lost_hosts_; ///< of the next attempt
-  bool waits_ = false;                  ///< for a node, before the next attempt
+  std::chrono::seconds wait_{0};        ///< for a node, before the next attempt
 };
 
 ExitCode Session::run() {
@@ -90,10 +90,7 @@ std::optional<ExitCode> Session::run_next_attempt() {
 
 /// Waits for a lost node, or plans for the hosts that are left.
 void Session::prepare_next_attempt() {
-  if (std::exchange(waits_, false)) {
-    files_.say("a node is lost; waiting for it (cluster.lost_node)");
-    process_.wait(defaults::lost_node_pause);
-  }
+  process_.wait(std::exchange(wait_, {}));
   if (lost_hosts_ != run_.attempt.lost_hosts)
     plan_without(run_, whole_, lost_hosts_);
 }
@@ -103,15 +100,16 @@ void Session::prepare_next_attempt() {
 /// or somebody starts others.
 plans::RecoveryRules Session::rules() const {
   const auto& cluster = run_.work.settings.cluster;
+  const auto& recovery = cluster.recovery;
   plans::RecoveryRules rules{.nodes = run_.work.plan.cluster.nodes};
-  if (cluster.lost_node == "wait")
+  if (recovery.lost_node == "wait")
     rules.lost_node = plans::LostNode::wait;
-  if (cluster.lost_node == "shrink")
+  if (recovery.lost_node == "shrink")
     rules.lost_node = plans::LostNode::shrink;
   const bool come_back = cluster.launcher != "manual" || !cluster.secret.empty()
                          || rules.lost_node == plans::LostNode::wait;
   if (run_.mode() == RunMode::train && come_back)
-    rules.max_restarts = static_cast<std::uint32_t>(cluster.max_restarts);
+    rules.max_restarts = static_cast<std::uint32_t>(recovery.max_restarts);
   return rules;
 }
 
@@ -122,7 +120,7 @@ bool Session::recovers_from(const AttemptResult& result) {
   const bool lost_snapshot = run_.attempt.snapshot && !result.started
                              && result.end.failure.code == Errc::stale;
   if (lost_snapshot)
-    actors::forget_snapshot(run_.attempt.folder);
+    actors::forget_newest_snapshot(run_.attempt.folder);
   const auto next_attempt
     = [&] { return attempt_after(run_.attempt, run_.work, run_.steps.end); };
   auto next = next_attempt();
@@ -151,13 +149,17 @@ bool Session::recovers_from(const AttemptResult& result) {
   const std::uint32_t lost_steps
     = files_.committed_steps()
       - std::min(files_.committed_steps(), next.resume.first_step);
-  waits_ = decision.waits;
+  wait_ = decision.wait;
   if (decision.without_node)
     lost_hosts_.push_back(
       run_.work.settings.cluster.hosts.at(*decision.without_node));
+  if (wait_.count() > 0 && files_.waits_for_node()) // one more try
+    return true;
   ++run_.attempt.restarts;
   run_.attempt.lost_steps += lost_steps;
   files_.begin_recovery(result.end, lost_steps);
+  if (wait_.count() > 0)
+    files_.wait_for_node(result.end, *result.absent_node);
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include "actors/worker_base/call_options.hpp"
 #include "config/base/log.hpp"
 #include "config/trace/trace.hpp"
+#include "runtime/base/human_text.hpp"
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/metrics/step_names.hpp"
 #include "runtime/page/page_access.hpp"
@@ -150,7 +151,11 @@ void SessionFiles::set_worker_state(WorkerId worker, const std::string& state) {
 }
 
 void SessionFiles::begin_steps() {
-  failures_.end_recovery(std::chrono::steady_clock::now());
+  const auto now = std::chrono::steady_clock::now();
+  failures_.end_recovery(now);
+  if (const auto waited = failures_.end_wait(now))
+    console_.say(fmt::format("{} is back after {}", waited->first,
+                             duration_text(waited->second.count())));
   console_.start(run_.steps.first, run_.steps.end);
   write_state("running");
 }
@@ -170,6 +175,16 @@ void SessionFiles::begin_recovery(const actors::RunEnd& end,
   console_.say(
     fmt::format("recovering: {}; continuing after step {} ({} steps lost)",
                 status_.last_failure, status_.step - lost_steps, lost_steps));
+}
+
+void SessionFiles::wait_for_node(const actors::RunEnd& end,
+                                 std::uint32_t node) {
+  const auto& hosts = run_.work.settings.cluster.hosts;
+  const auto host = node < hosts.size() ? " (" + hosts[node] + ")" : "";
+  const auto name = fmt::format("node {}{}", node, host);
+  failures_.begin_wait(record_of(end, "waiting"), name,
+                       std::chrono::steady_clock::now());
+  console_.say(fmt::format("waiting for {} (cluster.lost_node)", name));
 }
 
 void SessionFiles::open_attempt() {

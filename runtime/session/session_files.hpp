@@ -45,6 +45,11 @@ public:
   void begin_steps();
   /// Records a failure after which the run's next attempt begins.
   void begin_recovery(const actors::RunEnd& end, std::uint32_t lost_steps);
+  /// Records that the run waits for a node until its steps go on.
+  void wait_for_node(const actors::RunEnd& end, std::uint32_t node);
+  bool waits_for_node() const {
+    return failures_.waits_for_node();
+  }
   /// Opens the files of the run's next attempt.
   void open_attempt();
   /// Sets why a run that recovered before, or could, does not do so again.

@@ -1,13 +1,19 @@
 #include "runtime/session/session_setup.hpp"
 
 #include "actors/checkpoint/checkpoint_files.hpp"
+#include "config/settings/workflow_file.hpp"
+#include "runtime/base/jsonl_file.hpp"
+#include "runtime/launch/launch_command.hpp"
 #include "runtime/run_folder/build_identity.hpp"
+#include "runtime/run_folder/run_folder.hpp"
 #include "runtime/run_folder/run_keeper.hpp"
 #include "runtime/session/replica_states.hpp"
 
 #include <filesystem>
 
 namespace troupe::runtime {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -29,6 +35,19 @@ actors::JoinReply make_join_reply(const RunBasis& basis) {
   return join_reply;
 }
 
+/// Returns the rows of calls in flight that each worker loads.
+std::vector<actors::LoadRowsOrder> rows_of(const RunBasis& basis) {
+  const RunAttempt& attempt = basis.run.attempt;
+  return actors::rows_to_load(
+    [&](WorkerId holder) {
+      return attempt.snapshot
+               ? actors::snapshot_rows_file(attempt.folder,
+                                            attempt.snapshot->key, holder)
+               : actors::rows_file(attempt.checkpoint.value_or(""), holder);
+    },
+    basis.start.in_flight, basis.run.work.plan.cluster.num_workers());
+}
+
 } // namespace
 
 actors::JoinSetup make_join_actor(const RunBasis& basis,
@@ -41,6 +60,50 @@ actors::JoinSetup make_join_actor(const RunBasis& basis,
   return setup;
 }
 
+actors::FileShare make_file_share(const RunBasis& basis,
+                                  const fs::path& probe) {
+  const Settings& settings = basis.run.work.settings;
+  actors::FileShare share;
+  const auto nodes = basis.run.work.plan.cluster.nodes;
+  if (settings.cluster.shared_files != "false"
+      && launcher_of(settings, nodes) == LauncherKind::local)
+    return share;
+  share.mode = settings.cluster.shared_files;
+  share.probe = fs::absolute(probe).string();
+  share.folder = basis.run.attempt.folder.string();
+  for (const auto& role : basis.workflow.roles)
+    for (const char* name : {"config.json", "generation_config.json"}) {
+      const auto file = fs::path(settings.models.at(role.name).path) / name;
+      if (fs::exists(file))
+        share.texts[file.lexically_normal().string()] = read_file(file);
+    }
+  if (is_workflow_file(settings.workflow)) {
+    share.workflow = settings.workflow;
+    share.texts[share.workflow] = read_file(share.workflow);
+  }
+  return share;
+}
+
+actors::FilesSetup make_files_setup(const RunBasis& basis) {
+  const RunAttempt& attempt = basis.run.attempt;
+  const Settings& settings = basis.run.work.settings;
+  actors::FilesSetup setup;
+  setup.run_folder = attempt.folder;
+  setup.must_be_shared = settings.cluster.shared_files == "true";
+  setup.incarnation = basis.incarnation;
+  setup.read = {settings.data.train, settings.eval.data, settings.run.replay,
+                settings.reward.file, RunFolder(attempt.folder).index_file()};
+  for (const auto& role : basis.workflow.roles)
+    setup.read.emplace_back(settings.models.at(role.name).path);
+  for (const auto& load : load_specs(basis)) {
+    setup.read.emplace_back(load.order.folder);
+    setup.read.emplace_back(load.order.state_file);
+  }
+  for (const auto& order : rows_of(basis))
+    setup.read.insert(setup.read.end(), order.files.begin(), order.files.end());
+  return setup;
+}
+
 actors::SetupInputs make_setup(const RunBasis& basis,
                                const std::vector<actors::Joined>& workers) {
   actors::SetupInputs setup;
@@ -50,15 +113,9 @@ actors::SetupInputs make_setup(const RunBasis& basis,
     setup.peers.push_back({WorkerId{i}, request.host, request.data_port});
   }
   setup.loads = load_specs(basis);
-  const RunAttempt& attempt = basis.run.attempt;
-  setup.rows = actors::rows_to_load(
-    [&](WorkerId holder) {
-      return attempt.snapshot
-               ? actors::snapshot_rows_file(attempt.folder,
-                                            attempt.snapshot->key, holder)
-               : actors::rows_file(attempt.checkpoint.value_or(""), holder);
-    },
-    basis.start.in_flight, basis.run.work.plan.cluster.num_workers());
+  if (const auto& snapshot = basis.run.attempt.snapshot)
+    setup.snapshot = snapshot->key;
+  setup.rows = rows_of(basis);
   setup.incarnation = basis.incarnation;
   setup.asks = basis.asks;
   return setup;

@@ -77,6 +77,7 @@ ExitCode run_worker(const WorkerOptions& options) {
     data = std::make_unique<net::DataPlane>(plane);
   });
   auto setup = std::make_shared<actors::NodeSetup>();
+  setup->master_host = options.host;
   setup->join = {.token = secret.token,
                  .build = build_identity(),
                  .host = plane.bind_address,
@@ -99,8 +100,13 @@ ExitCode run_worker(const WorkerOptions& options) {
   const ExitCode code = report_end(end);
   // A failed worker may have threads that wait for lost peers; the orderly end
   // joins all threads, the other one exits at once.
-  if (code != ExitCode::done)
+  if (code != ExitCode::done) {
+    if (setup->files)
+      setup->files->leave();
     _exit(static_cast<int>(code));
+  }
+  if (setup->files)
+    setup->files->close();
   caf::anon_send_exit(node, caf::exit_reason::user_shutdown);
   return code;
 }

@@ -30,7 +30,8 @@ struct Options {
   /// Processor time of the process instead of wall time: for busy machines,
   /// meaningful with one thread only.
   bool cpu_clock = false;
-  std::filesystem::path json; ///< also written here, if not empty
+  std::uint32_t devices = 1024; ///< of the largest cluster of `scale`
+  std::filesystem::path json;   ///< also written here, if not empty
 };
 
 /// A benchmark: measures and returns its part of the document.

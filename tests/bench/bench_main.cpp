@@ -83,6 +83,8 @@ Options parse_options(const std::vector<std::string>& arguments) {
       options.threads = count_of(word, value);
     else if (word == "--runs")
       options.runs = count_of(word, value);
+    else if (word == "--devices")
+      options.devices = static_cast<std::uint32_t>(count_of(word, value));
     else if (word == "--dtype")
       options.dtype = value;
     else if (word == "--clock" && (value == "wall" || value == "cpu"))
@@ -145,7 +147,7 @@ int run_benchmark(const std::string& name, const Options& options) {
 int usage(int code) {
   std::puts("troupe-bench NAME [--card tiny|small|medium] [--cards FILE] "
             "[--threads T] [--runs N] [--clock wall|cpu] [--dtype fp32|bf16] "
-            "[--plan single|data_parallel|tensor] [--json OUT]");
+            "[--plan single|data_parallel|tensor] [--devices N] [--json OUT]");
   for (const Benchmark& benchmark : benchmarks())
     std::printf("  %-12s %s\n", benchmark.name.c_str(),
                 benchmark.sentence.c_str());

@@ -1,6 +1,6 @@
 #include "card_folder.hpp"
 
-#include "runtime/base/random_model.hpp"
+#include "runtime/commands/random_model.hpp"
 
 #include <fstream>
 #include <random>

@@ -197,10 +197,10 @@ std::map<std::string, actors::CallActor> ControlRun::Impl::spawn_calls() {
     actors::CallSetup orders;
     orders.call = basis.workflow.call("ref_inf");
     orders.asks = basis.asks;
-    for (const auto& entry : ready[worker].teams)
+    for (const auto& entry : ready[worker].local_meshes)
       if (entry.replica == replica)
-        orders.teams.push_back(
-          {entry.team, WorkerId{worker}, call_on(worker), {0}});
+        orders.local_meshes.push_back(
+          {entry.local_mesh, WorkerId{worker}, call_on(worker), {0}});
     calls[call_on(worker)] = system.spawn(actors::call_actor, orders);
     keep(calls[call_on(worker)].address());
   }

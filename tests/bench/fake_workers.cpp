@@ -4,7 +4,7 @@
 #include "actors/protocol/ask.hpp"
 #include "actors/protocol/sum_parts.hpp"
 #include "actors/protocol/system.hpp"
-#include "actors/worker/team_actor.hpp"
+#include "actors/worker/local_mesh_actor.hpp"
 #include "actors/worker_base/run_description.hpp"
 #include "runtime/run_folder/build_identity.hpp"
 #include "runtime/run_folder/run_secret.hpp"
@@ -49,7 +49,7 @@ struct FakeWorker {
   WorkerId worker;
 };
 
-/// Counts an order from the master; those of a team by its first device.
+/// Counts an order from the master; those of a local mesh by its first device.
 template <class Done>
 Done counted(const FakeWorker& worker, Done done, bool is_first = true) {
   if (is_first)
@@ -139,30 +139,31 @@ void keep(FakeNodeSelf self, const caf::actor_addr& actor) {
   self->state.kept.push_back(caf::actor_cast<caf::strong_actor_ptr>(actor));
 }
 
-void add_team(FakeNodeSelf self, const plans::Replica& replica,
-              SetupDone& done) {
+void add_local_mesh(FakeNodeSelf self, const plans::Replica& replica,
+                    SetupDone& done) {
   const FakeWorker& worker = self->state.worker;
-  TeamSetup team{replica.name(), worker.worker, {}, {}, self->state.asks};
+  LocalMeshSetup local_mesh{
+    replica.name(), worker.worker, {}, {}, self->state.asks};
   for (const Rank rank : replica.devices) {
     if (worker.run->plan.cluster.worker_of(rank) != worker.worker)
       continue;
-    team.ranks.push_back(rank);
-    team.shards.push_back(self->home_system().spawn(fake_shard, worker, rank,
-                                                    team.ranks.size() == 1));
+    local_mesh.ranks.push_back(rank);
+    local_mesh.shards.push_back(self->home_system().spawn(
+      fake_shard, worker, rank, local_mesh.ranks.size() == 1));
     if (rank == replica.devices.front())
-      done.writers.push_back({replica.id, team.shards.back()});
+      done.writers.push_back({replica.id, local_mesh.shards.back()});
   }
-  if (team.ranks.empty())
+  if (local_mesh.ranks.empty())
     return;
-  const auto actor = self->home_system().spawn(team_actor, team);
-  done.teams.push_back({replica.id, team.ranks, actor});
+  const auto actor = self->home_system().spawn(local_mesh_actor, local_mesh);
+  done.local_meshes.push_back({replica.id, local_mesh.ranks, actor});
   keep(self, actor.address());
 }
 
 SetupDone set_up(FakeNodeSelf self) {
   SetupDone done;
   for (const auto& replica : self->state.worker.run->replicas.all)
-    add_team(self, replica, done);
+    add_local_mesh(self, replica, done);
   done.function = self->home_system().spawn(fake_function, self->state.worker);
   keep(self, done.function.address());
   return done;
@@ -200,6 +201,9 @@ NodeActor::behavior_type fake_node(FakeNodeSelf self,
       return WriteDone{};
     },
     [](load_atom, const Context&, const LoadRowsOrder&) { return LoadDone{}; },
+    [](snapshot_atom, const Context&, const SnapshotCopyOrder&) {
+      return SnapshotDone{};
+    },
     [](ping_atom, const Context&, const PingOrder&) {
       return HeartbeatReply{};
     },

@@ -131,7 +131,6 @@ private:
     const auto address = entrance_.open(
       basis_,
       {.on_full = pushes<std::vector<Joined>>(),
-       .on_suspect = [](WorkerId, bool) {},
        .on_lost = [this](WorkerId, Failure why) { events_.push(why); }});
     std::ofstream(token_file) << entrance_.secret().text;
     const auto colon = address.rfind(':');
@@ -202,6 +201,16 @@ nlohmann::json FakeRun::measure(std::uint32_t steps) {
           {"joined_s", joined_s_}};
 }
 
+/// Returns the numbers of devices that are measured: powers of four times 16,
+/// then `largest`.
+std::vector<std::uint32_t> sizes_up_to(std::uint32_t largest) {
+  std::vector<std::uint32_t> sizes;
+  for (std::uint32_t size = 16; size < largest; size *= 4)
+    sizes.push_back(size);
+  sizes.push_back(largest);
+  return sizes;
+}
+
 /// Returns the exponent of growth from the smaller to the larger size.
 double exponent(const nlohmann::json& small, const nlohmann::json& large,
                 const std::function<double(const nlohmann::json&)>& of) {
@@ -223,7 +232,7 @@ nlohmann::json bench_scale(const Options& options) {
     = unmeasured_steps + static_cast<std::uint32_t>(options.runs);
   nlohmann::json sizes = nlohmann::json::array();
   for (const char* plan : {"data_parallel", "separation"})
-    for (const std::uint32_t devices : {16, 64, 256, 1024}) {
+    for (const std::uint32_t devices : sizes_up_to(options.devices)) {
       const Size size{devices, devices / devices_of_a_worker, plan};
       auto measured = FakeRun(folder, size, steps).measure(steps);
       measured["devices"] = size.devices;
@@ -238,14 +247,21 @@ nlohmann::json bench_scale(const Options& options) {
   const auto cpu = [](const nlohmann::json& size) {
     return size.at("master_cpu_ms").at("median").get<double>();
   };
-  const auto& largest = sizes.at(3).at("master_cpu_ms");
-  return {{"master_cpu_ms_1024", largest.at("median")},
-          {"master_cpu_ms_1024_min", largest.at("min")},
-          {"master_cpu_ms_1024_max", largest.at("max")},
-          {"n", options.runs},
-          {"exponent_of_messages", exponent(sizes[1], sizes[3], messages)},
-          {"exponent_of_master_cpu", exponent(sizes[1], sizes[3], cpu)},
-          {"sizes", sizes}};
+  const auto largest = sizes_up_to(options.devices).size() - 1;
+  const auto name = "master_cpu_ms_" + std::to_string(options.devices);
+  const auto& spread = sizes.at(largest).at("master_cpu_ms");
+  nlohmann::json document{{name, spread.at("median")},
+                          {name + "_min", spread.at("min")},
+                          {name + "_max", spread.at("max")},
+                          {"n", options.runs}};
+  if (largest > 1) {
+    document["exponent_of_messages"]
+      = exponent(sizes[1], sizes[largest], messages);
+    document["exponent_of_master_cpu"]
+      = exponent(sizes[1], sizes[largest], cpu);
+  }
+  document["sizes"] = std::move(sizes);
+  return document;
 }
 
 } // namespace troupe::bench

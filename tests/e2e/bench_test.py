@@ -29,6 +29,14 @@ class Bench(unittest.TestCase):
         for name in ("version", "cpu", "card", "dtype"):
             self.assertTrue(document[name], name)
 
+    def test_the_control_plane_is_counted_with_fake_workers(self):
+        done = self.bench("scale", "--devices", "16", "--runs", "1")
+        document = json.loads(done.stdout.splitlines()[-1])
+        for size in document["sizes"]:
+            self.assertEqual((size["devices"], size["workers"]), (16, 2))
+            self.assertGreater(size["messages"], 16)
+            self.assertGreater(size["master_cpu_ms"]["median"], 0)
+
     def test_mistakes_are_one_line(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)

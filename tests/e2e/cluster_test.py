@@ -314,6 +314,10 @@ calls:
         self.wait_for_attempt("waits", 3, workers=2)
         found, undisturbed = self.end_and_undisturbed(process, "waits")
         self.assertEqual(found, undisturbed)
+        actions = [row["action"] for row in read_rows(file)]
+        self.assertEqual(actions[1:], ["waiting", "restarted"], actions)
+        self.assertEqual(process.out.count("waiting for node 1"), 1)
+        self.assertRegex(process.out, rf"node 1 \({HOSTS[1]}\) is back after ")
 
     def test_a_run_continues_without_a_lost_host_until_it_is_back_I1(self):
         process = self.lose_second_host("shrinks", "shrink")

@@ -24,7 +24,8 @@ NETWORK = "10.77.215"
 
 
 def command(*words):
-    subprocess.run(words, check=True, capture_output=True, text=True)
+    return subprocess.run(words, check=True, capture_output=True,
+                          text=True).stdout
 
 
 def open_tap(name):
@@ -76,6 +77,9 @@ class Host:
 
     def run(self, *words):
         command(*self.words(*words))
+
+    def output(self, *words):
+        return command(*self.words(*words))
 
     def link(self, state):
         self.run("ip", "link", "set", "eth0", state)

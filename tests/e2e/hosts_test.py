@@ -1,8 +1,12 @@
 """Runs over two and three hosts (tests/e2e/hosts.py): 20 ms away from each
-other, with packets that get lost, links that are cut in the middle of a step,
-and a master that nobody reaches."""
+other, with packets that get lost, links that are cut in the middle of a step, a
+master that nobody reaches, and hosts that are lost with their memory."""
+import contextlib
+import json
 import os
+import pathlib
 import signal
+import struct
 import time
 import unittest
 
@@ -43,10 +47,11 @@ calls:
 @unittest.skipIf(MISSING, MISSING)
 class Hosts(Case):
     num_hosts = 3
+    delay_s, loss = DELAY_S, LOSS
 
     def setUp(self):
         super().setUp()
-        self.network = Network(self.num_hosts, DELAY_S, LOSS)
+        self.network = Network(self.num_hosts, self.delay_s, self.loss)
         self.hosts = self.network.hosts
         programs = self.folder / "bin"
         programs.mkdir()
@@ -79,13 +84,13 @@ class Hosts(Case):
             f"cluster.hosts=[{names}]", f"cluster.bind={master.address}",
             f"plan={self.plan(len(workers))}", *overrides))
 
-    def undisturbed(self, num_hosts):
+    def undisturbed(self, num_hosts, *overrides):
         """The same run on one host, with as many workers."""
         here = [f"cluster.{key}_per_node={num_hosts}"
                 for key in ("devices", "workers")]
         cluster = (f"nodes: 1, devices_per_node: {num_hosts}, "
                    f"workers_per_node: {num_hosts}")
-        self.troupe(*self.ppo(*RUN, *here, "run.name=one",
+        self.troupe(*self.ppo(*RUN, *here, *overrides, "run.name=one",
                               f"plan={self.plan_for(num_hosts, cluster)}"))
         return self.outcome("one")
 
@@ -94,8 +99,9 @@ class Hosts(Case):
                       if " worker --join" in words
                       and not words.startswith(("sh ", "/bin/sh ")))
 
-    def check_bits(self, num_hosts, name="ppo"):
-        for got, wanted in zip(self.outcome(name), self.undisturbed(num_hosts)):
+    def check_bits(self, num_hosts, *overrides):
+        for got, wanted in zip(self.outcome("ppo"),
+                               self.undisturbed(num_hosts, *overrides)):
             self.assertEqual(got, wanted)
 
     def check_latency_and_loss(self):
@@ -165,6 +171,83 @@ class Cut(Hosts):
         self.assertEqual(second.finish().code, 0, second.err)
         self.check_bits(2)
         until(lambda: not self.workers(), "the end of the stale workers", 20)
+
+
+class LostHost(Hosts):
+    """A host that is lost with all its memory: every process on it is killed,
+    the keeper of its snapshots too. The master is on a host of its own."""
+    delay_s = loss = 0.0
+    num_files = 2  # of a snapshot in a host's memory: actor and critic
+    overrides = ["run.steps=40", "run.save_every=0"]
+
+    def on(self, host):
+        """Processes of this run on a host."""
+        space = os.stat(f"/proc/{host.keeper.pid}/ns/net").st_ino
+        found = []
+        for pid in self.all_processes():
+            with contextlib.suppress(OSError):
+                if os.stat(f"/proc/{pid}/ns/net").st_ino == space:
+                    found.append(pid)
+        return found
+
+    def memory_files(self, host):
+        """The memory files of a host's keeper: [(path, number of the snapshot
+        that it is part of)]."""
+        found = []
+        for keeper in set(self.keepers()) & set(self.on(host)):
+            for file in pathlib.Path(f"/proc/{keeper}/fd").iterdir():
+                if "troupe-kept" not in os.readlink(file):
+                    continue
+                with open(file, "rb") as content:
+                    start = content.read(16)
+                if start.startswith(b"TPLANES1"):
+                    found.append((file, struct.unpack("<8xQ", start)[0]))
+        return found
+
+    def recorded(self):
+        file = self.run_folder("ppo") / "snapshot/record.json"
+        return json.loads(file.read_text())["id"] if file.exists() else None
+
+    def stop_when_all_is_copied(self, run):
+        """Stops the master at a moment when both workers' hosts have the newest
+        two snapshots, with the copies; returns the newest."""
+        def found():
+            run.send(signal.SIGSTOP)
+            time.sleep(0.1)  # what workers were told to do is done then, or not
+            numbers = [sorted(number for _, number in self.memory_files(host))
+                       for host in self.hosts[1:]]
+            newest = sorted({*numbers[0], *numbers[1]})[-2:]
+            if (len(newest) == 2 and self.recorded() == newest[-1] and all(
+                    each == sorted(newest * self.num_files) for each in numbers)):
+                return newest[-1]
+            run.send(signal.SIGCONT)
+            return None
+        return until(found, "a moment when all is copied")
+
+    def lose_host(self, run):
+        """Kills all that runs on a host and lets the master notice it."""
+        for pid in self.on(self.hosts[2]):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        run.send(signal.SIGCONT)
+        done = run.finish()
+        self.assertEqual(done.code, 0, done.err)
+        self.check_bits(2, *self.overrides)
+        return [row["lost_steps"] for row in self.failures()]
+
+    def test_costs_no_step_I8(self):
+        run = self.over_ssh(self.hosts[0], self.hosts[1:], *self.overrides)
+        self.stop_when_all_is_copied(run)
+        self.assertEqual(self.lose_host(run), [0])
+
+    def test_before_the_last_step_is_copied_costs_that_step_I8(self):
+        run = self.over_ssh(self.hosts[0], self.hosts[1:], *self.overrides)
+        newest = self.stop_when_all_is_copied(run)
+        for file, number in self.memory_files(self.hosts[1]):
+            if number == newest:
+                with open(file, "r+b") as content:
+                    content.write(bytes(16))
+        self.assertEqual(self.lose_host(run), [0, 1])
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def segments():
 class Kills(Case):
     def setUp(self):
         super().setUp()
-        self.random = random.Random(SEED)
+        self.random, self.kinds = random.Random(SEED), {}
         (self.folder / "score.py").write_text(
             "def compute_score(source, solution, truth, extra_info=None):\n"
             "    return float(len(solution))\n")
@@ -62,33 +62,53 @@ class Kills(Case):
                 "reward.kind=python", "reward.file=score.py",
                 "plan=separation", *FOUR_DEVICES, *ALL]
         ppo = [*self.ppo(*CONSTANT, *ALL), *FOUR_DEVICES]
-        return {"ppo on groups": self.ppo(*CONSTANT, *ALL),
+        evaluates = ["eval.data=data/prompts.jsonl", "eval.max_rows=8",
+                     "eval.every=4"]
+        return {"ppo on groups, evaluated": self.ppo(*CONSTANT, *ALL, *evaluates),
                 "ppo, interleaving": [*ppo, "plan=interleaving"],
                 "ppo, separation": [*ppo, "plan=separation"],
                 "ppo, async": [*ppo, "plan=async"],
                 "grpo, Python reward": grpo,
                 "dpo": dpo}
 
+    def programs(self):
+        """Reward programs of the run."""
+        return [pid for pid, words in self.processes().items()
+                if "python" in words.split(" ", 1)[0]]
+
     def kill(self, master):
         """Ends one or two processes of the run, or stops one for a while.
         Returns the text of what it did; nothing if there was nobody."""
-        workers = self.workers()
-        how = self.random.choice(["worker"] * 5 + ["two"] * 2 + ["stop"] * 2
-                                 + ["master", "keeper"])
-        victims = {"master": [master], "two": workers[:2],
-                   "keeper": self.keepers()}.get(
-            how, self.random.sample(workers, 1) if workers else [])
+        of_kind = {"worker": self.workers(), "two": self.workers()[:2],
+                   "master": [master], "keeper": self.keepers(),
+                   "program": self.programs()}
+        kind = self.random.choice(["worker"] * 5 + ["two"] * 2
+                                  + ["master", "keeper", "program"])
+        stops = kind != "two" and self.random.random() < 0.3
+        victims = of_kind[kind]
+        if kind != "two" and victims:
+            victims = [self.random.choice(victims)]
         if not victims:
             return None
-        number = signal.SIGSTOP if how == "stop" else signal.SIGKILL
         for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        if how == "stop" and self.random.random() < 0.5:
-            time.sleep(SILENCE_S / 2)  # shorter than the limit: it goes on
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(victims[0], signal.SIGCONT)
-        return how
+            self.send(pid, signal.SIGSTOP if stops else signal.SIGKILL)
+        if stops:
+            self.wake(kind, victims[0])
+        return f"{kind} stopped" if stops else kind
+
+    def wake(self, kind, pid):
+        """Lets a stopped process go on before the limit of silence or after it;
+        a worker perhaps never."""
+        lengths = [SILENCE_S / 3, 1.5 * SILENCE_S]
+        length = self.random.choice([*lengths, None] if kind == "worker"
+                                    else lengths)
+        if length is not None:
+            time.sleep(length)
+            self.send(pid, signal.SIGCONT)
+
+    def send(self, pid, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
     def disturbed(self, name, arguments, kills):
         """Runs to the end through `kills` kills, or as many as its time allows;
@@ -99,7 +119,9 @@ class Kills(Case):
             starts += 1
             while process.popen.poll() is None and done < kills:
                 time.sleep(self.random.uniform(0, 2))
-                done += self.kill(process.popen.pid) is not None
+                if how := self.kill(process.popen.pid):
+                    self.kinds[how] = self.kinds.get(how, 0) + 1
+                    done += 1
             code = process.finish(RUN_S).code
             if code == 0:
                 return starts, done
@@ -132,7 +154,7 @@ class Kills(Case):
         seconds = [row["seconds"] for row in costs]
         lost = [row["lost_steps"] for row in costs]
         print(json.dumps({
-            "kills": killed, "seed": SEED, "recoveries": len(costs),
+            "kills": killed, "kinds": self.kinds, "seed": SEED, "recoveries": len(costs),
             "starts_by_hand": extra_starts,
             "seconds_median": statistics.median(seconds) if seconds else None,
             "seconds_max": max(seconds, default=None),

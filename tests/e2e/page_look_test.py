@@ -59,8 +59,16 @@ judge('lane', ink.quiet, [[ink.back, 1]]);
 judge('process', ink.fore, [[ink.soft, 1]]);
 const step = document.getElementById('filter-step');
 judge('placeholder', getComputedStyle(step, '::placeholder').color, behind(step));
-for (let i = 0; i < 40; ++i)  // as many colours as a run may need
-  judge(`task ${i}`, ink.fore, [[ink.back, 1], [colour(`task ${i}`, ink.dark), 1]]);
+judge('actor', ink.quiet, [[ink.back, 1]]);  // on the map
+judge('bundle', ink.accent, [[ink.back, 1]]);
+const {colour, model} = window.troupe;
+for (const call of model.graph.calls)  // a task and its phases
+  for (const name of [call.name, ...[...Array(20).keys()].map((i) => `phase ${i}`)])
+    judge(`${name} of ${call.name}`, ink.fore,
+          [[ink.back, 1], [colour(model, name, ink.dark, call.name), 1]]);
+for (let i = 0; i < 40; ++i)  // what is no call
+  judge(`task ${i}`, ink.fore,
+        [[ink.back, 1], [colour(model, `task ${i}`, ink.dark), 1]]);
 return found;
 """
 
@@ -124,6 +132,7 @@ class Look(Watched):
             self.assertEqual(browser.run("return [innerWidth, innerHeight]"),
                              list(webdriver.PHONE))
             browser.picture(self.pictures / "phone.png")
+            browser.run("document.getElementById('timeline').scrollIntoView()")
             self.assertGreater(
                 browser.run("const box = document.getElementById('timeline')"
                             ".getBoundingClientRect(); return Math.min("

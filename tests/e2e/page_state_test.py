@@ -165,9 +165,11 @@ class StateInChromium(State, Case):
             until(lambda: "no progress" in self.banner(browser),
                   "the page says that nothing goes on")
             banner = self.banner(browser)
+            self.assertRegex(browser.run("return document.getElementById("
+                                         "'verdict').innerText"), r"^Stalled\.")
+            until(lambda: self.model(browser, "window.troupe.map.stalled.length"),
+                  "the asks that wait glow on the map")
             browser.picture(self.pictures / "stuck.png")
-            self.panel(browser, "dataflow")
-            browser.picture(self.pictures / "stuck_dataflow.png")
             for words in (r"^no progress for \d+ s; ",
                           r"master waits for call check \(run\)",
                           r"samples of check waits for checker "

@@ -260,8 +260,9 @@ class Page(Watched):
                         "step.value = 2; step.dispatchEvent(new Event('change'));"
                         "document.getElementById('pin').click()")
             self.assertRegex(self.panel(browser, "steps"),
-                             r"step 2 \(pinned\)\s+step 1\s+"
-                             r"gen\s+2.00 ms\s+5.00 ms")
+                             r"step 2 \(pinned\)\s+step 1\s+mean\s+of the "
+                             r"critical path\s+gen\s+2.00 ms\s+5.00 ms\s+"
+                             r"3.50 ms")
             self.assertEqual(browser.errors(), [])
 
     def test_an_artificial_cycle_of_waits_is_named(self):

@@ -23,26 +23,18 @@ window.troupe.timeline.draw();
 delete g.fillText;
 return texts;
 """
-# Of the columns in each tenth of the timeline, how many have the colour of an
-# arrow between two heights.
-ARROW_COLUMNS = """
-const {timeline} = window.troupe, canvas = timeline.canvas;
-const ratio = devicePixelRatio, left = timeline.left * ratio;
-const y0 = Math.round(arguments_[0] * ratio), y1 = Math.round(arguments_[1] * ratio);
+# The messages of the bundles in each tenth of the timeline, by where they begin.
+BUNDLED = """
+const {timeline} = window.troupe;
 timeline.draw();
-const pixels = canvas.getContext('2d').getImageData(0, y0, canvas.width, y1 - y0);
-const found = new Array(10).fill(0), wide = (canvas.width - left) / 10;
-for (let x = Math.ceil(left); x < canvas.width; ++x)
-  for (let y = 0; y < y1 - y0; ++y) {
-    const i = 4 * (y * canvas.width + x);
-    const [r, g, b] = pixels.data.slice(i, i + 3);
-    if (b - r > 20) { ++found[Math.min(9, Math.floor((x - left) / wide))]; break; }
-  }
-return found.map((n) => n / wide);
+const found = new Array(10).fill(0), wide = (timeline.width - timeline.left) / 10;
+for (const b of timeline.bundled.list)
+  found[Math.min(9, Math.floor((b.x0 - timeline.left) / wide))] += b.count;
+return found;
 """
 # Texts of the dataflow that leave their boxes.
 OUT_OF_BOX = """
-return [...document.querySelectorAll('#panel .dag g')].flatMap((box) => {
+return [...document.querySelectorAll('#dataflow .dag g')].flatMap((box) => {
   const rect = box.querySelector('rect').getBBox();
   return [...box.querySelectorAll('text')].filter((text) => {
     const own = text.getBBox();
@@ -138,7 +130,7 @@ class Whole(Watched):
 
     # -- many messages -------------------------------------------------------
 
-    def test_messages_too_dense_to_draw_are_shown_as_density(self):
+    def test_messages_too_dense_to_draw_are_bundles_with_their_number(self):
         folder = self.trace_folder("busy", "done")
         master = trace_files.TraceFile(folder, "master", 0)
         worker = trace_files.TraceFile(folder, "worker 0", 1)
@@ -159,20 +151,31 @@ class Whole(Watched):
             until(lambda: self.model(browser, "m.arrows.length") == many,
                   "every message")
             self.fit(browser, "actors")
-            self.assertIn(f"{many:,} messages in view, {many:,} of them as "
-                          "density", self.said(browser))
-            band = browser.run(
-                "const lanes = window.troupe.timeline.lanes;"
-                "return [lanes[0].y + lanes[0].h, lanes.at(-1).y - 2]")
-            columns = browser.run(
-                ARROW_COLUMNS.replace("arguments_", str(band)))
-            # the view has a margin on both sides
-            self.assertGreater(min(columns[1:9]), 0.95, columns)
+            bundles = self.model(browser, "window.troupe.timeline.bundled.list.length")
+            self.assertIn(f"{many:,} messages in view, as {bundles} bundles with "
+                          "their number", self.said(browser))
+            self.assertLess(bundles, 200)
+            columns = browser.run(BUNDLED)
+            self.assertEqual(sum(columns), many, "each message is in one bundle")
+            # the messages are evenly spread; the view has a margin on both sides
+            for count in columns[1:9]:
+                self.assertAlmostEqual(count, many / 10 / 1.06, delta=many / 40)
+            texts = [int(t.replace(",", "")) for t in browser.run(TEXTS)
+                     if re.fullmatch(r"[\d,]+", t)]
+            self.assertEqual(set(texts) - set(self.model(
+                browser, "window.troupe.timeline.bundled.list.map((b) => b.count)")),
+                set(), "a number is that of a bundle")
+            self.assertGreater(len(texts), 5)
             browser.picture(self.pictures / "busy.png")
             # closer, each is an arrow again
             browser.run("const {timeline, model} = window.troupe; timeline.show("
-                        f"model.begin + {50 * SECOND}, model.begin + {51 * SECOND})")
+                        f"model.begin + {50 * SECOND}, "
+                        f"model.begin + {50 * SECOND + SECOND // 2})")
             time.sleep(0.3)
+            counts = self.model(
+                browser, "window.troupe.timeline.bundled.list.map((b) => b.count)")
+            self.assertGreater(len(counts), 90)
+            self.assertEqual(set(counts), {1})
             self.assertEqual(self.said(browser), "")
             self.assertEqual(browser.errors(), [])
 
@@ -211,7 +214,7 @@ class Whole(Watched):
                 self.assertGreater(self.model(
                     browser,
                     f"m.arrows.filter((a) => a.step === {step}).length"), 50)
-            self.assertNotIn("waits", self.panel(browser, "dataflow"))
+            self.assertNotIn("waits", self.step_shown(browser))
             browser.picture(self.pictures / "full.png")
             self.assertEqual(browser.errors(), [])
 
@@ -277,7 +280,7 @@ class Whole(Watched):
                     self.assertNotRegex(text, r"undefined|pid|ready|waits|events")
                 else:
                     self.assertEqual(events, 2 * steps)
-            self.assertNotRegex(self.panel(browser, "dataflow"),
+            self.assertNotRegex(self.step_shown(browser),
                                 "undefined|ready|waits")
             self.assertEqual(browser.errors(), [])
 
@@ -286,7 +289,8 @@ class Whole(Watched):
         with self.served("none") as url, self.browser() as browser:
             browser.open(url)
             until(lambda: self.model(browser, "m.loaded"), "it is read")
-            self.assertIn("no step was recorded", self.panel(browser, "dataflow"))
+            until(lambda: "no step was recorded" in self.step_shown(browser),
+                  "it says so")
             self.assertNotIn("undefined", browser.run(
                 "return document.body.innerText"))
 
@@ -311,7 +315,7 @@ class Whole(Watched):
                                 file.name("host"), 1)])
         with self.served("boxes") as url, self.browser() as browser:
             browser.open(url)
-            until(lambda: "0 of 2 done" in self.panel(browser, "dataflow"),
+            until(lambda: "0 of 2 done" in self.step_shown(browser),
                   "a call under way")
             self.assertEqual(browser.run(OUT_OF_BOX), [])
             browser.picture(self.pictures / "boxes.png")

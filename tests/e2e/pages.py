@@ -10,8 +10,8 @@ import unittest
 import webdriver
 from support import BUILD, until
 
-EVERY_TAB = ("dataflow steps messages links mailboxes latency stragglers waits "
-             "health curves samples").split()
+EVERY_TAB = ("steps messages links mailboxes latency waits stragglers failures "
+             "health curves samples plan").split()
 
 
 class Watched:
@@ -46,7 +46,12 @@ class Watched:
             process.finish()
 
     def model(self, browser, expression):
-        return browser.run(f"const m = window.troupe.model; return {expression};")
+        return browser.run("const {model: m, criticalPath, openWaits, travelling}"
+                           f" = window.troupe; return {expression};")
+
+    def step_shown(self, browser):
+        """What the first screen says of the step's dataflow."""
+        return browser.run("return document.getElementById('dataflow').innerText")
 
     def loaded(self, browser, steps):
         until(lambda: self.model(browser, "m.loaded && m.steps.size") >= steps,

@@ -126,6 +126,37 @@ class Recovery(Case):
         self.assertNotIn(victim, self.processes())
         self.check_as_undisturbed()
 
+    def pids_of_workers(self):
+        return {worker["pid"] for worker in self.status()["workers"]}
+
+    def test_the_next_attempt_begins_with_spare_workers_I8(self):
+        process = self.start_ppo("cluster.spares=2")
+        self.wait_for_step("ppo", 1)
+        working = self.pids_of_workers()
+        spares = until(lambda: len(self.workers()) == 4
+                       and set(self.workers()) - working, "two spares")
+        os.kill(min(working), signal.SIGKILL)
+        done = process.finish()
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(len(self.failures()), 1)
+        self.assertEqual(self.pids_of_workers(), spares)
+        self.check_as_undisturbed()
+
+    def test_a_spare_that_is_lost_costs_nothing_I8(self):
+        process = self.start_ppo("cluster.spares=2")
+        self.wait_for_step("ppo", 1)
+        working = self.pids_of_workers()
+        spares = until(lambda: len(self.workers()) == 4
+                       and set(self.workers()) - working, "two spares")
+        os.kill(min(spares), signal.SIGKILL)
+        self.wait_for_step("ppo", max(self.metrics("ppo")) + 1)
+        os.kill(min(working), signal.SIGKILL)
+        done = process.finish()
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(len(self.failures()), 1)
+        self.assertEqual(len(self.pids_of_workers() & spares), 1)
+        self.check_as_undisturbed()
+
     def test_it_gives_up_after_so_many_restarts_without_a_checkpoint(self):
         process = self.start_ppo("run.save_every=0", "run.snapshot_every=0",
                                  "run.steps=100000", "cluster.max_restarts=2")

@@ -43,6 +43,18 @@ class Browser(contextlib.AbstractContextManager):
         """Returns the result of the script."""
         raise NotImplementedError
 
+    def resize(self, width, height):
+        """The window with its frame."""
+        raise NotImplementedError
+
+    def fit(self, width, height):
+        """Gives the page this size, as people name that of a screen."""
+        frame = self.run("return [outerWidth - innerWidth,"
+                         " outerHeight - innerHeight]")
+        self.resize(width + frame[0], height + frame[1])
+        until(lambda: self.run("return [innerWidth, innerHeight]")
+              == [width, height], "the page has its size")
+
     def errors(self):
         """Errors of the page's scripts."""
         raise NotImplementedError
@@ -97,6 +109,10 @@ class Chromium(Browser):
     def open(self, url):
         self.call("POST", f"{self.session}/url", {"url": url})
 
+    def resize(self, width, height):
+        self.call("POST", f"{self.session}/window/rect",
+                  {"width": width, "height": height})
+
     def run(self, script):
         return self.call("POST", f"{self.session}/execute/sync",
                          {"script": script, "args": []})
@@ -138,11 +154,11 @@ class Firefox(Browser):
         self.message()  # its greeting
         self.call("NewSession")
         self.call("SetWindowRect", width=width, height=height)
-        if phone:  # the window less its frame
-            frame = self.run("return [outerWidth - innerWidth,"
-                             " outerHeight - innerHeight]")
-            self.call("SetWindowRect", width=PHONE[0] + frame[0],
-                      height=PHONE[1] + frame[1])
+        if phone:
+            self.fit(*PHONE)
+
+    def resize(self, width, height):
+        self.call("SetWindowRect", width=width, height=height)
 
     def connected(self, port):
         with contextlib.suppress(OSError):

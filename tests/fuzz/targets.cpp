@@ -8,6 +8,9 @@
 #include "models/hf/safetensors.hpp"
 #include "models/text/tokenizer.hpp"
 #include "net/base/wire.hpp"
+#include "plans/foreign/allocation_mode.hpp"
+#include "plans/foreign/command_flags.hpp"
+#include "plans/foreign/yaml_values.hpp"
 #include "plans/plan/execution_plan.hpp"
 
 #include <cstring>
@@ -36,6 +39,15 @@ std::filesystem::path as_file(const std::string& folder,
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
+}
+
+constexpr const char* small_script
+  = "A=${N:-8}\nARGS=(\n --x $((A * 2)) # no\n)\nif [ \"$B\" == \"\" ]; then\n "
+    "B=1\nfi\nread -r -d '' C <<EOF\nmain.py \\\n --y 'z'\nEOF\npython3 $C "
+    "\"${ARGS[@]}\" +a.b=$B &> out\n";
+
+void read_launch_script(const std::string& input) {
+  plans::flags_of(plans::read_shell(input, "run.sh"));
 }
 
 std::string small_safetensors() {
@@ -161,6 +173,17 @@ std::vector<Target> all_targets(const std::string& folder,
      [](const std::string& input) { parse_settings(input, "run.yaml"); }},
     {"plan", files_in(examples + "/plans"),
      [](const std::string& input) { plans::parse_plan(input, "plan.yaml"); }},
+    {"launch_script", {small_script}, read_launch_script},
+    {"foreign_yaml",
+     {"a: ${b.c}\nb: {c: [1, 2]}\nd: ${mul:${b.c}, 3}\n"},
+     [](const std::string& input) {
+       auto config = plans::yaml_values(
+         parse_yaml(input, "theirs.yaml", RepeatedKeys::last_one_counts));
+       plans::resolve_references(config);
+     }},
+    {"allocation",
+     {"sglang:d4t2+fsdp:d8", "vllm[rollout]:d8|fsdp[actor]:d8"},
+     [](const std::string& input) { plans::parse_allocation(input, {}); }},
     {"strategy",
      {"d4p2t2", "d8z1", "d2t4s"},
      [](const std::string& input) { parse_strategy(input); }},

@@ -4,7 +4,7 @@ share of wall time that was spent in steps which survived (Kokolis et al.,
 "Revisiting Reliability in Large-Scale Machine Learning Research Clusters",
 2024). Exits with 1 below the limit, or if the run ended.
 
-    TROUPE_BUILD=build tests/soak/ettr.py [--seconds 1800] [--every 20]
+    TROUPE_BUILD=build tests/soak/ettr.py [--seconds 1800] [--every 20] [--spares 0]
 """
 import argparse
 import json
@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import signal
+import statistics
 import sys
 import time
 
@@ -46,6 +47,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=1800)
     options.add_argument("--every", type=float, default=20)
+    options.add_argument("--spares", type=int, default=0)
     given = options.parse_args()
     Run.setUpClass()
     run = Run()
@@ -53,7 +55,7 @@ def main():
     try:
         process = run.start(*run.ppo(
             "run.steps=1000000", "run.save_every=50",
-            "cluster.max_restarts=1000000"))
+            "cluster.max_restarts=1000000", f"cluster.spares={given.spares}"))
         run.wait_for_step("ppo", 1)
         begin = time.monotonic()
         first = max(run.metrics("ppo"))
@@ -68,10 +70,17 @@ def main():
         run.tearDown()
         Run.tearDownClass()
     ettr = sum(steps) / wall_s
+    seconds = [row.get("seconds", 0) for row in failures]
+    recovery_s = sum(seconds)
     print(json.dumps({
         "seconds": round(wall_s), "kills": killed, "steps": len(steps),
         "recoveries": len(failures), "ettr": round(ettr, 3),
-        "lost_steps": sum(row.get("lost_steps", 0) for row in failures)}))
+        "lost_steps": sum(row.get("lost_steps", 0) for row in failures),
+        # where the rest went: starting again; then steps that were cut short
+        "recovery_share": round(recovery_s / wall_s, 3),
+        "rest_share": round(1 - ettr - recovery_s / wall_s, 3),
+        "recovery_s_median": round(statistics.median(seconds or [0]), 3),
+        "recovery_s_max": round(max(seconds, default=0), 3)}))
     return 0 if ettr >= LEAST else 1
 
 

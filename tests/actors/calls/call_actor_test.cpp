@@ -1,5 +1,5 @@
 // Orders of a call to the workers of its mesh: one fetch and one run each,
-// however many devices they have. Teams are fakes that remember their orders.
+// however many devices they have. Local meshes are fakes that remember orders.
 #include "actors/calls/call_actor.hpp"
 
 #include "tests/support/actors/driven_actors.hpp"
@@ -16,41 +16,42 @@ using ::testing::SizeIs;
 
 /// Orders that a worker got.
 struct Sent {
-  std::vector<TeamOrder<FetchOrder>> fetches;
-  std::vector<TeamOrder<RunOrder>> runs;
+  std::vector<LocalMeshOrder<FetchOrder>> fetches;
+  std::vector<LocalMeshOrder<RunOrder>> runs;
 };
 
 /// Replies with the number of each device as its time.
-TeamActor::behavior_type remembering_team(Self<TeamActor, FakeState>,
-                                          Sent* sent,
-                                          std::vector<std::size_t> devices) {
+LocalMeshActor::behavior_type
+remembering_local_mesh(Self<LocalMeshActor, FakeState>, Sent* sent,
+                       std::vector<std::size_t> devices) {
   return {
-    [](load_atom, const Context&, const TeamOrder<LoadOrder>&) {
-      return TeamDone<LoadDone>{};
+    [](load_atom, const Context&, const LocalMeshOrder<LoadOrder>&) {
+      return LocalMeshDone<LoadDone>{};
     },
-    [=](fetch_atom, const Context&, const TeamOrder<FetchOrder>& order) {
+    [=](fetch_atom, const Context&, const LocalMeshOrder<FetchOrder>& order) {
       sent->fetches.push_back(order);
-      return TeamDone<FetchDone>{
+      return LocalMeshDone<FetchDone>{
         std::vector<FetchDone>(order.order_of.size(), {10})};
     },
-    [=](run_atom, const Context&, const TeamOrder<RunOrder>& order) {
+    [=](run_atom, const Context&, const LocalMeshOrder<RunOrder>& order) {
       sent->runs.push_back(order);
-      TeamDone<RunDone> done;
+      LocalMeshDone<RunDone> done;
       for (const auto device : devices)
         done.parts.push_back({.busy_ns = device});
       return done;
     },
-    [](publish_weights_atom, const Context&, const TeamOrder<PublishOrder>&) {
-      return TeamDone<PublishDone>{};
+    [](publish_weights_atom, const Context&,
+       const LocalMeshOrder<PublishOrder>&) {
+      return LocalMeshDone<PublishDone>{};
     },
-    [](move_atom, const Context&, const TeamOrder<MoveOrder>&) {
-      return TeamDone<MoveDone>{};
+    [](move_atom, const Context&, const LocalMeshOrder<MoveOrder>&) {
+      return LocalMeshDone<MoveDone>{};
     },
-    [](residency_atom, const Context&, const TeamOrder<ResidencyOrder>&) {
-      return TeamDone<ResidencyDone>{};
+    [](residency_atom, const Context&, const LocalMeshOrder<ResidencyOrder>&) {
+      return LocalMeshDone<ResidencyDone>{};
     },
-    [](snapshot_atom, const Context&, const TeamOrder<SnapshotOrder>&) {
-      return TeamDone<SnapshotDone>{};
+    [](snapshot_atom, const Context&, const LocalMeshOrder<SnapshotOrder>&) {
+      return LocalMeshDone<SnapshotDone>{};
     },
     [](fail_atom, std::uint64_t, const FailureMessage&) {}};
 }
@@ -68,8 +69,9 @@ protected:
     setup.strategy = {.dp = 2, .tp = 2};
     setup.asks = asks_;
     for (std::uint32_t i = 0; i < members.size(); ++i)
-      setup.teams.push_back({spawn(remembering_team, &sent_.at(i), members[i]),
-                             WorkerId{i}, "devices", members[i]});
+      setup.local_meshes.push_back(
+        {spawn(remembering_local_mesh, &sent_.at(i), members[i]), WorkerId{i},
+         "devices", members[i]});
     CallTask task;
     task.count = 4;
     task.tokens = {5, 5, 5, 5};

@@ -11,47 +11,48 @@ namespace {
 using MetricSums = std::vector<std::uint64_t>; ///< by device of a replica
 
 /// The devices of one worker.
-TeamActor::behavior_type team_fake(Self<TeamActor, FakeState>,
-                                   MetricSums sums) {
+LocalMeshActor::behavior_type local_mesh_fake(Self<LocalMeshActor, FakeState>,
+                                              MetricSums sums) {
   return {
-    [](load_atom, const Context&, const TeamOrder<LoadOrder>&) {
-      return TeamDone<LoadDone>{};
+    [](load_atom, const Context&, const LocalMeshOrder<LoadOrder>&) {
+      return LocalMeshDone<LoadDone>{};
     },
-    [](fetch_atom, const Context&, const TeamOrder<FetchOrder>&) {
-      return TeamDone<FetchDone>{};
+    [](fetch_atom, const Context&, const LocalMeshOrder<FetchOrder>&) {
+      return LocalMeshDone<FetchDone>{};
     },
-    [](run_atom, const Context&, const TeamOrder<RunOrder>&) {
-      return TeamDone<RunDone>{};
+    [](run_atom, const Context&, const LocalMeshOrder<RunOrder>&) {
+      return LocalMeshDone<RunDone>{};
     },
-    [=](publish_weights_atom, const Context&, const TeamOrder<PublishOrder>&) {
-      TeamDone<PublishDone> done;
+    [=](publish_weights_atom, const Context&,
+        const LocalMeshOrder<PublishOrder>&) {
+      LocalMeshDone<PublishDone> done;
       for (const auto sum : sums)
         done.parts.push_back({sum});
       return done;
     },
-    [=](move_atom, const Context&, const TeamOrder<MoveOrder>&) {
-      TeamDone<MoveDone> done;
+    [=](move_atom, const Context&, const LocalMeshOrder<MoveOrder>&) {
+      LocalMeshDone<MoveDone> done;
       for (const auto sum : sums)
         done.parts.push_back({.bytes = 8, .checksum = sum});
       return done;
     },
-    [](residency_atom, const Context&, const TeamOrder<ResidencyOrder>&) {
-      return TeamDone<ResidencyDone>{};
+    [](residency_atom, const Context&, const LocalMeshOrder<ResidencyOrder>&) {
+      return LocalMeshDone<ResidencyDone>{};
     },
-    [](snapshot_atom, const Context&, const TeamOrder<SnapshotOrder>&) {
-      return TeamDone<SnapshotDone>{};
+    [](snapshot_atom, const Context&, const LocalMeshOrder<SnapshotOrder>&) {
+      return LocalMeshDone<SnapshotDone>{};
     },
     [](fail_atom, std::uint64_t, const FailureMessage&) {}};
 }
 
 class MoveActorTest : public DrivenActors {
 protected:
-  std::vector<Team> shards(const MetricSums& sums) {
-    std::vector<Team> teams;
+  std::vector<LocalMesh> shards(const MetricSums& sums) {
+    std::vector<LocalMesh> local_meshes;
     for (std::size_t i = 0; i < sums.size(); ++i)
-      teams.push_back(
-        {.actor = spawn(team_fake, MetricSums{sums[i]}), .members = {i}});
-    return teams;
+      local_meshes.push_back(
+        {.actor = spawn(local_mesh_fake, MetricSums{sums[i]}), .members = {i}});
+    return local_meshes;
   }
 
   /// Returns the bytes moved from tensor halves to replicas, or why the move

@@ -46,6 +46,9 @@ NodeActor::behavior_type living_node(Self<NodeActor, LivingState> self,
       return WriteDone{};
     },
     [](load_atom, const Context&, const LoadRowsOrder&) { return LoadDone{}; },
+    [](snapshot_atom, const Context&, const SnapshotCopyOrder&) {
+      return SnapshotDone{};
+    },
     [=](ping_atom, const Context& context, const PingOrder&) {
       ++life->heard;
       Reply<HeartbeatReply> reply{self, context};

@@ -123,16 +123,6 @@ TEST(HfFolder, NamesTensorAndShapesThatDoNotFit) {
   }
 }
 
-TEST(HfFolder, AHubNameIsAnsweredWithHowToDownloadIt) {
-  EXPECT_EQ(missing_folder_hint("Qwen/Qwen3-0.6B"),
-            "`hf download Qwen/Qwen3-0.6B --local-dir Qwen/Qwen3-0.6B`, then "
-            "this again");
-  // names of folders here
-  for (const char* name : {"nope", "/a/b", "./a/b", "a/b/c", "../x", "a b/c"})
-    EXPECT_THAT(missing_folder_hint(name), HasSubstr("a folder that exists"))
-      << name;
-}
-
 TEST(HfFolder, AnInvalidFolderNamesItsMistake) {
   const TempFolder folder;
   const auto complaint = [&](const fs::path& path) -> std::string {

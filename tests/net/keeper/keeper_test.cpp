@@ -4,44 +4,21 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/net/running_keeper.hpp"
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <future>
+#include <csignal>
 #include <string>
-#include <thread>
 
 namespace troupe::net {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// A keeper on a thread of its own.
-class RunningKeeper {
-public:
-  explicit RunningKeeper(std::chrono::milliseconds patience = 1min)
-    : ended_(std::async(std::launch::async, [this, patience] {
-        return run_keeper(name(), patience, [this] { listening_.set_value(); });
-      })) {
-    listening_.get_future().wait();
-  }
-  std::string name() const {
-    return "test-" + std::to_string(::getpid()) + "-"
-           + std::to_string(reinterpret_cast<std::uintptr_t>(this));
-  }
-  KeeperClient client() const {
-    return KeeperClient(name(), {"/bin/false"});
-  }
-  bool ends_within(std::chrono::milliseconds time) {
-    return ended_.wait_for(time) == std::future_status::ready;
-  }
-
-private:
-  std::promise<void> listening_;
-  std::future<bool> ended_;
-};
+using troupe::testing::RunningKeeper;
 
 std::string content(const Descriptor& file, std::size_t size) {
   std::string text(size, '\0');
@@ -93,6 +70,60 @@ TEST(KeeperClient, AKeeperThatHasEndedIsAFailure) {
   keeper.client().end();
   ASSERT_TRUE(keeper.ends_within(10s));
   EXPECT_THROW(client.open("actor/0"), FailureError);
+}
+
+/// A process of another user that listens under a keeper's name.
+class KeeperStranger {
+public:
+  explicit KeeperStranger(const std::string& name) {
+    EXPECT_EQ(::pipe(ends_), 0);
+    child_ = ::fork();
+    if (child_ == 0)
+      take(name);
+    char ready = 0;
+    EXPECT_EQ(::read(ends_[0], &ready, 1), 1);
+  }
+  ~KeeperStranger() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+
+private:
+  [[noreturn]] void take(const std::string& name) const {
+    constexpr uid_t nobody = 65534;
+    const auto address = keeper_address(name);
+    const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    if (::setuid(nobody) != 0
+        || ::bind(listener, address.get(), address.size_bytes) != 0
+        || ::listen(listener, 8) != 0 || ::write(ends_[1], "r", 1) != 1)
+      _exit(1);
+    for (;;)
+      ::pause();
+  }
+
+  int ends_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
+TEST(KeeperClient, GivesNothingToAStrangerWhoHasTheName) {
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root can be another user";
+  const std::string name = "test-taken-" + std::to_string(::getpid());
+  const KeeperStranger stranger(name);
+  KeeperClient client(name, {"/bin/true"});
+  EXPECT_FALSE(client.find());
+  client.end(); // not theirs to end
+  try {
+    client.open("actor/0");
+    FAIL() << "a file of a stranger";
+  } catch (const FailureError& error) {
+    EXPECT_EQ(error.failure().code, Errc::io);
+    EXPECT_NE(error.failure().what.find("another user has its name"),
+              std::string::npos);
+  }
+  EXPECT_FALSE(run_keeper(name, 1min, [] { FAIL(); })) << "the name is taken";
 }
 
 } // namespace

@@ -270,6 +270,16 @@ TEST(CostModel, DevicesThatShareCoresAreFasterWhileOthersAreIdle) {
   }
 }
 
+TEST(CostModel, OnlyGathersInsideANodeHaveTheRateOfItsLinks) {
+  auto problem = make_problem(shape_7b(), 2, 8);
+  auto fast = problem;
+  fast.hardware.gather_Bps = 4 * problem.hardware.zero_Bps;
+  EXPECT_LT(seconds(fast, "actor_train", "d8z3"),
+            seconds(problem, "actor_train", "d8z3"));
+  EXPECT_DOUBLE_EQ(seconds(fast, "actor_train", "d16z3"),
+                   seconds(problem, "actor_train", "d16z3"));
+}
+
 TEST(CostModel, GathersDuringComputeHaveTheirOwnRate) {
   auto problem = make_problem(shape_7b(), 1, 8);
   const auto alone = seconds(problem, "actor_train", "d8z3");

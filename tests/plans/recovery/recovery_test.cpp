@@ -9,6 +9,8 @@
 namespace troupe::plans {
 namespace {
 
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -115,8 +117,24 @@ TEST(LostNode, IsWaitedForAsLongAsItTakes) {
     attempts.push_back(without(1));
     const auto decision = decide_recovery(
       attempts, {.max_restarts = 1, .lost_node = LostNode::wait, .nodes = 2});
-    EXPECT_TRUE(decision.recovers && decision.waits) << i;
+    EXPECT_TRUE(decision.recovers && decision.wait > 0s) << i;
   }
+}
+
+TEST(LostNode, IsWaitedForTwiceAsLongEachTimeUpTo5Minutes) {
+  std::vector attempts{lost(1, 3, 2)};
+  const RecoveryRules rules{
+    .max_restarts = 1, .lost_node = LostNode::wait, .nodes = 2};
+  std::vector<std::chrono::seconds> waits;
+  for (int i = 0; i < 7; ++i) {
+    attempts.push_back(without(1));
+    waits.push_back(decide_recovery(attempts, rules).wait);
+  }
+  EXPECT_THAT(waits, ElementsAre(10s, 20s, 40s, 80s, 160s, 300s, 300s));
+  attempts.push_back(lost(0, 9, 8));
+  EXPECT_EQ(decide_recovery(attempts, rules).wait, 0s) << "it was back";
+  attempts.push_back(without(1));
+  EXPECT_EQ(decide_recovery(attempts, rules).wait, 10s);
 }
 
 TEST(LostNode, IsDoneWithoutWhereOthersAreLeft) {
@@ -141,7 +159,8 @@ TEST(LostNode, IsAnOrdinaryFailureUnlessTheSettingsSayOtherwise) {
   std::vector attempts{lost(1, 3, 2), without(1)};
   const RecoveryRules rules{.max_restarts = 2, .nodes = 2};
   const auto decision = decide_recovery(attempts, rules);
-  EXPECT_TRUE(decision.recovers && !decision.waits && !decision.without_node);
+  EXPECT_TRUE(decision.recovers && decision.wait == 0s
+              && !decision.without_node);
   attempts.push_back(without(1));
   EXPECT_THAT(decide_recovery(attempts, rules).reason, HasSubstr("gave up"));
 }

@@ -12,39 +12,10 @@
 namespace troupe::plans {
 namespace {
 
-/// A replica of `strategy` on devices 0, 1, 2, ...
-Replica replica_of(const std::string& strategy) {
-  Replica replica{.role = "actor", .home = true, .calls = {"actor_train"}};
-  replica.strategy = parse_strategy(strategy);
-  for (std::uint32_t i = 0; i < replica.strategy.num_devices(); ++i)
-    replica.devices.emplace_back(i);
-  return replica;
-}
-
-std::vector<std::uint32_t> owners(const std::string& strategy,
-                                  std::uint32_t devices_per_node) {
-  const Replica replica = replica_of(strategy);
-  const Cluster cluster{.nodes = 2, .devices_per_node = devices_per_node};
-  std::vector<std::uint32_t> all;
-  for (const Rank device : replica.devices)
-    all.push_back(snapshot_owner(replica, cluster, device).value);
-  return all;
-}
-
-TEST(SnapshotOwner, TheFirstDpRankOfANodeCopiesForAll) {
-  using All = std::vector<std::uint32_t>;
-  EXPECT_EQ(owners("d4", 8), (All{0, 0, 0, 0}));
-  EXPECT_EQ(owners("d4", 2), (All{0, 0, 2, 2})) << "once on each node";
-  EXPECT_EQ(owners("d2t2", 8), (All{0, 1, 0, 1}));
-  EXPECT_EQ(owners("d2z1", 8), (All{0, 1})) << "moments are cut";
-  EXPECT_EQ(owners("d2z3", 8), (All{0, 1})) << "weights too";
-  EXPECT_EQ(owners("p2", 8), (All{0, 1}));
-}
-
 class SnapshotBytes : public ::testing::Test {
 protected:
   std::uint64_t bytes(const ExecutionPlan& plan) {
-    return snapshot_bytes(workflow_, plan, shapes_);
+    return snapshot_bytes(workflow_, plan, shapes_).own;
   }
   ModelShape shape_{.family = "llama",
                     .vocab_size = 64,
@@ -80,6 +51,22 @@ TEST_F(SnapshotBytes, CountEqualPlanesOfANodeOnce) {
   EXPECT_EQ(bytes(plan), single);
   plan.cluster = {.nodes = 2, .devices_per_node = 1};
   EXPECT_EQ(bytes(plan), single) << "of the host that needs most";
+}
+
+TEST_F(SnapshotBytes, CountCopiesOfWhatOneNodeAloneHolds) {
+  auto plan = preset("single", workflow_, {});
+  const auto all
+    = [&] { return snapshot_bytes(workflow_, plan, shapes_).with_copies; };
+  const auto single = bytes(plan);
+  EXPECT_EQ(all(), single) << "there is no other node";
+  auto& placement = plan.calls.at("actor_train");
+  placement.devices = {Rank{0}, Rank{1}};
+  plan.cluster = {.nodes = 2, .devices_per_node = 1};
+  placement.strategy = {.dp = 2};
+  EXPECT_EQ(all(), single) << "each node holds all of it";
+  placement.strategy = {.tp = 2};
+  EXPECT_EQ(all(), 2 * bytes(plan));
+  EXPECT_GE(bytes(plan), single / 2);
 }
 
 TEST(SnapshotReplicas, AreThoseThatNoMoveRefreshes) {

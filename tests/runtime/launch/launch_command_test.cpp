@@ -47,6 +47,20 @@ TEST(LaunchCommand, ALocalWorkerIsTheSameProgram) {
   EXPECT_THAT(command.environment, Contains(Pair("OMP_NUM_THREADS", "4")));
 }
 
+TEST(LaunchCommand, ASpareIsToldTheRestOfItsCommandLine) {
+  auto spec = spec_of(LauncherKind::local);
+  const auto words = launch_command(spec, 1).argv;
+  spec.address.clear();
+  const auto spare = launch_command(spec, 1);
+  EXPECT_THAT(spare.argv,
+              ElementsAre("/opt/troupe bin/troupe", "worker", "--spare"));
+  EXPECT_THAT(spare.environment, Contains(Pair("KEY", "a b")));
+  std::string rest;
+  for (std::size_t i = 2; i < words.size(); ++i)
+    rest += words[i] + "\n";
+  EXPECT_EQ(words_for_spare(spec_of(LauncherKind::local), 1), rest);
+}
+
 TEST(LaunchCommand, WorkersFillTheHostsInOrder) {
   std::vector<std::string> hosts;
   for (std::uint32_t i = 0; i < 4; ++i)
@@ -57,11 +71,12 @@ TEST(LaunchCommand, WorkersFillTheHostsInOrder) {
 TEST(LaunchCommand, TheRemoteShellGetsFolderAndQuotedArguments) {
   const auto command = launch_command(spec_of(LauncherKind::ssh), 2);
   EXPECT_THAT(command.argv.back(),
-              StartsWith("cd '/data/my runs' && exec sh "));
+              StartsWith("exec sh -c 'cd '\\''/data/my runs'\\'' "));
   EXPECT_THAT(command.argv.back(),
               HasSubstr("troupe'\\'' worker --join 10.0.0.1:4000 "
-                        "--token-file runs/x/.token --number 2 --threads 4 "
+                        "--token-file - --number 2 --threads 4 "
                         "--bind auto --ports auto'"));
+  EXPECT_TRUE(command.reads_token) << "its host may not have the file";
 }
 
 TEST(LaunchCommand, VariablesReachARemoteWorkerThroughItsInputOnly) {

@@ -6,13 +6,20 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <set>
+#include <string>
 
 namespace troupe::runtime {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 /// Workers that run `program` instead of ours.
 LaunchSpec spec_of(const RunFolder& folder, const std::string& program,
@@ -30,12 +37,13 @@ LaunchSpec spec_of(const RunFolder& folder, const std::string& program,
 bool all_ends_are_told(const RunFolder& folder, std::uint32_t workers) {
   std::mutex mutex;
   std::set<WorkerId> ended;
-  Launcher launcher([&](WorkerId worker, const net::ChildExit& exit) {
-    const std::lock_guard lock{mutex};
-    if (exit.code == 1)
-      ended.insert(worker);
-  });
-  launcher.start(spec_of(folder, "false", workers));
+  Launcher launcher;
+  launcher.start(spec_of(folder, "false", workers),
+                 [&](WorkerId worker, const net::ChildExit& exit) {
+                   const std::lock_guard lock{mutex};
+                   if (exit.code == 1)
+                     ended.insert(worker);
+                 });
   launcher.end_all(10s);
   const std::lock_guard lock{mutex};
   return ended.size() == workers && *ended.rbegin() == WorkerId{workers - 1};
@@ -56,6 +64,79 @@ TEST(LauncherDeathTest, WorkersThatEndDuringTheLaunchDelayNoOther) {
       std::_Exit(told ? 0 : 1);
     },
     ::testing::ExitedWithCode(0), "");
+}
+
+/// Workers that write how they were started and what they read, and end with
+/// code 7.
+class Spares : public ::testing::Test {
+protected:
+  Spares() {
+    folder_.create();
+    std::ofstream(spec_.program)
+      << "#!/bin/sh\n[ \"$2\" = --spare ] || exec echo fresh\n"
+         "words=$(tr '\\n' ' ')\n[ \"$words\" ] || exit 0\n"
+         "echo spare $words\nexit 7\n";
+    std::filesystem::permissions(spec_.program,
+                                 std::filesystem::perms::owner_all);
+  }
+
+  void start() {
+    launcher_.start(spec_, [this](WorkerId worker, const net::ChildExit& exit) {
+      const std::lock_guard lock{mutex_};
+      codes_[worker] = exit.code;
+    });
+    launcher_.end_all(10s);
+  }
+  std::string log(std::uint32_t worker) const {
+    std::ifstream file(folder_.worker_log(WorkerId{worker}));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const test::TempFolder temp_;
+  const RunFolder folder_{temp_.path()};
+  const LaunchSpec spec_
+    = spec_of(folder_, (temp_.path() / "program").string(), 2);
+  std::mutex mutex_;
+  std::map<WorkerId, int> codes_;
+  Launcher launcher_;
+};
+
+TEST_F(Spares, BecomeWorkersOnceTheyAreTold) {
+  launcher_.start_spares(spec_, 1);
+  EXPECT_EQ(log(0), "");
+  start();
+  EXPECT_EQ(log(0), "spare --join 127.0.0.1:1 --token-file no_token --number 0 "
+                    "--threads 1 --bind auto --ports auto\n");
+  EXPECT_EQ(log(1), "fresh\n") << "there is one spare";
+  EXPECT_THAT(codes_, ElementsAre(Pair(WorkerId{0}, 7), Pair(WorkerId{1}, 0)));
+}
+
+TEST_F(Spares, OfAnotherCommandAreNotUsedAndTheirEndIsNoWorkers) {
+  auto other = spec_;
+  other.program = (temp_.path() / "other").string();
+  std::filesystem::copy_file(spec_.program, other.program);
+  launcher_.start_spares(other, 2);
+  start();
+  EXPECT_EQ(log(0), "fresh\n");
+  EXPECT_EQ(log(1), "fresh\n");
+  EXPECT_THAT(codes_, ElementsAre(Pair(WorkerId{0}, 0), Pair(WorkerId{1}, 0)));
+}
+
+TEST_F(Spares, OneThatHasEndedIsStartedAsIfThereWereNone) {
+  launcher_.start_spares(spec_, 2);
+  launcher_.kill_all();
+  launcher_.end_all(10s);
+  start();
+  EXPECT_EQ(log(0), "fresh\n");
+  EXPECT_THAT(codes_, ElementsAre(Pair(WorkerId{0}, 0), Pair(WorkerId{1}, 0)));
+}
+
+TEST_F(Spares, ThatNobodyNeedsEndWithTheLauncher) {
+  {
+    Launcher other;
+    other.start_spares(spec_, 2);
+  }
+  EXPECT_EQ(log(0) + log(1), "");
 }
 
 } // namespace

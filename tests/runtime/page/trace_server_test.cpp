@@ -130,6 +130,26 @@ TEST_F(TraceServerTest, SendsTheRunThenNewEvents) {
   EXPECT_EQ(next(events)["text"], "{\"step\":2}\n");
 }
 
+TEST_F(TraceServerTest, RunsToCompareWithHaveAddressesOfTheirOwn) {
+  RunFolder other(temp_.path() / "other");
+  other.create();
+  write_text(other.config_file(), "run:\n  name: other\n");
+  const TraceServer server(folder_, {.beside = {other}});
+  PageClient client(server.url());
+  auto events = client.events();
+  EXPECT_EQ(next(events)["type"], "run");
+  const auto beside = next(events);
+  EXPECT_EQ(beside["type"], "beside");
+  EXPECT_EQ(beside["text"], "[\"other\"]");
+  auto second = client.events("&run=1");
+  EXPECT_THAT(next(second)["text"].get<std::string>(),
+              HasSubstr("\"name\":\"other\""));
+  const auto settings = next(second);
+  EXPECT_EQ(settings["type"], "settings");
+  EXPECT_EQ(settings["text"], "run:\n  name: other\n");
+  EXPECT_THROW(client.events("&run=2"), boost::system::system_error);
+}
+
 TEST_F(TraceServerTest, SilentStrangersCostFewDescriptorsAndAreClosed) {
   const TraceServer server(folder_, {});
   PageClient client(server.url());

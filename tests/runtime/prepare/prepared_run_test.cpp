@@ -2,6 +2,7 @@
 #include "config/base/error.hpp"
 #include "plans/cost/hardware.hpp"
 #include "runtime/metrics/run_tables.hpp"
+#include "runtime/planner/memory_table.hpp"
 #include "runtime/prepare/prepared_run.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 

@@ -51,9 +51,10 @@ public:
     http::read(socket, buffer, answer);
     return answer;
   }
-  Events events() {
+  /// `more`: after the query of the page's address.
+  Events events(const std::string& more = "") {
     Events socket(connected());
-    socket.handshake("127.0.0.1", "/events" + query_);
+    socket.handshake("127.0.0.1", "/events" + query_ + more);
     return socket;
   }
   static std::string next(Events& events) {

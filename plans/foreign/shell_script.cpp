@@ -1,0 +1,287 @@
+#include "plans/foreign/shell_script.hpp"
+
+#include "plans/foreign/shell_words.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <set>
+
+namespace troupe::plans {
+
+namespace {
+
+class ShellReader : ShellWords {
+public:
+  ShellReader(const std::string& text, const std::string& file,
+              std::map<std::string, std::string> variables)
+    : ShellWords(text, file, std::move(variables)) {}
+
+  ShellScript read() {
+    while (at_ < text_.size())
+      read_command();
+    return std::move(script_);
+  }
+
+private:
+  void note(std::string text) {
+    if (runs())
+      script_.notes.push_back({here(), std::move(text)});
+  }
+  bool runs() const {
+    return std::ranges::all_of(branches_,
+                               [](const Branch& branch) { return branch.on; });
+  }
+
+  bool ends_command() const {
+    return at_ >= text_.size()
+           || std::string_view("\n;|)").find(peek()) != std::string_view::npos
+           || (peek() == '&' && peek(1) != '>');
+  }
+
+  void read_command() {
+    ShellCommand command;
+    bool assigns = true; // NAME=VALUE before the command's first word
+    for (skip_blanks(); !ends_command(); skip_blanks()) {
+      const auto before = at_;
+      if (peek() == '<' || peek() == '>' || peek() == '&'
+          || (std::isdigit(static_cast<unsigned char>(peek())) != 0
+              && (peek(1) == '>' || peek(1) == '<'))) {
+        read_redirection(command);
+        continue;
+      }
+      if (assigns && read_assignment())
+        continue;
+      auto words = read_words();
+      if (at_ == before)
+        take(); // a parenthesis
+      if (assigns && words.size() == 1 && is_declaration(words[0].text))
+        continue;
+      assigns = false;
+      std::ranges::move(words, std::back_inserter(command));
+      if (command.size() == 1 && opens_block(command[0].text)) {
+        command.clear();
+        assigns = true;
+      }
+    }
+    if (at_ < text_.size())
+      take_end();
+    finish(std::move(command));
+  }
+
+  static bool is_declaration(const std::string& word) {
+    static const std::set<std::string> words
+      = {"export", "local", "declare", "readonly", "typeset"};
+    return words.contains(word);
+  }
+
+  /// Words after which another command begins on the same line.
+  bool opens_block(const std::string& word) {
+    if (word == "then" || word == "do" || word == "{" || word == "time")
+      return true;
+    if (word == "else" && !branches_.empty()) {
+      auto& branch = branches_.back();
+      branch.on = !branch.taken;
+      branch.taken = true;
+      return true;
+    }
+    return false;
+  }
+
+  void take_end() {
+    const bool line_ends = peek() == '\n';
+    take();
+    if (line_ends)
+      read_documents();
+  }
+
+  // --- conditions ---------------------------------------------------------
+
+  /// A branch of an `if`, a loop, a `case`.
+  struct Branch {
+    bool on = true;     ///< its commands run
+    bool taken = false; ///< one of its branches did
+  };
+
+  void finish(ShellCommand command) {
+    if (command.empty())
+      return;
+    const auto word = command.front().text;
+    if (word == "if" || word == "elif") {
+      const bool holds = is_true({command.begin() + 1, command.end()});
+      if (word == "if" || branches_.empty())
+        branches_.push_back({.on = false, .taken = false});
+      auto& branch = branches_.back();
+      branch.on = holds && !branch.taken;
+      branch.taken |= branch.on;
+    } else if (word == "for" || word == "while" || word == "until") {
+      enter_loop(command);
+    } else if (word == "case") {
+      note("a `case` is not followed");
+      branches_.push_back({.on = false});
+    } else if (word == "fi" || word == "done" || word == "esac") {
+      if (!branches_.empty())
+        branches_.pop_back();
+    } else if (runs() && word != "}" && !read_into_variable(command)) {
+      script_.commands.push_back(std::move(command));
+    }
+  }
+
+  /// Follows the first round of a loop.
+  void enter_loop(const ShellCommand& command) {
+    if (command.size() > 3 && command[0].text == "for"
+        && command[2].text == "in") {
+      if (runs())
+        variables_[command[1].text] = command[3].text;
+      if (command.size() > 4)
+        note("of a loop only the first round is read");
+    } else {
+      note("a loop is read once");
+    }
+    branches_.push_back({});
+  }
+
+  /// Evaluates `[ a == b ]`, `[[ -z a ]]`; false, with a note, for others.
+  bool is_true(ShellCommand words) {
+    const bool is_test
+      = words.size() >= 2
+        && ((words.front().text == "[" && words.back().text == "]")
+            || (words.front().text == "[[" && words.back().text == "]]"));
+    if (is_test) {
+      words.pop_back();
+      words.erase(words.begin());
+      const auto text = [&](std::size_t i) {
+        return is_unresolved(words[i].text) ? std::string() : words[i].text;
+      };
+      if (words.size() == 2 && words[0].text == "-z")
+        return text(1).empty();
+      if (words.size() == 2 && words[0].text == "-n")
+        return !text(1).empty();
+      if (words.size() == 3 && (words[1].text == "==" || words[1].text == "="))
+        return text(0) == text(2);
+      if (words.size() == 3 && words[1].text == "!=")
+        return text(0) != text(2);
+    }
+    note("a condition is not followed, its commands are left out");
+    return false;
+  }
+
+  // --- assignments --------------------------------------------------------
+
+  /// Reads NAME=VALUE or NAME=(WORDS); returns false, reading nothing, if the
+  /// next word is neither.
+  bool read_assignment() {
+    std::size_t length = 0;
+    while (is_name_letter(peek(length)))
+      ++length;
+    const std::string name = text_.substr(at_, length);
+    const bool adds = peek(length) == '+';
+    if (!is_shell_name(name) || peek(length + adds) != '=')
+      return false;
+    at_ += length + adds + 1;
+    if (peek() == '(') {
+      take();
+      auto words = read_array();
+      if (runs())
+        arrays_[name] = std::move(words);
+      return true;
+    }
+    std::string value;
+    for (const auto& part : read_parts())
+      value += part.text;
+    if (!runs())
+      return true;
+    auto& variable = variables_[name];
+    variable = adds ? variable + value : value;
+    if (variable.size() > longest_shell_value)
+      variable.resize(longest_shell_value);
+    return true;
+  }
+
+  std::vector<ShellWord> read_array() {
+    std::vector<ShellWord> words;
+    while (at_ < text_.size()) {
+      skip_blanks();
+      if (peek() == '\n') {
+        take();
+      } else if (peek() == ')') {
+        take();
+        break;
+      } else if (at_ < text_.size()) {
+        const auto before = at_;
+        auto more = read_words();
+        if (at_ == before)
+          take(); // what ends words outside an array
+        std::ranges::move(more, std::back_inserter(words));
+      }
+    }
+    return words;
+  }
+
+  // --- here-documents -----------------------------------------------------
+
+  struct Document {
+    std::string end;
+    std::string variable; ///< that `read` fills; empty: none
+  };
+
+  void read_redirection(const ShellCommand& command) {
+    const bool document = starts("<<") && !starts("<<<");
+    const auto begin = at_;
+    while (at_ < text_.size()
+           && std::string_view("<>&-0123456789").find(peek())
+                != std::string_view::npos)
+      ++at_;
+    const auto copied = text_.find(">&", begin);
+    if (copied < at_ && copied + 2 < at_)
+      return; // 2>&1 names no file
+    skip_blanks();
+    std::string target;
+    for (const auto& part : read_parts())
+      target += part.text;
+    if (!document)
+      return;
+    Document found{.end = target};
+    if (!command.empty() && command[0].text == "read")
+      found.variable = command.back().text;
+    documents_.push_back(found);
+  }
+
+  /// Reads the documents that begin after this line.
+  void read_documents() {
+    for (const auto& document : documents_) {
+      std::string content;
+      while (at_ < text_.size()) {
+        const auto end = std::min(text_.find('\n', at_), text_.size());
+        const auto line = text_.substr(at_, end - at_);
+        at_ = std::min(end + 1, text_.size());
+        ++line_;
+        const auto first = line.find_first_not_of('\t');
+        if (first != line.npos && line.substr(first) == document.end)
+          break;
+        content += line + "\n";
+      }
+      if (!document.variable.empty() && runs())
+        variables_[document.variable] = content;
+    }
+    documents_.clear();
+  }
+
+  /// A `read` whose variable a document has filled.
+  static bool read_into_variable(const ShellCommand& command) {
+    return command[0].text == "read";
+  }
+
+  std::vector<Branch> branches_;
+  std::vector<Document> documents_;
+  ShellScript script_;
+};
+
+} // namespace
+
+ShellScript read_shell(const std::string& text, const std::string& file,
+                       const std::map<std::string, std::string>& variables) {
+  return ShellReader(text, file, variables).read();
+}
+
+} // namespace troupe::plans

@@ -1,0 +1,20 @@
+#include "runtime/commands/run_program.hpp"
+
+#include <future>
+#include <utility>
+
+namespace troupe::runtime {
+
+std::optional<net::ChildExit>
+run_program(net::ChildSpec program,
+            std::optional<std::chrono::milliseconds> deadline) {
+  std::promise<net::ChildExit> end;
+  auto ended = end.get_future();
+  net::ChildPool pool([&](const net::ChildExit& exit) { end.set_value(exit); });
+  pool.start(std::move(program));
+  if (deadline && ended.wait_for(*deadline) != std::future_status::ready)
+    return std::nullopt; // the pool's destructor kills it
+  return ended.get();
+}
+
+} // namespace troupe::runtime

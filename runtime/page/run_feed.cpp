@@ -1,0 +1,145 @@
+#include "runtime/page/run_feed.hpp"
+
+#include "runtime/trace/run_graph.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace troupe::runtime {
+
+namespace {
+
+using nlohmann::json;
+
+/// Limit per round: a finished run of gigabytes is sent in portions.
+constexpr std::size_t portion_bytes = std::size_t{4} << 20;
+constexpr std::size_t portion_of_lines = std::size_t{1} << 20;
+/// Newest events of all traces together: a browser reads them in about a
+/// second. Older events of a long run are left out, and of its texts what the
+/// page has no room for: samples hold all their tokens.
+constexpr std::uint64_t history_of_traces = std::uint64_t{32} << 20;
+constexpr std::uint64_t least_history = std::uint64_t{1} << 20;
+constexpr std::uint64_t history_of_metrics = std::uint64_t{64} << 20;
+constexpr std::uint64_t history_of_texts = std::uint64_t{4} << 20;
+/// History of one worker's log; a run has many.
+constexpr std::uint64_t history_of_a_worker = std::uint64_t{256} << 10;
+
+std::uint64_t history_per_trace(const RunFolder& folder) {
+  const auto traces = trace::list_traces(folder.trace_folder()).size();
+  return std::max<std::uint64_t>(
+    least_history, history_of_traces / std::max<std::uint64_t>(1, traces));
+}
+
+} // namespace
+
+RunFeed::RunFeed(RunFolder folder, std::vector<std::string> beside)
+  : folder_(std::move(folder)),
+    beside_(std::move(beside)),
+    trace_(folder_, history_per_trace(folder_)) {
+  lines_.push_back({folder_.metrics_file(), "metrics", history_of_metrics, {}});
+  lines_.push_back({folder_.failures_file(), "failures", history_of_texts, {}});
+  lines_.push_back({folder_.samples_file(), "samples", history_of_texts, {}});
+  lines_.push_back({folder_.log_file(), "log", history_of_texts, {}});
+}
+
+std::vector<FeedMessage> RunFeed::next() {
+  if (!std::exchange(began_, true))
+    add_beginning();
+  find_files();
+  if (!loaded_)
+    to_load_ = std::max(to_load_, unread_bytes());
+  for (const auto& chunk : trace_.read(portion_bytes)) {
+    FeedMessage message{true, std::string(sizeof chunk.file, '\0')};
+    std::memcpy(message.bytes.data(), &chunk.file, sizeof chunk.file);
+    message.bytes += chunk.bytes;
+    found_.push_back(std::move(message));
+  }
+  for (auto& lines : lines_)
+    if (lines.file)
+      if (auto text = lines.file->read(portion_of_lines); !text.empty())
+        add_text(lines.type, text);
+  add_status();
+  if (!loaded_)
+    add_loading();
+  return std::exchange(found_, {});
+}
+
+/// Adds what does not change: the dataflow, the settings, other runs.
+void RunFeed::add_beginning() {
+  add_text("run", run_graph_json(folder_));
+  std::ifstream file(folder_.config_file());
+  if (const std::string settings{std::istreambuf_iterator<char>(file), {}};
+      !settings.empty())
+    add_text("settings", settings);
+  if (!beside_.empty())
+    add_text("beside", json(beside_).dump(-1, ' ', false,
+                                          json::error_handler_t::replace));
+}
+
+/// Adds lines of JSON as one message; invalid UTF-8 becomes U+FFFD, never an
+/// error.
+void RunFeed::add_text(const std::string& type, const std::string& text) {
+  found_.push_back({false, json{{"type", type}, {"text", text}}.dump(
+                             -1, ' ', false, json::error_handler_t::replace)});
+}
+
+/// Finds new files before any is read, so that the amount to load is known.
+void RunFeed::find_files() {
+  for (const auto& name : trace_.find_files())
+    add_text("file", name);
+  find_worker_logs();
+  std::error_code none;
+  for (auto& lines : lines_)
+    if (!lines.file && std::filesystem::exists(lines.path, none))
+      lines.file
+        = std::make_unique<LineFollower>(lines.path, lines.history_bytes);
+}
+
+/// Finds logs of workers as they are started, or as they join from elsewhere.
+void RunFeed::find_worker_logs() {
+  std::error_code none;
+  const auto logs = folder_.worker_log(WorkerId{0}).parent_path();
+  std::filesystem::directory_iterator entry(logs, none);
+  for (; !none && entry != std::filesystem::directory_iterator();
+       entry.increment(none)) {
+    const auto& file = entry->path();
+    const auto worker = RunFolder::worker_of_log(file);
+    if (!worker || !worker_logs_.insert(file.filename().string()).second)
+      continue;
+    lines_.push_back(
+      {file, "log worker " + to_string(*worker), history_of_a_worker, {}});
+  }
+}
+
+std::uint64_t RunFeed::unread_bytes() const {
+  auto bytes = trace_.unread_bytes();
+  for (const auto& lines : lines_)
+    bytes += lines.file ? lines.file->unread_bytes() : 0;
+  return bytes;
+}
+
+/// Adds how much of what existed was returned: until it has all, the page shows
+/// only this share, since its picture of the run is incomplete.
+void RunFeed::add_loading() {
+  const auto unread = unread_bytes();
+  loaded_ = unread == 0;
+  const auto percent
+    = loaded_ ? 100 : 100 - (100 * unread + to_load_ - 1) / to_load_;
+  add_text("loading", std::to_string(percent));
+}
+
+/// Adds status.json, which is replaced as a whole and so compared as a whole.
+void RunFeed::add_status() {
+  std::ifstream file(folder_.status_file());
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (text != std::exchange(status_, text))
+    add_text("status", text);
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,65 @@
+// What the server sends besides trace records: the run's text files, in
+// portions of whole lines, each put into the model.
+import { clockText } from './text.js';
+import { entryOf } from './track.js';
+
+const KEEP = { metrics: 20000, failures: 200, samples: 2000, log: 2000, workerLog: 1000 };
+const SETTLED_MS = 2000;      // lines that arrive later are new ones
+
+function jsonLines(text, into, most, shown = (row) => row) {
+  for (const line of text.split('\n')) {
+    if (!line) continue;
+    try { into.push(shown(JSON.parse(line))); } catch { /* a crash left it cut */ }
+  }
+  if (into.length > most) into.splice(0, into.length - most);
+}
+
+// Returns user-defined keys with one number per sample; their texts and tokens
+// may be long.
+const ownNumbers = (keys) => Object.fromEntries(Object.entries(keys || {}).filter(([, v]) => v.length === 1 && Number.isFinite(v[0])).map(([k, v]) => [k, v[0]]));
+
+/** Returns the part of a sample that the page shows: its tokens are many. */
+export function shownSample(row) {
+  const { step, sample, prompt, response, score, kl, finish_reason, loss_mask, keys } = row;
+  const tokens = (loss_mask || []).reduce((n, own) => n + own, 0);
+  return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys) };
+}
+
+/** Returns handlers of the server's messages, by type. */
+export function inbox(model) {
+  const began = model.now();
+  return {
+    run: (text) => model.setGraph(JSON.parse(text)),
+    settings: (text) => { model.settings = text; },
+    file: (text) => model.addFile(text),
+    loading: (text) => model.load(Number(text)),
+    status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } },
+    metrics: (text) => {
+      jsonLines(text, model.metrics, KEEP.metrics);
+      const byStep = new Map(model.metrics.map((m) => [m.step, m])); // the last line of a step wins
+      model.metrics = [...byStep.values()].sort((a, b) => a.step - b.step);
+    },
+    failures: (text) => jsonLines(text, model.failures, KEEP.failures),
+    samples: (text) => jsonLines(text, model.samples, KEEP.samples, shownSample),
+    log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - KEEP.log)); },
+    // A line without a time, as user-defined programs print, gets that of its
+    // arrival; in a file from before, that of the line before it.
+    workerLog: (process, text) => {
+      const rows = entryOf(model.logs, process, () => []);
+      const isNew = model.now() - began > SETTLED_MS;
+      for (const line of text.split('\n').filter(Boolean)) {
+        const stamp = /^\d{4}-\d\d-\d\d [\d:.]{12} /.test(line) ? line.slice(0, 23) : '';
+        const before = rows.length ? rows[rows.length - 1].at : '';
+        rows.push({ at: stamp || (isNew ? clockText(Date.now()) : before), text: stamp ? line.slice(24) : line });
+      }
+      rows.splice(0, Math.max(0, rows.length - KEEP.workerLog));
+    },
+  };
+}
+
+/** Puts one message of the server into the model. */
+export function receive(model, handlers, type, text) {
+  if (type.startsWith('log ')) handlers.workerLog(type.slice(4), text);
+  else if (handlers[type]) handlers[type](text);
+  model.changed = true;
+}

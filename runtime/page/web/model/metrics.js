@@ -1,0 +1,60 @@
+// Which metrics are drawn as curves, and in which order.
+
+const CHOSEN = [
+  ['reward', ['critic/score/mean', 'critic/rewards/mean']], ['KL to the reference', ['actor/reward_kl_penalty']],
+  ['policy loss', ['actor/pg_loss']], ['value loss', ['critic/vf_loss']], ['loss', ['train/loss']], ['accuracy', ['train/accuracy']],
+  ['entropy', ['actor/entropy']], ['answer length', ['response_length/mean', 'response_length/max']],
+  ['tokens/s and device', ['perf/throughput']], ['seconds a step', ['timing_s/step', 'perf/predicted_step_s']], ['idle share', ['perf/idle_ratio']],
+  ['gradient norm', ['actor/grad_norm', 'critic/grad_norm']],
+];
+// Metrics of the machine rather than of the training; the first ones are chosen
+// above.
+const MACHINE = /^(timing_s|perf|training|data|prompt_length|response_length)\//;
+
+export const valuesOf = (metrics, name) => metrics.filter((m) => Number.isFinite(m[name])).map((m) => [m.step, m[name]]);
+
+/** Returns the points' exponential moving average; `weight` is that of the past. */
+export function smoothed(points, weight) {
+  let mean = 0, sum = 0;
+  return points.map(([x, y]) => {
+    mean = weight * mean + (1 - weight) * y;
+    sum = weight * sum + (1 - weight);
+    return [x, mean / sum];
+  });
+}
+
+// Returns the metric's first equal among `others`, or ''.
+function equalOf(metrics, name, others) {
+  return others.find((other) => metrics.every((m) => m[name] === m[other])) || '';
+}
+
+/**
+ * Returns { list: [{ title, cards: [[title, names]] }], folded }: the chosen
+ * curves, then the rest by the part of their name before the first slash.
+ */
+export function curveGroups(metrics) {
+  const names = [...new Set(metrics.flatMap(Object.keys))].filter((n) => n !== 'step' && metrics.some((m) => Number.isFinite(m[n])));
+  const isConstant = (n) => { const known = valuesOf(metrics, n); return known.length > 1 && known.every((p) => p[1] === known[0][1]); };
+  const folded = [], kept = [];
+  for (const name of names) {
+    const equal = equalOf(metrics, name, kept);
+    if (isConstant(name)) folded.push(`${name} = ${valuesOf(metrics, name)[0][1]}`);
+    else if (equal) folded.push(`${name} equals ${equal}`);
+    else kept.push(name);
+  }
+  const chosen = CHOSEN.map(([title, own]) => [title, own.filter((n) => kept.includes(n))]).filter(([, own]) => own.length);
+  const shown = new Set(CHOSEN.flatMap(([, own]) => own));
+  const groups = new Map();
+  for (const name of kept.filter((n) => !shown.has(n) && !MACHINE.test(n))) {
+    const group = name.split('/')[0];
+    groups.set(group, [...(groups.get(group) || []), [name, [name]]]);
+  }
+  return { list: [{ title: 'chosen', cards: chosen }, ...[...groups].map(([title, cards]) => ({ title, cards }))], folded: folded.filter((t) => !MACHINE.test(t)) };
+}
+
+/** Returns all metrics as CSV, one line a step. */
+export function metricsCsv(metrics) {
+  const names = [...new Set(metrics.flatMap(Object.keys))].filter((n) => n !== 'step').sort();
+  const cell = (x) => (x === undefined || x === null ? '' : /[",\n]/.test(String(x)) ? `"${String(x).replaceAll('"', '""')}"` : String(x));
+  return [['step', ...names].map(cell).join(','), ...metrics.map((m) => [m.step, ...names.map((n) => m[n])].map(cell).join(','))].join('\n') + '\n';
+}

@@ -1,0 +1,60 @@
+// Search over a run: tasks, steps, actors, messages, samples. Returns what was
+// found and where it is; the views go there.
+import { timeText } from './text.js';
+
+const MOST = 30;
+
+function* stepHits(model, words) {
+  const wanted = /^(?:step )?(\d+)$/.exec(words);
+  if (wanted && model.steps.has(Number(wanted[1]))) yield { kind: 'step', text: `step ${wanted[1]}`, step: Number(wanted[1]) };
+}
+
+// "actor_train", "actor_train 12", "actor_train of step 12"
+function* taskHits(model, words) {
+  const parts = /^(.+?)(?:\s+(?:of )?(?:step )?(\d+))?$/.exec(words);
+  const [, name, number] = parts || [];
+  const steps = number ? [Number(number)] : [...model.steps.keys()].sort((a, b) => b - a).slice(0, 200);
+  for (const step of steps)
+    for (const [call, slices] of model.steps.get(step) || [])
+      if (call.toLowerCase().includes(name))
+        yield { kind: 'task', text: `${call} of step ${step}`, detail: Number.isNaN(slices[0].e) ? 'running' : timeText(slices[0].e - slices[0].b), slice: slices[0] };
+}
+
+function* actorHits(model, words) {
+  const seen = new Set();
+  for (const track of model.tracks) {
+    const key = `${track.file.process} ${track.name}`;
+    if (seen.has(key) || !(track.received || track.sent || track.tasks().length)) continue;
+    if (!track.name.toLowerCase().includes(words) && !track.file.process.includes(words)) continue;
+    seen.add(key);
+    yield { kind: track.kind, text: track.name, detail: track.file.process, track };
+  }
+}
+
+function* messageHits(model, words) {
+  for (const [name, cost] of model.flows.kinds)
+    if (name.toLowerCase().includes(words)) yield { kind: 'message', text: name, detail: `${cost.count} of them`, message: name };
+}
+
+function* sampleHits(model, words) {
+  for (let i = model.samples.length - 1; i >= 0; --i) {
+    const s = model.samples[i];
+    const text = `${s.prompt || ''} ${s.response || ''}`;
+    const at = text.toLowerCase().indexOf(words);
+    if (at >= 0) yield { kind: 'sample', text: `sample ${s.sample} of step ${s.step}`, detail: text.slice(Math.max(0, at - 12), at + 36), sample: s };
+  }
+}
+
+function take(hits, most) {
+  const found = [];
+  for (const hit of hits) { if (found.length === most) break; found.push(hit); }
+  return found;
+}
+
+/** Returns at most 30 hits, best kinds first. */
+export function search(model, text) {
+  const words = text.trim().toLowerCase();
+  if (!words) return [];
+  const each = [stepHits, taskHits, actorHits, messageHits, sampleHits].map((hits) => take(hits(model, words), 8));
+  return each.flat().slice(0, MOST);
+}

@@ -1,0 +1,101 @@
+// The first screen above the timeline: how the run is, in a line, a sentence and
+// six small curves.
+import { waitCycle, openWaits } from '../model/reasons.js';
+import { countText, leftText, percentText, short } from '../model/text.js';
+import { attemptText, verdict } from '../model/verdict.js';
+import { byId, el, say, svg, tip } from './dom.js';
+
+const WIDE = 132, HIGH = 24;
+const MOST_POINTS = 400;
+
+// Each small curve: its name, the metrics that it may show, the first that the
+// run has, and how its value is written.
+const SPARKS = [
+  ['reward', ['critic/score/mean', 'critic/rewards/mean', 'train/accuracy'], short],
+  ['KL', ['actor/reward_kl_penalty', 'actor/ppo_kl', 'actor/kl_loss'], short],
+  ['loss', ['actor/pg_loss', 'train/loss'], short],
+  ['length', ['response_length/mean', 'prompt_length/mean'], short],
+  ['tokens/s', ['perf/throughput'], short],
+  ['idle', ['perf/idle_ratio'], percentText],
+];
+
+function spark(name, metric, rows, text) {
+  const points = rows.filter((m) => Number.isFinite(m[metric])).map((m) => [m.step, m[metric]]);
+  const every = Math.max(1, Math.ceil(points.length / MOST_POINTS));
+  const drawn = points.filter((_, i) => i % every === 0 || i === points.length - 1);
+  const xs = drawn.map((p) => p[0]), ys = drawn.map((p) => p[1]);
+  const x0 = xs[0], x1 = Math.max(xs.at(-1), x0 + 1);
+  let y0 = Math.min(...ys), y1 = Math.max(...ys);
+  if (y1 - y0 < 1e-12) { y0 -= Math.abs(y0) * 0.5 + 1e-9; y1 += Math.abs(y1) * 0.5 + 1e-9; }
+  const at = ([x, y]) => [(x - x0) / (x1 - x0) * (WIDE - 4) + 2, 2 + (HIGH - 4) * (1 - (y - y0) / (y1 - y0))];
+  const picture = svg('svg', { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: 'none', class: 'spark' });
+  picture.append(svg('polyline', { points: drawn.map((p) => at(p).map((v) => v.toFixed(1)).join(',')).join(' '), 'vector-effect': 'non-scaling-stroke' }));
+  const row = el('div', { class: 'spark-row', 'data-metric': metric, tabindex: 0 }, el('span', { class: 'name' }, name), picture, el('b', { class: 'num' }, text(ys.at(-1))));
+  const nearest = (e) => {
+    const box = picture.getBoundingClientRect(), share = Math.max(0, Math.min(1, (e.clientX - box.left) / box.width));
+    const step = x0 + share * (x1 - x0);
+    return points.reduce((best, p) => (Math.abs(p[0] - step) < Math.abs(best[0] - step) ? p : best));
+  };
+  row.addEventListener('pointermove', (e) => { const p = nearest(e); tip(`${metric} ${text(p[1])} in step ${p[0]} (${text(Math.min(...points.map((q) => q[1])))} to ${text(Math.max(...points.map((q) => q[1])))})`, e.clientX, e.clientY); });
+  row.addEventListener('pointerleave', () => tip(''));
+  return row;
+}
+
+export function drawSparks(box, model, openCurves) {
+  const key = `${model.metrics.length} ${model.metrics.length ? model.metrics.at(-1).step : 0}`;
+  if (box.dataset.key === key) return;
+  box.dataset.key = key;
+  const rows = SPARKS.map(([name, metrics, text]) => {
+    const metric = metrics.find((m) => model.metrics.some((row) => Number.isFinite(row[m])));
+    return metric ? spark(name, metric, model.metrics, text) : el('div', { class: 'spark-row' }, el('span', { class: 'name' }, name), el('span', { class: 'quiet' }, model.metrics.length ? 'not measured' : model.live() ? 'no step yet' : 'not recorded'));
+  });
+  rows.forEach((row) => row.addEventListener('click', openCurves));
+  box.replaceChildren(...rows);
+}
+
+/** Draws the line of the run's state. */
+export function drawHeader(model, connected) {
+  const s = model.status;
+  const live = model.live() && connected;
+  say(byId('state'), s ? `${s.state}${connected || !model.live() ? '' : ', not connected'}` : connected ? 'connected' : 'not connected');
+  byId('state').className = `pill ${s && /failed|lost/.test(s.state) ? 'bad' : s && /recovering|stopping/.test(s.state) ? 'warn' : live || (s && s.state === 'done') ? 'good' : ''}`;
+  say(byId('progress'), s ? `step ${s.step} of ${s.steps}` : '');
+  say(byId('left'), s && s.eta_s > 0 && live ? `${leftText(s.eta_s)} left` : '');
+  say(byId('attempt'), attemptText(model));
+  byId('bar').style.width = s && s.steps ? `${100 * Math.min(1, s.step / s.steps)}%` : '0';
+  const dropped = model.dropped();
+  const { events: missing, wholeFrom } = model.missing();
+  say(byId('drops'), [`${countText(model.events)} events`, dropped && `${countText(dropped)} dropped`, missing && `complete from step ${wholeFrom} on`].filter(Boolean).join(', '));
+  byId('drops').className = dropped ? 'warn' : 'quiet';
+}
+
+export function drawVerdict(model, stall) {
+  const { mood, text } = verdict(model, stall);
+  say(byId('verdict'), text);
+  byId('verdict').className = mood;
+}
+
+// Returns the distinct ones of the oldest waits, each with its count.
+function namedWaits(waits) {
+  const times = new Map();
+  for (const w of waits) {
+    const text = `${w.from.name} waits for ${w.to.name} (${w.name}`;
+    times.set(text, (times.get(text) || 0) + 1);
+  }
+  return [...times].slice(0, 4).map(([text, n]) => `${text}${n > 1 ? `, ${n} times` : ''})`).join('; ') || 'nobody waits for an answer';
+}
+
+/** Returns what is wrong now, for the banner; empty: nothing. */
+export function alarm(model, connected, quietS, stallS) {
+  const live = model.live() && connected;
+  const waits = openWaits(model), cycle = waitCycle(waits);
+  const failed = model.status && model.status.last_failure;
+  const suspect = model.status && (model.status.workers || []).filter((w) => /suspect|lost/.test(w.state));
+  if (failed && model.status.state === 'recovering') return `recovering: ${failed}`;
+  if (failed && /failed|lost/.test(model.status.state)) return failed; // others have recovered
+  if (live && suspect && suspect.length) return suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
+  if (live && cycle.length) return `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
+  if (model.live() && !connected && model.graph.name) return 'the connection is lost: the process that served this page has ended';
+  if (live && quietS > stallS) return `no progress for ${quietS.toFixed(0)} s; ${namedWaits(waits)}`;
+  return '';
+}

@@ -1,0 +1,37 @@
+// Samples: grouped by prompt, each with its answers; filtered by a text and
+// sorted by a number. The same prompt over steps stands in one group.
+import { sampleGroups } from '../model/samples.js';
+import { countOf, countText } from '../model/text.js';
+import { el, note, table, head } from './dom.js';
+
+const MOST_GROUPS = 40, MOST_ANSWERS = 12;
+const ORDERS = [['step', 'newest first'], ['score', 'highest reward'], ['-score', 'lowest reward'], ['tokens', 'longest'], ['kl', 'largest KL']];
+
+const number = (x) => (Number.isFinite(x) ? x.toFixed(3) : '');
+
+function answers(group, own, order) {
+  return table([head('step', 'num'), head('answer', 'text'), head('reward', 'num'), head('KL', 'num'), ...own.map((k) => head(k, 'num')), head('tokens', 'num'), head('end')],
+    group.rows.slice(0, MOST_ANSWERS).map((s) => [s.step ?? '', s.response ?? '', number(s.score), number(s.kl), ...own.map((k) => number(s.own?.[k])), s.tokens || '', s.finish_reason ?? '']));
+}
+
+export function drawSamples(main, model, state) {
+  if (!model.samples.length) return main.replaceChildren(note('no samples yet'));
+  const chosen = state.samples;
+  const body = el('div', {});
+  const redraw = () => {
+    const groups = sampleGroups(model.samples, chosen);
+    const rows = groups.reduce((n, g) => n + g.rows.length, 0);
+    const own = [...new Set(model.samples.slice(-60).flatMap((s) => Object.keys(s.own ?? {})))];
+    body.replaceChildren(
+      note(`${countOf(groups.length, 'prompt')} with ${countOf(rows, 'answer')} of ${countText(model.samples.length)} here${groups.length > MOST_GROUPS ? `; the first ${MOST_GROUPS} are shown` : ''}`),
+      ...groups.slice(0, MOST_GROUPS).map((g) => el('section', { class: 'prompt' }, el('div', { class: 'text' }, g.prompt || '(no prompt)'),
+        answers(g, own, chosen.order), ...(g.rows.length > MOST_ANSWERS ? [note(`and ${g.rows.length - MOST_ANSWERS} more`)] : []))));
+  };
+  const find = el('input', { class: 'wide', placeholder: 'text in prompt or answer', value: chosen.find });
+  find.addEventListener('input', () => { chosen.find = find.value; redraw(); });
+  const order = el('select', { title: 'order' }, ...ORDERS.map(([value, text]) => el('option', { value, ...(value === chosen.order ? { selected: '' } : {}) }, text)));
+  order.addEventListener('change', () => { chosen.order = order.value; redraw(); });
+  main.replaceChildren(el('div', { class: 'bar' }, find, order), body);
+  redraw();
+  return undefined;
+}

@@ -1,0 +1,357 @@
+#include "runtime/planner/adviser.hpp"
+
+#include "config/base/error.hpp"
+#include "config/yaml/yaml_tree.hpp"
+#include "plans/search/refined_plans.hpp"
+#include "runtime/base/jsonl_file.hpp"
+#include "runtime/planner/progress_line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace troupe::runtime {
+
+namespace {
+
+/// A cluster of so many devices: whole nodes of the hardware.
+plans::Cluster cluster_of_devices(std::uint32_t devices,
+                                  const plans::Hardware& hardware) {
+  const auto node = std::min(devices, hardware.devices_per_node);
+  if (node == 0 || devices % node != 0)
+    throw ConfigError(
+      {.place = {"command line", 0},
+       .path = "--gpus",
+       .expected = fmt::format("whole nodes of {} devices, as {} has",
+                               hardware.devices_per_node, hardware.name),
+       .got = std::to_string(devices),
+       .hint = std::to_string((devices / node + 1) * node)});
+  return {.nodes = devices / node,
+          .devices_per_node = node,
+          .workers_per_node = node};
+}
+
+class Adviser {
+public:
+  explicit Adviser(const AdviseArguments& arguments)
+    : arguments_(arguments),
+      hardware_(plans::load_hardware(arguments.hardware)),
+      progress_(arguments) {}
+
+  AdviceReport advise() {
+    report_.hardware = hardware_;
+    report_.price = arguments_.price;
+    report_.lengths_are_given = !arguments_.response_tokens.empty();
+    if (is_ours(arguments_.words))
+      advise_ours();
+    else
+      advise_system();
+    progress_.erase();
+    return std::move(report_);
+  }
+
+private:
+  plans::PlanProblem problem_of(Settings settings,
+                                const plans::Cluster& cluster) {
+    settings.plan = "auto";
+    settings.plan_inline = false;
+    settings.cluster.nodes = static_cast<int>(cluster.nodes);
+    settings.cluster.devices_per_node
+      = static_cast<int>(cluster.devices_per_node);
+    settings.cluster.workers_per_node
+      = static_cast<int>(cluster.workers_per_node);
+    auto quiet = arguments_;
+    quiet.quiet = true;
+    return make_problem(settings, quiet);
+  }
+
+  AdvisedPlan simulated(std::string what, const plans::PlanProblem& problem,
+                        const plans::ExecutionPlan& plan) {
+    AdvisedPlan advised{.what = std::move(what), .plan = plan};
+    const auto report = plans::check_plan(problem, plan);
+    if (!report.ok())
+      advised.why_not = plans::mistake_line(report.errors.front());
+    else
+      advised.run = plans::simulate(
+        problem, plans::CostModel(problem).with_planned_moves(), plan);
+    return advised;
+  }
+
+  /// Returns the options of a search that may lag as far as the file says.
+  static plans::SearchOptions search_options(const plans::PlanProblem& problem,
+                                             std::uint32_t lag) {
+    plans::SearchOptions options{.chunks = plans::ChunkSearch::afterwards};
+    for (const auto& call : problem.workflow.calls)
+      if (lag > 0 && call.kind == plans::CallKind::generate)
+        options.lag[call.name] = lag;
+    return options;
+  }
+
+  void search_best(const plans::PlanProblem& problem, std::uint32_t lag) {
+    progress_.show("searching the best plan of all");
+    try {
+      const auto found = plans::find_plan(problem, plans::CostModel(problem),
+                                          search_options(problem, lag));
+      report_.best = simulated("best of all", problem, found.best.plan);
+      report_.bound.step_s = found.lower_bound_s;
+      report_.bound.proof = plans::proof_sentence(found);
+    } catch (const PlanError& error) {
+      report_.best
+        = AdvisedPlan{.what = "best of all", .why_not = error.what()};
+      report_.bound.proof = "no plan fits";
+    }
+  }
+
+  /// The search does not try everything that a system can: trained weights that
+  /// leave their devices, for instance.
+  void prefer_of_system() {
+    const auto& system = report_.of_system;
+    if (!system || !system->run)
+      return;
+    auto& best = report_.best;
+    if (best && best->run && best->run->step_s <= system->run->step_s)
+      return;
+    best = AdvisedPlan{.what = best ? best->what : "best of all",
+                       .plan = system->plan,
+                       .run = system->run};
+    // its bound is that of its own space
+    if (report_.bound.step_s > system->run->step_s)
+      report_.bound.step_s = 0;
+    report_.bound.proof
+      = fmt::format("not proved: this is a layout of {}, outside of the "
+                    "search's space",
+                    report_.system);
+  }
+
+  std::optional<double> best_step(const plans::PlanProblem& problem,
+                                  std::uint32_t lag) {
+    try {
+      return plans::find_plan(problem, plans::CostModel(problem),
+                              search_options(problem, lag))
+        .best.step_s;
+    } catch (const PlanError&) {
+      return std::nullopt;
+    }
+  }
+
+  /// Returns the numbers of devices of the table: half to four times.
+  std::vector<std::uint32_t> other_sizes(std::uint32_t devices) const {
+    std::vector<std::uint32_t> sizes;
+    for (const auto count : {devices / 2, devices, 2 * devices, 4 * devices})
+      if (count > 0 && count % std::min(count, hardware_.devices_per_node) == 0)
+        sizes.push_back(count);
+    return sizes;
+  }
+
+  // --- settings of ours ---------------------------------------------------
+
+  void advise_ours() {
+    const ConfigArguments config{arguments_.words.words};
+    auto overrides = config.overrides();
+    overrides.insert(overrides.end(), arguments_.what_if.begin(),
+                     arguments_.what_if.end());
+    const auto settings = load_settings(config.files(), overrides);
+    auto problem = make_problem(settings, arguments_);
+    if (arguments_.gpus > 0)
+      problem = problem_of(
+        settings, cluster_of_devices(
+                    static_cast<std::uint32_t>(arguments_.gpus), hardware_));
+    report_.system = "troupe";
+    report_.subject = fmt::format(
+      "{}: workflow {} on {} devices of {}", settings.run.name,
+      settings.workflow, problem.cluster.num_devices(), hardware_.name);
+    search_best(problem, /*lag=*/0);
+    if (const auto named
+        = arguments_.gpus > 0 && !plans::is_preset(settings.plan)
+            ? std::nullopt
+            : named_plan(settings, problem))
+      report_.own = simulated("plan " + named->name, problem, named->plan);
+    else if (report_.best)
+      report_.own = *report_.best;
+    if (!arguments_.clusters)
+      return;
+    for (const auto count : other_sizes(problem.cluster.num_devices())) {
+      progress_.show(fmt::format("{} devices", count));
+      report_.clusters.push_back(
+        {.devices = count,
+         .best_s
+         = best_step(problem_of(settings, cluster_of_devices(count, hardware_)),
+                     /*lag=*/0)});
+    }
+  }
+
+  // --- another system's ----------------------------------------------------
+
+  /// A recipe on a cluster, with its problem.
+  struct Sized {
+    plans::Recipe recipe;
+    plans::PlanProblem problem; ///< cache: what a plan leaves free
+    double cache_bytes = 0;     ///< of the recipe's engine
+  };
+
+  Sized sized(const plans::Recipe& recipe, const plans::ImportFacts& facts,
+              const plans::Cluster& cluster) {
+    Sized out{.recipe = recipe};
+    out.recipe.work.nodes = cluster.nodes;
+    out.recipe.work.devices_per_node = cluster.devices_per_node;
+    out.recipe.layout = plans::resized(recipe.layout, recipe.work.num_devices(),
+                                       cluster.num_devices());
+    const auto yaml = plans::print_imported(out.recipe, facts);
+    const auto settings = parse_settings(yaml, "imported settings");
+    out.problem = plans::with_cache(problem_of(settings, cluster), 0);
+    out.cache_bytes = plans::cache_bytes(out.recipe, facts);
+    return out;
+  }
+
+  AdvisedPlan of_layout(std::string what, const plans::PlanProblem& problem,
+                        const plans::SystemLayout& layout,
+                        const plans::Recipe& own) {
+    auto advised
+      = simulated(std::move(what), problem,
+                  plans::plan_of(layout, problem.workflow, problem.cluster));
+    advised.layout = plans::print(layout);
+    advised.flags
+      = plans::changed_flags(own.system, own.layout, layout, own.work);
+    return advised;
+  }
+
+  void advise_system() {
+    const auto recipe = read_recipe(arguments_.words);
+    const auto facts
+      = import_facts(recipe, arguments_.words, hardware_.mem_bytes);
+    const auto devices = arguments_.gpus > 0
+                           ? static_cast<std::uint32_t>(arguments_.gpus)
+                           : recipe.work.num_devices();
+    const auto cluster
+      = arguments_.gpus > 0
+          ? cluster_of_devices(devices, hardware_)
+          : plans::Cluster{.nodes = recipe.work.nodes,
+                           .devices_per_node = recipe.work.devices_per_node,
+                           .workers_per_node = recipe.work.devices_per_node};
+    const auto own = sized(recipe, facts, cluster);
+    describe(own.recipe);
+    report_.own = of_layout("what it runs",
+                            plans::with_cache(own.problem, own.cache_bytes),
+                            own.recipe.layout, own.recipe);
+    for (const auto& note : own.recipe.notes)
+      if (!report_.own.why_not.empty()
+          && note.text == plans::host_optimizer_note)
+        report_.own.why_not += " (" + note.text + ")";
+    what_if(own, cluster);
+    if (const auto best = best_of(own)) {
+      report_.of_system = of_layout("best that " + report_.system + " can run",
+                                    own.problem, best->layout, own.recipe);
+    }
+    search_best(own.problem, own.recipe.layout.lag);
+    prefer_of_system();
+    if (report_.best && report_.best->run)
+      report_.inexpressible = plans::inexpressible(
+        own.recipe.system, own.problem.workflow, report_.best->plan);
+    if (arguments_.clusters)
+      compare_clusters(recipe, facts, devices);
+  }
+
+  void describe(const plans::Recipe& recipe) {
+    const auto& work = recipe.work;
+    report_.system = plans::to_string(recipe.system);
+    report_.subject = fmt::format(
+      "{}: {} of {} on {} devices of {}, {} prompts x {} answers of at most {} "
+      "tokens",
+      report_.system, work.workflow, work.models.at("actor"),
+      work.num_devices(), hardware_.name, work.get("data.batch_size"),
+      work.get("rollout.n"), work.get("rollout.max_new_tokens"));
+  }
+
+  /// Predicts a change beside the plan: short words change the layout, any
+  /// other key is one of the system's own.
+  void what_if(const Sized& own, const plans::Cluster& cluster) {
+    if (arguments_.what_if.empty())
+      return;
+    auto words = arguments_.words;
+    std::string text;
+    for (const auto& word : arguments_.what_if) {
+      text += (text.empty() ? "" : ", ") + word;
+      if (word.find('=') == word.npos)
+        throw ConfigError({.place = {"command line", 0},
+                           .path = "--what-if",
+                           .expected = "KEY=VALUE",
+                           .got = "'" + word + "'",
+                           .hint = "tp=4"});
+      if (!plans::is_layout_word(word.substr(0, word.find('='))))
+        words.words.push_back(word);
+    }
+    const auto recipe = read_recipe(words);
+    const auto facts = import_facts(recipe, words, hardware_.mem_bytes);
+    auto changed = sized(recipe, facts, cluster);
+    for (const auto& word : arguments_.what_if)
+      if (const auto key = word.substr(0, word.find('='));
+          plans::is_layout_word(key))
+        changed.recipe.layout = plans::changed_layout(
+          changed.recipe.layout, key, word.substr(key.size() + 1));
+    report_.what_if
+      = of_layout("what if " + text,
+                  plans::with_cache(changed.problem,
+                                    plans::cache_bytes(changed.recipe, facts)),
+                  changed.recipe.layout, own.recipe);
+  }
+
+  std::optional<plans::PredictedLayout> best_of(const Sized& own) {
+    return plans::best_expressible(
+      own.recipe, own.problem,
+      [&](const std::string& text) { progress_.show(text); });
+  }
+
+  void compare_clusters(const plans::Recipe& recipe,
+                        const plans::ImportFacts& facts,
+                        std::uint32_t devices) {
+    for (const auto count : other_sizes(devices)) {
+      progress_.show(fmt::format("{} devices", count));
+      ClusterRow row{.devices = count};
+      try {
+        const auto other
+          = sized(recipe, facts, cluster_of_devices(count, hardware_));
+        const auto own = plans::predict_layout(
+          plans::with_cache(other.problem, other.cache_bytes),
+          other.recipe.layout);
+        if (own.fits())
+          row.own_s = own.step_s;
+        if (const auto best = best_of(other))
+          row.system_s = best->step_s;
+        row.best_s = best_step(other.problem, other.recipe.layout.lag);
+        if (row.system_s && row.best_s)
+          row.best_s = std::min(*row.best_s, *row.system_s);
+      } catch (const ConfigError&) { // its layout cannot be cut so
+      }
+      report_.clusters.push_back(row);
+    }
+  }
+
+  const AdviseArguments& arguments_;
+  plans::Hardware hardware_;
+  ProgressLine progress_;
+  AdviceReport report_;
+};
+
+} // namespace
+
+bool is_ours(const ImportWords& words) {
+  std::error_code ignored;
+  for (const auto& word : words.words) {
+    if (std::filesystem::is_directory(word, ignored))
+      return true;
+    const auto extension = std::filesystem::path(word).extension();
+    if (words.from.empty() && (extension == ".yaml" || extension == ".yml")
+        && std::filesystem::is_regular_file(word, ignored))
+      return parse_yaml(read_file(word), word, RepeatedKeys::last_one_counts)
+               .find("workflow")
+             != nullptr;
+  }
+  return false;
+}
+
+AdviceReport advise(const AdviseArguments& arguments) {
+  return Adviser(arguments).advise();
+}
+
+} // namespace troupe::runtime

@@ -1,0 +1,51 @@
+#include "runtime/planner/memory_table.hpp"
+
+#include "runtime/base/human_text.hpp"
+#include "runtime/base/text_table.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::runtime {
+
+namespace {
+
+std::string snapshots_text(const plans::SnapshotBytes& snapshots) {
+  if (snapshots.own == 0)
+    return "";
+  const auto text = [](std::uint64_t bytes) {
+    return bytes_text(static_cast<double>(bytes));
+  };
+  const auto copies
+    = snapshots.with_copies == snapshots.own
+        ? ""
+        : fmt::format(" ({} of it copies of another host's)",
+                      text(snapshots.with_copies - snapshots.own));
+  return fmt::format(
+    "snapshots (run.snapshot_every): {} of a host's memory{}\n",
+    text(snapshots.with_copies), copies);
+}
+
+} // namespace
+
+std::string memory_table(const plans::PlanReport& report) {
+  TextTable table({"device", ">peak memory", ">of it resident", "at task"});
+  for (const auto& device : report.devices)
+    table.row({to_string(device.device),
+               bytes_text(static_cast<double>(device.peak_bytes)),
+               bytes_text(static_cast<double>(device.resident_bytes)),
+               device.at_task.empty() ? "-" : device.at_task});
+  return table.print() + rooms_text(report.rooms)
+         + snapshots_text(report.snapshots);
+}
+
+std::string rooms_text(const plans::ResponseRooms& rooms) {
+  std::string text;
+  for (const auto& [call, room] : rooms)
+    text += fmt::format(
+      "{}: {} of {} answers at once on a rank, in a cache of {} a device\n",
+      call, room.responses, room.all,
+      bytes_text(static_cast<double>(room.cache_bytes)));
+  return text;
+}
+
+} // namespace troupe::runtime

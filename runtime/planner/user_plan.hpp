@@ -1,0 +1,49 @@
+// A plan that the user wrote, in a file or in the settings, its cluster, and
+// where each part of it is, so that a mistake is reported with its line.
+#pragma once
+
+#include "config/settings/settings.hpp"
+#include "plans/check/plan_check.hpp"
+#include "plans/plan/execution_plan.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace troupe::runtime {
+
+struct UserPlan {
+  plans::ExecutionPlan plan;
+  std::string name;         ///< the file's, or "written in the settings"
+  bool has_cluster = false; ///< otherwise `plan.cluster` is meaningless
+};
+
+/// Reads the plan in `settings.plan` or in the file that it names; nullopt for
+/// `auto` and for names of presets. Throws ConfigError with the line of the
+/// mistake.
+std::optional<UserPlan> user_plan(const Settings& settings);
+
+/// Returns the cluster block of `written`, which has one. Throws PlanError if
+/// numbers in the settings contradict it; the number of workers is that of the
+/// settings.
+plans::Cluster cluster_of(const Settings& settings, const UserPlan& written);
+
+/// Throws ConfigError unless there is a device for each worker of the settings.
+void check_workers(const Settings& settings, const plans::Cluster& cluster);
+
+/// Throws ConfigError: the plan is neither `auto`, nor a preset, nor a file.
+[[noreturn]] void refuse_plan_name(const Settings& settings);
+
+/// Returns the preset that `make` makes; its errors get the place where the
+/// user named the preset.
+plans::ExecutionPlan
+named_by_user(const Settings& settings,
+              const std::function<plans::ExecutionPlan()>& make);
+
+/// Returns where the user wrote what the plan check refuses: the line of the
+/// plan's file or mapping, of the setting, else "plan NAME: " for a plan that
+/// no user wrote.
+plans::MistakePlace places_of_plan(const Settings& settings,
+                                   const std::string& plan_name);
+
+} // namespace troupe::runtime
