@@ -20,6 +20,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <set>
 
 namespace troupe::net {
 
@@ -187,6 +188,7 @@ private:
   void take(Process& process, std::string_view line);
   void settle(std::size_t line);
   void lose(Process& process, LineLoss loss, const std::string& why);
+  bool ask_again(Process& process);
   void ended(Process& process);
 
   LinePrograms& programs_;
@@ -195,6 +197,7 @@ private:
   std::vector<std::string> lines_; ///< settled ones are empty
   std::size_t num_settled_ = 0;
   std::deque<std::size_t> waiting_;
+  std::set<std::size_t> asked_again_; ///< after a kill
 };
 
 bool LinePrograms::Round::take_lines() {
@@ -337,6 +340,19 @@ void LinePrograms::Round::lose(Process& process, LineLoss loss,
   handler_.on_loss(line, loss, why);
 }
 
+/// Redistributes its outstanding lines, unless the oldest was the oldest of
+/// another process that was killed: then it may be the cause, as of memory that
+/// runs out.
+bool LinePrograms::Round::ask_again(Process& process) {
+  if (process.outstanding.empty()
+      || !asked_again_.insert(process.outstanding.front()).second)
+    return false;
+  waiting_.insert(waiting_.begin(), process.outstanding.begin(),
+                  process.outstanding.end());
+  process.outstanding.clear();
+  return true;
+}
+
 void LinePrograms::Round::ended(Process& process) {
   const auto end = programs_.end_of(process);
   const auto how = end ? "ended with " + to_string(*end) : "closed its output";
@@ -348,6 +364,8 @@ void LinePrograms::Round::ended(Process& process) {
   if (programs_.ever_answered_ ? again && !process.ready
                                : again || (!process.ready && !killed))
     programs_.refuse(how + " before it answered anything" + words);
+  if (killed && ask_again(process))
+    return;
   lose(process, LineLoss::failed, "the program " + how + words);
 }
 

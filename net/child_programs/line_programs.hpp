@@ -1,8 +1,9 @@
 // Programs that answer lines: child processes that read lines on their standard
 // input and answer each with one on their standard output, in any order. A
 // process that exits or times out is replaced; its oldest outstanding line is
-// given up, the others go to other processes. The caller defines what lines
-// mean.
+// given up, the others go to other processes. If it was killed, by somebody or
+// because memory ran out, that line is asked once more. The caller defines what
+// lines mean.
 #pragma once
 
 #include "net/child_programs/child_pool.hpp"

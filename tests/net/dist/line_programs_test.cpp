@@ -101,6 +101,26 @@ TEST_F(LineProgramsTest, ACrashFailsOneLineAndRestartsTheProgram) {
   EXPECT_EQ(heard.late, 0);
 }
 
+TEST_F(LineProgramsTest, AKillFailsNoLine) {
+  const auto killed = (folder_ / "killed").string();
+  LinePrograms programs(shell("while read n; do [ $n = 5 ] && mkdir " + killed
+                              + " && kill -9 $$; echo \"$n x\"; done"));
+  HeardLines heard;
+  programs.run(number_lines(20), heard.handler(), nullptr);
+  EXPECT_EQ(heard.replies.size(), 20U);
+  EXPECT_TRUE(heard.losses.empty());
+  EXPECT_TRUE(std::filesystem::exists(killed));
+}
+
+TEST_F(LineProgramsTest, ALineThatEndsInAKillTwiceIsLost) {
+  LinePrograms programs(
+    shell("while read n; do [ $n = 5 ] && kill -9 $$; echo \"$n x\"; done"));
+  HeardLines heard;
+  programs.run(number_lines(20), heard.handler(), nullptr);
+  EXPECT_EQ(heard.replies.size(), 19U);
+  EXPECT_THAT(heard.losses.at(5), HasSubstr("killed by signal 9"));
+}
+
 TEST_F(LineProgramsTest, ATimeoutFailsOneLine) {
   auto options = shell("while read n; do [ $n = 2 ] && sleep 1000; "
                        "echo \"$n x\"; done");
