@@ -86,9 +86,6 @@ struct ControlRun::Impl {
     : run(prepared_in(folder)),
       lock(runtime::begin_attempt(run)),
       basis(runtime::make_basis(run, "bench")),
-      launcher([this](WorkerId worker, const net::ChildExit& exit) {
-        lost(worker, to_string(exit));
-      }),
       system(config),
       secret(secret_of(encrypted)),
       endpoint(system, secret.tls) {}
@@ -172,7 +169,10 @@ void ControlRun::Impl::start_workers() {
                   .cluster = run.work.plan.cluster,
                   .threads = 1,
                   .environment = {},
-                  .folder = folder});
+                  .folder = folder},
+                 [this](WorkerId worker, const net::ChildExit& exit) {
+                   lost(worker, to_string(exit));
+                 });
 }
 
 void ControlRun::Impl::load() {
