@@ -58,7 +58,7 @@ TEST(LaunchCommand, ASpareIsToldTheRestOfItsCommandLine) {
   std::string rest;
   for (std::size_t i = 2; i < words.size(); ++i)
     rest += words[i] + "\n";
-  EXPECT_EQ(words_for_spare(spec_of(LauncherKind::local), 1), rest);
+  EXPECT_EQ(words_for_spare(spec_of(LauncherKind::local), 1), rest + "\n");
 }
 
 TEST(LaunchCommand, WorkersFillTheHostsInOrder) {
