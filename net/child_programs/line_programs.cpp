@@ -6,6 +6,7 @@
 #include "net/base/defaults.hpp"
 #include "net/base/wake_event.hpp"
 #include "net/child_programs/child_log.hpp"
+#include "net/child_programs/line_process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <set>
@@ -39,24 +39,6 @@ std::vector<ChildLimit> program_limits() {
 }
 
 } // namespace
-
-struct LinePrograms::Process {
-  std::uint32_t number = 0;
-  std::uint32_t start = 0; ///< number of its start; a pid is used again
-  pid_t pid = -1;          ///< -1: not running
-  int input = -1;          ///< our end of its stdin
-  int output = -1;
-  bool ready = false;
-  std::uintmax_t log_begin = 0; ///< start of this process's output in its log
-  std::string unsent;
-  std::string unread;                  ///< an incomplete answer
-  std::deque<std::size_t> outstanding; ///< oldest first
-  LineClock::time_point heard; ///< its last answer, or first line since idle
-
-  bool waits() const {
-    return pid > 0 && (!ready || !outstanding.empty());
-  }
-};
 
 // -- processes ---------------------------------------------------------------
 
