@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace troupe::plans {
 
@@ -102,6 +103,22 @@ double ForeignReader::number(ForeignKeys keys, double otherwise,
     return *value;
   assume(*keys.begin(), fmt::format("{}", otherwise), meaning);
   return otherwise;
+}
+
+std::uint32_t ForeignReader::count(ForeignKeys keys, std::int64_t otherwise,
+                                   const std::string& meaning) {
+  const auto value = integer(keys, otherwise, meaning);
+  if (value < 0 || value > std::numeric_limits<std::uint32_t>::max())
+    refuse(keys, "a count", "");
+  return static_cast<std::uint32_t>(value);
+}
+
+std::string ForeignReader::model(ForeignKeys keys, const std::string& meaning) {
+  const auto name = find_text(keys, meaning);
+  if (!name || name->find('$') != name->npos)
+    refuse(keys, "a model",
+           fmt::format("{}=NAME after the file", *keys.begin()));
+  return *name;
 }
 
 bool ForeignReader::flag(ForeignKeys keys, bool otherwise,

@@ -39,7 +39,14 @@ public:
   std::int64_t integer(ForeignKeys keys, std::int64_t otherwise,
                        const std::string& meaning);
   double number(ForeignKeys keys, double otherwise, const std::string& meaning);
+  /// Throws ConfigError also for a negative number.
+  std::uint32_t count(ForeignKeys keys, std::int64_t otherwise,
+                      const std::string& meaning);
   bool flag(ForeignKeys keys, bool otherwise, const std::string& meaning);
+
+  /// Returns a model's name or folder. Throws ConfigError if none is set, or a
+  /// variable that the file does not set.
+  std::string model(ForeignKeys keys, const std::string& meaning);
 
   /// Copies a value into a setting of ours under its own text, if it is set.
   void copy(ForeignKeys keys, const std::string& ours);

@@ -23,14 +23,11 @@ public:
 
   void read() {
     auto& work = recipe_.work;
-    work.nodes = number({"cluster.n_nodes"}, 1, "cluster.nodes");
-    work.devices_per_node
-      = number({"cluster.n_gpus_per_node"}, 8, "cluster.devices_per_node");
-    const auto name = reader_.find_text({"actor.path"}, "models.actor.path");
-    if (!name)
-      reader_.refuse({"actor.path"}, "a model",
-                     "actor.path=NAME after the file");
-    set_model(recipe_, "actor", *name);
+    work.nodes = reader_.count({"cluster.n_nodes"}, 1, "cluster.nodes");
+    work.devices_per_node = reader_.count({"cluster.n_gpus_per_node"}, 8,
+                                          "cluster.devices_per_node");
+    set_model(recipe_, "actor",
+              reader_.model({"actor.path"}, "models.actor.path"));
     sizes();
     algorithm();
     layout();
@@ -39,12 +36,6 @@ public:
   }
 
 private:
-  std::uint32_t number(ForeignKeys keys, std::int64_t otherwise,
-                       const std::string& meaning) {
-    return static_cast<std::uint32_t>(
-      reader_.integer(keys, otherwise, meaning));
-  }
-
   void sizes() {
     sizes_.prompts
       = reader_.integer({"train_dataset.batch_size"}, 256, "data.batch_size");

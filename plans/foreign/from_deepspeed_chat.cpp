@@ -2,8 +2,6 @@
 // engine that gathers the actor into a tensor-parallel engine for generation.
 #include "plans/foreign/recipe_parts.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace troupe::plans {
@@ -18,8 +16,9 @@ public:
 
   void read() {
     auto& work = recipe_.work;
-    work.nodes = number({"num_nodes"}, 1, "cluster.nodes");
-    work.devices_per_node = number({"num_gpus"}, 8, "cluster.devices_per_node");
+    work.nodes = reader_.count({"num_nodes"}, 1, "cluster.nodes");
+    work.devices_per_node
+      = reader_.count({"num_gpus"}, 8, "cluster.devices_per_node");
     models();
     sizes();
     layout();
@@ -27,25 +26,11 @@ public:
   }
 
 private:
-  std::uint32_t number(ForeignKeys keys, std::int64_t otherwise,
-                       const std::string& meaning) {
-    return static_cast<std::uint32_t>(
-      reader_.integer(keys, otherwise, meaning));
-  }
-
-  std::string model(const char* key, const std::string& meaning) {
-    const auto name = reader_.find_text({key}, meaning);
-    if (!name || name->find('$') != name->npos)
-      reader_.refuse({key}, "a model",
-                     fmt::format("{}=NAME after the file", key));
-    return *name;
-  }
-
   void models() {
     set_model(recipe_, "actor",
-              model("actor_model_name_or_path", "models.actor.path"));
+              reader_.model({"actor_model_name_or_path"}, "models.actor.path"));
     const auto critic
-      = model("critic_model_name_or_path", "models.critic.path");
+      = reader_.model({"critic_model_name_or_path"}, "models.critic.path");
     set_model(recipe_, "critic", critic);
     set_model(recipe_, "reward", critic); // the same file serves both
     set_estimator(recipe_, "gae", {});

@@ -21,8 +21,8 @@ public:
   void read() {
     auto& work = recipe_.work;
     work.devices_per_node
-      = number({"cluster.gpus_per_node"}, 1, "cluster.devices_per_node");
-    work.nodes = number({"cluster.num_nodes"}, 1, "cluster.nodes");
+      = reader_.count({"cluster.gpus_per_node"}, 1, "cluster.devices_per_node");
+    work.nodes = reader_.count({"cluster.num_nodes"}, 1, "cluster.nodes");
     set_model(recipe_, "actor",
               reader_.text({"policy.model_name"}, "Qwen/Qwen2.5-1.5B",
                            "models.actor.path"));
@@ -34,12 +34,6 @@ public:
   }
 
 private:
-  std::uint32_t number(ForeignKeys keys, std::int64_t otherwise,
-                       const std::string& meaning) {
-    return static_cast<std::uint32_t>(
-      reader_.integer(keys, otherwise, meaning));
-  }
-
   void sizes() {
     sizes_.prompts
       = reader_.integer({"grpo.num_prompts_per_step"}, 32, "data.batch_size");
@@ -107,11 +101,12 @@ private:
       reader_.refuse({"policy.generation.colocated.resources.num_nodes"},
                      fmt::format("fewer devices than the cluster's {}", all),
                      "");
-    const auto tp = number({"policy.generation.vllm_cfg.tensor_parallel_size"},
-                           1, "strategy of actor_gen");
+    const auto tp
+      = reader_.count({"policy.generation.vllm_cfg.tensor_parallel_size"}, 1,
+                      "strategy of actor_gen");
     const auto pp
-      = number({"policy.generation.vllm_cfg.pipeline_parallel_size"}, 1,
-               "strategy of actor_gen");
+      = reader_.count({"policy.generation.vllm_cfg.pipeline_parallel_size"}, 1,
+                      "strategy of actor_gen");
     out.generation = generation_part(
       reader_, {"policy.generation.vllm_cfg.tensor_parallel_size"}, 0,
       engines == 0 ? all : engines, tp, pp);
@@ -125,8 +120,8 @@ private:
       out.ref.offload_weights = true; // in the actor's place for the call
     }
     if (reader_.flag({"grpo.async_grpo.enabled"}, false, "lag.actor_gen"))
-      out.lag = number({"grpo.async_grpo.max_trajectory_age_steps"}, 1,
-                       "lag.actor_gen");
+      out.lag = reader_.count({"grpo.async_grpo.max_trajectory_age_steps"}, 1,
+                              "lag.actor_gen");
   }
 
   LayoutPart trained(std::uint32_t first, std::uint32_t count) {
@@ -135,18 +130,20 @@ private:
     reader_.flag({"policy.dtensor_cfg.enabled"}, true, "strategies");
     LayoutPart part;
     if (megatron) {
-      const auto tp = number({"policy.megatron_cfg.tensor_model_parallel_size"},
-                             1, "strategies (t)");
+      const auto tp
+        = reader_.count({"policy.megatron_cfg.tensor_model_parallel_size"}, 1,
+                        "strategies (t)");
       const auto pp
-        = number({"policy.megatron_cfg.pipeline_model_parallel_size"}, 1,
-                 "strategies (p)");
+        = reader_.count({"policy.megatron_cfg.pipeline_model_parallel_size"}, 1,
+                        "strategies (p)");
       part = training_part(reader_,
                            {"policy.megatron_cfg.tensor_model_parallel_size"},
                            first, count, {.tp = tp, .pp = pp, .zero = 1});
     } else {
-      const auto tp = number({"policy.dtensor_cfg.tensor_parallel_size",
-                              "policy.automodel_cfg.tensor_parallel_size"},
-                             1, "strategies (t)");
+      const auto tp
+        = reader_.count({"policy.dtensor_cfg.tensor_parallel_size",
+                         "policy.automodel_cfg.tensor_parallel_size"},
+                        1, "strategies (t)");
       part = training_part(reader_, {"policy.dtensor_cfg.tensor_parallel_size"},
                            first, count, {.tp = tp, .zero = 3});
     }

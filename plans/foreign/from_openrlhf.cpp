@@ -84,12 +84,6 @@ public:
   }
 
 private:
-  std::uint32_t number(ForeignKeys keys, std::int64_t otherwise,
-                       const std::string& meaning) {
-    return static_cast<std::uint32_t>(
-      reader_.integer(keys, otherwise, meaning));
-  }
-
   void algorithm() {
     const auto word = reader_.text({"advantage_estimator"}, "gae",
                                    "workflow, algorithm.advantage");
@@ -120,11 +114,9 @@ private:
   }
 
   void models() {
-    const auto name = reader_.find_text({"pretrain", "model_name_or_path"},
-                                        "models.actor.path");
-    if (!name)
-      reader_.refuse({"pretrain"}, "a model", "pretrain=NAME after the file");
-    set_model(recipe_, "actor", *name);
+    const auto name
+      = reader_.model({"pretrain", "model_name_or_path"}, "models.actor.path");
+    set_model(recipe_, "actor", name);
     const auto reward
       = reader_.find_text({"reward_pretrain"}, "models.reward.path");
     const bool asks
@@ -137,7 +129,7 @@ private:
     if (recipe_.work.workflow == "ppo")
       set_model(recipe_, "critic",
                 reader_.find_text({"critic_pretrain"}, "models.critic.path")
-                  .value_or(has_model ? *reward : *name));
+                  .value_or(has_model ? *reward : name));
   }
 
   /// Returns the devices of a model's group.
@@ -145,16 +137,17 @@ private:
     const auto nodes = model + "_num_nodes",
                each = model + "_num_gpus_per_node";
     const auto meaning = "devices of " + model;
-    most_a_node_ = std::max(most_a_node_, number({each.c_str()}, 8, meaning));
-    return number({nodes.c_str()}, 1, meaning)
-           * number({each.c_str()}, 8, meaning);
+    most_a_node_
+      = std::max(most_a_node_, reader_.count({each.c_str()}, 8, meaning));
+    return reader_.count({nodes.c_str()}, 1, meaning)
+           * reader_.count({each.c_str()}, 8, meaning);
   }
 
   void layout() {
     const auto engines
-      = number({"vllm_num_engines"}, 0, "devices of actor_gen");
-    const auto tp
-      = number({"vllm_tensor_parallel_size"}, 1, "strategy of actor_gen");
+      = reader_.count({"vllm_num_engines"}, 0, "devices of actor_gen");
+    const auto tp = reader_.count({"vllm_tensor_parallel_size"}, 1,
+                                  "strategy of actor_gen");
     auto& out = recipe_.layout;
     const bool all
       = reader_.flag({"colocate_all_models"}, false, "placement of all calls");
@@ -234,7 +227,8 @@ private:
 
   LayoutPart trained(std::uint32_t first, std::uint32_t count) {
     const auto zero = reader_.integer({"zero_stage"}, 2, "strategies (z)");
-    const auto tp = number({"ds_tensor_parallel_size"}, 1, "strategies (t)");
+    const auto tp
+      = reader_.count({"ds_tensor_parallel_size"}, 1, "strategies (t)");
     auto part
       = training_part(reader_, {"ds_tensor_parallel_size"}, first, count,
                       {.tp = tp, .zero = static_cast<int>(zero)});

@@ -94,12 +94,9 @@ public:
       recipe_(recipe) {}
 
   void read() {
-    const auto name = reader_.find_text(
-      {"model_name_or_path", "model", "vllm_serve.model"}, "models.actor.path");
-    if (!name)
-      reader_.refuse({"model_name_or_path"}, "a model",
-                     "model_name_or_path=NAME after the file");
-    set_model(recipe_, "actor", *name);
+    set_model(recipe_, "actor",
+              reader_.model({"model_name_or_path", "model", "vllm_serve.model"},
+                            "models.actor.path"));
     layout();
     sizes();
     algorithm();
@@ -108,17 +105,11 @@ public:
   }
 
 private:
-  std::uint32_t number(ForeignKeys keys, std::int64_t otherwise,
-                       const std::string& meaning) {
-    return static_cast<std::uint32_t>(
-      reader_.integer(keys, otherwise, meaning));
-  }
-
   void layout() {
-    const auto processes
-      = number({"num_processes", "nproc_per_node"}, 8, "devices that train");
+    const auto processes = reader_.count({"num_processes", "nproc_per_node"}, 8,
+                                         "devices that train");
     const auto machines
-      = number({"num_machines", "nnodes"}, 1, "cluster.nodes");
+      = reader_.count({"num_machines", "nnodes"}, 1, "cluster.nodes");
     const auto trainers
       = reader_.has({"num_processes"}) ? processes : processes * machines;
     const bool vllm
@@ -141,9 +132,10 @@ private:
         = generation_part(reader_, {"vllm_serve.tensor_parallel_size"}, 0,
                           engine_devices, server_tp_);
     else
-      out.generation = generation_part(
-        reader_, {"vllm_tensor_parallel_size"}, 0, trainers,
-        number({"vllm_tensor_parallel_size"}, 1, "strategy of actor_gen"));
+      out.generation
+        = generation_part(reader_, {"vllm_tensor_parallel_size"}, 0, trainers,
+                          reader_.count({"vllm_tensor_parallel_size"}, 1,
+                                        "strategy of actor_gen"));
     out.engine_sleeps = !serves;
     reader_.flag({"vllm_enable_sleep_mode"}, false,
                  "the engine leaves the devices");
@@ -158,11 +150,11 @@ private:
 
   /// An old `vllm_device` names one device; a server has its own flags.
   std::uint32_t server_devices() {
-    server_tp_
-      = number({"vllm_serve.tensor_parallel_size"}, 1, "strategy of actor_gen");
+    server_tp_ = reader_.count({"vllm_serve.tensor_parallel_size"}, 1,
+                               "strategy of actor_gen");
     return server_tp_
-           * number({"vllm_serve.data_parallel_size"}, 1,
-                    "strategy of actor_gen");
+           * reader_.count({"vllm_serve.data_parallel_size"}, 1,
+                           "strategy of actor_gen");
   }
 
   LayoutPart trained(std::uint32_t first, std::uint32_t count) {

@@ -151,12 +151,9 @@ private:
   void models() {
     const std::string actor = "actor_rollout_ref.actor";
     auto& layout = recipe_.layout;
-    const auto name = reader_.find_text({"actor_rollout_ref.model.path"},
-                                        "models.actor.path");
-    if (!name)
-      reader_.refuse({"actor_rollout_ref.model.path"}, "a model",
-                     "actor_rollout_ref.model.path=NAME after the file");
-    set_model(recipe_, "actor", *name);
+    const auto name
+      = reader_.model({"actor_rollout_ref.model.path"}, "models.actor.path");
+    set_model(recipe_, "actor", name);
     layout.actor = part({actor, actor + ".fsdp_config"}, nullptr, "actor");
     const bool dynamic = reader_.flag(
       {"actor_rollout_ref.actor.use_dynamic_bsz"}, false, "micro_batch_tokens");
@@ -171,7 +168,7 @@ private:
                        ref + ".log_prob_max_token_len_per_gpu", dynamic);
     }
     if (recipe_.work.workflow == "ppo")
-      critic(*name, dynamic);
+      critic(name, dynamic);
     reward_model();
     const bool recompute
       = reader_.flag({"actor_rollout_ref.model.enable_gradient_checkpointing"},
@@ -197,13 +194,10 @@ private:
     recipe_.work.set("reward.kind", has ? "model" : "rule");
     if (!has)
       return;
-    const auto name = reader_.find_text(
-      {"reward_model.model.path", "reward.reward_model.model_path"},
-      "models.reward.path");
-    if (!name)
-      reader_.refuse({"reward_model.model.path"}, "a model",
-                     "reward_model.model.path=NAME after the file");
-    set_model(recipe_, "reward", *name);
+    set_model(recipe_, "reward",
+              reader_.model(
+                {"reward_model.model.path", "reward.reward_model.model_path"},
+                "models.reward.path"));
     auto& reward = recipe_.layout.reward;
     reward = part({"reward_model", "reward_model.model.fsdp_config"},
                   &recipe_.layout.actor, "reward");

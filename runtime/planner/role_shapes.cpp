@@ -13,26 +13,26 @@ namespace troupe::runtime {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string shape_key(const plans::Role& role) {
+std::string model_path_key(const plans::Role& role) {
   return "models." + role.name + ".path";
 }
 
-fs::path shape_folder(const Settings& settings, const plans::Role& role) {
+fs::path model_folder(const Settings& settings, const plans::Role& role) {
   const auto model = settings.models.find(role.name);
   return model == settings.models.end() ? fs::path{}
                                         : fs::path(model->second.path);
 }
 
+namespace {
+
 void require_folder(const Settings& settings, const plans::Role& role) {
-  const auto folder = shape_folder(settings, role);
+  const auto folder = model_folder(settings, role);
   std::error_code ignored;
   if (fs::is_regular_file(folder / "config.json", ignored))
     return;
   throw ConfigError(
-    {.place = place_of(settings, shape_key(role)),
-     .path = shape_key(role),
+    {.place = place_of(settings, model_path_key(role)),
+     .path = model_path_key(role),
      .expected = "a model folder with a config.json",
      .got = folder.empty() ? "nothing" : "'" + folder.string() + "'",
      .hint = fs::exists(folder, ignored)
@@ -52,12 +52,12 @@ void check_same_parameters(const Settings& settings, const plans::Role& role,
   const auto ours = parameters(shapes.at(role.name));
   const auto theirs = parameters(shapes.at(tracked));
   const auto expect = [&](const std::string& got) {
-    throw ConfigError({.place = place_of(settings, shape_key(role)),
-                       .path = shape_key(role),
+    throw ConfigError({.place = place_of(settings, model_path_key(role)),
+                       .path = model_path_key(role),
                        .expected = "a model of the same shape as " + tracked
                                    + ", which it follows",
                        .got = got,
-                       .hint = fmt::format("{}={}", shape_key(role),
+                       .hint = fmt::format("{}={}", model_path_key(role),
                                            settings.models.at(tracked).path)});
   };
   for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
@@ -93,14 +93,14 @@ RoleShapes read_shapes(const Settings& settings,
                        const plans::Workflow& workflow) {
   return shapes_of(settings, workflow, [&](const plans::Role& role) {
     require_folder(settings, role);
-    return read_model_shape(shape_folder(settings, role));
+    return read_model_shape(model_folder(settings, role));
   });
 }
 
 RoleShapes planned_shapes(const Settings& settings,
                           const plans::Workflow& workflow) {
   return shapes_of(settings, workflow, [&](const plans::Role& role) {
-    const auto folder = shape_folder(settings, role);
+    const auto folder = model_folder(settings, role);
     std::error_code ignored;
     if (!fs::exists(folder, ignored))
       if (const auto* known = find_known_model(folder.string()))

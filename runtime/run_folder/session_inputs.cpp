@@ -12,6 +12,7 @@
 #include "models/text/tokenizer.hpp"
 #include "plans/workflow/evaluation.hpp"
 #include "runtime/base/jsonl_file.hpp"
+#include "runtime/planner/role_shapes.hpp"
 #include "runtime/run_folder/context_limits.hpp"
 
 #include <fmt/format.h>
@@ -24,21 +25,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string path_key(const plans::Role& role) {
-  return "models." + role.name + ".path";
-}
-
-fs::path folder_of(const Settings& settings, const plans::Role& role) {
-  const auto model = settings.models.find(role.name);
-  return model == settings.models.end() ? fs::path{}
-                                        : fs::path(model->second.path);
-}
-
 /// Checks that tokenizers are equivalent: roles get the same token ids.
 void check_same_tokenizer(const Settings& settings, const plans::Role& first,
                           const plans::Role& other) {
-  const auto a = folder_of(settings, first) / "tokenizer.json";
-  const auto b = folder_of(settings, other) / "tokenizer.json";
+  const auto a = model_folder(settings, first) / "tokenizer.json";
+  const auto b = model_folder(settings, other) / "tokenizer.json";
   std::error_code ignored;
   if (!fs::exists(b, ignored) || fs::equivalent(a, b, ignored)
       || read_file(a) == read_file(b))
@@ -54,8 +45,8 @@ void check_same_tokenizer(const Settings& settings, const plans::Role& first,
     if (mine != nullptr && other_token != nullptr && *mine == *other_token)
       continue;
     throw ConfigError(
-      {.place = place_of(settings, path_key(other)),
-       .path = path_key(other),
+      {.place = place_of(settings, model_path_key(other)),
+       .path = model_path_key(other),
        .expected = fmt::format("the tokenizer of {}", first.name),
        .got = fmt::format("another one (token {} is {} there, {} here)", id,
                           mine == nullptr ? "missing" : "'" + *mine + "'",
@@ -85,7 +76,7 @@ void check_fields(const Settings& settings, const plans::Workflow& workflow,
 fs::path tokenizer_folder(const Settings& settings,
                           const plans::Workflow& workflow) {
   TROUPE_CHECK(!workflow.roles.empty(), "every workflow has a role");
-  return folder_of(settings, workflow.roles.front());
+  return model_folder(settings, workflow.roles.front());
 }
 
 std::vector<std::string>
@@ -98,19 +89,21 @@ check_models(const Settings& settings, const plans::Workflow& workflow,
   for (const auto& role : workflow.roles) {
     const auto& shape = shapes.at(role.name);
     bool missing_head = false;
-    models::open_model_weights(folder_of(settings, role), shape, &missing_head);
+    models::open_model_weights(model_folder(settings, role), shape,
+                               &missing_head);
     if (missing_head)
-      notes.push_back(fmt::format(
-        "{}: {} has no scalar head, so {} starts with a new zero "
-        "head",
-        path_key(role), folder_of(settings, role).string(), role.name));
-    if (const auto dropout = asked_dropout(folder_of(settings, role));
+      notes.push_back(
+        fmt::format("{}: {} has no scalar head, so {} starts with a new zero "
+                    "head",
+                    model_path_key(role), model_folder(settings, role).string(),
+                    role.name));
+    if (const auto dropout = asked_dropout(model_folder(settings, role));
         dropout && role.trained)
       notes.push_back(fmt::format(
         "{}: {}/config.json asks for dropout ({}); {} is trained without",
-        path_key(role), folder_of(settings, role).string(), *dropout,
+        model_path_key(role), model_folder(settings, role).string(), *dropout,
         role.name));
-    tokenizer.check_fits(shape, folder_of(settings, role).string());
+    tokenizer.check_fits(shape, model_folder(settings, role).string());
     if (role.name != first.name)
       check_same_tokenizer(settings, first, role);
   }
