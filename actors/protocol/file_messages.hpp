@@ -3,6 +3,7 @@
 // over the data plane, which each side pulls from (net/data_plane).
 #pragma once
 
+#include "actors/protocol/export_numbers.hpp"
 #include "actors/protocol/message_parts.hpp"
 
 #include <map>
@@ -40,7 +41,7 @@ inline constexpr WorkerId master_peer{0xFFFF'FFFE};
 /// Returns the number under which a process exports its `number`th file or
 /// piece of one.
 constexpr std::uint64_t shared_file_id(std::uint64_t number) {
-  return std::uint64_t{1} << 58 | number;
+  return file_export | number;
 }
 
 /// Ways in which the master puts the bytes of a TakeFileOrder into a file.

@@ -1,5 +1,7 @@
 #include "actors/worker_base/snapshot_memory.hpp"
 
+#include "actors/protocol/export_numbers.hpp"
+#include "actors/protocol/pull_bytes.hpp"
 #include "models/engine/plane_file.hpp"
 
 #include <fcntl.h>
@@ -11,9 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <future>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,11 +36,11 @@ std::string name_of(const SnapshotFile& file) {
     file.place.replica.value, file.place.device.value, file.slot);
 }
 
-/// Returns the number under which a file is exported: bit 58 tells it from
-/// those of weights (export_id).
+/// Returns the number under which a file is exported.
 std::uint64_t number_of(const SnapshotFile& file) {
-  return std::uint64_t{1} << 58 | std::uint64_t{file.place.is_copy} << 57
-         | std::uint64_t{file.slot} << 56
+  return snapshot_export
+         | std::uint64_t{file.place.is_copy} << snapshot_copy_bit
+         | std::uint64_t{file.slot} << snapshot_slot_bit
          | std::uint64_t{file.place.replica.value} << 32
          | file.place.device.value;
 }
@@ -88,15 +88,14 @@ void write_head(const net::Descriptor& file, const Head& head) {
 /// not.
 bool pull_part(net::DataPlane& plane, const SnapshotFile& file,
                std::uint64_t offset, std::span<std::byte> into) {
-  std::promise<std::optional<Failure>> ended;
-  plane.pull_memory(file.place.worker, number_of(file), offset, into,
-                    [&](std::optional<Failure> failure) {
-                      ended.set_value(std::move(failure));
-                    });
-  const auto failure = ended.get_future().get();
-  if (failure && failure->code != Errc::bug) // it replied that it has none
-    throw FailureError(*failure);
-  return !failure;
+  try {
+    pull_bytes(plane, file.place.worker, number_of(file), offset, into);
+    return true;
+  } catch (const FailureError& error) {
+    if (error.failure().code != Errc::bug) // that it replied that it has none
+      throw;
+    return false;
+  }
 }
 
 } // namespace

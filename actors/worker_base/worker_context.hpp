@@ -4,6 +4,7 @@
 // themselves.
 #pragma once
 
+#include "actors/protocol/export_numbers.hpp"
 #include "actors/protocol/job_thread.hpp"
 #include "actors/worker_base/run_description.hpp"
 #include "actors/worker_base/snapshot_memory.hpp"
@@ -41,8 +42,8 @@ private:
 /// data plane; bit 59 marks its handle (net::handle_id).
 constexpr std::uint64_t export_id(ReplicaId replica, Rank rank,
                                   std::uint8_t plane = 0) {
-  return std::uint64_t{plane} << 60 | std::uint64_t{replica.value} << 32
-         | rank.value;
+  return std::uint64_t{plane} << plane_export_bit
+         | std::uint64_t{replica.value} << 32 | rank.value;
 }
 
 // Defined in the user folder, which needs the context.
