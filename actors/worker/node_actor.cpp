@@ -320,13 +320,14 @@ void tick(NodeSelf self) {
 }
 
 /// Ends the process in order. What snapshots hold is in the last checkpoint
-/// too, or was not to be kept.
+/// too, or was not to be kept. The master may still pull the ends of logs and
+/// traces.
 void stop(NodeSelf self) {
   if (const auto& worker = self->state.worker; worker && worker->snapshots) {
-    worker->exchange.data_plane->abort({.code = Errc::aborted,
-                                        .who = worker->who,
-                                        .what = "the run has ended",
-                                        .cause = ""});
+    worker->exchange.data_plane->abort_pulls({.code = Errc::aborted,
+                                              .who = worker->who,
+                                              .what = "the run has ended",
+                                              .cause = ""});
     worker->snapshots->end();
   }
   for (const auto& shard : self->state.actors.shards)

@@ -68,6 +68,7 @@ struct DataPlane::Impl {
                 PendingConnections::Entry entry);
   /// Returns the client, or the reason why there is none.
   std::variant<std::shared_ptr<PeerClient>, Failure> client_of(WorkerId peer);
+  void fail_pulls(const Failure& failure);
   /// Runs `task` on the I/O thread; returns false if that has ended.
   template <class Task>
   bool post(Task task);
@@ -171,9 +172,7 @@ void DataPlane::Impl::shut_down() {
   const auto open = sessions; // closing removes them from the set
   for (const auto& session : open)
     session->close(stopped_failure());
-  aborted = stopped_failure(); // pulls from callbacks fail
-  for (auto& [peer, client] : clients)
-    client->fail(stopped_failure());
+  fail_pulls(stopped_failure()); // those from callbacks too
   io.stop();
 }
 
@@ -334,11 +333,21 @@ void DataPlane::pull_memory(MemoryPull& pull, std::byte* into,
     pull.end(impl_->stopped_failure());
 }
 
+void DataPlane::Impl::fail_pulls(const Failure& failure) {
+  aborted = failure;
+  for (auto& [peer, client] : clients)
+    client->fail(failure);
+}
+
+void DataPlane::abort_pulls(Failure failure) {
+  impl_->post([impl = impl_.get(), failure = std::move(failure)] {
+    impl->fail_pulls(failure);
+  });
+}
+
 void DataPlane::abort(Failure failure) {
   impl_->post([impl = impl_.get(), failure = std::move(failure)] {
-    impl->aborted = failure;
-    for (auto& [peer, client] : impl->clients)
-      client->fail(failure);
+    impl->fail_pulls(failure);
     const auto open = impl->sessions;
     for (const auto& session : open)
       session->close(failure);

@@ -87,6 +87,9 @@ public:
   /// its second use on it allocates nothing at either end, except over TLS.
   void pull_memory(MemoryPull& pull, std::byte* into, MemoryDone done);
 
+  /// Fails all pending pulls, and every later one until `begin`; others may
+  /// still read from this plane.
+  void abort_pulls(Failure failure);
   /// Fails all pending pulls, closes every connection, and fails every later
   /// pull until `begin`.
   void abort(Failure failure);
