@@ -115,15 +115,16 @@ void Launcher::start(const LaunchSpec& spec, OnExit on_exit) {
   }
   for (WorkerId worker{0}; worker.value < spec.cluster.num_workers();
        ++worker.value) {
-    log::renew_log(spec.folder.worker_log(worker));
     if (use_spare(spec, worker))
-      continue;
+      continue; // it writes to the log already
+    log::renew_log(spec.folder.worker_log(worker));
     const auto command = launch_command(spec, worker.value);
     const auto text = command.input + token_for(command, spec);
     const auto input
       = text.empty() ? net::Descriptor() : net::readable_text(text);
     start_child(spec, worker, worker.value, input.get());
   }
+  spares_.clear(); // those of a larger plan end with their input
 }
 
 void Launcher::start_child(const LaunchSpec& spec, WorkerId worker,

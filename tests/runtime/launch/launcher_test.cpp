@@ -3,6 +3,7 @@
 
 #include "tests/support/runtime/temp_folder.hpp"
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -131,12 +132,44 @@ TEST_F(Spares, OneThatHasEndedIsStartedAsIfThereWereNone) {
   EXPECT_THAT(codes_, ElementsAre(Pair(WorkerId{0}, 0), Pair(WorkerId{1}, 0)));
 }
 
-TEST_F(Spares, ThatNobodyNeedsEndWithTheLauncher) {
+/// Spares that keep a pipe open while they live, so that its end is theirs.
+class LivingSpares : public Spares {
+protected:
+  LivingSpares() {
+    ::mkfifo(pipe_.c_str(), 0600);
+    std::ofstream(spec_.program) << "#!/bin/sh\nexec 3>" << pipe_.string()
+                                 << "\necho up >&3\nread -r word\n";
+  }
+  void start_two(Launcher& launcher) {
+    launcher.start_spares(spec_, 2);
+    alive_.open(pipe_); // waits for the first
+    std::string line;
+    for (int i = 0; i < 2; ++i)
+      EXPECT_TRUE(std::getline(alive_, line));
+  }
+  /// Waits for their ends.
+  void expect_gone() {
+    std::string line;
+    EXPECT_FALSE(std::getline(alive_, line)) << line;
+  }
+
+private:
+  const std::filesystem::path pipe_ = temp_.path() / "pipe";
+  std::ifstream alive_;
+};
+
+TEST_F(LivingSpares, EndWithTheLauncher) {
   {
     Launcher other;
-    other.start_spares(spec_, 2);
+    start_two(other);
   }
-  EXPECT_EQ(log(0) + log(1), "");
+  expect_gone();
+}
+
+TEST_F(LivingSpares, OfALargerPlanEndWhenTheWorkersStart) {
+  start_two(launcher_);
+  launcher_.start(spec_of(folder_, spec_.program, 1), {});
+  expect_gone();
 }
 
 } // namespace
