@@ -71,7 +71,11 @@ void forget_newest_snapshot(const fs::path& run_folder) {
   const json value = read_record_json(run_folder);
   if (!value.is_object() || !value.contains("before"))
     return forget_snapshot(run_folder);
-  write_snapshot_record(run_folder, {.text = value["before"].dump(2)});
+  try {
+    write_snapshot_record(run_folder, {.text = value["before"].dump(2)});
+  } catch (const FailureError&) { // a full disk: the checkpoint remains
+    forget_snapshot(run_folder);
+  }
 }
 
 void forget_snapshot(const fs::path& run_folder) {
