@@ -69,8 +69,10 @@ void GrowingFiles::hand_over(const fs::path& file, const std::string& name) {
   auto& given = given_[name];
   if (ignored || size == given)
     return;
-  if (size < given) // a log that began anew
+  if (size < given) { // a log that began anew
+    exchange_.give({.file = name, .how = TakeFile::remove}, {});
     given = 0;
+  }
   while (given < size) {
     const auto part = read_part(file, given, size - given);
     if (part.empty())

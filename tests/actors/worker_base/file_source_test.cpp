@@ -234,8 +234,8 @@ TEST_F(FileSourceTest, LogsAndTracesFollowAsTheyGrow) {
   write_text(trace, "old events");
   auto taken = master_.first_taken.get_future();
   ASSERT_EQ(taken.wait_for(20s), std::future_status::ready);
-  fs::remove(trace); // a full trace drops its oldest file
   write_text(log, "a line\n");
+  fs::remove(trace); // a full trace drops its oldest file
   files->close();
   EXPECT_EQ(master_.text_of("trace/worker_00_01.events"), "old events");
   EXPECT_EQ(master_.text_of("logs/worker_00.log"), "a line\n");
