@@ -45,8 +45,9 @@ SaveCopied made(CheckpointSelf self, const Running& running,
                               .plan = setup.snapshots.plan,
                               .state = state_of(setup, running->task)};
   // other nodes have copies of that one; this one they only begin to copy
-  const auto before
-    = setup.snapshots.has_copies ? self->state.snapshots.last : std::nullopt;
+  const bool copied
+    = setup.snapshots.has_copies && !self->state.snapshots.gave_up_copies;
+  const auto before = copied ? self->state.snapshots.last : std::nullopt;
   self->state.snapshots.last = record;
   copy_to_other_nodes(self, running->context, running->key);
   return {.bytes = bytes, .snapshot = text_of(record, before)};

@@ -1,7 +1,8 @@
 // Every run that trains on what it generates keeps its samples: a host
 // function, added to the users' workflow, reads the finished rows of a step and
-// appends them to samples.jsonl from the worker that holds them. So rows never
-// pass through the master, and `run.replay` has what it needs.
+// appends them to samples.jsonl from the worker that holds them. So rows do
+// not pass through the master, unless that worker's host shares no files, and
+// `run.replay` has what it needs.
 #pragma once
 
 #include "config/base/ids.hpp"

@@ -41,6 +41,7 @@ struct SnapshotBytes {
   std::uint64_t own = 0;         ///< of its devices
   std::uint64_t with_copies = 0; ///< also of those of another host
 };
+/// Returns the bytes that snapshots under `plan` take.
 SnapshotBytes snapshot_bytes(const Workflow& workflow,
                              const ExecutionPlan& plan,
                              const std::map<std::string, ModelShape>& shapes);
