@@ -117,8 +117,11 @@ std::vector<double> others_normalised(std::span<const double> scores,
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const auto centred = group_centred(others);
     const double distance = scores[i] - (others.front() - centred.front());
+    // compared as they are: equal scores need not have a deviation of 0 once
+    // their mean is rounded
+    const auto [least, most] = std::ranges::minmax(others);
     const double spread
-      = others.size() < 2 ? 0.0 : deviation_of(centred, deviation);
+      = least == most ? 0.0 : deviation_of(centred, deviation);
     normalised.push_back(spread > 0 ? distance / (spread + eps) : distance);
   }
   return normalised;

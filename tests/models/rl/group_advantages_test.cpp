@@ -92,6 +92,13 @@ TEST(GoldenOthers, LeaveOneOutHasNeMosMeansAndDeviations) {
                 c.meta["tolerance_abs"]);
 }
 
+// (0.1 + 0.1 + 0.1) / 3 is not 0.1 in binary.
+TEST(OthersNormalised, EqualOthersAreNoSpreadWhateverTheirMeanRoundsTo) {
+  const std::vector<double> scores{0.1, 0.1, 0.1, 0};
+  EXPECT_NEAR(others_normalised(scores, 1e-6, Deviation::sample)[3], -0.1,
+              1e-12);
+}
+
 /// The samples [N, width] of a golden case as rows; a score is the sum of a
 /// sample's token rewards.
 net::Rows rows_of(const GroupCase& c) {
