@@ -26,13 +26,17 @@ constexpr const char* like = "algorithm.like";
 constexpr const char* advantage = "algorithm.advantage";
 constexpr const char* kl_in = "algorithm.kl_in";
 
-/// The first row for a path holds. Rows of a program follow its own defaults:
+/// The first row for a path holds. Rows of a program follow its own defaults,
+/// but for the KL term of OpenRLHF's groups, which is that of its GRPO recipe
+/// (--use_kl_loss --kl_estimator k3; in the reward it exists with reinforce_pp
+/// only):
 /// verl 0.9.1 (trainer/config, core_algos.py), OpenRLHF 0.11.2 (its command
 /// line, loss.py, experience_maker.py), TRL 1.16 (GRPOConfig, grpo_trainer.py),
 /// NeMo-RL (examples/configs/grpo_math_1B.yaml, advantage_estimator.py), AReaL
 /// 1.0.4 (PPOActorConfig, the norms of examples/math/gsm8k_grpo.yaml).
 constexpr auto convention_rows = std::to_array<ConventionRow>({
-  // numbers of papers
+  // numbers of papers; of cispo, whose paper gives none, that of ScaleRL
+  // (arXiv 2510.13786): at most 5
   {loss, "gspo", "", "", "algorithm.clip_ratio", "[0.0003, 0.0004]"},
   {loss, "gspo", "", "", "algorithm.loss_mean", "sequence"},
   {loss, "cispo", "", "", "algorithm.clip_ratio", "[1, 4]"},

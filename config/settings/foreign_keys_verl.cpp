@@ -162,6 +162,8 @@ constexpr auto verl_table = std::to_array<Translation>({
    "algorithm.correction.kind"},
   {"verl", "algorithm.rollout_correction.rollout_rs",
    "algorithm.correction.kind: rejection"},
+  {"verl", "algorithm.rollout_correction.rollout_rs_threshold",
+   "algorithm.correction.floor and algorithm.correction.cap"},
   {"verl", "algorithm.rollout_correction.rollout_is_threshold",
    "algorithm.correction.cap"},
   {"verl", "algorithm.use_kl_in_reward", "algorithm.kl_in: reward"},

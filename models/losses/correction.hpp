@@ -1,7 +1,8 @@
 // Corrections for samples that were drawn by other numbers than training
 // computes: by an engine of another precision, by filters, or by older weights.
 // With u = p_train / p_rollout of a token, a token's policy loss is multiplied
-// by a weight without a gradient; entropy and KL terms are not.
+// by a weight without a gradient; entropy and KL terms are not,
+// but the cost of kl_cov, which is part of its policy loss.
 #pragma once
 
 #include "models/losses/loss.hpp"
@@ -11,10 +12,9 @@
 namespace troupe::models {
 
 /// Returns the weights [T] of `options.kind` (not none):
-///   tis            clip(u, floor, cap): truncated importance sampling (Yao et
-///   al.
-///                  2025, "Your Efficient RL Framework Secretly Brings You
-///                  Off-Policy RL Training")
+///   tis            clip(u, floor, cap): truncated importance sampling
+///                  (Yao et al. 2025, "Your Efficient RL Framework Secretly
+///                  Brings You Off-Policy RL Training")
 ///   icepop         u where floor <= u <= cap, else 0 (Ling team 2025, "Small
 ///                  Leak Can Sink a Great Ship", IcePop)
 ///   sequence_tis   clip(U, floor, cap), U the product of u over the response

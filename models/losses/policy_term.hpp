@@ -1,7 +1,8 @@
 // One policy loss before its mean: what the losses of `algorithm.loss` have in
 // common. A term is a number per token whose gradient flows only through
-// logprobs_T, so that every term goes with every mean, correction, entropy
-// bonus and KL term, and any micro-batching gives the same gradient (I1).
+// logprobs_T, so that every term goes with every mean, correction (gmpo:
+// none per token), entropy bonus and KL term, and any micro-batching gives the
+// same gradient (I1).
 #pragma once
 
 #include "models/losses/loss.hpp"
@@ -26,8 +27,8 @@ at::Tensor token_ratio_T(const TrainBatch& batch);
 /// sequence, 0 where there are none; without a gradient.
 at::Tensor sequence_means_T(const at::Tensor& x_T, const TrainBatch& batch);
 
-/// Returns x with the value of `value_T` and the gradient of value_T * log
-/// factor_T: 1 in the place of factor / factor.detach().
+/// Returns `value_T` with the gradient of value_T * log_factor_T, in which
+/// value_T counts as a constant. Both are f32 [T].
 at::Tensor with_gradient_of(const at::Tensor& value_T,
                             const at::Tensor& log_factor_T);
 

@@ -163,7 +163,7 @@ TEST(LossChecks, AWeightNeedsAnOldPolicyOfTheTrainer) {
             "no error");
 }
 
-TEST(LossChecks, ALossOfResponsesTakesNoWeightsOfTokens) {
+TEST(LossChecks, GmpoTakesNoWeightsOfTokens) {
   EXPECT_THAT(error({"algorithm.correction.kind=tis", "algorithm.loss=gmpo",
                      "algorithm.old_logprobs=recompute"}),
               HasSubstr("gmpo, which has one ratio per response"));

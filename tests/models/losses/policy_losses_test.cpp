@@ -1,6 +1,7 @@
 // The losses of algorithm.loss and the weights of algorithm.correction against
 // the golden cases: own ones, written as the papers write them, and as second
 // opinion those that verl, OpenRLHF and AReaL gave.
+#include "config/settings/settings_schema.hpp"
 #include "models/losses/correction.hpp"
 #include "models/losses/ppo_actor.hpp"
 
@@ -155,6 +156,16 @@ TEST_P(GoldenPolicies, MicroBatchesAddUpToTheBatch_I1) {
 INSTANTIATE_TEST_SUITE_P(Rl, GoldenPolicies,
                          ::testing::ValuesIn(policy_cases()), case_test_name);
 
+TEST(PolicyLosses, EveryChoiceOfALossHasAGoldenFunction) {
+  std::set<PolicyKind> covered;
+  for (const auto& [function, kind] : kinds())
+    covered.insert(kind);
+  for (const auto& word : choices_of(*find_field("algorithm.loss").first))
+    EXPECT_TRUE(word == "ppo"
+                || covered.contains(policy_options({.kind = word}).kind))
+      << word;
+}
+
 TEST(PolicyLosses, EveryLossHasAGoldenCase) {
   std::set<std::string> functions;
   for (const char* name :
@@ -248,6 +259,19 @@ TEST(Corrections, FarRatiosStayFinite) {
     EXPECT_TRUE(at::isfinite(weights_T).all().item<bool>());
     EXPECT_DOUBLE_EQ(sums.value("actor/is_clip_frac"), 1.0);
   }
+}
+
+TEST(Corrections, ARatioThatOverflowsIsBoundedWhereItsResponseIsKept) {
+  TrainBatch batch = drifted_batch();
+  // per token exp(100) and exp(-100): their mean in log space is 0
+  batch.columns["rollout_logprobs"]
+    = at::tensor({0.0F, -101.0F, 99.0F, 0.0F, -101.0F, 99.0F});
+  MetricSums sums;
+  const at::Tensor weights_T = correction_weights_T(
+    batch, {.kind = CorrectionKind::geometric_mask, .floor = 0.5, .cap = 2},
+    sums);
+  EXPECT_TRUE(at::isfinite(weights_T).all().item<bool>());
+  EXPECT_GT(weights_T[1].item<float>(), 1e8F);
 }
 
 } // namespace
