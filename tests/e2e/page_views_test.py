@@ -66,8 +66,7 @@ class Views(Watched):
             browser.open(url)
             browser.fit(1280, 800)
             self.loaded(browser, 12)
-            time.sleep(0.5)
-            self.assertEqual(browser.run(BLANK), [], "nothing is blank")
+            until(lambda: browser.run(BLANK) == [], "nothing is blank")
             header = browser.run("return document.querySelector('header').innerText")
             self.assertRegex(header, r"(?s)ppo.*done.*step 12 of 12.*attempt 1\b")
             self.assertNotIn("left", header)
@@ -201,8 +200,8 @@ class Views(Watched):
             browser.open(url)
             self.loaded(browser, steps)
             browser.run("document.getElementById('fit').click()")
-            time.sleep(0.3)
-            self.assertIn("1 lane too dense for tasks", self.text_of(browser, "said"))
+            until(lambda: "1 lane too dense for tasks"
+                  in self.text_of(browser, "said"), "the lane says that it is dense")
             browser.picture(self.pictures / "dense.png")
             # colours of the lane in the middle: a fifth, three fifths, a fifth
             browser.run("const {timeline, model} = window.troupe; timeline.select("
@@ -214,8 +213,8 @@ class Views(Watched):
             # closer, tasks are drawn, and their names do not leave them
             browser.run("const {timeline, model} = window.troupe; timeline.show("
                         f"model.begin + {SECOND}, model.begin + {SECOND + 50 * MS})")
-            time.sleep(0.3)
-            self.assertNotIn("dense", self.text_of(browser, "said"))
+            until(lambda: "dense" not in self.text_of(browser, "said"),
+                  "tasks are drawn")
             self.assertEqual(browser.run(PAINTED.replace(
                 "arguments_", "'timeline'").replace(
                     "paint_", "window.troupe.timeline.draw()")), [])
@@ -364,7 +363,8 @@ class Views(Watched):
                 with self.browser() as browser:
                     browser.open(address)
                     self.loaded(browser, 4)
-                    time.sleep(0.5)
+                    until(lambda: not self.model(browser, "m.changed")
+                          and self.text_of(browser, "verdict"), "all is drawn")
                     seen.append([
                         self.text_of(browser, "verdict"), self.step_shown(browser),
                         self.panel(browser, "samples"), self.panel(browser, "waits"),

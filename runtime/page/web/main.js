@@ -274,8 +274,9 @@ function drawTop(live) {
 
 // Until all files are read, the page's picture is incomplete, and half of a run
 // looks like a broken one.
+let unreadable = ''; // why a report could not be read
 function drawLoading() {
-  say(byId('loading'), lost ? 'the connection was lost before all was read: open the page again' : `loading ${model.loading} %`);
+  say(byId('loading'), unreadable ? `this report cannot be read: ${unreadable}` : lost ? 'the connection was lost before all was read: open the page again' : `loading ${model.loading} %`);
 }
 
 let framed = false;
@@ -327,7 +328,9 @@ chooseTab('steps', false);
 const recorded = byId('recorded');
 if (recorded) {
   model.recorded = true; // nothing more will come
-  readRecorded(recorded.textContent, { text: take, records: (data) => model.addRecords(data) }).then(() => { connected = true; });
+  readRecorded(recorded.textContent, { text: take, records: (data) => model.addRecords(data) }).then(
+    () => { connected = true; },
+    (error) => { unreadable = error.message; });
 } else {
   connect();
 }

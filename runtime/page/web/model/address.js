@@ -1,8 +1,8 @@
 // The address of what is seen: the part after # names the tab, step, task, range
 // and filters, so that a link shows another person the same.
 
-const NUMBERS = ['step', 'from', 'to', 'sample'];
-const TEXTS = ['tab', 'task', 'device', 'kind', 'actor', 'find'];
+const NUMBERS = ['step', 'from', 'to'];
+const TEXTS = ['tab', 'task', 'device', 'kind', 'actor'];
 
 /** Returns the view that an address names. */
 export function readAddress(hash) {
@@ -20,7 +20,7 @@ export function readAddress(hash) {
 export function writeAddress(view) {
   const fields = new URLSearchParams();
   for (const name of [...TEXTS, ...NUMBERS])
-    if (view[name] !== undefined && view[name] !== '' && view[name] !== 0) fields.set(name, String(view[name]));
+    if (view[name] !== undefined && view[name] !== '' && (view[name] !== 0 || name !== 'step')) fields.set(name, String(view[name]));
   const text = fields.toString();
   return text ? `#${text}` : '';
 }
