@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 namespace troupe::plans {
 
@@ -176,7 +177,7 @@ private:
     };
     const auto actor_span = take(actor);
     const auto& own = recipe_.layout;
-    std::map<const char*, Span> spans;
+    std::map<std::string_view, Span> spans;
     if (own.critic.count > 0) {
       if (critic == 0)
         return;
@@ -202,7 +203,7 @@ private:
   }
 
   void push_group(const Strategy& engine, Span actor,
-                  const std::map<const char*, Span>& spans, bool offload) {
+                  const std::map<std::string_view, Span>& spans, bool offload) {
     auto layout = recipe_.layout;
     layout.generation.first = 0;
     layout.generation.count = engine.num_devices();
@@ -217,13 +218,11 @@ private:
       part.offload_optimizer = trains && offload;
     };
     place(layout.actor, actor, true);
-    for (const auto& [name, span] : spans) {
-      const std::string_view role(name);
+    for (const auto& [role, span] : spans)
       place(role == "critic" ? layout.critic
             : role == "ref"  ? layout.ref
                              : layout.reward,
             span, role == "critic");
-    }
     layouts_.push_back(layout);
   }
 
