@@ -3,6 +3,7 @@
 #include "plans/foreign/shell_script.hpp"
 
 #include <cctype>
+#include <limits>
 
 namespace troupe::plans {
 
@@ -43,12 +44,13 @@ private:
   std::int64_t sum() {
     auto result = product();
     while (!failed_) {
-      if (take('+'))
-        result += product();
-      else if (take('-'))
-        result -= product();
-      else
+      const bool plus = take('+');
+      if (!plus && !take('-'))
         break;
+      const auto right = product();
+      if (plus ? __builtin_add_overflow(result, right, &result)
+               : __builtin_sub_overflow(result, right, &result))
+        return fail();
     }
     return result;
   }
@@ -61,9 +63,14 @@ private:
       if (!times && !over && !take('%'))
         break;
       const auto right = factor();
-      if (!times && right == 0)
+      // the smallest number has no opposite
+      const bool traps
+        = right == 0
+          || (right == -1 && result == std::numeric_limits<std::int64_t>::min());
+      if (times ? __builtin_mul_overflow(result, right, &result) : traps)
         return fail();
-      result = times ? result * right : over ? result / right : result % right;
+      if (!times)
+        result = over ? result / right : result % right;
     }
     return result;
   }
@@ -79,8 +86,12 @@ private:
 
   std::int64_t inner_factor() {
     skip();
-    if (take('-'))
-      return -factor();
+    if (take('-')) {
+      std::int64_t opposite = 0;
+      return __builtin_sub_overflow(std::int64_t{0}, factor(), &opposite)
+               ? fail()
+               : opposite;
+    }
     if (take('(')) {
       const auto inner = sum();
       return take(')') ? inner : fail();
