@@ -18,6 +18,7 @@ namespace {
 /// Parses d4p1t2; `whole` is for messages.
 AllocationDegrees parse_degrees(std::string_view text, std::string_view whole,
                                 const Place& place) {
+  constexpr std::uint32_t most = 65536; // devices
   AllocationDegrees degrees;
   std::size_t at = 0;
   while (at < text.size()) {
@@ -27,8 +28,9 @@ AllocationDegrees parse_degrees(std::string_view text, std::string_view whole,
     for (; at < text.size()
            && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
          ++at, any = true)
-      number = 10 * number + static_cast<std::uint32_t>(text[at] - '0');
-    if (!any || number == 0 || number > 65536)
+      number = std::min(most, 10 * number)
+               + static_cast<std::uint32_t>(text[at] - '0');
+    if (!any || number == 0 || number > most)
       refuse_allocation(whole, place);
     if (letter == 'd')
       degrees.dp = number;
@@ -41,6 +43,8 @@ AllocationDegrees parse_degrees(std::string_view text, std::string_view whole,
     else
       refuse_allocation(whole, place);
   }
+  if (std::uint64_t{degrees.dp} * degrees.tp * degrees.pp > most)
+    refuse_allocation(whole, place);
   return degrees;
 }
 

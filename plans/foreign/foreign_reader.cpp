@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 namespace troupe::plans {
 
@@ -64,8 +64,9 @@ ForeignReader::find_integer(ForeignKeys keys, const std::string& meaning) {
   if (read_whole(*text, whole))
     return whole;
   double number = 0; // 1e6, or the 2048.0 of a product
-  if (read_whole(*text, number)
-      && number == static_cast<double>(static_cast<std::int64_t>(number)))
+  constexpr double exact = 9007199254740992; // 2^53; beyond are no fractions
+  if (read_whole(*text, number) && std::abs(number) <= exact
+      && number == std::trunc(number))
     return static_cast<std::int64_t>(number);
   refuse_value(*find(keys), "a whole number");
 }
@@ -105,12 +106,24 @@ double ForeignReader::number(ForeignKeys keys, double otherwise,
   return otherwise;
 }
 
-std::uint32_t ForeignReader::count(ForeignKeys keys, std::int64_t otherwise,
-                                   const std::string& meaning) {
-  const auto value = integer(keys, otherwise, meaning);
-  if (value < 0 || value > std::numeric_limits<std::uint32_t>::max())
-    refuse(keys, "a count", "");
-  return static_cast<std::uint32_t>(value);
+std::optional<std::uint32_t>
+ForeignReader::find_count(ForeignKeys keys, const std::string& meaning,
+                          std::uint32_t least) {
+  constexpr std::uint32_t most = 1 << 14; // products of two stay far from 2^32
+  const auto value = find_integer(keys, meaning);
+  if (value && (*value < least || *value > most))
+    refuse(keys, fmt::format("a count from {} to {}", least, most), "");
+  return value ? std::optional(static_cast<std::uint32_t>(*value))
+               : std::nullopt;
+}
+
+std::uint32_t ForeignReader::count(ForeignKeys keys, std::uint32_t otherwise,
+                                   const std::string& meaning,
+                                   std::uint32_t least) {
+  if (const auto value = find_count(keys, meaning, least))
+    return *value;
+  assume(*keys.begin(), std::to_string(otherwise), meaning);
+  return otherwise;
 }
 
 std::string ForeignReader::model(ForeignKeys keys, const std::string& meaning) {

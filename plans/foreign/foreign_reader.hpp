@@ -39,9 +39,14 @@ public:
   std::int64_t integer(ForeignKeys keys, std::int64_t otherwise,
                        const std::string& meaning);
   double number(ForeignKeys keys, double otherwise, const std::string& meaning);
-  /// Throws ConfigError also for a negative number.
-  std::uint32_t count(ForeignKeys keys, std::int64_t otherwise,
-                      const std::string& meaning);
+  /// Returns a number of devices, engines, samples, or a degree. Throws
+  /// ConfigError at the value's place below `least` or beyond any cluster.
+  std::uint32_t count(ForeignKeys keys, std::uint32_t otherwise,
+                      const std::string& meaning, std::uint32_t least = 1);
+  /// The same without a default.
+  std::optional<std::uint32_t> find_count(ForeignKeys keys,
+                                          const std::string& meaning,
+                                          std::uint32_t least = 1);
   bool flag(ForeignKeys keys, bool otherwise, const std::string& meaning);
 
   /// Returns a model's name or folder. Throws ConfigError if none is set, or a

@@ -12,9 +12,6 @@ namespace troupe::plans {
 
 namespace {
 
-/// Largest lag of our plans.
-constexpr std::int64_t most_lag = 8;
-
 class ArealReader {
 public:
   ArealReader(ForeignReader& reader, Recipe& recipe)
@@ -39,7 +36,7 @@ private:
   void sizes() {
     sizes_.prompts
       = reader_.integer({"train_dataset.batch_size"}, 256, "data.batch_size");
-    sizes_.samples_a_prompt = reader_.integer(
+    sizes_.samples_a_prompt = reader_.count(
       {"gconfig.n_samples", "actor.group_size"}, 1, "rollout.n");
     sizes_.max_prompt = reader_.integer({"train_dataset.max_length"}, 1024,
                                         "data.max_prompt_tokens");
@@ -119,8 +116,7 @@ private:
     const auto behind
       = reader_.integer({"rollout.max_head_offpolicyness"}, 0, "lag.actor_gen");
     if (!colocated)
-      recipe_.layout.lag = static_cast<std::uint32_t>(
-        std::clamp<std::int64_t>(behind, 0, most_lag));
+      set_lag(recipe_, behind);
     if (behind > 1 && !colocated)
       recipe_.notes.push_back(
         {{},

@@ -86,10 +86,10 @@ private:
     const bool hybrid
       = reader_.flag({"enable_hybrid_engine"}, false, "placement of actor_gen");
     const auto tp
-      = reader_.integer({"inference_tp_size"}, 1, "strategy of actor_gen");
-    out.generation = generation_part(
-      reader_, {"inference_tp_size"}, 0, recipe_.work.num_devices(),
-      hybrid ? static_cast<std::uint32_t>(tp) : 1);
+      = reader_.count({"inference_tp_size"}, 1, "strategy of actor_gen");
+    out.generation
+      = generation_part(reader_, {"inference_tp_size"}, 0,
+                        recipe_.work.num_devices(), hybrid ? tp : 1);
     out.engine_share = 0; // the cache is what a batch needs
     const bool recompute = reader_.flag({"actor_gradient_checkpointing"}, false,
                                         "algorithm.recompute");

@@ -38,7 +38,7 @@ private:
     sizes_.prompts
       = reader_.integer({"grpo.num_prompts_per_step"}, 32, "data.batch_size");
     sizes_.samples_a_prompt
-      = reader_.integer({"grpo.num_generations_per_prompt"}, 16, "rollout.n");
+      = reader_.count({"grpo.num_generations_per_prompt"}, 16, "rollout.n");
     sizes_.samples_an_update = reader_.integer(
       {"policy.train_global_batch_size"}, 512, "algorithm.mini_batches");
     // one limit for prompt and answer together
@@ -80,17 +80,16 @@ private:
   std::uint32_t engine_devices() {
     const bool colocated = reader_.flag({"policy.generation.colocated.enabled"},
                                         true, "placement of actor_gen");
-    const auto nodes = reader_.find_integer(
+    const auto nodes = reader_.find_count(
       {"policy.generation.colocated.resources.num_nodes"},
       "devices of actor_gen");
-    const auto each = reader_.find_integer(
+    const auto each = reader_.find_count(
       {"policy.generation.colocated.resources.gpus_per_node"},
       "devices of actor_gen");
     if (colocated)
       return 0;
     const auto& work = recipe_.work;
-    return static_cast<std::uint32_t>(nodes.value_or(1)
-                                      * each.value_or(work.devices_per_node));
+    return nodes.value_or(1) * each.value_or(work.devices_per_node);
   }
 
   void layout() {
@@ -120,8 +119,9 @@ private:
       out.ref.offload_weights = true; // in the actor's place for the call
     }
     if (reader_.flag({"grpo.async_grpo.enabled"}, false, "lag.actor_gen"))
-      out.lag = reader_.count({"grpo.async_grpo.max_trajectory_age_steps"}, 1,
-                              "lag.actor_gen");
+      set_lag(recipe_,
+              reader_.integer({"grpo.async_grpo.max_trajectory_age_steps"}, 1,
+                              "lag.actor_gen"));
   }
 
   LayoutPart trained(std::uint32_t first, std::uint32_t count) {

@@ -102,7 +102,7 @@ private:
     sizes_.prompts
       = reader_.integer({"rollout_batch_size"}, 1024, "data.batch_size");
     sizes_.samples_a_prompt
-      = reader_.integer({"n_samples_per_prompt"}, 1, "rollout.n");
+      = reader_.count({"n_samples_per_prompt"}, 1, "rollout.n");
     sizes_.max_prompt
       = reader_.integer({"prompt_max_len"}, 1024, "data.max_prompt_tokens");
     sizes_.max_response = reader_.integer(
@@ -144,8 +144,8 @@ private:
   }
 
   void layout() {
-    const auto engines
-      = reader_.count({"vllm_num_engines"}, 0, "devices of actor_gen");
+    const auto engines = reader_.count({"vllm_num_engines"}, 0,
+                                       "devices of actor_gen", /*least=*/0);
     const auto tp = reader_.count({"vllm_tensor_parallel_size"}, 1,
                                   "strategy of actor_gen");
     auto& out = recipe_.layout;

@@ -194,7 +194,7 @@ private:
     const auto generated
       = reader_.find_integer({"generation_batch_size"}, "data.batch_size");
     sizes_.samples_a_prompt
-      = reader_.integer({"num_generations"}, 8, "rollout.n");
+      = reader_.count({"num_generations"}, 8, "rollout.n");
     const auto samples
       = generated.value_or(each * trainers * steps.value_or(accumulated));
     sizes_.prompts

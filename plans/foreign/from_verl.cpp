@@ -25,10 +25,9 @@ public:
 
   void read() {
     auto& work = recipe_.work;
-    work.devices_per_node = static_cast<std::uint32_t>(reader_.integer(
-      {"trainer.n_gpus_per_node"}, 8, "cluster.devices_per_node"));
-    work.nodes = static_cast<std::uint32_t>(
-      reader_.integer({"trainer.nnodes"}, 1, "cluster.nodes"));
+    work.devices_per_node = reader_.count({"trainer.n_gpus_per_node"}, 8,
+                                          "cluster.devices_per_node");
+    work.nodes = reader_.count({"trainer.nnodes"}, 1, "cluster.nodes");
     sizes();
     algorithm();
     megatron_ = is_megatron();
@@ -44,7 +43,7 @@ private:
     sizes_.prompts
       = reader_.integer({"data.train_batch_size"}, 1024, "data.batch_size");
     sizes_.samples_a_prompt
-      = reader_.integer({"actor_rollout_ref.rollout.n"}, 1, "rollout.n");
+      = reader_.count({"actor_rollout_ref.rollout.n"}, 1, "rollout.n");
     sizes_.max_prompt = reader_.integer({"data.max_prompt_length"}, 512,
                                         "data.max_prompt_tokens");
     sizes_.max_response = reader_.integer({"data.max_response_length"}, 512,
@@ -96,11 +95,6 @@ private:
            || (config && config->find("megatron") != config->npos);
   }
 
-  std::int64_t value(const std::string& key, std::int64_t otherwise,
-                     const std::string& meaning) {
-    return reader_.find_integer({key.c_str()}, meaning).value_or(otherwise);
-  }
-
   /// Reads degrees, offload and micro-batches of one model.
   LayoutPart part(const VerlModel& model, const LayoutPart* like,
                   const std::string& role) {
@@ -110,7 +104,7 @@ private:
     if (megatron_) {
       const auto key = model.section + ".megatron.";
       const auto degree = [&](const char* name, std::uint32_t other) {
-        return static_cast<std::uint32_t>(value(key + name, other, call));
+        return reader_.find_count({(key + name).c_str()}, call).value_or(other);
       };
       const auto tp
         = degree("tensor_model_parallel_size", like ? like->strategy.tp : 1);
@@ -207,17 +201,19 @@ private:
   }
 
   void generation() {
-    const std::string rollout = "actor_rollout_ref.rollout.";
-    const auto tp = reader_.integer(
-      {"actor_rollout_ref.rollout.tensor_model_parallel_size"}, 1,
-      "strategy of actor_gen");
-    const auto pp = value(rollout + "pipeline_model_parallel_size", 1,
-                          "strategy of actor_gen");
+    const auto tp
+      = reader_.count({"actor_rollout_ref.rollout.tensor_model_parallel_size"},
+                      1, "strategy of actor_gen");
+    const auto pp
+      = reader_
+          .find_count(
+            {"actor_rollout_ref.rollout.pipeline_model_parallel_size"},
+            "strategy of actor_gen")
+          .value_or(1);
     auto& layout = recipe_.layout;
     layout.generation = generation_part(
       reader_, {"actor_rollout_ref.rollout.tensor_model_parallel_size"}, 0,
-      recipe_.work.num_devices(), static_cast<std::uint32_t>(tp),
-      static_cast<std::uint32_t>(pp));
+      recipe_.work.num_devices(), tp, pp);
     layout.engine_share
       = reader_.number({"actor_rollout_ref.rollout.gpu_memory_utilization"},
                        0.5, "rollout.kv_cache_gb");

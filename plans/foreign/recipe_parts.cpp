@@ -1,5 +1,7 @@
 #include "plans/foreign/recipe_parts.hpp"
 
+#include "plans/check/plan_check.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,6 +99,18 @@ void set_estimator(Recipe& recipe, const std::string& word,
 
 void set_kl(Recipe& recipe, const std::string& where) {
   recipe.work.set("algorithm.kl_in", where);
+}
+
+void set_lag(Recipe& recipe, std::int64_t steps) {
+  constexpr std::int64_t most = max_plan_lag;
+  recipe.layout.lag
+    = static_cast<std::uint32_t>(std::clamp<std::int64_t>(steps, 0, most));
+  if (steps > most)
+    recipe.notes.push_back(
+      {{},
+       fmt::format("a generation that lags {} steps is planned as one that "
+                   "lags {}, the most that plans have",
+                   steps, most)});
 }
 
 void set_model(Recipe& recipe, const std::string& role,

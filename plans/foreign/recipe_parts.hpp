@@ -48,6 +48,10 @@ void set_estimator(Recipe& recipe, const std::string& word, const Place& place);
 /// Sets where the KL counts: "loss", "reward" or "none".
 void set_kl(Recipe& recipe, const std::string& where);
 
+/// Sets the lag of generation; one beyond what plans have is planned as the
+/// longest, with a note.
+void set_lag(Recipe& recipe, std::int64_t steps);
+
 /// Sets models.ROLE.path.
 void set_model(Recipe& recipe, const std::string& role,
                const std::string& name);

@@ -12,6 +12,7 @@ using support::recipe_of_yaml;
 using support::settings_of;
 using ::testing::Contains;
 using ::testing::Field;
+using ::testing::HasSubstr;
 
 namespace {
 
@@ -107,6 +108,15 @@ TEST(FromNemoRl, AnOverrideAfterTheFileWins) {
     megatron_7b, "policy.megatron_cfg.tensor_model_parallel_size=4 "
                  "cluster.num_nodes=1");
   EXPECT_EQ(to_string(recipe.layout.actor.strategy), "d2t4z1");
+}
+
+TEST(FromNemoRl, ALagBeyondThatOfPlansIsCutWithANote) {
+  const auto recipe = recipe_of_yaml(
+    split_8b, "grpo.async_grpo.enabled=true "
+              "grpo.async_grpo.max_trajectory_age_steps=20");
+  EXPECT_EQ(recipe.layout.lag, 8u);
+  EXPECT_THAT(recipe.notes,
+              Contains(Field(&ForeignNote::text, HasSubstr("lags 20 steps"))));
 }
 
 TEST(FromNemoRl, EveryValueIsAccountedFor) {
