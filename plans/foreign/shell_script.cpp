@@ -182,8 +182,12 @@ private:
     if (peek() == '(') {
       take();
       auto words = read_array();
-      if (runs())
-        arrays_[name] = std::move(words);
+      if (!runs())
+        return true;
+      auto& array = arrays_[name];
+      if (!adds)
+        array.clear();
+      std::ranges::move(words, std::back_inserter(array));
       return true;
     }
     std::string value;

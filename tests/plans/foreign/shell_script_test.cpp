@@ -60,6 +60,14 @@ TEST(ShellScript, ArraysAreSpelledOutWithoutTheirComments) {
               ElementsAre("run", "--a", "1", "--c", "x y"));
 }
 
+TEST(ShellScript, AnArrayGrowsByPlusAndIsReplacedByEqual) {
+  EXPECT_THAT(words_of("A=(--a 1)\nA+=(--b 2)\nA+=(\n  --c 3\n)\nrun "
+                       "\"${A[@]}\"\n"),
+              ElementsAre("run", "--a", "1", "--b", "2", "--c", "3"));
+  EXPECT_THAT(words_of("A=(--a 1)\nA=(--b 2)\nrun ${A[@]}\n"),
+              ElementsAre("run", "--b", "2"));
+}
+
 TEST(ShellScript, QuotesKeepBlanksAndSingleOnesKeepDollars) {
   EXPECT_THAT(words_of("A='x $B'\nrun \"$A\" 'it''s' a\\ b\n"),
               ElementsAre("run", "x $B", "its", "a b"));
