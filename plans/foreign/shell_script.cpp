@@ -1,10 +1,13 @@
 #include "plans/foreign/shell_script.hpp"
 
+#include "plans/foreign/shell_test.hpp"
 #include "plans/foreign/shell_words.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <iterator>
+#include <optional>
 #include <set>
 
 namespace troupe::plans {
@@ -29,8 +32,9 @@ private:
       script_.notes.push_back({here(), std::move(text)});
   }
   bool runs() const {
-    return std::ranges::all_of(branches_,
-                               [](const Branch& branch) { return branch.on; });
+    return !skips_
+           && std::ranges::all_of(
+             branches_, [](const Branch& branch) { return branch.on; });
   }
 
   bool ends_command() const {
@@ -42,6 +46,8 @@ private:
   void read_command() {
     ShellCommand command;
     bool assigns = true; // NAME=VALUE before the command's first word
+    bool assigned = false;
+    begin_command();
     for (skip_blanks(); !ends_command(); skip_blanks()) {
       const auto before = at_;
       if (peek() == '<' || peek() == '>' || peek() == '&'
@@ -50,8 +56,15 @@ private:
         read_redirection(command);
         continue;
       }
-      if (assigns && read_assignment())
+      if (assigns && read_assignment()) {
+        assigned = true;
         continue;
+      }
+      if (assigns && peek() == '(' && peek(1) != '(') {
+        take();
+        open_group('(');
+        continue;
+      }
       auto words = read_words();
       if (at_ == before)
         take(); // a parenthesis
@@ -64,9 +77,13 @@ private:
         assigns = true;
       }
     }
+    if (command.empty() && assigned && runs())
+      end_list({.value = true});
+    finish(std::move(command));
+    join_ = Join::none;
     if (at_ < text_.size())
       take_end();
-    finish(std::move(command));
+    skips_ = false;
   }
 
   static bool is_declaration(const std::string& word) {
@@ -77,10 +94,29 @@ private:
 
   /// Words after which another command begins on the same line.
   bool opens_block(const std::string& word) {
-    if (word == "then" || word == "do" || word == "{" || word == "time")
+    if (word == "do" || word == "time")
       return true;
-    if (word == "else" && !branches_.empty()) {
-      auto& branch = branches_.back();
+    if (word == "{") {
+      open_group('{');
+      return true;
+    }
+    if (word == "if") {
+      open({.on = runs(), .taken = !runs(), .tests = true});
+      return true;
+    }
+    if (branches_.empty())
+      return false;
+    auto& branch = branches_.back();
+    if (word == "elif") {
+      branch.on = !branch.taken;
+      branch.tests = true;
+      return true;
+    }
+    if (word == "then") {
+      decide(branch);
+      return true;
+    }
+    if (word == "else") {
       branch.on = !branch.taken;
       branch.taken = true;
       return true;
@@ -89,32 +125,114 @@ private:
   }
 
   void take_end() {
-    const bool line_ends = peek() == '\n';
-    take();
-    if (line_ends)
+    if (starts("&&") || starts("||")) {
+      join_ = peek() == '&' ? Join::if_true : Join::if_false;
+      at_ += 2;
+      return;
+    }
+    const char letter = take();
+    if (letter == '\n')
       read_documents();
+    if (letter == ')')
+      close_group('(');
+  }
+
+  // --- lists: `a && b || c` -----------------------------------------------
+
+  /// What is before a command.
+  enum class Join : std::uint8_t { none, if_true, if_false };
+  /// How a command ended.
+  struct Status {
+    std::optional<bool> value = {}; ///< none: only a run would tell
+    bool of_test = false;           ///< of `[ ]` or `[[ ]]`
+  };
+
+  bool is_in_condition() const {
+    return !branches_.empty() && branches_.back().tests;
+  }
+
+  /// Decides whether the command that begins runs, by what is before it.
+  void begin_command() {
+    if (join_ == Join::none)
+      return;
+    for (skip_blanks(); peek() == '\n'; skip_blanks()) {
+      take();
+      read_documents();
+    }
+    const bool if_true = join_ == Join::if_true;
+    if (status_.value) {
+      skips_ = *status_.value != if_true;
+      return;
+    }
+    if (is_in_condition())
+      return; // of three values, see end_list()
+    const bool succeeds = !status_.of_test;
+    if (if_true && succeeds) {
+      note("what follows `&&` is read as if the command before it succeeded");
+      return;
+    }
+    note(succeeds ? "what follows `||` is left out, as if the command before "
+                    "it succeeded"
+                  : "a condition is not followed, its command is left out");
+    skips_ = true;
+  }
+
+  /// Ends a list with a command that ran. In a condition, one whose value is
+  /// not known before `&&` leaves only false known, before `||` only true.
+  void end_list(Status status) {
+    const bool is_open
+      = is_in_condition() && join_ != Join::none && !status_.value;
+    if (is_open && status.value != (join_ == Join::if_false))
+      status.value.reset();
+    status_ = status;
+  }
+
+  void open_group(char kind) {
+    open({.on = runs(), .group = kind, .before = status_});
+  }
+
+  void close_group(char kind) {
+    if (branches_.empty() || branches_.back().group != kind)
+      return;
+    if (!branches_.back().on)
+      status_ = branches_.back().before;
+    branches_.pop_back();
   }
 
   // --- conditions ---------------------------------------------------------
 
-  /// A branch of an `if`, a loop, a `case`.
+  /// A branch of an `if`, a loop, a `case`; a group of commands.
   struct Branch {
     bool on = true;     ///< its commands run
     bool taken = false; ///< one of its branches did
+    bool tests = false; ///< its condition is being read
+    char group = 0;     ///< the parenthesis that opened it
+    Status before = {}; ///< of the command before a group
   };
+
+  /// Begins a block; what is before it has decided whether it runs.
+  void open(Branch branch) {
+    branches_.push_back(branch);
+    skips_ = false;
+    join_ = Join::none;
+  }
+
+  /// Takes the branch of an `if` whose condition has been read.
+  void decide(Branch& branch) {
+    if (!branch.tests)
+      return;
+    if (!status_.value)
+      note("a condition is not followed, its commands are left out");
+    branch.tests = false;
+    branch.on = branch.on && status_.value.value_or(false);
+    branch.taken |= branch.on;
+  }
 
   void finish(ShellCommand command) {
     if (command.empty())
       return;
     const auto word = command.front().text;
-    if (word == "if" || word == "elif") {
-      const bool holds = is_true({command.begin() + 1, command.end()});
-      if (word == "if" || branches_.empty())
-        branches_.push_back({.on = false, .taken = false});
-      auto& branch = branches_.back();
-      branch.on = holds && !branch.taken;
-      branch.taken |= branch.on;
-    } else if (word == "for" || word == "while" || word == "until") {
+    if (word == "for" || word == "while" || word == "until") {
       enter_loop(command);
     } else if (word == "case") {
       note("a `case` is not followed");
@@ -122,8 +240,15 @@ private:
     } else if (word == "fi" || word == "done" || word == "esac") {
       if (!branches_.empty())
         branches_.pop_back();
-    } else if (runs() && word != "}" && !read_into_variable(command)) {
-      script_.commands.push_back(std::move(command));
+      status_ = {};
+    } else if (word == "}") {
+      close_group('{');
+    } else if (runs()) {
+      const bool in_condition = is_in_condition();
+      const bool tests = is_shell_test(command);
+      end_list({.value = value_of_test(command), .of_test = tests});
+      if (!in_condition && !tests && !read_into_variable(command))
+        script_.commands.push_back(std::move(command));
     }
   }
 
@@ -138,32 +263,7 @@ private:
     } else {
       note("a loop is read once");
     }
-    branches_.push_back({});
-  }
-
-  /// Evaluates `[ a == b ]`, `[[ -z a ]]`; false, with a note, for others.
-  bool is_true(ShellCommand words) {
-    const bool is_test
-      = words.size() >= 2
-        && ((words.front().text == "[" && words.back().text == "]")
-            || (words.front().text == "[[" && words.back().text == "]]"));
-    if (is_test) {
-      words.pop_back();
-      words.erase(words.begin());
-      const auto text = [&](std::size_t i) {
-        return is_unresolved(words[i].text) ? std::string() : words[i].text;
-      };
-      if (words.size() == 2 && words[0].text == "-z")
-        return text(1).empty();
-      if (words.size() == 2 && words[0].text == "-n")
-        return !text(1).empty();
-      if (words.size() == 3 && (words[1].text == "==" || words[1].text == "="))
-        return text(0) == text(2);
-      if (words.size() == 3 && words[1].text == "!=")
-        return text(0) != text(2);
-    }
-    note("a condition is not followed, its commands are left out");
-    return false;
+    branches_.push_back({.on = runs()});
   }
 
   // --- assignments --------------------------------------------------------
@@ -277,6 +377,9 @@ private:
   }
 
   std::vector<Branch> branches_;
+  Join join_ = Join::none; ///< before the command that is read
+  bool skips_ = false;     ///< it does not run
+  Status status_;
   std::vector<Document> documents_;
   ShellScript script_;
 };

@@ -1,7 +1,7 @@
 // Reads a shell script as far as launch scripts go: variables, arrays, defaults
 // (`${X:-8}`), arithmetic, quotes, continued lines, here-documents, simple
-// conditions. Nothing is run: what depends on the machine stays as text
-// ("$HOME", "$(nproc)"), and a note says what was not followed.
+// conditions, `&&` and `||`. Nothing is run: what depends on the machine stays
+// as text ("$HOME", "$(nproc)"), and a note says what was not followed.
 #pragma once
 
 #include "plans/foreign/foreign_config.hpp"

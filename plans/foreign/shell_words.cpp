@@ -94,6 +94,8 @@ std::optional<std::vector<ShellWord>> ShellWords::whole_array() {
   const auto end = text_.find('}', at_);
   if (end == text_.npos)
     return std::nullopt;
+  if (quote > 0 && peek(end + 1 - at_) != '"')
+    return std::nullopt; // a part of a longer word
   const auto inner = text_.substr(at_ + quote + 2, end - at_ - quote - 2);
   if (!inner.ends_with("[@]") && !inner.ends_with("[*]"))
     return std::nullopt;

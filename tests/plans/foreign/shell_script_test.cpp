@@ -68,6 +68,11 @@ TEST(ShellScript, AnArrayGrowsByPlusAndIsReplacedByEqual) {
               ElementsAre("run", "--b", "2"));
 }
 
+TEST(ShellScript, AnArrayInALongerWordKeepsTheWordWhole) {
+  EXPECT_THAT(words_of("A=(--a 1)\nrun \"${A[@]} x\" --y 2\n"),
+              ElementsAre("run", "${A[@]} x", "--y", "2"));
+}
+
 TEST(ShellScript, QuotesKeepBlanksAndSingleOnesKeepDollars) {
   EXPECT_THAT(words_of("A='x $B'\nrun \"$A\" 'it''s' a\\ b\n"),
               ElementsAre("run", "x $B", "its", "a b"));
@@ -105,6 +110,62 @@ TEST(ShellScript, AConditionThatIsNotFollowedIsNoted) {
   EXPECT_THAT(read.commands, IsEmpty());
   ASSERT_THAT(read.notes, SizeIs(1));
   EXPECT_THAT(read.notes[0].text, HasSubstr("condition"));
+}
+
+TEST(ShellScript, AKnownTestDecidesWhatFollowsIt) {
+  const std::string script
+    = "N=1\n[ -n \"$BIG\" ] && N=8\n[[ $KIND == b ]] || M=2\n"
+      "[ \"$KIND\" = b ] \\\n  && export L=3 || L=4\nrun $N $M $L\n";
+  EXPECT_THAT(words_of(script, {{"BIG", "1"}, {"KIND", "b"}, {"M", "0"}}),
+              ElementsAre("run", "8", "0", "3"));
+  EXPECT_THAT(words_of(script, {{"KIND", "a"}}),
+              ElementsAre("run", "1", "2", "4"));
+  EXPECT_THAT(read_shell(script, "run.sh").notes, IsEmpty());
+}
+
+TEST(ShellScript, AGroupAfterATestRunsAsAWhole) {
+  const std::string script
+    = "[ -z \"$A\" ] && { B=1; C=2; } || { B=3; C=4; }\n"
+      "[ -n \"$A\" ] && (\n  D=5\n  D=6\n)\nrun $B $C ${D:-7}\n";
+  EXPECT_THAT(words_of(script), ElementsAre("run", "1", "2", "7"));
+  EXPECT_THAT(words_of(script, {{"A", "x"}}),
+              ElementsAre("run", "3", "4", "6"));
+}
+
+TEST(ShellScript, AConditionOfSeveralTestsIsTheirs) {
+  const std::string script
+    = "if [ $A == 1 ] && [ $B == 1 ]; then\n  N=both\nelif [ $A == 1 ] ||\n  "
+      "[ $B == 1 ]; then\n  N=one\nelse\n  N=none\nfi\nrun $N\n";
+  EXPECT_THAT(words_of(script, {{"A", "1"}, {"B", "1"}}),
+              ElementsAre("run", "both"));
+  EXPECT_THAT(words_of(script, {{"A", "0"}, {"B", "1"}}),
+              ElementsAre("run", "one"));
+  EXPECT_THAT(words_of(script, {{"A", "0"}, {"B", "0"}}),
+              ElementsAre("run", "none"));
+}
+
+TEST(ShellScript, ATestThatIsNotKnownLeavesItsCommandOutWithANote) {
+  for (const char* script :
+       {"[ -f a ] && N=8\nrun ${N:-1}\n", "[ -f a ] || N=8\nrun ${N:-1}\n",
+        "! [ -z x ] && N=8\nrun ${N:-1}\n",
+        "if [ -f a ] && [ x == x ]; then\n  N=8\nfi\nrun ${N:-1}\n"}) {
+    const auto read = read_shell(script, "run.sh");
+    EXPECT_EQ(read.commands.back().back().text, "1") << script;
+    ASSERT_THAT(read.notes, SizeIs(1)) << script;
+    EXPECT_THAT(read.notes[0].text, HasSubstr("condition is not followed"));
+    EXPECT_EQ(read.notes[0].place.line, 1);
+  }
+}
+
+TEST(ShellScript, ACommandIsTakenToSucceedWithANote) {
+  const auto read
+    = read_shell("cd x || exit 1\ncd y && run --a 1\n", "run.sh");
+  ASSERT_THAT(read.notes, SizeIs(2));
+  EXPECT_THAT(read.notes[0].text, HasSubstr("`||` is left out"));
+  EXPECT_THAT(read.notes[1].text, HasSubstr("`&&` is read"));
+  EXPECT_EQ(read.notes[1].place.line, 2);
+  ASSERT_THAT(read.commands, SizeIs(3));
+  EXPECT_EQ(read.commands.back().front().text, "run");
 }
 
 TEST(ShellScript, RedirectionsAreNoWords) {
