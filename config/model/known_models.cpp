@@ -287,6 +287,15 @@ constexpr auto aliases = std::to_array<Alias>({
   {"deepseekmath7binstruct", "deepseek-ai/deepseek-llm-7b"},
   {"deepseekr10528qwen38b", "Qwen/Qwen3-8B"},
   {"deepscaler1.5bpreview", "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"},
+  // their rows end with a version, before which "-Instruct" stands
+  {"mistral7binstructv0.1", "mistralai/Mistral-7B-v0.1"},
+  {"mistral7bv0.2", "mistralai/Mistral-7B-v0.1"},
+  {"mistral7binstructv0.2", "mistralai/Mistral-7B-v0.1"},
+  {"mistral7binstructv0.3", "mistralai/Mistral-7B-v0.3"},
+  {"mistralsmall24binstruct2501", "mistralai/Mistral-Small-24B-2501"},
+  {"mistrallargeinstruct2407", "mistralai/Mistral-Large-2407"},
+  {"mixtral8x7binstructv0.1", "mistralai/Mixtral-8x7B-v0.1"},
+  {"mixtral8x22binstructv0.1", "mistralai/Mixtral-8x22B-v0.1"},
   {"smollm2", "HuggingFaceTB/SmolLM2-1.7B"},
 });
 

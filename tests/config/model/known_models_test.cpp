@@ -50,6 +50,14 @@ TEST(KnownModels, AModelTrainedFromAKnownOneHasItsShape) {
   EXPECT_EQ(named("OpenRLHF/Llama-3-8b-rm-700k"), "meta-llama/Llama-3-8B");
   EXPECT_EQ(named("deepseek-ai/deepseek-llm-7b-chat"),
             "deepseek-ai/deepseek-llm-7b");
+  EXPECT_EQ(named("mistralai/Mistral-7B-Instruct-v0.2"),
+            "mistralai/Mistral-7B-v0.1");
+  EXPECT_EQ(named("mistralai/Mistral-7B-Instruct-v0.3"),
+            "mistralai/Mistral-7B-v0.3");
+  EXPECT_EQ(named("mistralai/Mixtral-8x7B-Instruct-v0.1"),
+            "mistralai/Mixtral-8x7B-v0.1");
+  EXPECT_EQ(named("mistralai/Mixtral-8x22B-Instruct-v0.1"),
+            "mistralai/Mixtral-8x22B-v0.1");
   EXPECT_EQ(named("sfairXC/FsfairX-Gemma2-RM-v0.1"), "google/gemma-2-9b");
 }
 
@@ -58,4 +66,12 @@ TEST(KnownModels, ANameThatOnlyBeginsLikeOneIsUnknown) {
   EXPECT_EQ(find_known_model("someone/Llama-3-8B-32-experts"), nullptr);
   EXPECT_EQ(find_known_model("Qwen/Qwen3"), nullptr);
   EXPECT_EQ(find_known_model(""), nullptr);
+}
+
+TEST(KnownModels, EveryNameOfTheTableIsFoundAsItself) {
+  for (const auto& model : known_models()) {
+    const auto* found = find_known_model(model.name);
+    ASSERT_NE(found, nullptr) << model.name;
+    EXPECT_EQ(std::string(found->name), model.name);
+  }
 }
