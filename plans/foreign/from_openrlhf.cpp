@@ -163,7 +163,10 @@ private:
     };
     const auto actor = group("actor");
     const auto engine_devices = engines == 0 ? actor : engines * tp;
-    const auto own_engines = engines > 0 && !all;
+    const bool async
+      = reader_.flag({"async_train"}, false, "lag.actor_gen");
+    // engines that generate while others train cannot share their devices
+    const bool own_engines = engines > 0 && (!all || async);
     const auto first_engine = own_engines ? take(engine_devices) : 0;
     out.actor = trained(take(actor), actor);
     out.generation
@@ -176,6 +179,8 @@ private:
       = std::min(devices, std::max(most_a_node_, std::min(devices, 8U)));
     recipe_.work.nodes = (devices + recipe_.work.devices_per_node - 1)
                          / recipe_.work.devices_per_node;
+    if (async)
+      set_lag(recipe_, 1);
     engine(own_engines);
   }
 
@@ -221,8 +226,6 @@ private:
         part->offload_optimizer |= sleeps;
         part->offload_weights |= sleeps;
       }
-    if (reader_.flag({"async_train"}, false, "lag.actor_gen"))
-      out.lag = 1;
   }
 
   LayoutPart trained(std::uint32_t first, std::uint32_t count) {
@@ -238,10 +241,8 @@ private:
   }
 
   LayoutPart frozen(std::uint32_t first, std::uint32_t count, bool offloads) {
-    const auto zero = reader_.integer({"zero_stage"}, 2, "strategies (z)");
-    // below stage 3 each device has all of a frozen model
-    auto part = training_part(reader_, {"zero_stage"}, first, count,
-                              {.zero = zero >= 3 ? 3 : 0});
+    // below stage 3 each device has all of its tensor slice
+    auto part = frozen_part(trained(first, count));
     part.offload_weights = offloads;
     return part;
   }

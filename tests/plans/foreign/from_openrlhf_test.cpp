@@ -150,6 +150,30 @@ TEST(FromOpenRlhf, AsynchronousTrainingLagsOneStep) {
   EXPECT_EQ(settings.rollout.max_new_tokens, 64000);
 }
 
+TEST(FromOpenRlhf, ColocatedAsynchronousEnginesHaveDevicesOfTheirOwn) {
+  const auto recipe = recipe_of_script(R"sh(
+python3 -m openrlhf.cli.train_ppo_ray \
+  --ref_num_gpus_per_node 4 --reward_num_gpus_per_node 4 \
+  --critic_num_gpus_per_node 4 --actor_num_gpus_per_node 4 \
+  --vllm_num_engines 2 --vllm_tensor_parallel_size 2 \
+  --colocate_all_models --async_train --zero_stage 3 \
+  --pretrain meta-llama/Llama-3.2-1B --reward_pretrain meta-llama/Llama-3.2-1B
+)sh");
+  EXPECT_EQ(print(recipe.layout),
+            "generation 0-3 d2t2, actor 4-7 d4z3, critic 4-7 d4z3, ref 4-7 "
+            "d4z3, reward 4-7 d4z3, lag 1");
+  EXPECT_EQ(recipe.work.num_devices(), 8u);
+  EXPECT_FALSE(recipe.layout.engine_sleeps);
+}
+
+TEST(FromOpenRlhf, TensorDegreesCutFrozenModelsToo) {
+  const auto recipe
+    = recipe_of_script(dapo + "python3 x --ds_tensor_parallel_size 2 "
+                              "--zero_stage 2\n");
+  EXPECT_EQ(to_string(recipe.layout.actor.strategy), "d4t2z1");
+  EXPECT_EQ(to_string(recipe.layout.ref.strategy), "d4t2");
+}
+
 TEST(FromOpenRlhf, EveryValueIsAccountedFor) {
   for (const auto& script : {ppo_70b, ppo_hybrid, dapo, async_agent})
     for (const auto& value : recipe_of_script(script).values)
