@@ -20,7 +20,7 @@ std::string reason_against(const PlanReport& report) {
 }
 
 /// Returns whether layouts cut the same devices in the same way.
-bool differs_by_offload(const SystemLayout& a, const SystemLayout& b) {
+bool same_cut(const SystemLayout& a, const SystemLayout& b) {
   return a.generation.first == b.generation.first
          && a.generation.strategy == b.generation.strategy
          && a.actor.first == b.actor.first
@@ -61,7 +61,7 @@ best_expressible(const Recipe& recipe, const PlanProblem& problem,
     PredictedLayout one{
       .layout = layouts[i],
       .plan = plan_of(layouts[i], problem.workflow, problem.cluster)};
-    if (is_large && fitting && differs_by_offload(*fitting, layouts[i]))
+    if (is_large && fitting && same_cut(*fitting, layouts[i]))
       continue;
     if (!check_plan(problem, one.plan).ok())
       continue;

@@ -98,7 +98,7 @@ private:
 
   std::vector<Offload> offloads() const {
     std::vector<Offload> all = {{}};
-    if (can_.offload_optimizer)
+    if (can_.offload_optimizer && can_.offload_optimizer_alone)
       all.push_back({.optimizer = true});
     if (can_.offload_optimizer && can_.offload_weights)
       all.push_back({.optimizer = true, .weights = true});
@@ -115,7 +115,13 @@ private:
     for (const auto& engine : engines(generation))
       for (const auto& strategy : trainings(training))
         for (const auto& offload : ways)
-          push(generation, engine, training, strategy, offload);
+          if (can_offload(strategy, offload))
+            push(generation, engine, training, strategy, offload);
+  }
+
+  bool can_offload(const Strategy& strategy, const Offload& offload) const {
+    const bool shards = strategy.zero == Zero::z3 || strategy.num_devices() < 2;
+    return can_.offload_megatron || shards || !offload.optimizer;
   }
 
   bool has_frozen() const {
@@ -139,10 +145,22 @@ private:
       if (!trains && strategy.zero == Zero::z1)
         part->strategy.zero = Zero::none;
       part->offload_optimizer = trains && offload.optimizer;
-      part->offload_weights = trains ? offload.weights : offload.frozen;
+      part->offload_weights
+        = trains ? offload.weights : frozen_leaves(*part, layout, offload);
     }
+    layout.engine = layout.engine.empty() ? "vllm" : layout.engine;
     layout.engine_sleeps = generation.first == training.first;
     layouts_.push_back(layout);
+  }
+
+  /// Returns whether a frozen model is in host memory while it is idle.
+  bool frozen_leaves(const LayoutPart& part, const SystemLayout& layout,
+                     const Offload& offload) const {
+    if (can_.frozen_as_trained)
+      return offload.weights;
+    const bool has_flag
+      = can_.offload_frozen && (can_.offload_reward || &part != &layout.reward);
+    return has_flag ? offload.frozen : part.offload_weights;
   }
 
   /// Groups are powers of two: engines on half or a quarter, the rest for the
@@ -209,6 +227,7 @@ private:
     layout.generation.count = engine.num_devices();
     layout.generation.strategy = engine;
     layout.engine_sleeps = false;
+    layout.engine = layout.engine.empty() ? "vllm" : layout.engine;
     const auto place = [&](LayoutPart& part, Span span, bool trains) {
       part.first = span.first;
       part.count = span.count;
@@ -242,12 +261,19 @@ const Abilities& abilities_of(System system) {
     {System::verl, {.pipelines = true, .tensor_training = true}},
     {System::openrlhf,
      {.groups = true, .tensor_training = true, .zero = {2, 3}}},
-    {System::trl, {.split = true, .zero = {0, 2, 3}, .offload_frozen = false}},
+    {System::trl,
+     {.split = true,
+      .zero = {0, 2, 3},
+      .offload_frozen = false,
+      .frozen_as_trained = true}},
     {System::nemo_rl,
      {.split = true,
       .pipelines = true,
       .tensor_training = true,
-      .tensor_with_z3 = true}},
+      .tensor_with_z3 = true,
+      .offload_optimizer_alone = false,
+      .offload_megatron = false,
+      .offload_frozen = false}},
     {System::areal,
      {.split = true,
       .pipelines = true,
@@ -256,7 +282,8 @@ const Abilities& abilities_of(System system) {
       .offload_weights = false,
       .offload_optimizer = false,
       .offload_frozen = false}},
-    {System::deepspeed_chat, {.zero = {0, 2, 3}, .offload_weights = false}},
+    {System::deepspeed_chat,
+     {.zero = {0, 2, 3}, .offload_weights = false, .offload_reward = false}},
   };
   return table.at(system);
 }

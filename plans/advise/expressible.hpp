@@ -23,7 +23,11 @@ struct Abilities {
                                 ///< degrees are 1
   bool offload_weights = true;  ///< of trained models
   bool offload_optimizer = true;
-  bool offload_frozen = true; ///< ref and reward
+  bool offload_optimizer_alone = true; ///< without the weights
+  bool offload_megatron = true;        ///< of what is not sharded fully
+  bool offload_frozen = true;          ///< ref and reward
+  bool offload_reward = true;          ///< with the ref
+  bool frozen_as_trained = false;      ///< ref and reward share its offload
 };
 const Abilities& abilities_of(System system);
 
@@ -36,14 +40,18 @@ std::vector<SystemLayout> layouts_of(const Recipe& recipe,
 struct SystemFlag {
   std::string key;
   std::string value;
+  bool is_switch = false; ///< on where it stands, without a value
 
   bool operator==(const SystemFlag&) const = default;
 };
+/// Returns "--key value", "key=value", "--switch" or "remove --switch".
+std::string print(const SystemFlag& flag);
 /// Returns the flags that say this layout, in the system's own words.
 std::vector<SystemFlag> flags_of(System system, const SystemLayout& layout,
                                  const Workload& work);
-/// Returns those of `layout` that differ from those of `own`.
-std::vector<SystemFlag> changed_flags(System system, const SystemLayout& own,
+/// Returns those of `layout` that the recipe `own` does not have already;
+/// `work` is on the devices of `layout`.
+std::vector<SystemFlag> changed_flags(const Recipe& own,
                                       const SystemLayout& layout,
                                       const Workload& work);
 

@@ -34,7 +34,7 @@ void cut_again(LayoutPart& part, std::uint32_t tp, std::uint32_t pp,
                const std::string& key, const std::string& value) {
   if (part.count == 0)
     return;
-  if (tp == 0 || pp == 0 || part.count % (tp * pp) != 0)
+  if (tp == 0 || pp == 0 || part.count % (std::uint64_t{tp} * pp) != 0)
     refuse_change(key, value,
                   fmt::format("a divisor of {} devices", part.count));
   part.strategy.tp = tp;
@@ -81,20 +81,21 @@ SystemLayout changed_layout(SystemLayout layout, const std::string& key,
     change_offload(layout, value);
     return layout;
   }
-  double number = 0;
-  if (!read_whole(value, number) || number < 0)
-    refuse_change(key, value, "a number");
-  const auto whole = static_cast<std::uint32_t>(number);
+  std::uint32_t whole = 0;
+  if (key == "share" && !(read_whole(value, layout.engine_share)
+                          && layout.engine_share >= 0
+                          && layout.engine_share <= 1))
+    refuse_change(key, value, "a number from 0 to 1");
+  if (key != "share" && !read_whole(value, whole))
+    refuse_change(key, value, "a whole number");
   auto& engine = layout.generation;
   if (key == "tp")
     cut_again(engine, whole, engine.strategy.pp, key, value);
   else if (key == "pp")
     cut_again(engine, engine.strategy.tp, whole, key, value);
-  else if (key == "share")
-    layout.engine_share = number;
   else if (key == "lag")
     layout.lag = whole;
-  else
+  else if (key != "share")
     change_models(layout, key == "zero", [&](LayoutPart& part) {
       if (key == "train_tp")
         cut_again(part, whole, part.strategy.pp, key, value);
@@ -105,7 +106,7 @@ SystemLayout changed_layout(SystemLayout layout, const std::string& key,
                              : whole >= 3                        ? Zero::z3
                                                                  : Zero::z1;
       else
-        part.micro_batch_tokens = static_cast<std::int64_t>(number);
+        part.micro_batch_tokens = whole;
     });
   return layout;
 }

@@ -97,8 +97,9 @@ private:
       out.ref = frozen_part(out.actor);
       reader_.find_text({"ref.path"}, "models.ref.path");
     }
+    out.engine = found.generation.backend == "vllm" ? "vllm" : "sglang";
     out.engine_sleeps = found.colocated;
-    out.engine_share = found.generation.backend == "vllm"
+    out.engine_share = out.engine == "vllm"
                          ? reader_.number({"vllm.gpu_memory_utilization"}, 0.9,
                                           "rollout.kv_cache_gb")
                          : reader_.number({"sglang.mem_fraction_static"}, 0.9,

@@ -90,6 +90,8 @@ private:
     out.generation
       = generation_part(reader_, {"inference_tp_size"}, 0,
                         recipe_.work.num_devices(), hybrid ? tp : 1);
+    if (!hybrid)
+      out.engine.clear();
     out.engine_share = 0; // the cache is what a batch needs
     const bool recompute = reader_.flag({"actor_gradient_checkpointing"}, false,
                                         "algorithm.recompute");

@@ -41,7 +41,7 @@ private:
       = reader_.count({"grpo.num_generations_per_prompt"}, 16, "rollout.n");
     sizes_.samples_an_update = reader_.integer(
       {"policy.train_global_batch_size"}, 512, "algorithm.mini_batches");
-    // one limit for prompt and answer together
+    // one limit for prompt and response together
     const auto total
       = reader_.integer({"policy.max_total_sequence_length"}, 512,
                         "data.max_prompt_tokens, rollout.max_new_tokens");
@@ -53,10 +53,10 @@ private:
     if (sizes_.max_prompt == most_prompt)
       reader_.assume("(the longest prompt)", std::to_string(most_prompt),
                      "data.max_prompt_tokens");
-    const auto answer = reader_.find_integer(
+    const auto response = reader_.find_integer(
       {"policy.generation.max_new_tokens"}, "rollout.max_new_tokens");
     sizes_.max_response = std::max<std::int64_t>(
-      1, std::min(answer.value_or(total), total - sizes_.max_prompt));
+      1, std::min(response.value_or(total), total - sizes_.max_prompt));
     set_sizes(recipe_, sizes_);
   }
 

@@ -179,6 +179,8 @@ private:
       = std::min(devices, std::max(most_a_node_, std::min(devices, 8U)));
     recipe_.work.nodes = (devices + recipe_.work.devices_per_node - 1)
                          / recipe_.work.devices_per_node;
+    if (engines == 0)
+      out.engine.clear();
     if (async)
       set_lag(recipe_, 1);
     engine(own_engines);
@@ -285,7 +287,7 @@ private:
     reader_.not_modelled({"lora_rank"}, "all weights are planned as trained");
     reader_.not_modelled({"load_in_4bit"}, "weights are planned in 16 bits");
     reader_.not_modelled({"dynamic_filtering"}, "prompts are not drawn again");
-    reader_.not_modelled({"partial_rollout"}, "no answer spans two steps");
+    reader_.not_modelled({"partial_rollout"}, "no response spans two steps");
     reader_.not_modelled({"enforce_eager"},
                          "decoding is planned with the hardware file's graphs");
     reader_.irrelevant(openrlhf_irrelevant);

@@ -136,6 +136,8 @@ private:
         = generation_part(reader_, {"vllm_tensor_parallel_size"}, 0, trainers,
                           reader_.count({"vllm_tensor_parallel_size"}, 1,
                                         "strategy of actor_gen"));
+    if (!vllm)
+      out.engine.clear();
     out.engine_sleeps = !serves;
     reader_.flag({"vllm_enable_sleep_mode"}, false,
                  "the engine leaves the devices");

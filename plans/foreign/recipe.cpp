@@ -70,7 +70,7 @@ void settle(Recipe& recipe) {
     work.set("algorithm.advantage", "reinforce_pp");
     recipe.notes.push_back(
       {{},
-       "a group of one answer has no advantage: planned as reinforce++, "
+       "a group of one response has no advantage: planned as reinforce++, "
        "which takes as long"});
   }
   if (recipe.layout.actor.offload_optimizer && steps_on_host(recipe.system))

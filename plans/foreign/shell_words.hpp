@@ -14,6 +14,7 @@ namespace troupe::plans {
 
 /// Returns whether a variable may have this name.
 bool is_shell_name(std::string_view text);
+/// Returns whether a letter may be in a variable's name.
 bool is_name_letter(char letter);
 /// Returns whether a text is what only the machine knows: a variable that
 /// nobody set, a command.

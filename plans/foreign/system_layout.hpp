@@ -29,6 +29,8 @@ struct SystemLayout {
   LayoutPart critic = {};
   LayoutPart ref = {};
   LayoutPart reward = {};
+  /// The program that generates; empty: the one that trains.
+  std::string engine = "vllm";
   /// Share of a device's memory that the engine may take: weights and cache; 0:
   /// the cache is what a batch needs.
   double engine_share = 0.9;

@@ -158,10 +158,8 @@ std::string flags_text(const AdvisedPlan& plan) {
   if (plan.flags.empty())
     return "  no flag changes\n";
   std::string text = "  its flags:\n";
-  for (const auto& [key, value] : plan.flags)
-    text += "    " + key
-            + (key.starts_with("--") || key.starts_with("trl") ? " " : "=")
-            + value + "\n";
+  for (const auto& flag : plan.flags)
+    text += "    " + plans::print(flag) + "\n";
   return text;
 }
 
@@ -219,8 +217,9 @@ std::string clusters_text(const AdviceReport& report) {
 
 Json plan_json(const AdvisedPlan& plan) {
   auto flags = Json::object();
-  for (const auto& [key, value] : plan.flags)
-    flags[key] = value;
+  for (const auto& flag : plan.flags)
+    flags[flag.key] = flag.is_switch ? Json(flag.value == "True")
+                                     : Json(flag.value);
   auto devices = Json::array();
   auto reasons = Json::array();
   if (plan.run) {
@@ -252,8 +251,8 @@ Json plan_json(const AdvisedPlan& plan) {
 std::string advice_text(const AdviceReport& report) {
   auto text = wrapped(report.subject, "  ");
   text += report.lengths_are_given
-            ? "answers [lengths given]\n"
-            : "answers [assumed: all as long as allowed; --response-tokens "
+            ? "responses [lengths given]\n"
+            : "responses [assumed: all as long as allowed; --response-tokens "
               "MEAN:MAX says otherwise]\n";
   text += plan_text(report, report.own, /*with_calls=*/true);
   if (report.what_if)

@@ -50,7 +50,9 @@ struct AdviceReport {
   double price = 0; ///< of a device for an hour; 0: not given
 };
 
+/// Returns the report for people.
 std::string advice_text(const AdviceReport& report);
+/// Returns the report for programs, under the names of AdviceReport.
 std::string advice_json(const AdviceReport& report);
 /// Returns a self-contained page with the pictures of the plans.
 std::string advice_page(const AdviceReport& report);

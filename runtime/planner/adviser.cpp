@@ -7,6 +7,7 @@
 #include "runtime/planner/progress_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -32,6 +33,22 @@ plans::Cluster cluster_of_devices(std::uint32_t devices,
           .workers_per_node = node};
 }
 
+/// Splits KEY=VALUE of --what-if.
+plans::SystemFlag flag_of(const std::string& word) {
+  const auto equal = word.find('=');
+  if (equal == word.npos)
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--what-if",
+                       .expected = "KEY=VALUE",
+                       .got = "'" + word + "'",
+                       .hint = "tp=4"});
+  return {word.substr(0, equal), word.substr(equal + 1)};
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 class Adviser {
 public:
   explicit Adviser(const AdviseArguments& arguments)
@@ -52,6 +69,10 @@ public:
   }
 
 private:
+  std::uint32_t gpus() const {
+    return static_cast<std::uint32_t>(arguments_.gpus);
+  }
+
   plans::PlanProblem problem_of(Settings settings,
                                 const plans::Cluster& cluster) {
     settings.plan = "auto";
@@ -88,19 +109,31 @@ private:
     return options;
   }
 
-  void search_best(const plans::PlanProblem& problem, std::uint32_t lag) {
+  /// The best plan of all, and how good a plan can be.
+  struct Searched {
+    AdvisedPlan best;
+    AdvisedBound bound;
+  };
+
+  Searched searched(std::string what, const plans::PlanProblem& problem,
+                    std::uint32_t lag) {
     progress_.show("searching the best plan of all");
     try {
       const auto found = plans::find_plan(problem, plans::CostModel(problem),
                                           search_options(problem, lag));
-      report_.best = simulated("best of all", problem, found.best.plan);
-      report_.bound.step_s = found.lower_bound_s;
-      report_.bound.proof = plans::proof_sentence(found);
+      return {.best = simulated(std::move(what), problem, found.best.plan),
+              .bound = {.step_s = found.lower_bound_s,
+                        .proof = plans::proof_sentence(found)}};
     } catch (const PlanError& error) {
-      report_.best
-        = AdvisedPlan{.what = "best of all", .why_not = error.what()};
-      report_.bound.proof = "no plan fits";
+      return {.best = {.what = std::move(what), .why_not = error.what()},
+              .bound = {.proof = "no plan fits"}};
     }
+  }
+
+  void search_best(const plans::PlanProblem& problem, std::uint32_t lag) {
+    auto found = searched("best of all", problem, lag);
+    report_.best = std::move(found.best);
+    report_.bound = std::move(found.bound);
   }
 
   /// The search does not try everything that a system can: trained weights that
@@ -146,29 +179,59 @@ private:
 
   // --- settings of ours ---------------------------------------------------
 
-  void advise_ours() {
+  /// Settings, changed by `changes`, with their problem.
+  struct Ours {
+    Settings settings;
+    plans::PlanProblem problem;
+  };
+
+  Ours load_ours(const std::vector<std::string>& changes) {
     const ConfigArguments config{arguments_.words.words};
     auto overrides = config.overrides();
-    overrides.insert(overrides.end(), arguments_.what_if.begin(),
-                     arguments_.what_if.end());
-    const auto settings = load_settings(config.files(), overrides);
-    auto problem = make_problem(settings, arguments_);
-    if (arguments_.gpus > 0)
-      problem = problem_of(
-        settings, cluster_of_devices(
-                    static_cast<std::uint32_t>(arguments_.gpus), hardware_));
+    overrides.insert(overrides.end(), changes.begin(), changes.end());
+    Ours ours{.settings = load_settings(config.files(), overrides)};
+    ours.problem
+      = arguments_.gpus > 0
+          ? problem_of(ours.settings, cluster_of_devices(gpus(), hardware_))
+          : make_problem(ours.settings, arguments_);
+    return ours;
+  }
+
+  /// Returns the plan that the settings name; none for one to be searched.
+  std::optional<AdvisedPlan> named(const Ours& ours) {
+    const bool fits_no_longer
+      = arguments_.gpus > 0 && !plans::is_preset(ours.settings.plan);
+    const auto named = fits_no_longer
+                         ? std::nullopt
+                         : named_plan(ours.settings, ours.problem);
+    return named ? std::optional(simulated("plan " + named->name, ours.problem,
+                                           named->plan))
+                 : std::nullopt;
+  }
+
+  void what_if_ours() {
+    const auto what = "what if " + joined(arguments_.what_if);
+    const auto changed = load_ours(arguments_.what_if);
+    auto plan = named(changed);
+    report_.what_if
+      = plan ? std::move(*plan)
+             : searched(what, changed.problem, /*lag=*/0).best;
+    report_.what_if->what = what;
+    for (const auto& word : arguments_.what_if)
+      report_.what_if->flags.push_back(flag_of(word));
+  }
+
+  void advise_ours() {
+    const auto ours = load_ours({});
+    const auto& [settings, problem] = ours;
     report_.system = "troupe";
     report_.subject = fmt::format(
       "{}: workflow {} on {} devices of {}", settings.run.name,
       settings.workflow, problem.cluster.num_devices(), hardware_.name);
     search_best(problem, /*lag=*/0);
-    if (const auto named
-        = arguments_.gpus > 0 && !plans::is_preset(settings.plan)
-            ? std::nullopt
-            : named_plan(settings, problem))
-      report_.own = simulated("plan " + named->name, problem, named->plan);
-    else if (report_.best)
-      report_.own = *report_.best;
+    report_.own = named(ours).value_or(*report_.best);
+    if (!arguments_.what_if.empty())
+      what_if_ours();
     if (!arguments_.clusters)
       return;
     for (const auto count : other_sizes(problem.cluster.num_devices())) {
@@ -204,44 +267,51 @@ private:
     return out;
   }
 
+  /// Returns the prediction of a changed recipe, with the flags that change
+  /// `own` into it.
   AdvisedPlan of_layout(std::string what, const plans::PlanProblem& problem,
-                        const plans::SystemLayout& layout,
+                        const plans::Recipe& changed,
                         const plans::Recipe& own) {
+    const auto& layout = changed.layout;
     auto advised
       = simulated(std::move(what), problem,
                   plans::plan_of(layout, problem.workflow, problem.cluster));
     advised.layout = plans::print(layout);
-    advised.flags
-      = plans::changed_flags(own.system, own.layout, layout, own.work);
+    advised.flags = plans::changed_flags(own, layout, changed.work);
     return advised;
+  }
+
+  /// Returns the devices of --gpus, else those of the recipe.
+  plans::Cluster cluster_for(const plans::Recipe& recipe) const {
+    const auto& work = recipe.work;
+    return arguments_.gpus > 0
+             ? cluster_of_devices(gpus(), hardware_)
+             : plans::Cluster{.nodes = work.nodes,
+                              .devices_per_node = work.devices_per_node,
+                              .workers_per_node = work.devices_per_node};
   }
 
   void advise_system() {
     const auto recipe = read_recipe(arguments_.words);
     const auto facts
       = import_facts(recipe, arguments_.words, hardware_.mem_bytes);
-    const auto devices = arguments_.gpus > 0
-                           ? static_cast<std::uint32_t>(arguments_.gpus)
-                           : recipe.work.num_devices();
-    const auto cluster
-      = arguments_.gpus > 0
-          ? cluster_of_devices(devices, hardware_)
-          : plans::Cluster{.nodes = recipe.work.nodes,
-                           .devices_per_node = recipe.work.devices_per_node,
-                           .workers_per_node = recipe.work.devices_per_node};
+    const auto cluster = cluster_for(recipe);
     const auto own = sized(recipe, facts, cluster);
     describe(own.recipe);
     report_.own = of_layout("what it runs",
                             plans::with_cache(own.problem, own.cache_bytes),
-                            own.recipe.layout, own.recipe);
+                            own.recipe, own.recipe);
     for (const auto& note : own.recipe.notes)
       if (!report_.own.why_not.empty()
           && note.text == plans::host_optimizer_note)
         report_.own.why_not += " (" + note.text + ")";
-    what_if(own, cluster);
+    if (!arguments_.what_if.empty())
+      what_if_system(own);
     if (const auto best = best_of(own)) {
+      auto changed = own.recipe;
+      changed.layout = best->layout;
       report_.of_system = of_layout("best that " + report_.system + " can run",
-                                    own.problem, best->layout, own.recipe);
+                                    own.problem, changed, own.recipe);
     }
     search_best(own.problem, own.recipe.layout.lag);
     prefer_of_system();
@@ -249,14 +319,14 @@ private:
       report_.inexpressible = plans::inexpressible(
         own.recipe.system, own.problem.workflow, report_.best->plan);
     if (arguments_.clusters)
-      compare_clusters(recipe, facts, devices);
+      compare_clusters(recipe, facts, cluster.num_devices());
   }
 
   void describe(const plans::Recipe& recipe) {
     const auto& work = recipe.work;
     report_.system = plans::to_string(recipe.system);
     report_.subject = fmt::format(
-      "{}: {} of {} on {} devices of {}, {} prompts x {} answers of at most {} "
+      "{}: {} of {} on {} devices of {}, {} prompts x {} responses of at most {} "
       "tokens",
       report_.system, work.workflow, work.models.at("actor"),
       work.num_devices(), hardware_.name, work.get("data.batch_size"),
@@ -265,35 +335,27 @@ private:
 
   /// Predicts a change beside the plan: short words change the layout, any
   /// other key is one of the system's own.
-  void what_if(const Sized& own, const plans::Cluster& cluster) {
-    if (arguments_.what_if.empty())
-      return;
+  void what_if_system(const Sized& own) {
     auto words = arguments_.words;
-    std::string text;
+    std::vector<plans::SystemFlag> of_layout_only;
     for (const auto& word : arguments_.what_if) {
-      text += (text.empty() ? "" : ", ") + word;
-      if (word.find('=') == word.npos)
-        throw ConfigError({.place = {"command line", 0},
-                           .path = "--what-if",
-                           .expected = "KEY=VALUE",
-                           .got = "'" + word + "'",
-                           .hint = "tp=4"});
-      if (!plans::is_layout_word(word.substr(0, word.find('='))))
+      const auto flag = flag_of(word);
+      if (plans::is_layout_word(flag.key))
+        of_layout_only.push_back(flag);
+      else
         words.words.push_back(word);
     }
     const auto recipe = read_recipe(words);
     const auto facts = import_facts(recipe, words, hardware_.mem_bytes);
-    auto changed = sized(recipe, facts, cluster);
-    for (const auto& word : arguments_.what_if)
-      if (const auto key = word.substr(0, word.find('='));
-          plans::is_layout_word(key))
-        changed.recipe.layout = plans::changed_layout(
-          changed.recipe.layout, key, word.substr(key.size() + 1));
+    auto changed = sized(recipe, facts, cluster_for(recipe));
+    for (const auto& flag : of_layout_only)
+      changed.recipe.layout = plans::changed_layout(changed.recipe.layout,
+                                                    flag.key, flag.value);
     report_.what_if
-      = of_layout("what if " + text,
+      = of_layout("what if " + joined(arguments_.what_if),
                   plans::with_cache(changed.problem,
                                     plans::cache_bytes(changed.recipe, facts)),
-                  changed.recipe.layout, own.recipe);
+                  changed.recipe, own.recipe);
   }
 
   std::optional<plans::PredictedLayout> best_of(const Sized& own) {

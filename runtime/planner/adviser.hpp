@@ -24,6 +24,8 @@ struct AdviseArguments : PlanArguments {
 /// says `workflow` at its top.
 bool is_ours(const ImportWords& words);
 
+/// Predicts the plans of a report. Throws ConfigError for words that make no
+/// sense.
 AdviceReport advise(const AdviseArguments& arguments);
 
 } // namespace troupe::runtime

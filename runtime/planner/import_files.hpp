@@ -21,6 +21,7 @@ struct ImportWords {
   std::string from;                       ///< empty: found out
   std::vector<std::string> model_configs; ///< FOLDER or MODEL=FOLDER
 };
+/// Adds the files, --from and --model-config; returns the files' option.
 CLI::Option* add_import_words(CLI::App& command, ImportWords& words);
 
 /// Reads files and overrides as one list of values. A word KEY=VALUE whose KEY

@@ -45,8 +45,8 @@ void add_plan_advise(CLI::App& plan, CommandRun& chosen, const PlanHost& host) {
   command
     ->add_option("--what-if", arguments->what_if,
                  "Predict a change beside it: tp=4, train_tp, pp, zero, "
-                 "offload, share, lag, or a flag of the system; may be given "
-                 "again")
+                 "offload, share, lag, or a flag of the system; for settings "
+                 "of ours a key of theirs; may be given again")
     ->allow_extra_args(false);
   command
     ->add_option("--price", arguments->price,

@@ -81,7 +81,7 @@ TEST(FromNemoRl, GenerationThatIsNotColocatedHasANodeOfItsOwn) {
   const auto settings = settings_of(recipe);
   EXPECT_EQ(settings.rollout.n, 32);
   EXPECT_EQ(settings.algorithm.mini_batches, 4);
-  // one limit for prompt and answer together
+  // one limit for prompt and response together
   EXPECT_EQ(settings.data.max_prompt_tokens + settings.rollout.max_new_tokens,
             4096);
   EXPECT_EQ(recipe.layout.actor.micro_batch_tokens, 4096);

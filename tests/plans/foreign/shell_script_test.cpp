@@ -200,8 +200,8 @@ TEST(ShellArithmetic, WhatDoesNotFitIn64BitsHasNoValue) {
   const std::string most = "9223372036854775807";
   const std::string least = "(-" + most + " - 1)";
   EXPECT_EQ(shell_arithmetic(least, {}), INT64_MIN);
-  for (const std::string& text :
-       {most + " + 1", least + " - 1", most + " * 2", least + " / -1",
+  for (const auto& text : std::vector<std::string>{
+        most + " + 1", least + " - 1", most + " * 2", least + " / -1",
         least + " % -1", "-" + least, "99999999999999999999"})
     EXPECT_EQ(shell_arithmetic(text, {}), std::nullopt) << text;
   EXPECT_THAT(words_of("N=$((" + most + " + 1))\nrun $((" + most + " * 9))\n"),
