@@ -197,8 +197,8 @@ void add_failures(FieldTable& table) {
   };
   auto add_recovery = [&]<class T>(const std::string& key, T R::*member,
                                    const char* sentence) -> Field& {
-    return table.add_nested("cluster", key, &Settings::cluster,
-                            &C::recovery, member, sentence);
+    return table.add_nested("cluster", key, &Settings::cluster, &C::recovery,
+                            member, sentence);
   };
   add_recovery(
     "max_restarts", &R::max_restarts,

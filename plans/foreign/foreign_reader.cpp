@@ -63,7 +63,7 @@ ForeignReader::find_integer(ForeignKeys keys, const std::string& meaning) {
   std::int64_t whole = 0;
   if (read_whole(*text, whole))
     return whole;
-  double number = 0; // 1e6, or the 2048.0 of a product
+  double number = 0;                         // 1e6, or the 2048.0 of a product
   constexpr double exact = 9007199254740992; // 2^53; beyond are no fractions
   if (read_whole(*text, number) && std::abs(number) <= exact
       && number == std::trunc(number))

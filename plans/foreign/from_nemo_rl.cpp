@@ -80,9 +80,9 @@ private:
   std::uint32_t engine_devices() {
     const bool colocated = reader_.flag({"policy.generation.colocated.enabled"},
                                         true, "placement of actor_gen");
-    const auto nodes = reader_.find_count(
-      {"policy.generation.colocated.resources.num_nodes"},
-      "devices of actor_gen");
+    const auto nodes
+      = reader_.find_count({"policy.generation.colocated.resources.num_nodes"},
+                           "devices of actor_gen");
     const auto each = reader_.find_count(
       {"policy.generation.colocated.resources.gpus_per_node"},
       "devices of actor_gen");

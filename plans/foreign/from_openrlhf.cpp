@@ -163,8 +163,7 @@ private:
     };
     const auto actor = group("actor");
     const auto engine_devices = engines == 0 ? actor : engines * tp;
-    const bool async
-      = reader_.flag({"async_train"}, false, "lag.actor_gen");
+    const bool async = reader_.flag({"async_train"}, false, "lag.actor_gen");
     // engines that generate while others train cannot share their devices
     const bool own_engines = engines > 0 && (!all || async);
     const auto first_engine = own_engines ? take(engine_devices) : 0;

@@ -66,7 +66,8 @@ private:
       // the smallest number has no opposite
       const bool traps
         = right == 0
-          || (right == -1 && result == std::numeric_limits<std::int64_t>::min());
+          || (right == -1
+              && result == std::numeric_limits<std::int64_t>::min());
       if (times ? __builtin_mul_overflow(result, right, &result) : traps)
         return fail();
       if (!times)

@@ -32,9 +32,9 @@ private:
       script_.notes.push_back({here(), std::move(text)});
   }
   bool runs() const {
-    return !skips_
-           && std::ranges::all_of(
-             branches_, [](const Branch& branch) { return branch.on; });
+    return !skips_ && std::ranges::all_of(branches_, [](const Branch& branch) {
+      return branch.on;
+    });
   }
 
   bool ends_command() const {
@@ -139,9 +139,9 @@ private:
 
   // --- lists: `a && b || c` -----------------------------------------------
 
-  /// What is before a command.
+  /// The operator before a command.
   enum class Join : std::uint8_t { none, if_true, if_false };
-  /// How a command ended.
+  /// End of a command, as far as it is known.
   struct Status {
     std::optional<bool> value = {}; ///< none: only a run would tell
     bool of_test = false;           ///< of `[ ]` or `[[ ]]`

@@ -78,8 +78,8 @@ TEST(ForeignReader, NoEnginesAreACountToo) {
 
 TEST(ForeignReader, AWholeNumberMayBeWrittenAsAFraction) {
   Recipe recipe;
-  for (const auto& [text, number] : {std::pair{"1e6", 1000000}, {"2048.0", 2048},
-                                     {"-3", -3}}) {
+  for (const auto& [text, number] :
+       {std::pair{"1e6", 1000000}, {"2048.0", 2048}, {"-3", -3}}) {
     const auto config = one_value(text);
     EXPECT_EQ(ForeignReader(config, recipe).find_integer({"key"}, ""), number);
   }

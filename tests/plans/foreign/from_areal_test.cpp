@@ -90,8 +90,8 @@ TEST(AllocationMode, HasBackendAndDegreesOfBothSides) {
 }
 
 TEST(AllocationMode, AnythingElseIsRefused) {
-  for (const char* text : {"", "d4", "vllm:d4+", "vllm:x4+d4", "vllm:d+d4",
-                           "vllm:d0+d4", "+", "d4+d99999999999",
-                           "d4+d4294967297", "d65536t65536+d4"})
+  for (const char* text :
+       {"", "d4", "vllm:d4+", "vllm:x4+d4", "vllm:d+d4", "vllm:d0+d4", "+",
+        "d4+d99999999999", "d4+d4294967297", "d65536t65536+d4"})
     EXPECT_THROW(parse_allocation(text, {}), ConfigError) << text;
 }

@@ -111,9 +111,9 @@ TEST(FromNemoRl, AnOverrideAfterTheFileWins) {
 }
 
 TEST(FromNemoRl, ALagBeyondThatOfPlansIsCutWithANote) {
-  const auto recipe = recipe_of_yaml(
-    split_8b, "grpo.async_grpo.enabled=true "
-              "grpo.async_grpo.max_trajectory_age_steps=20");
+  const auto recipe
+    = recipe_of_yaml(split_8b, "grpo.async_grpo.enabled=true "
+                               "grpo.async_grpo.max_trajectory_age_steps=20");
   EXPECT_EQ(recipe.layout.lag, 8u);
   EXPECT_THAT(recipe.notes,
               Contains(Field(&ForeignNote::text, HasSubstr("lags 20 steps"))));

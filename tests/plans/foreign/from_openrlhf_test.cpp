@@ -168,8 +168,9 @@ python3 -m openrlhf.cli.train_ppo_ray \
 
 TEST(FromOpenRlhf, TensorDegreesCutFrozenModelsToo) {
   const auto recipe
-    = recipe_of_script(dapo + "python3 x --ds_tensor_parallel_size 2 "
-                              "--zero_stage 2\n");
+    = recipe_of_script(dapo
+                       + "python3 x --ds_tensor_parallel_size 2 "
+                         "--zero_stage 2\n");
   EXPECT_EQ(to_string(recipe.layout.actor.strategy), "d4t2z1");
   EXPECT_EQ(to_string(recipe.layout.ref.strategy), "d4t2");
 }

@@ -158,8 +158,7 @@ TEST(ShellScript, ATestThatIsNotKnownLeavesItsCommandOutWithANote) {
 }
 
 TEST(ShellScript, ACommandIsTakenToSucceedWithANote) {
-  const auto read
-    = read_shell("cd x || exit 1\ncd y && run --a 1\n", "run.sh");
+  const auto read = read_shell("cd x || exit 1\ncd y && run --a 1\n", "run.sh");
   ASSERT_THAT(read.notes, SizeIs(2));
   EXPECT_THAT(read.notes[0].text, HasSubstr("`||` is left out"));
   EXPECT_THAT(read.notes[1].text, HasSubstr("`&&` is read"));
@@ -201,11 +200,12 @@ TEST(ShellArithmetic, WhatDoesNotFitIn64BitsHasNoValue) {
   const std::string least = "(-" + most + " - 1)";
   EXPECT_EQ(shell_arithmetic(least, {}), INT64_MIN);
   for (const auto& text : std::vector<std::string>{
-        most + " + 1", least + " - 1", most + " * 2", least + " / -1",
-        least + " % -1", "-" + least, "99999999999999999999"})
+         most + " + 1", least + " - 1", most + " * 2", least + " / -1",
+         least + " % -1", "-" + least, "99999999999999999999"})
     EXPECT_EQ(shell_arithmetic(text, {}), std::nullopt) << text;
-  EXPECT_THAT(words_of("N=$((" + most + " + 1))\nrun $((" + most + " * 9))\n"),
-              ElementsAre("run", "$((" + most + " * 9))"));
+  EXPECT_THAT(
+    words_of("N=$((" + most + " + 1))\nrun \"$((" + most + " * 9))\"\n"),
+    ElementsAre("run", "$((" + most + " * 9))"));
 }
 
 TEST(CommandFlags, FlagsValuesAndOverridesBecomeKeys) {
