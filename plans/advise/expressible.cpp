@@ -98,11 +98,11 @@ private:
 
   std::vector<Offload> offloads() const {
     std::vector<Offload> all = {{}};
-    if (can_.offload_optimizer && can_.offload_optimizer_alone)
+    if (can_.offload.optimizer && can_.offload.optimizer_alone)
       all.push_back({.optimizer = true});
-    if (can_.offload_optimizer && can_.offload_weights)
+    if (can_.offload.optimizer && can_.offload.weights)
       all.push_back({.optimizer = true, .weights = true});
-    if (can_.offload_frozen && has_frozen())
+    if (can_.offload.frozen && has_frozen())
       for (auto offload : std::vector(all)) {
         offload.frozen = true;
         all.push_back(offload);
@@ -115,13 +115,12 @@ private:
     for (const auto& engine : engines(generation))
       for (const auto& strategy : trainings(training))
         for (const auto& offload : ways)
-          if (can_offload(strategy, offload))
-            push(generation, engine, training, strategy, offload);
+          push(generation, engine, training, strategy, offload);
   }
 
   bool can_offload(const Strategy& strategy, const Offload& offload) const {
     const bool shards = strategy.zero == Zero::z3 || strategy.num_devices() < 2;
-    return can_.offload_megatron || shards || !offload.optimizer;
+    return can_.offload.megatron || shards || !offload.optimizer;
   }
 
   bool has_frozen() const {
@@ -130,6 +129,8 @@ private:
 
   void push(Span generation, const Strategy& engine, Span training,
             const Strategy& strategy, const Offload& offload) {
+    if (!can_offload(strategy, offload))
+      return;
     auto layout = recipe_.layout;
     layout.generation.first = generation.first;
     layout.generation.count = generation.count;
@@ -156,10 +157,10 @@ private:
   /// Returns whether a frozen model is in host memory while it is idle.
   bool frozen_leaves(const LayoutPart& part, const SystemLayout& layout,
                      const Offload& offload) const {
-    if (can_.frozen_as_trained)
+    if (can_.offload.frozen_as_trained)
       return offload.weights;
     const bool has_flag
-      = can_.offload_frozen && (can_.offload_reward || &part != &layout.reward);
+      = can_.offload.frozen && (can_.offload.reward || &part != &layout.reward);
     return has_flag ? offload.frozen : part.offload_weights;
   }
 
@@ -264,26 +265,22 @@ const Abilities& abilities_of(System system) {
     {System::trl,
      {.split = true,
       .zero = {0, 2, 3},
-      .offload_frozen = false,
-      .frozen_as_trained = true}},
+      .offload = {.frozen = false, .frozen_as_trained = true}}},
     {System::nemo_rl,
      {.split = true,
       .pipelines = true,
       .tensor_training = true,
       .tensor_with_z3 = true,
-      .offload_optimizer_alone = false,
-      .offload_megatron = false,
-      .offload_frozen = false}},
+      .offload
+      = {.optimizer_alone = false, .megatron = false, .frozen = false}}},
     {System::areal,
      {.split = true,
       .pipelines = true,
       .tensor_training = true,
       .tensor_with_z3 = true,
-      .offload_weights = false,
-      .offload_optimizer = false,
-      .offload_frozen = false}},
+      .offload = {.weights = false, .optimizer = false, .frozen = false}}},
     {System::deepspeed_chat,
-     {.zero = {0, 2, 3}, .offload_weights = false, .offload_reward = false}},
+     {.zero = {0, 2, 3}, .offload = {.weights = false, .reward = false}}},
   };
   return table.at(system);
 }

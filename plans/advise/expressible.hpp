@@ -11,6 +11,17 @@
 
 namespace troupe::plans {
 
+/// Models that a system's flags can put into host memory while they are idle.
+struct OffloadAbilities {
+  bool weights = true; ///< of trained models
+  bool optimizer = true;
+  bool optimizer_alone = true;    ///< without the weights
+  bool megatron = true;           ///< of what is not sharded fully
+  bool frozen = true;             ///< ref and reward
+  bool reward = true;             ///< with the ref
+  bool frozen_as_trained = false; ///< they share the trained models' flag
+};
+
 /// Degrees of freedom that a system's flags have.
 struct Abilities {
   bool colocated = true;        ///< all models on the same devices
@@ -21,13 +32,7 @@ struct Abilities {
   bool tensor_with_z3 = false;  ///< together with sharded parameters
   std::vector<int> zero = {3};  ///< sharded states, where tensor and pipeline
                                 ///< degrees are 1
-  bool offload_weights = true;  ///< of trained models
-  bool offload_optimizer = true;
-  bool offload_optimizer_alone = true; ///< without the weights
-  bool offload_megatron = true;        ///< of what is not sharded fully
-  bool offload_frozen = true;          ///< ref and reward
-  bool offload_reward = true;          ///< with the ref
-  bool frozen_as_trained = false;      ///< ref and reward share its offload
+  OffloadAbilities offload = {};
 };
 const Abilities& abilities_of(System system);
 
@@ -58,6 +63,9 @@ std::vector<SystemFlag> changed_flags(const Recipe& own,
 /// Returns a sentence for each part of a plan that the system has no flag for.
 std::vector<std::string> inexpressible(System system, const Workflow& workflow,
                                        const ExecutionPlan& plan);
+
+/// Splits KEY=VALUE of --what-if. Throws ConfigError for anything else.
+SystemFlag parse_change(const std::string& word);
 
 /// Returns whether `changed_layout` knows the key.
 bool is_layout_word(const std::string& key);

@@ -65,6 +65,17 @@ void change_offload(SystemLayout& layout, const std::string& value) {
 
 } // namespace
 
+SystemFlag parse_change(const std::string& word) {
+  const auto equal = word.find('=');
+  if (equal == word.npos)
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--what-if",
+                       .expected = "KEY=VALUE",
+                       .got = "'" + word + "'",
+                       .hint = "tp=4"});
+  return {word.substr(0, equal), word.substr(equal + 1)};
+}
+
 bool is_layout_word(const std::string& key) {
   const auto& words = layout_words();
   return std::ranges::find(words, key) != words.end();
@@ -82,9 +93,9 @@ SystemLayout changed_layout(SystemLayout layout, const std::string& key,
     return layout;
   }
   std::uint32_t whole = 0;
-  if (key == "share" && !(read_whole(value, layout.engine_share)
-                          && layout.engine_share >= 0
-                          && layout.engine_share <= 1))
+  if (key == "share"
+      && !(read_whole(value, layout.engine_share) && layout.engine_share >= 0
+           && layout.engine_share <= 1))
     refuse_change(key, value, "a number from 0 to 1");
   if (key != "share" && !read_whole(value, whole))
     refuse_change(key, value, "a whole number");

@@ -82,9 +82,10 @@ bool is_beside(const LayoutPart& part, const LayoutPart& other) {
 /// engines are apart in an asynchronous run.
 bool are_together(const SystemLayout& layout) {
   const auto models = models_of(layout);
-  const bool models_are = std::ranges::all_of(
-    models,
-    [&](const LayoutPart* part) { return is_beside(*part, layout.actor); });
+  const bool models_are
+    = std::ranges::all_of(models, [&](const LayoutPart* part) {
+        return is_beside(*part, layout.actor);
+      });
   const bool needs_the_flag = layout.critic.count + layout.reward.count > 0;
   return layout.is_colocated()
          || (layout.lag > 0 && models_are && needs_the_flag);
@@ -106,9 +107,10 @@ Flags openrlhf_flags(const SystemLayout& layout, const Workload& work) {
   group("reward", layout.reward);
   const bool all = are_together(layout);
   const auto& engine = layout.generation.strategy;
-  const bool is_z3 = std::ranges::any_of(
-    models_of(layout),
-    [](const LayoutPart* part) { return part->strategy.zero == Zero::z3; });
+  const bool is_z3
+    = std::ranges::any_of(models_of(layout), [](const LayoutPart* part) {
+        return part->strategy.zero == Zero::z3;
+      });
   const bool sleeps = layout.actor.offload_weights;
   const auto engines = layout.engine.empty() ? 0 : engine.dp;
   for (const auto& flag : Flags{
@@ -127,8 +129,8 @@ Flags openrlhf_flags(const SystemLayout& layout, const Workload& work) {
          {"--ds_tensor_parallel_size",
           std::to_string(layout.actor.strategy.tp)},
          switched("--adam_offload", layout.actor.offload_optimizer && !sleeps),
-         switched("--ref_reward_offload", layout.ref.offload_weights
-                                            || layout.reward.offload_weights)})
+         switched("--ref_reward_offload",
+                  layout.ref.offload_weights || layout.reward.offload_weights)})
     flags.push_back(flag);
   return flags;
 }
@@ -202,8 +204,8 @@ Flags nemo_flags(const SystemLayout& layout, const Workload& work) {
   }
   flags.push_back({"grpo.async_grpo.enabled", lower(layout.lag > 0)});
   if (layout.lag > 0)
-    flags.push_back({"grpo.async_grpo.max_trajectory_age_steps",
-                     std::to_string(layout.lag)});
+    flags.push_back(
+      {"grpo.async_grpo.max_trajectory_age_steps", std::to_string(layout.lag)});
   flags.push_back({"cluster.num_nodes", std::to_string(work.nodes)});
   flags.push_back(
     {"cluster.gpus_per_node", std::to_string(work.devices_per_node)});
@@ -282,7 +284,9 @@ std::string print(const SystemFlag& flag) {
     return (flag.value == boolean(true) ? "" : "remove ") + flag.key;
   const bool is_argument
     = flag.key.starts_with("--") || flag.key.starts_with("trl");
-  return flag.key + (is_argument ? " " : "=") + flag.value;
+  // a shell takes | for a pipe
+  const std::string quote = flag.value.find('|') == flag.value.npos ? "" : "'";
+  return flag.key + (is_argument ? " " : "=") + quote + flag.value + quote;
 }
 
 Flags changed_flags(const Recipe& own, const SystemLayout& layout,

@@ -218,8 +218,8 @@ std::string clusters_text(const AdviceReport& report) {
 Json plan_json(const AdvisedPlan& plan) {
   auto flags = Json::object();
   for (const auto& flag : plan.flags)
-    flags[flag.key] = flag.is_switch ? Json(flag.value == "True")
-                                     : Json(flag.value);
+    flags[flag.key]
+      = flag.is_switch ? Json(flag.value == "True") : Json(flag.value);
   auto devices = Json::array();
   auto reasons = Json::array();
   if (plan.run) {

@@ -33,18 +33,6 @@ plans::Cluster cluster_of_devices(std::uint32_t devices,
           .workers_per_node = node};
 }
 
-/// Splits KEY=VALUE of --what-if.
-plans::SystemFlag flag_of(const std::string& word) {
-  const auto equal = word.find('=');
-  if (equal == word.npos)
-    throw ConfigError({.place = {"command line", 0},
-                       .path = "--what-if",
-                       .expected = "KEY=VALUE",
-                       .got = "'" + word + "'",
-                       .hint = "tp=4"});
-  return {word.substr(0, equal), word.substr(equal + 1)};
-}
-
 std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -201,11 +189,10 @@ private:
   std::optional<AdvisedPlan> named(const Ours& ours) {
     const bool fits_no_longer
       = arguments_.gpus > 0 && !plans::is_preset(ours.settings.plan);
-    const auto named = fits_no_longer
-                         ? std::nullopt
-                         : named_plan(ours.settings, ours.problem);
-    return named ? std::optional(simulated("plan " + named->name, ours.problem,
-                                           named->plan))
+    const auto named
+      = fits_no_longer ? std::nullopt : named_plan(ours.settings, ours.problem);
+    return named ? std::optional(
+             simulated("plan " + named->name, ours.problem, named->plan))
                  : std::nullopt;
   }
 
@@ -213,12 +200,11 @@ private:
     const auto what = "what if " + joined(arguments_.what_if);
     const auto changed = load_ours(arguments_.what_if);
     auto plan = named(changed);
-    report_.what_if
-      = plan ? std::move(*plan)
-             : searched(what, changed.problem, /*lag=*/0).best;
+    report_.what_if = plan ? std::move(*plan)
+                           : searched(what, changed.problem, /*lag=*/0).best;
     report_.what_if->what = what;
     for (const auto& word : arguments_.what_if)
-      report_.what_if->flags.push_back(flag_of(word));
+      report_.what_if->flags.push_back(plans::parse_change(word));
   }
 
   void advise_ours() {
@@ -326,7 +312,8 @@ private:
     const auto& work = recipe.work;
     report_.system = plans::to_string(recipe.system);
     report_.subject = fmt::format(
-      "{}: {} of {} on {} devices of {}, {} prompts x {} responses of at most {} "
+      "{}: {} of {} on {} devices of {}, {} prompts x {} responses of at most "
+      "{} "
       "tokens",
       report_.system, work.workflow, work.models.at("actor"),
       work.num_devices(), hardware_.name, work.get("data.batch_size"),
@@ -339,7 +326,7 @@ private:
     auto words = arguments_.words;
     std::vector<plans::SystemFlag> of_layout_only;
     for (const auto& word : arguments_.what_if) {
-      const auto flag = flag_of(word);
+      const auto flag = plans::parse_change(word);
       if (plans::is_layout_word(flag.key))
         of_layout_only.push_back(flag);
       else
@@ -349,8 +336,8 @@ private:
     const auto facts = import_facts(recipe, words, hardware_.mem_bytes);
     auto changed = sized(recipe, facts, cluster_for(recipe));
     for (const auto& flag : of_layout_only)
-      changed.recipe.layout = plans::changed_layout(changed.recipe.layout,
-                                                    flag.key, flag.value);
+      changed.recipe.layout
+        = plans::changed_layout(changed.recipe.layout, flag.key, flag.value);
     report_.what_if
       = of_layout("what if " + joined(arguments_.what_if),
                   plans::with_cache(changed.problem,
@@ -396,21 +383,6 @@ private:
 };
 
 } // namespace
-
-bool is_ours(const ImportWords& words) {
-  std::error_code ignored;
-  for (const auto& word : words.words) {
-    if (std::filesystem::is_directory(word, ignored))
-      return true;
-    const auto extension = std::filesystem::path(word).extension();
-    if (words.from.empty() && (extension == ".yaml" || extension == ".yml")
-        && std::filesystem::is_regular_file(word, ignored))
-      return parse_yaml(read_file(word), word, RepeatedKeys::last_one_counts)
-               .find("workflow")
-             != nullptr;
-  }
-  return false;
-}
 
 AdviceReport advise(const AdviseArguments& arguments) {
   return Adviser(arguments).advise();

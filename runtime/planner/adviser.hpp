@@ -20,10 +20,6 @@ struct AdviseArguments : PlanArguments {
   bool clusters = true;
 };
 
-/// Returns whether the words are settings of ours: a run folder, or a file that
-/// says `workflow` at its top.
-bool is_ours(const ImportWords& words);
-
 /// Predicts the plans of a report. Throws ConfigError for words that make no
 /// sense.
 AdviceReport advise(const AdviseArguments& arguments);

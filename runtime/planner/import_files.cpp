@@ -150,6 +150,21 @@ CLI::Option* add_import_words(CLI::App& command, ImportWords& words) {
     ->type_name("FILE... [key=value ...]");
 }
 
+bool is_ours(const ImportWords& words) {
+  std::error_code ignored;
+  for (const auto& word : words.words) {
+    if (fs::is_directory(word, ignored))
+      return true;
+    const auto extension = fs::path(word).extension();
+    if (words.from.empty() && (extension == ".yaml" || extension == ".yml")
+        && fs::is_regular_file(word, ignored))
+      return parse_yaml(read_file(word), word, RepeatedKeys::last_one_counts)
+               .find("workflow")
+             != nullptr;
+  }
+  return false;
+}
+
 ForeignConfig read_foreign(const std::vector<std::string>& words) {
   std::map<std::string, std::string> variables;
   ForeignConfig overrides;

@@ -24,6 +24,10 @@ struct ImportWords {
 /// Adds the files, --from and --model-config; returns the files' option.
 CLI::Option* add_import_words(CLI::App& command, ImportWords& words);
 
+/// Returns whether the words are settings of ours: a run folder, or a file that
+/// says `workflow` at its top.
+bool is_ours(const ImportWords& words);
+
 /// Reads files and overrides as one list of values. A word KEY=VALUE whose KEY
 /// is all capitals sets a variable of the scripts.
 plans::ForeignConfig read_foreign(const std::vector<std::string>& words);

@@ -213,6 +213,34 @@ class PlanImport(unittest.TestCase):
         self.assertEqual(advice["system"], "troupe")
         self.assertGreater(advice["own"]["step_s"], advice["best"]["step_s"])
 
+    def test_a_what_if_may_change_the_cluster(self):
+        script = self.write("run.sh", VERL)
+        words = ["advise", script, "--no-clusters", "--json"]
+        advice = json.loads(self.plan(*words, "--what-if",
+                                      "trainer.nnodes=2").stdout)
+        own, other = advice["own"], advice["what_if"]
+        self.assertEqual(len(own["devices"]), 8)
+        self.assertEqual(len(other["devices"]), 16)
+        self.assertLess(other["step_s"], own["step_s"])
+        self.assertEqual(other["flags"], {"trainer.nnodes": "2"})
+
+    def test_a_change_of_our_settings_is_beside_them(self):
+        words = ["advise", "examples/paper/7b.yaml", "plan=verl", "--gpus",
+                 "8", "--no-clusters", "--json"]
+        alone = json.loads(self.plan(*words).stdout)
+        changed = json.loads(self.plan(*words, "--what-if",
+                                       "plan=megatron").stdout)
+        self.assertIsNone(alone["what_if"])
+        self.assertEqual(changed["own"], alone["own"])
+        self.assertEqual(changed["what_if"]["flags"], {"plan": "megatron"})
+        self.assertNotEqual(changed["what_if"]["plan"], alone["own"]["plan"])
+
+    def test_a_degree_of_a_what_if_is_a_whole_number(self):
+        script = self.write("run.sh", VERL)
+        done = self.plan("advise", script, "--what-if", "tp=2.7",
+                         "--no-clusters", code=2)
+        self.assertIn("expected a whole number, got '2.7'", done.stderr)
+
     def test_a_what_if_that_is_no_key_names_the_nearest(self):
         script = self.write("run.sh", VERL)
         done = self.plan("advise", script, "--what-if", "tp=3", "--no-clusters",

@@ -94,12 +94,19 @@ Recipe recipe_of_text(const std::string& text, const std::string& words = "") {
                    : recipe_of_yaml(text, words);
 }
 
-/// Returns a flag as somebody adds it to a command: what is to be removed is
-/// off, a server's is in a command of its own.
-std::string typed(const SystemFlag& flag) {
-  if (flag.is_switch)
-    return flag.key + (flag.value == "True" ? "" : "=False");
-  return (flag.key.starts_with("trl") ? "\n" : "") + print(flag);
+/// Returns flags as somebody adds them to a command: what is to be removed is
+/// off, those of a server are in commands of their own.
+std::string typed(const std::vector<SystemFlag>& flags) {
+  std::string words, servers;
+  for (const auto& flag : flags) {
+    if (flag.key.starts_with("trl"))
+      servers += "\n" + print(flag);
+    else
+      words += " "
+               + (flag.value == "False" && flag.is_switch ? flag.key + "=False"
+                                                          : print(flag));
+  }
+  return words + servers;
 }
 
 /// Returns the recipe's problem on nodes of eight H100s.
@@ -184,8 +191,8 @@ TEST(SystemFlags, SayALayoutThatReadsBackAsItself) {
   const auto problem = problem_of(recipe);
   for (const auto& layout : layouts_of(recipe, problem)) {
     auto script = verl + "python3 x";
-    for (const auto& [key, value] : flags_of(System::verl, layout, recipe.work))
-      script += " " + key + "=" + value;
+    for (const auto& flag : flags_of(System::verl, layout, recipe.work))
+      script += " " + flag.key + "=" + flag.value;
     const auto again = recipe_of_script(script + "\n").layout;
     EXPECT_EQ(print(again), print(layout));
   }
@@ -199,11 +206,7 @@ TEST(SystemFlags, ChangeARecipeIntoEachLayoutOfItsSystem) {
     const auto layouts = layouts_of(recipe, problem_of(recipe));
     EXPECT_GT(layouts.size(), 3u) << text;
     for (const auto& layout : layouts) {
-      std::string words;
-      for (auto flags = changed_flags(recipe, layout, recipe.work);
-           const auto& flag : flags)
-        words += (words.empty() ? "" : " ") + typed(flag);
-      // a server's command is the last
+      const auto words = typed(changed_flags(recipe, layout, recipe.work));
       const auto again = recipe_of_text(text, words).layout;
       EXPECT_EQ(print(again), print(layout))
         << to_string(recipe.system) << ", by " << words << ", of " << text;
@@ -234,6 +237,8 @@ TEST(SystemFlags, ASwitchStandsAloneOrIsRemoved) {
                          "--ref_reward_offload"));
   EXPECT_EQ(print(SystemFlag{"--zero_stage", "3"}), "--zero_stage 3");
   EXPECT_EQ(print(SystemFlag{"trainer.nnodes", "2"}), "trainer.nnodes=2");
+  EXPECT_EQ(print(SystemFlag{"allocation_mode", "vllm:d1|fsdp:d1"}),
+            "allocation_mode='vllm:d1|fsdp:d1'");
 }
 
 TEST(SystemFlags, AnEngineIsAskedForWhereNoneGenerates) {
@@ -285,10 +290,15 @@ TEST(LayoutChanges, ShortWordsChangeDegrees) {
 TEST(LayoutChanges, MistakesNameTheNearestKey) {
   const auto layout = recipe_of_script(verl).layout;
   EXPECT_THROW(changed_layout(layout, "tp", "3"), ConfigError);
-  for (const auto& [key, value] :
-       {std::pair{"tp", "2.7"}, {"zero", "2.5"}, {"lag", "-1"}, {"tp", "0"},
-        {"train_pp", "4294967296"}, {"micro_batch_tokens", "1e3"},
-        {"share", "1.5"}, {"share", "nan"}})
+  EXPECT_THROW(parse_change("tp"), ConfigError);
+  for (const auto& [key, value] : {std::pair{"tp", "2.7"},
+                                   {"zero", "2.5"},
+                                   {"lag", "-1"},
+                                   {"tp", "0"},
+                                   {"train_pp", "4294967296"},
+                                   {"micro_batch_tokens", "1e3"},
+                                   {"share", "1.5"},
+                                   {"share", "nan"}})
     EXPECT_THROW(changed_layout(layout, key, value), ConfigError) << key;
   try {
     changed_layout(layout, "ofload", "all");
