@@ -14,6 +14,7 @@ import sys
 
 TEST = re.compile(r"^\d+/\d+ Testing: ([^\n]+)\n(.*?)^Test time =[^\n]*\n-*\n"
                   r"(?:Test Pass Reason:\n)?([^\n]*)", re.M | re.S)
+RUN = re.compile(r"^\[ RUN      \] (\S+)", re.M)
 GTEST = re.compile(r": Skipped\n(.*?)\n+\[  SKIPPED \] (\S+?)(?:,| \()", re.S)
 UNITTEST = re.compile(r"^((?:test_|setUpClass)\w*) \(([\w.]+)\)(?:\n.*)?? \.\.\. skipped (['\"])(.*)\3$",
                       re.M)
@@ -38,27 +39,33 @@ def skips_of(output):
 
 
 def read(log):
-    """Names of all tests, and (test, inner test, reason) of those skipped."""
-    names, skips = [], []
+    """Names of all ctest entries, of the tests in them, and (entry, test, reason) of
+    those skipped. An entry that names no tests of its own counts as one."""
+    entries, tests, skips = [], [], []
     for name, output, verdict in TEST.findall(log):
-        names.append(name)
+        entries.append(name)
+        tests += RUN.findall(output) or [name]
         found = list(dict.fromkeys(skips_of(output)))
         if verdict.startswith("Skip regular expression"):  # as a whole
             found = [("", found[0][1] if found else "it says no reason")]
         skips += [(name, inner, reason) for inner, reason in found]
-    return names, skips
+    return entries, tests, skips
 
 
-def show(names, skips):
+def title(entry, inner):
+    suite = inner.rpartition(".")[0]
+    return f"{entry}: {inner}" if inner and not entry.endswith("." + suite) else inner or entry
+
+
+def show(entries, tests, skips):
     by_reason = collections.defaultdict(list)
-    for name, inner, reason in skips:
-        own = inner if inner and inner not in name else name
-        by_reason[reason].append(own if own == name else f"{name}: {own}")
-    print(f"{len(skips)} of the tests in {len(names)} ctest entries skipped"
+    for entry, inner, reason in skips:
+        by_reason[reason].append(title(entry, inner))
+    print(f"{len(skips)} of {len(tests)} tests in {len(entries)} ctest entries skipped"
           + (":" if skips else ""))
-    for reason, tests in sorted(by_reason.items(), key=lambda one: -len(one[1])):
-        more = f" and {len(tests) - 3} more" if len(tests) > 3 else ""
-        print(f"  {len(tests):4} {reason[:150]}\n       {', '.join(tests[:3])}{more}")
+    for reason, titles in sorted(by_reason.items(), key=lambda one: -len(one[1])):
+        more = f" and {len(titles) - 3} more" if len(titles) > 3 else ""
+        print(f"  {len(titles):4} {reason[:150]}\n       {', '.join(titles[:3])}{more}")
 
 
 def proofs(documents):
@@ -68,12 +75,12 @@ def proofs(documents):
                 yield document, name
 
 
-def complaints(names, skips, documents):
+def complaints(tests, skips, documents):
     for name, inner, reason in skips:
         second = name.endswith("_second_opinion") and SECOND.match(reason)
         if not second and not ALLOWED.search(reason):
             yield f"{name} {inner} was skipped: {reason}"
-    every = "\n".join(names)
+    every = "\n".join(tests)
     for document, proof in proofs(documents):
         entry = re.sub(r"tests/e2e/(\w+)_test\.py", r"e2e.\1", proof)
         if not re.search(rf"(^|/){re.escape(entry)}($|[/ ])", every, re.M):
@@ -85,9 +92,9 @@ def main():
     file = pathlib.Path(build, "Testing/Temporary/LastTest.log")
     if not file.is_file():
         sys.exit(f"skipped.py: no tests ran: {file} is not there")
-    names, skips = read(file.read_text(errors="replace"))
-    show(names, skips)
-    found = list(complaints(names, skips, documents)) if documents else []
+    entries, tests, skips = read(file.read_text(errors="replace"))
+    show(entries, tests, skips)
+    found = list(complaints(tests, skips, documents)) if documents else []
     print("\n".join(found), end="\n" if found else "")
     sys.exit(bool(found))
 
