@@ -33,7 +33,7 @@ python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \
   trainer.n_gpus_per_node=8 trainer.nnodes=1 trainer.logger=['console'] $@
 )sh";
 
-const std::string megatron_7b = R"sh(
+const std::string megatron_grpo_7b = R"sh(
 HOME_DATA=$HOME/data
 python3 -m verl.trainer.main_ppo --config-path=config \
   --config-name='ppo_megatron_trainer.yaml' algorithm.adv_estimator=grpo \
@@ -137,7 +137,7 @@ TEST(FromVerl, TheEnginesShareBecomesBytesOfCache) {
 }
 
 TEST(FromVerl, MegatronsDegreesAreThoseOfAllPasses) {
-  const auto recipe = recipe_of_script(megatron_7b);
+  const auto recipe = recipe_of_script(megatron_grpo_7b);
   EXPECT_EQ(to_string(recipe.layout.generation.strategy), "d2t4");
   EXPECT_EQ(to_string(recipe.layout.actor.strategy), "d2p2t2z1");
   EXPECT_EQ(to_string(recipe.layout.ref.strategy), "d2p2t2");
@@ -173,7 +173,7 @@ TEST(FromVerl, PpoOfAnOldVersionHasFourModelsAndItsKlInTheReward) {
 
 TEST(FromVerl, EveryValueIsAccountedFor) {
   for (const auto& script :
-       {grpo_7b, megatron_7b, moe_30b, ppo_with_reward_model}) {
+       {grpo_7b, megatron_grpo_7b, moe_30b, ppo_with_reward_model}) {
     const auto recipe = recipe_of_script(script);
     for (const auto& value : recipe.values)
       EXPECT_NE(value.fate, Fate::unknown) << value.value.key;

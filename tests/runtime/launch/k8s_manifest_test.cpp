@@ -271,11 +271,12 @@ Settings settings_of_run() {
   return settings;
 }
 
-const std::vector<std::string> words{"ppo.yaml", "run.name=a: $(b) 'c'"};
+const std::vector<std::string> command_words{"ppo.yaml",
+                                             "run.name=a: $(b) 'c'"};
 
 std::vector<std::string> documents(const Settings& settings,
                                    const K8sOptions& options = {}) {
-  const auto text = k8s_manifest(settings, options, "troupe", words,
+  const auto text = k8s_manifest(settings, options, "troupe", command_words,
                                  "token\n-----BEGIN KEY-----\nabc=\n");
   const auto cut = text.find("---\napi");
   const auto comment = text.find("---\n#");
