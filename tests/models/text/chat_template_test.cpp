@@ -22,6 +22,7 @@ using testing::golden_folder;
 using ::testing::HasSubstr;
 using testing::read_text;
 using ::testing::StartsWith;
+constexpr auto hostile_limit = 120s; // alone: 2; sanitized, not alone: 35
 
 std::vector<ordered_json> chat_rows(const fs::path& path) {
   std::istringstream lines(read_text(path));
@@ -338,8 +339,7 @@ TEST(ChatTemplate, LongListsCountAStepPerEntry) {
                            + ") else 0 %}{% endfor %}"),
                 HasSubstr("does not end"))
       << use;
-    EXPECT_LT(std::chrono::steady_clock::now() - before, 20s)
-      << use; // a fraction of a second when alone
+    EXPECT_LT(std::chrono::steady_clock::now() - before, hostile_limit) << use;
   }
 }
 
@@ -350,7 +350,7 @@ TEST(ChatTemplate, LongFormatsCountAsSteps) {
     EXPECT_THAT(chat_error("{% for i in range(99999) %}{% set x = " + use
                            + " %}{% endfor %}"),
                 ::testing::AnyOf(HasSubstr("64 MiB"), HasSubstr("not end")));
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s); // alone: one
+  EXPECT_LT(std::chrono::steady_clock::now() - before, hostile_limit);
 }
 
 TEST(ChatTemplate, LongTextsInsideFiltersCountAsSteps) {
@@ -377,7 +377,7 @@ TEST(ChatTemplate, LongTextsInsideFiltersCountAsSteps) {
                            "| length }}{{ {}[a].x }}"),
               ::testing::AllOf(HasSubstr("aaa' is undefined"),
                                ::testing::SizeIs(::testing::Lt(200U))));
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 20s); // alone: two
+  EXPECT_LT(std::chrono::steady_clock::now() - before, hostile_limit);
 }
 
 TEST(ChatTemplate, MessagesNestedWithoutEndAreRefused) {
