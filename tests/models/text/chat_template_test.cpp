@@ -4,7 +4,7 @@
 
 #include "tests/support/models/dataset_support.hpp"
 #include "tests/support/models/io_support.hpp"
-#include "tests/support/places.hpp"
+#include "tests/support/slowdown.hpp"
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ using testing::golden_folder;
 using ::testing::HasSubstr;
 using testing::read_text;
 using ::testing::StartsWith;
-constexpr auto hostile_limit = 120s; // alone: 2; sanitized, not alone: 35
+constexpr auto hostile_limit = 20s * testing::sanitizer_slowdown;
 
 std::vector<ordered_json> chat_rows(const fs::path& path) {
   std::istringstream lines(read_text(path));
