@@ -54,7 +54,8 @@ struct ChildPool::Impl {
   std::map<pid_t, Child> children;
   std::deque<std::shared_ptr<StartRequest>> starts;
   bool stopping = false;
-  bool ended = false; ///< the watching thread is at its end
+  bool reporting = false; ///< `on_exit` of a child that is left out already
+  bool ended = false;     ///< the watching thread is at its end
   WakeEvent wake;
   std::optional<ChildGuard> guard; ///< of programs of the user's; only on the
                                    ///< watcher
@@ -161,6 +162,7 @@ std::optional<ChildExit> ChildPool::Impl::take_ended(pid_t pid) {
   exit.name = std::move(child.mapped().name);
   exit.number = child.mapped().number;
   ::close(child.mapped().descriptor);
+  reporting = true;
   return exit;
 }
 
@@ -178,6 +180,8 @@ void ChildPool::Impl::reap(pid_t pid) {
     if (on_exit)
       on_exit(*exit);
   }
+  const std::lock_guard lock(mutex);
+  reporting = false;
   changed.notify_all();
 }
 
@@ -293,8 +297,8 @@ std::vector<std::uint32_t> ChildPool::stopped() const {
 
 bool ChildPool::wait_all(std::chrono::milliseconds limit) {
   std::unique_lock lock(impl_->mutex);
-  return impl_->changed.wait_for(lock, limit,
-                                 [&] { return impl_->children.empty(); });
+  return impl_->changed.wait_for(
+    lock, limit, [&] { return impl_->children.empty() && !impl_->reporting; });
 }
 
 void ChildPool::stop_all(std::chrono::milliseconds grace) {

@@ -52,7 +52,8 @@ public:
   std::vector<pid_t> running() const;
   /// Returns the numbers of the children that a signal has stopped.
   std::vector<std::uint32_t> stopped() const;
-  /// Waits for at most `limit`; returns true if no child is left.
+  /// Waits for at most `limit`; returns true if no child is left and `on_exit`
+  /// has returned for all. Not for use in `on_exit`.
   bool wait_all(std::chrono::milliseconds limit);
   /// Sends SIGTERM, then SIGKILL after `grace`; returns when no child is left,
   /// or after a warning that names what does not end.

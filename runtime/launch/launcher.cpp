@@ -46,6 +46,11 @@ namespace {
 /// Set in the numbers of children that begin as spares.
 constexpr std::uint32_t spare_bit = 1U << 31;
 
+/// Returns the worker that a child is or is to be.
+WorkerId number_of(std::uint32_t child) {
+  return WorkerId{child & ~spare_bit};
+}
+
 /// Writes to a spare; returns false if it is gone.
 bool say(const net::Descriptor& spare, const std::string& text) {
   return ::send(spare.get(), text.data(), text.size(), MSG_NOSIGNAL)
@@ -61,7 +66,7 @@ std::string token_for(const LaunchCommand& command, const LaunchSpec& spec) {
 
 /// Returns the worker that a child is; nothing if it is a spare.
 std::optional<WorkerId> Launcher::Watched::worker_of(std::uint32_t child) {
-  const WorkerId worker{child & ~spare_bit};
+  const WorkerId worker = number_of(child);
   const bool waits = (child & spare_bit) != 0 && !from_spares.contains(worker);
   return waits ? std::nullopt : std::optional(worker);
 }
@@ -70,6 +75,8 @@ Launcher::Launcher()
   : pool_([watched = watched_](const net::ChildExit& exit) {
       std::unique_lock lock(watched->mutex);
       const auto worker = watched->worker_of(exit.number);
+      if (!worker)
+        watched->ended_spares.insert(number_of(exit.number));
       const auto on_exit = watched->on_exit;
       lock.unlock();
       if (worker && on_exit)
@@ -101,8 +108,9 @@ bool Launcher::use_spare(const LaunchSpec& spec, WorkerId worker) {
   if (found.empty() || found.mapped().argv != command.argv)
     return false;
   const std::lock_guard lock(watched_->mutex);
-  if (!say(found.mapped().input,
-           words_for_spare(spec, worker.value) + token_for(command, spec)))
+  if (watched_->ended_spares.contains(worker)
+      || !say(found.mapped().input,
+              words_for_spare(spec, worker.value) + token_for(command, spec)))
     return false;
   watched_->from_spares.insert(worker);
   return true;

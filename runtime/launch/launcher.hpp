@@ -63,7 +63,8 @@ private:
   /// State that the watching thread shares.
   struct Watched {
     std::mutex mutex;
-    std::set<WorkerId> from_spares; ///< workers that were spares
+    std::set<WorkerId> from_spares;  ///< workers that were spares
+    std::set<WorkerId> ended_spares; ///< a process of theirs may live on
     OnExit on_exit;
     std::optional<WorkerId> worker_of(std::uint32_t child);
   };

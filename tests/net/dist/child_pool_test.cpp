@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <span>
 #include <sstream>
@@ -64,6 +65,21 @@ TEST_F(ChildPoolTest, ReportHowTheyEnded) {
   EXPECT_EQ(ended[1].pid, two);
   EXPECT_EQ(to_string(ended[1]), "killed by signal 9 (Killed)");
   EXPECT_FALSE(pool_.signal(one, SIGTERM));
+}
+
+TEST(ChildPool, IsNotWaitedForBeforeEachEndIsReported) {
+  std::promise<void> called;
+  std::promise<void> may_return;
+  ChildPool pool([&](const ChildExit&) {
+    called.set_value();
+    may_return.get_future().wait();
+  });
+  pool.start({.name = "child", .argv = {"true"}});
+  called.get_future().wait();
+  EXPECT_TRUE(pool.running().empty());
+  EXPECT_FALSE(pool.wait_all(0ms));
+  may_return.set_value();
+  EXPECT_TRUE(pool.wait_all(20s));
 }
 
 TEST_F(ChildPoolTest, WriteToTheirFileInTheirFolderWithTheirEnvironment) {

@@ -132,6 +132,18 @@ TEST_F(Spares, OneThatHasEndedIsStartedAsIfThereWereNone) {
   EXPECT_THAT(codes_, ElementsAre(Pair(WorkerId{0}, 0), Pair(WorkerId{1}, 0)));
 }
 
+TEST_F(Spares, OneThatHasEndedIsNotUsedWhileAProcessOfItsHasTheInput) {
+  // the shell ends once its child is in a session of its own
+  std::ofstream(spec_.program)
+    << "#!/bin/sh\n[ \"$2\" = --spare ] || exec echo fresh\n"
+       "exec 3<&0\nlast=$(setsid sh -c 'exec >&-; read word <&3' &)\n";
+  launcher_.start_spares(spec_, 2);
+  launcher_.end_all(10s);
+  start();
+  EXPECT_EQ(log(0), "fresh\n");
+  EXPECT_THAT(codes_, ElementsAre(Pair(WorkerId{0}, 0), Pair(WorkerId{1}, 0)));
+}
+
 /// Spares that keep a pipe open while they live, so that its end is theirs.
 class LivingSpares : public Spares {
 protected:
