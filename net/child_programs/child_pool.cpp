@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <deque>
 #include <fstream>
@@ -220,6 +220,7 @@ void warn_of_left(const std::string& names) {
 ChildPool::ChildPool(std::function<void(const ChildExit&)> on_exit)
   : impl_(std::make_shared<Impl>()) {
   impl_->on_exit = std::move(on_exit);
+  std::signal(SIGPIPE, SIG_IGN);
   impl_->watcher = std::thread([impl = impl_] { impl->watch(); });
 }
 

@@ -31,10 +31,11 @@ std::string to_string(const ChildExit& exit);
 
 class ChildPool {
 public:
-  /// Starts the watching thread, on which `on_exit` runs once per child,
-  /// possibly before `start` has returned. It must not destroy the pool, nor
-  /// wait for a thread that is in `start`: the watching thread is the one that
-  /// forks.
+  /// Ignores SIGPIPE in this process, so that writing to a child that has ended
+  /// is an error, and starts the watching thread, on which `on_exit` runs once
+  /// per child, possibly before `start` has returned. It must not destroy the
+  /// pool, nor wait for a thread that is in `start`: the watching thread is the
+  /// one that forks.
   explicit ChildPool(std::function<void(const ChildExit&)> on_exit = {});
   /// Kills the remaining children (SIGKILL to each group) and waits for them. A
   /// warning names those that do not end; their ends are not reported.

@@ -82,6 +82,19 @@ TEST(ChildPool, IsNotWaitedForBeforeEachEndIsReported) {
   EXPECT_TRUE(pool.wait_all(20s));
 }
 
+TEST_F(ChildPoolTest, WritingToOneThatHasEndedIsAnError) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  auto child = shell("exit");
+  child.input = ends[0];
+  pool_.start(child);
+  ASSERT_TRUE(pool_.wait_all(20s));
+  ::close(ends[0]);
+  EXPECT_EQ(::write(ends[1], "x", 1), -1);
+  EXPECT_EQ(errno, EPIPE);
+  ::close(ends[1]);
+}
+
 TEST_F(ChildPoolTest, WriteToTheirFileInTheirFolderWithTheirEnvironment) {
   ChildSpec spec = shell("pwd; echo $TROUPE_CHILD; echo oops >&2");
   spec.environment = {{"TROUPE_CHILD", "hello"}};
