@@ -19,7 +19,6 @@
 
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <thread>
 
 namespace troupe::net {
@@ -48,19 +47,16 @@ public:
 
   explicit Server(Answering reply) : reply_(std::move(reply)) {
     acceptor_.listen();
-    threads_.emplace_back([this] { accept(); });
+    accepting_ = std::thread([this] { accept(); });
   }
   ~Server() {
     boost::system::error_code ignored;
     ::shutdown(acceptor_.native_handle(), SHUT_RDWR); // wakes accept
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto& socket : sockets_)
-        socket->shutdown(tcp::socket::shutdown_both, ignored);
-    }
-    threads_.front().join();
-    for (std::size_t i = 1; i < threads_.size(); ++i)
-      threads_[i].join();
+    accepting_.join();
+    for (auto& socket : sockets_)
+      socket->shutdown(tcp::socket::shutdown_both, ignored);
+    for (auto& thread : serving_)
+      thread.join();
   }
   HttpLineOptions options() const {
     HttpLineOptions options;
@@ -83,9 +79,8 @@ private:
       acceptor_.accept(*socket, error);
       if (error)
         return;
-      const std::lock_guard lock(mutex_);
       sockets_.push_back(socket);
-      threads_.emplace_back([this, socket] { serve(*socket); });
+      serving_.emplace_back([this, socket] { serve(*socket); });
     }
   }
   void serve(tcp::socket& socket) {
@@ -112,9 +107,10 @@ private:
   std::atomic<int> requests_{0};
   boost::asio::io_context io_;
   tcp::acceptor acceptor_{io_, {boost::asio::ip::make_address("127.0.0.1"), 0}};
-  std::mutex mutex_;
+  std::thread accepting_;
+  // of the accepting thread until it has ended
   std::vector<std::shared_ptr<tcp::socket>> sockets_;
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> serving_;
 };
 
 TEST(HttpLines, EveryLineIsPostedAndGetsAReply) {
