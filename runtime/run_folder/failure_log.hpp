@@ -55,8 +55,8 @@ public:
   /// Appends a record at once: the recovery that is held waits for a node.
   void begin_wait(const FailureRecord& record, const std::string& node,
                   Time now);
-  bool waits_for_node() const {
-    return awaited_.has_value();
+  bool waits_for(const std::string& node) const {
+    return awaited_ && awaited_->first == node;
   }
   /// Returns the node that the recovery waited for and how long, if it did.
   std::optional<std::pair<std::string, std::chrono::duration<double>>>

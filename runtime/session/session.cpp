@@ -153,7 +153,7 @@ bool Session::recovers_from(const AttemptResult& result) {
   if (decision.without_node)
     lost_hosts_.push_back(
       run_.work.settings.cluster.hosts.at(*decision.without_node));
-  if (wait_.count() > 0 && files_.waits_for_node()) // one more try
+  if (wait_.count() > 0 && files_.waits_for(*result.absent_node))
     return true;
   ++run_.attempt.restarts;
   run_.attempt.lost_steps += lost_steps;

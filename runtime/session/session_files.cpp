@@ -177,11 +177,19 @@ void SessionFiles::begin_recovery(const actors::RunEnd& end,
                 status_.last_failure, status_.step - lost_steps, lost_steps));
 }
 
-void SessionFiles::wait_for_node(const actors::RunEnd& end,
-                                 std::uint32_t node) {
+std::string SessionFiles::node_name(std::uint32_t node) const {
   const auto& hosts = run_.work.settings.cluster.hosts;
   const auto host = node < hosts.size() ? " (" + hosts[node] + ")" : "";
-  const auto name = fmt::format("node {}{}", node, host);
+  return fmt::format("node {}{}", node, host);
+}
+
+bool SessionFiles::waits_for(std::uint32_t node) const {
+  return failures_.waits_for(node_name(node));
+}
+
+void SessionFiles::wait_for_node(const actors::RunEnd& end,
+                                 std::uint32_t node) {
+  const auto name = node_name(node);
   failures_.begin_wait(record_of(end, "waiting"), name,
                        std::chrono::steady_clock::now());
   console_.say(fmt::format("waiting for {} (cluster.lost_node)", name));

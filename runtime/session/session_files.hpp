@@ -47,9 +47,8 @@ public:
   void begin_recovery(const actors::RunEnd& end, std::uint32_t lost_steps);
   /// Records that the run waits for a node until its steps go on.
   void wait_for_node(const actors::RunEnd& end, std::uint32_t node);
-  bool waits_for_node() const {
-    return failures_.waits_for_node();
-  }
+  /// Returns true if the run waits for this node already.
+  bool waits_for(std::uint32_t node) const;
   /// Opens the files of the run's next attempt.
   void open_attempt();
   /// Sets why a run that recovered before, or could, does not do so again.
@@ -77,6 +76,7 @@ public:
 
 private:
   void start_trace() const;
+  std::string node_name(std::uint32_t node) const;
   FailureRecord record_of(const actors::RunEnd& end, std::string action) const;
   void open_page();
   void warn_of_skips(const StepMetrics& metrics);

@@ -173,3 +173,20 @@ TEST(Failures, ARecoveryIsALineOnceItsCostIsKnown) {
                               R"("seconds":3.0)"));
   EXPECT_EQ(std::ranges::count(text, '\n'), 1);
 }
+
+TEST(FailureLog, NamesTheNodeThatItWaitsForNow) {
+  const TempFolder temp;
+  const RunFolder folder(temp.path());
+  folder.create();
+  FailureLog failures(folder);
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_FALSE(failures.waits_for("node 1"));
+  failures.begin_wait({.action = "waiting"}, "node 1", now);
+  EXPECT_TRUE(failures.waits_for("node 1"));
+  EXPECT_FALSE(failures.waits_for("node 2"));
+  failures.begin_wait({.action = "waiting"}, "node 2", now);
+  const auto waited = failures.end_wait(now + std::chrono::seconds(3));
+  EXPECT_EQ(waited->first, "node 2");
+  EXPECT_EQ(waited->second.count(), 3.0);
+  EXPECT_FALSE(failures.waits_for("node 2"));
+}
