@@ -1,6 +1,7 @@
 """Runs over hosts that share no files: a worker's host has an empty folder in
 the place of the run, the models and the data. What it reads comes from the
 master, what it writes arrives there, and nothing of it stays."""
+import contextlib
 import os
 import signal
 import unittest
@@ -143,6 +144,34 @@ class Files(Case):
         failure = self.kill_a_worker("run.save_every=10")
         self.assertLess(failure["lost_steps"], 2)  # no checkpoint was there
 
+    def test_a_lost_host_is_recovered_from_the_copies_of_another_I8(self):
+        """All that runs on a host is killed, the keeper of its memory too."""
+        run = self.over(self.others, LONG, "run.save_every=10")
+        self.wait_for_step("ppo", 3)
+        for pid in self.others[1].having(self.all_processes()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        done = run.finish()
+        self.assertEqual(done.code, 0, done.err)
+        self.assertLess(self.failures()[0]["lost_steps"], 3)  # nothing was saved
+        self.check_nothing_is_left()
+        self.check_bits(LONG, "run.save_every=10")
+
+    def test_spares_take_the_place_of_a_lost_worker_I8(self):
+        run = self.over(self.others, LONG, "cluster.spares=2")
+        self.wait_for_step("ppo", 1)
+        working = {worker["pid"] for worker in self.status()["workers"]}
+        spares = until(lambda: len(self.workers_over_ssh()) == 4
+                       and set(self.workers_over_ssh()) - working, "two spares")
+        os.kill(min(working), signal.SIGKILL)
+        done = run.finish()
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(len(self.failures()), 1)
+        self.assertEqual({worker["pid"] for worker in self.status()["workers"]},
+                         spares)
+        self.check_nothing_is_left()
+        self.check_bits(LONG)
+
     def test_a_stopped_run_continues_on_such_hosts_I8(self):
         first = self.over(self.others, LONG)
         self.wait_for_step("ppo", 2)
@@ -157,7 +186,7 @@ class Files(Case):
 
     def workers_over_ssh(self):
         return sorted(pid for pid, words in self.processes().items()
-                      if " worker --join" in words
+                      if " worker --" in words
                       and not words.startswith(("sh ", "/bin/sh ")))
 
     def test_true_on_hosts_that_do_not_share_is_one_message(self):

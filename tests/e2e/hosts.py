@@ -88,6 +88,16 @@ class Host:
         """An empty folder in the place of `folder`: a disk of its own."""
         self.run("mount", "-t", "tmpfs", "none", str(folder))
 
+    def having(self, pids):
+        """Those of the processes that are on this host."""
+        space = os.stat(f"/proc/{self.keeper.pid}/ns/net").st_ino
+        found = []
+        for pid in pids:
+            with contextlib.suppress(OSError):  # it has ended
+                if os.stat(f"/proc/{pid}/ns/net").st_ino == space:
+                    found.append(pid)
+        return found
+
     def close(self):
         self.keeper.stdin.close()
         self.keeper.wait()

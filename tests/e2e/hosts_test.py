@@ -182,13 +182,7 @@ class LostHost(Hosts):
 
     def on(self, host):
         """Processes of this run on a host."""
-        space = os.stat(f"/proc/{host.keeper.pid}/ns/net").st_ino
-        found = []
-        for pid in self.all_processes():
-            with contextlib.suppress(OSError):
-                if os.stat(f"/proc/{pid}/ns/net").st_ino == space:
-                    found.append(pid)
-        return found
+        return host.having(self.all_processes())
 
     def memory_files(self, host):
         """The memory files of a host's keeper: [(path, number of the snapshot
