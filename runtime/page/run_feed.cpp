@@ -41,7 +41,8 @@ std::uint64_t history_per_trace(const RunFolder& folder) {
 RunFeed::RunFeed(RunFolder folder, std::vector<std::string> beside)
   : folder_(std::move(folder)),
     beside_(std::move(beside)),
-    trace_(folder_, history_per_trace(folder_)) {
+    trace_(folder_, history_per_trace(folder_)),
+    tokens_(folder_) {
   lines_.push_back({folder_.metrics_file(), "metrics", history_of_metrics, {}});
   lines_.push_back({folder_.failures_file(), "failures", history_of_texts, {}});
   lines_.push_back({folder_.samples_file(), "samples", history_of_texts, {}});
@@ -62,8 +63,7 @@ std::vector<FeedMessage> RunFeed::next() {
   }
   for (auto& lines : lines_)
     if (lines.file)
-      if (auto text = lines.file->read(portion_of_lines); !text.empty())
-        add_text(lines.type, text);
+      add_lines(lines);
   add_status();
   if (!loaded_)
     add_loading();
@@ -87,6 +87,17 @@ void RunFeed::add_beginning() {
 void RunFeed::add_text(const std::string& type, const std::string& text) {
   found_.push_back({false, json{{"type", type}, {"text", text}}.dump(
                              -1, ' ', false, json::error_handler_t::replace)});
+}
+
+/// Adds new lines; before samples the texts of their tokens.
+void RunFeed::add_lines(Lines& lines) {
+  const auto text = lines.file->read(portion_of_lines);
+  if (text.empty())
+    return;
+  if (lines.type == "samples")
+    if (const auto tokens = tokens_.next(text); !tokens.empty())
+      add_text("tokens", tokens);
+  add_text(lines.type, text);
 }
 
 /// Finds new files before any is read, so that the amount to load is known.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/page/line_follower.hpp"
+#include "runtime/page/token_texts.hpp"
 #include "runtime/page/trace_follower.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 
@@ -45,6 +46,7 @@ private:
 
   void add_beginning();
   void add_text(const std::string& type, const std::string& text);
+  void add_lines(Lines& lines);
   void find_files();
   void find_worker_logs();
   std::uint64_t unread_bytes() const;
@@ -54,6 +56,7 @@ private:
   RunFolder folder_;
   std::vector<std::string> beside_;
   TraceFollower trace_;
+  TokenTexts tokens_;
   std::vector<Lines> lines_;
   std::set<std::string> worker_logs_; ///< followed already
   std::string status_;

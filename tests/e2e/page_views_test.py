@@ -2,6 +2,7 @@
 screen, the map of actors, the timeline's levels of detail, search, addresses,
 the story of a recovery, and the page as one file."""
 import json
+import math
 import os
 import re
 import signal
@@ -350,6 +351,38 @@ class Views(Watched):
             self.assertEqual(browser.errors(), [])
         process.send(signal.SIGTERM)
         process.finish()
+
+    # -- samples -------------------------------------------------------------
+
+    def test_tokens_of_samples_are_shaded_by_their_probabilities(self):
+        self.troupe(*self.ppo("run.steps=2"))
+        samples = read_rows(self.run_folder("ppo") / "samples.jsonl")
+        unlikely = [1 - math.exp(logprob) for sample in samples
+                    for logprob, own in zip(sample["logprobs"], sample["loss_mask"])
+                    if own]
+        with self.served("ppo") as url, self.browser() as browser:
+            browser.open(url)
+            self.loaded(browser, 2)
+            self.panel(browser, "samples")
+            weights, texts, known = browser.run("""
+                const {model, state} = window.troupe;
+                const select = document.querySelector('select[title=shade]');
+                select.value = 'logprob';
+                select.dispatchEvent(new Event('change'));
+                const spans = [...document.querySelectorAll('.tokens > span')];
+                return [spans.filter((s) => s.title.startsWith('p ')).map((s) => parseFloat(s.style.getPropertyValue('--weight'))),
+                        [...document.querySelectorAll('.tokens')].map((t) => t.textContent),
+                        model.samples.map((s) => s.response)]""")
+            browser.picture(self.pictures / "samples.png")
+            self.assertEqual(browser.errors(), [])
+        self.assertEqual(len(weights), len(unlikely))
+        for shown, wanted in zip(sorted(weights), sorted(unlikely)):
+            self.assertAlmostEqual(shown, 100 * wanted, delta=0.51)
+        def ascii_of(text):  # others may be of several tokens; pads are shown
+            return re.sub(r"<\|\w+\|>|[^ -~]", "", text).strip()
+        for response in known:
+            self.assertTrue(any(ascii_of(response) in ascii_of(text)
+                                for text in texts), response)
 
     # -- one file ------------------------------------------------------------
 

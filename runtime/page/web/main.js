@@ -34,7 +34,7 @@ const PANELS = { steps: drawSteps, messages: drawMessages, links: drawLinks, mai
 
 const model = new Model();
 const handlers = inbox(model);
-const state = { model, tab: 'steps', step: 0, pinnedStep: 0, beside: [], axis: 'step', curves: { smooth: 0, log: false }, samples: { find: '', order: 'step' },
+const state = { model, tab: 'steps', step: 0, pinnedStep: 0, beside: [], axis: 'step', curves: { smooth: 0, log: false }, samples: { find: '', order: 'step', shade: '' },
   name: () => model.graph.name || 'run' };
 
 // -- what is chosen -----------------------------------------------------------

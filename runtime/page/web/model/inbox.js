@@ -18,11 +18,12 @@ function jsonLines(text, into, most, shown = (row) => row) {
 // may be long.
 const ownNumbers = (keys) => Object.fromEntries(Object.entries(keys || {}).filter(([, v]) => v.length === 1 && Number.isFinite(v[0])).map(([k, v]) => [k, v[0]]));
 
-/** Returns the part of a sample that the page shows: its tokens are many. */
+/** Returns the part of a sample that the page shows, its tokens in few bytes. */
 export function shownSample(row) {
-  const { step, sample, prompt, response, score, kl, finish_reason, loss_mask, keys } = row;
+  const { step, sample, prompt, response, score, kl, finish_reason, sequence_ids, loss_mask, logprobs, keys } = row;
   const tokens = (loss_mask || []).reduce((n, own) => n + own, 0);
-  return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys) };
+  return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys),
+    ids: Int32Array.from(sequence_ids || []), mask: Uint8Array.from(loss_mask || []), logprobs: Float32Array.from(logprobs || []) };
 }
 
 /** Returns handlers of the server's messages, by type. */
@@ -40,6 +41,7 @@ export function inbox(model) {
       model.metrics = [...byStep.values()].sort((a, b) => a.step - b.step);
     },
     failures: (text) => jsonLines(text, model.failures, KEEP.failures),
+    tokens: (text) => { for (const [id, token] of Object.entries(JSON.parse(text))) model.tokenTexts.set(Number(id), token); },
     samples: (text) => jsonLines(text, model.samples, KEEP.samples, shownSample),
     log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - KEEP.log)); },
     // A line without a time, as user-defined programs print, gets that of its

@@ -30,6 +30,7 @@ export class Model {
     this.metrics = [];
     this.failures = [];
     this.samples = [];
+    this.tokenTexts = new Map(); // by id
     this.log = [];
     this.logs = new Map();      // logs of workers: lines with a time and a text
     this.flows = new Flows();

@@ -19,3 +19,21 @@ export function sampleGroups(samples, { find = '', order = 'step' } = {}) {
     entryOf(groups, s.prompt ?? '', () => ({ prompt: bare(s.prompt), rows: [] })).rows.push(s);
   return [...groups.values()];
 }
+
+/** What tokens can be shaded by: [key, words]. */
+export const SHADES = [['', 'plain text'], ['logprob', 'by probability'], ['mask', 'by loss mask']];
+
+/**
+ * Returns the tokens of a sample as [{ text, weight, title }], none if their
+ * texts are unknown. `weight` from 0 to 1 is how dark a token is: by 'logprob'
+ * 1 - p of tokens that were generated, by 'mask' 1 for those in the loss.
+ */
+export function shadedTokens(sample, texts, by) {
+  const ids = sample.ids ?? [];
+  if (!by || !ids.length || !texts.has(ids[0])) return [];
+  return Array.from(ids, (id, i) => {
+    const own = sample.mask[i] === 1, p = Math.exp(sample.logprobs[i]);
+    const title = own ? `p ${p.toFixed(3)}, token ${id}` : `not in the loss, token ${id}`;
+    return { text: texts.get(id) ?? '\ufffd', weight: own ? (by === 'mask' ? 1 : 1 - Math.min(1, p)) : 0, title };
+  });
+}

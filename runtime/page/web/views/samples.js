@@ -1,6 +1,7 @@
 // Samples: grouped by prompt, each with its answers; filtered by a text and
-// sorted by a number. The same prompt over steps stands in one group.
-import { sampleGroups } from '../model/samples.js';
+// sorted by a number; their tokens shaded by what training sees of them. The
+// same prompt over steps is in one group.
+import { SHADES, sampleGroups, shadedTokens } from '../model/samples.js';
 import { countOf, countText } from '../model/text.js';
 import { el, note, table, head } from './dom.js';
 
@@ -9,9 +10,17 @@ const ORDERS = [['step', 'newest first'], ['score', 'highest reward'], ['-score'
 
 const number = (x) => (Number.isFinite(x) ? x.toFixed(3) : '');
 
-function answers(group, own, order) {
+/** The tokens of a sample on shades of a colour; its answer if they are unknown. */
+function answer(sample, texts, shade) {
+  const tokens = shadedTokens(sample, texts, shade);
+  if (!tokens.length) return sample.response ?? '';
+  return el('span', { class: 'tokens' }, ...tokens.map((t) =>
+    el('span', { title: t.title, style: `--weight: ${Math.round(100 * t.weight)}%` }, t.text)));
+}
+
+function answers(group, own, texts, shade) {
   return table([head('step', 'num'), head('answer', 'text'), head('reward', 'num'), head('KL', 'num'), ...own.map((k) => head(k, 'num')), head('tokens', 'num'), head('end')],
-    group.rows.slice(0, MOST_ANSWERS).map((s) => [s.step ?? '', s.response ?? '', number(s.score), number(s.kl), ...own.map((k) => number(s.own?.[k])), s.tokens || '', s.finish_reason ?? '']));
+    group.rows.slice(0, MOST_ANSWERS).map((s) => [s.step ?? '', answer(s, texts, shade), number(s.score), number(s.kl), ...own.map((k) => number(s.own?.[k])), s.tokens || '', s.finish_reason ?? '']));
 }
 
 export function drawSamples(main, model, state) {
@@ -25,13 +34,15 @@ export function drawSamples(main, model, state) {
     body.replaceChildren(
       note(`${countOf(groups.length, 'prompt')} with ${countOf(rows, 'answer')} of ${countText(model.samples.length)} here${groups.length > MOST_GROUPS ? `; the first ${MOST_GROUPS} are shown` : ''}`),
       ...groups.slice(0, MOST_GROUPS).map((g) => el('section', { class: 'prompt' }, el('div', { class: 'text' }, g.prompt || '(no prompt)'),
-        answers(g, own, chosen.order), ...(g.rows.length > MOST_ANSWERS ? [note(`and ${g.rows.length - MOST_ANSWERS} more`)] : []))));
+        answers(g, own, model.tokenTexts, chosen.shade), ...(g.rows.length > MOST_ANSWERS ? [note(`and ${g.rows.length - MOST_ANSWERS} more`)] : []))));
   };
   const find = el('input', { class: 'wide', placeholder: 'text in prompt or answer', value: chosen.find });
   find.addEventListener('input', () => { chosen.find = find.value; redraw(); });
   const order = el('select', { title: 'order' }, ...ORDERS.map(([value, text]) => el('option', { value, ...(value === chosen.order ? { selected: '' } : {}) }, text)));
   order.addEventListener('change', () => { chosen.order = order.value; redraw(); });
-  main.replaceChildren(el('div', { class: 'bar' }, find, order), body);
+  const shade = el('select', { title: 'shade' }, ...SHADES.map(([value, text]) => el('option', { value, ...(value === chosen.shade ? { selected: '' } : {}) }, text)));
+  shade.addEventListener('change', () => { chosen.shade = shade.value; redraw(); });
+  main.replaceChildren(el('div', { class: 'bar' }, find, order, shade), body);
   redraw();
   return undefined;
 }

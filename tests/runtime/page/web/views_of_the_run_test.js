@@ -7,9 +7,10 @@ import { colour, idleClass } from '../../../../runtime/page/web/model/colours.js
 import { attemptBands, bundles, meanOf, processLanes, selectionSums, tasksIn, utilisation } from '../../../../runtime/page/web/model/lanes.js';
 import { callTimes, flatSettings, overlaid, planDifferences, settingDifferences, slowerSentence } from '../../../../runtime/page/web/model/compare.js';
 import { requestHops } from '../../../../runtime/page/web/model/hops.js';
+import { shownSample } from '../../../../runtime/page/web/model/inbox.js';
 import { mapLayout } from '../../../../runtime/page/web/model/map_layout.js';
 import { curveGroups, metricsCsv, smoothed } from '../../../../runtime/page/web/model/metrics.js';
-import { sampleGroups } from '../../../../runtime/page/web/model/samples.js';
+import { sampleGroups, shadedTokens } from '../../../../runtime/page/web/model/samples.js';
 import { search } from '../../../../runtime/page/web/model/search.js';
 import { story } from '../../../../runtime/page/web/model/story.js';
 import { mailboxes, nextEvent, rates, stalledAsks, travelling } from '../../../../runtime/page/web/model/traffic.js';
@@ -231,6 +232,17 @@ test('samples are grouped by prompt, in the order asked for', () => {
   assert.deepEqual(sampleGroups(samples, { order: 'score' }).map((g) => g.prompt), ['b?', 'a?']);
   assert.deepEqual(sampleGroups(samples, { order: '-score' }).map((g) => g.prompt), ['a?', 'b?']);
   assert.deepEqual(sampleGroups(samples, { find: 'Y' }).map((g) => g.prompt), ['b?']);
+});
+
+test('tokens are shaded by what training sees of them', () => {
+  const sample = shownSample({ sequence_ids: [5, 7, 9], loss_mask: [0, 1, 1], logprobs: [0, Math.log(0.25), 0] });
+  const texts = new Map([[5, 'a'], [7, ' b'], [9, '!']]);
+  const shown = (by) => shadedTokens(sample, texts, by).map((t) => [t.text, Number(t.weight.toFixed(3))]);
+  assert.deepEqual(shown('logprob'), [['a', 0], [' b', 0.75], ['!', 0]]);
+  assert.deepEqual(shown('mask'), [['a', 0], [' b', 1], ['!', 1]]);
+  assert.deepEqual(shown(''), []);
+  assert.equal(shadedTokens(sample, texts, 'logprob')[1].title, 'p 0.250, token 7');
+  assert.deepEqual(shadedTokens(sample, new Map(), 'mask'), [], 'texts that are unknown');
 });
 
 function runOf(name, genMs, device = 0) {
