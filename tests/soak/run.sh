@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What needs long or a quiet machine: make soak. Prints a line a part with its
-# seconds; goes on after a failure; exit code 1 if any part failed.
+# What needs long or a quiet machine: make soak, a night of two cores. Prints a
+# line per part with its seconds; goes on after a failure; exit code 1 if any part
+# failed. With words only the parts whose titles have one: make soak PARTS="kill demo".
 #   - the demo learns with seeds 1, 2 and 3
 #   - ten minutes of fuzzing for each reader of files, ten for all parsers
 #   - the end-to-end tests ten times (a race shows here or nowhere)
@@ -19,8 +20,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=build/soak
 mkdir -p "$folder"
 failed=0
+words=("$@")
+is_wanted() { # is_wanted <title>
+  local word
+  for word in "${words[@]}"; do
+    [[ $1 != *"$word"* ]] || return 0
+  done
+  ((${#words[@]} == 0))
+}
 part() { # part <title> <command>...
   local title=$1 begin=$SECONDS log
+  is_wanted "$title" || return 0
   log="$folder/${title//[^a-z0-9]/_}.log"
   shift
   if "$@" >"$log" 2>&1; then
