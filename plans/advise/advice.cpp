@@ -102,14 +102,28 @@ double engine_share(const PlanProblem& problem, const ExecutionPlan& plan) {
                     : 0.9;
 }
 
+IdleReason dependency_reason() {
+  return {.what = "rows of calls on other devices",
+          .remedy = "more devices for the calls on the critical path, or calls "
+                    "in chunks"};
+}
+
+IdleReason version_reason() {
+  return {.what = "new weights after training",
+          .remedy = "a generation that lags one step, or fewer bytes to move"};
+}
+
+IdleReason device_reason() {
+  return {.what = "other devices of the same call",
+          .remedy = "meshes that begin and end together"};
+}
+
 std::vector<IdleReason> idle_reasons(const Simulation& run) {
   std::vector<IdleReason> reasons
-    = {{run.idle.dependency_s, "rows of calls on other devices",
-        "more devices for the calls on the critical path, or calls in chunks"},
-       {run.idle.version_s, "new weights after training",
-        "a generation that lags one step, or fewer bytes to move"},
-       {run.idle.device_s, "other devices of the same call",
-        "meshes that begin and end together"}};
+    = {dependency_reason(), version_reason(), device_reason()};
+  reasons[0].seconds = run.idle.dependency_s;
+  reasons[1].seconds = run.idle.version_s;
+  reasons[2].seconds = run.idle.device_s;
   // less is what rounding leaves of sums of long times
   std::erase_if(reasons, [&](const IdleReason& reason) {
     return reason.seconds <= 1e-6 * run.step_s;

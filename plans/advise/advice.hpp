@@ -56,5 +56,10 @@ struct IdleReason {
   std::string remedy = {};
 };
 std::vector<IdleReason> idle_reasons(const Simulation& run);
+/// Return the reasons without seconds: rows of other calls, new weights, other
+/// devices of the same call.
+IdleReason dependency_reason();
+IdleReason version_reason();
+IdleReason device_reason();
 
 } // namespace troupe::plans

@@ -112,9 +112,13 @@ double CostModel::work_s(const Call& call, const Job& job) const {
 }
 
 double CostModel::call_s(const Call& call, const Placement& placement) const {
-  if (call.kind == CallKind::function || placement.devices.empty())
+  const auto& measured = problem_.measured;
+  if (call.kind == CallKind::function)
+    return measured.function_seconds(call.name) / placement.chunks;
+  if (placement.devices.empty())
     return 0;
-  return cores_.alone(placement.devices, turns_of(call, placement))
+  return measured.factor_of(call.name)
+         * cores_.alone(placement.devices, turns_of(call, placement))
          * (hardware_.call_s + master_s(placement)
             + work_s(call, make_job(call, placement)));
 }
@@ -141,7 +145,8 @@ double CostModel::later_chunk_s(const Call& call,
   if (call.kind != CallKind::generate || call.user_actor)
     return call_s(call, placement);
   const auto job = make_job(call, placement);
-  return cores_.alone(placement.devices)
+  return problem_.measured.factor_of(call.name)
+         * cores_.alone(placement.devices)
          * (steady_responses_s(job) + later_responses_s(job));
 }
 
@@ -188,7 +193,7 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   // sharded parameters are gathered by all devices at once
   auto both = from.devices;
   both.insert(both.end(), to.devices.begin(), to.devices.end());
-  const auto alone = cores_.alone(both);
+  const auto alone = problem_.measured.move_factor * cores_.alone(both);
   if (from.strategy.zero != Zero::z3)
     return alone * seconds;
   const auto& model = models_.find(role)->second;

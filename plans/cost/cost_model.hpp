@@ -89,7 +89,7 @@ public:
   explicit CostModel(const PlanProblem& problem, CostEffects effects = {});
 
   /// Returns the seconds of a call that runs alone; of its first chunk if it
-  /// has chunks. Functions are free.
+  /// has chunks. Functions are free unless measured.
   double call_s(const Call& call, const Placement& placement) const;
   /// Returns the master's part of them; the master serves one call at a time.
   double master_s(const Placement& placement) const;

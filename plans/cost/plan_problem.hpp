@@ -5,6 +5,7 @@
 
 #include "plans/check/plan_check.hpp"
 #include "plans/cost/hardware.hpp"
+#include "plans/cost/measured_costs.hpp"
 #include "plans/cost/profile_table.hpp"
 #include "plans/memory/lengths.hpp"
 #include "plans/workflow/workflow.hpp"
@@ -27,6 +28,7 @@ struct PlanProblem {
   bool corrects_for_lag = true;
   bool for_run = false; ///< on this host, whose memory its devices share
   Evaluation evaluation = {};
+  MeasuredCosts measured = {}; ///< of a run; empty: predictions only
 
   /// Returns the bytes that a plan may use of each device; 0: no limit known.
   std::uint64_t device_memory_bytes() const;

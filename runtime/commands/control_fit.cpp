@@ -3,7 +3,7 @@
 #include "plans/cost/plan_problem.hpp"
 #include "plans/plan/strategy_rules.hpp"
 #include "plans/simulate/simulator.hpp"
-#include "runtime/metrics/step_names.hpp"
+#include "runtime/planner/phase_names.hpp"
 
 #include <fmt/format.h>
 

@@ -4,11 +4,10 @@
 #include "runtime/base/temporary_folder.hpp"
 #include "runtime/commands/run_program.hpp"
 #include "runtime/launch/launcher.hpp"
+#include "runtime/planner/recorded_steps.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -30,36 +29,22 @@ std::string last_line(const fs::path& file) {
   return last;
 }
 
-double median_of(std::vector<double> numbers) {
-  const auto middle
-    = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::ranges::nth_element(numbers, middle);
-  return *middle;
-}
-
 std::optional<PlanCosts> costs_of(const fs::path& metrics) {
-  std::vector<nlohmann::json> steps;
-  std::stringstream text(read_file(metrics));
-  for (std::string line; std::getline(text, line);) {
-    auto json
-      = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("timing_s/step"))
-      steps.push_back(std::move(json));
-  }
+  auto steps = read_recorded_steps(metrics);
   if (steps.size() > 1)
     steps.erase(steps.begin()); // warm-up
   if (steps.empty())
     return std::nullopt;
-  const auto median = [&](const char* name) {
+  const auto median = [&](const std::string& name) {
     std::vector<double> numbers;
     for (const auto& step : steps)
-      numbers.push_back(step.value(name, 0.0));
+      numbers.push_back(step.value(name));
     return median_of(std::move(numbers));
   };
   std::map<std::string, double> phases_s;
-  for (const auto& [name, value] : steps.back().items())
+  for (const auto& [name, value] : steps.back().numbers())
     if (name.starts_with("timing_s/"))
-      phases_s[name] = median(name.c_str());
+      phases_s[name] = median(name);
   return PlanCosts{.step_s = median("timing_s/step"),
                    .idle_share = median("perf/idle_ratio"),
                    .moved_bytes = 1e9 * median("perf/moved_gb"),

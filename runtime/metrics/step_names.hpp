@@ -8,11 +8,6 @@
 
 namespace troupe::runtime {
 
-/// Returns the NAME in timing_s/NAME of a call: a shared name if several
-/// workflows have such a call, else the call's own. Tasks that are no call
-/// belong to timing_s/move.
-std::string phase_of(const plans::Workflow& workflow, const std::string& call);
-
 StepMetrics name_step(const PreparedRun& run, const actors::StepReport& report);
 
 /// Maps the report of an evaluation after so many steps: val-core/*,

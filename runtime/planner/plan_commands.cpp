@@ -167,6 +167,7 @@ void add_plan_commands(CLI::App& plan, CommandRun& chosen,
   add_plan_compare(plan, chosen, host);
   add_plan_import(plan, chosen);
   add_plan_advise(plan, chosen, host);
+  add_plan_replay(plan, chosen, host);
 }
 
 } // namespace troupe::runtime

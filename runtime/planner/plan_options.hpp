@@ -65,6 +65,7 @@ void add_plan_search(CLI::App& plan, CommandRun& chosen, const PlanHost& host);
 void add_plan_compare(CLI::App& plan, CommandRun& chosen, const PlanHost& host);
 void add_plan_import(CLI::App& plan, CommandRun& chosen);
 void add_plan_advise(CLI::App& plan, CommandRun& chosen, const PlanHost& host);
+void add_plan_replay(CLI::App& plan, CommandRun& chosen, const PlanHost& host);
 /// Adds all commands of `troupe plan`, which are those of `troupe-plan`.
 void add_plan_commands(CLI::App& plan, CommandRun& chosen,
                        const PlanHost& host);

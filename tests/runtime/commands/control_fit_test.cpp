@@ -1,6 +1,6 @@
 #include "plans/simulate/simulator.hpp"
 #include "runtime/commands/control_fit.hpp"
-#include "runtime/metrics/step_names.hpp"
+#include "runtime/planner/phase_names.hpp"
 
 #include <gtest/gtest.h>
 
