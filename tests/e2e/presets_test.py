@@ -1,9 +1,10 @@
 """I1 over the field's plans: each preset trains on recorded samples as one
 device does. `async` lags and is left out; `openrlhf` needs a fifth device."""
 import json
+import subprocess
 import unittest
 
-from support import Case, tree_bytes, without_times
+from support import DEADLINE_S, TROUPE, Case, tree_bytes, without_times
 
 PRESETS = ("data_parallel", "flattening", "openrlhf", "openrlhf_colocated",
            "interleaving", "separation", "megatron", "real_heuristic", "verl")
@@ -80,6 +81,31 @@ class Presets(Case):
         self.assertEqual(first, again)
         self.assertEqual(*(tree_bytes(self.latest(name), "*/*.safetensors")
                            for name in ("first", "again")))
+
+    def test_a_run_is_replayed_under_another_plan(self):
+        self.train("ran", "separation", 4, "run.steps=6")
+        steps = self.metrics("ran")
+        words = ["plan", "replay", self.run_folder("ran"), "--plan", "megatron",
+                 "--json"]
+        told = self.troupe(*words).stdout
+        replay = json.loads(told)
+        self.assertEqual([replay[plan]["name"] for plan in ("own", "other")],
+                         ["separation", "megatron"])
+        self.assertEqual({row["step"]: row["measured_s"]
+                          for row in replay["steps"]},
+                         {step: line["timing_s/step"]
+                          for step, line in steps.items() if step > 1})
+        self.assertLess(abs(replay["fitted_s"] / replay["measured_s"] - 1), 0.5)
+        alone = subprocess.run([TROUPE.parent / "troupe-plan", *words[1:]],
+                               cwd=self.folder, capture_output=True, text=True,
+                               timeout=DEADLINE_S)
+        self.assertEqual(alone.stdout, told, alone.stderr)
+        found = self.troupe("plan", "replay", "runs/ran").stdout
+        self.assertRegex(found, r"(?m)^  same plan, measured costs +[\d.]+")
+        self.assertRegex(found, r"(?m)^best found would have taken ")
+        self.assertIn("\ncalls:\n", found)
+        refused = self.troupe("plan", "replay", "runs", code=2).stderr
+        self.assertIn("no config.yaml in 'runs'", refused)
 
     def test_a_comparison_runs_what_fits_and_else_gives_the_reason(self):
         _, config, *overrides = self.ppo("plan=separation")
