@@ -1,5 +1,6 @@
 // trace export, summary, serve, report, top.
 #include "config/base/error.hpp"
+#include "runtime/base/human_text.hpp"
 #include "runtime/commands/command.hpp"
 #include "runtime/launch/stop_signals.hpp"
 #include "runtime/page/trace_report.hpp"
@@ -127,11 +128,13 @@ void watch_top(const RunFolder& folder, TraceTop& top) {
   std::promise<void> stopped;
   StopSignals signals([&](int) { stopped.set_value(); });
   const auto stop = stopped.get_future();
+  const auto coloured
+    = shows_colours(STDOUT_FILENO) ? run_call_kinds(folder) : CallKinds{};
   for (bool over = false; !over;) {
     const auto status = read_status(folder);
     over = !is_under_way(status);
     // to the corner; erase what is below
-    print_out("\033[H\033[J" + top_text(top.look(), status));
+    print_out("\033[H\033[J" + top_text(top.look(), status, coloured));
     std::cout.flush();
     if (!over && stop.wait_for(top_period) == std::future_status::ready)
       return;

@@ -116,7 +116,22 @@ std::string bar(double share) {
   return std::string(filled, '#') + std::string(width - filled, '-');
 }
 
-std::string device_table(const TopView& view) {
+/// Returns a task in the colour of its kind of call: those of the page
+/// (web/model/colours.js), as the nearest of a terminal's 256.
+std::string painted(const std::string& task, const CallKinds& kinds) {
+  static const std::map<std::string, int> colours{
+    {"generate", 68}, {"inference", 37}, {"train", 172}, {"function", 134}};
+  constexpr int olive = 100;
+  const auto kind = kinds.find(task);
+  const auto found
+    = kind == kinds.end() ? colours.end() : colours.find(kind->second);
+  if (kinds.empty() || (found == colours.end() && task != "move"))
+    return task;
+  return fmt::format("\033[38;5;{}m{}\033[0m",
+                     found == colours.end() ? olive : found->second, task);
+}
+
+std::string device_table(const TopView& view, const CallKinds& coloured) {
   TextTable table({"device", "process", ">busy", "", "runs"});
   for (const auto& device : view.devices)
     table.row(
@@ -124,8 +139,8 @@ std::string device_table(const TopView& view) {
        fmt::format("{:.0f} %", 100 * device.busy_share), bar(device.busy_share),
        device.task.empty()
          ? "-"
-         : fmt::format("{} of step {}, {}", device.task, device.step + 1,
-                       duration_text(device.running_s))});
+         : fmt::format("{} of step {}, {}", painted(device.task, coloured),
+                       device.step + 1, duration_text(device.running_s))});
   return table.print();
 }
 
@@ -147,13 +162,14 @@ TopView make_top(const std::vector<trace::TraceFile>& files, double window_s) {
   return view;
 }
 
-std::string top_text(const TopView& view, const RunStatus& status) {
+std::string top_text(const TopView& view, const RunStatus& status,
+                     const CallKinds& coloured) {
   auto text
     = fmt::format("{}, step {} of {}", status.state, status.step, status.steps);
   if (status.eta_s >= 0 && status.step < status.steps)
     text += fmt::format(", {} left", duration_text(status.eta_s));
   text += fmt::format("; the last {}\n\n", duration_text(view.window_s));
-  text += device_table(view);
+  text += device_table(view, coloured);
   text += "\nmessages under way\n";
   for (const auto& queue : view.queues)
     text += fmt::format("  {:<20} {:>6}   oldest {}\n", queue.message,

@@ -7,6 +7,7 @@
 #include "config/trace/trace_file.hpp"
 #include "runtime/page/trace_follower.hpp"
 #include "runtime/run_folder/run_status.hpp"
+#include "runtime/trace/run_graph.hpp"
 
 #include <cstdint>
 #include <string>
@@ -50,8 +51,11 @@ struct TopView {
 /// their last event.
 TopView make_top(const std::vector<trace::TraceFile>& files, double window_s);
 
-/// Formats the view and the run's state as text, or as one JSON document.
-std::string top_text(const TopView& view, const RunStatus& status);
+/// Formats the view and the run's state as text. Tasks of these calls get the
+/// page's colours; empty: no colours.
+std::string top_text(const TopView& view, const RunStatus& status,
+                     const CallKinds& coloured = {});
+/// Formats them as one JSON document.
 std::string top_json(const TopView& view, const RunStatus& status);
 
 class TraceTop {

@@ -102,10 +102,11 @@ double ReplayReport::mean_s(double ReplayedStep::*seconds) const {
 }
 
 std::string replay_text(const ReplayReport& report) {
-  auto text
-    = fmt::format("run {}: {} steps of {} on {} devices, plan {}\n", report.run,
-                  report.steps_of_run, report.workflow,
-                  report.own.plan.cluster.num_devices(), report.own.name);
+  auto text = fmt::format(
+    "run {}: {} on {} devices, plan {}; {} steps, without the "
+    "first, which warms up\n",
+    report.run, report.workflow, report.own.plan.cluster.num_devices(),
+    report.own.name, report.steps_of_run);
   if (report.steps.size() < report.steps_of_run)
     text += fmt::format("{} of them, evenly spaced, are simulated\n",
                         report.steps.size());

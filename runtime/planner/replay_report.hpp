@@ -40,7 +40,7 @@ struct ReplayedPlan {
 struct ReplayReport {
   std::string run = {};
   std::string workflow = {};
-  std::uint32_t steps_of_run = 0; ///< those of `steps` are evenly spaced
+  std::uint32_t steps_of_run = 0; ///< but the first; `steps` are of these
   plans::Hardware hardware = {};
   ReplayedPlan own = {};
   ReplayedPlan other = {};

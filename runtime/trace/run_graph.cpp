@@ -83,4 +83,12 @@ Causes run_causes(const RunFolder& folder) {
   return causes;
 }
 
+CallKinds run_call_kinds(const RunFolder& folder) {
+  const auto graph = json::parse(run_graph_json(folder));
+  CallKinds kinds;
+  for (const auto& call : graph["calls"])
+    kinds[call["name"]] = call["kind"];
+  return kinds;
+}
+
 } // namespace troupe::runtime

@@ -30,4 +30,9 @@ using Causes = std::map<std::string, std::vector<std::string>>;
 /// for the step's move. Empty if the folder has no dataflow.
 Causes run_causes(const RunFolder& folder);
 
+/// Maps each call to its kind: generate, inference, train or function.
+using CallKinds = std::map<std::string, std::string>;
+/// Returns the graph's calls; empty if the folder has no dataflow.
+CallKinds run_call_kinds(const RunFolder& folder);
+
 } // namespace troupe::runtime

@@ -9,6 +9,7 @@ namespace troupe::runtime {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using trace::Event;
 using trace::Kind;
 using troupe::test::TempFolder;
@@ -93,6 +94,15 @@ TEST(TraceTopView, TextAndJsonAgree) {
   EXPECT_EQ(json["devices"][0]["task"], "actor_train");
   EXPECT_EQ(json["devices"][0]["step"], 5);
   EXPECT_EQ(json["queues"][0]["count"], 1);
+}
+
+TEST(TraceTopView, TasksHaveTheColoursOfTheirKindsOfCall) {
+  const auto view = make_top({watched()}, 10);
+  EXPECT_THAT(top_text(view, {}), Not(HasSubstr("\033")));
+  EXPECT_THAT(top_text(view, {}, {{"actor_train", "train"}}),
+              HasSubstr("\033[38;5;172mactor_train\033[0m of step 5"));
+  EXPECT_THAT(top_text(view, {}, {{"actor_gen", "generate"}}),
+              Not(HasSubstr("\033")));
 }
 
 TEST(TraceTop, FollowsFilesAsTheyGrow) {
