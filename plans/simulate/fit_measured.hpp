@@ -30,7 +30,8 @@ SimulatedSeconds simulated_seconds(const PlanProblem& problem,
                                    const ExecutionPlan& plan);
 
 /// Returns costs that fit the phases and the moves of a step of `plan`, which
-/// ran in this problem. Phases without seconds keep their predictions.
+/// ran in this problem. Phases without seconds keep their predictions, and
+/// functions in a phase with calls of models stay free.
 MeasuredCosts fit_measured(PlanProblem problem, const ExecutionPlan& plan,
                            const std::vector<MeasuredPhase>& phases,
                            double moves_s);
