@@ -14,8 +14,9 @@ bool is_function(const Workflow& workflow, const std::string& name) {
   return workflow.call(name).kind == CallKind::function;
 }
 
-/// Sets the seconds of functions whose phase has no other calls, in equal parts;
-/// those beside calls of models stay free, and the calls get their seconds.
+/// Sets the seconds of functions whose phase has no other calls, in equal
+/// parts; those beside calls of models stay free, and the calls get their
+/// seconds.
 void fit_functions(const Workflow& workflow, const MeasuredPhase& phase,
                    MeasuredCosts& costs) {
   for (const auto& name : phase.calls)
