@@ -33,6 +33,13 @@ KeyInfo info_of(const plans::Call& call, const std::string& key) {
   return *at;
 }
 
+/// Returns whether a call of ours writes the key; a user-defined key of the same
+/// name may have another type.
+bool is_built_in(const plans::Workflow& workflow, std::string_view key) {
+  const auto* writer = workflow.writer(key);
+  return writer != nullptr && find_user_entry(writer->fn) == nullptr;
+}
+
 /// Returns the workflow plus its recording call; unchanged if it generates
 /// nothing to train on.
 plans::Workflow with_sample_log(plans::Workflow workflow) {
@@ -50,8 +57,11 @@ plans::Workflow with_sample_log(plans::Workflow workflow) {
   call.fn = record_fn;
   call.scope = plans::Scope::batch;
   for (const char* key : {"sequence_ids", "loss_mask", "logprobs", "truncated",
-                          "scores", "ref_logprobs"})
+                          "scores"})
     if (workflow.writer(key) != nullptr)
+      call.reads.emplace_back(key);
+  for (const char* key : {"ref_logprobs", "advantages"})
+    if (is_built_in(workflow, key))
       call.reads.emplace_back(key);
   for (const KeyInfo& key : sample_keys(workflow))
     call.reads.push_back(key.name);

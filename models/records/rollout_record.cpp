@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -42,6 +43,15 @@ double kl_of(std::span<const std::uint8_t> mask,
     if (mask[t] != 0)
       sum += double{logprobs[t]} - double{reference[t]};
   return sum;
+}
+
+/// Returns numbers rounded to four decimals.
+std::vector<double> rounded(std::span<const float> values) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const float value : values)
+    result.push_back(std::round(double{value} * 1e4) / 1e4);
+  return result;
 }
 
 /// Returns a text, or the numbers of a sample.
@@ -81,6 +91,9 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
   line["sequence_ids"] = std::vector(ids.begin(), ids.end());
   line["loss_mask"] = std::vector<int>(mask.begin(), mask.end());
   line["logprobs"] = std::vector(logprobs.begin(), logprobs.end());
+  for (const char* key : {"ref_logprobs", "advantages"})
+    if (rows.has(key))
+      line[key] = rounded(values_of<float>(rows.at(key), i));
   for (const KeyInfo& key : keys)
     line["keys"][key.name] = value_json(rows, key, i);
   return line;

@@ -37,9 +37,10 @@ void write_file_whole(const std::filesystem::path& file,
                       const std::string& text);
 
 /// Returns a line per sample of `rows`, in sample order: sequence_ids,
-/// loss_mask, logprobs, truncated; scores and ref_logprobs if present (`kl` is
-/// in nats per sequence); `keys` are further keys of the responses. Steps are
-/// counted from 1 in the lines.
+/// loss_mask, logprobs, truncated; scores, ref_logprobs and advantages if
+/// present, the last two to four decimals, since nothing is computed from them
+/// again (`kl` is in nats per sequence); `keys` are further keys of the
+/// responses. Steps are counted from 1 in the lines.
 std::string sample_lines(StepId step, const net::Rows& rows,
                          std::span<const KeyInfo> keys,
                          const Tokenizer& tokenizer);

@@ -100,6 +100,8 @@ class Train(Case):
         self.assertEqual(len(samples), 3 * 16)
         for name in ("prompt", "response", "score", "step"):
             self.assertIn(name, samples[0])
+        for name in ("ref_logprobs", "advantages"):  # a number per token
+            self.assertEqual(len(samples[0][name]), len(samples[0]["loss_mask"]))
         # the first mini-batch meets the weights that generated it; the other
         # three meet newer ones, so the mean is small, not zero
         self.assertLess(abs(lines[1]["training/rollout_probs_diff_mean"]), 1e-2)

@@ -1,0 +1,62 @@
+#include "models/records/rollout_record.hpp"
+
+#include "tests/support/models/dataset_support.hpp"
+#include <gmock/gmock.h>
+
+namespace troupe::models {
+namespace {
+
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+
+template <class T>
+net::Column of_one_sample(const char* key, DType dtype,
+                          const std::vector<T>& values) {
+  return net::make_column(
+    key, dtype, {static_cast<std::uint32_t>(values.size())}, values.data());
+}
+
+std::vector<net::Column> response() {
+  std::vector<net::Column> columns;
+  columns.push_back(
+    of_one_sample<std::int32_t>("sequence_ids", DType::i32, {10, 11, 12}));
+  columns.push_back(
+    of_one_sample<std::uint8_t>("loss_mask", DType::u8, {0, 1, 1}));
+  columns.push_back(
+    of_one_sample<float>("logprobs", DType::f32, {0, -0.123456F, -1}));
+  columns.push_back(of_one_sample<std::uint8_t>("truncated", DType::u8, {1}));
+  return columns;
+}
+
+nlohmann::json line_of(std::vector<net::Column> columns) {
+  const net::Rows rows{{SampleId{5}}, std::move(columns)};
+  return nlohmann::json::parse(
+    sample_lines(StepId{0}, rows, {}, testing::letters()));
+}
+
+TEST(RolloutRecord, SampledLogprobsReadBackToTheBitForAReplay) {
+  const auto line = line_of(response());
+  EXPECT_EQ(line["step"], 1);
+  EXPECT_EQ(line["sample"], 5);
+  EXPECT_EQ(line["logprobs"][1].get<float>(), -0.123456F);
+  EXPECT_FALSE(line.contains("kl"));
+  EXPECT_FALSE(line.contains("ref_logprobs"));
+  EXPECT_FALSE(line.contains("advantages"));
+}
+
+TEST(RolloutRecord, KlIsOfTheModelsOwnTokensAndSoAreItsParts) {
+  auto columns = response();
+  columns.push_back(
+    of_one_sample<float>("ref_logprobs", DType::f32, {-7, -0.5F, -0.25F}));
+  columns.push_back(
+    of_one_sample<float>("advantages", DType::f32, {0, 1.23456F, -2}));
+  const auto line = line_of(std::move(columns));
+  EXPECT_NEAR(line["kl"], (-0.123456 + 0.5) + (-1 + 0.25), 1e-6);
+  EXPECT_THAT(line["ref_logprobs"],
+              ElementsAre(DoubleEq(-7), DoubleEq(-0.5), DoubleEq(-0.25)));
+  EXPECT_THAT(line["advantages"],
+              ElementsAre(DoubleEq(0), DoubleEq(1.2346), DoubleEq(-2)));
+}
+
+} // namespace
+} // namespace troupe::models
