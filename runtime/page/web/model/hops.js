@@ -2,11 +2,19 @@
 // on it, theirs in turn, and the replies.
 import { isReply, replyOf } from './flows.js';
 
+/** @typedef {import('./flows.js').Arrow} Arrow */
+/** @typedef {import('./model.js').Model} Model */
+
 const MOST_HOPS = 60, DEEPEST = 8;
 
-/** Returns [[arrow, depth]] in the order of asking, each reply after what it waited for. */
+/**
+ * Returns [[arrow, depth]] in the order of asking, each reply after what it waited for.
+ * @param {Model} model @param {Arrow} arrow
+ */
 export function requestHops(model, arrow) {
+  /** @type {[Arrow, number][]} */
   const hops = [];
+  /** @type {(a: Arrow, depth: number) => void} */
   const add = (a, depth) => {
     if (depth > DEEPEST || hops.length > MOST_HOPS) return;
     hops.push([a, depth]);

@@ -3,9 +3,15 @@
 import { clockText } from './text.js';
 import { entryOf } from './track.js';
 
+/** @typedef {import('./model.js').Model} Model */
+/** @typedef {import('./samples.js').Sample} Sample */
+/** @typedef {ReturnType<typeof inbox>} Inbox */
+/** @typedef {{ at: string, text: string }} LogLine */
+
 const KEEP = { metrics: 20000, failures: 200, samples: 2000, log: 2000, workerLog: 1000 };
 const SETTLED_MS = 2000;      // lines that arrive later are new ones
 
+/** @template T @param {string} text @param {T[]} into @param {number} most @param {(row: any) => T} shown */
 function jsonLines(text, into, most, shown = (row) => row) {
   for (const line of text.split('\n')) {
     if (!line) continue;
@@ -14,22 +20,32 @@ function jsonLines(text, into, most, shown = (row) => row) {
   if (into.length > most) into.splice(0, into.length - most);
 }
 
-// Returns user-defined keys with one number per sample; their texts and tokens
-// may be long.
+/**
+ * Returns user-defined keys with one number per sample; their texts and tokens
+ * may be long.
+ * @type {(keys: Record<string, any[]> | undefined) => Record<string, number>}
+ */
 const ownNumbers = (keys) => Object.fromEntries(Object.entries(keys || {}).filter(([, v]) => v.length === 1 && Number.isFinite(v[0])).map(([k, v]) => [k, v[0]]));
 
-/** Returns the part of a sample that the page shows, its tokens in few bytes. */
+/**
+ * Returns the part of a sample that the page shows, its tokens in few bytes.
+ * @param {any} row @returns {Sample}
+ */
 export function shownSample(row) {
   const { step, sample, prompt, response, score, kl, finish_reason, sequence_ids, loss_mask, logprobs, keys } = row;
-  const tokens = (loss_mask || []).reduce((n, own) => n + own, 0);
+  const tokens = (loss_mask || []).reduce((/** @type {number} */ n, /** @type {number} */ own) => n + own, 0);
   return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys),
     ids: Int32Array.from(sequence_ids || []), mask: Uint8Array.from(loss_mask || []), logprobs: Float32Array.from(logprobs || []) };
 }
 
-/** Returns handlers of the server's messages, by type. */
+/**
+ * Returns handlers of the server's messages: by type, and of lines of a worker's log.
+ * @param {Model} model
+ */
 export function inbox(model) {
   const began = model.now();
-  return {
+  /** @type {Record<string, (text: string) => void>} */
+  const byType = {
     run: (text) => model.setGraph(JSON.parse(text)),
     settings: (text) => { model.settings = text; },
     file: (text) => model.addFile(text),
@@ -44,8 +60,11 @@ export function inbox(model) {
     tokens: (text) => { for (const [id, token] of Object.entries(JSON.parse(text))) model.tokenTexts.set(Number(id), token); },
     samples: (text) => jsonLines(text, model.samples, KEEP.samples, shownSample),
     log: (text) => { model.log.push(...text.split('\n').filter(Boolean)); model.log.splice(0, Math.max(0, model.log.length - KEEP.log)); },
+  };
+  return { byType,
     // A line without a time, as user-defined programs print, gets that of its
     // arrival; in a file from before, that of the line before it.
+    /** @type {(process: string, text: string) => void} */
     workerLog: (process, text) => {
       const rows = entryOf(model.logs, process, () => []);
       const isNew = model.now() - began > SETTLED_MS;
@@ -59,9 +78,12 @@ export function inbox(model) {
   };
 }
 
-/** Puts one message of the server into the model. */
+/**
+ * Puts one message of the server into the model.
+ * @param {Model} model @param {Inbox} handlers @param {string} type @param {string} text
+ */
 export function receive(model, handlers, type, text) {
   if (type.startsWith('log ')) handlers.workerLog(type.slice(4), text);
-  else if (handlers[type]) handlers[type](text);
+  else if (handlers.byType[type]) handlers.byType[type](text);
   model.changed = true;
 }

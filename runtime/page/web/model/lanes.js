@@ -5,6 +5,20 @@ import { idleClass, kindOf } from './colours.js';
 import { gapReason, within, HAND_OVER_NS } from './reasons.js';
 import { entryOf } from './track.js';
 
+/** @typedef {import('./flows.js').Arrow} Arrow */
+/** @typedef {import('./model.js').Model} Model */
+/** @typedef {import('./track.js').Slice} Slice */
+/** @typedef {import('./track.js').Track} Track */
+/** @typedef {import('./trace_file.js').TraceFile} TraceFile */
+/** @typedef {{ process: string, files: TraceFile[], lanes: Lane[] }} Group */
+/** @typedef {{ attempt: number, b: number, e: number }} Band */
+/** @typedef {{ b: number, e: number, why: string }} Gap */
+/**
+ * Shares or times by kind of call ('train') and by class of idle reason ('idle data').
+ * @typedef {Map<string, number>} Shares
+ */
+/** @typedef {{ x0: number, y0: number, x1: number, y1: number, count: number, bytes: number, names: Map<string, number> }} Bundle */
+
 /** Fewer pixels a task than this: utilisation. */
 export const TASK_PX = 7;
 const COLUMN_PX = 3;
@@ -12,12 +26,16 @@ const TASKS_A_COLUMN = 6;    // fewer would show tasks again, as confetti
 const LEAST_COLUMNS = 24;
 export const PHASE_PX = 3;  // narrower phases are not drawn
 
+/** @type {(name: string) => number} */
 const numberOf = (name) => Number((/(\d+)$/.exec(name) || [0, 0])[1]);
+/** @type {(lane: Lane) => number} */
 const rank = (lane) => (lane.isDevice ? 0 : lane.kind === 'device' ? 1 : 2);
+/** @type {(a: Lane, b: Lane) => number} */
 const order = (a, b) => rank(a) - rank(b) || (a.isDevice ? numberOf(a.name) - numberOf(b.name) : 0);
 
 /** A row: one device, host or actor of a process, over all its attempts. */
-class Lane {
+export class Lane {
+  /** @param {string} process @param {Track} first */
   constructor(process, first) {
     this.process = process;
     this.name = first.name;
@@ -31,8 +49,10 @@ class Lane {
 /**
  * Returns the processes, the master first, each with its files (one an
  * attempt) and its lanes.
+ * @param {Model} model @param {boolean} withActors @returns {Group[]}
  */
 export function processLanes(model, withActors) {
+  /** @type {Map<string, { process: string, files: TraceFile[], lanes: Map<string, Lane> }>} */
   const groups = new Map();
   for (const file of model.files) {
     if (!file.process) continue; // not read yet
@@ -46,12 +66,16 @@ export function processLanes(model, withActors) {
     }
   }
   return [...groups.values()]
-    .sort((a, b) => (a.process !== 'master') - (b.process !== 'master') || numberOf(a.process) - numberOf(b.process))
+    .sort((a, b) => Number(a.process !== 'master') - Number(b.process !== 'master') || numberOf(a.process) - numberOf(b.process))
     .map((g) => ({ ...g, lanes: [...g.lanes.values()].sort(order) }));
 }
 
-/** Returns the attempts as spans of time, each with its number. */
+/**
+ * Returns the attempts as spans of time, each with its number.
+ * @param {Model} model
+ */
 export function attemptBands(model) {
+  /** @type {Map<number, Band>} */
   const bands = new Map();
   for (const file of model.files) {
     if (file.lastEvent === -Infinity) continue;
@@ -62,7 +86,10 @@ export function attemptBands(model) {
   return [...bands.values()].sort((a, b) => a.attempt - b.attempt);
 }
 
-/** Returns how many tasks of a lane touch [from, to]. */
+/**
+ * Returns how many tasks of a lane touch [from, to].
+ * @param {Lane} lane @param {number} from @param {number} to
+ */
 export function tasksIn(lane, from, to) {
   return lane.tracks.reduce((sum, track) => {
     const { first, last } = track.visible(0, from, to);
@@ -70,7 +97,10 @@ export function tasksIn(lane, from, to) {
   }, 0);
 }
 
-/** Returns why a device idled before the task at `index` of its row, if it did. */
+/**
+ * Returns why a device idled before the task at `index` of its row, if it did.
+ * @param {Model} model @param {Slice[]} row @param {number} index @returns {Gap | null}
+ */
 export function gapBefore(model, row, index) {
   const task = row[index], before = row[index - 1];
   if (!before || Number.isNaN(before.e) || !(task.b > before.e)) return null;
@@ -83,6 +113,7 @@ export function gapBefore(model, row, index) {
  * Returns { from, to, columns }: columns of a round length of time that cover
  * [begin, end] and hold several tasks of a lane each. They do not move with the
  * view, which may be panned.
+ * @param {number} begin @param {number} end @param {number} tasks @param {number} pixels
  */
 export function columnsOver(begin, end, tasks, pixels) {
   const most = Math.max(LEAST_COLUMNS, Math.min(pixels / COLUMN_PX, tasks / TASKS_A_COLUMN));
@@ -95,10 +126,13 @@ export function columnsOver(begin, end, tasks, pixels) {
  * Returns for each of `columns` equal parts of [from, to] the share of time by
  * kind of call ('train') and by class of idle reason ('idle data'): what is left
  * of a column is before the first or after the last task.
+ * @param {Model} model @param {Lane} lane @param {number} from @param {number} to @param {number} columns
  */
 export function utilisation(model, lane, from, to, columns) {
   const wide = (to - from) / columns;
+  /** @type {Shares[]} */
   const parts = Array.from({ length: columns }, () => new Map());
+  /** @type {(key: string, b: number, e: number) => void} */
   const add = (key, b, e) => {
     if (!(e > from) || !(b < to)) return;
     const last = Math.min(columns - 1, Math.floor((e - from) / wide));
@@ -119,9 +153,13 @@ export function utilisation(model, lane, from, to, columns) {
   return parts;
 }
 
-/** Returns the mean of several lanes' columns: a folded process. */
+/**
+ * Returns the mean of several lanes' columns: a folded process.
+ * @param {Shares[][]} all
+ */
 export function meanOf(all) {
   return all[0].map((_, i) => {
+    /** @type {Shares} */
     const sum = new Map();
     for (const parts of all) for (const [key, share] of parts[i]) sum.set(key, (sum.get(key) || 0) + share / all.length);
     return sum;
@@ -130,7 +168,9 @@ export function meanOf(all) {
 
 // One number for where a bundle begins and ends: heights and cells are small.
 const CELLS = 4096;
+/** @type {(x: number, cell: number) => number} */
 const cellOf = (x, cell) => Math.max(0, Math.min(CELLS - 1, Math.floor(x / cell) + CELLS / 4));
+/** @type {(y0: number, y1: number, c0: number, c1: number) => number} */
 const bundleKey = (y0, y1, c0, c1) => ((Math.round(y0) * 65536 + Math.round(y1)) * CELLS + c0) * CELLS + c1;
 
 /**
@@ -138,8 +178,11 @@ const bundleKey = (y0, y1, c0, c1) => ((Math.round(y0) * 65536 + Math.round(y1))
  * bundles: those between the same two heights whose ends are in the same cells
  * of `cell` pixels, with their number and the mean of their ends. `place` gives
  * [x, y] of a track at a time.
+ * @param {Arrow[]} arrows @param {(track: Track, t: number) => [number, number] | null} place @param {number} cell
+ * @param {number} apart
  */
 export function bundles(arrows, place, cell, apart) {
+  /** @type {{ arrow: Arrow, from: [number, number], to: [number, number] }[]} */
   const ends = [];
   let within = 0;
   for (const arrow of arrows) {
@@ -149,6 +192,7 @@ export function bundles(arrows, place, cell, apart) {
     else ends.push({ arrow, from, to });
   }
   const isDense = ends.length > apart;
+  /** @type {Map<number, Bundle>} */
   const found = new Map();
   ends.forEach(({ arrow, from, to }, i) => {
     const key = isDense ? bundleKey(from[1], to[1], cellOf(from[0], cell), cellOf(to[0], cell)) : i;
@@ -166,8 +210,10 @@ export function bundles(arrows, place, cell, apart) {
 /**
  * Returns what happened in [from, to]: device time by kind and by idle class in
  * ns, tasks, messages and their bytes.
+ * @param {Model} model @param {number} from @param {number} to
  */
 export function selectionSums(model, from, to) {
+  /** @type {Shares} */
   const time = new Map();
   let tasks = 0, devices = 0;
   for (const group of processLanes(model, false))

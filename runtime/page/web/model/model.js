@@ -5,6 +5,27 @@ import { Flows } from './flows.js';
 import { TraceFile } from './trace_file.js';
 import { Track, appendKept, entryOf } from './track.js';
 
+/** @typedef {import('./trace_file.js').TraceEvent} TraceEvent */
+/** @typedef {import('./track.js').Slice} Slice */
+/**
+ * A call of the workflow, as placed by the plan; without devices it runs on the host.
+ * @typedef {{ name: string, kind: string, role: string, reads: string[], writes: string[], devices: number[], strategy: string, lag: number }} Call
+ */
+/** @typedef {{ from: string, to: string, keys: string[] }} Edge */
+/**
+ * dataflow.json, or why there is none, with the run's name.
+ * @typedef {{ name: string, calls: Call[], edges: Edge[], error?: string }} Graph
+ */
+/** @typedef {{ rank: number, host: string, pid: number, state: string }} WorkerStatus */
+/**
+ * status.json, as far as the page shows it.
+ * @typedef {{ state: string, step: number, steps: number, attempt: number, eta_s?: number | null, workers?: WorkerStatus[], last_failure?: string | null, host?: string }} Status
+ */
+/**
+ * The tasks of a step by call, all of one attempt.
+ * @typedef {Map<string, Slice[]> & { attempt: number }} StepTasks
+ */
+
 const ONE_HOST_NS = 1e9;      // clocks closer than this are one host's
 const SETTLE_NS = 30e6;       // threads of a process are drained this far apart
 const QUIET_MS = 60;          // a file without news has no more of that time
@@ -17,25 +38,40 @@ const STEPLESS = new Set(['ping', 'tick', 'join', 'done', 'load', 'start', 'stop
 
 /** The run: what was read of it, on one clock. */
 export class Model {
+  /** @param {() => number} now */
   constructor(now = () => performance.now()) {
     this.now = now;
+    /** @type {TraceFile[]} */
     this.files = [];
+    /** @type {Track[]} */
     this.tracks = [];
+    /** @type {Map<string, Track[]>} */
     this.byName = new Map();    // name -> tracks
-    this.graph = { calls: [], edges: [] };
-    this.calls = new Map();     // name -> call of the graph
+    /** @type {Graph} */
+    this.graph = { name: '', calls: [], edges: [] };
+    /** @type {Map<string, Call>} */
+    this.calls = new Map();     // of the graph, by name
     this.settings = '';         // config.yaml, resolved
     this.recorded = false;      // inside the page: nothing more will come
+    /** @type {Status | null} */
     this.status = null;
+    /** @type {import('./metrics.js').MetricsRow[]} */
     this.metrics = [];
+    /** @type {import('./story.js').Failure[]} */
     this.failures = [];
+    /** @type {import('./samples.js').Sample[]} */
     this.samples = [];
+    /** @type {Map<number, string>} */
     this.tokenTexts = new Map(); // by id
+    /** @type {string[]} */
     this.log = [];
+    /** @type {Map<string, import('./inbox.js').LogLine[]>} */
     this.logs = new Map();      // logs of workers: lines with a time and a text
     this.flows = new Flows();
+    /** @type {Map<string, import('./metrics.js').Point[]>} */
     this.counters = new Map();  // name -> [[t, value]]
-    this.steps = new Map();     // step -> Map(call -> [slices on devices])
+    /** @type {Map<number, StepTasks>} */
+    this.steps = new Map();
     this.begin = Infinity;
     this.last = -Infinity;
     this.origin = 0;            // start of the first file: 0 of the axis
@@ -46,6 +82,15 @@ export class Model {
     this.events = 0;
     this.changed = true;
     this.text = new TextDecoder();
+    /** @type {number | undefined} */
+    this.zero = undefined;      // the first file's realtime - monotonic
+    this.devicesOf = 0;         // tracks that deviceTracks was made of
+    /** @type {Track[]} */
+    this.deviceTracks = [];
+    /** @type {Map<string, string>} */
+    this.colours = new Map();   // those that coloursOf has
+    /** @type {Graph | null} */
+    this.coloursOf = null;
   }
 
   get loaded() { return this.loading >= 100; }
@@ -55,17 +100,20 @@ export class Model {
   sortArrows() { this.flows.sortArrows(); }
   inFlight() { return this.flows.inFlight((file) => this.over(file)); }
 
+  /** @param {Graph} graph */
   setGraph(graph) {
     this.graph = graph;
     this.calls = new Map(graph.calls.map((c) => [c.name, c]));
   }
 
+  /** @param {string} name */
   addFile(name) {
     const file = new TraceFile(name);
     this.files.push(file);
     this.lastAttempt = Math.max(this.lastAttempt, file.attempt);
   }
 
+  /** @param {ArrayBuffer} buffer */
   addRecords(buffer) {
     const view = new DataView(buffer);
     const file = this.files[view.getUint32(0, true)];
@@ -84,8 +132,10 @@ export class Model {
     this.changed = true;
   }
 
+  /** @param {DataView} view @param {number} at @param {number} bytes */
   string(view, at, bytes) { return this.text.decode(new Uint8Array(view.buffer, at, bytes)); }
 
+  /** @param {TraceFile} file @param {number} kind @param {DataView} view @param {number} at @param {number} bytes */
   record(file, kind, view, at, bytes) {
     switch (kind) {
     case RECORD.process: return this.process(file, view, at, bytes);
@@ -109,8 +159,11 @@ export class Model {
     }
   }
 
-  // Counts events before those that follow; some of them may never have been
-  // sent here.
+  /**
+   * Counts events before those that follow; some of them may never have been
+   * sent here.
+   * @param {TraceFile} file @param {number} events @param {number} lastStep
+   */
   earlier(file, events, lastStep) {
     if (events <= file.position) return;
     this.settle(file, Infinity);
@@ -120,6 +173,7 @@ export class Model {
     file.wholeFrom = lastStep + 2; // files count steps from 0
   }
 
+  /** @param {TraceFile} file @param {DataView} view @param {number} at @param {number} bytes */
   process(file, view, at, bytes) {
     file.tracksRead = file.namesRead = 0;
     if (file.process) return; // a further segment
@@ -138,6 +192,7 @@ export class Model {
     file.offset = Math.abs(offset) < ONE_HOST_NS ? 0 : offset;
   }
 
+  /** @param {TraceFile} file @param {DataView} view @param {number} at @param {number} bytes */
   queue(file, view, at, bytes) {
     const many = Math.floor(bytes / EVENT.bytes);
     for (let i = 0; i < many; ++i, at += EVENT.bytes) {
@@ -156,7 +211,10 @@ export class Model {
     file.position += many;
   }
 
-  // Handles events that no other thread's event can precede any more.
+  /**
+   * Handles events that no other thread's event can precede any more.
+   * @param {TraceFile} file @param {number} until
+   */
   settle(file, until) {
     if (file.waiting.length === 0) return;
     file.waiting.sort((a, b) => a.time - b.time);
@@ -183,6 +241,7 @@ export class Model {
   /**
    * Records how much of what existed when the page was opened has arrived. At
    * the end none of it waits for later events, unless its process still writes.
+   * @param {number} percent
    */
   load(percent) {
     this.loading = percent;
@@ -192,7 +251,10 @@ export class Model {
     this.sortArrows();
   }
 
-  // Ends what was in progress when an attempt ended: no later one continues it.
+  /**
+   * Ends what was in progress when an attempt ended: no later one continues it.
+   * @param {TraceFile} file
+   */
   cut(file) {
     file.cut = true;
     for (const track of file.tracks) track.cut(file.lastEvent);
@@ -200,9 +262,13 @@ export class Model {
     this.changed = true;
   }
 
-  /** Returns whether it writes no more: it ended, or a later attempt has begun. */
+  /**
+   * Returns whether it writes no more: it ended, or a later attempt has begun.
+   * @param {TraceFile} file
+   */
   over(file) { return file.closed || file.attempt < this.lastAttempt; }
 
+  /** @param {TraceFile} file @param {Track} track @param {TraceEvent} event */
   event(file, track, event) {
     const name = file.names[event.name];
     if (STEPLESS.has(name)) event.step = 0;
@@ -233,14 +299,14 @@ export class Model {
     }
   }
 
+  /** @param {Slice} slice */
   addTask(slice) {
     const known = slice.name === 'move' || !this.calls.size || this.calls.has(slice.name);
     if (!slice.step || !known || !(slice.track.isDevice || this.calls.size)) return;
     // A step that a later attempt repeated belongs to that attempt.
     let calls = this.steps.get(slice.step);
     if (!calls || calls.attempt < slice.track.file.attempt) {
-      calls = new Map();
-      calls.attempt = slice.track.file.attempt;
+      calls = Object.assign(new Map(), { attempt: slice.track.file.attempt });
       this.steps.set(slice.step, calls);
     }
     if (calls.attempt > slice.track.file.attempt) return;
@@ -268,20 +334,25 @@ export class Model {
   }
   /** Returns the distinct devices: each attempt has tracks of its own. */
   deviceCount() { return new Set(this.devices().map((d) => d.name)).size; }
-  /** Returns whether all calls with devices of a step have begun, and all tasks ended. */
+  /**
+   * Returns whether all calls with devices of a step have begun, and all tasks ended.
+   * @param {number} step
+   */
   isWhole(step) {
-    const calls = this.steps.get(step) || new Map();
+    const calls = this.steps.get(step);
+    if (!calls) return false;
     for (const parts of calls.values()) if (parts.some((p) => Number.isNaN(p.e))) return false;
     const wanted = this.graph.calls.filter((c) => c.devices.length);
     return wanted.length ? wanted.every((c) => calls.has(c.name)) : calls.size > 0;
   }
-  /** Returns the newest whole step; without one, the newest. */
+  /** Returns the newest whole step; without one, the newest; 0: none. */
   lastWholeStep() {
     const steps = [...this.steps.keys()].sort((a, b) => b - a);
-    return steps.find((s) => this.isWhole(s)) || steps.at(-1);
+    return steps.find((s) => this.isWhole(s)) || (steps.at(-1) ?? 0);
   }
+  /** @param {number} step */
   stepSpan(step) {
-    const parts = [...(this.steps.get(step) || new Map()).values()].flat();
+    const parts = [...(this.steps.get(step)?.values() ?? [])].flat();
     if (!parts.length) return null;
     return { b: Math.min(...parts.map((p) => p.b)),
       e: Math.max(...parts.map((p) => (Number.isNaN(p.e) ? this.last : p.e))) };

@@ -2,18 +2,33 @@
 // slow devices. Plain functions over the model.
 import { entryOf } from './track.js';
 
+/** @typedef {import('./model.js').Model} Model */
+/** @typedef {import('./track.js').Slice} Slice */
+/** @typedef {import('./track.js').Track} Track */
+/**
+ * A call in a step, over all its devices; e is Infinity while it runs.
+ * @typedef {{ call: string, step: number, b: number, e: number, parts: Slice[] }} Span
+ */
+/** @typedef {{ name: string }} Waiting */
+/** @typedef {{ call: string, device: string, slow: number, rest: number, ratio: number }} Straggler */
+
 export const HAND_OVER_NS = 2e6;
 
+/** @param {Model} model @param {number} step @param {string} call @returns {Span | null} */
 export function taskSpan(model, step, call) {
-  const parts = (model.steps.get(step) || new Map()).get(call);
+  const parts = model.steps.get(step)?.get(call);
   if (!parts || !parts.length) return null;
   return { call, step, b: Math.min(...parts.map((p) => p.b)),
     e: Math.max(...parts.map((p) => (Number.isNaN(p.e) ? Infinity : p.e))), parts };
 }
 
-// Returns the tasks that must end before (call, step) may start: its keys'
-// writers, and the training or move that made its weights.
+/**
+ * Returns the tasks that must end before (call, step) may start: its keys'
+ * writers, and the training or move that made its weights.
+ * @param {Model} model @param {string} call @param {number} step @returns {Span[]}
+ */
 function upstream(model, call, step) {
+  /** @type {Span[]} */
   const found = [];
   for (const edge of model.graph.edges)
     if (edge.to === call) {
@@ -33,8 +48,11 @@ function upstream(model, call, step) {
   return found;
 }
 
-// Returns the reason of the gap before `task` on its device: the wait that the
-// master reported, else what ended last of what the task needs.
+/**
+ * Returns the reason of the gap before `task` on its device: the wait that the
+ * master reported, else what ended last of what the task needs.
+ * @param {Model} model @param {Slice} before @param {Slice} task
+ */
 export function gapReason(model, before, task) {
   const said = saidWait(model, task.track, before.e, task.b);
   if (said) return `${said.name.replace(' (data)', '')}, step ${said.step}`;
@@ -50,11 +68,17 @@ export function gapReason(model, before, task) {
   return task.step > before.step ? 'waits for the step to commit' : 'waits for messages';
 }
 
+/** @type {(b: number, e: number, from: number, to: number) => number} */
 export const within = (b, e, from, to) => Math.max(0, Math.min(e, to) - Math.max(b, from));
 
-// Returns the reported wait that covers most of the device's gap.
+/**
+ * Returns the reported wait that covers most of the device's gap.
+ * @param {Model} model @param {Track} device @param {number} from @param {number} to
+ */
 function saidWait(model, device, from, to) {
-  let found = null, most = (to - from) / 2;
+  /** @type {Slice | null} */
+  let found = null;
+  let most = (to - from) / 2;
   for (const track of model.byName.get(`waits of ${device.name}`) || []) {
     const { row, first, last } = track.visible(0, from, to);
     for (let i = first; i < last; ++i) {
@@ -65,18 +89,25 @@ function saidWait(model, device, from, to) {
   return found;
 }
 
-// Returns for how long rows were in transit to the device's shards in [from,
-// to].
+/**
+ * Returns for how long rows were in transit to the device's shards in [from,
+ * to].
+ * @param {Track} device @param {number} from @param {number} to
+ */
 function fetchTime(device, from, to) {
   const own = device.file.tracks.filter((t) => t.fetches.length && t.name.endsWith(`/${device.name.slice(7)}`));
   return Math.max(0, ...own.map((t) => t.fetches.reduce((sum, f) => sum + within(f[0], f[1], from, to), 0)));
 }
 
-// A call begins when all its devices are free: returns what the last of them
-// did in the gap before `task` on this one.
+/**
+ * A call begins when all its devices are free: returns what the last of them
+ * did in the gap before `task` on this one.
+ * @param {Model} model @param {Slice} before @param {Slice} task
+ */
 function lastOfOthers(model, before, task) {
   const call = model.calls.get(task.name);
   const others = model.devices().filter((d) => d !== task.track && call && call.devices.includes(Number(d.name.slice(7))));
+  /** @type {Slice | null} */
   let latest = null;
   for (const device of others) {
     const { row, first, last } = device.visible(0, before.e, task.b);
@@ -86,10 +117,13 @@ function lastOfOthers(model, before, task) {
   return latest;
 }
 
-// Walks from the step's last task back along the latest upstream task.
+/**
+ * Walks from the step's last task back along the latest upstream task.
+ * @param {Model} model @param {number} step
+ */
 export function criticalPath(model, step) {
-  const calls = [...(model.steps.get(step) || new Map()).keys()].map((c) => taskSpan(model, step, c));
-  let at = calls.filter(Boolean).sort((a, b) => b.e - a.e)[0];
+  const calls = [...(model.steps.get(step)?.keys() ?? [])].flatMap((c) => taskSpan(model, step, c) ?? []);
+  let at = calls.sort((a, b) => b.e - a.e)[0];
   const path = [];
   while (at && path.length < 64) {
     path.unshift(at);
@@ -100,9 +134,11 @@ export function criticalPath(model, step) {
   return path;
 }
 
+/** @param {Model} model @param {Set<number>} steps @returns {[why: string, ns: number][]} */
 export function idleByReason(model, steps) {
+  /** @type {Map<string, number>} */
   const reasons = new Map();
-  const spans = [...steps].map((s) => model.stepSpan(s)).filter(Boolean);
+  const spans = [...steps].flatMap((s) => model.stepSpan(s) ?? []);
   const from = Math.min(...spans.map((s) => s.b)), to = Math.max(...spans.map((s) => s.e));
   for (const device of model.devices()) {
     const { row, first, last } = device.visible(0, from, to);
@@ -117,18 +153,26 @@ export function idleByReason(model, steps) {
   return [...reasons].sort((a, b) => b[1] - a[1]);
 }
 
-/** Returns the asks without a reply, oldest first: sender, receiver and start. */
+/**
+ * Returns the asks without a reply, oldest first: sender, receiver and start.
+ * @param {Model} model
+ */
 export function openWaits(model) {
   return [...model.asks.values()]
     .filter((a) => model.flows.answered.has(a.name) && !model.over(a.from.file) && !model.over(a.to.file))
     .sort((a, b) => a.t1 - b.t1);
 }
 
-// Returns a cycle of waiting actors, as names; empty: none.
+/**
+ * Returns a cycle of waiting actors, as names; empty: none.
+ * @param {{ from: Waiting, to: Waiting }[]} waits @returns {string[]}
+ */
 export function waitCycle(waits) {
+  /** @type {Map<Waiting, Set<Waiting>>} */
   const next = new Map();
   for (const w of waits) entryOf(next, w.from, () => new Set()).add(w.to);
   const done = new Set();
+  /** @type {(actor: Waiting, path: Waiting[]) => Waiting[] | null} */
   const visit = (actor, path) => {
     const at = path.indexOf(actor);
     if (at >= 0) return path.slice(at);
@@ -147,32 +191,39 @@ export function waitCycle(waits) {
   return [];
 }
 
+/** @type {(list: number[]) => number} */
 export const median = (list) => {
   const sorted = [...list].sort((a, b) => a - b);
   return sorted.length ? sorted[sorted.length >> 1] : NaN;
 };
+/** @type {(list: number[], q: number) => number} */
 export const quantile = (list, q) => {
   const sorted = [...list].sort((a, b) => a - b);
   return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] : NaN;
 };
 
-// Compares each call's devices over the last steps with the call's median
-// device.
+/**
+ * Compares each call's devices over the last steps with the call's median
+ * device.
+ * @param {Model} model @returns {Straggler[]}
+ */
 export function stragglers(model, lastSteps = 20) {
   const steps = [...model.steps.keys()].sort((a, b) => a - b).slice(-lastSteps);
+  /** @type {Map<string, Map<string, number[]>>} */
   const times = new Map(); // call -> device -> [ns]
   for (const step of steps)
-    for (const [call, parts] of model.steps.get(step))
+    for (const [call, parts] of model.steps.get(step) ?? [])
       for (const part of parts) {
         if (Number.isNaN(part.e)) continue;
         const devices = entryOf(times, call, () => new Map());
         const own = entryOf(devices, part.track.name, () => []);
         own.push(part.e - part.b);
       }
+  /** @type {Straggler[]} */
   const rows = [];
   for (const [call, devices] of times) {
     if (devices.size < 2) continue;
-    const medians = [...devices].map(([device, list]) => [device, median(list)]).sort((a, b) => b[1] - a[1]);
+    const medians = [...devices].map(([device, list]) => /** @type {[string, number]} */ ([device, median(list)])).sort((a, b) => b[1] - a[1]);
     const rest = median(medians.slice(1).map((m) => m[1]));
     rows.push({ call, device: medians[0][0], slow: medians[0][1], rest, ratio: medians[0][1] / rest });
   }

@@ -3,14 +3,20 @@
 
 const HEAD_BYTES = 5;
 
-/** Returns the bytes of the frames. */
+/**
+ * Returns the bytes of the frames.
+ * @param {string} text
+ */
 export async function recordedBytes(text) {
   const packed = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Response(stream).arrayBuffer();
 }
 
-/** Returns the frames: texts, and buffers of records. */
+/**
+ * Returns the frames: texts, and buffers of records.
+ * @param {ArrayBuffer} buffer
+ */
 export function* frames(buffer) {
   const view = new DataView(buffer);
   const text = new TextDecoder();

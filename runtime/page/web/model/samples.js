@@ -1,18 +1,33 @@
 // Samples of a run by prompt. Template words around the prompt are left out.
+import { isNumber } from './metrics.js';
 import { entryOf } from './track.js';
 
-/** Returns the text without the words that a chat template adds at its ends. */
+/**
+ * A line of samples.jsonl, as far as it is kept: `own` are user-defined numbers, `mask` is
+ * 1 for tokens in the loss.
+ * @typedef {{ step: number, sample: number, prompt?: string, response?: string, score?: number | null, kl?: number | null,
+ *   finish_reason?: string, tokens: number, own: Record<string, number>, ids: Int32Array, mask: Uint8Array, logprobs: Float32Array }} Sample
+ */
+/** @typedef {{ prompt: string, rows: Sample[] }} SampleGroup */
+
+/**
+ * Returns the text without the words that a chat template adds at its ends.
+ * @type {(text: string | undefined) => string}
+ */
 const bare = (text) => (text || '').replace(/^\s*(system|user)\s*\n/i, '').replace(/\n\s*assistant\s*$/i, '').trim();
 
 /**
- * Returns groups { prompt, rows } of samples that hold `find`, in the given
+ * Returns the groups of samples that hold `find`, in the given
  * order: 'step' and others largest first, '-score' smallest first. A group
  * stands where its best row does.
+ * @param {Sample[]} samples @param {{ find?: string, order?: string }} chosen @returns {SampleGroup[]}
  */
 export function sampleGroups(samples, { find = '', order = 'step' } = {}) {
   const words = find.trim().toLowerCase();
-  const field = order.replace(/^-/, ''), sign = order.startsWith('-') ? -1 : 1;
-  const key = (s) => (Number.isFinite(s[field]) ? sign * s[field] : -Infinity);
+  const field = /** @type {'step' | 'score' | 'kl' | 'tokens'} */ (order.replace(/^-/, '')), sign = order.startsWith('-') ? -1 : 1;
+  /** @type {(sample: Sample) => number} */
+  const key = (s) => { const value = s[field]; return isNumber(value) ? sign * value : -Infinity; };
+  /** @type {Map<string, SampleGroup>} */
   const groups = new Map();
   const wanted = samples.filter((s) => !words || `${s.prompt} ${s.response}`.toLowerCase().includes(words));
   for (const s of [...wanted].reverse().sort((a, b) => key(b) - key(a)))
@@ -27,6 +42,7 @@ export const SHADES = [['', 'plain text'], ['logprob', 'by probability'], ['mask
  * Returns the tokens of a sample as [{ text, weight, title }], none if their
  * texts are unknown. `weight` from 0 to 1 is how dark a token is: by 'logprob'
  * 1 - p of tokens that were generated, by 'mask' 1 for those in the loss.
+ * @param {Sample} sample @param {Map<number, string>} texts @param {string} by
  */
 export function shadedTokens(sample, texts, by) {
   const ids = sample.ids ?? [];

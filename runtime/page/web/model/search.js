@@ -2,24 +2,37 @@
 // found and where it is; the views go there.
 import { timeText } from './text.js';
 
+/** @typedef {import('./model.js').Model} Model */
+/**
+ * What was found; of the fields after `detail` it has the one of its kind.
+ * @typedef {{ kind: string, text: string, detail?: string, step?: number, slice?: import('./track.js').Slice,
+ *   track?: import('./track.js').Track, message?: string, sample?: import('./samples.js').Sample }} Hit
+ */
+
 const MOST = 30;
 
+/** @param {Model} model @param {string} words @returns {Generator<Hit>} */
 function* stepHits(model, words) {
   const wanted = /^(?:step )?(\d+)$/.exec(words);
   if (wanted && model.steps.has(Number(wanted[1]))) yield { kind: 'step', text: `step ${wanted[1]}`, step: Number(wanted[1]) };
 }
 
-// "actor_train", "actor_train 12", "actor_train of step 12"
+/**
+ * "actor_train", "actor_train 12", "actor_train of step 12"
+ * @param {Model} model @param {string} words @returns {Generator<Hit>}
+ */
 function* taskHits(model, words) {
   const parts = /^(.+?)(?:\s+(?:of )?(?:step )?(\d+))?$/.exec(words);
-  const [, name, number] = parts || [];
+  if (!parts) return;
+  const [, name, number] = parts;
   const steps = number ? [Number(number)] : [...model.steps.keys()].sort((a, b) => b - a).slice(0, 200);
   for (const step of steps)
-    for (const [call, slices] of model.steps.get(step) || [])
+    for (const [call, slices] of model.steps.get(step) ?? [])
       if (call.toLowerCase().includes(name))
         yield { kind: 'task', text: `${call} of step ${step}`, detail: Number.isNaN(slices[0].e) ? 'running' : timeText(slices[0].e - slices[0].b), slice: slices[0] };
 }
 
+/** @param {Model} model @param {string} words @returns {Generator<Hit>} */
 function* actorHits(model, words) {
   const seen = new Set();
   for (const track of model.tracks) {
@@ -31,11 +44,13 @@ function* actorHits(model, words) {
   }
 }
 
+/** @param {Model} model @param {string} words @returns {Generator<Hit>} */
 function* messageHits(model, words) {
   for (const [name, cost] of model.flows.kinds)
     if (name.toLowerCase().includes(words)) yield { kind: 'message', text: name, detail: `${cost.count} of them`, message: name };
 }
 
+/** @param {Model} model @param {string} words @returns {Generator<Hit>} */
 function* sampleHits(model, words) {
   for (let i = model.samples.length - 1; i >= 0; --i) {
     const s = model.samples[i];
@@ -45,13 +60,18 @@ function* sampleHits(model, words) {
   }
 }
 
+/** @param {Iterable<Hit>} hits @param {number} most */
 function take(hits, most) {
+  /** @type {Hit[]} */
   const found = [];
   for (const hit of hits) { if (found.length === most) break; found.push(hit); }
   return found;
 }
 
-/** Returns at most 30 hits, best kinds first. */
+/**
+ * Returns at most 30 hits, best kinds first.
+ * @param {Model} model @param {string} text
+ */
 export function search(model, text) {
   const words = text.trim().toLowerCase();
   if (!words) return [];

@@ -13,6 +13,10 @@ export const MAGIC = 0x554f5254; // "TROU" of "TROUPEv1", the start of a segment
 export const MAGIC_BYTES = 8;
 
 const HIGH = 2 ** 32;
-/** Reads 64 bits as a number: exact below 2^53, which times of 104 days are. */
+/**
+ * Reads 64 bits as a number: exact below 2^53, which times of 104 days are.
+ * @type {(view: DataView, at: number) => number}
+ */
 export const u64 = (view, at) => view.getUint32(at, true) + view.getUint32(at + 4, true) * HIGH;
+/** @type {(view: DataView, at: number) => number} */
 export const i64 = (view, at) => view.getUint32(at, true) + view.getInt32(at + 4, true) * HIGH;

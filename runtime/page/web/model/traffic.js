@@ -4,6 +4,14 @@
 import { openWaits } from './reasons.js';
 import { firstWhere, entryOf } from './track.js';
 
+/** @typedef {import('./flows.js').Arrow} Arrow */
+/** @typedef {import('./model.js').Model} Model */
+/** @typedef {import('./track.js').Track} Track */
+/** @typedef {import('./metrics.js').Point} Point */
+/** @typedef {{ arrow: Arrow, share: number }} Dot */
+/** @typedef {{ from: Track, to: Track, count: number, bytes: number, names: Map<string, number> }} Rate */
+/** @typedef {{ from: string, to: string, bytes: number }} Pull */
+
 const STALL_NS = 3e9;         // an ask is stalled after at least this,
 const STALL_TIMES = 4;        // and after this many times the longest of its kind
 const UNKNOWN_STALL_NS = 10e9; // none of its kind was answered yet
@@ -12,8 +20,10 @@ const UNKNOWN_STALL_NS = 10e9; // none of its kind was answered yet
  * Returns the messages under way at `t`, each with the share of its way. One
  * that took less than `least` ns is shown for that long, from its sending: else
  * no frame would have it.
+ * @param {Model} model @param {number} t @returns {Dot[]}
  */
 export function travelling(model, t, least = 0) {
+  /** @type {Dot[]} */
   const found = [];
   for (const a of model.flows.arrowsIn(t - least, t)) {
     const end = Math.max(a.t1, a.t0 + least);
@@ -22,9 +32,13 @@ export function travelling(model, t, least = 0) {
   return found;
 }
 
-/** Returns messages and bytes from actor to actor that were sent in (t - window, t]. */
+/**
+ * Returns messages and bytes from actor to actor that were sent in (t - window, t].
+ * @param {Model} model @param {number} t @returns {Rate[]}
+ */
 export function rates(model, t, window = 1e9) {
   const { arrows } = model.flows;
+  /** @type {Map<Track, Map<Track, Rate>>} */
   const pairs = new Map();
   for (let i = firstWhere(arrows, (a) => a.t0 > t - window); i < arrows.length && arrows[i].t0 <= t; ++i) {
     const a = arrows[i];
@@ -36,16 +50,24 @@ export function rates(model, t, window = 1e9) {
   return [...pairs.values()].flatMap((to) => [...to.values()]);
 }
 
-/** Returns how many messages each actor's mailbox holds at `t`. */
+/**
+ * Returns how many messages each actor's mailbox holds at `t`.
+ * @param {Model} model @param {number} t @param {boolean} [isNow] @returns {Map<Track, number>}
+ */
 export function mailboxes(model, t, isNow) {
+  /** @type {Map<Track, number>} */
   const held = new Map();
-  const add = (track) => track && held.set(track, (held.get(track) || 0) + 1);
+  /** @type {(track: Track | null) => void} */
+  const add = (track) => { if (track) held.set(track, (held.get(track) || 0) + 1); };
   for (const { arrow } of travelling(model, t)) add(arrow.to);
   if (isNow) for (const send of model.inFlight()) add(send.to);
   return held;
 }
 
-/** Returns the asks that wait far longer than their kind ever did. */
+/**
+ * Returns the asks that wait far longer than their kind ever did.
+ * @param {Model} model
+ */
 export function stalledAsks(model) {
   return openWaits(model).filter((ask) => {
     const longest = model.flows.askTimes.get(ask.name);
@@ -54,20 +76,30 @@ export function stalledAsks(model) {
   });
 }
 
-/** Returns bytes of rows and weights that processes pulled in (t - window, t]. */
+/**
+ * Returns bytes of rows and weights that processes pulled in (t - window, t].
+ * @param {Model} model @param {number} t @returns {Pull[]}
+ */
 export function pulledBytes(model, t, window = 1e9) {
+  /** @type {(points: Point[], time: number) => number} */
   const at = (points, time) => { const i = firstWhere(points, (p) => p[0] > time); return i ? points[i - 1][1] : 0; };
+  /** @type {Pull[]} */
   const found = [];
   for (const [name, points] of model.counters) {
     const ends = /^pulled_bytes (.+) > (.+)$/.exec(name);
-    const bytes = ends ? at(points, t) - at(points, t - window) : 0;
+    if (!ends) continue;
+    const bytes = at(points, t) - at(points, t - window);
     if (bytes > 0) found.push({ from: ends[1], to: ends[2], bytes });
   }
   return found;
 }
 
-/** Returns the time of the next or last end of a message after or before `t`. */
+/**
+ * Returns the time of the next or last end of a message after or before `t`.
+ * @param {Model} model @param {number} t @param {boolean} forward
+ */
 export function nextEvent(model, t, forward) {
+  /** @type {number | null} */
   let best = null;
   for (const a of model.flows.arrowsIn(t - 1e9, t + 1e9))
     for (const end of [a.t0, a.t1])
