@@ -2,21 +2,35 @@
 // if it is a report.
 import { frames, recordedBytes } from './model/recorded.js';
 
-/** Receives what the server sends of one run. */
+/** @typedef {{ type: string, text: string }} Message */
+/** @typedef {{ text: (type: string, text: string) => void, records: (data: ArrayBuffer) => void }} Receiver */
+
+/**
+ * Receives what the server sends of one run.
+ * @param {string} query @param {Receiver & { opened?: () => void, closed?: () => void }} receiver
+ */
 export function listen(query, { text, records, opened = () => {}, closed = () => {} }) {
   const socket = new WebSocket(`ws://${location.host}/events${query}`);
   socket.binaryType = 'arraybuffer';
   socket.onopen = opened;
   socket.onmessage = (message) => {
     if (typeof message.data !== 'string') return records(message.data);
+    /** @type {Message} */
     const { type, text: own } = JSON.parse(message.data);
     return text(type, own);
   };
   socket.onclose = closed;
 }
 
-/** Reads what a report holds: the same messages. */
+/**
+ * Reads what a report holds: the same messages.
+ * @param {string} packed @param {Receiver} receiver
+ */
 export async function readRecorded(packed, { text, records }) {
   for (const frame of frames(await recordedBytes(packed)))
-    if (typeof frame === 'string') { const { type, text: own } = JSON.parse(frame); text(type, own); } else records(frame);
+    if (typeof frame === 'string') {
+      /** @type {Message} */
+      const { type, text: own } = JSON.parse(frame);
+      text(type, own);
+    } else records(frame);
 }

@@ -27,18 +27,27 @@ import { Timeline } from './views/timeline.js';
 import { drawHealth, drawPlan, drawSteps, drawStragglers, drawWaits } from './views/work_tables.js';
 import { Location } from './views/location.js';
 
+/** @typedef {import('./model/flows.js').Arrow} Arrow */
+/** @typedef {import('./model/track.js').Slice} Slice */
+/**
+ * What is chosen on the page, and what its parts ask of each other.
+ * @typedef {{ model: Model, tab: string, step: number, pinnedStep: number, beside: Model[], axis: string, task: Slice | null,
+ *   curves: { smooth: number, log: boolean }, samples: { find: string, order: string, shade: string }, timeline: Timeline, map: ActorMap,
+ *   name: () => string, close: () => void, pick: (slice: Slice) => void, follow: (arrow: Arrow) => void }} PageState
+ */
+
 const STALL_S = 10;           // without progress: a live run is stalled
 const PANEL_MS = 400, LIVE_MS = 1000;
+/** @type {Record<string, (main: HTMLElement, model: Model, state: PageState) => void>} */
 const PANELS = { steps: drawSteps, messages: drawMessages, links: drawLinks, mailboxes: drawMailboxes, latency: drawLatency,
   waits: drawWaits, stragglers: drawStragglers, failures: drawFailures, health: drawHealth, curves: drawCurves, samples: drawSamples, plan: drawPlan };
 
 const model = new Model();
 const handlers = inbox(model);
-const state = { model, tab: 'steps', step: 0, pinnedStep: 0, beside: [], axis: 'step', curves: { smooth: 0, log: false }, samples: { find: '', order: 'step', shade: '' },
-  name: () => model.graph.name || 'run' };
 
 // -- what is chosen -----------------------------------------------------------
 
+/** @type {Timeline} */
 const timeline = new Timeline(byId('timeline'), model, {
   pick: (slice, x, y) => (slice ? openTask(slice, x, y) : state.close()),
   selected: showSelection,
@@ -48,9 +57,16 @@ const timeline = new Timeline(byId('timeline'), model, {
 });
 const minimap = new Minimap(byId('minimap'), model, timeline);
 const map = new ActorMap(byId('map'), model, { actor: chooseActor, follow: (arrow) => state.follow(arrow) });
-const where = new Location(state, timeline, { chooseTab, chooseStep, pick: (slice) => state.pick(slice) });
-Object.assign(state, { timeline, map });
+/** @type {PageState} */
+const state = {
+  model, timeline, map, tab: 'steps', step: 0, pinnedStep: 0, task: null, beside: [], axis: 'step',
+  curves: { smooth: 0, log: false }, samples: { find: '', order: 'step', shade: '' },
+  name: () => model.graph.name || 'run', close: closeDetail, pick: showTask, follow: showRequest,
+};
+/** @type {Location} */
+const where = new Location(state, timeline, { chooseTab, chooseStep, pick: showTask });
 
+/** @param {Slice} slice @param {number} x @param {number} y */
 function openTask(slice, x, y) {
   state.task = slice;
   timeline.picked = slice;
@@ -59,28 +75,33 @@ function openTask(slice, x, y) {
   openBeside(byId('detail'), x, y);
   where.changed();
 }
-state.close = () => {
+function closeDetail() {
   byId('detail').hidden = true;
   map.follow([]);
   state.task = timeline.picked = null;
   timeline.dirty = true;
   where.changed();
-};
-// Shows a task in the timeline, and what is known of it.
-state.pick = (slice) => {
+}
+/**
+ * Shows a task in the timeline, and what is known of it.
+ * @param {Slice} slice
+ */
+function showTask(slice) {
   const end = Number.isNaN(slice.e) ? model.last : slice.e;
   timeline.show(slice.b - 0.2 * (end - slice.b), end + 0.2 * (end - slice.b));
   openTask(slice, byId('timeline').clientWidth * 0.6, 300);
-};
-state.follow = (arrow) => {
+}
+/** @param {Arrow} arrow */
+function showRequest(arrow) {
   window.scrollTo(0, 0); // to the map and the timeline
   const hops = requestHops(model, arrow);
-  drawFlow(byId('detail'), hops, model, state);
+  drawFlow(byId('detail'), hops, state);
   timeline.show(arrow.t0, Math.max(...hops.map(([a]) => a.t1)));
   map.follow(hops.map(([a]) => a));
   openBeside(byId('detail'), window.innerWidth * 0.6, window.innerHeight * 0.6);
-};
+}
 
+/** @param {number} step */
 function chooseStep(step) {
   state.step = model.steps.has(step) ? step : 0;
   const span = state.step && model.stepSpan(state.step);
@@ -89,19 +110,22 @@ function chooseStep(step) {
   model.changed = true;
   where.changed();
 }
+/** @param {number} by */
 function stepBy(by) {
   const steps = [...model.steps.keys()].sort((a, b) => a - b);
   const at = steps.indexOf(stepShown(model, state.step));
   chooseStep(steps[Math.max(0, Math.min(steps.length - 1, at + by))]);
 }
+/** @param {string} name */
 function chooseActor(name) {
   byId('filter-actor').value = timeline.filter.actor = name;
   chooseTab('messages');
 }
+/** @param {string} name */
 function chooseTab(name, scroll = true) {
   if (!PANELS[name]) return;
   state.tab = name;
-  for (const button of byId('tabs').children) button.classList.toggle('on', button.dataset.tab === name);
+  for (const button of /** @type {Iterable<HTMLElement>} */ (byId('tabs').children)) button.classList.toggle('on', button.dataset.tab === name);
   drawPanel();
   if (scroll && !document.body.classList.contains('loading')) {
     const room = window.innerHeight - byId('panel').getBoundingClientRect().top;
@@ -115,13 +139,14 @@ function drawPanel() { if (model.loaded) PANELS[state.tab](byId('panel'), model,
 function showSelection() {
   const box = byId('selection');
   box.hidden = !timeline.selection;
-  if (box.hidden) return;
+  if (!timeline.selection) return;
   const sums = selectionSums(model, ...timeline.selection);
   const all = sums.length * Math.max(1, sums.devices);
   box.textContent = [`${timeText(sums.length)} on ${countOf(sums.devices, 'device')}`, countOf(sums.tasks, 'task'), `${countOf(sums.messages, 'message')}, ${bytesText(sums.bytes)}`,
     ...sums.time.map(([key, ns]) => `${key.startsWith('idle ') ? `idle ${IDLE[key.slice(5)]}` : key} ${percentText(ns / all)}`)].join(' \u00b7 ');
 }
 
+/** @param {import('./model/search.js').Hit} hit */
 function findHit(hit) {
   if (hit.step) return chooseStep(hit.step);
   if (hit.slice) return state.pick(hit.slice);
@@ -133,12 +158,14 @@ function findHit(hit) {
 
 // -- controls -----------------------------------------------------------------
 
+/** @param {string} name */
 function addTab(name) {
   const button = el('button', { onclick: () => chooseTab(name) }, name);
   button.dataset.tab = name;
   byId('tabs').append(button);
 }
 Object.keys(PANELS).forEach(addTab);
+/** @type {(id: string, get: () => boolean, set: (on: boolean) => void) => void} */
 const toggle = (id, get, set) => { byId(id).onclick = () => { set(!get()); byId(id).classList.toggle('on', get()); timeline.dirty = true; }; };
 toggle('actors', () => timeline.showActors, (v) => { timeline.showActors = v; });
 toggle('arrows', () => timeline.showArrows, (v) => { timeline.showArrows = v; });
@@ -151,15 +178,15 @@ byId('step-back').onclick = () => stepBy(-1);
 byId('step-on').onclick = () => stepBy(1);
 byId('pin').onclick = () => {
   const step = state.step || timeline.filter.step || model.lastWholeStep();
-  state.pinnedStep = state.pinnedStep ? 0 : step || 0;
+  state.pinnedStep = state.pinnedStep ? 0 : step;
   byId('pin').classList.toggle('on', !!state.pinnedStep);
   say(byId('pinned'), state.pinnedStep ? `step ${state.pinnedStep} is pinned: see "steps"` : '');
   model.changed = true;
 };
-byId('filter-kind').onchange = (e) => { timeline.filter.kind = e.target.value; model.changed = true; where.changed(); };
-byId('filter-actor').onchange = (e) => { timeline.filter.actor = e.target.value; model.changed = true; where.changed(); };
-byId('filter-step').onchange = (e) => {
-  timeline.filter.step = Number(e.target.value) || 0;
+byId('filter-kind').onchange = () => { timeline.filter.kind = byId('filter-kind').value; model.changed = true; where.changed(); };
+byId('filter-actor').onchange = () => { timeline.filter.actor = byId('filter-actor').value; model.changed = true; where.changed(); };
+byId('filter-step').onchange = () => {
+  timeline.filter.step = Number(byId('filter-step').value) || 0;
   state.step = model.steps.has(timeline.filter.step) ? timeline.filter.step : 0;
   model.changed = true;
 };
@@ -169,21 +196,25 @@ byId('map-hop-back').onclick = () => map.hop(false);
 byId('map-slower').onclick = () => { map.speed /= 2; map.dirty = true; };
 byId('map-faster').onclick = () => { map.speed *= 2; map.dirty = true; };
 byId('map-live').onclick = () => map.show(0);
-byId('map-at').oninput = (e) => map.seek(Number(e.target.value) / 1000);
+byId('map-at').oninput = () => map.seek(Number(byId('map-at').value) / 1000);
 byId('map-large').onclick = () => byId('map-large').classList.toggle('on', byId('map-cell').classList.toggle('large'));
-for (const button of document.querySelectorAll('[data-save]')) button.onclick = () => {
+for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-save]'))) button.onclick = () => {
   const what = button.dataset.save;
   if (what === 'picture') return byId('timeline').toBlob((blob) => save(`${state.name()}_timeline.png`, blob));
   const dag = document.querySelector('#dataflow svg');
   const text = what === 'timeline' ? timeline.drawing() : dag ? withInks(dag) : '';
   return save(`${state.name()}_${what}.svg`, new Blob([text], { type: 'image/svg+xml' }));
 };
-// A drawing that leaves the page takes its colours along.
+/**
+ * A drawing that leaves the page takes its colours along.
+ * @param {Element} node
+ */
 function withInks(node) {
   const style = getComputedStyle(document.documentElement);
   return new XMLSerializer().serializeToString(node).replace(/var\((--\w+)\)/g, (_, name) => style.getPropertyValue(name).trim());
 }
 
+/** @type {(dark: boolean) => void} */
 const setTheme = (dark) => {
   document.documentElement.classList.toggle('dark', dark);
   byId('legend').replaceChildren(...LEGEND.map(([kind, text]) => el('span', {}, el('i', { style: `background:${kindColour(kind, dark)}` }), text)),
@@ -203,6 +234,7 @@ byId('help').onclick = () => {
 };
 window.addEventListener('resize', () => { timeline.dirty = map.dirty = true; });
 
+/** @param {HTMLSelectElement} select @param {string[]} values */
 function fill(select, values) {
   if (select.options.length === values.length + 1) return;
   const first = select.options[0], chosen = select.value;
@@ -214,6 +246,7 @@ function fill(select, values) {
 
 let connected = false, lost = false, lastData = 0, panelAt = 0; // 0: redraw at once
 let lastStep = -Infinity;
+/** @param {string} type @param {string} text */
 function take(type, text) {
   const before = model.status;
   receive(model, handlers, type, text);
@@ -234,7 +267,10 @@ function connect() {
     closed: () => { connected = false; lost = true; model.changed = true; },
   });
 }
-// Reads the runs to compare with, each into a model of its own.
+/**
+ * Reads the runs to compare with, each into a model of its own.
+ * @param {string[]} names
+ */
 function connectBeside(names) {
   PANELS.compare = drawCompare;
   addTab('compare');
@@ -257,6 +293,7 @@ function quietSeconds() {
   return Math.min((model.last - since) / 1e9 + (now - lastData) / 1e3, (now - lastStep) / 1e3);
 }
 
+/** @param {boolean} live */
 function drawTop(live) {
   const quiet = quietSeconds();
   drawHeader(model, connected);
@@ -281,7 +318,10 @@ function drawLoading() {
 
 let framed = false;
 let restUntil = 0;            // half of the time is for what arrives
-// Returns whether the view was chosen for what there is.
+/**
+ * Returns whether the view was chosen for what there is.
+ * @param {boolean} live @param {boolean} settled
+ */
 function frameOnce(live, settled) {
   if (framed || !settled || !model.events) return;
   const step = model.lastWholeStep();
@@ -294,6 +334,7 @@ function frameOnce(live, settled) {
   where.restore(model);
 }
 
+/** @param {number} now */
 function frame(now) {
   requestAnimationFrame(frame);
   if (!model.loaded) return drawLoading();
@@ -309,8 +350,9 @@ function frame(now) {
     timeline.dirty = false;
     timeline.draw();
     minimap.draw(now);
-    timeline.frameMs.push(performance.now() - before);
-    restUntil = now + 2 * timeline.frameMs.at(-1);
+    const ms = performance.now() - before;
+    timeline.frameMs.push(ms);
+    restUntil = now + 2 * ms;
     if (timeline.frameMs.length > 600) timeline.frameMs.splice(0, 300);
   }
   if (model.changed ? now - panelAt > PANEL_MS || panelAt === 0 : live && now - panelAt > LIVE_MS) {
@@ -323,12 +365,12 @@ function frame(now) {
   }
   return undefined;
 }
-window.troupe = { colour, model, timeline, map, minimap, state, criticalPath, openWaits, travelling, verdict, story, selectionSums, countText }; // for tests and the curious
+Object.assign(window, { troupe: { colour, model, timeline, map, minimap, state, criticalPath, openWaits, travelling, verdict, story, selectionSums, countText } }); // for tests and the curious
 chooseTab('steps', false);
 const recorded = byId('recorded');
 if (recorded) {
   model.recorded = true; // nothing more will come
-  readRecorded(recorded.textContent, { text: take, records: (data) => model.addRecords(data) }).then(
+  readRecorded(recorded.textContent ?? '', { text: take, records: (data) => model.addRecords(data) }).then(
     () => { connected = true; },
     (error) => { unreadable = error.message; });
 } else {

@@ -232,6 +232,7 @@ export class Flows {
     /** @type {[number, Send][]} */
     const flying = [];
     for (const [flow, end] of this.sends) if (!end.handled && !isOver(end.track.file)) flying.push([flow, end]);
+    /** @type {Map<string, number>} */
     const taken = new Map();
     return flying.sort((a, b) => a[1].t - b[1].t).map(([flow, send]) => {
       const ask = isReply(flow) && this.asks.get(askOf(flow));

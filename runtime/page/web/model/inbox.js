@@ -5,6 +5,7 @@ import { entryOf } from './track.js';
 
 /** @typedef {import('./model.js').Model} Model */
 /** @typedef {import('./samples.js').Sample} Sample */
+/** @typedef {import('./samples.js').SampleLine} SampleLine */
 /** @typedef {ReturnType<typeof inbox>} Inbox */
 /** @typedef {{ at: string, text: string }} LogLine */
 
@@ -29,11 +30,11 @@ const ownNumbers = (keys) => Object.fromEntries(Object.entries(keys || {}).filte
 
 /**
  * Returns the part of a sample that the page shows, its tokens in few bytes.
- * @param {any} row @returns {Sample}
+ * @param {SampleLine} row @returns {Sample}
  */
 export function shownSample(row) {
   const { step, sample, prompt, response, score, kl, finish_reason, sequence_ids, loss_mask, logprobs, keys } = row;
-  const tokens = (loss_mask || []).reduce((/** @type {number} */ n, /** @type {number} */ own) => n + own, 0);
+  const tokens = (loss_mask || []).reduce((n, own) => n + own, 0);
   return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys),
     ids: Int32Array.from(sequence_ids || []), mask: Uint8Array.from(loss_mask || []), logprobs: Float32Array.from(logprobs || []) };
 }

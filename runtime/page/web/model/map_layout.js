@@ -46,6 +46,7 @@ function placesOf(tracks, room) {
   const kinds = new Map();
   for (const track of tracks) entryOf(byName, track.name, () => []).push(track);
   for (const name of byName.keys()) entryOf(kinds, kindOfActor(name), () => []).push(name);
+  /** @type {Set<string>} */
   const folded = new Set();
   let needed = byName.size;
   for (const [kind, names] of [...kinds].filter(([, n]) => n.length > 1).sort((a, b) => a[1].length - b[1].length)) {

@@ -124,6 +124,7 @@ function lastOfOthers(model, before, task) {
 export function criticalPath(model, step) {
   const calls = [...(model.steps.get(step)?.keys() ?? [])].flatMap((c) => taskSpan(model, step, c) ?? []);
   let at = calls.sort((a, b) => b.e - a.e)[0];
+  /** @type {Span[]} */
   const path = [];
   while (at && path.length < 64) {
     path.unshift(at);
@@ -171,6 +172,7 @@ export function waitCycle(waits) {
   /** @type {Map<Waiting, Set<Waiting>>} */
   const next = new Map();
   for (const w of waits) entryOf(next, w.from, () => new Set()).add(w.to);
+  /** @type {Set<Waiting>} */
   const done = new Set();
   /** @type {(actor: Waiting, path: Waiting[]) => Waiting[] | null} */
   const visit = (actor, path) => {

@@ -3,10 +3,15 @@ import { isNumber } from './metrics.js';
 import { entryOf } from './track.js';
 
 /**
- * A line of samples.jsonl, as far as it is kept: `own` are user-defined numbers, `mask` is
- * 1 for tokens in the loss.
+ * A line of samples.jsonl; `keys` are the user's.
  * @typedef {{ step: number, sample: number, prompt?: string, response?: string, score?: number | null, kl?: number | null,
- *   finish_reason?: string, tokens: number, own: Record<string, number>, ids: Int32Array, mask: Uint8Array, logprobs: Float32Array }} Sample
+ *   finish_reason?: string, sequence_ids?: number[], loss_mask?: number[], logprobs?: number[], keys?: Record<string, any[]> }} SampleLine
+ */
+/**
+ * What is kept of it: `tokens` and 1 in `mask` are those in the loss, `own` are the
+ * user's keys with one number.
+ * @typedef {Omit<SampleLine, 'sequence_ids' | 'loss_mask' | 'logprobs' | 'keys'> & { tokens: number, own: Record<string, number>,
+ *   ids: Int32Array, mask: Uint8Array, logprobs: Float32Array }} Sample
  */
 /** @typedef {{ prompt: string, rows: Sample[] }} SampleGroup */
 

@@ -34,6 +34,7 @@ function* taskHits(model, words) {
 
 /** @param {Model} model @param {string} words @returns {Generator<Hit>} */
 function* actorHits(model, words) {
+  /** @type {Set<string>} */
   const seen = new Set();
   for (const track of model.tracks) {
     const key = `${track.file.process} ${track.name}`;

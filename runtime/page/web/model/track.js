@@ -33,7 +33,8 @@ export function appendKept(list, entry, most) {
 
 /**
  * Returns the map's entry, made on first use.
- * @template K, V @param {Map<K, V>} map @param {K} key @param {() => V} make @returns {V}
+ * @template K, V @template {V} W
+ * @param {Map<K, V>} map @param {K} key @param {() => W} make @returns {V}
  */
 export function entryOf(map, key, make) {
   let entry = map.get(key);

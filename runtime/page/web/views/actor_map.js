@@ -11,6 +11,19 @@ import { SvgBrush } from './brush.js';
 import { byId, inks, say, sized, tip } from './dom.js';
 import { fitted } from './paint.js';
 
+/** @typedef {import('../model/map_layout.js').Box} Box */
+/** @typedef {import('../model/map_layout.js').Place} Place */
+/** @typedef {import('../model/traffic.js').Dot} Dot */
+/** @typedef {import('../model/flows.js').Arrow} Arrow */
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../model/track.js').Track} Track */
+/** @typedef {import('./brush.js').Brush} Brush */
+/**
+ * A line between two places, with what it carried.
+ * @typedef {{ a: Place, b: Place, count: number, bytes: number, names: Map<string, number> }} MapEdge
+ */
+/** @typedef {[x0: number, y0: number, x1: number, y1: number, x2: number, y2: number, x3: number, y3: number]} Curve */
+
 const LIVE_DOT_MS = 450;      // a message that was quicker is shown for this long
 const LIVE_LAG_NS = 120e6;    // files are written every 50 ms
 const STEP_SECONDS = 12;      // a step is played in about this time
@@ -18,8 +31,48 @@ const DOTS_APART = 10;        // more on one edge: their number
 const RATES_MS = 150;         // between two counts of the last second
 
 export class ActorMap {
+  /**
+   * @param {HTMLCanvasElement} canvas @param {Model} model
+   * @param {{ actor: (name: string) => void, follow: (arrow: Arrow) => void }} hooks
+   */
   constructor(canvas, model, hooks) {
-    Object.assign(this, { canvas, model, hooks, step: 0, t: 0, speed: 0, playing: false, places: [], edges: new Map(), ratesAt: -Infinity, layoutKey: '', dots: [], request: [] });
+    this.canvas = canvas;
+    this.model = model;
+    this.hooks = hooks;
+    this.step = 0;                // that is played; 0: live
+    this.span = { b: 0, e: 0 };   // of the step
+    this.t = 0;
+    this.speed = 0;
+    this.playing = false;
+    this.dirty = false;
+    /** @type {number | undefined} */
+    this.before = undefined;      // the last frame
+    this.layoutKey = '';
+    this.drawnSize = '';
+    this.ink = inks();
+    /** @type {Box[]} */
+    this.boxes = [];
+    /** @type {Place[]} */
+    this.places = [];
+    /** @type {Map<Track, Place>} */
+    this.placeOf = new Map();
+    this.ratesAt = -Infinity;
+    /** @type {Map<string, MapEdge>} */
+    this.edges = new Map();
+    this.inside = 0;              // messages within a place
+    /** @type {Map<Track, number>} */
+    this.held = new Map();
+    /** @type {Arrow[]} */
+    this.waits = [];
+    /** @type {Arrow[]} */
+    this.stalled = [];
+    /** @type {import('../model/traffic.js').Pull[]} */
+    this.pulled = [];
+    /** @type {Dot[]} */
+    this.dots = [];
+    this.unseen = 0;              // dots within a place
+    /** @type {Arrow[]} */
+    this.request = [];
     canvas.addEventListener('pointermove', (e) => this.hover(e));
     canvas.addEventListener('pointerleave', () => tip(''));
     canvas.addEventListener('click', (e) => this.click(e));
@@ -27,7 +80,10 @@ export class ActorMap {
 
   get live() { return !this.step; }
 
-  /** Goes to a recorded step; 0: live. */
+  /**
+   * Goes to a recorded step; 0: live.
+   * @param {number} step
+   */
   show(step, playing = false) {
     const span = step && this.model.stepSpan(step);
     this.step = span ? step : 0;
@@ -47,7 +103,10 @@ export class ActorMap {
     this.playing = !this.playing;
     this.dirty = true;
   }
-  /** Goes to the next (or last) time at which a message is sent or handled. */
+  /**
+   * Goes to the next (or last) time at which a message is sent or handled.
+   * @param {boolean} forward
+   */
   hop(forward) {
     if (!this.step) this.show(this.model.lastWholeStep());
     if (!this.step) return;
@@ -56,6 +115,7 @@ export class ActorMap {
     if (next !== null) this.t = Math.max(this.span.b, Math.min(this.span.e, next));
     this.dirty = true;
   }
+  /** @param {number} share */
   seek(share) {
     if (!this.step) this.show(this.model.lastWholeStep());
     if (!this.step) return;
@@ -64,14 +124,20 @@ export class ActorMap {
     this.dirty = true;
   }
 
-  /** Marks the hops of one request, in their order; none: nothing is marked. */
+  /**
+   * Marks the hops of one request, in their order; none: nothing is marked.
+   * @param {Arrow[]} arrows
+   */
   follow(arrows) {
     this.request = arrows;
     if (arrows.length && arrows[0].step && this.step !== arrows[0].step) this.show(arrows[0].step);
     this.dirty = true;
   }
 
-  // Advances the clock of what is shown.
+  /**
+   * Advances the clock of what is shown.
+   * @param {number} now
+   */
   advance(now) {
     const passed = Math.min(100, now - (this.before ?? now)) * 1e6;
     this.before = now;
@@ -88,15 +154,19 @@ export class ActorMap {
 
   get least() { return this.step ? 0.25 * 1e9 * this.speed : this.model.live() ? LIVE_DOT_MS * 1e6 : 0; }
 
+  /** @param {number} width @param {number} height */
   layout(width, height) {
     const key = `${width} ${height} ${this.model.tracks.length} ${this.model.tracks.reduce((n, t) => n + (t.sent || t.received ? 1 : 0), 0)} ${this.model.files.filter((f) => f.process).length}`;
     if (key === this.layoutKey) return;
     this.layoutKey = key;
-    Object.assign(this, mapLayout(this.model, width, height));
+    ({ boxes: this.boxes, places: this.places, placeOf: this.placeOf } = mapLayout(this.model, width, height));
     this.ratesAt = -Infinity;
   }
 
-  // Counts the last second (of a step: all of it so far), by edge of the map.
+  /**
+   * Counts the last second (of a step: all of it so far), by edge of the map.
+   * @param {number} now
+   */
   count(now) {
     if (now - this.ratesAt < RATES_MS && !this.dirty) return;
     this.ratesAt = now;
@@ -119,13 +189,17 @@ export class ActorMap {
     this.pulled = pulledBytes(this.model, this.t, window);
   }
 
+  /** @param {Track} from @param {Track} to @returns {MapEdge | null} */
   edge(from, to) {
     const a = this.placeOf.get(from), b = this.placeOf.get(to);
     if (!a || !b || a === b) return null;
     return entryOf(this.edges, `${a.x},${a.y}>${b.x},${b.y}`, () => ({ a, b, count: 0, bytes: 0, names: new Map() }));
   }
 
-  /** Draws if something changed; returns whether it did. */
+  /**
+   * Draws if something changed; returns whether it did.
+   * @param {number} now
+   */
   draw(now) {
     const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
     if (!width || !height || !(this.model.last > 0)) return false;
@@ -143,6 +217,7 @@ export class ActorMap {
     return true;
   }
 
+  /** @param {Brush} g */
   paint(g) {
     g.font = '10.5px system-ui, sans-serif';
     for (const box of this.boxes) {
@@ -159,7 +234,10 @@ export class ActorMap {
     this.paintDots(g);
   }
 
-  // Rows and weights between two processes: a broad band and its rate.
+  /**
+   * Rows and weights between two processes: a broad band and its rate.
+   * @param {Brush} g
+   */
   paintPulled(g) {
     for (const pull of this.pulled) {
       const a = this.boxes.find((b) => b.process === pull.from), b = this.boxes.find((box) => box.process === pull.to);
@@ -177,8 +255,11 @@ export class ActorMap {
     }
   }
 
-  // The four points of an edge's curve: from the side of a pill that faces the
-  // other; within one box, around the left.
+  /**
+   * The four points of an edge's curve: from the side of a pill that faces the
+   * other; within one box, around the left.
+   * @param {MapEdge} edge @returns {Curve}
+   */
   curve(edge) {
     const { a, b } = edge;
     if (a.box === b.box) {
@@ -189,11 +270,14 @@ export class ActorMap {
     const x0 = right ? a.x + a.w : a.x, x1 = right ? b.x : b.x + b.w, half = (x1 - x0) / 2;
     return [x0, a.y, x0 + half, a.y, x1 - half, b.y, x1, b.y];
   }
+  /** @param {MapEdge} edge @param {number} share */
   point(edge, share) {
     const [x0, y0, x1, y1, x2, y2, x3, y3] = this.curve(edge), r = 1 - share;
+    /** @type {(p: number, q: number, u: number, v: number) => number} */
     const at = (p, q, u, v) => r ** 3 * p + 3 * r * r * share * q + 3 * r * share * share * u + share ** 3 * v;
     return [at(x0, x1, x2, x3), at(y0, y1, y2, y3)];
   }
+  /** @param {Brush} g @param {MapEdge} edge */
   strokeCurve(g, edge) {
     const [x0, y0, ...rest] = this.curve(edge);
     g.beginPath();
@@ -201,6 +285,7 @@ export class ActorMap {
     g.bezierCurveTo(...rest);
     g.stroke();
   }
+  /** @param {Brush} g @param {MapEdge} edge */
   paintEdge(g, edge) {
     g.globalAlpha = edge.count ? 0.5 : 0.16;
     g.strokeStyle = edge.count ? this.ink.accent : this.ink.quiet;
@@ -210,8 +295,12 @@ export class ActorMap {
     g.lineWidth = 1;
   }
 
+  /** @param {Place} place */
   heldBy(place) { return place.tracks.reduce((n, t) => n + (this.held.get(t) || 0), 0); }
-  // A pill, which fills with what the mailbox holds; a dot for a folded process.
+  /**
+   * A pill, which fills with what the mailbox holds; a dot for a folded process.
+   * @param {Brush} g @param {Place} place
+   */
   paintPlace(g, place) {
     const held = this.heldBy(place), { x, y, w } = place;
     if (!w) {
@@ -239,7 +328,10 @@ export class ActorMap {
     g.fillText(fitted(g, held > 1 ? `${held} ${place.label}` : place.label, w - 6), x + 4, y);
   }
 
-  // A stalled ask glows, and says who waits for whom.
+  /**
+   * A stalled ask glows, and says who waits for whom.
+   * @param {Brush} g
+   */
   paintStalled(g) {
     for (const ask of this.stalled.slice(0, 6)) {
       const edge = this.edge(ask.from, ask.to);
@@ -260,8 +352,12 @@ export class ActorMap {
     }
   }
 
-  // The hops of the followed request, each with its number.
+  /**
+   * The hops of the followed request, each with its number.
+   * @param {Brush} g
+   */
   paintRequest(g) {
+    /** @type {Map<MapEdge, number[]>} */
     const numbers = new Map();
     this.request.forEach((arrow, i) => {
       const edge = this.edge(arrow.from, arrow.to);
@@ -280,7 +376,9 @@ export class ActorMap {
     }
   }
 
+  /** @param {Brush} g */
   paintDots(g) {
+    /** @type {Map<MapEdge, Dot[]>} */
     const onEdge = new Map();
     this.dots = travelling(this.model, this.t, this.least);
     this.unseen = 0;
@@ -327,11 +425,14 @@ export class ActorMap {
     if (this.step && document.activeElement !== range) range.value = String(1000 * (this.t - this.span.b) / (this.span.e - this.span.b));
   }
 
+  /** @param {MouseEvent} e @returns {{ place?: Place, edge?: MapEdge | null }} */
   near(e) {
     const x = e.offsetX, y = e.offsetY;
     const place = this.places.find((p) => Math.abs(y - p.y) < 7 && x > p.x - 6 && x < p.x + Math.max(6, p.w));
     if (place) return { place };
-    let best = null, far = 7;
+    /** @type {MapEdge | null} */
+    let best = null;
+    let far = 7;
     for (const edge of this.edges.values()) {
       if (!edge.count) continue;
       for (let share = 0.1; share < 1; share += 0.1) {
@@ -341,6 +442,7 @@ export class ActorMap {
     }
     return { edge: best };
   }
+  /** @param {MouseEvent} e */
   hover(e) {
     const { place, edge } = this.near(e);
     const when = this.step ? 'in this step so far' : 'in the last second';
@@ -352,6 +454,7 @@ export class ActorMap {
       tip(`${edge.a.name} > ${edge.b.name}: ${countOf(edge.count, 'message')}, ${bytesText(edge.bytes)} ${when}: ${names}`, e.clientX, e.clientY);
     } else tip('');
   }
+  /** @param {MouseEvent} e */
   click(e) {
     const { place, edge } = this.near(e);
     if (place && !place.folded) this.hooks.actor(place.name);

@@ -5,6 +5,11 @@ import { countOf, timeText } from '../model/text.js';
 import { curveCard } from './curves.js';
 import { el, head, note, table } from './dom.js';
 
+/** @typedef {import('../model/compare.js').Difference} Difference */
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../main.js').PageState} PageState */
+
+/** @param {Model[]} models */
 function timesTable(models) {
   const times = models.map(callTimes);
   const calls = [...new Set(times.flatMap((t) => [...t.keys()]))];
@@ -12,9 +17,11 @@ function timesTable(models) {
     calls.map((call) => { const own = times.map((t) => t.get(call)); return [call, ...own.map((ns) => (ns === undefined ? '' : timeText(ns))), own[0] && own[1] ? (own[1] / own[0]).toFixed(2) : '']; }));
 }
 
+/** @type {(title: string, rows: Difference[], models: Model[]) => HTMLElement[]} */
 const differences = (title, rows, models) => [el('h3', {}, title), rows.length
   ? table([head(''), head(models[0].graph.name, 'text'), head(models[1].graph.name, 'text')], rows) : note('none')];
 
+/** @param {HTMLElement} main @param {Model} model @param {PageState} state */
 export function drawCompare(main, model, state) {
   const models = [model, ...state.beside];
   const waiting = models.filter((m) => !m.loaded);
@@ -23,7 +30,7 @@ export function drawCompare(main, model, state) {
   const axis = el('select', { title: 'axis' }, ...Object.keys(AXES).map((name) => el('option', { value: name, ...(name === state.axis ? { selected: '' } : {}) }, name)));
   axis.addEventListener('change', () => { state.axis = axis.value; drawCompare(main, model, state); });
   const cards = curveGroups(models.flatMap((m) => m.metrics)).list[0].cards
-    .map(([title, names]) => curveCard(title, overlaid(models, names[0], state.axis), { ...state.curves, axis: state.axis })).filter(Boolean);
+    .flatMap(([title, names]) => curveCard(title, overlaid(models, names[0], state.axis), { ...state.curves, axis: state.axis }) ?? []);
   main.replaceChildren(
     ...models.slice(1).map((other) => el('p', { class: 'sentence' }, slowerSentence(model, other))),
     el('h3', {}, 'time of each call, median of the newest 20 steps'), timesTable(models),

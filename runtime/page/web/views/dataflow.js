@@ -2,7 +2,13 @@
 import { colour } from '../model/colours.js';
 import { criticalPath, taskSpan } from '../model/reasons.js';
 import { timeText } from '../model/text.js';
-import { el, isDark, note, svg } from './dom.js';
+import { contextOf, el, isDark, note, svg } from './dom.js';
+
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../model/model.js').Call} Call */
+/** @typedef {import('../model/model.js').Graph} Graph */
+/** @typedef {{ x: number, y: number }} XY */
+/** @typedef {(slice: import('../model/track.js').Slice, x: number, y: number) => void} Pick */
 
 const FONT = '12px system-ui, sans-serif';
 const BOX_PX = 56, GAP_PX = 10;
@@ -10,25 +16,36 @@ const BREATH_MS = 1600;        // of the animation in page.css, which goes on wh
 const LEAST_SCALE = 0.78;     // smaller texts are not read: it scrolls
 const LEAST_WIDE = 92, LEAST_APART = 24, MOST_APART = 60;
 
-// Arranges calls in layers: a call is to the right of everything that it reads.
+/**
+ * Arranges calls in layers: a call is to the right of everything that it reads.
+ * @param {Graph} graph
+ */
 function layers(graph) {
+  /** @type {Map<string, number>} */
   const depth = new Map();
+  /** @type {(name: string, seen?: Set<string>) => number} */
   const of = (name, seen = new Set()) => {
-    if (depth.has(name)) return depth.get(name);
+    const known = depth.get(name);
+    if (known !== undefined) return known;
     if (seen.has(name)) return 0;
     seen.add(name);
     const from = graph.edges.filter((e) => e.to === name).map((e) => of(e.from, seen) + 1);
-    depth.set(name, Math.max(0, ...from));
-    return depth.get(name);
+    const own = Math.max(0, ...from);
+    depth.set(name, own);
+    return own;
   };
   graph.calls.forEach((c) => of(c.name));
+  /** @type {Call[][]} */
   const rows = [];
-  for (const call of graph.calls) (rows[depth.get(call.name)] || (rows[depth.get(call.name)] = [])).push(call);
+  for (const call of graph.calls) (rows[of(call.name)] || (rows[of(call.name)] = [])).push(call);
   return rows;
 }
 
-// Returns the path from a call to one that reads its keys; it passes other
-// calls above or below them.
+/**
+ * Returns the path from a call to one that reads its keys; it passes other
+ * calls above or below them.
+ * @param {XY} a @param {XY} b @param {number} width @param {number} gapX @param {number} height
+ */
 function edgePath(a, b, width, gapX, height) {
   const x0 = a.x + width, y0 = a.y + BOX_PX / 2, x1 = b.x, y1 = b.y + BOX_PX / 2, half = gapX / 2;
   if (x1 - x0 <= gapX + 1) return `M${x0},${y0} C${x0 + half},${y0} ${x1 - half},${y1} ${x1},${y1}`;
@@ -36,7 +53,10 @@ function edgePath(a, b, width, gapX, height) {
   return `M${x0},${y0} C${x0 + half},${y0} ${x0 + half},${lane} ${x0 + gapX},${lane} L${x1 - gapX},${lane} C${x1 - half},${lane} ${x1 - half},${y1} ${x1},${y1}`;
 }
 
-/** Returns the state of a call in a step: how long it took, or its progress. */
+/**
+ * Returns the state of a call in a step: how long it took, or its progress.
+ * @param {Model} model @param {number} step @param {Call} call
+ */
 function callWord(model, step, call) {
   const span = taskSpan(model, step, call.name);
   if (span && span.e !== Infinity) return timeText(span.e - span.b);
@@ -54,17 +74,26 @@ function callWord(model, step, call) {
 
 // Boxes are as wide as the longest text that one had so far: no text overflows
 // its box, and boxes do not move while times count up.
-const brush = document.createElement('canvas').getContext('2d');
+const brush = contextOf(document.createElement('canvas'));
+/** @type {WeakMap<Graph, number>} */
+const widths = new WeakMap();
+/** @param {string} text @param {string} font */
 function textWidth(text, font) {
   brush.font = font;
   return Math.ceil(brush.measureText(text).width);
 }
+/** @param {Graph} graph @param {string[][]} texts */
 function boxWidth(graph, texts) {
   const wanted = texts.map(([name, ...rest]) => Math.max(textWidth(name, `600 ${FONT}`), ...rest.map((t) => textWidth(t, FONT))) + 16);
-  graph.boxWidth = Math.max(graph.boxWidth || LEAST_WIDE, ...wanted);
-  return graph.boxWidth;
+  const width = Math.max(widths.get(graph) ?? LEAST_WIDE, ...wanted);
+  widths.set(graph, width);
+  return width;
 }
 
+/**
+ * @param {Model} model @param {number} step @param {Call} call @param {XY} place @param {number} width
+ * @param {string[]} texts @param {boolean} isCritical @param {Pick} pick
+ */
 function callBox(model, step, call, place, width, texts, isCritical, pick) {
   const { x, y } = place;
   const span = taskSpan(model, step, call.name);
@@ -82,10 +111,16 @@ function callBox(model, step, call, place, width, texts, isCritical, pick) {
   return box;
 }
 
-/** Returns the step that the dataflow shows: the chosen one, else the newest. */
+/**
+ * Returns the step that the dataflow shows: the chosen one, else the newest.
+ * @type {(model: Model, chosen: number) => number}
+ */
 export const stepShown = (model, chosen) => chosen || (model.live() ? Math.max(0, ...model.steps.keys()) : model.lastWholeStep());
 
-/** Draws the dataflow of a step into a card, as wide as the card. */
+/**
+ * Draws the dataflow of a step into a card, as wide as the card.
+ * @param {HTMLElement} box @param {Model} model @param {number} chosen @param {Pick} pick
+ */
 export function drawDataflow(box, model, chosen, pick) {
   const { graph } = model;
   if (graph.error || !graph.calls.length) return box.replaceChildren(note(graph.error || 'no dataflow yet'));
@@ -100,6 +135,7 @@ export function drawDataflow(box, model, chosen, pick) {
   const gapX = rows.length > 1 ? Math.max(LEAST_APART, Math.min(MOST_APART, (room - rows.length * width - 4) / (rows.length - 1))) : 0;
   const tallest = Math.max(...rows.map((r) => r.length));
   const height = tallest * (BOX_PX + GAP_PX) + 24, wide = rows.length * width + (rows.length - 1) * gapX + 4;
+  /** @type {Map<string, XY>} */
   const place = new Map();
   rows.forEach((row, i) => row.forEach((call, j) => place.set(call.name, {
     x: 2 + i * (width + gapX), y: 12 + (height - 24 - row.length * (BOX_PX + GAP_PX)) / 2 + j * (BOX_PX + GAP_PX) + GAP_PX / 2 })));
@@ -113,8 +149,10 @@ export function drawDataflow(box, model, chosen, pick) {
     line.append(svg('title', {}, document.createTextNode(edge.keys.join(', '))));
     picture.append(line);
   }
-  for (const call of graph.calls)
-    picture.append(callBox(model, step, call, place.get(call.name), width, texts.get(call.name), critical.has(call.name), pick));
+  for (const call of graph.calls) {
+    const at = place.get(call.name), own = texts.get(call.name);
+    if (at && own) picture.append(callBox(model, step, call, at, width, own, critical.has(call.name), pick));
+  }
   const path = hotPath.map((t) => `${t.call}${t.e === Infinity ? '' : ` ${timeText(t.e - t.b)}`}`).join(' > ') || 'no task yet';
   box.replaceChildren(picture, el('div', { class: 'path quiet' }, el('b', { class: 'bad' }, 'critical path'), ` ${path}`));
   return undefined;

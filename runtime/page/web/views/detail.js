@@ -4,11 +4,20 @@ import { bytesText, clockText, timeText } from '../model/text.js';
 import { entryOf } from '../model/track.js';
 import { el, head, note, table } from './dom.js';
 
-// Returns the keys that a call's slices read or wrote: bytes here and of all
-// its devices in the step.
+/** @typedef {import('../model/flows.js').Arrow} Arrow */
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../model/track.js').Slice} Slice */
+/** @typedef {import('../main.js').PageState} PageState */
+
+/**
+ * Returns the keys that a call's slices read or wrote: bytes here and of all
+ * its devices in the step.
+ * @param {Model} model @param {Slice} slice @param {'reads ' | 'writes '} verb
+ */
 function keyBytes(model, slice, verb) {
+  /** @type {Map<string, { here: number, all: number }>} */
   const keys = new Map();
-  const parts = (model.steps.get(slice.step) || new Map()).get(slice.name) || [];
+  const parts = model.steps.get(slice.step)?.get(slice.name) ?? [];
   for (const part of parts.includes(slice) ? parts : [slice, ...parts]) {
     const { row, first, last } = part.track.visible(part.depth + 1, part.b, Number.isNaN(part.e) ? model.last : part.e);
     for (let i = first; i < last; ++i) {
@@ -22,9 +31,11 @@ function keyBytes(model, slice, verb) {
   return [...keys];
 }
 
-function keyTable(model, slice, verb, call, title) {
+/** @param {Model} model @param {Slice} slice @param {'reads ' | 'writes '} verb @param {string} title */
+function keyTable(model, slice, verb, title) {
   const rows = keyBytes(model, slice, verb);
   if (!rows.length) return [];
+  /** @type {(key: string) => string} */
   const about = (key) => {
     const edge = model.graph.edges.filter((e) => (verb === 'reads ' ? e.to : e.from) === slice.name && e.keys.includes(key));
     if (verb === 'reads ') return edge.length ? `from ${edge[0].from}` : 'from the data set';
@@ -34,13 +45,18 @@ function keyTable(model, slice, verb, call, title) {
     rows.map(([key, b]) => [key, bytesText(b.here), bytesText(b.all), about(key)]))];
 }
 
+/** @type {(model: Model, t: number) => string} */
 const wallClock = (model, t) => clockText((t + model.realtime) / 1e6);
 
-// Returns lines of the master's log that name the slice's step or call, and of
-// both logs what was written while it ran; lines of its own process may name
-// the call at any time.
+/**
+ * Returns lines of the master's log that name the slice's step or call, and of
+ * both logs what was written while it ran; lines of its own process may name
+ * the call at any time.
+ * @param {Model} model @param {Slice} slice
+ */
 function logAround(model, slice) {
   const from = wallClock(model, slice.b), to = Number.isNaN(slice.e) ? '9' : wallClock(model, slice.e);
+  /** @type {(at: string) => boolean} */
   const during = (at) => at >= from && at.slice(0, 23) <= to;
   const process = slice.track.file.process, names = new RegExp(`\\b${slice.name.replace(/\W/g, '\\$&')}\\b`);
   const master = model.log.filter((line) => (slice.step && new RegExp(`step ${slice.step}\\b`).test(line))
@@ -56,6 +72,7 @@ const WIDE_PX = 570, HIGH_PX = 560;
 /**
  * Shows a box beside the point that was clicked, never over it: on its right or
  * its left, whichever has more room; on a narrow page, below.
+ * @param {HTMLElement} box @param {number} x @param {number} y
  */
 export function openBeside(box, x, y) {
   box.hidden = false;
@@ -71,13 +88,18 @@ export function openBeside(box, x, y) {
   Object.assign(box.style, style);
 }
 
+/** @type {(state: PageState) => HTMLElement} */
 const closeButton = (state) => el('button', { class: 'close', title: 'close (Esc)', onclick: () => state.close() }, 'close');
 
-// Draws what is known of one slice: inputs and outputs, versions, devices,
-// phases, messages around it.
+/**
+ * Draws what is known of one slice: inputs and outputs, versions, devices,
+ * phases, messages around it.
+ * @param {HTMLElement} box @param {Slice} slice @param {Model} model @param {PageState} state
+ */
 export function drawDetail(box, slice, model, state) {
   const call = model.calls.get(slice.name);
   const end = Number.isNaN(slice.e) ? model.last : slice.e;
+  /** @type {Map<string, number>} */
   const phases = new Map();
   for (let d = slice.depth + 1; d < slice.track.depths.length; ++d) {
     const { row, first, last } = slice.track.visible(d, slice.b, end);
@@ -97,15 +119,18 @@ export function drawDetail(box, slice, model, state) {
       ...(call ? [['kind', `${call.kind}${call.role ? ` of ${call.role}` : ''}`], ['plan', call.devices.length ? `${call.strategy} on devices ${call.devices.join(', ')}` : 'on the host'],
         ...(call.role ? [['version', version ? `weights after step ${version}` : 'the first weights']] : [])] : []),
       ...[...phases].map(([name, ns]) => [name, timeText(ns)])]),
-    ...keyTable(model, slice, 'reads ', call, 'inputs'), ...keyTable(model, slice, 'writes ', call, 'outputs'),
+    ...keyTable(model, slice, 'reads ', 'inputs'), ...keyTable(model, slice, 'writes ', 'outputs'),
     el('h2', {}, 'messages around it'),
     near.length ? table([head('message'), head('from'), head('to'), head('took', 'num')], near.map((a) => [el('button', { onclick: () => state.follow(a) }, a.name), a.from.name, a.to.name, timeText(a.t1 - a.t0)])) : note('none'),
     el('h2', {}, 'log'), log.length ? el('pre', {}, log.join('\n')) : note('no line names it, and none was written while it ran'),
     ...(process === 'master' || model.logs.has(process) ? [] : [note(`The run folder has no log of ${process}: its lines are where it was started.`)]));
 }
 
-/** Draws one request through all its hops, as requestHops returns them. */
-export function drawFlow(box, hops, model, state) {
+/**
+ * Draws one request through all its hops, as requestHops returns them.
+ * @param {HTMLElement} box @param {[Arrow, number][]} hops @param {PageState} state
+ */
+export function drawFlow(box, hops, state) {
   const [[first]] = hops;
   box.replaceChildren(closeButton(state), el('h2', {}, `${first.name} of step ${first.step}, all hops`),
     table([head('at', 'num'), head('message'), head('from > to'), head('took', 'num')],

@@ -5,10 +5,17 @@ import { story } from '../model/story.js';
 import { countOf, roughTime, timeText } from '../model/text.js';
 import { el, note } from './dom.js';
 
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../model/story.js').Episode} Episode */
+/** @typedef {import('../main.js').PageState} PageState */
+
 const known = Number.isFinite;
 
+/** @param {Model} model @param {Episode} e */
 function sentences(model, e) {
+  /** @type {(t: number) => string} */
   const at = (t) => timeText(t - model.origin);
+  /** @type {string[]} */
   const said = [];
   if (known(e.died)) said.push(`${at(e.died)}: the last sign of life of ${e.who}, in step ${e.reached || '?'}.`);
   if (known(e.noticed)) said.push(`${at(e.noticed)}: the master knew${known(e.died) && e.noticed >= e.died ? `, ${roughTime(e.noticed - e.died)} later` : ''}.`);
@@ -19,7 +26,10 @@ function sentences(model, e) {
   return said;
 }
 
-/** Draws one episode after the other, each with a way to its place in time. */
+/**
+ * Draws one episode after the other, each with a way to its place in time.
+ * @param {HTMLElement} main @param {Model} model @param {PageState} state
+ */
 export function drawFailures(main, model, state) {
   const episodes = story(model);
   if (!episodes.length) return main.replaceChildren(note('nothing failed'));

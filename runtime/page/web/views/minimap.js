@@ -5,13 +5,27 @@ import { story } from '../model/story.js';
 import { inks, sized } from './dom.js';
 import { paintShares } from './paint.js';
 
+/** @typedef {import('../model/model.js').Model} Model */
+
 const HEIGHT = 26, COLUMN = 4;
 const FRESH_MS = 2000; // a live run's shares are counted again this often
 
 export class Minimap {
+  /** @param {HTMLCanvasElement} canvas @param {Model} model @param {import('./timeline.js').Timeline} timeline */
   constructor(canvas, model, timeline) {
-    Object.assign(this, { canvas, model, timeline, at: -Infinity, key: '' });
+    this.canvas = canvas;
+    this.model = model;
+    this.timeline = timeline;
+    this.key = '';                // of what `parts` were counted for, at `at`
+    this.at = -Infinity;
+    this.begin = 0;
+    this.end = 1;
+    /** @type {import('../model/lanes.js').Shares[]} */
+    this.parts = [];
+    this.grid = { from: 0, to: 1, columns: 1 };
+    /** @type {number | null} */
     let held = null;
+    /** @type {(x: number) => number} */
     const time = (x) => this.begin + (x / canvas.clientWidth) * (this.end - this.begin);
     canvas.addEventListener('pointerdown', (e) => {
       canvas.setPointerCapture(e.pointerId);
@@ -28,10 +42,14 @@ export class Minimap {
     canvas.addEventListener('pointercancel', () => { held = null; });
   }
 
+  /** @param {number} columns @param {number} now */
   shares(columns, now) {
     const key = `${columns} ${this.model.live() ? '' : this.model.events}`;
     if (key === this.key && (!this.model.live() || now - this.at < FRESH_MS)) return;
-    Object.assign(this, { key, at: now, begin: this.model.begin, end: Math.max(this.model.last, this.model.begin + 1) });
+    this.key = key;
+    this.at = now;
+    this.begin = this.model.begin;
+    this.end = Math.max(this.model.last, this.model.begin + 1);
     const lanes = processLanes(this.model, false).flatMap((g) => g.lanes).filter((l) => l.isDevice);
     this.parts = [];
     if (!lanes.length) return;
@@ -39,11 +57,13 @@ export class Minimap {
     this.parts = meanOf(lanes.map((lane) => utilisation(this.model, lane, this.grid.from, this.grid.to, this.grid.columns)));
   }
 
+  /** @param {number} now */
   draw(now) {
     if (!(this.model.last > this.model.begin)) return;
     const g = sized(this.canvas, HEIGHT), width = this.canvas.clientWidth, ink = inks();
     const columns = Math.max(1, Math.floor(width / COLUMN));
     this.shares(columns, now);
+    /** @type {(t: number) => number} */
     const x = (t) => (t - this.begin) / (this.end - this.begin) * width;
     if (this.parts.length) paintShares(g, { ink }, this.parts, 3, HEIGHT - 6, x(this.grid.from), (x(this.grid.to) - x(this.grid.from)) / this.grid.columns);
     const bands = attemptBands(this.model);

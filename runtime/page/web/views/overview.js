@@ -1,15 +1,22 @@
 // The first screen above the timeline: how the run is, in a line, a sentence and
 // six small curves.
+import { valuesOf } from '../model/metrics.js';
 import { waitCycle, openWaits } from '../model/reasons.js';
 import { countText, leftText, percentText, short } from '../model/text.js';
 import { attemptText, verdict } from '../model/verdict.js';
 import { byId, el, say, svg, tip } from './dom.js';
+
+/** @typedef {import('../model/flows.js').Arrow} Arrow */
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../model/metrics.js').MetricsRow} MetricsRow */
+/** @typedef {import('../model/metrics.js').Point} Point */
 
 const WIDE = 132, HIGH = 24;
 const MOST_POINTS = 400;
 
 // Each small curve: its name, the metrics that it may show, the first that the
 // run has, and how its value is written.
+/** @type {[name: string, metrics: string[], text: (x: number) => string][]} */
 const SPARKS = [
   ['reward', ['critic/score/mean', 'critic/rewards/mean', 'train/accuracy'], short],
   ['KL', ['actor/reward_kl_penalty', 'actor/ppo_kl', 'actor/kl_loss'], short],
@@ -19,18 +26,21 @@ const SPARKS = [
   ['idle', ['perf/idle_ratio'], percentText],
 ];
 
+/** @param {string} name @param {string} metric @param {MetricsRow[]} rows @param {(x: number) => string} text */
 function spark(name, metric, rows, text) {
-  const points = rows.filter((m) => Number.isFinite(m[metric])).map((m) => [m.step, m[metric]]);
+  const points = valuesOf(rows, metric);
   const every = Math.max(1, Math.ceil(points.length / MOST_POINTS));
   const drawn = points.filter((_, i) => i % every === 0 || i === points.length - 1);
   const xs = drawn.map((p) => p[0]), ys = drawn.map((p) => p[1]);
-  const x0 = xs[0], x1 = Math.max(xs.at(-1), x0 + 1);
+  const x0 = xs[0], x1 = Math.max(xs[xs.length - 1], x0 + 1);
   let y0 = Math.min(...ys), y1 = Math.max(...ys);
   if (y1 - y0 < 1e-12) { y0 -= Math.abs(y0) * 0.5 + 1e-9; y1 += Math.abs(y1) * 0.5 + 1e-9; }
+  /** @type {(point: Point) => Point} */
   const at = ([x, y]) => [(x - x0) / (x1 - x0) * (WIDE - 4) + 2, 2 + (HIGH - 4) * (1 - (y - y0) / (y1 - y0))];
   const picture = svg('svg', { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: 'none', class: 'spark' });
   picture.append(svg('polyline', { points: drawn.map((p) => at(p).map((v) => v.toFixed(1)).join(',')).join(' '), 'vector-effect': 'non-scaling-stroke' }));
-  const row = el('div', { class: 'spark-row', 'data-metric': metric, tabindex: 0 }, el('span', { class: 'name' }, name), picture, el('b', { class: 'num' }, text(ys.at(-1))));
+  const row = el('div', { class: 'spark-row', 'data-metric': metric, tabindex: 0 }, el('span', { class: 'name' }, name), picture, el('b', { class: 'num' }, text(ys[ys.length - 1])));
+  /** @type {(e: PointerEvent) => Point} */
   const nearest = (e) => {
     const box = picture.getBoundingClientRect(), share = Math.max(0, Math.min(1, (e.clientX - box.left) / box.width));
     const step = x0 + share * (x1 - x0);
@@ -41,8 +51,9 @@ function spark(name, metric, rows, text) {
   return row;
 }
 
+/** @param {HTMLElement} box @param {Model} model @param {() => void} openCurves */
 export function drawSparks(box, model, openCurves) {
-  const key = `${model.metrics.length} ${model.metrics.length ? model.metrics.at(-1).step : 0}`;
+  const key = `${model.metrics.length} ${model.metrics.at(-1)?.step ?? 0}`;
   if (box.dataset.key === key) return;
   box.dataset.key = key;
   const rows = SPARKS.map(([name, metrics, text]) => {
@@ -53,14 +64,17 @@ export function drawSparks(box, model, openCurves) {
   box.replaceChildren(...rows);
 }
 
-/** Draws the line of the run's state. */
+/**
+ * Draws the line of the run's state.
+ * @param {Model} model @param {boolean} connected
+ */
 export function drawHeader(model, connected) {
   const s = model.status;
   const live = model.live() && connected;
   say(byId('state'), s ? `${s.state}${connected || !model.live() ? '' : ', not connected'}` : connected ? 'connected' : 'not connected');
   byId('state').className = `pill ${s && /failed|lost/.test(s.state) ? 'bad' : s && /recovering|stopping/.test(s.state) ? 'warn' : live || (s && s.state === 'done') ? 'good' : ''}`;
   say(byId('progress'), s ? `step ${s.step} of ${s.steps}` : '');
-  say(byId('left'), s && s.eta_s > 0 && live ? `${leftText(s.eta_s)} left` : '');
+  say(byId('left'), s?.eta_s && s.eta_s > 0 && live ? `${leftText(s.eta_s)} left` : '');
   say(byId('attempt'), attemptText(model));
   byId('bar').style.width = s && s.steps ? `${100 * Math.min(1, s.step / s.steps)}%` : '0';
   const dropped = model.dropped();
@@ -69,14 +83,19 @@ export function drawHeader(model, connected) {
   byId('drops').className = dropped ? 'warn' : 'quiet';
 }
 
+/** @param {Model} model @param {boolean} stall */
 export function drawVerdict(model, stall) {
   const { mood, text } = verdict(model, stall);
   say(byId('verdict'), text);
   byId('verdict').className = mood;
 }
 
-// Returns the distinct ones of the oldest waits, each with its count.
+/**
+ * Returns the distinct ones of the oldest waits, each with its count.
+ * @param {Arrow[]} waits
+ */
 function namedWaits(waits) {
+  /** @type {Map<string, number>} */
   const times = new Map();
   for (const w of waits) {
     const text = `${w.from.name} waits for ${w.to.name} (${w.name}`;
@@ -85,15 +104,18 @@ function namedWaits(waits) {
   return [...times].slice(0, 4).map(([text, n]) => `${text}${n > 1 ? `, ${n} times` : ''})`).join('; ') || 'nobody waits for an answer';
 }
 
-/** Returns what is wrong now, for the banner; empty: nothing. */
+/**
+ * Returns what is wrong now, for the banner; empty: nothing.
+ * @param {Model} model @param {boolean} connected @param {number} quietS @param {number} stallS
+ */
 export function alarm(model, connected, quietS, stallS) {
   const live = model.live() && connected;
   const waits = openWaits(model), cycle = waitCycle(waits);
-  const failed = model.status && model.status.last_failure;
-  const suspect = model.status && (model.status.workers || []).filter((w) => /suspect|lost/.test(w.state));
-  if (failed && model.status.state === 'recovering') return `recovering: ${failed}`;
-  if (failed && /failed|lost/.test(model.status.state)) return failed; // others have recovered
-  if (live && suspect && suspect.length) return suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
+  const failed = model.status?.last_failure, state = model.status?.state ?? '';
+  const suspect = (model.status?.workers ?? []).filter((w) => /suspect|lost/.test(w.state));
+  if (failed && state === 'recovering') return `recovering: ${failed}`;
+  if (failed && /failed|lost/.test(state)) return failed; // others have recovered
+  if (live && suspect.length) return suspect.map((w) => `worker ${w.rank} (pid ${w.pid}) is ${w.state}`).join(', ');
   if (live && cycle.length) return `a cycle of waits: ${[...cycle, cycle[0]].join(' > ')}`;
   if (model.live() && !connected && model.graph.name) return 'the connection is lost: the process that served this page has ended';
   if (live && quietS > stallS) return `no progress for ${quietS.toFixed(0)} s; ${namedWaits(waits)}`;

@@ -3,6 +3,17 @@ import { colour, idleColour, kindColour } from '../model/colours.js';
 import { PHASE_PX, TASK_PX, bundles, columnsOver, gapBefore, meanOf, tasksIn, utilisation } from '../model/lanes.js';
 import { axisText, countOf, countText, tickOf } from '../model/text.js';
 
+/** @typedef {import('../model/lanes.js').Bundle} Bundle */
+/** @typedef {import('../model/lanes.js').Lane} Lane */
+/** @typedef {import('../model/track.js').Slice} Slice */
+/** @typedef {import('../model/track.js').Track} Track */
+/** @typedef {import('./brush.js').Brush} Brush */
+/** @typedef {import('./timeline.js').Timeline} Timeline */
+/**
+ * How arrows were drawn: how many were in view, bundled, and within one lane.
+ * @typedef {{ list: Bundle[], seen: number, within: number, bundled: number }} Drawn
+ */
+
 export const GROUP_PX = 16;
 export const LANE_PX = 20;
 export const DEEP_PX = 8;
@@ -13,7 +24,10 @@ const CELL_PX = 56;            // ends of a bundle are this close
 const LABEL_APART_PX = 34;
 const FONT = '11px system-ui, sans-serif';
 
-/** Returns the text, cut to the width; empty: not even its beginning fits. */
+/**
+ * Returns the text, cut to the width; empty: not even its beginning fits.
+ * @param {Brush} g @param {string} text @param {number} width
+ */
 export function fitted(g, text, width) {
   if (width < 14) return '';
   if (g.measureText(text).width <= width) return text;
@@ -22,6 +36,7 @@ export function fitted(g, text, width) {
   return cut > 2 ? `${text.slice(0, cut)}\u2026` : '';
 }
 
+/** @param {Brush} g @param {Timeline} view */
 export function paintAxis(g, view) {
   const tick = tickOf(view.to - view.from, view.width - view.left), zero = view.model.origin;
   g.font = FONT;
@@ -39,7 +54,10 @@ export function paintAxis(g, view) {
   g.stroke();
 }
 
-/** Attempts are bands, so that the gap between two is seen as one. */
+/**
+ * Attempts are bands, so that the gap between two is seen as one.
+ * @param {Brush} g @param {Timeline} view @param {import('../model/lanes.js').Band[]} bands
+ */
 export function paintBands(g, view, bands) {
   if (bands.length < 2) return;
   for (const band of bands) {
@@ -62,19 +80,26 @@ export function paintBands(g, view, bands) {
   }
 }
 
-/** Returns whether a lane's tasks are too narrow to be told apart. */
+/**
+ * Returns whether a lane's tasks are too narrow to be told apart.
+ * @param {Timeline} view @param {Lane} lane
+ */
 function isDense(view, lane) {
   return tasksIn(lane, view.from, view.to) > (view.width - view.left) / TASK_PX;
 }
 
-/** Paints shares of columns, stacked: kinds of calls from below, idle above. */
+/**
+ * Paints shares of columns, stacked: kinds of calls from below, idle above.
+ * @param {Brush} g @param {{ ink: import('./dom.js').Ink }} view @param {import('../model/lanes.js').Shares[]} parts
+ * @param {number} y @param {number} h @param {number} left @param {number} wide
+ */
 export function paintShares(g, view, parts, y, h, left, wide) {
   const { dark } = view.ink;
   parts.forEach((part, i) => {
     let low = y + h;
-    const keys = [...part.keys()].sort((a, b) => a.startsWith('idle') - b.startsWith('idle') || (a < b ? -1 : 1));
+    const keys = [...part.keys()].sort((a, b) => Number(a.startsWith('idle')) - Number(b.startsWith('idle')) || (a < b ? -1 : 1));
     for (const key of keys) {
-      const high = part.get(key) * h;
+      const high = (part.get(key) ?? 0) * h;
       g.fillStyle = key.startsWith('idle ') ? idleColour(key.slice(5), dark) : kindColour(key, dark);
       g.fillRect(left + i * wide, low - high, wide + 0.3, high);
       low -= high;
@@ -82,6 +107,7 @@ export function paintShares(g, view, parts, y, h, left, wide) {
   });
 }
 
+/** @param {Brush} g @param {Timeline} view @param {Lane[]} lanes @param {number} y @param {number} h */
 export function paintDense(g, view, lanes, y, h) {
   const tasks = Math.max(...lanes.map((lane) => tasksIn(lane, view.from, view.to)));
   const { from, to, columns } = columnsOver(view.from, view.to, tasks, view.width - view.left);
@@ -89,6 +115,10 @@ export function paintDense(g, view, lanes, y, h) {
   paintShares(g, view, parts, y, h, view.x(from), (view.x(to) - view.x(from)) / columns);
 }
 
+/**
+ * @param {Brush} g @param {Timeline} view @param {Slice} s @param {number} x0 @param {number} x1 @param {number} y
+ * @param {number} h @param {number} depth @param {boolean} isActor
+ */
 function paintSlice(g, view, s, x0, x1, y, h, depth, isActor) {
   g.fillStyle = colour(view.model, s.name, view.ink.dark, s.outer);
   g.fillRect(x0, y, Math.max(0.8, x1 - x0), h);
@@ -106,6 +136,7 @@ function paintSlice(g, view, s, x0, x1, y, h, depth, isActor) {
   if (name) g.fillText(name, from + 4, y + h / 2);
 }
 
+/** @param {Brush} g @param {Timeline} view @param {Slice[]} row @param {number} i @param {number} y @param {number} h */
 function paintGap(g, view, row, i, y, h) {
   const gap = gapBefore(view.model, row, i);
   if (!gap) return;
@@ -116,6 +147,10 @@ function paintGap(g, view, row, i, y, h) {
   if (text) g.fillText(text, x0 + 4, y + h / 2);
 }
 
+/**
+ * @param {Brush} g @param {Timeline} view @param {Track} track @param {number} d @param {number} y @param {number} h
+ * @param {boolean} isActor
+ */
 function paintDepth(g, view, track, d, y, h, isActor) {
   const { row, first, last } = track.visible(d, view.from, view.to);
   let drawnTo = -1;
@@ -130,7 +165,10 @@ function paintDepth(g, view, track, d, y, h, isActor) {
   if (d === 0 && track.isDevice && last < row.length && last > 0) paintGap(g, view, row, last, y, h);
 }
 
-/** Paints one lane; a dense one as utilisation. Returns whether it was dense. */
+/**
+ * Paints one lane; a dense one as utilisation. Returns whether it was dense.
+ * @param {Brush} g @param {Timeline} view @param {import('./timeline.js').LaneRow} lane
+ */
 export function paintLane(g, view, lane) {
   const { of, y, h } = lane;
   g.font = FONT;
@@ -146,6 +184,7 @@ export function paintLane(g, view, lane) {
   return false;
 }
 
+/** @param {Brush} g @param {Bundle} b */
 function paintArrow(g, b) {
   const { x0, y0, x1, y1 } = b, mid = x0 + (x1 - x0) / 2;
   g.beginPath();
@@ -160,7 +199,9 @@ function paintArrow(g, b) {
   g.fill();
 }
 
+/** @param {Brush} g @param {Timeline} view @param {Bundle[]} list */
 function paintCounts(g, view, list) {
+  /** @type {[number, number][]} */
   const places = [];
   g.font = '10px system-ui, sans-serif';
   g.textAlign = 'center';
@@ -180,9 +221,11 @@ function paintCounts(g, view, list) {
 /**
  * Paints messages: each as an arrow while they are few, else as bundles with
  * their number. Returns how many are in view, bundled, and within one lane.
+ * @param {Brush} g @param {Timeline} view @param {Map<Track, number>} heights @returns {Drawn}
  */
 export function paintArrows(g, view, heights) {
   const arrows = view.model.flows.arrowsIn(view.from, view.to).filter((a) => view.wanted(a));
+  /** @type {(track: Track, t: number) => [number, number] | null} */
   const place = (track, t) => { const y = heights.get(track); return y === undefined ? null : [view.x(t), y]; };
   const { list, seen, within, isDense: dense } = bundles(arrows, place, CELL_PX, ARROWS_APART);
   g.strokeStyle = g.fillStyle = view.ink.accent;
@@ -198,7 +241,10 @@ export function paintArrows(g, view, heights) {
   return { seen, within, list, bundled: dense ? seen : 0 };
 }
 
-// Messages that were sent and are not handled yet.
+/**
+ * Messages that were sent and are not handled yet.
+ * @param {Brush} g @param {Timeline} view @param {Map<Track, number>} heights
+ */
 function paintUnderWay(g, view, heights) {
   g.strokeStyle = view.ink.bad;
   g.globalAlpha = 0.8;
@@ -216,13 +262,17 @@ function paintUnderWay(g, view, heights) {
   }
 }
 
-/** Returns what the timeline does not show as it is, in a sentence. */
+/**
+ * Returns what the timeline does not show as it is, in a sentence.
+ * @param {Timeline} view @param {Drawn} arrows
+ */
 export function notDrawn(view, arrows) {
   const { model } = view;
+  /** @type {string[]} */
   const said = [];
-  if (arrows && arrows.bundled)
+  if (arrows.bundled)
     said.push(`${countOf(arrows.seen, 'message')} in view, as ${countOf(arrows.list.length, 'bundle')} with their number`);
-  if (arrows && arrows.within)
+  if (arrows.within)
     said.push(`${countOf(arrows.within, 'message')} within one process${view.showActors ? '' : ' (shown with "actors")'}`);
   const dense = view.lanes.filter((l) => l.dense).length;
   if (dense) said.push(`${countOf(dense, 'lane')} too dense for tasks: the share of each kind of call, and of each reason to idle`);

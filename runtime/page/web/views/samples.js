@@ -1,16 +1,26 @@
 // Samples: grouped by prompt, each with its answers; filtered by a text and
 // sorted by a number; their tokens shaded by what training sees of them. The
 // same prompt over steps is in one group.
+import { isNumber } from '../model/metrics.js';
 import { SHADES, sampleGroups, shadedTokens } from '../model/samples.js';
 import { countOf, countText } from '../model/text.js';
 import { el, note, table, head } from './dom.js';
 
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../model/samples.js').Sample} Sample */
+/** @typedef {import('../model/samples.js').SampleGroup} SampleGroup */
+/** @typedef {import('../main.js').PageState} PageState */
+
 const MOST_GROUPS = 40, MOST_ANSWERS = 12;
 const ORDERS = [['step', 'newest first'], ['score', 'highest reward'], ['-score', 'lowest reward'], ['tokens', 'longest'], ['kl', 'largest KL']];
 
-const number = (x) => (Number.isFinite(x) ? x.toFixed(3) : '');
+/** @type {(x: unknown) => string} */
+const number = (x) => (isNumber(x) ? x.toFixed(3) : '');
 
-/** The tokens of a sample on shades of a colour; its answer if they are unknown. */
+/**
+ * The tokens of a sample on shades of a colour; its answer if they are unknown.
+ * @param {Sample} sample @param {Map<number, string>} texts @param {string} shade
+ */
 function answer(sample, texts, shade) {
   const tokens = shadedTokens(sample, texts, shade);
   if (!tokens.length) return sample.response ?? '';
@@ -18,11 +28,13 @@ function answer(sample, texts, shade) {
     el('span', { title: t.title, style: `--weight: ${Math.round(100 * t.weight)}%` }, t.text)));
 }
 
+/** @param {SampleGroup} group @param {string[]} own @param {Map<number, string>} texts @param {string} shade */
 function answers(group, own, texts, shade) {
   return table([head('step', 'num'), head('answer', 'text'), head('reward', 'num'), head('KL', 'num'), ...own.map((k) => head(k, 'num')), head('tokens', 'num'), head('end')],
     group.rows.slice(0, MOST_ANSWERS).map((s) => [s.step ?? '', answer(s, texts, shade), number(s.score), number(s.kl), ...own.map((k) => number(s.own?.[k])), s.tokens || '', s.finish_reason ?? '']));
 }
 
+/** @param {HTMLElement} main @param {Model} model @param {PageState} state */
 export function drawSamples(main, model, state) {
   if (!model.samples.length) return main.replaceChildren(note('no samples yet'));
   const chosen = state.samples;

@@ -7,35 +7,72 @@ import { SvgBrush } from './brush.js';
 import { inks, sized, tip } from './dom.js';
 import { ACTOR_PX, AXIS_PX, DEEP_PX, GROUP_PX, LANE_PX, notDrawn, paintArrows, paintAxis, paintBands, paintDense, paintLane } from './paint.js';
 
+/** @typedef {import('../model/lanes.js').Gap} Gap */
+/** @typedef {import('../model/lanes.js').Group} Group */
+/** @typedef {import('../model/lanes.js').Lane} Lane */
+/** @typedef {import('../model/model.js').Model} Model */
+/** @typedef {import('../model/track.js').Slice} Slice */
+/** @typedef {import('../model/track.js').Track} Track */
+/** @typedef {import('./brush.js').Brush} Brush */
+/** @typedef {import('./paint.js').Drawn} Drawn */
+/** @typedef {{ pick: (slice: Slice | null, x: number, y: number) => void, selected: () => void, moved: () => void, follow: (on: boolean) => void, said: (text: string) => void }} Hooks */
+/**
+ * A line with a process's name.
+ * @typedef {{ group: Group, detail: string, folded: boolean, foldable: boolean, y: number, h: number, mean?: undefined, dense?: undefined }} GroupRow
+ */
+/**
+ * The mean of a folded process's lanes.
+ * @typedef {{ mean: Lane[], name: string, y: number, h: number, group?: undefined, dense?: boolean }} MeanRow
+ */
+/** @typedef {{ of: Lane, name: string, y: number, h: number, group?: undefined, mean?: undefined, dense?: boolean }} LaneRow */
+/** @typedef {GroupRow | MeanRow | LaneRow} Row */
+/** @typedef {{ lane: Row, slice?: Slice, gap?: Gap | null }} Hit */
+
 const LABEL_PX = 66, ACTOR_LABEL_PX = 168; // room for the names of the lanes
 const LEAST_PX = 76;
 const MOST_LANES = 48;          // more devices: each process folds to one lane
 const LONGEST_NS = 4e13;
+/** @type {Drawn} */
+const NOTHING = { list: [], seen: 0, within: 0, bundled: 0 };
+
+/** @type {(row: Row) => string} */
+const laneName = (row) => (row.group ? row.group.process : row.name);
 
 export class Timeline {
+  /** @param {HTMLCanvasElement} canvas @param {Model} model @param {Hooks} hooks */
   constructor(canvas, model, hooks) {
     this.canvas = canvas;
     this.model = model;
-    this.hooks = hooks;           // pick(slice, x, y), selected(), moved(), follow(on), said(text)
+    this.hooks = hooks;
     this.from = 0;
     this.to = 1e9;
     this.follow = true;
     this.showActors = false;
     this.showArrows = true;
     this.filter = { kind: '', actor: '', step: 0 };
+    /** @type {Slice | null} */
     this.picked = null;
+    /** @type {[number, number] | null} */
     this.selection = null;        // [from, to] of the ruler
     this.ruling = false;          // a drag measures
+    /** @type {Row[]} */
     this.lanes = [];
+    /** @type {Map<string, boolean>} */
     this.folded = new Map();      // process -> whether, as the reader chose
     this.top = 0;                 // pixels of lanes above the view
-    this.bundled = { list: [] };
+    this.bundled = NOTHING;
+    /** @type {number[]} */
     this.frameMs = [];
+    this.dirty = false;
+    this.width = 0;
+    this.height = 0;
+    this.ink = inks();
     this.listen();
   }
 
   listen() {
     const c = this.canvas;
+    /** @type {(x: number) => number} */
     const share = (x) => (x - this.left) / (c.clientWidth - this.left);
     c.addEventListener('wheel', (e) => {
       e.preventDefault();
@@ -43,7 +80,9 @@ export class Timeline {
       else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.pan((e.deltaX || e.deltaY) / c.clientWidth);
       else this.zoom(Math.exp(e.deltaY * 0.0015), share(e.offsetX));
     }, { passive: false });
+    /** @type {{ x: number, moved: number, rule: number | null } | null} */
     let drag = null;
+    /** @type {Map<number, number>} */
     const fingers = new Map();
     const spread = () => { const [a, b] = [...fingers.values()]; return Math.abs(a - b); };
     c.addEventListener('pointerdown', (e) => {
@@ -76,24 +115,31 @@ export class Timeline {
     });
   }
 
-  /** Handles a key; returns whether it had a meaning here. */
+  /**
+   * Handles a key; returns whether it had a meaning here.
+   * @param {string} key
+   */
   key(key) {
-    const by = { ArrowLeft: -0.15, ArrowRight: 0.15 }[key];
-    if (by) this.pan(by);
+    if (key === 'ArrowLeft') this.pan(-0.15);
+    else if (key === 'ArrowRight') this.pan(0.15);
     else if (key === 'ArrowUp' || key === '+' || key === '=') this.zoom(0.7, 0.5);
     else if (key === 'ArrowDown' || key === '-') this.zoom(1.4, 0.5);
     else return false;
     return true;
   }
 
+  /** @param {boolean} on */
   setFollow(on) { this.follow = on; this.dirty = true; this.hooks.follow(on); this.hooks.moved(); }
+  /** @param {number} by */
   scroll(by) { this.top += by; this.dirty = true; }
+  /** @param {number} share */
   pan(share) {
     const by = (this.to - this.from) * share;
     this.from += by;
     this.to += by;
     this.setFollow(false);
   }
+  /** @param {number} factor @param {number} at */
   zoom(factor, at) {
     const t = this.from + (this.to - this.from) * at;
     const span = Math.min(Math.max((this.to - this.from) * factor, 2e3), LONGEST_NS);
@@ -104,23 +150,29 @@ export class Timeline {
     this.dirty = true;
     this.hooks.moved();
   }
+  /** @param {number} from @param {number} to */
   show(from, to) {
     const margin = (to - from) * 0.03 + 1e3;
     this.range(from - margin, to + margin);
   }
-  /** Shows exactly [from, to]. */
+  /**
+   * Shows exactly [from, to].
+   * @param {number} from @param {number} to
+   */
   range(from, to) {
     this.from = from;
     this.to = to;
     this.setFollow(false);
   }
   fit() { if (this.model.last > this.model.begin) this.show(this.model.begin, this.model.last); }
+  /** @param {number} a @param {number} b */
   select(a, b) {
     this.selection = a === b ? null : [Math.min(a, b), Math.max(a, b)];
     this.dirty = true;
     this.hooks.selected();
   }
 
+  /** @param {Group} group @param {number} lanes */
   isFolded(group, lanes) { return this.folded.get(group.process) ?? (lanes > MOST_LANES && group.lanes.length > 1); }
 
   layout() {
@@ -132,10 +184,10 @@ export class Timeline {
       if (!group.lanes.length && groups.length > 1 && !this.showArrows) continue;
       const folded = this.isFolded(group, all);
       const pids = group.files.map((f) => f.pid);
-      this.lanes.push({ group: group.process, detail: `pid ${pids.at(-1)}${pids.length > 1 ? `, ${pids.length} attempts` : ''}`, folded, foldable: group.lanes.length > 1, files: group.files, of: group, y, h: GROUP_PX });
+      this.lanes.push({ group, detail: `pid ${pids.at(-1)}${pids.length > 1 ? `, ${pids.length} attempts` : ''}`, folded, foldable: group.lanes.length > 1, y, h: GROUP_PX });
       y += GROUP_PX;
       if (folded) {
-        this.lanes.push({ mean: group.lanes.filter((l) => l.isDevice), name: `${group.lanes.length} lanes`, of: group.lanes[0], y, h: LANE_PX });
+        this.lanes.push({ mean: group.lanes.filter((l) => l.isDevice), name: `${group.lanes.length} lanes`, y, h: LANE_PX });
         y += LANE_PX;
         continue;
       }
@@ -150,7 +202,9 @@ export class Timeline {
   }
 
   get left() { return this.showActors ? ACTOR_LABEL_PX : LABEL_PX; }
+  /** @param {number} t */
   x(t) { return this.left + ((t - this.from) / (this.to - this.from)) * (this.width - this.left); }
+  /** @param {number} x */
   time(x) { return this.from + ((x - this.left) / (this.width - this.left)) * (this.to - this.from); }
 
   draw() {
@@ -173,6 +227,7 @@ export class Timeline {
     if (all > height) this.scrollbar(g, all);
   }
 
+  /** @param {Brush} g */
   paint(g) {
     g.font = '11px system-ui, sans-serif';
     const bands = attemptBands(this.model);
@@ -190,12 +245,13 @@ export class Timeline {
         lane.dense = paintLane(g, this, lane);
       }
     }
-    this.bundled = this.showArrows ? paintArrows(g, this, this.heights()) : { list: [] };
+    this.bundled = this.showArrows ? paintArrows(g, this, this.heights()) : NOTHING;
     this.ruler(g);
     this.labels(g);
     this.hooks.said(notDrawn(this, this.bundled));
   }
 
+  /** @param {Brush} g */
   ruler(g) {
     if (!this.selection) return;
     const [x0, x1] = this.selection.map((t) => Math.max(this.left, Math.min(this.width, this.x(t))));
@@ -214,24 +270,29 @@ export class Timeline {
   /**
    * Returns the positions of tracks: actors without a lane of their own send and
    * receive at their process's.
+   * @returns {Map<Track, number>}
    */
   heights() {
+    /** @type {Map<Track, number>} */
     const heights = new Map();
     for (const lane of this.lanes)
-      if (lane.group) for (const file of lane.files) for (const track of file.tracks) heights.set(track, lane.y + lane.h / 2);
+      if (lane.group) for (const file of lane.group.files) for (const track of file.tracks) heights.set(track, lane.y + lane.h / 2);
     for (const lane of this.lanes)
       if (!lane.group && !lane.mean) for (const track of lane.of.tracks) heights.set(track, lane.y + Math.min(lane.h, LANE_PX) / 2);
     return heights;
   }
 
-  // Paints the names of the lanes, over everything that begins left of the view.
+  /**
+   * Paints the names of the lanes, over everything that begins left of the view.
+   * @param {Brush} g
+   */
   labels(g) {
     g.font = '11px system-ui, sans-serif';
     g.fillStyle = this.ink.back;
     g.fillRect(0, 0, this.left, this.height);
     for (const lane of this.lanes) {
       if (lane.y + lane.h < AXIS_PX || lane.y > this.height) continue;
-      const name = lane.group ? `${lane.foldable ? (lane.folded ? '\u25b8 ' : '\u25be ') : ''}${lane.group}` : lane.name;
+      const name = lane.group ? `${lane.foldable ? (lane.folded ? '\u25b8 ' : '\u25be ') : ''}${lane.group.process}` : lane.name;
       const wide = lane.group ? g.measureText(`${name}  ${lane.detail}`).width + 14 : this.left;
       g.fillStyle = lane.group ? this.ink.soft : this.ink.back;
       g.fillRect(0, lane.y, wide, lane.h);
@@ -245,6 +306,7 @@ export class Timeline {
     g.fillRect(0, 0, this.left, AXIS_PX);
   }
 
+  /** @param {Brush} g @param {number} all */
   scrollbar(g, all) {
     const h = this.height - AXIS_PX;
     g.globalAlpha = 0.5;
@@ -253,13 +315,17 @@ export class Timeline {
     g.globalAlpha = 1;
   }
 
+  /** @param {{ name: string, step: number, from: Track, to: Track | null }} arrow */
   wanted(arrow) {
     const f = this.filter;
     return (!f.kind || arrow.name === f.kind) && (!f.step || arrow.step === f.step)
       && (!f.actor || arrow.from.name === f.actor || (arrow.to && arrow.to.name === f.actor));
   }
 
-  /** Returns what is at a point: { lane, slice, gap }. */
+  /**
+   * Returns what is at a point: { lane, slice, gap }.
+   * @param {number} x @param {number} y @returns {Hit | null}
+   */
   at(x, y) {
     const lane = this.lanes.find((l) => y >= l.y && y < l.y + l.h);
     if (!lane || lane.group || lane.mean || x < this.left) return lane ? { lane } : null;
@@ -273,6 +339,7 @@ export class Timeline {
     return { lane };
   }
 
+  /** @param {MouseEvent} e */
   hover(e) {
     const hit = this.at(e.offsetX, e.offsetY);
     const bundle = this.bundled.list.find((b) => b.count > 1 && Math.abs((b.x0 + b.x1) / 2 - e.offsetX) < 12 && Math.abs((b.y0 + b.y1) / 2 - e.offsetY) < 7);
@@ -280,15 +347,16 @@ export class Timeline {
     if (bundle) text = `${countOf(bundle.count, 'message')}: ${[...bundle.names].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([name, n]) => `${name} ${n}`).join(', ')}`;
     else if (hit && hit.slice) {
       const s = hit.slice;
-      text = `${hit.lane.name}: ${s.name}${s.step ? ` of step ${s.step}` : ''}, ${Number.isNaN(s.e) ? 'running' : timeText(s.e - s.b)}`;
-    } else if (hit && hit.gap) text = `${hit.lane.name} idle ${timeText(hit.gap.e - hit.gap.b)}: ${hit.gap.why}`;
+      text = `${laneName(hit.lane)}: ${s.name}${s.step ? ` of step ${s.step}` : ''}, ${Number.isNaN(s.e) ? 'running' : timeText(s.e - s.b)}`;
+    } else if (hit && hit.gap) text = `${laneName(hit.lane)} idle ${timeText(hit.gap.e - hit.gap.b)}: ${hit.gap.why}`;
     tip(text, e.clientX, e.clientY);
   }
 
+  /** @param {MouseEvent} e */
   pick(e) {
     const hit = this.at(e.offsetX, e.offsetY);
     if (hit && hit.lane.group && hit.lane.foldable) {
-      this.folded.set(hit.lane.group, !hit.lane.folded);
+      this.folded.set(hit.lane.group.process, !hit.lane.folded);
       this.dirty = true;
       return;
     }
