@@ -3,7 +3,8 @@
 #
 # The page's modules become one script: each a function that returns what it
 # exports, after those that it imports. Imports and exports are in braces, of one
-# name each, and never in a circle.
+# name each, and never in a circle. Doc comments, which are mostly types, are left
+# out: they would be a fifth of the page.
 file(READ "${WEB}/page.html" page)
 file(READ "${WEB}/page.css" style)
 set(script "")
@@ -43,6 +44,7 @@ function(add_new_module file)
   endforeach()
   string(REPLACE "\nimport {" "\nconst {" text "${text}")
   string(REPLACE "\nexport " "\n" text "${text}")
+  string(REGEX REPLACE "\n? */\\*\\*([^*]|\\*+[^*/])*\\*+/" "" text "${text}")
   module_name("${file}" name)
   set(text "const ${name} = (() => {\n${text}\nreturn { ${exports} };\n})();\n")
   set(script "${script}${text}" PARENT_SCOPE)

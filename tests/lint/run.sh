@@ -3,9 +3,9 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 failed=0
-for lint in includes sizes words comments format pages; do
+for lint in includes sizes words comments format pages types; do
   if output=$(python3 -B "tests/lint/check_$lint.py" . 2>&1); then
-    echo "lint $lint: ok"
+    echo "lint $lint: ${output:-ok}"
   else
     failed=1
     printf 'lint %s: failed\n%s\n' "$lint" "$output"

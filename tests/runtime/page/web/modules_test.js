@@ -35,6 +35,12 @@ test('every import and export is of the form that is joined', () => {
   }
 });
 
+test('what is left out of the joined page as doc comments is in no text', () => {
+  for (const file of files)
+    for (const line of text(file).split('\n').filter((l) => l.includes('/**')))
+      for (const quote of ["'", '"', '`']) assert.equal(line.split('/**')[0].split(quote).length % 2, 1, `${file}: ${line}`);
+});
+
 test('no module imports itself in a circle', () => {
   const visit = (file, path) => {
     assert.ok(!path.includes(file), [...path, file].join(' > '));
