@@ -319,7 +319,7 @@ function drawLoading() {
 let framed = false;
 let restUntil = 0;            // half of the time is for what arrives
 /**
- * Returns whether the view was chosen for what there is.
+ * Chooses the first view, once what there is has been read.
  * @param {boolean} live @param {boolean} settled
  */
 function frameOnce(live, settled) {

@@ -1,4 +1,5 @@
 // Tables about work: steps side by side, waits, slow devices, health, the plan.
+import { isNumber } from '../model/metrics.js';
 import { idleByReason, openWaits, stragglers, taskSpan, waitCycle } from '../model/reasons.js';
 import { bytesText, countText, percentText, timeText } from '../model/text.js';
 import { newestSteps, pathShares } from '../model/verdict.js';
@@ -25,9 +26,9 @@ function lengthTail(model) {
 /** @param {HTMLElement} main @param {Model} model */
 export function drawStragglers(main, model) {
   const rows = stragglers(model);
-  /** @type {import('../model/metrics.js').MetricsRow} */
-  const last = model.metrics.at(-1) || { step: 0 };
-  const tail = last['response_length/max'] ? `answers of step ${last.step}: mean ${last['response_length/mean']?.toFixed(1)}, longest ${last['response_length/max']} tokens, cut off ${(100 * (last['response_length/clip_ratio'] || 0)).toFixed(1)} %` : '';
+  const last = model.metrics.at(-1), mean = last?.['response_length/mean'], longest = last?.['response_length/max'];
+  const cut = (100 * (last?.['response_length/clip_ratio'] || 0)).toFixed(1);
+  const tail = isNumber(mean) && longest ? `answers of step ${last?.step}: mean ${mean.toFixed(1)}, longest ${longest} tokens, cut off ${cut} %` : '';
   const worst = rows[0];
   main.replaceChildren(
     el('p', {}, worst && worst.ratio > 1.3 ? el('b', { class: 'warn' }, `${worst.device} is slow: ${worst.ratio.toFixed(2)} times the others in ${worst.call}`) : 'no device is slower than 1.3 times the others'),
