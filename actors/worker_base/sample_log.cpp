@@ -33,8 +33,8 @@ KeyInfo info_of(const plans::Call& call, const std::string& key) {
   return *at;
 }
 
-/// Returns whether a call of ours writes the key; a user-defined key of the same
-/// name may have another type.
+/// Returns whether a call of ours writes the key; a user-defined key of the
+/// same name may have another type.
 bool is_built_in(const plans::Workflow& workflow, std::string_view key) {
   const auto* writer = workflow.writer(key);
   return writer != nullptr && find_user_entry(writer->fn) == nullptr;
@@ -56,8 +56,8 @@ plans::Workflow with_sample_log(plans::Workflow workflow) {
   call.kind = plans::CallKind::function;
   call.fn = record_fn;
   call.scope = plans::Scope::batch;
-  for (const char* key : {"sequence_ids", "loss_mask", "logprobs", "truncated",
-                          "scores"})
+  for (const char* key :
+       {"sequence_ids", "loss_mask", "logprobs", "truncated", "scores"})
     if (workflow.writer(key) != nullptr)
       call.reads.emplace_back(key);
   for (const char* key : {"ref_logprobs", "advantages"})
