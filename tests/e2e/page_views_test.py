@@ -360,24 +360,32 @@ class Views(Watched):
         unlikely = [1 - math.exp(logprob) for sample in samples
                     for logprob, own in zip(sample["logprobs"], sample["loss_mask"])
                     if own]
+        gains = [-math.expm1(-abs(advantage)) * (1 if advantage > 0 else -1)
+                 for sample in samples
+                 for advantage, own in zip(sample["advantages"], sample["loss_mask"])
+                 if own]
         with self.served("ppo") as url, self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 2)
             self.panel(browser, "samples")
-            weights, texts, known = browser.run("""
+            weights, advantages, texts, known = browser.run("""
                 const {model, state} = window.troupe;
                 const select = document.querySelector('select[title=shade]');
-                select.value = 'logprob';
-                select.dispatchEvent(new Event('change'));
-                const spans = [...document.querySelectorAll('.tokens > span')];
-                return [spans.filter((s) => s.title.startsWith('p ')).map((s) => parseFloat(s.style.getPropertyValue('--weight'))),
+                const weights = (by) => {
+                  select.value = by;
+                  select.dispatchEvent(new Event('change'));
+                  return [...document.querySelectorAll('.tokens > span')].filter((s) => s.title.startsWith('p ')).map((s) =>
+                    (s.className === 'less' ? -1 : 1) * parseFloat(s.style.getPropertyValue('--weight')));
+                };
+                return [weights('logprob'), weights('advantage'),
                         [...document.querySelectorAll('.tokens')].map((t) => t.textContent),
                         model.samples.map((s) => s.response)]""")
             browser.picture(self.pictures / "samples.png")
             self.assertEqual(browser.errors(), [])
-        self.assertEqual(len(weights), len(unlikely))
-        for shown, wanted in zip(sorted(weights), sorted(unlikely)):
-            self.assertAlmostEqual(shown, 100 * wanted, delta=0.51)
+        for shades, numbers in ((weights, unlikely), (advantages, gains)):
+            self.assertEqual(len(shades), len(numbers))
+            for shown, wanted in zip(sorted(shades), sorted(numbers)):
+                self.assertAlmostEqual(shown, 100 * wanted, delta=0.51)
         def ascii_of(text):  # others may be of several tokens; pads are shown
             return re.sub(r"<\|\w+\|>|[^ -~]", "", text).strip()
         for response in known:

@@ -33,10 +33,11 @@ const ownNumbers = (keys) => Object.fromEntries(Object.entries(keys || {}).filte
  * @param {SampleLine} row @returns {Sample}
  */
 export function shownSample(row) {
-  const { step, sample, prompt, response, score, kl, finish_reason, sequence_ids, loss_mask, logprobs, keys } = row;
+  const { step, sample, prompt, response, score, kl, finish_reason, sequence_ids, loss_mask, logprobs, ref_logprobs, advantages, keys } = row;
   const tokens = (loss_mask || []).reduce((n, own) => n + own, 0);
   return { step, sample, prompt, response, score, kl, finish_reason, tokens, own: ownNumbers(keys),
-    ids: Int32Array.from(sequence_ids || []), mask: Uint8Array.from(loss_mask || []), logprobs: Float32Array.from(logprobs || []) };
+    ids: Int32Array.from(sequence_ids || []), mask: Uint8Array.from(loss_mask || []), logprobs: Float32Array.from(logprobs || []),
+    refLogprobs: Float32Array.from(ref_logprobs || []), advantages: Float32Array.from(advantages || []) };
 }
 
 /**

@@ -5,13 +5,14 @@ import { entryOf } from './track.js';
 /**
  * A line of samples.jsonl; `keys` are the user's.
  * @typedef {{ step: number, sample: number, prompt?: string, response?: string, score?: number | null, kl?: number | null,
- *   finish_reason?: string, sequence_ids?: number[], loss_mask?: number[], logprobs?: number[], keys?: Record<string, any[]> }} SampleLine
+ *   finish_reason?: string, sequence_ids?: number[], loss_mask?: number[], logprobs?: number[], ref_logprobs?: number[],
+ *   advantages?: number[], keys?: Record<string, any[]> }} SampleLine
  */
 /**
  * What is kept of it: `tokens` and 1 in `mask` are those in the loss, `own` are the
  * user's keys with one number.
- * @typedef {Omit<SampleLine, 'sequence_ids' | 'loss_mask' | 'logprobs' | 'keys'> & { tokens: number, own: Record<string, number>,
- *   ids: Int32Array, mask: Uint8Array, logprobs: Float32Array }} Sample
+ * @typedef {Omit<SampleLine, 'sequence_ids' | 'loss_mask' | 'logprobs' | 'ref_logprobs' | 'advantages' | 'keys'> & { tokens: number,
+ *   own: Record<string, number>, ids: Int32Array, mask: Uint8Array, logprobs: Float32Array, refLogprobs: Float32Array, advantages: Float32Array }} Sample
  */
 /** @typedef {{ prompt: string, rows: Sample[] }} SampleGroup */
 
@@ -41,20 +42,41 @@ export function sampleGroups(samples, { find = '', order = 'step' } = {}) {
 }
 
 /** What tokens can be shaded by: [key, words]. */
-export const SHADES = [['', 'plain text'], ['logprob', 'by probability'], ['mask', 'by loss mask']];
+export const SHADES = [['', 'plain text'], ['logprob', 'by probability'], ['kl', 'by KL'], ['advantage', 'by advantage'], ['mask', 'by loss mask']];
+
+/**
+ * Returns the numbers of a token: its probability, the log-probability over that of
+ * the reference, the advantage; NaN where the run has none.
+ * @param {Sample} sample @param {number} i
+ */
+const numbersOf = (sample, i) => ({
+  p: Math.exp(sample.logprobs[i]), kl: sample.logprobs[i] - (sample.refLogprobs?.[i] ?? NaN), advantage: sample.advantages?.[i] ?? NaN });
+
+/**
+ * Returns how dark a token is, from -1 to 1: 1 - p, 1 for the mask, and for signed
+ * numbers x their sign times 1 - exp(-|x|), which is comparable between samples.
+ * @param {{ p: number, kl: number, advantage: number }} numbers @param {string} by
+ */
+function weightOf(numbers, by) {
+  if (by === 'mask') return 1;
+  if (by === 'logprob') return 1 - Math.min(1, numbers.p);
+  const x = by === 'kl' ? numbers.kl : numbers.advantage;
+  return isNumber(x) ? Math.sign(x) * (1 - Math.exp(-Math.abs(x))) : 0;
+}
 
 /**
  * Returns the tokens of a sample as [{ text, weight, title }], none if their
- * texts are unknown. `weight` from 0 to 1 is how dark a token is: by 'logprob'
- * 1 - p of tokens that were generated, by 'mask' 1 for those in the loss.
+ * texts are unknown. Tokens that are not in the loss have weight 0.
  * @param {Sample} sample @param {Map<number, string>} texts @param {string} by
  */
 export function shadedTokens(sample, texts, by) {
   const ids = sample.ids ?? [];
   if (!by || !ids.length || !texts.has(ids[0])) return [];
   return Array.from(ids, (id, i) => {
-    const own = sample.mask[i] === 1, p = Math.exp(sample.logprobs[i]);
-    const title = own ? `p ${p.toFixed(3)}, token ${id}` : `not in the loss, token ${id}`;
-    return { text: texts.get(id) ?? '\ufffd', weight: own ? (by === 'mask' ? 1 : 1 - Math.min(1, p)) : 0, title };
+    const text = texts.get(id) ?? '\ufffd';
+    if (sample.mask[i] !== 1) return { text, weight: 0, title: `not in the loss, token ${id}` };
+    const numbers = numbersOf(sample, i), { kl, advantage } = numbers;
+    const more = [['KL', kl], ['advantage', advantage]].filter(([, x]) => isNumber(x)).map(([name, x]) => `${name} ${Number(x).toFixed(3)}, `);
+    return { text, weight: weightOf(numbers, by), title: `p ${numbers.p.toFixed(3)}, ${more.join('')}token ${id}` };
   });
 }

@@ -25,7 +25,7 @@ function answer(sample, texts, shade) {
   const tokens = shadedTokens(sample, texts, shade);
   if (!tokens.length) return sample.response ?? '';
   return el('span', { class: 'tokens' }, ...tokens.map((t) =>
-    el('span', { title: t.title, style: `--weight: ${Math.round(100 * t.weight)}%` }, t.text)));
+    el('span', { class: t.weight < 0 ? 'less' : '', title: t.title, style: `--weight: ${Math.round(100 * Math.abs(t.weight))}%` }, t.text)));
 }
 
 /** @param {SampleGroup} group @param {string[]} own @param {Map<number, string>} texts @param {string} shade */

@@ -242,7 +242,17 @@ test('tokens are shaded by what training sees of them', () => {
   assert.deepEqual(shown('mask'), [['a', 0], [' b', 1], ['!', 1]]);
   assert.deepEqual(shown(''), []);
   assert.equal(shadedTokens(sample, texts, 'logprob')[1].title, 'p 0.250, token 7');
+  assert.deepEqual(shown('kl'), [['a', 0], [' b', 0], ['!', 0]], 'no reference model');
   assert.deepEqual(shadedTokens(sample, new Map(), 'mask'), [], 'texts that are unknown');
+});
+
+test('tokens are shaded by KL and advantage on both sides of zero', () => {
+  const sample = shownSample({ sequence_ids: [5, 7, 9], loss_mask: [0, 1, 1], logprobs: [0, -1, -2], ref_logprobs: [-9, -2, -1.5], advantages: [0, -1, 2] });
+  const texts = new Map([[5, 'a'], [7, ' b'], [9, '!']]);
+  const weights = (by) => shadedTokens(sample, texts, by).map((t) => Number(t.weight.toFixed(3)));
+  assert.deepEqual(weights('kl'), [0, 0.632, -0.393]);
+  assert.deepEqual(weights('advantage'), [0, -0.632, 0.865]);
+  assert.equal(shadedTokens(sample, texts, 'kl')[1].title, 'p 0.368, KL 1.000, advantage -1.000, token 7');
 });
 
 function runOf(name, genMs, device = 0) {
