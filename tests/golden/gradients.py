@@ -9,25 +9,31 @@ from common import load, split, write_json
 from models import MODELS, open_model
 
 
-def as_stored(grads):
+# where checkpoints have experts: the MLP's name; gate, up and down
+STORED = {"mixtral": ("block_sparse_moe", ("w1", "w3", "w2")),
+          "qwen3_moe": ("mlp", ("gate_proj", "up_proj", "down_proj"))}
+
+
+def as_stored(grads, family):
     """Experts that the module keeps in one tensor, as the checkpoint has them."""
+    mlp, (gate, up, down) = STORED.get(family, ("mlp", ("", "", "")))
     out = {}
     for name, grad in grads.items():
-        experts = name.rsplit(".mlp.experts.", 1)[0] + ".block_sparse_moe.experts"
+        experts = name.rsplit(".mlp.experts.", 1)[0] + f".{mlp}.experts"
         if name.endswith(".mlp.experts.gate_up_proj"):
             half = grad.shape[1] // 2
             for e in range(grad.shape[0]):
-                out[f"{experts}.{e}.w1.weight"] = grad[e, :half]
-                out[f"{experts}.{e}.w3.weight"] = grad[e, half:]
+                out[f"{experts}.{e}.{gate}.weight"] = grad[e, :half]
+                out[f"{experts}.{e}.{up}.weight"] = grad[e, half:]
         elif name.endswith(".mlp.experts.down_proj"):
             for e in range(grad.shape[0]):
-                out[f"{experts}.{e}.w2.weight"] = grad[e]
+                out[f"{experts}.{e}.{down}.weight"] = grad[e]
         else:
-            out[name.replace(".mlp.gate.weight", ".block_sparse_moe.gate.weight")] = grad
+            out[name.replace(".mlp.gate.weight", f".{mlp}.gate.weight")] = grad
     return out
 
 
-def of_model(folder, config):
+def of_model(folder, family, config):
     model = open_model(folder, config)
     io = load(folder / "io.safetensors")
     total, count = 0.0, 0
@@ -41,7 +47,8 @@ def of_model(folder, config):
     loss = total / count
     loss.backward()
     found = {}
-    for name, grad in as_stored({n: p.grad for n, p in model.named_parameters()}).items():
+    grads = {n: p.grad for n, p in model.named_parameters()}
+    for name, grad in as_stored(grads, family).items():
         flat = grad.double().flatten()
         wave = torch.cos(0.37 * torch.arange(flat.numel(), dtype=torch.double))
         found[name] = [float(flat.norm()), float(flat @ wave)]
@@ -49,7 +56,7 @@ def of_model(folder, config):
 
 
 def make(out):
-    cases = {name: of_model(out / "models" / name, config)
-             for name, (_, _, config) in sorted(MODELS.items()) if "num_labels" not in config}
+    cases = {name: of_model(out / "models" / name, family, config)
+             for name, (_, family, config) in sorted(MODELS.items()) if "num_labels" not in config}
     write_json(out / "family_gradients.json", {"cases": cases})
     print(f"  {len(cases)} models")

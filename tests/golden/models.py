@@ -25,17 +25,19 @@ GEMMA = {"hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True,
          "rms_norm_eps": 1e-6}
 SMALL = {"vocab_size": 64, "intermediate_size": 40}
 SCORE = {"num_labels": 1, "pad_token_id": 0}
+SMALLEST = {"vocab_size": 48, "hidden_size": 16, "intermediate_size": 24,
+            "num_attention_heads": 2, "num_key_value_heads": 1, "pad_token_id": 0,
+            "bos_token_id": 1, "eos_token_id": 2}
 
 MODELS = {
     "llama_gqa": ("grouped-query attention, a head of its own, 257 tokens (no multiple of 4)",
-                  "llama", SIZES | {"vocab_size": 257, "intermediate_size": 112,
-                                    "num_hidden_layers": 3}),
+                  "llama", SIZES | {"vocab_size": 257, "num_hidden_layers": 3}),
     "llama_tied_sharded": ("tied embeddings, one key-value head, two files with an index",
                            "llama", SIZES | {"num_key_value_heads": 1, "rope_theta": 5e5,
                                              "tie_word_embeddings": True, "rms_norm_eps": 1e-6}),
     "llama_rope_llama3": ("llama3 rope scaling; all three bands of frequencies occur", "llama",
-                          SIZES | {"num_attention_heads": 2, "num_key_value_heads": 1,
-                                   "head_dim": 32, "rope_theta": 1000.0,
+                          SIZES | SMALL | {"num_attention_heads": 2,
+                                   "num_key_value_heads": 1, "head_dim": 32, "rope_theta": 1000.0,
                                    "tie_word_embeddings": True,
                                    "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
                                                     "low_freq_factor": 1.0,
@@ -51,27 +53,64 @@ MODELS = {
                       SIZES | SMALL | {"head_dim": 8, "use_sliding_window": True,
                                        "sliding_window": 8, "max_window_layers": 1}),
     "qwen2": ("biases on queries, keys and values; tied embeddings", "qwen2",
-              SIZES | {"vocab_size": 192, "rope_theta": 1e6, "rms_norm_eps": 1e-6,
+              SIZES | SMALL | {"rope_theta": 1e6, "rms_norm_eps": 1e-6,
                        "tie_word_embeddings": True}),
     "qwen3": ("norms of queries and keys per head; head_dim is not hidden / heads", "qwen3",
-              SIZES | {"vocab_size": 136, "head_dim": 16, "rope_theta": 1e6,
+              SIZES | SMALL | {"head_dim": 16, "rope_theta": 1e6,
                        "rms_norm_eps": 1e-6}),
     "mistral_window": ("a sliding window of 8", "mistral",
-                       SIZES | {"sliding_window": 8, "num_hidden_layers": 3}),
+                       SIZES | SMALL | {"sliding_window": 8}),
     "gemma": ("GeGLU, norms with 1 + w, scaled embeddings, head_dim 24", "gemma",
-              SIZES | GEMMA | {"num_key_value_heads": 1, "head_dim": 24}),
+              SIZES | GEMMA | SMALL | {"num_key_value_heads": 1, "head_dim": 24}),
     "gemma2": ("four norms per layer, soft caps, windows (8) and full layers alternate",
-               "gemma2", SIZES | GEMMA | {"num_hidden_layers": 4, "head_dim": 16,
-                                          "intermediate_size": 40, "sliding_window": 8,
-                                          "query_pre_attn_scalar": 20,
-                                          "attn_logit_softcapping": 5.0,
-                                          "final_logit_softcapping": 6.0}),
+               "gemma2", SIZES | GEMMA | SMALL | {"head_dim": 16, "sliding_window": 8,
+                                                  "query_pre_attn_scalar": 20,
+                                                  "attn_logit_softcapping": 5.0,
+                                                  "final_logit_softcapping": 6.0}),
     "gpt2": ("learned positions, LayerNorm with bias, Conv1D weights, tied head", "gpt2",
              {"vocab_size": 131, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 80,
               "bos_token_id": 1, "eos_token_id": 2}),
     "mixtral": ("4 experts, 2 per token, weights renormalised over the two", "mixtral",
-                SIZES | {"vocab_size": 97, "intermediate_size": 24, "num_local_experts": 4,
+                SIZES | {"vocab_size": 65, "intermediate_size": 24, "num_local_experts": 4,
                          "num_experts_per_tok": 2, "sliding_window": None}),
+    "qwen3_moe": ("4 experts, 2 per token, weighted by a softmax over all four", "qwen3_moe",
+                  SIZES | SMALLEST | {"head_dim": 8, "moe_intermediate_size": 12,
+                                      "num_experts": 4, "num_experts_per_tok": 2,
+                                      "norm_topk_prob": False, "decoder_sparse_step": 1,
+                                      "mlp_only_layers": []}),
+    "phi3": ("joined tensors, a window of 8", "phi3",
+             SIZES | SMALLEST | {"sliding_window": 8}),
+    "phi4_longrope": ("half of each head is rotated, longrope below its original positions",
+                      "phi3",
+                      SIZES | SMALLEST | {"hidden_size": 32, "num_key_value_heads": 2,
+                                          "original_max_position_embeddings": 64,
+                                          "rope_parameters": {
+                                              "rope_type": "longrope", "rope_theta": 10000.0,
+                                              "partial_rotary_factor": 0.5,
+                                              "original_max_position_embeddings": 64,
+                                              "short_factor": [1.0, 1.1, 1.3, 1.6],
+                                              "long_factor": [1.0, 2.0, 4.0, 8.0]}}),
+    "smollm3": ("the second of three layers rotates nothing", "smollm3",
+                SIZES | SMALLEST | {"num_hidden_layers": 3, "no_rope_layers": [1, 0, 1],
+                                    "tie_word_embeddings": True}),
+    "granite": ("factors of embedding, scores, branches and logits", "granite",
+                SIZES | SMALLEST | {"embedding_multiplier": 3.0, "attention_multiplier": 0.2,
+                                    "residual_multiplier": 0.6, "logits_scaling": 2.0}),
+    "gemma3": ("norms of queries and keys, two bases of rotations, one of them scaled",
+               "gemma3_text",
+               SIZES | GEMMA | SMALLEST | {
+                   "head_dim": 8, "sliding_window": 8, "query_pre_attn_scalar": 12,
+                   "layer_types": ["sliding_attention", "full_attention"],
+                   "rope_parameters": {
+                       "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                       "full_attention": {"rope_type": "linear", "factor": 4.0,
+                                          "rope_theta": 5000.0}}}),
+    "qwen2_yarn": ("yarn: kept, interpolated and divided frequencies occur", "qwen2",
+                   SIZES | SMALLEST | {"hidden_size": 32, "rope_theta": 1000.0,
+                                       "tie_word_embeddings": True,
+                                       "rope_scaling": {
+                                           "rope_type": "yarn", "factor": 4.0,
+                                           "original_max_position_embeddings": 64}}),
     "llama_score": ("a scalar head: a value per token, the score is that of the last", "llama",
                     SIZES | SCORE | {"vocab_size": 131}),
     "qwen2_score": ("a scalar head on Qwen2", "qwen2",
@@ -83,8 +122,12 @@ def kind_of(config):
     return AutoModelForSequenceClassification if "num_labels" in config else AutoModelForCausalLM
 
 
+def num_experts(config):
+    return config.get("num_local_experts") or config.get("num_experts")
+
+
 def open_model(folder, config, dtype=torch.float32, attention="eager"):
-    extra = {"experts_implementation": "eager"} if "num_local_experts" in config else {}
+    extra = {"experts_implementation": "eager"} if num_experts(config) else {}
     return kind_of(config).from_pretrained(folder, attn_implementation=attention, dtype=dtype,
                                            **extra).eval()
 
@@ -97,7 +140,7 @@ def numbers_of(model, ids, scalar):
         return {"hidden_0": out.hidden_states[0][0], "hidden_1": out.hidden_states[1][0],
                 "values": model.score(out.last_hidden_state)[0, :, 0],
                 "scores": model(input_ids=ids, use_cache=False).logits[0]}
-    experts = getattr(model.config, "num_local_experts", None) is not None
+    experts = num_experts(model.config.to_dict())
     out = model(input_ids=ids, output_hidden_states=True, use_cache=False,
                 **({"output_router_logits": True} if experts else {}))
     logp = torch.log_softmax(out.logits[0], -1)
@@ -118,7 +161,7 @@ def numbers(model, tokens, scalar):
 
 def router_gap(every_router, config):
     """Between the last expert that is chosen and the first that is not."""
-    chosen, experts = config["num_experts_per_tok"], config["num_local_experts"]
+    chosen, experts = config["num_experts_per_tok"], num_experts(config)
     shares = every_router.reshape(-1, experts).softmax(-1).sort(-1, descending=True).values
     return float((shares[:, chosen - 1] - shares[:, chosen]).min())
 
@@ -188,8 +231,13 @@ def published(config):
     """The spelling before transformers 5: rope_theta and rope_scaling at the top."""
     config = dict(config)
     rope = dict(config.pop("rope_parameters", None) or {})
+    if "full_attention" in rope:
+        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        rope = dict(rope["full_attention"])
     if rope:
         config["rope_theta"] = rope.pop("rope_theta")
+        if "partial_rotary_factor" in rope:
+            config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
         plain = rope.get("rope_type", "default") == "default"
         config["rope_scaling"] = None if plain else rope
     if "dtype" in config:
