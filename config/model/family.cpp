@@ -8,8 +8,10 @@ namespace troupe {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-    llama_family(), qwen2_family(),  qwen3_family(), mistral_family(),
-    gemma_family(), gemma2_family(), gpt2_family(),  mixtral_family()};
+    llama_family(),   qwen2_family(),   qwen3_family(),   qwen3_moe_family(),
+    mistral_family(), mixtral_family(), gemma_family(),   gemma2_family(),
+    gemma3_family(),  gpt2_family(),    granite_family(), phi3_family(),
+    smollm3_family()};
   return all;
 }
 
@@ -29,7 +31,7 @@ const std::vector<std::string>& model_families() {
 }
 
 void read_layer_types(const HfObject& config, ModelShape& shape,
-                      bool (*windowed)(std::int64_t layer)) {
+                      const std::function<bool(std::int64_t layer)>& windowed) {
   const HfJson* given = config.find("layer_types");
   const auto layers = static_cast<std::size_t>(shape.num_layers);
   shape.windowed_layers.assign(layers, false);
@@ -53,6 +55,15 @@ void print_layer_types(const ModelShape& shape, HfJson& config) {
   for (const bool windowed : shape.windowed_layers)
     types.push_back(windowed ? "sliding_attention" : "full_attention");
   config["layer_types"] = types;
+}
+
+void print_query_scalar(const ModelShape& shape, HfJson& config) {
+  // transformers 5 refuses a number that is not written as a whole number
+  const auto whole = static_cast<std::int64_t>(shape.query_scalar);
+  if (static_cast<double>(whole) == shape.query_scalar)
+    config["query_pre_attn_scalar"] = whole;
+  else
+    config["query_pre_attn_scalar"] = shape.query_scalar;
 }
 
 } // namespace troupe

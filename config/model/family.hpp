@@ -7,6 +7,7 @@
 #include "config/model/hf_object.hpp"
 #include "config/model/model_shape.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,16 +35,21 @@ struct Family {
 
   /// Values that transformers uses for absent keys.
   struct Defaults {
+    std::int64_t vocab_size = 0;  ///< 0: none
+    std::int64_t heads = 0;       ///< 0: none
     std::int64_t kv_heads = 0;    ///< 0: as many as heads
     std::int64_t head_dim = 0;    ///< 0: hidden size / heads
     std::int64_t inner_times = 0; ///< intermediate size in hidden sizes
     std::int64_t positions = 2048;
     double norm_eps = 1e-6;
     double rope_theta = 10000;
+    double local_rope_theta = 0; ///< 0: one base for all layers
     bool tied = false;
     std::int32_t pad = -1; ///< -1: none
   } defaults;
 
+  /// True if the family may rotate a part of each head.
+  bool rotates_part = false;
   /// True if transformers builds the embedding with the pad token as
   /// `padding_idx`.
   bool pads_embedding = true;
@@ -69,17 +75,24 @@ const Family* find_family(const std::string& name);
 // Returns the family; each has a file in config/model/families/.
 Family gemma_family();
 Family gemma2_family();
+Family gemma3_family();
 Family gpt2_family();
+Family granite_family();
 Family llama_family();
 Family mistral_family();
 Family mixtral_family();
+Family phi3_family();
 Family qwen2_family();
 Family qwen3_family();
+Family qwen3_moe_family();
+Family smollm3_family();
 
 /// Marks the layers with a window: `layer_types` if config.json has them, else
 /// the layers for which `windowed` returns true.
 void read_layer_types(const HfObject& config, ModelShape& shape,
-                      bool (*windowed)(std::int64_t layer));
+                      const std::function<bool(std::int64_t layer)>& windowed);
 void print_layer_types(const ModelShape& shape, HfJson& config);
+/// Prints Gemma's `query_pre_attn_scalar`.
+void print_query_scalar(const ModelShape& shape, HfJson& config);
 
 } // namespace troupe

@@ -1,6 +1,7 @@
 // Reading and writing Hugging Face config.json (declared in model_shape.hpp).
 #include "config/base/error.hpp"
 #include "config/model/family.hpp"
+#include "config/model/hf_rope.hpp"
 #include "config/model/model_shape.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +17,22 @@ namespace troupe {
 namespace {
 
 constexpr std::int64_t hf_layers_limit = 4096;
+
+/// Returns the text model inside the configuration of a model of images and
+/// text (Gemma 3, Mistral Small 3.1), with what it shares with the whole.
+HfJson hf_text_part(HfJson tree) {
+  const auto part = tree.find("text_config");
+  if (part == tree.end() || !part->is_object() || !part->contains("model_type"))
+    return tree;
+  HfJson text = *part;
+  for (const char* key :
+       {"dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id",
+        "tie_word_embeddings", "initializer_range"})
+    if (!text.contains(key) && tree.contains(key))
+      text[key] = tree[key];
+  text.erase("architectures"); // those of the whole
+  return text;
+}
 
 const Family& hf_read_family(const HfObject& config) {
   const auto name = config.text("model_type", "");
@@ -58,7 +75,7 @@ void hf_read_heads(const HfObject& config, const Family& family,
                    ModelShape& shape) {
   const Family::Keys& keys = family.keys;
   const Family::Defaults& absent = family.defaults;
-  shape.num_heads = config.size(keys.heads, 0, 65536);
+  shape.num_heads = config.size(keys.heads, absent.heads, 65536);
   shape.num_kv_heads = shape.num_heads;
   // null means as many as heads, an absent key means transformers' default
   if (!keys.kv_heads.empty() && !config.has_null(keys.kv_heads))
@@ -85,7 +102,7 @@ void hf_read_sizes(const HfObject& config, const Family& family,
                    ModelShape& shape) {
   const Family::Keys& keys = family.keys;
   const Family::Defaults& absent = family.defaults;
-  shape.vocab_size = config.size("vocab_size", 0);
+  shape.vocab_size = config.size("vocab_size", absent.vocab_size);
   shape.hidden_size = config.size(keys.hidden, 0);
   shape.intermediate_size
     = config.size(keys.inner, absent.inner_times * shape.hidden_size);
@@ -104,47 +121,6 @@ void hf_check_activation(const HfObject& config, const Family& family) {
   if (std::ranges::find(names, name) == names.end())
     config.fail(family.keys.activation,
                 fmt::format("\"{}\"", fmt::join(names, "\" or \"")));
-}
-
-void hf_check_rotary_part(const HfObject& rope) {
-  if (const HfJson* part = rope.find("partial_rotary_factor");
-      part && *part != 1.0)
-    rope.fail("partial_rotary_factor", "1 (whole heads rotate)");
-}
-
-void hf_read_rope_scaling(const HfObject& rope, ModelShape& shape) {
-  auto type = rope.text("rope_type", rope.text("type", "default"));
-  const char* key = rope.find("rope_type") ? "rope_type" : "type";
-  hf_check_rotary_part(rope);
-  if (type == "default")
-    return;
-  if (type != "linear" && type != "llama3")
-    rope.fail(key, "\"default\", \"linear\" or \"llama3\"");
-  shape.rope_scaling = type;
-  shape.rope_factor = rope.positive("factor", 0);
-  if (type == "linear")
-    return;
-  shape.rope_low_freq_factor = rope.positive("low_freq_factor", 0);
-  shape.rope_high_freq_factor = rope.positive("high_freq_factor", 0);
-  shape.rope_original_max_positions
-    = rope.size("original_max_position_embeddings", 0, std::int64_t{1} << 31);
-  if (shape.rope_high_freq_factor <= shape.rope_low_freq_factor)
-    rope.fail("high_freq_factor", "a number > low_freq_factor");
-}
-
-void hf_read_rope(const HfObject& config, const Family& family,
-                  ModelShape& shape) {
-  if (!family.keys.rope)
-    return;
-  hf_check_rotary_part(config);
-  shape.rope_theta = config.positive("rope_theta", family.defaults.rope_theta);
-  if (config.find("rope_parameters")) {
-    const auto rope = config.object("rope_parameters");
-    shape.rope_theta = rope.positive("rope_theta", shape.rope_theta);
-    hf_read_rope_scaling(rope, shape);
-  } else if (config.find("rope_scaling")) {
-    hf_read_rope_scaling(config.object("rope_scaling"), shape);
-  }
 }
 
 void hf_read_dtype(const HfObject& config, ModelShape& shape) {
@@ -206,20 +182,6 @@ const char* hf_dtype_name(DType type) {
   }
 }
 
-HfJson hf_rope_scaling(const ModelShape& shape) {
-  if (shape.rope_scaling.empty())
-    return nullptr;
-  HfJson rope
-    = {{"rope_type", shape.rope_scaling}, {"factor", shape.rope_factor}};
-  if (shape.rope_scaling == "llama3") {
-    rope["low_freq_factor"] = shape.rope_low_freq_factor;
-    rope["high_freq_factor"] = shape.rope_high_freq_factor;
-    rope["original_max_position_embeddings"]
-      = shape.rope_original_max_positions;
-  }
-  return rope;
-}
-
 HfJson hf_token(std::int32_t id) {
   return id < 0 ? HfJson(nullptr) : HfJson(id);
 }
@@ -250,7 +212,7 @@ constexpr const char* generation_config_file = "generation_config.json";
 
 ModelShape parse_model_shape(const std::string& json,
                              const std::string& file_name) {
-  const HfJson tree = parse_hf_object(json, file_name);
+  const HfJson tree = hf_text_part(parse_hf_object(json, file_name));
   const HfObject config(tree, file_name);
   const Family& family = hf_read_family(config);
   ModelShape shape = family.traits;
@@ -262,7 +224,7 @@ ModelShape parse_model_shape(const std::string& json,
   hf_check_activation(config, family);
   if (family.read != nullptr)
     family.read(config, shape);
-  hf_read_rope(config, family, shape);
+  read_rope(config, family, shape);
   hf_read_dtype(config, shape);
   hf_read_tokens(config, family, shape);
   return shape;
@@ -317,10 +279,8 @@ std::string print_hf_config(const ModelShape& shape) {
     family->print(shape, json);
   json["tie_word_embeddings"] = shape.tied_embeddings;
   if (keys.rope) {
-    // the published spelling: transformers 4 and 5 both read it
     json["attention_dropout"] = 0.0;
-    json["rope_theta"] = shape.rope_theta;
-    json["rope_scaling"] = hf_rope_scaling(shape);
+    print_rope(shape, json);
   }
   json["torch_dtype"] = hf_dtype_name(shape.stored_dtype);
   json["bos_token_id"] = hf_token(shape.bos);

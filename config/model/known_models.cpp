@@ -48,6 +48,10 @@ ModelShape llama(const Sizes& sizes, std::int64_t positions,
   return llama_like("llama", sizes, positions, tied);
 }
 
+ModelShape phi3(const Sizes& sizes, std::int64_t positions, bool tied = false) {
+  return llama_like("phi3", sizes, positions, tied);
+}
+
 ModelShape qwen2(const Sizes& sizes, std::int64_t positions,
                  bool tied = false) {
   auto shape = llama_like("qwen2", sizes, positions, tied);
@@ -63,8 +67,9 @@ ModelShape qwen3(Sizes sizes, bool tied = false) {
 }
 
 /// `sizes.inner` is that of one expert.
-ModelShape experts(ModelShape shape, std::int64_t count, std::int64_t a_token) {
-  shape.family = "mixtral";
+ModelShape experts(const char* family, ModelShape shape, std::int64_t count,
+                   std::int64_t a_token) {
+  shape.family = family;
   shape.num_experts = count;
   shape.experts_per_token = a_token;
   return shape;
@@ -137,9 +142,11 @@ std::vector<KnownModel> qwen_models() {
     {"Qwen/Qwen3-14B", 14.77, qwen3({151936, 5120, 40, 40, 8, 17408}), litgpt},
     {"Qwen/Qwen3-32B", 32.76, qwen3({151936, 5120, 64, 64, 8, 25600}), litgpt},
     {"Qwen/Qwen3-30B-A3B", 30.53,
-     experts(qwen3({151936, 2048, 48, 32, 4, 768}), 128, 8), litgpt},
+     experts("qwen3_moe", qwen3({151936, 2048, 48, 32, 4, 768}), 128, 8),
+     litgpt},
     {"Qwen/Qwen3-235B-A22B", 235.1,
-     experts(qwen3({151936, 4096, 94, 64, 4, 1536}), 128, 8), litgpt},
+     experts("qwen3_moe", qwen3({151936, 4096, 94, 64, 4, 1536}), 128, 8),
+     litgpt},
   };
 }
 
@@ -176,12 +183,12 @@ std::vector<KnownModel> llama_models() {
      llama({49152, 960, 32, 15, 5, 2560}, 8192, tied), litgpt},
     {"HuggingFaceTB/SmolLM2-1.7B", 1.711,
      llama({49152, 2048, 24, 32, 32, 8192}, 8192, tied), litgpt},
-    {"microsoft/phi-4", 14.66, llama({100352, 5120, 40, 40, 10, 17920}, 16384),
+    {"microsoft/phi-4", 14.66, phi3({100352, 5120, 40, 40, 10, 17920}, 16384),
      litgpt},
     {"microsoft/Phi-3-mini-4k", 3.821,
-     llama({32064, 3072, 32, 32, 32, 8192}, 4096), litgpt},
+     phi3({32064, 3072, 32, 32, 32, 8192}, 4096), litgpt},
     {"microsoft/Phi-4-mini", 3.836,
-     llama({200064, 3072, 32, 24, 8, 8192}, 131072, tied), litgpt},
+     phi3({200064, 3072, 32, 24, 8, 8192}, 131072, tied), litgpt},
   };
 }
 
@@ -196,9 +203,11 @@ std::vector<KnownModel> other_models() {
     {"mistralai/Mistral-Large-2407", 122.6,
      llama({32768, 12288, 88, 96, 8, 28672}, 32768), litgpt},
     {"mistralai/Mixtral-8x7B-v0.1", 46.70,
-     experts(llama({32000, 4096, 32, 32, 8, 14336}, 32768), 8, 2), litgpt},
+     experts("mixtral", llama({32000, 4096, 32, 32, 8, 14336}, 32768), 8, 2),
+     litgpt},
     {"mistralai/Mixtral-8x22B-v0.1", 140.6,
-     experts(llama({32768, 6144, 56, 48, 8, 16384}, 65536), 8, 2), litgpt},
+     experts("mixtral", llama({32768, 6144, 56, 48, 8, 16384}, 65536), 8, 2),
+     litgpt},
     {"deepseek-ai/deepseek-llm-7b", 6.910,
      llama({102400, 4096, 30, 32, 32, 11008}, 4096), quoted},
     {"deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", 1.777,

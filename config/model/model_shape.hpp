@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/base/dtype.hpp"
+#include "config/model/rope_parameters.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -46,6 +47,23 @@ struct ParameterShape {
 /// with a bias.
 enum class NormKind : std::uint8_t { rms, rms_one_plus, layer };
 enum class Activation : std::uint8_t { silu, gelu_tanh };
+/// How a layer rotates queries and keys: not at all, by the model's
+/// frequencies, or by those of layers with a window.
+enum class LayerRope : std::uint8_t { none, global, local };
+/// Positions in one layer.
+struct LayerPositions {
+  std::int64_t window = 0; ///< tokens that a token sees; 0: all before it
+  LayerRope rope = LayerRope::global;
+};
+
+/// Constant factors of a model (Granite; muP).
+struct Multipliers {
+  double embedding = 1;
+  double attention = 0; ///< of the scores; 0: none is stated
+  double residual = 1;  ///< of what attention and MLP add to the stream
+  double logits = 1;    ///< the logits are divided by it
+  bool operator==(const Multipliers&) const = default;
+};
 
 struct ModelShape {
   std::string family; ///< one of model_families()
@@ -57,18 +75,13 @@ struct ModelShape {
   std::int64_t head_dim = 0;
   std::int64_t intermediate_size = 0;
   std::int64_t max_positions = 0;
-  double rope_theta = 10000.0;
+  RopeParameters rope;
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
   bool attention_bias = false; ///< for q, k, v
   bool output_bias = false;    ///< for o
   bool mlp_bias = false;
   bool scalar_head = false; ///< ForSequenceClassification, num_labels 1
-  std::string rope_scaling; ///< "" | "linear" | "llama3"
-  double rope_factor = 1.0; ///< linear, llama3
-  double rope_low_freq_factor = 1.0;            ///< llama3
-  double rope_high_freq_factor = 4.0;           ///< llama3
-  std::int64_t rope_original_max_positions = 0; ///< llama3
   NormKind norm = NormKind::rms;
   Activation activation = Activation::silu;
   bool gated_mlp = true;           ///< act(gate) * up, else act(up)
@@ -77,14 +90,22 @@ struct ModelShape {
   bool learned_positions = false;  ///< an embedding instead of rotary positions
   bool scaled_embedding = false;   ///< multiplied by sqrt(hidden_size)
   double query_scalar = 0;         ///< scores / sqrt(query_scalar); 0: head_dim
+  Multipliers multipliers;         ///< Granite
   double attention_cap = 0;        ///< cap tanh(score / cap); 0: none
   double logit_cap = 0;            ///< the same for logits
   std::int64_t sliding_window = 0; ///< tokens seen, itself included; 0: all
   /// Layers with the window; empty: all.
   std::vector<bool> windowed_layers;
   std::int64_t window_from_layer = 0; ///< Qwen2's key, for printing
-  std::int64_t num_experts = 0;       ///< 0: one MLP for all tokens
+  /// Layers without rotary positions (NoPE); empty: none.
+  std::vector<bool> unrotated_layers;
+  std::int64_t num_experts = 0; ///< 0: one MLP for all tokens
   std::int64_t experts_per_token = 0;
+  /// Weights of a token's experts add up to 1 (norm_topk_prob).
+  bool renormalized_experts = true;
+  /// The MLP's size of layers without experts, which there are none of; for
+  /// printing. 0: that of an expert.
+  std::int64_t dense_intermediate_size = 0;
   double initializer_range = 0.02; ///< for new heads
   DType stored_dtype = DType::f32;
   std::int32_t bos = -1;         ///< -1: none
@@ -104,14 +125,23 @@ struct ModelShape {
                             || windowed_layers[static_cast<std::size_t>(layer)];
     return has_window ? sliding_window : 0;
   }
-  /// Returns the longest sequence that the model supports, in tokens: its
-  /// positions, times the factor of linear rope scaling. The positions of
-  /// `llama3` are those after scaling, as in published configs.
+  /// Returns true if a branch is changed before it is added to the stream, by a
+  /// norm or a factor.
+  bool changes_branches() const {
+    return post_norms || multipliers.residual != 1;
+  }
+  LayerRope rope_of(std::int64_t layer) const {
+    const bool is_unrotated
+      = !unrotated_layers.empty()
+        && unrotated_layers[static_cast<std::size_t>(layer)];
+    if (learned_positions || is_unrotated)
+      return LayerRope::none;
+    return rope.local_theta > 0 && window_of(layer) > 0 ? LayerRope::local
+                                                        : LayerRope::global;
+  }
+  /// Returns the longest sequence that the model supports, in tokens.
   std::int64_t context_tokens() const {
-    if (rope_scaling != "linear")
-      return max_positions;
-    return static_cast<std::int64_t>(rope_factor
-                                     * static_cast<double>(max_positions));
+    return troupe::context_tokens(rope, max_positions);
   }
   /// Returns the tokens that end a response.
   const std::vector<std::int32_t>& ends() const {

@@ -97,7 +97,7 @@ VocabularyHead Engine::Impl::vocabulary_head(double temperature,
                       "role " + spec.role
                         + " has a scalar head and gives no logprobs");
   return {weights.head,
-          temperature > 0 ? temperature : 1.0,
+          (temperature > 0 ? temperature : 1.0) * shape.multipliers.logits,
           weights.first_token,
           TensorPeers(context, backend),
           shape.logit_cap,

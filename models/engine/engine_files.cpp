@@ -52,8 +52,12 @@ void engine_check_shape(const StoredTensor& stored,
     "check that config.json and the weights belong together"});
 }
 
-// Ignores heads that the role replaces, and buffers of old checkpoints.
+// Ignores heads that the role replaces, buffers of old checkpoints, and what
+// models of images and text have besides the text model.
 bool engine_may_ignore(const std::string& name) {
+  for (const char* part : {"vision_tower.", "multi_modal_projector."})
+    if (name.find(part) != std::string::npos)
+      return true;
   return name == "lm_head.weight" || name == "score.weight"
          || name.ends_with("rotary_emb.inv_freq")
          || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");

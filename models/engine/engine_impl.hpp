@@ -26,7 +26,7 @@ struct Engine::Impl {
   Parameters parameters;
   Weights weights;
   std::optional<Weights> grads; ///< trained roles only
-  RopeTable rope;
+  RopeTables rope;
   Transformer model;
   Workspaces own_workspaces; ///< used unless the device has some
   Workspaces& workspaces;

@@ -202,7 +202,7 @@ void AtenBackend::decode_attention(const DecodeAttention& what,
       = view(qkv_RX + first * d, {count, heads, d}, {{what.columns(), d, 1}});
     if (norm_D != nullptr)
       x = x * (x.square().mean(2, /*keepdim=*/true) + what.norm_eps).rsqrt()
-          * view(norm_D, {d});
+          * aten_weight(view(norm_D, {d}), what.norm);
     return what.rope != nullptr ? turned(x, *what.rope, positions, false) : x;
   };
   const at::Tensor queries = placed(0, what.heads, what.q_norm_D) * what.scale;

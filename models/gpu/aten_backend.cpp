@@ -61,11 +61,11 @@ void aten_multiply(const at::Tensor& a, const at::Tensor& b,
     c.add_(bias);
 }
 
+} // namespace
+
 at::Tensor aten_weight(const at::Tensor& weight, NormKind kind) {
   return kind == NormKind::rms_one_plus ? weight + 1 : weight;
 }
-
-} // namespace
 
 at::Tensor AtenBackend::view(const float* data, at::IntArrayRef sizes,
                              at::OptionalIntArrayRef strides) const {
@@ -122,6 +122,10 @@ void AtenBackend::add(const float* a, const float* b, float* to,
                       std::int64_t count) {
   at::Tensor sum = view(to, {count});
   at::add_out(sum, view(a, {count}), view(b, {count}));
+}
+
+void AtenBackend::scale(float* x, std::int64_t count, float factor) {
+  view(x, {count}).mul_(factor);
 }
 
 namespace {
@@ -266,7 +270,7 @@ void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
   if (raw_TX != nullptr)
     view(raw_TX, {shape.rows, shape.heads, d}).copy_(heads);
   heads.mul_((heads.square().mean(2, /*keepdim=*/true) + shape.eps).rsqrt())
-    .mul_(view(weight_D, {d}));
+    .mul_(aten_weight(view(weight_D, {d}), shape.kind));
 }
 
 void AtenBackend::qk_norm_backward(const QkNormShape& shape,
@@ -281,7 +285,7 @@ void AtenBackend::qk_norm_backward(const QkNormShape& shape,
     = (raw.square().mean(2, /*keepdim=*/true) + shape.eps).rsqrt();
   const at::Tensor normed = raw * rstd;
   view(d_weight_D, {d}).add_((dy * normed).sum(at::IntArrayRef({0, 1})));
-  const at::Tensor g = dy * view(weight_D, {d});
+  const at::Tensor g = dy * aten_weight(view(weight_D, {d}), shape.kind);
   dy.copy_((g - normed * (g * normed).mean(2, /*keepdim=*/true)) * rstd);
 }
 
@@ -299,7 +303,9 @@ at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
   const at::Tensor sin = backwards ? -rows(table.sin(0)) : rows(table.sin(0));
   const at::Tensor low = heads_TND.narrow(2, 0, half);
   const at::Tensor high = heads_TND.narrow(2, half, half);
-  return at::cat({low * cos - high * sin, high * cos + low * sin}, 2);
+  const at::Tensor rest
+    = heads_TND.narrow(2, 2 * half, heads_TND.size(2) - 2 * half);
+  return at::cat({low * cos - high * sin, high * cos + low * sin, rest}, 2);
 }
 
 void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,

@@ -19,6 +19,9 @@
 
 namespace troupe::models {
 
+/// Returns what a norm multiplies by.
+at::Tensor aten_weight(const at::Tensor& weight, NormKind kind);
+
 class AtenBackend final : public Backend {
 public:
   using NewRecorder = std::unique_ptr<GraphRecorder> (*)(at::Device device);
@@ -47,6 +50,7 @@ public:
   void copy_box(const BoxCopy& box, const float* from, float* to) override;
   void add(const float* a, const float* b, float* to,
            std::int64_t count) override;
+  void scale(float* x, std::int64_t count, float factor) override;
   void gather_rows(const RowList& list, const float* from, float* to) override;
   void add_rows(const RowList& list, const float* from, float* to) override;
   void scatter_rows(const RowList& list, const float* from, float* to) override;

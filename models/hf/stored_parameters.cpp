@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace troupe::models {
@@ -19,6 +20,13 @@ std::string bare_name(const std::string& name) {
     if (name.starts_with(prefix))
       return name.substr(std::strlen(prefix));
   return name;
+}
+
+/// Returns the names that checkpoints give a parameter's tensor.
+std::array<std::string, 4> names_of(const ParameterShape& parameter) {
+  const std::string& name = parameter.file_name();
+  return {name, bare_name(name), "language_model." + name,
+          "model.language_model." + bare_name(name)};
 }
 
 bool as_it_is(const ParameterShape& parameter) {
@@ -54,16 +62,17 @@ std::vector<std::int64_t> stored_shape(const ParameterShape& parameter) {
 
 const StoredTensor* find_stored(const StoredWeights& weights,
                                 const ParameterShape& parameter) {
-  const StoredTensor* found = weights.find(parameter.file_name());
-  return found != nullptr ? found
-                          : weights.find(bare_name(parameter.file_name()));
+  for (const std::string& name : names_of(parameter))
+    if (const StoredTensor* found = weights.find(name))
+      return found;
+  return nullptr;
 }
 
 bool is_stored_name(const std::string& name,
                     const std::vector<ParameterShape>& parameters) {
   return std::ranges::any_of(parameters, [&](const ParameterShape& parameter) {
-    return parameter.file_name() == name
-           || bare_name(parameter.file_name()) == name;
+    const auto names = names_of(parameter);
+    return std::ranges::find(names, name) != names.end();
   });
 }
 

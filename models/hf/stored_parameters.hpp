@@ -19,10 +19,11 @@ namespace troupe::models {
 std::vector<std::int64_t> stored_shape(const ParameterShape& parameter);
 
 /// Returns the tensor that contains the parameter, or nullptr. Checkpoints of a
-/// bare model omit the first word of names ("model.", "transformer.").
+/// bare model omit the first word of names ("model.", "transformer."); those of
+/// models of images and text have "language_model" in front or after it.
 const StoredTensor* find_stored(const StoredWeights& weights,
                                 const ParameterShape& parameter);
-/// Returns true if `name` contains one of the parameters.
+/// Returns true if the tensor of that name contains one of the parameters.
 bool is_stored_name(const std::string& name,
                     const std::vector<ParameterShape>& parameters);
 

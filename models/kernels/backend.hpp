@@ -62,6 +62,7 @@ public:
   virtual void add(const float* a, const float* b, float* to,
                    std::int64_t count)
     = 0;
+  virtual void scale(float* x, std::int64_t count, float factor) = 0;
   virtual void gather_rows(const RowList& list, const float* from, float* to)
     = 0;
   virtual void add_rows(const RowList& list, const float* from, float* to) = 0;

@@ -15,10 +15,10 @@ void place_head(const DecodeAttention& what, const float* norm_D,
                 std::int32_t position, float scale, float* head) {
   const std::int64_t dim = what.head_dim;
   if (norm_D != nullptr)
-    qk_norm({1, dim, 1, dim, what.norm_eps}, norm_D, head, nullptr);
+    qk_norm({1, dim, 1, dim, what.norm_eps, what.norm}, norm_D, head, nullptr);
   if (what.rope != nullptr)
     return rope_head(head, what.rope->cos(position), what.rope->sin(position),
-                     dim, scale);
+                     what.rope->num_frequencies(), dim, scale);
   for (std::int64_t i = 0; i < dim; ++i)
     head[i] *= scale;
 }

@@ -45,9 +45,10 @@ struct DecodeAttention {
   float cap = 0;             ///< soft cap of the scores; 0: none
   std::int64_t window = 0;   ///< last tokens that are seen; 0: all
   float norm_eps = 0;
+  NormKind norm = NormKind::rms;   ///< of heads
   const float* q_norm_D = nullptr; ///< head norms, if the family has them
   const float* k_norm_D = nullptr;
-  const RopeTable* rope = nullptr; ///< null: learned positions
+  const RopeTable* rope = nullptr; ///< null: nothing is rotated
 
   std::int64_t columns() const { ///< columns of qkv
     return (heads + 2 * kv_heads) * head_dim;

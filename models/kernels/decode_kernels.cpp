@@ -104,14 +104,16 @@ mix_values(const CachedHead& cache, const float* weights, std::int64_t begin,
 } // namespace
 
 void rope_head(float* head, const float* cos, const float* sin,
-               std::int64_t head_dim, float scale) {
-  const std::int64_t half = head_dim / 2;
-  for (std::int64_t j = 0; j < half; ++j) {
+               std::int64_t num_frequencies, std::int64_t head_dim,
+               float scale) {
+  for (std::int64_t j = 0; j < num_frequencies; ++j) {
     const float a = head[j];
-    const float b = head[j + half];
+    const float b = head[j + num_frequencies];
     head[j] = (a * cos[j] - b * sin[j]) * scale;
-    head[j + half] = (b * cos[j] + a * sin[j]) * scale;
+    head[j + num_frequencies] = (b * cos[j] + a * sin[j]) * scale;
   }
+  for (std::int64_t j = 2 * num_frequencies; j < head_dim; ++j)
+    head[j] *= scale;
 }
 
 void append_to_cache(const CachedHead& cache, std::int64_t position,

@@ -9,9 +9,11 @@
 
 namespace troupe::models {
 
-/// Rotates one head [D] by the cos and sin [D/2] of its position and scales it.
+/// Rotates one head [D] by the cos and sin [F] of its position, F frequencies,
+/// and scales it.
 void rope_head(float* head, const float* cos, const float* sin,
-               std::int64_t head_dim, float scale);
+               std::int64_t num_frequencies, std::int64_t head_dim,
+               float scale);
 
 /// One head's view of a sequence's cache (see kv_cache.hpp).
 struct CachedHead {

@@ -38,6 +38,15 @@ void add_floats(const float* a, const float* b, float* to, std::int64_t count) {
                });
 }
 
+void scale_floats(float* x, std::int64_t count, float factor) {
+  parallel_for(0, count, blocks_grain,
+               [&](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+                 for (std::int64_t i = begin; i < end; ++i)
+                   x[i] *= factor;
+               });
+}
+
 void copy_box(const BoxCopy& box, const float* from, float* to) {
   for (std::int64_t i = 0; i < box.sizes[0]; ++i)
     for (std::int64_t j = 0; j < box.sizes[1]; ++j) {

@@ -14,6 +14,8 @@ void fill_floats(float* x, std::int64_t count, float value);
 void copy_floats(const float* from, float* to, std::int64_t count);
 /// Computes to = a + b.
 void add_floats(const float* a, const float* b, float* to, std::int64_t count);
+/// Computes x = factor * x.
+void scale_floats(float* x, std::int64_t count, float factor);
 
 /// A box of floats in two buffers; its last dimension is contiguous.
 struct BoxCopy {

@@ -52,6 +52,9 @@ public:
            std::int64_t count) override {
     add_floats(a, b, to, count);
   }
+  void scale(float* x, std::int64_t count, float factor) override {
+    scale_floats(x, count, factor);
+  }
   void gather_rows(const RowList& list, const float* from, float* to) override {
     models::gather_rows(list, from, to);
   }

@@ -21,18 +21,25 @@ float head_rstd(const float* x, std::int64_t dim, float eps) {
   return 1.0F / std::sqrt(sum / static_cast<float>(dim) + eps);
 }
 
-void head_backward(const float* x, const float* weight, std::int64_t dim,
-                   float eps, float* dx, float* d_weight) {
-  const float rstd = head_rstd(x, dim, eps);
+/// Returns what is added to the weights.
+float base_of(NormKind kind) {
+  return kind == NormKind::rms_one_plus ? 1.0F : 0.0F;
+}
+
+void head_backward(const QkNormShape& s, const float* x, const float* weight,
+                   float* dx, float* d_weight) {
+  const std::int64_t dim = s.head_dim;
+  const float base = base_of(s.kind);
+  const float rstd = head_rstd(x, dim, s.eps);
   float dot = 0;
 #pragma omp simd reduction(+ : dot)
   for (std::int64_t i = 0; i < dim; ++i)
-    dot += dx[i] * weight[i] * x[i];
+    dot += dx[i] * (base + weight[i]) * x[i];
   const float shared = dot * rstd * rstd * rstd / static_cast<float>(dim);
 #pragma omp simd
   for (std::int64_t i = 0; i < dim; ++i) {
     const float dy = dx[i];
-    dx[i] = dy * weight[i] * rstd - x[i] * shared;
+    dx[i] = dy * (base + weight[i]) * rstd - x[i] * shared;
     d_weight[i] += dy * x[i] * rstd;
   }
 }
@@ -42,6 +49,7 @@ void head_backward(const float* x, const float* weight, std::int64_t dim,
 void qk_norm(const QkNormShape& s, const float* weight_D, float* x,
              float* raw_TX) {
   const std::int64_t width = s.heads * s.head_dim;
+  const float base = base_of(s.kind);
   const auto run = [&](std::int64_t begin, std::int64_t end) {
     on_best_isa([&] {
       for (std::int64_t t = begin; t < end; ++t) {
@@ -52,7 +60,7 @@ void qk_norm(const QkNormShape& s, const float* weight_D, float* x,
           const float rstd = head_rstd(row, s.head_dim, s.eps);
 #pragma omp simd
           for (std::int64_t i = 0; i < s.head_dim; ++i)
-            row[i] = row[i] * rstd * weight_D[i];
+            row[i] = row[i] * rstd * (base + weight_D[i]);
         }
       }
     });
@@ -74,8 +82,8 @@ void qk_norm_backward(const QkNormShape& s, const float* weight_D,
       for (std::int64_t t = begin * qk_norm_chunk_rows;
            t < std::min(s.rows, end * qk_norm_chunk_rows); ++t)
         for (std::int64_t h = 0; h < s.heads; ++h)
-          head_backward(raw_TX + t * width + h * s.head_dim, weight_D,
-                        s.head_dim, s.eps, dx + t * s.stride + h * s.head_dim,
+          head_backward(s, raw_TX + t * width + h * s.head_dim, weight_D,
+                        dx + t * s.stride + h * s.head_dim,
                         partial + t / qk_norm_chunk_rows * s.head_dim);
     });
   });

@@ -1,9 +1,10 @@
-// RMS norm of each head by itself (Qwen3's queries and keys), in place in a
-// row-major buffer of tokens.
+// RMS norm of each head by itself (queries and keys of Qwen3 and Gemma 3), in
+// place in a row-major buffer of tokens.
 //
 // T packed tokens, N heads, D head dim.
 #pragma once
 
+#include "config/model/model_shape.hpp"
 #include "models/kernels/workspace.hpp"
 
 #include <cstdint>
@@ -17,10 +18,11 @@ struct QkNormShape {
   std::int64_t heads = 0;    ///< N
   std::int64_t head_dim = 0; ///< D
   float eps = 1e-6F;
+  NormKind kind = NormKind::rms; ///< no LayerNorm
 };
 
-/// Computes x = x / rms(x) * weight. `raw_TX` [T, N*D], if not null, receives
-/// the old x (backward needs it).
+/// Computes x = x / rms(x) * weight (or 1 + weight). `raw_TX` [T, N*D], if not
+/// null, receives the old x (backward needs it).
 void qk_norm(const QkNormShape& shape, const float* weight_D, float* x,
              float* raw_TX);
 /// Replaces dx, the gradient of the normed heads, by that of the raw heads;

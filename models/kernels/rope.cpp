@@ -1,13 +1,13 @@
 #include "models/kernels/rope.hpp"
 
-#include "config/base/error.hpp"
 #include "models/kernels/host_backend.hpp"
 #include "models/kernels/host_simd.hpp"
+#include "models/kernels/rope_frequencies.hpp"
 #include "models/kernels/threads.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <utility>
 
 namespace troupe::models {
 
@@ -15,47 +15,47 @@ namespace {
 
 constexpr std::int64_t rope_grain_floats = 1 << 14; // worth a thread
 
-// Low frequencies are divided by the factor, high ones are kept, and those
-// between are interpolated, as in transformers' `llama3`.
-float rope_llama3_frequency(const ModelShape& shape, float frequency) {
-  const auto factor = static_cast<float>(shape.rope_factor);
-  const double original
-    = static_cast<double>(shape.rope_original_max_positions);
-  const auto low = static_cast<float>(shape.rope_low_freq_factor);
-  const auto high = static_cast<float>(shape.rope_high_freq_factor);
-  const float wavelength = 2 * std::numbers::pi_v<float> / frequency;
-  if (wavelength > static_cast<float>(original) / low)
-    return frequency / factor;
-  if (wavelength < static_cast<float>(original) / high)
-    return frequency;
-  const float smooth
-    = (static_cast<float>(original) / wavelength - low) / (high - low);
-  return (1 - smooth) * frequency / factor + smooth * frequency;
+RopeParameters local_rope(const RopeParameters& rope) {
+  return {.theta = rope.local_theta, .share = rope.share};
 }
 
 } // namespace
 
-RopeTable::RopeTable(const ModelShape& shape)
-  : RopeTable(shape, host_backend()) {}
-
-RopeTable::RopeTable(const ModelShape& shape, Backend& backend)
+RopeTable::RopeTable(std::vector<float> frequencies, float attention_factor,
+                     Backend& backend)
   : backend_(&backend),
+    frequencies_(std::move(frequencies)),
+    attention_factor_(attention_factor),
     cos_PF_(backend.memory()),
-    sin_PF_(backend.memory()) {
-  const auto dim = static_cast<float>(shape.head_dim);
-  for (std::int64_t i = 0; i < shape.head_dim / 2; ++i) {
-    const float exponent = static_cast<float>(2 * i) / dim;
-    float frequency = static_cast<float>(
-      1.0 / std::pow(shape.rope_theta, static_cast<double>(exponent)));
-    if (shape.rope_scaling == "linear")
-      frequency /= static_cast<float>(shape.rope_factor);
-    else if (shape.rope_scaling == "llama3")
-      frequency = rope_llama3_frequency(shape, frequency);
-    else
-      TROUPE_CHECK(shape.rope_scaling.empty(),
-                   "unknown rope scaling " + shape.rope_scaling);
-    frequencies_.push_back(frequency);
+    sin_PF_(backend.memory()) {}
+
+RopeTables::RopeTables(const ModelShape& shape)
+  : RopeTables(shape, host_backend()) {}
+
+RopeTables::RopeTables(const ModelShape& shape, Backend& backend)
+  : global_(rope_frequencies(shape.rope, shape.head_dim),
+            rope_attention_factor(shape.rope, shape.max_positions), backend) {
+  if (shape.rope.local_theta > 0)
+    local_.emplace(rope_frequencies(local_rope(shape.rope), shape.head_dim),
+                   /*attention_factor=*/1.0F, backend);
+}
+
+void RopeTables::grow(std::int64_t positions) {
+  global_.grow(positions);
+  if (local_)
+    local_->grow(positions);
+}
+
+const RopeTable* RopeTables::of(LayerRope layer) const {
+  switch (layer) {
+  case LayerRope::none:
+    return nullptr;
+  case LayerRope::global:
+    return &global_;
+  case LayerRope::local:
+    return &*local_;
   }
+  return nullptr;
 }
 
 void RopeTable::grow(std::int64_t positions) {
@@ -70,8 +70,8 @@ void RopeTable::grow(std::int64_t positions) {
       const float angle
         = static_cast<float>(p) * frequencies_[static_cast<std::size_t>(i)];
       const auto at = static_cast<std::size_t>(p * width + i);
-      cos[at] = std::cos(angle);
-      sin[at] = std::sin(angle);
+      cos[at] = attention_factor_ * std::cos(angle);
+      sin[at] = attention_factor_ * std::sin(angle);
     }
   backend_->wait(); // readers of the old table must finish first
   const std::size_t size_bytes = cos.size() * sizeof(float);
@@ -81,7 +81,7 @@ void RopeTable::grow(std::int64_t positions) {
 
 void rope(const RopeShape& shape, const RopeTable& table,
           const std::int32_t* positions_T, float* x, bool backwards) {
-  const std::int64_t half = shape.head_dim / 2;
+  const std::int64_t half = table.num_frequencies();
   const float sign = backwards ? -1.0F : 1.0F;
   const std::int64_t grain = std::max<std::int64_t>(
     1, rope_grain_floats
@@ -92,7 +92,7 @@ void rope(const RopeShape& shape, const RopeTable& table,
         const float* cos = table.cos(positions_T[t]);
         const float* sin = table.sin(positions_T[t]);
         float* low = x + t * shape.stride;
-        for (std::int64_t h = 0; h < shape.heads; ++h, low += 2 * half) {
+        for (std::int64_t h = 0; h < shape.heads; ++h, low += shape.head_dim) {
           float* high = low + half;
 #pragma omp simd
           for (std::int64_t i = 0; i < half; ++i) {

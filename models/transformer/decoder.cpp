@@ -2,10 +2,10 @@
 
 #include "config/base/error.hpp"
 #include "models/parallel/run_context.hpp"
+#include "models/transformer/stack.hpp"
 #include "net/collectives/channel.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 namespace troupe::models {
@@ -131,10 +131,7 @@ void Decoder::make_room(const KvCache& cache) {
   rows_.reserve(room_rows_ * token_floats);
   stream_RH_.reserve(room_rows_ * shape_.hidden_size);
   normed_RH_.reserve(room_rows_ * shape_.hidden_size);
-  const auto has_branches = [](const LayerWeights& w) {
-    return w.behind_attention.defined() || w.behind_mlp.defined();
-  };
-  if (std::ranges::any_of(weights_.layers, has_branches))
+  if (shape_.changes_branches())
     branch_RH_.reserve(room_rows_ * shape_.hidden_size);
   qkv_RX_.reserve(room_rows_ * (heads_width_ + 2 * kv_width_));
   context_RX_.reserve(room_rows_ * heads_width_);
@@ -220,19 +217,16 @@ void Decoder::attention(std::int64_t layer, KvCache& cache,
                    {.accumulate = false, .bias = packed.qkv_bias.data()});
   DecodeAttention what{layer, shape_.num_heads, shape_.num_kv_heads,
                        shape_.head_dim};
-  what.scale
-    = static_cast<float>(1.0
-                         / std::sqrt(shape_.query_scalar > 0
-                                       ? shape_.query_scalar
-                                       : static_cast<double>(shape_.head_dim)));
+  what.scale = stack::score_scale(shape_);
   what.cap = static_cast<float>(shape_.attention_cap);
-  what.window = w.window;
+  what.window = w.positions.window;
   what.norm_eps = static_cast<float>(shape_.norm_eps);
+  what.norm = shape_.norm;
   if (w.q_norm.defined()) {
     what.q_norm_D = w.q_norm.const_data_ptr<float>();
     what.k_norm_D = w.k_norm.const_data_ptr<float>();
   }
-  what.rope = shape_.learned_positions ? nullptr : &rope_;
+  what.rope = rope_.of(w.positions.rope);
   const DecodeTokens tokens{
     {reinterpret_cast<const DecodeToken*>(rows_.data()), pass_.tokens().size()},
     pass_.groups()};
@@ -259,6 +253,9 @@ void Decoder::mlp(std::int64_t layer, std::int64_t num_rows,
 }
 
 void Decoder::finish(float* logits, std::int64_t count) const {
+  if (shape_.multipliers.logits != 1)
+    backend_.scale(logits, count,
+                   static_cast<float>(1.0 / shape_.multipliers.logits));
   if (shape_.logit_cap > 0)
     backend_.cap_logits(logits, count, static_cast<float>(shape_.logit_cap));
   backend_.wait();

@@ -101,7 +101,7 @@ private:
   const ModelShape& shape_;
   const Weights& weights_;
   Backend& backend_;
-  RopeTable rope_;
+  RopeTables rope_;
   std::int64_t heads_width_;  ///< A*D
   std::int64_t kv_width_;     ///< G*D
   std::vector<Layer> layers_; ///< packed

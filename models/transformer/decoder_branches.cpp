@@ -9,8 +9,9 @@ namespace troupe::models {
 float* Decoder::begin_branch(std::int64_t num_rows, const Norm& behind,
                              const TensorPeers& peers) {
   const std::int64_t count = num_rows * shape_.hidden_size;
-  float* to = behind.defined() ? branch_RH_.data() : stream_RH_.data();
-  if (behind.defined() || !peers.first())
+  const bool changes = shape_.changes_branches();
+  float* to = changes ? branch_RH_.data() : stream_RH_.data();
+  if (changes || !peers.first())
     backend_.fill(to, count, 0.0F);
   return to;
 }
@@ -18,12 +19,19 @@ float* Decoder::begin_branch(std::int64_t num_rows, const Norm& behind,
 void Decoder::end_branch(std::int64_t num_rows, const Norm& behind,
                          const TensorPeers& peers) {
   const std::int64_t count = num_rows * shape_.hidden_size;
-  if (!behind.defined())
+  if (!shape_.changes_branches())
     return peers.sum(stream_RH_.data(), count, "sum of products");
   peers.sum(branch_RH_.data(), count, "sum of products");
-  backend_.norm(norm_shape(num_rows), branch_RH_.data(), behind.weights(),
-                normed_RH_.data(), nullptr);
-  backend_.add(stream_RH_.data(), normed_RH_.data(), stream_RH_.data(), count);
+  float* branch = branch_RH_.data();
+  if (behind.defined()) {
+    branch = normed_RH_.data();
+    backend_.norm(norm_shape(num_rows), branch_RH_.data(), behind.weights(),
+                  branch, nullptr);
+  }
+  if (shape_.multipliers.residual != 1)
+    backend_.scale(branch, count,
+                   static_cast<float>(shape_.multipliers.residual));
+  backend_.add(stream_RH_.data(), branch, stream_RH_.data(), count);
 }
 
 void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
@@ -49,6 +57,7 @@ void Decoder::experts(std::int64_t layer, std::int64_t num_rows,
                  hidden,
                  shape_.experts_per_token,
                  {0, width, shape_.activation, shape_.gated_mlp}};
+  shape.renormalized = shape_.renormalized_experts;
   float* logits = expert_RH_.reserve(2 * num_rows * hidden + num_rows * count)
                   + 2 * num_rows * hidden;
   float* x = expert_RH_.data();

@@ -23,6 +23,16 @@ void moe_softmax(float* logits, std::int64_t count) {
     logits[i] /= sum;
 }
 
+// Appends the softmax over all experts of one token; returns it.
+const float* append_shares(const float* logits, std::int64_t experts,
+                           Routing& routing) {
+  auto& all = routing.shares_TE;
+  all.insert(all.end(), logits, logits + experts);
+  float* shares = all.data() + all.size() - experts;
+  moe_softmax(shares, experts);
+  return shares;
+}
+
 void moe_gate_up(const ExpertWeights& w, ProductRows rows, std::int64_t hidden,
                  std::int64_t width, const float* x, float* out) {
   if (w.gate_up.defined())
@@ -84,15 +94,22 @@ struct ExpertBackward {
 };
 
 // Computes the gradient of the router's logits [T, E] from that of slots'
-// weights.
+// weights: d logit_e = share_e (d weight_e - sum over chosen c of weight_c d
+// weight_c), where experts that are not chosen have d weight 0, and no share if
+// weights are renormalized.
 void moe_router_gradient(const MoeShape& shape, const Routing& routing,
                          const float* d_weight_S, std::int64_t experts,
                          float* d_logits_TE) {
-  std::fill_n(d_logits_TE, shape.tokens * experts, 0.0F);
   std::vector<float> mean_T(static_cast<std::size_t>(shape.tokens), 0.0F);
   for (std::size_t s = 0; s < routing.token_S.size(); ++s)
     mean_T[static_cast<std::size_t>(routing.token_S[s])]
       += routing.weight_S[s] * d_weight_S[s];
+  if (routing.shares_TE.empty())
+    std::fill_n(d_logits_TE, shape.tokens * experts, 0.0F);
+  else
+    for (std::size_t i = 0; i < routing.shares_TE.size(); ++i)
+      d_logits_TE[i]
+        = -routing.shares_TE[i] * mean_T[i / static_cast<std::size_t>(experts)];
   for (std::int64_t e = 0; e < experts; ++e)
     for (auto s = static_cast<std::size_t>(
            routing.begin_E[static_cast<std::size_t>(e)]);
@@ -136,6 +153,9 @@ Routing route(const MoeShape& shape, const float* logits_TE,
     static_cast<std::size_t>(experts));
   std::vector<std::int64_t> order(static_cast<std::size_t>(experts));
   std::vector<float> best(k);
+  Routing routing;
+  if (!shape.renormalized) // pointers to shares stay valid
+    routing.shares_TE.reserve(static_cast<std::size_t>(shape.tokens * experts));
   for (std::int64_t t = 0; t < shape.tokens; ++t) {
     const float* logits = logits_TE + t * experts;
     std::iota(order.begin(), order.end(), 0);
@@ -144,14 +164,16 @@ Routing route(const MoeShape& shape, const float* logits_TE,
       order.end(), [&](std::int64_t a, std::int64_t b) {
         return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
       });
+    const float* shares
+      = shape.renormalized ? logits : append_shares(logits, experts, routing);
     for (std::size_t i = 0; i < k; ++i)
-      best[i] = logits[order[i]];
-    moe_softmax(best.data(), shape.chosen);
+      best[i] = shares[order[i]];
+    if (shape.renormalized)
+      moe_softmax(best.data(), shape.chosen);
     for (std::size_t i = 0; i < k; ++i)
       by_expert[static_cast<std::size_t>(order[i])].emplace_back(
         static_cast<std::int32_t>(t), best[i]);
   }
-  Routing routing;
   routing.begin_E.push_back(0);
   for (const auto& slots : by_expert) {
     for (const auto& [token, weight] : slots) {

@@ -1,9 +1,9 @@
-// A mixture of experts instead of one MLP (Mixtral): a router scores all
-// experts for each token; the top k are used, weighted by a softmax over those
-// k. Tokens are sorted by expert, so that an expert is three products over its
-// tokens. Each tp rank has a part of each expert's width and all of the router;
-// its result is a partial sum. All of it runs on the host, in memory that the
-// device has finished with.
+// A mixture of experts instead of one MLP (Mixtral, Qwen3-MoE): a router scores
+// all experts for each token; the top k are used, weighted by a softmax over
+// those k, or over all experts. Tokens are sorted by expert, so that an expert
+// is three products over its tokens. Each tp rank has a part of each expert's
+// width and all of the router; its result is a partial sum. All of it runs on
+// the host, in memory that the device has finished with.
 //
 // T packed tokens, H hidden, E experts, k experts per token, S = T * k slots (a
 // token at an expert) in order of expert, I intermediate.
@@ -37,6 +37,8 @@ struct Routing {
   std::vector<std::int64_t> begin_E; ///< [E+1] first slot of each expert
   std::vector<std::int32_t> token_S;
   std::vector<float> weight_S;
+  /// [T, E] softmax over all experts; empty if weights are renormalized.
+  std::vector<float> shares_TE;
 };
 
 struct MoeShape {
@@ -45,6 +47,7 @@ struct MoeShape {
   std::int64_t chosen = 0;     ///< k
   MlpShape unit;               ///< one expert; its `rows` are ignored
   DType operands = DType::f32; ///< of the experts' products, not the router's
+  bool renormalized = true;    ///< weights of a token's experts add up to 1
 
   std::int64_t slots() const {
     return tokens * chosen;

@@ -28,31 +28,38 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
           model.weights.operands};
 }
 
+float score_scale(const ModelShape& shape) {
+  if (shape.multipliers.attention > 0)
+    return static_cast<float>(shape.multipliers.attention);
+  return static_cast<float>(
+    1.0
+    / std::sqrt(shape.query_scalar > 0 ? shape.query_scalar
+                                       : static_cast<double>(shape.head_dim)));
+}
+
 AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch) {
   const ModelShape& shape = model.shape;
-  const auto scale = shape.query_scalar > 0
-                       ? static_cast<float>(1.0 / std::sqrt(shape.query_scalar))
-                       : 0.0F;
   return {shape.num_heads,
           shape.num_kv_heads,
           shape.head_dim,
           batch.cu_seqlens,
           batch.continues,
-          scale,
+          score_scale(shape),
           static_cast<float>(shape.attention_cap),
-          w.window,
+          w.positions.window,
           model.weights.operands};
 }
 
 MoeShape moe_shape(const ModelShape& shape, const Sizes& z) {
-  return {z.tokens, z.hidden, shape.experts_per_token, z.unit, z.operands};
+  return {z.tokens, z.hidden,   shape.experts_per_token,
+          z.unit,   z.operands, shape.renormalized_experts};
 }
 
 std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
                                const Sizes& z) {
   const auto of = [&](std::int64_t heads) {
-    return QkNormShape{z.tokens, z.qkv, heads, shape.head_dim, z.eps};
+    return QkNormShape{z.tokens, z.qkv, heads, shape.head_dim, z.eps, z.norm};
   };
   return {
     QkNorm{of(shape.num_heads), w.q_norm, 0, 0},

@@ -19,6 +19,9 @@ class Channel;
 
 namespace troupe::models::stack {
 
+/// Returns the factor of the scores.
+float score_scale(const ModelShape& shape);
+
 /// Widths of a batch's buffers, in floats per token.
 struct Sizes {
   std::int64_t tokens = 0;  ///< T

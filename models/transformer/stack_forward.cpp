@@ -14,8 +14,11 @@ const float* StackForward::normed(const float* x_TH, const Norm& by,
 
 template <class Product>
 void StackForward::add(const Branch& branch, const Product& product) const {
-  const bool plain = !branch.behind.defined();
-  float* whole = plain ? branch.out_TH : branch.kept_TH;
+  const ModelShape& shape = model.shape;
+  const bool plain = !shape.changes_branches();
+  float* whole = branch.out_TH;
+  if (!plain)
+    whole = branch.behind.defined() ? branch.kept_TH : scratch.norm_TH;
   float* partial = whole;
   if (peers.split()) {
     partial = scratch.wide_TH;
@@ -29,10 +32,16 @@ void StackForward::add(const Branch& branch, const Product& product) const {
   peers.to_stream(partial, whole, z.tokens, z.hidden, "sum of products");
   if (plain)
     return;
-  model.backend->norm(z.norm_shape(), whole, branch.behind.weights(),
-                      scratch.norm_TH, branch.rstd_T);
-  model.backend->add(branch.stream_TH, scratch.norm_TH, branch.out_TH,
-                     z.own.count * z.hidden);
+  const std::int64_t count = z.own.count * z.hidden;
+  if (branch.behind.defined()) {
+    model.backend->norm(z.norm_shape(), whole, branch.behind.weights(),
+                        scratch.norm_TH, branch.rstd_T);
+    whole = scratch.norm_TH;
+  }
+  if (shape.multipliers.residual != 1)
+    model.backend->scale(whole, count,
+                         static_cast<float>(shape.multipliers.residual));
+  model.backend->add(branch.stream_TH, whole, branch.out_TH, count);
 }
 
 void StackForward::add_product(const Branch& branch, ConstRowsView x,
@@ -54,10 +63,10 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
     for (const QkNorm& h : qk_norms(w, shape, z))
       model.backend->qk_norm(h.shape, h.weight.const_data_ptr<float>(),
                              s.qkv_TX + h.column, s.raw_qk_TX + h.raw);
-  if (!shape.learned_positions)
+  if (const RopeTable* rope = model.rope.of(w.positions.rope))
     model.backend->rope(
       {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
-      model.rope, batch.positions_T, s.qkv_TX, /*backwards=*/false);
+      *rope, batch.positions_T, s.qkv_TX, /*backwards=*/false);
   model.backend->attention(attention_shape(model, w, batch), s.qkv_TX,
                            s.context_TX, s.lse_AT);
   add_product(
@@ -78,7 +87,8 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
 void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
                            const Branch& branch) const {
   const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
-  if (peers.split()) { // the sum overwrites the gathered rows
+  const bool scales = model.shape.multipliers.residual != 1;
+  if (peers.split() || scales) { // the sum overwrites these rows
     float* kept_TH = workspace.take(z.gathered);
     model.backend->copy(normed_TH, kept_TH, z.tokens * z.hidden);
     normed_TH = kept_TH;

@@ -82,7 +82,7 @@ void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
 float embedding_scale(const ModelShape& shape) {
   return shape.scaled_embedding
            ? std::sqrt(static_cast<float>(shape.hidden_size))
-           : 1.0F;
+           : static_cast<float>(shape.multipliers.embedding);
 }
 
 namespace {

@@ -39,30 +39,30 @@ struct Norm {
 /// One decoder layer's parameters in one plane (weights or gradients).
 struct LayerWeights {
   Norm input_norm;
-  at::Tensor q;            ///< [A*D, H]
-  at::Tensor k;            ///< [G*D, H]
-  at::Tensor v;            ///< [G*D, H]
-  at::Tensor q_bias;       ///< [A*D], undefined without attention bias
-  at::Tensor k_bias;       ///< [G*D], same
-  at::Tensor v_bias;       ///< [G*D], same
-  at::Tensor qkv;          ///< [(A+2G)*D, H] if q, k, v are adjacent, or
-                           ///< undefined
-  at::Tensor o;            ///< [H, A*D]
-  at::Tensor o_bias;       ///< [H], if the family has one
-  at::Tensor q_norm;       ///< [D], Qwen3: for each head's query
-  at::Tensor k_norm;       ///< [D], same for keys
-  Norm behind_attention;   ///< Gemma 2: norm of the attention's output
-  Norm post_norm;          ///< norm of the MLP's input
-  at::Tensor gate;         ///< [I, H], undefined without a gate
-  at::Tensor up;           ///< [I, H]
-  at::Tensor gate_up;      ///< [2I, H] if adjacent, or undefined
-  at::Tensor down;         ///< [H, I]
-  at::Tensor gate_bias;    ///< [I], if the family has one
-  at::Tensor up_bias;      ///< [I], same
-  at::Tensor down_bias;    ///< [H], same
-  Norm behind_mlp;         ///< Gemma 2: norm of the MLP's output
-  MoeWeights moe;          ///< Mixtral: instead of gate, up and down
-  std::int64_t window = 0; ///< tokens that a token sees; 0: all before it
+  at::Tensor q;          ///< [A*D, H]
+  at::Tensor k;          ///< [G*D, H]
+  at::Tensor v;          ///< [G*D, H]
+  at::Tensor q_bias;     ///< [A*D], undefined without attention bias
+  at::Tensor k_bias;     ///< [G*D], same
+  at::Tensor v_bias;     ///< [G*D], same
+  at::Tensor qkv;        ///< [(A+2G)*D, H] if q, k, v are adjacent, or
+                         ///< undefined
+  at::Tensor o;          ///< [H, A*D]
+  at::Tensor o_bias;     ///< [H], if the family has one
+  at::Tensor q_norm;     ///< [D], Qwen3: for each head's query
+  at::Tensor k_norm;     ///< [D], same for keys
+  Norm behind_attention; ///< Gemma 2: norm of the attention's output
+  Norm post_norm;        ///< norm of the MLP's input
+  at::Tensor gate;       ///< [I, H], undefined without a gate
+  at::Tensor up;         ///< [I, H]
+  at::Tensor gate_up;    ///< [2I, H] if adjacent, or undefined
+  at::Tensor down;       ///< [H, I]
+  at::Tensor gate_bias;  ///< [I], if the family has one
+  at::Tensor up_bias;    ///< [I], same
+  at::Tensor down_bias;  ///< [H], same
+  Norm behind_mlp;       ///< Gemma 2: norm of the MLP's output
+  MoeWeights moe;        ///< Mixtral: instead of gate, up and down
+  LayerPositions positions;
 
   bool has_experts() const {
     return !moe.experts.empty();
@@ -154,7 +154,7 @@ inline LayerGate no_gate; ///< does nothing
 struct Transformer {
   const ModelShape& shape;
   const Weights& weights;
-  const RopeTable& rope; ///< at least as long as the longest sequence
+  const RopeTables& rope; ///< at least as long as the longest sequence
   /// True: each tp rank keeps a part of the tokens' residual stream.
   bool split_tokens = false;
   std::int64_t first_layer = 0; ///< index in the whole model

@@ -67,13 +67,22 @@ struct LayerBackward {
   const float* branch_gradient(const float* dx_TH, const Norm& behind,
                                const float* kept_TH, const float* rstd_T,
                                const Norm& grads) {
-    if (!behind.defined())
+    if (!model.shape.changes_branches())
       return gather(dx_TH);
-    model.backend->fill(scratch.d_branch_TH, z.own.count * z.hidden, 0.0F);
-    model.backend->norm_backward(
-      z.norm_shape(), dx_TH, kept_TH, behind.weights(), rstd_T,
-      scratch.d_branch_TH, counted_grads(grads, peers, scratch, z), workspace);
-    return gather(scratch.d_branch_TH);
+    const std::int64_t count = z.own.count * z.hidden;
+    const auto factor = static_cast<float>(model.shape.multipliers.residual);
+    float* d_branch_TH = scratch.d_branch_TH;
+    if (behind.defined()) {
+      model.backend->fill(d_branch_TH, count, 0.0F);
+      model.backend->norm_backward(
+        z.norm_shape(), dx_TH, kept_TH, behind.weights(), rstd_T, d_branch_TH,
+        counted_grads(grads, peers, scratch, z), workspace);
+    } else {
+      model.backend->copy(dx_TH, d_branch_TH, count);
+    }
+    if (factor != 1.0F)
+      model.backend->scale(d_branch_TH, count, factor);
+    return gather(d_branch_TH);
   }
   void bias(const float* dy, std::int64_t stride, const at::Tensor& d_bias) {
     if (d_bias.defined())
@@ -140,10 +149,10 @@ struct LayerBackward {
   // d_qkv.
   void heads_backward() {
     const ModelShape& shape = model.shape;
-    if (!shape.learned_positions)
+    if (const RopeTable* rope = model.rope.of(w.positions.rope))
       model.backend->rope(
         {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
-        model.rope, batch.positions_T, scratch.d_qkv_TX, /*backwards=*/true);
+        *rope, batch.positions_T, scratch.d_qkv_TX, /*backwards=*/true);
     if (!w.q_norm.defined())
       return;
     const auto weights = stack::qk_norms(w, shape, z);
@@ -203,8 +212,9 @@ void positions_backward(const Transformer& model, const PackedTokens& batch,
 }
 
 BackwardScratch backward_scratch(const stack::Sizes& z,
-                                 const TensorPeers& peers, bool post_norms,
-                                 float* d_hidden_TH, Workspace& workspace) {
+                                 const TensorPeers& peers,
+                                 bool changes_branches, float* d_hidden_TH,
+                                 Workspace& workspace) {
   const bool split = peers.split();
   BackwardScratch s{};
   s.act_TI = workspace.take(z.tokens * z.unit.width);
@@ -216,7 +226,7 @@ BackwardScratch backward_scratch(const stack::Sizes& z,
   s.d_context_TX = workspace.take(z.tokens * z.context);
   s.d_qkv_TX = workspace.take(z.tokens * z.qkv);
   s.unused_H = workspace.take(2 * z.hidden);
-  s.d_branch_TH = workspace.take(post_norms ? z.stream : 0);
+  s.d_branch_TH = workspace.take(changes_branches ? z.stream : 0);
   return s;
 }
 
@@ -230,7 +240,7 @@ void backward(const Transformer& model, const PackedTokens& batch,
   const Workspace::Mark mark = workspace.mark();
   float* dx = workspace.take(z.stream);
   const BackwardScratch scratch = backward_scratch(
-    z, peers, model.shape.post_norms, d_hidden_TH, workspace);
+    z, peers, model.shape.changes_branches(), d_hidden_TH, workspace);
   if (context.groups.last_stage()) {
     peers.to_stream(d_hidden_TH, scratch.norm_TH, z.tokens, z.hidden,
                     "sum of outputs");

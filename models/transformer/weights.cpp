@@ -104,7 +104,7 @@ LayerWeights layer_weights(const WeightLookup& look, const ModelShape& shape,
     w.moe = moe_weights(look, at + "mlp.", shape.num_experts);
   else
     mlp_weights(look, at + "mlp.", w);
-  w.window = shape.window_of(layer);
+  w.positions = {shape.window_of(layer), shape.rope_of(layer)};
   return w;
 }
 

@@ -87,7 +87,7 @@ public:
   }
   std::uint64_t backward(bool recompute) const {
     const auto own_norm = p_.splits_tokens || !p_.last_stage ? stream_ : 0;
-    const auto branch = p_.whole.post_norms ? stream_ : 0;
+    const auto branch = p_.whole.changes_branches() ? stream_ : 0;
     return stream_ + tokens() * p_.inner + own_norm + stream_ + 2 * wide()
            + tokens() * (p_.queries + p_.qkv()) + 2 * p_.hidden + branch
            + std::max({norm_rest(), expert_backward_rest(), again(recompute)});
@@ -195,7 +195,7 @@ std::uint64_t train_pass_elements(const StackPart& part,
 
 std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass) {
   auto row = 2 * part.hidden + part.qkv() + part.queries + 3 * part.inner;
-  if (part.whole.post_norms)
+  if (part.whole.changes_branches())
     row += part.hidden;
   if (part.whole.num_experts > 0)
     row += 2 * part.hidden + floats_of(part.whole.num_experts);

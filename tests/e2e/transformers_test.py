@@ -60,12 +60,13 @@ class Transformers(Case):
         self.assertEqual(done.returncode, 0, f"{name}: {done.stderr[-800:]}")
 
     def test_every_family_loads_sharded_with_the_golden_logits(self):
-        for name in ("gemma", "gemma2", "gpt2", "llama_gqa",
+        for name in ("gemma", "gemma2", "gpt2", "granite", "llama_gqa",
                      "llama_rope_llama3", "llama_tied_sharded",
-                     "mistral_window", "mixtral", "qwen2", "qwen3"):
+                     "mistral_window", "mixtral", "phi3", "phi4_longrope", "qwen2",
+                     "qwen2_yarn", "qwen3", "qwen3_moe", "smollm3", "gemma3"):
             with self.subTest(name):
                 self.troupe("convert", "--model", str(GOLDEN / name), "--out",
-                            name, "--max-shard-size", "40KB")
+                            name, "--max-shard-size", "10KB")
                 self.assertTrue((self.folder / name
                                  / "model.safetensors.index.json").exists())
                 self.check_folder(name, name, 1e-4)

@@ -26,12 +26,7 @@ void gemma2_print(const ModelShape& shape, HfJson& config) {
   const auto cap
     = [](double value) { return value > 0 ? HfJson(value) : HfJson(nullptr); };
   config["attention_bias"] = shape.attention_bias;
-  // transformers 5 refuses a number that is not written as a whole number
-  const auto whole = static_cast<std::int64_t>(shape.query_scalar);
-  if (static_cast<double>(whole) == shape.query_scalar)
-    config["query_pre_attn_scalar"] = whole;
-  else
-    config["query_pre_attn_scalar"] = shape.query_scalar;
+  print_query_scalar(shape, config);
   config["attn_logit_softcapping"] = cap(shape.attention_cap);
   config["final_logit_softcapping"] = cap(shape.logit_cap);
   config["sliding_window"] = shape.sliding_window;

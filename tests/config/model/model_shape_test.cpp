@@ -100,22 +100,6 @@ TEST(ModelShape, ParametersEqualThoseOfTheGoldenFiles) {
   }
 }
 
-TEST(ModelShape, GoldenNumbersOfLlama3Rope) {
-  const auto folder
-    = troupe::support::golden_folder() / "models/llama_rope_llama3";
-  if (troupe::support::second_opinion() && !std::filesystem::exists(folder))
-    GTEST_SKIP() << "no golden data at " << folder;
-  const auto shape = read_model_shape(folder);
-  EXPECT_EQ(shape.rope_scaling, "llama3");
-  EXPECT_EQ(shape.rope_factor, 8.0);
-  EXPECT_EQ(shape.rope_low_freq_factor, 1.0);
-  EXPECT_EQ(shape.rope_high_freq_factor, 4.0);
-  EXPECT_EQ(shape.rope_original_max_positions, 24);
-  EXPECT_EQ(shape.rope_theta, 1000.0);
-  EXPECT_EQ(shape.head_dim, 32);
-  EXPECT_TRUE(shape.tied_embeddings);
-}
-
 TEST(ModelShape, BenchCardsParse) {
   std::ifstream stream(troupe::support::source_folder()
                        / "tests/bench/cards.json");
@@ -136,7 +120,7 @@ TEST(ModelShape, DefaultsAreThoseOfTransformers) {
   const auto shape = parse_model_shape(tiny_llama, "config.json");
   EXPECT_EQ(shape.head_dim, 4);
   EXPECT_EQ(shape.norm_eps, 1e-6);
-  EXPECT_EQ(shape.rope_theta, 10000.0);
+  EXPECT_EQ(shape.rope.theta, 10000.0);
   EXPECT_EQ(shape.stored_dtype, DType::f32);
   EXPECT_EQ(shape.bos, -1);
   EXPECT_EQ(shape.pad, -1);
@@ -162,29 +146,12 @@ TEST(ModelShape, ThePadTokenHasAPaddingRowWhereTransformersHasOne) {
   const nlohmann::json absent(nlohmann::json::value_t::discarded);
   for (const auto& family : troupe::model_families()) {
     const bool pads = family != "gpt2";
-    const bool is_gemma = family.starts_with("gemma");
+    const auto usual = troupe::find_family(family)->defaults.pad;
     EXPECT_EQ(row(family, 3), pads ? 3 : -1) << family;
     EXPECT_EQ(row(family, -1), pads ? 9 : -1) << family;
     EXPECT_EQ(row(family, nullptr), -1) << family;
-    EXPECT_EQ(row(family, absent), is_gemma ? 0 : -1) << family;
+    EXPECT_EQ(row(family, absent), usual) << family;
   }
-}
-
-TEST(ModelShape, OnlyLinearRopeScalingLengthensTheContext) {
-  const auto context = [](const nlohmann::json& scaling) {
-    auto config = nlohmann::json::parse(tiny_llama);
-    config["max_position_embeddings"] = 4096;
-    config["rope_scaling"] = scaling;
-    return parse_model_shape(config.dump(), "config.json").context_tokens();
-  };
-  EXPECT_EQ(context(nullptr), 4096);
-  EXPECT_EQ(context({{"type", "linear"}, {"factor", 2.5}}), 10240);
-  EXPECT_EQ(context({{"rope_type", "llama3"},
-                     {"factor", 8.0},
-                     {"low_freq_factor", 1.0},
-                     {"high_freq_factor", 4.0},
-                     {"original_max_position_embeddings", 512}}),
-            4096);
 }
 
 TEST(ModelShape, TensorParallelSplitsHeadsAndWidths) {
@@ -229,8 +196,8 @@ TEST(ModelShape, ForwardFlopsCountAMultiplyAddAsTwo) {
 TEST(ModelShape, PrintedConfigKeepsEveryField) {
   auto shape = parse_model_shape(tiny_llama, "config.json");
   shape.scalar_head = true;
-  shape.rope_scaling = "linear";
-  shape.rope_factor = 2.5;
+  shape.rope.scaling = RopeScaling::linear;
+  shape.rope.factor = 2.5;
   shape.stored_dtype = DType::bf16;
   shape.mlp_bias = shape.attention_bias = shape.output_bias = true;
   shape.bos = 1;
@@ -339,7 +306,8 @@ TEST(ModelShape, MistakesNameFileAndKey) {
   EXPECT_EQ(
     why_not(changed("model_type", "gpt9")),
     "config.json: model_type: expected a supported family (llama, "
-    "qwen2, qwen3, mistral, gemma, gemma2, gpt2, mixtral), got \"gpt9\"");
+    "qwen2, qwen3, qwen3_moe, mistral, mixtral, gemma, gemma2, gemma3_text, "
+    "gpt2, granite, phi3, smollm3), got \"gpt9\"");
   EXPECT_EQ(why_not(changed("vocab_size", nullptr)),
             "config.json: vocab_size: expected a whole number from 1 to "
             "16777216, got nothing");
@@ -354,10 +322,17 @@ TEST(ModelShape, MistakesNameFileAndKey) {
   EXPECT_EQ(why_not(changed("torch_dtype", "int8")),
             "config.json: torch_dtype: expected \"float32\", \"bfloat16\" or "
             "\"float16\", got \"int8\"");
-  EXPECT_EQ(
-    why_not(changed("rope_scaling", {{"type", "yarn"}, {"factor", 2}})),
-    "config.json: rope_scaling.type: expected \"default\", \"linear\" or "
-    "\"llama3\", got \"yarn\"");
+  EXPECT_EQ(why_not(changed("rope_scaling", {{"type", "ntk"}, {"factor", 2}})),
+            "config.json: rope_scaling.type: expected \"default\", \"linear\", "
+            "\"dynamic\", \"llama3\", \"yarn\" or \"longrope\", got \"ntk\"");
+  EXPECT_EQ(why_not(changed("rope_scaling",
+                            {{"type", "longrope"}, {"short_factor", {1.0}}})),
+            "config.json: rope_scaling.short_factor: expected 2 numbers, one "
+            "per frequency, got [1.0]");
+  EXPECT_EQ(why_not(changed("rope_scaling",
+                            {{"type", "yarn"}, {"factor", 2}, {"mscale", 1}})),
+            "config.json: rope_scaling.mscale: expected no such key "
+            "(DeepSeek's scale of the scores), got 1");
   EXPECT_EQ(why_not(changed("partial_rotary_factor", 0.5)),
             "config.json: partial_rotary_factor: expected 1 (whole heads "
             "rotate), got 0.5");

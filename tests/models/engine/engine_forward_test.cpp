@@ -64,7 +64,7 @@ TEST_P(GoldenModel, HasTheHiddenStatesAndOutputsOfTheReference) {
       ids.data() + static_cast<std::ptrdiff_t>(c.cu_seqlens[i + 1]));
   const PackedTokens batch = pack(sequences);
   Backend& backend = troupe::testing::backend_under_test();
-  RopeTable rope(c.engine->shape(), backend);
+  RopeTables rope(c.engine->shape(), backend);
   rope.grow(256);
   const Transformer& loaded = c.engine->transformer();
   Transformer model{loaded.shape, loaded.weights, rope};
@@ -80,6 +80,7 @@ TEST_P(GoldenModel, HasTheHiddenStatesAndOutputsOfTheReference) {
     float* logits = workspace.take(static_cast<std::int64_t>(want.size()));
     VocabularyHead head{loaded.weights.head};
     head.cap = loaded.shape.logit_cap;
+    head.temperature = loaded.shape.multipliers.logits;
     head.backend = &backend;
     raw_logits(head, hidden_TH, batch.num_tokens(), logits);
     c.expect_near("logits", logits, want);

@@ -62,7 +62,7 @@ protected:
     const Transformer& loaded = engine_->transformer();
     const Weights grads = weights_of(engine_->shape(), parameters, Plane::grad);
     Backend& backend = troupe::testing::backend_under_test();
-    RopeTable rope(loaded.shape, backend);
+    RopeTables rope(loaded.shape, backend);
     rope.grow(256);
     Transformer model{loaded.shape, loaded.weights, rope};
     model.backend = &backend;
@@ -73,6 +73,7 @@ protected:
     const float* hidden = forward(model, batch_, context, workspace, &saved);
     VocabularyHead head{loaded.weights.head};
     head.cap = loaded.shape.logit_cap;
+    head.temperature = loaded.shape.multipliers.logits;
     head.backend = &backend;
     const auto found
       = token_statistics(head, hidden, wanted_, workspace, keep_logits);

@@ -39,9 +39,23 @@ ModelShape small_model_of(const char* family) {
   shape.tied_embeddings = find_family(family)->defaults.tied;
   if (family == std::string("mistral"))
     shape.sliding_window = 5;
-  if (family == std::string("mixtral")) {
+  if (family == std::string("mixtral") || family == std::string("qwen3_moe")) {
     shape.num_experts = 4;
     shape.experts_per_token = 2;
+    shape.renormalized_experts = family == std::string("mixtral");
+  }
+  if (family == std::string("smollm3"))
+    shape.unrotated_layers = {false, true};
+  if (family == std::string("granite"))
+    shape.multipliers
+      = {.embedding = 3, .attention = 0.2, .residual = 0.6, .logits = 2};
+  if (family == std::string("phi3"))
+    shape.rope.share = 0.5;
+  if (family == std::string("gemma3_text")) {
+    shape.rope.local_theta = 100;
+    shape.query_scalar = 12;
+    shape.sliding_window = 5;
+    shape.windowed_layers = {true, false};
   }
   if (family == std::string("gemma2")) {
     shape.query_scalar = 12;
@@ -102,8 +116,9 @@ TEST_P(FamilyGeneration, GivesTheSameTokens_I1_I2) {
   expect_same_responses(got, want);
 }
 
-const auto families
-  = ::testing::Values("qwen3", "mistral", "gemma", "gemma2", "gpt2", "mixtral");
+const auto families = ::testing::Values(
+  "qwen3", "qwen3_moe", "mistral", "mixtral", "gemma", "gemma2", "gemma3_text",
+  "gpt2", "granite", "phi3", "smollm3");
 const auto family_name = [](const auto& test) {
   return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
 };

@@ -85,6 +85,7 @@ TEST_P(RecordedDecode, HasTheBitsOfSingleKernelLaunches_I1) {
     Engine engine(spec);
     engine.load_weights();
     GenerateOptions options;
+    options.min_new_tokens = 16; // small vocabularies draw the end early
     options.max_new_tokens = 24;
     options.max_sequences = 3;
     options.seed = 7;
@@ -97,17 +98,19 @@ TEST_P(RecordedDecode, HasTheBitsOfSingleKernelLaunches_I1) {
   const int replays
     = replays_of([&] { recorded = responses(DeferredBackend::instance()); });
   EXPECT_EQ(recorded, responses(host_backend()));
-  if (std::string(GetParam()) == "mixtral")
+  if (std::string(GetParam()) == "mixtral"
+      || std::string(GetParam()) == "qwen3_moe")
     EXPECT_EQ(replays, 0) << "the host deals rows to experts";
   else
     EXPECT_GT(replays, 24);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RecordedDecode,
-                         ::testing::Values("gemma", "gemma2", "gpt2",
+                         ::testing::Values("gemma", "gemma2", "gemma3", "gpt2",
                                            "llama_gqa", "llama_rope_llama3",
-                                           "mistral_window", "mixtral", "qwen2",
-                                           "qwen3"));
+                                           "mistral_window", "mixtral",
+                                           "phi4_longrope", "qwen2", "qwen3",
+                                           "qwen3_moe", "smollm3"));
 
 TEST(Recorded, ReusedSlotsAndGrowingKeysKeepTheBits_I1_I2) {
   const SmallModel model = long_model();
@@ -256,7 +259,7 @@ TEST(Recorded, PaddedPassesOfAtenEqualUnpaddedOnes) {
   for (const std::int64_t window : {0, 5}) {
     SmallModel model = long_model();
     for (LayerWeights& layer : model.weights.layers)
-      layer.window = window;
+      layer.positions.window = window;
     AtenBackend plain(at::kCPU, nullptr);
     AtenBackend filled(at::kCPU, nullptr, nullptr, &ReplayingRecorder::make);
     GenerateOptions options = few_tokens();

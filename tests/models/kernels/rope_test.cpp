@@ -1,6 +1,7 @@
 // Rotary positions against loops in double, and in a whole model against its
 // slow reference.
 #include "models/engine/engine.hpp"
+#include "models/kernels/host_backend.hpp"
 #include "models/kernels/rope.hpp"
 
 #include <ATen/ATen.h>
@@ -25,15 +26,16 @@ using troupe::testing::write_text;
 
 ModelShape linear_shape() {
   auto shape = troupe::testing::small_shape();
-  shape.rope_scaling = "linear";
-  shape.rope_factor = 4;
+  shape.rope.scaling = RopeScaling::linear;
+  shape.rope.factor = 4;
   return shape;
 }
 
 TEST(RopeTable, LinearScalingDividesPositions) {
   const auto shape = linear_shape();
-  RopeTable table(shape);
-  table.grow(128);
+  RopeTables tables(shape);
+  tables.grow(128);
+  const RopeTable& table = *tables.of(LayerRope::global);
   for (std::int64_t position = 0; position < 128; ++position)
     for (std::int64_t i = 0; i < table.num_frequencies(); ++i) {
       const double angle
@@ -42,6 +44,38 @@ TEST(RopeTable, LinearScalingDividesPositions) {
       ASSERT_NEAR(table.cos(position)[i], std::cos(angle), 1e-5);
       ASSERT_NEAR(table.sin(position)[i], std::sin(angle), 1e-5);
     }
+}
+
+double dot(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sum += double(a[i]) * double(b[i]);
+  return sum;
+}
+
+// <rotate(x), y> = <x, rotate backwards(y)>, with a factor too.
+TEST(Rope, RotatingBackwardsIsTheGradientOfAPartThatIsScaled) {
+  constexpr std::int64_t tokens = 3;
+  constexpr std::int64_t head_dim = 8;
+  const RopeShape shape{tokens, 2 * head_dim, 2, head_dim};
+  RopeTable table({1.0F, 0.1F, 0.01F}, 1.3F, host_backend()); // 6 of 8 rotate
+  table.grow(16);
+  const std::vector<std::int32_t> positions{0, 5, 11};
+  std::vector<float> x(tokens * 2 * head_dim);
+  std::vector<float> y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = std::sin(float(i));
+    y[i] = std::cos(3 * float(i));
+  }
+  auto rotated = x;
+  rope(shape, table, positions.data(), rotated.data());
+  auto back = y;
+  rope(shape, table, positions.data(), back.data(), /*backwards=*/true);
+  EXPECT_NEAR(dot(rotated, y), dot(x, back), 1e-5);
+  for (std::int64_t row = 0; row < 2 * tokens; ++row) // heads of all tokens
+    for (std::int64_t i = 6; i < head_dim; ++i)
+      EXPECT_EQ(rotated[std::size_t(row * head_dim + i)],
+                x[std::size_t(row * head_dim + i)]);
 }
 
 // Returns the largest difference of log-probabilities to the slow model's.

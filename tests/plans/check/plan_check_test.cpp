@@ -24,8 +24,8 @@ ModelShape toy_shape(bool scalar_head) {
           .head_dim = 16,
           .intermediate_size = 128,
           .max_positions = 256,
+          .rope = {},
           .scalar_head = scalar_head,
-          .rope_scaling = "",
           .windowed_layers = {},
           .eos = {}};
 }

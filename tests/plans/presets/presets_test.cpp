@@ -26,7 +26,7 @@ ModelShape preset_shape(std::int64_t layers, std::int64_t hidden) {
           .head_dim = 128,
           .intermediate_size = hidden * 11 / 4,
           .max_positions = 4096,
-          .rope_scaling = "",
+          .rope = {},
           .windowed_layers = {},
           .eos = {}};
 }

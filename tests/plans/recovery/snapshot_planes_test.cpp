@@ -26,7 +26,7 @@ protected:
                     .head_dim = 8,
                     .intermediate_size = 32,
                     .max_positions = 64,
-                    .rope_scaling = "",
+                    .rope = {},
                     .windowed_layers = {},
                     .eos = {}};
   Workflow workflow_ = sft_workflow({});

@@ -91,8 +91,8 @@ TEST(ContextLimits, TheRoleWithTheShortestContextDecides) {
 TEST(ContextLimits, LinearRopeScalingLengthensTheContext) {
   ModelShape scaled;
   scaled.max_positions = 1024;
-  scaled.rope_scaling = "linear";
-  scaled.rope_factor = 4;
+  scaled.rope.scaling = RopeScaling::linear;
+  scaled.rope.factor = 4;
   const auto settings = settings_of({"workflow=sft", "data.max_tokens=4096"});
   EXPECT_EQ(allowed(settings, {{"actor", scaled}}), "none");
 }

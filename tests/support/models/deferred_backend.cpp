@@ -169,6 +169,10 @@ void DeferredBackend::add(const float* a, const float* b, float* to,
   later([=, this] { inner_.add(a, b, to, count); });
 }
 
+void DeferredBackend::scale(float* x, std::int64_t count, float factor) {
+  later([=, this] { inner_.scale(x, count, factor); });
+}
+
 void DeferredBackend::gather_rows(const RowList& list, const float* from,
                                   float* to) {
   later_with_tables([=, this, rows = kept(list.rows)] {

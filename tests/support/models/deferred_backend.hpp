@@ -35,6 +35,7 @@ public:
                 float* to) override;
   void add(const float* a, const float* b, float* to,
            std::int64_t count) override;
+  void scale(float* x, std::int64_t count, float factor) override;
   void gather_rows(const models::RowList& list, const float* from,
                    float* to) override;
   void add_rows(const models::RowList& list, const float* from,

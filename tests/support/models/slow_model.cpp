@@ -42,9 +42,9 @@ at::Tensor SlowModel::rotate(const at::Tensor& x_hLd) const {
   const auto d = shape_.head_dim;
   const auto pair = at::arange(d / 2, at::kDouble);
   const double slower
-    = shape_.rope_scaling == "linear" ? shape_.rope_factor : 1;
+    = shape_.rope.scaling == RopeScaling::linear ? shape_.rope.factor : 1;
   const auto frequency
-    = at::pow(shape_.rope_theta, pair * (-2.0 / double(d))) / slower;
+    = at::pow(shape_.rope.theta, pair * (-2.0 / double(d))) / slower;
   const auto angle_Ld = at::outer(at::arange(x_hLd.size(1), at::kDouble),
                                   at::cat({frequency, frequency}));
   const auto turned

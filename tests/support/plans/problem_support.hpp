@@ -19,7 +19,7 @@ inline ModelShape llama_shape(std::int64_t layers, std::int64_t hidden,
           .head_dim = hidden / heads,
           .intermediate_size = inner,
           .max_positions = 4096,
-          .rope_scaling = "",
+          .rope = {},
           .windowed_layers = {},
           .eos = {}};
 }
