@@ -1,8 +1,10 @@
 #include "plans/weights/device_order.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 
 namespace troupe::plans {
@@ -44,98 +46,121 @@ public:
                        : 1);
   }
 
+  /// Returns the coordinate without what does not matter.
+  Coordinate part_of(Coordinate where) const {
+    where.dp = by_data_ ? where.dp : 0;
+    return where;
+  }
+
 private:
   Strategy source_;
   Strategy target_;
   bool by_data_;
 };
 
-/// Orders of the devices of one target mesh.
+/// Orders of the devices of one target mesh, node by node. Most nodes of a
+/// large mesh hold and take the same coordinates as others: each kind is
+/// ordered once.
 class DeviceTrade {
 public:
-  DeviceTrade(const Placement& source, const Placement& target,
-              const Cluster& cluster)
+  DeviceTrade(const Placement& source, const Placement& target)
     : common_(source.strategy, target.strategy),
-      cluster_(cluster),
-      tensor_peers_(target.strategy.tp) {
+      target_(target.strategy) {
     for (std::uint32_t i = 0; i < source.devices.size(); ++i) {
       const auto rank = source.devices[i].value;
       if (rank >= from_.size())
         from_.resize(rank + 1);
-      from_[rank] = coordinate_of(source.strategy, i);
+      from_[rank] = common_.part_of(coordinate_of(source.strategy, i));
     }
-    for (std::uint32_t i = 0; i < target.devices.size(); ++i)
-      to_.push_back(coordinate_of(target.strategy, i));
   }
 
-  /// Returns what `device` would keep at `position`.
-  std::uint64_t kept(Rank device, std::size_t position) const {
-    return is_source(device) ? common_(*from_[device.value], to_[position]) : 0;
-  }
   bool is_source(Rank device) const {
     return device.value < from_.size() && from_[device.value];
   }
 
-  std::uint64_t kept(const std::vector<Rank>& order) const {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < order.size(); ++i)
-      sum += kept(order[i], i);
-    return sum;
-  }
-
-  /// Returns the sum over tensor groups of their number of workers.
-  std::size_t spread(const std::vector<Rank>& order) const {
-    std::size_t sum = 0;
-    for (std::size_t i = 0; i < order.size(); i += tensor_peers_) {
-      std::set<WorkerId> workers;
-      for (std::size_t k = i; k < i + tensor_peers_; ++k)
-        workers.insert(cluster_.worker_of(order[k]));
-      sum += workers.size();
+  /// Reassigns the positions from `begin` on among `here`, ascending devices of
+  /// one node. Returns the gain in bytes that stay where they are.
+  std::int64_t trade(std::span<Rank> here, std::size_t begin) {
+    Kind kind;
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      const auto position = static_cast<std::uint32_t>(begin + i);
+      kind.push_back(is_source(here[i]) ? from_[here[i].value] : std::nullopt);
+      kind.push_back(common_.part_of(coordinate_of(target_, position)));
     }
-    return sum;
+    const auto [found, added] = orders_.try_emplace(std::move(kind));
+    if (added)
+      found->second = order_of(found->first);
+    const std::vector<Rank> ascending(here.begin(), here.end());
+    for (std::size_t i = 0; i < here.size(); ++i)
+      here[i] = ascending[found->second.devices[i]];
+    return found->second.gain;
   }
 
-  /// Reassigns positions `begin` to `end` among their devices, in ascending
-  /// order: the device that keeps most is placed first, those that keep nothing
-  /// fill the remaining positions.
-  void trade(std::vector<Rank>& order, std::size_t begin,
-             std::size_t end) const {
-    using Wish = std::tuple<std::uint64_t, Rank, std::size_t>;
-    const std::vector<Rank> here(
-      order.begin() + static_cast<std::ptrdiff_t>(begin),
-      order.begin() + static_cast<std::ptrdiff_t>(end));
+private:
+  /// By device of a node: the coordinate of the source that it holds, if any,
+  /// and that of the target which it takes in ascending order.
+  using Kind = std::vector<std::optional<Coordinate>>;
+  struct Order {
+    std::vector<std::size_t> devices = {}; ///< by position
+    std::int64_t gain = 0;                 ///< over the ascending order
+  };
+
+  std::int64_t kept(const Kind& kind, std::size_t device,
+                    std::size_t position) const {
+    const auto& from = kind[2 * device];
+    return from ? static_cast<std::int64_t>(
+             common_(*from, *kind[2 * position + 1]))
+                : 0;
+  }
+
+  /// Places the device that keeps most first; those that keep nothing fill the
+  /// remaining positions.
+  Order order_of(const Kind& kind) const {
+    using Wish = std::tuple<std::int64_t, std::size_t, std::size_t>;
+    const auto count = kind.size() / 2;
     std::vector<Wish> wishes;
-    for (const auto device : here)
-      for (auto position = begin; position < end; ++position)
-        if (const auto bytes = kept(device, position); bytes > 0)
-          wishes.emplace_back(bytes, device, position);
-    std::ranges::sort(wishes, [](const Wish& a, const Wish& b) {
-      return std::tuple(std::get<0>(b), std::get<1>(a), std::get<2>(a))
-             < std::tuple(std::get<0>(a), std::get<1>(b), std::get<2>(b));
-    });
-    std::vector<bool> taken(here.size()), placed(here.size());
+    for (std::size_t device = 0; device < count; ++device)
+      for (std::size_t position = 0; position < count; ++position)
+        if (const auto bytes = kept(kind, device, position); bytes > 0)
+          wishes.emplace_back(-bytes, device, position);
+    std::ranges::sort(wishes);
+    Order order{.devices = std::vector<std::size_t>(count)};
+    std::vector<bool> taken(count), placed(count);
     const auto place = [&](std::size_t device, std::size_t position) {
       if (placed[device] || taken[position])
         return;
       placed[device] = taken[position] = true;
-      order[begin + position] = here[device];
+      order.devices[position] = device;
+      order.gain += kept(kind, device, position);
     };
     for (const auto& [bytes, device, position] : wishes)
-      place(static_cast<std::size_t>(std::ranges::lower_bound(here, device)
-                                     - here.begin()),
-            position - begin);
-    for (std::size_t device = 0, position = 0; device < here.size(); ++device)
-      for (; position < here.size() && !placed[device]; ++position)
+      place(device, position);
+    for (std::size_t device = 0, position = 0; device < count; ++device)
+      for (; position < count && !placed[device]; ++position)
         place(device, position);
+    for (std::size_t i = 0; i < count; ++i)
+      order.gain -= kept(kind, i, i);
+    return order;
   }
 
-private:
   CommonBytes common_;
-  const Cluster& cluster_;
-  std::size_t tensor_peers_;
+  Strategy target_;
   std::vector<std::optional<Coordinate>> from_; ///< by rank, in the source
-  std::vector<Coordinate> to_;                  ///< by position in the target
+  std::map<Kind, Order> orders_;
 };
+
+/// Returns the sum over tensor groups of their number of workers.
+std::size_t spread(const std::vector<Rank>& order, std::size_t tensor_peers,
+                   const Cluster& cluster) {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < order.size(); i += tensor_peers) {
+    std::set<WorkerId> workers;
+    for (std::size_t k = i; k < i + tensor_peers; ++k)
+      workers.insert(cluster.worker_of(order[k]));
+    sum += workers.size();
+  }
+  return sum;
+}
 
 } // namespace
 
@@ -148,21 +173,28 @@ std::vector<Rank> order_devices(const Placement& source,
       || ascending.size() != target.strategy.num_devices()
       || !parts_nest(source.strategy, target.strategy))
     return ascending;
-  const DeviceTrade devices(source, target, cluster);
+  DeviceTrade devices(source, target);
   if (std::ranges::none_of(
         ascending, [&](Rank device) { return devices.is_source(device); }))
     return ascending;
   auto order = ascending;
+  std::int64_t gain = 0;
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     while (end < order.size()
            && cluster.node_of(ascending[end])
                 == cluster.node_of(ascending[begin]))
       ++end;
-    devices.trade(order, begin, end);
+    gain += devices.trade(std::span(order).subspan(begin, end - begin), begin);
   }
-  const bool better = devices.kept(order) > devices.kept(ascending)
-                      && devices.spread(order) <= devices.spread(ascending);
-  return better ? order : ascending;
+  if (gain <= 0)
+    return ascending;
+  // with one worker per node no tensor group gets another one
+  const auto peers = std::size_t{target.strategy.tp};
+  return cluster.workers_per_node == 1
+             || spread(order, peers, cluster)
+                  <= spread(ascending, peers, cluster)
+           ? order
+           : ascending;
 }
 
 } // namespace troupe::plans

@@ -54,6 +54,29 @@ TEST(MoveCost, ClosedFormIsWithin5PercentOfTheMovePlanByLink) {
   }
 }
 
+/// Nodes of such meshes are alike, and counted once.
+TEST(MoveCost, ALargeMeshMovesAsPlanned) {
+  const auto shape = llama_shape(8, 512, 1408, 8, 8);
+  const auto model = unit_bytes(shape, DType::bf16);
+  const Cluster cluster{.nodes = 8, .devices_per_node = 4};
+  const char* strategies[]
+    = {"d8t4", "d2p4t4", "d16t2", "d32", "d8p2t2", "d4p8", "d16t2z3", "p8t4"};
+  for (const auto* from : strategies)
+    for (const auto* to : strategies) {
+      const Placement source{.devices = ranks(0, 31),
+                             .strategy = parse_strategy(from)};
+      Placement target{.devices = ranks(0, 31), .strategy = parse_strategy(to)};
+      target.devices = order_devices(source, target, cluster);
+      const auto fast = move_bytes(model, source, target, cluster);
+      const auto slow
+        = planned_move_bytes(shape, DType::bf16, source, target, cluster);
+      const auto slack = 0.05 * (slow.device + slow.intra + slow.inter);
+      EXPECT_NEAR(fast.device, slow.device, slack) << from << " -> " << to;
+      EXPECT_NEAR(fast.intra, slow.intra, slack) << from << " -> " << to;
+      EXPECT_NEAR(fast.inter, slow.inter, slack) << from << " -> " << to;
+    }
+}
+
 TEST(MoveCost, NothingMovesBetweenEqualReplicas) {
   const auto model = unit_bytes(shape_7b(), DType::bf16);
   const Cluster cluster{.devices_per_node = 8};
