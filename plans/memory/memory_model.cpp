@@ -12,21 +12,29 @@ namespace troupe::plans {
 
 namespace {
 
-/// Returns the elements of the buffer through which z1 cuts and gathers the
-/// largest unit (models/parallel/zero1_partition); 0 for other strategies.
-std::uint64_t cut_elements(std::span<const ParameterShape> parameters,
-                           const Strategy& strategy, std::uint32_t stage) {
+/// Returns by stage the elements of the buffer through which z1 cuts and
+/// gathers the largest unit (models/parallel/zero1_partition); 0 for other
+/// strategies.
+std::vector<std::uint64_t>
+cut_elements(std::span<const ParameterShape> parameters,
+             const Strategy& strategy) {
+  std::vector<std::uint64_t> elements(strategy.pp, 0);
   if (strategy.zero != Zero::z1 || strategy.dp == 1)
-    return 0;
-  std::map<std::int32_t, std::int64_t> units;
-  for (const Box& box : whole_boxes(parameters, strategy, {.pp = stage}))
-    units[parameters[box.parameter].layer] += box.num_elements();
-  std::int64_t most = 0;
-  for (const auto& [layer, elements] : units)
-    most = std::max(most, elements);
+    return elements;
+  const auto boxes = first_boxes(parameters, strategy);
   const std::int64_t dp_ranks = strategy.dp;
-  return static_cast<std::uint64_t>((most + dp_ranks - 1) / dp_ranks
-                                    * (dp_ranks + 1));
+  for (std::uint32_t stage = 0; stage < strategy.pp; ++stage) {
+    std::map<std::int32_t, std::int64_t> units;
+    std::int64_t most = 0;
+    for (const Box& box : boxes[stage]) {
+      auto& unit = units[parameters[box.parameter].layer];
+      unit += box.num_elements();
+      most = std::max(most, unit);
+    }
+    elements[stage] = static_cast<std::uint64_t>((most + dp_ranks - 1)
+                                                 / dp_ranks * (dp_ranks + 1));
+  }
+  return elements;
 }
 
 DType memory_dtype(const std::map<std::string, DType>& dtypes,
@@ -194,13 +202,13 @@ std::vector<StageBytes> stage_bytes(std::span<const ParameterShape> all,
   const auto moments
     = largest_shards(all, strategy, DType::f32, LayoutKind::optimizer);
   const auto windows = window_bytes(all, strategy, stored);
+  const auto cut = cut_elements(all, strategy);
   const std::uint64_t num_planes = stored == DType::f32 ? 2 : 3;
   std::vector<StageBytes> stages(weights.size());
   for (std::uint32_t i = 0; i < stages.size(); ++i) {
     const auto planes = weights[i] + windows[i];
-    stages[i]
-      = {planes, planes + cut_elements(all, strategy, i) * size_bytes(stored),
-         num_planes * moments[i], windows[i]};
+    stages[i] = {planes, planes + cut[i] * size_bytes(stored),
+                 num_planes * moments[i], windows[i]};
   }
   return stages;
 }

@@ -77,9 +77,9 @@ window_bytes(std::span<const ParameterShape> parameters,
   std::vector<std::uint64_t> bytes(strategy.pp, 0);
   if (!cuts_weights(strategy))
     return bytes;
+  const auto boxes = first_boxes(parameters, strategy);
   for (std::uint32_t stage = 0; stage < strategy.pp; ++stage) {
-    const auto boxes = whole_boxes(parameters, strategy, {.pp = stage});
-    const auto windows = gather_buffers(parameters, boxes, strategy.dp);
+    const auto windows = gather_buffers(parameters, boxes[stage], strategy.dp);
     bytes[stage] = static_cast<std::uint64_t>(windows.size) * size_bytes(dtype);
   }
   return bytes;

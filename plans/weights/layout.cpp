@@ -44,29 +44,40 @@ std::int32_t layout_last_layer(std::span<const ParameterShape> parameters) {
   return last;
 }
 
-/// Stages that own a parameter.
+/// The parameters that each stage owns, ascending.
 class Stages {
 public:
   Stages(std::span<const ParameterShape> parameters, std::uint32_t pp)
     : pp_(pp),
       last_layer_(layout_last_layer(parameters)),
       costs_(unit_costs(parameters)),
-      layers_(static_cast<std::uint32_t>(last_layer_), pp, costs_) {}
+      layers_(static_cast<std::uint32_t>(last_layer_), pp, costs_),
+      owned_(pp) {
+    for (std::uint32_t i = 0; i < parameters.size(); ++i)
+      add(i, parameters[i].layer);
+  }
 
-  bool owns(std::uint32_t stage, const ParameterShape& parameter) const {
-    if (parameter.layer < 0)
-      return stage == 0 || (costs_.tied && stage == pp_ - 1);
-    if (parameter.layer == last_layer_)
-      return stage == pp_ - 1;
-    return stage
-           == layers_.stage_of(static_cast<std::uint32_t>(parameter.layer));
+  const std::vector<std::uint32_t>& owned(std::uint32_t stage) const {
+    return owned_[stage];
   }
 
 private:
+  void add(std::uint32_t parameter, std::int32_t layer) {
+    const bool embedding = layer < 0, head = layer == last_layer_;
+    if (!embedding && !head)
+      return owned_[layers_.stage_of(static_cast<std::uint32_t>(layer))]
+        .push_back(parameter);
+    if (embedding)
+      owned_.front().push_back(parameter);
+    if (head || (costs_.tied && pp_ > 1))
+      owned_.back().push_back(parameter);
+  }
+
   std::uint32_t pp_;
   std::int32_t last_layer_;
   UnitCosts costs_;
   StageLayers layers_;
+  std::vector<std::vector<std::uint32_t>> owned_; ///< by stage
 };
 
 /// Returns the part of a parameter that a tensor coordinate owns.
@@ -117,9 +128,7 @@ std::vector<Box> stage_boxes(std::span<const ParameterShape> parameters,
                              const Stages& stages, const Strategy& strategy,
                              const Coordinate& where) {
   std::vector<Box> boxes;
-  for (std::uint32_t i = 0; i < parameters.size(); ++i) {
-    if (!stages.owns(where.pp, parameters[i]))
-      continue;
+  for (const auto i : stages.owned(where.pp)) {
     const auto box = tensor_box(parameters[i], i, strategy.tp, where.tp);
     if (box.num_elements() > 0)
       boxes.push_back(box);
@@ -193,6 +202,16 @@ std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
                              const Coordinate& where) {
   return stage_boxes(parameters, Stages(parameters, strategy.pp), strategy,
                      where);
+}
+
+std::vector<std::vector<Box>>
+first_boxes(std::span<const ParameterShape> parameters,
+            const Strategy& strategy) {
+  const Stages stages(parameters, strategy.pp);
+  std::vector<std::vector<Box>> boxes;
+  for (std::uint32_t stage = 0; stage < strategy.pp; ++stage)
+    boxes.push_back(stage_boxes(parameters, stages, strategy, {.pp = stage}));
+  return boxes;
 }
 
 std::vector<std::uint64_t>

@@ -76,6 +76,11 @@ Layout make_layout(std::span<const ParameterShape> parameters,
 std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
                              const Strategy& strategy, const Coordinate& where);
 
+/// Returns the same of each pipeline stage, for its first tensor coordinate.
+std::vector<std::vector<Box>>
+first_boxes(std::span<const ParameterShape> parameters,
+            const Strategy& strategy);
+
 /// Returns the bytes of the largest shard of each pipeline stage: the size that
 /// `make_layout` computes for its first tensor and data coordinate, without
 /// laying out the others.
