@@ -375,8 +375,7 @@ private:
           peak.peak_bytes = resident + task.bytes;
           peak.at_task = task.task;
         }
-      if (peak.peak_bytes > limit) // hints are slow to compute
-        too_full.add(peak, memory_hint(memory, peak));
+      too_full.add(memory, peak, [&] { return memory_hint(memory, peak); });
       report_.devices.push_back(std::move(peak));
     }
     std::ranges::copy(too_full.mistakes(), std::back_inserter(report_.errors));

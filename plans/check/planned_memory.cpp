@@ -56,7 +56,14 @@ public:
       takes_{.shape = context.shapes.at(call.role),
              .dtype = dtype_of(context, call.role),
              .placement = part.plan.calls.at(call.name),
-             .sizes = part.sizes} {}
+             .sizes = part.sizes} {
+    for (std::uint32_t i = 0; i < replica_.devices.size(); ++i) {
+      const auto rank = replica_.devices[i].value;
+      if (rank >= stages_.size())
+        stages_.resize(rank + 1);
+      stages_[rank] = coordinate_of(replica_.strategy, i).pp;
+    }
+  }
 
   static bool applies_to(const CheckContext& context, const Call& call) {
     return call.kind == CallKind::generate
@@ -76,12 +83,7 @@ public:
   }
   /// Returns the stage of a device of the call.
   std::optional<std::uint32_t> stage_of(Rank device) const {
-    const auto at = std::ranges::find(replica_.devices, device);
-    if (at == replica_.devices.end())
-      return std::nullopt;
-    const auto index
-      = static_cast<std::uint32_t>(at - replica_.devices.begin());
-    return coordinate_of(replica_.strategy, index).pp;
+    return device.value < stages_.size() ? stages_[device.value] : std::nullopt;
   }
   /// Returns the bytes that a device has left for the call, apart from planes.
   std::uint64_t free_bytes(const DeviceMemory& device,
@@ -117,6 +119,7 @@ private:
   const Replica& replica_;
   std::uint64_t limit_;
   ResponseCall takes_;
+  std::vector<std::optional<std::uint32_t>> stages_; ///< by rank
 };
 
 /// Starts with one response at once where the number depends on memory.

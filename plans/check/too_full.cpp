@@ -16,9 +16,24 @@ std::string gigabytes(std::uint64_t bytes) {
 
 } // namespace
 
-void TooFull::add(const DevicePeak& peak, std::string hint) {
+void TooFull::add(const DeviceMemory& memory, const DevicePeak& peak,
+                  const std::function<std::string()>& hint) {
   if (peak.peak_bytes <= limit_)
     return;
+  // neighbours are most often alike
+  const auto seen
+    = std::find_if(seen_.rbegin(), seen_.rend(), [&](const Seen& other) {
+        return other.memory.holds_the_same(memory);
+      });
+  const auto group
+    = seen == seen_.rend() ? group_of(peak, hint()) : seen->group;
+  if (seen == seen_.rend())
+    seen_.push_back({memory, group});
+  groups_[group].devices.push_back(peak.device);
+}
+
+/// Returns the group of this text, a new one if there is none.
+std::size_t TooFull::group_of(const DevicePeak& peak, std::string hint) {
   Group group{
     .path = peak.at_task.empty() ? "cluster" : "calls." + peak.at_task,
     .got
@@ -31,7 +46,7 @@ void TooFull::add(const DevicePeak& peak, std::string hint) {
   });
   if (same == groups_.end())
     same = groups_.insert(groups_.end(), std::move(group));
-  same->devices.push_back(peak.device);
+  return static_cast<std::size_t>(same - groups_.begin());
 }
 
 std::vector<PlanMistake> TooFull::mistakes() const {

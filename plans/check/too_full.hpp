@@ -4,7 +4,9 @@
 
 #include "plans/check/plan_check.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,10 @@ class TooFull {
 public:
   explicit TooFull(std::uint64_t limit) : limit_(limit) {}
 
-  /// Adds the device if its peak is above the limit; `hint` is what to try.
-  void add(const DevicePeak& peak, std::string hint);
+  /// Adds the device if its peak is above the limit. `hint` returns what to
+  /// try; it is slow, and called once for devices that hold the same.
+  void add(const DeviceMemory& memory, const DevicePeak& peak,
+           const std::function<std::string()>& hint);
   std::vector<PlanMistake> mistakes() const;
 
 private:
@@ -25,8 +29,16 @@ private:
     std::string hint = {};
     std::vector<Rank> devices = {};
   };
+  /// What a device holds, and its group.
+  struct Seen {
+    DeviceMemory memory = {};
+    std::size_t group = 0;
+  };
+  std::size_t group_of(const DevicePeak& peak, std::string hint);
+
   std::uint64_t limit_;
   std::vector<Group> groups_;
+  std::vector<Seen> seen_;
 };
 
 } // namespace troupe::plans::internal

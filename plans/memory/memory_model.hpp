@@ -28,6 +28,7 @@ struct TaskMemory {
   std::string task;
   std::uint64_t bytes = 0;       ///< on top of what is resident
   std::uint64_t plane_bytes = 0; ///< of them, bytes of planes
+  bool operator==(const TaskMemory&) const = default;
 };
 
 struct DeviceMemory {
@@ -39,6 +40,11 @@ struct DeviceMemory {
 
   std::uint64_t resident_bytes() const {
     return weight_bytes + gradient_bytes + optimizer_bytes;
+  }
+  bool holds_the_same(const DeviceMemory& other) const {
+    return weight_bytes == other.weight_bytes
+           && gradient_bytes == other.gradient_bytes
+           && optimizer_bytes == other.optimizer_bytes && tasks == other.tasks;
   }
 };
 
