@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t remembered_points = 6;
 constexpr double infinite_s = std::numeric_limits<double>::infinity();
+/// Sums in another order differ by less, as a share.
+constexpr double rounding = 1e-9;
 
 bool is_same_but_offload(const CallOption& a, const CallOption& b) {
   return a.num_devices == b.num_devices && a.strategy == b.strategy
@@ -25,11 +27,19 @@ bool is_same_but_offload(const CallOption& a, const CallOption& b) {
 } // namespace
 
 double PointCost::step_s(const SpacePoint& point) {
+  return step_s_below(infinite_s, point);
+}
+
+double PointCost::step_s_below(double limit_s, const SpacePoint& point) {
   if (peak_bytes(space_, point) > space_.memory_bytes())
     return infinite_s;
   ++evaluations_;
   const bool is_fast
     = lag_.empty() && !cores_.any() && whole_step_.applies_to(point);
+  if (is_fast && best_.size() == remembered_points
+      && whole_step_.path_s(point) * (1 - rounding)
+           >= std::max(limit_s, best_.back().step_s))
+    return infinite_s;
   const auto step_s = is_fast ? whole_step_.seconds(point) : scheduled_s(point);
   remember(step_s, point);
   return step_s;
@@ -272,8 +282,9 @@ void Walk::fill_rooms(SpacePoint& point) const {
 
 void Walk::take_better(SpacePoint next, SpacePoint& point, double& best_s) {
   fill_rooms(next);
-  const auto seconds = cost_.step_s(next);
-  if (seconds >= best_s * (1 - 1e-9))
+  const auto below_s = best_s * (1 - 1e-9);
+  const auto seconds = cost_.step_s_below(below_s, next);
+  if (seconds >= below_s)
     return;
   best_s = seconds;
   point = std::move(next);

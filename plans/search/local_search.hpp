@@ -27,6 +27,9 @@ public:
       lag_(std::move(lag)) {}
 
   double step_s(const SpacePoint& point);
+  /// Returns the same if it is below `limit_s`; otherwise it may return
+  /// infinity, without simulating a point that is not worth remembering.
+  double step_s_below(double limit_s, const SpacePoint& point);
   std::uint64_t evaluations() const {
     return evaluations_;
   }

@@ -4,6 +4,7 @@
 #include "plans/workflow/call_levels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace troupe::plans::internal {
@@ -127,6 +128,21 @@ double SearchStep::seconds(const SpacePoint& point) const {
     add_ema_model(point, role, step, ema_updates);
   add_stays(point, step, ema_updates);
   return std::max(step.seconds(), space_.master_s(point));
+}
+
+double SearchStep::path_s(const SpacePoint& point) const {
+  std::array<double, BitmaskStep::most_tasks> end_s;
+  double longest_s = 0;
+  for (std::size_t i = 0; i < in_space_.size(); ++i) { // writers come first
+    end_s[i] = 0;
+    for (auto needs = producers_[i]; needs != 0; needs &= needs - 1)
+      end_s[i] = std::max(end_s[i], end_s[std::countr_zero(needs)]);
+    if (in_space_[i] != on_host)
+      end_s[i]
+        += option(point, static_cast<std::uint32_t>(in_space_[i])).seconds;
+    longest_s = std::max(longest_s, end_s[i]);
+  }
+  return longest_s;
 }
 
 /// Returns those of `readers` that share the replica of `reader`.

@@ -20,6 +20,9 @@ public:
   /// Returns whether no call of the point has chunks.
   bool applies_to(const SpacePoint& point) const;
   double seconds(const SpacePoint& point) const;
+  /// Returns the seconds of the longest chain of calls that wait for each
+  /// other: at most `seconds`, and no move is worked out for it.
+  double path_s(const SpacePoint& point) const;
 
 private:
   using TaskSet = BitmaskStep::TaskSet;
