@@ -1,6 +1,7 @@
 #include "plans/cost/cost_model.hpp"
 
 #include "config/base/error.hpp"
+#include "plans/cost/least_move.hpp"
 #include "plans/memory/micro_batches.hpp"
 
 #include <algorithm>
@@ -13,10 +14,13 @@ namespace {
 /// offloaded.
 constexpr double moment_bytes_a_parameter = 8;
 
-bool cost_run_spans(const std::vector<Rank>& devices, std::size_t begin,
-                    std::size_t count, const Cluster& cluster) {
-  return cluster.node_of(devices[begin])
-         != cluster.node_of(devices[begin + count - 1]);
+/// Returns whether one of the runs of `count` devices spans nodes.
+bool cost_run_spans(const std::vector<Rank>& devices, std::size_t count,
+                    const Cluster& cluster) {
+  for (std::size_t i = 0; count > 1 && i < devices.size(); i += count)
+    if (cluster.node_of(devices[i]) != cluster.node_of(devices[i + count - 1]))
+      return true;
+  return false;
 }
 
 } // namespace
@@ -27,12 +31,10 @@ MeshSpan span_of(const Placement& placement, const Cluster& cluster) {
   const auto& strategy = placement.strategy;
   if (devices.empty())
     return span;
-  const auto stage = std::size_t{strategy.tp} * strategy.dp;
-  for (std::size_t i = 0; i < devices.size(); i += strategy.tp)
-    span.tensor |= cost_run_spans(devices, i, strategy.tp, cluster);
-  for (std::size_t i = 0; i < devices.size(); i += stage)
-    span.data |= cost_run_spans(devices, i, stage, cluster);
-  span.pipeline = cost_run_spans(devices, 0, devices.size(), cluster);
+  const auto tensor = std::size_t{strategy.tp};
+  span.tensor = cost_run_spans(devices, tensor, cluster);
+  span.data = cost_run_spans(devices, tensor * strategy.dp, cluster);
+  span.pipeline = cost_run_spans(devices, devices.size(), cluster);
   return span;
 }
 
@@ -196,14 +198,33 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   const auto alone = problem_.measured.move_factor * cores_.alone(both);
   if (from.strategy.zero != Zero::z3)
     return alone * seconds;
-  const auto& model = models_.find(role)->second;
-  const auto share = model.parameters * model.element_bytes
-                     / (double(to.strategy.tp) * to.strategy.pp);
+  const auto gathered = gathered_bytes(models_.find(role)->second, to.strategy);
   return alone
          * std::max(seconds,
                     hardware_.move_s
-                      + share
+                      + gathered
                           / gather_Bps(span_of(from, problem_.cluster).data));
+}
+
+/// Returns the bytes of a model that a device of `to` gathers.
+double CostModel::gathered_bytes(const Model& model, const Strategy& to) {
+  return model.parameters * model.element_bytes / (double(to.tp) * to.pp);
+}
+
+double CostModel::least_move_s(const std::string& role, const Strategy& from,
+                               const Strategy& to) const {
+  if (!effects_.moves || cores_.any())
+    return 0;
+  const auto& model = models_.find(role)->second;
+  const auto seconds = least_move_seconds(
+    model.units, from, to, problem_.cluster.devices_per_node, hardware_);
+  const auto gather_s
+    = from.zero == Zero::z3
+        ? hardware_.move_s
+            + gathered_bytes(model, to)
+                / std::max(gather_Bps(false), gather_Bps(true))
+        : 0;
+  return problem_.measured.move_factor * std::max(seconds, gather_s);
 }
 
 double CostModel::planes_s(const std::string& role, const Placement& mesh,

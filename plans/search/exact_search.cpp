@@ -1,10 +1,12 @@
 #include "plans/search/exact_search.hpp"
 
 #include "plans/search/first_fits.hpp"
+#include "plans/search/level_entries.hpp"
 #include "plans/search/level_shapes.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -16,26 +18,20 @@ namespace {
 
 using internal::FirstFits;
 using internal::level_patterns;
-using internal::LevelShape;
+using internal::LevelEntries;
+using internal::LevelEntry;
 using internal::LevelShapes;
+using internal::NodeCount;
 using internal::pattern_seconds;
 
 constexpr double never = std::numeric_limits<double>::infinity();
-
-/// A level's choice of options and positions, given those of other levels.
-struct LevelEntry {
-  double seconds = 0;                        ///< without moves and reloads
-  std::array<std::uint32_t, 3> options = {}; ///< by call of the level
-  std::uint32_t pattern = 0;
-};
 
 class BranchAndBound {
 public:
   BranchAndBound(const ExactInstance& instance, double known_s,
                  const std::atomic<bool>* stop, std::uint64_t node_limit)
     : instance_(instance),
-      stop_(stop),
-      node_limit_(node_limit),
+      nodes_(stop, node_limit),
       best_s_(known_s > 0 ? known_s : never) {
     point_.options.assign(instance.calls.size(), not_chosen);
     point_.positions.assign(instance.calls.size(), 0);
@@ -60,10 +56,11 @@ public:
       return result_;
     }
     descend(0, 0);
-    result_.proved
-      = !stopped_ && std::ranges::none_of(levels_, [](const Level& level) {
-          return level.shapes.is_cut();
-        });
+    result_.nodes = nodes_.nodes();
+    result_.proved = !nodes_.stopped()
+                     && std::ranges::none_of(levels_, [](const Level& level) {
+                          return level.shapes.is_cut();
+                        });
     return result_;
   }
 
@@ -83,66 +80,16 @@ private:
     FirstFits beside_homes;
   };
 
-  bool should_stop() {
-    const bool asked = stop_ && stop_->load(std::memory_order_relaxed);
-    stopped_ = stopped_ || asked || result_.nodes > node_limit_;
-    return stopped_;
-  }
-
-  /// Visits the entries of a level that fit together with the choices of
-  /// `point` and take less than `limit()`, which may decrease meanwhile; the
-  /// fastest shapes come first. During a visit the point contains the entry's
-  /// choice.
-  template <class Limit, class Visit>
+  /// Visits the entries of a level, given the calls of `point`.
+  template <class Limit, class More, class Visit>
   void each_entry(Level& level, FirstFits& first_fits, SpacePoint& point,
-                  Limit limit, Visit visit) {
-    for (std::size_t i = 0; const auto* at = level.shapes.at(i); ++i) {
-      const auto shape = *at;
-      if (shape.least_s >= limit() || should_stop())
-        return;
-      for (const auto& positions : *shape.positions)
-        fill_shape(level, shape, positions, first_fits, point, limit, visit);
-    }
+                  Limit limit, More more, Visit visit) {
+    LevelEntries(instance_, level.shapes, first_fits, nodes_, point, limit,
+                 more, visit)
+      .visit_all();
   }
-
-  template <class Limit, class Visit>
-  void fill_shape(Level& level, const LevelShape& shape,
-                  const std::vector<std::uint32_t>& positions,
-                  FirstFits& first_fits, SpacePoint& point, Limit& limit,
-                  Visit& visit) {
-    const auto& calls = level.shapes.calls();
-    std::array<std::uint32_t, 3> first{};
-    std::array<double, 3> s{};
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      const auto& group = *shape.groups[i];
-      first[i] = first_fits.of(calls[i], group, positions[i]);
-      if (first[i] == group.options.size())
-        return;
-      s[i] = level.shapes.option_s(i, group.options[first[i]]);
-    }
-    LevelEntry entry{.pattern = shape.pattern};
-    const auto fill = [&](auto& self, std::size_t depth) -> void {
-      if (depth == calls.size())
-        return visit(entry);
-      const auto call = calls[depth];
-      const auto& options = shape.groups[depth]->options;
-      const auto least_s = s[depth];
-      for (auto k = first[depth]; k < options.size(); ++k) {
-        s[depth] = level.shapes.option_s(depth, options[k]);
-        entry.seconds = level.shapes.seconds(shape, s);
-        if (entry.seconds >= limit() || should_stop())
-          break;
-        ++result_.nodes;
-        entry.options[depth] = options[k];
-        point.options[call] = options[k];
-        point.positions[call] = positions[depth];
-        if (instance_.fits(point))
-          self(self, depth + 1);
-      }
-      s[depth] = least_s;
-      point.options[call] = not_chosen;
-    };
-    fill(fill, 0);
+  static double no_more() {
+    return 0;
   }
 
   void descend(std::size_t depth, double before_s) {
@@ -153,6 +100,7 @@ private:
     each_entry(
       level, level.beside_trainings, point_,
       [&] { return best_s_ - before_s - others_s; },
+      [&] { return depth < trainings_ ? least_before(depth) - others_s : 0; },
       [&](const LevelEntry& entry) { take_entry(depth, before_s, entry); });
   }
 
@@ -176,7 +124,8 @@ private:
         + entry_s(
           level, entry, point_,
           [&](auto call) { return counts_move(level, call); },
-          [&](auto call) { return counts_reload(level, call); });
+          [&](auto call) { return counts_reload(level, call); },
+          best_s_ - before_s - least_before(depth));
     if (depth + 1 == trainings_ && !fits_beside_trainings(after_s))
       return;
     if (after_s + least_behind(depth) < best_s_)
@@ -196,7 +145,7 @@ private:
       const auto others_s = least_behind(trainings_ - 1) - beside_s_[i];
       const auto room_s = best_s_ - trainings_s - others_s;
       beside_s_[i] = least_beside(levels_[i], room_s);
-      if (beside_s_[i] >= room_s || stopped_)
+      if (beside_s_[i] >= room_s || nodes_.stopped())
         return false;
     }
     return true;
@@ -208,35 +157,45 @@ private:
     auto point = point_;
     auto least_s = room_s;
     each_entry(
-      level, level.beside_trainings, point, [&] { return least_s; },
+      level, level.beside_trainings, point, [&] { return least_s; }, no_more,
       [&](const LevelEntry& entry) {
         least_s = std::min(
           least_s,
           entry_s(
             level, entry, point, [&](auto) { return level.number == 0; },
-            [&](auto call) { return counts_reload(level, call); }));
+            [&](auto call) { return counts_reload(level, call); }, least_s));
       });
     return least_s;
   }
 
-  /// Returns the seconds of a level, with the moves and reloads that count.
+  /// Returns the seconds of a level, with the moves and reloads that count; at
+  /// least `limit_s` where it is found out early that they reach it.
   template <class Moves, class Reloads>
   double entry_s(const Level& level, const LevelEntry& entry,
                  const SpacePoint& point, Moves counts_move,
-                 Reloads counts_reload) const {
+                 Reloads counts_reload, double limit_s) const {
     const auto& calls = level.shapes.calls();
     std::array<double, 3> seconds{};
+    std::array<bool, 3> moves{};
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto& call = instance_.calls[calls[i]];
       const auto& option = call.options[entry.options[i]];
       seconds[i]
         = option.seconds + (counts_reload(calls[i]) ? option.comes_s : 0);
-      if (call.home >= 0 && !call.trains && counts_move(calls[i]))
-        seconds[i] += instance_.move_s(calls[i], point);
+      moves[i] = call.home >= 0 && !call.trains && counts_move(calls[i]);
     }
-    return std::max(entry.seconds,
-                    pattern_seconds(level_patterns(calls.size())[entry.pattern],
-                                    {seconds.data(), calls.size()}));
+    const auto with = [&](const auto& move_s) {
+      auto all = seconds;
+      for (std::size_t i = 0; i < calls.size(); ++i)
+        if (moves[i] && move_s)
+          all[i] += move_s(calls[i], point);
+      return std::max(
+        entry.seconds,
+        pattern_seconds(level_patterns(calls.size())[entry.pattern],
+                        {all.data(), calls.size()}));
+    };
+    const auto least_s = with(instance_.least_move_s);
+    return least_s >= limit_s ? least_s : with(instance_.move_s);
   }
 
   bool share_a_device(std::uint32_t a, std::uint32_t b) const {
@@ -287,6 +246,44 @@ private:
     return sum;
   }
 
+  /// Returns whether a call of another level may wait for the same move, and
+  /// pay for it.
+  bool may_share_move(const Level& level, std::uint32_t call) const {
+    const auto& calls = level.shapes.calls();
+    for (std::uint32_t i = 0; i < instance_.calls.size(); ++i)
+      if (instance_.calls[i].home == instance_.calls[call].home
+          && !instance_.calls[i].trains
+          && std::ranges::find(calls, i) == calls.end())
+        return true;
+    return false;
+  }
+
+  /// Returns the calls of a level that wait for moves from the `counted` homes.
+  /// A second one with the same home may share the replica; where calls share
+  /// cores, a move is not the work of a core.
+  std::vector<std::uint32_t>
+  moved_calls(const Level& level,
+              const std::vector<std::uint32_t>& counted) const {
+    std::vector<std::uint32_t> moved;
+    if (std::isfinite(instance_.num_cores))
+      return moved;
+    for (const auto home : counted)
+      for (const auto call : level.shapes.calls())
+        if (instance_.calls[call].home == static_cast<std::int32_t>(home)) {
+          moved.push_back(call);
+          break;
+        }
+    return moved;
+  }
+
+  /// Returns the least time of all levels but one.
+  double least_but(const Level& level) const {
+    double sum = 0;
+    for (const auto& other : levels_)
+      sum += other.number == level.number ? 0 : other.shapes.least_s();
+    return sum;
+  }
+
   /// Returns a lower bound for a level with the chosen homes: with their moves,
   /// where these certainly count, and their memory.
   double least_of(Level& level) {
@@ -298,7 +295,8 @@ private:
       const auto home = static_cast<std::uint32_t>(one.home);
       if (point_.options[home] == not_chosen)
         return level.shapes.least_s();
-      const bool counts = level.number == 0 || runs_behind(level, home);
+      const bool counts = (level.number == 0 || runs_behind(level, home))
+                          && !may_share_move(level, call);
       key.insert(key.end(), {home, point_.options[home], point_.positions[home],
                              counts ? 1u : 0u});
     }
@@ -312,8 +310,8 @@ private:
     return seconds;
   }
 
-  /// Skips entries that alone reach the best plan's time: that time is the
-  /// bound for all of them.
+  /// Skips entries that reach the best plan's time with the least of the other
+  /// levels: what is left for this level is the bound for all of them.
   double work_out_least(Level& level, const std::vector<std::uint32_t>& key) {
     SpacePoint point{
       .options = std::vector<std::uint32_t>(point_.options.size(), not_chosen),
@@ -329,23 +327,22 @@ private:
       const auto home = static_cast<std::uint32_t>(instance_.calls[call].home);
       return std::ranges::find(counted, home) != counted.end();
     };
-    level.beside_homes.reset(point);
-    auto least_s = best_s_;
+    level.beside_homes.reset(point, moved_calls(level, counted));
+    auto least_s = best_s_ - least_but(level);
     each_entry(
-      level, level.beside_homes, point, [&] { return least_s; },
+      level, level.beside_homes, point, [&] { return least_s; }, no_more,
       [&](const LevelEntry& entry) {
-        least_s
-          = std::min(least_s, entry_s(level, entry, point, counts,
-                                      [&](auto) { return level.number == 0; }));
+        least_s = std::min(least_s,
+                           entry_s(
+                             level, entry, point, counts,
+                             [&](auto) { return level.number == 0; }, least_s));
       });
-    return stopped_ ? level.shapes.least_s() : least_s;
+    return nodes_.stopped() ? level.shapes.least_s() : least_s;
   }
 
   const ExactInstance& instance_;
-  const std::atomic<bool>* stop_;
-  std::uint64_t node_limit_;
+  NodeCount nodes_;
   double best_s_;
-  bool stopped_ = false;
   std::vector<Level> levels_; ///< trainings first
   std::size_t trainings_ = 0; ///< levels of them
   /// Seconds by level, given the chosen trainings.

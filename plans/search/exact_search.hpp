@@ -20,9 +20,11 @@
 // their seconds alone, and a level at least its work divided by all cores.
 //
 // Method: levels of training first (their replicas are the homes), entries of a
-// level fastest first, depth first; a branch ends where its time plus the least
-// of the other levels, given the trainings, reaches the best plan. So a good
-// initial plan (`known_s`) is what makes it fast.
+// level fastest first (level_entries.hpp), depth first; a branch ends where its
+// time plus the least of the other levels, given the trainings, reaches the
+// best plan; so does a training alone, before those beside it are tried. So a
+// good initial plan (`known_s`) is what makes it fast. A move is worked out
+// only where its lower bound (`least_move_s`) does not decide.
 #pragma once
 
 #include "plans/search/search_space.hpp"
@@ -64,6 +66,10 @@ struct ExactInstance {
   /// home's replica.
   std::function<double(std::uint32_t call, const SpacePoint& point)> move_s
     = {};
+  /// Returns at most `move_s`, much faster; empty: 0. An entry that this rules
+  /// out needs no `move_s`.
+  std::function<double(std::uint32_t call, const SpacePoint& point)>
+    least_move_s = {};
   /// Returns whether a point fits in memory; calls that are not chosen yet
   /// (`not_chosen`) count nothing.
   std::function<bool(const SpacePoint& point)> fits = {};

@@ -7,6 +7,7 @@
 #include "plans/search/local_search.hpp"
 #include "plans/search/lower_bound.hpp"
 #include "plans/search/preset_starts.hpp"
+#include "plans/search/shared_moves.hpp"
 #include "plans/simulate/simulator.hpp"
 #include "plans/workflow/call_levels.hpp"
 
@@ -28,8 +29,8 @@ namespace {
 /// core. A search that ends here reports that it is not proved.
 constexpr std::uint64_t exact_node_limit = 5'000'000;
 /// Limit on the moves that it may compute, times the devices of the cluster:
-/// about five seconds.
-constexpr std::uint64_t exact_move_limit = 4'000'000;
+/// about five seconds. PPO on 4,096 devices takes half of it.
+constexpr std::uint64_t exact_move_limit = 40'000'000;
 /// Simulations of the walk before branch and bound.
 constexpr std::uint64_t first_evaluations = 1500;
 /// Evaluation limit of the chunking walk that follows.
@@ -171,31 +172,16 @@ private:
       return peak_bytes(space_, in_space(point)) <= space_.memory_bytes();
     };
     instance.move_s = [this](std::uint32_t call, const SpacePoint& point) {
-      return move_of(call, in_space(point));
+      return internal::own_move_s(space_, call, in_space(point));
     };
+    instance.least_move_s
+      = [this](std::uint32_t call, const SpacePoint& point) {
+          return internal::least_own_move_s(space_, call, in_space(point));
+        };
     instance.step_s = [this](const SpacePoint& point) {
       return cost_.step_s(in_space(point));
     };
     return instance;
-  }
-
-  /// Returns the seconds of a call's move. Calls of one replica share it: the
-  /// first of them pays.
-  double move_of(std::uint32_t call, const SpacePoint& point) const {
-    const auto& calls = space_.calls();
-    const auto option = [&](std::uint32_t i) -> const CallOption& {
-      return calls[i].options[point.options[i]];
-    };
-    for (std::uint32_t i = 0; i < call; ++i)
-      if (calls[i].home == calls[call].home && !calls[i].trains
-          && point.options[i] != not_chosen
-          && point.positions[i] == point.positions[call]
-          && option(i).num_devices == option(call).num_devices
-          && option(i).strategy == option(call).strategy)
-        return 0;
-    const auto home = static_cast<std::size_t>(calls[call].home);
-    return space_.move_s(call, point.options[call], point.positions[call],
-                         point.options[home], point.positions[home]);
   }
 
   /// Converts indices of whole-call options to indices of all options.

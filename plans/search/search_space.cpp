@@ -334,11 +334,8 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
                            std::uint32_t home_position) const {
   const auto& one = calls_[call];
   const auto& mine = one.options[option];
-  const bool ema_updates = one.tracked >= 0;
-  const auto& home
-    = calls_[static_cast<std::size_t>(ema_updates ? one.tracked : one.home)]
-        .options[home_option];
-  if (!ema_updates && shares(mine, position, home, home_position))
+  const auto& home = home_of(one).options[home_option];
+  if (one.tracked < 0 && shares(mine, position, home, home_position))
     return 0;
   const auto node = problem_.cluster.devices_per_node;
   const auto end = position + mine.num_devices;
@@ -364,6 +361,25 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
     found->second
       = costs_.move_s(one.call->role, source, target) / (ema ? ema->every : 1);
   }
+  return found->second;
+}
+
+double SearchSpace::least_move_s(std::size_t call, std::uint32_t option,
+                                 std::uint32_t position,
+                                 std::uint32_t home_option,
+                                 std::uint32_t home_position) const {
+  const auto& one = calls_[call];
+  const auto& mine = one.options[option];
+  const auto& home = home_of(one).options[home_option];
+  if (one.tracked < 0 && shares(mine, position, home, home_position))
+    return 0;
+  const MoveKey key{static_cast<std::uint32_t>(call), mine.mesh, home.mesh};
+  const auto [found, added] = least_moves_s_.try_emplace(key, 0.0);
+  const auto& ema = problem_.workflow.role(one.call->role).ema;
+  if (added)
+    found->second
+      = costs_.least_move_s(one.call->role, home.strategy, mine.strategy)
+        / (ema ? ema->every : 1);
   return found->second;
 }
 

@@ -127,6 +127,10 @@ public:
   /// tracked role to the option; cached.
   double move_s(std::size_t call, std::uint32_t option, std::uint32_t position,
                 std::uint32_t home_option, std::uint32_t home_position) const;
+  /// Returns at most the same, without working the move out.
+  double least_move_s(std::size_t call, std::uint32_t option,
+                      std::uint32_t position, std::uint32_t home_option,
+                      std::uint32_t home_position) const;
   /// Returns the master's seconds per step (`Hardware::call_device_s`).
   double master_s(const SpacePoint& point) const;
   std::uint64_t moves_worked_out() const {
@@ -147,6 +151,11 @@ private:
   };
 
   std::int32_t trainer_of(const std::string& role) const;
+  /// Returns the call whose weights move to `call`.
+  const SpaceCall& home_of(const SpaceCall& call) const {
+    return calls_[static_cast<std::size_t>(call.tracked >= 0 ? call.tracked
+                                                             : call.home)];
+  }
   bool fills_memory();
   std::vector<std::uint32_t> mesh_sizes() const;
   void add_options(SpaceCall& call);
@@ -173,6 +182,8 @@ private:
   std::map<std::string, std::vector<ParameterShape>> parameters_; ///< by alike
   std::map<std::pair<std::string, Strategy>, StageBytes> stages_;
   mutable std::unordered_map<MoveKey, double, MoveKeyHash> moves_s_;
+  /// By call, its mesh and that of its home.
+  mutable std::unordered_map<MoveKey, double, MoveKeyHash> least_moves_s_;
 };
 
 /// Returns the plan of a point.

@@ -18,6 +18,8 @@ struct SmallInstance {
   std::vector<std::vector<std::uint64_t>> held, active; ///< by call and option
   std::uint64_t memory = 100;
   double move = 0;
+  bool uneven = false; ///< moves depend on options and positions
+  bool shares = false; ///< calls of one replica wait for one move
 
   bool fits(const SpacePoint& point) const {
     for (std::uint32_t device = 0; device < exact.num_devices; ++device) {
@@ -38,11 +40,36 @@ struct SmallInstance {
     return true;
   }
   double move_s(std::uint32_t call, const SpacePoint& point) const {
+    if (shares && is_paid(call, point))
+      return 0;
     const auto home = static_cast<std::size_t>(exact.calls[call].home);
-    return point.options[call] == point.options[home]
-               && point.positions[call] == point.positions[home]
-             ? 0
+    if (point.options[call] == point.options[home]
+        && point.positions[call] == point.positions[home])
+      return 0;
+    return uneven
+             ? least_move_s(call, point)
+                 + 0.1 * move
+                     * double(
+                       (point.positions[call] + 2 * point.positions[home]) % 3)
              : move;
+  }
+  /// Does not depend on positions.
+  double least_move_s(std::uint32_t call, const SpacePoint& point) const {
+    const auto home = static_cast<std::size_t>(exact.calls[call].home);
+    const auto option = point.options[call], other = point.options[home];
+    if (option == other || (shares && is_paid(call, point)))
+      return 0;
+    return move * double((5 * option + 3 * other + call) % 7) / 3;
+  }
+  /// Returns whether an earlier call waits for the same move.
+  bool is_paid(std::uint32_t call, const SpacePoint& point) const {
+    for (std::uint32_t i = 0; i < call; ++i)
+      if (exact.calls[i].home == exact.calls[call].home
+          && !exact.calls[i].trains && point.options[i] != not_chosen
+          && point.options[i] == point.options[call]
+          && point.positions[i] == point.positions[call])
+        return true;
+    return false;
   }
 };
 
@@ -209,6 +236,72 @@ TEST(ExactSearch, EqualsEnumerationOn500RandomInstances) {
   }
   EXPECT_LT(without_plan, 250) << "most instances should have a plan";
   EXPECT_GT(reloaded, 50) << "weights leave in some of the best";
+}
+
+/// In the first level every move counts, so an optimum is often where one is
+/// short; elsewhere calls are also in an order in which the moved one is first.
+TEST(ExactSearch, EqualsEnumerationWhereMovesAreUneven) {
+  std::uint64_t nodes = 0, nodes_without = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SmallInstance small;
+    make_instance(small, seed);
+    small.uneven = true;
+    small.move = double(5 + seed % 40);
+    small.exact.levels[1] = seed % 2 == 0 ? std::vector<std::uint32_t>{3, 1, 2}
+                                          : std::vector<std::uint32_t>{1, 3, 2};
+    const auto without = exact_search(small.exact, 0, nullptr, ~0ull);
+    small.exact.least_move_s
+      = [&small](std::uint32_t call, const SpacePoint& point) {
+          return small.least_move_s(call, point);
+        };
+    const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+    const auto best = Enumeration(small).best();
+    EXPECT_TRUE(found.proved) << "seed " << seed;
+    ASSERT_EQ(found.found, best > 0) << "seed " << seed;
+    EXPECT_NEAR(found.seconds, best, 1e-9 * best) << "seed " << seed;
+    EXPECT_NEAR(without.seconds, best, 1e-9 * best) << "seed " << seed;
+    nodes += found.nodes;
+    nodes_without += without.nodes;
+  }
+  EXPECT_LT(nodes, nodes_without);
+}
+
+/// GRPO: the actor generates and then computes log-probabilities, perhaps with
+/// the replica to which its weights moved for generation.
+TEST(ExactSearch, EqualsEnumerationWhereTwoLevelsShareAMove) {
+  int shared = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    SmallInstance small;
+    small.exact.num_devices = 4;
+    small.shares = true;
+    small.move = double(1 + random() % 40);
+    small.memory = 80 + random() % 140;
+    add_call(small, random, 3, false);                 // actor_gen
+    add_call(small, random, -1, false);                // ref_inf
+    small.exact.calls.push_back(small.exact.calls[0]); // actor_inf
+    small.held.push_back(small.held[0]);
+    small.active.push_back(small.active[0]);
+    add_call(small, random, 3, true);
+    small.exact.levels = {{0}, {1, 2}, {3}};
+    small.exact.align = [](std::uint32_t from, std::uint32_t count) {
+      return (from + count - 1) / count * count;
+    };
+    small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
+      return small.move_s(call, point);
+    };
+    small.exact.fits
+      = [&small](const SpacePoint& point) { return small.fits(point); };
+    const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
+    const auto best = Enumeration(small).best();
+    EXPECT_TRUE(found.proved) << "seed " << seed;
+    ASSERT_EQ(found.found, best > 0) << "seed " << seed;
+    if (!found.found)
+      continue;
+    EXPECT_NEAR(found.seconds, best, 1e-9 * best) << "seed " << seed;
+    shared += small.is_paid(2, found.point);
+  }
+  EXPECT_GT(shared, 50) << "in many optima one move serves two levels";
 }
 
 TEST(ExactSearch, AMoveDuringGenerationCostsNothing) {

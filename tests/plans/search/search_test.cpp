@@ -327,10 +327,10 @@ TEST(Search, ChunksAreAddedAfterwardsWhereTheyPayOff) {
 
 enum class Counts { as_a_run, as_published };
 
-void expect_ppo_closes_on_128(const std::string& hardware, Counts counts,
-                              std::uint64_t most_nodes) {
+void expect_ppo_closes(std::uint32_t nodes, const std::string& hardware,
+                       Counts counts, std::uint64_t most_nodes) {
   for (const auto& shape : {shape_7b(), shape_34b(), shape_70b()}) {
-    auto problem = make_problem(shape, 16, 8, hardware);
+    auto problem = make_problem(shape, nodes, 8, hardware);
     problem.sizes.stores_operands = false;
     if (counts == Counts::as_published)
       problem.sizes = published_sizes(problem.sizes, Settings{});
@@ -344,9 +344,37 @@ void expect_ppo_closes_on_128(const std::string& hardware, Counts counts,
 /// As users search, and as `--published` does, each in half a second.
 TEST(Search, PpoOn128DevicesCloses) {
   for (const auto counts : {Counts::as_a_run, Counts::as_published}) {
-    expect_ppo_closes_on_128("a100x8", counts, 2'500'000);
-    expect_ppo_closes_on_128("h100x8", counts, 500'000);
+    expect_ppo_closes(16, "a100x8", counts, 2'500'000);
+    expect_ppo_closes(16, "h100x8", counts, 500'000);
   }
+}
+
+/// In about two seconds each.
+TEST(Search, PpoOn1024DevicesCloses) {
+  expect_ppo_closes(128, "h100x8", Counts::as_published, 400'000);
+}
+
+TEST(Search, NoPointIsFasterThanItsLongestPath) {
+  const auto problem = make_problem(shape_7b(), 2, 8);
+  const CostModel costs(problem);
+  const SearchSpace space(problem, costs, {});
+  PointCost simulates(space, {}), skips(space, {});
+  Walk walk(space, simulates, {}, 7);
+  int skipped = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto point = walk.random_point();
+    const auto step_s = simulates.step_s(point);
+    const auto best_s
+      = skips.best().empty() ? 1e300 : skips.best().front().step_s;
+    const auto below_s = skips.step_s_below(best_s, point);
+    EXPECT_TRUE(below_s == step_s || (below_s > 1e300 && step_s >= best_s));
+    skipped += below_s != step_s;
+  }
+  EXPECT_GT(skipped, 500);
+  ASSERT_EQ(skips.best().size(), simulates.best().size());
+  for (std::size_t i = 0; i < skips.best().size(); ++i)
+    EXPECT_EQ(skips.best()[i].point, simulates.best()[i].point);
+  EXPECT_EQ(skips.evaluations(), simulates.evaluations());
 }
 
 TEST(Search, AnInterruptedSearchHasABestPlanAndABound) {

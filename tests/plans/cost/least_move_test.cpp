@@ -1,0 +1,72 @@
+// The lower bound against the closed form, wherever the meshes are.
+#include "plans/cost/hardware.hpp"
+#include "plans/cost/least_move.hpp"
+#include "plans/cost/move_cost.hpp"
+#include "plans/weights/device_order.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/plans/problem_support.hpp"
+
+#include <random>
+
+namespace troupe::plans {
+namespace {
+
+constexpr std::uint32_t node_size = 8;
+constexpr std::uint32_t num_nodes = 12;
+
+/// A mesh of any size and strategy, inside a node or from the begin of one.
+Placement drawn_mesh(std::mt19937& random, std::uint32_t num_layers) {
+  while (true) {
+    const auto draw = [&](std::uint32_t below) {
+      return static_cast<std::uint32_t>(random() % below);
+    };
+    const bool small = draw(3) == 0;
+    const auto count
+      = small ? 1u << draw(3) : node_size * (1 + draw(num_nodes));
+    const auto tp = 1u << draw(4);
+    const auto pp = 1 + draw(12);
+    if (count % (tp * pp) != 0 || pp > num_layers)
+      continue;
+    Strategy strategy{.dp = count / tp / pp, .pp = pp, .tp = tp};
+    if (strategy.dp > 1 && draw(3) == 0)
+      strategy.zero = Zero::z3;
+    const auto begin
+      = small ? draw(num_nodes) * node_size + draw(node_size / count) * count
+              : draw(num_nodes - count / node_size + 1) * node_size;
+    return {.devices = ranks(begin, begin + count - 1), .strategy = strategy};
+  }
+}
+
+TEST(LeastMove, IsAtMostTheMoveWhereverTheMeshesAre) {
+  auto tied = llama_shape(12, 512, 1408, 8, 8);
+  tied.tied_embeddings = true;
+  const Cluster cluster{.nodes = num_nodes, .devices_per_node = node_size};
+  std::mt19937 random(11);
+  int close = 0, all = 0;
+  for (const auto& shape : {shape_7b(), tied})
+    for (const auto* name : {"h100x8", "a100x8"})
+      for (int i = 0; i < 300; ++i) {
+        const auto model = unit_bytes(shape, DType::bf16);
+        const auto hardware = load_hardware(name);
+        const auto source = drawn_mesh(random, 12);
+        auto target = drawn_mesh(random, 12);
+        if (i % 4 != 0)
+          target.devices = order_devices(source, target, cluster);
+        const auto move_s
+          = move_seconds(move_bytes(model, source, target, cluster), hardware);
+        const auto least_s = least_move_seconds(
+          model, source.strategy, target.strategy, node_size, hardware);
+        EXPECT_LE(least_s, move_s * (1 + 1e-9))
+          << print_devices(source.devices) << " " << to_string(source.strategy)
+          << " -> " << print_devices(target.devices) << " "
+          << to_string(target.strategy);
+        close += least_s > 0.5 * move_s;
+        all += move_s > 0;
+      }
+  EXPECT_GT(close, all / 3) << "a bound of next to nothing rules nothing out";
+}
+
+} // namespace
+} // namespace troupe::plans
