@@ -14,6 +14,11 @@ namespace {
 /// offloaded.
 constexpr double moment_bytes_a_parameter = 8;
 
+/// Returns the bytes of a model that a device of `to` gathers.
+double bytes_gathered(double model_bytes, const Strategy& to) {
+  return model_bytes / (double(to.tp) * to.pp);
+}
+
 /// Returns whether one of the runs of `count` devices spans nodes.
 bool cost_run_spans(const std::vector<Rank>& devices, std::size_t count,
                     const Cluster& cluster) {
@@ -198,17 +203,14 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   const auto alone = problem_.measured.move_factor * cores_.alone(both);
   if (from.strategy.zero != Zero::z3)
     return alone * seconds;
-  const auto gathered = gathered_bytes(models_.find(role)->second, to.strategy);
+  const auto& model = models_.find(role)->second;
+  const auto gathered
+    = bytes_gathered(model.parameters * model.element_bytes, to.strategy);
   return alone
          * std::max(seconds,
                     hardware_.move_s
                       + gathered
                           / gather_Bps(span_of(from, problem_.cluster).data));
-}
-
-/// Returns the bytes of a model that a device of `to` gathers.
-double CostModel::gathered_bytes(const Model& model, const Strategy& to) {
-  return model.parameters * model.element_bytes / (double(to.tp) * to.pp);
 }
 
 double CostModel::least_move_s(const std::string& role, const Strategy& from,
@@ -221,7 +223,7 @@ double CostModel::least_move_s(const std::string& role, const Strategy& from,
   const auto gather_s
     = from.zero == Zero::z3
         ? hardware_.move_s
-            + gathered_bytes(model, to)
+            + bytes_gathered(model.parameters * model.element_bytes, to)
                 / std::max(gather_Bps(false), gather_Bps(true))
         : 0;
   return problem_.measured.move_factor * std::max(seconds, gather_s);

@@ -107,15 +107,12 @@ public:
   /// Returns the seconds to move `role` from one mesh and strategy to another.
   double move_s(const std::string& role, const Placement& from,
                 const Placement& to) const;
-  /// Returns at most `move_s` in closed form for any meshes of these strategies
-  /// that are inside a node or begin with one.
+  /// Returns at most `move_s` in closed form (least_move.hpp).
   double least_move_s(const std::string& role, const Strategy& from,
                       const Strategy& to) const;
   MoveBytes move_bytes_of(const std::string& role, const Placement& from,
                           const Placement& to) const;
-  /// Returns the same model with moves counted transfer by transfer, for plans
-  /// that a user sees. Beyond 128 devices, where planning a move of a large
-  /// model takes up to seconds, they stay in closed form.
+  /// Returns the same model with planned moves, on at most 128 devices.
   CostModel with_planned_moves() const;
 
 private:
@@ -163,7 +160,6 @@ private:
   double link_Bps(bool between_nodes) const;
   double link_latency_s(bool between_nodes) const;
   double gather_Bps(bool between_nodes) const;
-  static double gathered_bytes(const Model& model, const Strategy& to);
   double tensor_sum_s(const Job& job, double tokens) const;
   LayerTime layer(const Job& job, double tokens, double attends) const;
   double head_s(const Job& job, double tokens) const;

@@ -7,6 +7,7 @@
 
 #include "plans/cost/cost_model.hpp"
 #include "plans/memory/memory_model.hpp"
+#include "plans/search/space_limits.hpp"
 
 #include <array>
 #include <cstddef>
@@ -54,21 +55,6 @@ struct CallOption {
   double offload_s() const {
     return planes_s(offload);
   }
-};
-
-/// Limits of the space.
-struct SpaceLimits {
-  bool chunks = false;
-  /// Plans whose choices are also in the space: presets have their own splits,
-  /// strategies and chunks.
-  std::vector<ExecutionPlan> also = {};
-};
-
-struct SpaceCounts {
-  std::uint64_t kept = 0;
-  std::uint64_t illegal = 0;   ///< by heads, layers, samples
-  std::uint64_t memory = 0;    ///< too large for a device on its own
-  std::uint64_t dominated = 0; ///< another one is as good in everything
 };
 
 /// A choice for every call of a space: its option and first device.

@@ -94,23 +94,26 @@ std::set<std::int32_t> layers_on(const ModelShape& shape, std::uint32_t stage) {
   return layers;
 }
 
+void expect_first_boxes(bool tied, std::uint32_t stages) {
+  auto shape = shape_tiny();
+  shape.tied_embeddings = tied;
+  const auto all = parameters(shape);
+  const Strategy strategy{.pp = stages};
+  const auto boxes = first_boxes(all, strategy);
+  std::vector<int> owners(all.size(), 0);
+  for (std::uint32_t stage = 0; stage < stages; ++stage) {
+    EXPECT_EQ(boxes[stage], whole_boxes(all, strategy, {.pp = stage}));
+    for (const auto& box : boxes[stage])
+      ++owners[box.parameter];
+  }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(owners[i], all[i].layer < 0 && tied && stages > 1 ? 2 : 1);
+}
+
 TEST(StageLayers, EveryParameterIsOnTheStagesThatUseIt) {
   for (const bool tied : {false, true})
-    for (const std::uint32_t stages : {1U, 2U, 4U}) {
-      auto shape = shape_tiny();
-      shape.tied_embeddings = tied;
-      const auto all = parameters(shape);
-      const Strategy strategy{.pp = stages};
-      const auto boxes = first_boxes(all, strategy);
-      std::vector<int> owners(all.size(), 0);
-      for (std::uint32_t stage = 0; stage < stages; ++stage) {
-        EXPECT_EQ(boxes[stage], whole_boxes(all, strategy, {.pp = stage}));
-        for (const auto& box : boxes[stage])
-          ++owners[box.parameter];
-      }
-      for (std::size_t i = 0; i < all.size(); ++i)
-        EXPECT_EQ(owners[i], all[i].layer < 0 && tied && stages > 1 ? 2 : 1);
-    }
+    for (const std::uint32_t stages : {1U, 2U, 4U})
+      expect_first_boxes(tied, stages);
 }
 
 TEST(StageLayers, AHeavyHeadTakesLayersFromTheLastStage) {
