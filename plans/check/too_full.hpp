@@ -29,7 +29,7 @@ private:
     std::string hint = {};
     std::vector<Rank> devices = {};
   };
-  /// What a device holds, and its group.
+  /// The memory of a device, and its group.
   struct Seen {
     DeviceMemory memory = {};
     std::size_t group = 0;

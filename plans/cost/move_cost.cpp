@@ -28,8 +28,8 @@ struct NodeCell {
   double sent = 0;
 };
 
-/// What a node's devices receive, in order, and the bytes that its busiest
-/// owner sends to others there.
+/// The bytes that a node's devices receive, in order, and those that its
+/// busiest owner sends to others there.
 struct NodeTally {
   struct Received {
     double here = 0, near = 0, far = 0;

@@ -1,4 +1,4 @@
-// What a search space contains, and what was left out of it.
+// Limits of a search space, and counts of what was left out of it.
 #pragma once
 
 #include "plans/plan/execution_plan.hpp"
