@@ -52,9 +52,9 @@ TEST(RolloutRecord, KlIsOfTheModelsOwnTokensAndSoAreItsParts) {
     of_one_sample<float>("advantages", DType::f32, {0, 1.23456F, -2}));
   const auto line = line_of(std::move(columns));
   EXPECT_NEAR(line["kl"], (-0.123456 + 0.5) + (-1 + 0.25), 1e-6);
-  EXPECT_THAT(line["ref_logprobs"],
+  EXPECT_THAT(line["ref_logprobs"].get<std::vector<double>>(),
               ElementsAre(DoubleEq(-7), DoubleEq(-0.5), DoubleEq(-0.25)));
-  EXPECT_THAT(line["advantages"],
+  EXPECT_THAT(line["advantages"].get<std::vector<double>>(),
               ElementsAre(DoubleEq(0), DoubleEq(1.2346), DoubleEq(-2)));
 }
 
