@@ -119,13 +119,10 @@ while kill -0 "$run" 2>/dev/null; do
   wait "$run"
   code=$?
 done
-# a job that was cancelled is no longer RUNNING, and must stay cancelled; Slurm
-# ends the script of one that it queues again, whose own exit may be taken for
-# that of the next start
-trap - TERM
+# a job that was cancelled is no longer RUNNING, and must stay cancelled
 if [ "$code" -eq 75 ] \
   && [ "$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)" = RUNNING ]; then
-  scontrol requeue "$SLURM_JOB_ID" && sleep 30
+  scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$code"
 )sh",
