@@ -108,6 +108,12 @@ class SlurmJob(Case):
         self.assertEqual(self.slurm.job(job)["Restarts"], "1")
         saved = max(self.metrics("job"))
         self.assertLess(saved, 40)
+        # Slurm waits minutes before it starts such a job again; a node refuses
+        # one whose first start has not ended there
+        until(lambda: not any(
+            words.startswith(f"slurmstepd: [{job}.")
+            for words in self.slurm.processes().values()),
+              "the end of the first start", 30)
         self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
         self.wait_while(job, *WAITING)
         self.finish(job)
