@@ -132,6 +132,14 @@ PartitionName=all Nodes={",".join(NODES)} Default=YES MaxTime=INFINITE State=UP
     def state(self, number):
         return self.job(number)["JobState"]
 
+    def log_of(self, number):
+        """What the daemons say of a job, for the message of a failure."""
+        return "".join(
+            f"{file.name}: {line}\n"
+            for file in sorted(self.folder.glob("slurm*.log"))
+            for line in file.read_text(errors="replace").splitlines()
+            if re.search(rf"(JobId=|[Jj]ob |\[){number}\b", line))
+
     def wait_while(self, number, states, seconds):
         """Waits until a job has another state, and returns it."""
         end = time.monotonic() + seconds

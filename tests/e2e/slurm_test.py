@@ -62,7 +62,8 @@ class SlurmJob(Case):
 
     def finish(self, job, state="COMPLETED"):
         """Waits for the end of a job and of all its processes."""
-        self.assertEqual(self.wait_while(job, *ENDING), state, self.log())
+        self.assertEqual(self.wait_while(job, *ENDING), state,
+                         self.slurm.log_of(job) + self.log())
         until(lambda: not self.processes(), "the end of all processes", 10)
 
     def wait_for_steps(self, steps):
@@ -108,13 +109,9 @@ class SlurmJob(Case):
         self.assertEqual(self.slurm.job(job)["Restarts"], "1")
         saved = max(self.metrics("job"))
         self.assertLess(saved, 40)
-        # Slurm waits minutes before it starts such a job again; a node refuses
-        # one whose first start has not ended there
-        until(lambda: not any(
-            words.startswith(f"slurmstepd: [{job}.")
-            for words in self.slurm.processes().values()),
-              "the end of the first start", 30)
-        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        # instead of minutes; a node refuses a start in the second in which it
+        # ended the job ("Job credential revoked")
+        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now+2")
         self.wait_while(job, *WAITING)
         self.finish(job)
         log = (self.run_folder("job") / "log.txt").read_text()
