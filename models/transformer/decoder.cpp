@@ -6,6 +6,7 @@
 #include "net/collectives/channel.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 namespace troupe::models {
@@ -217,7 +218,9 @@ void Decoder::attention(std::int64_t layer, KvCache& cache,
                    {.accumulate = false, .bias = packed.qkv_bias.data()});
   DecodeAttention what{layer, shape_.num_heads, shape_.num_kv_heads,
                        shape_.head_dim};
-  what.scale = stack::score_scale(shape_);
+  const double scale = stack::stated_score_scale(shape_);
+  what.scale = static_cast<float>(
+    scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(shape_.head_dim)));
   what.cap = static_cast<float>(shape_.attention_cap);
   what.window = w.positions.window;
   what.norm_eps = static_cast<float>(shape_.norm_eps);

@@ -28,13 +28,10 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
           model.weights.operands};
 }
 
-float score_scale(const ModelShape& shape) {
+double stated_score_scale(const ModelShape& shape) {
   if (shape.multipliers.attention > 0)
-    return static_cast<float>(shape.multipliers.attention);
-  return static_cast<float>(
-    1.0
-    / std::sqrt(shape.query_scalar > 0 ? shape.query_scalar
-                                       : static_cast<double>(shape.head_dim)));
+    return shape.multipliers.attention;
+  return shape.query_scalar > 0 ? 1.0 / std::sqrt(shape.query_scalar) : 0;
 }
 
 AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
@@ -45,7 +42,7 @@ AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
           shape.head_dim,
           batch.cu_seqlens,
           batch.continues,
-          score_scale(shape),
+          static_cast<float>(stated_score_scale(shape)),
           static_cast<float>(shape.attention_cap),
           w.positions.window,
           model.weights.operands};

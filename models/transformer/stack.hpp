@@ -19,8 +19,8 @@ class Channel;
 
 namespace troupe::models::stack {
 
-/// Returns the factor of the scores.
-float score_scale(const ModelShape& shape);
+/// Returns the factor of the scores that a model states; 0: 1 / sqrt(D).
+double stated_score_scale(const ModelShape& shape);
 
 /// Widths of a batch's buffers, in floats per token.
 struct Sizes {
