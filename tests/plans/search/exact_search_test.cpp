@@ -99,6 +99,18 @@ void add_call(SmallInstance& small, Random& random, std::int32_t home,
   small.active.push_back(std::move(active));
 }
 
+/// Gives the instance its aligned positions, its moves and its memory.
+void add_rules(SmallInstance& small) {
+  small.exact.align = [](std::uint32_t from, std::uint32_t count) {
+    return (from + count - 1) / count * count;
+  };
+  small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
+    return small.move_s(call, point);
+  };
+  small.exact.fits
+    = [&small](const SpacePoint& point) { return small.fits(point); };
+}
+
 void make_instance(SmallInstance& small, std::uint64_t seed) {
   Random random(seed);
   small.exact.num_devices = random() % 3 == 0 ? 2 : 4;
@@ -111,14 +123,7 @@ void make_instance(SmallInstance& small, std::uint64_t seed) {
   add_call(small, random, 4, true);
   add_call(small, random, 5, true);
   small.exact.levels = {{0}, {1, 2, 3}, {4, 5}};
-  small.exact.align = [](std::uint32_t from, std::uint32_t count) {
-    return (from + count - 1) / count * count;
-  };
-  small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
-    return small.move_s(call, point);
-  };
-  small.exact.fits
-    = [&small](const SpacePoint& point) { return small.fits(point); };
+  add_rules(small);
 }
 
 /// Enumerates every option at every position; 0 if nothing fits.
@@ -284,14 +289,7 @@ TEST(ExactSearch, EqualsEnumerationWhereTwoLevelsShareAMove) {
     small.active.push_back(small.active[0]);
     add_call(small, random, 3, true);
     small.exact.levels = {{0}, {1, 2}, {3}};
-    small.exact.align = [](std::uint32_t from, std::uint32_t count) {
-      return (from + count - 1) / count * count;
-    };
-    small.exact.move_s = [&small](std::uint32_t call, const SpacePoint& point) {
-      return small.move_s(call, point);
-    };
-    small.exact.fits
-      = [&small](const SpacePoint& point) { return small.fits(point); };
+    add_rules(small);
     const auto found = exact_search(small.exact, 0, nullptr, ~0ull);
     const auto best = Enumeration(small).best();
     EXPECT_TRUE(found.proved) << "seed " << seed;
