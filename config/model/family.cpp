@@ -57,6 +57,13 @@ void print_layer_types(const ModelShape& shape, HfJson& config) {
   config["layer_types"] = types;
 }
 
+void print_sliding_window(const ModelShape& shape, HfJson& config) {
+  if (shape.sliding_window > 0)
+    config["sliding_window"] = shape.sliding_window;
+  else
+    config["sliding_window"] = nullptr;
+}
+
 void print_query_scalar(const ModelShape& shape, HfJson& config) {
   // transformers 5 refuses a number that is not written as a whole number
   const auto whole = static_cast<std::int64_t>(shape.query_scalar);

@@ -92,6 +92,8 @@ Family smollm3_family();
 void read_layer_types(const HfObject& config, ModelShape& shape,
                       const std::function<bool(std::int64_t layer)>& windowed);
 void print_layer_types(const ModelShape& shape, HfJson& config);
+/// Prints `sliding_window`, null where there is none.
+void print_sliding_window(const ModelShape& shape, HfJson& config);
 /// Prints Gemma's `query_pre_attn_scalar`.
 void print_query_scalar(const ModelShape& shape, HfJson& config);
 

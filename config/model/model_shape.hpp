@@ -103,8 +103,8 @@ struct ModelShape {
   std::int64_t experts_per_token = 0;
   /// Weights of a token's experts add up to 1 (norm_topk_prob).
   bool renormalized_experts = true;
-  /// The MLP's size of layers without experts, which there are none of; for
-  /// printing. 0: that of an expert.
+  /// `intermediate_size` of config.json where experts have a size of their own,
+  /// for printing. 0: that of an expert.
   std::int64_t dense_intermediate_size = 0;
   double initializer_range = 0.02; ///< for new heads
   DType stored_dtype = DType::f32;

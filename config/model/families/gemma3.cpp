@@ -38,26 +38,16 @@ void gemma3_print(const ModelShape& shape, HfJson& config) {
 } // namespace
 
 Family gemma3_family() {
-  Family family;
+  Family family = gemma2_family();
   family.name = "gemma3_text";
   family.causal_class = "Gemma3ForCausalLM";
   family.classifier_class = "Gemma3TextForSequenceClassification";
-  family.keys.activation = "hidden_activation";
   family.defaults.vocab_size = 262208;
   family.defaults.heads = 8;
-  family.defaults.kv_heads = 4;
-  family.defaults.head_dim = 256;
   family.defaults.positions = 131072;
   family.defaults.rope_theta = 1e6;
   family.defaults.local_rope_theta = 1e4;
-  family.defaults.tied = true;
-  family.defaults.pad = 0;
-  family.traits.norm = NormKind::rms_one_plus;
-  family.traits.activation = Activation::gelu_tanh;
-  family.traits.scaled_embedding = true;
-  family.traits.post_norms = true;
   family.traits.query_key_norm = true;
-  family.activations = {"gelu_pytorch_tanh"};
   family.read = gemma3_read;
   family.print = gemma3_print;
   return family;

@@ -18,9 +18,7 @@ Family mistral_family() {
     shape.sliding_window = none ? 0 : config.size("sliding_window", 4096);
   };
   family.print = [](const ModelShape& shape, HfJson& config) {
-    config["sliding_window"] = shape.sliding_window > 0
-                                 ? HfJson(shape.sliding_window)
-                                 : HfJson(nullptr);
+    print_sliding_window(shape, config);
   };
   return family;
 }

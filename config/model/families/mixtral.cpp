@@ -45,9 +45,7 @@ Family mixtral_family() {
       = config.size("num_experts_per_tok", 2, shape.num_experts);
   };
   family.print = [](const ModelShape& shape, HfJson& config) {
-    config["sliding_window"] = shape.sliding_window > 0
-                                 ? HfJson(shape.sliding_window)
-                                 : HfJson(nullptr);
+    print_sliding_window(shape, config);
     config["num_local_experts"] = shape.num_experts;
     config["num_experts_per_tok"] = shape.experts_per_token;
     config["output_router_logits"] = false;

@@ -73,9 +73,7 @@ Family phi3_family() {
   family.print = [](const ModelShape& shape, HfJson& config) {
     for (const char* key : phi3_dropouts)
       config[key] = 0.0;
-    config["sliding_window"] = shape.sliding_window > 0
-                                 ? HfJson(shape.sliding_window)
-                                 : HfJson(nullptr);
+    print_sliding_window(shape, config);
   };
   return family;
 }
