@@ -43,6 +43,7 @@
 // algorithms (Thakur et al. 2005); ZeRO traffic: Rajbhandari et al. 2020.
 #pragma once
 
+#include "plans/cost/cost_effects.hpp"
 #include "plans/cost/move_cost.hpp"
 #include "plans/cost/plan_problem.hpp"
 #include "plans/cost/shared_cores.hpp"
@@ -67,21 +68,6 @@ struct MeshSpan {
   bool pipeline = false;
 };
 MeshSpan span_of(const Placement& placement, const Cluster& cluster);
-
-/// Systems whose published times are quoted next to predictions.
-enum class Engine {
-  own,
-  deepspeed_chat, ///< slower passes, decoding bound by launches
-  openrlhf,       ///< slower passes, rollouts in rounds one after the other
-};
-
-/// Terms that a study may turn off; all are on by default.
-struct CostEffects {
-  bool bubbles = true;
-  bool moves = true;
-  /// Engine that runs the plan (`engines` of the hardware).
-  Engine engine = Engine::own;
-};
 
 class CostModel {
 public:
