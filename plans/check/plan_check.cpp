@@ -362,11 +362,12 @@ private:
   void check_memory(const Replicas& replicas) {
     auto planned = planned_memory(context_, replicas);
     report_.rooms = std::move(planned.rooms);
-    const auto limit = context_.device_memory_bytes.value_or(~0ull);
-    internal::TooFull too_full(limit);
+    internal::TooFull too_full;
     for (auto& memory : planned.devices) {
       const auto resident = memory.resident_bytes();
+      const auto limit = context_.memory_of(memory.device);
       DevicePeak peak{.device = memory.device,
+                      .kind = context_.kind_of(memory.device),
                       .peak_bytes = resident,
                       .resident_bytes = resident,
                       .tasks = memory.tasks};
@@ -375,7 +376,8 @@ private:
           peak.peak_bytes = resident + task.bytes;
           peak.at_task = task.task;
         }
-      too_full.add(memory, peak, [&] { return memory_hint(memory, peak); });
+      too_full.add(memory, peak, limit,
+                   [&] { return memory_hint(memory, peak); });
       report_.devices.push_back(std::move(peak));
     }
     std::ranges::copy(too_full.mistakes(), std::back_inserter(report_.errors));

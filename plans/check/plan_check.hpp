@@ -17,6 +17,12 @@
 
 namespace troupe::plans {
 
+/// A node of a cluster whose nodes differ.
+struct NodeMemory {
+  std::string kind = {};
+  std::uint64_t device_bytes = 0; ///< that plans may use; 0: not known
+};
+
 /// Everything that a plan is checked against. The references must outlive the
 /// check.
 struct CheckContext {
@@ -26,10 +32,16 @@ struct CheckContext {
   std::map<std::string, ModelShape> shapes = {}; ///< by role; absent: unknown
   std::map<std::string, DType> dtypes = {};      ///< by role; absent: f32
   std::optional<std::uint64_t> device_memory_bytes = {}; ///< absent: unknown
+  std::vector<NodeMemory> nodes = {}; ///< in order, where they differ
   /// The loss weights samples of older versions by their own log-probabilities
   /// (`old_logprobs: rollout`, or `algorithm.correction`).
   bool corrects_for_lag = true;
   Evaluation evaluation = {};
+
+  /// Returns what a plan may use of a device; the largest number: not known.
+  std::uint64_t memory_of(Rank device) const;
+  /// Returns the kind of its node; empty where all are alike.
+  std::string kind_of(Rank device) const;
 };
 
 /// Takes sizes, dtypes and corrections from the settings, for devices with
@@ -54,6 +66,7 @@ struct PlanMistake {
 
 struct DevicePeak {
   Rank device = {};
+  std::string kind = {}; ///< of its node; empty: all are alike
   std::uint64_t peak_bytes = 0;
   std::uint64_t resident_bytes = 0; ///< weights, gradients, optimizer
   std::string at_task = {};         ///< empty: no task, resident only

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace troupe::plans {
 
@@ -57,6 +58,18 @@ std::string sharding_hint(const CheckContext& context, Rank device) {
 }
 
 } // namespace internal
+
+std::uint64_t CheckContext::memory_of(Rank device) const {
+  const auto node = plan.cluster.node_of(device);
+  const auto bytes = node < nodes.size() ? nodes[node].device_bytes
+                                         : device_memory_bytes.value_or(0);
+  return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
+}
+
+std::string CheckContext::kind_of(Rank device) const {
+  const auto node = plan.cluster.node_of(device);
+  return node < nodes.size() ? nodes[node].kind : "";
+}
 
 DType product_dtype(const Settings& settings, const std::string& role) {
   const auto model = settings.models.find(role);

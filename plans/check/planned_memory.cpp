@@ -52,7 +52,7 @@ public:
                    const Call& call)
     : name_(call.name),
       replica_(part.replicas[part.replicas.of_call(call.name)]),
-      limit_(context.device_memory_bytes.value_or(all_bytes)),
+      context_(context),
       takes_{.shape = context.shapes.at(call.role),
              .dtype = dtype_of(context, call.role),
              .placement = part.plan.calls.at(call.name),
@@ -92,7 +92,8 @@ public:
     const auto beside = device.resident_bytes()
                         + (task == device.tasks.end() ? 0 : task->bytes)
                         - takes_.bytes(responses(), stage);
-    return limit_ - std::min(limit_, beside);
+    const auto limit = context_.memory_of(device.device);
+    return limit - std::min(limit, beside);
   }
   /// Sizes the call's cache and adds it to its tasks.
   ResponseRoom settle(std::vector<DeviceMemory>& devices) const {
@@ -117,7 +118,7 @@ private:
 
   const std::string& name_;
   const Replica& replica_;
-  std::uint64_t limit_;
+  const CheckContext& context_;
   ResponseCall takes_;
   std::vector<std::optional<std::uint32_t>> stages_; ///< by rank
 };

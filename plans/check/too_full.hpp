@@ -14,12 +14,10 @@ namespace troupe::plans::internal {
 
 class TooFull {
 public:
-  explicit TooFull(std::uint64_t limit) : limit_(limit) {}
-
-  /// Adds the device if its peak is above the limit. `hint` returns what to
-  /// try; it is slow, and called once for devices that hold the same.
+  /// Adds the device if its peak is above `limit`. `hint` returns what to try;
+  /// it is slow, and called once for devices that hold and have the same.
   void add(const DeviceMemory& memory, const DevicePeak& peak,
-           const std::function<std::string()>& hint);
+           std::uint64_t limit, const std::function<std::string()>& hint);
   std::vector<PlanMistake> mistakes() const;
 
 private:
@@ -27,6 +25,8 @@ private:
     std::string path = {};
     std::string got = {};
     std::string hint = {};
+    std::uint64_t limit = 0;
+    std::vector<std::string> kinds = {}; ///< of nodes, where they differ
     std::vector<Rank> devices = {};
   };
   /// The memory of a device, and its group.
@@ -34,9 +34,9 @@ private:
     DeviceMemory memory = {};
     std::size_t group = 0;
   };
-  std::size_t group_of(const DevicePeak& peak, std::string hint);
+  std::size_t group_of(const DevicePeak& peak, std::uint64_t limit,
+                       std::string hint);
 
-  std::uint64_t limit_;
   std::vector<Group> groups_;
   std::vector<Seen> seen_;
 };

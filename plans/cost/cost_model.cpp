@@ -72,6 +72,20 @@ CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
     model.parameters = static_cast<double>(model.num_parameters);
     models_.emplace(role, std::move(model));
   }
+  const auto& kinds = problem.hardware.kinds;
+  if (kinds.empty())
+    return;
+  slowest_.resize(std::size_t{1} << kinds.size());
+  for (KindSet set = 1; set < slowest_.size(); ++set)
+    slowest_[set] = slowest_of(kinds, set);
+}
+
+const Hardware& CostModel::numbers(KindSet kinds) const {
+  return slowest_.empty() ? hardware_ : slowest_[kinds];
+}
+
+KindSet CostModel::kinds_of(const std::vector<Rank>& devices) const {
+  return problem_.hardware.kinds_of(devices, problem_.cluster);
 }
 
 CostModel::Job CostModel::make_job(const Call& call,
@@ -104,7 +118,8 @@ CostModel::Job CostModel::make_job(const Call& call,
           .other_layers = double(layers.most_before()),
           .micro_batches = double(batches.count),
           .samples = samples,
-          .rounds = rounds};
+          .rounds = rounds,
+          .kinds = kinds_of(placement.devices)};
 }
 
 double CostModel::work_s(const Call& call, const Job& job) const {
@@ -126,7 +141,7 @@ double CostModel::call_s(const Call& call, const Placement& placement) const {
     return 0;
   return measured.factor_of(call.name)
          * cores_.alone(placement.devices, turns_of(call, placement))
-         * (hardware_.call_s + master_s(placement)
+         * (numbers(kinds_of(placement.devices)).call_s + master_s(placement)
             + work_s(call, make_job(call, placement)));
 }
 
@@ -193,13 +208,14 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   if (!effects_.moves)
     return 0;
   const auto bytes = move_bytes_of(role, from, to);
-  auto seconds = move_seconds(bytes, hardware_);
-  // a different sharding of the same devices uses no link, but is still a task
-  if (seconds == 0 && from.strategy != to.strategy)
-    seconds = hardware_.move_s;
-  // sharded parameters are gathered by all devices at once
   auto both = from.devices;
   both.insert(both.end(), to.devices.begin(), to.devices.end());
+  const auto& hw = numbers(kinds_of(both));
+  auto seconds = move_seconds(bytes, hw);
+  // a different sharding of the same devices uses no link, but is still a task
+  if (seconds == 0 && from.strategy != to.strategy)
+    seconds = hw.move_s;
+  // sharded parameters are gathered by all devices at once
   const auto alone = problem_.measured.move_factor * cores_.alone(both);
   if (from.strategy.zero != Zero::z3)
     return alone * seconds;
@@ -207,16 +223,16 @@ double CostModel::move_s(const std::string& role, const Placement& from,
   const auto gathered
     = bytes_gathered(model.parameters * model.element_bytes, to.strategy);
   return alone
-         * std::max(seconds,
-                    hardware_.move_s
-                      + gathered
-                          / gather_Bps(span_of(from, problem_.cluster).data));
+         * std::max(
+           seconds,
+           hw.move_s
+             + gathered / gather_Bps(hw, span_of(from, problem_.cluster).data));
 }
 
 double CostModel::least_move_s(const std::string& role, const Strategy& from,
                                const Strategy& to) const {
-  if (!effects_.moves || cores_.any())
-    return 0;
+  if (!effects_.moves || cores_.any() || !slowest_.empty())
+    return 0; // the devices decide
   const auto& model = models_.find(role)->second;
   const auto seconds = least_move_seconds(
     model.units, from, to, problem_.cluster.devices_per_node, hardware_);
@@ -224,7 +240,8 @@ double CostModel::least_move_s(const std::string& role, const Strategy& from,
     = from.zero == Zero::z3
         ? hardware_.move_s
             + bytes_gathered(model.parameters * model.element_bytes, to)
-                / std::max(gather_Bps(false), gather_Bps(true))
+                / std::max(gather_Bps(hardware_, false),
+                           gather_Bps(hardware_, true))
         : 0;
   return problem_.measured.move_factor * std::max(seconds, gather_s);
 }
@@ -241,7 +258,7 @@ double CostModel::planes_s(const std::string& role, const Placement& mesh,
   if (planes.offload_optimizer)
     bytes += moment_bytes_a_parameter * num_moments;
   return cores_.alone(mesh.devices) * model.parameters * bytes
-         / (double(dp) * pp * tp) / hardware_.host_Bps;
+         / (double(dp) * pp * tp) / numbers(kinds_of(mesh.devices)).host_Bps;
 }
 
 double CostModel::inference_pass_s(const Job& job) const {
@@ -264,21 +281,21 @@ double CostModel::gradients_s(const Job& job) const {
     return 0;
   const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
                      * job.model.parameters / (job.t * job.p);
-  const auto rate = hardware_.sum_Bps > 0 && !job.span.data
-                      ? hardware_.sum_Bps
-                      : link_Bps(job.span.data);
+  const auto& hw = numbers(job.kinds);
+  const auto rate = hw.sum_Bps > 0 && !job.span.data
+                      ? hw.sum_Bps
+                      : link_Bps(job, job.span.data);
   return bytes / rate
          + std::max(job.other_layers, job.last_layers)
-             * link_latency_s(job.span.data);
+             * link_latency_s(job, job.span.data);
 }
 
 double CostModel::optimizer_s(const Job& job) const {
   const auto share = job.placement.strategy.zero == Zero::none ? 1.0 : job.d;
   const auto parameters = job.model.parameters / (job.t * job.p * share);
-  const auto device
-    = hardware_.optimizer_Bps > 0 ? hardware_.optimizer_Bps : hardware_.mem_Bps;
-  return optimizer_bytes_a_parameter * parameters / device
-         + hardware_.opt_step_s;
+  const auto& hw = numbers(job.kinds);
+  const auto device = hw.optimizer_Bps > 0 ? hw.optimizer_Bps : hw.mem_Bps;
+  return optimizer_bytes_a_parameter * parameters / device + hw.opt_step_s;
 }
 
 double CostModel::train_s(const Job& job) const {

@@ -1,6 +1,8 @@
 // Estimates how long a call takes, from its work and the machine. Times in
 // seconds, sizes in bytes, work in FLOP; models one device of the mesh, as all
 // do the same in parallel. Nothing else runs meanwhile (shared_cores.hpp).
+// Where nodes differ, it is a device as slow as the slowest
+// (cluster_hardware.hpp).
 //
 // Symbols: L layers, h hidden, K KV width, V vocabulary, P_l parameters of a
 // layer's matrices, P of the model, e bytes per parameter; strategy d, p, t; B
@@ -61,6 +63,9 @@ namespace troupe::plans {
 /// gradients, moments and master weights.
 inline constexpr double optimizer_bytes_a_parameter = 30;
 
+/// Returns the rate at which sharded parameters are gathered.
+double gather_Bps(const Hardware& hardware, bool between_nodes);
+
 /// Groups of a mesh that span nodes.
 struct MeshSpan {
   bool tensor = false;
@@ -93,7 +98,8 @@ public:
   /// Returns the seconds to move `role` from one mesh and strategy to another.
   double move_s(const std::string& role, const Placement& from,
                 const Placement& to) const;
-  /// Returns at most `move_s` in closed form (least_move.hpp).
+  /// Returns at most `move_s` in closed form (least_move.hpp); 0 where nodes
+  /// differ.
   double least_move_s(const std::string& role, const Strategy& from,
                       const Strategy& to) const;
   MoveBytes move_bytes_of(const std::string& role, const Placement& from,
@@ -135,6 +141,7 @@ private:
     double samples; ///< per micro-batch
     /// For generation: all responses over the number of slots.
     double rounds = 1;
+    KindSet kinds = 0; ///< of nodes that the mesh is on
   };
 
   struct PlannedMove;
@@ -142,10 +149,14 @@ private:
   StageTurns turns_of(const Call& call, const Placement& placement) const;
   double work_s(const Call& call, const Job& job) const;
   double rollout_s(const Job& job) const;
-  double engine_backend() const;
-  double link_Bps(bool between_nodes) const;
-  double link_latency_s(bool between_nodes) const;
-  double gather_Bps(bool between_nodes) const;
+  double engine_backend(const Hardware& hw) const;
+  /// Returns the numbers of a mesh on these kinds of nodes.
+  const Hardware& numbers(KindSet kinds) const;
+  KindSet kinds_of(const std::vector<Rank>& devices) const;
+  double link_Bps(const Job& job, bool between_nodes) const;
+  double link_latency_s(const Job& job, bool between_nodes) const;
+  std::optional<double> measured_s(const Job& job, ProfileOp op,
+                                   double tokens) const;
   double tensor_sum_s(const Job& job, double tokens) const;
   LayerTime layer(const Job& job, double tokens, double attends) const;
   double head_s(const Job& job, double tokens) const;
@@ -181,6 +192,7 @@ private:
   /// Shared by copies of this, in one thread; null: closed form.
   std::shared_ptr<std::vector<PlannedMove>> planned_moves_;
   std::map<std::string, Model, std::less<>> models_;
+  std::vector<Hardware> slowest_; ///< by set of kinds; empty: nodes are alike
 };
 
 } // namespace troupe::plans

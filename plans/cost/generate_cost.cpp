@@ -31,7 +31,7 @@ double CostModel::prefill_s(const Job& job) const {
 double CostModel::decode_attention_s(const Job& job, double responses,
                                      double context) const {
   const auto& m = job.model;
-  const auto& hw = hardware_;
+  const auto& hw = numbers(job.kinds);
   const auto rate = hw.cache_Bps > 0 ? hw.cache_Bps : hw.mem_Bps;
   const auto kv_width = std::max(m.kv_width / job.t, 1.0);
   const auto read_s
@@ -47,7 +47,7 @@ double CostModel::decode_attention_s(const Job& job, double responses,
 double CostModel::decode_token_s(const Job& job, double responses,
                                  double context) const {
   const auto& m = job.model;
-  const auto& hw = hardware_;
+  const auto& hw = numbers(job.kinds);
   const auto weights = std::max(
     m.factor_bytes * m.read_parameters(responses) / (job.t * hw.mem_Bps),
     2 * m.used_parameters() * responses
@@ -65,7 +65,8 @@ double CostModel::decode_token_s(const Job& job, double responses,
 /// One token of every lane: each stage works on one lane after the other, and a
 /// lane passes all stages before its next token.
 double CostModel::ring_s(const Job& job, double slowest_s, double all_s) const {
-  const auto hops = job.p > 1 ? job.p * link_latency_s(job.span.pipeline) : 0.0;
+  const auto hops
+    = job.p > 1 ? job.p * link_latency_s(job, job.span.pipeline) : 0.0;
   return std::max(job.micro_batches * slowest_s, all_s + hops);
 }
 
@@ -101,33 +102,32 @@ double CostModel::rollout_s(const Job& job) const {
   if (effects_.engine != Engine::openrlhf)
     return first_responses_s(job) + later_responses_s(job);
   auto round = job;
-  round.samples /= hardware_.openrlhf_rounds;
-  return hardware_.openrlhf_rounds
-         * (first_responses_s(round) + later_responses_s(round));
+  const auto rounds = numbers(job.kinds).openrlhf_rounds;
+  round.samples /= rounds;
+  return rounds * (first_responses_s(round) + later_responses_s(round));
 }
 
 double CostModel::generate_s(const Job& job,
                              const std::vector<DecodePhase>& phases) const {
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
   const auto layers = std::max(job.other_layers, job.last_layers);
   double seconds = prefill_s(job);
   for (const auto& phase : phases) {
     const auto responses = phase.active / job.micro_batches;
-    const auto measured
-      = problem_.profile.seconds(ProfileOp::decode, m.num_parameters,
-                                 job.placement.strategy.tp, responses);
+    const auto measured = measured_s(job, ProfileOp::decode, responses);
     if (measured) {
       seconds += phase.steps * measured_token_s(job, *measured);
       continue;
     }
     const auto logits
-      = 2 * m.head_width * m.hidden / (job.t * hardware_.mem_Bps)
-        + sampling_bytes_a_token * responses * m.head_width / hardware_.mem_Bps;
+      = 2 * m.head_width * m.hidden / (job.t * hw.mem_Bps)
+        + sampling_bytes_a_token * responses * m.head_width / hw.mem_Bps;
     const auto stage_s
       = layers
           * decode_token_s(job, responses, lengths.prompt() + phase.context)
-        + hardware_.stage_token_s;
+        + hw.stage_token_s;
     seconds += phase.steps * (ring_s(job, stage_s, job.p * stage_s) + logits);
   }
   return seconds;

@@ -70,11 +70,11 @@ void read_section(Hardware& hardware, const std::string& section,
 }
 
 /// Throws unless every number that the formulas divide by is there.
-void need_fields(const Hardware& hardware, const std::string& file) {
+void need_fields(const Hardware& hardware, const Place& place) {
   for (const auto& field : hardware_fields())
     if (!field.may_be_zero && hardware.*(field.value) <= 0)
       throw ConfigError(
-        {.place = {file, 0},
+        {.place = place,
          .path = fmt::format("{}.{}", field.section, field.name),
          .expected = fmt::format("a positive number of {}", field.unit),
          .got = "nothing",
@@ -121,8 +121,11 @@ const std::vector<HardwareField>& hardware_fields() {
 }
 
 Hardware parse_hardware(const std::string& yaml, const std::string& file) {
+  return parse_hardware(parse_yaml(yaml, file), file);
+}
+
+Hardware parse_hardware(const YamlNode& root, const std::string& file) {
   Hardware hardware;
-  const auto root = parse_yaml(yaml, file);
   if (!root.is_mapping())
     hardware_wrong(root, "", "a mapping", describe(root));
   const std::vector<std::string> sections
@@ -143,7 +146,7 @@ Hardware parse_hardware(const std::string& yaml, const std::string& file) {
                      "engines, profile",
                      "'" + key + "'", nearest(key, sections));
   }
-  need_fields(hardware, file);
+  need_fields(hardware, root.place);
   if (hardware.cache_Bps == 0 && hardware.mem_bytes == 0)
     hardware.cache_Bps = host_cache_share * hardware.mem_Bps;
   return hardware;
@@ -161,8 +164,7 @@ Hardware load_hardware(const std::string& name_or_file) {
        .expected = fmt::format("one of {} or a file", fmt::join(names, ", ")),
        .got = "'" + name_or_file + "'",
        .hint = quoted_nearest(name_or_file, names)});
-  const auto root = read_yaml(name_or_file);
-  return parse_hardware(print_yaml(root), name_or_file);
+  return parse_hardware(read_yaml(name_or_file), name_or_file);
 }
 
 std::string of_another_machine(const Hardware& hardware,

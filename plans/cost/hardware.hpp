@@ -14,6 +14,10 @@
 #include <string>
 #include <vector>
 
+namespace troupe {
+struct YamlNode;
+}
+
 namespace troupe::plans {
 
 /// Share of mem_Bps that reads of the KV cache reach on a CPU: assumed.
@@ -93,6 +97,8 @@ const std::string& shipped_hardware_text(const std::string& name);
 /// Throws ConfigError with FILE:LINE for unknown keys, missing or impossible
 /// numbers.
 Hardware parse_hardware(const std::string& yaml, const std::string& file);
+/// Parses the same from a mapping, whose place is that of missing numbers.
+Hardware parse_hardware(const YamlNode& root, const std::string& file);
 /// Loads a shipped file by name, or a file by path. Throws ConfigError with the
 /// nearest name.
 Hardware load_hardware(const std::string& name_or_file);

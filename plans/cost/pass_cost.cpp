@@ -54,29 +54,31 @@ double CostModel::Model::launches(double tokens) const {
 }
 
 /// Returns the factor of another system's passes on ours.
-double CostModel::engine_backend() const {
+double CostModel::engine_backend(const Hardware& hw) const {
   switch (effects_.engine) {
   case Engine::deepspeed_chat:
-    return hardware_.dschat_compute;
+    return hw.dschat_compute;
   case Engine::openrlhf:
-    return hardware_.openrlhf_compute;
+    return hw.openrlhf_compute;
   case Engine::own:
     break;
   }
   return 1;
 }
 
-double CostModel::link_Bps(bool between_nodes) const {
-  return between_nodes ? hardware_.inter_Bps : hardware_.intra_Bps;
+double CostModel::link_Bps(const Job& job, bool between_nodes) const {
+  const auto& hw = numbers(job.kinds);
+  return between_nodes ? hw.inter_Bps : hw.intra_Bps;
 }
 
-double CostModel::link_latency_s(bool between_nodes) const {
-  return between_nodes ? hardware_.inter_lat_s : hardware_.intra_lat_s;
+double CostModel::link_latency_s(const Job& job, bool between_nodes) const {
+  const auto& hw = numbers(job.kinds);
+  return between_nodes ? hw.inter_lat_s : hw.intra_lat_s;
 }
 
-double CostModel::gather_Bps(bool between_nodes) const {
-  return hardware_.gather_Bps > 0 && !between_nodes ? hardware_.gather_Bps
-                                                    : hardware_.zero_Bps;
+double gather_Bps(const Hardware& hardware, bool between_nodes) {
+  return hardware.gather_Bps > 0 && !between_nodes ? hardware.gather_Bps
+                                                   : hardware.zero_Bps;
 }
 
 /// One all-reduce of the hidden states of `tokens` tokens over the tp group.
@@ -85,13 +87,14 @@ double CostModel::tensor_sum_s(const Job& job, double tokens) const {
     return 0;
   const auto bytes = 2 * (job.t - 1) / job.t * job.model.element_bytes * tokens
                      * job.model.hidden;
-  return bytes / link_Bps(job.span.tensor) + link_latency_s(job.span.tensor);
+  return bytes / link_Bps(job, job.span.tensor)
+         + link_latency_s(job, job.span.tensor);
 }
 
 CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
                                       double attends) const {
   const auto& m = job.model;
-  const auto& hw = hardware_;
+  const auto& hw = numbers(job.kinds);
   const auto width = m.hidden / job.t;
   const auto rate = hw.gemm_flops * width / (width + hw.gemm_width_half);
   const auto gemm = std::max(2 * m.used_parameters() * tokens / (job.t * rate),
@@ -105,16 +108,16 @@ CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
                  .network = 2 * tensor_sum_s(job, tokens),
                  .host = hw.launch_layer_s * m.launches(tokens)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
-  time.compute *= engine_backend();
+  time.compute *= engine_backend(hw);
   return time;
 }
 
 double CostModel::head_s(const Job& job, double tokens) const {
   const auto& m = job.model;
+  const auto& hw = numbers(job.kinds);
   return 2 * m.head_width * m.hidden * tokens
-           / (head_efficiency * job.t * hardware_.gemm_flops)
-         + logits_bytes_a_token * m.head_width * tokens
-             / (job.t * hardware_.mem_Bps);
+           / (head_efficiency * job.t * hw.gemm_flops)
+         + logits_bytes_a_token * m.head_width * tokens / (job.t * hw.mem_Bps);
 }
 
 /// Sends the hidden states of `tokens` tokens to the next stage.
@@ -123,9 +126,8 @@ double CostModel::hop_s(const Job& job, double tokens) const {
     return 0;
   const auto bytes = job.model.element_bytes * tokens * job.model.hidden;
   const bool far = job.span.pipeline;
-  return (far ? bytes / (job.t * hardware_.inter_Bps)
-              : bytes / hardware_.intra_Bps)
-         + link_latency_s(far);
+  return bytes / ((far ? job.t : 1) * link_Bps(job, far))
+         + link_latency_s(job, far);
 }
 
 double CostModel::slowest_s(const Job& job, double layer_s, double head) const {
@@ -148,7 +150,30 @@ double CostModel::gather_s(const Job& job, double times) const {
     return 0;
   const auto bytes = job.model.parameters * job.model.element_bytes
                      / (job.t * job.p) * (job.d - 1) / job.d;
-  return times * bytes / gather_Bps(job.span.data);
+  return times * bytes / gather_Bps(numbers(job.kinds), job.span.data);
+}
+
+/// Returns the measured seconds of `op`; on several kinds of nodes those of the
+/// slowest, if it was measured on all of them.
+std::optional<double> CostModel::measured_s(const Job& job, ProfileOp op,
+                                            double tokens) const {
+  const auto of = [&](const ProfileTable& table) {
+    return table.seconds(op, job.model.num_parameters,
+                         job.placement.strategy.tp, tokens);
+  };
+  const auto& kinds = problem_.hardware.kinds;
+  if (kinds.empty())
+    return of(problem_.profile);
+  double slowest = 0;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    if ((job.kinds >> kind & 1) == 0)
+      continue;
+    const auto seconds = of(kinds[kind].profile);
+    if (!seconds)
+      return std::nullopt;
+    slowest = std::max(slowest, *seconds);
+  }
+  return slowest;
 }
 
 /// Returns the seconds of passes of `op` over `tokens` each, if it was
@@ -157,8 +182,7 @@ double CostModel::gather_s(const Job& job, double times) const {
 std::optional<double> CostModel::measured_passes_s(const Job& job, ProfileOp op,
                                                    double tokens,
                                                    double hop) const {
-  const auto measured = problem_.profile.seconds(
-    op, job.model.num_parameters, job.placement.strategy.tp, tokens);
+  const auto measured = measured_s(job, op, tokens);
   if (!measured)
     return std::nullopt;
   const auto head

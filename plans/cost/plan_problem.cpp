@@ -8,8 +8,7 @@
 namespace troupe::plans {
 
 std::uint64_t PlanProblem::device_memory_bytes() const {
-  return static_cast<std::uint64_t>(
-    std::max(0.0, hardware.mem_bytes - hardware.reserve_bytes));
+  return usable_bytes(hardware);
 }
 
 DType PlanProblem::dtype(const std::string& role) const {
@@ -21,12 +20,26 @@ DType PlanProblem::stored_dtype(const std::string& role) const {
   return plans::stored_dtype(sizes, dtype(role));
 }
 
+namespace {
+
+void set_memory(Hardware& hardware, const Settings& settings,
+                std::uint64_t device_bytes) {
+  const auto reserve = device_bytes - usable_bytes(settings, device_bytes);
+  hardware.mem_bytes = static_cast<double>(device_bytes);
+  hardware.reserve_bytes
+    = std::max(hardware.reserve_bytes, static_cast<double>(reserve));
+}
+
+} // namespace
+
 void apply_settings(PlanProblem& problem, const Settings& settings,
                     std::uint64_t device_bytes) {
-  const auto reserve = device_bytes - usable_bytes(settings, device_bytes);
-  problem.hardware.mem_bytes = static_cast<double>(device_bytes);
-  problem.hardware.reserve_bytes
-    = std::max(problem.hardware.reserve_bytes, static_cast<double>(reserve));
+  auto& hardware = problem.hardware;
+  set_memory(hardware, settings, device_bytes);
+  for (auto& kind : hardware.kinds)
+    set_memory(kind.hardware, settings,
+               static_cast<std::uint64_t>(kind.hardware.mem_bytes));
+  hardware.update();
   const auto context
     = make_check_context(settings, problem.workflow, {}, device_bytes);
   problem.dtypes = context.dtypes;
@@ -46,6 +59,11 @@ CheckContext check_context(const PlanProblem& problem,
                        .evaluation = problem.evaluation};
   if (const auto bytes = problem.device_memory_bytes(); bytes > 0)
     context.device_memory_bytes = bytes;
+  if (problem.hardware.is_mixed())
+    for (std::uint32_t node = 0; node < plan.cluster.nodes; ++node) {
+      const auto& hardware = problem.hardware.of_node(node);
+      context.nodes.push_back({hardware.name, usable_bytes(hardware)});
+    }
   return context;
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "plans/check/plan_check.hpp"
-#include "plans/cost/hardware.hpp"
+#include "plans/cost/cluster_hardware.hpp"
 #include "plans/cost/measured_costs.hpp"
 #include "plans/cost/profile_table.hpp"
 #include "plans/memory/lengths.hpp"
@@ -23,14 +23,15 @@ struct PlanProblem {
   std::map<std::string, DType> dtypes = {};      ///< by role; absent: f32
   BatchSizes sizes = {};
   Lengths lengths = {};
-  Hardware hardware = {};
-  ProfileTable profile = {}; ///< empty: formulas only
+  ClusterHardware hardware = {};
+  ProfileTable profile = {}; ///< where nodes are alike; empty: formulas only
   bool corrects_for_lag = true;
   bool for_run = false; ///< on this host, whose memory its devices share
   Evaluation evaluation = {};
   MeasuredCosts measured = {}; ///< of a run; empty: predictions only
 
-  /// Returns the bytes that a plan may use of each device; 0: no limit known.
+  /// Returns the bytes that a plan may use of each device, of the kind of node
+  /// with least; 0: no limit known.
   std::uint64_t device_memory_bytes() const;
   DType dtype(const std::string& role) const; ///< of matrix products
   /// Returns the dtype of weights, gradients, activations and cache.

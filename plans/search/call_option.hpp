@@ -2,15 +2,23 @@
 // position of its mesh (search_space.hpp).
 #pragma once
 
+#include "plans/cost/cluster_hardware.hpp"
 #include "plans/plan/execution_plan.hpp"
 
 #include <cstdint>
 
 namespace troupe::plans {
 
-/// One way to run a call, at any position.
+/// Seconds to load planes from host memory, or to offload them.
+struct PlaneSeconds {
+  double weights = 0;
+  double moments = 0; ///< of the optimizer
+};
+
+/// One way to run a call, at any position whose nodes are of these kinds.
 struct CallOption {
   std::uint32_t num_devices = 1;
+  KindSet kinds = 0; ///< 0: nodes are alike
   Strategy strategy = {};
   int micro_batches = 0;
   int chunks = 1;
@@ -23,11 +31,10 @@ struct CallOption {
   std::uint32_t fewer_responses = 0; ///< the next of them; itself: none
   double seconds = 0;                ///< of the first chunk
   double later_s = 0;                ///< added by each later chunk
-  double weights_s = 0; ///< to load them from host memory, or to offload
-  double moments_s = 0; ///< the same for the optimizer's planes
-  double device_s = 0;  ///< of its devices, with reloads and offloads
-  double use = 1;       ///< share of its devices that work at once
-  double cores = 1;     ///< that these keep busy (shared_cores.hpp)
+  PlaneSeconds plane_s = {};
+  double device_s = 0;            ///< of its devices, with reloads and offloads
+  double use = 1;                 ///< share of its devices that work at once
+  double cores = 1;               ///< that these keep busy (shared_cores.hpp)
   std::uint64_t static_bytes = 0; ///< always on its devices
   std::uint64_t weight_bytes = 0; ///< while it runs, unless it shares a replica
   std::uint64_t active_bytes = 0; ///< while it runs
@@ -37,8 +44,8 @@ struct CallOption {
   }
   /// Returns the seconds to load `planes`, or to offload them.
   double planes_s(RoleMemory planes) const {
-    return (planes.offload_weights ? weights_s : 0)
-           + (planes.offload_optimizer ? moments_s : 0);
+    return (planes.offload_weights ? plane_s.weights : 0)
+           + (planes.offload_optimizer ? plane_s.moments : 0);
   }
   double offload_s() const {
     return planes_s(offload);

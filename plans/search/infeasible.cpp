@@ -61,11 +61,13 @@ std::string what_would_fit(const PlanProblem& problem) {
 
 std::string no_fit_line(const SearchSpace& space, const SpacePeak& peak) {
   const auto& problem = space.problem();
+  const auto missing = space.missing_bytes(peak.device);
   return fmt::format(
     "no plan fits: the smallest peak is {:.1f} GB of {:.1f} on device {} in "
     "{}; try {}",
-    double(peak.bytes) / 1e9, double(problem.device_memory_bytes()) / 1e9,
-    peak.device, space.calls()[peak.call].call->name, what_would_fit(problem));
+    double(peak.bytes - missing) / 1e9,
+    double(space.memory_bytes() - missing) / 1e9, peak.device,
+    space.calls()[peak.call].call->name, what_would_fit(problem));
 }
 
 } // namespace
@@ -82,7 +84,9 @@ std::optional<std::string> why_a_call_does_not_fit(const SearchSpace& space) {
         "try a larger data.batch_size",
         calls[i].call->name);
     if (calls[i].smallest_bytes > worst.bytes)
-      worst = {.bytes = calls[i].smallest_bytes, .device = 0, .call = i};
+      worst = {.bytes = calls[i].smallest_bytes,
+               .device = calls[i].smallest_at,
+               .call = i};
   }
   if (worst.bytes == 0)
     return std::nullopt;

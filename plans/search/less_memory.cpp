@@ -81,8 +81,7 @@ std::optional<LessMemory> search_less_memory(const PlanProblem& problem,
   if (problem.device_memory_bytes() == 0)
     return std::nullopt;
   auto smaller = problem;
-  smaller.hardware.reserve_bytes
-    += less_memory_share * problem.hardware.mem_bytes;
+  smaller.hardware.reserve_share(less_memory_share);
   LessMemory less;
   if (smaller.device_memory_bytes() == 0)
     return less;

@@ -19,9 +19,9 @@ constexpr double infinite_s = std::numeric_limits<double>::infinity();
 constexpr double rounding = 1e-9;
 
 bool is_same_but_offload(const CallOption& a, const CallOption& b) {
-  return a.num_devices == b.num_devices && a.strategy == b.strategy
-         && a.micro_batches == b.micro_batches && a.chunks == b.chunks
-         && a.responses == b.responses;
+  return a.num_devices == b.num_devices && a.kinds == b.kinds
+         && a.strategy == b.strategy && a.micro_batches == b.micro_batches
+         && a.chunks == b.chunks && a.responses == b.responses;
 }
 
 } // namespace
@@ -138,10 +138,11 @@ SpacePoint Walk::random_point() {
     for (std::size_t i = 0; i < call.options.size(); ++i)
       if (!may_have(call.options[option]))
         option = (option + 1) % static_cast<std::uint32_t>(call.options.size());
-    const auto count = call.options[option].num_devices;
+    const auto& chosen = call.options[option];
     std::vector<std::uint32_t> positions;
-    for (auto at = space_.align(0, count); at + count <= space_.num_devices();
-         at = space_.align(at + 1, count))
+    for (auto at = space_.align(0, chosen);
+         at + chosen.num_devices <= space_.num_devices();
+         at = space_.align(at + 1, chosen))
       positions.push_back(at);
     point.options.push_back(option);
     point.positions.push_back(positions[draw(positions.size())]);
@@ -161,7 +162,7 @@ bool Walk::find_start(SpacePoint& point) {
       = whole == call.options.end() ? call.options.begin() : whole;
     point.options.push_back(
       static_cast<std::uint32_t>(chosen - call.options.begin()));
-    point.positions.push_back(0);
+    point.positions.push_back(space_.align(0, *chosen));
   }
   auto fits = shrink(point);
   for (int i = 0; i < tries && !fits; ++i) {
@@ -198,17 +199,35 @@ bool Walk::shrink(SpacePoint& point) const {
   return least <= space_.memory_bytes();
 }
 
+/// Returns the positions of an option that begin at `starts` or end where the
+/// line or nodes of one kind do.
+std::vector<std::uint32_t>
+Walk::positions_of(const CallOption& option,
+                   const std::vector<std::uint32_t>& starts) const {
+  auto ends = space_.kind_starts();
+  ends.push_back(space_.num_devices());
+  std::vector<std::uint32_t> positions;
+  for (const auto end : ends)
+    if (end >= option.num_devices)
+      positions.push_back(space_.align(end - option.num_devices, option));
+  for (const auto start : starts)
+    positions.push_back(space_.align(start, option));
+  std::ranges::sort(positions);
+  positions.erase(std::ranges::unique(positions).begin(), positions.end());
+  return positions;
+}
+
 /// Returns each option at the positions that may matter: at the ends of the
-/// line and of the other calls' meshes.
+/// line, of its kinds of nodes and of the other calls' meshes.
 std::vector<Walk::Candidate> Walk::candidates(const SpacePoint& point,
                                               std::size_t call) const {
-  std::vector<std::uint32_t> starts = {0};
+  auto starts = space_.kind_starts();
   for (std::size_t i = 0; i < point.positions.size(); ++i) {
     const auto& option = space_.calls()[i].options[point.options[i]];
     starts.push_back(point.positions[i]);
     starts.push_back(point.positions[i] + option.num_devices);
   }
-  std::map<std::uint32_t, std::vector<std::uint32_t>> positions_of;
+  std::map<std::pair<std::uint32_t, KindSet>, std::vector<std::uint32_t>> known;
   std::vector<Candidate> all;
   const auto& options = space_.calls()[call].options;
   const auto line = space_.num_devices();
@@ -216,14 +235,9 @@ std::vector<Walk::Candidate> Walk::candidates(const SpacePoint& point,
     if (!may_have(options[i]))
       continue;
     const auto count = options[i].num_devices;
-    auto& positions = positions_of[count];
-    if (positions.empty()) {
-      positions = {space_.align(line - count, count)};
-      for (const auto start : starts)
-        positions.push_back(space_.align(start, count));
-      std::ranges::sort(positions);
-      positions.erase(std::ranges::unique(positions).begin(), positions.end());
-    }
+    auto& positions = known[{count, options[i].kinds}];
+    if (positions.empty())
+      positions = positions_of(options[i], starts);
     for (const auto at : positions)
       if (at + count <= line)
         all.push_back({i, at});

@@ -96,6 +96,9 @@ private:
   };
   std::vector<Candidate> candidates(const SpacePoint& point,
                                     std::size_t call) const;
+  std::vector<std::uint32_t>
+  positions_of(const CallOption& option,
+               const std::vector<std::uint32_t>& starts) const;
   bool may_have(const CallOption& option) const {
     return option.chunks == 1 || !limits_.whole_calls;
   }

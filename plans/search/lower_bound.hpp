@@ -12,7 +12,7 @@ namespace troupe::plans {
 /// at its fastest: a call with chunks waits for the last chunk that it reads,
 /// so an inference adds one chunk, generation and training add all. With lag k,
 /// k + 1 steps may be under way. Second, the least device-seconds of all calls,
-/// divided evenly.
+/// divided evenly; where nodes differ, those of each kind with weights.
 double least_step_s(const SearchSpace& space, std::uint32_t max_lag);
 
 } // namespace troupe::plans

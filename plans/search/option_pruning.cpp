@@ -3,6 +3,7 @@
 #include "plans/search/search_space.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 namespace troupe::plans {
@@ -32,12 +33,14 @@ MoveLayout move_layout_of(const CallOption& option) {
 /// Numbers what options have in common, and links those that differ only in the
 /// number of responses decoded at once.
 void link_options(std::vector<CallOption>& options) {
-  std::map<std::pair<std::uint32_t, Strategy>, std::uint32_t> meshes;
+  std::map<std::tuple<std::uint32_t, KindSet, Strategy>, std::uint32_t> meshes;
   std::map<std::tuple<std::uint32_t, int, int, bool, bool>, std::uint32_t> last;
   for (std::uint32_t i = 0; i < options.size(); ++i) {
     auto& option = options[i];
-    option.mesh = meshes.try_emplace({option.num_devices, option.strategy}, i)
-                    .first->second;
+    option.mesh
+      = meshes
+          .try_emplace({option.num_devices, option.kinds, option.strategy}, i)
+          .first->second;
     option.most_responses = option.fewer_responses = i;
     const auto [same, is_first] = last.try_emplace(
       {option.mesh, option.micro_batches, option.chunks,
@@ -54,17 +57,22 @@ void link_options(std::vector<CallOption>& options) {
 } // namespace
 
 /// Compares options of a role that moves only within their layout: another
-/// layout has other moves.
+/// layout has other moves. Options on other kinds of nodes lie elsewhere.
 void SearchSpace::prune(SpaceCall& call) {
   std::ranges::stable_sort(call.options, {}, [](const CallOption& option) {
     return std::tuple{option.total_s(), option.num_devices, option.static_bytes,
                       option.active_bytes, option.strategy};
   });
   const bool moves = call.home >= 0 || call.tracked >= 0;
-  std::map<MoveLayout, std::vector<std::size_t>> rivals; ///< kept options
+  std::map<std::tuple<KindSet, std::uint32_t, MoveLayout>,
+           std::vector<std::size_t>>
+    rivals; ///< kept options
   std::vector<CallOption> kept;
   for (const auto& option : call.options) {
-    auto& others = rivals[moves ? move_layout_of(option) : MoveLayout{}];
+    // on several kinds of nodes a smaller mesh may lie elsewhere
+    const auto size = std::popcount(option.kinds) > 1 ? option.num_devices : 0;
+    auto& others = rivals[{option.kinds, size,
+                           moves ? move_layout_of(option) : MoveLayout{}}];
     const bool beaten = std::ranges::any_of(others, [&](std::size_t other) {
       return is_as_good(kept[other], option);
     });

@@ -4,6 +4,7 @@
 #include "config/base/error.hpp"
 #include "plans/search/exact_search.hpp"
 #include "plans/search/infeasible.hpp"
+#include "plans/search/kind_walk.hpp"
 #include "plans/search/local_search.hpp"
 #include "plans/search/lower_bound.hpp"
 #include "plans/search/preset_starts.hpp"
@@ -70,7 +71,8 @@ public:
       space_(problem, costs, limits_of(options, found_)),
       cost_(space_, options.lag),
       levels_(call_levels(problem.workflow)) {
-    leveled_ = options.lag.empty() && has_barriers(problem.workflow)
+    leveled_ = !space_.is_mixed() && options.lag.empty()
+               && has_barriers(problem.workflow)
                && std::ranges::all_of(space_.calls(), has_whole_options)
                && std::ranges::all_of(levels_, [](const auto& level) {
                     return !level.empty() && level.size() <= 3;
@@ -119,6 +121,9 @@ private:
 
   void choose_method() {
     const auto asked = options_.method;
+    if (space_.is_mixed() && asked == SearchMethod::exact)
+      throw PlanError("search: exact takes nodes as alike, and these differ; "
+                      "try --method descent");
     if (asked == SearchMethod::exact && !leveled_)
       throw PlanError("search: exact needs a step of levels with barriers and "
                       "at most three calls each, without lag; try --method "
@@ -269,7 +274,9 @@ private:
     if (options_.method == SearchMethod::mcmc) {
       walk.anneal();
     } else {
-      auto point = *start_;
+      if (space_.is_mixed())
+        walk_from_kinds(space_, cost_, walk);
+      auto point = space_.is_mixed() ? cost_.best().front().point : *start_;
       const auto polished_s = walk.descend(point);
       note("polishing with the simulator: {:.4g} s", polished_s);
       if (!uses_exact_)

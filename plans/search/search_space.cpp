@@ -28,6 +28,8 @@ SearchSpace::SearchSpace(const PlanProblem& problem, const CostModel& costs,
   : problem_(problem),
     costs_(costs),
     limits_(limits) {
+  if (is_mixed())
+    tell_nodes_apart();
   for (const auto& call : problem.workflow.calls)
     if (call.kind != CallKind::function)
       calls_.push_back({.call = &call, .trains = call.kind == CallKind::train});
@@ -68,7 +70,7 @@ bool SearchSpace::fills_memory() {
     if (role.trained)
       all += planes.gradients + planes.optimizer;
   }
-  return all / num_devices() > memory_bytes() / 2;
+  return all / num_devices() > memory_bytes(kinds_at(0, num_devices())) / 2;
 }
 
 double SearchSpace::num_cores() const {
@@ -78,13 +80,9 @@ double SearchSpace::num_cores() const {
              .cores_of(cluster.devices_per_node);
 }
 
-std::uint64_t SearchSpace::memory_bytes() const {
-  const auto bytes = problem_.device_memory_bytes();
-  return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
-}
-
 /// Returns powers of two and the whole inside a node; then runs of whole nodes:
-/// powers of two, three times those, and what these leave of the cluster.
+/// powers of two, three times those, what these leave of the cluster, and the
+/// runs of nodes of one kind.
 std::vector<std::uint32_t> SearchSpace::mesh_sizes() const {
   const auto node = problem_.cluster.devices_per_node;
   const auto nodes = problem_.cluster.nodes;
@@ -102,12 +100,17 @@ std::vector<std::uint32_t> SearchSpace::mesh_sizes() const {
     if (nodes <= 8 || runs == nodes || is_nice(runs) || is_nice(nodes - runs))
       sizes.insert(runs * node);
   }
+  auto starts = kind_starts();
+  starts.push_back(num_devices());
+  for (std::size_t i = 1; i < starts.size(); ++i)
+    sizes.insert(std::max(node, starts[i] - starts[i - 1]));
   return {sizes.begin(), sizes.end()};
 }
 
 void SearchSpace::add_options(SpaceCall& call) {
   for (const auto size : mesh_sizes())
-    add_strategies(call, size);
+    for (const auto kinds : kind_sets(size))
+      add_strategies(call, size, kinds);
   for (const auto& plan : limits_.also)
     add_placement(call, plan);
 }
@@ -123,6 +126,7 @@ void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
   if (place.devices.back().value - place.devices.front().value + 1 != count)
     return;
   CallOption option{.num_devices = count,
+                    .kinds = kinds_at(place.devices.front().value, count),
                     .strategy = place.strategy,
                     .micro_batches = place.micro_batches,
                     .chunks = place.chunks};
@@ -134,6 +138,8 @@ void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
   if (const auto role = plan.roles.find(call.call->role);
       role != plan.roles.end() && !call.reads_home())
     option.offload = used_by(*call.call, role->second);
+  if (align(0, option) + count > num_devices())
+    return; // it begins elsewhere than meshes of these kinds do
   add_option(call, option, stage_of(call.call->role, option.strategy));
 }
 
@@ -160,7 +166,8 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
   return found->second;
 }
 
-void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices) {
+void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices,
+                                 KindSet kinds) {
   const auto& shape = problem_.shapes.at(call.call->role);
   const auto node = problem_.cluster.devices_per_node;
   const auto in_node = std::min(node, num_devices);
@@ -173,7 +180,9 @@ void SearchSpace::add_strategies(SpaceCall& call, std::uint32_t num_devices) {
         ++counts_.illegal;
         continue;
       }
-      add_variants(call, {.num_devices = num_devices, .strategy = strategy});
+      add_variants(
+        call,
+        {.num_devices = num_devices, .kinds = kinds, .strategy = strategy});
     }
 }
 
@@ -200,7 +209,7 @@ void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
     return stage_of(call.call->role, option.strategy);
   };
   if (kind == CallKind::inference && option.strategy.dp > 1
-      && stage_with(Zero::none).weights > memory_bytes() / 4)
+      && stage_with(Zero::none).weights > memory_bytes(option.kinds) / 4)
     zeros.push_back(Zero::z3); // where weights take much of a device
   for (const auto zero : zeros) {
     const auto& stage = stage_with(zero);
@@ -218,23 +227,23 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
   std::set<int> counts = {0};
   const bool may_cut = kind != CallKind::generate;
   const auto& role = call.call->role;
-  const auto active
-    = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role),
-                   placement(option, 0), problem_.sizes);
-  const auto least = static_cast<int>(
-    micro_batches_of(kind, placement(option, 0), problem_.sizes,
-                     problem_.lengths.sequence_mean())
-      .count);
+  const auto place = placement(option, 0);
+  const auto memory = memory_bytes(option.kinds);
+  const auto active = active_bytes(kind, problem_.shapes.at(role),
+                                   problem_.dtype(role), place, problem_.sizes);
+  const auto least
+    = static_cast<int>(micro_batches_of(kind, place, problem_.sizes,
+                                        problem_.lengths.sequence_mean())
+                         .count);
   const auto held = kind == CallKind::train
                       ? stage.weights + stage.gradients + stage.optimizer
                       : stage.weights;
-  const bool is_tight
-    = active > memory_bytes() / 10 || held + active > memory_bytes();
+  const bool is_tight = active > memory / 10 || held + active > memory;
   if (may_cut && most > least && is_tight)
     counts.insert({std::min(most, 4 * least), most});
   if (may_cut && option.strategy.pp > 1) // smaller bubbles
     counts.insert(std::clamp(4 * least, 1, most));
-  const auto offloads = may_leave(call, stage);
+  const auto offloads = may_leave(call, stage, memory);
   for (const auto count : counts) {
     option.micro_batches = count;
     for (const auto offload : offloads) {
@@ -249,10 +258,11 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
 /// For a trained role this concerns home, and its training decides; replicas
 /// that a move refreshes are dropped instead (residency.hpp).
 std::vector<RoleMemory> SearchSpace::may_leave(const SpaceCall& call,
-                                               const StageBytes& stage) const {
+                                               const StageBytes& stage,
+                                               std::uint64_t memory) const {
   if (call.reads_home())
     return {{}};
-  const auto much = memory_bytes() / 4;
+  const auto much = memory / 4;
   const bool weights = is_tight_ || stage.weights > much;
   const bool moments = call.trains && stage.optimizer > much;
   std::vector<RoleMemory> all = {{}};
@@ -283,7 +293,8 @@ void SearchSpace::add_option(SpaceCall& call, CallOption option,
 void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
                                      const StageBytes& stage) {
   const auto kind = call.call->kind;
-  const auto place = placement(option, 0);
+  const auto position = align(0, option);
+  const auto place = placement(option, position);
   const auto& role = call.call->role;
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
@@ -300,9 +311,13 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   if (call.tracked >= 0)
     option.weight_bytes
       += std::min(stage.weights, problem_.sizes.move_staging_bytes);
-  const auto bytes
-    = option.static_bytes + option.weight_bytes + option.active_bytes;
-  call.smallest_bytes = std::min(call.smallest_bytes, bytes);
+  const auto at = tightest_device(position, option.num_devices);
+  const auto bytes = option.static_bytes + option.weight_bytes
+                     + option.active_bytes + missing_bytes(at);
+  if (bytes < call.smallest_bytes) {
+    call.smallest_bytes = bytes;
+    call.smallest_at = at;
+  }
   if (bytes > memory_bytes()) {
     ++counts_.memory;
     return;
@@ -310,10 +325,11 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   option.seconds = costs_.call_s(*call.call, place);
   if (option.chunks > 1)
     option.later_s = costs_.later_chunk_s(*call.call, place);
-  option.weights_s = costs_.planes_s(role, place, {.offload_weights = true});
-  option.moments_s
-    = call.trains ? costs_.planes_s(role, place, {.offload_optimizer = true})
-                  : 0;
+  option.plane_s.weights
+    = costs_.planes_s(role, place, {.offload_weights = true});
+  if (call.trains)
+    option.plane_s.moments
+      = costs_.planes_s(role, place, {.offload_optimizer = true});
   // calls that only read planes need not write them back to host memory
   option.device_s
     = option.total_s() + (call.trains ? 2 : 1) * option.offload_s();
@@ -329,14 +345,10 @@ bool SearchSpace::shares(const CallOption& option, std::uint32_t position,
          && same_layout(option.strategy, home.strategy);
 }
 
-double SearchSpace::move_s(std::size_t call, std::uint32_t option,
-                           std::uint32_t position, std::uint32_t home_option,
-                           std::uint32_t home_position) const {
-  const auto& one = calls_[call];
-  const auto& mine = one.options[option];
-  const auto& home = home_of(one).options[home_option];
-  if (one.tracked < 0 && shares(mine, position, home, home_position))
-    return 0;
+/// Replaces positions by the first ones that have the same links.
+void SearchSpace::move_left(const CallOption& mine, std::uint32_t& position,
+                            const CallOption& home,
+                            std::uint32_t& home_position) const {
   const auto node = problem_.cluster.devices_per_node;
   const auto end = position + mine.num_devices;
   const auto home_end = home_position + home.num_devices;
@@ -345,11 +357,23 @@ double SearchSpace::move_s(std::size_t call, std::uint32_t option,
     // no node in common: positions do not matter
     home_position = 0;
     position = (home.num_devices + node - 1) / node * node;
-  } else { // shift both left by whole nodes: the same links
+  } else { // shift both left by whole nodes
     const auto left = std::min(position, home_position) / node * node;
     position -= left;
     home_position -= left;
   }
+}
+
+double SearchSpace::move_s(std::size_t call, std::uint32_t option,
+                           std::uint32_t position, std::uint32_t home_option,
+                           std::uint32_t home_position) const {
+  const auto& one = calls_[call];
+  const auto& mine = one.options[option];
+  const auto& home = home_of(one).options[home_option];
+  if (one.tracked < 0 && shares(mine, position, home, home_position))
+    return 0;
+  if (!is_mixed()) // else other positions may have other links
+    move_left(mine, position, home, home_position);
   const MoveKey key{static_cast<std::uint32_t>(call), mine.mesh, position,
                     home.mesh, home_position};
   const auto [found, added] = moves_s_.try_emplace(key, 0.0);

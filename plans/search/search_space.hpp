@@ -2,7 +2,8 @@
 // strategy, micro-batching, sharding, offload and chunks, with its time and
 // memory computed once. The position on the line of devices is separate: time
 // does not depend on it as long as small meshes are inside a node and large
-// ones are runs of whole nodes.
+// ones are runs of whole nodes. Where nodes differ, an option is for meshes on
+// some kinds of them, and positions are those that have just these kinds.
 #pragma once
 
 #include "plans/cost/cost_model.hpp"
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -44,8 +46,10 @@ public:
     bool reads_home() const {
       return home >= 0 && !trains;
     }
-    /// Bytes per device, least over all options, also those that do not fit.
+    /// Bytes per device, least over all options, also those that do not fit;
+    /// counted as `SpacePeak` does.
     std::uint64_t smallest_bytes = ~std::uint64_t{0};
+    std::uint32_t smallest_at = 0; ///< a device of that option
   };
 
   const PlanProblem& problem() const {
@@ -63,11 +67,27 @@ public:
   }
   /// Returns the cores that all nodes offer to devices; else one per device.
   double num_cores() const;
-  std::uint64_t memory_bytes() const; ///< per device; huge if not known
+  /// Returns the memory of the largest devices; huge if not known.
+  std::uint64_t memory_bytes() const;
+  /// Returns what a device has less than the largest: it counts as in use.
+  std::uint64_t missing_bytes(std::uint32_t device) const;
+  /// Returns the memory of the smallest devices of these kinds.
+  std::uint64_t memory_bytes(KindSet kinds) const;
+  bool is_mixed() const {
+    return problem_.hardware.is_mixed();
+  }
+  /// Returns the kinds of the nodes under a mesh; 0 where all are alike.
+  KindSet kinds_at(std::uint32_t position, std::uint32_t count) const;
+  /// Returns where nodes of another kind than the one before begin; 0 is one.
+  const std::vector<std::uint32_t>& kind_starts() const {
+    return nodes_.kind_starts;
+  }
 
   /// Returns the first position at or after `from` that is aligned for a mesh
   /// of `count` devices; past the end if there is none.
   std::uint32_t align(std::uint32_t from, std::uint32_t count) const;
+  /// Returns the first such position on the option's kinds of nodes.
+  std::uint32_t align(std::uint32_t from, const CallOption& option) const;
 
   Placement placement(const CallOption& option, std::uint32_t position) const;
   /// Returns whether a call shares the replica of its home.
@@ -100,6 +120,14 @@ private:
     }
   };
 
+  /// Memory where nodes differ, and where nodes of another kind begin.
+  struct MixedNodes {
+    std::vector<std::uint64_t> bytes = {}; ///< per device, by node
+    std::uint64_t most_bytes = 0;
+    std::vector<std::uint32_t> kind_starts = {0};
+  };
+
+  void tell_nodes_apart();
   std::int32_t trainer_of(const std::string& role) const;
   /// Returns the call whose weights move to `call`.
   const SpaceCall& home_of(const SpaceCall& call) const {
@@ -111,21 +139,29 @@ private:
   void add_options(SpaceCall& call);
   void add_placement(SpaceCall& call, const ExecutionPlan& plan);
   const StageBytes& stage_of(const std::string& role, Strategy strategy);
-  void add_strategies(SpaceCall& call, std::uint32_t num_devices);
+  std::set<KindSet> kind_sets(std::uint32_t num_devices) const;
+  void add_strategies(SpaceCall& call, std::uint32_t num_devices,
+                      KindSet kinds);
   void add_variants(SpaceCall& call, CallOption option);
   void add_batchings(SpaceCall& call, CallOption option,
                      const StageBytes& stage, int most);
   std::vector<RoleMemory> may_leave(const SpaceCall& call,
-                                    const StageBytes& stage) const;
+                                    const StageBytes& stage,
+                                    std::uint64_t memory) const;
   void add_option(SpaceCall& call, CallOption option, const StageBytes& stage);
+  std::uint32_t tightest_device(std::uint32_t position,
+                                std::uint32_t count) const;
   void add_with_responses(SpaceCall& call, CallOption option,
                           const StageBytes& stage);
   void prune(SpaceCall& call);
+  void move_left(const CallOption& mine, std::uint32_t& position,
+                 const CallOption& home, std::uint32_t& home_position) const;
 
   const PlanProblem& problem_;
   const CostModel& costs_;
   SpaceLimits limits_;
   bool is_tight_ = false; ///< memory, for all roles together
+  MixedNodes nodes_;
   std::vector<SpaceCall> calls_;
   SpaceCounts counts_;
   std::map<std::string, std::string> alike_; ///< a role of equal shape
@@ -148,7 +184,8 @@ ExecutionPlan small_plan_at(const SearchSpace& space, const SpacePoint& point,
 /// Selects the same options in `count` chunks; returns false if there are none.
 bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count);
 
-/// Returns the bytes of the fullest device; calls not chosen count nothing.
+/// Returns the bytes of the fullest device, with those that it has less than
+/// the largest; calls not chosen count nothing.
 std::uint64_t peak_bytes(const SearchSpace& space, const SpacePoint& point);
 /// The fullest device and the call that needs most there.
 struct SpacePeak {

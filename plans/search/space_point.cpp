@@ -119,7 +119,8 @@ SpacePeak peak_at(const SearchSpace& space, const SpacePoint& point,
                   std::uint32_t at) {
   const auto& calls = space.calls();
   SpacePeak peak{.device = at};
-  std::uint64_t held = 0, most = 0;
+  auto held = space.missing_bytes(at);
+  std::uint64_t most = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (point.options[i] == not_chosen)
       continue;
@@ -149,7 +150,7 @@ bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count) {
     const auto& whole = options[point.options[i]];
     const auto found = std::ranges::find_if(options, [&](const auto& option) {
       return option.chunks == count && option.num_devices == whole.num_devices
-             && option.strategy == whole.strategy
+             && option.kinds == whole.kinds && option.strategy == whole.strategy
              && option.offload == whole.offload
              && option.active_bytes <= whole.active_bytes;
     });
@@ -163,11 +164,16 @@ bool cut_into_chunks(const SearchSpace& space, SpacePoint& point, int count) {
 
 SpacePeak peak_of(const SearchSpace& space, const SpacePoint& point) {
   SpacePeak peak;
-  for (const auto at : point.positions) { // the fullest is where a mesh begins
+  const auto look_at = [&](std::uint32_t at) {
     const auto here = peak_at(space, point, at);
     if (here.bytes > peak.bytes)
       peak = here;
-  }
+  };
+  for (const auto at : point.positions) // the fullest is where a mesh begins,
+    look_at(at);
+  if (space.is_mixed()) // or where devices with less memory do
+    for (const auto at : space.kind_starts())
+      look_at(at);
   return peak;
 }
 

@@ -290,12 +290,11 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
 double predict_use(const PlanProblem& problem, const CostModel& costs,
                    const ExecutionPlan& plan, const TaskTemplate& task) {
   const auto placement = plan.calls.find(task.call);
-  const bool works
-    = task.kind == TaskKind::call && placement != plan.calls.end()
-      && problem.workflow.call(task.call).kind != CallKind::function;
-  return works
-           ? costs.use_of(problem.workflow.call(task.call), placement->second)
-           : 1;
+  if (task.kind != TaskKind::call || placement == plan.calls.end())
+    return 1;
+  const auto& call = problem.workflow.call(task.call);
+  const bool works = call.kind != CallKind::function;
+  return works ? costs.use_of(call, placement->second) : 1;
 }
 
 /// Predicts the seconds to load planes for a call, or to offload them.
@@ -375,6 +374,7 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
                         steady_step_s(run.graph, run.times, run.num_steps));
   for (const auto& device : report.devices)
     run.devices.push_back({.device = device.device,
+                           .kind = device.kind,
                            .peak_bytes = device.peak_bytes,
                            .peak_task = device.at_task});
   add_memory_curves(run, report.devices);

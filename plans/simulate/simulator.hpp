@@ -72,7 +72,8 @@ struct MemoryPoint {
 
 struct DeviceUse {
   Rank device = {};
-  double busy_s = 0; ///< per step
+  std::string kind = {}; ///< of its node; empty: all are alike
+  double busy_s = 0;     ///< per step
   IdleTime idle = {};
   std::uint64_t peak_bytes = 0;
   std::string peak_task = {};

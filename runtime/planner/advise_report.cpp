@@ -71,7 +71,8 @@ std::vector<DevicesAlike> alike(const plans::Simulation& run) {
     const auto same = std::ranges::find_if(groups, [&](const auto& group) {
       return group.use->peak_bytes == device.peak_bytes
              && group.use->peak_task == device.peak_task
-             && group.use->busy_s == device.busy_s;
+             && group.use->busy_s == device.busy_s
+             && group.use->kind == device.kind;
     });
     if (same == groups.end())
       groups.push_back({{device.device}, &device});
@@ -81,15 +82,24 @@ std::vector<DevicesAlike> alike(const plans::Simulation& run) {
   return groups;
 }
 
+double memory_bytes(const plans::ClusterHardware& hardware,
+                    const std::string& kind) {
+  for (const auto& one : hardware.kinds)
+    if (one.hardware.name == kind)
+      return one.hardware.mem_bytes;
+  return hardware.mem_bytes;
+}
+
 std::string memory_of(const plans::Simulation& run,
-                      const plans::Hardware& hardware) {
+                      const plans::ClusterHardware& hardware) {
   TextTable table(
     {"devices", ">peak GB", ">of GB", "in", ">busy s", ">idle s"});
   for (const auto& [devices, use] : alike(run))
-    table.row({plans::print_devices(devices),
+    table.row({plans::print_devices(devices)
+                 + (use->kind.empty() ? "" : " (" + use->kind + ")"),
                three_digits(static_cast<double>(use->peak_bytes) / 1e9),
-               three_digits(hardware.mem_bytes / 1e9), use->peak_task,
-               three_digits(use->busy_s),
+               three_digits(memory_bytes(hardware, use->kind) / 1e9),
+               use->peak_task, three_digits(use->busy_s),
                three_digits(idle_s(use->idle.total_s(), run.step_s))});
   return table.print(2);
 }

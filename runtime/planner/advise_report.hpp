@@ -38,7 +38,7 @@ struct AdvisedBound {
 struct AdviceReport {
   std::string system = {}; ///< "verl"; "troupe" for settings of ours
   std::string subject = {};
-  plans::Hardware hardware = {};
+  plans::ClusterHardware hardware = {};
   bool lengths_are_given = false;
   AdvisedPlan own = {};
   std::optional<AdvisedPlan> what_if = {};

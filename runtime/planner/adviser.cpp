@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "config/yaml/yaml_tree.hpp"
+#include "plans/cost/cluster_file.hpp"
 #include "plans/search/refined_plans.hpp"
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/planner/progress_line.hpp"
@@ -41,7 +42,7 @@ class Adviser {
 public:
   explicit Adviser(const AdviseArguments& arguments)
     : arguments_(arguments),
-      hardware_(plans::load_hardware(arguments.hardware)),
+      hardware_(plans::load_cluster_hardware(arguments.hardware)),
       progress_(arguments) {}
 
   AdviceReport advise() {
@@ -157,8 +158,11 @@ private:
   }
 
   /// Returns the numbers of devices of the table: half to four times.
+  /// None of nodes that a file lists, which are those that there are.
   std::vector<std::uint32_t> other_sizes(std::uint32_t devices) const {
     std::vector<std::uint32_t> sizes;
+    if (hardware_.num_nodes() > 0)
+      return sizes;
     for (const auto count : {devices / 2, devices, 2 * devices, 4 * devices})
       if (count > 0 && count % std::min(count, hardware_.devices_per_node) == 0)
         sizes.push_back(count);
@@ -267,9 +271,13 @@ private:
     return advised;
   }
 
-  /// Returns the devices of --gpus, else those of the recipe.
+  /// Returns the devices of --gpus, else those that the hardware file lists,
+  /// else those of the recipe.
   plans::Cluster cluster_for(const plans::Recipe& recipe) const {
     const auto& work = recipe.work;
+    const auto node = hardware_.devices_per_node;
+    if (arguments_.gpus == 0 && hardware_.num_nodes() > 0)
+      return cluster_of_devices(hardware_.num_nodes() * node, hardware_);
     return arguments_.gpus > 0
              ? cluster_of_devices(gpus(), hardware_)
              : plans::Cluster{.nodes = work.nodes,
@@ -377,7 +385,7 @@ private:
   }
 
   const AdviseArguments& arguments_;
-  plans::Hardware hardware_;
+  plans::ClusterHardware hardware_;
   ProgressLine progress_;
   AdviceReport report_;
 };

@@ -111,7 +111,7 @@ void compare_with_search(std::vector<CompareRow>& rows) {
 }
 
 std::string compare_json(const std::vector<CompareRow>& rows,
-                         const plans::Hardware& hardware) {
+                         const plans::ClusterHardware& hardware) {
   auto list = Json::array();
   const auto measured = [](const CompareRow& row, double PlanCosts::*what) {
     return optional_json(measured_here(row, what));

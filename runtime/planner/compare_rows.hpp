@@ -1,7 +1,7 @@
 // Output of `plan compare`: rows of plans as a table and as JSON.
 #pragma once
 
-#include "plans/cost/hardware.hpp"
+#include "plans/cost/cluster_hardware.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "runtime/planner/plan_costs.hpp"
 
@@ -49,7 +49,7 @@ struct CompareRow {
 void compare_with_search(std::vector<CompareRow>& rows);
 
 std::string compare_json(const std::vector<CompareRow>& rows,
-                         const plans::Hardware& hardware);
+                         const plans::ClusterHardware& hardware);
 /// Kind of table: a suite has published numbers, a config may have runs of its
 /// own.
 enum class CompareTable { of_config, of_suite };

@@ -5,6 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace troupe::runtime {
 
 namespace {
@@ -28,12 +32,23 @@ std::string snapshots_text(const plans::SnapshotBytes& snapshots) {
 } // namespace
 
 std::string memory_table(const plans::PlanReport& report) {
-  TextTable table({"device", ">peak memory", ">of it resident", "at task"});
-  for (const auto& device : report.devices)
-    table.row({to_string(device.device),
-               bytes_text(static_cast<double>(device.peak_bytes)),
-               bytes_text(static_cast<double>(device.resident_bytes)),
-               device.at_task.empty() ? "-" : device.at_task});
+  const bool differ = std::ranges::any_of(
+    report.devices, [](const auto& device) { return !device.kind.empty(); });
+  std::vector<std::string> columns
+    = {"device", ">peak memory", ">of it resident", "at task"};
+  if (differ)
+    columns.insert(columns.begin() + 1, "kind");
+  TextTable table(columns);
+  for (const auto& device : report.devices) {
+    std::vector<std::string> row
+      = {to_string(device.device),
+         bytes_text(static_cast<double>(device.peak_bytes)),
+         bytes_text(static_cast<double>(device.resident_bytes)),
+         device.at_task.empty() ? "-" : device.at_task};
+    if (differ)
+      row.insert(row.begin() + 1, device.kind);
+    table.row(row);
+  }
   return table.print() + rooms_text(report.rooms)
          + snapshots_text(report.snapshots);
 }

@@ -9,7 +9,7 @@
 
 namespace troupe::runtime {
 
-nlohmann::ordered_json basis_json(const plans::Hardware& hardware) {
+nlohmann::ordered_json basis_json(const plans::ClusterHardware& hardware) {
   const auto counts = plans::count_sources(hardware);
   auto numbers = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < plans::num_source_kinds; ++i) {
@@ -18,10 +18,13 @@ nlohmann::ordered_json basis_json(const plans::Hardware& hardware) {
     std::ranges::replace(name, ' ', '_');
     numbers[name] = counts[kind];
   }
-  return {{"hardware", hardware.name},
-          {"profiled", plans::is_profiled(hardware)},
-          {"numbers", std::move(numbers)},
-          {"note", plans::basis_of(hardware)}};
+  nlohmann::ordered_json basis = {{"hardware", hardware.name},
+                                  {"profiled", plans::is_profiled(hardware)},
+                                  {"numbers", std::move(numbers)},
+                                  {"note", plans::basis_of(hardware)}};
+  for (std::uint32_t node = 0; node < hardware.num_nodes(); ++node)
+    basis["nodes"].push_back(hardware.of_node(node).name);
+  return basis;
 }
 
 } // namespace troupe::runtime

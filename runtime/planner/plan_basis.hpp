@@ -3,7 +3,7 @@
 // assumed, and the sentence at the end of its table.
 #pragma once
 
-#include "plans/cost/hardware.hpp"
+#include "plans/cost/cluster_hardware.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -11,6 +11,6 @@ namespace troupe::runtime {
 
 /// Returns {"hardware": "h100x8", "profiled": false, "numbers": {"measured": 0,
 /// ...}, "note": `plans::basis_of`}.
-nlohmann::ordered_json basis_json(const plans::Hardware& hardware);
+nlohmann::ordered_json basis_json(const plans::ClusterHardware& hardware);
 
 } // namespace troupe::runtime

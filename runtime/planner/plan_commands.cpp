@@ -48,15 +48,18 @@ int show_plan(const PlanArguments& arguments) {
 
 /// `hardware`: the one the plan was checked for; null: this host.
 std::string check_json(const plans::PlanReport& report,
-                       const plans::Hardware* hardware) {
+                       const plans::ClusterHardware* hardware) {
   Json errors = Json::array();
   for (const auto& error : report.errors)
     errors.push_back({{"path", error.path}, {"message", error.message}});
   Json devices = Json::array();
-  for (const auto& device : report.devices)
+  for (const auto& device : report.devices) {
     devices.push_back({{"device", device.device.value},
                        {"peak_bytes", device.peak_bytes},
                        {"at_task", device.at_task}});
+    if (!device.kind.empty())
+      devices.back()["kind"] = device.kind;
+  }
   Json document = {{"ok", report.errors.empty()},
                    {"errors", std::move(errors)},
                    {"warnings", report.warnings},
@@ -86,7 +89,7 @@ void print_mistakes(const PlanArguments& arguments,
 int print_check(const PlanArguments& arguments, const plans::PlanReport& report,
                 const plans::MistakePlace& place_of,
                 const std::function<std::string()>& table,
-                const plans::Hardware* hardware) {
+                const plans::ClusterHardware* hardware) {
   if (arguments.json)
     print_out(check_json(report, hardware));
   else

@@ -1,6 +1,7 @@
 // plan compare: presets and the search in one table, for one run or for a
 // folder of workloads with measured times beside them.
 #include "config/base/error.hpp"
+#include "plans/cost/cluster_file.hpp"
 #include "plans/cost/hardware_sources.hpp"
 #include "plans/cost/realhf_flops.hpp"
 #include "plans/plan/plan_names.hpp"
@@ -306,7 +307,7 @@ int compare_command(const CompareArguments& arguments) {
   auto rows = arguments.suite.empty() ? compare_config(arguments)
                                       : compare_suite(arguments);
   compare_with_search(rows);
-  const auto hardware = plans::load_hardware(hardware_name(arguments));
+  const auto hardware = plans::load_cluster_hardware(hardware_name(arguments));
   auto table
     = arguments.suite.empty()
         ? compare_table(rows, CompareTable::of_config)

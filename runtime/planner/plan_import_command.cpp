@@ -1,7 +1,7 @@
 // plan import: another system's configuration as ours, with the plan that it
 // runs. The YAML goes to stdout, the account of what was read to stderr.
 #include "config/base/error.hpp"
-#include "plans/cost/hardware.hpp"
+#include "plans/cost/cluster_file.hpp"
 #include "runtime/planner/import_files.hpp"
 #include "runtime/planner/plan_options.hpp"
 
@@ -63,7 +63,7 @@ std::string import_json(const plans::Recipe& recipe, const std::string& yaml) {
 }
 
 int import_command(const ImportArguments& arguments) {
-  const auto hardware = plans::load_hardware(arguments.hardware);
+  const auto hardware = plans::load_cluster_hardware(arguments.hardware);
   const auto recipe = read_recipe(arguments.words);
   const auto facts = import_facts(recipe, arguments.words, hardware.mem_bytes);
   const auto yaml = plans::print_imported(recipe, facts);

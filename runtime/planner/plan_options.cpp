@@ -1,6 +1,7 @@
 #include "runtime/planner/plan_options.hpp"
 
 #include "config/base/error.hpp"
+#include "plans/cost/cluster_file.hpp"
 #include "plans/search/refined_plans.hpp"
 #include "plans/simulate/published_plans.hpp"
 #include "runtime/base/processor_name.hpp"
@@ -8,6 +9,7 @@
 #include "runtime/planner/user_plan.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,8 +26,24 @@ bool is_plan_file(const std::string& plan) {
   return fs::is_regular_file(plan, ignored);
 }
 
+/// Throws unless the cluster has as many nodes as the hardware file lists.
+void check_nodes(const Settings& settings, const plans::Cluster& cluster,
+                 const plans::ClusterHardware& hardware,
+                 const std::string& file) {
+  const auto listed = hardware.num_nodes();
+  if (listed == 0 || cluster.nodes == listed)
+    return;
+  const std::string path = "cluster.nodes";
+  throw ConfigError(
+    {.place = place_of(settings, path),
+     .path = path,
+     .expected = fmt::format("{}, the nodes of {}", listed, file),
+     .got = std::to_string(cluster.nodes),
+     .hint = fmt::format("{}={}", path, listed)});
+}
+
 plans::Cluster problem_cluster(const Settings& settings,
-                               const plans::Hardware& hardware,
+                               const plans::ClusterHardware& hardware,
                                bool hardware_is_asked_for) {
   if (const auto written = user_plan(settings); written && written->has_cluster)
     return cluster_of(settings, *written);
@@ -33,7 +51,8 @@ plans::Cluster problem_cluster(const Settings& settings,
     return value ? static_cast<std::uint32_t>(*value) : other;
   };
   plans::Cluster cluster;
-  cluster.nodes = number(settings.cluster.nodes, 1);
+  cluster.nodes
+    = number(settings.cluster.nodes, std::max(1u, hardware.num_nodes()));
   cluster.devices_per_node
     = number(settings.cluster.devices_per_node,
              hardware_is_asked_for ? hardware.devices_per_node : 1);
@@ -111,7 +130,8 @@ void add_html_option(CLI::App& command, PlanArguments& arguments) {
 
 void add_problem_arguments(CLI::App& command, PlanArguments& arguments) {
   command.add_option("--hardware", arguments.hardware,
-                     "laptop, h100x8, h200x8, a100x8 or a file");
+                     "laptop, h100x8, h200x8, a100x8 or a file, which may "
+                     "list nodes of several kinds");
   command.add_option("--response-tokens", arguments.response_tokens,
                      "Lengths of answers as MEAN or MEAN:MAX");
   command.add_flag_callback(
@@ -125,12 +145,13 @@ plans::PlanProblem make_problem(const Settings& settings,
   plans::PlanProblem problem;
   const bool asked = !arguments.hardware.empty();
   problem.hardware
-    = plans::load_hardware(asked ? arguments.hardware : "laptop");
+    = plans::load_cluster_hardware(asked ? arguments.hardware : "laptop");
   if (is_plan_file(arguments.hardware))
     problem.profile = plans::load_profile(arguments.hardware);
   problem.workflow = arguments.host.workflow(settings);
   problem.shapes = planned_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
+  check_nodes(settings, problem.cluster, problem.hardware, arguments.hardware);
   const bool on_gpu = problem.hardware.mem_bytes > 0;
   auto there = settings; // on the devices of that hardware, or as a run here
   if (asked)

@@ -100,7 +100,7 @@ Json less_memory_json(const std::optional<plans::LessMemory>& less) {
 
 std::string search_json(const plans::SearchResult& found,
                         const std::optional<plans::LessMemory>& less,
-                        const plans::Hardware& hardware) {
+                        const plans::ClusterHardware& hardware) {
   auto next = Json::array();
   for (const auto& other : found.next)
     next.push_back({{"step_s", other.step_s},
@@ -134,7 +134,7 @@ std::string search_json(const plans::SearchResult& found,
 /// Prints how the plan was found, and how good it is.
 void note_search(const SearchArguments& arguments,
                  const plans::SearchResult& found,
-                 const plans::Hardware& hardware) {
+                 const plans::ClusterHardware& hardware) {
   for (const auto& line : found.history)
     print_note(arguments, line);
   print_note(arguments,

@@ -17,7 +17,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <memory>
+#include <set>
 
 namespace troupe::runtime {
 
@@ -71,15 +73,18 @@ Json rooms_json(const plans::ResponseRooms& rooms) {
 
 std::string simulation_json(const plans::Simulation& run,
                             const std::string& plan_name,
-                            const plans::Hardware& hardware) {
+                            const plans::ClusterHardware& hardware) {
   auto devices = Json::array();
-  for (const auto& device : run.devices)
+  for (const auto& device : run.devices) {
     devices.push_back({{"device", device.device.value},
                        {"busy_s", device.busy_s},
                        {"idle_s", device.idle.total_s()},
                        {"peak_bytes", device.peak_bytes},
                        {"peak_task", device.peak_task},
                        {"memory", memory_json(device.memory)}});
+    if (!device.kind.empty())
+      devices.back()["kind"] = device.kind;
+  }
   double intra = 0, inter = 0;
   for (const auto& move : run.moved) {
     intra += move.intra;
@@ -104,12 +109,23 @@ std::string simulation_json(const plans::Simulation& run,
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
+/// Returns "0-7", with the kinds of their nodes where these differ.
+std::string devices_text(const plans::Simulation& run,
+                         const std::vector<Rank>& devices) {
+  std::set<std::string> kinds;
+  for (const auto& device : run.devices)
+    if (!device.kind.empty() && std::ranges::count(devices, device.device) > 0)
+      kinds.insert(device.kind);
+  return plans::print_devices(devices)
+         + (kinds.empty() ? "" : fmt::format(" ({})", fmt::join(kinds, ", ")));
+}
+
 std::string task_table(const plans::Simulation& run) {
   TextTable table({"task", "devices", "> seconds", "> moved GB"});
   for (std::size_t i = 0; i < run.graph.tasks.size(); ++i) {
     const auto& task = run.graph.tasks[i];
     const auto& moved = run.moved[i];
-    table.row({task.name, plans::print_devices(task.devices),
+    table.row({task.name, devices_text(run, task.devices),
                three_digits(run.durations_s[i]),
                moved.intra + moved.inter > 0
                  ? three_digits((moved.intra + moved.inter) / 1e9)
@@ -120,7 +136,7 @@ std::string task_table(const plans::Simulation& run) {
 
 std::string simulation_text(const plans::Simulation& run,
                             const std::string& plan_name,
-                            const plans::Hardware& hardware) {
+                            const plans::ClusterHardware& hardware) {
   const plans::DeviceUse* fullest = nullptr;
   for (const auto& device : run.devices)
     if (!fullest || device.peak_bytes > fullest->peak_bytes)

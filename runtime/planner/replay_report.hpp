@@ -4,7 +4,7 @@
 #pragma once
 
 #include "plans/advise/advice.hpp"
-#include "plans/cost/hardware.hpp"
+#include "plans/cost/cluster_hardware.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -41,7 +41,7 @@ struct ReplayReport {
   std::string run = {};
   std::string workflow = {};
   std::uint32_t steps_of_run = 0; ///< but the first; `steps` are of these
-  plans::Hardware hardware = {};
+  plans::ClusterHardware hardware = {};
   ReplayedPlan own = {};
   ReplayedPlan other = {};
   std::vector<ReplayedStep> steps = {};

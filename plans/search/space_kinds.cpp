@@ -1,0 +1,76 @@
+// Kinds of nodes in a search space: which meshes are on which, and memory that
+// differs between devices.
+#include "plans/search/search_space.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe::plans {
+
+std::uint64_t SearchSpace::memory_bytes() const {
+  return is_mixed() ? nodes_.most_bytes : memory_bytes(0);
+}
+
+std::uint64_t SearchSpace::memory_bytes(KindSet kinds) const {
+  const auto bytes
+    = kinds == 0 ? problem_.device_memory_bytes()
+                 : usable_bytes(slowest_of(problem_.hardware.kinds, kinds));
+  return bytes > 0 ? bytes : std::numeric_limits<std::uint64_t>::max();
+}
+
+std::uint64_t SearchSpace::missing_bytes(std::uint32_t device) const {
+  if (!is_mixed())
+    return 0;
+  const auto node = problem_.cluster.node_of(Rank{device});
+  return nodes_.most_bytes - nodes_.bytes[node];
+}
+
+KindSet SearchSpace::kinds_at(std::uint32_t position,
+                              std::uint32_t count) const {
+  if (!is_mixed())
+    return 0;
+  const auto node = problem_.cluster.devices_per_node;
+  return problem_.hardware.kinds_of(position / node,
+                                    (position + count + node - 1) / node);
+}
+
+void SearchSpace::tell_nodes_apart() {
+  const auto& hardware = problem_.hardware;
+  for (std::uint32_t node = 0; node < problem_.cluster.nodes; ++node) {
+    const auto kind = hardware.kind_of(node);
+    nodes_.bytes.push_back(memory_bytes(KindSet{1} << kind));
+    if (node > 0 && kind != hardware.kind_of(node - 1))
+      nodes_.kind_starts.push_back(node * problem_.cluster.devices_per_node);
+  }
+  nodes_.most_bytes = std::ranges::max(nodes_.bytes);
+}
+
+/// Returns the sets of kinds under aligned meshes of so many devices.
+std::set<KindSet> SearchSpace::kind_sets(std::uint32_t num_devices) const {
+  std::set<KindSet> sets;
+  for (auto at = align(0, num_devices); at + num_devices <= this->num_devices();
+       at = align(at + 1, num_devices))
+    sets.insert(kinds_at(at, num_devices));
+  return sets;
+}
+
+/// Returns a device of the mesh with the least memory.
+std::uint32_t SearchSpace::tightest_device(std::uint32_t position,
+                                           std::uint32_t count) const {
+  auto tightest = position;
+  for (auto at = position; at < position + count && is_mixed(); ++at)
+    if (missing_bytes(at) > missing_bytes(tightest))
+      tightest = at;
+  return tightest;
+}
+
+std::uint32_t SearchSpace::align(std::uint32_t from,
+                                 const CallOption& option) const {
+  const auto count = option.num_devices;
+  auto at = align(from, count);
+  while (at + count <= num_devices() && kinds_at(at, count) != option.kinds)
+    at = align(at + 1, count);
+  return at;
+}
+
+} // namespace troupe::plans
