@@ -4,8 +4,8 @@
 #include "plans/memory/micro_batches.hpp"
 #include "plans/memory/response_room.hpp"
 #include "plans/plan/strategy_rules.hpp"
+#include "plans/search/plan_point.hpp"
 #include "plans/weights/device_order.hpp"
-#include "plans/weights/residency.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -116,31 +116,12 @@ void SearchSpace::add_options(SpaceCall& call) {
 }
 
 /// Adds the placement of a call in `plan`, unless its mesh is not a run of
-/// devices.
+/// devices or begins elsewhere than meshes of the space do.
 void SearchSpace::add_placement(SpaceCall& call, const ExecutionPlan& plan) {
-  const auto found = plan.calls.find(call.call->name);
-  if (found == plan.calls.end() || found->second.devices.empty())
+  const auto option = internal::option_of(*this, call, plan);
+  if (!option || align(0, *option) + option->num_devices > num_devices())
     return;
-  const auto& place = found->second;
-  const auto count = static_cast<std::uint32_t>(place.devices.size());
-  if (place.devices.back().value - place.devices.front().value + 1 != count)
-    return;
-  CallOption option{.num_devices = count,
-                    .kinds = kinds_at(place.devices.front().value, count),
-                    .strategy = place.strategy,
-                    .micro_batches = place.micro_batches,
-                    .chunks = place.chunks};
-  if (place.micro_batch_tokens > 0 && call.call->kind != CallKind::generate)
-    option.micro_batches = static_cast<int>(
-      micro_batches_of(call.call->kind, place, problem_.sizes,
-                       problem_.lengths.sequence_mean())
-        .count);
-  if (const auto role = plan.roles.find(call.call->role);
-      role != plan.roles.end() && !call.reads_home())
-    option.offload = used_by(*call.call, role->second);
-  if (align(0, option) + count > num_devices())
-    return; // it begins elsewhere than meshes of these kinds do
-  add_option(call, option, stage_of(call.call->role, option.strategy));
+  add_option(call, *option, stage_of(call.call->role, option->strategy));
 }
 
 /// Returns the memory of the fullest stage. dp matters only if it cuts
