@@ -203,6 +203,10 @@ CostModel CostModel::with_planned_moves() const {
   return costs;
 }
 
+CostModel CostModel::for_problem(const PlanProblem& problem) const {
+  return CostModel(problem, effects_);
+}
+
 double CostModel::move_s(const std::string& role, const Placement& from,
                          const Placement& to) const {
   if (!effects_.moves)

@@ -106,6 +106,8 @@ public:
                           const Placement& to) const;
   /// Returns the same model with planned moves, on at most 128 devices.
   CostModel with_planned_moves() const;
+  /// Returns a model of another problem with the same effects.
+  CostModel for_problem(const PlanProblem& problem) const;
 
 private:
   struct Model {

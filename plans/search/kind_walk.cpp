@@ -1,5 +1,7 @@
 #include "plans/search/kind_walk.hpp"
 
+#include "plans/search/plan_point.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -64,7 +66,20 @@ std::optional<SpacePoint> fastest_on(const SearchSpace& space,
 
 } // namespace
 
+void simulate_plans(const std::vector<FoundPlan>& plans,
+                    const SearchSpace& space, PointCost& cost,
+                    const Walk& walk) {
+  for (const auto& found : plans) {
+    auto point = internal::point_of(space, found.plan);
+    if (!point)
+      continue;
+    walk.fill_rooms(*point);
+    cost.step_s(*point);
+  }
+}
+
 void walk_from_kinds(const SearchSpace& space, PointCost& cost, Walk& walk) {
+  auto known = cost.best();
   std::vector<std::pair<double, SpacePoint>> starts;
   for (const auto& kinds : ways_to_give_kinds(space)) {
     auto point = fastest_on(space, kinds);
@@ -78,6 +93,9 @@ void walk_from_kinds(const SearchSpace& space, PointCost& cost, Walk& walk) {
   for (std::size_t i = 0; i < std::min(most_descents, starts.size()); ++i)
     if (!walk.ended())
       walk.descend(starts[i].second);
+  for (auto& start : known)
+    if (!walk.ended())
+      walk.descend(start.point);
 }
 
 } // namespace troupe::plans

@@ -77,6 +77,9 @@ public:
   /// Lowers the peak of the fullest device by coordinate descent, until the
   /// point fits.
   bool shrink(SpacePoint& point) const;
+  /// Lets each generation decode as many responses at once as fit beside the
+  /// rest of the point.
+  void fill_rooms(SpacePoint& point) const;
   SpacePoint random_point();
   /// Coordinate descent: the best option and position of one call after the
   /// other, then which planes of all calls together leave the device, until
@@ -105,7 +108,6 @@ private:
   bool improve_call(SpacePoint& point, std::size_t call, double& best_s);
   void improve_offloads(SpacePoint& next, std::size_t call, SpacePoint& point,
                         double& best_s);
-  void fill_rooms(SpacePoint& point) const;
   void take_better(SpacePoint next, SpacePoint& point, double& best_s);
   std::uint32_t draw(std::size_t below);
 

@@ -5,6 +5,7 @@
 #include "plans/search/exact_search.hpp"
 #include "plans/search/infeasible.hpp"
 #include "plans/search/kind_walk.hpp"
+#include "plans/search/kinds_alone.hpp"
 #include "plans/search/local_search.hpp"
 #include "plans/search/lower_bound.hpp"
 #include "plans/search/preset_starts.hpp"
@@ -53,11 +54,21 @@ bool has_whole_options(const SearchSpace::SpaceCall& call) {
 }
 
 SpaceLimits limits_of(const SearchOptions& options,
-                      const std::vector<FoundPlan>& presets) {
+                      const std::vector<FoundPlan>& starts) {
   SpaceLimits limits{.chunks = options.chunks != ChunkSearch::presets};
-  for (const auto& found : presets)
+  for (const auto& found : starts)
     limits.also.push_back(found.plan);
   return limits;
+}
+
+/// Returns the plans than which a search may not be worse, fastest first.
+std::vector<FoundPlan> starts_of(const PlanProblem& problem,
+                                 const CostModel& costs,
+                                 const SearchOptions& options) {
+  auto starts = internal::presets_that_fit(problem, costs, options);
+  for (auto& plan : internal::plans_on_one_kind(problem, costs, options))
+    add_found(starts, std::move(plan));
+  return starts;
 }
 
 class Search {
@@ -67,7 +78,7 @@ public:
     : problem_(problem),
       costs_(costs),
       options_(options),
-      found_(internal::presets_that_fit(problem, costs, options)),
+      found_(starts_of(problem, costs, options)),
       space_(problem, costs, limits_of(options, found_)),
       cost_(space_, options.lag),
       levels_(call_levels(problem.workflow)) {
@@ -88,8 +99,9 @@ public:
     if (const auto why = why_a_call_does_not_fit(space_))
       throw PlanError(*why);
     if (!found_.empty())
-      note("{}: {:.4g} s is the best of {} presets that fit",
-           found_.front().origin, found_.front().step_s, found_.size());
+      note("{}: {:.4g} s is the best of {} presets that fit{}",
+           found_.front().origin, found_.front().step_s, found_.size(),
+           space_.is_mixed() ? " and plans on one kind of nodes" : "");
     choose_method();
     if (uses_exact_) {
       walk_first();
@@ -121,9 +133,6 @@ private:
 
   void choose_method() {
     const auto asked = options_.method;
-    if (space_.is_mixed() && asked == SearchMethod::exact)
-      throw PlanError("search: exact takes nodes as alike, and these differ; "
-                      "try --method descent");
     if (asked == SearchMethod::exact && !leveled_)
       throw PlanError("search: exact needs a step of levels with barriers and "
                       "at most three calls each, without lag; try --method "
@@ -266,6 +275,8 @@ private:
                .stop = options_.stop,
                .whole_calls = !everywhere()},
               options_.seed);
+    if (space_.is_mixed())
+      simulate_plans(found_, space_, cost_, walk);
     if (!cost_.best().empty())
       start_ = cost_.best().front().point;
     if ((!start_ && !find_start(walk)) || is_polished())
@@ -379,6 +390,9 @@ private:
 
 SearchResult search_plan(const PlanProblem& problem, const CostModel& costs,
                          const SearchOptions& options) {
+  if (problem.hardware.is_mixed() && options.method == SearchMethod::exact)
+    throw PlanError("search: exact takes nodes as alike, and these differ; "
+                    "try --method descent");
   return Search(problem, costs, options).run();
 }
 

@@ -1,7 +1,9 @@
 // Finds a plan: presets as starts, branch and bound where it applies,
 // coordinate descent or ReaL's MCMC elsewhere, polishing in the full space with
 // the real simulator. The result always passes the plan check, is no worse than
-// the best preset, and comes with a lower bound over all plans of the space.
+// the best preset and, where nodes differ, than the best plan that was found on
+// the nodes of one kind, and comes with a lower bound over all plans of the
+// space.
 #pragma once
 
 #include "plans/search/search_space.hpp"
@@ -41,7 +43,7 @@ struct SearchOptions {
 
 struct FoundPlan {
   double step_s = 0;
-  std::string origin = {}; ///< "exact", "preset megatron", ...
+  std::string origin = {}; ///< "exact", "preset megatron", "h100x8 alone", ...
   ExecutionPlan plan = {};
 };
 
