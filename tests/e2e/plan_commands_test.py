@@ -263,6 +263,49 @@ class PlanCommands(unittest.TestCase):
         self.assertIn("was profiled on Some Processor, this machine is not",
                       done.stderr)
 
+    def test_nodes_of_two_kinds_are_planned_together(self):
+        hardware = ("--hardware", "examples/clusters/h100_a100.yaml")
+        found = self.document("search", SIZES, *hardware)
+        self.assertEqual(found["basis"]["nodes"], ["h100x8", "a100", "a100"])
+        self.assertFalse(found["proved"])
+        self.assertIn("not proved", found["note"])
+        self.assertLessEqual(found["lower_bound_s"], found["step_s"])
+        rows = self.document("compare", SIZES, *hardware)["rows"]
+        self.assertLess(found["step_s"], min(
+            row["step_s"] for row in rows if row["fits"]
+            and row["plan"] != "search"))
+        a100 = self.document("search", SIZES, "--hardware",
+                             "examples/clusters/a100.yaml", "cluster.nodes=2")
+        self.assertLess(found["step_s"], a100["step_s"])
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(found["plan"])
+            file.flush()
+            words = (SIZES, *hardware, "--plan", file.name)
+            run = self.document("simulate", *words)
+            devices = self.document("check", *words)["devices"]
+            self.assertIn("0-7 (h100x8)", self.plan("simulate", *words).stdout)
+        self.assertAlmostEqual(run["step_s"], found["step_s"])
+        for listed in (run["devices"], devices):
+            self.assertEqual([device["kind"] for device in listed],
+                             8 * ["h100x8"] + 16 * ["a100"])
+        advice = self.plan("advise", SIZES, *hardware).stdout
+        self.assertIn("24 devices of 1 x h100x8 + 2 x a100", advice)
+
+    def test_nodes_that_contradict_the_settings_are_refused(self):
+        words = (SIZES, "--hardware", "examples/clusters/h100_a100.yaml")
+        self.assertIn("command line: cluster.nodes: expected 3, the nodes of "
+                      "examples/clusters/h100_a100.yaml, got 2; try "
+                      "cluster.nodes=3", self.refused(
+                          2, "simulate", *words, "cluster.nodes=2"))
+        self.assertIn("search: exact takes nodes as alike", self.refused(
+            3, "search", *words, "--method", "exact"))
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("nodes:\n  - {kind: h100x8}\n  - {kind: a100x88}\n")
+            file.flush()
+            self.assertIn(f"{file.name}:3: nodes[1].kind: expected one of ",
+                          self.refused(2, "simulate", SIZES, "--hardware",
+                                       file.name))
+
     def test_a_plan_that_cannot_run_lists_every_reason(self):
         words = ("check", WORKLOAD, "cluster.devices_per_node=8")
         lacking = self.plan(*words, "plan={calls: {actor_gen: {devices: 0-7, "
