@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -20,28 +19,19 @@ using nlohmann::json;
 /// Limit per round: a finished run of gigabytes is sent in portions.
 constexpr std::size_t portion_bytes = std::size_t{4} << 20;
 constexpr std::size_t portion_of_lines = std::size_t{1} << 20;
-/// Newest events of all traces together: a browser reads them in about a
-/// second. Older events of a long run are left out, and of its texts what the
-/// page has no room for: samples hold all their tokens.
-constexpr std::uint64_t history_of_traces = std::uint64_t{32} << 20;
-constexpr std::uint64_t least_history = std::uint64_t{1} << 20;
+/// Newest texts, of which the page has room for so many: samples hold all their
+/// tokens.
 constexpr std::uint64_t history_of_metrics = std::uint64_t{64} << 20;
 constexpr std::uint64_t history_of_texts = std::uint64_t{4} << 20;
 /// History of one worker's log; a run has many.
 constexpr std::uint64_t history_of_a_worker = std::uint64_t{256} << 10;
-
-std::uint64_t history_per_trace(const RunFolder& folder) {
-  const auto traces = trace::list_traces(folder.trace_folder()).size();
-  return std::max<std::uint64_t>(
-    least_history, history_of_traces / std::max<std::uint64_t>(1, traces));
-}
 
 } // namespace
 
 RunFeed::RunFeed(RunFolder folder, std::vector<std::string> beside)
   : folder_(std::move(folder)),
     beside_(std::move(beside)),
-    trace_(folder_, history_per_trace(folder_)),
+    traces_(folder_),
     tokens_(folder_) {
   lines_.push_back({folder_.metrics_file(), "metrics", history_of_metrics, {}});
   lines_.push_back({folder_.failures_file(), "failures", history_of_texts, {}});
@@ -52,15 +42,14 @@ RunFeed::RunFeed(RunFolder folder, std::vector<std::string> beside)
 std::vector<FeedMessage> RunFeed::next() {
   if (!std::exchange(began_, true))
     add_beginning();
+  if (traces_.begin(found_)) {
+    loaded_ = false;
+    to_load_ = 0;
+  }
   find_files();
   if (!loaded_)
     to_load_ = std::max(to_load_, unread_bytes());
-  for (const auto& chunk : trace_.read(portion_bytes)) {
-    FeedMessage message{true, std::string(sizeof chunk.file, '\0')};
-    std::memcpy(message.bytes.data(), &chunk.file, sizeof chunk.file);
-    message.bytes += chunk.bytes;
-    found_.push_back(std::move(message));
-  }
+  traces_.read(portion_bytes, found_);
   for (auto& lines : lines_)
     if (lines.file)
       add_lines(lines);
@@ -82,11 +71,8 @@ void RunFeed::add_beginning() {
                                           json::error_handler_t::replace));
 }
 
-/// Adds lines of JSON as one message; invalid UTF-8 becomes U+FFFD, never an
-/// error.
 void RunFeed::add_text(const std::string& type, const std::string& text) {
-  found_.push_back({false, json{{"type", type}, {"text", text}}.dump(
-                             -1, ' ', false, json::error_handler_t::replace)});
+  found_.push_back(text_message(type, text));
 }
 
 /// Adds new lines; before samples the texts of their tokens.
@@ -102,8 +88,7 @@ void RunFeed::add_lines(Lines& lines) {
 
 /// Finds new files before any is read, so that the amount to load is known.
 void RunFeed::find_files() {
-  for (const auto& name : trace_.find_files())
-    add_text("file", name);
+  traces_.find_files(found_);
   find_worker_logs();
   std::error_code none;
   for (auto& lines : lines_)
@@ -129,7 +114,7 @@ void RunFeed::find_worker_logs() {
 }
 
 std::uint64_t RunFeed::unread_bytes() const {
-  auto bytes = trace_.unread_bytes();
+  auto bytes = traces_.unread_bytes();
   for (const auto& lines : lines_)
     bytes += lines.file ? lines.file->unread_bytes() : 0;
   return bytes;

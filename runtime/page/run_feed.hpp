@@ -3,9 +3,10 @@
 // live, finished and crashed runs look alike.
 #pragma once
 
+#include "runtime/page/feed_message.hpp"
 #include "runtime/page/line_follower.hpp"
 #include "runtime/page/token_texts.hpp"
-#include "runtime/page/trace_follower.hpp"
+#include "runtime/page/trace_feed.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 
 #include <cstdint>
@@ -17,11 +18,6 @@
 
 namespace troupe::runtime {
 
-struct FeedMessage {
-  bool binary = false; ///< records of one trace; else JSON {type, text}
-  std::string bytes;
-};
-
 class RunFeed {
 public:
   /// `beside`: names of runs that the viewer may compare this one with.
@@ -30,6 +26,11 @@ public:
   /// Returns what is new since the last call; the first call begins with the
   /// run's dataflow.
   std::vector<FeedMessage> next();
+  /// From the next call on returns the events around `step`, counted from 1, in
+  /// place of the newest; 0: the newest again.
+  void show(std::uint32_t step) {
+    traces_.show(step);
+  }
   /// Returns whether all that existed at the first call was returned.
   bool is_loaded() const {
     return loaded_;
@@ -55,7 +56,7 @@ private:
 
   RunFolder folder_;
   std::vector<std::string> beside_;
-  TraceFollower trace_;
+  TraceFeed traces_;
   TokenTexts tokens_;
   std::vector<Lines> lines_;
   std::set<std::string> worker_logs_; ///< followed already

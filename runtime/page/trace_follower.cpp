@@ -1,7 +1,8 @@
 #include "runtime/page/trace_follower.hpp"
 
 #include "config/base/log.hpp"
-#include "config/trace/trace_writer.hpp"
+#include "config/trace/trace_records.hpp"
+#include "runtime/page/trace_walk.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,14 +10,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace troupe::runtime {
 
 namespace {
 
-/// Limit of a record's size: no writer makes records larger than its rings.
-constexpr std::size_t largest_record_bytes = std::size_t{1} << 28;
+/// Bytes of old events before the wanted ones that are read, to know their last
+/// step; of older ones, only the last event of each record is.
+constexpr std::uint64_t exact_bytes = std::uint64_t{4} << 20;
+/// Old records per call that are passed over: 0.1 s.
+constexpr int most_passed = 1 << 16;
 
 /// Reads up to `bytes` more of a file.
 std::string read_more(int descriptor, std::size_t bytes) {
@@ -35,14 +40,11 @@ std::string read_more(int descriptor, std::size_t bytes) {
 }
 
 /// Adds the events of a record to those that are left out.
-void count_events(const char* payload, std::size_t bytes,
-                  trace::EarlierRecord& earlier) {
-  trace::Event event;
-  for (std::size_t at = 0; at + sizeof event <= bytes; at += sizeof event) {
-    std::memcpy(&event, payload + at, sizeof event);
+void count_events(std::string_view payload, trace::EarlierRecord& earlier) {
+  trace::for_each_event(payload, [&](const trace::Event& event) {
     ++earlier.events;
     earlier.last_step = std::max(earlier.last_step, event.step);
-  }
+  });
 }
 
 } // namespace
@@ -50,6 +52,10 @@ void count_events(const char* payload, std::size_t bytes,
 TraceFollower::TraceFollower(RunFolder folder, std::uint64_t history_bytes)
   : folder_(std::move(folder)),
     history_bytes_(history_bytes) {}
+
+TraceFollower::TraceFollower(RunFolder folder, TraceWindow window)
+  : folder_(std::move(folder)),
+    window_(std::move(window)) {}
 
 TraceFollower::~TraceFollower() {
   for (const auto& file : files_)
@@ -67,7 +73,10 @@ std::vector<std::string> TraceFollower::find_files() {
       known->name = trace.name;
       names.push_back(trace.name);
     }
-    find_segments(*known, trace);
+    if (!window_)
+      find_segments(*known, trace);
+    else if (!found)
+      find_part(*known, trace);
     if (!found)
       open_next(*known);
   }
@@ -108,6 +117,36 @@ void TraceFollower::find_segments(File& file,
   file.skip_before = too_many;
 }
 
+/// Takes the segments of a new trace in which its part of the window is.
+void TraceFollower::find_part(File& file, const trace::SegmentedTrace& trace) {
+  const auto part = window_->parts.find(trace.name);
+  if (part == window_->parts.end())
+    return;
+  std::error_code ignored;
+  for (const auto& segment : trace.segments) {
+    if (segment.number < part->second.segment
+        || segment.number > part->second.end_segment)
+      continue;
+    const auto size = std::filesystem::file_size(segment.path, ignored);
+    if (ignored)
+      continue; // removed meanwhile
+    file.later.push_back(segment);
+    file.unread += size;
+  }
+  if (!file.later.empty() && file.later.front().number == part->second.segment)
+    file.skip_before = part->second.begin;
+  file.part = part->second;
+}
+
+/// Returns how many bytes of the segment that is read are before the end of
+/// the window.
+std::uint64_t TraceFollower::bytes_before_end(const File& file) const {
+  if (!window_ || file.segment < file.part.end_segment)
+    return std::numeric_limits<std::uint64_t>::max();
+  const auto at = file.parsed + file.pending.size();
+  return file.part.end - std::min(file.part.end, at);
+}
+
 /// Continues with the next segment that still exists. The rest of this one is
 /// the cut end that a killed process leaves.
 bool TraceFollower::open_next(File& file) {
@@ -146,8 +185,12 @@ void TraceFollower::read_file(File& file, std::uint32_t number,
     file.unread = 0;
     return;
   }
-  for (auto left = max_bytes; left > 0 && !file.broken;) {
-    const auto more = read_more(file.descriptor, left);
+  if (auto bytes = pass_old(file); !bytes.empty())
+    chunks.push_back({number, std::move(bytes)});
+  for (auto left = max_bytes;
+       left > 0 && !file.broken && !is_at_old_events(file);) {
+    const auto wanted = std::min<std::uint64_t>(left, bytes_before_end(file));
+    const auto more = read_more(file.descriptor, wanted);
     const bool at_end = more.size() < left;
     left -= more.size();
     file.unread -= std::min<std::uint64_t>(file.unread, more.size());
@@ -170,6 +213,50 @@ std::uint64_t TraceFollower::unread_bytes() const {
   return bytes;
 }
 
+/// Returns whether what comes next is so old that it need not be read.
+bool TraceFollower::is_at_old_events(const File& file) {
+  return file.parsed != 0 && file.parsed + exact_bytes < file.skip_before;
+}
+
+/// Passes over old events without reading them; returns the other records
+/// between them. What was read of them in advance is forgotten.
+std::string TraceFollower::pass_old(File& file) {
+  std::string wanted;
+  if (!is_at_old_events(file))
+    return wanted;
+  const auto before = file.parsed;
+  file.unread += file.pending.size();
+  file.pending.clear();
+  for (int passed = 0; passed < most_passed && is_at_old_events(file); ++passed)
+    if (!pass_record(file, wanted))
+      file.skip_before = 0; // it is damaged: see what can be read
+  file.unread -= std::min(file.unread, file.parsed - before);
+  ::lseek(file.descriptor, static_cast<off_t>(file.parsed), SEEK_SET);
+  return wanted;
+}
+
+/// Passes over one record: events are counted, others appended to `wanted`.
+/// False: it is not whole.
+bool TraceFollower::pass_record(File& file, std::string& wanted) {
+  const auto record = walk_record(file.descriptor, file.parsed);
+  if (!record)
+    return false;
+  if (record->kind != trace::RecordKind::events) {
+    std::string bytes(record->bytes, '\0');
+    if (!read_at(file.descriptor, file.parsed, bytes.data(), bytes.size()))
+      return false;
+    take_record(file, bytes, wanted);
+  } else {
+    file.earlier.events += record->events;
+    file.earlier.last_step
+      = std::max(file.earlier.last_step, record->last_step);
+    file.left_out |= record->events != 0;
+    skipped_bytes_ += record->bytes;
+  }
+  file.parsed += record->bytes;
+  return true;
+}
+
 /// Removes the whole records from `pending`; returns those that are wanted.
 std::string TraceFollower::whole_records(File& file) {
   std::string wanted;
@@ -179,7 +266,7 @@ std::string TraceFollower::whole_records(File& file) {
       return wanted;
     file.broken = !file.pending.starts_with(trace::file_magic);
     wanted = trace::file_magic;
-    at = wanted.size();
+    file.parsed = at = wanted.size();
   }
   trace::RecordHead head{};
   while (!file.broken && file.pending.size() - at >= sizeof head) {
@@ -188,31 +275,31 @@ std::string TraceFollower::whole_records(File& file) {
     const auto size = sizeof head + head.payload_bytes;
     if (file.broken || file.pending.size() - at < size)
       break;
-    take_record(file, at, size, wanted);
+    take_record(file, std::string_view(file.pending).substr(at, size), wanted);
+    file.parsed += size;
     at += size;
   }
   if (file.broken) {
     log::runtime.warn("trace page: " + file.name + " is no trace file");
     return {};
   }
-  file.parsed += at;
   file.pending.erase(0, at);
   return wanted;
 }
 
-/// Appends one record of `pending` to `wanted`, or counts what it leaves out.
-void TraceFollower::take_record(File& file, std::size_t at, std::size_t size,
+/// Appends the record at `parsed` to `wanted`, or counts what it leaves out.
+void TraceFollower::take_record(File& file, std::string_view record,
                                 std::string& wanted) {
   trace::RecordHead head{};
-  std::memcpy(&head, file.pending.data() + at, sizeof head);
-  const char* const payload = file.pending.data() + at + sizeof head;
+  std::memcpy(&head, record.data(), sizeof head);
+  const auto payload = record.substr(sizeof head);
   if (head.kind == trace::RecordKind::earlier
-      && head.payload_bytes >= sizeof file.earlier)
-    std::memcpy(&file.earlier, payload, sizeof file.earlier);
+      && payload.size() >= sizeof file.earlier)
+    std::memcpy(&file.earlier, payload.data(), sizeof file.earlier);
   const bool events = head.kind == trace::RecordKind::events;
-  if (events && file.parsed + at + size <= file.skip_before) {
-    skipped_bytes_ += size;
-    count_events(payload, head.payload_bytes, file.earlier);
+  if (events && file.parsed + record.size() <= file.skip_before) {
+    skipped_bytes_ += record.size();
+    count_events(payload, file.earlier);
     file.left_out = true;
     return;
   }
@@ -223,7 +310,7 @@ void TraceFollower::take_record(File& file, std::size_t at, std::size_t size,
     wanted.append(reinterpret_cast<const char*>(&file.earlier),
                   sizeof file.earlier);
   }
-  wanted.append(file.pending, at, size);
+  wanted += record;
 }
 
 } // namespace troupe::runtime

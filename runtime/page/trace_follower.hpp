@@ -7,13 +7,16 @@
 
 #include "config/trace/trace_segments.hpp"
 #include "config/trace/trace_writer.hpp"
+#include "runtime/page/trace_index.hpp"
 #include "runtime/run_folder/run_folder.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::runtime {
@@ -31,6 +34,8 @@ public:
   /// end at its discovery; an `earlier` record then states which, like the
   /// writer's for events that it removed. Names and tracks are always returned.
   TraceFollower(RunFolder folder, std::uint64_t history_bytes);
+  /// Returns the events of a window only, and nothing that comes later.
+  TraceFollower(RunFolder folder, TraceWindow window);
   ~TraceFollower();
   TraceFollower(const TraceFollower&) = delete;
   TraceFollower& operator=(const TraceFollower&) = delete;
@@ -63,18 +68,24 @@ private:
     bool left_out = false;          ///< whether events were, since `earlier`
                                     ///< was last returned
     bool broken = false;            ///< not a trace file: ignored
+    TracePart part;                 ///< in a window: what is returned
   };
 
+  static bool is_at_old_events(const File& file);
   void find_segments(File& file, const trace::SegmentedTrace& trace);
+  void find_part(File& file, const trace::SegmentedTrace& trace);
+  std::uint64_t bytes_before_end(const File& file) const;
   static bool open_next(File& file);
   void read_file(File& file, std::uint32_t number, std::size_t max_bytes,
                  std::vector<TraceChunk>& chunks);
+  std::string pass_old(File& file);
+  bool pass_record(File& file, std::string& wanted);
   std::string whole_records(File& file);
-  void take_record(File& file, std::size_t at, std::size_t size,
-                   std::string& wanted);
+  void take_record(File& file, std::string_view record, std::string& wanted);
 
   RunFolder folder_;
-  std::uint64_t history_bytes_;
+  std::uint64_t history_bytes_ = 0;
+  std::optional<TraceWindow> window_;
   std::uint64_t skipped_bytes_ = 0;
   std::vector<File> files_;
 };

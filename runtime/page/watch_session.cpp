@@ -4,7 +4,11 @@
 
 #include <boost/asio/buffer.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace troupe::runtime {
@@ -15,6 +19,7 @@ namespace beast = boost::beast;
 
 /// Twice the drainers' rate: an event is sent at most 75 ms after it happened.
 constexpr auto look_period = std::chrono::milliseconds{25};
+constexpr std::size_t largest_wish_bytes = 1024;
 
 } // namespace
 
@@ -27,6 +32,7 @@ WatchSession::WatchSession(boost::asio::ip::tcp::socket socket,
     feed_(std::move(feed)) {}
 
 void WatchSession::start(const Request& request) {
+  socket_.read_message_max(largest_wish_bytes);
   socket_.async_accept(request, [self = shared_from_this()](auto error) {
     if (error)
       return;
@@ -49,14 +55,31 @@ void WatchSession::guarded(Body&& body) {
   }
 }
 
-/// Reads only to reply to pings and to notice that the viewer has left.
+/// Reads what the viewer wants to see; also replies to pings and notices that
+/// it has left.
 void WatchSession::listen() {
-  socket_.async_read(ignored_, [self = shared_from_this()](auto error, auto) {
+  socket_.async_read(received_, [self = shared_from_this()](auto error, auto) {
     if (error)
       return self->end();
-    self->ignored_.clear();
+    self->take_wish();
+    self->received_.clear();
     self->listen();
   });
+}
+
+/// Takes {"step": number}: the step whose events the viewer wants, 0: the
+/// newest. Anything else is ignored.
+void WatchSession::take_wish() {
+  const auto bytes = received_.data();
+  const auto* const text = static_cast<const char*>(bytes.data());
+  const auto wish
+    = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
+  if (!wish.is_object() || !wish.contains("step"))
+    return;
+  const auto& step = wish["step"];
+  if (step.is_number_unsigned()
+      && step.get<std::uint64_t>() <= std::numeric_limits<std::uint32_t>::max())
+    feed_->show(step.get<std::uint32_t>());
 }
 
 void WatchSession::end() {

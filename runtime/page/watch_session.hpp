@@ -33,13 +33,14 @@ private:
   template <class Body>
   void guarded(Body&& body);
   void listen();
+  void take_wish();
   void tick();
   void send_next();
   void end();
 
   boost::beast::websocket::stream<boost::asio::ip::tcp::socket> socket_;
   boost::asio::steady_timer timer_;
-  boost::beast::flat_buffer ignored_;
+  boost::beast::flat_buffer received_;
   std::shared_ptr<const std::atomic<bool>> closing_;
   std::unique_ptr<RunFeed> feed_;
   std::deque<FeedMessage> outbox_;

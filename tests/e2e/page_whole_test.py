@@ -7,6 +7,7 @@ import signal
 import time
 import unittest
 
+import long_traces
 import trace_files
 import webdriver
 from pages import Watched
@@ -216,6 +217,64 @@ class Whole(Watched):
                     f"m.arrows.filter((a) => a.step === {step}).length"), 50)
             self.assertNotIn("waits", self.step_shown(browser))
             browser.picture(self.pictures / "full.png")
+            self.assertEqual(browser.errors(), [])
+
+    def until_detailed(self, browser, step):
+        until(lambda: self.model(browser, f"m.loaded && m.isDetailed({step})"),
+              f"step {step}")
+        time.sleep(0.3)  # the next frame
+
+    def test_older_steps_of_a_long_run_are_fetched_when_they_are_looked_at(self):
+        folder = self.trace_folder("long", "done")
+        self.dataflow("long", [(call, [0, 1, 2, 3])
+                               for call in ("gen", "ref", "train")])
+        steps, messages = 400, 1000
+        events = long_traces.write_long_run(folder, steps, messages, 100 * MS,
+                                            time.monotonic_ns())
+        (self.run_folder("long") / "metrics.jsonl").write_text("".join(
+            json.dumps({"step": step}) + "\n" for step in range(1, steps + 1)))
+        with self.served("long") as url, self.browser() as browser:
+            browser.open(url)
+            self.until_detailed(browser, steps)
+            first = self.model(browser, "m.missing().wholeFrom")
+            self.assertGreater(first, 100)
+            self.assertIn(f"complete from step {first} on", self.header(browser))
+            browser.run("location.hash = '#step=5'")
+            self.until_detailed(browser, 5)
+            header = self.header(browser)
+            shown = re.search(r"steps (\d+) to (\d+) in detail", header)
+            self.assertIsNotNone(shown, header)
+            self.assertEqual(int(shown[1]), 1)
+            self.assertGreater(int(shown[2]), 20)
+            for step in (1, 5, int(shown[2])):
+                self.assertEqual(self.model(
+                    browser, f"m.arrows.filter((a) => a.step === {step}).length"),
+                    messages)
+                self.assertEqual(self.model(
+                    browser, f"[...m.steps.get({step})].map(([call, tasks]) => "
+                    "[call, tasks.length])"),
+                    [["gen", 4], ["ref", 4], ["train", 4]])
+            self.assertIn("step 5", browser.run(
+                "return document.getElementById('dataflow-title').innerText"))
+            browser.picture(self.pictures / "older_step.png")
+            # the step after the last one that is here
+            browser.run(f"location.hash = '#step={shown[2]}'")
+            time.sleep(0.3)
+            browser.run("document.getElementById('step-on').click()")
+            self.until_detailed(browser, int(shown[2]) + 1)
+            self.assertLess(self.model(browser, "m.events"), 800_000)
+            browser.run("document.getElementById('newest').click()")
+            self.until_detailed(browser, steps)
+            self.assertEqual(self.model(browser, "m.missing().events + m.events"),
+                             events)
+            self.assertNotIn("in detail", self.header(browser))
+            # a link to an old step and task
+            browser.open("about:blank")
+            browser.open(f"{url}#step=7&task=gen&device=device%202")
+            self.until_detailed(browser, 7)
+            self.assertRegex(browser.run(
+                "return document.getElementById('detail').innerText"),
+                r"(?s)gen.*device 2")
             self.assertEqual(browser.errors(), [])
 
     def test_an_open_page_continues_while_old_files_are_removed(self):

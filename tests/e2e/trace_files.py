@@ -10,16 +10,19 @@ EVENT = struct.Struct("<qQQIIIIB7x")
 
 class TraceFile:
     """One process's .events file in the trace folder of a run: "master", or
-    "worker" and its number."""
+    "worker" and its number. Its host's clocks are ahead of this one's by
+    `clock_ns` and `realtime_ns`."""
 
-    def __init__(self, folder, process, number, attempt=1):
+    def __init__(self, folder, process, number, attempt=1, clock_ns=0,
+                 realtime_ns=0):
         folder.mkdir(parents=True, exist_ok=True)
         name = "_".join(part.zfill(2) if part.isdigit() else part
                         for part in [*process.split(), str(attempt)])
         self.file = open(folder / f"{name}.events", "wb")
         self.file.write(b"TROUPEv1")
         self.tracks, self.names = {}, {}
-        times = time.monotonic_ns(), time.time_ns()
+        self.clock_ns = clock_ns
+        times = time.monotonic_ns() + clock_ns, time.time_ns() + realtime_ns
         self.record(1, struct.pack("<IIIIqq", EVENT.size, number, 1000 + number,
                                    0, *times) + process.encode())
 
@@ -40,7 +43,8 @@ class TraceFile:
 
     def event(self, kind, time_ns, track, name, step=0, flow=0):
         """The bytes of an event; names first, they are separate records."""
-        return EVENT.pack(time_ns, flow, 0, track, name, step, 1, kind)
+        return EVENT.pack(time_ns + self.clock_ns, flow, 0, track, name, step, 1,
+                          kind)
 
     def events(self, events):
         self.record(4, b"".join(events))

@@ -6,8 +6,9 @@ import { frames, recordedBytes } from './model/recorded.js';
 /** @typedef {{ text: (type: string, text: string) => void, records: (data: ArrayBuffer) => void }} Receiver */
 
 /**
- * Receives what the server sends of one run.
+ * Receives what the server sends of one run. Returns what asks for a step's events.
  * @param {string} query @param {Receiver & { opened?: () => void, closed?: () => void }} receiver
+ * @returns {(step: number) => void}
  */
 export function listen(query, { text, records, opened = () => {}, closed = () => {} }) {
   const socket = new WebSocket(`ws://${location.host}/events${query}`);
@@ -20,6 +21,7 @@ export function listen(query, { text, records, opened = () => {}, closed = () =>
     return text(type, own);
   };
   socket.onclose = closed;
+  return (step) => socket.send(JSON.stringify({ step }));
 }
 
 /**

@@ -64,7 +64,7 @@ const state = {
   name: () => model.graph.name || 'run', close: closeDetail, pick: showTask, follow: showRequest,
 };
 /** @type {Location} */
-const where = new Location(state, timeline, { chooseTab, chooseStep, pick: showTask });
+const where = new Location(state, timeline, { chooseTab, chooseStep, fetchStep, pick: showTask });
 
 /** @param {Slice} slice @param {number} x @param {number} y */
 function openTask(slice, x, y) {
@@ -101,8 +101,37 @@ function showRequest(arrow) {
   openBeside(byId('detail'), window.innerWidth * 0.6, window.innerHeight * 0.6);
 }
 
+/** @type {((step: number) => void) | null} */
+let ask = null;               // asks the server for a step's events; 0: for the newest
+/** @type {(() => void) | null} */
+let fetched = null;           // called once the events that were asked for are here
+/**
+ * Asks the server for the events of a step that are not here; 0: for the newest.
+ * Returns whether they will come: `then` is called once they are here.
+ * @param {number} step @param {() => void} then
+ */
+function fetchStep(step, then) {
+  if (!ask || !connected || fetched || (step ? model.isDetailed(step) || step > model.newestStep() : !model.part)) return false;
+  ask(step);
+  fetched = then;
+  return true;
+}
+function forgetViews() {
+  state.close();
+  timeline.follow = false;
+  map.layoutKey = minimap.key = '';
+  map.show(0);
+  framed = false;
+  document.body.classList.add('loading');
+}
+
 /** @param {number} step */
 function chooseStep(step) {
+  if (step && fetchStep(step, () => showStep(step))) return;
+  showStep(step);
+}
+/** @param {number} step */
+function showStep(step) {
   state.step = model.steps.has(step) ? step : 0;
   const span = state.step && model.stepSpan(state.step);
   if (span) timeline.show(span.b, span.e);
@@ -113,8 +142,8 @@ function chooseStep(step) {
 /** @param {number} by */
 function stepBy(by) {
   const steps = [...model.steps.keys()].sort((a, b) => a - b);
-  const at = steps.indexOf(stepShown(model, state.step));
-  chooseStep(steps[Math.max(0, Math.min(steps.length - 1, at + by))]);
+  const shown = stepShown(model, state.step), next = steps[steps.indexOf(shown) + by];
+  chooseStep(next || Math.max(1, Math.min(model.newestStep(), shown + by)));
 }
 /** @param {string} name */
 function chooseActor(name) {
@@ -174,6 +203,7 @@ byId('follow').onclick = () => timeline.setFollow(!timeline.follow);
 byId('fit').onclick = () => timeline.fit();
 const showLastStep = () => { const span = model.stepSpan(model.lastWholeStep()); if (span) timeline.show(span.b, span.e); };
 byId('last-step').onclick = () => { state.step = 0; showLastStep(); map.show(model.live() ? 0 : model.lastWholeStep()); model.changed = true; };
+byId('newest').onclick = () => fetchStep(0, () => { showStep(0); if (model.live()) timeline.setFollow(true); });
 byId('step-back').onclick = () => stepBy(-1);
 byId('step-on').onclick = () => stepBy(1);
 byId('pin').onclick = () => {
@@ -255,12 +285,13 @@ function take(type, text) {
     document.title = `${model.graph.name} - Troupe`;
   }
   if (type === 'beside') connectBeside(JSON.parse(text));
+  if (type === 'part') forgetViews();
   if (type !== 'status') return;
   if (before && model.status && before.step !== model.status.step) lastStep = performance.now();
   panelAt = 0;
 }
 function connect() {
-  listen(location.search, {
+  ask = listen(location.search, {
     text: take,
     records: (data) => { model.addRecords(data); lastData = performance.now(); },
     opened: () => { connected = true; model.changed = true; },
@@ -331,7 +362,9 @@ function frameOnce(live, settled) {
   if (!span) timeline.fit(); // it ended in its first step
   else if (live) { timeline.from = model.last - Math.max(2e9, (span.e - span.b) * 3); timeline.to = model.last; } else showLastStep();
   if (!live && span) map.show(step);
-  where.restore(model);
+  const then = fetched;
+  if (then) then(); else where.restore(model);
+  fetched = null;
 }
 
 /** @param {number} now */

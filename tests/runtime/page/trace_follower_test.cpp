@@ -199,6 +199,63 @@ TEST_F(TraceFollowerTest, ReportsOmittedEvents) {
   EXPECT_EQ(follower.unread_bytes(), 0u);
 }
 
+TEST_F(TraceFollowerTest, PassesOverOldEventsButReturnsTheNamesBetweenThem) {
+  trace::TraceWriter writer(file("master_01.events"), "master", 0, 0);
+  writer.add_texts(tracks_, names_);
+  const std::uint32_t records = 1000;
+  const std::uint32_t events = 500; // 24 MB, of which the last 10 are wanted
+  for (std::uint32_t i = 0; i < records; ++i) {
+    trace::Event event;
+    event.time_ns = event.step = i;
+    event.name = trace::Name{static_cast<std::uint32_t>(names_.size() - 1)};
+    writer.write(std::vector(events, event), 0);
+    if (i % 50 == 0)
+      names_.push_back("name " + std::to_string(i));
+    writer.add_texts(tracks_, names_);
+  }
+  constexpr std::uint64_t record_bytes
+    = sizeof(trace::RecordHead) + events * sizeof(trace::Event);
+  TraceFollower follower(folder_, 10 * record_bytes);
+  follower.find_files();
+  trace::TraceFile seen;
+  std::uint64_t returned = 0;
+  for (int looks = 0; follower.unread_bytes() > 0; ++looks) {
+    ASSERT_LT(looks, 100);
+    for (const auto& chunk : follower.read(1 << 16)) {
+      returned += chunk.bytes.size();
+      trace::append_trace(seen, chunk.bytes, "master");
+    }
+  }
+  EXPECT_EQ(seen.names.size(), names_.size());
+  EXPECT_EQ(seen.names.back(), names_.back());
+  EXPECT_EQ(seen.events.size(), 10U * events);
+  EXPECT_EQ(seen.removed.count, (records - 10U) * events);
+  EXPECT_EQ(seen.removed.whole_from(), records - 10);
+  EXPECT_LT(returned, 11 * record_bytes);
+}
+
+TEST_F(TraceFollowerTest, ADamagedRecordAmongOldOnesEndsTheTrace) {
+  {
+    trace::TraceWriter writer(file("whole.events"), "master", 0, 0);
+    writer.add_texts(tracks_, names_);
+    for (int i = 0; i < 500; ++i)
+      writer.write(std::vector<trace::Event>(500), 0);
+  }
+  auto bytes = read_text(file("whole.events"));
+  std::filesystem::remove(file("whole.events"));
+  const trace::RecordHead beyond{trace::RecordKind::events, 1U << 27};
+  const auto record_bytes = sizeof beyond + 500 * sizeof(trace::Event);
+  std::memcpy(bytes.data() + bytes.size() - 400 * record_bytes, &beyond,
+              sizeof beyond); // beyond what is read at first
+  write_text(file("bad.events"), bytes);
+  TraceFollower follower(folder_, 1 << 12);
+  follower.find_files();
+  for (int looks = 0; follower.unread_bytes() > 0; ++looks) {
+    ASSERT_LT(looks, 10'000);
+    follower.read(1 << 16);
+  }
+}
+
 TEST_F(TraceFollowerTest, SkipsWholeOldSegments) {
   trace::TraceWriter writer(file("master_01.events"), "master", 0, 1 << 15);
   write_steps(tracks_, names_, 0, 400, writer);

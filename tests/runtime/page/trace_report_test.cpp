@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include <cstddef>
+#include <cstring>
 #include <map>
 #include <regex>
 #include <string>
@@ -24,6 +25,16 @@ using troupe::test::write_text;
 namespace {
 
 using Numbers = std::map<std::string, std::size_t>;
+
+/// Returns the number of `const NAME = number;` in the page.
+std::size_t number_in_page(const std::string& name) {
+  const std::string page(trace_page());
+  std::smatch found;
+  return std::regex_search(page, found,
+                           std::regex("const " + name + " = (\\w+);"))
+           ? std::stoul(found[1], nullptr, 0)
+           : 0;
+}
 
 /// Returns the numbers of `const NAME = { field: number, ... };` in the page.
 Numbers table_in_page(const std::string& name) {
@@ -87,6 +98,10 @@ TEST(TracePageTest, TheTwoReadersShareOneTable) {
             (Numbers{{"events", offsetof(trace::EarlierRecord, events)},
                      {"last_step", offsetof(trace::EarlierRecord, last_step)},
                      {"size", sizeof(trace::EarlierRecord)}}));
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, trace::file_magic.data(), sizeof magic);
+  EXPECT_EQ(number_in_page("MAGIC"), magic);
+  EXPECT_EQ(number_in_page("MAGIC_BYTES"), trace::file_magic.size());
   EXPECT_EQ(table_in_page("HEAD"),
             (Numbers{{"kind", offsetof(trace::RecordHead, kind)},
                      {"bytes", offsetof(trace::RecordHead, payload_bytes)},

@@ -1,5 +1,7 @@
 // The server of the page: what it serves, and to which clients.
 #include "config/base/error.hpp"
+#include "config/trace/trace_file.hpp"
+#include "config/trace/trace_writer.hpp"
 #include "net/base/defaults.hpp"
 #include "runtime/page/trace_server.hpp"
 
@@ -159,6 +161,65 @@ TEST_F(TraceServerTest, SilentStrangersCostFewDescriptorsAndAreClosed) {
   EXPECT_LE(test::num_descriptors() - before, 5 * net::kMaxUngreeted + 8);
   EXPECT_EQ(strangers.num_closed(2 * net::kGreetWithin),
             4 * net::kMaxUngreeted);
+}
+
+TEST_F(TraceServerTest, AViewerGetsTheEventsOfAStepItAsksFor) {
+  trace::TraceWriter writer(folder_.trace_folder() / "master_01.events",
+                            "master", 0, 0);
+  writer.add_texts({{"device 0", trace::TrackKind::device}}, {"gen"});
+  for (std::uint32_t step = 0; step < 40; ++step) {
+    std::vector<trace::Event> events(50'000); // 2.4 MB
+    for (auto& event : events)
+      event.step = step;
+    writer.write(events, 0);
+  }
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  auto events = client.events();
+  trace::TraceFile seen;
+  std::string part;
+  const auto until_loaded = [&] {
+    for (;;) {
+      const auto bytes = PageClient::next(events);
+      if (!events.got_text()) {
+        trace::append_trace(seen, bytes.substr(4), "page");
+        continue;
+      }
+      const auto message = nlohmann::json::parse(bytes);
+      if (message["type"] == "part")
+        part = message["text"];
+      if (message["type"] == "loading" && message["text"] == "100")
+        return;
+    }
+  };
+  until_loaded();
+  EXPECT_EQ(seen.events.back().step, 39U);
+  EXPECT_GT(seen.events.front().step, 10U);
+  for (const std::string bad : {"", "7", "{}", "{\"step\":-1}", "[\"step\"]",
+                                "{\"step\":4294967296}", "{\"step\":\"a\"}"})
+    events.write(boost::asio::buffer(bad)); // ignored
+  seen = {};
+  events.write(boost::asio::buffer(std::string("{\"step\":5}")));
+  until_loaded();
+  const auto shown = nlohmann::json::parse(part);
+  EXPECT_EQ(shown["step"], 5);
+  EXPECT_LE(seen.events.front().step + 1, shown["first"].get<unsigned>());
+  EXPECT_LE(shown["first"].get<unsigned>(), 5U);
+  EXPECT_LE(shown["last"].get<unsigned>(), seen.events.back().step + 1);
+  EXPECT_EQ(std::ranges::count(seen.events, 4U, &trace::Event::step), 50'000);
+  seen = {};
+  events.write(boost::asio::buffer(std::string("{\"step\":0}")));
+  until_loaded();
+  EXPECT_EQ(part, "null");
+  EXPECT_EQ(seen.events.back().step, 39U);
+}
+
+TEST_F(TraceServerTest, AViewerThatSendsMuchIsSentAway) {
+  const TraceServer server(folder_, {});
+  PageClient client(server.url());
+  auto events = client.events();
+  events.write(boost::asio::buffer(std::string(100'000, 'x')));
+  EXPECT_THROW(for (;;) PageClient::next(events), boost::system::system_error);
 }
 
 TEST_F(TraceServerTest, ReportsItsProgressUntilTheRunIsSent) {

@@ -115,3 +115,70 @@ TEST(ClockOffsets, AttemptsThatReuseFlowIdsAreKeptApart) {
   EXPECT_LT(offsets.at(3).error_ns, 1'000 * microsecond);
   EXPECT_NEAR(static_cast<double>(offsets.at(3).add_ns.front()), -3.6e12, 1e6);
 }
+
+TEST(ClockOffsets, EventsTakenOneByOneInAnyOrderGiveTheSame) {
+  const TwoHosts hosts(3'600 * second, 40'000 * microsecond);
+  const std::vector files{hosts.first, hosts.other};
+  const auto expected = clock_offsets(files).at(1);
+  runtime::ClockAligner aligner;
+  for (const auto& file : files)
+    aligner.add_file({file.process_number, 1, file.start_realtime_ns});
+  aligner.add_event(1, hosts.other.events.front());
+  for (std::size_t i = hosts.first.events.size(); i-- > 0;)
+    for (std::size_t f = 2; f-- > 0;) {
+      aligner.add_event(f, files[f].events[i]);
+      aligner.add_event(f, files[f].events[i]); // changes nothing
+    }
+  EXPECT_EQ(aligner.offset(1, true).add_ns, expected.add_ns);
+  EXPECT_EQ(aligner.offset(1, true).error_ns, expected.error_ns);
+  EXPECT_EQ(aligner.offset(0, true).add_ns, std::vector<std::int64_t>{0});
+}
+
+TEST(ClockOffsets, WhileARunGoesOnTheOffsetIsThatOfWholeSpans) {
+  const TwoHosts hosts(3'600 * second, 40'000 * microsecond);
+  runtime::ClockAligner aligner;
+  aligner.add_file({0, 1, hosts.first.start_realtime_ns});
+  aligner.add_file({1, 1, hosts.other.start_realtime_ns});
+  EXPECT_EQ(aligner.offset(1, false).error_ns, -1); // the hosts' clocks decide
+  std::vector<std::uint64_t> versions{aligner.version(1)};
+  for (std::size_t i = 0; i < hosts.first.events.size(); ++i) {
+    aligner.add_event(0, hosts.first.events[i]);
+    aligner.add_event(1, hosts.other.events[i]);
+    if (aligner.version(1) == versions.back())
+      continue;
+    versions.push_back(aligner.version(1));
+    const auto offset = aligner.offset(1, false);
+    const auto spans = offset.add_ns.size();
+    if (spans > 1) // the newest has one message
+      EXPECT_EQ(offset.add_ns[spans - 1], offset.add_ns[spans - 2]);
+    if (offset.error_ns > 0)
+      EXPECT_LT(offset.error_ns, 5'000 * microsecond);
+  }
+  // alone, with a message, with both directions; then every ten seconds
+  EXPECT_EQ(versions.size(), 3 + 5U);
+}
+
+TEST(ClockOffsets, MessagesThatAreNeverHandledAreForgotten) {
+  TwoHosts hosts(3'600 * second, 0);
+  runtime::ClockAligner aligner(100);
+  aligner.add_file({0, 1, 0});
+  aligner.add_file({1, 1, 0});
+  trace::Event lost;
+  lost.kind = Kind::send;
+  lost.flow = 1'000'000;
+  aligner.add_event(0, lost);
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    trace::Event later = lost;
+    later.flow += 1 + i;
+    aligner.add_event(0, later);
+  }
+  lost.kind = Kind::receive;
+  lost.time_ns = second;
+  aligner.add_event(1, lost);
+  lost.flow += 200;
+  aligner.add_event(1, lost);
+  for (const auto& event : hosts.first.events)
+    aligner.add_event(0, event);
+  const auto bounds = aligner.offset(1, true);
+  EXPECT_EQ(bounds.error_ns, 0) << "one direction only: one host";
+}

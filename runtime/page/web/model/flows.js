@@ -28,9 +28,9 @@ import { appendKept, entryOf, firstWhere } from './track.js';
 
 const KEEP_ARROWS = 150000;
 const KEEP_FLOWS = 40000;     // with one end, or without a reply
+const LOADING_FLOWS = 500000; // while files arrive one faster than the other
 const KEEP_TIMES = 4000;
 const LONG_NS = 1e9;          // longer arrows are few, and kept apart
-const CLOCK_NS = 10e9;        // between two checks of a host's clock
 // A flow's number is 64 bits: the process, its counter, and whether it is a
 // reply. Attempts count from 1 again, so the attempt belongs to the key.
 const COUNTER = 2 ** 36, REPLY = COUNTER, KEYS = 2 * COUNTER;
@@ -48,16 +48,17 @@ const askOf = (flow) => flow - REPLY;
 /**
  * Drops many entries at once: a map that loses its oldest entry again and again
  * searches for it among all deleted ones. Returns how many it dropped.
- * @param {Map<number, unknown>} map
+ * @param {Map<number, unknown>} map @param {number} most
  */
-function forgetOldest(map) {
-  if (map.size <= KEEP_FLOWS) return 0;
-  let left = KEEP_FLOWS / 2;
+function forgetOldest(map, most) {
+  if (map.size <= most) return 0;
+  const lost = map.size - most / 2;
+  let left = lost;
   for (const key of map.keys()) {
     if (!left--) break;
     map.delete(key);
   }
-  return KEEP_FLOWS / 2;
+  return lost;
 }
 
 export class Flows {
@@ -84,7 +85,11 @@ export class Flows {
     this.long = [];             // arrows longer than LONG_NS
     this.forgotten = 0;         // arrows dropped for lack of room
     this.unmatched = 0;
+    this.most = LOADING_FLOWS;
   }
+
+  /** All that existed is here: what has one end now will hardly get the other. */
+  loaded() { this.most = KEEP_FLOWS; }
 
   /**
    * Returns the key of 64 bits, given as two halves; 0: none.
@@ -144,9 +149,8 @@ export class Flows {
       if (reply) reply.ask = arrow; else this.asks.set(flow, arrow);
     }
     if (arrow.t1 - arrow.t0 > LONG_NS) appendKept(this.long, arrow, KEEP_TIMES);
-    forgetOldest(this.asks);
-    this.unmatched += forgetOldest(this.sends);
-    this.boundClock(arrow);
+    forgetOldest(this.asks, this.most);
+    this.unmatched += forgetOldest(this.sends, this.most);
     const sent = entryOf(this.readers, arrow.from, () => new Map());
     entryOf(sent, arrow.name, () => new Map()).set(arrow.to, arrow.t0);
     this.count(arrow);
@@ -177,25 +181,6 @@ export class Flows {
     for (let i = first; i < this.arrows.length && this.arrows[i].t0 <= to; ++i)
       if (this.arrows[i].t1 >= from) seen.push(this.arrows[i]);
     return seen;
-  }
-
-  /**
-   * No message arrives before it was sent: those with the master bound the
-   * offset of another host's clock (runtime/trace/clock_offsets.hpp).
-   * @param {Arrow} arrow
-   */
-  boundClock(arrow) {
-    const from = arrow.from.file, to = arrow.to.file;
-    if (from === to || (from.number !== 0 && to.number !== 0)) return;
-    const file = from.number === 0 ? to : from, bounds = file.bounds;
-    if (file === to) bounds.highest = Math.min(bounds.highest, arrow.t1 - arrow.t0);
-    else bounds.lowest = Math.max(bounds.lowest, arrow.t0 - arrow.t1);
-    if (bounds.lowest === -Infinity || bounds.highest === Infinity || arrow.t1 < bounds.since + CLOCK_NS) return;
-    if (file.offset !== 0 || bounds.lowest > 0 || bounds.highest < 0) {
-      file.offset -= (bounds.lowest + bounds.highest) / 2;
-      file.clockError = Math.abs(bounds.highest - bounds.lowest) / 2;
-    }
-    file.bounds = { lowest: -Infinity, highest: Infinity, since: arrow.t1 };
   }
 
   /**

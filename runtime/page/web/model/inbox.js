@@ -8,6 +8,14 @@ import { entryOf } from './track.js';
 /** @typedef {import('./samples.js').SampleLine} SampleLine */
 /** @typedef {ReturnType<typeof inbox>} Inbox */
 /** @typedef {{ at: string, text: string }} LogLine */
+/**
+ * The steps around an old one that are here in detail.
+ * @typedef {{ step: number, first: number, last: number }} Part
+ */
+/**
+ * What is added to times of a trace after `from`, until its next entry.
+ * @typedef {{ file: string, from: number, add: number, error: number }} ClockChange
+ */
 
 const KEEP = { metrics: 20000, failures: 200, samples: 2000, log: 2000, workerLog: 1000 };
 const SETTLED_MS = 2000;      // lines that arrive later are new ones
@@ -51,6 +59,8 @@ export function inbox(model) {
     run: (text) => model.setGraph(JSON.parse(text)),
     settings: (text) => { model.settings = text; },
     file: (text) => model.addFile(text),
+    part: (text) => model.setPart(JSON.parse(text)),
+    clock: (text) => model.setClocks(JSON.parse(text)),
     loading: (text) => model.load(Number(text)),
     status: (text) => { try { model.status = JSON.parse(text); } catch { model.status = null; } },
     metrics: (text) => {

@@ -26,11 +26,14 @@ import { Track, appendKept, entryOf } from './track.js';
  * @typedef {Map<string, Slice[]> & { attempt: number }} StepTasks
  */
 
-const ONE_HOST_NS = 1e9;      // clocks closer than this are one host's
 const SETTLE_NS = 30e6;       // threads of a process are drained this far apart
 const QUIET_MS = 60;          // a file without news has no more of that time
 const KEEP_STEPS = 4000;
 const KEEP_POINTS = 20000;    // of one counter
+// What comes from traces: replaced as a whole when the server sends another part.
+/** @type {(keyof Model)[]} */
+const OF_TRACES = ['files', 'tracks', 'byName', 'flows', 'counters', 'steps', 'begin', 'last', 'origin', 'lastAttempt',
+  'loading', 'progress', 'realtime', 'zero', 'events', 'devicesOf', 'deviceTracks'];
 
 // Names whose events belong to no step. Files count steps from 0, the page from
 // 1.
@@ -80,6 +83,8 @@ export class Model {
     this.progress = -Infinity;  // when a worker last made progress
     this.realtime = 0;          // added to a time, onto the wall clock
     this.events = 0;
+    /** @type {import('./inbox.js').Part | null} */
+    this.part = null;           // null: the newest events are here
     this.changed = true;
     this.text = new TextDecoder();
     /** @type {number | undefined} */
@@ -91,6 +96,28 @@ export class Model {
     this.colours = new Map();   // those that coloursOf has
     /** @type {Graph | null} */
     this.coloursOf = null;
+  }
+
+  /**
+   * Forgets all events: those of other steps follow.
+   * @param {import('./inbox.js').Part | null} part
+   */
+  setPart(part) {
+    const fresh = new Model(this.now);
+    Object.assign(this, Object.fromEntries(OF_TRACES.map((name) => [name, fresh[name]])));
+    this.part = part;
+  }
+
+  /**
+   * Returns whether all events of a step are here.
+   * @param {number} step
+   */
+  isDetailed(step) {
+    return this.steps.has(step) && step >= this.missing().wholeFrom && (!this.part || step <= this.part.last);
+  }
+  /** Returns the newest step that the run is known to have done. */
+  newestStep() {
+    return Math.max(0, ...this.steps.keys(), this.status?.step ?? 0, this.metrics.at(-1)?.step ?? 0);
   }
 
   get loaded() { return this.loading >= 100; }
@@ -111,6 +138,17 @@ export class Model {
     const file = new TraceFile(name);
     this.files.push(file);
     this.lastAttempt = Math.max(this.lastAttempt, file.attempt);
+  }
+
+  /**
+   * Takes the offsets of clocks that the server computed of all traces.
+   * @param {import('./inbox.js').ClockChange[]} list
+   */
+  setClocks(list) {
+    for (const { file: name, from, add, error } of list) {
+      const file = this.files.find((f) => f.name === name);
+      if (file) file.setClock(from, add, error);
+    }
   }
 
   /** @param {ArrayBuffer} buffer */
@@ -188,15 +226,13 @@ export class Model {
       this.realtime = this.zero;
       this.origin = monotonic;
     }
-    const offset = real - monotonic - this.zero;
-    file.offset = Math.abs(offset) < ONE_HOST_NS ? 0 : offset;
   }
 
   /** @param {TraceFile} file @param {DataView} view @param {number} at @param {number} bytes */
   queue(file, view, at, bytes) {
     const many = Math.floor(bytes / EVENT.bytes);
     for (let i = 0; i < many; ++i, at += EVENT.bytes) {
-      const time = i64(view, at + EVENT.time) + file.offset;
+      const time = file.aligned(i64(view, at + EVENT.time));
       const kind = view.getUint8(at + EVENT.kind);
       file.waiting.push({
         time, kind,
@@ -246,6 +282,7 @@ export class Model {
   load(percent) {
     this.loading = percent;
     if (!this.loaded) return;
+    this.flows.loaded();
     for (const file of this.files) if (!this.live() || this.over(file)) this.settle(file, Infinity);
     for (const file of this.files) if (file.attempt < this.lastAttempt) this.cut(file);
     this.sortArrows();
@@ -323,7 +360,7 @@ export class Model {
       wholeFrom: Math.max(1, ...this.files.map((f) => f.wholeFrom)) };
   }
   dropped() { return this.files.reduce((sum, f) => sum + f.dropped, 0); }
-  live() { return !!this.status && !this.recorded && /^(starting|running|recovering|stopping)$/.test(this.status.state); }
+  live() { return !!this.status && !this.recorded && !this.part && /^(starting|running|recovering|stopping)$/.test(this.status.state); }
   devices() {
     if (this.devicesOf !== this.tracks.length) {
       this.devicesOf = this.tracks.length;

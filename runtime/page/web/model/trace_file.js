@@ -1,4 +1,5 @@
 // What is known of one process's trace in one attempt of the run.
+import { firstWhere } from './track.js';
 
 /** @typedef {import('./track.js').Track} Track */
 /**
@@ -14,9 +15,12 @@ export class TraceFile {
     this.process = '';          // until its first record is read
     this.number = -1;
     this.pid = 0;
-    this.offset = 0;            // added to its times, onto the first file's clock
-    this.clockError = 0;        // error of the offset; 0: the same clock
-    this.bounds = { lowest: -Infinity, highest: Infinity, since: -Infinity };
+    this.offset = 0;            // added to its newest times, onto the first file's clock
+    this.clockError = 0;        // error of the offset; 0: the same clock, -1: unknown
+    /** @type {[from: number, add: number][]} */
+    this.clocks = [];           // own times, what is added from there on: as the server sent them
+    this.offsetEnd = Infinity;  // of the own times that `offset` is for
+    this.offsetBegin = -Infinity;
     /** @type {Track[]} */
     this.tracks = [];
     /** @type {string[]} */
@@ -35,5 +39,33 @@ export class TraceFile {
     this.firstEvent = Infinity; // of those that were handled
     this.lastEvent = -Infinity;
     this.seen = 0;              // when its last records arrived here
+  }
+
+  /**
+   * Takes what is added to own times after `from`, until the next such time.
+   * @param {number} from @param {number} add @param {number} error
+   */
+  setClock(from, add, error) {
+    while (this.clocks.length && this.clocks[this.clocks.length - 1][0] >= from) this.clocks.pop();
+    this.clocks.push([from, add]);
+    this.clockError = error;
+    this.seekClock(from);
+  }
+
+  /** @param {number} own */
+  seekClock(own) {
+    const next = firstWhere(this.clocks, (c) => c[0] > own), at = Math.max(0, next - 1);
+    this.offset = this.clocks[at][1];
+    this.offsetBegin = at ? this.clocks[at][0] : -Infinity;
+    this.offsetEnd = next < this.clocks.length ? this.clocks[next][0] : Infinity;
+  }
+
+  /**
+   * Returns the time on the first file's clock.
+   * @param {number} own
+   */
+  aligned(own) {
+    if (own < this.offsetBegin || own >= this.offsetEnd) this.seekClock(own);
+    return own + this.offset;
   }
 }

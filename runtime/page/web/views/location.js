@@ -6,7 +6,7 @@ import { byId } from './dom.js';
 /** @typedef {import('../model/address.js').View} View */
 /** @typedef {import('../model/model.js').Model} Model */
 /** @typedef {import('../main.js').PageState} PageState */
-/** @typedef {{ chooseTab: (name: string) => void, chooseStep: (step: number) => void, pick: (slice: import('../model/track.js').Slice) => void }} Actions */
+/** @typedef {{ chooseTab: (name: string) => void, chooseStep: (step: number) => void, fetchStep: (step: number, then: () => void) => boolean, pick: (slice: import('../model/track.js').Slice) => void }} Actions */
 
 const REST_MS = 250;
 
@@ -60,6 +60,7 @@ export class Location {
   show(view) {
     const { actions, timeline, model } = this;
     if (!model) return;
+    if (view.step && actions.fetchStep(view.step, () => this.show(view))) return;
     if (view.step && !view.task) actions.chooseStep(view.step);
     const slices = view.task && model.steps.get(view.step ?? 0)?.get(view.task);
     if (slices) actions.pick(slices.find((s) => s.track.name === view.device) || slices[0]);

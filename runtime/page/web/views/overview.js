@@ -79,7 +79,8 @@ export function drawHeader(model, connected) {
   byId('bar').style.width = s && s.steps ? `${100 * Math.min(1, s.step / s.steps)}%` : '0';
   const dropped = model.dropped();
   const { events: missing, wholeFrom } = model.missing();
-  say(byId('drops'), [`${countText(model.events)} events`, dropped && `${countText(dropped)} dropped`, missing && `complete from step ${wholeFrom} on`].filter(Boolean).join(', '));
+  say(byId('drops'), [`${countText(model.events)} events`, dropped && `${countText(dropped)} dropped`, model.part ? `steps ${model.part.first} to ${model.part.last} in detail` : missing && `complete from step ${wholeFrom} on`].filter(Boolean).join(', '));
+  byId('newest').hidden = !model.part;
   byId('drops').className = dropped ? 'warn' : 'quiet';
 }
 

@@ -58,14 +58,14 @@ export function drawHealth(main, model) {
   const memory = (process, what) => { const points = model.counters.get(`${what} ${process}`); return points ? bytesText(points[points.length - 1][1]) : ''; };
   main.replaceChildren(
     table([head('process'), head('pid', 'num'), head('host'), head('state'), head('memory', 'num'), head('rows held', 'num'), head('last event', 'num'), head('clock', 'num'), head('dropped events', 'num')],
-      model.files.map((f) => {
+      model.files.filter((f) => f.process).map((f) => {
         const worker = status?.workers?.find((w) => `worker ${w.rank}` === f.process);
         const state = f.attempt < model.lastAttempt ? `attempt ${f.attempt}` : f.process === 'master' ? status?.state : worker ? worker.state : '';
         const bad = /lost|failed|suspect/.test(state || '');
         return [f.process, f.pid, worker ? worker.host : status?.host || '', el('span', { class: bad ? 'bad' : 'good' }, state || (f.closed ? 'ended' : '')),
           memory(f.process, 'memory_bytes'), memory(f.process, 'stash_bytes'),
           f.lastEvent > 0 ? `${timeText(Math.max(0, model.last - f.lastEvent))} ago` : '',
-          f.clockError ? `\u00b1${timeText(f.clockError)}` : f.offset ? 'not compared' : 'the same', el('span', { class: f.dropped ? 'warn' : '' }, countText(f.dropped))];
+          f.clockError > 0 ? `\u00b1${timeText(f.clockError)}` : f.clockError < 0 ? 'not compared' : 'the same', el('span', { class: f.dropped ? 'warn' : '' }, countText(f.dropped))];
       })),
     el('h3', {}, 'log'), el('pre', {}, model.log.slice(-60).join('\n')));
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inbox, receive, shownSample } from '../../../../runtime/page/web/model/inbox.js';
 import { criticalPath, idleByReason, openWaits, stragglers, waitCycle } from '../../../../runtime/page/web/model/reasons.js';
+import { Model } from '../../../../runtime/page/web/model/model.js';
 import { KIND } from '../../../../runtime/page/web/model/trace_format.js';
 import { Process, REPLY, at, call, message, modelOf } from './traces.js';
 
@@ -62,6 +63,63 @@ test('a step that two attempts did is that of the second', () => {
 test('counters keep their values and their times', () => {
   const worker = new Process('worker 0', 1).event(KIND.counter, 3, 'counters', 'memory_bytes worker 0', { value: 1.5e9 });
   assert.deepEqual(modelOf([worker]).counters.get('memory_bytes worker 0'), [[at(3), 1.5e9]]);
+});
+
+test('times are converted by the offsets that the server sent, each from its time on', () => {
+  const master = new Process('master', 0), worker = new Process('worker 0', 1);
+  const model = modelOf([master, worker]), handlers = inbox(model);
+  const own = (...ms) => ms.map((t) => worker.event(KIND.counter, t, 'counters', `at ${t}`, { value: 1 }));
+  const seen = (t) => (model.counters.get(`at ${t}`)[0][0] - at(t)) / 1e6;
+  const clocks = (...list) => receive(model, handlers, 'clock', JSON.stringify(list.map(([from, add, error]) => ({ file: worker.file, from: at(from), add: add * 1e6, error }))));
+  clocks([10, -5, 300], [20, -7, 400]);
+  own(0, 15, 20, 25, 12); // threads of a process are not in order
+  model.addRecords(worker.close().buffer(1));
+  assert.deepEqual([0, 15, 20, 25, 12].map(seen), [-5, -5, -7, -7, -5]);
+  assert.equal(model.files[1].clockError, 400);
+  clocks([20, -6, 200], [30, -8, 200]); // the server knows better by now
+  assert.deepEqual([15, 21, 31].map((t) => (model.files[1].aligned(at(t)) - at(t)) / 1e6), [-5, -6, -8]);
+  assert.equal(model.files[0].aligned(at(1)), at(1), 'other files keep theirs');
+});
+
+test('the page computes no offset of its own', () => {
+  const master = new Process('master', 0), worker = new Process('worker 0', 1, 1, 5e9);
+  for (let i = 0; i < 40; ++i) { // 40 s of messages that arrive before they were sent
+    message(master, 'a', worker, 'b', 'run', 2 * i + 1, 1000 * i + 3, 1000 * i);
+    message(worker, 'b', master, 'a', 'note', 2 * i + 2, 1000 * i, 1000 * i + 6);
+  }
+  const { arrows, files } = modelOf([master, worker]);
+  assert.equal(arrows.length, 80);
+  assert.deepEqual(files.map((f) => [f.offset, f.clockError]), [[0, 0], [0, 0]]);
+});
+
+test('another part of a run replaces all events, and what the run files say stays', () => {
+  const early = new Process('worker 0', 1), late = new Process('worker 0', 1);
+  for (let step = 1; step < 9; ++step) (step < 5 ? early : late).task('device 0', 'gen', step, 100 * step, 100 * step + 9);
+  const model = modelOf([late.close()], { state: 'running' }), handlers = inbox(model);
+  receive(model, handlers, 'metrics', '{"step": 8}\n');
+  assert.deepEqual([[...model.steps.keys()], model.live(), model.newestStep()], [[5, 6, 7, 8], true, 8]);
+  assert.deepEqual(model.devices().map((d) => d.name), ['device 0']);
+  receive(model, handlers, 'part', '{"step": 3, "first": 2, "last": 4}');
+  assert.deepEqual([model.files.length, model.tracks.length, model.steps.size, model.loaded, model.newestStep()], [0, 0, 0, false, 8]);
+  assert.deepEqual(model.devices(), []);
+  receive(model, handlers, 'file', early.file);
+  model.addRecords(early.buffer(0));
+  model.load(100);
+  assert.deepEqual([...model.steps.keys()], [1, 2, 3, 4]);
+  assert.equal(model.live(), false, 'nothing of what happens now is shown');
+  assert.deepEqual([4, 5].map((step) => model.isDetailed(step)), [true, false]);
+  receive(model, handlers, 'part', 'null');
+  assert.equal(model.live(), true);
+});
+
+test('a file that is read before the other loses none of its messages', () => {
+  const model = new Model(() => 0), many = 45000;
+  model.addFile('master_01.events');
+  for (let i = 0; i < many; ++i) model.flows.send({ sent: 0, name: 'a', file: model.files[0] }, 'run', { time: i, flow: i + 1, step: 1, amount: 0 });
+  for (let i = 0; i < many; ++i) model.flows.receive({ received: 0, name: 'b', file: model.files[0] }, 'run', { time: i + 1, flow: i + 1, step: 1 });
+  model.load(100);
+  assert.equal(model.arrows.length, many);
+  assert.equal(model.flows.unmatched, 0);
 });
 
 test('the critical path ends with the last task and follows what it read', () => {
