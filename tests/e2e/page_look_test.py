@@ -71,6 +71,12 @@ for (let i = 0; i < 40; ++i)  // what is no call
         [[ink.back, 1], [colour(model, `task ${i}`, ink.dark), 1]]);
 return found;
 """
+# What a finger would have to scroll the page for.
+WIDER_THAN_THE_PAGE = """
+return [...document.body.children].filter((box) => !box.hidden
+    && box.getBoundingClientRect().right > innerWidth + 1)
+  .map((box) => box.id || box.localName);
+"""
 
 
 class Look(Watched):
@@ -126,7 +132,7 @@ class Look(Watched):
 
     def test_a_phone_in_landscape_has_room_for_all_of_it(self):
         self.troupe(*self.ppo())
-        with self.served("ppo") as url, self.browser(phone=True) as browser:
+        with self.served("ppo") as url, self.browser(phone=webdriver.PHONE) as browser:
             browser.open(url)
             self.loaded(browser, 3)
             self.assertEqual(browser.run("return [innerWidth, innerHeight]"),
@@ -147,6 +153,27 @@ class Look(Watched):
                                 ".getBoundingClientRect().top"),
                     webdriver.PHONE[1] / 2, f"{tab} is in view once chosen")
                 browser.picture(self.pictures / f"phone_{tab}.png")
+            self.assertEqual(browser.errors(), [])
+            self.assertEqual(self.hidden_buttons(browser), [])
+
+    def test_a_phone_held_upright_needs_no_scrolling_to_the_side(self):
+        self.troupe(*self.ppo())
+        with self.served("ppo") as url, \
+                self.browser(phone=webdriver.UPRIGHT) as browser:
+            browser.open(url)
+            self.loaded(browser, 3)
+            self.assertEqual(browser.run("return [innerWidth, innerHeight]"),
+                             list(webdriver.UPRIGHT))
+            for tab in EVERY_TAB:
+                self.panel(browser, tab)
+                self.assertEqual(
+                    browser.run("return document.documentElement.scrollWidth"),
+                    webdriver.UPRIGHT[0], tab)
+                browser.picture(self.pictures / f"upright_{tab}.png")
+            self.detail_of(browser, "actor_train", 3)
+            self.assertEqual(browser.run(WIDER_THAN_THE_PAGE), [])
+            browser.picture(self.pictures / "upright_task.png")
+            browser.run("window.troupe.state.close()")
             self.assertEqual(browser.errors(), [])
             self.assertEqual(self.hidden_buttons(browser), [])
 

@@ -1,14 +1,11 @@
 """The trace page in real browsers, Chromium and Firefox: a finished run, a live
 one, workers that stop, and runs that only their trace files know. TROUPE_SOAK=1
-is for a quiet machine: it adds frame rates and latencies, and holds the page to
-its times."""
-import array
+is for a quiet machine: it holds the page to its times."""
 import datetime
 import json
 import os
 import re
 import signal
-import threading
 import time
 import unittest
 
@@ -288,94 +285,6 @@ class Page(Watched):
 
 class PageInChromium(Page, Case):
     browser = webdriver.Chromium
-
-    # -- on a quiet machine --------------------------------------------------
-
-    @unittest.skipUnless(QUIET, "TROUPE_SOAK is not set")
-    def test_ten_thousand_tasks_scroll_at_fifty_frames_a_second(self):
-        file = trace_files.TraceFile(self.trace_folder("many", "done"),
-                                     "worker 0", 1)
-        now = time.monotonic_ns()
-        for device in range(8):
-            for step in range(125):
-                begin = now + step * 10**8
-                file.tasks(device, f"call_{step % 7}", step,
-                           [(begin + i * 10**7, begin + i * 10**7 + 9 * 10**6)
-                            for i in range(10)])
-        file.close()
-        with self.served("many") as url, self.browser() as browser:
-            browser.open(url)
-            self.loaded(browser, 125)
-            browser.run("""
-                window.frames_at = [];
-                window.troupe.timeline.fit();
-                const scroll = (now) => {
-                  window.frames_at.push(now);
-                  window.troupe.timeline.pan(window.frames_at.length % 50 < 25
-                                             ? 0.01 : -0.01);
-                  if (window.frames_at.length < 300) requestAnimationFrame(scroll);
-                };
-                requestAnimationFrame(scroll);""")
-            until(lambda: browser.run("return window.frames_at.length") >= 300,
-                  "300 frames")
-            at = browser.run("return window.frames_at")
-        rate = (len(at) - 1) / (at[-1] - at[0]) * 1000
-        print(f"10,000 tasks: {rate:.1f} frames/s")
-        self.assertGreaterEqual(rate, 50)
-
-    @unittest.skipUnless(QUIET, "TROUPE_SOAK is not set")
-    def test_events_reach_the_page_in_a_quarter_of_a_second(self):
-        file = trace_files.TraceFile(self.trace_folder("busy", "running"),
-                                     "worker 0", 1)
-        end = threading.Event()
-        with self.served("busy") as url, self.browser() as browser:
-            browser.open(url)
-            until(lambda: self.model(browser, "m.files.length") == 1, "the file")
-            browser.run("""
-                const m = window.troupe.model, was = m.event.bind(m);
-                window.late_ms = [];
-                let count = 0;
-                m.event = (file, track, event) => {
-                  if (++count % 97 === 0)
-                    window.late_ms.push(performance.timeOrigin + performance.now()
-                                        - (event.time + m.realtime) / 1e6);
-                  return was(file, track, event);
-                };""")
-            writer = threading.Thread(target=self.write_events,
-                                      args=(file, 50_000, end))
-            writer.start()
-            time.sleep(10)
-            end.set()
-            writer.join()
-            late = sorted(browser.run("return window.late_ms"))
-        self.assertGreater(len(late) * 97, 50_000 * 8)
-        p99 = late[len(late) * 99 // 100]
-        print(f"50,000 events/s: p50 {late[len(late) // 2]:.0f} ms, "
-              f"p99 {p99:.0f} ms")
-        self.assertLess(p99, 250)
-
-    def write_events(self, file, rate, end):
-        """As a process does: what happened is written every 50 ms. Messages
-        that nobody answers, each with what its reader does about it."""
-        name, period_ns = file.name("note"), 50_000_000
-        sender, reader = (file.track(f"actor {i}") for i in range(2))
-        one = ((trace_files.SEND, sender), (trace_files.BEGIN, reader),
-               (trace_files.RECEIVE, reader), (trace_files.END, reader))
-        count = rate * period_ns // 10**9
-        batch = array.array("q", b"".join(
-            file.event(kind, 0, track, name)
-            for _ in range(count // len(one)) for kind, track in one))
-        words = len(batch) // count
-        begin, flow = time.monotonic_ns(), 1
-        while not end.is_set():
-            batch[0::words] = array.array("q", range(
-                begin, begin + period_ns, period_ns // count))
-            batch[1::words] = array.array("q", (
-                flow + i // len(one) for i in range(count)))
-            flow += count // len(one)
-            begin += period_ns
-            end.wait(max(0, begin - time.monotonic_ns()) / 1e9)
-            file.events([batch.tobytes()])
 
 
 class PageInFirefox(Page, Case):

@@ -15,6 +15,7 @@ import urllib.request
 from support import until
 
 PHONE = 844, 390  # CSS pixels, held in landscape
+UPRIGHT = 390, 844
 
 
 def free_port():
@@ -70,7 +71,7 @@ class Browser(contextlib.AbstractContextManager):
 class Chromium(Browser):
     programs = ("chromium", "chromedriver")
 
-    def __init__(self, width=1280, height=900, dark=False, phone=False):
+    def __init__(self, width=1280, height=900, dark=False, phone=None):
         port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         self.driver = subprocess.Popen(
@@ -78,14 +79,14 @@ class Chromium(Browser):
             stderr=subprocess.DEVNULL, start_new_session=True)
         until(self.answers, "chromedriver answers")
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu",
-                     "--disable-dev-shm-usage",
+                     "--disable-dev-shm-usage", "--enable-precise-memory-info",
                      f"--window-size={width},{height}"]
         if dark:
             arguments.append("--force-dark-mode")
         options = {"args": arguments}
         if phone:
             options["mobileEmulation"] = {"deviceMetrics": {
-                "width": PHONE[0], "height": PHONE[1], "pixelRatio": 3,
+                "width": phone[0], "height": phone[1], "pixelRatio": 3,
                 "touch": True}}
         made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
@@ -117,6 +118,24 @@ class Chromium(Browser):
         return self.call("POST", f"{self.session}/execute/sync",
                          {"script": script, "args": []})
 
+    def page_bytes(self):
+        """The most memory that the process of the page ever had."""
+        parents, peaks = {}, {}
+        for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                fields = dict(line.split(":\t", 1)
+                              for line in status.read_text().splitlines())
+                pid = int(status.parent.name)
+                parents[pid] = int(fields["PPid"])
+                if b"--type=renderer" in (status.parent / "cmdline").read_bytes():
+                    peaks[pid] = 1024 * int(fields["VmHWM"].split()[0])
+
+        def is_own(pid):
+            while pid in parents and pid != self.driver.pid:
+                pid = parents[pid]
+            return pid == self.driver.pid
+        return max(peak for pid, peak in peaks.items() if is_own(pid))
+
     def errors(self):
         lines = self.call("POST", f"{self.session}/se/log", {"type": "browser"})
         return [line["message"] for line in lines if line["level"] == "SEVERE"]
@@ -134,7 +153,7 @@ class Chromium(Browser):
 class Firefox(Browser):
     programs = ("firefox-esr",)
 
-    def __init__(self, width=1280, height=900, dark=False, phone=False):
+    def __init__(self, width=1280, height=900, dark=False, phone=None):
         self.home = tempfile.TemporaryDirectory(prefix="troupe-firefox-",
                                                 ignore_cleanup_errors=True)
         home, port = pathlib.Path(self.home.name), free_port()
@@ -155,7 +174,7 @@ class Firefox(Browser):
         self.call("NewSession")
         self.call("SetWindowRect", width=width, height=height)
         if phone:
-            self.fit(*PHONE)
+            self.fit(*phone)
 
     def resize(self, width, height):
         self.call("SetWindowRect", width=width, height=height)
