@@ -57,6 +57,7 @@ constexpr auto trl_table = std::to_array<Translation>({
   {"TRL", "vllm_importance_sampling_clip_min", "algorithm.correction.floor"},
   {"TRL", "scale_rewards", "algorithm.whiten"},
   {"TRL", "whiten_rewards", "algorithm.whiten"},
+  {"TRL", "mask_truncated_completions", "reward.mask_truncated"},
   {"TRL", "missing_eos_penalty",
    "reward.missing_eos (replaces the reward; TRL subtracts, so give a negative "
    "number)"},

@@ -227,6 +227,10 @@ void add_long_response(FieldTable& table) {
       "What the longest response loses, after scale, bias and clip.")
     .above(0)
     .needs("reward.overlong_tokens");
+  add(
+    "mask_truncated", &L::mask_truncated,
+    "Leaves truncated responses out of the loss; their rewards still count in "
+    "the mean of their group.");
 }
 
 void add_reward(FieldTable& table) {

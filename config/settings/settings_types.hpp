@@ -107,11 +107,12 @@ struct RolloutSettings {
   bool ignore_eos = false;           ///< generate
 };
 
-/// Rewards of responses that are too long.
+/// Rewards of responses that are too long, and whether they are trained on.
 struct LongResponseSettings {
   double missing_eos = 0.0; ///< replaces a truncated response's reward; 0: off
   int overlong_tokens = 0;  ///< 0: off
   double overlong_penalty = 1.0;
+  bool mask_truncated = false;
 };
 
 struct RewardSettings {

@@ -154,7 +154,8 @@ FunctionResult group_advantages(const net::Rows& rows,
   if (chooses_cov_tokens(settings))
     add_cov_tokens(result.rows, batch, advantages_T,
                    batch.tokens_of(rows, "logprobs"), context);
-  add_train_mask(result.rows, batch);
+  add_train_mask(result.rows, batch,
+                 settings.reward.long_response.mask_truncated);
   return result;
 }
 

@@ -199,7 +199,8 @@ FunctionResult ppo_advantages(const net::Rows& rows,
   if (chooses_cov_tokens(context.settings))
     add_cov_tokens(result.rows, batch, arrays.advantages, batch.logprobs(),
                    context);
-  add_train_mask(result.rows, batch);
+  add_train_mask(result.rows, batch,
+                 context.settings.reward.long_response.mask_truncated);
   return result;
 }
 

@@ -142,9 +142,14 @@ void add_token_column(net::Rows& rows, const RolloutBatch& batch,
     net::make_column(key, DType::f32, lengths_of(batch), numbers_T.data()));
 }
 
-void add_train_mask(net::Rows& rows, const RolloutBatch& batch) {
+void add_train_mask(net::Rows& rows, const RolloutBatch& batch,
+                    bool mask_truncated) {
+  auto mask_T = batch.mask();
+  for (std::size_t i = 0; mask_truncated && i < batch.num_samples(); ++i)
+    if (batch.truncated(i))
+      std::ranges::fill(batch.part(std::span(mask_T), i), std::uint8_t{0});
   rows.add(net::make_column("train_mask", DType::u8, lengths_of(batch),
-                            batch.mask().data()));
+                            mask_T.data()));
 }
 
 } // namespace troupe::models

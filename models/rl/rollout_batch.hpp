@@ -40,7 +40,7 @@ public:
   std::span<T> part(std::span<T> all_T, std::size_t i) const {
     return all_T.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]);
   }
-  /// Returns the mask of trained tokens, the content of `train_mask`.
+  /// Returns the mask of a response's tokens, 0 for those without a score.
   const std::vector<std::uint8_t>& mask() const {
     return mask_T_;
   }
@@ -95,8 +95,10 @@ void add_response_metrics(MetricSums& sums, const RolloutBatch& batch,
 /// Adds a column f32[L] per token.
 void add_token_column(net::Rows& rows, const RolloutBatch& batch,
                       const char* key, const std::vector<float>& numbers_T);
-/// Adds train_mask u8[L].
-void add_train_mask(net::Rows& rows, const RolloutBatch& batch);
+/// Adds train_mask u8[L]: the batch's mask, 0 for truncated responses too if
+/// `mask_truncated` (overlong filtering of DAPO).
+void add_train_mask(net::Rows& rows, const RolloutBatch& batch,
+                    bool mask_truncated);
 
 double sum_of(std::span<const float> numbers);
 

@@ -84,10 +84,12 @@ void add_loss_keys(Call& advantages, Call& train, const Settings& settings) {
 }
 
 bool leaves_out_samples(const Settings& settings) {
-  return settings.reward.kind != "model" && settings.reward.on_error == "skip";
+  return settings.reward.long_response.mask_truncated
+         || (settings.reward.kind != "model"
+             && settings.reward.on_error == "skip");
 }
 
-void train_on_scored_only(Call& train) {
+void train_on_kept_only(Call& train) {
   std::ranges::replace(train.reads, "loss_mask", "train_mask");
   train.renames.push_back({"train_mask", "loss_mask"});
 }

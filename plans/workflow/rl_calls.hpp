@@ -30,10 +30,10 @@ void add_greedy_responses(Workflow& workflow);
 /// clip_cov and kl_cov, made by the call that makes advantages.
 void add_loss_keys(Call& advantages, Call& train, const Settings& settings);
 
-/// Returns whether samples without a score are excluded from training: then the
-/// call that makes advantages writes `train_mask`.
+/// Returns whether samples may be excluded from training, those without a score
+/// or truncated ones: then the call that makes advantages writes `train_mask`.
 bool leaves_out_samples(const Settings& settings);
 /// Makes the training read `train_mask` in place of loss_mask.
-void train_on_scored_only(Call& train);
+void train_on_kept_only(Call& train);
 
 } // namespace troupe::plans::internal

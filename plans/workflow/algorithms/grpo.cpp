@@ -46,7 +46,7 @@ Workflow grpo_workflow(const Settings& settings) {
   internal::add_loss_keys(advantages, train, settings);
   if (internal::leaves_out_samples(settings)) {
     advantages.writes.push_back("train_mask");
-    internal::train_on_scored_only(train);
+    internal::train_on_kept_only(train);
   }
   grpo.calls.push_back(std::move(advantages));
   grpo.calls.push_back(std::move(train));

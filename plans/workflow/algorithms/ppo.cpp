@@ -57,7 +57,7 @@ Workflow ppo_workflow(const Settings& settings) {
   if (internal::leaves_out_samples(settings)) {
     advantages.writes.push_back("train_mask");
     for (auto* train : {&actor_train, &critic_train})
-      internal::train_on_scored_only(*train);
+      internal::train_on_kept_only(*train);
   }
   for (auto* call : {&advantages, &actor_train, &critic_train})
     ppo.calls.push_back(std::move(*call));

@@ -300,5 +300,22 @@ TEST(GroupAdvantages, LeaveOutSamplesWithoutAScore) {
   EXPECT_EQ(result.sums.value("critic/score/mean"), 2);
 }
 
+// The last sample is truncated (DAPO's overlong filtering, as TRL's
+// mask_truncated_completions).
+TEST(GroupAdvantages, TruncatedResponsesCountInTheirGroupButAreNotTrainedOn) {
+  auto settings = group_settings("grpo");
+  const auto kept = made(settings, {1, 2, 3, 4, 5, 9});
+  settings.reward.long_response.mask_truncated = true;
+  const auto masked = made(settings, {1, 2, 3, 4, 5, 9});
+  EXPECT_EQ(last_tokens(masked), last_tokens(kept));
+  const auto before = kept.rows.at("train_mask").as<std::uint8_t>();
+  const auto mask = masked.rows.at("train_mask").as<std::uint8_t>();
+  const auto offsets = masked.rows.at("train_mask").offsets();
+  const auto last = offsets[5];
+  EXPECT_TRUE(std::ranges::equal(mask.first(last), before.first(last)));
+  EXPECT_THAT(mask.subspan(last), ::testing::Each(0));
+  EXPECT_THAT(before.subspan(last), ::testing::Contains(1));
+}
+
 } // namespace
 } // namespace troupe::models

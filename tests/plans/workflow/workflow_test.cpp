@@ -112,6 +112,13 @@ TEST(Workflow, SamplesWithoutAScoreAreMaskedForTrainingOnly) {
   EXPECT_THAT(workflow.call("critic_inf").reads, Not(Contains("train_mask")));
 }
 
+TEST(Workflow, TruncatedResponsesAreMaskedForTrainingIfAsked) {
+  const auto workflow
+    = ppo([](Settings& s) { s.reward.long_response.mask_truncated = true; });
+  EXPECT_THAT(workflow.call("actor_train").reads, Contains("train_mask"));
+  EXPECT_EQ(ppo([](Settings&) {}).writer("train_mask"), nullptr);
+}
+
 TEST(Workflow, AnAdaptiveCoefficientIsCarriedFromStepToStep) {
   EXPECT_TRUE(ppo().carried.empty());
   const auto adaptive
