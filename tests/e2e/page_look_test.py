@@ -166,9 +166,9 @@ class Look(Watched):
                              list(webdriver.UPRIGHT))
             for tab in EVERY_TAB:
                 self.panel(browser, tab)
-                self.assertEqual(
-                    browser.run("return document.documentElement.scrollWidth"),
-                    webdriver.UPRIGHT[0], tab)
+                self.assertEqual(*browser.run(
+                    "const page = document.documentElement;"
+                    "return [page.scrollWidth, page.clientWidth];"), tab)
                 browser.picture(self.pictures / f"upright_{tab}.png")
             self.detail_of(browser, "actor_train", 3)
             self.assertEqual(browser.run(WIDER_THAN_THE_PAGE), [])

@@ -159,7 +159,12 @@ class Firefox(Browser):
         home, port = pathlib.Path(self.home.name), free_port()
         (home / "user.js").write_text(
             f'user_pref("marionette.port", {port});\n'
-            f'user_pref("ui.systemUsesDarkTheme", {int(dark)});\n')
+            f'user_pref("ui.systemUsesDarkTheme", {int(dark)});\n'
+            'user_pref("toolkit.legacyUserProfileCustomizations.stylesheets", true);\n')
+        # its window is at least 450 px wide, a phone is not
+        (home / "chrome").mkdir()
+        (home / "chrome/userChrome.css").write_text(
+            ":root { min-width: 0 !important; }\n")
         self.output = home / "output"
         with open(self.output, "wb") as output:
             self.process = subprocess.Popen(

@@ -363,8 +363,8 @@ function frameOnce(live, settled) {
   else if (live) { timeline.from = model.last - Math.max(2e9, (span.e - span.b) * 3); timeline.to = model.last; } else showLastStep();
   if (!live && span) map.show(step);
   const then = fetched;
+  fetched = null; // before what asks for more
   if (then) then(); else where.restore(model);
-  fetched = null;
 }
 
 /** @param {number} now */

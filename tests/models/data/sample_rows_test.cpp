@@ -17,25 +17,26 @@ using troupe::testing::DatasetFile;
 
 constexpr Key<float> score{"score"};
 constexpr Key<std::string> note{"note"};
-constexpr Key<float, per_token> weights{"weights"};
+constexpr Key<float, per_token> weights_key{"weights"};
 
 TEST(SampleRows, ValuesRoundTripBitByBit) {
   std::vector<Sample> samples = {Sample(4), Sample(5)};
   const std::vector<float> some = {1.F, -0.F};
   samples[0].set(score, std::numeric_limits<float>::infinity());
   samples[0].set(note, "");
-  samples[0].set(weights, some);
+  samples[0].set(weights_key, some);
   samples[1].set(score, std::nanf(""));
   samples[1].set(note, "two words");
-  samples[1].set(weights, {});
-  const std::vector<KeyInfo> keys = {info(score), info(note), info(weights)};
+  samples[1].set(weights_key, {});
+  const std::vector<KeyInfo> keys
+    = {info(score), info(note), info(weights_key)};
   const auto rows = rows_of_samples(samples, keys, "test");
   EXPECT_EQ(rows.at("score").dtype, DType::f32);
   EXPECT_EQ(rows.at("note").lengths, (std::vector<std::uint32_t>{0, 9}));
   const auto again = samples_of_rows(rows, keys, 2, letters());
   EXPECT_TRUE(std::isinf(again[0][score]));
   EXPECT_TRUE(std::isnan(again[1][score]));
-  EXPECT_TRUE(std::signbit(again[0][weights][1]));
+  EXPECT_TRUE(std::signbit(again[0][weights_key][1]));
   EXPECT_EQ(again[1][note], "two words");
   EXPECT_EQ(again[1].id(), 5u);
   EXPECT_EQ(again[1].group(), 2u);

@@ -1,5 +1,6 @@
 // Decode passes that a device captured once and replays give the bits of
 // kernels that are launched one by one (I1, I2).
+#include "config/model/model_shape.hpp"
 #include "models/engine/engine.hpp"
 #include "models/generate/generator.hpp"
 #include "models/gpu/aten_backend.hpp"
@@ -81,7 +82,7 @@ TEST_P(RecordedDecode, HasTheBitsOfSingleKernelLaunches_I1) {
   TROUPE_NEEDS_GOLDEN();
   const Engine::Spec actor = troupe::testing::actor_of(
     troupe::testing::golden_folder() / "models" / GetParam());
-  const bool has_experts = actor.shape.num_experts > 0;
+  const bool has_experts = read_model_shape(actor.folder).num_experts > 0;
   const auto responses = [&](Backend& backend) {
     Engine::Spec spec = actor;
     spec.backend = &backend;
