@@ -1,13 +1,15 @@
 #include "config/base/log.hpp"
 
+#include "config/base/console_output.hpp"
 #include "config/base/error.hpp"
 
 #include <spdlog/details/log_msg_buffer.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -29,10 +31,29 @@ constexpr std::size_t early_lines_limit = 200;
 
 using Lines = std::vector<spdlog::details::log_msg_buffer>;
 
+/// Writes to stderr, without waiting for its reader.
+class ConsoleSink final : public spdlog::sinks::base_sink<std::mutex> {
+public:
+  void wait_for_reader() {
+    output_.wait(std::chrono::seconds(1));
+  }
+
+protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    output_.write({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+private:
+  ConsoleOutput output_{STDERR_FILENO};
+};
+
 /// Sinks that the loggers of all components share.
 struct LogSinks {
   std::mutex mutex;
-  std::shared_ptr<spdlog::sinks::sink> console;
+  std::shared_ptr<ConsoleSink> console;
   std::shared_ptr<spdlog::sinks::sink> file; ///< null before open()
   Lines early;          ///< lines for the file, before it is open
   Lines held;           ///< lines for the console, while delayed
@@ -43,7 +64,7 @@ LogSinks& log_sinks() {
   // never destroyed: threads may log while the process ends
   static auto* sinks = [] {
     auto* made = new LogSinks;
-    made->console = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    made->console = std::make_shared<ConsoleSink>();
     made->console->set_level(spdlog::level::warn);
     made->console->set_pattern(log_stderr_pattern);
     return made;
@@ -223,7 +244,7 @@ void flush() {
   try {
     if (log_sinks().file)
       log_sinks().file->flush();
-    log_sinks().console->flush();
+    log_sinks().console->wait_for_reader();
   } catch (const std::exception& error) {
     tell_once(error.what());
   }

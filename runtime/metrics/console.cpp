@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ranges>
 #include <string>
 
@@ -22,11 +21,6 @@ int terminal_columns() {
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     return size.ws_col;
   return narrow_terminal_columns;
-}
-
-void write_out(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
 }
 
 /// Formats three significant digits, never in powers of ten for everyday sizes.
@@ -105,7 +99,8 @@ std::string progress_bar(std::uint32_t done, std::uint32_t num_steps,
 }
 
 Console::Console(bool quiet)
-  : quiet_(quiet),
+  : output_(STDOUT_FILENO),
+    quiet_(quiet),
     terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
 Console::~Console() {
@@ -127,7 +122,7 @@ void Console::step(const StepMetrics& metrics) {
   if (quiet_)
     return;
   hide_bar();
-  write_out(step_line(metrics, num_steps_) + "\n");
+  output_.write(step_line(metrics, num_steps_) + "\n");
   show_bar();
 }
 
@@ -139,9 +134,7 @@ void Console::say(std::string_view text) {
 void Console::print(std::string_view text) {
   const std::lock_guard lock(mutex_);
   hide_bar();
-  write_out(text);
-  if (!text.ends_with('\n'))
-    write_out("\n");
+  output_.write(std::string(text) + (text.ends_with('\n') ? "" : "\n"));
   show_bar();
 }
 
@@ -166,15 +159,15 @@ double Console::seconds_left_locked() const {
 void Console::show_bar() {
   if (!running_ || !terminal_ || quiet_)
     return;
-  write_out("\r"
-            + progress_bar(done_, num_steps_, seconds_left_locked(),
-                           terminal_columns() - 1));
+  output_.write("\r"
+                + progress_bar(done_, num_steps_, seconds_left_locked(),
+                               terminal_columns() - 1));
   bar_shown_ = true;
 }
 
 void Console::hide_bar() {
   if (bar_shown_)
-    write_out("\r\033[K"); // to the line's start, erase to its end
+    output_.write("\r\033[K"); // to the line's start, erase to its end
   bar_shown_ = false;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/base/clock.hpp"
+#include "config/base/console_output.hpp"
 #include "runtime/base/human_text.hpp"
 #include "runtime/metrics/step_metrics.hpp"
 
@@ -26,7 +27,8 @@ std::string evaluation_line(const StepMetrics& metrics);
 std::string progress_bar(std::uint32_t done, std::uint32_t num_steps,
                          double seconds_left, int width);
 
-/// Writes to stdout. Thread-safe. Quiet: only what `print` gets.
+/// Writes to stdout, without waiting for its reader. Thread-safe. Quiet: only
+/// what `print` gets.
 class Console {
 public:
   explicit Console(bool quiet);
@@ -51,6 +53,7 @@ private:
   double seconds_left_locked() const;
 
   mutable std::mutex mutex_;
+  ConsoleOutput output_;
   bool quiet_ = false;
   bool terminal_ = false;
   bool bar_shown_ = false;

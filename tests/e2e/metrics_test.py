@@ -1,15 +1,18 @@
 """Numbers of a run that need more than its losses: idle time by reason, what a
 measured machine predicts, the newest ones for Prometheus and a terminal."""
 import contextlib
+import fcntl
 import json
+import os
 import re
 import signal
 import socket
+import subprocess
 import unittest
 import urllib.error
 import urllib.request
 
-from support import SOURCE, Case, until
+from support import SOURCE, TROUPE, Case, until
 
 REASONS = ("dependency", "bytes", "device", "version")
 
@@ -127,6 +130,21 @@ class Run:
             done = self.troupe(*self.sft(f"metrics.prometheus={port}"), code=1)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn(f"127.0.0.1:{port}", done.stderr)
+
+    def test_a_run_goes_on_while_nobody_reads_what_it_says(self):
+        read, write = os.pipe()
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+        with subprocess.Popen(
+                [TROUPE, *map(str, self.sft("run.steps=150", "run.save_every=0"))],
+                cwd=self.folder, env=self.environment, stdout=write,
+                stderr=write) as process:
+            os.close(write)
+            self.assertEqual(process.wait(60), 0)
+        self.assertEqual(max(self.metrics("sft")), 150)
+        with open(read, encoding="utf-8") as said:
+            text = said.read()
+        self.assertIn("step 1/150", text)
+        self.assertNotIn("step 150/150", text)  # there was no room for it
 
     def test_trace_top_shows_a_run_under_way(self):
         run = self.start(*self.ppo("run.steps=500", "run.save_every=500"))

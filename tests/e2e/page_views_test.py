@@ -329,7 +329,7 @@ class Views(Watched):
             self.troupe(*self.ppo(f"run.name={name}", f"run.steps={steps}",
                                   f"models.actor.optimizer.lr={lr}"))
         process = self.start("trace", "serve", "runs/one", "runs/two")
-        url = process.popen.stdout.readline().strip()
+        url = process.wait_for_line(r"\S+").group(0)
         with self.browser() as browser:
             browser.open(url)
             self.loaded(browser, 4)

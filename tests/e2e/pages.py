@@ -32,7 +32,7 @@ class Watched:
     def serve(self, name):
         """`troupe trace serve`, and the address that it prints."""
         process = self.start("trace", "serve", f"runs/{name}")
-        url = process.popen.stdout.readline().strip()
+        url = process.wait_for_line(r"\S+").group(0)
         self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{64}$")
         return process, url
 

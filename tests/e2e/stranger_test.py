@@ -168,10 +168,7 @@ class Strangers(Case):
 
     def wait_for_command(self, process):
         """Returns the worker command that a run prints."""
-        for line in process.popen.stdout:
-            if found := re.match(r"waiting for 1 workers: (.+)", line):
-                return found.group(1)
-        raise AssertionError("the run says no command")
+        return process.wait_for_line(r"waiting for 1 workers: (.+)").group(1)
 
     def check_waits_unmoved(self, *overrides):
         """A run whose worker is started by hand, and strangers before it."""

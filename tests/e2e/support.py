@@ -85,14 +85,19 @@ def tree_bytes(folder, pattern="**/*"):
 
 
 class Process:
-    """A troupe process that runs beside the test."""
+    """A troupe process that runs beside the test. What it says goes to files: a
+    pipe that nobody reads would be full after some hundred steps."""
 
     def __init__(self, case, arguments, program=TROUPE):
         self.case, self.begin = case, time.monotonic()
-        self.popen = subprocess.Popen(
-            [str(program), *map(str, arguments)], cwd=case.folder,
-            env=case.environment, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.folder = tempfile.TemporaryDirectory(prefix="troupe-said-")
+        self.files = [pathlib.Path(self.folder.name) / name
+                      for name in ("stdout", "stderr")]
+        with open(self.files[0], "ab") as out, open(self.files[1], "ab") as err:
+            self.popen = subprocess.Popen(
+                [str(program), *map(str, arguments)], cwd=case.folder,
+                env=case.environment, stdout=out, stderr=err,
+                start_new_session=True)
 
     def send(self, number):
         self.popen.send_signal(number)
@@ -100,14 +105,34 @@ class Process:
     def finish(self, seconds=DEADLINE_S):
         """Waits for the end; the process with code, out and err."""
         try:
-            self.out, self.err = self.popen.communicate(timeout=seconds)
+            self.popen.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             os.killpg(self.popen.pid, signal.SIGKILL)
-            self.out, self.err = self.popen.communicate()
-            raise AssertionError(
-                f"still running after {seconds} s\n{self.out}\n{self.err}")
+            self.popen.wait()
+            raise AssertionError(f"still running after {seconds} s\n"
+                                 + "\n".join(self.said()))
+        self.out, self.err = self.said()
+        self.folder.cleanup()
         self.code = self.popen.returncode
         return self
+
+    def said(self):
+        """Its standard output and error so far."""
+        return [file.read_text() for file in self.files]
+
+    def wait_for_line(self, pattern, seconds=DEADLINE_S):
+        """Waits for a whole line of standard output that matches from its start."""
+        def found():
+            if self.popen.poll() is not None:
+                ended.append(self.popen.returncode)
+            lines = [line for line in self.files[0].read_text().splitlines(True)
+                     if line.endswith("\n") and re.match(pattern, line)]
+            return lines[0] if lines else ended
+        ended = []
+        line = until(found, f"a line {pattern}", seconds)
+        if line is ended:
+            raise AssertionError(f"ended without a line {pattern}: {self.said()}")
+        return re.match(pattern, line)
 
 
 class Case(unittest.TestCase):
