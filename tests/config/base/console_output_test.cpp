@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <string>
-#include <thread>
 
 namespace troupe {
 namespace {
@@ -35,17 +35,13 @@ protected:
   /// Reads until there is nothing for a tenth of a second.
   std::string read_all() {
     std::string text;
-    ::fcntl(ends_[0], F_SETFL, O_NONBLOCK);
-    for (int empty = 0; empty < 10;) {
+    pollfd data{.fd = ends_[0], .events = POLLIN, .revents = 0};
+    while (::poll(&data, 1, /*timeout=*/100) > 0) {
       char bytes[4096];
       const auto count = ::read(ends_[0], bytes, sizeof(bytes));
-      if (count > 0) {
-        text.append(bytes, static_cast<std::size_t>(count));
-        empty = 0;
-        continue;
-      }
-      ++empty;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      if (count <= 0)
+        break;
+      text.append(bytes, static_cast<std::size_t>(count));
     }
     return text;
   }
