@@ -203,6 +203,7 @@ void Attempt::stop(int signal) {
 /// it: never after a step whose numbers are lost.
 void Attempt::add_step(const actors::StepReport& report) {
   files_.add_step(report);
+  end_.commit(StepId{files_.committed_steps()});
   const auto& record = report.copies.record;
   if (record.id == 0)
     return;

@@ -6,19 +6,19 @@ namespace troupe::runtime {
 
 SessionEnd::SessionEnd(StepId first_step,
                        std::shared_ptr<actors::AskTable> asks)
-  : first_step_(first_step),
+  : next_step_(first_step),
     asks_(std::move(asks)) {}
 
 void SessionEnd::stop_now() {
   end_ = actors::RunEnd{.kind = actors::RunEnd::Kind::stopped,
-                        .next_step = first_step_};
+                        .next_step = next_step_};
 }
 
 void SessionEnd::fail(const Failure& failure) {
   if (end_)
     return;
   end_ = actors::RunEnd{.kind = actors::RunEnd::Kind::failed,
-                        .next_step = first_step_,
+                        .next_step = next_step_,
                         .failure = failure};
 }
 

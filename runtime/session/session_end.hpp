@@ -19,8 +19,13 @@ class SessionEnd {
 public:
   using Time = RootCause::Time;
 
-  /// `first_step`: of the attempt, for ends that have no other.
+  /// `first_step` is that of the attempt.
   SessionEnd(StepId first_step, std::shared_ptr<actors::AskTable> asks);
+
+  /// Notes that all steps before `next_step` are committed.
+  void commit(StepId next_step) {
+    next_step_ = next_step;
+  }
 
   bool has_come() const {
     return end_.has_value();
@@ -60,7 +65,7 @@ public:
   std::vector<LostWorker> look(Time now);
 
 private:
-  StepId first_step_;
+  StepId next_step_; ///< first one that is not committed
   std::shared_ptr<actors::AskTable> asks_;
   RootCause cause_;
   std::optional<actors::RunEnd> end_;

@@ -28,6 +28,13 @@ TEST_F(SessionEndTest, TheFirstFailureIsKept) {
   EXPECT_EQ(end_.get().next_step, StepId{3});
 }
 
+// The recovery compares steps: two deaths in one step of one worker end a run.
+TEST_F(SessionEndTest, AFailureIsInTheFirstStepThatIsNotCommitted) {
+  end_.commit(StepId{9});
+  end_.fail(failed_with(Errc::peer_lost, "killed by signal 9"));
+  EXPECT_EQ(end_.get().next_step, StepId{9});
+}
+
 TEST_F(SessionEndTest, ALostPeerWaitsForTheDeathThatExplainsIt) {
   const actors::RunEnd by_peer{
     .kind = Kind::failed, .failure = failed_with(Errc::peer_lost, "closed")};
