@@ -75,6 +75,10 @@ int import_command(const ImportArguments& arguments) {
                fmt::format("rollout.kv_cache_gb is {:.0f} % of a {} less the "
                            "engine's weights",
                            100 * recipe.layout.engine_share, hardware.name));
+  print_note(arguments,
+             fmt::format("next: with this YAML as FILE, simulate FILE "
+                         "--hardware {} --published predicts its step",
+                         hardware.name));
   print_out(arguments.json ? import_json(recipe, yaml) : yaml);
   return static_cast<int>(ExitCode::done);
 }

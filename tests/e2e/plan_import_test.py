@@ -4,6 +4,7 @@ with the same answers."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -107,8 +108,9 @@ class PlanImport(unittest.TestCase):
                       "data.batch_size", done.stderr)
         self.assertIn("0 not understood", done.stderr)
         yaml = self.write("ours.yaml", done.stdout)
-        run = json.loads(self.plan("simulate", yaml, "--hardware", "h100x8",
-                                   "--published", "--json").stdout)
+        said = re.search(r"next: .*simulate FILE (.+) predicts", done.stderr)
+        run = json.loads(self.plan("simulate", yaml, *said[1].split(),
+                                   "--json").stdout)
         self.assertGreater(run["step_s"], 1)
         self.assertEqual(len(run["devices"]), 8)
 
