@@ -10,6 +10,7 @@
 #include "actors/worker_base/task_rows.hpp"
 #include "config/trace/trace_at.hpp"
 #include "models/gpu/gpu.hpp"
+#include "models/hf/peft_folder.hpp"
 #include "models/parallel/parameters.hpp"
 
 #include <fmt/format.h>
@@ -59,30 +60,53 @@ bool gives_results(const Shard& shard) {
   return shard.where.tp == 0 && shard.where.pp + 1 == shard.replica.strategy.pp;
 }
 
+namespace {
+
+/// Returns the settings of the shard's engine. Frozen weights are read whatever
+/// a snapshot or a move brings.
+models::Engine::Spec shard_spec(const Shard& shard, const LoadOrder& order,
+                                bool reads_weights) {
+  const RunDescription& run = shard.worker->run;
+  const std::string& role = shard.replica.role;
+  const LoraShape& lora = run.shapes.at(role).lora;
+  const auto folder = run.files->local(
+    order.folder, reads_weights || lora.exists() ? ModelFiles::all
+                                                 : ModelFiles::all_but_weights);
+  auto spec
+    = engine_spec(run.settings, run.workflow, run.workflow.role(role), folder);
+  spec.adapters.lora = lora;
+  if (!lora.exists() || !models::is_peft_folder(folder))
+    return spec;
+  spec.adapters.folder = folder;
+  spec.folder
+    = run.files->local(run.settings.models.at(role).path, ModelFiles::all);
+  return spec;
+}
+
+} // namespace
+
 LoadDone load_shard(Shard& shard, const LoadOrder& order) {
   const WorkerContext& worker = *shard.worker;
   FileSource& files = *worker.run.files;
   const bool reads_weights = order.snapshot.id == 0 && !order.shape_only;
-  auto spec = engine_spec(
-    worker.run.settings, worker.run.workflow,
-    worker.run.workflow.role(shard.replica.role),
-    files.local(order.folder,
-                reads_weights ? ModelFiles::all : ModelFiles::all_but_weights));
+  auto spec = shard_spec(shard, order, reads_weights);
   spec.trainable = spec.trainable && shard.replica.home;
   spec.publishes = shard.replica.home;
   spec.strategy = shard.replica.strategy;
   spec.where = shard.where;
-  spec.workspaces = &shard.worker->threads.workspaces.at(shard.rank);
   if (worker.run.settings.cluster.device == "gpu")
     spec.backend = &models::gpu_backend(
       shard.rank.value
       % static_cast<std::uint32_t>(
         worker.run.settings.cluster.devices_per_node.value_or(1)));
-  shard.engine = std::make_unique<models::Engine>(std::move(spec));
+  shard.engine = std::make_unique<models::Engine>(
+    std::move(spec), &shard.worker->threads.workspaces.at(shard.rank));
+  if (reads_weights)
+    shard.engine->load_weights();
+  else
+    shard.engine->load_frozen();
   if (order.snapshot.id != 0)
     restore_shard(shard, order.snapshot);
-  else if (reads_weights)
-    shard.engine->load_weights();
   if (!order.state_file.empty())
     shard.engine->load_state(files.local(order.state_file));
   shard.groups = join_groups(shard);

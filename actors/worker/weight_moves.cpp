@@ -51,8 +51,9 @@ models::WeightMove compile_move(Shard& shard, const plans::Layout& source,
 plans::Layout layout_of(const Shard& shard, const plans::Replica& replica,
                         plans::LayoutKind kind = plans::LayoutKind::weights) {
   const auto& shape = shard.worker->run.shapes.at(shard.replica.role);
-  return plans::make_layout(parameters(shape), replica.strategy,
-                            replica.devices, DType::f32, kind);
+  const auto moved = trained_parameters(shape);
+  return plans::make_layout({moved, shape}, replica.strategy, replica.devices,
+                            DType::f32, kind);
 }
 
 /// Returns the move from `source`, compiled at the first use.

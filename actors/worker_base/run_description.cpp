@@ -1,6 +1,7 @@
 #include "actors/worker_base/run_description.hpp"
 
 #include "actors/worker_base/sample_log.hpp"
+#include "plans/workflow/role_shape.hpp"
 
 #include <utility>
 
@@ -25,9 +26,9 @@ RunDescription describe_run(const JoinReply& join_reply) {
       = {.responses = room.responses, .cache_bytes = room.cache_bytes};
   for (const auto& role : run.workflow.roles) {
     const std::filesystem::path model = run.settings.models.at(role.name).path;
-    auto shape = read_model_shape(run.files->local(model / "config.json"));
-    shape.scalar_head = role.scalar_head;
-    run.shapes[role.name] = shape;
+    run.shapes[role.name] = plans::role_shape(
+      read_model_shape(run.files->local(model / "config.json")), role,
+      run.settings);
   }
   run.data_key = join_reply.data_key;
   run.keeper = join_reply.keeper;

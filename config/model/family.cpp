@@ -66,11 +66,11 @@ void print_sliding_window(const ModelShape& shape, HfJson& config) {
 
 void print_query_scalar(const ModelShape& shape, HfJson& config) {
   // transformers 5 refuses a number that is not written as a whole number
-  const auto whole = static_cast<std::int64_t>(shape.query_scalar);
-  if (static_cast<double>(whole) == shape.query_scalar)
+  const auto whole = static_cast<std::int64_t>(shape.multipliers.query_scalar);
+  if (static_cast<double>(whole) == shape.multipliers.query_scalar)
     config["query_pre_attn_scalar"] = whole;
   else
-    config["query_pre_attn_scalar"] = shape.query_scalar;
+    config["query_pre_attn_scalar"] = shape.multipliers.query_scalar;
 }
 
 } // namespace troupe

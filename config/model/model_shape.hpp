@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/base/dtype.hpp"
+#include "config/model/lora.hpp"
 #include "config/model/rope_parameters.hpp"
 
 #include <cstdint>
@@ -56,12 +57,13 @@ struct LayerPositions {
   LayerRope rope = LayerRope::global;
 };
 
-/// Constant factors of a model (Granite; muP).
+/// Constant factors of a model (Granite; muP; Gemma 2).
 struct Multipliers {
   double embedding = 1;
-  double attention = 0; ///< of the scores; 0: none is stated
-  double residual = 1;  ///< of what attention and MLP add to the stream
-  double logits = 1;    ///< the logits are divided by it
+  double attention = 0;    ///< of the scores; 0: none is stated
+  double query_scalar = 0; ///< scores / sqrt(query_scalar); 0: head_dim (Gemma)
+  double residual = 1;     ///< of what attention and MLP add to the stream
+  double logits = 1;       ///< the logits are divided by it
   bool operator==(const Multipliers&) const = default;
 };
 
@@ -84,13 +86,12 @@ struct ModelShape {
   bool scalar_head = false; ///< ForSequenceClassification, num_labels 1
   NormKind norm = NormKind::rms;
   Activation activation = Activation::silu;
-  bool gated_mlp = true;           ///< act(gate) * up, else act(up)
-  bool query_key_norm = false;     ///< RMS norms of each head's q and k
-  bool post_norms = false;         ///< norms also after attention and MLP
-  bool learned_positions = false;  ///< an embedding instead of rotary positions
-  bool scaled_embedding = false;   ///< multiplied by sqrt(hidden_size)
-  double query_scalar = 0;         ///< scores / sqrt(query_scalar); 0: head_dim
-  Multipliers multipliers;         ///< Granite
+  bool gated_mlp = true;          ///< act(gate) * up, else act(up)
+  bool query_key_norm = false;    ///< RMS norms of each head's q and k
+  bool post_norms = false;        ///< norms also after attention and MLP
+  bool learned_positions = false; ///< an embedding instead of rotary positions
+  bool scaled_embedding = false;  ///< multiplied by sqrt(hidden_size)
+  Multipliers multipliers;
   double attention_cap = 0;        ///< cap tanh(score / cap); 0: none
   double logit_cap = 0;            ///< the same for logits
   std::int64_t sliding_window = 0; ///< tokens seen, itself included; 0: all
@@ -106,6 +107,7 @@ struct ModelShape {
   /// `intermediate_size` of config.json where experts have a size of their own,
   /// for printing. 0: that of an expert.
   std::int64_t dense_intermediate_size = 0;
+  LoraShape lora;                  ///< of a trained role; not in config.json
   double initializer_range = 0.02; ///< for new heads
   DType stored_dtype = DType::f32;
   std::int32_t bos = -1;         ///< -1: none
@@ -168,8 +170,8 @@ ModelShape parse_model_shape(const std::string& json,
 /// as *ForSequenceClassification with num_labels 1.
 std::string print_hf_config(const ModelShape& shape);
 
-/// Returns the parameters in model order. With `scalar_head`, "score.weight"
-/// replaces "lm_head.weight"; a tied head is not listed.
+/// Returns the parameters in model order, without adapters. With `scalar_head`,
+/// "score.weight" replaces "lm_head.weight"; a tied head is not listed.
 std::vector<ParameterShape> parameters(const ModelShape& shape);
 std::uint64_t num_parameters(const ModelShape& shape);
 /// Returns the bytes of all parameters stored as `type`.

@@ -41,6 +41,31 @@ void add_models(FieldTable& table) {
     .frozen_only();
 }
 
+void add_lora(FieldTable& table) {
+  using L = LoraSettings;
+  auto add = [&]<class T>(const char* key, T L::*member,
+                          const char* sentence) -> Field& {
+    return table
+      .add(
+        std::string("models.ROLE.lora.") + key,
+        [member](Settings& settings, const std::string& role) -> Slot {
+          return &(settings.models[role].lora.*member);
+        },
+        sentence)
+      .trained_only();
+  };
+  add("rank", &L::rank,
+      "Rank of the adapters that are trained in place of the weights, which "
+      "stay as they are. 0: no adapters. Checkpoints are PEFT folders.")
+    .at_least(0);
+  add("alpha", &L::alpha,
+      "Factor of what adapters add to a product, divided by their rank.")
+    .above(0);
+  add("targets", &L::targets,
+      "Adapted matrices of each layer, as [q_proj, v_proj]. all-linear: all "
+      "that can be adapted.");
+}
+
 void add_optimizer(FieldTable& table) {
   using O = OptimizerSettings;
   auto add = [&]<class T>(const char* key, T O::*member,
@@ -120,6 +145,7 @@ std::vector<Field> make_model_and_data_fields() {
   FieldTable table;
   add_models(table);
   add_optimizer(table);
+  add_lora(table);
   add_data(table);
   return std::move(table.fields);
 }

@@ -86,6 +86,7 @@ std::vector<SettingsSection>& mutable_sections() {
     {"models", "The weights of each role of the workflow."},
     {"models.ROLE", "Weights and optimizer of one role."},
     {"models.ROLE.optimizer", "AdamW; of trained roles only."},
+    {"models.ROLE.lora", "Low-rank adapters (LoRA); of trained roles only."},
     {"data", "The rows to train on."},
     {"rollout", "How responses are generated."},
     {"algorithm", "Advantages and losses of reinforcement learning."},

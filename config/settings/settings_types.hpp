@@ -68,11 +68,19 @@ struct OptimizerSettings {
   bool operator==(const OptimizerSettings&) const = default;
 };
 
+/// Low-rank adapters (config/model/lora.hpp).
+struct LoraSettings {
+  int rank = 0; ///< 0: all weights are trained
+  double alpha = 16;
+  std::vector<std::string> targets = {"all-linear"};
+};
+
 struct ModelSettings {
   std::string path;
   std::string dtype = "auto";      ///< auto | fp32 | bf16
   std::string save_dtype = "auto"; ///< auto | fp32 | bf16
   OptimizerSettings optimizer;     ///< trained roles only
+  LoraSettings lora;               ///< trained roles only
   double ema_decay = 1.0;          ///< of an EMA role; 1: frozen
   int ema_every = 1;               ///< in updates of the tracked role
 };

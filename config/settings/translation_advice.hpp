@@ -12,8 +12,13 @@ inline constexpr const char* own_engine
   = "leaving it out (generation is built in, without vLLM or SGLang)";
 inline constexpr const char* own_tokenizer
   = "leaving it out (the model folder's tokenizer and template are used)";
-inline constexpr const char* no_lora
-  = "leaving it out (all weights are trained)";
+inline constexpr const char* lora_rank
+  = "models.actor.lora.rank (0: all weights are trained)";
+inline constexpr const char* lora_alpha = "models.actor.lora.alpha";
+inline constexpr const char* lora_targets
+  = "models.actor.lora.targets: [all-linear], or names such as q_proj";
+inline constexpr const char* no_quantization
+  = "leaving it out (weights are not quantized)";
 inline constexpr const char* both_clips = "algorithm.clip_ratio: [low, high]";
 inline constexpr const char* user_workflow
   = "a user-defined workflow, as docs/custom_workflows.md shows";

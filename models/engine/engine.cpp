@@ -22,6 +22,7 @@ ModelShape engine_shape(const Engine::Spec& spec) {
                        .got = "one with a scalar head",
                        .hint = "the folder of a language model"});
   shape.scalar_head = spec.scalar_head;
+  shape.lora = spec.adapters.lora;
   return shape;
 }
 
@@ -54,19 +55,22 @@ std::uint64_t engine_hash(const plans::Box& box, std::int64_t cols,
 
 } // namespace
 
-Engine::Impl::Impl(Engine::Spec given)
+Engine::Impl::Impl(Engine::Spec given, Workspaces* of_device)
   : spec((engine_check_spec(given), std::move(given))),
     backend(spec.backend != nullptr ? *spec.backend : host_backend()),
     part(engine_shape(spec), spec.strategy, spec.where),
-    shape(part.local),
+    frozen(part.whole.lora.exists() ? std::make_unique<FrozenWeights>(
+             part.whole, spec.strategy, spec.where, backend.memory())
+                                    : nullptr),
+    shape(stack().local),
     parameters(part, spec.trainable, backend.memory(),
                spec.publishes ? net::PageSharing::by_descriptor
                               : net::PageSharing::none),
-    weights(weights_of(part, parameters, Plane::weight)),
+    weights(views(Plane::weight)),
     rope(shape, backend),
     model{shape, weights, rope, spec.strategy.sequence_parallel,
-          part.first_layer},
-    workspaces(spec.workspaces != nullptr ? *spec.workspaces : own_workspaces),
+          stack().first_layer},
+    workspaces(of_device != nullptr ? *of_device : own_workspaces),
     losses(spec.losses != nullptr ? *spec.losses : models::losses()) {
   if (plans::cuts_weights(spec.strategy))
     sync = std::make_unique<Zero3Flow>(part, parameters, backend);
@@ -77,9 +81,19 @@ Engine::Impl::Impl(Engine::Spec given)
   weights.operands = spec.dtype;
   if (!spec.trainable)
     return;
-  grads = weights_of(part, parameters, Plane::grad);
+  grads = views(Plane::grad);
   adam = std::make_unique<AdamW>(parameters, spec.optimizer,
                                  optimizer_runs(part, parameters), backend);
+}
+
+Weights Engine::Impl::views(Plane plane) const {
+  if (!frozen)
+    return weights_of(part, parameters, plane);
+  Weights found = weights_of(
+    frozen->part, plane == Plane::weight ? &frozen->parameters : nullptr,
+    parameters, plane);
+  found.adapter_scale = static_cast<float>(part.whole.lora.scale());
+  return found;
 }
 
 float* Engine::Impl::run_forward(const PackedTokens& batch,
@@ -143,7 +157,8 @@ WantedTokens wanted_tokens(const PackedSequences& packed,
   return wanted;
 }
 
-Engine::Engine(Spec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
+Engine::Engine(Spec spec, Workspaces* workspaces)
+  : impl_(std::make_unique<Impl>(std::move(spec), workspaces)) {}
 
 Engine::~Engine() = default;
 
@@ -184,7 +199,7 @@ const Transformer& Engine::transformer() const {
 }
 
 std::uint64_t Engine::optimizer_steps() const {
-  return impl_->optimizer_steps;
+  return impl_->steps.optimizer_steps;
 }
 
 } // namespace troupe::models

@@ -11,6 +11,7 @@
 #include "config/base/dtype.hpp"
 #include "config/base/ids.hpp"
 #include "config/base/strategy.hpp"
+#include "config/model/lora.hpp"
 #include "config/settings/settings.hpp"
 #include "models/losses/loss.hpp"
 #include "models/parallel/run_context.hpp"
@@ -78,28 +79,33 @@ public:
     std::string role;             ///< for log lines and errors
     bool scalar_head = false;
     bool trainable = false;
+    AdapterSource adapters;
     Strategy strategy;
     Coordinate where;
     OptimizerSettings optimizer;
     std::uint64_t total_optimizer_steps = 0; ///< for the schedule
     std::uint64_t seed = 0;
     DType dtype = DType::f32;
-    const Losses* losses = nullptr;   ///< null: losses()
-    Backend* backend = nullptr;       ///< null: the host
-    Workspaces* workspaces = nullptr; ///< of the device; null: the engine's own
-    bool publishes = true;            ///< other devices read its planes
+    const Losses* losses = nullptr; ///< null: losses()
+    Backend* backend = nullptr;     ///< null: the host
+    bool publishes = true;          ///< other devices read its planes
   };
 
   /// Reads config.json and allocates. Throws ConfigError (folder), PlanError (a
-  /// strategy or dtype that this build cannot run).
-  explicit Engine(Spec spec);
+  /// strategy or dtype that this build cannot run). `workspaces` are those of
+  /// the device; null: the engine has its own.
+  explicit Engine(Spec spec, Workspaces* workspaces = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Loads the weights from the HF folder. A missing scalar head becomes a zero
-  /// head, logged. Throws ConfigError naming file and tensor.
+  /// Loads the weights from the HF folder; adapters from their folder, or new
+  /// ones. A missing scalar head becomes a zero head, logged. Throws
+  /// ConfigError naming file and tensor.
   void load_weights();
+  /// Loads only what nothing changes, the frozen weights of a model with
+  /// adapters: for engines whose other weights come from elsewhere.
+  void load_frozen();
 
   /// Generates: `prompt_ids` -> sequence_ids, loss_mask, logprobs, truncated.
   /// Sample ids select the noise (I2). Throws FailureError{aborted} when

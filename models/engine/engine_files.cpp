@@ -52,27 +52,6 @@ void engine_check_shape(const StoredTensor& stored,
     "check that config.json and the weights belong together"});
 }
 
-// Ignores heads that the role replaces, buffers of old checkpoints, and what
-// models of images and text have besides the text model.
-bool engine_may_ignore(const std::string& name) {
-  for (const char* part : {"vision_tower.", "multi_modal_projector."})
-    if (name.find(part) != std::string::npos)
-      return true;
-  return name == "lm_head.weight" || name == "score.weight"
-         || name.ends_with("rotary_emb.inv_freq")
-         || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
-}
-
-void engine_refuse_unknown(const StoredWeights& stored,
-                           const std::vector<ParameterShape>& parameters) {
-  for (const std::string& name : stored.names())
-    if (!is_stored_name(name, parameters) && !engine_may_ignore(name))
-      throw ConfigError(ConfigError::Parts{
-        Place{stored.at(name).file, 0}, name, "a parameter of the model",
-        "a tensor that config.json does not account for",
-        "is a bias or a layer missing in config.json?"});
-}
-
 std::string engine_plane_name(const ParameterShape& shape, Plane plane) {
   if (plane == Plane::weight)
     return "w." + shape.name;
@@ -81,13 +60,26 @@ std::string engine_plane_name(const ParameterShape& shape, Plane plane) {
 
 } // namespace
 
+void Engine::load_frozen() {
+  if (impl_->frozen)
+    impl_->frozen->load(impl_->spec.folder);
+}
+
 void Engine::load_weights() {
   const LocalModel& part = impl_->part;
+  if (impl_->frozen) {
+    load_frozen();
+    if (impl_->spec.adapters.folder.empty())
+      start_adapters(part, impl_->spec.seed, *impl_->frozen, impl_->parameters);
+    else
+      load_adapters(impl_->spec.adapters.folder, part, impl_->parameters);
+    return;
+  }
   bool missing_head = false;
   const StoredWeights stored
     = open_model_weights(impl_->spec.folder, part.whole, &missing_head);
   const Parameters& parameters = impl_->parameters;
-  engine_refuse_unknown(stored, part.parameters);
+  refuse_unknown_tensors(stored, part.parameters);
   read_held_boxes(stored, part.parameters, part.held,
                   parameters.plane(Plane::weight).data());
   if (missing_head && engine_writes(part))
@@ -100,8 +92,8 @@ void Engine::load_weights() {
 void Engine::describe(Snapshot& snapshot, bool with_moments) const {
   snapshot.describe({.part = impl_->part,
                      .folder = impl_->spec.folder,
-                     .optimizer_steps = impl_->optimizer_steps,
-                     .applied_steps = impl_->applied_steps},
+                     .optimizer_steps = impl_->steps.optimizer_steps,
+                     .applied_steps = impl_->steps.applied_steps},
                     with_moments);
 }
 
@@ -129,17 +121,14 @@ void Engine::save_state(const std::filesystem::path& file,
 }
 
 std::uint64_t Engine::write_planes(int file, std::uint64_t id) const {
-  return models::write_planes(file, id, impl_->parameters,
-                              {.optimizer_steps = impl_->optimizer_steps,
-                               .applied_steps = impl_->applied_steps});
+  return models::write_planes(file, id, impl_->parameters, impl_->steps);
 }
 
 bool Engine::read_planes(int file, std::uint64_t id) {
   const auto counts = models::read_planes(file, id, impl_->parameters);
   if (!counts)
     return false;
-  impl_->optimizer_steps = counts->optimizer_steps;
-  impl_->applied_steps = counts->applied_steps;
+  impl_->steps = *counts;
   weights_changed();
   return true;
 }
@@ -173,8 +162,8 @@ void Engine::load_state(const std::filesystem::path& file) {
                         impl_->parameters.plane(plane).data()
                           + box.offset_bytes / sizeof(float));
     }
-  impl_->optimizer_steps = number("optimizer_steps");
-  impl_->applied_steps = number("applied_steps");
+  impl_->steps.optimizer_steps = number("optimizer_steps");
+  impl_->steps.applied_steps = number("applied_steps");
   weights_changed();
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "models/engine/engine.hpp"
+#include "models/engine/frozen_weights.hpp"
 #include "models/engine/optimizer.hpp"
+#include "models/engine/plane_file.hpp"
 #include "models/generate/generator.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
@@ -17,13 +19,14 @@
 namespace troupe::models {
 
 struct Engine::Impl {
-  explicit Impl(Engine::Spec given);
+  Impl(Engine::Spec given, Workspaces* of_device);
 
   Engine::Spec spec;
   Backend& backend;
-  LocalModel part;         ///< with the head that the role needs
-  const ModelShape& shape; ///< of the part
-  Parameters parameters;
+  LocalModel part; ///< what is trained, with the head that the role needs
+  std::unique_ptr<FrozenWeights> frozen; ///< of a model with adapters
+  const ModelShape& shape;               ///< of stack()
+  Parameters parameters;                 ///< of `part`
   Weights weights;
   std::optional<Weights> grads; ///< trained roles only
   RopeTables rope;
@@ -32,10 +35,15 @@ struct Engine::Impl {
   Workspaces& workspaces;
   std::unique_ptr<AdamW> adam; ///< trained roles only
   std::unique_ptr<ReplicaSync> sync;
-  std::uint64_t optimizer_steps = 0; ///< all, skipped ones included
-  std::uint64_t applied_steps = 0;   ///< for Adam's bias correction
+  OptimizerCounts steps;
   const Losses& losses;
 
+  /// Returns the part that computes.
+  const LocalModel& stack() const {
+    return frozen ? frozen->part : part;
+  }
+  /// Returns the views of a plane by their role in the stack.
+  Weights views(Plane plane) const;
   /// Returns the options with the model's end tokens if none are given.
   GenerateOptions resolved_options(const GenerateOptions& options) const;
   /// Returns the final hidden states of these sequences; checks lengths and

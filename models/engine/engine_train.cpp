@@ -358,12 +358,12 @@ private:
       = std::sqrt(impl_.sync->sum_over_parts(impl_.adam->squared_norm()));
     const double rate
       = learning_rate(impl_.spec.optimizer, impl_.spec.total_optimizer_steps,
-                      impl_.optimizer_steps);
-    ++impl_.optimizer_steps;
+                      impl_.steps.optimizer_steps);
+    ++impl_.steps.optimizer_steps;
     const bool finite = std::isfinite(norm);
     if (finite) {
       impl_.adam->apply(rate, impl_.adam->clip_scale(norm),
-                        ++impl_.applied_steps);
+                        ++impl_.steps.applied_steps);
       impl_.sync->weights_changed();
     }
     if (context_.groups.dp != nullptr && context_.groups.dp->rank() != 0)

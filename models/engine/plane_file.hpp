@@ -19,8 +19,8 @@ inline constexpr std::uint64_t plane_file_start = 4096;
 
 /// Step counts of an engine (Engine::load_state).
 struct OptimizerCounts {
-  std::uint64_t optimizer_steps = 0;
-  std::uint64_t applied_steps = 0;
+  std::uint64_t optimizer_steps = 0; ///< all, skipped ones included
+  std::uint64_t applied_steps = 0;   ///< for Adam's bias correction
 };
 
 /// Overwrites `file` with the planes as snapshot `id`, which is not 0; until

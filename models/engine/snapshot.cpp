@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "models/hf/hf_folder.hpp"
+#include "models/hf/peft_folder.hpp"
 #include "models/hf/safetensors.hpp"
 #include "models/hf/stored_parameters.hpp"
 #include "models/parallel/full_parameters.hpp"
@@ -82,7 +83,12 @@ void Snapshot::save_hf(const std::filesystem::path& folder,
   options.store.max_shard_bytes = store.max_shard_bytes;
   options.stored = store.dtype;
   options.source = store.files_from.empty() ? folder_ : store.files_from;
-  save_hf_folder(folder, shape_, files.tensors(), options);
+  if (!shape_.lora.exists())
+    return save_hf_folder(folder, shape_, files.tensors(), options);
+  save_peft_folder(folder, shape_,
+                   store.base_model.empty() ? folder_.string()
+                                            : store.base_model,
+                   files.tensors(), options);
 }
 
 void Snapshot::save_state(const std::filesystem::path& file,

@@ -28,6 +28,8 @@ struct HfStore {
   std::uint64_t max_shard_bytes = 5'000'000'000;
   /// Folder of the tokenizer files to copy; "": the folder that was loaded.
   std::filesystem::path files_from = {};
+  /// Model that adapters say they adapt; "": the folder that was loaded.
+  std::string base_model = {};
 };
 
 class Snapshot {
@@ -49,7 +51,8 @@ public:
   void fill(const LocalModel& part, const Parameters& parameters,
             const Groups& groups);
 
-  /// Writes a whole HF folder. Throws FailureError (io) naming the path.
+  /// Writes a whole HF folder, or of adapters a PEFT folder. Throws
+  /// FailureError (io) naming the path.
   void save_hf(const std::filesystem::path& folder, const HfStore& store) const;
   /// Writes moments (of a trained role) and step counts to one file;
   /// `with_weights` also the fp32 weights, for runs whose folders hold fewer

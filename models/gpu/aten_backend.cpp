@@ -20,7 +20,8 @@ public:
   /// plane.
   AtenWeight(at::Tensor weight, DType of_products, std::size_t copied_bytes)
     : weight_OI(std::move(weight)),
-      operands(of_products) {
+      operands(of_products),
+      is_view_(copied_bytes == 0) {
     charge.set(copied_bytes);
   }
   std::int64_t in() const override {
@@ -29,10 +30,16 @@ public:
   std::int64_t out() const override {
     return weight_OI.size(0);
   }
+  bool is_view() const override {
+    return is_view_;
+  }
 
   const at::Tensor weight_OI; ///< in bf16 if products are
   const DType operands;
   net::MemoryCharge charge;
+
+private:
+  bool is_view_;
 };
 
 /// Computes a b, summed in fp32. GPUs have bf16 products with fp32 sums, the

@@ -2,6 +2,7 @@
 
 #include "config/base/atomic_file.hpp"
 #include "config/model/missing_folder.hpp"
+#include "models/hf/peft_folder.hpp"
 #include "models/hf/stored_parameters.hpp"
 #include "models/io/mapped_file.hpp"
 
@@ -25,25 +26,6 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   for (std::size_t i = 0; i < shape.size(); ++i)
     text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
   return text + "]";
-}
-
-void check_parameter(const StoredTensor& tensor,
-                     const ParameterShape& parameter) {
-  const auto expected = stored_shape(parameter);
-  if (tensor.shape != expected)
-    throw ConfigError(
-      {.place = {tensor.file, 0},
-       .path = "tensor '" + tensor.name + "'",
-       .expected = "shape " + shape_text(expected) + " from config.json",
-       .got = shape_text(tensor.shape),
-       .hint = "the config.json that belongs to the weights"});
-  const DType type = tensor.type();
-  if (type == DType::u8 || type == DType::i32 || type == DType::i64)
-    throw ConfigError({.place = {tensor.file, 0},
-                       .path = "tensor '" + tensor.name + "'",
-                       .expected = "floating-point numbers",
-                       .got = tensor.dtype,
-                       .hint = "a checkpoint in BF16, F16 or F32"});
 }
 
 /// Returns the given tensors in the shape's order, each checked against it.
@@ -112,8 +94,37 @@ const std::vector<std::string>& tokenizer_files() {
   return names;
 }
 
-/// Copies tokenizer files and chat templates; does nothing if `source` is empty
-/// or is `folder`. Throws FailureError (io).
+} // namespace
+
+void check_stored_parameter(const StoredTensor& tensor,
+                            const ParameterShape& parameter) {
+  const auto expected = stored_shape(parameter);
+  if (tensor.shape != expected)
+    throw ConfigError(
+      {.place = {tensor.file, 0},
+       .path = "tensor '" + tensor.name + "'",
+       .expected = "shape " + shape_text(expected) + " from config.json",
+       .got = shape_text(tensor.shape),
+       .hint = "the config.json that belongs to the weights"});
+  const DType type = tensor.type();
+  if (type == DType::u8 || type == DType::i32 || type == DType::i64)
+    throw ConfigError({.place = {tensor.file, 0},
+                       .path = "tensor '" + tensor.name + "'",
+                       .expected = "floating-point numbers",
+                       .got = tensor.dtype,
+                       .hint = "a checkpoint in BF16, F16 or F32"});
+}
+
+void make_model_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw FailureError(Failure{Errc::io, "",
+                               "cannot make the folder " + folder.string()
+                                 + ": " + error.message(),
+                               ""});
+}
+
 void copy_tokenizer_files(const fs::path& source, const fs::path& folder,
                           Sync sync) {
   if (source.empty() || same_folder(source, folder))
@@ -122,8 +133,6 @@ void copy_tokenizer_files(const fs::path& source, const fs::path& folder,
     if (fs::exists(source / name))
       copy_small_file(source / name, folder / name, sync);
 }
-
-} // namespace
 
 void require_model_folder(const fs::path& folder, const std::string& key) {
   const auto expected = [&](const std::string& got, const std::string& hint) {
@@ -138,6 +147,9 @@ void require_model_folder(const fs::path& folder, const std::string& key) {
     expected("nothing of that name", missing_folder_hint(folder));
   if (!fs::is_directory(folder))
     expected("a file", right);
+  if (is_peft_folder(folder))
+    expected("adapters",
+             "troupe convert --model " + folder.string() + " --out MERGED");
   if (!fs::exists(folder / "config.json"))
     expected("a folder without config.json", right);
 }
@@ -150,7 +162,7 @@ StoredWeights open_model_weights(const fs::path& folder,
   for (const ParameterShape& parameter : parameters(shape)) {
     const StoredTensor* tensor = find_stored(weights, parameter);
     if (tensor != nullptr) {
-      check_parameter(*tensor, parameter);
+      check_stored_parameter(*tensor, parameter);
     } else if (parameter.name == scalar_head_name && missing_head != nullptr) {
       *missing_head = true;
     } else {
@@ -168,13 +180,7 @@ StoredWeights open_model_weights(const fs::path& folder,
 void save_hf_folder(const fs::path& folder, const ModelShape& shape,
                     std::vector<TensorToStore> tensors,
                     const HfFolderOptions& options) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw FailureError(Failure{Errc::io, "",
-                               "cannot make the folder " + folder.string()
-                                 + ": " + error.message(),
-                               ""});
+  make_model_folder(folder);
   const Sync sync = options.store.sync;
   const auto ordered
     = in_model_order(shape, std::move(tensors), options.stored);

@@ -29,6 +29,11 @@ StoredWeights open_model_weights(const std::filesystem::path& folder,
                                  const ModelShape& shape,
                                  bool* missing_head = nullptr);
 
+/// Throws ConfigError naming file, tensor and both shapes unless the tensor has
+/// the parameter's shape and a floating-point type.
+void check_stored_parameter(const StoredTensor& tensor,
+                            const ParameterShape& parameter);
+
 struct HfFolderOptions {
   StoreOptions store;
   DType stored = DType::f32;    ///< type of every tensor in the files
@@ -43,5 +48,12 @@ struct HfFolderOptions {
 void save_hf_folder(const std::filesystem::path& folder,
                     const ModelShape& shape, std::vector<TensorToStore> tensors,
                     const HfFolderOptions& options);
+
+/// Makes a model's folder. Throws FailureError (io) naming the path.
+void make_model_folder(const std::filesystem::path& folder);
+/// Copies tokenizer files and chat templates; does nothing if `source` is empty
+/// or is `folder`. Throws FailureError (io).
+void copy_tokenizer_files(const std::filesystem::path& source,
+                          const std::filesystem::path& folder, Sync sync);
 
 } // namespace troupe::models

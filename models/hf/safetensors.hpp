@@ -112,6 +112,8 @@ public:
   /// Opens the folder. Throws ConfigError if neither exists, or if the index or
   /// a file is invalid.
   static StoredWeights open(const std::filesystem::path& folder);
+  /// Opens one file. Throws ConfigError if it is invalid.
+  static StoredWeights open_file(const std::filesystem::path& file);
 
   std::vector<std::string> names() const; ///< sorted
   const StoredTensor* find(std::string_view name) const;

@@ -45,6 +45,16 @@ std::map<std::string, std::string> read_weight_map(const fs::path& index) {
 
 } // namespace
 
+StoredWeights StoredWeights::open_file(const fs::path& file) {
+  StoredWeights weights;
+  weights.place_ = file.string();
+  weights.files_.push_back(
+    std::make_unique<SafetensorsFile>(SafetensorsFile::open(file)));
+  for (const StoredTensor& tensor : weights.files_.back()->tensors())
+    weights.tensors_.emplace(tensor.name, &tensor);
+  return weights;
+}
+
 StoredWeights StoredWeights::open(const fs::path& folder) {
   StoredWeights weights;
   const fs::path single = folder / "model.safetensors";
@@ -57,12 +67,7 @@ StoredWeights StoredWeights::open(const fs::path& folder) {
          .expected = "model.safetensors or model.safetensors.index.json",
          .got = "neither",
          .hint = "the folder of a Hugging Face model or of a checkpoint"});
-    weights.place_ = single.string();
-    weights.files_.push_back(
-      std::make_unique<SafetensorsFile>(SafetensorsFile::open(single)));
-    for (const StoredTensor& tensor : weights.files_.back()->tensors())
-      weights.tensors_.emplace(tensor.name, &tensor);
-    return weights;
+    return open_file(single);
   }
   weights.place_ = index.string();
   std::map<std::string, const SafetensorsFile*> opened;

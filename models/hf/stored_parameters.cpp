@@ -49,6 +49,15 @@ void place_values(const ParameterValues& values, float* tensor) {
       tensor[j * width + first + i] = from[i * p.cols + j];
 }
 
+bool may_ignore_tensor(const std::string& name) {
+  for (const char* part : {"vision_tower.", "multi_modal_projector."})
+    if (name.find(part) != std::string::npos)
+      return true;
+  return name == "lm_head.weight" || name == "score.weight"
+         || name.ends_with("rotary_emb.inv_freq")
+         || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+}
+
 } // namespace
 
 std::vector<std::int64_t> stored_shape(const ParameterShape& parameter) {
@@ -74,6 +83,16 @@ bool is_stored_name(const std::string& name,
     const auto names = names_of(parameter);
     return std::ranges::find(names, name) != names.end();
   });
+}
+
+void refuse_unknown_tensors(const StoredWeights& stored,
+                            const std::vector<ParameterShape>& parameters) {
+  for (const std::string& name : stored.names())
+    if (!is_stored_name(name, parameters) && !may_ignore_tensor(name))
+      throw ConfigError(ConfigError::Parts{
+        Place{stored.at(name).file, 0}, name, "a parameter of the model",
+        "a tensor that config.json does not account for",
+        "is a bias or a layer missing in config.json?"});
 }
 
 void read_stored_box(const StoredTensor& tensor,

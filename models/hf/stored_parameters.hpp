@@ -27,6 +27,13 @@ const StoredTensor* find_stored(const StoredWeights& weights,
 bool is_stored_name(const std::string& name,
                     const std::vector<ParameterShape>& parameters);
 
+/// Throws ConfigError naming a tensor that belongs to no parameter, unless it
+/// is one that models have besides: heads that the role replaces, buffers of
+/// old checkpoints, and what models of images and text have besides the text
+/// model.
+void refuse_unknown_tensors(const StoredWeights& weights,
+                            const std::vector<ParameterShape>& parameters);
+
 /// Reads rows [row0, row1) and columns [col0, col1) of the parameter as f32,
 /// row-major, into `data`.
 void read_stored_box(const StoredTensor& tensor,

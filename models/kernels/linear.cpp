@@ -25,6 +25,8 @@ void linear_grad_input(Backend& backend, ProductRows rows, ConstRowsView dy,
 
 void linear_grad_weight(Backend& backend, ProductRows rows, ConstRowsView dy,
                         ConstRowsView x, const at::Tensor& d_weight) {
+  if (!d_weight.defined())
+    return;
   const std::int64_t out = d_weight.size(0);
   const std::int64_t in = d_weight.size(1);
   backend.gemm({out, in, rows.count}, {dy.data, 1, dy.stride},

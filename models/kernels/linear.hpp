@@ -42,7 +42,8 @@ void linear(Backend& backend, ProductRows rows, ConstRowsView x,
 void linear_grad_input(Backend& backend, ProductRows rows, ConstRowsView dy,
                        const at::Tensor& weight, RowsView dx,
                        bool accumulate = false);
-/// Computes dW[out, in] += dy^T x.
+/// Computes dW[out, in] += dy^T x; nothing if dW is undefined, for a frozen
+/// weight.
 void linear_grad_weight(Backend& backend, ProductRows rows, ConstRowsView dy,
                         ConstRowsView x, const at::Tensor& d_weight);
 

@@ -17,7 +17,7 @@ plans::Layout whole_layout(const LocalModel& part) {
   std::vector<Rank> devices;
   for (std::uint32_t i = 0; i < one.num_devices(); ++i)
     devices.emplace_back(i);
-  return plans::make_layout(part.parameters, one, devices, DType::f32);
+  return plans::make_layout(part.staged(), one, devices, DType::f32);
 }
 
 const plans::Box* whole_box(const plans::Shard& shard,

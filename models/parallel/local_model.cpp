@@ -11,7 +11,7 @@ namespace troupe::models {
 namespace {
 
 // Returns the layout of one dp coordinate, before z cuts anything.
-plans::Layout part_layout(const std::vector<ParameterShape>& parameters,
+plans::Layout part_layout(const plans::StagedParameters& parameters,
                           Strategy strategy) {
   strategy.dp = 1;
   strategy.zero = Zero::none;
@@ -48,11 +48,11 @@ LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
   : whole(model),
     strategy(degrees),
     where(coordinate),
-    parameters(troupe::parameters(model)),
+    parameters(trained_parameters(model)),
     local(model) {
   if (const auto why = plans::why_illegal(strategy, model); !why.empty())
     throw PlanError(why);
-  const plans::Layout layout = part_layout(parameters, strategy);
+  const plans::Layout layout = part_layout(staged(), strategy);
   const Coordinate here{0, where.pp, where.tp};
   Strategy one = strategy;
   one.dp = 1;
@@ -78,7 +78,7 @@ LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
   for (std::uint32_t i = 0; i < strategy.num_devices(); ++i)
     devices.emplace_back(i);
   const auto here_in = [&](plans::LayoutKind kind) {
-    return plans::make_layout(parameters, strategy, devices, DType::f32, kind)
+    return plans::make_layout(staged(), strategy, devices, DType::f32, kind)
       .shards[index_of(strategy, where)];
   };
   optimizer = here_in(plans::LayoutKind::optimizer);

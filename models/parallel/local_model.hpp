@@ -1,7 +1,9 @@
 // The part of a model that one coordinate of a strategy holds, derived from
 // plans::Layout: its parameters with their local sizes, their position in the
 // whole model, and the other owners. Forward and backward run on `local`
-// without knowing why its numbers are smaller.
+// without knowing why its numbers are smaller. Of a model with adapters these
+// are the adapters; its frozen weights are a part of their own, which computes
+// (models/engine/frozen_weights.hpp).
 //
 // The owners of a box are the group over which its gradient is summed; norms
 // count the box at its first owner only.
@@ -42,6 +44,10 @@ struct LocalModel {
     return static_cast<std::size_t>(&box - boxes.data());
   }
 
+  /// Returns `parameters` as layouts take them.
+  plans::StagedParameters staged() const {
+    return {parameters, whole};
+  }
   bool first_stage() const {
     return where.pp == 0;
   }
@@ -52,7 +58,7 @@ struct LocalModel {
   ModelShape whole;
   Strategy strategy;
   Coordinate where;
-  std::vector<ParameterShape> parameters; ///< of the whole model
+  std::vector<ParameterShape> parameters; ///< trained_parameters(whole)
   ModelShape local;           ///< local heads, intermediate size and layers
   std::vector<PartBox> boxes; ///< in model order
   std::vector<ParameterShape> local_parameters; ///< of each box, with local

@@ -5,6 +5,8 @@
 #include "models/transformer/stack.hpp"
 #include "net/collectives/channel.hpp"
 
+#include <ATen/ops/from_blob.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -51,6 +53,41 @@ Decoder::Prepared Decoder::prepare(const at::Tensor& fused,
   return backend_.prepare(found, operands);
 }
 
+Decoder::Prepared
+Decoder::prepare_adapted(Layer& layer, const at::Tensor& fused,
+                         std::initializer_list<at::Tensor> parts,
+                         std::initializer_list<Adapter> adapters) {
+  if (std::ranges::none_of(adapters, &Adapter::defined))
+    return prepare(fused, parts, weights_.operands);
+  std::vector<at::Tensor> found;
+  std::int64_t count = 0;
+  std::int64_t narrow = 0;
+  for (const at::Tensor& part : parts)
+    count += part.defined() ? part.numel() : 0;
+  for (const Adapter& adapter : adapters)
+    narrow = std::max(narrow, adapter.defined() ? adapter.a.numel() : 0);
+  AlignedFloats merged(backend_.memory());
+  float* to = merged.reserve(count + narrow);
+  float* scratch = to + count;
+  const auto* adapter = adapters.begin();
+  for (const at::Tensor& part : parts) {
+    const Adapter& own = *adapter++;
+    if (!part.defined())
+      continue;
+    backend_.copy(part.const_data_ptr<float>(), to, part.numel());
+    if (own.defined())
+      merge_adapter(backend_, own, weights_.adapter_scale, to, scratch);
+    found.push_back(at::from_blob(to, part.sizes(), at::kFloat));
+    to += part.numel();
+  }
+  backend_.wait();
+  Prepared prepared = backend_.prepare(found, weights_.operands);
+  backend_.wait();
+  if (prepared->is_view())
+    layer.merged.push_back(std::move(merged));
+  return prepared;
+}
+
 AlignedFloats Decoder::stack_bias(std::initializer_list<at::Tensor> parts) {
   std::int64_t count = 0;
   for (const at::Tensor& part : parts)
@@ -74,9 +111,10 @@ void Decoder::pack() {
   };
   for (const LayerWeights& w : weights_.layers) {
     Layer& layer = layers_.emplace_back();
-    layer.qkv = pack(w.qkv, {w.q, w.k, w.v});
+    const LayerAdapters& a = w.adapters;
+    layer.qkv = prepare_adapted(layer, w.qkv, {w.q, w.k, w.v}, {a.q, a.k, a.v});
     layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
-    layer.o = pack(w.o);
+    layer.o = prepare_adapted(layer, {}, {w.o}, {a.o});
     if (w.has_experts()) {
       layer.router = prepare(w.moe.router, {}, DType::f32);
       for (const ExpertWeights& e : w.moe.experts)
@@ -84,9 +122,10 @@ void Decoder::pack() {
           {pack(e.gate_up, {e.gate, e.up}), pack(e.down)});
       continue;
     }
-    layer.gate_up = pack(w.gate_up, {w.gate, w.up});
+    layer.gate_up
+      = prepare_adapted(layer, w.gate_up, {w.gate, w.up}, {a.gate, a.up});
     layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
-    layer.down = pack(w.down);
+    layer.down = prepare_adapted(layer, {}, {w.down}, {a.down});
   }
   if (weights_.head.defined())
     head_ = pack(weights_.head);
@@ -225,9 +264,9 @@ void Decoder::attention(std::int64_t layer, KvCache& cache,
   what.window = w.positions.window;
   what.norm_eps = static_cast<float>(shape_.norm_eps);
   what.norm = shape_.norm;
-  if (w.q_norm.defined()) {
-    what.q_norm_D = w.q_norm.const_data_ptr<float>();
-    what.k_norm_D = w.k_norm.const_data_ptr<float>();
+  if (w.head_norms.q.defined()) {
+    what.q_norm_D = w.head_norms.q.const_data_ptr<float>();
+    what.k_norm_D = w.head_norms.k.const_data_ptr<float>();
   }
   what.rope = rope_.of(w.positions.rope);
   const DecodeTokens tokens{

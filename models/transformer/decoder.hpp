@@ -65,11 +65,17 @@ private:
     AlignedFloats gate_up_bias; ///< empty: no bias
     Prepared router;            ///< [E, H]
     std::vector<PackedExpert> experts;
+    std::vector<AlignedFloats> merged; ///< with adapters, where `Prepared`
+                                       ///< ones are views
   };
 
   std::size_t stream_bytes() const;
   Prepared prepare(const at::Tensor& fused,
                    std::initializer_list<at::Tensor> parts, DType operands);
+  /// Prepares weights of a layer with their adapters added, in the same order.
+  Prepared prepare_adapted(Layer& layer, const at::Tensor& fused,
+                           std::initializer_list<at::Tensor> parts,
+                           std::initializer_list<Adapter> adapters);
   AlignedFloats stack_bias(std::initializer_list<at::Tensor> parts);
   void make_room(const KvCache& cache);
   void embed(const TensorPeers& peers);

@@ -31,7 +31,9 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
 double stated_score_scale(const ModelShape& shape) {
   if (shape.multipliers.attention > 0)
     return shape.multipliers.attention;
-  return shape.query_scalar > 0 ? 1.0 / std::sqrt(shape.query_scalar) : 0;
+  return shape.multipliers.query_scalar > 0
+           ? 1.0 / std::sqrt(shape.multipliers.query_scalar)
+           : 0;
 }
 
 AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
@@ -58,9 +60,9 @@ std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
   const auto of = [&](std::int64_t heads) {
     return QkNormShape{z.tokens, z.qkv, heads, shape.head_dim, z.eps, z.norm};
   };
-  return {
-    QkNorm{of(shape.num_heads), w.q_norm, 0, 0},
-    QkNorm{of(shape.num_kv_heads), w.k_norm, z.context, z.tokens * z.context}};
+  return {QkNorm{of(shape.num_heads), w.head_norms.q, 0, 0},
+          QkNorm{of(shape.num_kv_heads), w.head_norms.k, z.context,
+                 z.tokens * z.context}};
 }
 
 std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z) {
@@ -77,6 +79,33 @@ std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z) {
   if (!w.gate.defined())
     return {{w.up, w.up_bias, 0}};
   return {{w.gate, w.gate_bias, 0}, {w.up, w.up_bias, z.unit.width}};
+}
+
+namespace {
+
+std::vector<AdapterPiece> defined_ones(std::vector<AdapterPiece> pieces) {
+  std::erase_if(
+    pieces, [](const AdapterPiece& piece) { return !piece.adapter.defined(); });
+  return pieces;
+}
+
+} // namespace
+
+std::vector<AdapterPiece> qkv_adapters(const LayerAdapters& w,
+                                       const LayerAdapters& g, const Sizes& z) {
+  return defined_ones(
+    {{w.q, g.q, 0}, {w.k, g.k, z.context}, {w.v, g.v, z.context + z.kv}});
+}
+
+std::vector<AdapterPiece> mlp_adapters(const LayerAdapters& w,
+                                       const LayerAdapters& g, const Sizes& z) {
+  const std::int64_t up = z.unit.columns() - z.unit.width;
+  return defined_ones({{w.gate, g.gate, 0}, {w.up, g.up, up}});
+}
+
+AdapterMath adapter_math(const Transformer& model, const Sizes& z,
+                         Workspace& workspace) {
+  return {*model.backend, z.rows(), model.weights.adapter_scale, workspace};
 }
 
 void send(const Transformer& model, net::Channel& to, const float* x,

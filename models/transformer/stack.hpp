@@ -71,6 +71,20 @@ struct Piece {
 std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z);
 std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z);
 
+/// One adapter of such products: its output begins at `column` of each row.
+struct AdapterPiece {
+  Adapter adapter; ///< defined
+  Adapter grads;   ///< in backward
+  std::int64_t column = 0;
+};
+/// Returns the adapters of `w`, with their gradients in `g`.
+std::vector<AdapterPiece> qkv_adapters(const LayerAdapters& w,
+                                       const LayerAdapters& g, const Sizes& z);
+std::vector<AdapterPiece> mlp_adapters(const LayerAdapters& w,
+                                       const LayerAdapters& g, const Sizes& z);
+AdapterMath adapter_math(const Transformer& model, const Sizes& z,
+                         Workspace& workspace);
+
 /// Sends the stream's [floats] to a pipeline neighbour after waiting for the
 /// device; `receive` is its counterpart.
 void send(const Transformer& model, net::Channel& to, const float* x,

@@ -12,8 +12,8 @@ const float* StackForward::normed(const float* x_TH, const Norm& by,
                       "gather tokens");
 }
 
-template <class Product>
-void StackForward::add(const Branch& branch, const Product& product) const {
+template <class Part>
+void StackForward::add(const Branch& branch, const Part& product) const {
   const ModelShape& shape = model.shape;
   const bool plain = !shape.changes_branches();
   float* whole = branch.out_TH;
@@ -45,12 +45,22 @@ void StackForward::add(const Branch& branch, const Product& product) const {
 }
 
 void StackForward::add_product(const Branch& branch, ConstRowsView x,
-                               const at::Tensor& weight,
-                               const at::Tensor& bias) const {
+                               const Product& product) const {
   add(branch, [&](float* target, bool accumulate) {
-    linear(*model.backend, z.rows(), x, weight,
-           peers.first() ? bias : at::Tensor{}, {target, z.hidden}, accumulate);
+    linear(*model.backend, z.rows(), x, product.weight,
+           peers.first() ? product.bias : at::Tensor{}, {target, z.hidden},
+           accumulate);
+    if (product.adapter.defined())
+      adapter_math(model, z, workspace)
+        .add(product.adapter, x, {target, z.hidden});
   });
+}
+
+void StackForward::add_adapters(const std::vector<AdapterPiece>& adapters,
+                                ConstRowsView x, RowsView y) const {
+  for (const AdapterPiece& piece : adapters)
+    adapter_math(model, z, workspace)
+      .add(piece.adapter, x, {y.data + piece.column, y.stride});
 }
 
 void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
@@ -59,7 +69,9 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
   for (const Piece& p : qkv_pieces(w, z))
     linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.qkv_TX + p.column, z.qkv});
-  if (w.q_norm.defined())
+  add_adapters(qkv_adapters(w.adapters, {}, z), {normed_TH, z.hidden},
+               {s.qkv_TX, z.qkv});
+  if (w.head_norms.q.defined())
     for (const QkNorm& h : qk_norms(w, shape, z))
       model.backend->qk_norm(h.shape, h.weight.const_data_ptr<float>(),
                              s.qkv_TX + h.column, s.raw_qk_TX + h.raw);
@@ -71,7 +83,7 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
                            s.context_TX, s.lse_AT);
   add_product(
     {w.behind_attention, s.behind1_TH, s.rstd3_T, s.input_TH, s.middle_TH},
-    {s.context_TX, z.context}, w.o, w.o_bias);
+    {s.context_TX, z.context}, {w.o, w.o_bias, w.adapters.o});
 }
 
 void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
@@ -82,6 +94,8 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
   for (const Piece& p : mlp_pieces(w, z))
     linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.gate_up_TX + p.column, z.unit.columns()});
+  add_adapters(mlp_adapters(w.adapters, {}, z), {normed_TH, z.hidden},
+               {s.gate_up_TX, z.unit.columns()});
 }
 
 void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
@@ -113,7 +127,8 @@ void StackForward::finish(const LayerWeights& w, const LayerSaved& s,
     return;
   }
   model.backend->mlp_unit(z.unit, s.gate_up_TX, scratch.act_TI);
-  add_product(branch, {scratch.act_TI, z.unit.width}, w.down, w.down_bias);
+  add_product(branch, {scratch.act_TI, z.unit.width},
+              {w.down, w.down_bias, w.adapters.down});
 }
 
 void StackForward::again(const LayerWeights& w, const LayerSaved& s) const {

@@ -25,6 +25,13 @@ struct Branch {
   float* out_TH = nullptr;
 };
 
+/// A product that ends a branch.
+struct Product {
+  const at::Tensor& weight;
+  const at::Tensor& bias;
+  const Adapter& adapter;
+};
+
 struct StackForward {
   const Transformer& model;
   const PackedTokens& batch;
@@ -51,10 +58,13 @@ private:
   /// Computes out = stream + product or stream + norm(product), where the
   /// product is row-parallel over the tp group. `product(target, accumulate)`
   /// computes this rank's part.
-  template <class Product>
-  void add(const Branch& branch, const Product& product) const;
+  template <class Part>
+  void add(const Branch& branch, const Part& product) const;
   void add_product(const Branch& branch, ConstRowsView x,
-                   const at::Tensor& weight, const at::Tensor& bias) const;
+                   const Product& product) const;
+  /// Adds adapters' outputs to products y of one input.
+  void add_adapters(const std::vector<AdapterPiece>& adapters, ConstRowsView x,
+                    RowsView y) const;
 };
 
 } // namespace troupe::models::stack

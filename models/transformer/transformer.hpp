@@ -9,8 +9,8 @@
 #pragma once
 
 #include "models/kernels/host_backend.hpp"
-#include "models/parallel/parameters.hpp"
 #include "models/transformer/moe.hpp"
+#include "models/transformer/weights.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -21,72 +21,7 @@
 
 namespace troupe::models {
 
-struct LocalModel;
 struct RunContext;
-
-/// A norm's parameters in one plane.
-struct Norm {
-  at::Tensor weight; ///< [H]
-  at::Tensor bias;   ///< [H], LayerNorm only
-
-  bool defined() const {
-    return weight.defined();
-  }
-  NormWeights weights() const;
-  NormGrads grads() const;
-};
-
-/// One decoder layer's parameters in one plane (weights or gradients).
-struct LayerWeights {
-  Norm input_norm;
-  at::Tensor q;          ///< [A*D, H]
-  at::Tensor k;          ///< [G*D, H]
-  at::Tensor v;          ///< [G*D, H]
-  at::Tensor q_bias;     ///< [A*D], undefined without attention bias
-  at::Tensor k_bias;     ///< [G*D], same
-  at::Tensor v_bias;     ///< [G*D], same
-  at::Tensor qkv;        ///< [(A+2G)*D, H] if q, k, v are adjacent, or
-                         ///< undefined
-  at::Tensor o;          ///< [H, A*D]
-  at::Tensor o_bias;     ///< [H], if the family has one
-  at::Tensor q_norm;     ///< [D], Qwen3: for each head's query
-  at::Tensor k_norm;     ///< [D], same for keys
-  Norm behind_attention; ///< Gemma 2: norm of the attention's output
-  Norm post_norm;        ///< norm of the MLP's input
-  at::Tensor gate;       ///< [I, H], undefined without a gate
-  at::Tensor up;         ///< [I, H]
-  at::Tensor gate_up;    ///< [2I, H] if adjacent, or undefined
-  at::Tensor down;       ///< [H, I]
-  at::Tensor gate_bias;  ///< [I], if the family has one
-  at::Tensor up_bias;    ///< [I], same
-  at::Tensor down_bias;  ///< [H], same
-  Norm behind_mlp;       ///< Gemma 2: norm of the MLP's output
-  MoeWeights moe;        ///< Mixtral: instead of gate, up and down
-  LayerPositions positions;
-
-  bool has_experts() const {
-    return !moe.experts.empty();
-  }
-};
-
-/// A whole model's parameters in one plane.
-struct Weights {
-  at::Tensor embedding; ///< [V, H], ids from `first_token` on; first stage
-  at::Tensor positions; ///< [P, H], GPT-2: learned; first stage
-  std::vector<LayerWeights> layers;
-  Norm final_norm; ///< last stage
-  at::Tensor head; ///< [V, H] (the embedding if tied) or [1, H]; last stage
-  bool scalar_head = false;
-  std::int64_t first_token = 0; ///< of embedding and vocabulary head
-  DType operands = DType::f32;  ///< of products with them (gemm.hpp)
-};
-
-/// Returns views of one plane by their role in the stack.
-Weights weights_of(const LocalModel& part, const Parameters& parameters,
-                   Plane plane);
-/// Returns the same for a whole model on one device.
-Weights weights_of(const ModelShape& shape, const Parameters& parameters,
-                   Plane plane);
 
 /// Packed sequences: token ids and the start of each sequence. A sequence may
 /// continue another; then it sees that one's tokens too, as if they came before

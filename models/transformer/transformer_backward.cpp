@@ -23,10 +23,10 @@ struct BackwardScratch {
 };
 
 // Returns where a norm's gradients go: in plain form all ranks compute the
-// same, and the first one counts them.
+// same, and the first one counts them; nobody reads those of a frozen norm.
 NormGrads counted_grads(const Norm& grads, const TensorPeers& peers,
                         const BackwardScratch& scratch, const stack::Sizes& z) {
-  if (peers.adds_stream())
+  if (peers.adds_stream() && grads.defined())
     return grads.grads();
   return {scratch.unused_H, scratch.unused_H + z.hidden};
 }
@@ -91,18 +91,48 @@ struct LayerBackward {
                                      workspace);
   }
   // Computes gradients of the products of one input: weights', biases', the
-  // input's.
+  // input's. Frozen weights have no pieces with gradients.
   void products(const std::vector<stack::Piece>& weights,
-                const std::vector<stack::Piece>& grads, const float* dy,
-                std::int64_t stride, const float* x, float* dx) {
+                const std::vector<stack::Piece>& grads, ConstRowsView dy,
+                const float* x, float* dx) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      const float* dy_i = dy + weights[i].column;
-      linear_grad_weight(*model.backend, z.rows(), {dy_i, stride},
-                         {x, z.hidden}, grads[i].weight);
-      bias(dy_i, stride, grads[i].bias);
-      linear_grad_input(*model.backend, z.rows(), {dy_i, stride},
-                        weights[i].weight, {dx, z.hidden}, i > 0);
+      const ConstRowsView dy_i{dy.data + weights[i].column, dy.stride};
+      const stack::Piece none;
+      const stack::Piece& grad = i < grads.size() ? grads[i] : none;
+      linear_grad_weight(*model.backend, z.rows(), dy_i, {x, z.hidden},
+                         grad.weight);
+      bias(dy_i.data, dy_i.stride, grad.bias);
+      linear_grad_input(*model.backend, z.rows(), dy_i, weights[i].weight,
+                        {dx, z.hidden}, i > 0);
     }
+  }
+  // Computes the same for their adapters.
+  void adapters(const std::vector<stack::AdapterPiece>& pieces,
+                ConstRowsView dy, const float* x, float* dx) {
+    const AdapterMath math = stack::adapter_math(model, z, workspace);
+    for (const stack::AdapterPiece& piece : pieces) {
+      const ConstRowsView dy_i{dy.data + piece.column, dy.stride};
+      math.weight_gradients(piece.adapter, piece.grads, dy_i, {x, z.hidden});
+      math.input_gradient(piece.adapter, dy_i, {dx, z.hidden});
+    }
+  }
+  // Computes the gradient of the input of a product that ends a branch.
+  void end_input(const float* dy_TH, const at::Tensor& weight,
+                 const Adapter& adapter, RowsView dx) {
+    linear_grad_input(*model.backend, z.rows(), {dy_TH, z.hidden}, weight, dx);
+    if (adapter.defined())
+      stack::adapter_math(model, z, workspace)
+        .input_gradient(adapter, {dy_TH, z.hidden}, dx);
+  }
+  // Computes those of its weights.
+  void end_weights(const float* dy_TH, ConstRowsView x,
+                   const at::Tensor& d_weight, const Adapter& adapter,
+                   const Adapter& d_adapter) {
+    linear_grad_weight(*model.backend, z.rows(), {dy_TH, z.hidden}, x,
+                       d_weight);
+    if (adapter.defined())
+      stack::adapter_math(model, z, workspace)
+        .weight_gradients(adapter, d_adapter, {dy_TH, z.hidden}, x);
   }
 
   // A bias that all ranks hold is counted by the first one.
@@ -123,14 +153,16 @@ struct LayerBackward {
 
   void dense(const float* dy_TH) {
     const std::int64_t width = z.unit.width;
-    linear_grad_input(*model.backend, z.rows(), {dy_TH, z.hidden}, w.down,
-                      {scratch.act_TI, width});
+    end_input(dy_TH, w.down, w.adapters.down, {scratch.act_TI, width});
     model.backend->mlp_unit_backward(z.unit, s.gate_up_TX, scratch.act_TI);
-    linear_grad_weight(*model.backend, z.rows(), {dy_TH, z.hidden},
-                       {scratch.act_TI, width}, g.down);
+    end_weights(dy_TH, {scratch.act_TI, width}, g.down, w.adapters.down,
+                g.adapters.down);
     shared_bias(dy_TH, g.down_bias);
-    products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), s.gate_up_TX,
-             z.unit.columns(), normed(s.middle_TH, w.post_norm),
+    const ConstRowsView dy{s.gate_up_TX, z.unit.columns()};
+    const float* x = normed(s.middle_TH, w.post_norm);
+    products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), dy, x,
+             scratch.d_wide_TH);
+    adapters(stack::mlp_adapters(w.adapters, g.adapters, z), dy, x,
              scratch.d_wide_TH);
   }
 
@@ -153,7 +185,7 @@ struct LayerBackward {
       model.backend->rope(
         {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
         *rope, batch.positions_T, scratch.d_qkv_TX, /*backwards=*/true);
-    if (!w.q_norm.defined())
+    if (!w.head_norms.q.defined())
       return;
     const auto weights = stack::qk_norms(w, shape, z);
     const auto grads = stack::qk_norms(g, shape, z);
@@ -161,23 +193,28 @@ struct LayerBackward {
       model.backend->qk_norm_backward(
         weights[i].shape, weights[i].weight.const_data_ptr<float>(),
         s.raw_qk_TX + weights[i].raw, scratch.d_qkv_TX + weights[i].column,
-        grads[i].weight.mutable_data_ptr<float>(), workspace);
+        grads[i].weight.defined() ? grads[i].weight.mutable_data_ptr<float>()
+                                  : scratch.unused_H,
+        workspace);
   }
 
   void attend(float* dx_TH) {
     const float* dy_TH = branch_gradient(
       dx_TH, w.behind_attention, s.behind1_TH, s.rstd3_T, g.behind_attention);
-    linear_grad_input(*model.backend, z.rows(), {dy_TH, z.hidden}, w.o,
-                      {scratch.d_context_TX, z.context});
-    linear_grad_weight(*model.backend, z.rows(), {dy_TH, z.hidden},
-                       {s.context_TX, z.context}, g.o);
+    end_input(dy_TH, w.o, w.adapters.o, {scratch.d_context_TX, z.context});
+    end_weights(dy_TH, {s.context_TX, z.context}, g.o, w.adapters.o,
+                g.adapters.o);
     shared_bias(dy_TH, g.o_bias);
     model.backend->attention_backward(stack::attention_shape(model, w, batch),
                                       s.qkv_TX, s.context_TX, s.lse_AT,
                                       scratch.d_context_TX, scratch.d_qkv_TX);
     heads_backward();
-    products(stack::qkv_pieces(w, z), stack::qkv_pieces(g, z), scratch.d_qkv_TX,
-             z.qkv, normed(s.input_TH, w.input_norm), scratch.d_wide_TH);
+    const ConstRowsView dy{scratch.d_qkv_TX, z.qkv};
+    const float* x = normed(s.input_TH, w.input_norm);
+    products(stack::qkv_pieces(w, z), stack::qkv_pieces(g, z), dy, x,
+             scratch.d_wide_TH);
+    adapters(stack::qkv_adapters(w.adapters, g.adapters, z), dy, x,
+             scratch.d_wide_TH);
     input_backward(s.input_TH, w.input_norm, s.rstd1_T, g.input_norm, dx_TH);
   }
 };
@@ -187,6 +224,8 @@ struct LayerBackward {
 // `padding_idx`; the contribution of a tied head to that row stays.
 void embedding_backward(const Transformer& model, const PackedTokens& batch,
                         const float* dx_TH, const Weights& grads) {
+  if (!grads.embedding.defined())
+    return; // frozen
   const std::int64_t known = grads.embedding.size(0);
   std::vector<std::int64_t> rows_T;
   rows_T.reserve(batch.ids_T.size());

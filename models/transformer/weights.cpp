@@ -1,7 +1,8 @@
-// Views of a plane by their role in the stack (declared in transformer.hpp).
+#include "models/transformer/weights.hpp"
+
 #include "config/base/error.hpp"
+#include "config/model/lora.hpp"
 #include "models/parallel/local_model.hpp"
-#include "models/transformer/transformer.hpp"
 
 #include <string>
 
@@ -9,20 +10,44 @@ namespace troupe::models {
 
 namespace {
 
-// Looks up parameters of one plane by name.
+at::Tensor weight_view(const Parameters& parameters, Plane plane,
+                       const std::string& name) {
+  const std::int64_t index = parameters.find(name);
+  return index < 0 ? at::Tensor{}
+                   : parameters.view(static_cast<std::size_t>(index), plane);
+}
+
+// Looks up parameters by name: those of a model in one plane, or of a model
+// with adapters, whose frozen parameters have the plane of weights only.
 struct WeightLookup {
-  const Parameters& parameters;
+  const Parameters* parameters; // null: no views of these
   Plane plane;
+  const Parameters* adapters = nullptr;
+  Plane adapter_plane = Plane::weight;
 
   at::Tensor optional(const std::string& name) const {
-    const std::int64_t index = parameters.find(name);
-    return index < 0 ? at::Tensor{}
-                     : parameters.view(static_cast<std::size_t>(index), plane);
+    return parameters == nullptr ? at::Tensor{}
+                                 : weight_view(*parameters, plane, name);
   }
   at::Tensor required(const std::string& name) const {
     at::Tensor found = optional(name);
-    TROUPE_CHECK(found.defined(), "the model has no parameter " + name);
+    TROUPE_CHECK(found.defined() || parameters == nullptr,
+                 "the model has no parameter " + name);
     return found;
+  }
+  // Returns a parameter that is trained beside adapters too.
+  at::Tensor head(const std::string& name) const {
+    if (adapters != nullptr)
+      if (at::Tensor own = weight_view(*adapters, adapter_plane, name);
+          own.defined())
+        return own;
+    return required(name);
+  }
+  Adapter adapter(const std::string& matrix) const {
+    if (adapters == nullptr)
+      return {};
+    return {weight_view(*adapters, adapter_plane, lora_a_name(matrix)),
+            weight_view(*adapters, adapter_plane, lora_b_name(matrix))};
   }
   // Returns the norm of that name; undefined if there is none.
   Norm norm(const std::string& name) const {
@@ -32,8 +57,11 @@ struct WeightLookup {
     return {required(name + ".weight"), optional(name + ".bias")};
   }
   at::Tensor neighbours(const std::string& first, std::size_t count) const {
-    const std::int64_t index = parameters.find(first);
-    return parameters.fused_view(static_cast<std::size_t>(index), count, plane);
+    if (parameters == nullptr)
+      return {};
+    const std::int64_t index = parameters->find(first);
+    return parameters->fused_view(static_cast<std::size_t>(index), count,
+                                  plane);
   }
 };
 
@@ -49,8 +77,8 @@ void attention_weights(const WeightLookup& look, const std::string& at,
     w.qkv = look.neighbours(at + "q_proj.weight", 3);
   w.o = look.required(at + "o_proj.weight");
   w.o_bias = look.optional(at + "o_proj.bias");
-  w.q_norm = look.optional(at + "q_norm.weight");
-  w.k_norm = look.optional(at + "k_norm.weight");
+  w.head_norms.q = look.optional(at + "q_norm.weight");
+  w.head_norms.k = look.optional(at + "k_norm.weight");
 }
 
 void mlp_weights(const WeightLookup& look, const std::string& at,
@@ -94,6 +122,17 @@ void norm_weights(const WeightLookup& look, const std::string& at,
   w.behind_mlp = look.required_norm(at + "post_feedforward_layernorm");
 }
 
+LayerAdapters layer_adapters(const WeightLookup& look, const std::string& at) {
+  const auto attention
+    = [&](const char* name) { return look.adapter(at + "self_attn." + name); };
+  const auto mlp
+    = [&](const char* name) { return look.adapter(at + "mlp." + name); };
+  return {attention("q_proj.weight"), attention("k_proj.weight"),
+          attention("v_proj.weight"), attention("o_proj.weight"),
+          mlp("gate_proj.weight"),    mlp("up_proj.weight"),
+          mlp("down_proj.weight")};
+}
+
 LayerWeights layer_weights(const WeightLookup& look, const ModelShape& shape,
                            std::int64_t layer) {
   const std::string at = "model.layers." + std::to_string(layer) + ".";
@@ -104,6 +143,7 @@ LayerWeights layer_weights(const WeightLookup& look, const ModelShape& shape,
     w.moe = moe_weights(look, at + "mlp.", shape.num_experts);
   else
     mlp_weights(look, at + "mlp.", w);
+  w.adapters = layer_adapters(look, at);
   w.positions = {shape.window_of(layer), shape.rope_of(layer)};
   return w;
 }
@@ -128,10 +168,10 @@ Weights weights_of(const ModelShape& shape, const Parameters& parameters,
                     plane);
 }
 
-Weights weights_of(const LocalModel& part, const Parameters& parameters,
-                   Plane plane) {
+namespace {
+
+Weights looked_up(const LocalModel& part, const WeightLookup& look) {
   const ModelShape& shape = part.local;
-  const WeightLookup look{parameters, plane};
   Weights w;
   w.first_token = part.first_token;
   if (part.first_stage()) {
@@ -145,11 +185,23 @@ Weights weights_of(const LocalModel& part, const Parameters& parameters,
     return w;
   w.final_norm = look.required_norm("model.norm");
   if (shape.scalar_head)
-    w.head = look.required("score.weight");
+    w.head = look.head("score.weight");
   else
     w.head = look.required(shape.tied_embeddings ? "model.embed_tokens.weight"
                                                  : "lm_head.weight");
   return w;
+}
+
+} // namespace
+
+Weights weights_of(const LocalModel& part, const Parameters& parameters,
+                   Plane plane) {
+  return looked_up(part, {&parameters, plane});
+}
+
+Weights weights_of(const LocalModel& base, const Parameters* frozen,
+                   const Parameters& trained, Plane plane) {
+  return looked_up(base, {frozen, Plane::weight, &trained, plane});
 }
 
 } // namespace troupe::models

@@ -14,7 +14,7 @@ CellLayout::CellLayout(const UnitBytes& model, const Strategy& strategy)
   : strategy_(strategy),
     num_shares_(strategy.zero == Zero::z3 ? strategy.dp : 1) {
   const StageLayers layers(static_cast<std::uint32_t>(model.units.size() - 2),
-                           strategy.pp, costs_of(model));
+                           strategy.pp, model.costs);
   stages_.resize(strategy.pp);
   double at = 0;
   for (std::size_t unit = 0; unit < model.units.size(); ++unit) {

@@ -5,6 +5,7 @@
 #include "plans/memory/micro_batches.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace troupe::plans {
 
@@ -19,29 +20,7 @@ double bytes_gathered(double model_bytes, const Strategy& to) {
   return model_bytes / (double(to.tp) * to.pp);
 }
 
-/// Returns whether one of the runs of `count` devices spans nodes.
-bool cost_run_spans(const std::vector<Rank>& devices, std::size_t count,
-                    const Cluster& cluster) {
-  for (std::size_t i = 0; count > 1 && i < devices.size(); i += count)
-    if (cluster.node_of(devices[i]) != cluster.node_of(devices[i + count - 1]))
-      return true;
-  return false;
-}
-
 } // namespace
-
-MeshSpan span_of(const Placement& placement, const Cluster& cluster) {
-  MeshSpan span;
-  const auto& devices = placement.devices;
-  const auto& strategy = placement.strategy;
-  if (devices.empty())
-    return span;
-  const auto tensor = std::size_t{strategy.tp};
-  span.tensor = cost_run_spans(devices, tensor, cluster);
-  span.data = cost_run_spans(devices, tensor * strategy.dp, cluster);
-  span.pipeline = cost_run_spans(devices, devices.size(), cluster);
-  return span;
-}
 
 CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
   : problem_(problem),
@@ -68,8 +47,13 @@ CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
       model.expert_parameters = (shape.gated_mlp ? 3.0 : 2.0) * model.hidden
                                 * static_cast<double>(shape.intermediate_size);
     }
-    model.num_parameters = num_parameters(shape);
-    model.parameters = static_cast<double>(model.num_parameters);
+    model.parameters = static_cast<double>(num_parameters(shape));
+    model.trained.moved = moved_bytes(shape, stored);
+    const auto& moved = model.trained.moved.units;
+    model.trained.parameters
+      = std::accumulate(moved.begin(), moved.end(), 0.0) / model.element_bytes;
+    if (shape.lora.exists()) // no gradients of the weights
+      model.trained.backward = 1;
     models_.emplace(role, std::move(model));
   }
   const auto& kinds = problem.hardware.kinds;
@@ -96,7 +80,7 @@ CostModel::Job CostModel::make_job(const Call& call,
                                         problem_.lengths.sequence_mean());
   const auto& strategy = placement.strategy;
   const StageLayers layers(static_cast<std::uint32_t>(found->second.layers),
-                           strategy.pp, costs_of(found->second.units));
+                           strategy.pp, found->second.units.costs);
   auto samples = batches.samples;
   double rounds = 1;
   if (call.kind == CallKind::generate
@@ -183,7 +167,7 @@ MoveBytes CostModel::move_bytes_of(const std::string& role,
                                    const Placement& from,
                                    const Placement& to) const {
   if (!planned_moves_)
-    return move_bytes(models_.find(role)->second.units, from, to,
+    return move_bytes(models_.find(role)->second.trained.moved, from, to,
                       problem_.cluster);
   for (const auto& move : *planned_moves_)
     if (move.role == role && move.from == from && move.to == to)
@@ -238,8 +222,9 @@ double CostModel::least_move_s(const std::string& role, const Strategy& from,
   if (!effects_.moves || cores_.any() || !slowest_.empty())
     return 0; // the devices decide
   const auto& model = models_.find(role)->second;
-  const auto seconds = least_move_seconds(
-    model.units, from, to, problem_.cluster.devices_per_node, hardware_);
+  const auto seconds
+    = least_move_seconds(model.trained.moved, from, to,
+                         problem_.cluster.devices_per_node, hardware_);
   const auto gather_s
     = from.zero == Zero::z3
         ? hardware_.move_s
@@ -261,7 +246,7 @@ double CostModel::planes_s(const std::string& role, const Placement& mesh,
     bytes += model.element_bytes * num_weights;
   if (planes.offload_optimizer)
     bytes += moment_bytes_a_parameter * num_moments;
-  return cores_.alone(mesh.devices) * model.parameters * bytes
+  return cores_.alone(mesh.devices) * model.trained.parameters * bytes
          / (double(dp) * pp * tp) / numbers(kinds_of(mesh.devices)).host_Bps;
 }
 
@@ -284,7 +269,7 @@ double CostModel::gradients_s(const Job& job) const {
   if (job.d <= 1 || job.placement.strategy.zero == Zero::z3)
     return 0;
   const auto bytes = 2 * (job.d - 1) / job.d * job.model.element_bytes
-                     * job.model.parameters / (job.t * job.p);
+                     * job.model.trained.parameters / (job.t * job.p);
   const auto& hw = numbers(job.kinds);
   const auto rate = hw.sum_Bps > 0 && !job.span.data
                       ? hw.sum_Bps
@@ -296,7 +281,8 @@ double CostModel::gradients_s(const Job& job) const {
 
 double CostModel::optimizer_s(const Job& job) const {
   const auto share = job.placement.strategy.zero == Zero::none ? 1.0 : job.d;
-  const auto parameters = job.model.parameters / (job.t * job.p * share);
+  const auto parameters
+    = job.model.trained.parameters / (job.t * job.p * share);
   const auto& hw = numbers(job.kinds);
   const auto device = hw.optimizer_Bps > 0 ? hw.optimizer_Bps : hw.mem_Bps;
   return optimizer_bytes_a_parameter * parameters / device + hw.opt_step_s;
@@ -306,15 +292,17 @@ double CostModel::train_s(const Job& job) const {
   const auto& lengths = problem_.lengths;
   const auto tokens = job.samples * lengths.sequence_mean();
   const auto hop = 2 * hop_s(job, tokens);
-  const auto head = 3 * head_s(job, tokens);
+  const auto products
+    = 1 + job.model.trained.backward; // of a pass without recompute
+  const auto head = products * head_s(job, tokens);
   double pass = 0;
   if (const auto all = measured_passes_s(job, ProfileOp::train, tokens, hop)) {
-    pass = *all;
+    pass = *all * (products / 3); // all weights were trained
   } else {
     const auto time = layer(job, tokens, lengths.attention_length());
     const auto forwards = problem_.sizes.recompute_activations ? 2.0 : 1.0;
-    const auto backward
-      = std::max(2 * time.compute + time.network, 2 * time.host);
+    const auto backward = std::max(
+      job.model.trained.backward * time.compute + time.network, 2 * time.host);
     pass = passes_s(job, forwards * time.forward() + backward, head, hop);
   }
   const auto gathers = gather_s(job, 3 * job.micro_batches);

@@ -23,7 +23,9 @@
 //           launches its own MLP. Memory, moves and gradients count all E.
 //   head    2 V h tok / (0.8 t F) + 8 V tok / (t W): fp32 logits
 //   passes  of M micro-batches through p stages: sum of stages + (M-1) slowest
-//   train   forward, recomputed forward, backward of twice the work; gradients
+//   train   forward, recomputed forward, backward of twice the work (of the
+//   same
+//           work where weights are frozen beside adapters); gradients
 //           summed over d (sum_Bps: a link is slower while devices compute); 30
 //           bytes of optimizer traffic per parameter, divided by d where
 //           sharded (z1, z3); z3 gathers parameters three times per pass
@@ -46,6 +48,7 @@
 #pragma once
 
 #include "plans/cost/cost_effects.hpp"
+#include "plans/cost/mesh_span.hpp"
 #include "plans/cost/move_cost.hpp"
 #include "plans/cost/plan_problem.hpp"
 #include "plans/cost/shared_cores.hpp"
@@ -65,14 +68,6 @@ inline constexpr double optimizer_bytes_a_parameter = 30;
 
 /// Returns the rate at which sharded parameters are gathered.
 double gather_Bps(const Hardware& hardware, bool between_nodes);
-
-/// Groups of a mesh that span nodes.
-struct MeshSpan {
-  bool tensor = false;
-  bool data = false;
-  bool pipeline = false;
-};
-MeshSpan span_of(const Placement& placement, const Cluster& cluster);
 
 class CostModel {
 public:
@@ -110,6 +105,11 @@ public:
   CostModel for_problem(const PlanProblem& problem) const;
 
 private:
+  struct Trained { ///< what is updated, moved, offloaded
+    double parameters = 0;
+    double backward = 2; ///< its products per product of forward
+    UnitBytes moved;
+  };
   struct Model {
     double layers = 0, hidden = 0, kv_width = 0, attention_width = 0;
     double layer_parameters = 0, parameters = 0, head_width = 0;
@@ -117,8 +117,8 @@ private:
     double expert_parameters = 0; ///< of one expert; 0: no experts
     double element_bytes = 2;     ///< as stored and moved
     double factor_bytes = 2;      ///< of the weights that generation multiplies
-    std::uint64_t num_parameters = 0;
     UnitBytes units;
+    Trained trained;
 
     double touched_experts(double tokens) const;
     double used_parameters() const; ///< of a layer, per token

@@ -11,15 +11,15 @@ namespace {
 
 /// Returns the bytes of the largest stage before it is cut.
 double largest_stage(const UnitBytes& model, std::uint32_t pp) {
-  const auto costs = costs_of(model);
   const StageLayers layers(static_cast<std::uint32_t>(model.units.size() - 2),
-                           pp, costs);
+                           pp, model.costs);
   const auto embedding = model.units.front();
+  const auto layer = model.units.at(1);
   if (pp == 1)
-    return embedding + layers.last() * costs.layer + model.units.back();
-  return std::max({embedding + layers.count(0) * costs.layer,
-                   layers.most_before() * costs.layer,
-                   layers.last() * costs.layer + costs.head});
+    return embedding + layers.last() * layer + model.units.back();
+  const auto head = model.units.back() + (model.tied ? embedding : 0);
+  return std::max({embedding + layers.count(0) * layer,
+                   layers.most_before() * layer, layers.last() * layer + head});
 }
 
 /// Returns the largest number of stages of which a node holds devices.

@@ -209,21 +209,30 @@ private:
 
 } // namespace
 
-UnitCosts costs_of(const UnitBytes& model) {
-  return {.layer = model.units.at(1),
-          .head = model.units.back() + (model.tied ? model.units.front() : 0),
-          .tied = model.tied};
-}
+namespace {
 
-UnitBytes unit_bytes(const ModelShape& shape, DType dtype) {
-  UnitBytes model;
+UnitBytes bytes_of(const std::vector<ParameterShape>& list,
+                   const ModelShape& shape, DType dtype) {
+  UnitBytes model{.costs = unit_costs(shape)};
   model.units.resize(static_cast<std::size_t>(shape.num_layers) + 2);
-  for (const auto& parameter : parameters(shape))
+  for (const auto& parameter : list)
     model.units.at(static_cast<std::size_t>(parameter.layer + 1))
       += static_cast<double>(parameter.num_elements())
          * static_cast<double>(size_bytes(dtype));
+  return model;
+}
+
+} // namespace
+
+UnitBytes unit_bytes(const ModelShape& shape, DType dtype) {
+  auto model = bytes_of(parameters(shape), shape, dtype);
   model.tied = shape.tied_embeddings && !shape.scalar_head;
   return model;
+}
+
+UnitBytes moved_bytes(const ModelShape& shape, DType dtype) {
+  return shape.lora.exists() ? bytes_of(adapters(shape), shape, dtype)
+                             : unit_bytes(shape, dtype);
 }
 
 MoveBytes move_bytes(const UnitBytes& model, const Placement& source,
@@ -234,9 +243,9 @@ MoveBytes move_bytes(const UnitBytes& model, const Placement& source,
 MoveBytes planned_move_bytes(const ModelShape& shape, DType dtype,
                              const Placement& source, const Placement& target,
                              const Cluster& cluster) {
-  const auto all = parameters(shape);
+  const auto moved = trained_parameters(shape);
   const auto layout = [&](const Placement& mesh) {
-    return make_layout(all, mesh.strategy, mesh.devices, dtype);
+    return make_layout({moved, shape}, mesh.strategy, mesh.devices, dtype);
   };
   MoveBytes bytes;
   std::map<Rank, double> sent_near, sent_far, got_near, got_far;

@@ -31,9 +31,12 @@ struct MoveBytes {
 struct UnitBytes {
   std::vector<double> units = {};
   bool tied = false; ///< the last stage holds the embedding too
+  UnitCosts costs;   ///< of the whole model: by these its stages are cut
 };
+/// Returns those of a model's weights, without adapters.
 UnitBytes unit_bytes(const ModelShape& shape, DType dtype);
-UnitCosts costs_of(const UnitBytes& model);
+/// Returns those of the parameters that moves copy (trained_parameters).
+UnitBytes moved_bytes(const ModelShape& shape, DType dtype);
 
 /// Returns the bytes of a move from a replica at `source` to one at `target`.
 MoveBytes move_bytes(const UnitBytes& model, const Placement& source,

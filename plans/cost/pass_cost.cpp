@@ -158,7 +158,7 @@ double CostModel::gather_s(const Job& job, double times) const {
 std::optional<double> CostModel::measured_s(const Job& job, ProfileOp op,
                                             double tokens) const {
   const auto of = [&](const ProfileTable& table) {
-    return table.seconds(op, job.model.num_parameters,
+    return table.seconds(op, static_cast<std::uint64_t>(job.model.parameters),
                          job.placement.strategy.tp, tokens);
   };
   const auto& kinds = problem_.hardware.kinds;

@@ -139,9 +139,11 @@ private:
       .at(stage_)
       .weights;
   }
+  /// Weights with their adapters are a copy too.
   std::uint64_t packed_bytes() const {
-    return sizes_.packs_weights ? part_.matrix_elements() * size_bytes(dtype_)
-                                : 0;
+    return sizes_.packs_weights || shape_.lora.exists()
+             ? part_.matrix_elements() * size_bytes(dtype_)
+             : 0;
   }
 
   const ModelShape& shape_;

@@ -15,9 +15,8 @@ namespace {
 /// Returns by stage the elements of the buffer through which z1 cuts and
 /// gathers the largest unit (models/parallel/zero1_partition); 0 for other
 /// strategies.
-std::vector<std::uint64_t>
-cut_elements(std::span<const ParameterShape> parameters,
-             const Strategy& strategy) {
+std::vector<std::uint64_t> cut_elements(const StagedParameters& parameters,
+                                        const Strategy& strategy) {
   std::vector<std::uint64_t> elements(strategy.pp, 0);
   if (strategy.zero != Zero::z1 || strategy.dp == 1)
     return elements;
@@ -190,25 +189,42 @@ private:
 
 } // namespace
 
-std::vector<StageBytes> stage_bytes(const ModelShape& shape,
-                                    const Strategy& strategy, DType stored) {
-  return stage_bytes(parameters(shape), strategy, stored);
+HeldParameters::HeldParameters(const ModelShape& shape)
+  : shape_(shape),
+    trained_(trained_parameters(shape)) {
+  if (shape.lora.exists())
+    frozen_ = parameters(shape);
 }
 
-std::vector<StageBytes> stage_bytes(std::span<const ParameterShape> all,
+std::vector<StageBytes> stage_bytes(const ModelShape& shape,
                                     const Strategy& strategy, DType stored) {
+  return stage_bytes(HeldParameters(shape), strategy, stored);
+}
+
+std::vector<StageBytes> stage_bytes(const HeldParameters& held,
+                                    const Strategy& strategy, DType stored) {
+  const auto trained = held.trained();
+  const auto frozen = held.frozen();
   const auto weights
-    = largest_shards(all, strategy, stored, LayoutKind::weights);
+    = largest_shards(trained, strategy, stored, LayoutKind::weights);
   const auto moments
-    = largest_shards(all, strategy, DType::f32, LayoutKind::optimizer);
-  const auto windows = window_bytes(all, strategy, stored);
-  const auto cut = cut_elements(all, strategy);
+    = largest_shards(trained, strategy, DType::f32, LayoutKind::optimizer);
+  const auto windows = window_bytes(trained.list, strategy, stored);
+  const auto cut = cut_elements(trained, strategy);
   const std::uint64_t num_planes = stored == DType::f32 ? 2 : 3;
   std::vector<StageBytes> stages(weights.size());
   for (std::uint32_t i = 0; i < stages.size(); ++i) {
     const auto planes = weights[i] + windows[i];
     stages[i] = {planes, planes + cut[i] * size_bytes(stored),
                  num_planes * moments[i], windows[i]};
+  }
+  if (frozen.list.empty())
+    return stages;
+  const auto always
+    = largest_shards(frozen, strategy, stored, LayoutKind::weights);
+  for (std::uint32_t i = 0; i < stages.size(); ++i) {
+    stages[i].weights += always[i];
+    stages[i].windows += always[i];
   }
   return stages;
 }

@@ -14,6 +14,7 @@
 #include "plans/memory/call_memory.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "plans/weights/replicas.hpp"
+#include "plans/weights/stage_layers.hpp"
 #include "plans/workflow/workflow.hpp"
 
 #include <cstdint>
@@ -61,14 +62,32 @@ struct StageBytes {
   std::uint64_t weights = 0;   ///< z3: with the buffers of gathered units
   std::uint64_t gradients = 0; ///< z3: likewise; z1: with a cut unit's buffer
   std::uint64_t optimizer = 0; ///< moments; master weights if not stored fp32
-  std::uint64_t windows = 0;   ///< of the weights, those buffers: always there
+  /// The part of the weights that is always there: those buffers, and frozen
+  /// weights.
+  std::uint64_t windows = 0;
+};
+/// The parameters that a replica of a model holds, listed once for many
+/// strategies.
+class HeldParameters {
+public:
+  explicit HeldParameters(const ModelShape& shape);
+  StagedParameters trained() const {
+    return {trained_, shape_};
+  }
+  /// Returns those of a model with adapters; empty for others.
+  StagedParameters frozen() const {
+    return {frozen_, shape_};
+  }
+
+private:
+  ModelShape shape_;
+  std::vector<ParameterShape> trained_, frozen_;
 };
 /// Returns the planes by stage; weights and gradients as `stored`.
+std::vector<StageBytes> stage_bytes(const HeldParameters& held,
+                                    const Strategy& strategy, DType stored);
 std::vector<StageBytes> stage_bytes(const ModelShape& shape,
                                     const Strategy& strategy,
                                     DType stored = DType::f32);
-/// Returns the same for a model with all of these parameters.
-std::vector<StageBytes> stage_bytes(std::span<const ParameterShape> all,
-                                    const Strategy& strategy, DType stored);
 
 } // namespace troupe::plans

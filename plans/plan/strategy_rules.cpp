@@ -58,6 +58,8 @@ Strategy nearest_strategy(Strategy strategy, std::uint32_t num_devices,
   strategy.pp = largest_pp(shape, strategy.pp, num_devices / strategy.tp);
   strategy.dp = num_devices / strategy.tp / strategy.pp;
   strategy.zero = strategy.dp == 1 ? Zero::none : strategy.zero;
+  if (shape.lora.exists() && strategy.zero == Zero::z3)
+    strategy.zero = Zero::z1;
   strategy.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
   return strategy;
 }
@@ -102,6 +104,9 @@ std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
                              shape.num_layers));
   if (strategy.sequence_parallel && strategy.tp == 1)
     return wrong("t2 or more for sequence parallelism (s)");
+  if (shape.lora.exists() && strategy.zero == Zero::z3)
+    return wrong("no z3 for a model with adapters, whose frozen weights are "
+                 "whole (z1 cuts the optimizer)");
   return "";
 }
 

@@ -64,7 +64,8 @@ void PresetBuilder::place_data_parallel(const Call& call, DeviceSpan span) {
 
 void PresetBuilder::place_sharded(const Call& call, DeviceSpan span) {
   place(call, span,
-        {.dp = span.count, .zero = span.count > 1 ? Zero::z3 : Zero::none});
+        nearest_strategy({.dp = span.count, .zero = Zero::z3}, span.count,
+                         shape_of(call.role)));
 }
 
 /// Returns whether weights, gradients and optimizer of one call fit into half

@@ -16,10 +16,10 @@ std::map<Rank, std::uint64_t> bytes_by_device(const Workflow& workflow,
                                               const Replica& replica,
                                               const ModelShape& shape) {
   std::map<Rank, std::uint64_t> bytes;
-  const auto model = parameters(shape);
+  const auto saved = trained_parameters(shape);
   const auto add = [&](LayoutKind kind, std::uint64_t planes) {
-    const auto layout
-      = make_layout(model, replica.strategy, replica.devices, DType::f32, kind);
+    const auto layout = make_layout({saved, shape}, replica.strategy,
+                                    replica.devices, DType::f32, kind);
     for (const Shard& shard : layout.shards)
       bytes[shard.device] += planes * shard.size_bytes;
   };

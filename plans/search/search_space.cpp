@@ -132,12 +132,11 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
   if (strategy.zero == Zero::none)
     strategy.dp = 1;
   const auto [found, added] = stages_.try_emplace(std::pair(alike, strategy));
-  auto& all = parameters_[alike];
-  if (all.empty())
-    all = parameters(problem_.shapes.at(alike));
+  const auto& held
+    = held_.try_emplace(alike, problem_.shapes.at(alike)).first->second;
   if (added)
     for (const auto& stage :
-         stage_bytes(all, strategy, problem_.stored_dtype(alike))) {
+         stage_bytes(held, strategy, problem_.stored_dtype(alike))) {
       auto& largest = found->second;
       largest.weights = std::max(largest.weights, stage.weights);
       largest.gradients = std::max(largest.gradients, stage.gradients);
@@ -192,6 +191,8 @@ void SearchSpace::add_variants(SpaceCall& call, CallOption option) {
   if (kind == CallKind::inference && option.strategy.dp > 1
       && stage_with(Zero::none).weights > memory_bytes(option.kinds) / 4)
     zeros.push_back(Zero::z3); // where weights take much of a device
+  if (problem_.shapes.at(call.call->role).lora.exists())
+    std::erase(zeros, Zero::z3);
   for (const auto zero : zeros) {
     const auto& stage = stage_with(zero);
     for (const auto chunks : chunk_counts) {

@@ -164,8 +164,8 @@ private:
   MixedNodes nodes_;
   std::vector<SpaceCall> calls_;
   SpaceCounts counts_;
-  std::map<std::string, std::string> alike_; ///< a role of equal shape
-  std::map<std::string, std::vector<ParameterShape>> parameters_; ///< by alike
+  std::map<std::string, std::string> alike_;   ///< a role of equal shape
+  std::map<std::string, HeldParameters> held_; ///< by alike
   std::map<std::pair<std::string, Strategy>, StageBytes> stages_;
   mutable std::unordered_map<MoveKey, double, MoveKeyHash> moves_s_;
   /// By call, its mesh and that of its home.

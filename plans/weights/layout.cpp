@@ -1,7 +1,6 @@
 #include "plans/weights/layout.hpp"
 
 #include "config/base/error.hpp"
-#include "plans/weights/stage_layers.hpp"
 
 #include <fmt/format.h>
 
@@ -37,23 +36,16 @@ Range tensor_part(std::int64_t size, std::int64_t unit, std::uint32_t tp,
   return {run.begin * unit, run.end * unit};
 }
 
-std::int32_t layout_last_layer(std::span<const ParameterShape> parameters) {
-  std::int32_t last = 0;
-  for (const auto& parameter : parameters)
-    last = std::max(last, parameter.layer);
-  return last;
-}
-
 /// The parameters that each stage owns, ascending.
 class Stages {
 public:
-  Stages(std::span<const ParameterShape> parameters, std::uint32_t pp)
+  Stages(const StagedParameters& parameters, std::uint32_t pp)
     : pp_(pp),
-      last_layer_(layout_last_layer(parameters)),
-      costs_(unit_costs(parameters)),
+      last_layer_(parameters.num_layers),
+      costs_(parameters.costs),
       layers_(static_cast<std::uint32_t>(last_layer_), pp, costs_),
       owned_(pp) {
-    for (std::uint32_t i = 0; i < parameters.size(); ++i)
+    for (std::uint32_t i = 0; i < parameters.list.size(); ++i)
       add(i, parameters[i].layer);
   }
 
@@ -124,7 +116,7 @@ std::vector<Box> flat_part(const Box& box, Range flat) {
 }
 
 /// Returns the boxes of one device before z cuts them.
-std::vector<Box> stage_boxes(std::span<const ParameterShape> parameters,
+std::vector<Box> stage_boxes(const StagedParameters& parameters,
                              const Stages& stages, const Strategy& strategy,
                              const Coordinate& where) {
   std::vector<Box> boxes;
@@ -137,7 +129,7 @@ std::vector<Box> stage_boxes(std::span<const ParameterShape> parameters,
 }
 
 /// Keeps the dp-th part of each unit.
-std::vector<Box> cut_units(std::span<const ParameterShape> parameters,
+std::vector<Box> cut_units(const StagedParameters& parameters,
                            const std::vector<Box>& whole, std::uint32_t dp,
                            std::uint32_t i) {
   std::vector<Box> cut;
@@ -178,7 +170,7 @@ std::uint64_t place_boxes(std::vector<Box>& boxes, DType dtype) {
 }
 
 /// Returns the boxes that one coordinate owns in a layout of this kind.
-std::vector<Box> owned_boxes(std::span<const ParameterShape> parameters,
+std::vector<Box> owned_boxes(const StagedParameters& parameters,
                              const Stages& stages, const Strategy& strategy,
                              const Coordinate& where, LayoutKind kind) {
   auto boxes = stage_boxes(parameters, stages, strategy, where);
@@ -197,16 +189,15 @@ const Shard& Layout::of(Rank device) const {
   return *found;
 }
 
-std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
+std::vector<Box> whole_boxes(const StagedParameters& parameters,
                              const Strategy& strategy,
                              const Coordinate& where) {
   return stage_boxes(parameters, Stages(parameters, strategy.pp), strategy,
                      where);
 }
 
-std::vector<std::vector<Box>>
-first_boxes(std::span<const ParameterShape> parameters,
-            const Strategy& strategy) {
+std::vector<std::vector<Box>> first_boxes(const StagedParameters& parameters,
+                                          const Strategy& strategy) {
   const Stages stages(parameters, strategy.pp);
   std::vector<std::vector<Box>> boxes;
   for (std::uint32_t stage = 0; stage < strategy.pp; ++stage)
@@ -214,9 +205,9 @@ first_boxes(std::span<const ParameterShape> parameters,
   return boxes;
 }
 
-std::vector<std::uint64_t>
-largest_shards(std::span<const ParameterShape> parameters,
-               const Strategy& strategy, DType dtype, LayoutKind kind) {
+std::vector<std::uint64_t> largest_shards(const StagedParameters& parameters,
+                                          const Strategy& strategy, DType dtype,
+                                          LayoutKind kind) {
   const Stages stages(parameters, strategy.pp);
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t stage = 0; stage < strategy.pp; ++stage) {
@@ -226,9 +217,9 @@ largest_shards(std::span<const ParameterShape> parameters,
   return sizes;
 }
 
-Layout make_layout(std::span<const ParameterShape> parameters,
-                   const Strategy& strategy, std::span<const Rank> devices,
-                   DType dtype, LayoutKind kind) {
+Layout make_layout(const StagedParameters& parameters, const Strategy& strategy,
+                   std::span<const Rank> devices, DType dtype,
+                   LayoutKind kind) {
   TROUPE_CHECK(devices.size() == strategy.num_devices(),
                fmt::format("{} devices for strategy {}", devices.size(),
                            to_string(strategy)));

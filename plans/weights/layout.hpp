@@ -22,6 +22,7 @@
 #include "config/base/ids.hpp"
 #include "config/base/strategy.hpp"
 #include "config/model/model_shape.hpp"
+#include "plans/weights/stage_layers.hpp"
 
 #include <cstdint>
 #include <span>
@@ -67,25 +68,24 @@ struct Layout {
 
 /// Lays out a replica; throws InvariantError unless `devices` has
 /// strategy.num_devices() entries.
-Layout make_layout(std::span<const ParameterShape> parameters,
-                   const Strategy& strategy, std::span<const Rank> devices,
-                   DType dtype, LayoutKind kind = LayoutKind::weights);
+Layout make_layout(const StagedParameters& parameters, const Strategy& strategy,
+                   std::span<const Rank> devices, DType dtype,
+                   LayoutKind kind = LayoutKind::weights);
 
 /// Returns the boxes that one coordinate owns before z cuts them, without
 /// offsets.
-std::vector<Box> whole_boxes(std::span<const ParameterShape> parameters,
+std::vector<Box> whole_boxes(const StagedParameters& parameters,
                              const Strategy& strategy, const Coordinate& where);
 
 /// Returns the same of each pipeline stage, for its first tensor coordinate.
-std::vector<std::vector<Box>>
-first_boxes(std::span<const ParameterShape> parameters,
-            const Strategy& strategy);
+std::vector<std::vector<Box>> first_boxes(const StagedParameters& parameters,
+                                          const Strategy& strategy);
 
 /// Returns the bytes of the largest shard of each pipeline stage: the size that
 /// `make_layout` computes for its first tensor and data coordinate, without
 /// laying out the others.
-std::vector<std::uint64_t>
-largest_shards(std::span<const ParameterShape> parameters,
-               const Strategy& strategy, DType dtype, LayoutKind kind);
+std::vector<std::uint64_t> largest_shards(const StagedParameters& parameters,
+                                          const Strategy& strategy, DType dtype,
+                                          LayoutKind kind);
 
 } // namespace troupe::plans

@@ -50,6 +50,22 @@ UnitCosts unit_costs(const ModelShape& shape) {
   return last->costs;
 }
 
+StagedParameters::StagedParameters(std::span<const ParameterShape> all)
+  : list(all),
+    costs(unit_costs(all)) {
+  for (const auto& parameter : all)
+    num_layers = std::max(num_layers, parameter.layer);
+}
+
+StagedParameters::StagedParameters(const std::vector<ParameterShape>& all)
+  : StagedParameters(std::span(all)) {}
+
+StagedParameters::StagedParameters(std::span<const ParameterShape> some,
+                                   const ModelShape& model)
+  : list(some),
+    num_layers(static_cast<std::int32_t>(model.num_layers)),
+    costs(unit_costs(model)) {}
+
 StageLayers::StageLayers(std::uint32_t num_layers, std::uint32_t num_stages,
                          const UnitCosts& costs)
   : before_(num_stages - 1),

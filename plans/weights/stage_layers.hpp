@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace troupe::plans {
 
@@ -20,6 +21,25 @@ struct UnitCosts {
 /// Returns the costs of a model's parameters, whose layers are alike.
 UnitCosts unit_costs(std::span<const ParameterShape> parameters);
 UnitCosts unit_costs(const ModelShape& shape);
+
+/// Parameters to lay out, and how stages share the layers of their model.
+struct StagedParameters {
+  std::span<const ParameterShape> list; ///< the caller's
+  std::int32_t num_layers = 0;
+  UnitCosts costs;
+
+  /// Takes the parameters of a whole model.
+  StagedParameters(std::span<const ParameterShape> all);
+  StagedParameters(const std::vector<ParameterShape>& all);
+  /// Takes some of a model's parameters, such as its adapters: stages are cut
+  /// by the whole model.
+  StagedParameters(std::span<const ParameterShape> some,
+                   const ModelShape& model);
+
+  const ParameterShape& operator[](std::uint32_t index) const {
+    return list[index];
+  }
+};
 
 /// Runs of layers, in order; the last run is followed by the head.
 class StageLayers {

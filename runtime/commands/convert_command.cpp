@@ -1,6 +1,9 @@
 // convert: a model folder, saved again with another type or shard size.
 #include "config/base/error.hpp"
 #include "config/model/model_shape.hpp"
+#include "models/hf/hf_folder.hpp"
+#include "models/hf/merge_adapters.hpp"
+#include "models/hf/peft_folder.hpp"
 #include "runtime/base/human_text.hpp"
 #include "runtime/commands/command.hpp"
 #include "runtime/commands/command_session.hpp"
@@ -22,6 +25,7 @@ namespace {
 struct ConvertOptions : CommandOptions {
   ModelOptions model;
   std::string out;
+  std::string base; ///< of adapters; "": what they name
   std::string dtype = "auto";
   std::string max_shard_size = "5GB";
 };
@@ -76,9 +80,37 @@ void check_target(const fs::path& out) {
                        .hint = "another name"});
 }
 
+void print_saved(const ConvertOptions& options, const ModelShape& shape,
+                 DType type) {
+  print_note(
+    options,
+    fmt::format("{}: {} parameters as {}, {}", options.out,
+                count_text(static_cast<double>(num_parameters(shape))),
+                to_string(type),
+                bytes_text(static_cast<double>(weight_bytes(shape, type)))));
+}
+
+/// Adds the adapters of --model to the weights of the model that they adapt.
+int merge(const ConvertOptions& options) {
+  const fs::path base
+    = options.base.empty()
+        ? models::read_peft_config(options.model.model).base_model
+        : options.base;
+  models::require_model_folder(base, "--base");
+  const auto shape = read_model_shape(base);
+  const auto type = target_type(options, shape);
+  models::StoreOptions store;
+  store.max_shard_bytes = shard_bytes(options);
+  models::merge_adapters(base, options.model.model, options.out, type, store);
+  print_saved(options, shape, type);
+  return static_cast<int>(ExitCode::done);
+}
+
 int convert(const ConvertOptions& options) {
   const auto max_shard_bytes = shard_bytes(options);
   check_target(options.out);
+  if (models::is_peft_folder(options.model.model))
+    return merge(options);
   const auto shape = open_shape(options.model);
   const auto type = target_type(options, shape);
   CommandSession session("convert", options.model, shape, options.out);
@@ -87,12 +119,7 @@ int convert(const ConvertOptions& options) {
   if (outcome.code != ExitCode::done)
     return static_cast<int>(outcome.code);
   session.keep_model();
-  print_note(
-    options,
-    fmt::format("{}: {} parameters as {}, {}", options.out,
-                count_text(static_cast<double>(num_parameters(shape))),
-                to_string(type),
-                bytes_text(static_cast<double>(weight_bytes(shape, type)))));
+  print_saved(options, shape, type);
   return static_cast<int>(ExitCode::done);
 }
 
@@ -100,12 +127,18 @@ int convert(const ConvertOptions& options) {
 
 void add_convert(CLI::App& app, CommandRun& chosen) {
   auto* command
-    = app.add_subcommand("convert", "Load a model and save it again");
+    = app.add_subcommand("convert", "Load a model and save it again, adapters "
+                                    "merged into their model");
   auto options = std::make_shared<ConvertOptions>();
   add_model_options(*command, options->model);
   command->add_option("--out", options->out, "Folder to make")
     ->type_name("DIR")
     ->required();
+  command
+    ->add_option("--base", options->base,
+                 "Model of the adapters in --model; without it, the one that "
+                 "they name")
+    ->type_name("DIR");
   command
     ->add_option("--dtype", options->dtype,
                  "Type of the saved tensors; auto: as they are")

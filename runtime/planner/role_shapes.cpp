@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 #include "config/model/known_models.hpp"
 #include "config/model/missing_folder.hpp"
+#include "plans/workflow/role_shape.hpp"
 
 #include <fmt/format.h>
 
@@ -25,6 +26,16 @@ fs::path model_folder(const Settings& settings, const plans::Role& role) {
 
 namespace {
 
+std::string folder_hint(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder / "adapter_config.json", ignored))
+    return "troupe convert --model " + folder.string()
+           + " --out MERGED, which merges adapters";
+  return fs::exists(folder, ignored)
+           ? "a folder that transformers' save_pretrained wrote"
+           : missing_folder_hint(folder);
+}
+
 void require_folder(const Settings& settings, const plans::Role& role) {
   const auto folder = model_folder(settings, role);
   std::error_code ignored;
@@ -35,9 +46,7 @@ void require_folder(const Settings& settings, const plans::Role& role) {
      .path = model_path_key(role),
      .expected = "a model folder with a config.json",
      .got = folder.empty() ? "nothing" : "'" + folder.string() + "'",
-     .hint = fs::exists(folder, ignored)
-               ? "a folder that transformers' save_pretrained wrote"
-               : missing_folder_hint(folder)});
+     .hint = folder_hint(folder)});
 }
 
 std::string size_text(const ParameterShape& shape) {
@@ -77,9 +86,7 @@ RoleShapes shapes_of(const Settings& settings, const plans::Workflow& workflow,
                      const Read& read) {
   RoleShapes shapes;
   for (const auto& role : workflow.roles) {
-    ModelShape shape = read(role);
-    shape.scalar_head = role.scalar_head;
-    shapes[role.name] = std::move(shape);
+    shapes[role.name] = plans::role_shape(read(role), role, settings);
   }
   for (const auto& role : workflow.roles)
     if (role.ema)

@@ -91,7 +91,9 @@ spawn_checkpoint(caf::actor_system& system, const RunBasis& basis,
   setup.keep = static_cast<std::uint32_t>(basis.run.work.settings.run.keep);
   setup.best = basis.best;
   for (const auto& [role, shape] : basis.run.work.shapes)
-    setup.stores[role] = {.dtype = saved_dtype(basis.run.work, role)};
+    setup.stores[role]
+      = {.dtype = saved_dtype(basis.run.work, role),
+         .base_model = basis.run.work.settings.models.at(role).path};
   if (const auto* convert = std::get_if<ConvertMode>(&basis.run.mode_options))
     setup.stores[basis.workflow.roles.front().name] = convert->store;
   setup.asks = basis.asks;

@@ -97,8 +97,8 @@ class DeviceMemory(Case):
         status = json.loads(self.troupe("status", f"runs/{name}", "--json").stdout)
         return {d["device"]: d for d in status["devices"]}
 
-    def check(self, name):
-        words = self.settings(name)
+    def check(self, name, *overrides):
+        words = self.settings(name, *overrides)
         foreseen, counted = self.foreseen(words), self.counted(name, words)
         self.assertEqual(list(foreseen), list(counted))
         for device, plan in foreseen.items():
@@ -107,6 +107,12 @@ class DeviceMemory(Case):
             self.assertLess(abs(plan["peak_bytes"] / run["peak_bytes"] - 1),
                             ALLOWED, said)
             self.assertEqual(plan["at_task"], run["at_task"], said)
+
+    def test_adapters_and_frozen_weights_are_foreseen(self):
+        for name in ("single", "tensor", "z1", "apart"):
+            with self.subTest(name):
+                self.check(name, "models.actor.lora.rank=8",
+                           "models.critic.lora.rank=8")
 
     def test_a_process_grows_by_what_its_device_counts(self):
         """A process holds libraries, rows and kernels' scratch beside; what a

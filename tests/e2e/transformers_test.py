@@ -34,6 +34,22 @@ print(worst)
 """
 
 
+PEFT_CHECK = """
+import sys, torch, transformers, peft
+base, adapters, merged = sys.argv[1:4]
+load = lambda folder: transformers.AutoModelForCausalLM.from_pretrained(
+    folder, dtype=torch.float32, attn_implementation="eager").eval()
+ids = torch.arange(3, 23)[None]
+with torch.no_grad():
+    plain = load(base)(ids).logits
+    adapted = peft.PeftModel.from_pretrained(load(base), adapters).eval()
+    apart = adapted(ids).logits
+    whole = load(merged)(ids).logits
+assert (apart - plain).abs().max() > 1e-3, "the adapters change nothing"
+assert (apart - whole).abs().max() < 1e-4, (apart - whole).abs().max()
+"""
+
+
 def python_with_transformers():
     for python in (os.environ.get("TROUPE_TRANSFORMERS_PYTHON", sys.executable),
                    SOURCE / ".deps/golden/bin/python"):
@@ -76,6 +92,20 @@ class Transformers(Case):
         self.troupe("convert", "--model", str(GOLDEN / name), "--out", "half",
                     "--dtype", "bf16")
         self.check_folder(name, "half", 1e-4)
+
+    def test_peft_loads_the_adapters_of_a_checkpoint(self):
+        if subprocess.run([self.python, "-c", "import peft"],
+                          capture_output=True, check=False).returncode != 0:
+            self.skipTest("no peft beside transformers")
+        self.troupe(*self.ppo("models.actor.lora.rank=4",
+                              "models.actor.optimizer.lr=1.0e-2"))
+        adapters = self.latest("ppo") / "actor"
+        self.troupe("convert", "--model", adapters, "--out", "merged")
+        done = subprocess.run(
+            [self.python, "-c", PEFT_CHECK, self.folder / "data/base",
+             adapters, self.folder / "merged"],
+            capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr[-800:])
 
 
 if __name__ == "__main__":

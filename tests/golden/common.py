@@ -12,7 +12,7 @@ import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 SEED = 4711
-PACKAGES = ("torch", "transformers", "trl", "tokenizers", "safetensors", "jinja2")
+PACKAGES = ("torch", "transformers", "trl", "peft", "tokenizers", "safetensors", "jinja2")
 
 
 def quiet():

@@ -33,9 +33,7 @@ def as_stored(grads, family):
     return out
 
 
-def of_model(folder, family, config):
-    model = open_model(folder, config)
-    io = load(folder / "io.safetensors")
+def loss_of(model, io):
     total, count = 0.0, 0
     for ids in split(io["tokens"], io["lengths"]):
         if len(ids) < 2:
@@ -44,7 +42,12 @@ def of_model(folder, family, config):
         total = total + logp.gather(-1, ids[1:, None]).sum()
         total = total - 0.1 * (logp.exp() * logp).sum()
         count += len(ids) - 1
-    loss = total / count
+    return total / count
+
+
+def of_model(folder, family, config):
+    model = open_model(folder, config)
+    loss = loss_of(model, load(folder / "io.safetensors"))
     loss.backward()
     found = {}
     grads = {n: p.grad for n, p in model.named_parameters()}

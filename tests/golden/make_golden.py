@@ -21,7 +21,7 @@ import venv
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ENVIRONMENT = ROOT / ".deps" / "golden"
-PARTS = ["models", "gradients", "samplers", "rl", "policies", "training", "trl_losses", "tokenizing",
+PARTS = ["models", "gradients", "lora", "samplers", "rl", "policies", "training", "trl_losses", "tokenizing",
          "templates", "safetensors_files", "rows"]
 LIMIT = 6_000_000  # bytes of all files
 

@@ -11,7 +11,8 @@ namespace {
 void gemma2_read(const HfObject& config, ModelShape& shape) {
   shape.attention_bias = config.flag("attention_bias", false);
   shape.output_bias = shape.attention_bias;
-  shape.query_scalar = config.positive("query_pre_attn_scalar", 256);
+  shape.multipliers.query_scalar
+    = config.positive("query_pre_attn_scalar", 256);
   // an explicit null disables a cap; an absent key means the default
   if (!config.has_null("attn_logit_softcapping"))
     shape.attention_cap = config.positive("attn_logit_softcapping", 50);

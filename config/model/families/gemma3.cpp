@@ -14,7 +14,8 @@ constexpr std::int64_t gemma3_default_pattern = 6;
 void gemma3_read(const HfObject& config, ModelShape& shape) {
   shape.attention_bias = config.flag("attention_bias", false);
   shape.output_bias = shape.attention_bias;
-  shape.query_scalar = config.positive("query_pre_attn_scalar", 256);
+  shape.multipliers.query_scalar
+    = config.positive("query_pre_attn_scalar", 256);
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
     if (config.find(key))
       config.fail(key, "null (Gemma 3 caps nothing)");

@@ -197,20 +197,21 @@ TEST(Settings, TheDocumentedBlockParses) {
   std::set<std::string> ours;
   for (const auto& field : troupe::settings_fields())
     ours.insert(field.path);
-  std::set<std::string> theirs
-    = {"run.epochs", "run.check_moves", "data.max_tokens",
-       "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
-       "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
-       "rollout.kv_cache_gb", "cluster.memory_reserve",
-       "cluster.move_staging_mib", "cluster.tls", "cluster.own_actor_timeout_s",
-       "cluster.silence_s", "cluster.spares", "models.ROLE.ema_decay",
-       "models.ROLE.ema_every", "algorithm.lam_alpha", "algorithm.bootstrap",
-       "algorithm.baseline", "algorithm.deviation", "algorithm.deviation_eps",
-       "algorithm.whiten_batch", "algorithm.sapo_tau", "algorithm.cov_share",
-       "algorithm.cov_range", "algorithm.cov_kl_coef",
-       "algorithm.label_smoothing", "algorithm.pair_margin",
-       // of the command generate
-       "rollout.greedy", "rollout.ignore_eos"};
+  std::set<std::string> theirs = {
+    "run.epochs", "run.check_moves", "data.max_tokens",
+    "rollout.repetition_penalty", "models.ROLE.optimizer.eps",
+    "rollout.logprobs", "rollout.max_batch_tokens", "rollout.max_sequences",
+    "rollout.kv_cache_gb", "cluster.memory_reserve", "cluster.move_staging_mib",
+    "cluster.tls", "cluster.own_actor_timeout_s", "cluster.silence_s",
+    "cluster.spares", "models.ROLE.ema_decay", "models.ROLE.ema_every",
+    "models.ROLE.lora.rank", "models.ROLE.lora.alpha",
+    "models.ROLE.lora.targets", "algorithm.lam_alpha", "algorithm.bootstrap",
+    "algorithm.baseline", "algorithm.deviation", "algorithm.deviation_eps",
+    "algorithm.whiten_batch", "algorithm.sapo_tau", "algorithm.cov_share",
+    "algorithm.cov_range", "algorithm.cov_kl_coef", "algorithm.label_smoothing",
+    "algorithm.pair_margin",
+    // of the command generate
+    "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {
     const auto role = key.starts_with("models.")
                         ? key.substr(7, key.find('.', 7) - 7)

@@ -53,12 +53,12 @@ ModelShape small_model_of(const char* family) {
     shape.rope.share = 0.5;
   if (family == std::string("gemma3_text")) {
     shape.rope.local_theta = 100;
-    shape.query_scalar = 12;
+    shape.multipliers.query_scalar = 12;
     shape.sliding_window = 5;
     shape.windowed_layers = {true, false};
   }
   if (family == std::string("gemma2")) {
-    shape.query_scalar = 12;
+    shape.multipliers.query_scalar = 12;
     shape.attention_cap = 4;
     shape.logit_cap = 5;
     shape.sliding_window = 5;

@@ -29,6 +29,20 @@ TEST(MemoryModel, AStagesBytesAreThoseOfItsLargestShard) {
   }
 }
 
+TEST(MemoryModel, FrozenWeightsHaveNeitherGradientsNorMoments) {
+  auto shape = shape_7b();
+  shape.lora = {.rank = 16, .alpha = 16, .targets = lora_targets(shape)};
+  std::uint64_t trained = 0;
+  for (const auto& parameter : adapters(shape))
+    trained += static_cast<std::uint64_t>(parameter.num_elements());
+  EXPECT_LT(trained, num_parameters(shape) / 100);
+  const auto stage = stage_bytes(shape, {}, DType::bf16).front();
+  EXPECT_EQ(stage.weights, 2 * (num_parameters(shape) + trained));
+  EXPECT_EQ(stage.windows, 2 * num_parameters(shape));
+  EXPECT_EQ(stage.gradients, 2 * trained);
+  EXPECT_EQ(stage.optimizer, 12 * trained);
+}
+
 std::uint64_t peak_of(const PlanProblem& problem, const ExecutionPlan& plan) {
   const auto report = check_plan(problem, plan);
   std::uint64_t peak = 0;

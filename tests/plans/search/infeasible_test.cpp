@@ -60,5 +60,17 @@ TEST(Infeasible, AnErrorOfEveryPlanIsReportedLikeTheCheck) {
                         "a step, got 4; try 2"));
 }
 
+// 70 billion parameters in 16 bits with gradients and moments are 1.1 TB;
+// frozen ones beside adapters are 17.5 GB per device.
+TEST(Infeasible, AdaptersLetEightDevicesTrain70BParameters) {
+  auto problem = make_problem(shape_70b(), 1, 8, "h100x8");
+  problem.workflow = make_grpo();
+  EXPECT_THROW(search_plan(problem, CostModel(problem), {}), PlanError);
+  auto& actor = problem.shapes.at("actor");
+  actor.lora = {.rank = 16, .alpha = 16, .targets = lora_targets(actor)};
+  const auto found = search_plan(problem, CostModel(problem), {});
+  EXPECT_TRUE(check_plan(problem, found.best.plan).ok());
+}
+
 } // namespace
 } // namespace troupe::plans

@@ -57,6 +57,33 @@ TEST(StageLayers, TheSlowestStageIsAsFastAsCanBe) {
       }
 }
 
+// Adapters are on the devices that hold their layers, although their own sizes
+// would cut the stages elsewhere.
+TEST(StageLayers, AdaptersFollowTheLayersOfTheirModel) {
+  ModelShape shape = shape_7b();
+  shape.lora = {.rank = 8, .alpha = 16, .targets = lora_targets(shape)};
+  const auto all = parameters(shape);
+  const auto trained = trained_parameters(shape);
+  for (const std::uint32_t pp : {2U, 3U, 8U}) {
+    const Strategy strategy{.pp = pp};
+    const auto layers_of = [](const std::vector<ParameterShape>& list,
+                              const std::vector<Box>& boxes) {
+      std::set<std::int32_t> layers;
+      for (const Box& box : boxes)
+        layers.insert(list[box.parameter].layer);
+      return layers;
+    };
+    const auto whole = first_boxes(all, strategy);
+    const auto adapters = first_boxes({trained, shape}, strategy);
+    for (std::uint32_t stage = 0; stage < pp; ++stage) {
+      auto want = layers_of(all, whole[stage]);
+      want.erase(-1);                                 // embedding
+      want.erase(static_cast<int>(shape.num_layers)); // norm and head
+      EXPECT_EQ(layers_of(trained, adapters[stage]), want) << pp << stage;
+    }
+  }
+}
+
 TEST(StageLayers, AStageHasConsecutiveLayers) {
   for (std::uint32_t layers = 1; layers < 20; ++layers)
     for (std::uint32_t stages = 1; stages <= layers; ++stages) {
@@ -138,7 +165,7 @@ void expect_same_cuts(const ModelShape& shape) {
     const auto cut = counts(layers, stages, unit_costs(shape));
     EXPECT_EQ(cut, counts(layers, stages, unit_costs(parameters(shape))));
     EXPECT_EQ(cut,
-              counts(layers, stages, costs_of(unit_bytes(shape, DType::bf16))));
+              counts(layers, stages, unit_bytes(shape, DType::bf16).costs));
   }
 }
 

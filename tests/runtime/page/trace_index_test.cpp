@@ -78,8 +78,6 @@ protected:
   RunFolder folder_;
 };
 
-} // namespace
-
 TEST_F(TraceIndexTest, AWindowHasAllEventsOfItsSteps) {
   const auto master = writer("master_01.events");
   const auto worker = writer("worker_00_01.events");
@@ -137,3 +135,5 @@ TEST_F(TraceIndexTest, AWindowMayCrossSegmentsOfAFullTrace) {
   EXPECT_TRUE(steps_in(index.around(10, bytes_of_a_step)).contains(10) == false)
     << "its segment was removed";
 }
+
+} // namespace

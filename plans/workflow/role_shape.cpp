@@ -1,0 +1,75 @@
+#include "plans/workflow/role_shape.hpp"
+
+#include "config/base/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+namespace {
+
+[[noreturn]] void refuse_targets(const Settings& settings, const Role& role,
+                                 const std::vector<std::string>& known,
+                                 const std::string& got) {
+  const auto key = "models." + role.name + ".lora.targets";
+  throw ConfigError(
+    {.place = place_of(settings, key),
+     .path = key,
+     .expected
+     = known.empty()
+         ? "no adapters for this family, which stores its matrices "
+           "together in one tensor"
+         : fmt::format("some of {}, or all-linear", fmt::join(known, ", ")),
+     .got = got,
+     .hint = known.empty() ? "models." + role.name + ".lora.rank=0"
+                           : key + "=[all-linear]"});
+}
+
+/// Returns the adapted matrices in the model's order.
+std::vector<std::string> targets_of(const ModelShape& shape, const Role& role,
+                                    const Settings& settings,
+                                    const std::vector<std::string>& given) {
+  const auto known = lora_targets(shape);
+  if (known.empty())
+    refuse_targets(settings, role, known,
+                   fmt::format("{}", fmt::join(given, ", ")));
+  if (std::ranges::find(given, all_linear) != given.end())
+    return known;
+  for (const auto& target : given)
+    if (std::ranges::find(known, target) == known.end())
+      refuse_targets(settings, role, known, "'" + target + "'");
+  if (given.empty())
+    refuse_targets(settings, role, known, "none");
+  std::vector<std::string> ordered;
+  std::ranges::copy_if(known, std::back_inserter(ordered),
+                       [&](const auto& word) {
+                         return std::ranges::find(given, word) != given.end();
+                       });
+  return ordered;
+}
+
+} // namespace
+
+LoraSettings lora_of(const Settings& settings, const Role& role) {
+  const auto& name = role.ema ? role.ema->role : role.name;
+  const auto model = settings.models.find(name);
+  if (model == settings.models.end() || !role.changes())
+    return {};
+  return model->second.lora;
+}
+
+ModelShape role_shape(ModelShape read, const Role& role,
+                      const Settings& settings) {
+  read.scalar_head = role.scalar_head;
+  const auto lora = lora_of(settings, role);
+  if (lora.rank > 0)
+    read.lora = {.rank = lora.rank,
+                 .alpha = lora.alpha,
+                 .targets = targets_of(read, role, settings, lora.targets)};
+  return read;
+}
+
+} // namespace troupe::plans
