@@ -26,14 +26,10 @@ constexpr std::size_t yaml_levels_limit = 100;
 /// Length at which a message cuts a quoted text.
 constexpr std::size_t shown_text_limit = 200;
 
-ConfigError yaml_mismatch(const YamlNode& node, const std::string& path,
-                          const std::string& expected,
-                          const std::string& hint) {
-  return ConfigError({.place = node.place,
-                      .path = path,
-                      .expected = expected,
-                      .got = describe(node),
-                      .hint = hint});
+[[noreturn]] void yaml_mismatch(const YamlNode& node, const std::string& path,
+                                const std::string& expected,
+                                const std::string& hint = {}) {
+  yaml_wrong(node, path, expected, describe(node), hint);
 }
 
 class YamlConverter {
@@ -140,7 +136,7 @@ private:
       all = std::move(value.items);
     for (auto& other : all) {
       if (!other.is_mapping())
-        throw yaml_mismatch(other, path, "a mapping or a list of mappings", "");
+        yaml_mismatch(other, path, "a mapping or a list of mappings");
       merged.push_back(std::move(other));
     }
   }
@@ -302,6 +298,16 @@ void merge_yaml(YamlNode& base, const YamlNode& over) {
   }
 }
 
+void yaml_wrong(const YamlNode& node, const std::string& path,
+                const std::string& expected, const std::string& got,
+                const std::string& hint) {
+  throw ConfigError({.place = node.place,
+                     .path = path,
+                     .expected = expected,
+                     .got = got,
+                     .hint = hint});
+}
+
 std::string describe(const YamlNode& node) {
   switch (node.kind) {
   case YamlNode::Kind::null:
@@ -337,7 +343,7 @@ std::int64_t yaml_integer(const YamlNode& node, const std::string& path,
            && std::abs(real) < 1e15)
     hint = std::to_string(
       std::clamp(static_cast<std::int64_t>(std::llround(real)), least, most));
-  throw yaml_mismatch(node, path, expected, hint);
+  yaml_mismatch(node, path, expected, hint);
 }
 
 double yaml_number(const YamlNode& node, const std::string& path) {
@@ -345,7 +351,7 @@ double yaml_number(const YamlNode& node, const std::string& path) {
   if (node.is_scalar() && !node.quoted && read_whole(node.text, value)
       && std::isfinite(value))
     return value;
-  throw yaml_mismatch(node, path, "a number", "");
+  yaml_mismatch(node, path, "a number");
 }
 
 bool yaml_bool(const YamlNode& node, const std::string& path) {
@@ -357,12 +363,12 @@ bool yaml_bool(const YamlNode& node, const std::string& path) {
     if (std::ranges::find(no, node.text) != no.end())
       return false;
   }
-  throw yaml_mismatch(node, path, "true or false", "");
+  yaml_mismatch(node, path, "true or false");
 }
 
 const std::string& yaml_text(const YamlNode& node, const std::string& path) {
   if (!node.is_scalar())
-    throw yaml_mismatch(node, path, "text", "");
+    yaml_mismatch(node, path, "text");
   return node.text;
 }
 

@@ -91,6 +91,11 @@ bool read_whole(std::string_view text, T& value) {
 /// Returns "'text'", "a list", "a mapping" or "nothing": for `got` in
 /// ConfigError.
 std::string describe(const YamlNode& node);
+/// Throws the ConfigError of a value at its place in the file.
+[[noreturn]] void yaml_wrong(const YamlNode& node, const std::string& path,
+                             const std::string& expected,
+                             const std::string& got,
+                             const std::string& hint = {});
 
 /// Reads a scalar as a number or boolean. Throws ConfigError with `path`, the
 /// node's place and "expected `expected`".

@@ -21,17 +21,6 @@ constexpr std::int64_t most_nodes = 4096;
 constexpr const char* example = "nodes: [{kind: h100x8, count: 2}, {kind: "
                                 "a100x8, count: 4}]";
 
-[[noreturn]] void nodes_wrong(const YamlNode& node, const std::string& path,
-                              const std::string& expected,
-                              const std::string& got,
-                              const std::string& hint = {}) {
-  throw ConfigError({.place = node.place,
-                     .path = path,
-                     .expected = expected,
-                     .got = got,
-                     .hint = hint});
-}
-
 bool is_file(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
@@ -64,13 +53,13 @@ public:
       if (key == "name")
         named.name = yaml_text(value, key);
       else if (key != "nodes")
-        nodes_wrong(value, key,
-                    "name and nodes alone: numbers are those of the kinds",
-                    "'" + key + "'", quoted_nearest(key, keys));
+        yaml_wrong(value, key,
+                   "name and nodes alone: numbers are those of the kinds",
+                   "'" + key + "'", quoted_nearest(key, keys));
     const auto& list = *root.find("nodes");
     if (!list.is_sequence() || list.items.empty())
-      nodes_wrong(list, "nodes", "a list of kinds with counts", describe(list),
-                  example);
+      yaml_wrong(list, "nodes", "a list of kinds with counts", describe(list),
+                 example);
     for (std::size_t i = 0; i < list.items.size(); ++i)
       read_entry(list.items[i], fmt::format("nodes[{}]", i));
     named.kinds = std::move(kinds_);
@@ -83,15 +72,15 @@ private:
   void read_entry(const YamlNode& entry, const std::string& path) {
     const std::vector<std::string> keys = {"kind", "count"};
     if (!entry.is_mapping())
-      nodes_wrong(entry, path, "a kind and a count", describe(entry),
-                  "{kind: h100x8, count: 2}");
+      yaml_wrong(entry, path, "a kind and a count", describe(entry),
+                 "{kind: h100x8, count: 2}");
     for (const auto& [key, value] : entry.entries)
       if (std::ranges::find(keys, key) == keys.end())
-        nodes_wrong(value, path + "." + key, "kind or count", "'" + key + "'",
-                    quoted_nearest(key, keys));
+        yaml_wrong(value, path + "." + key, "kind or count", "'" + key + "'",
+                   quoted_nearest(key, keys));
     const auto* kind = entry.find("kind");
     if (!kind)
-      nodes_wrong(entry, path + ".kind", "a kind of node", "nothing", "h100x8");
+      yaml_wrong(entry, path + ".kind", "a kind of node", "nothing", "h100x8");
     const auto* count = entry.find("count");
     const auto number
       = count ? yaml_integer(*count, path + ".count", 1, most_nodes) : 1;
@@ -109,13 +98,13 @@ private:
       return {.hardware = load_hardware(word)};
     const auto beside = (fs::path(file_).parent_path() / word).string();
     if (!is_file(beside))
-      nodes_wrong(
+      yaml_wrong(
         kind, path,
         fmt::format("one of {}, a file or a mapping", fmt::join(names, ", ")),
         "'" + word + "'", quoted_nearest(word, names));
     if (read_yaml(beside).find("nodes"))
-      nodes_wrong(kind, path, "a file of one kind of node",
-                  "'" + word + "', which lists nodes");
+      yaml_wrong(kind, path, "a file of one kind of node",
+                 "'" + word + "', which lists nodes");
     auto hardware = load_hardware(beside);
     if (hardware.name.empty())
       hardware.name = word;
@@ -126,7 +115,7 @@ private:
     try {
       auto hardware = parse_hardware(kind, file_);
       if (hardware.name.empty())
-        nodes_wrong(kind, "name", "a name for tables", "nothing");
+        yaml_wrong(kind, "name", "a name for tables", "nothing");
       return {.hardware = std::move(hardware),
               .profile = parse_profile(print_yaml(kind), file_)};
     } catch (const ConfigError& error) {
@@ -144,18 +133,18 @@ private:
         continue;
       if (print(kinds_[i].hardware) != print(kind.hardware)
           || print(kinds_[i].profile) != print(kind.profile))
-        nodes_wrong(node, path, "a name of its own for other numbers",
-                    "'" + kind.hardware.name + "' again");
+        yaml_wrong(node, path, "a name of its own for other numbers",
+                   "'" + kind.hardware.name + "' again");
       return i;
     }
     if (kinds_.size() == most_kinds)
-      nodes_wrong(node, path, fmt::format("at most {} kinds", most_kinds),
-                  "one more");
+      yaml_wrong(node, path, fmt::format("at most {} kinds", most_kinds),
+                 "one more");
     const auto why = kinds_.empty()
                        ? std::string()
                        : why_not_beside(kinds_[0].hardware, kind.hardware);
     if (!why.empty())
-      nodes_wrong(node, path, why, "'" + kind.hardware.name + "'");
+      yaml_wrong(node, path, why, "'" + kind.hardware.name + "'");
     kinds_.push_back(std::move(kind));
     return static_cast<std::uint32_t>(kinds_.size() - 1);
   }

@@ -15,17 +15,6 @@ namespace troupe::plans {
 
 namespace {
 
-[[noreturn]] void hardware_wrong(const YamlNode& node, const std::string& path,
-                                 const std::string& expected,
-                                 const std::string& got,
-                                 const std::string& hint = {}) {
-  throw ConfigError({.place = node.place,
-                     .path = path,
-                     .expected = expected,
-                     .got = got,
-                     .hint = hint});
-}
-
 const HardwareField* find_field(const std::string& path) {
   for (const auto& field : hardware_fields())
     if (path == fmt::format("{}.{}", field.section, field.name))
@@ -41,21 +30,21 @@ void read_field(Hardware& hardware, const std::string& path,
     for (const auto& one : hardware_fields())
       names.push_back(fmt::format("{}.{}", one.section, one.name));
     const auto near = nearest(path, names);
-    hardware_wrong(node, path, "a number of the hardware file",
-                   "'" + path + "'", near.empty() ? "" : "'" + near + "'");
+    yaml_wrong(node, path, "a number of the hardware file", "'" + path + "'",
+               near.empty() ? "" : "'" + near + "'");
   }
   const auto* value = node.is_mapping() ? node.find("value") : &node;
   if (!value)
-    hardware_wrong(node, path, "value and source", "no value");
+    yaml_wrong(node, path, "value and source", "no value");
   const auto number = yaml_number(*value, path);
   if (!std::isfinite(number) || number < 0
       || (number == 0 && !field->may_be_zero))
-    hardware_wrong(*value, path,
-                   fmt::format("a positive number of {}", field->unit),
-                   value->text);
+    yaml_wrong(*value, path,
+               fmt::format("a positive number of {}", field->unit),
+               value->text);
   if (field->value == &Hardware::crowded_share && number > 1)
-    hardware_wrong(*value, path, "a share of 1 at most", value->text,
-                   "cores of a node / devices_per_node");
+    yaml_wrong(*value, path, "a share of 1 at most", value->text,
+               "cores of a node / devices_per_node");
   hardware.*(field->value) = number;
   const auto* source = node.is_mapping() ? node.find("source") : nullptr;
   hardware.sources[path] = source ? yaml_text(*source, path + ".source") : file;
@@ -64,7 +53,7 @@ void read_field(Hardware& hardware, const std::string& path,
 void read_section(Hardware& hardware, const std::string& section,
                   const YamlNode& node, const std::string& file) {
   if (!node.is_mapping())
-    hardware_wrong(node, section, "a mapping", describe(node));
+    yaml_wrong(node, section, "a mapping", describe(node));
   for (const auto& [key, value] : node.entries)
     read_field(hardware, section + "." + key, value, file);
 }
@@ -127,7 +116,7 @@ Hardware parse_hardware(const std::string& yaml, const std::string& file) {
 Hardware parse_hardware(const YamlNode& root, const std::string& file) {
   Hardware hardware;
   if (!root.is_mapping())
-    hardware_wrong(root, "", "a mapping", describe(root));
+    yaml_wrong(root, "", "a mapping", describe(root));
   const std::vector<std::string> sections
     = {"device", "host", "links", "engines"};
   for (const auto& [key, value] : root.entries) {
@@ -141,10 +130,10 @@ Hardware parse_hardware(const YamlNode& root, const std::string& file) {
     else if (std::ranges::find(sections, key) != sections.end())
       read_section(hardware, key, value, file);
     else
-      hardware_wrong(value, key,
-                     "one of name, devices_per_node, device, host, links, "
-                     "engines, profile",
-                     "'" + key + "'", nearest(key, sections));
+      yaml_wrong(value, key,
+                 "one of name, devices_per_node, device, host, links, "
+                 "engines, profile",
+                 "'" + key + "'", nearest(key, sections));
   }
   need_fields(hardware, root.place);
   if (hardware.cache_Bps == 0 && hardware.mem_bytes == 0)

@@ -26,21 +26,13 @@ ProfileOp parse_op(const YamlNode& node, const std::string& path) {
   for (const auto op : profile_ops)
     if (text == to_string(op))
       return op;
-  throw ConfigError({.place = node.place,
-                     .path = path,
-                     .expected = "forward, train, prefill or decode",
-                     .got = "'" + text + "'",
-                     .hint = ""});
+  yaml_wrong(node, path, "forward, train, prefill or decode", "'" + text + "'");
 }
 
 double positive_number(const YamlNode& node, const std::string& path) {
   const auto number = yaml_number(node, path);
   if (!std::isfinite(number) || number <= 0)
-    throw ConfigError({.place = node.place,
-                       .path = path,
-                       .expected = "a positive number",
-                       .got = node.text,
-                       .hint = ""});
+    yaml_wrong(node, path, "a positive number", node.text);
   return number;
 }
 

@@ -91,17 +91,12 @@ void TraceFollower::find_segments(File& file,
   const bool is_new = file.segment == 0 && file.later.empty();
   const auto known
     = file.later.empty() ? file.segment : file.later.back().number;
-  std::error_code ignored;
   std::vector<std::uint64_t> sizes;
   for (const auto& segment : trace.segments) {
     if (segment.number <= known)
       continue;
-    const auto size = std::filesystem::file_size(segment.path, ignored);
-    if (ignored)
-      continue; // removed meanwhile
-    file.later.push_back(segment);
-    file.unread += size;
-    sizes.push_back(size);
+    if (const auto size = add_next(file, segment))
+      sizes.push_back(*size);
   }
   if (!is_new || file.unread <= history_bytes_)
     return;
@@ -117,22 +112,26 @@ void TraceFollower::find_segments(File& file,
   file.skip_before = too_many;
 }
 
+std::optional<std::uint64_t>
+TraceFollower::add_next(File& file, const trace::Segment& segment) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(segment.path, error);
+  if (error)
+    return std::nullopt;
+  file.later.push_back(segment);
+  file.unread += size;
+  return size;
+}
+
 /// Takes the segments of a new trace in which its part of the window is.
 void TraceFollower::find_part(File& file, const trace::SegmentedTrace& trace) {
   const auto part = window_->parts.find(trace.name);
   if (part == window_->parts.end())
     return;
-  std::error_code ignored;
-  for (const auto& segment : trace.segments) {
-    if (segment.number < part->second.segment
-        || segment.number > part->second.end_segment)
-      continue;
-    const auto size = std::filesystem::file_size(segment.path, ignored);
-    if (ignored)
-      continue; // removed meanwhile
-    file.later.push_back(segment);
-    file.unread += size;
-  }
+  for (const auto& segment : trace.segments)
+    if (segment.number >= part->second.segment
+        && segment.number <= part->second.end_segment)
+      add_next(file, segment);
   if (!file.later.empty() && file.later.front().number == part->second.segment)
     file.skip_before = part->second.begin;
   file.part = part->second;

@@ -74,6 +74,10 @@ private:
   static bool is_at_old_events(const File& file);
   void find_segments(File& file, const trace::SegmentedTrace& trace);
   void find_part(File& file, const trace::SegmentedTrace& trace);
+  /// Adds a segment to those that are read next. Returns its bytes; none if it
+  /// was removed meanwhile.
+  static std::optional<std::uint64_t> add_next(File& file,
+                                               const trace::Segment& segment);
   std::uint64_t bytes_before_end(const File& file) const;
   static bool open_next(File& file);
   void read_file(File& file, std::uint32_t number, std::size_t max_bytes,

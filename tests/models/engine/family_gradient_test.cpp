@@ -2,16 +2,15 @@
 // product of each parameter's gradient (data/make_family_gradients.py).
 #include "models/engine/engine.hpp"
 #include "models/hf/stored_parameters.hpp"
-#include "models/kernels/workspace.hpp"
-#include "models/parallel/run_context.hpp"
-#include "models/transformer/transformer.hpp"
-#include "models/transformer/vocab_logprobs.hpp"
+#include "models/parallel/parameters.hpp"
+#include "models/transformer/weights.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/models/backend_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/golden.hpp"
+#include "tests/support/models/golden_loss.hpp"
 #include "tests/support/places.hpp"
 #include <nlohmann/json.hpp>
 
@@ -41,59 +40,14 @@ protected:
     spec.trainable = true;
     engine_ = std::make_unique<Engine>(spec);
     engine_->load_weights();
-    const auto io = troupe::testing::read_golden(folder_ / "io.safetensors");
-    ids_ = io.at("tokens").ints();
-    const auto cu = io.at("cu_seqlens").ints();
-    std::vector<std::span<const std::int32_t>> sequences;
-    for (std::size_t i = 0; i + 1 < cu.size(); ++i)
-      sequences.emplace_back(ids_.data() + cu[i], ids_.data() + cu[i + 1]);
-    batch_ = pack(sequences);
-    for (std::size_t i = 0; i + 1 < cu.size(); ++i)
-      for (std::int64_t t = cu[i]; t + 1 < cu[i + 1]; ++t) {
-        wanted_.positions_R.push_back(t);
-        wanted_.targets_R.push_back(ids_[static_cast<std::size_t>(t) + 1]);
-      }
+    loss_ = std::make_unique<troupe::testing::GoldenLoss>(folder_);
   }
 
-  /// The loss of make_family_gradients.py; writes gradients to the grad plane.
+  /// Returns the loss; writes gradients to the grad plane.
   double run(bool recompute, bool keep_logits) {
-    Parameters& parameters = engine_->parameters();
-    std::ranges::fill(parameters.plane(Plane::grad), 0.0F);
-    const Transformer& loaded = engine_->transformer();
-    const Weights grads = weights_of(engine_->shape(), parameters, Plane::grad);
-    Backend& backend = troupe::testing::backend_under_test();
-    RopeTables rope(loaded.shape, backend);
-    rope.grow(256);
-    Transformer model{loaded.shape, loaded.weights, rope};
-    model.backend = &backend;
-    Workspace workspace(backend.memory());
-    Saved saved;
-    saved.recompute = recompute;
-    const RunContext context;
-    const float* hidden = forward(model, batch_, context, workspace, &saved);
-    VocabularyHead head{loaded.weights.head};
-    head.cap = loaded.shape.logit_cap;
-    head.temperature = loaded.shape.multipliers.logits;
-    head.backend = &backend;
-    const auto found
-      = token_statistics(head, hidden, wanted_, workspace, keep_logits);
-    const auto count = static_cast<std::size_t>(wanted_.size());
-    backend.wait();
-    const double share = 1.0 / static_cast<double>(count);
-    double loss = 0;
-    for (std::size_t r = 0; r < count; ++r)
-      loss += share * (found.logprobs_R[r] + 0.1 * found.entropy_R[r]);
-    const std::vector<float> d_logprobs(count, static_cast<float>(share));
-    const std::vector<float> d_entropy(count, static_cast<float>(0.1 * share));
-    const std::int64_t floats = hidden_floats(model, batch_, context);
-    float* d_hidden = workspace.take(floats);
-    backend.fill(d_hidden, floats, 0.0F);
-    token_statistics_backward(head, hidden, wanted_, found, d_logprobs.data(),
-                              d_entropy.data(), d_hidden, grads.head,
-                              workspace);
-    backward(model, batch_, saved, d_hidden, grads, context, workspace);
-    backend.wait();
-    return loss;
+    const Weights grads
+      = weights_of(engine_->shape(), engine_->parameters(), Plane::grad);
+    return loss_->run(*engine_, grads, {recompute, keep_logits});
   }
 
   std::vector<float> gradient() {
@@ -103,9 +57,7 @@ protected:
 
   std::filesystem::path folder_;
   std::unique_ptr<Engine> engine_;
-  std::vector<std::int32_t> ids_;
-  PackedTokens batch_;
-  WantedTokens wanted_;
+  std::unique_ptr<troupe::testing::GoldenLoss> loss_;
 };
 
 TEST_P(FamilyGradient, EqualsTransformersForEveryParameter) {

@@ -6,15 +6,13 @@
 #include "models/engine/frozen_weights.hpp"
 #include "models/engine/optimizer.hpp"
 #include "models/generate/generate_options.hpp"
-#include "models/kernels/workspace.hpp"
 #include "models/parallel/run_context.hpp"
-#include "models/transformer/transformer.hpp"
-#include "models/transformer/vocab_logprobs.hpp"
+#include "models/transformer/weights.hpp"
 
 #include "tests/support/models/backend_support.hpp"
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/generation_support.hpp"
-#include "tests/support/models/golden.hpp"
+#include "tests/support/models/golden_loss.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
 #include "tests/support/places.hpp"
@@ -27,7 +25,7 @@
 namespace troupe::models {
 namespace {
 
-using troupe::testing::GoldenTensors;
+using troupe::testing::wide_shape;
 
 nlohmann::json peft_reference() {
   std::ifstream file(support::source_folder() / "tests/golden/data/lora.json");
@@ -74,59 +72,13 @@ protected:
     engine_->weights_changed();
   }
 
-  /// Returns the loss of gradients.py; gradients are added to the grad plane.
+  /// Returns the loss of gradients.py; writes gradients to the grad plane.
   double run(bool recompute) {
-    const GoldenTensors io
-      = troupe::testing::read_golden(folder_ / "io.safetensors");
-    const auto ids = io.at("tokens").ints();
-    const auto cu = io.at("cu_seqlens").ints();
-    std::vector<std::span<const std::int32_t>> sequences;
-    WantedTokens wanted;
-    for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
-      sequences.emplace_back(ids.data() + cu[s], ids.data() + cu[s + 1]);
-      for (std::int64_t t = cu[s]; t + 1 < cu[s + 1]; ++t) {
-        wanted.positions_R.push_back(t);
-        wanted.targets_R.push_back(ids[static_cast<std::size_t>(t) + 1]);
-      }
-    }
-    Parameters& parameters = engine_->parameters();
-    std::ranges::fill(parameters.plane(Plane::grad), 0.0F);
-    Backend& backend = troupe::testing::backend_under_test();
-    const Transformer& loaded = engine_->transformer();
     const LocalModel base(frozen_shape(engine_->shape()), {}, {});
-    const Weights grads = weights_of(base, nullptr, parameters, Plane::grad);
-    RopeTables rope(loaded.shape, backend);
-    rope.grow(256);
-    Transformer model{loaded.shape, loaded.weights, rope};
-    model.backend = &backend;
-    Workspace workspace(backend.memory());
-    Saved saved;
-    saved.recompute = recompute;
-    const RunContext context;
-    const PackedTokens batch = pack(sequences);
-    const float* hidden = forward(model, batch, context, workspace, &saved);
-    VocabularyHead head{loaded.weights.head};
-    head.cap = loaded.shape.logit_cap;
-    head.temperature = loaded.shape.multipliers.logits;
-    head.backend = &backend;
-    const auto found = token_statistics(head, hidden, wanted, workspace, true);
-    backend.wait();
-    const auto count = static_cast<std::size_t>(wanted.size());
-    const double share = 1.0 / static_cast<double>(count);
-    double loss = 0;
-    for (std::size_t r = 0; r < count; ++r)
-      loss += share * (found.logprobs_R[r] + 0.1 * found.entropy_R[r]);
-    const std::vector<float> d_logprobs(count, static_cast<float>(share));
-    const std::vector<float> d_entropy(count, static_cast<float>(0.1 * share));
-    const std::int64_t floats = hidden_floats(model, batch, context);
-    float* d_hidden = workspace.take(floats);
-    backend.fill(d_hidden, floats, 0.0F);
-    token_statistics_backward(head, hidden, wanted, found, d_logprobs.data(),
-                              d_entropy.data(), d_hidden, grads.head,
-                              workspace);
-    backward(model, batch, saved, d_hidden, grads, context, workspace);
-    backend.wait();
-    return loss;
+    const Weights grads
+      = weights_of(base, nullptr, engine_->parameters(), Plane::grad);
+    return troupe::testing::GoldenLoss(folder_).run(*engine_, grads,
+                                                    {.recompute = recompute});
   }
 
   /// Compares norms and dot products with cos(0.37 i) of every adapter.
@@ -208,28 +160,16 @@ TEST_P(LoraModel, ContinuesGreedilyLikePeftsMergedModel) {
 INSTANTIATE_TEST_SUITE_P(All, LoraModel, ::testing::ValuesIn(peft_models()),
                          [](const auto& model) { return model.param; });
 
-ModelShape lora_shape() {
-  ModelShape shape = troupe::testing::small_shape();
-  shape.num_layers = 4;
-  shape.num_heads = 4;
-  shape.num_kv_heads = 2;
-  shape.head_dim = 8;
-  shape.hidden_size = 32;
-  shape.intermediate_size = 42;
-  shape.vocab_size = 75;
-  return shape;
-}
-
 class FrozenWeightsTest : public ::testing::Test {
 protected:
   Engine::Spec spec(bool scalar_head = false) {
     const auto folder = folder_ / "model";
     if (!std::filesystem::exists(folder))
-      troupe::testing::write_random_model(folder, lora_shape(), 1);
+      troupe::testing::write_random_model(folder, wide_shape(), 1);
     Engine::Spec spec = troupe::testing::trained_actor(folder);
     spec.scalar_head = scalar_head;
     spec.adapters.lora
-      = {.rank = 3, .alpha = 6, .targets = lora_targets(lora_shape())};
+      = {.rank = 3, .alpha = 6, .targets = lora_targets(wide_shape())};
     spec.seed = 5;
     return spec;
   }

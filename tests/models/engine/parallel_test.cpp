@@ -29,21 +29,8 @@ using troupe::testing::random_prompts;
 using troupe::testing::random_responses;
 using troupe::testing::random_sequences;
 using troupe::testing::TempFolder;
+using troupe::testing::wide_shape;
 using troupe::testing::write_random_model;
-
-// Two key-value heads: t4 holds each of them twice. 75 ids: t2 and t4 do not
-// divide the vocabulary, nor t4 the 42 MLP columns.
-ModelShape wide_shape() {
-  ModelShape shape = troupe::testing::small_shape();
-  shape.num_layers = 4;
-  shape.num_heads = 4;
-  shape.num_kv_heads = 2;
-  shape.head_dim = 8;
-  shape.hidden_size = 32;
-  shape.intermediate_size = 42;
-  shape.vocab_size = 75;
-  return shape;
-}
 
 ModelShape biased_shape() {
   ModelShape shape = wide_shape();

@@ -1,4 +1,4 @@
-// The model shape that most tests of models use.
+// The model shapes that most tests of models use.
 #pragma once
 
 #include "config/model/model_shape.hpp"
@@ -19,6 +19,18 @@ inline ModelShape small_shape() {
   shape.intermediate_size = 52;
   shape.max_positions = 128;
   shape.norm_eps = 1e-5;
+  return shape;
+}
+
+/// Returns a shape for strategies of up to four devices. Two key-value heads:
+/// t4 holds each of them twice. 75 ids: t2 and t4 do not divide the vocabulary,
+/// nor t4 the 42 MLP columns.
+inline ModelShape wide_shape() {
+  ModelShape shape = small_shape();
+  shape.num_layers = 4;
+  shape.head_dim = 8;
+  shape.hidden_size = 32;
+  shape.intermediate_size = 42;
   return shape;
 }
 
