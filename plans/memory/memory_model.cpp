@@ -159,8 +159,8 @@ private:
       auto& device = devices_.at(replica.devices[i].value);
       const auto& stage = stages.at(
         coordinate_of(replica.strategy, static_cast<std::uint32_t>(i)).pp);
-      const auto planes = stage.weights - stage.windows;
-      device.weight_bytes += comes ? stage.windows : stage.weights;
+      const auto planes = stage.weights - stage.resident;
+      device.weight_bytes += comes ? stage.resident : stage.weights;
       if (dropped)
         add_stay(replica.calls, device, planes);
       else if (comes)
@@ -224,7 +224,7 @@ std::vector<StageBytes> stage_bytes(const HeldParameters& held,
     = largest_shards(frozen, strategy, stored, LayoutKind::weights);
   for (std::uint32_t i = 0; i < stages.size(); ++i) {
     stages[i].weights += always[i];
-    stages[i].windows += always[i];
+    stages[i].resident += always[i];
   }
   return stages;
 }

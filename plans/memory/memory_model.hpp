@@ -64,7 +64,7 @@ struct StageBytes {
   std::uint64_t optimizer = 0; ///< moments; master weights if not stored fp32
   /// The part of the weights that is always there: those buffers, and frozen
   /// weights.
-  std::uint64_t windows = 0;
+  std::uint64_t resident = 0;
 };
 /// The parameters that a replica of a model holds, listed once for many
 /// strategies.

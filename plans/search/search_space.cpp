@@ -141,7 +141,7 @@ const StageBytes& SearchSpace::stage_of(const std::string& role,
       largest.weights = std::max(largest.weights, stage.weights);
       largest.gradients = std::max(largest.gradients, stage.gradients);
       largest.optimizer = std::max(largest.optimizer, stage.optimizer);
-      largest.windows = std::max(largest.windows, stage.windows);
+      largest.resident = std::max(largest.resident, stage.resident);
     }
   return found->second;
 }
@@ -282,8 +282,8 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
                    problem_.sizes);
   const bool leaves = call.reads_home() || option.offload.offload_weights;
-  option.static_bytes = leaves ? stage.windows : stage.weights;
-  option.weight_bytes = leaves ? stage.weights - stage.windows : 0;
+  option.static_bytes = leaves ? stage.resident : stage.weights;
+  option.weight_bytes = leaves ? stage.weights - stage.resident : 0;
   if (call.trains) {
     option.static_bytes += stage.gradients;
     (option.offload.offload_optimizer ? option.weight_bytes

@@ -38,7 +38,7 @@ TEST(MemoryModel, FrozenWeightsHaveNeitherGradientsNorMoments) {
   EXPECT_LT(trained, num_parameters(shape) / 100);
   const auto stage = stage_bytes(shape, {}, DType::bf16).front();
   EXPECT_EQ(stage.weights, 2 * (num_parameters(shape) + trained));
-  EXPECT_EQ(stage.windows, 2 * num_parameters(shape));
+  EXPECT_EQ(stage.resident, 2 * num_parameters(shape));
   EXPECT_EQ(stage.gradients, 2 * trained);
   EXPECT_EQ(stage.optimizer, 12 * trained);
 }
