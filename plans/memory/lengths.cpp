@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace troupe::plans {
 
@@ -53,14 +54,38 @@ Lengths::Lengths(double prompt, double mean, double max)
   squares_ = prompt_ * prompt_ + 2 * prompt_ * mean_ + response_squares;
 }
 
+Lengths::Lengths(double prompt, std::vector<double> responses)
+  : prompt_(std::max(prompt, 0.0)) {
+  std::ranges::sort(responses);
+  double sum = 0;
+  double squares = 0;
+  for (double& length : responses) {
+    length = std::max(length, 1.0);
+    sum += length;
+    squares += length * length;
+  }
+  const auto count = static_cast<double>(responses.size());
+  mean_ = sum / count;
+  max_ = responses.back();
+  squares_ = prompt_ * prompt_ + 2 * prompt_ * mean_ + squares / count;
+  if (responses.front() < max_)
+    measured_
+      = std::make_shared<const std::vector<double>>(std::move(responses));
+}
+
 double Lengths::survival(double tokens) const {
   if (tokens >= max_)
     return 0;
+  if (measured_) {
+    const auto longer = std::ranges::upper_bound(*measured_, tokens);
+    return static_cast<double>(measured_->end() - longer)
+           / static_cast<double>(measured_->size());
+  }
   return rate_ == 0 ? 1 : std::exp(-rate_ * tokens);
 }
 
 std::vector<DecodePhase> Lengths::phases(double responses) const {
-  if (rate_ == 0)
+  if (rate_ == 0 && !measured_)
     return {{max_ - 1, responses, max_ / 2}};
   constexpr int num_phases = 24;
   std::vector<DecodePhase> phases;

@@ -1,10 +1,11 @@
-// How long responses are: a mean and a maximum. Lengths below the maximum are
-// distributed exponentially (a model that ends at each token with equal
-// probability, cut at the limit); equal mean and maximum are fixed lengths.
-// Pure arithmetic.
+// How long responses are: measured lengths, or a mean and a maximum. Lengths
+// below the maximum are distributed exponentially (a model that ends at each
+// token with equal probability, cut at the limit); equal mean and maximum are
+// fixed lengths. Pure arithmetic.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@ public:
   Lengths() = default;
   /// Lengths in tokens. `mean` is clamped to [1, max].
   Lengths(double prompt, double mean, double max);
+  /// Takes the lengths of measured responses, of which there is at least one.
+  Lengths(double prompt, std::vector<double> responses);
 
   double prompt() const {
     return prompt_;
@@ -56,6 +59,8 @@ private:
   double max_ = 1;
   double rate_ = 0; ///< per token; 0: fixed lengths
   double squares_ = 1;
+  /// Ascending; null: distributed as above. Shared by copies.
+  std::shared_ptr<const std::vector<double>> measured_;
 };
 
 /// Parses "MEAN" or "MEAN:MAX". Throws std::invalid_argument with one sentence.

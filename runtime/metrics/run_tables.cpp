@@ -141,6 +141,32 @@ std::string tables_json(const PreparedRun& run) {
     .dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
+namespace {
+
+bool has_adapters(const PlannedWork& work, const std::string& role) {
+  const auto shape = work.shapes.find(role);
+  return shape != work.shapes.end() && shape->second.lora.exists();
+}
+
+/// Returns a line for each trained role with adapters.
+std::string adapters_text(const PlannedWork& work) {
+  std::string text;
+  for (const auto& [role, shape] : work.shapes) {
+    if (!shape.lora.exists() || !work.workflow.role(role).trained)
+      continue;
+    double trained = 0;
+    for (const auto& parameter : adapters(shape))
+      trained += static_cast<double>(parameter.num_elements());
+    text += fmt::format(
+      "{} trains adapters of rank {}: {} parameters beside {} frozen ones\n",
+      role, shape.lora.rank, count_text(trained),
+      count_text(static_cast<double>(num_parameters(shape))));
+  }
+  return text;
+}
+
+} // namespace
+
 std::string plan_table(const PlannedWork& work) {
   const auto& cluster = work.plan.cluster;
   TextTable table(
@@ -166,6 +192,7 @@ std::string plan_table(const PlannedWork& work) {
   text += table.print();
   for (const auto& line : work.plan_why)
     text += line + "\n";
+  text += adapters_text(work);
   const auto replicas = plans::replicas_of(work.workflow, work.plan);
   for (const auto& replica : replicas.all)
     if (const auto& ema = work.workflow.role(replica.role).ema)
@@ -177,8 +204,10 @@ std::string plan_table(const PlannedWork& work) {
                         : fmt::format("every {} steps", ema->every),
         ema->decay);
     else if (!replica.home)
-      text += fmt::format("weights of {} move to devices {} each step\n",
-                          replica.role, plans::print_devices(replica.devices));
+      text += fmt::format(
+        "{} of {} move to devices {} each step\n",
+        work.shapes.at(replica.role).lora.exists() ? "adapters" : "weights",
+        replica.role, plans::print_devices(replica.devices));
   return text;
 }
 

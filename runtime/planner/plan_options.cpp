@@ -5,6 +5,7 @@
 #include "plans/search/refined_plans.hpp"
 #include "plans/simulate/published_plans.hpp"
 #include "runtime/base/processor_name.hpp"
+#include "runtime/planner/measured_lengths.hpp"
 #include "runtime/planner/role_shapes.hpp"
 #include "runtime/planner/user_plan.hpp"
 
@@ -76,12 +77,17 @@ plans::Lengths problem_lengths(const Settings& settings,
   const double longest = settings.rollout.max_new_tokens;
   if (response_tokens.empty())
     return {prompt, longest, longest};
+  std::error_code ignored;
+  if (std::filesystem::exists(response_tokens, ignored))
+    return {prompt, read_response_lengths(response_tokens)};
   try {
     return plans::parse_lengths(response_tokens, prompt);
   } catch (const std::invalid_argument&) {
     throw ConfigError({.place = {"command line", 0},
                        .path = "--response-tokens",
-                       .expected = "tokens as MEAN or MEAN:MAX, MAX >= MEAN",
+                       .expected
+                       = "tokens as MEAN or MEAN:MAX, MAX >= MEAN, or "
+                         "a run or a file that has them",
                        .got = "'" + response_tokens + "'",
                        .hint = "256:1024"});
   }
@@ -133,7 +139,8 @@ void add_problem_arguments(CLI::App& command, PlanArguments& arguments) {
                      "laptop, h100x8, h200x8, a100x8 or a file, which may "
                      "list nodes of several kinds");
   command.add_option("--response-tokens", arguments.response_tokens,
-                     "Lengths of answers as MEAN or MEAN:MAX");
+                     "Lengths of answers as MEAN or MEAN:MAX, or those of a "
+                     "run's folder or of a file with a number per line");
   command.add_flag_callback(
     "--published", [&arguments] { arguments.storage = Storage::published; },
     "Count memory as published engines on GPUs do (16 bits, recomputation), "

@@ -51,7 +51,10 @@ class Lora(Case):
 
     def test_moves_and_checkpoints_hold_adapters_alone(self):
         moved = [f"plan={TINY}/plans/moved.yaml", "run.check_moves=true"]
-        self.train("lora", *moved)
+        said = self.troupe(*self.ppo("run.name=lora", *LORA, *moved)).stdout
+        self.assertRegex(said, r"actor trains adapters of rank 4: .* parameters "
+                               r"beside .* frozen ones")
+        self.assertIn("adapters of actor move to devices", said)
         self.troupe(*self.ppo("run.name=all", *moved))
         gigabytes = {name: self.metrics(name)[3]["perf/moved_gb"]
                      for name in ("lora", "all")}

@@ -72,6 +72,38 @@ TEST(Lengths, AreFixedOrFallOffToTheMaximum) {
   EXPECT_GT(ragged.attention_length(), 150) << "long answers hold more tokens";
 }
 
+TEST(Lengths, MeasuredOnesKeepTheirDistribution) {
+  // three quarters of the responses have 100 tokens, one quarter 1000
+  std::vector<double> measured(96, 100);
+  measured.insert(measured.end(), 32, 1000);
+  const Lengths lengths(50, measured);
+  EXPECT_EQ(lengths.mean(), 325);
+  EXPECT_EQ(lengths.max(), 1000);
+  EXPECT_EQ(lengths.survival(99), 1);
+  EXPECT_EQ(lengths.survival(100), 0.25);
+  EXPECT_EQ(lengths.survival(999), 0.25);
+  EXPECT_EQ(lengths.survival(1000), 0);
+  EXPECT_NEAR(lengths.attention_length(),
+              (0.75 * 150 * 150 + 0.25 * 1050 * 1050) / 375, 1e-6);
+  double tokens = 0;
+  double steps = 0;
+  for (const auto& phase : lengths.phases(128)) {
+    tokens += phase.steps * phase.active;
+    steps += phase.steps;
+  }
+  EXPECT_NEAR(tokens, 128 * 325, 0.05 * 128 * 325);
+  EXPECT_NEAR(steps, 1000, 1) << "one of 128 is long";
+  // an exponential of this mean and maximum has more responses in between
+  EXPECT_GT(Lengths(50, 325, 1000).survival(150), lengths.survival(150));
+}
+
+TEST(Lengths, MeasuredAlikeAreFixed) {
+  const Lengths measured(64, std::vector<double>(10, 128));
+  const Lengths fixed(64, 128, 128);
+  EXPECT_EQ(measured.phases(8).size(), 1u);
+  EXPECT_EQ(measured.attention_length(), fixed.attention_length());
+}
+
 TEST(Lengths, InvalidLengthsAreReportedInOneSentence) {
   EXPECT_THROW(parse_lengths("", 0), std::invalid_argument);
   EXPECT_THROW(parse_lengths("0:5", 0), std::invalid_argument);
