@@ -150,8 +150,10 @@ TEST(HfFolder, NamesTensorAndShapesThatDoNotFit) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("model.safetensors"));
     EXPECT_THAT(error.what(), HasSubstr("model.layers.0.mlp."));
-    EXPECT_THAT(error.what(), HasSubstr(std::to_string(stored.intermediate_size)));
-    EXPECT_THAT(error.what(), HasSubstr(std::to_string(shape.intermediate_size)));
+    EXPECT_THAT(error.what(),
+                HasSubstr(std::to_string(stored.intermediate_size)));
+    EXPECT_THAT(error.what(),
+                HasSubstr(std::to_string(shape.intermediate_size)));
   }
   shape = stored;
   shape.num_layers += 1;
@@ -159,9 +161,9 @@ TEST(HfFolder, NamesTensorAndShapesThatDoNotFit) {
     open_model_weights(source, shape);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("model.layers." +
-                                        std::to_string(stored.num_layers) +
-                                        "."));
+    EXPECT_THAT(
+      error.what(),
+      HasSubstr("model.layers." + std::to_string(stored.num_layers) + "."));
   }
 }
 
