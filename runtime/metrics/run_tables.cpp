@@ -143,11 +143,6 @@ std::string tables_json(const PreparedRun& run) {
 
 namespace {
 
-bool has_adapters(const PlannedWork& work, const std::string& role) {
-  const auto shape = work.shapes.find(role);
-  return shape != work.shapes.end() && shape->second.lora.exists();
-}
-
 /// Returns a line for each trained role with adapters.
 std::string adapters_text(const PlannedWork& work) {
   std::string text;
