@@ -186,7 +186,8 @@ int simulate_command(const SimulateArguments& arguments) {
   if (!arguments.trace.empty())
     write_result(arguments.trace, plans::chrome_timeline(run));
   if (!arguments.html.empty()) {
-    HtmlPage page(fmt::format("{} on {}", named.name, problem.hardware.name));
+    HtmlPage page(
+      fmt::format("plan {} on {}", named.name, problem.hardware.name));
     page.step("the predicted step", run);
     page.preformatted(simulation_text(run, named.name, problem.hardware));
     write_result(arguments.html, page.print());
