@@ -91,6 +91,7 @@ models::InferOptions infer_options(const Settings& settings,
   return {.temperature = settings.rollout.temperature,
           .entropy
           = std::ranges::find(call.writes, "entropy") != call.writes.end(),
+          .top_k = settings.algorithm.distillation.top_k,
           .micro_batch_tokens = placement.micro_batch_tokens,
           .micro_batches = placement.micro_batches};
 }
@@ -121,13 +122,13 @@ models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
   spec.micro_batches = placement.micro_batches;
   spec.temperature = settings.rollout.temperature;
   spec.recompute = algorithm.recompute == "true";
-  spec.loss.clip_low = algorithm.clip_ratio.low;
-  spec.loss.clip_high = algorithm.clip_ratio.high;
+  spec.loss.clip = algorithm.clip_ratio;
   spec.loss.policy = models::policy_options(algorithm.loss);
   spec.loss.correction = models::correction_options(algorithm.correction);
   spec.loss.value_clip = algorithm.value.clip;
   spec.loss.entropy_coef = algorithm.entropy_coef;
   spec.loss.preference = algorithm.preference;
+  spec.loss.distillation_beta = algorithm.distillation.beta;
   spec.loss.kl_coef = algorithm.kl_coef;
   spec.loss.kl_estimator = algorithm.kl_estimator;
   spec.loss.kl_in_loss = algorithm.kl_in == "loss";

@@ -1,6 +1,6 @@
 // The section `algorithm` of a run's settings. Its parts are structs of what
 // belongs together; their keys are in the section itself, except those of
-// CorrectionSettings.
+// CorrectionSettings and DistillationSettings.
 #pragma once
 
 #include <array>
@@ -68,6 +68,12 @@ struct PreferenceSettings {
   double margin = 0.5; ///< simpo
 };
 
+/// `algorithm.distillation`: loss of workflow distillation.
+struct DistillationSettings {
+  int top_k = 64;    ///< tokens of the teacher per position
+  double beta = 1.0; ///< 0: forward KL, 1: reverse KL
+};
+
 struct AlgorithmSettings {
   std::string like = "none";     ///< program whose conventions hold
   std::string advantage = "gae"; ///< gae | group | rloo | remax | reinforce_pp
@@ -86,6 +92,7 @@ struct AlgorithmSettings {
   std::string old_logprobs = "rollout"; ///< rollout | recompute
   CorrectionSettings correction;
   PreferenceSettings preference;
+  DistillationSettings distillation;
   int mini_batches = 4;
   int epochs = 1;
   std::string recompute = "auto"; ///< activations: auto | true | false

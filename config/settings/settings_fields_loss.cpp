@@ -165,6 +165,28 @@ void add_preference(FieldTable& table) {
     .needs("algorithm.pair_loss", {"simpo"});
 }
 
+void add_distillation(FieldTable& table) {
+  using D = DistillationSettings;
+  const auto add = [&]<class T>(const char* key, T D::*member,
+                                const char* sentence) -> Field& {
+    return table
+      .add_nested("algorithm.distillation", key, &Settings::algorithm,
+                  &AlgorithmSettings::distillation, member, sentence)
+      .of(SettingsGroup::distillation);
+  };
+  add("top_k", &D::top_k,
+      "Likeliest tokens of the teacher at each position that the student is "
+      "compared on; all others together count as one more. Their ids and "
+      "log-probabilities are what moves from the teacher to the student.")
+    .at_least(1);
+  add("beta", &D::beta,
+      "Divergence of student and teacher. 0: forward KL(teacher || student); "
+      "1: reverse KL(student || teacher); between them the Jensen-Shannon "
+      "divergence of GKD, whose mixture has the teacher with weight beta.")
+    .at_least(0)
+    .at_most(1);
+}
+
 } // namespace
 
 void add_loss_fields(FieldTable& table) {
@@ -173,6 +195,7 @@ void add_loss_fields(FieldTable& table) {
   add_correction(table);
   add_value_loss(table);
   add_preference(table);
+  add_distillation(table);
 }
 
 } // namespace troupe

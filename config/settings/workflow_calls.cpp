@@ -10,7 +10,8 @@ namespace troupe {
 
 namespace {
 
-const std::vector<std::string> inferences = {"logprobs", "values", "scores"};
+const std::vector<std::string> inferences
+  = {"logprobs", "top_logprobs", "values", "scores"};
 
 const std::vector<std::string> generated
   = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
@@ -115,10 +116,14 @@ void fill_in_inference(FileCall& call, const YamlNode& node,
                  "'" + call.fn + "'", nearest_word(call.fn, inferences));
   if (call.reads.empty())
     call.reads = {"sequence_ids"};
-  if (call.fn == "logprobs" && call.reads.size() == 1)
+  const bool is_top = call.fn == "top_logprobs";
+  if ((call.fn == "logprobs" || is_top) && call.reads.size() == 1)
     call.reads.emplace_back("loss_mask");
   if (call.writes.empty())
-    call.writes = {call.fn};
+    call.writes = is_top ? std::vector<std::string>{"top_ids", call.fn}
+                         : std::vector<std::string>{call.fn};
+  if (is_top)
+    return check_written_words(call, node, path, {"top_ids", call.fn});
   std::vector<std::string> words;
   for (const char* prefix : {"", "chosen_", "rejected_"}) {
     words.push_back(prefix + call.fn);

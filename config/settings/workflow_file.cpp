@@ -31,6 +31,7 @@ constexpr GroupName group_names[]
      {"policy", SettingsGroup::policy},
      {"critic", SettingsGroup::critic},
      {"preference", SettingsGroup::preference},
+     {"distillation", SettingsGroup::distillation},
      {"updates", SettingsGroup::updates},
      {"own_actors", SettingsGroup::user_actors}};
 

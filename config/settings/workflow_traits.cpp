@@ -75,6 +75,15 @@ WorkflowTraits traits_grpo() {
                        {"algorithm.kl_estimator", "k3"}}};
 }
 
+WorkflowTraits traits_distillation() {
+  return {.name = "distillation",
+          .sentence = "on-policy distillation: a teacher scores the responses "
+                      "of the model that is trained",
+          .data = DataKind::prompts,
+          .groups = {rollout, distillation, updates},
+          .roles = {{.name = "actor", .trained = true}, {.name = "teacher"}}};
+}
+
 /// Returns the traits of a command, whose only model is an actor, or a reward
 /// model if it has a scalar head.
 WorkflowTraits traits_command(std::string name, DataKind data,
@@ -93,6 +102,7 @@ std::deque<WorkflowTraits> built_in_workflows() {
           traits_dpo(),
           traits_ppo(),
           traits_grpo(),
+          traits_distillation(),
           traits_command("generate", DataKind::prompts, {rollout, command}),
           traits_command("score", DataKind::score, {rollout}),
           traits_command("convert", DataKind::prompts, {})};

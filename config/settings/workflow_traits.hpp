@@ -19,16 +19,17 @@ namespace troupe {
 /// Groups of settings that some workflows read and others would ignore. A
 /// setting without a group is read by all.
 enum class SettingsGroup : std::uint8_t {
-  rollout,     ///< rollout.*, run.replay, prompt length, sampling in eval
-  sequences,   ///< lengths of whole sequences, run.epochs
-  rewards,     ///< reward.*
-  advantages,  ///< algorithm: advantages from rewards
-  policy,      ///< algorithm: KL terms and the clipped policy loss
-  critic,      ///< algorithm: value loss
-  preference,  ///< algorithm: pair loss
-  updates,     ///< algorithm: mini-batches, epochs, recomputation
-  user_actors, ///< timeouts of user-defined actors
-  command,     ///< set by options of a command
+  rollout,      ///< rollout.*, run.replay, prompt length, sampling in eval
+  sequences,    ///< lengths of whole sequences, run.epochs
+  rewards,      ///< reward.*
+  advantages,   ///< algorithm: advantages from rewards
+  policy,       ///< algorithm: KL terms and the clipped policy loss
+  critic,       ///< algorithm: value loss
+  preference,   ///< algorithm: pair loss
+  distillation, ///< algorithm: divergence from a teacher
+  updates,      ///< algorithm: mini-batches, epochs, recomputation
+  user_actors,  ///< timeouts of user-defined actors
+  command,      ///< set by options of a command
 };
 
 struct RoleTraits {

@@ -49,6 +49,7 @@ class Workspaces;
 struct InferOptions {
   double temperature = 1.0; ///< divides the logits of `logprobs`
   bool entropy = false;     ///< `logprobs` also returns key `entropy` [L], nats
+  std::int64_t top_k = 1;   ///< tokens K of `top_logprobs`
   /// Most tokens computed at once; 0 = default. A longer sequence is a
   /// micro-batch of its own.
   std::int64_t micro_batch_tokens = 0;
@@ -123,8 +124,10 @@ public:
   void converse(const net::Rows& prompts, const GenerateOptions& options,
                 TurnQueue* turns, RunContext& context);
 
-  /// Computes `fn` logprobs | values | scores over `sequence_ids` (scores of
-  /// pairs: chosen_ids and rejected_ids -> chosen_scores, rejected_scores).
+  /// Computes `fn` logprobs | top_logprobs | values | scores over
+  /// `sequence_ids` (scores of pairs: chosen_ids and rejected_ids ->
+  /// chosen_scores, rejected_scores). top_logprobs writes the K likeliest
+  /// tokens at each entry, top_ids and top_logprobs [L K], zeros where masked.
   /// Without samples it returns no columns.
   net::Rows infer(const std::string& fn, const net::Rows& rows,
                   RunContext& context, const InferOptions& options = {});

@@ -120,6 +120,45 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
     out.add(std::move(entropy));
 }
 
+/// Computes the K likeliest tokens at each unmasked entry.
+void infer_top_logprobs(Engine::Impl& impl, const net::Rows& rows,
+                        const RunContext& context, const InferOptions& options,
+                        net::Rows& out) {
+  const VocabularyHead head
+    = impl.vocabulary_head(options.temperature, context);
+  const std::int64_t k = std::min(options.top_k, impl.shape.vocab_size);
+  const ColumnReader ids(rows.at("sequence_ids"));
+  const ColumnReaders masks = infer_masks(rows, "");
+  auto lengths = infer_lengths(ids, rows.num_samples(), 0);
+  for (std::uint32_t& length : lengths)
+    length *= static_cast<std::uint32_t>(k);
+  net::Column logprobs = infer_column("top_logprobs", lengths);
+  net::Column tokens
+    = net::make_column("top_ids", DType::i32, std::move(lengths));
+  std::ranges::fill(tokens.as<std::int32_t>(), 0);
+  const std::vector<std::uint64_t> offsets = logprobs.offsets();
+  const auto consume = [&](const InferBatch& batch) {
+    const std::vector<float> mask_L
+      = token_mask(masks, batch.rows, batch.sequences.cu_seqlens);
+    const WantedTokens wanted = wanted_tokens(batch.sequences, mask_L);
+    const TopTokens found
+      = top_tokens(head, batch.hidden_TH, wanted, k, impl.workspace_of(0));
+    const auto shift = static_cast<std::int64_t>(offsets[batch.rows.front()]);
+    for (std::int64_t r = 0; r < wanted.size(); ++r) {
+      const std::int64_t to
+        = shift + wanted.entries_R[static_cast<std::size_t>(r)] * k;
+      std::copy_n(found.logprobs_RK.begin() + r * k, k,
+                  logprobs.as<float>().begin() + to);
+      std::copy_n(found.ids_RK.begin() + r * k, k,
+                  tokens.as<std::int32_t>().begin() + to);
+    }
+  };
+  infer_sequences(impl, ids, masks, rows.num_samples(), context, options,
+                  consume);
+  out.add(std::move(tokens));
+  out.add(std::move(logprobs));
+}
+
 void infer_values(Engine::Impl& impl, const net::Rows& rows,
                   const RunContext& context, const InferOptions& options,
                   net::Rows& out) {
@@ -183,6 +222,8 @@ void infer_rows(Engine::Impl& impl, const std::string& fn,
     infer_logprobs(impl, rows, "rejected_", context, options, out);
   } else if (fn == "logprobs") {
     infer_logprobs(impl, rows, "", context, options, out);
+  } else if (fn == "top_logprobs") {
+    infer_top_logprobs(impl, rows, context, options, out);
   } else if (fn == "values") {
     infer_values(impl, rows, context, options, out);
   } else if (fn == "scores" && rows.has("chosen_ids")) {
@@ -191,8 +232,9 @@ void infer_rows(Engine::Impl& impl, const std::string& fn,
   } else if (fn == "scores") {
     infer_scores(impl, rows, "", context, options, out);
   } else {
-    throw ConfigError(Place{}, "unknown inference '" + fn
-                                 + "'; known: logprobs, scores, values");
+    throw ConfigError(Place{},
+                      "unknown inference '" + fn
+                        + "'; known: logprobs, scores, top_logprobs, values");
   }
 }
 

@@ -4,6 +4,7 @@
 #include "config/trace/trace.hpp"
 #include "models/engine/engine.hpp"
 #include "models/engine/engine_impl.hpp"
+#include "models/engine/loss_outputs.hpp"
 #include "models/engine/lr_schedule.hpp"
 #include "models/engine/row_reader.hpp"
 #include "models/parallel/pipeline.hpp"
@@ -15,34 +16,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 namespace troupe::models {
 
 namespace {
-
-// One micro-batch between forward and backward.
-struct TrainMicroBatch {
-  PackedSequences sequences;
-  std::vector<std::size_t> rows; // of the samples, in order
-  std::vector<float> mask_L;
-  WantedTokens wanted;
-  TokenStatistics found;
-  Saved saved;
-  float* hidden_TH = nullptr;
-  TrainBatch batch;
-  at::Tensor loss;
-  Workspace* workspace = nullptr;
-};
-
-at::Tensor train_leaf(std::int64_t size) {
-  return at::zeros({size}, at::kFloat);
-}
-
-// Returns a leaf's gradient, if the loss read it.
-at::Tensor train_gradient(const at::Tensor& leaf) {
-  return leaf.defined() && leaf.grad().defined() ? leaf.grad().contiguous()
-                                                 : at::Tensor{};
-}
 
 // One train call: rows are read once, a mini-batch is an optimizer step.
 class TrainRun {
@@ -53,6 +31,7 @@ public:
       spec_(spec),
       context_(context),
       loss_(impl.losses.find(spec.fn)),
+      outputs_(impl, loss_, spec.temperature, context),
       index_(rows) {
     if (loss_.exposes.values || loss_.exposes.scores)
       impl.need_scalar_head(spec.fn);
@@ -64,6 +43,10 @@ public:
     for (const std::string& key : loss_.columns)
       if (auto found = readers(rows, key); !found.empty())
         columns_.emplace(key, std::move(found));
+    if (!loss_.picked.ids.empty())
+      picked_ids_.emplace(rows.at(loss_.picked.ids));
+    for (const std::string& key : loss_.picked.columns)
+      picked_columns_.emplace(key, ColumnReader(rows.at(key)));
   }
 
   MetricSums run() {
@@ -235,7 +218,7 @@ private:
     impl_.model.gate->before_backward(impl_.part.whole.num_layers);
     if (m.loss.defined()) {
       m.loss.backward();
-      d_hidden_TH = gradient_of_outputs(m);
+      d_hidden_TH = outputs_.gradient(m);
     }
     backward(impl_.model, m.sequences.tokens, m.saved, d_hidden_TH,
              *impl_.grads, context_, *m.workspace);
@@ -245,109 +228,21 @@ private:
   void expose(TrainMicroBatch& m) {
     TrainBatch& b = m.batch;
     b.cu_seqlens = m.sequences.cu_seqlens;
-    b.mask_T = train_leaf(m.sequences.num_tokens());
+    b.mask_T = at::zeros({m.sequences.num_tokens()}, at::kFloat);
     std::ranges::copy(m.mask_L, b.mask_T.mutable_data_ptr<float>());
     for (const auto& [key, column] : columns_)
       b.columns.emplace(key, packed_column(column, m.rows, b.cu_seqlens));
-    if (loss_.exposes.logprobs || loss_.exposes.entropy)
-      expose_tokens(m);
-    if (loss_.exposes.values || loss_.exposes.scores)
-      expose_scalars(m);
+    if (picked_ids_)
+      read_picked(m);
+    outputs_.expose(m);
   }
 
-  void expose_tokens(TrainMicroBatch& m) {
-    m.wanted = wanted_tokens(m.sequences, m.mask_L);
-    m.found
-      = token_statistics(impl_.vocabulary_head(spec_.temperature, context_),
-                         m.hidden_TH, m.wanted, *m.workspace, true);
-    impl_.backend.wait();
-    const auto scatter = [&](const float* from_R) {
-      at::Tensor leaf_L = train_leaf(m.sequences.num_tokens());
-      for (const std::int64_t entry : m.wanted.entries_R)
-        leaf_L.mutable_data_ptr<float>()[entry] = *from_R++;
-      return leaf_L.set_requires_grad(true);
-    };
-    if (loss_.exposes.logprobs)
-      m.batch.logprobs_T = scatter(m.found.logprobs_R);
-    if (loss_.exposes.entropy)
-      m.batch.entropy_T = scatter(m.found.entropy_R);
-  }
-
-  // Returns the packed index of token `t` of all sequences.
-  static std::size_t packed_token(const TrainMicroBatch& m, std::int64_t t) {
-    return static_cast<std::size_t>(
-      m.sequences.packed_L[static_cast<std::size_t>(t)]);
-  }
-
-  void expose_scalars(TrainMicroBatch& m) {
-    const std::int64_t tokens = m.sequences.tokens.num_tokens();
-    const float* outputs_T
-      = impl_.scalar_outputs(m.hidden_TH, tokens, *m.workspace);
-    const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
-    at::Tensor values_L = train_leaf(m.sequences.num_tokens());
-    at::Tensor scores_N = train_leaf(m.batch.num_sequences());
-    float* values = values_L.mutable_data_ptr<float>();
-    for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
-      for (std::int64_t t = cu[s] + 1; t < cu[s + 1]; ++t)
-        values[t] = outputs_T[packed_token(m, t - 1)];
-      if (cu[s] < cu[s + 1])
-        scores_N.mutable_data_ptr<float>()[s]
-          = outputs_T[packed_token(m, cu[s + 1] - 1)];
-    }
-    if (loss_.exposes.values)
-      m.batch.values_T = values_L.set_requires_grad(true);
-    if (loss_.exposes.scores)
-      m.batch.scores_N = scores_N.set_requires_grad(true);
-  }
-
-  // Propagates the leaves' gradients through the head; [T, H] in the workspace.
-  float* gradient_of_outputs(TrainMicroBatch& m) {
-    const std::int64_t floats
-      = hidden_floats(impl_.model, m.sequences.tokens, context_);
-    float* d_hidden_TH = m.workspace->take(floats);
-    impl_.backend.fill(d_hidden_TH, floats, 0.0F);
-    if (m.batch.logprobs_T.defined() || m.batch.entropy_T.defined())
-      gradient_of_tokens(m, d_hidden_TH);
-    if (m.batch.values_T.defined() || m.batch.scores_N.defined())
-      gradient_of_scalars(m, d_hidden_TH);
-    return d_hidden_TH;
-  }
-
-  void gradient_of_tokens(TrainMicroBatch& m, float* d_hidden_TH) {
-    const auto gather = [&](const at::Tensor& leaf_T) -> const float* {
-      const at::Tensor d_L = train_gradient(leaf_T);
-      if (!d_L.defined())
-        return nullptr;
-      std::vector<float> d_R;
-      for (const std::int64_t entry : m.wanted.entries_R)
-        d_R.push_back(d_L.const_data_ptr<float>()[entry]);
-      return impl_.written(d_R, *m.workspace);
-    };
-    token_statistics_backward(
-      impl_.vocabulary_head(spec_.temperature, context_), m.hidden_TH, m.wanted,
-      m.found, gather(m.batch.logprobs_T), gather(m.batch.entropy_T),
-      d_hidden_TH, impl_.grads->head, *m.workspace);
-  }
-
-  void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) {
-    const std::vector<std::int64_t>& cu = m.sequences.cu_seqlens;
-    const std::int64_t tokens = m.sequences.tokens.num_tokens();
-    std::vector<float> d_T(static_cast<std::size_t>(tokens), 0.0F);
-    const at::Tensor values = train_gradient(m.batch.values_T);
-    const at::Tensor scores = train_gradient(m.batch.scores_N);
-    for (std::size_t s = 0; s + 1 < cu.size(); ++s) {
-      for (std::int64_t t = cu[s] + 1; values.defined() && t < cu[s + 1]; ++t)
-        d_T[packed_token(m, t - 1)] += values.const_data_ptr<float>()[t];
-      if (scores.defined() && cu[s] < cu[s + 1])
-        d_T[packed_token(m, cu[s + 1] - 1)]
-          += scores.const_data_ptr<float>()[s];
-    }
-    if (!TensorPeers(context_, impl_.backend).first())
-      return; // every tp rank has the head: the first one counts it
-    impl_.backend.scalar_rows_backward(
-      impl_.weights.head.const_data_ptr<float>(), impl_.shape.hidden_size,
-      m.hidden_TH, tokens, impl_.written(d_T, *m.workspace), d_hidden_TH,
-      impl_.grads->head.mutable_data_ptr<float>());
+  void read_picked(TrainMicroBatch& m) const {
+    const std::int64_t width = per_token(*picked_ids_, ids_.front(), m.rows);
+    m.picked_LK = packed_wide_ids(*picked_ids_, m.rows);
+    for (const auto& [key, column] : picked_columns_)
+      m.batch.columns.emplace(
+        key, packed_wide_column(column, width, m.rows, m.batch.cu_seqlens));
   }
 
   // The norm is that of the reduced gradient, so all ranks decide alike.
@@ -379,10 +274,13 @@ private:
   const TrainSpec& spec_;
   RunContext& context_;
   const LossEntry& loss_;
+  LossOutputs outputs_;
   SampleIndex index_;
   ColumnReaders ids_; // one, or chosen and rejected; same for the others
   ColumnReaders masks_;
   std::map<std::string, ColumnReaders> columns_;
+  std::optional<ColumnReader> picked_ids_;
+  std::map<std::string, ColumnReader> picked_columns_;
 };
 
 } // namespace

@@ -136,6 +136,43 @@ at::Tensor packed_column(const ColumnReaders& columns,
   return packed_T;
 }
 
+std::int64_t per_token(const ColumnReader& column, const ColumnReader& ids,
+                       std::span<const std::size_t> rows) {
+  for (const std::size_t row : rows) {
+    if (ids.length(row) == 0)
+      continue;
+    if (column.length(row) % ids.length(row) != 0)
+      throw ConfigError(Place{}, "key " + column.key() + " has "
+                                   + std::to_string(column.length(row))
+                                   + " values for a sequence of "
+                                   + std::to_string(ids.length(row))
+                                   + " tokens");
+    return column.length(row) / ids.length(row);
+  }
+  return 0;
+}
+
+at::Tensor packed_wide_column(const ColumnReader& column, std::int64_t width,
+                              std::span<const std::size_t> rows,
+                              std::span<const std::int64_t> cu_seqlens) {
+  at::Tensor packed_TK = at::empty({cu_seqlens.back(), width}, at::kFloat);
+  float* data = packed_TK.mutable_data_ptr<float>();
+  for (std::size_t s = 0; s < rows.size(); ++s)
+    column.floats(rows[s], (cu_seqlens[s + 1] - cu_seqlens[s]) * width,
+                  data + cu_seqlens[s] * width);
+  return packed_TK;
+}
+
+std::vector<std::int32_t> packed_wide_ids(const ColumnReader& column,
+                                          std::span<const std::size_t> rows) {
+  std::vector<std::int32_t> packed;
+  for (const std::size_t row : rows) {
+    const std::span<const std::int32_t> own = column.ids(row);
+    packed.insert(packed.end(), own.begin(), own.end());
+  }
+  return packed;
+}
+
 void count_masked(std::span<const float> mask_T,
                   std::span<const std::int64_t> cu_seqlens, Denominators& to) {
   for (std::size_t s = 0; s + 1 < cu_seqlens.size(); ++s) {

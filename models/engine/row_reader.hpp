@@ -27,6 +27,9 @@ public:
   /// Returns the elements of an i32 column. Throws InvariantError for another
   /// type.
   std::span<const std::int32_t> ids(std::size_t row) const;
+  const std::string& key() const {
+    return column_.key;
+  }
   /// Copies the first `count` elements of the row as floats. Throws
   /// InvariantError naming the key if the row has neither `count` nor count + 1
   /// elements.
@@ -75,6 +78,20 @@ prompt_lengths(const ColumnReaders& masks, std::span<const std::size_t> rows,
 at::Tensor packed_column(const ColumnReaders& columns,
                          std::span<const std::size_t> rows,
                          std::span<const std::int64_t> cu_seqlens);
+
+/// Returns how many numbers a column has per token of the first row that has
+/// any. Throws ConfigError naming the key if that is no whole number.
+std::int64_t per_token(const ColumnReader& column, const ColumnReader& ids,
+                       std::span<const std::size_t> rows);
+
+/// Returns a column with `width` numbers per token as one f32 tensor
+/// [T, width].
+at::Tensor packed_wide_column(const ColumnReader& column, std::int64_t width,
+                              std::span<const std::size_t> rows,
+                              std::span<const std::int64_t> cu_seqlens);
+/// Returns a column of ids likewise, [T, width].
+std::vector<std::int32_t> packed_wide_ids(const ColumnReader& column,
+                                          std::span<const std::size_t> rows);
 
 // Adds the tokens with mask 1, and the sequences that have any.
 void count_masked(std::span<const float> mask_T,

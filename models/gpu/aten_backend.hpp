@@ -98,6 +98,15 @@ public:
                   const RowPart* parts_PR, const RowStatistics& found) override;
   void logit_gradient(const LogitRows& shape, const RowGradients& gradients,
                       float* logits_RV) override;
+  void picked_logits(const PickedIds& picked, const float* logits_RV,
+                     float* to_RK) override;
+  void join_picked(const PickedIds& picked, std::uint32_t peers,
+                   const float* logits_PRK, const float* lse_R,
+                   const PickedStatistics& found) override;
+  void picked_gradient(const PickedIds& picked, const float* logits_RK,
+                       const float* d_logprobs_RK, float* d_logits_RV) override;
+  void largest_logits(const LargestLogits& shape, const float* logits_RV,
+                      float* values_RK, std::int32_t* ids_RK) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
                    const float* hidden_TH, std::int64_t rows,
                    float* out_T) override;

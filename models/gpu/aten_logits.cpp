@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -97,6 +98,64 @@ void AtenBackend::logit_gradient(const LogitRows& shape,
                    column(gradients.d_logprobs_R) * here);
   }
   logits.copy_(d * slope * shape.inverse_temperature);
+}
+
+void AtenBackend::picked_logits(const PickedIds& picked, const float* logits_RV,
+                                float* to_RK) {
+  const at::Tensor ids
+    = indices(picked.ids_RK).view({picked.rows, picked.per_row});
+  const at::Tensor elsewhere = (ids < 0).logical_or(ids >= picked.vocab);
+  view(to_RK, {picked.rows, picked.per_row})
+    .copy_(view(logits_RV, {picked.rows, picked.vocab})
+             .gather(1, ids.clamp(0, picked.vocab - 1))
+             .masked_fill(elsewhere, -std::numeric_limits<double>::infinity()));
+}
+
+void AtenBackend::join_picked(const PickedIds& picked, std::uint32_t peers,
+                              const float* logits_PRK, const float* lse_R,
+                              const PickedStatistics& found) {
+  const at::Tensor logits
+    = view(logits_PRK, {std::int64_t{peers}, picked.rows, picked.per_row})
+        .amax(0);
+  view(found.logits_RK, {picked.rows, picked.per_row}).copy_(logits);
+  view(found.logprobs_RK, {picked.rows, picked.per_row})
+    .copy_(logits * picked.inverse_temperature - view(lse_R, {picked.rows, 1}));
+}
+
+void AtenBackend::picked_gradient(const PickedIds& picked,
+                                  const float* logits_RK,
+                                  const float* d_logprobs_RK,
+                                  float* d_logits_RV) {
+  const at::Tensor ids
+    = indices(picked.ids_RK).view({picked.rows, picked.per_row});
+  const at::Tensor here
+    = (ids >= 0).logical_and(ids < picked.vocab).to(at::kFloat);
+  const at::Tensor slope
+    = 1
+      - (view(logits_RK, {picked.rows, picked.per_row}) * picked.inverse_cap)
+          .square();
+  view(d_logits_RV, {picked.rows, picked.vocab})
+    .scatter_add_(1, ids.clamp(0, picked.vocab - 1),
+                  view(d_logprobs_RK, {picked.rows, picked.per_row}) * slope
+                    * picked.inverse_temperature * here);
+}
+
+void AtenBackend::largest_logits(const LargestLogits& shape,
+                                 const float* logits_RV, float* values_RK,
+                                 std::int32_t* ids_RK) {
+  const auto found = std::min(shape.per_row, shape.vocab);
+  const auto [values, ids] = at::sort(
+    view(logits_RV, {shape.rows, shape.vocab}), /*stable=*/true, /*dim=*/1,
+    /*descending=*/true);
+  at::Tensor to = view(values_RK, {shape.rows, shape.per_row});
+  to.fill_(-std::numeric_limits<double>::infinity());
+  to.narrow(1, 0, found).copy_(values.narrow(1, 0, found));
+  at::Tensor to_ids = at::for_blob(ids_RK, {shape.rows, shape.per_row})
+                        .options(to.options().dtype(at::kInt))
+                        .target_device(device_)
+                        .make_tensor();
+  to_ids.fill_(-1);
+  to_ids.narrow(1, 0, found).copy_(ids.narrow(1, 0, found) + shape.first_token);
 }
 
 void AtenBackend::scalar_rows(const float* weight_H, std::int64_t width,

@@ -19,6 +19,7 @@
 #include "models/kernels/logits.hpp"
 #include "models/kernels/mlp.hpp"
 #include "models/kernels/norm.hpp"
+#include "models/kernels/picked_logits.hpp"
 #include "models/kernels/qk_norm.hpp"
 #include "models/kernels/rope.hpp"
 #include "net/base/block_memory.hpp"
@@ -135,6 +136,20 @@ public:
     = 0;
   virtual void logit_gradient(const LogitRows& shape,
                               const RowGradients& gradients, float* logits_RV)
+    = 0;
+  virtual void picked_logits(const PickedIds& picked, const float* logits_RV,
+                             float* to_RK)
+    = 0;
+  virtual void join_picked(const PickedIds& picked, std::uint32_t peers,
+                           const float* logits_PRK, const float* lse_R,
+                           const PickedStatistics& found)
+    = 0;
+  virtual void picked_gradient(const PickedIds& picked, const float* logits_RK,
+                               const float* d_logprobs_RK, float* d_logits_RV)
+    = 0;
+  virtual void largest_logits(const LargestLogits& shape,
+                              const float* logits_RV, float* values_RK,
+                              std::int32_t* ids_RK)
     = 0;
   virtual void scalar_rows(const float* weight_H, std::int64_t width,
                            const float* hidden_TH, std::int64_t rows,

@@ -166,6 +166,24 @@ public:
                       float* logits_RV) override {
     models::logit_gradient(shape, gradients, logits_RV);
   }
+  void picked_logits(const PickedIds& picked, const float* logits_RV,
+                     float* to_RK) override {
+    models::picked_logits(picked, logits_RV, to_RK);
+  }
+  void join_picked(const PickedIds& picked, std::uint32_t peers,
+                   const float* logits_PRK, const float* lse_R,
+                   const PickedStatistics& found) override {
+    models::join_picked(picked, peers, logits_PRK, lse_R, found);
+  }
+  void picked_gradient(const PickedIds& picked, const float* logits_RK,
+                       const float* d_logprobs_RK,
+                       float* d_logits_RV) override {
+    models::picked_gradient(picked, logits_RK, d_logprobs_RK, d_logits_RV);
+  }
+  void largest_logits(const LargestLogits& shape, const float* logits_RV,
+                      float* values_RK, std::int32_t* ids_RK) override {
+    models::largest_logits(shape, logits_RV, values_RK, ids_RK);
+  }
   void scalar_rows(const float* weight_H, std::int64_t width,
                    const float* hidden_TH, std::int64_t rows,
                    float* out_T) override {

@@ -1,4 +1,5 @@
 // The table of built-in losses; a new one is added by a line here.
+#include "models/losses/distillation.hpp"
 #include "models/losses/dpo.hpp"
 #include "models/losses/ppo_actor.hpp"
 #include "models/losses/ppo_critic.hpp"
@@ -15,6 +16,7 @@ Losses& mutable_losses() {
     table.add(sft_loss_entry());
     table.add(reward_loss_entry());
     table.add(dpo_loss_entry());
+    table.add(distillation_loss_entry());
     table.add(ppo_actor_loss_entry());
     table.add(ppo_critic_loss_entry());
     return table;

@@ -8,10 +8,10 @@ namespace troupe::models {
 
 /// Computes, with r = exp(logprobs - old), and sg the number without its
 /// gradient:
-///   l_t = -sg(clip(r, 1 - clip_low, 1 + clip_high)) A_t logprobs_t.
-/// With clip_low 1 a ratio has no lower bound, as in the paper. pg_clipfrac is
+///   l_t = -sg(clip(r, 1 - clip.low, 1 + clip.high)) A_t logprobs_t.
+/// With clip.low 1 a ratio has no lower bound, as in the paper. pg_clipfrac is
 /// the share of clipped ratios. Golden rl/policy_cispo*; verl's and TRL's
-/// cispo (TRL's epsilon_high is 1 + clip_high).
+/// cispo (TRL's epsilon_high is 1 + clip.high).
 PolicyTerm cispo_term(const TrainBatch& batch, const LossSettings& settings);
 
 } // namespace troupe::models

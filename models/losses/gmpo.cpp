@@ -9,7 +9,7 @@ PolicyTerm gmpo_term(const TrainBatch& batch, const LossSettings& settings) {
   const at::Tensor sign_T = at::sign(advantages_T);
   const at::Tensor log_ratio_T = batch.logprobs_T - batch.at("logprobs");
   const at::Tensor near_T
-    = at::clamp(log_ratio_T, -settings.clip_low, settings.clip_high);
+    = at::clamp(log_ratio_T, -settings.clip.low, settings.clip.high);
   const at::Tensor kept_T
     = sign_T * at::minimum(sign_T * log_ratio_T, sign_T * near_T);
   const at::Tensor ratio_T = with_gradient_of(

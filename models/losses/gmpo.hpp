@@ -8,7 +8,7 @@
 namespace troupe::models {
 
 /// Computes, with d = logprobs - old and s the sign of A:
-///   k_t = s min(s d_t, s clip(d_t, -clip_low, clip_high));
+///   k_t = s min(s d_t, s clip(d_t, -clip.low, clip.high));
 ///   l_t = -sg(exp(mean of k over the response)) exp(k_t - sg(k_t)) A_t,
 /// whose mean over a response (loss_mean: sequence) has value and gradient of
 /// -A (product of exp(k))^(1 / length). clip_ratio is of log ratios here, 0.4

@@ -11,7 +11,7 @@ namespace troupe::models {
 /// Computes, with s = exp(mean over the response of (logprobs - old)), and sg
 /// the number without its gradient:
 ///   s_t = sg(s) p_t / sg(p_t);
-///   l_t = -min(s_t A_t, clip(s_t, 1 - clip_low, 1 + clip_high) A_t).
+///   l_t = -min(s_t A_t, clip(s_t, 1 - clip.low, 1 + clip.high) A_t).
 /// The paper's mean is that of sequences (loss_mean: sequence), its range 3e-4
 /// and 4e-4 (section 5.1). Golden rl/policy_gspo*; verl's gspo, TRL's
 /// importance_sampling_level sequence.

@@ -4,6 +4,7 @@
 //
 // Shapes: T tokens of the micro-batch (packed), N sequences in it. Entry t of a
 // sequence belongs to its token t; entry 0 of logprobs, entropy, values is 0.
+// K tokens are picked per entry.
 #pragma once
 
 #include "config/settings/settings_types.hpp"
@@ -33,13 +34,13 @@ struct Denominators {
 
 /// Numbers of `algorithm` that losses read; see `troupe explain algorithm`.
 struct LossSettings {
-  double clip_low = ClipRatio{}.low;
-  double clip_high = ClipRatio{}.high;
+  ClipRatio clip;
   PolicyOptions policy;
   CorrectionOptions correction;
   double value_clip = ValueLossSettings{}.clip;
   double entropy_coef = 0;
   PreferenceSettings preference;
+  double distillation_beta = DistillationSettings{}.beta;
   double kl_coef = AlgorithmSettings{}.kl_coef;
   std::string kl_estimator = AlgorithmSettings{}.kl_estimator;
   bool kl_in_loss = false;
@@ -54,11 +55,13 @@ struct TrainBatch {
   /// them.
   at::Tensor logprobs_T; ///< log p(token t | before) at the temperature
   at::Tensor entropy_T;  ///< of the distribution of token t, in nats
+  at::Tensor picked_TK;  ///< log-probabilities of the picked tokens
   at::Tensor values_T;   ///< scalar head at position t-1: V before token t
   at::Tensor scores_N;   ///< scalar head at each sequence's last token; pairs
                          ///< alternate: chosen 0, rejected 0, chosen 1, ...
   at::Tensor mask_T;     ///< 0/1: loss_mask; entry 0 of a sequence is always 0
-  std::map<std::string, at::Tensor, std::less<>> columns; ///< [T] by key
+  /// [T] by key; [T, K] those beside picked tokens.
+  std::map<std::string, at::Tensor, std::less<>> columns;
 
   std::int64_t num_sequences() const {
     return static_cast<std::int64_t>(cu_seqlens.size()) - 1;
@@ -87,6 +90,12 @@ struct Exposes {
   bool scores = false;
 };
 
+/// Tokens of each entry that a loss reads instead of the sampled one.
+struct PickedKeys {
+  std::string ids = {};                  ///< key of the ids [T, K]; "": none
+  std::vector<std::string> columns = {}; ///< keys of numbers [T, K] beside them
+};
+
 /// A number of a loss that a carried value overrides.
 struct CarriedSetting {
   std::string name; ///< carried value's name: "kl_coef"
@@ -101,9 +110,10 @@ struct LossEntry {
   /// Per-token keys that the loss reads through `at`, in addition to ids and
   /// mask.
   std::vector<std::string> columns;
-  std::string mean_over = {}; ///< one of them, summed into `weights`; "": none
-  bool pairs = false;         ///< rows are chosen_ids + rejected_ids
-  std::vector<KnownKey> reads = {};         ///< required from a call in a file
+  PickedKeys picked = {};
+  std::string mean_over = {};       ///< one of `columns`, summed into `weights`
+  bool pairs = false;               ///< rows are chosen_ids + rejected_ids
+  std::vector<KnownKey> reads = {}; ///< required from a call in a file
   std::vector<CarriedSetting> carried = {}; ///< taken from previous steps
 };
 

@@ -16,7 +16,7 @@ at::Tensor policy_loss_T(const TrainBatch& batch,
   const at::Tensor& advantages_T = batch.at("advantages");
   const at::Tensor ratio_T = token_ratio_T(batch);
   const at::Tensor clipped_T
-    = at::clamp(ratio_T, 1.0 - settings.clip_low, 1.0 + settings.clip_high);
+    = at::clamp(ratio_T, 1.0 - settings.clip.low, 1.0 + settings.clip.high);
   const at::Tensor least_T
     = at::minimum(ratio_T * advantages_T, clipped_T * advantages_T);
   const double dual_clip = settings.policy.dual_clip;
@@ -41,8 +41,8 @@ void count_clipped(const TrainBatch& batch, const LossSettings& settings,
     const float ratio = std::exp(now[t] - old[t]);
     const float plain = ratio * advantage[t];
     const float bound
-      = std::clamp(ratio, static_cast<float>(1.0 - settings.clip_low),
-                   static_cast<float>(1.0 + settings.clip_high))
+      = std::clamp(ratio, static_cast<float>(1.0 - settings.clip.low),
+                   static_cast<float>(1.0 + settings.clip.high))
         * advantage[t];
     term.clipped += bound < plain ? 1 : 0;
     const double least = std::min(plain, bound);

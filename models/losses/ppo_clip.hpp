@@ -8,7 +8,7 @@
 namespace troupe::models {
 
 /// Computes, with r = exp(logprobs - old), A the advantage:
-///   l_t = -min(r A, clip(r, 1 - clip_low, 1 + clip_high) A);
+///   l_t = -min(r A, clip(r, 1 - clip.low, 1 + clip.high) A);
 ///   where dual_clip = c > 0 and A < 0: l_t = -max(that minimum, c A).
 /// Golden rl/*policy_loss*, gen_policy_*.
 PolicyTerm ppo_clip_term(const TrainBatch& batch, const LossSettings& settings);

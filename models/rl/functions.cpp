@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 #include "models/rl/group_advantages.hpp"
 #include "models/rl/ppo_advantages.hpp"
+#include "models/rl/response_lengths.hpp"
 
 #include <algorithm>
 
@@ -45,6 +46,7 @@ const Functions& functions() {
     Functions built_in;
     built_in.add(ppo_advantages_entry());
     built_in.add(group_advantages_entry());
+    built_in.add(response_lengths_entry());
     return built_in;
   }();
   return table;

@@ -92,15 +92,6 @@ std::vector<float> token_kl(const RolloutBatch& batch,
   return kl_T;
 }
 
-void add_moments(MetricSums& sums, const std::string& name,
-                 const Moments& moments) {
-  if (moments.count == 0)
-    return;
-  sums.add(name + "/mean", moments.sum, moments.count);
-  sums.add_max(name + "/max", moments.max);
-  sums.add_min(name + "/min", moments.min);
-}
-
 double sum_of(std::span<const float> numbers) {
   double total = 0;
   for (const float number : numbers)
@@ -112,28 +103,17 @@ void add_response_metrics(MetricSums& sums, const RolloutBatch& batch,
                           std::span<const float> rewards_T) {
   Moments scores;
   Moments rewards;
-  Moments responses;
-  Moments prompts;
-  double truncated = 0;
+  ResponseLengths lengths;
   for (std::size_t i = 0; i < batch.num_samples(); ++i) {
     if (!batch.scored(i))
       continue;
-    const Mask mask = batch.mask(i);
-    const auto own = std::count(mask.begin(), mask.end(), 1);
-    const auto first = std::find(mask.begin(), mask.end(), 1) - mask.begin();
     scores.add(batch.score(i));
     rewards.add(sum_of(batch.part(rewards_T, i)));
-    responses.add(static_cast<double>(own));
-    prompts.add(static_cast<double>(first));
-    truncated += batch.truncated(i) ? 1 : 0;
+    lengths.add(batch.mask(i), batch.truncated(i));
   }
   add_moments(sums, "critic/score", scores);
   add_moments(sums, "critic/rewards", rewards);
-  add_moments(sums, "response_length", responses);
-  add_moments(sums, "prompt_length", prompts);
-  if (batch.num_scored() > 0)
-    sums.add("response_length/clip_ratio", truncated,
-             static_cast<double>(batch.num_scored()));
+  lengths.report(sums);
 }
 
 void add_token_column(net::Rows& rows, const RolloutBatch& batch,

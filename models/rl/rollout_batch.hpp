@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/rl/metric_sums.hpp"
+#include "models/rl/response_lengths.hpp"
 #include "models/rl/rl_math.hpp"
 #include "net/base/rows.hpp"
 
@@ -84,9 +85,6 @@ std::vector<float> token_kl(const RolloutBatch& batch,
                             std::span<const float> reference_T,
                             KlEstimator kind);
 
-/// Adds NAME/{mean, max, min}; nothing if empty.
-void add_moments(MetricSums& sums, const std::string& name,
-                 const Moments& moments);
 /// Adds critic/{score, rewards}, response_length, prompt_length; `rewards_T`
 /// are the tokens' rewards.
 void add_response_metrics(MetricSums& sums, const RolloutBatch& batch,

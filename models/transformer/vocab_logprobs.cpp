@@ -1,8 +1,10 @@
 #include "models/transformer/vocab_logprobs.hpp"
 
+#include "config/base/error.hpp"
 #include "models/kernels/linear.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe::models {
 
@@ -55,8 +57,179 @@ std::vector<std::int64_t> loss_targets(const VocabularyHead& head,
   return targets;
 }
 
+// Targets that no rank has.
+std::vector<std::int64_t> loss_no_targets(std::int64_t rows) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(rows), -1);
+}
+
 const float* loss_from(const float* values_R, std::int64_t first) {
   return values_R == nullptr ? nullptr : values_R + first;
+}
+
+// Goes over the wanted rows in chunks whose logits fit in memory. Its buffers
+// are memory of the workspace.
+class LossChunks {
+public:
+  LossChunks(const VocabularyHead& head, const float* hidden_TH,
+             const WantedTokens& wanted, Workspace& workspace)
+    : head_(head),
+      hidden_TH_(hidden_TH),
+      wanted_(wanted),
+      workspace_(workspace),
+      step_(std::min(wanted.size(), loss_chunk_rows(head.vocab()))),
+      gathered_RH_(workspace.take(step_ * head.hidden())) {}
+
+  bool next() {
+    first_ += rows_;
+    rows_ = std::min(step_, wanted_.size() - first_);
+    return rows_ > 0;
+  }
+  std::int64_t first() const {
+    return first_;
+  }
+  std::int64_t rows() const {
+    return rows_;
+  }
+  const float* gathered_RH() const {
+    return gathered_RH_;
+  }
+  RowList list() const {
+    return loss_rows(head_, wanted_, first_, rows_);
+  }
+  float* take_logits() {
+    return workspace_.take(step_ * head_.vocab());
+  }
+  void take_parts() {
+    parts_ = take_parts_of(1);
+    all_parts_ = head_.peers.alone() ? parts_ : take_parts_of(peers());
+  }
+
+  void gather() {
+    head_.backend->gather_rows(list(), hidden_TH_, gathered_RH_);
+  }
+  void compute(float* logits_RV) {
+    loss_logits(head_, rows_, gathered_RH_, logits_RV);
+  }
+
+  // Fills this chunk's part of `found` [all rows].
+  void statistics(const float* logits_RV, const RowStatistics& found) {
+    const std::vector<std::int64_t> targets
+      = loss_targets(head_, wanted_, first_, rows_);
+    const LogitRows shape{rows_, head_.vocab(), loss_inverse(head_),
+                          loss_inverse_cap(head_), targets};
+    head_.backend->logit_parts(shape, logits_RV, parts_);
+    if (!head_.peers.alone())
+      head_.peers.collect(&parts_->top, &all_parts_->top,
+                          rows_ * row_part_floats, "vocabulary statistics");
+    head_.backend->join_parts(shape, peers(), all_parts_,
+                              {found.logprobs_R + first_,
+                               found.entropy_R + first_, found.lse_R + first_});
+  }
+
+  // Fills this chunk's part of what the picked tokens have.
+  void pick(const float* logits_RV, const TokenStatistics& found) {
+    const Workspace::Mark mark = workspace_.mark();
+    const std::int64_t count = rows_ * wanted_.picks;
+    const std::vector<std::int64_t> ids = picked_ids();
+    const PickedIds picked = picked_of(ids);
+    float* own_RK = workspace_.take(count);
+    head_.backend->picked_logits(picked, logits_RV, own_RK);
+    float* all_PRK = own_RK;
+    if (!head_.peers.alone()) {
+      all_PRK = workspace_.take(count * peers());
+      head_.peers.collect(own_RK, all_PRK, count, "picked logits");
+    }
+    const std::int64_t entry = first_ * wanted_.picks;
+    head_.backend->join_picked(
+      picked, peers(), all_PRK, found.lse_R + first_,
+      {found.picked.logits_RK + entry, found.picked.logprobs_RK + entry});
+    workspace_.rewind(mark);
+  }
+
+  // Adds what the gradient of the picked tokens gives this chunk's d logits.
+  void picked_gradient(const TokenStatistics& found, const float* d_picked_RK,
+                       float* d_logits_RV) {
+    const std::vector<std::int64_t> ids = picked_ids();
+    const std::int64_t entry = first_ * wanted_.picks;
+    head_.backend->picked_gradient(picked_of(ids),
+                                   found.picked.logits_RK + entry,
+                                   d_picked_RK + entry, d_logits_RV);
+  }
+
+private:
+  std::uint32_t peers() const {
+    return head_.peers.size();
+  }
+  RowPart* take_parts_of(std::uint32_t peers) {
+    return reinterpret_cast<RowPart*>(
+      workspace_.take(step_ * peers * row_part_floats));
+  }
+  std::vector<std::int64_t> picked_ids() const {
+    std::vector<std::int64_t> ids;
+    const std::int64_t end = (first_ + rows_) * wanted_.picks;
+    for (std::int64_t entry = first_ * wanted_.picks; entry < end; ++entry)
+      ids.push_back(wanted_.picked_RK[static_cast<std::size_t>(entry)]
+                    - head_.first_token);
+    return ids;
+  }
+  PickedIds picked_of(const std::vector<std::int64_t>& ids) const {
+    return {.rows = rows_,
+            .vocab = head_.vocab(),
+            .per_row = wanted_.picks,
+            .inverse_temperature = loss_inverse(head_),
+            .inverse_cap = loss_inverse_cap(head_),
+            .ids_RK = ids};
+  }
+
+  const VocabularyHead& head_;
+  const float* hidden_TH_;
+  const WantedTokens& wanted_;
+  Workspace& workspace_;
+  std::int64_t step_;
+  std::int64_t first_ = 0;
+  std::int64_t rows_ = 0;
+  float* gathered_RH_;
+  RowPart* parts_ = nullptr;
+  RowPart* all_parts_ = nullptr;
+};
+
+// Candidates for the likeliest tokens: K of each rank's part per row.
+struct TopCandidates {
+  std::uint32_t peers = 1;
+  std::int64_t rows = 0;
+  std::int64_t per_row = 0;
+  const float* logits_PRK = nullptr;
+  const std::int32_t* ids_PRK = nullptr; ///< -1: none
+  const float* lse_R = nullptr;
+};
+
+// Returns (minus logit, id) of a row's candidates on all ranks, likeliest
+// first.
+std::vector<std::pair<float, std::int32_t>>
+top_of_row(const TopCandidates& from, std::int64_t r) {
+  std::vector<std::pair<float, std::int32_t>> row;
+  for (std::uint32_t p = 0; p < from.peers; ++p)
+    for (std::int64_t k = 0; k < from.per_row; ++k) {
+      const std::int64_t at = (p * from.rows + r) * from.per_row + k;
+      if (from.ids_PRK[at] >= 0)
+        row.emplace_back(-from.logits_PRK[at], from.ids_PRK[at]);
+    }
+  std::ranges::sort(row);
+  return row;
+}
+
+// Appends the likeliest of all ranks' candidates.
+void top_join(const TopCandidates& from, float inverse_temperature,
+              TopTokens& to) {
+  for (std::int64_t r = 0; r < from.rows; ++r) {
+    const auto row = top_of_row(from, r);
+    to.per_row = std::min(to.per_row, static_cast<std::int64_t>(row.size()));
+    for (std::size_t k = 0; k < static_cast<std::size_t>(to.per_row); ++k) {
+      to.ids_RK.push_back(row[k].second);
+      to.logprobs_RK.push_back(-row[k].first * inverse_temperature
+                               - from.lse_R[r]);
+    }
+  }
 }
 
 } // namespace
@@ -71,34 +244,20 @@ TokenStatistics token_statistics(const VocabularyHead& head,
   TokenStatistics found{workspace.take(count), workspace.take(count),
                         workspace.take(count),
                         keep ? workspace.take(count * vocab) : nullptr};
+  if (wanted.picks > 0)
+    found.picked = {workspace.take(count * wanted.picks),
+                    workspace.take(count * wanted.picks)};
   const Workspace::Mark mark = workspace.mark();
-  const std::int64_t step = std::min(count, loss_chunk_rows(vocab));
-  float* gathered = workspace.take(step * head.hidden());
-  float* chunk = keep ? nullptr : workspace.take(step * vocab);
-  const auto take_parts = [&](std::int64_t count_of_rows) {
-    return reinterpret_cast<RowPart*>(
-      workspace.take(count_of_rows * row_part_floats));
-  };
-  RowPart* parts = take_parts(step);
-  RowPart* all_parts
-    = head.peers.alone() ? parts : take_parts(step * head.peers.size());
-  for (std::int64_t first = 0; first < count; first += step) {
-    const std::int64_t rows = std::min(step, count - first);
-    float* logits = keep ? found.logits_RV + first * vocab : chunk;
-    head.backend->gather_rows(loss_rows(head, wanted, first, rows), hidden_TH,
-                              gathered);
-    loss_logits(head, rows, gathered, logits);
-    const std::vector<std::int64_t> targets
-      = loss_targets(head, wanted, first, rows);
-    const LogitRows shape{rows, vocab, loss_inverse(head),
-                          loss_inverse_cap(head), targets};
-    head.backend->logit_parts(shape, logits, parts);
-    if (!head.peers.alone())
-      head.peers.collect(&parts->top, &all_parts->top, rows * row_part_floats,
-                         "vocabulary statistics");
-    head.backend->join_parts(
-      shape, head.peers.size(), all_parts,
-      {found.logprobs_R + first, found.entropy_R + first, found.lse_R + first});
+  LossChunks chunks(head, hidden_TH, wanted, workspace);
+  float* chunk = keep ? nullptr : chunks.take_logits();
+  chunks.take_parts();
+  while (chunks.next()) {
+    float* logits = keep ? found.logits_RV + chunks.first() * vocab : chunk;
+    chunks.gather();
+    chunks.compute(logits);
+    chunks.statistics(logits, {found.logprobs_R, found.entropy_R, found.lse_R});
+    if (wanted.picks > 0)
+      chunks.pick(logits, found);
   }
   workspace.rewind(mark);
   return found;
@@ -107,41 +266,92 @@ TokenStatistics token_statistics(const VocabularyHead& head,
 void token_statistics_backward(
   const VocabularyHead& head, const float* hidden_TH,
   const WantedTokens& wanted, const TokenStatistics& found,
-  const float* d_logprobs_R, const float* d_entropy_R, float* d_hidden_TH,
+  const TokenGradients& gradients, float* d_hidden_TH,
   const at::Tensor& d_weight_VH, Workspace& workspace) {
+  const bool of_picked = gradients.d_picked_RK != nullptr;
+  TROUPE_CHECK(!of_picked || gradients.d_logprobs_R == nullptr,
+               "a loss reads the targets or the picked tokens");
   const std::int64_t vocab = head.vocab();
   const std::int64_t width = head.hidden();
-  const std::int64_t count = wanted.size();
   const Workspace::Mark mark = workspace.mark();
-  const std::int64_t step = std::min(count, loss_chunk_rows(vocab));
-  float* gathered = workspace.take(step * width);
-  float* d_rows = workspace.take(step * width);
-  float* chunk
-    = found.logits_RV != nullptr ? nullptr : workspace.take(step * vocab);
-  for (std::int64_t first = 0; first < count; first += step) {
-    const std::int64_t rows = std::min(step, count - first);
-    const RowList list = loss_rows(head, wanted, first, rows);
-    head.backend->gather_rows(list, hidden_TH, gathered);
+  LossChunks chunks(head, hidden_TH, wanted, workspace);
+  float* d_rows
+    = workspace.take(std::min(wanted.size(), loss_chunk_rows(vocab)) * width);
+  float* chunk = found.logits_RV != nullptr ? nullptr : chunks.take_logits();
+  while (chunks.next()) {
+    const std::int64_t first = chunks.first();
+    chunks.gather();
     float* logits = chunk;
     if (found.logits_RV != nullptr)
       logits = found.logits_RV + first * vocab;
     else
-      loss_logits(head, rows, gathered, logits);
+      chunks.compute(logits);
     const std::vector<std::int64_t> targets
-      = loss_targets(head, wanted, first, rows);
+      = of_picked ? loss_no_targets(chunks.rows())
+                  : loss_targets(head, wanted, first, chunks.rows());
     head.backend->logit_gradient(
-      {rows, vocab, loss_inverse(head), loss_inverse_cap(head), targets},
-      {loss_from(d_logprobs_R, first), loss_from(d_entropy_R, first),
-       found.entropy_R + first, found.lse_R + first},
+      {chunks.rows(), vocab, loss_inverse(head), loss_inverse_cap(head),
+       targets},
+      {loss_from(of_picked ? gradients.d_picked_sums_R : gradients.d_logprobs_R,
+                 first),
+       loss_from(gradients.d_entropy_R, first), found.entropy_R + first,
+       found.lse_R + first},
       logits);
-    const ProductRows products{rows, head.operands};
+    if (of_picked)
+      chunks.picked_gradient(found, gradients.d_picked_RK, logits);
+    const ProductRows products{chunks.rows(), head.operands};
     linear_grad_weight(*head.backend, products, {logits, vocab},
-                       {gathered, width}, d_weight_VH);
+                       {chunks.gathered_RH(), width}, d_weight_VH);
     linear_grad_input(*head.backend, products, {logits, vocab}, head.weight_VH,
                       {d_rows, width});
-    head.backend->scatter_rows(list, d_rows, d_hidden_TH);
+    head.backend->scatter_rows(chunks.list(), d_rows, d_hidden_TH);
   }
   workspace.rewind(mark);
+}
+
+TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
+                     const WantedTokens& wanted, std::int64_t per_row,
+                     Workspace& workspace) {
+  const std::uint32_t peers = head.peers.size();
+  TopTokens found{.per_row = per_row, .ids_RK = {}, .logprobs_RK = {}};
+  const Workspace::Mark mark = workspace.mark();
+  LossChunks chunks(head, hidden_TH, wanted, workspace);
+  float* logits = chunks.take_logits();
+  chunks.take_parts();
+  const std::int64_t count = wanted.size();
+  float* statistics_3R = workspace.take(3 * count);
+  const RowStatistics rows{statistics_3R, statistics_3R + count,
+                           statistics_3R + 2 * count};
+  while (chunks.next()) {
+    chunks.gather();
+    chunks.compute(logits);
+    chunks.statistics(logits, rows);
+    const Workspace::Mark of_chunk = workspace.mark();
+    const std::int64_t entries = chunks.rows() * per_row;
+    // Logits, then ids, of this rank and then of all.
+    float* own = workspace.take(2 * entries);
+    float* all = head.peers.alone() ? own : workspace.take(2 * entries * peers);
+    head.backend->largest_logits(
+      {chunks.rows(), head.vocab(), per_row, head.first_token}, logits, own,
+      reinterpret_cast<std::int32_t*>(own + entries));
+    if (!head.peers.alone()) {
+      head.peers.collect(own, all, entries, "largest logits");
+      head.peers.collect(own + entries, all + entries * peers, entries,
+                         "ids of the largest logits");
+    }
+    head.backend->wait();
+    top_join(
+      {.peers = peers,
+       .rows = chunks.rows(),
+       .per_row = per_row,
+       .logits_PRK = all,
+       .ids_PRK = reinterpret_cast<const std::int32_t*>(all + entries * peers),
+       .lse_R = rows.lse_R + chunks.first()},
+      loss_inverse(head), found);
+    workspace.rewind(of_chunk);
+  }
+  workspace.rewind(mark);
+  return found;
 }
 
 void raw_logits(const VocabularyHead& head, const float* hidden_TH,

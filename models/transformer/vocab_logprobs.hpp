@@ -1,12 +1,14 @@
 // From hidden states to what losses read, fused over the vocabulary: the
-// log-probability of one token and the entropy of its distribution, in chunks
+// log-probability of one token and the entropy of its distribution, those of K
+// picked tokens beside it, or the K likeliest ones, in chunks
 // of rows so that the logits of all tokens never exist at once unless they are
 // small enough to keep for the gradient. Tp ranks hold a part of the vocabulary
 // each and exchange four numbers per row: largest logit, sum of exponentials,
 // their sum weighted by the logits, and the target's logit (Megatron's
 // vocabulary-parallel cross entropy, with the entropy).
 //
-// Shapes: T packed tokens, R rows wanted, H hidden, V vocabulary.
+// Shapes: T packed tokens, R rows wanted, H hidden, V vocabulary, K picked
+// tokens per row.
 #pragma once
 
 #include "config/base/dtype.hpp"
@@ -43,7 +45,9 @@ struct VocabularyHead {
 struct WantedTokens {
   std::vector<std::int64_t> positions_R;
   std::vector<std::int32_t> targets_R;
-  std::vector<std::int64_t> entries_R; ///< [R] destination; may be empty
+  std::vector<std::int64_t> entries_R;      ///< [R] destination; may be empty
+  std::vector<std::int32_t> picked_RK = {}; ///< ids besides the target
+  std::int64_t picks = 0;                   ///< K; 0: none
 
   std::int64_t size() const {
     return static_cast<std::int64_t>(positions_R.size());
@@ -53,9 +57,26 @@ struct WantedTokens {
 /// The results of forward; memory of a Workspace.
 struct TokenStatistics {
   float* logprobs_R = nullptr;
-  float* entropy_R = nullptr; ///< nats
-  float* lse_R = nullptr;     ///< log-sum-exp of the scaled logits
-  float* logits_RV = nullptr; ///< raw; null if too large to keep
+  float* entropy_R = nullptr;   ///< nats
+  float* lse_R = nullptr;       ///< log-sum-exp of the scaled logits
+  float* logits_RV = nullptr;   ///< raw; null if too large to keep
+  PickedStatistics picked = {}; ///< if any are wanted
+};
+
+/// Gradients of what a loss read; a null pointer means zero. A loss reads the
+/// log-probability of the target or those of the picked tokens, not both.
+struct TokenGradients {
+  const float* d_logprobs_R = nullptr;
+  const float* d_entropy_R = nullptr;
+  const float* d_picked_RK = nullptr;
+  const float* d_picked_sums_R = nullptr; ///< of d_picked_RK over K
+};
+
+/// The likeliest tokens of rows, descending, equal ones by id.
+struct TopTokens {
+  std::int64_t per_row = 0; ///< K: as wanted, or the vocabulary if that is less
+  std::vector<std::int32_t> ids_RK;
+  std::vector<float> logprobs_RK;
 };
 
 /// Fills all of TokenStatistics; `keep_logits` allows keeping the logits for
@@ -65,14 +86,19 @@ TokenStatistics token_statistics(const VocabularyHead& head,
                                  const WantedTokens& wanted,
                                  Workspace& workspace, bool keep_logits);
 
-/// Adds to rows of `d_hidden_TH` and to `d_weight_VH`, given the gradients of
-/// log-probabilities and entropies (null: none); what it adds to `d_hidden_TH`
-/// is this rank's partial sum. Consumes kept logits.
+/// Adds to rows of `d_hidden_TH` and to `d_weight_VH`; what it adds to
+/// `d_hidden_TH` is this rank's partial sum. Consumes kept logits.
 void token_statistics_backward(
   const VocabularyHead& head, const float* hidden_TH,
   const WantedTokens& wanted, const TokenStatistics& found,
-  const float* d_logprobs_R, const float* d_entropy_R, float* d_hidden_TH,
+  const TokenGradients& gradients, float* d_hidden_TH,
   const at::Tensor& d_weight_VH, Workspace& workspace);
+
+/// Returns the `per_row` likeliest tokens at each wanted row, of the vocabulary
+/// of all tp ranks.
+TopTokens top_tokens(const VocabularyHead& head, const float* hidden_TH,
+                     const WantedTokens& wanted, std::int64_t per_row,
+                     Workspace& workspace);
 
 /// Computes this rank's logits[rows, V] / temperature of the first `rows`
 /// hidden states, readable by the host.

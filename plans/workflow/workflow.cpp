@@ -236,6 +236,7 @@ void check_heads(const Examined& examined) {
     if (call.kind == CallKind::inference || call.kind == CallKind::generate)
       check_head(examined.workflow, call,
                  call.kind == CallKind::generate || call.fn == "logprobs"
+                     || call.fn == "top_logprobs"
                    ? Head::vocabulary
                    : Head::scalar,
                  examined.places);

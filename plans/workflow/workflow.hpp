@@ -165,5 +165,6 @@ Workflow reward_workflow(const Settings& settings);
 Workflow dpo_workflow(const Settings& settings);
 Workflow ppo_workflow(const Settings& settings);
 Workflow grpo_workflow(const Settings& settings);
+Workflow distillation_workflow(const Settings& settings);
 
 } // namespace troupe::plans

@@ -21,8 +21,8 @@ import venv
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ENVIRONMENT = ROOT / ".deps" / "golden"
-PARTS = ["models", "gradients", "lora", "samplers", "rl", "policies", "training", "trl_losses", "tokenizing",
-         "templates", "safetensors_files", "rows"]
+PARTS = ["models", "gradients", "lora", "samplers", "rl", "policies", "training", "trl_losses",
+         "distillation", "tokenizing", "templates", "safetensors_files", "rows"]
 LIMIT = 6_000_000  # bytes of all files
 
 

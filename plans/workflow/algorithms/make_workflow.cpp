@@ -124,10 +124,15 @@ using Makers = std::map<std::string, WorkflowMaker, std::less<>>;
 
 Makers& workflow_makers() {
   static Makers makers = {
-    {"sft", sft_workflow},           {"reward", reward_workflow},
-    {"dpo", dpo_workflow},           {"ppo", checked_ppo},
-    {"grpo", checked_grpo},          {"score", score_workflow},
-    {"generate", generate_workflow}, {"convert", convert_workflow},
+    {"sft", sft_workflow},
+    {"reward", reward_workflow},
+    {"dpo", dpo_workflow},
+    {"ppo", checked_ppo},
+    {"grpo", checked_grpo},
+    {"score", score_workflow},
+    {"generate", generate_workflow},
+    {"convert", convert_workflow},
+    {"distillation", distillation_workflow},
   };
   return makers;
 }

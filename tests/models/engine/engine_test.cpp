@@ -315,7 +315,7 @@ TEST_F(EngineTest, UnknownFunctionsAreNamed) {
   const net::Rows rows = random_sequences(1, 75, 4, 11);
   RunContext context;
   EXPECT_THAT(config_error([&] { engine()->infer("logits", rows, context); }),
-              HasSubstr("logprobs, scores, values"));
+              HasSubstr("logprobs, scores, top_logprobs, values"));
 }
 
 } // namespace

@@ -356,8 +356,8 @@ TEST_P(GoldenGrpo, UpdateEqualsTheReference) {
     spec.fn = "ppo_actor_loss";
     spec.mini_batches = {first_samples(12)};
     spec.micro_batches = micro_batches;
-    spec.loss.clip_low = c.meta["spec"]["clip_low"];
-    spec.loss.clip_high = c.meta["spec"]["clip_high"];
+    spec.loss.clip.low = c.meta["spec"]["clip_low"];
+    spec.loss.clip.high = c.meta["spec"]["clip_high"];
     spec.loss.kl_in_loss = true;
     spec.loss.kl_estimator = "k3";
     spec.loss.kl_coef = c.meta["spec"]["beta"];

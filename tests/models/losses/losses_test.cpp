@@ -36,8 +36,8 @@ TEST_P(GoldenPolicyLoss, HasTheReferencesValueAndGradient) {
   batch.columns["logprobs"] = flat(c.in.at("old_logp"));
   batch.columns["advantages"] = flat(c.in.at("advantages"));
   LossSettings settings;
-  settings.clip_low = c.params["eps_low"];
-  settings.clip_high = c.params["eps_high"];
+  settings.clip.low = c.params["eps_low"];
+  settings.clip.high = c.params["eps_high"];
   if (c.params.contains("dual_clip") && !c.params["dual_clip"].is_null())
     settings.policy.dual_clip = c.params["dual_clip"];
   if (c.params["agg"] == "seq-mean-token-mean")

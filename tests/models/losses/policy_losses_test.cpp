@@ -60,8 +60,8 @@ LossSettings settings_of(const LossCase& c) {
   LossSettings settings;
   settings.policy.kind = kinds().at(c.function);
   settings.mean = mean_of(c);
-  settings.clip_low = c.number("eps_low", c.number("eps", 0.2));
-  settings.clip_high = c.number("eps_high", c.number("eps", 0.2));
+  settings.clip.low = c.number("eps_low", c.number("eps", 0.2));
+  settings.clip.high = c.number("eps_high", c.number("eps", 0.2));
   settings.policy.tau_positive = c.number("tau_pos", 1.0);
   settings.policy.tau_negative = c.number("tau_neg", 1.0);
   settings.policy.cov_kl_coef = c.number("coef", 1.0);
@@ -194,7 +194,7 @@ class GoldenCorrections : public ::testing::TestWithParam<std::string> {};
 TEST_P(GoldenCorrections, HaveTheReferencesValueAndGradient) {
   const LossCase c(GetParam());
   LossSettings settings;
-  settings.clip_low = settings.clip_high = c.number("eps", 0.2);
+  settings.clip.low = settings.clip.high = c.number("eps", 0.2);
   settings.correction = correction_of(c);
   const TrainBatch batch = policy_batch(c);
   const LossResult result = ppo_actor_loss(batch, denominators_of(c), settings);

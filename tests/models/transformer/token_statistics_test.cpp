@@ -65,8 +65,8 @@ TEST_P(TokenStatisticsTest, ValuesAndGradientsEqualTheLoops) {
     EXPECT_NEAR(found.entropy_R[r], want[5 + r], 1e-4);
   }
   std::vector<float> gradient(inputs.size(), 0.0F);
-  token_statistics_backward(head, inputs.data(), wanted, found, d_out.data(),
-                            d_out.data() + 5, gradient.data(),
+  token_statistics_backward(head, inputs.data(), wanted, found,
+                            {d_out.data(), d_out.data() + 5}, gradient.data(),
                             at::from_blob(gradient.data() + tokens * hidden,
                                           {vocab, hidden}, at::kFloat),
                             workspace);

@@ -96,6 +96,16 @@ public:
   void logit_gradient(const models::LogitRows& shape,
                       const models::RowGradients& gradients,
                       float* logits_RV) override;
+  void picked_logits(const models::PickedIds& picked, const float* logits_RV,
+                     float* to_RK) override;
+  void join_picked(const models::PickedIds& picked, std::uint32_t peers,
+                   const float* logits_PRK, const float* lse_R,
+                   const models::PickedStatistics& found) override;
+  void picked_gradient(const models::PickedIds& picked, const float* logits_RK,
+                       const float* d_logprobs_RK, float* d_logits_RV) override;
+  void largest_logits(const models::LargestLogits& shape,
+                      const float* logits_RV, float* values_RK,
+                      std::int32_t* ids_RK) override;
   void scalar_rows(const float* weight_H, std::int64_t width,
                    const float* hidden_TH, std::int64_t rows,
                    float* out_T) override;

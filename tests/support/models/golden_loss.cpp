@@ -60,8 +60,9 @@ double GoldenLoss::run(models::Engine& engine, const models::Weights& grads,
   const std::int64_t floats = hidden_floats(model, batch_, context);
   float* d_hidden = workspace.take(floats);
   backend.fill(d_hidden, floats, 0.0F);
-  token_statistics_backward(head, hidden, wanted_, found, d_logprobs.data(),
-                            d_entropy.data(), d_hidden, grads.head, workspace);
+  token_statistics_backward(head, hidden, wanted_, found,
+                            {d_logprobs.data(), d_entropy.data()}, d_hidden,
+                            grads.head, workspace);
   backward(model, batch_, saved, d_hidden, grads, context, workspace);
   backend.wait();
   return loss;
