@@ -58,14 +58,34 @@ std::vector<RowSource> sources_at_homes(const CallSetup& setup,
   return sources;
 }
 
+/// Returns sources whose samples are numbers of the kept ones.
+std::vector<RowSource> sources_by_place(const CallTask& task,
+                                        std::vector<RowSource> sources) {
+  for (auto& source : sources)
+    for (auto& sample : source.samples)
+      sample = SampleId{static_cast<std::uint32_t>(
+        std::ranges::lower_bound(task.kept, sample) - task.kept.begin())};
+  return sources;
+}
+
+/// Replaces numbers of kept samples by what they stand for.
+void name_kept_samples(RunningCall& running) {
+  for (auto& share : running.shares)
+    for (auto& batch : share)
+      for (auto& sample : batch)
+        sample = running.task.kept.at(sample.value);
+}
+
 void plan_function_shares(const CallSetup& setup, RunningCall& running) {
   const plans::SampleRange range{running.task.first, running.task.count};
   std::vector<WorkerId> workers;
   for (const auto& member : setup.members)
     workers.push_back(member.worker);
-  const auto shares = split_function(
-    setup.call.scope, sources_at_homes(setup, running.task.sources), workers,
-    range, setup.samples_per_group);
+  auto sources = sources_at_homes(setup, running.task.sources);
+  if (!running.task.kept.empty())
+    sources = sources_by_place(running.task, std::move(sources));
+  const auto shares = split_function(setup.call.scope, sources, workers, range,
+                                     setup.samples_per_group);
   for (const auto& share : shares) {
     running.members.push_back(share.member);
     running.shares.push_back({share.samples});
@@ -180,6 +200,8 @@ caf::result<CallDone> run_call(CallSelf self, const Context& context,
   running->task = task;
   running->reply = Reply<CallDone>{self, context};
   plan_shares(self->state.setup, *running);
+  if (!task.kept.empty())
+    name_kept_samples(*running);
   fetch_shares(self, running);
   return running->reply.promise();
 }

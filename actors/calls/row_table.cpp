@@ -3,6 +3,8 @@
 #include "config/base/error.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -18,9 +20,9 @@ using SampleLists = std::map<std::uint32_t, std::vector<std::uint32_t>>;
 /// Returns holder -> its samples, ascending.
 SampleLists samples_by_holder(const std::string& key,
                               const std::vector<std::uint32_t>& holders,
-                              plans::SampleRange range) {
+                              std::span<const std::uint32_t> wanted) {
   SampleLists samples;
-  for (auto i = range.first.value; i < range.first.value + range.count; ++i)
+  for (const auto i : wanted)
     samples[holders[i]].push_back(i);
   TROUPE_CHECK(!samples.contains(no_holder),
                "rows of '" + key + "' are read before all were produced");
@@ -36,9 +38,13 @@ std::vector<SampleId> sample_ids(const std::vector<std::uint32_t>& numbers) {
 
 } // namespace
 
-void RowTable::begin(StepId step, const DataBatch& batch, std::uint32_t n) {
+void RowTable::begin(StepId step, const DataBatch& batch, std::uint32_t n,
+                     std::uint32_t rounds) {
+  TROUPE_CHECK(rounds > 0 && batch.rows.size() % rounds == 0,
+               "rounds have equal numbers of rows");
   Step& entry = steps_[step];
   entry.batch = batch;
+  entry.rounds = rounds;
   entry.rows.clear();
   entry.tokens.clear();
   for (std::size_t i = 0; i < batch.rows.size(); ++i) {
@@ -66,10 +72,43 @@ void RowTable::produced(StepId step, const RunDone& done) {
     entry.tokens.at(done.samples.at(i).value) = done.tokens[i];
 }
 
+void RowTable::keep(StepId step, std::span<const SampleId> samples) {
+  Step& entry = steps_.at(step);
+  for (const SampleId sample : samples) {
+    TROUPE_CHECK(entry.kept.empty() || entry.kept.back() < sample.value,
+                 "kept samples come in their order");
+    entry.kept.push_back(sample.value);
+  }
+  TROUPE_CHECK(entry.kept.size() <= num_samples(step),
+               "more samples are kept than a round has");
+}
+
+void RowTable::fill_up(StepId step) {
+  Step& entry = steps_.at(step);
+  const std::set<std::uint32_t> kept(entry.kept.begin(), entry.kept.end());
+  for (std::uint32_t i = 0; !is_full(step); ++i)
+    if (!kept.contains(i))
+      entry.kept.push_back(i);
+  std::ranges::sort(entry.kept);
+}
+
+bool RowTable::is_full(StepId step) const {
+  return at(step).kept.size() == num_samples(step);
+}
+
+std::vector<SampleId> RowTable::kept(StepId step) const {
+  return sample_ids(at(step).kept);
+}
+
 std::vector<RowSource> RowTable::sources(StepId step,
                                          std::span<const std::string> keys,
-                                         plans::SampleRange range) const {
+                                         plans::SampleRange range,
+                                         bool of_kept) const {
   const Step& entry = at(step);
+  std::vector<std::uint32_t> wanted(range.count);
+  std::iota(wanted.begin(), wanted.end(), range.first.value);
+  for (auto& sample : wanted)
+    sample = of_kept ? entry.kept.at(sample) : sample;
   std::map<std::uint32_t, std::map<std::vector<std::uint32_t>, RowSource>>
     by_holder;
   std::vector<RowSource> sources;
@@ -82,7 +121,7 @@ std::vector<RowSource> RowTable::sources(StepId step,
       continue;
     }
     for (const auto& [holder, ids] :
-         samples_by_holder(key, found->second, range)) {
+         samples_by_holder(key, found->second, wanted)) {
       RowSource& source = by_holder[holder][ids];
       source.holder = holder;
       source.keys.push_back(key);
@@ -93,7 +132,7 @@ std::vector<RowSource> RowTable::sources(StepId step,
     for (auto& [ids, source] : sets)
       sources.push_back(std::move(source));
   if (!dataset.keys.empty()) {
-    for (auto i = range.first.value; i < range.first.value + range.count; ++i) {
+    for (const auto i : wanted) {
       dataset.samples.emplace_back(i);
       dataset.rows.push_back(entry.rows.at(i));
     }
@@ -106,8 +145,19 @@ const std::vector<std::uint32_t>& RowTable::tokens(StepId step) const {
   return at(step).tokens;
 }
 
+std::vector<std::uint32_t> RowTable::trained_tokens(StepId step) const {
+  const Step& entry = at(step);
+  if (entry.rounds == 1)
+    return entry.tokens;
+  std::vector<std::uint32_t> tokens;
+  for (std::uint32_t i = 0; i < num_samples(step); ++i)
+    tokens.push_back(entry.tokens.at(is_full(step) ? entry.kept[i] : i));
+  return tokens;
+}
+
 std::uint32_t RowTable::num_samples(StepId step) const {
-  return static_cast<std::uint32_t>(at(step).tokens.size());
+  const Step& entry = at(step);
+  return static_cast<std::uint32_t>(entry.tokens.size()) / entry.rounds;
 }
 
 const DataBatch& RowTable::batch(StepId step) const {

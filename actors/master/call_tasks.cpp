@@ -13,6 +13,19 @@ namespace troupe::actors {
 
 namespace {
 
+bool in_rounds(MasterSelf self, plans::TaskRef task) {
+  return call_of(self, task)->rounds > 1;
+}
+
+/// Takes the samples that a round keeps; the last round fills up the batch.
+void keep_samples(MasterSelf self, plans::TaskRef task, const CallDone& done) {
+  auto& rows = self->state.rows;
+  for (const auto& part : done.parts)
+    rows.keep(task.step, part.samples);
+  if (template_of(self, task).part.round + 1 == call_of(self, task)->rounds)
+    rows.fill_up(task.step);
+}
+
 void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
                const CallDone& done) {
   auto& state = self->state;
@@ -22,12 +35,15 @@ void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
     for (const auto& carried : part.carried)
       report.carried[carried.name] = carried.value.number();
   }
+  if (in_rounds(self, task) && plans::keeps_groups(*call_of(self, task)))
+    keep_samples(self, task, done);
   if (state.save.ahead[task.task] > 0)
     state.save.in_flight[task] = done;
   if (call_of(self, task)->kind == plans::CallKind::generate
-      && template_of(self, task).chunk == 0)
+      && template_of(self, task).part.chunk == 0
+      && template_of(self, task).part.round == 0)
     report.tokens.prompts = report.tokens.all;
-  count_tokens(report, state.rows.tokens(task.step));
+  count_tokens(report, state.rows.trained_tokens(task.step));
   const auto& entry = template_of(self, task);
   auto finished = task_report(entry, started);
   if (!entry.role.empty()) // parts are in the order of coordinates
@@ -59,6 +75,18 @@ void answered(MasterSelf self, plans::TaskRef task, const CallDone& done) {
   evaluate_if_due(self);
 }
 
+/// Returns the samples of a task; those of a call without rounds count the kept
+/// ones where the step has rounds.
+plans::SampleRange range_of(MasterSelf self, plans::TaskRef task) {
+  const auto& state = self->state;
+  const auto& entry = template_of(self, task);
+  const auto count = state.rows.num_samples(task.step);
+  if (in_rounds(self, task))
+    return {SampleId{entry.part.round * count}, count};
+  return plans::chunk_range(count, state.setup.rows.samples_per_row,
+                            entry.part.chunk, entry.part.chunks);
+}
+
 void ask_call(MasterSelf self, plans::TaskRef task,
               const std::vector<std::uint32_t>& joined) {
   auto& state = self->state;
@@ -66,18 +94,20 @@ void ask_call(MasterSelf self, plans::TaskRef task,
   state.tasks.sent_calls[task] = {};
   const auto& call = *call_of(self, task);
   const auto& entry = template_of(self, task);
-  const auto range = plans::chunk_range(state.rows.num_samples(task.step),
-                                        state.setup.rows.samples_per_row,
-                                        entry.chunk, entry.chunks);
-  const CallTask order{.task = task.task,
-                       .version = version_of(state.setup, task),
-                       .first = range.first,
-                       .count = range.count,
-                       .sources
-                       = state.rows.sources(task.step, call.reads, range),
-                       .tokens = state.rows.tokens(task.step),
-                       .carried = carried_list(carried_at(state, task.step)),
-                       .joined = joined};
+  const auto range = range_of(self, task);
+  const auto kept = in_rounds(self, task) ? std::vector<SampleId>{}
+                                          : state.rows.kept(task.step);
+  const CallTask order{
+    .task = task.task,
+    .version = version_of(state.setup, task),
+    .first = range.first,
+    .count = range.count,
+    .kept = kept,
+    .sources = state.rows.sources(task.step, call.reads, range, !kept.empty()),
+    .tokens = kept.empty() ? state.rows.tokens(task.step)
+                           : state.rows.trained_tokens(task.step),
+    .carried = carried_list(carried_at(state, task.step)),
+    .joined = joined};
   ask<CallDone>(
     self, state.setup.actors.calls.at(call.name), run_atom::value,
     context_for(self, task.step), order,
@@ -101,6 +131,17 @@ std::vector<plans::TaskRef> batch_of(MasterSelf self, plans::TaskRef task) {
 }
 
 } // namespace
+
+bool is_needless(MasterSelf self, plans::TaskRef task) {
+  return template_of(self, task).part.round > 0
+         && self->state.rows.is_full(task.step);
+}
+
+void pass_over(MasterSelf self, plans::TaskRef task) {
+  self->state.tasks.waited.erase(task);
+  ++self->state.tasks.running;
+  finish(self, task);
+}
 
 void send_call(MasterSelf self, plans::TaskRef task) {
   auto& state = self->state;

@@ -8,6 +8,11 @@
 
 namespace troupe::actors {
 
+/// Returns whether the task is of a round that the step does not need.
+bool is_needless(MasterSelf self, plans::TaskRef task);
+/// Ends such a task: nothing is sent.
+void pass_over(MasterSelf self, plans::TaskRef task);
+
 /// Starts a call's task that the schedule has released.
 void send_call(MasterSelf self, plans::TaskRef task);
 

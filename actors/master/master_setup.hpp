@@ -50,6 +50,7 @@ struct DataRows {
   DataActor actor;
   std::uint32_t holder = dataset_holder;
   std::uint32_t samples_per_row = 1; ///< rollout.n where samples are prompts
+  std::uint32_t rounds = 1;          ///< in which a step may generate
 };
 
 /// Actors that carry out tasks.

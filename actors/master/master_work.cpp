@@ -108,8 +108,7 @@ void publish(MasterSelf self, StepId step) {
     state.setup.callbacks.on_step(report);
 }
 
-/// Returns the step whose work a checkpoint keeps, for the trace; none before
-/// the first.
+/// Returns the step whose work a checkpoint keeps; none before the first.
 StepId step_before(StepId next_step) {
   return StepId{next_step.value - (next_step.value > 0 ? 1 : 0)};
 }
@@ -253,11 +252,12 @@ void start_task(MasterSelf self, plans::TaskRef task) {
 
 void got_data(MasterSelf self, StepId step, const DataBatch& batch) {
   auto& state = self->state;
-  state.rows.begin(step, batch, state.setup.rows.samples_per_row);
+  state.rows.begin(step, batch, state.setup.rows.samples_per_row,
+                   state.setup.rows.rounds);
   auto& report = state.progress.reports[step];
   report.epoch = batch.epoch;
   report.tokens.num_samples = state.rows.num_samples(step);
-  count_tokens(report, state.rows.tokens(step));
+  count_tokens(report, state.rows.trained_tokens(step));
   launch(self, std::exchange(state.tasks.need_data[step], {}));
   state.tasks.need_data.erase(step);
 }
@@ -368,6 +368,8 @@ void launch(MasterSelf self, const std::vector<plans::TaskRef>& tasks) {
     } else if (template_of(self, task).kind == plans::TaskKind::call
                && !self->state.rows.known(task.step)) {
       wait_for_data(self, task);
+    } else if (is_needless(self, task)) {
+      pass_over(self, task);
     } else {
       start_task(self, task);
     }

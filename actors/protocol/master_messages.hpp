@@ -13,15 +13,18 @@ struct CallTask {
   Version version;
   SampleId first; ///< samples of the task: [first, first + count)
   std::uint32_t count = 0;
+  /// The samples that these numbers stand for where the step goes on with some
+  /// of its samples only, ascending; empty: they are the samples.
+  std::vector<SampleId> kept;
   std::vector<RowSource> sources;    ///< sources of the keys that the call
                                      ///< reads
-  std::vector<std::uint32_t> tokens; ///< per sample of the step
+  std::vector<std::uint32_t> tokens; ///< per sample of the step, or kept one
   std::vector<Carried> carried;
   /// The tasks that share one running batch, in order, including this one: all
   /// of them are sent at once, each is answered when its own samples are done.
   std::vector<std::uint32_t> joined;
 };
-TROUPE_INSPECT(CallTask, x.task, x.version, x.first, x.count, x.sources,
+TROUPE_INSPECT(CallTask, x.task, x.version, x.first, x.count, x.kept, x.sources,
                x.tokens, x.carried, x.joined)
 
 struct CallDone {

@@ -122,7 +122,7 @@ models::TrainSpec train_spec(const Settings& settings, const plans::Call& call,
   spec.micro_batches = placement.micro_batches;
   spec.temperature = settings.rollout.temperature;
   spec.recompute = algorithm.recompute == "true";
-  spec.loss.clip = algorithm.clip_ratio;
+  spec.loss.clip = algorithm.loss.clip_ratio;
   spec.loss.policy = models::policy_options(algorithm.loss);
   spec.loss.correction = models::correction_options(algorithm.correction);
   spec.loss.value_clip = algorithm.value.clip;

@@ -28,6 +28,7 @@ struct GroupSettings {
   std::string deviation = "sample"; ///< sample | population
   double deviation_eps = 1e-6;
   bool whiten_batch = false;
+  int rounds = 1; ///< of `algorithm.dynamic_sampling`; 1: off
 };
 
 /// Adaptive controller of the weight of the KL term.
@@ -39,6 +40,7 @@ struct KlControlSettings {
 /// Policy loss.
 struct PolicyLossSettings {
   std::string kind = "ppo";
+  ClipRatio clip_ratio;
   double dual_clip = 0.0; ///< 0: off
   std::array<double, 2> sapo_tau = {1.0, 1.05};
   double cov_share = 2e-4;
@@ -85,7 +87,6 @@ struct AlgorithmSettings {
   double kl_coef = 0.1;
   KlControlSettings kl_control;
   PolicyLossSettings loss;
-  ClipRatio clip_ratio;
   ValueLossSettings value;
   std::string loss_mean = "token"; ///< token | sequence | horizon
   double entropy_coef = 0.0;

@@ -87,6 +87,7 @@ constexpr auto openrlhf_table = std::to_array<Translation>({
   {"OpenRLHF", "ref_reward_offload", advice::in_plan},
   {"OpenRLHF", "ds_tensor_parallel_size",
    "a plan with strategies such as d2t2"},
+  {"OpenRLHF", "dynamic_filtering", "algorithm.dynamic_sampling.rounds"},
   {"OpenRLHF", "ring_attn_size", advice::in_plan},
   {"OpenRLHF", "colocate_all_models", "plan: openrlhf_colocated"},
   {"OpenRLHF", "colocate_actor_ref", advice::in_plan},

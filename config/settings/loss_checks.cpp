@@ -65,6 +65,15 @@ public:
            fmt::format("'{}'", tokens), std::to_string(most / 2));
   }
 
+  void check_dynamic_sampling() const {
+    if (settings_.algorithm.group.rounds > 1 && !settings_.run.replay.empty())
+      fail("run.replay",
+           "algorithm.dynamic_sampling.rounds 1: recorded samples are those "
+           "that were trained on",
+           fmt::format("{} rounds", settings_.algorithm.group.rounds),
+           "algorithm.dynamic_sampling.rounds=1");
+  }
+
 private:
   [[noreturn]] void fail(const std::string& path, const std::string& expected,
                          const std::string& got,
@@ -92,6 +101,8 @@ void check_losses(const Settings& settings, const Place& whole) {
   }
   if (workflow_reads(settings.workflow, SettingsGroup::rewards))
     checks.check_overlong();
+  if (workflow_reads(settings.workflow, SettingsGroup::advantages))
+    checks.check_dynamic_sampling();
 }
 
 } // namespace troupe

@@ -205,7 +205,8 @@ void check_sizes(const Settings& settings, const Place& whole) {
                        .hint = ""});
   const auto samples = std::int64_t{settings.data.batch_size} * rollout.n;
   constexpr std::int64_t most_samples = INT32_MAX; // ids have 32 bits
-  if (samples > most_samples)
+  const auto generated = samples * settings.algorithm.group.rounds;
+  if (generated > most_samples)
     throw ConfigError(
       {.place = first_place(settings, {"rollout.n", "data.batch_size"}, whole),
        .path = "rollout.n",

@@ -29,12 +29,10 @@ void add_policy_loss(FieldTable& table) {
       "pay for their distance. Each brings its paper's clip_ratio and "
       "loss_mean as defaults.")
     .one_of({"ppo", "gspo", "cispo", "sapo", "gmpo", "clip_cov", "kl_cov"});
-  table
-    .add("algorithm", "clip_ratio", &Settings::algorithm, &A::clip_ratio,
-         "Clip range of the probability ratio: x for [1-x, 1+x], or [low, "
-         "high] for [1-low, 1+high]; with loss gmpo of its logarithm. Default "
-         "of gspo [0.0003, 0.0004], of cispo [1, 4], of gmpo 0.4.")
-    .of(SettingsGroup::policy)
+  add("clip_ratio", &P::clip_ratio,
+      "Clip range of the probability ratio: x for [1-x, 1+x], or [low, "
+      "high] for [1-low, 1+high]; with loss gmpo of its logarithm. Default "
+      "of gspo [0.0003, 0.0004], of cispo [1, 4], of gmpo 0.4.")
     .above(0)
     .needs("algorithm.loss", {"ppo", "gspo", "cispo", "gmpo", "clip_cov"});
   add("dual_clip", &P::dual_clip,

@@ -186,6 +186,16 @@ void add_groups(FieldTable& table) {
            "REINFORCE++ with baseline).")
     .of(SettingsGroup::advantages)
     .needs("algorithm.advantage", {"group", "rloo"});
+  table
+    .add_nested("algorithm.dynamic_sampling", "rounds", &Settings::algorithm,
+                &A::group, &GroupSettings::rounds,
+                "Most rounds in which a step generates responses to "
+                "data.batch_size prompts each, until as many groups have "
+                "responses of different rewards (DAPO). Rounds that are not "
+                "needed do not run; their prompts are passed over. 1: off.")
+    .of(SettingsGroup::advantages)
+    .at_least(1)
+    .needs("algorithm.advantage", {"group", "rloo"});
 }
 
 void add_updates(FieldTable& table) {

@@ -90,9 +90,12 @@ std::vector<SettingsSection>& mutable_sections() {
     {"data", "The rows to train on."},
     {"rollout", "How responses are generated."},
     {"algorithm", "Advantages and losses of reinforcement learning."},
+    {"algorithm.dynamic_sampling",
+     "More prompts where the responses to one all have the same reward."},
     {"algorithm.correction",
      "Weights for samples that were drawn by other numbers than training "
      "computes."},
+    {"algorithm.distillation", "What a student learns of its teacher."},
     {"reward", "Where rewards come from."},
     {"eval", "Evaluation on held-out rows."},
     {"metrics", "Where the numbers of each step go."},

@@ -74,7 +74,9 @@ const std::vector<std::uint32_t>& DataOrder::order_of(std::uint64_t epoch) {
 }
 
 DataOrder data_order(const Settings& settings, std::uint32_t num_rows) {
-  return {num_rows, static_cast<std::uint32_t>(settings.data.batch_size),
+  return {num_rows,
+          static_cast<std::uint32_t>(settings.data.batch_size
+                                     * settings.algorithm.group.rounds),
           settings.run.seed, settings.data.shuffle,
           // a command reads its file once
           is_command_workflow(settings.workflow) ? 1U : 0U};

@@ -2,6 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "models/rl/group_advantages.hpp"
+#include "models/rl/keep_groups.hpp"
 #include "models/rl/ppo_advantages.hpp"
 #include "models/rl/response_lengths.hpp"
 
@@ -47,6 +48,7 @@ const Functions& functions() {
     built_in.add(ppo_advantages_entry());
     built_in.add(group_advantages_entry());
     built_in.add(response_lengths_entry());
+    built_in.add(keep_groups_entry());
     return built_in;
   }();
   return table;

@@ -183,7 +183,7 @@ private:
                           "policy.megatron_cfg.sequence_parallel"},
                          "planned without sequence parallelism");
     reader_.not_modelled({"grpo.use_dynamic_sampling"},
-                         "prompts are not drawn again");
+                         "one round of generation is planned");
     reader_.not_modelled({"grpo.max_rollout_turns"}, "planned as one turn",
                          "1");
     reader_.not_modelled({"policy.generation.vllm_cfg.enforce_eager"},

@@ -285,7 +285,8 @@ private:
                          "our strategies cut no sequences over devices", "1");
     reader_.not_modelled({"lora_rank"}, "all weights are planned as trained");
     reader_.not_modelled({"load_in_4bit"}, "weights are planned in 16 bits");
-    reader_.not_modelled({"dynamic_filtering"}, "prompts are not drawn again");
+    reader_.not_modelled({"dynamic_filtering"},
+                         "one round of generation is planned");
     reader_.not_modelled({"partial_rollout"}, "no response spans two steps");
     reader_.not_modelled({"enforce_eager"},
                          "decoding is planned with the hardware file's graphs");

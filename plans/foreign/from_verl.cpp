@@ -271,7 +271,7 @@ private:
                           "actor_rollout_ref.rollout.mode"},
                          "planned as one turn", "sync");
     reader_.not_modelled({"algorithm.filter_groups.enable"},
-                         "prompts are not drawn again");
+                         "one round of generation is planned");
     reader_.not_modelled({"actor_rollout_ref.rollout.data_parallel_size",
                           "actor_rollout_ref.rollout.expert_parallel_size"},
                          own, "1");

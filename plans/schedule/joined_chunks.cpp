@@ -13,7 +13,7 @@ bool joins(const StepGraph& graph, TaskRef first, TaskRef last, TaskRef next) {
   const auto& task = graph.tasks[next.task];
   if (next.step != first.step || task.kind != TaskKind::call
       || task.call != begun.call
-      || task.chunk != graph.tasks[last.task].chunk + 1)
+      || task.part.chunk != graph.tasks[last.task].part.chunk + 1)
     return false;
   return std::ranges::all_of(task.needs, [&](const Need& need) {
     const bool of_last = need.task == last.task && need.steps_back == 0;

@@ -53,6 +53,9 @@ public:
         add_data(producer, i);
       add_order(i);
     }
+    for (const auto& call : workflow_.calls)
+      if (keeps_groups(call) && call.rounds > 1)
+        add_rounds(call);
     for (const auto& role : workflow_.roles)
       if (role.trained)
         add_role(role.name);
@@ -80,8 +83,11 @@ private:
     TROUPE_CHECK(placed || call.kind == CallKind::function,
                  fmt::format("call '{}' has no placement", call.name));
     const auto lag = plan_.lag_of(call.name);
-    const auto count
+    const bool in_rounds = call.rounds > 1;
+    auto count
       = placed ? static_cast<std::uint32_t>(placement->second.chunks) : 1u;
+    if (in_rounds)
+      count = call.rounds;
     chunks_.push_back({static_cast<std::uint32_t>(graph_.tasks.size()), count});
     for (std::uint32_t chunk = 0; chunk < count; ++chunk)
       graph_.tasks.push_back(
@@ -91,8 +97,8 @@ private:
          .role = call.role,
          .devices = placed ? placement->second.devices : std::vector<Rank>{},
          .lag = lag,
-         .chunk = chunk,
-         .chunks = count});
+         .part = in_rounds ? TaskPart{.round = chunk}
+                           : TaskPart{.chunk = chunk, .chunks = count}});
     graph_.max_lag = std::max(graph_.max_lag, lag);
   }
 
@@ -115,6 +121,21 @@ private:
       add_need(graph_.tasks[all.first + i],
                {all.first + i - 1, 0, Edge::order});
     add_need(graph_.tasks[all.first], {all.last(), 1, Edge::order});
+  }
+
+  /// Makes each round wait for the decision after the one before, and the calls
+  /// after all rounds for the last decision.
+  void add_rounds(const Call& keeper) {
+    const auto& decisions = chunks_of(keeper.name);
+    for (const auto& call : workflow_.calls) {
+      const auto& tasks = chunks_of(call.name);
+      const bool in_rounds = call.rounds > 1;
+      for (std::uint32_t i = in_rounds ? 1 : 0; i < tasks.count; ++i)
+        if (&call != &keeper)
+          add_need(graph_.tasks[tasks.first + i],
+                   {in_rounds ? decisions.first + i - 1 : decisions.last(), 0,
+                    Edge::data});
+    }
   }
 
   const Chunks& chunks_of(const std::string& call) const {

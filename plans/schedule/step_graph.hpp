@@ -55,6 +55,14 @@ struct Need {
   bool operator==(const Need&) const = default;
 };
 
+/// Samples of a call's task: a chunk of those of the step, or all of a round
+/// (Call::rounds).
+struct TaskPart {
+  std::uint32_t chunk = 0;
+  std::uint32_t chunks = 1;
+  std::uint32_t round = 0;
+};
+
 struct TaskTemplate {
   std::string name = {}; ///< "actor_gen"; a move: "actor@actor_gen"
   TaskKind kind = TaskKind::call;
@@ -65,8 +73,7 @@ struct TaskTemplate {
   std::vector<Rank> devices = {};       ///< ascending; empty: on the host
   std::vector<Need> needs = {};
   std::uint32_t lag = 0;
-  std::uint32_t chunk = 0;
-  std::uint32_t chunks = 1;
+  TaskPart part = {};
   /// For a move: the number of steps between two that send something.
   std::uint32_t every = 1;
   /// For a task that loads planes for a call: the call's task, right before

@@ -73,7 +73,7 @@ double PointCost::scheduled_s(const SpacePoint& point) const {
       const auto& option = calls[i].options[point.options[i]];
       first_s = option.seconds;
       use = option.use;
-      seconds = task.chunk == 0 ? first_s : option.later_s;
+      seconds = task.part.chunk == 0 ? first_s : option.later_s;
     } else if (i < calls.size() && task.kind != TaskKind::drop) {
       const auto& option = calls[i].options[point.options[i]];
       const auto& replica = replicas[*task.target];

@@ -23,7 +23,7 @@ public:
   /// Returns the seconds of a task that starts now.
   double seconds_of(TaskRef task, const Schedule& schedule) {
     const auto& graph = schedule.graph();
-    if (seconds_.begins_batch.empty() || graph.tasks[task.task].chunks == 1
+    if (seconds_.begins_batch.empty() || graph.tasks[task.task].part.chunks == 1
         || joined_.erase(task) > 0)
       return seconds_.all[task.task];
     const auto batch = joined_chunks(graph, task, schedule.followers(task));
@@ -283,8 +283,8 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
   if (task.kind != TaskKind::call || placement == plan.calls.end())
     return 0;
   const auto& call = problem.workflow.call(task.call);
-  return task.chunk == 0 ? costs.call_s(call, placement->second)
-                         : costs.later_chunk_s(call, placement->second);
+  return task.part.chunk == 0 ? costs.call_s(call, placement->second)
+                              : costs.later_chunk_s(call, placement->second);
 }
 
 double predict_use(const PlanProblem& problem, const CostModel& costs,
@@ -334,15 +334,15 @@ TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
       seconds.use.push_back(predict_use(problem, costs, plan, task));
   }
   const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
-    return task.chunk > 0 && may_join(problem.workflow.call(task.call));
+    return task.part.chunk > 0 && may_join(problem.workflow.call(task.call));
   });
   if (!may_end)
     return seconds;
   seconds.begins_batch = seconds.all;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
-    if (graph.tasks[i].chunk > 0) {
+    if (graph.tasks[i].part.chunk > 0) {
       auto first = graph.tasks[i];
-      first.chunk = 0;
+      first.part.chunk = 0;
       seconds.begins_batch[i] = predict_task_s(problem, costs, plan, first);
     }
   return seconds;
@@ -367,7 +367,7 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   run.times = run_schedule(run.graph, seconds, run.num_steps);
   run.durations_s = seconds.all;
   for (const auto& task : run.times)
-    if (run.graph.tasks[task.task.task].chunks > 1 || seconds.cores.any())
+    if (run.graph.tasks[task.task.task].part.chunks > 1 || seconds.cores.any())
       run.durations_s[task.task.task] = task.end_s - task.start_s;
   run.master_s = seconds.master_s;
   run.step_s = std::max(run.master_s,

@@ -74,6 +74,26 @@ void add_greedy_responses(Workflow& workflow) {
   workflow.calls.insert(workflow.calls.end(), twins.begin(), twins.end());
 }
 
+void add_rounds(Workflow& workflow, const Settings& settings) {
+  const auto rounds
+    = static_cast<std::uint32_t>(settings.algorithm.group.rounds);
+  if (rounds == 1)
+    return;
+  const auto makers = makers_of(workflow, {"scores"});
+  auto after = workflow.calls.begin();
+  for (auto call = workflow.calls.begin(); call != workflow.calls.end(); ++call)
+    if (makers.contains(call->name)) {
+      call->rounds = rounds;
+      after = call + 1;
+    }
+  workflow.calls.insert(after, {.name = "keep_groups",
+                                .kind = CallKind::function,
+                                .reads = {"scores"},
+                                .fn = "keep_groups",
+                                .rounds = rounds});
+  workflow.carried.push_back({.name = "kept_groups"});
+}
+
 void add_loss_keys(Call& advantages, Call& train, const Settings& settings) {
   if (!chooses_cov_tokens(settings))
     return;

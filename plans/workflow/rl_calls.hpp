@@ -26,6 +26,10 @@ void add_reward(Workflow& workflow, const Settings& settings);
 /// the baseline of ReMax (Li et al. 2024).
 void add_greedy_responses(Workflow& workflow);
 
+/// Makes the calls up to the scores run in rounds, and adds the one that keeps
+/// groups after each (dynamic sampling of DAPO, arXiv 2503.14476, section 3.2).
+void add_rounds(Workflow& workflow, const Settings& settings);
+
 /// Adds what `algorithm.loss` needs besides advantages: the choice of tokens of
 /// clip_cov and kl_cov, made by the call that makes advantages.
 void add_loss_keys(Call& advantages, Call& train, const Settings& settings);

@@ -323,9 +323,27 @@ const Call* Workflow::writer(std::string_view key) const {
   return found == calls.end() ? nullptr : &*found;
 }
 
+bool keeps_groups(const Call& call) {
+  return call.fn == "keep_groups";
+}
+
+std::uint32_t rounds_of(const Workflow& workflow) {
+  std::uint32_t rounds = 1;
+  for (const auto& call : workflow.calls)
+    rounds = std::max(rounds, call.rounds);
+  return rounds;
+}
+
+Workflow in_one_round(Workflow workflow) {
+  for (auto& call : workflow.calls)
+    call.rounds = 1;
+  return workflow;
+}
+
 Call twin_of(const Workflow& workflow, const Call& call,
              const std::string& prefix) {
   Call twin = call;
+  twin.rounds = 1;
   twin.name = prefix + call.name;
   twin.renames.clear();
   const auto rename = [&](std::string& key, bool made) {

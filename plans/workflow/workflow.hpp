@@ -72,6 +72,9 @@ struct Call {
   bool evaluates = false;  ///< between steps, see plans/workflow/evaluation.hpp
   bool user_actor = false; ///< a user-defined program's actor carries it out
   bool greedy = false;     ///< makes or scores the greedy response; not logged
+  /// Most times that it runs in a step, each on other rows of the data set;
+  /// see keeps_groups.
+  std::uint32_t rounds = 1;
 
   bool operator==(const Call&) const = default;
   /// Returns the name by which `fn` knows `key`.
@@ -105,6 +108,15 @@ struct Workflow {
   /// Returns the call that writes `key`; nullptr: it comes from the data set.
   const Call* writer(std::string_view key) const;
 };
+
+/// Returns whether the call decides after each round which of its samples the
+/// step goes on with: it returns those alone. Calls without rounds come after
+/// it and see the kept samples only.
+bool keeps_groups(const Call& call);
+/// Returns the most rounds of a call.
+std::uint32_t rounds_of(const Workflow& workflow);
+/// Returns the workflow with one round of each call: what plans are timed for.
+Workflow in_one_round(Workflow workflow);
 
 /// Returns the indices of the calls whose keys `workflow.calls[i]` reads,
 /// ascending and unique.

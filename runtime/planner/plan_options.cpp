@@ -155,7 +155,7 @@ plans::PlanProblem make_problem(const Settings& settings,
     = plans::load_cluster_hardware(asked ? arguments.hardware : "laptop");
   if (is_plan_file(arguments.hardware))
     problem.profile = plans::load_profile(arguments.hardware);
-  problem.workflow = arguments.host.workflow(settings);
+  problem.workflow = plans::in_one_round(arguments.host.workflow(settings));
   problem.shapes = planned_shapes(settings, problem.workflow);
   problem.cluster = problem_cluster(settings, problem.hardware, asked);
   check_nodes(settings, problem.cluster, problem.hardware, arguments.hardware);

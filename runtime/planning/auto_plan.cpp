@@ -93,7 +93,7 @@ plans::PlanProblem run_problem(const Settings& settings,
   plans::PlanProblem problem;
   problem.hardware = machine.hardware;
   problem.profile = machine.table;
-  problem.workflow = workflow;
+  problem.workflow = plans::in_one_round(workflow);
   problem.cluster = cluster;
   problem.shapes = shapes;
   plans::apply_settings(

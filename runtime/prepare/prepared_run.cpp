@@ -28,7 +28,9 @@ namespace {
 std::uint32_t steps_of(const Settings& settings, std::uint64_t num_rows) {
   if (settings.run.steps > 0)
     return static_cast<std::uint32_t>(settings.run.steps);
-  const auto batch = static_cast<std::uint64_t>(settings.data.batch_size);
+  const auto batch
+    = static_cast<std::uint64_t>(settings.data.batch_size)
+      * static_cast<std::uint64_t>(settings.algorithm.group.rounds);
   const auto rows = num_rows * static_cast<std::uint64_t>(settings.run.epochs);
   return static_cast<std::uint32_t>((rows + batch - 1) / batch);
 }

@@ -1,5 +1,6 @@
 #include "config/base/did_you_mean.hpp"
 #include "config/base/error.hpp"
+#include "plans/workflow/rl_calls.hpp"
 #include "plans/workflow/workflow_file.hpp"
 
 #include <fmt/format.h>
@@ -162,6 +163,8 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
                                   .metric = value.metric});
   }
   add_dataset_keys(workflow, file.traits.data, texts);
+  if (workflow.samples_are_prompts)
+    internal::add_rounds(workflow, settings);
   return workflow;
 }
 

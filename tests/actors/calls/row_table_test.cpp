@@ -99,5 +99,57 @@ TEST(RowTable, NarrowingKeepsTheEntriesOfTheSamples) {
   EXPECT_THAT(parts[2][0].samples, ElementsAre(SampleId{0}));
 }
 
+// Three rounds of two rows with two samples each.
+RowTable table_of_rounds() {
+  RowTable table;
+  table.begin(
+    StepId{3},
+    {.rows = {7, 9, 4, 2, 8, 1}, .tokens = {5, 6, 7, 8, 9, 10}, .epoch = 0}, 2,
+    3);
+  return table;
+}
+
+TEST(RowTableRounds, AStepHasTheSamplesOfOneRound) {
+  const auto table = table_of_rounds();
+  EXPECT_EQ(table.num_samples(StepId{3}), 4U);
+  EXPECT_THAT(table.trained_tokens(StepId{3}), ElementsAre(5, 5, 6, 6));
+  EXPECT_FALSE(table.is_full(StepId{3}));
+}
+
+TEST(RowTableRounds, KeptSamplesAreFoundWhereTheyWereProduced) {
+  auto table = table_of_rounds();
+  const StepId step{3};
+  table.produced(step, part(0, {0, 1, 2, 3}, {"scores"}));
+  table.keep(step, std::vector{SampleId{2}, SampleId{3}});
+  table.produced(step, part(1, {4, 5, 6, 7}, {"scores"}));
+  table.keep(step, std::vector{SampleId{6}, SampleId{7}});
+  ASSERT_TRUE(table.is_full(step));
+  EXPECT_THAT(table.trained_tokens(step), ElementsAre(6, 6, 8, 8));
+  const std::string keys[] = {"scores", "prompt_ids"};
+  const auto sources
+    = table.sources(step, keys, {SampleId{1}, 3}, /*of_kept=*/true);
+  ASSERT_THAT(sources, SizeIs(3));
+  EXPECT_THAT(sources[0].samples, ElementsAre(SampleId{3}));
+  EXPECT_THAT(sources[1].samples, ElementsAre(SampleId{6}, SampleId{7}));
+  EXPECT_THAT(sources[2].rows, ElementsAre(9, 2, 2));
+}
+
+TEST(RowTableRounds, TheLastOneFillsUpWithWhatWasLeftOut) {
+  auto table = table_of_rounds();
+  table.keep(StepId{3}, std::vector{SampleId{8}, SampleId{9}});
+  table.fill_up(StepId{3});
+  EXPECT_THAT(table.kept(StepId{3}),
+              ElementsAre(SampleId{0}, SampleId{1}, SampleId{8}, SampleId{9}));
+}
+
+TEST(RowTableRounds, MoreThanARoundIsNeverKept) {
+  auto table = table_of_rounds();
+  table.keep(StepId{3}, std::vector{SampleId{0}, SampleId{1}, SampleId{2}});
+  EXPECT_THROW(table.keep(StepId{3}, std::vector{SampleId{1}}), InvariantError);
+  EXPECT_THROW(
+    table.keep(StepId{3}, std::vector{SampleId{3}, SampleId{4}, SampleId{5}}),
+    InvariantError);
+}
+
 } // namespace
 } // namespace troupe::actors

@@ -47,15 +47,15 @@ TEST(Conventions, NothingIsSetWithoutAChoice) {
 
 TEST(Conventions, ALossBringsTheNumbersOfItsPaper) {
   const auto gspo = grpo({"algorithm.loss=gspo"}).algorithm;
-  EXPECT_EQ(gspo.clip_ratio, (troupe::ClipRatio{3e-4, 4e-4}));
+  EXPECT_EQ(gspo.loss.clip_ratio, (troupe::ClipRatio{3e-4, 4e-4}));
   EXPECT_EQ(gspo.loss_mean, "sequence");
   const auto cispo = grpo({"algorithm.loss=cispo"}).algorithm;
-  EXPECT_EQ(cispo.clip_ratio, (troupe::ClipRatio{1, 4}));
+  EXPECT_EQ(cispo.loss.clip_ratio, (troupe::ClipRatio{1, 4}));
   EXPECT_EQ(cispo.loss_mean, "token");
   const auto own
     = grpo({"algorithm.loss=gspo", "algorithm.loss_mean=token"}).algorithm;
   EXPECT_EQ(own.loss_mean, "token");
-  EXPECT_EQ(own.clip_ratio, gspo.clip_ratio);
+  EXPECT_EQ(own.loss.clip_ratio, gspo.loss.clip_ratio);
 }
 
 TEST(Conventions, ACorrectionBringsItsLimits) {

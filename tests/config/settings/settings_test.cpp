@@ -53,7 +53,7 @@ TEST(Settings, DefaultsFillOmittedSettings) {
   EXPECT_EQ(settings.models.at("critic").optimizer.betas[1], 0.95);
   EXPECT_EQ(settings.cluster.nodes, std::nullopt);
   EXPECT_EQ(settings.plan, "auto");
-  EXPECT_EQ(settings.algorithm.clip_ratio, (troupe::ClipRatio{0.2, 0.2}));
+  EXPECT_EQ(settings.algorithm.loss.clip_ratio, (troupe::ClipRatio{0.2, 0.2}));
 }
 
 TEST_F(SettingsFiles, AModelPathMayBeRelativeToTheFileThatNamesIt) {
@@ -103,7 +103,7 @@ TEST(Settings, EveryKindOfValueParses) {
     "demo.yaml");
   EXPECT_EQ(settings.cluster.nodes, 2);
   EXPECT_EQ(settings.cluster.env.at("B"), "x y");
-  EXPECT_EQ(settings.algorithm.clip_ratio.high, 0.28);
+  EXPECT_EQ(settings.algorithm.loss.clip_ratio.high, 0.28);
   EXPECT_FALSE(settings.algorithm.whiten);
   EXPECT_EQ(settings.rollout.top_p, 0.9);
   EXPECT_EQ(settings.rollout.max_new_tokens, 8);
@@ -173,10 +173,9 @@ TEST(Settings, WorkflowsOfCommandsCannotBeChosen) {
     load_settings({}, {"workflow=generate"});
     FAIL() << "accepted";
   } catch (const troupe::ConfigError& error) {
-    EXPECT_STREQ(
-      error.what(),
-      "command line: workflow: expected one of sft, reward, dpo, ppo or grpo, "
-      "got 'generate'; try `troupe generate`");
+    EXPECT_STREQ(error.what(), "command line: workflow: expected one of sft, "
+                               "reward, dpo, ppo, grpo or distillation, "
+                               "got 'generate'; try `troupe generate`");
   }
 }
 
@@ -209,7 +208,8 @@ TEST(Settings, TheDocumentedBlockParses) {
     "algorithm.baseline", "algorithm.deviation", "algorithm.deviation_eps",
     "algorithm.whiten_batch", "algorithm.sapo_tau", "algorithm.cov_share",
     "algorithm.cov_range", "algorithm.cov_kl_coef", "algorithm.label_smoothing",
-    "algorithm.pair_margin",
+    "algorithm.pair_margin", "algorithm.distillation.beta",
+    "algorithm.distillation.top_k", "algorithm.dynamic_sampling.rounds",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {
@@ -274,7 +274,7 @@ TEST_F(SettingsFiles, FilesMergeLeftToRightAndOverridesFollow) {
   EXPECT_EQ(settings.data.batch_size, 8);
   EXPECT_EQ(settings.rollout.n, 4);
   EXPECT_EQ(settings.models.at("critic").optimizer.lr, 1e-3);
-  EXPECT_EQ(settings.algorithm.clip_ratio.high, 0.3);
+  EXPECT_EQ(settings.algorithm.loss.clip_ratio.high, 0.3);
   EXPECT_EQ(settings.data.fields.at("prompt"), "{question}: ?");
   EXPECT_EQ(place_of(settings, "run.steps").line, 1);
   EXPECT_EQ(place_of(settings, "run.seed").file, "command line");

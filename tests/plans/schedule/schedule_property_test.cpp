@@ -87,8 +87,10 @@ private:
     const auto& all = schedule_.graph().tasks;
     for (std::uint32_t i = 0; i < all.size(); ++i)
       if (all[i].call == writer && all[i].kind == TaskKind::call
-          && all[i].chunk * reader.chunks < (reader.chunk + 1) * all[i].chunks
-          && reader.chunk * all[i].chunks < (all[i].chunk + 1) * reader.chunks)
+          && all[i].part.chunk * reader.part.chunks
+               < (reader.part.chunk + 1) * all[i].part.chunks
+          && reader.part.chunk * all[i].part.chunks
+               < (all[i].part.chunk + 1) * reader.part.chunks)
         tasks.push_back(i);
   }
   Access access(TaskRef task) const {
@@ -354,8 +356,9 @@ TEST(ScheduleProperty, RandomPlansNeverStallOrMixVersions) {
     early += fast.came_early > 0;
     awaited += fast.awaited_moves > 0;
     lagged += graph.max_lag > 0;
-    chunked += std::ranges::any_of(
-      graph.tasks, [](const TaskTemplate& task) { return task.chunks > 1; });
+    chunked += std::ranges::any_of(graph.tasks, [](const TaskTemplate& task) {
+      return task.part.chunks > 1;
+    });
   }
   RecordProperty("refused", refused);
   EXPECT_GT(lived, 300);

@@ -34,6 +34,30 @@ TEST(StepGraph, TrainWaitsForEveryAdvantage) {
                     Contains("critic_inf -0 data")));
 }
 
+TEST(StepGraph, ARoundWaitsForTheDecisionAfterTheOneBefore) {
+  const auto workflow = make_grpo([](Settings& s) {
+    s.algorithm.group.rounds = 3;
+    s.reward.kind = "rule";
+  });
+  const auto graph = graph_of(workflow, plan_all(workflow, on(0, 1), 2));
+  EXPECT_THAT(needs_of(graph, "actor_gen[0]"),
+              Not(Contains(HasSubstr("keep_groups"))));
+  EXPECT_THAT(needs_of(graph, "actor_gen[2]"),
+              Contains("keep_groups[1] -0 data"));
+  EXPECT_THAT(needs_of(graph, "rewards[2]"),
+              AllOf(Contains("actor_gen[2] -0 data"),
+                    Not(Contains("actor_gen[1] -0 data"))));
+  EXPECT_THAT(
+    needs_of(graph, "keep_groups[2]"),
+    AllOf(Contains("rewards[2] -0 data"), Contains("keep_groups[1] -0 order")));
+  for (const char* call : {"ref_inf", "advantages", "actor_train"})
+    EXPECT_THAT(needs_of(graph, call), Contains("keep_groups[2] -0 data"))
+      << call;
+  const auto& last = graph.tasks[graph.index_of("actor_gen[2]")];
+  EXPECT_EQ(last.part.round, 2U);
+  EXPECT_EQ(last.part.chunks, 1U) << "a round has all samples of its own rows";
+}
+
 TEST(StepGraph, OnOneReplicaGenerationFollowsTheLastTraining) {
   const auto workflow = make_ppo();
   const auto graph = graph_of(workflow, plan_all(workflow, on(0, 0), 1));

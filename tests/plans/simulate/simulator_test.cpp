@@ -23,7 +23,7 @@ double scheduled_s(const Workflow& workflow, const ExecutionPlan& plan,
 
 double one_a_call(const TaskTemplate& task) {
   return task.kind == TaskKind::call && !task.devices.empty()
-           ? 1.0 / task.chunks
+           ? 1.0 / task.part.chunks
            : 0.0;
 }
 

@@ -54,6 +54,8 @@ TEST(WorkflowFile, BuiltInWorkflowsCanBeWrittenAsFiles) {
   settings.algorithm.kl_in = "loss";
   settings.reward.kind = "rule";
   expect_same(from_file(shipped("grpo")), grpo_workflow(settings));
+  settings.algorithm.group.rounds = 3; // dynamic sampling
+  expect_same(from_file(shipped("grpo"), settings), grpo_workflow(settings));
 }
 
 TEST(WorkflowFile, PpoWithItsCarriedValuesCanBeWrittenAsAFile) {
@@ -131,9 +133,10 @@ TEST_F(WorkflowFileTest, MistakesInTheGraphNameTheirLine) {
 }
 
 TEST_F(WorkflowFileTest, UnknownNamesHaveTheirLineAndTheNearest) {
-  EXPECT_THAT(with("  inf: {infer: actor, fn: logprob}\n"),
-              HasSubstr("graph.yaml:4: calls.inf.fn: expected logprobs, values "
-                        "or scores, got 'logprob'; try logprobs"));
+  EXPECT_THAT(
+    with("  inf: {infer: actor, fn: logprob}\n"),
+    HasSubstr("graph.yaml:4: calls.inf.fn: expected logprobs, "
+              "top_logprobs, values or scores, got 'logprob'; try logprobs"));
   EXPECT_THAT(with("  inf: {infer: actor, fn: logprobs, "
                    "writes: {ref: logprob}}\n"),
               HasSubstr("got 'logprob'; try logprobs"));

@@ -236,6 +236,7 @@ TEST(MakeWorkflow, MistakesNameTheSettingAndItsPlace) {
       s.places["workflow"] = {"run.yaml", 7};
     }),
     "run.yaml:7: workflow: expected one of sft, reward, dpo, ppo, grpo, "
+    "distillation, "
     "got 'pppo'; try ppo");
   EXPECT_EQ(settings_refusal([](Settings& s) { s.models["critik"] = {}; }),
             "models.critik: expected a role of workflow ppo (actor, critic, "

@@ -45,11 +45,13 @@ settings_refusal(const std::function<void(Settings&)>& change) {
   return refusal_of([&] { make_workflow(settings); });
 }
 
-inline Workflow make_grpo() {
+inline Workflow make_grpo(const std::function<void(Settings&)>& change = {}) {
   Settings settings;
   settings.workflow = "grpo";
   settings.algorithm.advantage = "group";
   settings.algorithm.kl_in = "loss";
+  if (change)
+    change(settings);
   return make_workflow(settings);
 }
 
