@@ -14,6 +14,34 @@ namespace troupe::models {
 
 using nlohmann::ordered_json;
 
+namespace {
+
+/// Returns messages whose thoughts have the names that templates look for,
+/// whichever of them they came with: transformers' rule.
+ordered_json with_reasoning(const ordered_json& messages) {
+  ordered_json out = messages;
+  if (!out.is_array())
+    return out;
+  for (ordered_json& message : out) {
+    if (!message.is_object())
+      continue;
+    for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+      const auto found = message.find(name);
+      if (found == message.end() || found->is_null())
+        continue;
+      ordered_json reasoning = *found;
+      ordered_json renamed = {{"thinking", reasoning}};
+      renamed.update(message);
+      renamed["reasoning_content"] = std::move(reasoning);
+      message = std::move(renamed);
+      break;
+    }
+  }
+  return out;
+}
+
+} // namespace
+
 struct ChatTemplate::State {
   std::string file;
   std::vector<std::pair<std::string, std::string>> special;
@@ -34,7 +62,8 @@ struct ChatTemplate::State {
     variables.emplace_back("tools", jinja::None{});
     variables.emplace_back("documents", jinja::None{});
     try {
-      variables.emplace_back("messages", jinja::Value::from_json(messages));
+      variables.emplace_back("messages",
+                             jinja::Value::from_json(with_reasoning(messages)));
       return jinja::render(body, std::move(variables));
     } catch (const jinja::TemplateError& error) {
       fail(error);

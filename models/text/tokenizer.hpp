@@ -1,6 +1,7 @@
 // Converts text to token ids and back, from a Hugging Face tokenizer.json:
 // byte-level BPE (GPT-2, Llama 3, Qwen2), SentencePiece-like BPE with byte
-// fallback, and WordLevel; or from a SentencePiece tokenizer.model. Unsupported
+// fallback, Unigram (T5, XLM-R), WordPiece (BERT) and WordLevel; or from a
+// SentencePiece tokenizer.model. Unsupported
 // components of a file are refused by name; nothing is approximated. A
 // Tokenizer is a cheap value whose copies share their data, and all its
 // functions may be called from any thread.

@@ -51,6 +51,20 @@ const std::vector<std::string>& many_part_tokenizers() {
     R"({"pre_tokenizer": {"type": "Whitespace"}, "decoder": null, "model":
       {"type": "WordLevel", "vocab": {"<unk>": 0, "a": 1, "b": 2},
       "unk_token": "<unk>"}})",
+    R"({"normalizer": {"type": "BertNormalizer", "clean_text": true,
+      "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
+      "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": {"type":
+      "BertProcessing", "sep": ["[S]", 3], "cls": ["[C]", 2]}, "decoder":
+      {"type": "WordPiece", "prefix": "##", "cleanup": true}, "model": {"type":
+      "WordPiece", "unk_token": "[U]", "continuing_subword_prefix": "##",
+      "max_input_chars_per_word": 9, "vocab": {"[U]": 0, "a": 1, "[C]": 2,
+      "[S]": 3, "##b": 4, "ab": 5, "é": 6}}})",
+    R"({"pre_tokenizer": {"type": "Metaspace", "replacement": "▁",
+      "prepend_scheme": "always", "split": true}, "decoder": {"type":
+      "Metaspace", "replacement": "▁", "prepend_scheme": "always"}, "model":
+      {"type": "Unigram", "unk_id": 0, "byte_fallback": true, "vocab":
+      [["<unk>", 0], ["▁", -2], ["a", -3.5], ["▁ab", -4], ["b", -3],
+      ["<0xC3>", -9], ["<0xA9>", -9]]}})",
   };
   return texts;
 }
@@ -160,6 +174,13 @@ const std::vector<std::string>& chat_templates() {
     "{{ {'a': (1, 2.5e3)} | dictsort }}{{ 'x' * 3 | default('y', true) }}",
     "{% set ns = namespace(a=[]) %}{% for i in range(9) %}"
     "{% set ns.a = [ns.a, {'b': ns.a}] %}{% endfor %}{{ ns.a }}",
+    "{% macro f(x) %}{{ caller(x, y=1) }}{{ varargs }}{{ kwargs }}{% endmacro "
+    "%}"
+    "{% for m in messages %}{% call(a, y=2) f(m.role, 3, z=4) %}{{ a * y }}"
+    "{% endcall %}{% with a, b = (1, m), c = a %}{% filter upper | trim %}{{ b "
+    "}}"
+    "{% break %}{% endfilter %}{% endwith %}{% set s | length %}{{ c }}"
+    "{% endset %}{% endfor %}",
   };
   return texts;
 }

@@ -116,6 +116,53 @@ JSON_ERRORS = {"tojson of undefined": "{{ missing | tojson }}",
                "tojson unknown option": "{{ 1 | tojson(nonesuch=true) }}",
                "tojson one separator": "{{ [1] | tojson(separators=[',']) }}"}
 
+# -- blocks: call, filter, with, set with filters, what macros take
+
+BLOCKS = """{% macro box(title, wide=2) -%}
+[{{ title }}:{{ caller('é', n=wide) if caller else '-' }}]{{ varargs }}{{ kwargs }}
+{%- endmacro -%}
+{% macro item(x) %}<{{ x }}{{ caller() }}>{% endmacro -%}
+{% macro two(a, n) %}{{ n }}{{ a }}{% endmacro -%}
+{% set x = 'outer' -%}
+{% for m in messages -%}
+{% call(a, b=1, n=0) box(m.role, 3, 4, more=x) %}{{ a * n }}{{ b }}{{ m.role }}{{ loop.index }}{% set x = 2 %}{{ x }}{% endcall -%}
+{% call item('p') %}{% call item('q') %}{{ x }}{% endcall %}{% endcall -%}
+{% filter upper | replace('A', m.role) | trim %} aaé {{ x }} {% set inner = 1 %}{% endfilter -%}
+{% with a = x, x = 'with', b = x ~ loop.index %}{{ a }}{{ x }}{{ b }}{% set x = 'in' %}{{ x }}{% endwith %}{{ x }}
+{%- with %}{% set y = 1 %}{{ y }}{% endwith %}{{ y is defined }}
+{%- with a, b = (1, 2) %}{{ a }}{{ b }}{% if loop.last %}{% break %}{% endif %}{% endwith %};
+{%- set role | upper | indent(1, true) %}{{ m.role }}
+b{% endset %}{{ role }}{% set n | length %}abc{% endset %}{{ n + 1 }}
+{% endfor -%}
+{% for i in [1, 2, 3] %}a{% filter upper %}b{% if i == 2 %}{% continue %}{% endif %}c{% endfilter %}
+{%- set lost %}d{% if i == 3 %}{% break %}{% endif %}{% endset %}{{ lost }}{% endfor %}{{ lost is defined }}
+{%- set ns = namespace() %}{% set ns.body %}in {{ x }}{% endset %}{{ ns.body }}{% set ns.body | upper %}a{% endset %}{{ ns.body }}
+{%- for i in [1, 2] %}{% macro seen() %}{{ i }}{{ x }}{% set x = 5 %}{% endmacro %}{% set x = 'loop' %}{{ seen() }}{% endfor %}
+{{- box('t', title_of=1) }}{{ box(wide=1, title=2) }}{{ box() }}{{ box('a', caller=two) }}
+{%- filter title %}{% call item('r') %}s{% endcall %}{% endfilter %}{% call(a, n) box('x') %}{{ caller is defined }}{{ n }}{% endcall %}"""
+MACRO = "{% macro f(a) %}{{ a }}{% endmacro %}{% macro g() %}{{ caller() }}{% endmacro %}"
+BLOCK_ERRORS = {name: MACRO + template for name, template in {
+    "call without caller": "{% call f(1) %}{% endcall %}", "no caller": "{{ g() }}",
+    "too many arguments": "{{ f(1, 2) }}", "unknown argument": "{{ f(b=1) }}",
+    "argument given twice": "{{ f(1, a=2) }}", "call of no macro": "{% call range(3) %}{% endcall %}",
+    "call of a dict": "{% call dict(a=1) %}{% endcall %}", "call of no call": "{% call f %}{% endcall %}",
+    "break in a call": "{% for i in [1] %}{% call g() %}{% break %}{% endcall %}{% endfor %}",
+    "caller without a value": "{% macro h(caller) %}{{ caller }}{% endmacro %}",
+    "caller not read": "{% macro h(caller) %}a{% endmacro %}{{ h() }}",
+    "caller with a value": "{% macro h(caller=2) %}{{ caller }}{% endmacro %}{{ h() }}{{ h(3) }}",
+    "caller in a call": "{% macro h() %}{% call g() %}{{ caller() }}{% endcall %}{% endmacro %}"
+                        "{% call h() %}a{% endcall %}",
+    "filter that makes a number": "{% filter length %}abc{% endfilter %}",
+    "filter without a name": "{% filter %}a{% endfilter %}",
+    "filter with a test": "{% filter upper is string %}a{% endfilter %}",
+    "unknown filter block": "{% if false %}{% filter nonesuch %}a{% endfilter %}{% endif %}",
+    "unknown filter of a set": "{% if false %}{% set a | nonesuch %}{% endset %}{% endif %}",
+    "unknown in a with": "{% if false %}{% with a = 1 | nonesuch %}{% endwith %}{% endif %}ok",
+    "unknown in the body of a with": "{% if false %}{% with %}{{ 1 | nonesuch }}{% endwith %}{% endif %}",
+    "unknown in a call": "{% if false %}{% call g(1 | nonesuch) %}{% endcall %}{% endif %}ok",
+    "with without a value": "{% with a %}{% endwith %}", "with two and one": "{% with a, b = 1 %}{% endwith %}",
+    "filter not ended": "{% filter upper %}a{% endwith %}"}.items()}
+
 # -- whole templates of ours, in the manner of published ones
 
 AGENT = """{%- macro text_of(content) -%}
@@ -184,7 +231,7 @@ WHOLE = {"choosing": CHOOSING, "unreached": UNREACHED, "budget": BUDGET, "format
 BEYOND = {"infinite numbers": "{% set x = 1e308 * (9 + messages | length) %}{{ '{:.3}|{:8.2f}|{:+}|{:05}|{:.1%}|{:G}|{:e}'"
                               ".format(x, -x, x, x, x, x, x) }} {{ '{:.2}|{:f}|{:+}'.format("
                               "x - x, x - x, x - x) }} {{ x }} {{ -x }}"}
-SMALL = BEYOND | CHOOSING_ERRORS | UNKNOWN | BUDGET_ERRORS | FORMAT_ERRORS | JSON_ERRORS
+SMALL = BEYOND | CHOOSING_ERRORS | UNKNOWN | BUDGET_ERRORS | FORMAT_ERRORS | JSON_ERRORS | BLOCK_ERRORS
 
 
 def rendered(name, template, messages, ask):
@@ -202,6 +249,11 @@ def rendered(name, template, messages, ask):
 def make(out):
     rows = [rendered(name, template, messages, ask) for name, template in WHOLE.items()
             for messages in CHATS.values() for ask in (False, True)]
+    rows += [rendered("reasoning", "{{ messages }}", [
+        said("user", "a"), said("assistant", "b", reasoning="c"),
+        {"thinking": None, "reasoning": "d", "role": "assistant", "reasoning_content": None},
+        said("assistant", "e", thinking="f", reasoning_content="g")], False)]
+    rows += [rendered("blocks", BLOCKS, CHATS[chat], False) for chat in ("system", "nothing")]
     rows += [rendered(name, template, CHATS["question"], False)
              for name, template in SMALL.items()]
     write_lines(fresh(out, "templates") / "cases.jsonl", rows)

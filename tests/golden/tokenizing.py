@@ -219,6 +219,60 @@ def word_level(pre_tokenizer, vocab, single="$A", decoder=None):
     return t
 
 
+def unigram(unknown_bytes):
+    """Pieces of a BPE with scores that fall with their rank, longer ones before shorter."""
+    pieces = [piece for piece in json.loads(sentencepiece_like(300, []).to_str())["model"]["vocab"]
+              if unknown_bytes or not piece.startswith("<0x")]
+    vocab = [(piece, 0.0) for piece in SENTENCEPIECE] + [
+        (piece, -round(3 + 0.01 * i + 2 / len(piece), 3)) for i, piece in enumerate(pieces)]
+    t = Tokenizer(models.Unigram(vocab, unk_id=0, byte_fallback=unknown_bytes))
+    t.add_special_tokens(special(SENTENCEPIECE))
+    return t
+
+
+def t5():
+    t = unigram(unknown_bytes=False)
+    t.normalizer = normalizers.Sequence([normalizers.NFKC(),
+                                         normalizers.Replace(Regex(" {2,}"), " ")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
+    t.decoder = decoders.Metaspace(prepend_scheme="always")
+    t.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    return t
+
+
+def unigram_bytes():
+    t = unigram(unknown_bytes=True)
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
+                                   decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return with_bos(t, "<s>")
+
+
+BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+BERT_NAMES = {"unk_token": "[UNK]", "eos_token": "[SEP]", "bos_token": "[CLS]",
+              "pad_token": "[PAD]"}
+
+
+def word_piece(cased):
+    """BERT's, without case; or with case, accents, Chinese words and a short longest word."""
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=12 if cased else 100))
+    t.normalizer = normalizers.BertNormalizer(
+        lowercase=not cased, strip_accents=False if cased else None,
+        handle_chinese_chars=not cased)
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    alphabet = [c for c in common_characters(110) if c != "▁"]
+    if not cased:
+        alphabet = list(dict.fromkeys(c.lower() for c in alphabet))
+    t.train_from_iterator(corpus(), trainers.WordPieceTrainer(
+        vocab_size=420, initial_alphabet=sorted(alphabet), limit_alphabet=len(alphabet),
+        special_tokens=BERT, show_progress=False))
+    t.decoder = decoders.WordPiece(cleanup=not cased)
+    ends = [("[SEP]", 3), ("[CLS]", 2)]
+    t.post_processor = (processors.RobertaProcessing(*ends) if cased
+                        else processors.BertProcessing(*ends))
+    return t
+
+
 END = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
 TOKENIZERS = {
     "bpe_gpt2": (gpt2, CHATML, END, "byte-level BPE with GPT-2's cuts"),
@@ -236,6 +290,11 @@ TOKENIZERS = {
                             "Metaspace before every part, and its decoder"),
     "sp_gemma": (gemma, TURNS, {"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>",
                                 "unk_token": "<unk>"}, "pieces without a prefix as Gemma has them"),
+    "unigram_t5": (t5, PLAIN, SPECIAL, "Unigram with NFKC, an end token, Metaspace"),
+    "unigram_bytes": (unigram_bytes, PLAIN, SPECIAL, "Unigram with bytes for what is unknown"),
+    "wordpiece": (lambda: word_piece(cased=False), PLAIN, BERT_NAMES, "WordPiece as BERT has it"),
+    "wordpiece_cased": (lambda: word_piece(cased=True), PLAIN, BERT_NAMES,
+                        "WordPiece that keeps case and accents, of words up to 12 characters"),
     "words": (lambda: word_level(pre_tokenizers.Whitespace(), 300, "<s> $A </s>"), PLAIN,
               SPECIAL | {"pad_token": "<pad>"}, "words and punctuation, others are unknown"),
     "words_split": (lambda: word_level(pre_tokenizers.WhitespaceSplit(), 300), PLAIN,
@@ -250,10 +309,22 @@ def encoded(t, name):
     rows = []
     for text in samples(name):
         ids = t.encode(text).ids
-        rows.append({"text": text, "ids": ids,
-                     "ids_plain": t.encode(text, add_special_tokens=False).ids,
-                     "decoded": t.decode(ids, skip_special_tokens=False),
-                     "decoded_skip_special": t.decode(ids, skip_special_tokens=True)})
+        row = {"text": text, "ids": ids,
+               "ids_plain": t.encode(text, add_special_tokens=False).ids,
+               "decoded": t.decode(ids, skip_special_tokens=False),
+               "decoded_skip_special": t.decode(ids, skip_special_tokens=True)}
+        # parts of what is there are [first, end): plain of ids, skip of decoded's bytes, and
+        # decoded is missing where it is the text
+        whole, skip = (row[key].encode() for key in ("decoded", "decoded_skip_special"))
+        if (at := whole.find(skip)) >= 0:
+            del row["decoded_skip_special"]
+            row["skip"] = [at, at + len(skip)]
+        if row["decoded"] == text:
+            del row["decoded"]
+        plain = row.pop("ids_plain")
+        first = next(i for i in range(len(ids) + 1) if ids[i:i + len(plain)] == plain)
+        row["plain"] = [first, first + len(plain)]
+        rows.append(row)
     return rows
 
 
@@ -302,7 +373,8 @@ def make_one(out, name):
     write_lines(folder / "encode.jsonl", rows)
     write_lines(folder / "decode.jsonl", decoded(t, name))
     write_lines(folder / "chat.jsonl", chats(str(folder), t))
-    whole = sum(t.decode(r["ids_plain"], skip_special_tokens=False) == r["text"] for r in rows)
+    whole = sum(t.decode(r["ids"][slice(*r["plain"])], skip_special_tokens=False) == r["text"]
+                for r in rows)
     describe(folder, summary, vocab_size=t.get_vocab_size(), rows=len(rows),
              rows_that_decode_to_their_text=whole)
     print(f"  {name}: {t.get_vocab_size()} tokens, {whole} of {len(rows)} texts come back whole")

@@ -1,6 +1,8 @@
 #include "models/text/jinja/evaluator.hpp"
 
 #include "models/text/jinja/builtins.hpp"
+#include "models/text/jinja/macro_arguments.hpp"
+#include "models/text/jinja/scope.hpp"
 #include "models/text/jinja/steps.hpp"
 #include "models/text/jinja/text.hpp"
 
@@ -15,26 +17,15 @@ constexpr int evaluator_call_limit = 60;
 
 enum class Flow : std::uint8_t { on, leave, next };
 
-/// Names of one block, and its enclosing blocks.
-struct Scope {
-  const Scope* outer = nullptr;
-  Named names;
+class Evaluator;
 
-  const Value* find(const std::string& name) const {
-    for (const Scope* scope = this; scope != nullptr; scope = scope->outer)
-      if (const Value* value = jinja::find(scope->names, name))
-        return value;
-    return nullptr;
-  }
-  void set(const std::string& name, Value value) {
-    count_names(names.size());
-    for (auto& [known, old] : names)
-      if (known == name) {
-        old = std::move(value);
-        return;
-      }
-    names.emplace_back(name, std::move(value));
-  }
+/// The function that a macro is.
+struct MacroCall {
+  Evaluator* evaluator;
+  const Statement* macro;
+  Scope::Hold scope; ///< that it is defined in
+
+  Value operator()(const Arguments& arguments) const;
 };
 
 class Evaluator {
@@ -42,9 +33,29 @@ public:
   Rendered run(const Body& body, Named variables) {
     const StepLimit limit;
     Scope globals{nullptr, std::move(variables)};
-    top_ = &globals;
     execute(body, globals);
     return std::move(out_);
+  }
+
+  Value call_macro(const Statement& s, const Scope* outer,
+                   const Arguments& given) {
+    if (outer == nullptr)
+      throw TemplateError("unsupported construct: the macro '" + s.names[0]
+                          + "' called after the block it is defined in");
+    if (++calls_ > evaluator_call_limit)
+      throw TemplateError("macros call each other too deeply");
+    MacroArguments divided = divide_arguments(s, given);
+    Scope inner{outer, std::move(divided.special)};
+    for (std::size_t i = 0; i < s.parameters.size(); ++i) {
+      const auto& [name, absent] = s.parameters[i];
+      const Value* value = divided.parameters[i];
+      inner.set(name, value != nullptr ? *value
+                      : absent         ? eval(*absent, inner)
+                                       : Value(Undefined{name}));
+    }
+    std::string text = captured(s.body, inner).first;
+    --calls_;
+    return text;
   }
 
 private:
@@ -92,11 +103,16 @@ private:
       set(s, scope);
       return Flow::on;
     case StatementKind::capture:
-      scope.set(s.names[0], captured(s.body, scope));
-      return Flow::on;
+    case StatementKind::filter:
+      return capture(s, scope);
     case StatementKind::macro:
-      scope.set(s.names[0], macro(s));
+      scope.set(s.names[0], macro(s, scope));
       return Flow::on;
+    case StatementKind::call:
+      call_with_body(s, scope);
+      return Flow::on;
+    case StatementKind::with:
+      return with(s, scope);
     case StatementKind::generation:
       return generation(s, scope);
     case StatementKind::leave:
@@ -122,17 +138,46 @@ private:
     return flow;
   }
 
-  std::string captured(const Body& body, const Scope& scope) {
+  /// Returns what a body prints, and how it ends.
+  std::pair<std::string, Flow> captured(const Body& body, Scope& inner) {
     std::string outside = std::exchange(out_.text, "");
     const bool nested = std::exchange(capturing_, true);
-    Scope inner{&scope, {}};
-    execute(body, inner);
+    const Flow flow = execute(body, inner);
     capturing_ = nested;
-    return std::exchange(out_.text, std::move(outside));
+    return {std::exchange(out_.text, std::move(outside)), flow};
+  }
+
+  /// Assigns or prints what a block prints, through its filters.
+  Flow capture(const Statement& s, Scope& scope) {
+    Scope inner(&scope);
+    auto [text, flow] = captured(s.body, inner);
+    if (flow != Flow::on)
+      return flow; // as in Jinja, what was printed is lost
+    Value value = std::move(text);
+    if (s.filter) {
+      Value outside = std::exchange(printed_, std::move(value));
+      value = eval(*s.filter, inner);
+      printed_ = std::move(outside);
+    }
+    if (s.kind == StatementKind::filter)
+      print(value.need_text("a filter block"));
+    else
+      assign(s, std::move(value), scope);
+    return Flow::on;
+  }
+
+  Flow with(const Statement& s, Scope& scope) {
+    Scope inner(&scope);
+    for (const Statement& one : s.otherwise)
+      bind(one.names, eval(*one.value, scope), inner);
+    return execute(s.body, inner);
   }
 
   void set(const Statement& s, Scope& scope) {
-    Value value = eval(*s.value, scope);
+    assign(s, eval(*s.value, scope), scope);
+  }
+
+  static void assign(const Statement& s, Value value, Scope& scope) {
     if (s.target.empty())
       return bind(s.names, std::move(value), scope);
     const Value* target = scope.find(s.target);
@@ -159,18 +204,18 @@ private:
     List entries = iterate(eval(*s.value, scope));
     if (s.filter)
       std::erase_if(entries, [&](const Value& entry) {
-        Scope inner{&scope, {}};
+        Scope inner(&scope);
         bind(s.names, entry, inner);
         return !eval(*s.filter, inner).truth();
       });
     if (entries.empty()) {
-      Scope inner{&scope, {}};
+      Scope inner(&scope);
       execute(s.otherwise, inner);
       return;
     }
     for (std::size_t i = 0; i < entries.size(); ++i) {
       count_steps();
-      Scope inner{&scope, {}};
+      Scope inner(&scope);
       inner.set("loop", loop_value(entries, i));
       bind(s.names, entries[i], inner);
       if (execute(s.body, inner) == Flow::leave)
@@ -194,23 +239,18 @@ private:
       {"nextitem", last ? Value(Undefined{"nextitem"}) : entries[i + 1]}};
   }
 
-  Value macro(const Statement& s) {
-    const Scope* globals = top_; // a macro sees the template's names
-    return Function([this, &s, globals](const Arguments& arguments) {
-      if (++calls_ > evaluator_call_limit)
-        throw TemplateError("macros call each other too deeply");
-      Scope inner{globals, {}};
-      for (std::size_t i = 0; i < s.parameters.size(); ++i) {
-        const auto& [name, absent] = s.parameters[i];
-        const Value* given = arguments.find(i, name);
-        inner.set(name, given != nullptr ? *given
-                        : absent         ? eval(*absent, inner)
-                                         : Value(Undefined{name}));
-      }
-      std::string text = captured(s.body, inner);
-      --calls_;
-      return Value(std::move(text));
-    });
+  Value macro(const Statement& s, const Scope& scope) {
+    return Function(MacroCall{this, &s, scope.hold()});
+  }
+
+  void call_with_body(const Statement& s, Scope& scope) {
+    const Value callee = eval(*s.value->parts[0], scope);
+    const Function& function = need_function(callee);
+    if (function.target<MacroCall>() == nullptr)
+      throw TemplateError("a call block calls macros only");
+    Arguments given = arguments(*s.value, scope);
+    given.named.emplace_back("caller", macro(s, scope));
+    print(function(given).need_text("a call block"));
   }
 
   // -- expressions ------------------------------------------------------------
@@ -249,6 +289,8 @@ private:
     case ExpressionKind::filter:
       return apply_filter(e.text, eval(*e.parts[0], scope),
                           arguments(e, scope));
+    case ExpressionKind::printed:
+      return printed_;
     case ExpressionKind::test:
       return apply_test(e.text, eval(*e.parts[0], scope), arguments(e, scope));
     case ExpressionKind::condition:
@@ -292,21 +334,6 @@ private:
     }
     return true;
   }
-  static bool holds(const std::string& op, const Value& a, const Value& b) {
-    if (op == "==")
-      return equal(a, b);
-    if (op == "!=")
-      return !equal(a, b);
-    if (op == "in")
-      return contains(a, b);
-    if (op == "not in")
-      return !contains(a, b);
-    if (op == "<")
-      return less(a, b);
-    if (op == ">")
-      return less(b, a);
-    return op == "<=" ? !less(b, a) : !less(a, b);
-  }
 
   Value optional(const ExpressionPtr& e, const Scope& scope) {
     return e ? eval(*e, scope) : Value();
@@ -338,21 +365,26 @@ private:
 
   Value call(const Expression& e, const Scope& scope) {
     const Value callee = eval(*e.parts[0], scope);
-    const Function* function = callee.function();
-    if (function == nullptr) {
-      const auto* missing = callee.as<Undefined>();
-      throw TemplateError(missing != nullptr
-                            ? "'" + missing->name + "' is undefined"
-                            : std::string(callee.kind()) + " cannot be called");
-    }
-    return (*function)(arguments(e, scope));
+    return need_function(callee)(arguments(e, scope));
+  }
+  static const Function& need_function(const Value& callee) {
+    if (const Function* function = callee.function())
+      return *function;
+    const auto* missing = callee.as<Undefined>();
+    throw TemplateError(missing != nullptr
+                          ? "'" + missing->name + "' is undefined"
+                          : std::string(callee.kind()) + " cannot be called");
   }
 
   Rendered out_;
-  const Scope* top_ = nullptr;
+  Value printed_; ///< by the block whose filters are evaluated
   int calls_ = 0;
   bool capturing_ = false;
 };
+
+Value MacroCall::operator()(const Arguments& arguments) const {
+  return evaluator->call_macro(*macro, *scope, arguments);
+}
 
 } // namespace
 

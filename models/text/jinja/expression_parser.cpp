@@ -1,9 +1,9 @@
 #include "models/text/jinja/expression_parser.hpp"
 
 #include "models/text/jinja/builtins.hpp"
+#include "models/text/jinja/number_token.hpp"
 
 #include <array>
-#include <charconv>
 #include <initializer_list>
 
 namespace troupe::models::jinja {
@@ -190,19 +190,7 @@ private:
   }
   ExpressionPtr number() {
     auto expression = literal({});
-    const Token token = t_.take();
-    const char* begin = token.text.data();
-    const char* end = begin + token.text.size();
-    if (token.kind == TokenKind::integer) {
-      std::int64_t whole = 0;
-      if (std::from_chars(begin, end, whole).ec != std::errc())
-        t_.fail("the number " + token.text + " is too large");
-      expression->value = whole;
-      return expression;
-    }
-    double real = 0;
-    std::from_chars(begin, end, real);
-    expression->value = real;
+    expression->value = number_of(t_.take());
     return expression;
   }
   ExpressionPtr named() {
@@ -240,6 +228,12 @@ public:
       all->parts.push_back(condition());
     }
     return all;
+  }
+  ExpressionPtr block_filters() {
+    ExpressionPtr value = filter(make(ExpressionKind::printed));
+    while (t_.skip_op("|"))
+      value = filter(std::move(value));
+    return value;
   }
 
 private:
@@ -395,6 +389,10 @@ ExpressionPtr parse_without_condition(TokenReader& tokens) {
 
 ExpressionPtr parse_tuple(TokenReader& tokens) {
   return ExpressionParser(tokens).parse_tuple_until("");
+}
+
+ExpressionPtr parse_block_filters(TokenReader& tokens) {
+  return ExpressionParser(tokens).block_filters();
 }
 
 } // namespace troupe::models::jinja

@@ -12,5 +12,7 @@ ExpressionPtr parse_expression(TokenReader& tokens);
 ExpressionPtr parse_without_condition(TokenReader& tokens);
 /// Parses a, b, ... as a list; a single expression as itself.
 ExpressionPtr parse_tuple(TokenReader& tokens);
+/// Parses the filters of a block: name(arguments) | ... of what it prints.
+ExpressionPtr parse_block_filters(TokenReader& tokens);
 
 } // namespace troupe::models::jinja

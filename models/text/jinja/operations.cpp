@@ -188,6 +188,22 @@ bool contains(const Value& a, const Value& b) {
     list, [&](const Value& entry) { return equal(a, entry); });
 }
 
+bool holds(std::string_view op, const Value& a, const Value& b) {
+  if (op == "==")
+    return equal(a, b);
+  if (op == "!=")
+    return !equal(a, b);
+  if (op == "in")
+    return contains(a, b);
+  if (op == "not in")
+    return !contains(a, b);
+  if (op == "<")
+    return less(a, b);
+  if (op == ">")
+    return less(b, a);
+  return op == "<=" ? !less(b, a) : !less(a, b);
+}
+
 Value arithmetic(std::string_view op, const Value& a, const Value& b) {
   if (op == "~")
     return joined(a.print(), b.print());

@@ -1,5 +1,6 @@
 // Statements of a template (declared in syntax.hpp).
 #include "models/text/jinja/expression_parser.hpp"
+#include "models/text/jinja/mentions.hpp"
 #include "models/text/jinja/syntax.hpp"
 
 #include <algorithm>
@@ -89,6 +90,12 @@ private:
       set(add(body, StatementKind::set));
     else if (name == "macro")
       macro(add(body, StatementKind::macro));
+    else if (name == "call")
+      call(add(body, StatementKind::call));
+    else if (name == "filter")
+      filter(add(body, StatementKind::filter));
+    else if (name == "with")
+      with(add(body, StatementKind::with));
     else if (name == "generation")
       enclosed(add(body, StatementKind::generation), "endgeneration");
     else if (name == "break" || name == "continue")
@@ -183,17 +190,56 @@ private:
       close();
       return;
     }
-    if (t_.is_op("|"))
-      t_.fail("unsupported construct: a filter on a set block");
-    if (!statement.target.empty() || statement.names.size() > 1)
+    if (statement.names.size() > 1)
       t_.fail("expected '='");
     statement.kind = StatementKind::capture;
+    if (t_.skip_op("|"))
+      block_filters(statement);
     enclosed(statement, "endset");
+  }
+
+  void block_filters(Statement& statement) {
+    const bool outside = std::exchange(maybe_unreached_, false);
+    statement.filter = settled(parse_block_filters(t_));
+    maybe_unreached_ = outside;
+  }
+
+  void filter(Statement& statement) {
+    block_filters(statement);
+    enclosed(statement, "endfilter");
+  }
+
+  void with(Statement& statement) {
+    while (t_.peek().kind != TokenKind::block_end) {
+      if (!statement.otherwise.empty())
+        t_.need_op(",");
+      Statement& one = add(statement.otherwise, StatementKind::set);
+      one.names = targets();
+      t_.need_op("=");
+      one.value = settled(parse_expression(t_));
+    }
+    enclosed(statement, "endwith");
   }
 
   void macro(Statement& statement) {
     const bool reached = std::exchange(maybe_unreached_, false);
     statement.names.push_back(t_.need_name());
+    parameters(statement);
+    macro_body(statement, "endmacro");
+    maybe_unreached_ = reached;
+  }
+
+  void call(Statement& statement) {
+    statement.names.emplace_back("caller");
+    if (t_.is_op("("))
+      parameters(statement);
+    statement.value = settled(parse_expression(t_));
+    if (statement.value->kind != ExpressionKind::call)
+      t_.fail("expected a call of a macro");
+    macro_body(statement, "endcall");
+  }
+
+  void parameters(Statement& statement) {
     t_.need_op("(");
     while (!t_.skip_op(")")) {
       std::string name = t_.need_name();
@@ -203,10 +249,19 @@ private:
       if (!t_.is_op(")"))
         t_.need_op(",");
     }
+  }
+
+  void macro_body(Statement& statement, std::string_view end) {
     const int outside = std::exchange(loops_, 0);
-    enclosed(statement, "endmacro");
+    enclosed(statement, end);
     loops_ = outside;
-    maybe_unreached_ = reached;
+    for (const char* name : {"caller", "varargs", "kwargs"})
+      if (mentions(statement.body, name))
+        statement.mentioned.emplace_back(name);
+    for (const auto& [name, absent] : statement.parameters)
+      if (name == "caller" && !absent && !statement.mentioned.empty()
+          && statement.mentioned[0] == name)
+        t_.fail("expected a value for the parameter 'caller'");
   }
 
   TokenReader t_;

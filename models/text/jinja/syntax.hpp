@@ -34,6 +34,7 @@ enum class ExpressionKind : std::uint8_t {
   compare,   ///< parts[0] ops[0] parts[1] ops[1] parts[2] ...
   binary,    ///< parts[0] text parts[1]
   condition, ///< parts[0] if parts[1] else parts[2], which may be null
+  printed,   ///< what the body of the block printed, for its filters
 };
 
 struct Expression {
@@ -56,8 +57,11 @@ enum class StatementKind : std::uint8_t {
   condition,  ///< branches (a null condition is else)
   loop,       ///< for names in value if filter: body, else otherwise
   set,        ///< names = value, or target.text = value
-  capture,    ///< names[0] = what body prints
+  capture,    ///< names[0] or target.text = what body prints, through filter
   macro,      ///< names[0](parameters): body
+  call,       ///< value, a call, whose `caller` is the macro of this body
+  filter,     ///< prints what body prints, through filter
+  with,       ///< body with names that the `set`s in otherwise give
   generation, ///< body prints the assistant's text
   leave,      ///< break
   next,       ///< continue
@@ -80,6 +84,7 @@ struct Statement {
   Body body;
   Body otherwise;
   std::vector<std::pair<std::string, ExpressionPtr>> parameters;
+  std::vector<std::string> mentioned; ///< of caller, varargs, kwargs, in body
 };
 
 /// Parses a template. Throws TemplateError with the line for constructs outside

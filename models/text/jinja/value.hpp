@@ -175,6 +175,8 @@ bool equal(const Value& a, const Value& b);
 bool less(const Value& a, const Value& b);
 /// Returns a in b.
 bool contains(const Value& a, const Value& b);
+/// Returns a `op` b for a comparison, in, or not in.
+bool holds(std::string_view op, const Value& a, const Value& b);
 /// Computes a `op` b for one of + - * / // % ** ~.
 Value arithmetic(std::string_view op, const Value& a, const Value& b);
 /// Returns the entries of a loop: those of a list, keys of a mapping,

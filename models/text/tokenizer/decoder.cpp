@@ -5,7 +5,9 @@
 #include "models/text/tokenizer/normalizer.hpp"
 #include "models/text/tokenizer/pre_tokenizer.hpp"
 
+#include <array>
 #include <charconv>
+#include <string_view>
 #include <utility>
 
 namespace troupe::models::tokenizer {
@@ -82,6 +84,42 @@ Tokens metaspace_to_space(Tokens tokens, const std::string& mark,
   return tokens;
 }
 
+/// Removes the space that English has not, as BERT's tokenizers do.
+std::string without_english_spaces(std::string text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11>
+    repairs{{
+      {" .", "."},
+      {" ?", "?"},
+      {" !", "!"},
+      {" ,", ","},
+      {" ' ", "'"},
+      {" n't", "n't"},
+      {" 'm", "'m"},
+      {" do not", " don't"},
+      {" 's", "'s"},
+      {" 've", "'ve"},
+      {" 're", "'re"},
+    }};
+  for (const auto& [wrong, right] : repairs)
+    for (std::size_t at = text.find(wrong); at != std::string::npos;
+         at = text.find(wrong, at + right.size()))
+      text.replace(at, wrong.size(), right);
+  return text;
+}
+
+Tokens join_word_pieces(Tokens tokens, const std::string& prefix,
+                        bool cleans_up) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    std::string& token = tokens[i];
+    if (i > 0)
+      token
+        = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
+    if (cleans_up)
+      token = without_english_spaces(std::move(token));
+  }
+  return tokens;
+}
+
 } // namespace
 
 Decoder::Decoder(const internal::JsonAt& json) {
@@ -139,6 +177,12 @@ bool Decoder::read_simple(const internal::JsonAt& json,
         for (std::string& token : tokens)
           token = strip_content(token, content, start, stop);
         return tokens;
+      });
+  } else if (type == "WordPiece") {
+    steps_.emplace_back(
+      [prefix = json.text_or("prefix", "##"),
+       cleans_up = json.boolean_or("cleanup", true)](Tokens tokens) {
+        return join_word_pieces(std::move(tokens), prefix, cleans_up);
       });
   } else if (type == "Metaspace") {
     const bool drop = json.text_or("prepend_scheme", "always") != "never"

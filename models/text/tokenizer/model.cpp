@@ -42,6 +42,12 @@ std::unique_ptr<Model> read_model(const internal::JsonAt& model,
     = model.text_or("type", model.has("merges") ? "BPE" : "WordLevel");
   if (type == "BPE")
     return read_bpe(model, byte_level);
+  if (byte_level && (type == "Unigram" || type == "WordPiece"))
+    model.at("type").unsupported(type + " over bytes");
+  if (type == "Unigram")
+    return read_unigram(model);
+  if (type == "WordPiece")
+    return read_word_piece(model);
   if (type == "WordLevel")
     return std::make_unique<WordLevel>(model, byte_level);
   model.at("type").unsupported("the tokenizer model '" + type + "'");

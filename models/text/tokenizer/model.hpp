@@ -1,5 +1,6 @@
 // The model of a tokenizer: converts a piece of text to token ids. BPE applies
-// its merges in order of rank; WordLevel looks up the whole piece. With
+// its merges in order of rank, Unigram takes the likeliest tokens, WordPiece
+// the longest from the left; WordLevel looks up the whole piece. With
 // `byte_level` the vocabulary is converted to bytes once, so that text needs no
 // rewriting.
 #pragma once
@@ -35,7 +36,9 @@ protected:
 std::unique_ptr<Model> read_model(const internal::JsonAt& model,
                                   bool byte_level);
 
-/// Reads a BPE model (defined in bpe.cpp).
+/// Read models, each in a file of its name.
 std::unique_ptr<Model> read_bpe(const internal::JsonAt& model, bool byte_level);
+std::unique_ptr<Model> read_unigram(const internal::JsonAt& model);
+std::unique_ptr<Model> read_word_piece(const internal::JsonAt& model);
 
 } // namespace troupe::models::tokenizer

@@ -8,6 +8,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
@@ -93,6 +94,59 @@ void append_nmt(char32_t c, std::string& out) {
     internal::append_utf8(out, space ? U' ' : c);
 }
 
+/// Returns whether BERT's clean_text keeps the character: no control character
+/// but white space, no format character of Unicode 8 (what tokenizers knows),
+/// no private one.
+bool is_clean(char32_t c) {
+  if (c == 0xFFFD)
+    return false;
+  if (c == '\t' || c == '\n' || c == '\r')
+    return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+  case UTF8PROC_CATEGORY_CC:
+  case UTF8PROC_CATEGORY_CO:
+  case UTF8PROC_CATEGORY_CS:
+    return false;
+  case UTF8PROC_CATEGORY_CF:
+    return c == 0x890 || c == 0x891 || c == 0x8E2 || c == 0x110CD
+           || (0x13430 <= c && c <= 0x1343F);
+  default:
+    return true;
+  }
+}
+
+void append_clean(char32_t c, std::string& out) {
+  if (is_clean(c))
+    internal::append_utf8(out, is_white_space(c) ? U' ' : c);
+}
+
+void append_chinese_apart(char32_t c, std::string& out) {
+  constexpr std::array<std::pair<char32_t, char32_t>, 8> blocks{{
+    {0x4E00, 0x9FFF},
+    {0x3400, 0x4DBF},
+    {0x20000, 0x2A6DF},
+    {0x2A700, 0x2B73F},
+    {0x2B740, 0x2B81F},
+    {0x2B920, 0x2CEAF},
+    {0xF900, 0xFAFF},
+    {0x2F800, 0x2FA1F},
+  }};
+  const bool chinese = std::ranges::any_of(blocks, [c](const auto& block) {
+    return block.first <= c && c <= block.second;
+  });
+  if (chinese)
+    out += ' ';
+  internal::append_utf8(out, c);
+  if (chinese)
+    out += ' ';
+}
+
+void append_without_nonspacing(char32_t c, std::string& out) {
+  if (utf8proc_category(static_cast<utf8proc_int32_t>(c))
+      != UTF8PROC_CATEGORY_MN)
+    internal::append_utf8(out, c);
+}
+
 std::string to_byte_level(const std::string& text) {
   std::string out;
   for (const char byte : text)
@@ -126,6 +180,26 @@ std::string Normalizer::apply(std::string text) const {
   return text;
 }
 
+void Normalizer::read_bert(const internal::JsonAt& json) {
+  const auto add = [&](CharacterStep step) {
+    steps_.emplace_back(
+      [step](const std::string& text) { return by_character(text, step); });
+  };
+  const bool lowercase = json.boolean_or("lowercase", true);
+  if (json.boolean_or("clean_text", true))
+    add(append_clean);
+  if (json.boolean_or("handle_chinese_chars", true))
+    add(append_chinese_apart);
+  if (json.boolean_or("strip_accents", lowercase)) {
+    steps_.emplace_back([](const std::string& text) {
+      return to_normal_form(text, UTF8PROC_DECOMPOSE);
+    });
+    add(append_without_nonspacing);
+  }
+  if (lowercase)
+    add(append_lowercase);
+}
+
 void Normalizer::read(const internal::JsonAt& json) {
   static const std::map<std::string, int> forms{
     {"NFC", UTF8PROC_COMPOSE},
@@ -152,6 +226,8 @@ void Normalizer::read(const internal::JsonAt& json) {
     steps_.emplace_back([change = step->second](const std::string& text) {
       return by_character(text, change);
     });
+  } else if (type == "BertNormalizer") {
+    read_bert(json);
   } else if (type == "ByteLevel") {
     steps_.emplace_back(to_byte_level);
   } else if (type == "Prepend") {

@@ -25,6 +25,7 @@ public:
 
 private:
   void read(const internal::JsonAt& json);
+  void read_bert(const internal::JsonAt& json);
 
   std::vector<std::function<std::string(std::string)>> steps_;
 };

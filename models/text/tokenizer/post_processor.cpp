@@ -26,6 +26,8 @@ void PostProcessor::read(const internal::JsonAt& json) {
       read(list.at(i));
   } else if (type == "TemplateProcessing") {
     read_template(json);
+  } else if (type == "BertProcessing" || type == "RobertaProcessing") {
+    read_ends(json);
   } else if (type != "ByteLevel") {
     json.at("type").unsupported("the post-processor '" + type + "'");
   }
@@ -51,6 +53,18 @@ void PostProcessor::read_template(const internal::JsonAt& json) {
   }
   if (!seen)
     single.expected("the sequence A");
+}
+
+/// Reads `cls` and `sep`, [token, id] each.
+void PostProcessor::read_ends(const internal::JsonAt& json) {
+  if (!before_.empty() || !after_.empty())
+    json.unsupported("a second post-processor with tokens");
+  const auto id_of = [&](const char* key) {
+    return static_cast<std::int32_t>(
+      json.at(key).at(std::size_t{1}).integer(0, INT32_MAX));
+  };
+  before_ = {id_of("cls")};
+  after_ = {id_of("sep")};
 }
 
 std::vector<std::int32_t>

@@ -1,4 +1,5 @@
-// Adds special tokens around a sequence: TemplateProcessing of tokenizer.json.
+// Adds special tokens around a sequence: TemplateProcessing, BertProcessing and
+// RobertaProcessing of tokenizer.json.
 #pragma once
 
 #include "models/io/json_at.hpp"
@@ -21,6 +22,7 @@ public:
 private:
   void read(const internal::JsonAt& json);
   void read_template(const internal::JsonAt& json);
+  void read_ends(const internal::JsonAt& json);
 
   std::vector<std::int32_t> before_;
   std::vector<std::int32_t> after_;

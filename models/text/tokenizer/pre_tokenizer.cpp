@@ -15,6 +15,8 @@ constexpr const char* gpt2_pattern
 constexpr const char* words_pattern
   = R"([\w\p{Join_Control}]+|[^\w\p{Join_Control}\s]+)";
 
+constexpr const char* punctuation_pattern = "[!-/:-@\\[-`{-~\\p{P}]";
+
 using PreStep = PreTokenizer::Step;
 
 /// (range, is a match) from left to right over [0, size).
@@ -255,7 +257,11 @@ void PreTokenizer::read_byte_level(const internal::JsonAt& json) {
 
 bool PreTokenizer::read_simple(const internal::JsonAt& json,
                                const std::string& type) {
-  if (type == "Whitespace") {
+  if (type == "BertPreTokenizer") {
+    steps_.push_back(fixed_split("\\s", SplitBehavior::removed, false));
+    steps_.push_back(
+      fixed_split(punctuation_pattern, SplitBehavior::isolated, false));
+  } else if (type == "Whitespace") {
     steps_.push_back(fixed_split(words_pattern, SplitBehavior::removed, true));
   } else if (type == "WhitespaceSplit") {
     steps_.push_back(fixed_split("\\s", SplitBehavior::removed, false));
@@ -266,7 +272,7 @@ bool PreTokenizer::read_simple(const internal::JsonAt& json,
                                    : SplitBehavior::contiguous,
                                  false));
   } else if (type == "Punctuation") {
-    steps_.push_back(fixed_split("[!-/:-@\\[-`{-~\\p{P}]",
+    steps_.push_back(fixed_split(punctuation_pattern,
                                  json.has("behavior")
                                    ? read_behavior(json.at("behavior"))
                                    : SplitBehavior::isolated,

@@ -35,6 +35,13 @@ Vocabulary::Vocabulary(const internal::JsonAt& vocab) {
   }
 }
 
+Vocabulary::Vocabulary(const std::vector<std::string>& tokens) {
+  for (std::size_t id = 0; id < tokens.size(); ++id)
+    ids_[tokens[id]] = static_cast<std::int32_t>(id);
+  for (const std::string& token : tokens)
+    tokens_.push_back(&ids_.find(token)->first);
+}
+
 std::int32_t Vocabulary::id(std::string_view token) const {
   const auto it = ids_.find(token);
   return it == ids_.end() ? -1 : it->second;

@@ -29,6 +29,8 @@ public:
   /// Reads the vocabulary. Throws ConfigError for invalid or repeated ids, or
   /// huge gaps.
   explicit Vocabulary(const internal::JsonAt& vocab);
+  /// Takes tokens whose places are their ids; of equal ones the last is found.
+  explicit Vocabulary(const std::vector<std::string>& tokens);
   Vocabulary(Vocabulary&&) = default; // not copyable: tokens_ points into ids_
   Vocabulary& operator=(Vocabulary&&) = default;
 
