@@ -8,10 +8,10 @@ namespace troupe {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-    llama_family(),   qwen2_family(),   qwen3_family(),   qwen3_moe_family(),
-    mistral_family(), mixtral_family(), gemma_family(),   gemma2_family(),
-    gemma3_family(),  gpt2_family(),    granite_family(), phi3_family(),
-    smollm3_family()};
+    llama_family(),   qwen2_family(),     qwen3_family(),   qwen3_moe_family(),
+    mistral_family(), ministral_family(), mixtral_family(), gemma_family(),
+    gemma2_family(),  gemma3_family(),    gpt2_family(),    granite_family(),
+    phi3_family(),    smollm3_family()};
   return all;
 }
 

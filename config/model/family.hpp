@@ -79,6 +79,7 @@ Family gemma3_family();
 Family gpt2_family();
 Family granite_family();
 Family llama_family();
+Family ministral_family();
 Family mistral_family();
 Family mixtral_family();
 Family phi3_family();

@@ -2,6 +2,7 @@
 #include "config/base/error.hpp"
 #include "config/model/family.hpp"
 #include "config/model/hf_rope.hpp"
+#include "config/model/missing_trait.hpp"
 #include "config/model/model_shape.hpp"
 
 #include <fmt/format.h>
@@ -38,8 +39,10 @@ const Family& hf_read_family(const HfObject& config) {
   const auto name = config.text("model_type", "");
   const Family* family = find_family(name);
   if (family == nullptr)
-    config.fail("model_type", fmt::format("a supported family ({})",
-                                          fmt::join(model_families(), ", ")));
+    config.fail(
+      "model_type",
+      fmt::format("a supported family ({})", fmt::join(model_families(), ", ")),
+      missing_trait(name));
   return *family;
 }
 

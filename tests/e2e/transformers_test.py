@@ -78,8 +78,8 @@ class Transformers(Case):
     def test_every_family_loads_sharded_with_the_golden_logits(self):
         for name in ("gemma", "gemma2", "gpt2", "granite", "llama_gqa",
                      "llama_rope_llama3", "llama_tied_sharded",
-                     "mistral_window", "mixtral", "phi3", "phi4_longrope", "qwen2",
-                     "qwen2_yarn", "qwen3", "qwen3_moe", "smollm3", "gemma3"):
+                     "ministral", "mistral_window", "mixtral", "phi3",
+                     "phi4_longrope", "qwen2", "qwen2_yarn", "qwen3", "qwen3_moe", "smollm3", "gemma3"):
             with self.subTest(name):
                 self.troupe("convert", "--model", str(GOLDEN / name), "--out",
                             name, "--max-shard-size", "10KB")

@@ -21,6 +21,7 @@ using troupe::parse_model_shape;
 using troupe::print_hf_config;
 using troupe::read_end_tokens;
 using troupe::read_model_shape;
+using troupe::RopeScaling;
 
 std::string why_not(const std::string& json) {
   try {
@@ -223,6 +224,24 @@ TEST(ModelShape, Qwen3HasASlidingWindowFromALayerOnAndPrintsIt) {
   EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
 }
 
+TEST(ModelShape, MinistralHasAWindowInTheLayersOfItsListOrInAll) {
+  auto json = nlohmann::json::parse(changed("model_type", "ministral"));
+  json["architectures"] = {"MinistralForCausalLM"};
+  const auto windows = [&json] {
+    const auto shape = parse_model_shape(json.dump(), "config.json");
+    EXPECT_EQ(parse_model_shape(print_hf_config(shape), "printed"), shape);
+    return std::vector{shape.window_of(0), shape.window_of(1)};
+  };
+  EXPECT_THAT(windows(), ElementsAre(4096, 4096)) << "as transformers";
+  json["sliding_window"] = 64;
+  json["layer_types"] = {"full_attention", "sliding_attention"};
+  EXPECT_THAT(windows(), ElementsAre(0, 64));
+  json["sliding_window"] = nullptr;
+  EXPECT_THAT(why_not(json.dump()), ::testing::HasSubstr("layer_types"));
+  json.erase("layer_types");
+  EXPECT_THAT(windows(), ElementsAre(0, 0));
+}
+
 nlohmann::json windowed_qwen() {
   auto json = nlohmann::json::parse(changed("model_type", "qwen2"));
   json["architectures"] = {"Qwen2ForCausalLM"};
@@ -306,8 +325,8 @@ TEST(ModelShape, MistakesNameFileAndKey) {
   EXPECT_EQ(
     why_not(changed("model_type", "gpt9")),
     "config.json: model_type: expected a supported family (llama, "
-    "qwen2, qwen3, qwen3_moe, mistral, mixtral, gemma, gemma2, gemma3_text, "
-    "gpt2, granite, phi3, smollm3), got \"gpt9\"");
+    "qwen2, qwen3, qwen3_moe, mistral, ministral, mixtral, gemma, gemma2, "
+    "gemma3_text, gpt2, granite, phi3, smollm3), got \"gpt9\"");
   EXPECT_EQ(why_not(changed("vocab_size", nullptr)),
             "config.json: vocab_size: expected a whole number from 1 to "
             "16777216, got nothing");

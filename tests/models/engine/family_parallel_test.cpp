@@ -10,6 +10,7 @@
 #include "tests/support/models/parallel_support.hpp"
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <tuple>
 
 namespace troupe::models {
@@ -39,6 +40,10 @@ ModelShape small_model_of(const char* family) {
   shape.tied_embeddings = find_family(family)->defaults.tied;
   if (family == std::string("mistral"))
     shape.sliding_window = 5;
+  if (family == std::string("ministral")) {
+    shape.sliding_window = 5;
+    shape.windowed_layers = {false, true};
+  }
   if (family == std::string("mixtral") || family == std::string("qwen3_moe")) {
     shape.num_experts = 4;
     shape.experts_per_token = 2;
@@ -93,12 +98,14 @@ TEST_P(FamilyParallel, TrainsLikeOneDevice_I1) {
   EXPECT_NEAR(got.value("train/loss"), want.value("train/loss"), 1e-5);
   EXPECT_NEAR(got.value("train/grad_norm"), want.value("train/grad_norm"),
               1e-5 * want.value("train/grad_norm"));
+  // sums in another order round by a share of the whole gradient
+  const double allowed = 1e-5 * std::max(1.0, want.value("train/grad_norm"));
   const auto grads = alone.plane(Plane::grad);
   const auto split_grads = split.plane(Plane::grad);
   ASSERT_EQ(split_grads.size(), grads.size());
   for (const auto& [name, values] : grads)
     for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_NEAR(split_grads.at(name)[i], values[i], 1e-5)
+      ASSERT_NEAR(split_grads.at(name)[i], values[i], allowed)
         << name << " entry " << i;
 }
 
@@ -117,8 +124,8 @@ TEST_P(FamilyGeneration, GivesTheSameTokens_I1_I2) {
 }
 
 const auto families = ::testing::Values(
-  "qwen3", "qwen3_moe", "mistral", "mixtral", "gemma", "gemma2", "gemma3_text",
-  "gpt2", "granite", "phi3", "smollm3");
+  "qwen3", "qwen3_moe", "mistral", "ministral", "mixtral", "gemma", "gemma2",
+  "gemma3_text", "gpt2", "granite", "phi3", "smollm3");
 const auto family_name = [](const auto& test) {
   return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
 };

@@ -1,0 +1,35 @@
+#include "config/base/error.hpp"
+#include "config/model/family.hpp"
+#include "config/model/missing_trait.hpp"
+
+#include <gmock/gmock.h>
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* not_yet_computed[]
+  = {"olmo2", "olmo3", "gpt_neox", "glm", "glm4", "ministral3"};
+
+TEST(MissingTrait, NamesWhatAFamilyNeedsInTheErrorThatRefusesIt) {
+  for (const std::string name : not_yet_computed) {
+    const auto trait = missing_trait(name);
+    EXPECT_THAT(trait, HasSubstr("does not compute")) << name;
+    try {
+      parse_model_shape(R"({"model_type": ")" + name + "\"}", "config.json");
+      ADD_FAILURE() << name << " is read";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(trait)) << name;
+    }
+  }
+}
+
+TEST(MissingTrait, NothingIsMissingInFamiliesThatAreReadOrUnknown) {
+  for (const auto& name : model_families())
+    EXPECT_EQ(missing_trait(name), "") << name;
+  EXPECT_EQ(missing_trait("gpt9"), "");
+}
+
+} // namespace
+} // namespace troupe
