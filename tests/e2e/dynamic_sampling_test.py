@@ -1,5 +1,7 @@
 """Dynamic sampling: a step generates in rounds until enough groups have responses
 of different rewards, alike under every plan (I1) and in a continued run (I8)."""
+import os
+import signal
 import unittest
 
 from support import Case, read_rows, tree_bytes, without_times
@@ -12,20 +14,23 @@ GROUPS = 4
 
 
 class DynamicSampling(Case):
-    def grpo(self, name, *overrides):
+    def run_of(self, name, *overrides):
         """Some three of four groups have one reward: about one in four answers
         has a z."""
-        self.troupe("train", "/dev/null", "workflow=grpo", f"run.name={name}",
-                    "run.steps=4", "run.save_every=0",
-                    "models.actor.path=data/base",
-                    "models.actor.optimizer.lr=1e-3",
-                    "models.actor.optimizer.schedule=constant",
-                    "data.train=data/prompts.jsonl",
-                    f"data.batch_size={GROUPS}", "data.max_prompt_tokens=32",
-                    "rollout.n=3", "rollout.max_new_tokens=6",
-                    "algorithm.mini_batches=2", "algorithm.kl_coef=0.01",
-                    "algorithm.dynamic_sampling.rounds=4",
-                    "reward.kind=rule", "reward.rule=regex:z", *overrides)
+        return ("train", "/dev/null", "workflow=grpo", f"run.name={name}",
+                "run.steps=4", "run.save_every=0",
+                "models.actor.path=data/base",
+                "models.actor.optimizer.lr=1e-3",
+                "models.actor.optimizer.schedule=constant",
+                "data.train=data/prompts.jsonl",
+                f"data.batch_size={GROUPS}", "data.max_prompt_tokens=32",
+                "rollout.n=3", "rollout.max_new_tokens=6",
+                "algorithm.mini_batches=2", "algorithm.kl_coef=0.01",
+                "algorithm.dynamic_sampling.rounds=4",
+                "reward.kind=rule", "reward.rule=regex:z", *overrides)
+
+    def grpo(self, name, *overrides):
+        self.troupe(*self.run_of(name, *overrides))
         return {step: without_times(line)
                 for step, line in self.metrics(name).items()}
 
@@ -85,6 +90,31 @@ class DynamicSampling(Case):
         self.assertEqual(*[tree_bytes(self.latest(name), "*/*.safetensors")
                            for name in ("whole", "halves")])
         self.assertEqual(self.groups("whole"), self.groups("halves"))
+
+    def test_with_a_lag_a_continued_run_has_the_same_bits_too_I8(self):
+        plan = ["plan=async", "run.save_every=2", *FOUR_DEVICES,
+                "algorithm.old_logprobs=recompute"]
+        whole = self.grpo("whole", *plan)
+        self.assertGreater(
+            max(line["rollout/rounds"] for line in whole.values()), 1)
+        self.grpo("halves", "run.steps=2", *plan)
+        self.grpo("halves", *plan)
+        self.assertEqual(*[tree_bytes(self.latest(name), "*/*.safetensors")
+                           for name in ("whole", "halves")])
+
+    def test_a_worker_lost_among_rounds_costs_no_bit_I5_I8(self):
+        plan = ["plan=separation", "run.save_every=5", "run.steps=20",
+                *FOUR_DEVICES]
+        process = self.start(*self.run_of("lost", *plan))
+        self.wait_for_step("lost", 7)
+        os.kill(self.workers()[1], signal.SIGKILL)
+        done = process.finish()
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(self.status("lost")["attempt"], 2)
+        self.grpo("undisturbed", *plan)
+        for got, wanted in zip(self.outcome("lost"),
+                               self.outcome("undisturbed")):
+            self.assertEqual(got, wanted)
 
     def test_recorded_samples_are_refused(self):
         with self.assertRaisesRegex(AssertionError, "dynamic_sampling.rounds=1"):
