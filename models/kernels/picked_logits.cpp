@@ -12,21 +12,21 @@ namespace {
 
 constexpr float picked_nothing = -std::numeric_limits<float>::infinity();
 
-struct Candidate {
+struct PickedCandidate {
   float logit;
   std::int32_t id;
   // Whether it comes before another one of the same row.
-  bool operator<(const Candidate& other) const {
+  bool operator<(const PickedCandidate& other) const {
     return logit != other.logit ? logit > other.logit : id < other.id;
   }
 };
 
 // Leaves the `count` largest of a row in `heap`, sorted.
 void picked_largest(const float* logits, std::int64_t vocab, std::size_t count,
-                    std::vector<Candidate>& heap) {
+                    std::vector<PickedCandidate>& heap) {
   heap.clear();
   for (std::int64_t j = 0; j < vocab; ++j) {
-    const Candidate next{logits[j], static_cast<std::int32_t>(j)};
+    const PickedCandidate next{logits[j], static_cast<std::int32_t>(j)};
     if (heap.size() < count) {
       heap.push_back(next);
       std::push_heap(heap.begin(), heap.end());
@@ -84,7 +84,7 @@ void largest_logits(const LargestLogits& shape, const float* logits_RV,
                     float* values_RK, std::int32_t* ids_RK) {
   const auto count = static_cast<std::size_t>(shape.per_row);
   parallel_for(0, shape.rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<Candidate> heap;
+    std::vector<PickedCandidate> heap;
     for (std::int64_t r = begin; r < end; ++r) {
       picked_largest(logits_RV + r * shape.vocab, shape.vocab, count, heap);
       heap.resize(count, {picked_nothing, -1});

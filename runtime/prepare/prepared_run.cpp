@@ -5,6 +5,7 @@
 #include "config/base/error.hpp"
 #include "models/data/dataset.hpp"
 #include "net/base/open_files.hpp"
+#include "runtime/base/host_memory.hpp"
 #include "runtime/base/jsonl_file.hpp"
 #include "runtime/planner/user_plan.hpp"
 #include "runtime/run_folder/run_folder.hpp"

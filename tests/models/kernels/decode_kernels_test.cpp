@@ -1,5 +1,6 @@
 // Kernels of generation against plain loops in double, and their independence
 // of neighbouring rows (I1).
+#include "config/base/error.hpp"
 #include "config/model/model_shape.hpp"
 #include "models/kernels/decode_kernels.hpp"
 #include "models/kernels/kv_cache.hpp"

@@ -15,12 +15,13 @@
 namespace troupe::models {
 namespace {
 
-nlohmann::json golden() {
+nlohmann::json golden_distillation() {
   return troupe::testing::read_golden_meta(support::source_folder()
                                            / "tests/golden/data/distillation");
 }
 
-at::Tensor tensor_of(const nlohmann::json& values, at::IntArrayRef sizes) {
+at::Tensor distillation_tensor(const nlohmann::json& values,
+                               at::IntArrayRef sizes) {
   return at::tensor(values.get<std::vector<float>>(), at::kFloat).view(sizes);
 }
 
@@ -31,12 +32,12 @@ LossSettings with_beta(double beta) {
 }
 
 // A batch of one sequence whose logits are autograd's leaf.
-struct Case {
+struct DistillationCase {
   at::Tensor student_TV;
   TrainBatch batch;
 
-  Case(at::Tensor student, const at::Tensor& teacher_TV, at::Tensor mask_T,
-       std::int64_t top_k)
+  DistillationCase(at::Tensor student, const at::Tensor& teacher_TV,
+                   at::Tensor mask_T, std::int64_t top_k)
     : student_TV(std::move(student)) {
     student_TV.set_requires_grad(true);
     const at::Tensor teacher = at::log_softmax(teacher_TV, 1);
@@ -56,13 +57,14 @@ struct Case {
 };
 
 TEST(GoldenDistillation, HasTrlsValueAndGradient) {
-  const nlohmann::json file = golden();
+  const nlohmann::json file = golden_distillation();
   const std::vector<std::int64_t> shape{file["tokens"], file["vocabulary"]};
   for (const nlohmann::json& want : file["cases"]) {
     SCOPED_TRACE(want["beta"].dump() + " " + want["top_k"].dump());
-    const Case c(tensor_of(file["student"], shape),
-                 tensor_of(file["teacher"], shape),
-                 tensor_of(file["mask"], {shape[0]}), want["top_k"]);
+    const DistillationCase c(distillation_tensor(file["student"], shape),
+                             distillation_tensor(file["teacher"], shape),
+                             distillation_tensor(file["mask"], {shape[0]}),
+                             want["top_k"]);
     const LossResult found = c.run(want["beta"]);
     EXPECT_NEAR(found.loss.item<double>(), want["loss"], 1e-5);
     EXPECT_NEAR(found.sums.value("actor/distillation_loss"), want["loss"],
@@ -76,11 +78,11 @@ TEST(GoldenDistillation, HasTrlsValueAndGradient) {
 }
 
 TEST(Distillation, IsExactlyZeroWithoutGradientWhereBothAgree) {
-  const nlohmann::json file = golden();
-  const at::Tensor same_TV = tensor_of(file["teacher"], {4, 7});
+  const nlohmann::json file = golden_distillation();
+  const at::Tensor same_TV = distillation_tensor(file["teacher"], {4, 7});
   for (const double beta : {0.0, 0.5, 1.0})
     for (const std::int64_t top_k : {2, 7}) {
-      const Case c(same_TV.clone(), same_TV, at::ones({4}), top_k);
+      const DistillationCase c(same_TV.clone(), same_TV, at::ones({4}), top_k);
       const LossResult found = c.run(beta);
       EXPECT_NEAR(found.loss.item<double>(), 0, 1e-12);
       found.loss.backward();
@@ -89,12 +91,13 @@ TEST(Distillation, IsExactlyZeroWithoutGradientWhereBothAgree) {
 }
 
 TEST(Distillation, FewerTokensGiveALowerBoundOfTheDivergence) {
-  const nlohmann::json file = golden();
+  const nlohmann::json file = golden_distillation();
   for (const double beta : {0.0, 0.3, 1.0}) {
     double before = 0;
     for (std::int64_t top_k = 1; top_k <= 7; ++top_k) {
-      const Case c(tensor_of(file["student"], {4, 7}),
-                   tensor_of(file["teacher"], {4, 7}), at::ones({4}), top_k);
+      const DistillationCase c(distillation_tensor(file["student"], {4, 7}),
+                               distillation_tensor(file["teacher"], {4, 7}),
+                               at::ones({4}), top_k);
       const double loss = c.run(beta).loss.item<double>();
       EXPECT_GE(loss, before - 1e-6) << beta << " " << top_k;
       before = loss;
@@ -104,9 +107,10 @@ TEST(Distillation, FewerTokensGiveALowerBoundOfTheDivergence) {
 }
 
 TEST(Distillation, ReportsHowMuchOfBothDistributionsWasCompared) {
-  const nlohmann::json file = golden();
-  const Case c(tensor_of(file["student"], {4, 7}),
-               tensor_of(file["teacher"], {4, 7}), at::ones({4}), 3);
+  const nlohmann::json file = golden_distillation();
+  const DistillationCase c(distillation_tensor(file["student"], {4, 7}),
+                           distillation_tensor(file["teacher"], {4, 7}),
+                           at::ones({4}), 3);
   const LossResult found = c.run(1);
   const double teacher = found.sums.value("actor/teacher_top_mass");
   const double student = found.sums.value("actor/student_top_mass");

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace troupe::models {
+namespace troupe::models::picked_tokens {
 namespace {
 
 using troupe::testing::at2;
@@ -141,4 +141,4 @@ TEST_P(PickedTokensTest, MoreThanTheVocabularyAreTheVocabulary) {
 INSTANTIATE_TEST_SUITE_P(KeepLogits, PickedTokensTest, ::testing::Bool());
 
 } // namespace
-} // namespace troupe::models
+} // namespace troupe::models::picked_tokens
