@@ -14,7 +14,7 @@ namespace troupe::actors {
 namespace {
 
 bool in_rounds(MasterSelf self, plans::TaskRef task) {
-  return call_of(self, task)->rounds > 1;
+  return call_of(self, task)->rows.rounds > 1;
 }
 
 /// Takes the samples that a round keeps; the last round fills up the batch.
@@ -22,7 +22,8 @@ void keep_samples(MasterSelf self, plans::TaskRef task, const CallDone& done) {
   auto& rows = self->state.rows;
   for (const auto& part : done.parts)
     rows.keep(task.step, part.samples);
-  if (template_of(self, task).part.round + 1 == call_of(self, task)->rounds)
+  if (template_of(self, task).part.round + 1
+      == call_of(self, task)->rows.rounds)
     rows.fill_up(task.step);
 }
 

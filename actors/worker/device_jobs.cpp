@@ -2,6 +2,7 @@
 
 #include "actors/protocol/resident_memory.hpp"
 #include "actors/protocol/sum_parts.hpp"
+#include "actors/worker/ptx_rows.hpp"
 #include "actors/worker/shard_groups.hpp"
 #include "actors/worker/shard_residency.hpp"
 #include "actors/worker/shard_snapshot.hpp"
@@ -135,13 +136,16 @@ RunDone run_shard(Shard& shard, StepId step, const RunOrder& order,
                           infer_options(worker.run.settings, call,
                                         worker.run.plan.calls.at(call.name))));
     break;
-  case plans::CallKind::train:
+  case plans::CallKind::train: {
+    const auto beside = ptx_rows_of(shard, step, call, order);
     done.holder = worker.worker;
-    done.sums = to_parts(
-      shard.engine->train(train_spec_of(shard, call, order), rows, context));
+    done.sums
+      = to_parts(shard.engine->train(train_spec_of(shard, call, order), rows,
+                                     context, beside ? &*beside : nullptr));
     if (!gives_results(shard))
       done.sums.clear();
     break;
+  }
   case plans::CallKind::generate: // generate_chunks
   case plans::CallKind::function:
     TROUPE_CHECK(false, "it does not run like this");

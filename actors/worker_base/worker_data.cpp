@@ -4,6 +4,7 @@
 #include "actors/worker_base/sample_log.hpp"
 #include "config/base/error.hpp"
 #include "config/base/log.hpp"
+#include "models/data/ptx_data.hpp"
 #include "models/kernels/threads.hpp"
 #include "models/records/evaluation.hpp"
 
@@ -95,6 +96,28 @@ const models::Dataset& WorkerData::dataset() {
         rows, (run_.folder / models::data_index_file).string()));
   });
   return *dataset_.value;
+}
+
+const models::Dataset& WorkerData::ptx() {
+  std::call_once(ptx_.opened, [this] {
+    auto settings = settings_here();
+    settings.data.ptx = run_.files->local(settings.data.ptx);
+    ptx_.value.emplace(models::open_ptx(
+      settings, tokenizer(),
+      {.index_file = {},
+       .index_key = {},
+       .on_rows = counts_rows("data.ptx"),
+       .num_threads = static_cast<std::uint32_t>(models::compute_threads())}));
+  });
+  return *ptx_.value;
+}
+
+std::vector<std::uint32_t> WorkerData::ptx_rows_of(StepId step) {
+  const auto num_rows = ptx().size();
+  const std::lock_guard lock{order_mutex_};
+  if (!ptx_order_)
+    ptx_order_ = models::ptx_order(run_.settings, num_rows);
+  return ptx_order_->batch(step.value);
 }
 
 const models::RolloutReplay* WorkerData::replay() {

@@ -31,6 +31,9 @@ public:
   const models::Dataset& dataset();
   /// Returns the rows of eval.data, likewise.
   const models::Dataset& evaluation();
+  /// Returns the rows of data.ptx, likewise, and those that a step trains on.
+  const models::Dataset& ptx();
+  std::vector<std::uint32_t> ptx_rows_of(StepId step);
   /// Returns the recorded responses of run.replay; nullptr if it is not set.
   const models::RolloutReplay* replay();
   /// Returns the rows of the data file that a call reads in a step, in the
@@ -64,9 +67,11 @@ private:
   std::string reading_; ///< guarded by reading_mutex_
   Opened<models::Dataset> dataset_;
   Opened<models::Dataset> evaluation_;
+  Opened<models::Dataset> ptx_;
   Opened<models::RolloutReplay> replay_;
   std::mutex order_mutex_;
-  std::optional<models::DataOrder> order_; ///< guarded by order_mutex_
+  std::optional<models::DataOrder> order_;     ///< guarded by order_mutex_
+  std::optional<models::DataOrder> ptx_order_; ///< likewise
   Opened<models::Tokenizer> tokenizer_;
 };
 

@@ -46,6 +46,7 @@ struct PolicyLossSettings {
   double cov_share = 2e-4;
   std::array<double, 2> cov_range = {1.0, 5.0};
   double cov_kl_coef = 1.0;
+  double ptx_coef = 0.0; ///< of the language-model loss of data.ptx; 0: none
 };
 
 /// `algorithm.correction`: samples were drawn by other numbers than training
@@ -62,12 +63,15 @@ struct ValueLossSettings {
   bool norm = false;
 };
 
-/// Loss over pairs of workflow dpo.
+/// Losses over preferences: of workflow dpo, of kto and of reward models.
 struct PreferenceSettings {
   std::string kind = "dpo"; ///< dpo | ipo | simpo | orpo
-  double beta = 0.1;
+  double beta = 0.1;        ///< dpo, kto
   double label_smoothing = 0.0;
-  double margin = 0.5; ///< simpo
+  double margin = 0.5;             ///< simpo
+  double desirable_weight = 1.0;   ///< kto
+  double undesirable_weight = 1.0; ///< kto
+  double center_coef = 0.0;        ///< reward; 0: off
 };
 
 /// `algorithm.distillation`: loss of workflow distillation.

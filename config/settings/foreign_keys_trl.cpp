@@ -1,6 +1,6 @@
 // TRL: arguments of GRPOConfig, PPOConfig, SFTConfig and DPOConfig, those of
-// transformers' TrainingArguments below them, and names that several systems
-// share.
+// transformers' TrainingArguments below them, a few of DeepSpeed-Chat, and
+// names that several systems share.
 #include "config/settings/foreign_keys.hpp"
 #include "config/settings/translation_advice.hpp"
 
@@ -56,6 +56,9 @@ constexpr auto trl_table = std::to_array<Translation>({
   {"TRL", "vllm_importance_sampling_mode", "algorithm.correction.kind"},
   {"TRL", "vllm_importance_sampling_clip_max", "algorithm.correction.cap"},
   {"TRL", "vllm_importance_sampling_clip_min", "algorithm.correction.floor"},
+  {"TRL", "center_rewards_coefficient", "algorithm.center_coef"},
+  {"TRL", "desirable_weight", "algorithm.desirable_weight"},
+  {"TRL", "undesirable_weight", "algorithm.undesirable_weight"},
   {"TRL", "scale_rewards", "algorithm.whiten"},
   {"TRL", "whiten_rewards", "algorithm.whiten"},
   {"TRL", "mask_truncated_completions", "reward.mask_truncated"},
@@ -139,6 +142,11 @@ constexpr auto trl_table = std::to_array<Translation>({
   {"TRL", "sync_ref_model", "models.ref.ema_decay (1 - alpha)"},
   {"TRL", "ref_model_mixup_alpha", "models.ref.ema_decay (1 - alpha)"},
   {"TRL", "ref_model_sync_steps", "models.ref.ema_every"},
+  // flags of DeepSpeed-Chat's third step
+  {"DeepSpeed-Chat", "unsup_coef", "algorithm.ptx_coef"},
+  {"DeepSpeed-Chat", "unsupervised_dataset_name", "data.ptx (a JSONL file)"},
+  {"DeepSpeed-Chat", "unsupervised_dataset_config_name",
+   "data.ptx (a JSONL file)"},
   // services that several systems know
   {"", "wandb", advice::to_wandb},
   {"", "mlflow", advice::own_command},

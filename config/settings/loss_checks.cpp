@@ -74,6 +74,45 @@ public:
            "algorithm.dynamic_sampling.rounds=1");
   }
 
+  void check_ptx() const {
+    if (settings_.data.ptx.empty())
+      return;
+    const int rows = ptx_rows(settings_);
+    const int steps = settings_.algorithm.mini_batches;
+    if (rows < steps)
+      fail(settings_.data.ptx_batch_size > 0 ? "data.ptx_batch_size"
+                                             : "data.batch_size",
+           fmt::format("at least one row of data.ptx for each of the {} "
+                       "optimizer steps (algorithm.mini_batches)",
+                       steps),
+           fmt::format("{}", rows),
+           fmt::format("data.ptx_batch_size={}", steps));
+  }
+
+  /// KL is estimated from prompts with the completions of other rows.
+  void check_labels() const {
+    if (settings_.data.batch_size < 2)
+      fail("data.batch_size",
+           "at least 2 rows: KTO compares with the completions of other rows "
+           "of a step",
+           fmt::format("{}", settings_.data.batch_size), "data.batch_size=16");
+  }
+
+  /// A margin is read by the loss of reward models only, and is a number.
+  void check_margin() const {
+    const auto at = settings_.data.fields.find("margin");
+    if (at == settings_.data.fields.end())
+      return;
+    if (workflow_reads(settings_.workflow, SettingsGroup::preference))
+      fail("data.fields.margin", "it with workflow reward only",
+           "workflow " + settings_.workflow + ", which would ignore it",
+           "algorithm.pair_margin with algorithm.pair_loss simpo");
+    if (workflow_reads(settings_.workflow, SettingsGroup::reward_pairs)
+        && at->second.find_first_of("{}") != std::string::npos)
+      fail("data.fields.margin", "a column of numbers",
+           "the template '" + at->second + "'", "margin");
+  }
+
 private:
   [[noreturn]] void fail(const std::string& path, const std::string& expected,
                          const std::string& got,
@@ -98,7 +137,11 @@ void check_losses(const Settings& settings, const Place& whole) {
     checks.check_like();
     checks.check_correction();
     checks.check_covariances();
+    checks.check_ptx();
   }
+  if (workflow_reads(settings.workflow, SettingsGroup::labels))
+    checks.check_labels();
+  checks.check_margin();
   if (workflow_reads(settings.workflow, SettingsGroup::rewards))
     checks.check_overlong();
   if (workflow_reads(settings.workflow, SettingsGroup::advantages))

@@ -75,6 +75,19 @@ inline bool compares_with_reference(const Settings& settings) {
   return kind == "dpo" || kind == "ipo";
 }
 
+/// Returns true if rows of preferences have a margin (reward models).
+inline bool has_margin(const Settings& settings) {
+  return settings.data.fields.contains("margin");
+}
+
+/// Returns the rows of data.ptx that each step trains on; 0 without that file.
+inline int ptx_rows(const Settings& settings) {
+  const auto& data = settings.data;
+  if (data.ptx.empty())
+    return 0;
+  return data.ptx_batch_size > 0 ? data.ptx_batch_size : data.batch_size;
+}
+
 /// Returns true if the policy loss treats a few tokens apart by their
 /// covariance: clip_cov and kl_cov.
 inline bool chooses_cov_tokens(const Settings& settings) {

@@ -19,10 +19,10 @@ std::string reading_hint(const Settings& settings, const std::string& path) {
   if (!is_workflow_file(settings.workflow))
     return "";
   for (const auto& field : settings_fields())
-    if (field.path.starts_with(path) && field.group
-        && !word_of(*field.group).empty())
+    if (field.path.starts_with(path) && !field.groups.empty()
+        && !word_of(field.groups.front()).empty())
       return fmt::format(", or `{}` in the settings of {}",
-                         word_of(*field.group), settings.workflow);
+                         word_of(field.groups.front()), settings.workflow);
   return "";
 }
 

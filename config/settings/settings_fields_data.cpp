@@ -108,7 +108,9 @@ void add_data(FieldTable& table) {
   add("train", &D::train, "JSONL file of training rows.").required();
   add("fields", &D::fields,
       "Maps the names Troupe knows (prompt, completion, chosen, ...) to "
-      "columns, or to templates such as \"{question} Answer:\".");
+      "columns, or to templates such as \"{question} Answer:\". `margin` of "
+      "workflow reward: a column with a number by which the chosen response "
+      "is to be ahead.");
   add("chat", &D::chat,
       "Whether prompts go through the tokenizer's chat template. auto: "
       "messages do, plain text does not; true: both do; false: neither.")
@@ -137,6 +139,18 @@ void add_data(FieldTable& table) {
     .one_of({"error", "skip"});
   add("shuffle", &D::shuffle,
       "A new order of the rows each epoch, from run.seed.");
+  add("ptx", &D::ptx,
+      "JSONL file of texts, rows as for sft, on which the actor is trained "
+      "beside its responses, with weight algorithm.ptx_coef. The longest may "
+      "have data.max_prompt_tokens and rollout.max_new_tokens together.")
+    .of(SettingsGroup::policy)
+    .needs("algorithm.ptx_coef");
+  add("ptx_batch_size", &D::ptx_batch_size,
+      "Rows of data.ptx per step, shared among the mini-batches. 0: "
+      "data.batch_size.")
+    .at_least(0)
+    .of(SettingsGroup::policy)
+    .needs("data.ptx");
 }
 
 } // namespace

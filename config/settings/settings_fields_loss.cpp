@@ -61,6 +61,17 @@ void add_policy_loss(FieldTable& table) {
     .needs("algorithm.loss", {"kl_cov"});
 }
 
+void add_ptx(FieldTable& table) {
+  add_part(
+    table, "ptx_coef", &AlgorithmSettings::loss, &PolicyLossSettings::ptx_coef,
+    "Weight of the language-model loss of the rows of data.ptx, a mean over "
+    "their tokens, that is added to the actor's loss in each optimizer step "
+    "(PPO-ptx of InstructGPT). 0: none.")
+    .of(SettingsGroup::policy)
+    .at_least(0)
+    .needs("data.ptx");
+}
+
 void add_correction(FieldTable& table) {
   using C = CorrectionSettings;
   const auto add = [&]<class T>(const char* key, T C::*member,
@@ -151,6 +162,7 @@ void add_preference(FieldTable& table) {
   add("beta", &P::beta,
       "Weight of the implicit KL term; of a difference in SimPO and ORPO. "
       "Default of simpo: 2.")
+    .of({SettingsGroup::preference, SettingsGroup::labels})
     .above(0);
   add("label_smoothing", &P::label_smoothing,
       "Share of pairs whose labels are taken to be wrong (conservative DPO).")
@@ -161,6 +173,21 @@ void add_preference(FieldTable& table) {
       "What SimPO's chosen response is to be ahead by.")
     .at_least(0)
     .needs("algorithm.pair_loss", {"simpo"});
+  add("desirable_weight", &P::desirable_weight,
+      "KTO: weight of the loss of responses with label true. With "
+      "undesirable_weight it makes up for unequal numbers of the two: the "
+      "paper keeps (weight x number) of true over that of false in 1 to 4/3.")
+    .of(SettingsGroup::labels)
+    .above(0);
+  add("undesirable_weight", &P::undesirable_weight,
+      "KTO: weight of the loss of responses with label false.")
+    .of(SettingsGroup::labels)
+    .above(0);
+  add("center_coef", &P::center_coef,
+      "Weight of the squared sum of a pair's two scores, which keeps the "
+      "scores of a reward model near 0. 0: off; 0.01 is usual.")
+    .of(SettingsGroup::reward_pairs)
+    .at_least(0);
 }
 
 void add_distillation(FieldTable& table) {
@@ -189,6 +216,7 @@ void add_distillation(FieldTable& table) {
 
 void add_loss_fields(FieldTable& table) {
   add_policy_loss(table);
+  add_ptx(table);
   add_mean(table);
   add_correction(table);
   add_value_loss(table);

@@ -67,7 +67,11 @@ Field& Field::frozen_only() {
 }
 
 Field& Field::of(SettingsGroup readers) {
-  group = readers;
+  return of({readers});
+}
+
+Field& Field::of(std::initializer_list<SettingsGroup> readers) {
+  groups = readers;
   return *this;
 }
 
@@ -166,7 +170,10 @@ bool reads(const WorkflowTraits& traits, const Field& field) {
   if (!field.user_section.empty())
     return std::ranges::find(traits.sections, field.user_section)
            != traits.sections.end();
-  return !field.group || traits.reads(*field.group);
+  return field.groups.empty()
+         || std::ranges::any_of(field.groups, [&](SettingsGroup group) {
+              return traits.reads(group);
+            });
 }
 
 /// Returns the workflows that `wanted` selects, those of commands only if there
@@ -218,7 +225,7 @@ bool holds(const std::vector<std::string>& words, const std::string& word) {
 
 bool field_applies(const Field& field, const std::string& workflow) {
   const auto* traits = find_workflow_traits(workflow);
-  return traits == nullptr ? !field.group && field.user_section.empty()
+  return traits == nullptr ? field.groups.empty() && field.user_section.empty()
                            : reads(*traits, field);
 }
 
@@ -232,7 +239,7 @@ bool section_applies(const std::string& path, const std::string& workflow) {
 }
 
 std::vector<std::string> readers_of(const Field& field) {
-  if (!field.group && field.user_section.empty())
+  if (field.groups.empty() && field.user_section.empty())
     return {};
   return pick_workflows(
     [&](const WorkflowTraits& traits) { return reads(traits, field); });

@@ -9,6 +9,7 @@
 #include "config/yaml/yaml_tree.hpp"
 
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <set>
 #include <string>
@@ -54,11 +55,11 @@ struct Field {
   std::string shape; ///< texts: "a duration such as 90m"; "": any
   bool (*fits_shape)(const std::string&) = nullptr;
   bool is_required = false;
-  bool is_secret = false;             ///< mappings: printed without values
-  bool is_trained_only = false;       ///< models: only trained roles
-  bool is_frozen_only = false;        ///< models: only frozen roles
-  std::string user_section;           ///< user-defined section; "": built in
-  std::optional<SettingsGroup> group; ///< group whose readers use it; {}: all
+  bool is_secret = false;            ///< mappings: printed without values
+  bool is_trained_only = false;      ///< models: only trained roles
+  bool is_frozen_only = false;       ///< models: only frozen roles
+  std::string user_section;          ///< user-defined section; "": built in
+  std::vector<SettingsGroup> groups; ///< whose readers use it; empty: all
   std::string needs_key; ///< setting that decides whether it is used
   std::vector<std::string> needs_value; ///< values with which it is; empty: any
                                         ///< but the default
@@ -76,6 +77,7 @@ struct Field {
   Field& trained_only();
   Field& frozen_only();
   Field& of(SettingsGroup readers);
+  Field& of(std::initializer_list<SettingsGroup> readers);
   Field& needs(std::string key, std::vector<std::string> values = {});
 };
 

@@ -95,6 +95,8 @@ struct DataSettings {
   std::string overlong = "skip";    ///< skip | truncate | error
   std::string on_bad_row = "error"; ///< error | skip
   bool shuffle = true;
+  std::string ptx;        ///< rows that the actor is also trained on; "": none
+  int ptx_batch_size = 0; ///< of them per step; 0: batch_size
 };
 
 struct RolloutSettings {

@@ -32,6 +32,8 @@ constexpr GroupName group_names[]
      {"critic", SettingsGroup::critic},
      {"preference", SettingsGroup::preference},
      {"distillation", SettingsGroup::distillation},
+     {"labels", SettingsGroup::labels},
+     {"reward_pairs", SettingsGroup::reward_pairs},
      {"updates", SettingsGroup::updates},
      {"own_actors", SettingsGroup::user_actors}};
 
@@ -125,13 +127,16 @@ void read_defaults(const YamlNode& node, const std::string& path,
 }
 
 DataKind file_data(const std::vector<FileCall>& calls) {
-  const auto reads_pairs = [](const FileCall& call) {
-    return std::ranges::find(call.reads, "chosen_ids") != call.reads.end();
+  const auto any_reads = [&](const char* key) {
+    return std::ranges::any_of(calls, [key](const FileCall& call) {
+      return std::ranges::find(call.reads, key) != call.reads.end();
+    });
   };
   if (std::ranges::find(calls, "generate", &FileCall::kind) != calls.end())
     return DataKind::prompts;
-  return std::ranges::any_of(calls, reads_pairs) ? DataKind::preference
-                                                 : DataKind::sft;
+  if (any_reads("chosen_ids"))
+    return DataKind::preference;
+  return any_reads("desirable") ? DataKind::labelled : DataKind::sft;
 }
 
 } // namespace

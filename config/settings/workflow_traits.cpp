@@ -22,7 +22,7 @@ WorkflowTraits traits_reward() {
   return {.name = "reward",
           .sentence = "a reward model from preference pairs",
           .data = DataKind::preference,
-          .groups = {sequences},
+          .groups = {sequences, reward_pairs},
           .roles = {{.name = "reward", .trained = true, .scalar_head = true}}};
 }
 
@@ -36,6 +36,16 @@ WorkflowTraits traits_dpo() {
                      .needs_key = "algorithm.pair_loss",
                      .needs_value = {"dpo", "ipo"},
                      .default_path_of = "actor"}}};
+}
+
+WorkflowTraits traits_kto() {
+  return {.name = "kto",
+          .sentence = "preference optimisation from responses that are "
+                      "labelled one by one",
+          .data = DataKind::labelled,
+          .groups = {sequences, labels},
+          .roles = {{.name = "actor", .trained = true},
+                    {.name = "ref", .default_path_of = "actor"}}};
 }
 
 WorkflowTraits traits_ppo() {
@@ -100,6 +110,7 @@ std::deque<WorkflowTraits> built_in_workflows() {
   return {traits_sft(),
           traits_reward(),
           traits_dpo(),
+          traits_kto(),
           traits_ppo(),
           traits_grpo(),
           traits_distillation(),

@@ -27,6 +27,8 @@ enum class SettingsGroup : std::uint8_t {
   critic,       ///< algorithm: value loss
   preference,   ///< algorithm: pair loss
   distillation, ///< algorithm: divergence from a teacher
+  labels,       ///< algorithm: loss of labelled responses
+  reward_pairs, ///< algorithm: loss of a reward model
   updates,      ///< algorithm: mini-batches, epochs, recomputation
   user_actors,  ///< timeouts of user-defined actors
   command,      ///< set by options of a command

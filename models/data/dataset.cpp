@@ -32,6 +32,7 @@ struct Dataset::State {
   internal::SampleReader reader;
   RowTextFile file;
   DataIndex index;
+  bool has_margin = false;
 
   const IndexedRow& row(std::uint32_t index_of_row) const {
     TROUPE_CHECK(index_of_row < index.rows().size(), "row of another data set");
@@ -153,9 +154,9 @@ Dataset Dataset::open(const DatasetOptions& options, const Tokenizer& tokenizer,
   auto index = kept ? std::move(*kept) : index_of(options, reader, opening);
   if (index.rows().empty())
     nothing_usable(options.file.string(), index.report());
-  return Dataset(std::make_shared<const State>(
-    State{options.kind, options.file.string(), std::move(reader),
-          std::move(file), std::move(index)}));
+  return Dataset(std::make_shared<const State>(State{
+    options.kind, options.file.string(), std::move(reader), std::move(file),
+    std::move(index), options.fields.contains("margin")}));
 }
 
 bool Dataset::was_read() const {
@@ -190,12 +191,15 @@ const std::string& Dataset::file() const {
 net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
                         SampleId first, std::uint32_t n) const {
   std::vector<std::vector<std::int32_t>> ids, rejected;
-  std::vector<std::vector<std::uint8_t>> masks, rejected_masks;
+  std::vector<std::vector<std::uint8_t>> masks, rejected_masks, desirable;
+  std::vector<std::vector<float>> margins;
   std::vector<SampleId> samples;
   for (const std::uint32_t row : row_indices) {
     auto tokens = state_->reader.tokens(state_->text(row), state_->place(row));
     masks.push_back(tokens.mask());
     rejected_masks.push_back(tokens.rejected_mask());
+    desirable.push_back({tokens.desirable ? std::uint8_t{1} : std::uint8_t{0}});
+    margins.push_back({tokens.margin});
     ids.push_back(std::move(tokens.ids));
     rejected.push_back(std::move(tokens.rejected));
     for (std::uint32_t k = 0; k < n; ++k)
@@ -210,9 +214,13 @@ net::Rows Dataset::rows(std::span<const std::uint32_t> row_indices,
     columns.push_back(pack_column("rejected_ids", DType::i32, rejected, n));
     columns.push_back(
       pack_column("rejected_loss_mask", DType::u8, rejected_masks, n));
+    if (state_->has_margin)
+      columns.push_back(pack_column("pair_margin", DType::f32, margins, n));
   } else {
     columns.push_back(pack_column("sequence_ids", DType::i32, ids, n));
     columns.push_back(pack_column("loss_mask", DType::u8, masks, n));
+    if (state_->kind == DataKind::labelled)
+      columns.push_back(pack_column("desirable", DType::u8, desirable, n));
   }
   return net::Rows(std::move(samples), std::move(columns));
 }

@@ -14,8 +14,10 @@
 //
 // Keys (per sample):  prompts     prompt_ids i32[P]
 //                     sft, score  sequence_ids i32[L], loss_mask u8[L]
+//                     labelled    the same, and desirable u8[1]
 //                     preference  chosen_ids i32[L], chosen_loss_mask u8[L],
-//                                 and the same for rejected
+//                                 the same for rejected, and with
+//                                 data.fields.margin pair_margin f32[1]
 #pragma once
 
 #include "config/base/data_kind.hpp"

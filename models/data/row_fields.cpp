@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace troupe::models::internal {
@@ -191,6 +192,25 @@ std::vector<std::int32_t> RowFields::ids(const std::string& field,
     ids.push_back(entry.get<std::int32_t>());
   }
   return ids;
+}
+
+double RowFields::number(const std::string& field) const {
+  const auto found = value(field);
+  if (!found || !found->is_number())
+    expected(field, "a number", found ? kind_of(*found) : "nothing",
+             mapping_.hint(field));
+  const auto number = found->get<double>();
+  if (!std::isfinite(number))
+    expected(field, "a number", "one that is too large");
+  return number;
+}
+
+bool RowFields::boolean(const std::string& field) const {
+  const auto found = value(field);
+  if (!found || !found->is_boolean())
+    expected(field, "true or false", found ? kind_of(*found) : "nothing",
+             mapping_.hint(field));
+  return found->get<bool>();
 }
 
 bool RowFields::is_list(const std::string& field) const {

@@ -67,6 +67,8 @@ public:
   /// Returns token ids, each in [0, end_id).
   std::vector<std::int32_t> ids(const std::string& field,
                                 std::int32_t end_id) const;
+  double number(const std::string& field) const; ///< finite
+  bool boolean(const std::string& field) const;
   bool is_list(const std::string& field) const;
   /// Returns a list of messages, each an object that names its role.
   nlohmann::ordered_json messages(const std::string& field) const;

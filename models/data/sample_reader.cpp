@@ -58,8 +58,9 @@ SampleReader::SampleReader(const DatasetOptions& options, Tokenizer tokenizer)
     mapping_(options.fields, options.places, options.fields_word),
     tokenizer_(std::move(tokenizer)),
     chat_(tokenizer_) {
-  const bool ends
-    = options_.kind == DataKind::sft || options_.kind == DataKind::preference;
+  const bool ends = options_.kind == DataKind::sft
+                    || options_.kind == DataKind::preference
+                    || options_.kind == DataKind::labelled;
   if (ends && tokenizer_.eos_id() < 0)
     throw ConfigError({.place = {tokenizer_.file(), 0},
                        .path = "eos_token",
@@ -102,8 +103,14 @@ SampleTokens SampleReader::read(const RowFields& fields) const {
     return read_prompt(fields);
   case DataKind::sft:
     return read_sft(fields);
-  case DataKind::preference:
-    return read_pair(fields);
+  case DataKind::preference: {
+    SampleTokens row = read_pair(fields);
+    if (fields.is_mapped("margin"))
+      row.margin = static_cast<float>(fields.number("margin"));
+    return row;
+  }
+  case DataKind::labelled:
+    return read_labelled(fields);
   case DataKind::score:
     return read_score(fields);
   }
@@ -169,7 +176,7 @@ SampleTokens SampleReader::read_conversation(const RowFields& fields) const {
   SampleTokens row;
   nlohmann::ordered_json all;
   std::size_t prompt = 0; // in messages
-  if (fields.has("messages")) {
+  if (fields.has("messages") && options_.kind != DataKind::labelled) {
     all = fields.messages("messages");
   } else {
     all = messages(fields, "prompt", "user");
@@ -260,6 +267,22 @@ SampleTokens SampleReader::read_pair(const RowFields& fields) const {
   row.rejected = row.ids;
   append(row.ids, fields.text("chosen"), /*end=*/true);
   append(row.rejected, fields.text("rejected"), /*end=*/true);
+  return row;
+}
+
+/// Reads a prompt and its completion, as for sft, with a label.
+SampleTokens SampleReader::read_labelled(const RowFields& fields) const {
+  for (const char* field : {"prompt", "completion"})
+    if (!fields.has(field))
+      fields.text(field); // throws the error
+  SampleTokens row
+    = is_chat(fields, "prompt") ? read_conversation(fields) : SampleTokens{};
+  if (row.ids.empty()) {
+    row.ids = begin_ids(fields.text("prompt"));
+    row.prompt_tokens = std::max<std::size_t>(row.ids.size(), 1);
+    append(row.ids, fields.text("completion"), /*end=*/true);
+  }
+  row.desirable = fields.boolean("label");
   return row;
 }
 

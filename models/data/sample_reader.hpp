@@ -18,6 +18,8 @@ struct SampleTokens {
   std::size_t prompt_tokens = 0;      ///< in `ids`: without loss
   /// Conversations: 1 on the assistant's tokens; empty: all after the prompt.
   std::vector<std::uint8_t> loss_mask;
+  float margin = 0;       ///< preference: by which chosen is to be ahead
+  bool desirable = false; ///< labelled
   std::uint64_t unlearned_turns = 0; ///< assistant turns after the prompt
   bool overlong = false;             ///< longer than allowed
   bool truncated = false;            ///< overlong, and cut
@@ -45,6 +47,7 @@ private:
   SampleTokens read_prompt(const RowFields& fields) const;
   SampleTokens read_sft(const RowFields& fields) const;
   SampleTokens read_pair(const RowFields& fields) const;
+  SampleTokens read_labelled(const RowFields& fields) const;
   SampleTokens read_score(const RowFields& fields) const;
   bool is_chat(const RowFields& fields, const char* field) const;
   nlohmann::ordered_json messages(const RowFields& fields, const char* field,

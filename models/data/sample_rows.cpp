@@ -12,8 +12,9 @@ namespace troupe::models {
 namespace {
 
 constexpr std::array token_keys
-  = {"prompt_ids",       "sequence_ids", "loss_mask",         "chosen_ids",
-     "chosen_loss_mask", "rejected_ids", "rejected_loss_mask"};
+  = {"prompt_ids",  "sequence_ids",       "loss_mask",
+     "chosen_ids",  "chosen_loss_mask",   "rejected_ids",
+     "pair_margin", "rejected_loss_mask", "desirable"};
 
 DType dtype_of(KeyType type) {
   if (type == KeyType::f32)

@@ -41,6 +41,7 @@ struct LocalModel;
 class Parameters;
 enum class Plane : std::uint8_t;
 class Snapshot;
+struct TrainRows;
 struct Transformer;
 class TurnQueue;
 class Workspaces;
@@ -125,18 +126,18 @@ public:
                 TurnQueue* turns, RunContext& context);
 
   /// Computes `fn` logprobs | top_logprobs | values | scores over
-  /// `sequence_ids` (scores of pairs: chosen_ids and rejected_ids ->
-  /// chosen_scores, rejected_scores). top_logprobs writes the K likeliest
-  /// tokens at each entry, top_ids and top_logprobs [L K], zeros where masked.
-  /// Without samples it returns no columns.
+  /// `sequence_ids` (of pairs: chosen_ids and rejected_ids -> chosen_scores,
+  /// rejected_scores); top_logprobs: top_ids and top_logprobs [L K], zeros
+  /// where masked. Without samples it returns no columns.
   net::Rows infer(const std::string& fn, const net::Rows& rows,
                   RunContext& context, const InferOptions& options = {});
 
   /// Runs all optimizer steps of one train call; rows may hold more samples
   /// than the mini-batches name. Sums are this rank's own (add them over ranks)
   /// except for grad_norm, lr and skipped_steps, which only rank 0 reports.
+  /// `beside`: more sequences of the same optimizer steps; null: none.
   MetricSums train(const TrainSpec& spec, const net::Rows& rows,
-                   RunContext& context);
+                   RunContext& context, const TrainRows* beside = nullptr);
 
   /// Returns the flat weight plane of this part, in the order of plans::Layout.
   std::span<std::byte> weights();

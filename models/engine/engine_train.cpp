@@ -5,8 +5,9 @@
 #include "models/engine/engine.hpp"
 #include "models/engine/engine_impl.hpp"
 #include "models/engine/loss_outputs.hpp"
-#include "models/engine/lr_schedule.hpp"
+#include "models/engine/optimizer_step.hpp"
 #include "models/engine/row_reader.hpp"
+#include "models/engine/train_rows.hpp"
 #include "models/parallel/pipeline.hpp"
 #include "net/base/rows.hpp"
 #include "net/collectives/collectives.hpp"
@@ -22,14 +23,30 @@ namespace troupe::models {
 
 namespace {
 
-// One train call: rows are read once, a mini-batch is an optimizer step.
+// Readers of what LossEntry::picked names.
+struct PickedReaders {
+  std::optional<ColumnReader> ids;
+  std::map<std::string, ColumnReader> columns;
+};
+
+class TrainRun;
+
+// The rows of a micro-batch, and the run that has them.
+struct TrainPart {
+  TrainRun* run = nullptr; // null: other dp ranks have rows in this pass
+  std::vector<std::size_t> rows;
+};
+
+// One train call: rows are read once, a mini-batch is an optimizer step. Its
+// loop also takes the micro-batches of the run `beside` it, if any.
 class TrainRun {
 public:
   TrainRun(Engine::Impl& impl, const TrainSpec& spec, const net::Rows& rows,
-           RunContext& context)
+           RunContext& context, TrainRun* beside)
     : impl_(impl),
       spec_(spec),
       context_(context),
+      beside_(beside),
       loss_(impl.losses.find(spec.fn)),
       outputs_(impl, loss_, spec.temperature, context),
       index_(rows) {
@@ -44,28 +61,29 @@ public:
       if (auto found = readers(rows, key); !found.empty())
         columns_.emplace(key, std::move(found));
     if (!loss_.picked.ids.empty())
-      picked_ids_.emplace(rows.at(loss_.picked.ids));
+      picked_.ids.emplace(rows.at(loss_.picked.ids));
     for (const std::string& key : loss_.picked.columns)
-      picked_columns_.emplace(key, ColumnReader(rows.at(key)));
+      picked_.columns.emplace(key, ColumnReader(rows.at(key)));
   }
 
   MetricSums run() {
     impl_.sync->begin(context_.groups);
-    const std::vector<Denominators> denominators = all_denominators();
-    std::vector<MicroBatchRows> batches;
+    std::vector<std::vector<TrainPart>> batches(spec_.mini_batches.size());
+    add_parts(batches);
+    if (beside_ != nullptr)
+      beside_->add_parts(batches);
     std::vector<std::int64_t> passes;
-    for (const auto& samples : spec_.mini_batches)
-      passes.push_back(static_cast<std::int64_t>(
-        batches.emplace_back(micro_batches(rows_of(samples))).size()));
+    for (const auto& parts : batches)
+      passes.push_back(static_cast<std::int64_t>(parts.size()));
     passes = impl_.sync->passes(std::move(passes));
     MetricSums sums;
     for (std::size_t i = 0; i < batches.size(); ++i) {
       context_.check();
       impl_.adam->clear_gradient();
       batches[i].resize(static_cast<std::size_t>(passes[i]));
-      gradient(batches[i], denominators[i], sums);
+      gradient(batches[i], i, sums);
       impl_.sync->finish();
-      optimizer_step(sums);
+      optimizer_step(impl_, context_, loss_.metric_prefix, sums);
     }
     impl_.backend.wait();
     return sums;
@@ -82,6 +100,8 @@ private:
         found.emplace_back(rows.at(prefix + key));
     if (!loss_.pairs && rows.has(key))
       found.emplace_back(rows.at(key));
+    while (loss_.pairs && found.size() < 2 && rows.has(key))
+      found.emplace_back(rows.at(key)); // one number per pair
     return found;
   }
 
@@ -129,13 +149,25 @@ private:
     return all;
   }
 
+  // Appends this run's micro-batches to those of each optimizer step.
+  void add_parts(std::vector<std::vector<TrainPart>>& batches) {
+    denominators_ = all_denominators();
+    TROUPE_CHECK(denominators_.size() == batches.size(),
+                 "rows beside a training have other mini-batches");
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      const Denominators& denominators = denominators_[i];
+      if (denominators.tokens == 0 && denominators.pairs == 0)
+        continue; // nothing to learn from, on any rank
+      if (!loss_.mean_over.empty() && denominators.weights == 0)
+        continue; // all weights are zero
+      for (auto& rows : micro_batches(rows_of(spec_.mini_batches[i])))
+        batches[i].push_back({this, std::move(rows)});
+    }
+  }
+
   // Adds the mini-batch's gradient, micro-batch by micro-batch.
-  void gradient(const MicroBatchRows& parts, const Denominators& denominators,
+  void gradient(const std::vector<TrainPart>& parts, std::size_t step,
                 MetricSums& sums) {
-    if (denominators.tokens == 0 && denominators.pairs == 0)
-      return; // nothing to learn from, on any rank
-    if (!loss_.mean_over.empty() && denominators.weights == 0)
-      return; // all weights are zero
     const std::uint32_t stage = context_.groups.stage();
     const std::uint32_t stages = context_.groups.stages();
     std::vector<TrainMicroBatch> flying(pipeline_depth(stage, stages));
@@ -144,15 +176,15 @@ private:
       const std::size_t slot = turn.micro_batch % flying.size();
       if (turn.backward && turn.micro_batch + 1 == parts.size())
         impl_.sync->last_backward();
-      if (parts[turn.micro_batch].empty())
+      const TrainPart& part = parts[turn.micro_batch];
+      if (part.run == nullptr)
         turn.backward ? impl_.sync->idle_backward()
                       : impl_.sync->idle_forward();
       else if (turn.backward)
-        backward_turn(flying[slot]);
+        part.run->backward_turn(flying[slot]);
       else
-        flying[slot]
-          = forward_turn(parts[turn.micro_batch], impl_.workspace_of(slot),
-                         denominators, sums);
+        flying[slot] = part.run->forward_turn(
+          part.rows, impl_.workspace_of(slot), step, sums);
     }
   }
 
@@ -168,24 +200,11 @@ private:
     int least = spec_.micro_batches;
     if (least == 0 && spec_.micro_batch_tokens == 0)
       least = default_micro_batches(context_.groups.stages());
-    MicroBatchRows parts;
-    std::size_t first = 0;
-    for (const std::size_t last :
-         micro_batch_ends(lengths, spec_.micro_batch_tokens, least)) {
-      std::int64_t tokens = 0;
-      for (std::size_t i = first; i < last; ++i)
-        tokens += lengths[i];
-      if (tokens > 0)
-        parts.emplace_back(rows.begin() + static_cast<std::ptrdiff_t>(first),
-                           rows.begin() + static_cast<std::ptrdiff_t>(last));
-      first = last;
-    }
-    return parts;
+    return micro_batch_rows(rows, lengths, spec_.micro_batch_tokens, least);
   }
 
   TrainMicroBatch forward_turn(const std::vector<std::size_t>& rows,
-                               Workspace& workspace,
-                               const Denominators& denominators,
+                               Workspace& workspace, std::size_t step,
                                MetricSums& sums) {
     static const trace::Name name = trace::name("forward");
     TrainMicroBatch m;
@@ -203,7 +222,8 @@ private:
       return m; // the last stage has the loss
     m.mask_L = token_mask(masks_, rows, m.sequences.cu_seqlens);
     expose(m);
-    LossResult result = loss_.function(m.batch, denominators, spec_.loss);
+    LossResult result
+      = loss_.function(m.batch, denominators_[step], spec_.loss);
     sums.merge(result.sums);
     m.loss = result.loss;
     return m;
@@ -232,64 +252,44 @@ private:
     std::ranges::copy(m.mask_L, b.mask_T.mutable_data_ptr<float>());
     for (const auto& [key, column] : columns_)
       b.columns.emplace(key, packed_column(column, m.rows, b.cu_seqlens));
-    if (picked_ids_)
+    if (picked_.ids)
       read_picked(m);
     outputs_.expose(m);
   }
 
   void read_picked(TrainMicroBatch& m) const {
-    const std::int64_t width = per_token(*picked_ids_, ids_.front(), m.rows);
-    m.picked_LK = packed_wide_ids(*picked_ids_, m.rows);
-    for (const auto& [key, column] : picked_columns_)
+    const std::int64_t width = per_token(*picked_.ids, ids_.front(), m.rows);
+    m.picked_LK = packed_wide_ids(*picked_.ids, m.rows);
+    for (const auto& [key, column] : picked_.columns)
       m.batch.columns.emplace(
         key, packed_wide_column(column, width, m.rows, m.batch.cu_seqlens));
-  }
-
-  // The norm is that of the reduced gradient, so all ranks decide alike.
-  void optimizer_step(MetricSums& sums) {
-    static const trace::Name name = trace::name("optimizer");
-    const trace::Span span(context_.track, name, context_.step.value);
-    const double norm
-      = std::sqrt(impl_.sync->sum_over_parts(impl_.adam->squared_norm()));
-    const double rate
-      = learning_rate(impl_.spec.optimizer, impl_.spec.total_optimizer_steps,
-                      impl_.steps.optimizer_steps);
-    ++impl_.steps.optimizer_steps;
-    const bool finite = std::isfinite(norm);
-    if (finite) {
-      impl_.adam->apply(rate, impl_.adam->clip_scale(norm),
-                        ++impl_.steps.applied_steps);
-      impl_.sync->weights_changed();
-    }
-    if (context_.groups.dp != nullptr && context_.groups.dp->rank() != 0)
-      return;
-    const std::string& prefix = loss_.metric_prefix;
-    if (finite)
-      sums.add(prefix + "grad_norm", norm, 1);
-    sums.add(prefix + "lr", rate, 1);
-    sums.add_total(prefix + "skipped_steps", finite ? 0 : 1);
   }
 
   Engine::Impl& impl_;
   const TrainSpec& spec_;
   RunContext& context_;
+  TrainRun* beside_;
   const LossEntry& loss_;
   LossOutputs outputs_;
   SampleIndex index_;
   ColumnReaders ids_; // one, or chosen and rejected; same for the others
   ColumnReaders masks_;
   std::map<std::string, ColumnReaders> columns_;
-  std::optional<ColumnReader> picked_ids_;
-  std::map<std::string, ColumnReader> picked_columns_;
+  PickedReaders picked_;
+  std::vector<Denominators> denominators_; // of each mini-batch, over all ranks
 };
 
 } // namespace
 
 MetricSums Engine::train(const TrainSpec& spec, const net::Rows& rows,
-                         RunContext& context) {
+                         RunContext& context, const TrainRows* beside) {
   TROUPE_CHECK(impl_->spec.trainable,
                "role " + impl_->spec.role + " is not trained");
-  MetricSums sums = TrainRun(*impl_, spec, rows, context).run();
+  std::optional<TrainRun> more;
+  if (beside != nullptr)
+    more.emplace(*impl_, beside->spec, beside->rows, context, nullptr);
+  MetricSums sums
+    = TrainRun(*impl_, spec, rows, context, more ? &*more : nullptr).run();
   impl_->workspaces.reset();
   weights_changed();
   return sums;

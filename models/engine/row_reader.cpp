@@ -93,6 +93,23 @@ std::vector<std::size_t> micro_batch_ends(std::span<const std::int64_t> lengths,
   return ends;
 }
 
+std::vector<std::vector<std::size_t>>
+micro_batch_rows(std::span<const std::size_t> rows,
+                 std::span<const std::int64_t> lengths, std::int64_t max_tokens,
+                 int min_parts) {
+  std::vector<std::vector<std::size_t>> parts;
+  std::size_t first = 0;
+  for (const std::size_t last :
+       micro_batch_ends(lengths, max_tokens, min_parts)) {
+    const auto own = lengths.subspan(first, last - first);
+    if (std::accumulate(own.begin(), own.end(), std::int64_t{0}) > 0)
+      parts.emplace_back(rows.begin() + static_cast<std::ptrdiff_t>(first),
+                         rows.begin() + static_cast<std::ptrdiff_t>(last));
+    first = last;
+  }
+  return parts;
+}
+
 std::vector<float> token_mask(const ColumnReaders& masks,
                               std::span<const std::size_t> rows,
                               std::span<const std::int64_t> cu_seqlens) {

@@ -58,6 +58,12 @@ std::vector<std::size_t> micro_batch_ends(std::span<const std::int64_t> lengths,
                                           std::int64_t max_tokens,
                                           int min_parts);
 
+/// Returns the rows of each such run with any tokens, `lengths` being theirs.
+std::vector<std::vector<std::size_t>>
+micro_batch_rows(std::span<const std::size_t> rows,
+                 std::span<const std::int64_t> lengths, std::int64_t max_tokens,
+                 int min_parts);
+
 /// Readers of packed sequences: one per row, or two for pairs, so that sequence
 /// s is in row s / n and read by the s % n-th of n readers.
 using ColumnReaders = std::vector<ColumnReader>;

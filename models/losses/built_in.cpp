@@ -1,8 +1,10 @@
 // The table of built-in losses; a new one is added by a line here.
 #include "models/losses/distillation.hpp"
 #include "models/losses/dpo.hpp"
+#include "models/losses/kto.hpp"
 #include "models/losses/ppo_actor.hpp"
 #include "models/losses/ppo_critic.hpp"
+#include "models/losses/ptx.hpp"
 #include "models/losses/reward.hpp"
 #include "models/losses/sft.hpp"
 
@@ -17,8 +19,10 @@ Losses& mutable_losses() {
     table.add(reward_loss_entry());
     table.add(dpo_loss_entry());
     table.add(distillation_loss_entry());
+    table.add(kto_loss_entry());
     table.add(ppo_actor_loss_entry());
     table.add(ppo_critic_loss_entry());
+    table.add(ptx_loss_entry());
     return table;
   }();
   return all;

@@ -33,7 +33,8 @@ PolicyOptions policy_options(const PolicyLossSettings& loss) {
           .dual_clip = loss.dual_clip,
           .tau_positive = loss.sapo_tau[0],
           .tau_negative = loss.sapo_tau[1],
-          .cov_kl_coef = loss.cov_kl_coef};
+          .cov_kl_coef = loss.cov_kl_coef,
+          .ptx_coef = loss.ptx_coef};
 }
 
 CorrectionOptions correction_options(const CorrectionSettings& correction) {

@@ -26,6 +26,7 @@ struct PolicyOptions {
   double tau_positive = PolicyLossSettings{}.sapo_tau[0];
   double tau_negative = PolicyLossSettings{}.sapo_tau[1];
   double cov_kl_coef = PolicyLossSettings{}.cov_kl_coef;
+  double ptx_coef = PolicyLossSettings{}.ptx_coef;
 };
 
 /// `algorithm.correction.kind`; see correction.hpp.

@@ -209,10 +209,16 @@ Evaluation evaluate_pairs(const EvaluationSource& source,
   for (const auto i : in_sample_order(rows)) {
     auto at = eval_row(source, rows, i);
     const double margin = double{chosen[i]} - double{rejected[i]};
+    const double wanted
+      = rows.has("pair_margin") ? rows.at("pair_margin").as<float>()[i] : 0;
+    const double sum = double{chosen[i]} + double{rejected[i]};
     at.line["chosen_score"] = chosen[i];
     at.line["rejected_score"] = rejected[i];
     add_line(found, at.line);
-    found.sums.add(eval_name(at, "loss"), logistic_loss(margin), 1);
+    found.sums.add(eval_name(at, "loss"),
+                   logistic_loss(margin - wanted)
+                     + source.preference.center_coef * sum * sum,
+                   1);
     found.sums.add(eval_name(at, "accuracy"), margin > 0 ? 1 : 0, 1);
   }
   return found;

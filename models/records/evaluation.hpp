@@ -25,7 +25,7 @@ struct EvaluationSource {
   std::uint32_t samples_per_row = 1;
   /// Least reward of a correct response.
   double pass_at = EvalSettings{}.pass_at;
-  PreferenceSettings preference = {}; ///< of workflow dpo
+  PreferenceSettings preference = {}; ///< of workflows dpo and reward
 };
 
 struct Evaluation {
@@ -51,7 +51,7 @@ Evaluation evaluate_sequences(const EvaluationSource& source,
 Evaluation evaluate_preferences(const EvaluationSource& source,
                                 const net::Rows& rows);
 /// Evaluates loss and accuracy of the pairwise loss. Reads eval_chosen_scores,
-/// eval_rejected_scores.
+/// eval_rejected_scores and, where rows have it, pair_margin.
 Evaluation evaluate_pairs(const EvaluationSource& source,
                           const net::Rows& rows);
 

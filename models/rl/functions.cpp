@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 #include "models/rl/group_advantages.hpp"
 #include "models/rl/keep_groups.hpp"
+#include "models/rl/kto_functions.hpp"
 #include "models/rl/ppo_advantages.hpp"
 #include "models/rl/response_lengths.hpp"
 
@@ -49,6 +50,8 @@ const Functions& functions() {
     built_in.add(group_advantages_entry());
     built_in.add(response_lengths_entry());
     built_in.add(keep_groups_entry());
+    built_in.add(kto_mismatch_entry());
+    built_in.add(kto_kl_entry());
     return built_in;
   }();
   return table;

@@ -76,8 +76,9 @@ CostModel::Job CostModel::make_job(const Call& call,
                                    const Placement& placement) const {
   const auto found = models_.find(call.role);
   TROUPE_CHECK(found != models_.end(), "role without a shape: " + call.role);
-  const auto batches = micro_batches_of(call.kind, placement, problem_.sizes,
-                                        problem_.lengths.sequence_mean());
+  const auto batches
+    = micro_batches_of(call.kind, placement, sizes_of(call, problem_.sizes),
+                       problem_.lengths.sequence_mean());
   const auto& strategy = placement.strategy;
   const StageLayers layers(static_cast<std::uint32_t>(found->second.layers),
                            strategy.pp, found->second.units.costs);

@@ -22,6 +22,7 @@ public:
     models();
     sizes();
     layout();
+    texts();
     leave_out();
   }
 
@@ -100,11 +101,19 @@ private:
     reader_.copy({"critic_learning_rate"}, "models.critic.optimizer.lr");
   }
 
+  /// As many texts as prompts, each as long as a prompt with its response.
+  void texts() {
+    if (!reader_.find_text({"unsupervised_dataset_name"}, "data.ptx"))
+      return;
+    reader_.find_text({"unsupervised_dataset_config_name"}, "data.ptx");
+    recipe_.work.set("data.ptx", "texts.jsonl");
+    recipe_.work.set("algorithm.ptx_coef", reader_.text({"unsup_coef"}, "27.8",
+                                                        "algorithm.ptx_coef"));
+  }
+
   void leave_out() {
     reader_.not_modelled({"actor_lora_dim", "critic_lora_dim"},
                          "all weights are planned as trained");
-    reader_.not_modelled({"unsupervised_dataset_name"},
-                         "no pretraining loss is planned");
     reader_.not_modelled({"enable_ema"}, "no averaged copy is planned");
     reader_.irrelevant({"data_",
                         "num_padding",

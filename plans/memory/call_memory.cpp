@@ -156,6 +156,14 @@ private:
 
 } // namespace
 
+BatchSizes sizes_of(const Call& call, BatchSizes sizes) {
+  if (call.rows.ptx == 0)
+    return sizes;
+  sizes.samples_per_step += call.rows.ptx;
+  sizes.max_new_tokens = 0;
+  return sizes;
+}
+
 DType stored_dtype(const BatchSizes& sizes, DType dtype) {
   return sizes.stores_operands ? dtype : DType::f32;
 }

@@ -44,6 +44,10 @@ struct BatchSizes {
   bool stores_operands = false;
 };
 
+/// Returns the sizes as a call meets them: a training with rows of data.ptx has
+/// these too, and all their tokens are trained on.
+BatchSizes sizes_of(const Call& call, BatchSizes sizes);
+
 /// Returns the dtype of weights, gradients, activations and cache if products
 /// are of `dtype`.
 DType stored_dtype(const BatchSizes& sizes, DType dtype);

@@ -76,9 +76,9 @@ private:
     const auto& placement = plan_.calls.at(call.name);
     std::vector<std::uint64_t> by_stage;
     for (std::uint32_t stage = 0; stage < placement.strategy.pp; ++stage)
-      by_stage.push_back(active_bytes(call.kind, shapes_.at(call.role),
-                                      memory_dtype(dtypes_, call.role),
-                                      placement, sizes_, stage));
+      by_stage.push_back(active_bytes(
+        call.kind, shapes_.at(call.role), memory_dtype(dtypes_, call.role),
+        placement, sizes_of(call, sizes_), stage));
     const auto& replica = replicas_[replicas_.of_call(call.name)];
     for (std::uint32_t i = 0; i < replica.devices.size(); ++i) {
       const auto stage = coordinate_of(replica.strategy, i).pp;

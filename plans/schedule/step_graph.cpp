@@ -54,7 +54,7 @@ public:
       add_order(i);
     }
     for (const auto& call : workflow_.calls)
-      if (keeps_groups(call) && call.rounds > 1)
+      if (keeps_groups(call) && call.rows.rounds > 1)
         add_rounds(call);
     for (const auto& role : workflow_.roles)
       if (role.trained)
@@ -83,11 +83,11 @@ private:
     TROUPE_CHECK(placed || call.kind == CallKind::function,
                  fmt::format("call '{}' has no placement", call.name));
     const auto lag = plan_.lag_of(call.name);
-    const bool in_rounds = call.rounds > 1;
+    const bool in_rounds = call.rows.rounds > 1;
     auto count
       = placed ? static_cast<std::uint32_t>(placement->second.chunks) : 1u;
     if (in_rounds)
-      count = call.rounds;
+      count = call.rows.rounds;
     chunks_.push_back({static_cast<std::uint32_t>(graph_.tasks.size()), count});
     for (std::uint32_t chunk = 0; chunk < count; ++chunk)
       graph_.tasks.push_back(
@@ -129,7 +129,7 @@ private:
     const auto& decisions = chunks_of(keeper.name);
     for (const auto& call : workflow_.calls) {
       const auto& tasks = chunks_of(call.name);
-      const bool in_rounds = call.rounds > 1;
+      const bool in_rounds = call.rows.rounds > 1;
       for (std::uint32_t i = in_rounds ? 1 : 0; i < tasks.count; ++i)
         if (&call != &keeper)
           add_need(graph_.tasks[tasks.first + i],

@@ -211,12 +211,12 @@ void SearchSpace::add_batchings(SpaceCall& call, CallOption option,
   const auto& role = call.call->role;
   const auto place = placement(option, 0);
   const auto memory = memory_bytes(option.kinds);
+  const auto sizes = sizes_of(*call.call, problem_.sizes);
   const auto active = active_bytes(kind, problem_.shapes.at(role),
-                                   problem_.dtype(role), place, problem_.sizes);
-  const auto least
-    = static_cast<int>(micro_batches_of(kind, place, problem_.sizes,
-                                        problem_.lengths.sequence_mean())
-                         .count);
+                                   problem_.dtype(role), place, sizes);
+  const auto least = static_cast<int>(
+    micro_batches_of(kind, place, sizes, problem_.lengths.sequence_mean())
+      .count);
   const auto held = kind == CallKind::train
                       ? stage.weights + stage.gradients + stage.optimizer
                       : stage.weights;
@@ -280,7 +280,7 @@ void SearchSpace::add_with_responses(SpaceCall& call, CallOption option,
   const auto& role = call.call->role;
   option.active_bytes
     = active_bytes(kind, problem_.shapes.at(role), problem_.dtype(role), place,
-                   problem_.sizes);
+                   sizes_of(*call.call, problem_.sizes));
   const bool leaves = call.reads_home() || option.offload.offload_weights;
   option.static_bytes = leaves ? stage.resident : stage.weights;
   option.weight_bytes = leaves ? stage.weights - stage.resident : 0;

@@ -83,8 +83,10 @@ Workflow with_evaluation(Workflow workflow, const Settings& settings) {
   } else if (fn == "reward_loss") {
     add_inference(workflow, train, "scores",
                   {"chosen_scores", "rejected_scores"});
-    workflow.calls.push_back(
-      judge("eval_pairs", {"eval_chosen_scores", "eval_rejected_scores"}));
+    Keys read = {"eval_chosen_scores", "eval_rejected_scores"};
+    if (has_margin(settings))
+      read.emplace_back("pair_margin");
+    workflow.calls.push_back(judge("eval_pairs", read));
   } else if (fn == "dpo_loss") {
     Keys read = {"chosen_loss_mask", "rejected_loss_mask",
                  "eval_chosen_logprobs", "eval_rejected_logprobs"};

@@ -83,14 +83,14 @@ void add_rounds(Workflow& workflow, const Settings& settings) {
   auto after = workflow.calls.begin();
   for (auto call = workflow.calls.begin(); call != workflow.calls.end(); ++call)
     if (makers.contains(call->name)) {
-      call->rounds = rounds;
+      call->rows.rounds = rounds;
       after = call + 1;
     }
   workflow.calls.insert(after, {.name = "keep_groups",
                                 .kind = CallKind::function,
                                 .reads = {"scores"},
                                 .fn = "keep_groups",
-                                .rounds = rounds});
+                                .rows = {.rounds = rounds}});
   workflow.carried.push_back({.name = "kept_groups"});
 }
 

@@ -330,20 +330,20 @@ bool keeps_groups(const Call& call) {
 std::uint32_t rounds_of(const Workflow& workflow) {
   std::uint32_t rounds = 1;
   for (const auto& call : workflow.calls)
-    rounds = std::max(rounds, call.rounds);
+    rounds = std::max(rounds, call.rows.rounds);
   return rounds;
 }
 
 Workflow in_one_round(Workflow workflow) {
   for (auto& call : workflow.calls)
-    call.rounds = 1;
+    call.rows.rounds = 1;
   return workflow;
 }
 
 Call twin_of(const Workflow& workflow, const Call& call,
              const std::string& prefix) {
   Call twin = call;
-  twin.rounds = 1;
+  twin.rows.rounds = 1;
   twin.name = prefix + call.name;
   twin.renames.clear();
   const auto rename = [&](std::string& key, bool made) {

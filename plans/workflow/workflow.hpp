@@ -59,6 +59,16 @@ struct Rename {
   bool operator==(const Rename&) const = default;
 };
 
+/// Rows of a call other than one batch of the step.
+struct CallRows {
+  /// Most times that it runs in a step, each on other rows of the data set;
+  /// see keeps_groups.
+  std::uint32_t rounds = 1;
+  std::uint32_t ptx = 0; ///< rows of data.ptx that it also trains on
+
+  bool operator==(const CallRows&) const = default;
+};
+
 /// A model function call as the workflow defines it.
 struct Call {
   std::string name = {};
@@ -72,9 +82,7 @@ struct Call {
   bool evaluates = false;  ///< between steps, see plans/workflow/evaluation.hpp
   bool user_actor = false; ///< a user-defined program's actor carries it out
   bool greedy = false;     ///< makes or scores the greedy response; not logged
-  /// Most times that it runs in a step, each on other rows of the data set;
-  /// see keeps_groups.
-  std::uint32_t rounds = 1;
+  CallRows rows = {};
 
   bool operator==(const Call&) const = default;
   /// Returns the name by which `fn` knows `key`.
@@ -175,6 +183,7 @@ Workflow convert_workflow(const Settings& settings);
 Workflow sft_workflow(const Settings& settings);
 Workflow reward_workflow(const Settings& settings);
 Workflow dpo_workflow(const Settings& settings);
+Workflow kto_workflow(const Settings& settings);
 Workflow ppo_workflow(const Settings& settings);
 Workflow grpo_workflow(const Settings& settings);
 Workflow distillation_workflow(const Settings& settings);

@@ -52,6 +52,7 @@ void check_work(const PlannedWork& work, std::uint32_t num_steps) {
                            work.plan.cluster.num_workers(),
                            net::open_file_limit());
   check_evaluation(work.settings, work.workflow, work.plan, work.shapes);
+  check_ptx(work.settings, work.workflow, work.shapes);
   check_reward(work.settings, work.workflow);
   check_replay(work.settings, work.workflow, num_steps, work.samples_per_step);
 }

@@ -1,6 +1,7 @@
 #include "runtime/run_folder/context_limits.hpp"
 
 #include "config/base/error.hpp"
+#include "config/settings/workflow_traits.hpp"
 #include "models/data/dataset.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +74,11 @@ void check_allowed_lengths(const Settings& settings,
                        ? &DataSettings::max_prompt_tokens
                        : &DataSettings::max_tokens;
   const std::int64_t allowed = settings.data.*limit;
-  if (allowed == DataSettings{}.*limit || allowed <= room.for_rows())
+  // kto makes sequences that are longer than the rows
+  const bool all_may_be_shorter
+    = allowed == DataSettings{}.*limit
+      && workflow_data(settings.workflow) != DataKind::labelled;
+  if (all_may_be_shorter || allowed <= room.for_rows())
     return;
   throw ConfigError({.place = place_of(settings, room.key),
                      .path = room.key,
@@ -97,6 +102,22 @@ void check_row_lengths(const Settings& settings,
                                              room.for_rows(), room.sentence()),
                      .got = std::to_string(report.longest),
                      .hint = fmt::format("{}={}", room.key, room.for_rows())});
+}
+
+void check_whole_rows(const ModelShape& shape, const std::string& role,
+                      const models::Dataset& dataset) {
+  const auto& report = dataset.report();
+  const std::int64_t tokens = shape.context_tokens();
+  if (std::cmp_less_equal(report.longest, tokens))
+    return;
+  throw ConfigError(
+    {.place = {dataset.file(), report.longest_line},
+     .path = "",
+     .expected = fmt::format("at most {} tokens, the positions of {} "
+                             "(max_position_embeddings of its config.json)",
+                             tokens, role),
+     .got = std::to_string(report.longest),
+     .hint = "a shorter row"});
 }
 
 } // namespace troupe::runtime

@@ -28,4 +28,9 @@ void check_row_lengths(const Settings& settings,
                        const RoleShapes& shapes,
                        const models::Dataset& dataset);
 
+/// Checks the longest row of texts that `role` is trained on as they are.
+/// Throws ConfigError at the row.
+void check_whole_rows(const ModelShape& shape, const std::string& role,
+                      const models::Dataset& dataset);
+
 } // namespace troupe::runtime

@@ -71,6 +71,9 @@ RunInputs inputs_of(const Settings& settings, const plans::Workflow& workflow) {
   for (const auto& value : workflow.carried)
     inputs["carried " + value.name] = fmt::format("{}", value.initial);
   inputs[data_file_input] = file_mark(settings.data.train);
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(settings.data.ptx, ignored))
+    inputs["the file of data.ptx"] = file_mark(settings.data.ptx);
   return inputs;
 }
 

@@ -5,6 +5,7 @@
 #include "config/base/error.hpp"
 #include "config/model/hf_dropout.hpp"
 #include "models/data/dataset.hpp"
+#include "models/data/ptx_data.hpp"
 #include "models/data/sample_rows.hpp"
 #include "models/hf/hf_folder.hpp"
 #include "models/records/rollout_replay.hpp"
@@ -127,6 +128,16 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
   const auto rows = actors::open_evaluation(settings, workflow);
   models::warn_of_lost(rows);
   check_row_lengths(settings, workflow, shapes, rows);
+}
+
+void check_ptx(const Settings& settings, const plans::Workflow& workflow,
+               const RoleShapes& shapes) {
+  if (settings.data.ptx.empty())
+    return;
+  const auto rows = models::open_ptx(
+    settings, models::Tokenizer::load(tokenizer_folder(settings, workflow)));
+  models::warn_of_lost(rows);
+  check_whole_rows(shapes.at("actor"), "actor", rows);
 }
 
 void check_replay(const Settings& settings, const plans::Workflow& workflow,

@@ -39,6 +39,11 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
                       const plans::ExecutionPlan& plan,
                       const RoleShapes& shapes);
 
+/// Checks that the rows of `data.ptx`, if set, can be trained on. Throws
+/// ConfigError.
+void check_ptx(const Settings& settings, const plans::Workflow& workflow,
+               const RoleShapes& shapes);
+
 /// Checks that `run.replay`, if set, has the samples of every step of the run.
 void check_replay(const Settings& settings, const plans::Workflow& workflow,
                   std::uint32_t num_steps, std::uint32_t samples_per_step);

@@ -91,7 +91,8 @@ actors::FilesSetup make_files_setup(const RunBasis& basis) {
   setup.run_folder = attempt.folder;
   setup.must_be_shared = settings.cluster.shared_files == "true";
   setup.incarnation = basis.incarnation;
-  setup.read = {settings.data.train, settings.eval.data, settings.run.replay,
+  setup.read = {settings.data.train,  settings.data.ptx,
+                settings.eval.data,   settings.run.replay,
                 settings.reward.file, RunFolder(attempt.folder).index_file()};
   for (const auto& role : basis.workflow.roles)
     setup.read.emplace_back(settings.models.at(role.name).path);

@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ENVIRONMENT = ROOT / ".deps" / "golden"
 PARTS = ["models", "gradients", "lora", "samplers", "rl", "policies", "training", "trl_losses",
-         "distillation", "tokenizing", "templates", "safetensors_files", "rows"]
+         "preferences", "distillation", "tokenizing", "templates", "safetensors_files", "rows"]
 LIMIT = 6_000_000  # bytes of all files
 
 

@@ -129,7 +129,7 @@ def padded_loss(folder, seqs, masks):
     labels = torch.stack([F.pad(torch.where(m.bool(), s, -100), (0, width - len(s)), value=-100)
                           for s, m in zip(seqs, masks)])
     seen = torch.stack([F.pad(torch.ones_like(s), (0, width - len(s))) for s in seqs])
-    model = open_model(folder / "init")
+    model = open_model(folder)
     return float(model(input_ids=ids, attention_mask=seen, labels=labels).loss.detach())
 
 
@@ -155,7 +155,7 @@ def make_sft(out, name, micro_batches):
     got = trajectory(folder, LM, o, steps, losses,
                      "SFT with prompt masking: sum over the answers' tokens / their number",
                      batch=batch, micro_batches=micro_batches)
-    theirs = padded_loss(folder, seqs[:batch], masks[:batch])
+    theirs = padded_loss(folder / "init", seqs[:batch], masks[:batch])
     assert abs(theirs - float(got[0]["loss"][0])) < 1e-5, theirs
     return folder, got
 

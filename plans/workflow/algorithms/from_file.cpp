@@ -1,5 +1,6 @@
 #include "config/base/did_you_mean.hpp"
 #include "config/base/error.hpp"
+#include "config/settings/settings.hpp"
 #include "plans/workflow/rl_calls.hpp"
 #include "plans/workflow/workflow_file.hpp"
 
@@ -109,7 +110,7 @@ void add_own_part(Call& call, const Call& own, const Place& place) {
 
 /// Adds the tokens of the data set that calls read, and the texts that
 /// user-defined calls take from its rows.
-void add_dataset_keys(Workflow& workflow, DataKind data,
+void add_dataset_keys(Workflow& workflow, DataKind data, bool margins,
                       const std::vector<std::string>& texts) {
   std::vector<std::string> keys = {"sequence_ids", "loss_mask"};
   if (data == DataKind::prompts)
@@ -117,6 +118,10 @@ void add_dataset_keys(Workflow& workflow, DataKind data,
   else if (data == DataKind::preference)
     keys = {"chosen_ids", "chosen_loss_mask", "rejected_ids",
             "rejected_loss_mask"};
+  else if (data == DataKind::labelled)
+    keys.emplace_back("desirable");
+  if (data == DataKind::preference && margins)
+    keys.emplace_back("pair_margin");
   keys.insert(keys.end(), texts.begin(), texts.end());
   for (const auto& key : keys)
     if (workflow.writer(key) == nullptr
@@ -162,7 +167,7 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
                                   .initial = initial_value(value, settings),
                                   .metric = value.metric});
   }
-  add_dataset_keys(workflow, file.traits.data, texts);
+  add_dataset_keys(workflow, file.traits.data, has_margin(settings), texts);
   if (workflow.samples_are_prompts)
     internal::add_rounds(workflow, settings);
   return workflow;

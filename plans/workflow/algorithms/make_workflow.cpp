@@ -102,6 +102,21 @@ void set_followers(const Settings& settings, Workflow& workflow) {
   }
 }
 
+/// Lets the policy's training also train on rows of data.ptx.
+void mix_ptx(const Settings& settings, Workflow& workflow) {
+  if (ptx_rows(settings) == 0)
+    return;
+  const auto train
+    = std::ranges::find(workflow.calls, "ppo_actor_loss", &Call::fn);
+  if (train == workflow.calls.end())
+    throw ConfigError({.place = place_of(settings, "data.ptx"),
+                       .path = "data.ptx",
+                       .expected = "a workflow that trains by ppo_actor_loss",
+                       .got = "workflow " + workflow.name,
+                       .hint = "data.ptx=null algorithm.ptx_coef=null"});
+  train->rows.ptx = static_cast<std::uint32_t>(ptx_rows(settings));
+}
+
 /// PPO with settings that this version supports.
 Workflow checked_ppo(const Settings& settings) {
   require_value(settings, "algorithm.advantage", settings.algorithm.advantage,
@@ -124,15 +139,11 @@ using Makers = std::map<std::string, WorkflowMaker, std::less<>>;
 
 Makers& workflow_makers() {
   static Makers makers = {
-    {"sft", sft_workflow},
-    {"reward", reward_workflow},
-    {"dpo", dpo_workflow},
-    {"ppo", checked_ppo},
-    {"grpo", checked_grpo},
-    {"score", score_workflow},
-    {"generate", generate_workflow},
-    {"convert", convert_workflow},
-    {"distillation", distillation_workflow},
+    {"sft", sft_workflow},         {"reward", reward_workflow},
+    {"dpo", dpo_workflow},         {"kto", kto_workflow},
+    {"ppo", checked_ppo},          {"grpo", checked_grpo},
+    {"score", score_workflow},     {"generate", generate_workflow},
+    {"convert", convert_workflow}, {"distillation", distillation_workflow},
   };
   return makers;
 }
@@ -160,6 +171,7 @@ Workflow make_workflow(const Settings& settings) {
     Workflow workflow = file_workflow(file, settings, find);
     check(workflow, file.places);
     set_followers(settings, workflow);
+    mix_ptx(settings, workflow);
     return workflow;
   }
   const auto at = makers.find(settings.workflow);
@@ -171,6 +183,7 @@ Workflow make_workflow(const Settings& settings) {
   check_models(settings, workflow);
   check(workflow);
   set_followers(settings, workflow);
+  mix_ptx(settings, workflow);
   return workflow;
 }
 

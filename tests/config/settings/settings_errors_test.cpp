@@ -66,7 +66,7 @@ TEST_F(SettingsErrors, ValuesOfAWrongTypeNameTheExpectedType) {
 TEST_F(SettingsErrors, UnknownChoicesNameTheNearest) {
   EXPECT_EQ(over("workflow=pop"),
             "command line: workflow: expected one of "
-            "sft, reward, dpo, ppo, grpo or distillation, got "
+            "sft, reward, dpo, kto, ppo, grpo or distillation, got "
             "'pop'; try ppo");
   EXPECT_EQ(over("data.overlong=truncated"),
             "command line: data.overlong: expected one of skip, truncate or "
@@ -191,10 +191,11 @@ TEST_F(SettingsErrors, ThePortOfThePageMustBeAPort) {
 }
 
 TEST_F(SettingsErrors, RequiredSettingsAreNamed) {
-  EXPECT_EQ(error({"ppo.yaml"}, {"workflow=null"}),
-            "ppo.yaml: workflow: expected one of sft, reward, dpo, ppo, grpo "
-            "or distillation, got "
-            "nothing");
+  EXPECT_EQ(
+    error({"ppo.yaml"}, {"workflow=null"}),
+    "ppo.yaml: workflow: expected one of sft, reward, dpo, kto, ppo, grpo "
+    "or distillation, got "
+    "nothing");
   EXPECT_EQ(over("run.steps=null"), "ppo.yaml: run.steps: expected a whole "
                                     "number >= 1, got nothing; try "
                                     "run.steps=100");
@@ -275,7 +276,7 @@ TEST_F(SettingsErrors, MissingAndBrokenFilesAreNamed) {
   EXPECT_THAT(ppo("a: [1\n"), ::testing::StartsWith("x.yaml:2: expected YAML"));
   EXPECT_EQ(error({}, {}),
             "command line: workflow: expected one of sft, "
-            "reward, dpo, ppo, grpo or distillation, got nothing");
+            "reward, dpo, kto, ppo, grpo or distillation, got nothing");
 }
 
 } // namespace

@@ -174,7 +174,7 @@ TEST(Settings, WorkflowsOfCommandsCannotBeChosen) {
     FAIL() << "accepted";
   } catch (const troupe::ConfigError& error) {
     EXPECT_STREQ(error.what(), "command line: workflow: expected one of sft, "
-                               "reward, dpo, ppo, grpo or distillation, "
+                               "reward, dpo, kto, ppo, grpo or distillation, "
                                "got 'generate'; try `troupe generate`");
   }
 }
@@ -209,7 +209,10 @@ TEST(Settings, TheDocumentedBlockParses) {
     "algorithm.whiten_batch", "algorithm.sapo_tau", "algorithm.cov_share",
     "algorithm.cov_range", "algorithm.cov_kl_coef", "algorithm.label_smoothing",
     "algorithm.pair_margin", "algorithm.distillation.beta",
-    "algorithm.distillation.top_k", "algorithm.dynamic_sampling.rounds",
+    "algorithm.center_coef", "algorithm.desirable_weight",
+    "algorithm.undesirable_weight", "algorithm.ptx_coef", "data.ptx",
+    "data.ptx_batch_size", "algorithm.distillation.top_k",
+    "algorithm.dynamic_sampling.rounds",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {

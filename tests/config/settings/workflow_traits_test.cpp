@@ -86,7 +86,7 @@ TEST_F(WorkflowTraits, ReadersOfSettingsAreNamed) {
   EXPECT_THAT(readers("rollout.greedy"), ElementsAre("generate"));
   EXPECT_THAT(readers("run.name"), ElementsAre());
   EXPECT_THAT(troupe::explain_settings("data.max_tokens"),
-              HasSubstr("workflow sft, reward or dpo"));
+              HasSubstr("workflow sft, reward, dpo or kto"));
 }
 
 } // namespace

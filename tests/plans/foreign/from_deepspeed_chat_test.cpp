@@ -101,6 +101,20 @@ TEST(FromDeepSpeedChat, AModelThatIsTheScriptsArgumentIsAskedFor) {
   }
 }
 
+TEST(FromDeepSpeedChat, TextsOfPretrainingAreTrainedOnToo) {
+  const auto flags = "--unsupervised_dataset_name wikitext "
+                     "--unsupervised_dataset_config_name wikitext-103-raw-v1 ";
+  const auto models = "actor_model_name_or_path=facebook/opt-13b "
+                      "critic_model_name_or_path=facebook/opt-1.3b";
+  const auto usual = settings_of(recipe_of_script(script(models, flags)));
+  EXPECT_EQ(usual.data.ptx, "texts.jsonl");
+  EXPECT_EQ(usual.algorithm.loss.ptx_coef, 27.8);
+  EXPECT_EQ(ptx_rows(usual), usual.data.batch_size);
+  const auto chosen = settings_of(
+    recipe_of_script(script(models, std::string(flags) + "--unsup_coef 0.5")));
+  EXPECT_EQ(chosen.algorithm.loss.ptx_coef, 0.5);
+}
+
 TEST(FromDeepSpeedChat, EveryValueIsAccountedFor) {
   for (const auto& text : {opt_13b, opt_66b, llama_7b})
     for (const auto& value : recipe_of_script(text).values)

@@ -1,3 +1,4 @@
+#include "plans/cost/cost_model.hpp"
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/micro_batches.hpp"
 #include "plans/presets/presets.hpp"
@@ -81,6 +82,33 @@ TEST(MemoryModel, MoreMicroBatchesNeedLess) {
   for (const char* call : {"actor_train", "critic_train", "ref_inf"})
     plan.calls[call].micro_batches = 8;
   EXPECT_LT(peak_of(problem, plan), whole);
+}
+
+TEST(MemoryModel, TextsBesideATrainingTakeMemoryAndTime) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.hardware.mem_bytes = 0;
+  const auto plan = preset("megatron", problem.workflow, problem.cluster,
+                           {.shapes = problem.shapes});
+  const auto train = [&](const std::string& name) -> Call& {
+    return *std::ranges::find(problem.workflow.calls, name, &Call::name);
+  };
+  const auto bytes = [&](const std::string& name) {
+    const Call& call = train(name);
+    return active_bytes(call.kind, problem.shapes.at(call.role), DType::bf16,
+                        plan.calls.at(name), sizes_of(call, problem.sizes));
+  };
+  const auto seconds = [&](const std::string& name) {
+    return CostModel(problem).call_s(train(name), plan.calls.at(name));
+  };
+  const auto before = bytes("actor_train");
+  const auto before_s = seconds("actor_train");
+  const auto critic = bytes("critic_train");
+  const auto critic_s = seconds("critic_train");
+  train("actor_train").rows.ptx = problem.sizes.samples_per_step;
+  EXPECT_GT(bytes("actor_train"), before) << "all their tokens have logits";
+  EXPECT_GT(seconds("actor_train"), 1.5 * before_s);
+  EXPECT_EQ(bytes("critic_train"), critic);
+  EXPECT_EQ(seconds("critic_train"), critic_s);
 }
 
 TEST(MemoryModel, WaitingPromptsNeedNoCache) {

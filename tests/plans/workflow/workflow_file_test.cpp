@@ -51,6 +51,7 @@ TEST(WorkflowFile, BuiltInWorkflowsCanBeWrittenAsFiles) {
   expect_same(from_file(shipped("dpo")), dpo_workflow(settings));
   expect_same(from_file(shipped("distillation")),
               distillation_workflow(settings));
+  expect_same(from_file(shipped("kto")), kto_workflow(settings));
   settings.algorithm.kl_in = "loss";
   settings.reward.kind = "rule";
   expect_same(from_file(shipped("grpo")), grpo_workflow(settings));
@@ -71,7 +72,7 @@ TEST(WorkflowFile, PpoWithItsCarriedValuesCanBeWrittenAsAFile) {
 
 TEST(WorkflowFile, AFileReadsTheSettingsOfItsBuiltIn) {
   for (const std::string name :
-       {"sft", "reward", "dpo", "ppo", "grpo", "distillation"}) {
+       {"sft", "reward", "dpo", "kto", "ppo", "grpo", "distillation"}) {
     const auto ours = read_workflow_file(shipped(name)).traits;
     const auto& theirs = *find_workflow_traits(name);
     EXPECT_EQ(ours.groups, theirs.groups) << name;

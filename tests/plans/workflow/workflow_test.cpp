@@ -235,7 +235,7 @@ TEST(MakeWorkflow, MistakesNameTheSettingAndItsPlace) {
       s.workflow = "pppo";
       s.places["workflow"] = {"run.yaml", 7};
     }),
-    "run.yaml:7: workflow: expected one of sft, reward, dpo, ppo, grpo, "
+    "run.yaml:7: workflow: expected one of sft, reward, dpo, kto, ppo, grpo, "
     "distillation, "
     "got 'pppo'; try ppo");
   EXPECT_EQ(settings_refusal([](Settings& s) { s.models["critik"] = {}; }),
@@ -285,6 +285,39 @@ TEST(MakeWorkflow, GrpoTakesTokenKlOnlyIntoWholeReturns) {
   EXPECT_THAT(workflow.call("advantages").reads, Contains("ref_logprobs"));
   EXPECT_THROW(grpo([](Settings& s) { s.algorithm.advantage = "gae"; }),
                ConfigError);
+}
+
+TEST(MakeWorkflow, KtoComparesWithThePointBeforeItTrains) {
+  Settings settings;
+  settings.workflow = "kto";
+  const auto kto = make_workflow(settings);
+  EXPECT_THAT(producers_of(kto, "kl"),
+              ElementsAre("mismatch", "ref_kl_inf", "actor_kl_inf"));
+  EXPECT_THAT(producers_of(kto, "actor_train"), ElementsAre("ref_inf", "kl"));
+  EXPECT_EQ(kto.call("kl").scope, Scope::batch);
+}
+
+TEST(MakeWorkflow, MarginsAreReadWhereRowsHaveThem) {
+  Settings settings;
+  settings.workflow = "reward";
+  EXPECT_THAT(make_workflow(settings).dataset_keys,
+              Not(Contains("pair_margin")));
+  settings.data.fields = {{"margin", "gap"}};
+  const auto reward = make_workflow(settings);
+  EXPECT_THAT(reward.dataset_keys, Contains("pair_margin"));
+  EXPECT_THAT(reward.calls.front().reads, Contains("pair_margin"));
+}
+
+TEST(MakeWorkflow, OnlyTheActorsTrainingHasTextsBesideIt) {
+  Settings settings;
+  settings.workflow = "ppo";
+  settings.data.batch_size = 16;
+  settings.data.ptx = "texts.jsonl";
+  const auto workflow = make_workflow(settings);
+  EXPECT_EQ(workflow.call("actor_train").rows.ptx, 16U);
+  EXPECT_EQ(workflow.call("critic_train").rows.ptx, 0U);
+  settings.data.ptx_batch_size = 5;
+  EXPECT_EQ(make_workflow(settings).call("actor_train").rows.ptx, 5U);
 }
 
 TEST(MakeWorkflow, TheReferenceModelMayBeLeftOutOrUnused) {

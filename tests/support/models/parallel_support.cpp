@@ -135,26 +135,38 @@ void ParallelReplica::run(const Work& work) {
     std::rethrow_exception(first);
 }
 
+models::TrainRows ParallelReplica::share(const models::TrainSpec& spec,
+                                         const net::Rows& rows,
+                                         std::uint32_t dp) const {
+  models::TrainRows own{spec, {}};
+  std::vector<SampleId> samples;
+  for (auto& batch : own.spec.mini_batches) {
+    std::vector<SampleId> mine;
+    for (std::size_t i = dp; i < batch.size(); i += strategy_.dp)
+      mine.push_back(batch[i]);
+    batch = mine;
+    for (const SampleId sample : mine)
+      if (std::ranges::find(samples, sample) == samples.end())
+        samples.push_back(sample);
+  }
+  if (!samples.empty())
+    own.rows = net::select(rows, samples);
+  return own;
+}
+
 models::MetricSums ParallelReplica::train(models::TrainSpec spec,
-                                          const net::Rows& rows) {
+                                          const net::Rows& rows,
+                                          const models::TrainRows* beside) {
   std::mutex mutex;
   models::MetricSums total;
   run(
     [&](models::Engine& engine, models::RunContext& context, std::uint32_t dp) {
-      models::TrainSpec own = spec;
-      std::vector<SampleId> samples;
-      for (auto& batch : own.mini_batches) {
-        std::vector<SampleId> mine;
-        for (std::size_t i = dp; i < batch.size(); i += strategy_.dp)
-          mine.push_back(batch[i]);
-        batch = mine;
-        for (const SampleId sample : mine)
-          if (std::ranges::find(samples, sample) == samples.end())
-            samples.push_back(sample);
-      }
-      const net::Rows part
-        = samples.empty() ? net::Rows{} : net::select(rows, samples);
-      const models::MetricSums sums = engine.train(own, part, context);
+      const auto own = share(spec, rows, dp);
+      std::optional<models::TrainRows> more;
+      if (beside != nullptr)
+        more = share(beside->spec, beside->rows, dp);
+      const models::MetricSums sums
+        = engine.train(own.spec, own.rows, context, more ? &*more : nullptr);
       const std::lock_guard lock(mutex);
       if (counts(engine.part().where))
         total.merge(sums);

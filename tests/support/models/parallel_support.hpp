@@ -5,6 +5,7 @@
 
 #include "config/base/strategy.hpp"
 #include "models/engine/engine.hpp"
+#include "models/engine/train_rows.hpp"
 #include "models/parallel/parameters.hpp"
 #include "net/base/memory_count.hpp"
 #include "net/base/rows.hpp"
@@ -32,7 +33,9 @@ public:
 
   /// Trains on mini-batches distributed over dp (sample i of a batch on i %
   /// dp); returns the merged sums of the devices that count.
-  models::MetricSums train(models::TrainSpec spec, const net::Rows& rows);
+  /// `beside`: more rows of the same steps, distributed likewise.
+  models::MetricSums train(models::TrainSpec spec, const net::Rows& rows,
+                           const models::TrainRows* beside = nullptr);
   /// Runs inference on samples distributed over dp, results in sample order.
   net::Rows infer(const std::string& fn, const net::Rows& rows,
                   const models::InferOptions& options = {});
@@ -58,6 +61,9 @@ public:
   }
 
 private:
+  /// Returns one dp rank's part of rows and their mini-batches.
+  models::TrainRows share(const models::TrainSpec& spec, const net::Rows& rows,
+                          std::uint32_t dp) const;
   bool counts(const Coordinate& where) const {
     return where.tp == 0 && where.pp + 1 == strategy_.pp;
   }

@@ -1,0 +1,44 @@
+#include "models/data/ptx_data.hpp"
+
+#include "config/base/error.hpp"
+
+#include <filesystem>
+
+namespace troupe::models {
+
+namespace {
+
+/// Keeps the order of these rows apart from that of data.train.
+constexpr std::uint64_t ptx_stream = 0x7074'7800'0000'0000; // "ptx"
+
+} // namespace
+
+DatasetOptions ptx_options(const Settings& settings) {
+  DatasetOptions options = train_options(settings);
+  options.file = settings.data.ptx;
+  options.kind = DataKind::sft;
+  options.fields = {}; // those of data.train
+  options.max_tokens
+    = settings.data.max_prompt_tokens + settings.rollout.max_new_tokens;
+  options.ends_responses = false;
+  return options;
+}
+
+Dataset open_ptx(const Settings& settings, const Tokenizer& tokenizer,
+                 const DatasetOpening& opening) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(settings.data.ptx, ignored))
+    throw ConfigError({.place = place_of(settings, "data.ptx"),
+                       .path = "data.ptx",
+                       .expected = "a file of JSON lines",
+                       .got = "'" + settings.data.ptx + "', which is no file",
+                       .hint = ""});
+  return Dataset::open(ptx_options(settings), tokenizer, opening);
+}
+
+DataOrder ptx_order(const Settings& settings, std::uint32_t num_rows) {
+  return {num_rows, static_cast<std::uint32_t>(ptx_rows(settings)),
+          settings.run.seed ^ ptx_stream, settings.data.shuffle};
+}
+
+} // namespace troupe::models
