@@ -76,11 +76,7 @@ class DynamicSampling(Case):
         for plan in PLANS:
             other = self.grpo(plan, f"plan={plan}", *FOUR_DEVICES)
             self.assertEqual(self.groups("one"), self.groups(plan))
-            for step in (1, 2, 3, 4):
-                for key, want in one[step].items():
-                    self.assertAlmostEqual(
-                        other[step][key], want, msg=f"{plan} {key}",
-                        delta=1e-4 * max(1e-1, abs(want)))
+            self.assert_alike(plan, one, other)
 
     def test_a_continued_run_has_the_same_bits_I8(self):
         plan = ["plan=separation", "run.save_every=2", *FOUR_DEVICES]

@@ -66,15 +66,7 @@ class Losses(Case):
             for plan in plans:
                 other = self.train("other", *overrides, f"plan={plan}",
                                    *FOUR_DEVICES)
-                self.compare(f"{loss} {plan}", one, other)
-
-    def compare(self, what, one, other):
-        for step in (1, 2, 3):
-            with self.subTest(what, step=step):
-                for key, want in one[step].items():
-                    self.assertAlmostEqual(
-                        other[step][key], want, msg=key,
-                        delta=1e-4 * max(1e-1, abs(want)))
+                self.assert_alike(f"{loss} {plan}", one, other)
 
     def test_a_correction_cuts_weights(self):
         # a token of the upper 80 % has 0.8 times the sampler's probability

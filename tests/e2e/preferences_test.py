@@ -61,19 +61,10 @@ class Preferences(Case):
         return {step: without_times(line)
                 for step, line in self.metrics(name).items()}
 
-    def compare(self, what, one, other):
-        self.assertEqual(sorted(one), [1, 2, 3])
-        for step in (1, 2, 3):
-            with self.subTest(what, step=step):
-                for key, want in one[step].items():
-                    self.assertAlmostEqual(
-                        other[step][key], want, msg=key,
-                        delta=1e-4 * max(1e-1, abs(want)))
-
     def trains_alike(self, workflow, *overrides):
         one = self.train(workflow, "one", *overrides, *ONE_DEVICE)
         for plan in PLANS[workflow]:
-            self.compare(f"{workflow} {plan}", one, self.train(
+            self.assert_alike(f"{workflow} {plan}", one, self.train(
                 workflow, "other", *overrides, f"plan={plan}", *FOUR_DEVICES))
         return one
 

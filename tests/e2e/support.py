@@ -277,6 +277,16 @@ class Case(unittest.TestCase):
                  for step, line in self.metrics(name).items()},
                 read_rows(samples) if samples.exists() else [])
 
+    def assert_alike(self, what, one, other):
+        """Two runs' numbers, {step: line}, are equal but for rounding (I1)."""
+        self.assertEqual(sorted(one), sorted(other), what)
+        for step, line in one.items():
+            with self.subTest(what, step=step):
+                for key, want in line.items():
+                    self.assertAlmostEqual(
+                        other[step][key], want, msg=key,
+                        delta=1e-4 * max(1e-1, abs(want)))
+
     def failures(self, name="ppo"):
         return read_rows(self.run_folder(name) / "failures.jsonl")
 
