@@ -65,14 +65,14 @@ std::vector<float> outputs_sums(const std::vector<float>& d_RK,
 
 void LossOutputs::expose(TrainMicroBatch& m) const {
   if (!m.picked_LK.empty())
-    expose_picked(m);
+    check_picked(m);
   if (loss_.exposes.logprobs || loss_.exposes.entropy || !m.picked_LK.empty())
     expose_tokens(m);
   if (loss_.exposes.values || loss_.exposes.scores)
     expose_scalars(m);
 }
 
-void LossOutputs::expose_picked(TrainMicroBatch& m) const {
+void LossOutputs::check_picked(TrainMicroBatch& m) const {
   const std::int64_t vocab = impl_.shape.vocab_size;
   const auto outside = std::ranges::find_if(
     m.picked_LK, [&](std::int32_t id) { return id < 0 || id >= vocab; });

@@ -21,8 +21,7 @@ struct TrainMicroBatch {
   PackedSequences sequences;
   std::vector<std::size_t> rows; ///< of the samples, in order
   std::vector<float> mask_L;
-  std::vector<std::int32_t>
-    picked_LK; ///< ids that the loss reads; may be empty
+  std::vector<std::int32_t> picked_LK; ///< ids, if the loss reads any
   WantedTokens wanted;
   TokenStatistics found;
   Saved saved;
@@ -50,7 +49,7 @@ public:
 
 private:
   void expose_tokens(TrainMicroBatch& m) const;
-  void expose_picked(TrainMicroBatch& m) const;
+  void check_picked(TrainMicroBatch& m) const;
   void expose_scalars(TrainMicroBatch& m) const;
   void gradient_of_tokens(TrainMicroBatch& m, float* d_hidden_TH) const;
   void gradient_of_scalars(TrainMicroBatch& m, float* d_hidden_TH) const;
