@@ -19,7 +19,6 @@ namespace {
 
 using troupe::testing::column_of;
 using troupe::testing::first_samples;
-using troupe::testing::golden_folder;
 using troupe::testing::ParallelReplica;
 using troupe::testing::random_sequences;
 using troupe::testing::read_golden;
@@ -27,11 +26,10 @@ using troupe::testing::split;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// The rows of training/grpo, each token of a response with its sample's
+/// The rows of a GRPO case, each token of a response with its sample's
 /// advantage.
-net::Rows policy_rows() {
-  const auto data
-    = read_golden(golden_folder() / "training/grpo" / "data.safetensors");
+net::Rows policy_rows(const std::filesystem::path& grpo) {
+  const auto data = read_golden(grpo / "data.safetensors");
   const auto ids
     = split(data.at("tokens").ints(), data.at("cu_seqlens").values);
   const auto old = split(data.at("old_logprobs").floats(),
@@ -57,10 +55,9 @@ net::Rows policy_rows() {
            column_of("advantages", DType::f32, advantages)}};
 }
 
-/// The first texts of training/sft, without a mask.
-net::Rows texts(std::size_t count) {
-  const auto data
-    = read_golden(golden_folder() / "training/sft" / "data.safetensors");
+/// The first texts of an SFT case, without a mask.
+net::Rows texts(const std::filesystem::path& sft, std::size_t count) {
+  const auto data = read_golden(sft / "data.safetensors");
   auto ids = split(data.at("tokens").ints(), data.at("cu_seqlens").values);
   ids.resize(count);
   return {first_samples(count), {column_of("sequence_ids", DType::i32, ids)}};
@@ -99,7 +96,8 @@ class GoldenPtx : public ::testing::TestWithParam<int> {};
 
 TEST_P(GoldenPtx, GradientIsThatOfBothLossesForAnyMicroBatching) {
   TROUPE_NEEDS_GOLDEN();
-  const auto folder = golden_folder() / "training";
+  const auto folder
+    = troupe::testing::golden_case_folder("training/ptx").parent_path();
   const auto meta = troupe::testing::read_golden_meta(folder / "ptx");
   const auto grpo = troupe::testing::read_golden_meta(folder / "grpo");
   const auto want
@@ -119,9 +117,11 @@ TEST_P(GoldenPtx, GradientIsThatOfBothLossesForAnyMicroBatching) {
   spec.micro_batches = GetParam();
   spec.loss.clip.low = grpo["spec"]["clip_low"];
   spec.loss.clip.high = grpo["spec"]["clip_high"];
-  const auto beside = ptx_of(texts(meta["rows"]), meta["coef"], GetParam());
+  const auto beside
+    = ptx_of(texts(folder / "sft", meta["rows"]), meta["coef"], GetParam());
   RunContext context;
-  const auto sums = engine.train(spec, policy_rows(), context, &beside);
+  const auto sums
+    = engine.train(spec, policy_rows(folder / "grpo"), context, &beside);
   const double tolerance = meta["tolerance_abs"];
   EXPECT_NEAR(sums.value("actor/pg_loss"), want["pg_loss"], tolerance);
   EXPECT_NEAR(sums.value("actor/ptx_loss"), want["ptx_loss"], tolerance);

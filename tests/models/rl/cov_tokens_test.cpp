@@ -15,7 +15,7 @@ namespace {
 using Floats = std::vector<float>;
 
 TEST(CovTokens, KlCovChoosesThoseOfTheReference) {
-  const auto folder = testing::rl_case_folder("policy_kl_cov");
+  const auto folder = testing::golden_case_folder("rl/policy_kl_cov");
   const auto in = testing::read_golden(folder / "inputs.safetensors");
   const auto out = testing::read_golden(folder / "outputs.safetensors");
   const double share = testing::read_golden_meta(folder)["params"]["share"];

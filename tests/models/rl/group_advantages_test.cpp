@@ -25,7 +25,7 @@ struct GroupCase {
       in(testing::read_golden(folder(name) / "inputs.safetensors")),
       out(testing::read_golden(folder(name) / "outputs.safetensors")) {}
   static std::filesystem::path folder(const std::string& name) {
-    return testing::rl_case_folder(name);
+    return testing::golden_case_folder("rl/" + name);
   }
   std::string function() const {
     return meta["function"];

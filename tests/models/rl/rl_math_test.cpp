@@ -22,7 +22,7 @@ struct RlCase {
   double tolerance;
 
   explicit RlCase(const std::string& name) {
-    const auto folder = testing::rl_case_folder(name);
+    const auto folder = testing::golden_case_folder("rl/" + name);
     meta = testing::read_golden_meta(folder);
     in = testing::read_golden(folder / "inputs.safetensors");
     out = testing::read_golden(folder / "outputs.safetensors");

@@ -98,11 +98,11 @@ GoldenTensors read_golden(const std::filesystem::path& safetensors) {
   return tensors;
 }
 
-std::filesystem::path rl_case_folder(const std::string& name) {
-  const auto first = golden_folder() / "rl" / name;
+std::filesystem::path golden_case_folder(const std::string& name) {
+  const auto first = golden_folder() / name;
   return std::filesystem::exists(first)
            ? first
-           : support::source_folder() / "tests/golden/data/rl" / name;
+           : support::source_folder() / "tests/golden/data" / name;
 }
 
 nlohmann::json read_golden_meta(const std::filesystem::path& case_folder) {

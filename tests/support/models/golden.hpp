@@ -29,9 +29,9 @@ struct GoldenTensor {
 using GoldenTensors = std::map<std::string, GoldenTensor>;
 
 using support::golden_folder;
-/// Returns the folder of a case of rl/: that of the source tree where the
-/// second opinion has no case of this name.
-std::filesystem::path rl_case_folder(const std::string& name);
+/// Returns the folder of a case, e.g. "rl/kto": that of the source tree where
+/// the second opinion has no case of this name.
+std::filesystem::path golden_case_folder(const std::string& name);
 /// All tensors of a file (F32, F64, BF16, I64, I32, U8).
 GoldenTensors read_golden(const std::filesystem::path& safetensors);
 nlohmann::json read_golden_meta(const std::filesystem::path& case_folder);

@@ -24,7 +24,7 @@ struct LossCase {
   double tolerance = 0;
 
   explicit LossCase(const std::string& case_name) : name(case_name) {
-    const auto folder = rl_case_folder(name);
+    const auto folder = golden_case_folder("rl/" + name);
     const auto meta = read_golden_meta(folder);
     function = meta["function"];
     params = meta["params"];
