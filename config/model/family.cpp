@@ -10,8 +10,9 @@ const std::vector<Family>& families() {
   static const std::vector<Family> all{
     llama_family(),   qwen2_family(),     qwen3_family(),   qwen3_moe_family(),
     mistral_family(), ministral_family(), mixtral_family(), gemma_family(),
-    gemma2_family(),  gemma3_family(),    gpt2_family(),    granite_family(),
-    phi3_family(),    smollm3_family()};
+    gemma2_family(),  gemma3_family(),    gpt2_family(),    gpt_neox_family(),
+    granite_family(), phi3_family(),      smollm3_family(), olmo2_family(),
+    olmo3_family(),   glm_family(),       glm4_family()};
   return all;
 }
 

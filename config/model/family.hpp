@@ -31,6 +31,10 @@ struct Family {
     std::string norm_eps = "rms_norm_eps";
     std::string activation = "hidden_act";
     bool rope = true;
+    std::string rope_theta = "rope_theta";
+    /// The base of layers with a window, if they have one of their own.
+    std::string local_rope_theta = "rope_local_base_freq";
+    std::string rotated_share = "partial_rotary_factor";
   } keys;
 
   /// Values that transformers uses for absent keys.
@@ -44,6 +48,7 @@ struct Family {
     double norm_eps = 1e-6;
     double rope_theta = 10000;
     double local_rope_theta = 0; ///< 0: one base for all layers
+    double rotated_share = 1;
     bool tied = false;
     std::int32_t pad = -1; ///< -1: none
   } defaults;
@@ -76,12 +81,17 @@ const Family* find_family(const std::string& name);
 Family gemma_family();
 Family gemma2_family();
 Family gemma3_family();
+Family glm_family();
+Family glm4_family();
 Family gpt2_family();
+Family gpt_neox_family();
 Family granite_family();
 Family llama_family();
 Family ministral_family();
 Family mistral_family();
 Family mixtral_family();
+Family olmo2_family();
+Family olmo3_family();
 Family phi3_family();
 Family qwen2_family();
 Family qwen3_family();

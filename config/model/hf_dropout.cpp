@@ -16,8 +16,8 @@ std::optional<std::string> asked_dropout(const std::string& json,
   const HfObject config(tree, file_name);
   const bool gpt2 = config.text("model_type", "") == "gpt2";
   const HfJson absent = gpt2 ? 0.1 : 0.0;
-  std::vector<std::string> keys{"attention_dropout", "embd_pdrop",
-                                "resid_pdrop"};
+  std::vector<std::string> keys{"attention_dropout", "hidden_dropout",
+                                "embd_pdrop", "resid_pdrop"};
   if (gpt2)
     keys.assign(gpt2_dropouts.begin(), gpt2_dropouts.end());
   for (const std::string& key : keys) {

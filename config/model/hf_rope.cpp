@@ -110,18 +110,25 @@ void read_scaling(const HfObject& config, const HfObject& rope,
   }
 }
 
-void read_share(const HfObject& rope, const Family& family,
-                const ModelShape& shape, RopeParameters& found) {
-  if (!rope.find("partial_rotary_factor"))
-    return;
-  found.share = rope.positive("partial_rotary_factor", 0);
+void check_share(const HfObject& rope, const Family& family,
+                 const ModelShape& shape, const std::string& key,
+                 const RopeParameters& found) {
   if (!family.rotates_part && found.share != 1)
-    rope.fail("partial_rotary_factor", "1 (whole heads rotate)");
+    rope.fail(key, "1 (whole heads rotate)");
   const auto dim = found.rotated_dim(shape.head_dim);
   if (found.share > 1 || dim < 2 || dim % 2 != 0)
-    rope.fail("partial_rotary_factor",
+    rope.fail(key,
               fmt::format("a share of {} dimensions that is an even number",
                           shape.head_dim));
+}
+
+void read_share(const HfObject& rope, const Family& family,
+                const ModelShape& shape, const std::string& key,
+                RopeParameters& found) {
+  if (!rope.find(key))
+    return;
+  found.share = rope.positive(key, 0);
+  check_share(rope, family, shape, key, found);
 }
 
 /// Layers with a window have rotations of their own, which are not scaled.
@@ -129,6 +136,17 @@ void read_local(const HfObject& rope, RopeParameters& found) {
   if (rope.text("rope_type", "default") != "default")
     rope.fail("rope_type", "\"default\" for layers with a window");
   found.local_theta = rope.positive("rope_theta", found.local_theta);
+}
+
+/// Prints what families without a key of its own for the base of layers with a
+/// window say by kind of layer.
+HfJson rope_by_kind(const RopeParameters& rope, HfJson scaling) {
+  if (scaling.is_null())
+    scaling = {{"rope_type", "default"}};
+  scaling["rope_theta"] = rope.theta;
+  return {{"full_attention", scaling},
+          {"sliding_attention",
+           {{"rope_type", "default"}, {"rope_theta", rope.local_theta}}}};
 }
 
 HfJson scaling_json(const RopeParameters& rope) {
@@ -161,13 +179,15 @@ void read_rope(const HfObject& config, const Family& family,
                ModelShape& shape) {
   if (!family.keys.rope)
     return;
+  const Family::Keys& keys = family.keys;
   RopeParameters found;
-  found.theta = config.positive("rope_theta", family.defaults.rope_theta);
+  found.theta = config.positive(keys.rope_theta, family.defaults.rope_theta);
   found.local_theta = family.defaults.local_rope_theta;
-  if (found.local_theta > 0)
+  if (found.local_theta > 0 && !keys.local_rope_theta.empty())
     found.local_theta
-      = config.positive("rope_local_base_freq", found.local_theta);
-  read_share(config, family, shape, found);
+      = config.positive(keys.local_rope_theta, found.local_theta);
+  found.share = family.defaults.rotated_share;
+  read_share(config, family, shape, keys.rotated_share, found);
   const char* key
     = config.find("rope_parameters") ? "rope_parameters" : "rope_scaling";
   if (config.find(key)) {
@@ -177,18 +197,23 @@ void read_rope(const HfObject& config, const Family& family,
     if (by_kind && given.find("sliding_attention"))
       read_local(given.object("sliding_attention"), found);
     found.theta = rope.positive("rope_theta", found.theta);
-    read_share(rope, family, shape, found);
+    read_share(rope, family, shape, "partial_rotary_factor", found);
     read_scaling(config, rope, shape, found);
   }
+  check_share(config, family, shape, keys.rotated_share, found);
   shape.rope = std::move(found);
 }
 
 void print_rope(const ModelShape& shape, HfJson& config) {
-  config["rope_theta"] = shape.rope.theta;
-  if (shape.rope.local_theta > 0)
-    config["rope_local_base_freq"] = shape.rope.local_theta;
-  if (shape.rope.share != 1)
-    config["partial_rotary_factor"] = shape.rope.share;
+  const Family::Keys& keys = find_family(shape.family)->keys;
+  config[keys.rope_theta] = shape.rope.theta;
+  if (shape.rope.local_theta > 0 && !keys.local_rope_theta.empty())
+    config[keys.local_rope_theta] = shape.rope.local_theta;
+  if (shape.rope.local_theta > 0 && keys.local_rope_theta.empty())
+    config["rope_parameters"]
+      = rope_by_kind(shape.rope, scaling_json(shape.rope));
+  if (find_family(shape.family)->rotates_part)
+    config[keys.rotated_share] = shape.rope.share;
   config["rope_scaling"] = scaling_json(shape.rope);
   if (shape.rope.scaling == RopeScaling::longrope)
     config[original_key] = shape.rope.original_positions;

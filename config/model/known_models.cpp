@@ -62,7 +62,7 @@ ModelShape qwen2(const Sizes& sizes, std::int64_t positions,
 ModelShape qwen3(Sizes sizes, bool tied = false) {
   sizes.head_dim = 128;
   auto shape = llama_like("qwen3", sizes, 40960, tied);
-  shape.query_key_norm = true;
+  shape.qk_norm = QkNormScope::head;
   return shape;
 }
 
@@ -80,7 +80,8 @@ ModelShape gemma(const char* family, const Sizes& sizes) {
   shape.norm = NormKind::rms_one_plus;
   shape.activation = Activation::gelu_tanh;
   shape.scaled_embedding = true;
-  shape.post_norms = std::string_view(family) == "gemma2";
+  if (std::string_view(family) == "gemma2")
+    shape.norm_placement = NormPlacement::both;
   return shape;
 }
 

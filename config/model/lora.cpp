@@ -53,7 +53,8 @@ void add_pair(const ParameterShape& matrix, std::int64_t rank,
   ParameterShape b = adapter(matrix, lora_b_name(matrix.name));
   b.cols = rank;
   b.split_dim = matrix.split_dim == 0 ? 0 : -1;
-  b.stored = {.name = peft_name(matrix, ".lora_B.weight")};
+  b.stored = {.name = peft_name(matrix, ".lora_B.weight"),
+              .heads = matrix.stored.heads};
   list.push_back(std::move(a));
   list.push_back(std::move(b));
 }

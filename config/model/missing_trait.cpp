@@ -15,20 +15,7 @@ struct MissingTrait {
   std::string_view trait;
 };
 
-constexpr const char* norms_of_outputs
-  = "norms of the outputs of attention and MLP without any of their inputs, "
-    "and of queries and keys over all heads together";
-constexpr const char* interleaved_pairs
-  = "rotations of neighbouring dimensions (interleaved pairs)";
-
-constexpr std::array<MissingTrait, 6> missing_traits = {{
-  {"olmo2", norms_of_outputs},
-  {"olmo3", norms_of_outputs},
-  {"gpt_neox",
-   "attention and MLP that read the same input (a parallel residual), and "
-   "queries, keys and values joined per head"},
-  {"glm", interleaved_pairs},
-  {"glm4", interleaved_pairs},
+constexpr std::array<MissingTrait, 1> missing_traits = {{
   {"ministral3", "queries that are scaled by their position"},
 }};
 

@@ -92,6 +92,22 @@ void add_norm(const ModelShape& shape, const std::string& name,
     list.vector(name + ".bias", shape.hidden_size, layer, split_none);
 }
 
+/// A norm of all heads is split over tp ranks as the heads are.
+void add_qk_norms(const ModelShape& shape, const std::string& prefix,
+                  std::int32_t layer, ParameterList& list) {
+  if (shape.qk_norm == QkNormScope::none)
+    return;
+  if (shape.qk_norm == QkNormScope::head) {
+    for (const char* name : {"q_norm.weight", "k_norm.weight"})
+      list.vector(prefix + name, shape.head_dim, layer, split_none);
+    return;
+  }
+  list.vector(prefix + "q_norm.weight", shape.num_heads * shape.head_dim, layer,
+              split_rows, shape.head_dim);
+  list.vector(prefix + "k_norm.weight", shape.num_kv_heads * shape.head_dim,
+              layer, split_rows, shape.head_dim);
+}
+
 void add_experts(const ModelShape& shape, const std::string& prefix,
                  std::int32_t layer, ParameterList& list) {
   list.matrix(prefix + "router.weight", shape.num_experts, shape.hidden_size,
@@ -103,24 +119,34 @@ void add_experts(const ModelShape& shape, const std::string& prefix,
 void add_layer(const ModelShape& shape, std::int32_t layer,
                ParameterList& list) {
   const auto prefix = fmt::format("model.layers.{}.", layer);
-  add_norm(shape, prefix + "input_layernorm", layer, list);
+  if (shape.norms_inputs())
+    add_norm(shape, prefix + "input_layernorm", layer, list);
   add_attention(shape, prefix + "self_attn.", layer, list);
-  if (shape.query_key_norm)
-    for (const char* name :
-         {"self_attn.q_norm.weight", "self_attn.k_norm.weight"})
-      list.vector(prefix + name, shape.head_dim, layer, split_none);
+  add_qk_norms(shape, prefix + "self_attn.", layer, list);
   add_norm(shape, prefix + "post_attention_layernorm", layer, list);
-  if (shape.post_norms)
+  if (shape.norm_placement == NormPlacement::both)
     add_norm(shape, prefix + "pre_feedforward_layernorm", layer, list);
   if (shape.num_experts > 0)
     add_experts(shape, prefix + "mlp.", layer, list);
   else
     add_mlp(shape, prefix + "mlp.", layer, list);
-  if (shape.post_norms)
+  if (shape.norms_outputs())
     add_norm(shape, prefix + "post_feedforward_layernorm", layer, list);
 }
 
 } // namespace
+
+std::int64_t StoredAs::row_of(std::int64_t row) const {
+  if (heads.head_dim == 0)
+    return first_row + row;
+  const std::int64_t head = row / heads.head_dim;
+  std::int64_t within = row % heads.head_dim;
+  if (within < heads.paired) {
+    const std::int64_t half = heads.paired / 2;
+    within = within < half ? 2 * within : 2 * (within - half) + 1;
+  }
+  return first_row + head * heads.step + within;
+}
 
 std::vector<ParameterShape> parameters(const ModelShape& shape) {
   ParameterList list;

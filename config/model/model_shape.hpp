@@ -14,13 +14,28 @@
 
 namespace troupe {
 
+/// Order of the rows of heads in a tensor of a checkpoint, if it is not that
+/// of the parameter.
+struct HeadRows {
+  std::int64_t head_dim = 0; ///< 0: rows are in the parameter's order
+  std::int64_t step = 0;     ///< rows of the tensor from a head to the next
+  /// Leading rows of a head that the tensor has in neighbouring pairs, where
+  /// the parameter has one half after the other (GLM's rotations).
+  std::int64_t paired = 0;
+  bool operator==(const HeadRows&) const = default;
+};
+
 /// Location of a parameter in a checkpoint.
 struct StoredAs {
   std::string name;           ///< tensor's name; "": the parameter's
   bool transposed = false;    ///< [cols, rows] in the file
   std::int64_t first_row = 0; ///< offset in a tensor with several parameters
   std::int64_t rows = 0;      ///< that tensor's rows in the file; 0: same
+  HeadRows heads = {};
   bool operator==(const StoredAs&) const = default;
+  /// Returns the row of the tensor (its column, if transposed) that has the
+  /// parameter's row.
+  std::int64_t row_of(std::int64_t row) const;
 };
 
 struct ParameterShape {
@@ -47,7 +62,13 @@ struct ParameterShape {
 /// Normalization of rows: x / rms(x) * w, x / rms(x) * (1 + w), or LayerNorm
 /// with a bias.
 enum class NormKind : std::uint8_t { rms, rms_one_plus, layer };
-enum class Activation : std::uint8_t { silu, gelu_tanh };
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh };
+/// Where a layer has norms: of the inputs of attention and MLP, of their
+/// outputs (OLMo 2), or of both (Gemma 2).
+enum class NormPlacement : std::uint8_t { inputs, outputs, both };
+/// RMS norms of queries and keys: of each head (Qwen3), or of all heads of a
+/// token together (OLMo 2).
+enum class QkNormScope : std::uint8_t { none, head, all_heads };
 /// How a layer rotates queries and keys: not at all, by the model's
 /// frequencies, or by those of layers with a window.
 enum class LayerRope : std::uint8_t { none, global, local };
@@ -86,9 +107,12 @@ struct ModelShape {
   bool scalar_head = false; ///< ForSequenceClassification, num_labels 1
   NormKind norm = NormKind::rms;
   Activation activation = Activation::silu;
-  bool gated_mlp = true;          ///< act(gate) * up, else act(up)
-  bool query_key_norm = false;    ///< RMS norms of each head's q and k
-  bool post_norms = false;        ///< norms also after attention and MLP
+  bool gated_mlp = true; ///< act(gate) * up, else act(up)
+  QkNormScope qk_norm = QkNormScope::none;
+  NormPlacement norm_placement = NormPlacement::inputs;
+  /// Attention and MLP read the same stream, and both are added to it
+  /// (GPT-NeoX).
+  bool parallel_residual = false;
   bool learned_positions = false; ///< an embedding instead of rotary positions
   bool scaled_embedding = false;  ///< multiplied by sqrt(hidden_size)
   Multipliers multipliers;
@@ -130,7 +154,13 @@ struct ModelShape {
   /// Returns true if a branch is changed before it is added to the stream, by a
   /// norm or a factor.
   bool changes_branches() const {
-    return post_norms || multipliers.residual != 1;
+    return norms_outputs() || multipliers.residual != 1;
+  }
+  bool norms_inputs() const {
+    return norm_placement != NormPlacement::outputs;
+  }
+  bool norms_outputs() const {
+    return norm_placement != NormPlacement::inputs;
   }
   LayerRope rope_of(std::int64_t layer) const {
     const bool is_unrotated

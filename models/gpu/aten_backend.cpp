@@ -269,6 +269,15 @@ void AtenBackend::add_column_sums(const float* x_TN, std::int64_t rows,
   view(sum_N, {width}).add_(view(x_TN, {rows, width}, {{stride, 1}}).sum(0));
 }
 
+at::Tensor AtenBackend::heads_rstd(const QkNormShape& shape,
+                                   const at::Tensor& heads_TND) const {
+  const at::Tensor mean = shape.sums.squares_T != nullptr
+                            ? view(shape.sums.squares_T, {shape.rows, 1, 1})
+                                / static_cast<double>(shape.sums.count)
+                            : heads_TND.square().mean(2, /*keepdim=*/true);
+  return (mean + shape.eps).rsqrt();
+}
+
 void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
                           float* x, float* raw_TX) {
   const std::int64_t d = shape.head_dim;
@@ -276,7 +285,7 @@ void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
     = view(x, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
   if (raw_TX != nullptr)
     view(raw_TX, {shape.rows, shape.heads, d}).copy_(heads);
-  heads.mul_((heads.square().mean(2, /*keepdim=*/true) + shape.eps).rsqrt())
+  heads.mul_(heads_rstd(shape, heads))
     .mul_(aten_weight(view(weight_D, {d}), shape.kind));
 }
 
@@ -288,12 +297,26 @@ void AtenBackend::qk_norm_backward(const QkNormShape& shape,
   const at::Tensor raw = view(raw_TX, {shape.rows, shape.heads, d});
   at::Tensor dy
     = view(dx, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
-  const at::Tensor rstd
-    = (raw.square().mean(2, /*keepdim=*/true) + shape.eps).rsqrt();
+  const at::Tensor rstd = heads_rstd(shape, raw);
   const at::Tensor normed = raw * rstd;
   view(d_weight_D, {d}).add_((dy * normed).sum(at::IntArrayRef({0, 1})));
   const at::Tensor g = dy * aten_weight(view(weight_D, {d}), shape.kind);
-  dy.copy_((g - normed * (g * normed).mean(2, /*keepdim=*/true)) * rstd);
+  const at::Tensor mean = shape.sums.dots_T != nullptr
+                            ? view(shape.sums.dots_T, {shape.rows, 1, 1}) * rstd
+                                / static_cast<double>(shape.sums.count)
+                            : (g * normed).mean(2, /*keepdim=*/true);
+  dy.copy_((g - normed * mean) * rstd);
+}
+
+void AtenBackend::head_sums(const QkNormShape& shape, const RowPair& rows,
+                            const float* weight, float* sums_T) {
+  const std::int64_t width = shape.heads * shape.head_dim;
+  at::Tensor products
+    = view(rows.a, {shape.rows, width}, {{rows.a_stride, 1}})
+      * view(rows.b, {shape.rows, width}, {{rows.b_stride, 1}});
+  if (weight != nullptr)
+    products.mul_(aten_weight(view(weight, {width}), shape.kind));
+  view(sums_T, {shape.rows}).copy_(products.sum(1));
 }
 
 at::Tensor AtenBackend::turned(const at::Tensor& heads_TND,
@@ -328,8 +351,9 @@ void AtenBackend::rope(const RopeShape& shape, const RopeTable& table,
 void AtenBackend::mlp_unit(const MlpShape& shape, const float* in, float* act) {
   const at::Tensor x = view(in, {shape.rows, shape.columns()});
   const at::Tensor first = x.narrow(1, 0, shape.width);
-  at::Tensor unit = shape.activation == Activation::silu
-                      ? at::silu(first)
+  at::Tensor unit = shape.activation == Activation::silu ? at::silu(first)
+                    : shape.activation == Activation::gelu
+                      ? at::gelu(first, "none")
                       : at::gelu(first, "tanh");
   if (shape.gated)
     unit.mul_(x.narrow(1, shape.width, shape.width));
@@ -348,6 +372,14 @@ struct AtenUnit {
       const at::Tensor share = at::sigmoid(x);
       value = x * share;
       slope = share * (1 + x - value);
+      return;
+    }
+    if (activation == Activation::gelu) {
+      constexpr double root_half = 0.70710678118654752;
+      constexpr double density_at_0 = 0.39894228040143268; // 1 / sqrt(2 pi)
+      const at::Tensor share = 0.5 * (1 + at::erf(root_half * x));
+      value = x * share;
+      slope = share + density_at_0 * x * at::exp(-0.5 * x * x);
       return;
     }
     constexpr double twice_root = 1.5957691216057308; // 2 sqrt(2 / pi)

@@ -76,6 +76,8 @@ public:
   void qk_norm_backward(const QkNormShape& shape, const float* weight_D,
                         const float* raw_TX, float* dx, float* d_weight_D,
                         Workspace& workspace) override;
+  void head_sums(const QkNormShape& shape, const RowPair& rows,
+                 const float* weight, float* sums_T) override;
   void rope(const RopeShape& shape, const RopeTable& table,
             std::span<const std::int32_t> positions_T, float* x,
             bool backwards) override;
@@ -133,6 +135,10 @@ private:
                   at::OptionalIntArrayRef strides = std::nullopt) const;
   /// Returns host numbers as a tensor on the device.
   at::Tensor indices(std::span<const std::int64_t> values) const;
+  /// Returns one over the root of the mean square that each head (or all of a
+  /// token) is divided by, [T, N, 1].
+  at::Tensor heads_rstd(const QkNormShape& shape,
+                        const at::Tensor& heads_TND) const;
   at::Tensor turned(const at::Tensor& heads_TND, const RopeTable& table,
                     const at::Tensor& positions_T, bool backwards) const;
   /// Returns heads of q, k or v of one sequence: [heads, L, D].

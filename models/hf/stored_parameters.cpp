@@ -16,7 +16,7 @@ std::int64_t stored_rows(const ParameterShape& parameter) {
 
 /// Returns "h.0.ln_1.bias" for "transformer.h.0.ln_1.bias".
 std::string bare_name(const std::string& name) {
-  for (const char* prefix : {"model.", "transformer."})
+  for (const char* prefix : {"model.", "transformer.", "gpt_neox."})
     if (name.starts_with(prefix))
       return name.substr(std::strlen(prefix));
   return name;
@@ -31,22 +31,35 @@ std::array<std::string, 4> names_of(const ParameterShape& parameter) {
 
 bool as_it_is(const ParameterShape& parameter) {
   return !parameter.stored.transposed
-         && stored_rows(parameter) == parameter.rows;
+         && stored_rows(parameter) == parameter.rows
+         && parameter.stored.heads.head_dim == 0;
+}
+
+/// Returns the end of the rows from `row` on that are neighbours in the tensor
+/// too, in the same order.
+std::int64_t run_end(const StoredAs& stored, std::int64_t row,
+                     std::int64_t end) {
+  std::int64_t next = row + 1;
+  const std::int64_t offset = stored.row_of(row) - row;
+  while (next < end && stored.row_of(next) - next == offset)
+    ++next;
+  return next;
 }
 
 // Copies a parameter's values to their position in the tensor that contains it.
 void place_values(const ParameterValues& values, float* tensor) {
   const ParameterShape& p = *values.parameter;
   const auto* from = reinterpret_cast<const float*>(values.bytes.data());
-  const std::int64_t first = p.stored.first_row;
   if (!p.stored.transposed) {
-    std::copy_n(from, p.rows * p.cols, tensor + first * p.cols);
+    for (std::int64_t i = 0; i < p.rows; ++i)
+      std::copy_n(from + i * p.cols, p.cols,
+                  tensor + p.stored.row_of(i) * p.cols);
     return;
   }
   const std::int64_t width = stored_rows(p);
   for (std::int64_t i = 0; i < p.rows; ++i)
     for (std::int64_t j = 0; j < p.cols; ++j)
-      tensor[j * width + first + i] = from[i * p.cols + j];
+      tensor[j * width + p.stored.row_of(i)] = from[i * p.cols + j];
 }
 
 bool may_ignore_tensor(const std::string& name) {
@@ -55,7 +68,9 @@ bool may_ignore_tensor(const std::string& name) {
       return true;
   return name == "lm_head.weight" || name == "score.weight"
          || name.ends_with("rotary_emb.inv_freq")
-         || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+         || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")
+         || name.ends_with(".attention.bias")
+         || name.ends_with(".attention.masked_bias");
 }
 
 } // namespace
@@ -99,19 +114,29 @@ void read_stored_box(const StoredTensor& tensor,
                      const ParameterShape& parameter, std::int64_t row0,
                      std::int64_t row1, std::int64_t col0, std::int64_t col1,
                      float* data) {
-  const std::int64_t first = parameter.stored.first_row;
+  const StoredAs& stored = parameter.stored;
   const std::int64_t rows = row1 - row0;
   const std::int64_t cols = col1 - col0;
-  const auto bytes_of = [&](float* floats) {
+  const auto bytes_of = [&](float* floats, std::int64_t num_rows) {
     return std::as_writable_bytes(
-      std::span<float>(floats, static_cast<std::size_t>(rows * cols)));
+      std::span<float>(floats, static_cast<std::size_t>(num_rows * cols)));
   };
-  if (!parameter.stored.transposed)
-    return tensor.copy_box_to(first + row0, first + row1, col0, col1,
-                              DType::f32, bytes_of(data));
+  if (!stored.transposed) {
+    for (std::int64_t begin = row0; begin < row1;) {
+      const std::int64_t end = run_end(stored, begin, row1);
+      const std::int64_t first = stored.row_of(begin);
+      tensor.copy_box_to(first, first + end - begin, col0, col1, DType::f32,
+                         bytes_of(data + (begin - row0) * cols, end - begin));
+      begin = end;
+    }
+    return;
+  }
+  TROUPE_CHECK(stored.heads.head_dim == 0,
+               "rows of heads in an order of their own are not transposed");
   std::vector<float> turned(static_cast<std::size_t>(rows * cols));
-  tensor.copy_box_to(col0, col1, first + row0, first + row1, DType::f32,
-                     bytes_of(turned.data()));
+  const std::int64_t first = stored.row_of(row0);
+  tensor.copy_box_to(col0, col1, first, first + rows, DType::f32,
+                     bytes_of(turned.data(), rows));
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < cols; ++j)
       data[i * cols + j] = turned[static_cast<std::size_t>(j * rows + i)];

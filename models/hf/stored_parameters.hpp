@@ -1,6 +1,6 @@
 // Maps parameters to the tensors of checkpoints: most are identical, but a
-// family may store a matrix transposed, or several parameters in one tensor
-// (GPT-2 does both).
+// family may store a matrix transposed, several parameters in one tensor (GPT-2
+// does both), or the rows of heads in an order of their own (GPT-NeoX, GLM).
 #pragma once
 
 #include "config/model/model_shape.hpp"

@@ -107,6 +107,9 @@ public:
                                 const float* raw_TX, float* dx,
                                 float* d_weight_D, Workspace& workspace)
     = 0;
+  virtual void head_sums(const QkNormShape& shape, const RowPair& rows,
+                         const float* weight, float* sums_T)
+    = 0;
   virtual void rope(const RopeShape& shape, const RopeTable& table,
                     std::span<const std::int32_t> positions_T, float* x,
                     bool backwards)

@@ -122,6 +122,10 @@ public:
     models::qk_norm_backward(shape, weight_D, raw_TX, dx, d_weight_D,
                              workspace);
   }
+  void head_sums(const QkNormShape& shape, const RowPair& rows,
+                 const float* weight, float* sums_T) override {
+    models::head_sums(shape, rows, weight, sums_T);
+  }
   void rope(const RopeShape& shape, const RopeTable& table,
             std::span<const std::int32_t> positions_T, float* x,
             bool backwards) override {

@@ -1,6 +1,7 @@
 // The unit in the middle of an MLP: act(gate) * up, or act(up) if there is no
-// gate. silu(x) = x / (1 + e^-x); gelu in the tanh form of GPT-2 and Gemma, x
-// (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
+// gate. silu(x) = x / (1 + e^-x); gelu(x) = x (1 + erf(x / sqrt(2))) / 2, or in
+// the tanh form of GPT-2 and Gemma, x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+// / 2.
 //
 // T rows, I intermediate; gate and up are adjacent, [T, 2I].
 #pragma once

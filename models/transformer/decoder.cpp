@@ -34,10 +34,11 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     *buffer = AlignedFloats(backend.memory());
 }
 
-std::array<AlignedFloats*, 12> Decoder::buffers() {
+std::array<AlignedFloats*, 14> Decoder::buffers() {
   return {&stream_RH_,  &normed_RH_, &qkv_RX_,      &context_RX_,
           &gate_up_RX_, &branch_RH_, &expert_RH_,   &activation_RI_,
-          &last_NH_,    &logits_NV_, &peer_logits_, &rows_};
+          &last_NH_,    &logits_NV_, &peer_logits_, &rows_,
+          &mlp_in_RH_,  &sums_2R_};
 }
 
 /// Prepares weights [out_i, in], stacked along their rows, as one.
@@ -173,6 +174,10 @@ void Decoder::make_room(const KvCache& cache) {
   normed_RH_.reserve(room_rows_ * shape_.hidden_size);
   if (shape_.changes_branches())
     branch_RH_.reserve(room_rows_ * shape_.hidden_size);
+  if (shape_.parallel_residual)
+    mlp_in_RH_.reserve(room_rows_ * shape_.hidden_size);
+  if (shape_.qk_norm == QkNormScope::all_heads)
+    sums_2R_.reserve(2 * room_rows_);
   qkv_RX_.reserve(room_rows_ * (heads_width_ + 2 * kv_width_));
   context_RX_.reserve(room_rows_ * heads_width_);
   gate_up_RX_.reserve(room_rows_ * 2 * shape_.intermediate_size);
@@ -186,10 +191,14 @@ void Decoder::layers(KvCache& cache, const TensorPeers& peers,
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     context.check();
     const auto layer = static_cast<std::int64_t>(i);
-    norm(weights_.layers[i].input_norm, num_rows);
-    attention(layer, cache, peers);
-    norm(weights_.layers[i].post_norm, num_rows);
-    mlp(layer, num_rows, peers);
+    const LayerWeights& w = weights_.layers[i];
+    const float* mlp_in = nullptr;
+    if (shape_.parallel_residual)
+      mlp_in = norm(w.post_norm, num_rows, mlp_in_RH_);
+    attention(layer, norm(w.input_norm, num_rows, normed_RH_), cache, peers);
+    if (!shape_.parallel_residual)
+      mlp_in = norm(w.post_norm, num_rows, normed_RH_);
+    mlp(layer, mlp_in, peers);
   }
 }
 
@@ -242,17 +251,46 @@ NormShape Decoder::norm_shape(std::int64_t num_rows) const {
           shape_.norm};
 }
 
-void Decoder::norm(const Norm& by, std::int64_t num_rows) {
+const float* Decoder::norm(const Norm& by, std::int64_t num_rows,
+                           AlignedFloats& to) {
+  if (!by.defined())
+    return stream_RH_.data();
   backend_.norm(norm_shape(num_rows), stream_RH_.data(), by.weights(),
-                normed_RH_.data(), nullptr);
+                to.data(), nullptr);
+  return to.data();
 }
 
-void Decoder::attention(std::int64_t layer, KvCache& cache,
+void Decoder::norm_heads(const LayerWeights& w, std::int64_t num_rows,
+                         const TensorPeers& peers) {
+  const std::int64_t stride = heads_width_ + 2 * kv_width_;
+  const auto eps = static_cast<float>(shape_.norm_eps);
+  float* const sums = sums_2R_.data();
+  const auto shape_of = [&](std::int64_t width, const float* squares_R) {
+    return QkNormShape{num_rows,
+                       stride,
+                       1,
+                       width,
+                       eps,
+                       shape_.norm,
+                       {squares_R, nullptr, width * peers.size()}};
+  };
+  const QkNormShape queries = shape_of(heads_width_, sums);
+  const QkNormShape keys = shape_of(kv_width_, sums + num_rows);
+  float* const q = qkv_RX_.data();
+  float* const k = q + heads_width_;
+  backend_.head_sums(queries, {q, q, stride, stride}, nullptr, sums);
+  backend_.head_sums(keys, {k, k, stride, stride}, nullptr, sums + num_rows);
+  peers.sum(sums, 2 * num_rows, "sum over heads");
+  backend_.qk_norm(queries, w.qk_norms.q.const_data_ptr<float>(), q, nullptr);
+  backend_.qk_norm(keys, w.qk_norms.k.const_data_ptr<float>(), k, nullptr);
+}
+
+void Decoder::attention(std::int64_t layer, const float* in_RH, KvCache& cache,
                         const TensorPeers& peers) {
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t num_rows = pass_.num_tokens();
-  backend_.product(num_rows, normed_RH_.data(), *packed.qkv,
+  backend_.product(num_rows, in_RH, *packed.qkv,
                    {qkv_RX_.data(), packed.qkv->out()},
                    {.accumulate = false, .bias = packed.qkv_bias.data()});
   DecodeAttention what{layer, shape_.num_heads, shape_.num_kv_heads,
@@ -264,9 +302,11 @@ void Decoder::attention(std::int64_t layer, KvCache& cache,
   what.window = w.positions.window;
   what.norm_eps = static_cast<float>(shape_.norm_eps);
   what.norm = shape_.norm;
-  if (w.head_norms.q.defined()) {
-    what.q_norm_D = w.head_norms.q.const_data_ptr<float>();
-    what.k_norm_D = w.head_norms.k.const_data_ptr<float>();
+  if (shape_.qk_norm == QkNormScope::all_heads)
+    norm_heads(w, num_rows, peers);
+  if (shape_.qk_norm == QkNormScope::head) {
+    what.q_norm_D = w.qk_norms.q.const_data_ptr<float>();
+    what.k_norm_D = w.qk_norms.k.const_data_ptr<float>();
   }
   what.rope = rope_.of(w.positions.rope);
   const DecodeTokens tokens{
@@ -278,13 +318,14 @@ void Decoder::attention(std::int64_t layer, KvCache& cache,
               peers);
 }
 
-void Decoder::mlp(std::int64_t layer, std::int64_t num_rows,
+void Decoder::mlp(std::int64_t layer, const float* in_RH,
                   const TensorPeers& peers) {
+  const std::int64_t num_rows = pass_.num_tokens();
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   if (w.has_experts())
-    return experts(layer, num_rows, peers);
-  backend_.product(num_rows, normed_RH_.data(), *packed.gate_up,
+    return experts(layer, in_RH, peers);
+  backend_.product(num_rows, in_RH, *packed.gate_up,
                    {gate_up_RX_.data(), packed.gate_up->out()},
                    {.accumulate = false, .bias = packed.gate_up_bias.data()});
   backend_.mlp_unit(

@@ -86,8 +86,7 @@ private:
   /// Returns the buffer that this rank's part of a branch is added up in: the
   /// stream, or a buffer of its own if a norm follows. `end_branch` sums it
   /// over the tp group and adds it to the stream.
-  float* begin_branch(std::int64_t num_rows, const Norm& behind,
-                      const TensorPeers& peers);
+  float* begin_branch(std::int64_t num_rows, const TensorPeers& peers);
   void end_branch(std::int64_t num_rows, const Norm& behind,
                   const TensorPeers& peers);
   /// Adds x [R, k] B + bias to the stream, the product split over the tp ranks.
@@ -95,14 +94,19 @@ private:
                    const PreparedWeight& b, const at::Tensor& bias,
                    const Norm& behind, const TensorPeers& peers);
   NormShape norm_shape(std::int64_t num_rows) const;
-  void norm(const Norm& by, std::int64_t num_rows);
-  void attention(std::int64_t layer, KvCache& cache, const TensorPeers& peers);
-  void experts(std::int64_t layer, std::int64_t num_rows,
+  /// Returns the norm of the stream in `to`, or the stream where there is none.
+  const float* norm(const Norm& by, std::int64_t num_rows, AlignedFloats& to);
+  /// Norms queries and keys over all heads of a token, on all tp ranks.
+  void norm_heads(const LayerWeights& w, std::int64_t num_rows,
+                  const TensorPeers& peers);
+  void attention(std::int64_t layer, const float* in_RH, KvCache& cache,
+                 const TensorPeers& peers);
+  void experts(std::int64_t layer, const float* in_RH,
                const TensorPeers& peers);
   void finish(float* logits, std::int64_t count) const;
   void receive(net::Channel& previous);
-  std::array<AlignedFloats*, 12> buffers();
-  void mlp(std::int64_t layer, std::int64_t num_rows, const TensorPeers& peers);
+  std::array<AlignedFloats*, 14> buffers();
+  void mlp(std::int64_t layer, const float* in_RH, const TensorPeers& peers);
 
   const ModelShape& shape_;
   const Weights& weights_;
@@ -118,6 +122,8 @@ private:
   AlignedFloats context_RX_;  ///< [R, A*D]
   AlignedFloats gate_up_RX_;  ///< [R, 2I], or [R, I] without a gate
   AlignedFloats branch_RH_;   ///< of a layer with norms after its branches
+  AlignedFloats mlp_in_RH_;   ///< of a layer whose branches read one stream
+  AlignedFloats sums_2R_;     ///< over all heads, of queries and of keys
   AlignedFloats expert_RH_;   ///< rows of one expert, input and output
   AlignedFloats activation_RI_;
   AlignedFloats last_NH_; ///< rows whose logits are requested

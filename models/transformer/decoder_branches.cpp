@@ -6,8 +6,7 @@
 
 namespace troupe::models {
 
-float* Decoder::begin_branch(std::int64_t num_rows, const Norm& behind,
-                             const TensorPeers& peers) {
+float* Decoder::begin_branch(std::int64_t num_rows, const TensorPeers& peers) {
   const std::int64_t count = num_rows * shape_.hidden_size;
   const bool changes = shape_.changes_branches();
   float* to = changes ? branch_RH_.data() : stream_RH_.data();
@@ -37,7 +36,7 @@ void Decoder::end_branch(std::int64_t num_rows, const Norm& behind,
 void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
                           const PreparedWeight& b, const at::Tensor& bias,
                           const Norm& behind, const TensorPeers& peers) {
-  float* to = begin_branch(num_rows, behind, peers);
+  float* to = begin_branch(num_rows, peers);
   const float* bias_data
     = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   backend_.product(
@@ -46,8 +45,9 @@ void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
   end_branch(num_rows, behind, peers);
 }
 
-void Decoder::experts(std::int64_t layer, std::int64_t num_rows,
+void Decoder::experts(std::int64_t layer, const float* in_RH,
                       const TensorPeers& peers) {
+  const std::int64_t num_rows = pass_.num_tokens();
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t hidden = shape_.hidden_size;
@@ -62,17 +62,16 @@ void Decoder::experts(std::int64_t layer, std::int64_t num_rows,
                   + 2 * num_rows * hidden;
   float* x = expert_RH_.data();
   float* y = x + num_rows * hidden;
-  backend_.product(num_rows, normed_RH_.data(), *packed.router, {logits, count},
-                   {});
+  backend_.product(num_rows, in_RH, *packed.router, {logits, count}, {});
   backend_.wait();
   const Routing routing = route(shape, logits, count);
-  float* to = begin_branch(num_rows, w.behind_mlp, peers);
+  float* to = begin_branch(num_rows, peers);
   for (std::size_t e = 0; e < packed.experts.size(); ++e) {
     const std::int64_t begin = routing.begin_E[e];
     const std::int64_t rows = routing.begin_E[e + 1] - begin;
     if (rows == 0)
       continue;
-    moe_gather(routing, begin, rows, hidden, normed_RH_.data(), x);
+    moe_gather(routing, begin, rows, hidden, in_RH, x);
     backend_.product(rows, x, *packed.experts[e].gate_up,
                      {gate_up_RX_.data(), 2 * width}, {});
     shape.unit.rows = rows;

@@ -58,10 +58,14 @@ MoeShape moe_shape(const ModelShape& shape, const Sizes& z) {
 std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
                                const Sizes& z) {
   const auto of = [&](std::int64_t heads) {
-    return QkNormShape{z.tokens, z.qkv, heads, shape.head_dim, z.eps, z.norm};
+    return shape.qk_norm == QkNormScope::all_heads
+             ? QkNormShape{z.tokens, z.qkv, 1, heads * shape.head_dim,
+                           z.eps,    z.norm}
+             : QkNormShape{z.tokens,       z.qkv, heads,
+                           shape.head_dim, z.eps, z.norm};
   };
-  return {QkNorm{of(shape.num_heads), w.head_norms.q, 0, 0},
-          QkNorm{of(shape.num_kv_heads), w.head_norms.k, z.context,
+  return {QkNorm{of(shape.num_heads), w.qk_norms.q, 0, 0},
+          QkNorm{of(shape.num_kv_heads), w.qk_norms.k, z.context,
                  z.tokens * z.context}};
 }
 

@@ -51,8 +51,8 @@ AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch);
 MoeShape moe_shape(const ModelShape& shape, const Sizes& z);
 
-/// The norm of queries or of keys: heads from `column` of qkv on, whose raw
-/// values are stored from `raw` on.
+/// The norm of queries or of keys (of each head, or of all): heads from
+/// `column` of qkv on, whose raw values are stored from `raw` on.
 struct QkNorm {
   QkNormShape shape;
   at::Tensor weight;
@@ -61,6 +61,11 @@ struct QkNorm {
 };
 std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
                                const Sizes& z);
+
+/// Returns the stream that the MLP reads.
+inline const float* mlp_input(const ModelShape& shape, const LayerSaved& s) {
+  return shape.parallel_residual ? s.input_TH : s.middle_TH;
+}
 
 /// One product: its output begins at `column` of each row.
 struct Piece {

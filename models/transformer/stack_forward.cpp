@@ -6,6 +6,9 @@ namespace troupe::models::stack {
 
 const float* StackForward::normed(const float* x_TH, const Norm& by,
                                   float* rstd_T) const {
+  if (!by.defined())
+    return peers.gather(x_TH, scratch.wide_TH, z.tokens, z.hidden,
+                        "gather tokens");
   model.backend->norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH,
                       rstd_T);
   return peers.gather(scratch.norm_TH, scratch.wide_TH, z.tokens, z.hidden,
@@ -63,6 +66,30 @@ void StackForward::add_adapters(const std::vector<AdapterPiece>& adapters,
       .add(piece.adapter, x, {y.data + piece.column, y.stride});
 }
 
+void StackForward::norm_heads(const LayerWeights& w,
+                              const LayerSaved& s) const {
+  if (!w.qk_norms.q.defined())
+    return;
+  const Workspace::Mark mark = workspace.mark();
+  auto norms = qk_norms(w, model.shape, z);
+  if (model.shape.qk_norm == QkNormScope::all_heads) {
+    float* sums = workspace.take(2 * z.tokens);
+    for (std::size_t i = 0; i < norms.size(); ++i) {
+      const float* x = s.qkv_TX + norms[i].column;
+      float* squares_T = sums + static_cast<std::int64_t>(i) * z.tokens;
+      model.backend->head_sums(norms[i].shape, {x, x, z.qkv, z.qkv}, nullptr,
+                               squares_T);
+      norms[i].shape.sums
+        = {squares_T, nullptr, norms[i].shape.head_dim * peers.size()};
+    }
+    peers.sum(sums, 2 * z.tokens, "sum over heads");
+  }
+  for (const QkNorm& h : norms)
+    model.backend->qk_norm(h.shape, h.weight.const_data_ptr<float>(),
+                           s.qkv_TX + h.column, s.raw_qk_TX + h.raw);
+  workspace.rewind(mark);
+}
+
 void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
   const ModelShape& shape = model.shape;
   const float* normed_TH = normed(s.input_TH, w.input_norm, s.rstd1_T);
@@ -71,10 +98,7 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
            {s.qkv_TX + p.column, z.qkv});
   add_adapters(qkv_adapters(w.adapters, {}, z), {normed_TH, z.hidden},
                {s.qkv_TX, z.qkv});
-  if (w.head_norms.q.defined())
-    for (const QkNorm& h : qk_norms(w, shape, z))
-      model.backend->qk_norm(h.shape, h.weight.const_data_ptr<float>(),
-                             s.qkv_TX + h.column, s.raw_qk_TX + h.raw);
+  norm_heads(w, s);
   if (const RopeTable* rope = model.rope.of(w.positions.rope))
     model.backend->rope(
       {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
@@ -90,7 +114,8 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
   attend(w, s);
   if (w.has_experts())
     return;
-  const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
+  const float* normed_TH
+    = normed(mlp_input(model.shape, s), w.post_norm, s.rstd2_T);
   for (const Piece& p : mlp_pieces(w, z))
     linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
            {s.gate_up_TX + p.column, z.unit.columns()});
@@ -100,7 +125,8 @@ void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
 
 void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
                            const Branch& branch) const {
-  const float* normed_TH = normed(s.middle_TH, w.post_norm, s.rstd2_T);
+  const float* normed_TH
+    = normed(mlp_input(model.shape, s), w.post_norm, s.rstd2_T);
   const bool scales = model.shape.multipliers.residual != 1;
   if (peers.split() || scales) { // the sum overwrites these rows
     float* kept_TH = workspace.take(z.gathered);

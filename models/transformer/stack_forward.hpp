@@ -40,7 +40,8 @@ struct StackForward {
   const LayerScratch scratch;
   Workspace& workspace;
 
-  /// Returns the norm of this rank's rows, gathered over the tp group.
+  /// Returns the norm of this rank's rows, or the rows themselves where there
+  /// is none, gathered over the tp group.
   const float* normed(const float* x_TH, const Norm& by, float* rstd_T) const;
   /// Computes from the layer's input to the products before its activation: all
   /// that `s` keeps of most layers.
@@ -51,6 +52,7 @@ struct StackForward {
   void layer(const LayerWeights& w, const LayerSaved& s, float* out_TH) const;
 
 private:
+  void norm_heads(const LayerWeights& w, const LayerSaved& s) const;
   void attend(const LayerWeights& w, const LayerSaved& s) const;
   void finish(const LayerWeights& w, const LayerSaved& s, float* out_TH) const;
   void experts(const LayerWeights& w, const LayerSaved& s,

@@ -24,9 +24,9 @@ LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
   s.gate_up_TX
     = workspace.take(z.tokens * z.unit.columns()
                      * std::max<std::int64_t>(1, shape.experts_per_token));
-  if (shape.query_key_norm)
+  if (shape.qk_norm != QkNormScope::none)
     s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
-  if (shape.post_norms) {
+  if (shape.norms_outputs()) {
     s.behind1_TH = workspace.take(z.stream);
     s.rstd3_T = workspace.take(z.own.count);
     s.behind2_TH = workspace.take(z.stream);

@@ -54,7 +54,7 @@ struct LayerSaved {
   float* rstd2_T = nullptr;
   float* gate_up_TX = nullptr; ///< [T, 2I], or [T, I] without a gate; [S, 2I]
                                ///< of experts
-  float* raw_qk_TX = nullptr;  ///< [T, (A+G)*D] heads before their norms
+  float* raw_qk_TX = nullptr;  ///< [T, (A+G)*D] q and k before their norms
   float* behind1_TH = nullptr; ///< attention's output before its norm
   float* rstd3_T = nullptr;
   float* behind2_TH = nullptr; ///< MLP's output before its norm

@@ -4,6 +4,8 @@
 #include "models/transformer/stack_forward.hpp"
 #include "models/transformer/transformer.hpp"
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 namespace troupe::models {
@@ -20,6 +22,7 @@ struct BackwardScratch {
   float* d_qkv_TX;
   float* unused_H;    // [2H] norms' gradients that another rank counts
   float* d_branch_TH; // of a branch with a norm after it
+  float* d_input_TH;  // of the MLP's input where attention reads it too
 };
 
 // Returns where a norm's gradients go: in plain form all ranks compute the
@@ -48,6 +51,8 @@ struct LayerBackward {
   }
   // Recomputes the input of a layer's products.
   const float* normed(const float* x_TH, const Norm& by) const {
+    if (!by.defined())
+      return gather(x_TH);
     model.backend->norm(z.norm_shape(), x_TH, by.weights(), scratch.norm_TH,
                         nullptr);
     return gather(scratch.norm_TH);
@@ -58,6 +63,9 @@ struct LayerBackward {
                       const Norm& grads, float* dx_TH) {
     peers.to_stream(scratch.d_wide_TH, scratch.d_norm_TH, z.tokens, z.hidden,
                     "sum of input gradients");
+    if (!by.defined())
+      return model.backend->add(dx_TH, scratch.d_norm_TH, dx_TH,
+                                z.own.count * z.hidden);
     model.backend->norm_backward(
       z.norm_shape(), scratch.d_norm_TH, x_TH, by.weights(), rstd_T, dx_TH,
       counted_grads(grads, peers, scratch, z), workspace);
@@ -148,7 +156,13 @@ struct LayerBackward {
       experts(dy_TH);
     else
       dense(dy_TH);
-    input_backward(s.middle_TH, w.post_norm, s.rstd2_T, g.post_norm, dx_TH);
+    float* d_input_TH = dx_TH;
+    if (model.shape.parallel_residual) { // attention needs dx as it is
+      d_input_TH = scratch.d_input_TH;
+      model.backend->fill(d_input_TH, z.own.count * z.hidden, 0.0F);
+    }
+    input_backward(stack::mlp_input(model.shape, s), w.post_norm, s.rstd2_T,
+                   g.post_norm, d_input_TH);
   }
 
   void dense(const float* dy_TH) {
@@ -159,7 +173,7 @@ struct LayerBackward {
                 g.adapters.down);
     shared_bias(dy_TH, g.down_bias);
     const ConstRowsView dy{s.gate_up_TX, z.unit.columns()};
-    const float* x = normed(s.middle_TH, w.post_norm);
+    const float* x = normed(stack::mlp_input(model.shape, s), w.post_norm);
     products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), dy, x,
              scratch.d_wide_TH);
     adapters(stack::mlp_adapters(w.adapters, g.adapters, z), dy, x,
@@ -170,7 +184,7 @@ struct LayerBackward {
     const Workspace::Mark mark = workspace.mark();
     float* dy_copy = workspace.take(z.tokens * z.hidden);
     model.backend->copy(dy_TH, dy_copy, z.tokens * z.hidden);
-    const float* x_TH = normed(s.middle_TH, w.post_norm);
+    const float* x_TH = normed(stack::mlp_input(model.shape, s), w.post_norm);
     model.backend->wait();
     moe_backward(stack::moe_shape(model.shape, z), w.moe, x_TH, *s.routing,
                  s.gate_up_TX, dy_copy, g.moe, scratch.d_wide_TH, workspace);
@@ -185,10 +199,36 @@ struct LayerBackward {
       model.backend->rope(
         {z.tokens, z.qkv, shape.num_heads + shape.num_kv_heads, shape.head_dim},
         *rope, batch.positions_T, scratch.d_qkv_TX, /*backwards=*/true);
-    if (!w.head_norms.q.defined())
-      return;
-    const auto weights = stack::qk_norms(w, shape, z);
-    const auto grads = stack::qk_norms(g, shape, z);
+    if (w.qk_norms.q.defined())
+      qk_norms_backward();
+  }
+
+  // Sets the sums that norms of all heads together divide by, over tp ranks.
+  void sum_heads(std::array<stack::QkNorm, 2>& norms) {
+    float* sums = workspace.take(4 * z.tokens);
+    for (std::size_t i = 0; i < norms.size(); ++i) {
+      QkNormShape& shape = norms[i].shape;
+      const float* raw_TX = s.raw_qk_TX + norms[i].raw;
+      float* squares_T = sums + static_cast<std::int64_t>(i) * z.tokens;
+      float* dots_T = squares_T + 2 * z.tokens;
+      model.backend->head_sums(shape,
+                               {raw_TX, raw_TX, shape.head_dim, shape.head_dim},
+                               nullptr, squares_T);
+      model.backend->head_sums(
+        shape,
+        {scratch.d_qkv_TX + norms[i].column, raw_TX, z.qkv, shape.head_dim},
+        norms[i].weight.const_data_ptr<float>(), dots_T);
+      shape.sums = {squares_T, dots_T, shape.head_dim * peers.size()};
+    }
+    peers.sum(sums, 4 * z.tokens, "sums over heads");
+  }
+
+  void qk_norms_backward() {
+    const Workspace::Mark mark = workspace.mark();
+    auto weights = stack::qk_norms(w, model.shape, z);
+    const auto grads = stack::qk_norms(g, model.shape, z);
+    if (model.shape.qk_norm == QkNormScope::all_heads)
+      sum_heads(weights);
     for (std::size_t i = 0; i < weights.size(); ++i)
       model.backend->qk_norm_backward(
         weights[i].shape, weights[i].weight.const_data_ptr<float>(),
@@ -196,6 +236,7 @@ struct LayerBackward {
         grads[i].weight.defined() ? grads[i].weight.mutable_data_ptr<float>()
                                   : scratch.unused_H,
         workspace);
+    workspace.rewind(mark);
   }
 
   void attend(float* dx_TH) {
@@ -216,6 +257,9 @@ struct LayerBackward {
     adapters(stack::qkv_adapters(w.adapters, g.adapters, z), dy, x,
              scratch.d_wide_TH);
     input_backward(s.input_TH, w.input_norm, s.rstd1_T, g.input_norm, dx_TH);
+    if (model.shape.parallel_residual)
+      model.backend->add(dx_TH, scratch.d_input_TH, dx_TH,
+                         z.own.count * z.hidden);
   }
 };
 
@@ -252,7 +296,7 @@ void positions_backward(const Transformer& model, const PackedTokens& batch,
 
 BackwardScratch backward_scratch(const stack::Sizes& z,
                                  const TensorPeers& peers,
-                                 bool changes_branches, float* d_hidden_TH,
+                                 const ModelShape& shape, float* d_hidden_TH,
                                  Workspace& workspace) {
   const bool split = peers.split();
   BackwardScratch s{};
@@ -264,8 +308,11 @@ BackwardScratch backward_scratch(const stack::Sizes& z,
   s.wide_TH = split ? workspace.take(z.gathered) : nullptr;
   s.d_context_TX = workspace.take(z.tokens * z.context);
   s.d_qkv_TX = workspace.take(z.tokens * z.qkv);
-  s.unused_H = workspace.take(2 * z.hidden);
-  s.d_branch_TH = workspace.take(changes_branches ? z.stream : 0);
+  const bool has_wide_norms = shape.qk_norm == QkNormScope::all_heads;
+  s.unused_H = workspace.take(
+    2 * (has_wide_norms ? std::max(z.hidden, z.context) : z.hidden));
+  s.d_branch_TH = workspace.take(shape.changes_branches() ? z.stream : 0);
+  s.d_input_TH = workspace.take(shape.parallel_residual ? z.stream : 0);
   return s;
 }
 
@@ -278,8 +325,8 @@ void backward(const Transformer& model, const PackedTokens& batch,
   const stack::Sizes z = stack::sizes(model, batch, peers);
   const Workspace::Mark mark = workspace.mark();
   float* dx = workspace.take(z.stream);
-  const BackwardScratch scratch = backward_scratch(
-    z, peers, model.shape.changes_branches(), d_hidden_TH, workspace);
+  const BackwardScratch scratch
+    = backward_scratch(z, peers, model.shape, d_hidden_TH, workspace);
   if (context.groups.last_stage()) {
     peers.to_stream(d_hidden_TH, scratch.norm_TH, z.tokens, z.hidden,
                     "sum of outputs");

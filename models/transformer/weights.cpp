@@ -77,8 +77,8 @@ void attention_weights(const WeightLookup& look, const std::string& at,
     w.qkv = look.neighbours(at + "q_proj.weight", 3);
   w.o = look.required(at + "o_proj.weight");
   w.o_bias = look.optional(at + "o_proj.bias");
-  w.head_norms.q = look.optional(at + "q_norm.weight");
-  w.head_norms.k = look.optional(at + "k_norm.weight");
+  w.qk_norms.q = look.optional(at + "q_norm.weight");
+  w.qk_norms.k = look.optional(at + "k_norm.weight");
 }
 
 void mlp_weights(const WeightLookup& look, const std::string& at,
@@ -107,18 +107,19 @@ MoeWeights moe_weights(const WeightLookup& look, const std::string& at,
   return moe;
 }
 
-// If norms follow attention and MLP too, the MLP's input norm has the longer
-// name.
+// If norms follow attention and MLP, the MLP's input norm has the longer name.
 void norm_weights(const WeightLookup& look, const std::string& at,
-                  bool post_norms, LayerWeights& w) {
-  w.input_norm = look.required_norm(at + "input_layernorm");
+                  NormPlacement placement, LayerWeights& w) {
   const std::string after = at + "post_attention_layernorm";
-  if (!post_norms) {
+  if (placement != NormPlacement::outputs)
+    w.input_norm = look.required_norm(at + "input_layernorm");
+  if (placement == NormPlacement::inputs) {
     w.post_norm = look.required_norm(after);
     return;
   }
   w.behind_attention = look.required_norm(after);
-  w.post_norm = look.required_norm(at + "pre_feedforward_layernorm");
+  if (placement == NormPlacement::both)
+    w.post_norm = look.required_norm(at + "pre_feedforward_layernorm");
   w.behind_mlp = look.required_norm(at + "post_feedforward_layernorm");
 }
 
@@ -137,7 +138,7 @@ LayerWeights layer_weights(const WeightLookup& look, const ModelShape& shape,
                            std::int64_t layer) {
   const std::string at = "model.layers." + std::to_string(layer) + ".";
   LayerWeights w;
-  norm_weights(look, at, shape.post_norms, w);
+  norm_weights(look, at, shape.norm_placement, w);
   attention_weights(look, at + "self_attn.", w);
   if (shape.num_experts > 0)
     w.moe = moe_weights(look, at + "mlp.", shape.num_experts);

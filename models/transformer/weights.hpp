@@ -33,16 +33,17 @@ struct Norm {
   NormGrads grads() const;
 };
 
-/// The norms of each head's query and key in one plane; undefined: none.
-struct HeadNorms {
-  at::Tensor q; ///< [D]
-  at::Tensor k; ///< [D]
+/// The norms of queries and keys in one plane, of each head or of all heads
+/// together; undefined: none.
+struct QkNorms {
+  at::Tensor q; ///< [D] or [A*D]
+  at::Tensor k; ///< [D] or [G*D]
 };
 
 /// One decoder layer's parameters in one plane (weights or gradients). Of
 /// frozen ones there are no gradients: their views are undefined.
 struct LayerWeights {
-  Norm input_norm;
+  Norm input_norm;       ///< norm of the attention's input; OLMo 2: none
   at::Tensor q;          ///< [A*D, H]
   at::Tensor k;          ///< [G*D, H]
   at::Tensor v;          ///< [G*D, H]
@@ -53,9 +54,9 @@ struct LayerWeights {
                          ///< undefined
   at::Tensor o;          ///< [H, A*D]
   at::Tensor o_bias;     ///< [H], if the family has one
-  HeadNorms head_norms;  ///< Qwen3
+  QkNorms qk_norms;      ///< Qwen3, OLMo 2
   Norm behind_attention; ///< Gemma 2: norm of the attention's output
-  Norm post_norm;        ///< norm of the MLP's input
+  Norm post_norm;        ///< norm of the MLP's input; OLMo 2: none
   at::Tensor gate;       ///< [I, H], undefined without a gate
   at::Tensor up;         ///< [I, H]
   at::Tensor gate_up;    ///< [2I, H] if adjacent, or undefined

@@ -41,9 +41,9 @@ public:
     const auto experts = std::max<std::uint64_t>(1, chosen());
     auto floats = 2 * rows_ + tokens() * (p_.qkv() + p_.heads + p_.queries)
                   + stream_ + tokens() * p_.gate_up() * experts;
-    if (p_.whole.query_key_norm)
+    if (p_.whole.qk_norm != QkNormScope::none)
       floats += tokens() * (p_.queries + p_.keys);
-    if (p_.whole.post_norms)
+    if (p_.whole.norms_outputs())
       floats += 2 * stream_ + 2 * rows_;
     return floats;
   }
@@ -54,7 +54,7 @@ public:
   /// Returns the scratch floats while one layer runs.
   std::uint64_t forward_rest() const {
     if (chosen() == 0)
-      return 0;
+      return head_sums(2);
     return wide()
            + tokens() * (p_.hidden + p_.hidden + p_.inner + num_experts());
   }
@@ -87,10 +87,12 @@ public:
   }
   std::uint64_t backward(bool recompute) const {
     const auto own_norm = p_.splits_tokens || !p_.last_stage ? stream_ : 0;
-    const auto branch = p_.whole.changes_branches() ? stream_ : 0;
+    const auto branch = (p_.whole.changes_branches() ? stream_ : 0)
+                        + (p_.whole.parallel_residual ? stream_ : 0);
     return stream_ + tokens() * p_.inner + own_norm + stream_ + 2 * wide()
-           + tokens() * (p_.queries + p_.qkv()) + 2 * p_.hidden + branch
-           + std::max({norm_rest(), expert_backward_rest(), again(recompute)});
+           + tokens() * (p_.queries + p_.qkv()) + 2 * unused() + branch
+           + std::max({norm_rest(), expert_backward_rest(), again(recompute),
+                       heads_rest()});
   }
 
 private:
@@ -123,13 +125,28 @@ private:
     const auto planes = p_.whole.norm == NormKind::layer ? 2 : 1;
     return planes * ceil_div(rows_, norm_chunk_rows) * p_.hidden;
   }
+  std::uint64_t unused() const {
+    return p_.whole.qk_norm == QkNormScope::all_heads
+             ? std::max(p_.hidden, p_.queries)
+             : p_.hidden;
+  }
+  /// Returns the floats of `count` sums over the heads of each token.
+  std::uint64_t head_sums(std::uint64_t count) const {
+    return p_.whole.qk_norm == QkNormScope::all_heads ? count * tokens() : 0;
+  }
+  /// Returns the floats of sums and partial gradients of a norm of all heads.
+  std::uint64_t heads_rest() const {
+    if (p_.whole.qk_norm != QkNormScope::all_heads)
+      return 0;
+    return head_sums(4) + ceil_div(tokens(), norm_chunk_rows) * p_.queries;
+  }
   std::uint64_t expert_backward_rest() const {
     if (chosen() == 0)
       return 0;
     return tokens() * (4 * p_.hidden + 2 * p_.inner + num_experts() + chosen());
   }
   std::uint64_t again(bool recompute) const {
-    const bool finishes = chosen() > 0 || p_.whole.post_norms;
+    const bool finishes = chosen() > 0 || p_.whole.norms_outputs();
     return recompute && finishes ? stream_ + forward_rest() : 0;
   }
 
@@ -197,6 +214,10 @@ std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass) {
   auto row = 2 * part.hidden + part.qkv() + part.queries + 3 * part.inner;
   if (part.whole.changes_branches())
     row += part.hidden;
+  if (part.whole.parallel_residual)
+    row += part.hidden;
+  if (part.whole.qk_norm == QkNormScope::all_heads)
+    row += 2;
   if (part.whole.num_experts > 0)
     row += 2 * part.hidden + floats_of(part.whole.num_experts);
   auto draw = std::uint64_t{0};

@@ -12,6 +12,7 @@ from models import MODELS, open_model
 # where checkpoints have experts: the MLP's name; gate, up and down
 STORED = {"mixtral": ("block_sparse_moe", ("w1", "w3", "w2")),
           "qwen3_moe": ("mlp", ("gate_proj", "up_proj", "down_proj"))}
+HEADS = {"gpt_neox": "embed_out.weight"}
 
 
 def as_stored(grads, family):
@@ -28,6 +29,8 @@ def as_stored(grads, family):
         elif name.endswith(".mlp.experts.down_proj"):
             for e in range(grad.shape[0]):
                 out[f"{experts}.{e}.{down}.weight"] = grad[e]
+        elif name == "lm_head.weight":
+            out[HEADS.get(family, name)] = grad
         else:
             out[name.replace(".mlp.gate.weight", f".{mlp}.gate.weight")] = grad
     return out

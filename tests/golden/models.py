@@ -46,18 +46,18 @@ MODELS = {
     "llama_bf16_weights": ("stored as bfloat16, computed in float32", "llama",
                            SIZES | {"num_key_value_heads": 4, "vocab_size": 144}),
     "llama_linear_biased": ("linear rope scaling, biases on every product, head of its own",
-                            "llama", SIZES | SMALL | {"attention_bias": True, "mlp_bias": True,
-                                                      "rope_scaling": {"rope_type": "linear",
-                                                                       "factor": 2.5}}),
+                            "llama", SIZES | SMALLEST | {"attention_bias": True, "mlp_bias": True,
+                                                         "rope_scaling": {"rope_type": "linear",
+                                                                          "factor": 2.5}}),
     "qwen3_windows": ("a window of 8 from the second layer on", "qwen3",
-                      SIZES | SMALL | {"head_dim": 8, "use_sliding_window": True,
-                                       "sliding_window": 8, "max_window_layers": 1}),
+                      SIZES | SMALLEST | {"head_dim": 8, "use_sliding_window": True,
+                                          "sliding_window": 8, "max_window_layers": 1}),
     "qwen2": ("biases on queries, keys and values; tied embeddings", "qwen2",
               SIZES | SMALL | {"rope_theta": 1e6, "rms_norm_eps": 1e-6,
                        "tie_word_embeddings": True}),
     "qwen3": ("norms of queries and keys per head; head_dim is not hidden / heads", "qwen3",
-              SIZES | SMALL | {"head_dim": 16, "rope_theta": 1e6,
-                       "rms_norm_eps": 1e-6}),
+              SIZES | SMALLEST | {"head_dim": 16, "rope_theta": 1e6,
+                                  "rms_norm_eps": 1e-6}),
     "mistral_window": ("a sliding window of 8", "mistral",
                        SIZES | SMALL | {"sliding_window": 8}),
     "ministral": ("a window of 8 in the second layer alone", "ministral",
@@ -74,8 +74,8 @@ MODELS = {
              {"vocab_size": 67, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 80,
               "bos_token_id": 1, "eos_token_id": 2}),
     "mixtral": ("4 experts, 2 per token, weights renormalised over the two", "mixtral",
-                SIZES | {"vocab_size": 65, "intermediate_size": 24, "num_local_experts": 4,
-                         "num_experts_per_tok": 2, "sliding_window": None}),
+                SIZES | SMALLEST | {"vocab_size": 65, "num_local_experts": 4,
+                                    "num_experts_per_tok": 2, "sliding_window": None}),
     "qwen3_moe": ("4 experts, 2 per token, weighted by a softmax over all four", "qwen3_moe",
                   SIZES | SMALLEST | {"head_dim": 8, "moe_intermediate_size": 12,
                                       "num_experts": 4, "num_experts_per_tok": 2,
@@ -99,6 +99,28 @@ MODELS = {
     "granite": ("factors of embedding, scores, branches and logits", "granite",
                 SIZES | SMALLEST | {"embedding_multiplier": 3.0, "attention_multiplier": 0.2,
                                     "residual_multiplier": 0.6, "logits_scaling": 2.0}),
+    "olmo2": ("norms of outputs alone, of queries and keys over all heads", "olmo2",
+              SIZES | SMALLEST | {"head_dim": 8, "num_attention_heads": 4,
+                                  "num_key_value_heads": 2}),
+    "olmo3": ("a window of 8 in the first layer, yarn in the second", "olmo3",
+              SIZES | SMALLEST | {"head_dim": 8, "sliding_window": 8,
+                                  "layer_types": ["sliding_attention", "full_attention"],
+                                  "rope_parameters": {
+                                      "sliding_attention": {"rope_type": "default",
+                                                            "rope_theta": 500000.0},
+                                      "full_attention": {
+                                          "rope_type": "yarn", "rope_theta": 500000.0,
+                                          "factor": 4.0, "attention_factor": 1.2,
+                                          "original_max_position_embeddings": 64}}}),
+    "gpt_neox": ("attention and MLP side by side, a quarter of each head rotates", "gpt_neox",
+                 {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 48,
+                  "num_hidden_layers": 2, "num_attention_heads": 2, "rotary_pct": 0.25,
+                  "max_position_embeddings": 256, "tie_word_embeddings": False,
+                  "bos_token_id": 1, "eos_token_id": 2}),
+    "glm": ("neighbouring dimensions of half of each head rotate; gate and up joined", "glm",
+            SIZES | SMALLEST | {"head_dim": 8, "num_attention_heads": 4,
+                                "num_key_value_heads": 2}),
+    "glm4": ("GLM with four norms per layer", "glm4", SIZES | SMALLEST | {"head_dim": 16}),
     "gemma3": ("norms of queries and keys, two bases of rotations, one of them scaled",
                "gemma3_text",
                SIZES | GEMMA | SMALLEST | {
@@ -233,14 +255,17 @@ def generation(name, model, vocab):
 def published(config):
     """The spelling before transformers 5: rope_theta and rope_scaling at the top."""
     config = dict(config)
+    neox = config["model_type"] == "gpt_neox"
     rope = dict(config.pop("rope_parameters", None) or {})
     if "full_attention" in rope:
-        config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        if config["model_type"] != "olmo3":  # its windows have transformers' default
+            config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
         rope = dict(rope["full_attention"])
     if rope:
-        config["rope_theta"] = rope.pop("rope_theta")
+        config["rotary_emb_base" if neox else "rope_theta"] = rope.pop("rope_theta")
         if "partial_rotary_factor" in rope:
-            config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+            share = rope.pop("partial_rotary_factor")
+            config["rotary_pct" if neox else "partial_rotary_factor"] = share
         plain = rope.get("rope_type", "default") == "default"
         config["rope_scaling"] = None if plain else rope
     if "dtype" in config:

@@ -50,7 +50,7 @@ Family gemma2_family() {
   family.traits.norm = NormKind::rms_one_plus;
   family.traits.activation = Activation::gelu_tanh;
   family.traits.scaled_embedding = true;
-  family.traits.post_norms = true;
+  family.traits.norm_placement = NormPlacement::both;
   family.activations = {"gelu_pytorch_tanh"};
   family.read = gemma2_read;
   family.print = gemma2_print;

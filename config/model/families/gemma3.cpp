@@ -48,7 +48,7 @@ Family gemma3_family() {
   family.defaults.positions = 131072;
   family.defaults.rope_theta = 1e6;
   family.defaults.local_rope_theta = 1e4;
-  family.traits.query_key_norm = true;
+  family.traits.qk_norm = QkNormScope::head;
   family.read = gemma3_read;
   family.print = gemma3_print;
   return family;

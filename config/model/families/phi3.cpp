@@ -1,12 +1,13 @@
 // Phi-3 and Phi-4: LLaMA with queries, keys and values in one tensor of the
 // checkpoint and gate and up in another, a window in all layers or none, and
 // rotations of a part of each head (Phi-4-mini).
+#include "config/model/families/joined_gate_up.hpp"
+#include "config/model/families/renamed.hpp"
 #include "config/model/family.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <array>
-#include <string_view>
 
 namespace troupe {
 
@@ -15,25 +16,8 @@ namespace {
 constexpr std::array<const char*, 2> phi3_dropouts
   = {"embd_pdrop", "resid_pdrop"};
 
-/// A parameter's place in a tensor that joins several, in heads or in MLPs.
-struct Phi3Part {
-  std::string_view ours;
-  std::string_view theirs;
-};
-
-constexpr std::array<Phi3Part, 3> phi3_attention = {{
-  {"q_proj", "qkv_proj"},
-  {"k_proj", "qkv_proj"},
-  {"v_proj", "qkv_proj"},
-}};
-constexpr std::array<Phi3Part, 2> phi3_mlp = {{
-  {"gate_proj", "gate_up_proj"},
-  {"up_proj", "gate_up_proj"},
-}};
-
-std::string joined_name(std::string name, const Phi3Part& part) {
-  return name.replace(name.find(part.ours), part.ours.size(), part.theirs);
-}
+constexpr std::array<Rename, 3> phi3_attention
+  = {{{"q_proj", "qkv_proj"}, {"k_proj", "qkv_proj"}, {"v_proj", "qkv_proj"}}};
 
 StoredAs phi3_stored(const ModelShape& shape, const ParameterShape& parameter) {
   const std::int64_t queries = shape.num_heads * shape.head_dim;
@@ -41,16 +25,10 @@ StoredAs phi3_stored(const ModelShape& shape, const ParameterShape& parameter) {
   const std::array<std::int64_t, 3> first = {0, queries, queries + keys};
   for (std::size_t i = 0; i < phi3_attention.size(); ++i)
     if (parameter.name.find(phi3_attention[i].ours) != std::string::npos)
-      return {.name = joined_name(parameter.name, phi3_attention[i]),
+      return {.name = renamed(parameter.name, phi3_attention),
               .first_row = first[i],
               .rows = queries + 2 * keys};
-  const std::int64_t width = shape.intermediate_size;
-  for (std::size_t i = 0; i < phi3_mlp.size(); ++i)
-    if (parameter.name.find(phi3_mlp[i].ours) != std::string::npos)
-      return {.name = joined_name(parameter.name, phi3_mlp[i]),
-              .first_row = static_cast<std::int64_t>(i) * width,
-              .rows = 2 * width};
-  return {};
+  return stored_in_gate_up(shape, parameter);
 }
 
 } // namespace

@@ -14,7 +14,7 @@ Family qwen3_family() {
   family.defaults.kv_heads = 32;
   family.defaults.head_dim = 128;
   family.defaults.positions = 32768;
-  family.traits.query_key_norm = true;
+  family.traits.qk_norm = QkNormScope::head;
   family.read = [](const HfObject& config, ModelShape& shape) {
     shape.attention_bias = config.flag("attention_bias", false);
     shape.output_bias = shape.attention_bias;

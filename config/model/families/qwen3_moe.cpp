@@ -65,7 +65,7 @@ Family qwen3_moe_family() {
   family.classifier_class = "Qwen3MoeForSequenceClassification";
   family.defaults.kv_heads = 4;
   family.defaults.positions = 32768;
-  family.traits.query_key_norm = true;
+  family.traits.qk_norm = QkNormScope::head;
   family.read = qwen3_moe_read;
   family.print = qwen3_moe_print;
   family.stored = qwen3_moe_stored;

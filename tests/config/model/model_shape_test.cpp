@@ -132,6 +132,7 @@ TEST(ModelShape, ThePadTokenHasAPaddingRowWhereTransformersHasOne) {
   const auto row = [](const std::string& family, const nlohmann::json& pad) {
     auto config = nlohmann::json::parse(tiny_llama);
     config["model_type"] = family;
+    config["hidden_size"] = 16; // a quarter of a head is a pair
     config["architectures"] = {troupe::find_family(family)->causal_class};
     for (const auto& [theirs, ours] : {std::pair{"n_embd", "hidden_size"},
                                        {"n_layer", "num_hidden_layers"},
@@ -146,7 +147,7 @@ TEST(ModelShape, ThePadTokenHasAPaddingRowWhereTransformersHasOne) {
   };
   const nlohmann::json absent(nlohmann::json::value_t::discarded);
   for (const auto& family : troupe::model_families()) {
-    const bool pads = family != "gpt2";
+    const bool pads = family != "gpt2" && family != "gpt_neox";
     const auto usual = troupe::find_family(family)->defaults.pad;
     EXPECT_EQ(row(family, 3), pads ? 3 : -1) << family;
     EXPECT_EQ(row(family, -1), pads ? 9 : -1) << family;
@@ -326,7 +327,8 @@ TEST(ModelShape, MistakesNameFileAndKey) {
     why_not(changed("model_type", "gpt9")),
     "config.json: model_type: expected a supported family (llama, "
     "qwen2, qwen3, qwen3_moe, mistral, ministral, mixtral, gemma, gemma2, "
-    "gemma3_text, gpt2, granite, phi3, smollm3), got \"gpt9\"");
+    "gemma3_text, gpt2, gpt_neox, granite, phi3, smollm3, olmo2, olmo3, glm, "
+    "glm4), got \"gpt9\"");
   EXPECT_EQ(why_not(changed("vocab_size", nullptr)),
             "config.json: vocab_size: expected a whole number from 1 to "
             "16777216, got nothing");

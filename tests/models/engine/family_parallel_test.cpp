@@ -1,6 +1,6 @@
 // Features of only some families (norms of heads and after layers, windows,
-// caps, learned positions, experts) under strategies that shard them, against
-// one device.
+// caps, learned positions, parallel residuals, experts) under strategies that
+// shard them, against one device.
 #include "config/model/family.hpp"
 #include "models/engine/engine.hpp"
 #include "models/generate/generate_options.hpp"
@@ -30,7 +30,9 @@ ModelShape small_model_of(const char* family) {
   shape.family = family;
   shape.num_layers = 2;
   shape.num_heads = 4;
-  shape.num_kv_heads = family == std::string("gpt2") ? 4 : 2;
+  const bool has_as_many_keys
+    = find_family(family)->keys.kv_heads.empty(); // GPT-2, GPT-NeoX
+  shape.num_kv_heads = has_as_many_keys ? 4 : 2;
   shape.head_dim = 8;
   shape.hidden_size = 32;
   shape.intermediate_size = 42;
@@ -54,8 +56,13 @@ ModelShape small_model_of(const char* family) {
   if (family == std::string("granite"))
     shape.multipliers
       = {.embedding = 3, .attention = 0.2, .residual = 0.6, .logits = 2};
-  if (family == std::string("phi3"))
+  if (find_family(family)->rotates_part)
     shape.rope.share = 0.5;
+  if (family == std::string("olmo3")) {
+    shape.rope.local_theta = 500000;
+    shape.sliding_window = 5;
+    shape.windowed_layers = {true, false};
+  }
   if (family == std::string("gemma3_text")) {
     shape.rope.local_theta = 100;
     shape.multipliers.query_scalar = 12;
@@ -125,7 +132,8 @@ TEST_P(FamilyGeneration, GivesTheSameTokens_I1_I2) {
 
 const auto families = ::testing::Values(
   "qwen3", "qwen3_moe", "mistral", "ministral", "mixtral", "gemma", "gemma2",
-  "gemma3_text", "gpt2", "granite", "phi3", "smollm3");
+  "gemma3_text", "gpt2", "granite", "phi3", "smollm3", "olmo2", "olmo3",
+  "gpt_neox", "glm", "glm4");
 const auto family_name = [](const auto& test) {
   return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
 };

@@ -254,6 +254,11 @@ void DeferredBackend::qk_norm_backward(const QkNormShape& shape,
   });
 }
 
+void DeferredBackend::head_sums(const QkNormShape& shape, const RowPair& rows,
+                                const float* weight, float* sums_T) {
+  later([=, this] { inner_.head_sums(shape, rows, weight, sums_T); });
+}
+
 void DeferredBackend::rope(const RopeShape& shape, const RopeTable& table,
                            std::span<const std::int32_t> positions_T, float* x,
                            bool backwards) {

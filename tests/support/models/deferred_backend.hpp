@@ -69,6 +69,8 @@ public:
   void qk_norm_backward(const models::QkNormShape& shape, const float* weight_D,
                         const float* raw_TX, float* dx, float* d_weight_D,
                         models::Workspace& workspace) override;
+  void head_sums(const models::QkNormShape& shape, const models::RowPair& rows,
+                 const float* weight, float* sums_T) override;
   void rope(const models::RopeShape& shape, const models::RopeTable& table,
             std::span<const std::int32_t> positions_T, float* x,
             bool backwards) override;
