@@ -41,6 +41,9 @@ const std::vector<std::string>& many_part_tokenizers() {
       {"type": "ByteLevel"}, "model": {"type": "BPE", "unk_token": "a",
       "fuse_unk": true, "ignore_merges": true, "vocab": {"a": 0, "b": 1,
       "ab": 2, "Ġ": 3, "abab": 4}, "merges": ["a b", ["ab", "ab"]]}})",
+    R"({"normalizer": {"type": "Precompiled", "precompiled_charsmap":
+      "CAAAAGGFAQAABAAAZmkA"}, "model": {"type": "WordLevel", "vocab": {"<unk>":
+      0, "a": 1}, "unk_token": "<unk>"}})",
     R"({"pre_tokenizer": {"type": "Metaspace", "replacement": "▁",
       "prepend_scheme": "first", "split": true}, "decoder": {"type":
       "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"},

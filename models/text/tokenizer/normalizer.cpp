@@ -4,6 +4,7 @@
 #include "models/text/tokenizer/byte_level.hpp"
 #include "models/text/tokenizer/characters.hpp"
 #include "models/text/tokenizer/pre_tokenizer.hpp"
+#include "models/text/tokenizer/precompiled.hpp"
 
 #include <utf8proc.h>
 
@@ -228,6 +229,10 @@ void Normalizer::read(const internal::JsonAt& json) {
     });
   } else if (type == "BertNormalizer") {
     read_bert(json);
+  } else if (type == "Precompiled") {
+    steps_.emplace_back(
+      [table = Precompiled(json.at("precompiled_charsmap"))](
+        const std::string& text) { return table.apply(text); });
   } else if (type == "ByteLevel") {
     steps_.emplace_back(to_byte_level);
   } else if (type == "Prepend") {

@@ -1,20 +1,52 @@
 #!/usr/bin/env python3
 """Writes normalizers.json: what Hugging Face's normalizers make of texts, and
-the ids of a whole tokenizer that lowercases (pip install tokenizers).
+the ids of a whole tokenizer that lowercases (pip install tokenizers
+sentencepiece protobuf).
 
 usage: make_normalizers.py [OUT]
 """
+import io
 import json
 import sys
+import tempfile
 
+import sentencepiece
 import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from tokenizers import normalizers as N
 
 TEXTS = ["", "a", "Hello, World", " \t Zürich\u00a0 \n", "ÄÖÜ ß ẞ İIıi ΑΣ",
          "e\u0301 é a\u0308\u0323", "ﬁ ² ① ｱ Å ℌ", "x\u200b\u200dy\ufeffz\u2581w",
          "a\u0001b\u000bc\u007fd\u0085e", "नमस्ते กำ", "中文 Ａ１", "Ǆ ǅ ǆ Ⅷ Ⓐ 𐐀 Ꭰ",
-         "``quoted'' text", "tab\tnew\nline\rreturn\fpage", "👩‍👩‍👧 🇩🇪"]
+         "``quoted'' text", "ﬁﬂ ﬀi ①②½ ｱﾞ ＡＢ", "a\r\nb\rc\nd \u3000e", "e\u0301\u0323 é\u0301",
+         "e\u0308 と\u3099 か\u3099 ㍿ 가\u11a8", "tab\tnew\nline\rreturn\fpage", "👩‍👩‍👧 🇩🇪"]
+# SentencePiece's rules: what is replaced, by what. One begins like another, some need
+# two characters, some remove.
+RULES = {"ﬁ": "fi", "ﬂ": "fl", "①": "1", "②": "2", "½": "1⁄2", "Ａ": "A", "Ｂ": "B", "１": "1",
+         "e\u0301": "\u00e9", "a\u0308": "\u00e4", "e\u0308\u0323": "\u1eb9\u0308", "ｱ": "ア",
+         "ｱ\uff9e": "ア\u3099", "㍿": "株式会社", "\u3000": " ", "\u00a0": " ", "\t": " ", "\n": " ",
+         "\r": " ", "\u200b": " ", "\ufeff": "", "\u007f": "", "\u0001": "",
+         "\u304b\u3099": "\u304c", "と\u3099": "\u3069"}
+
+
+def charsmap():
+    """The table that SentencePiece makes of the rules."""
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+        for old, new in RULES.items():
+            file.write("\t".join(" ".join(f"{ord(c):X}" for c in text) for text in (old, new)))
+            file.write("\n")
+        file.flush()
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["the boats came home"] * 20), model_writer=model,
+            vocab_size=30, hard_vocab_limit=False, normalization_rule_tsv=file.name,
+            minloglevel=3)
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(model.getvalue())
+    return proto.normalizer_spec.precompiled_charsmap
+
+
 CASES = {
     "Lowercase": N.Lowercase(), "StripAccents": N.StripAccents(),
     "NFC": N.NFC(), "NFD": N.NFD(), "NFKC": N.NFKC(), "NFKD": N.NFKD(),
@@ -22,7 +54,7 @@ CASES = {
     "Strip": N.Strip(), "StripLeft": N.Strip(left=True, right=False),
     "Replace": N.Replace("`", '"'), "ReplaceRegex":
         N.Replace(tokenizers.Regex(r"\s+"), " "),
-    "Prepend": N.Prepend("▁"),
+    "Prepend": N.Prepend("▁"), "Precompiled": N.Precompiled(charsmap()),
     "AlbertLike": N.Sequence([N.Replace("``", '"'), N.NFKD(), N.StripAccents(),
                               N.Lowercase(), N.Strip()]),
 }

@@ -1,4 +1,5 @@
 // Normalizers against Hugging Face's tokenizers (data/make_normalizers.py).
+#include "config/base/error.hpp"
 #include "models/text/tokenizer.hpp"
 #include "models/text/tokenizer/normalizer.hpp"
 
@@ -29,6 +30,35 @@ TEST(Normalizer, NormalizesLikeHuggingFace) {
                 one["texts"][i].get<std::string>())
         << name << " of text " << i;
   }
+}
+
+TEST(Normalizer, ATableOfReplacementsThatIsNoneIsRefused) {
+  const auto why = [](const char* charsmap) -> std::string {
+    const json given
+      = {{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}};
+    try {
+      tokenizer::Normalizer(
+        internal::JsonAt(given, "tokenizer.json", "normalizer"));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(why("no base64!"), HasSubstr("precompiled_charsmap: expected "
+                                           "base64"));
+  for (const char* table : {"", "AAAA", "AAAAAA==", "CAAAAAAAAAA="})
+    EXPECT_THAT(why(table), HasSubstr("a table of SentencePiece")) << table;
+}
+
+TEST(Normalizer, ALookUpOutsideOfADamagedTableFindsNothing) {
+  const json given = {{"type", "Precompiled"},
+                      {"precompiled_charsmap", "CAAAAGGFAQAABAAAZmkA"}};
+  const tokenizer::Normalizer normalizer(
+    internal::JsonAt(given, "tokenizer.json", "normalizer"));
+  for (int first = 1; first < 128; ++first)
+    EXPECT_EQ(normalizer.apply(std::string(1, static_cast<char>(first))),
+              std::string(1, static_cast<char>(first)));
 }
 
 TEST(Normalizer, ALowercasingTokenizerFindsAddedTokensAsHuggingFaceDoes) {

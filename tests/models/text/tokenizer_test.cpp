@@ -250,8 +250,8 @@ TEST(Tokenizer, RefusesUnsupportedPartsByName) {
     document[key] = value;
     return tokenizer_error(document);
   };
-  EXPECT_THAT(with("normalizer", {{"type", "Precompiled"}}),
-              HasSubstr("normalizer.type: the normalizer 'Precompiled'"));
+  EXPECT_THAT(with("normalizer", {{"type", "Transliterate"}}),
+              HasSubstr("normalizer.type: the normalizer 'Transliterate'"));
   EXPECT_THAT(with("pre_tokenizer", {{"type", "UnicodeScripts"}}),
               HasSubstr("the pre-tokenizer 'UnicodeScripts'"));
   EXPECT_THAT(with("post_processor", {{"type", "PairProcessing"}}),
