@@ -30,8 +30,7 @@ struct Family {
     std::string positions = "max_position_embeddings";
     std::string norm_eps = "rms_norm_eps";
     std::string activation = "hidden_act";
-    bool rope = true;
-    std::string rope_theta = "rope_theta";
+    std::string rope_theta = "rope_theta"; ///< "": learned positions
     /// The base of layers with a window, if they have one of their own.
     std::string local_rope_theta = "rope_local_base_freq";
     std::string rotated_share = "partial_rotary_factor";

@@ -97,7 +97,7 @@ void hf_read_heads(const HfObject& config, const Family& family,
                                        : shape.hidden_size / shape.num_heads;
   if (given)
     shape.head_dim = config.size(keys.head_dim, 0, 65536);
-  if (keys.rope && shape.head_dim % 2 != 0)
+  if (!keys.rope_theta.empty() && shape.head_dim % 2 != 0)
     config.fail(keys.head_dim, "an even number (rotary pairs)");
 }
 
@@ -281,7 +281,7 @@ std::string print_hf_config(const ModelShape& shape) {
   if (family->print != nullptr)
     family->print(shape, json);
   json["tie_word_embeddings"] = shape.tied_embeddings;
-  if (keys.rope) {
+  if (!keys.rope_theta.empty()) {
     json["attention_dropout"] = 0.0;
     print_rope(shape, json);
   }

@@ -177,7 +177,7 @@ HfJson scaling_json(const RopeParameters& rope) {
 
 void read_rope(const HfObject& config, const Family& family,
                ModelShape& shape) {
-  if (!family.keys.rope)
+  if (family.keys.rope_theta.empty())
     return;
   const Family::Keys& keys = family.keys;
   RopeParameters found;

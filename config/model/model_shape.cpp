@@ -136,18 +136,6 @@ void add_layer(const ModelShape& shape, std::int32_t layer,
 
 } // namespace
 
-std::int64_t StoredAs::row_of(std::int64_t row) const {
-  if (heads.head_dim == 0)
-    return first_row + row;
-  const std::int64_t head = row / heads.head_dim;
-  std::int64_t within = row % heads.head_dim;
-  if (within < heads.paired) {
-    const std::int64_t half = heads.paired / 2;
-    within = within < half ? 2 * within : 2 * (within - half) + 1;
-  }
-  return first_row + head * heads.step + within;
-}
-
 std::vector<ParameterShape> parameters(const ModelShape& shape) {
   ParameterList list;
   const auto hidden = shape.hidden_size;

@@ -5,6 +5,7 @@
 
 #include "config/base/dtype.hpp"
 #include "config/model/lora.hpp"
+#include "config/model/parameter_shape.hpp"
 #include "config/model/rope_parameters.hpp"
 
 #include <cstdint>
@@ -14,56 +15,11 @@
 
 namespace troupe {
 
-/// Order of the rows of heads in a tensor of a checkpoint, if it is not that
-/// of the parameter.
-struct HeadRows {
-  std::int64_t head_dim = 0; ///< 0: rows are in the parameter's order
-  std::int64_t step = 0;     ///< rows of the tensor from a head to the next
-  /// Leading rows of a head that the tensor has in neighbouring pairs, where
-  /// the parameter has one half after the other (GLM's rotations).
-  std::int64_t paired = 0;
-  bool operator==(const HeadRows&) const = default;
-};
-
-/// Location of a parameter in a checkpoint.
-struct StoredAs {
-  std::string name;           ///< tensor's name; "": the parameter's
-  bool transposed = false;    ///< [cols, rows] in the file
-  std::int64_t first_row = 0; ///< offset in a tensor with several parameters
-  std::int64_t rows = 0;      ///< that tensor's rows in the file; 0: same
-  HeadRows heads = {};
-  bool operator==(const StoredAs&) const = default;
-  /// Returns the row of the tensor (its column, if transposed) that has the
-  /// parameter's row.
-  std::int64_t row_of(std::int64_t row) const;
-};
-
-struct ParameterShape {
-  std::string name; ///< LLaMA's HF name in every family
-  std::int64_t rows = 0;
-  std::int64_t cols = 1; ///< 1 for vectors
-  bool vector = false;
-  std::int32_t layer = 0;     ///< -1: embedding; [0, L); L: final norm and head
-  std::int8_t split_dim = -1; ///< tensor parallel: -1 whole, 0 rows, 1 columns
-  bool decay = true;          ///< AdamW weight decay: two or more dimensions
-  /// Rows (or columns) that a split keeps together: the head dimension.
-  std::int64_t split_unit = 1;
-  StoredAs stored; ///< location in the family's checkpoints
-  bool operator==(const ParameterShape&) const = default;
-  std::int64_t num_elements() const {
-    return rows * cols;
-  }
-  /// Returns the name of its tensor in a checkpoint.
-  const std::string& file_name() const {
-    return stored.name.empty() ? name : stored.name;
-  }
-};
-
 /// Normalization of rows: x / rms(x) * w, x / rms(x) * (1 + w), or LayerNorm
 /// with a bias.
 enum class NormKind : std::uint8_t { rms, rms_one_plus, layer };
 enum class Activation : std::uint8_t { silu, gelu, gelu_tanh };
-/// Where a layer has norms: of the inputs of attention and MLP, of their
+/// Placement of a layer's norms: of the inputs of attention and MLP, of their
 /// outputs (OLMo 2), or of both (Gemma 2).
 enum class NormPlacement : std::uint8_t { inputs, outputs, both };
 /// RMS norms of queries and keys: of each head (Qwen3), or of all heads of a
@@ -86,6 +42,13 @@ struct Multipliers {
   double residual = 1;     ///< of what attention and MLP add to the stream
   double logits = 1;       ///< the logits are divided by it
   bool operator==(const Multipliers&) const = default;
+};
+
+/// Caps c of c tanh(x / c), which keep x within c (Gemma 2); 0: none.
+struct SoftCaps {
+  double scores = 0; ///< of attention
+  double logits = 0;
+  bool operator==(const SoftCaps&) const = default;
 };
 
 struct ModelShape {
@@ -116,8 +79,7 @@ struct ModelShape {
   bool learned_positions = false; ///< an embedding instead of rotary positions
   bool scaled_embedding = false;  ///< multiplied by sqrt(hidden_size)
   Multipliers multipliers;
-  double attention_cap = 0;        ///< cap tanh(score / cap); 0: none
-  double logit_cap = 0;            ///< the same for logits
+  SoftCaps caps;
   std::int64_t sliding_window = 0; ///< tokens seen, itself included; 0: all
   /// Layers with the window; empty: all.
   std::vector<bool> windowed_layers;

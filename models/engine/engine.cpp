@@ -114,7 +114,7 @@ VocabularyHead Engine::Impl::vocabulary_head(double temperature,
           (temperature > 0 ? temperature : 1.0) * shape.multipliers.logits,
           weights.first_token,
           TensorPeers(context, backend),
-          shape.logit_cap,
+          shape.caps.logits,
           spec.dtype,
           &backend};
 }

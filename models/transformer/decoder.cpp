@@ -29,7 +29,7 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     kv_width_(shape.num_kv_heads * shape.head_dim) {
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
   if (shape.num_experts == 0) // with experts, the host assigns rows to them
-    recorder_ = backend.recorder();
+    capture_.recorder = backend.recorder();
   for (AlignedFloats* buffer : buffers())
     *buffer = AlignedFloats(backend.memory());
 }
@@ -104,7 +104,7 @@ AlignedFloats Decoder::stack_bias(std::initializer_list<at::Tensor> parts) {
 }
 
 void Decoder::pack() {
-  recorded_.clear();
+  capture_.passes.clear();
   layers_.clear();
   const auto pack = [&](const at::Tensor& fused,
                         std::initializer_list<at::Tensor> parts = {}) {
@@ -140,7 +140,7 @@ void Decoder::feed(std::span<const DecodeToken> tokens, KvCache& cache,
   pass_.begin(tokens);
   // Sums over tp ranks run partly on the host.
   const bool recorded
-    = recorder_ && peers.alone() && pass_.has_one_token_per_slot();
+    = capture_.recorder && peers.alone() && pass_.has_one_token_per_slot();
   const PassShape shape = recorded ? pass_.round_up(cache) : PassShape{};
   make_room(cache);
   backend_.write(pass_.tokens().data(), rows_.data(),
@@ -164,7 +164,7 @@ void Decoder::make_room(const KvCache& cache) {
   const std::int64_t num_rows = pass_.num_tokens();
   if (num_rows <= room_rows_ && cache.resets() == room_resets_)
     return;
-  recorded_.clear();
+  capture_.passes.clear();
   room_rows_ = std::max(num_rows, room_rows_);
   room_resets_ = cache.resets();
   if (!shape_.learned_positions)
@@ -205,15 +205,16 @@ void Decoder::layers(KvCache& cache, const TensorPeers& peers,
 void Decoder::recorded_layers(const PassShape& shape, KvCache& cache,
                               const TensorPeers& peers,
                               const RunContext& context) {
-  if (GraphCapture* known = recorded_.find(shape))
+  if (GraphCapture* known = capture_.passes.find(shape))
     return known->run();
   layers(cache, peers, context);
-  if (capture_refused_)
+  if (capture_.is_refused)
     return;
-  auto graph = recorder_->record([&, peers] { layers(cache, peers, context); });
-  capture_refused_ = graph == nullptr;
+  auto graph
+    = capture_.recorder->record([&, peers] { layers(cache, peers, context); });
+  capture_.is_refused = graph == nullptr;
   if (graph)
-    recorded_.add(shape, std::move(graph));
+    capture_.passes.add(shape, std::move(graph));
 }
 
 void Decoder::receive(net::Channel& previous) {
@@ -298,7 +299,7 @@ void Decoder::attention(std::int64_t layer, const float* in_RH, KvCache& cache,
   const double scale = stack::stated_score_scale(shape_);
   what.scale = static_cast<float>(
     scale > 0 ? scale : 1.0 / std::sqrt(static_cast<double>(shape_.head_dim)));
-  what.cap = static_cast<float>(shape_.attention_cap);
+  what.cap = static_cast<float>(shape_.caps.scores);
   what.window = w.positions.window;
   what.norm_eps = static_cast<float>(shape_.norm_eps);
   what.norm = shape_.norm;
@@ -339,8 +340,8 @@ void Decoder::finish(float* logits, std::int64_t count) const {
   if (shape_.multipliers.logits != 1)
     backend_.scale(logits, count,
                    static_cast<float>(1.0 / shape_.multipliers.logits));
-  if (shape_.logit_cap > 0)
-    backend_.cap_logits(logits, count, static_cast<float>(shape_.logit_cap));
+  if (shape_.caps.logits > 0)
+    backend_.cap_logits(logits, count, static_cast<float>(shape_.caps.logits));
   backend_.wait();
 }
 

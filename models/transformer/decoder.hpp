@@ -69,6 +69,13 @@ private:
                                        ///< ones are views
   };
 
+  /// Passes as one launch each.
+  struct Capture {
+    std::unique_ptr<GraphRecorder> recorder; ///< null: they are not captured
+    bool is_refused = false;
+    RecordedPasses passes{16};
+  };
+
   std::size_t stream_bytes() const;
   Prepared prepare(const at::Tensor& fused,
                    std::initializer_list<at::Tensor> parts, DType operands);
@@ -134,9 +141,7 @@ private:
   DecodePass pass_;
   std::int64_t room_rows_ = 0;    ///< capacity of the buffers
   std::uint64_t room_resets_ = 0; ///< of the cache that captured passes use
-  std::unique_ptr<GraphRecorder> recorder_; ///< null: passes are not captured
-  bool capture_refused_ = false;
-  RecordedPasses recorded_{16};
+  Capture capture_;
 };
 
 } // namespace troupe::models

@@ -45,7 +45,7 @@ AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
           batch.cu_seqlens,
           batch.continues,
           static_cast<float>(stated_score_scale(shape)),
-          static_cast<float>(shape.attention_cap),
+          static_cast<float>(shape.caps.scores),
           w.positions.window,
           model.weights.operands};
 }

@@ -15,9 +15,9 @@ void gemma2_read(const HfObject& config, ModelShape& shape) {
     = config.positive("query_pre_attn_scalar", 256);
   // an explicit null disables a cap; an absent key means the default
   if (!config.has_null("attn_logit_softcapping"))
-    shape.attention_cap = config.positive("attn_logit_softcapping", 50);
+    shape.caps.scores = config.positive("attn_logit_softcapping", 50);
   if (!config.has_null("final_logit_softcapping"))
-    shape.logit_cap = config.positive("final_logit_softcapping", 30);
+    shape.caps.logits = config.positive("final_logit_softcapping", 30);
   shape.sliding_window = config.size("sliding_window", 4096);
   read_layer_types(config, shape,
                    [](std::int64_t layer) { return layer % 2 == 0; });
@@ -28,8 +28,8 @@ void gemma2_print(const ModelShape& shape, HfJson& config) {
     = [](double value) { return value > 0 ? HfJson(value) : HfJson(nullptr); };
   config["attention_bias"] = shape.attention_bias;
   print_query_scalar(shape, config);
-  config["attn_logit_softcapping"] = cap(shape.attention_cap);
-  config["final_logit_softcapping"] = cap(shape.logit_cap);
+  config["attn_logit_softcapping"] = cap(shape.caps.scores);
+  config["final_logit_softcapping"] = cap(shape.caps.logits);
   config["sliding_window"] = shape.sliding_window;
   print_layer_types(shape, config);
 }

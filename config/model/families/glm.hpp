@@ -1,4 +1,4 @@
-// Where checkpoints of GLM store parameters; GLM-4-0414 adds names of norms.
+// Location of parameters in checkpoints of GLM; GLM-4-0414 adds names of norms.
 #pragma once
 
 #include "config/model/family.hpp"

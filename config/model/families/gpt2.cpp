@@ -92,7 +92,7 @@ Family gpt2_family() {
   family.keys.positions = "n_positions";
   family.keys.norm_eps = "layer_norm_epsilon";
   family.keys.activation = "activation_function";
-  family.keys.rope = false;
+  family.keys.rope_theta = "";
   family.pads_embedding = false;
   family.defaults.inner_times = 4;
   family.defaults.positions = 1024;

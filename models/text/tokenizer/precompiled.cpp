@@ -1,10 +1,7 @@
 #include "models/text/tokenizer/precompiled.hpp"
 
+#include "models/io/base64.hpp"
 #include "models/io/utf8.hpp"
-
-#include <boost/archive/iterators/binary_from_base64.hpp>
-#include <boost/archive/iterators/dataflow_exception.hpp>
-#include <boost/archive/iterators/transform_width.hpp>
 
 #include <utf8proc.h>
 
@@ -34,29 +31,13 @@ struct TrieUnit {
   }
 };
 
-std::string from_base64(const internal::JsonAt& json) {
-  using Bytes = boost::archive::iterators::transform_width<
-    boost::archive::iterators::binary_from_base64<std::string::const_iterator>,
-    8, 6>;
-  std::string text = json.text();
-  while (text.ends_with('='))
-    text.pop_back();
-  try {
-    std::string bytes;
-    const std::size_t size = text.size() * 6 / 8;
-    Bytes at(text.cbegin());
-    for (std::size_t i = 0; i < size; ++i, ++at)
-      bytes += static_cast<char>(*at);
-    return bytes;
-  } catch (const boost::archive::iterators::dataflow_exception&) {
-    json.expected("base64");
-  }
-}
-
 } // namespace
 
 Precompiled::Precompiled(const internal::JsonAt& charsmap) {
-  const std::string bytes = from_base64(charsmap);
+  const auto decoded = internal::from_base64(charsmap.text());
+  if (!decoded)
+    charsmap.expected("base64");
+  const std::string& bytes = *decoded;
   std::uint32_t size = 0;
   if (bytes.size() >= sizeof(size))
     std::memcpy(&size, bytes.data(), sizeof(size));

@@ -9,8 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* not_yet_computed[]
-  = {"ministral3"};
+constexpr const char* not_yet_computed[] = {"ministral3"};
 
 TEST(MissingTrait, NamesWhatAFamilyNeedsInTheErrorThatRefusesIt) {
   for (const std::string name : not_yet_computed) {

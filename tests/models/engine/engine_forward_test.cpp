@@ -79,7 +79,7 @@ TEST_P(GoldenModel, HasTheHiddenStatesAndOutputsOfTheReference) {
     const auto& want = c.io.at("logits").values;
     float* logits = workspace.take(static_cast<std::int64_t>(want.size()));
     VocabularyHead head{loaded.weights.head};
-    head.cap = loaded.shape.logit_cap;
+    head.cap = loaded.shape.caps.logits;
     head.temperature = loaded.shape.multipliers.logits;
     head.backend = &backend;
     raw_logits(head, hidden_TH, batch.num_tokens(), logits);

@@ -71,8 +71,8 @@ ModelShape small_model_of(const char* family) {
   }
   if (family == std::string("gemma2")) {
     shape.multipliers.query_scalar = 12;
-    shape.attention_cap = 4;
-    shape.logit_cap = 5;
+    shape.caps.scores = 4;
+    shape.caps.logits = 5;
     shape.sliding_window = 5;
     shape.windowed_layers = {true, false};
   }

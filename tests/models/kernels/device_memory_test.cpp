@@ -1,5 +1,6 @@
 // The memory count of a device's thread for planes, workspaces and buffers, and
 // what plans/memory/call_memory predicts of it.
+#include "config/model/family.hpp"
 #include "models/engine/engine.hpp"
 #include "models/generate/generate_options.hpp"
 #include "models/kernels/aligned_floats.hpp"
@@ -165,11 +166,9 @@ private:
   std::optional<troupe::testing::ParallelReplica> replica_;
 };
 
-class ForeseenMemory : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(ForeseenMemory, OfTrainingEqualsWhatItUses) {
+void expect_foreseen_training(const ModelShape& shape, const char* strategy) {
   for (const bool recompute : {false, true}) {
-    Foreseen replica(even_shape(), GetParam(), /*trainable=*/true);
+    Foreseen replica(shape, strategy, /*trainable=*/true);
     TrainSpec train;
     train.fn = "sft_loss";
     train.mini_batches = {troupe::testing::first_samples(kSamples)};
@@ -185,6 +184,21 @@ TEST_P(ForeseenMemory, OfTrainingEqualsWhatItUses) {
   }
 }
 
+void expect_foreseen_generation(const ModelShape& shape, const char* strategy) {
+  Foreseen replica(shape, strategy, /*trainable=*/false);
+  GenerateOptions options;
+  options.max_new_tokens = kResponse;
+  options.ignore_eos = true;
+  replica.begin().generate(equal_rows("prompt_ids", kPrompt), options);
+  replica.expect(plans::CallKind::generate);
+}
+
+class ForeseenMemory : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ForeseenMemory, OfTrainingEqualsWhatItUses) {
+  expect_foreseen_training(even_shape(), GetParam());
+}
+
 TEST_P(ForeseenMemory, OfInferenceEqualsWhatItUses) {
   Foreseen replica(even_shape(), GetParam(), /*trainable=*/false);
   replica.begin().infer(
@@ -194,13 +208,40 @@ TEST_P(ForeseenMemory, OfInferenceEqualsWhatItUses) {
 }
 
 TEST_P(ForeseenMemory, OfGenerationEqualsWhatItUses) {
-  Foreseen replica(even_shape(), GetParam(), /*trainable=*/false);
-  GenerateOptions options;
-  options.max_new_tokens = kResponse;
-  options.ignore_eos = true;
-  replica.begin().generate(equal_rows("prompt_ids", kPrompt), options);
-  replica.expect(plans::CallKind::generate);
+  expect_foreseen_generation(even_shape(), GetParam());
 }
+
+/// The same sizes with what else the layers of a family keep.
+class FamilyMemory : public ::testing::TestWithParam<const char*> {
+protected:
+  ModelShape shape() const {
+    const ModelShape sizes = even_shape();
+    ModelShape shape = find_family(GetParam())->traits;
+    shape.family = GetParam();
+    shape.vocab_size = sizes.vocab_size;
+    shape.hidden_size = sizes.hidden_size;
+    shape.num_layers = sizes.num_layers;
+    shape.num_heads = shape.num_kv_heads = sizes.num_heads;
+    shape.head_dim = sizes.head_dim;
+    shape.intermediate_size = sizes.intermediate_size;
+    shape.max_positions = sizes.max_positions;
+    shape.eos = sizes.eos;
+    return shape;
+  }
+};
+
+TEST_P(FamilyMemory, OfTrainingEqualsWhatItUses) {
+  for (const char* strategy : {"d1", "t2", "t2s"})
+    expect_foreseen_training(shape(), strategy);
+}
+
+TEST_P(FamilyMemory, OfGenerationEqualsWhatItUses) {
+  for (const char* strategy : {"d1", "t2"})
+    expect_foreseen_generation(shape(), strategy);
+}
+INSTANTIATE_TEST_SUITE_P(Families, FamilyMemory,
+                         ::testing::Values("gemma2", "olmo2", "gpt_neox",
+                                           "glm4"));
 
 const auto strategy_name = [](const auto& info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(Strategies, ForeseenMemory,

@@ -44,7 +44,7 @@ double GoldenLoss::run(models::Engine& engine, const models::Weights& grads,
   const models::RunContext context;
   const float* hidden = forward(model, batch_, context, workspace, &saved);
   models::VocabularyHead head{loaded.weights.head};
-  head.cap = loaded.shape.logit_cap;
+  head.cap = loaded.shape.caps.logits;
   head.temperature = loaded.shape.multipliers.logits;
   head.backend = &backend;
   const auto found

@@ -1,0 +1,104 @@
+// Norms of rows and of heads of aten_backend.hpp.
+#include "models/gpu/aten_backend.hpp"
+
+#include <ATen/ATen.h>
+
+namespace troupe::models {
+
+void AtenBackend::norm(const NormShape& shape, const float* x_TH,
+                       const NormWeights& weights, float* y_TH, float* rstd_T) {
+  at::Tensor x = view(x_TH, {shape.rows, shape.width});
+  const at::Tensor weight
+    = aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
+  if (shape.kind == NormKind::layer)
+    x = x - x.mean(1, /*keepdim=*/true);
+  const at::Tensor rstd
+    = (x.square().mean(1, /*keepdim=*/true) + shape.eps).rsqrt();
+  at::Tensor y = x * rstd * weight;
+  if (shape.kind == NormKind::layer)
+    y.add_(view(weights.bias_H, {shape.width}));
+  view(y_TH, {shape.rows, shape.width}).copy_(y);
+  if (rstd_T != nullptr)
+    view(rstd_T, {shape.rows, 1}).copy_(rstd);
+}
+
+void AtenBackend::norm_backward(const NormShape& shape, const float* dy_TH,
+                                const float* x_TH, const NormWeights& weights,
+                                const float* rstd_T, float* dx_TH,
+                                const NormGrads& grads,
+                                Workspace& /*workspace*/) {
+  const bool layer = shape.kind == NormKind::layer;
+  const at::Tensor dy = view(dy_TH, {shape.rows, shape.width});
+  at::Tensor x = view(x_TH, {shape.rows, shape.width});
+  if (layer)
+    x = x - x.mean(1, /*keepdim=*/true);
+  const at::Tensor rstd = view(rstd_T, {shape.rows, 1});
+  const at::Tensor normed = x * rstd;
+  const at::Tensor g
+    = dy * aten_weight(view(weights.weight_H, {shape.width}), shape.kind);
+  at::Tensor d = g - normed * (g * normed).mean(1, /*keepdim=*/true);
+  if (layer)
+    d.sub_(g.mean(1, /*keepdim=*/true));
+  view(grads.weight_H, {shape.width}).add_((dy * normed).sum(0));
+  if (layer)
+    view(grads.bias_H, {shape.width}).add_(dy.sum(0));
+  view(dx_TH, {shape.rows, shape.width}).add_(d * rstd);
+}
+
+void AtenBackend::add_column_sums(const float* x_TN, std::int64_t rows,
+                                  std::int64_t width, std::int64_t stride,
+                                  float* sum_N, Workspace& /*workspace*/) {
+  view(sum_N, {width}).add_(view(x_TN, {rows, width}, {{stride, 1}}).sum(0));
+}
+
+at::Tensor AtenBackend::heads_rstd(const QkNormShape& shape,
+                                   const at::Tensor& heads_TND) const {
+  const at::Tensor mean = shape.sums.squares_T != nullptr
+                            ? view(shape.sums.squares_T, {shape.rows, 1, 1})
+                                / static_cast<double>(shape.sums.count)
+                            : heads_TND.square().mean(2, /*keepdim=*/true);
+  return (mean + shape.eps).rsqrt();
+}
+
+void AtenBackend::qk_norm(const QkNormShape& shape, const float* weight_D,
+                          float* x, float* raw_TX) {
+  const std::int64_t d = shape.head_dim;
+  at::Tensor heads
+    = view(x, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
+  if (raw_TX != nullptr)
+    view(raw_TX, {shape.rows, shape.heads, d}).copy_(heads);
+  heads.mul_(heads_rstd(shape, heads))
+    .mul_(aten_weight(view(weight_D, {d}), shape.kind));
+}
+
+void AtenBackend::qk_norm_backward(const QkNormShape& shape,
+                                   const float* weight_D, const float* raw_TX,
+                                   float* dx, float* d_weight_D,
+                                   Workspace& /*workspace*/) {
+  const std::int64_t d = shape.head_dim;
+  const at::Tensor raw = view(raw_TX, {shape.rows, shape.heads, d});
+  at::Tensor dy
+    = view(dx, {shape.rows, shape.heads, d}, {{shape.stride, d, 1}});
+  const at::Tensor rstd = heads_rstd(shape, raw);
+  const at::Tensor normed = raw * rstd;
+  view(d_weight_D, {d}).add_((dy * normed).sum(at::IntArrayRef({0, 1})));
+  const at::Tensor g = dy * aten_weight(view(weight_D, {d}), shape.kind);
+  const at::Tensor mean = shape.sums.dots_T != nullptr
+                            ? view(shape.sums.dots_T, {shape.rows, 1, 1}) * rstd
+                                / static_cast<double>(shape.sums.count)
+                            : (g * normed).mean(2, /*keepdim=*/true);
+  dy.copy_((g - normed * mean) * rstd);
+}
+
+void AtenBackend::head_sums(const QkNormShape& shape, const RowPair& rows,
+                            const float* weight, float* sums_T) {
+  const std::int64_t width = shape.heads * shape.head_dim;
+  at::Tensor products
+    = view(rows.a, {shape.rows, width}, {{rows.a_stride, 1}})
+      * view(rows.b, {shape.rows, width}, {{rows.b_stride, 1}});
+  if (weight != nullptr)
+    products.mul_(aten_weight(view(weight, {width}), shape.kind));
+  view(sums_T, {shape.rows}).copy_(products.sum(1));
+}
+
+} // namespace troupe::models
