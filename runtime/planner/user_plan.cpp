@@ -123,9 +123,9 @@ std::string allowed_lag_text(const Settings& settings) {
   auto text
     = fmt::format("at most {}, algorithm.max_lag", max_lag_of(settings));
   if (place.line > 0)
-    text += fmt::format(" at {}:{}", place.file, place.line);
+    text += fmt::format(" ({}:{})", place.file, place.line);
   else if (!place.file.empty())
-    text += " of " + place.file;
+    text += " (" + place.file + ")";
   return text;
 }
 

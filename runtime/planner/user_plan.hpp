@@ -28,7 +28,7 @@ std::optional<UserPlan> user_plan(const Settings& settings);
 std::uint32_t max_lag_of(const Settings& settings);
 /// Returns whether `algorithm.max_lag` is set, and less than `lag`.
 bool lags_too_far(const Settings& settings, std::uint32_t lag);
-/// Returns "at most 1, algorithm.max_lag at FILE:LINE".
+/// Returns "at most 1, algorithm.max_lag (FILE:LINE)".
 std::string allowed_lag_text(const Settings& settings);
 /// Throws ConfigError, which names both places, if a call of the plan that the
 /// user named lags too far.

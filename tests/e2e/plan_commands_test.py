@@ -125,12 +125,12 @@ class PlanCommands(unittest.TestCase):
 
     def test_a_plan_that_lags_beyond_max_lag_is_refused(self):
         words = ("--hardware", "h100x8", "algorithm.max_lag=1")
-        self.assertIn("--lag: expected at most 1, algorithm.max_lag of command "
-                      "line, got actor_gen=2; try algorithm.max_lag=2",
+        self.assertIn("--lag: expected at most 1, algorithm.max_lag (command "
+                      "line), got actor_gen=2; try algorithm.max_lag=2",
                       self.refused(2, "search", SIZES, *words, "--lag",
                                    "actor_gen=2"))
-        self.assertIn("plan: expected lags of at most 0, algorithm.max_lag of "
-                      "command line, got async, whose actor_gen lags 1",
+        self.assertIn("plan: expected lags of at most 0, algorithm.max_lag "
+                      "(command line), got async, whose actor_gen lags 1",
                       self.refused(2, "show", SIZES, *words,
                                    "algorithm.max_lag=0", "--preset", "async"))
         self.plan("show", SIZES, *words, "--preset", "async")
