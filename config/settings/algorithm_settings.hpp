@@ -1,9 +1,10 @@
 // The section `algorithm` of a run's settings. Its parts are structs of what
 // belongs together; their keys are in the section itself, except those of
-// CorrectionSettings and DistillationSettings.
+// DistillationSettings and of CorrectionSettings, but for max_lag.
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -49,12 +50,17 @@ struct PolicyLossSettings {
   double ptx_coef = 0.0; ///< of the language-model loss of data.ptx; 0: none
 };
 
+/// Largest lag of a plan. More is a typo: nothing overlaps further than one
+/// step, and every step of lag keeps a step's rows in memory.
+inline constexpr int largest_lag = 8;
+
 /// `algorithm.correction`: samples were drawn by other numbers than training
-/// computes.
+/// computes; and `algorithm.max_lag`: by weights that are so much older.
 struct CorrectionSettings {
   std::string kind = "none";
   double cap = 2.0;
   double floor = 0.0;
+  std::optional<int> max_lag; ///< steps; {}: no search lags, written plans may
 };
 
 /// Value loss.

@@ -103,6 +103,19 @@ void add_correction(FieldTable& table) {
     .needs("algorithm.correction.kind");
 }
 
+void add_max_lag(FieldTable& table) {
+  add_part(
+    table, "max_lag", &AlgorithmSettings::correction,
+    &CorrectionSettings::max_lag,
+    "Most steps by which the weights that generate may be older than those "
+    "that are trained. plan auto and plan search try 0, 1, 2, 4, ... and say "
+    "what each buys; another plan that lags more is refused. auto: searches "
+    "do not lag, and other plans lag as they say.")
+    .of(SettingsGroup::updates)
+    .at_least(0)
+    .at_most(largest_lag);
+}
+
 void add_mean(FieldTable& table) {
   using A = AlgorithmSettings;
   const auto add = [&]<class T>(const char* key, T A::*member,
@@ -219,6 +232,7 @@ void add_loss_fields(FieldTable& table) {
   add_ptx(table);
   add_mean(table);
   add_correction(table);
+  add_max_lag(table);
   add_value_loss(table);
   add_preference(table);
   add_distillation(table);

@@ -3,6 +3,7 @@
 // the peak memory of each device. One check for files and presets.
 #pragma once
 
+#include "config/settings/algorithm_settings.hpp"
 #include "plans/memory/memory_model.hpp"
 #include "plans/memory/response_room.hpp"
 #include "plans/recovery/snapshot_planes.hpp"
@@ -102,8 +103,7 @@ std::string mistake_line(const PlanMistake& mistake,
 /// ConfigError for a wrong name.
 void require_ok(const PlanReport& report, const MistakePlace& place_of = {});
 
-/// Largest lag. More is a typo: nothing overlaps further than one step, and
-/// every step of lag keeps a step's rows in memory.
-inline constexpr std::uint32_t max_plan_lag = 8;
+/// Largest lag of a plan (`largest_lag`).
+inline constexpr std::uint32_t max_plan_lag = largest_lag;
 
 } // namespace troupe::plans

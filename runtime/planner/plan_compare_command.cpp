@@ -5,7 +5,7 @@
 #include "plans/cost/hardware_sources.hpp"
 #include "plans/cost/realhf_flops.hpp"
 #include "plans/plan/plan_names.hpp"
-#include "plans/search/refined_plans.hpp"
+#include "plans/search/staleness.hpp"
 #include "plans/simulate/published_plans.hpp"
 #include "plans/simulate/simulator.hpp"
 #include "runtime/base/jsonl_file.hpp"
@@ -14,6 +14,7 @@
 #include "runtime/planner/html_page.hpp"
 #include "runtime/planner/plan_options.hpp"
 #include "runtime/planner/progress_line.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -83,17 +84,19 @@ CompareRow make_row(const std::string& workload, const std::string& name,
   return row;
 }
 
-/// Returns the row of a preset or of the search.
+/// Returns the row of a preset or of the search, which may lag that far.
 CompareRow compare_one(const std::string& workload, const std::string& name,
-                       const plans::PlanProblem& problem, bool in_suite) {
+                       const plans::PlanProblem& problem, std::uint32_t max_lag,
+                       bool in_suite) {
   const plans::CostModel costs(
     problem, in_suite ? plans::published_effects(name) : plans::CostEffects{});
   // the suite's constants were fitted to moves in closed form
   const auto shown = in_suite ? costs : costs.with_planned_moves();
   return make_row(workload, name, problem, shown, [&] {
     if (name == "search")
-      return plans::find_plan(problem, costs, search_options(in_suite))
-        .best.plan;
+      return plans::find_plan_within(problem, costs, search_options(in_suite),
+                                     max_lag)
+        .chosen.best.plan;
     return in_suite ? plans::published_plan(name, problem, costs)
                     : plans::fitted_preset(name, problem);
   });
@@ -177,7 +180,8 @@ std::vector<CompareRow> compare_suite(const CompareArguments& arguments) {
       continue; // for any cluster: not a workload of the suite
     const auto problem = make_problem(settings, own);
     for (const auto& name : plans_to_compare(arguments)) {
-      auto row = compare_one(workload, name, problem, /*in_suite=*/true);
+      auto row = compare_one(workload, name, problem, max_lag_of(settings),
+                             /*in_suite=*/true);
       if (measured.contains(workload) && measured[workload].contains(name))
         row.measured_s = measured[workload][name].get<double>();
       rows.push_back(std::move(row));
@@ -233,8 +237,8 @@ std::vector<CompareRow> compare_config(const CompareArguments& arguments) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     progress.show(
       fmt::format("plan {} of {}: {}", i + 1, names.size(), names[i]));
-    rows.push_back(
-      compare_one(settings.run.name, names[i], problem, /*in_suite=*/false));
+    rows.push_back(compare_one(settings.run.name, names[i], problem,
+                               max_lag_of(settings), /*in_suite=*/false));
     rows.back().own = names[i] == settings.plan;
   }
   for (auto& row : rows)

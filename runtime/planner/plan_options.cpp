@@ -2,7 +2,7 @@
 
 #include "config/base/error.hpp"
 #include "plans/cost/cluster_file.hpp"
-#include "plans/search/refined_plans.hpp"
+#include "plans/search/staleness.hpp"
 #include "plans/simulate/published_plans.hpp"
 #include "runtime/base/processor_name.hpp"
 #include "runtime/planner/measured_lengths.hpp"
@@ -209,8 +209,10 @@ NamedPlan plan_or_search(const Settings& settings,
   if (auto named = named_plan(settings, problem))
     return std::move(*named);
   const plans::CostModel costs(problem);
-  auto found = plans::find_plan(problem, costs,
-                                {.chunks = plans::ChunkSearch::afterwards});
+  auto found = plans::find_plan_within(
+                 problem, costs, {.chunks = plans::ChunkSearch::afterwards},
+                 max_lag_of(settings))
+                 .chosen;
   print_note(options, "plan auto: " + plans::summary(found));
   return {std::move(found.best.plan), found.best.origin + " (found by search)"};
 }

@@ -3,12 +3,14 @@
 #include "plans/cost/hardware_sources.hpp"
 #include "plans/plan/plan_names.hpp"
 #include "plans/search/less_memory.hpp"
-#include "plans/search/refined_plans.hpp"
+#include "plans/search/staleness.hpp"
 #include "plans/simulate/simulator.hpp"
 #include "runtime/base/stream_files.hpp"
 #include "runtime/planner/html_page.hpp"
 #include "runtime/planner/plan_basis.hpp"
 #include "runtime/planner/plan_options.hpp"
+#include "runtime/planner/staleness_table.hpp"
+#include "runtime/planner/user_plan.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -83,6 +85,18 @@ parse_lags(const std::vector<std::string>& arguments,
   return lag;
 }
 
+/// Throws ConfigError for a --lag that the settings do not allow.
+void check_given_lags(const Settings& settings,
+                      const std::map<std::string, std::uint32_t>& lags) {
+  for (const auto& [call, steps] : lags)
+    if (lags_too_far(settings, steps))
+      throw ConfigError({.place = {"command line", 0},
+                         .path = "--lag",
+                         .expected = allowed_lag_text(settings),
+                         .got = fmt::format("{}={}", call, steps),
+                         .hint = fmt::format("algorithm.max_lag={}", steps)});
+}
+
 /// Returns the plan with less memory; null if it was not searched: memory is
 /// unknown, or the search was ended.
 Json less_memory_json(const std::optional<plans::LessMemory>& less) {
@@ -98,16 +112,17 @@ Json less_memory_json(const std::optional<plans::LessMemory>& less) {
   return text;
 }
 
-std::string search_json(const plans::SearchResult& found,
+std::string search_json(const plans::StalenessSearch& searched,
                         const std::optional<plans::LessMemory>& less,
-                        const plans::ClusterHardware& hardware) {
+                        const plans::PlanProblem& problem) {
+  const auto& found = searched.chosen;
   auto next = Json::array();
   for (const auto& other : found.next)
     next.push_back({{"step_s", other.step_s},
                     {"origin", other.origin},
                     {"plan", plans::print(other.plan)}});
   const auto& counts = found.counts;
-  return Json{{"basis", basis_json(hardware)},
+  return Json{{"basis", basis_json(problem.hardware)},
               {"step_s", found.best.step_s},
               {"lower_bound_s", found.lower_bound_s},
               {"gap", found.gap()},
@@ -127,14 +142,16 @@ std::string search_json(const plans::SearchResult& found,
                 {"dominated", counts.dominated}}},
               {"plan", plans::print(found.best.plan)},
               {"next", std::move(next)},
-              {"less_memory", less_memory_json(less)}}
+              {"less_memory", less_memory_json(less)},
+              {"staleness", staleness_json(searched, problem)}}
     .dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Prints how the plan was found, and how good it is.
+/// Prints how the plan was found, how good it is and what staleness buys.
 void note_search(const SearchArguments& arguments,
-                 const plans::SearchResult& found,
-                 const plans::ClusterHardware& hardware) {
+                 const plans::StalenessSearch& searched,
+                 const plans::PlanProblem& problem) {
+  const auto& found = searched.chosen;
   for (const auto& line : found.history)
     print_note(arguments, line);
   print_note(arguments,
@@ -146,7 +163,9 @@ void note_search(const SearchArguments& arguments,
   print_note(arguments, plans::proof_sentence(found));
   for (const auto& line : next_best_lines(found))
     print_note(arguments, line);
-  print_note(arguments, plans::basis_of(hardware));
+  for (const auto& line : staleness_lines(searched, problem))
+    print_note(arguments, line);
+  print_note(arguments, plans::basis_of(problem.hardware));
 }
 
 /// Writes the best plan's step, how it was found, and what others take.
@@ -191,19 +210,22 @@ int search_command(const SearchArguments& arguments) {
     .chunks = arguments.chunks ? plans::ChunkSearch::everywhere
                                : plans::ChunkSearch::afterwards,
     .stop = &search_stop};
-  const auto found = plans::find_plan(problem, costs, options);
-  note_search(arguments, found, problem.hardware);
+  check_given_lags(settings, options.lag);
+  const auto searched
+    = plans::find_plan_within(problem, costs, options, max_lag_of(settings));
+  const auto& found = searched.chosen;
+  note_search(arguments, searched, problem);
   if (!arguments.json)
     print_out(plans::print(found.best.plan));
   if (!arguments.html.empty())
     write_search_page(arguments, problem, found);
   std::optional<plans::LessMemory> less;
   if (!search_stop)
-    less = plans::search_less_memory(problem, options, found.best);
+    less = plans::search_less_memory(problem, searched.options, found.best);
   if (less)
     print_note(arguments, plans::less_memory_line(*less, found.best.step_s));
   if (arguments.json)
-    print_out(search_json(found, less, problem.hardware));
+    print_out(search_json(searched, less, problem));
   return static_cast<int>(ExitCode::done);
 }
 

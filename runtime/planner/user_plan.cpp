@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <utility>
 
 namespace troupe::runtime {
 
@@ -77,19 +78,72 @@ void check_same(const Settings& settings, const char* key,
      .hint = fmt::format("{}={} or another plan", path, of_plan)});
 }
 
+/// Returns the place and path of a call's lag in the plan that the user named:
+/// in its file or mapping, or where a preset is named.
+std::pair<Place, std::string> place_of_lag(const Settings& settings,
+                                           const std::string& call) {
+  const auto path = "lag." + call;
+  if (settings.plan_inline)
+    return {nearest_place_of(settings, "plan." + path), "plan." + path};
+  if (names_plan_file(settings))
+    return {place_in_file(settings.plan, path), path};
+  return {place_of(settings, "plan"), "plan"};
+}
+
 } // namespace
 
 std::optional<UserPlan> user_plan(const Settings& settings) {
-  if (settings.plan_inline)
-    return UserPlan{.plan = parse_inline(settings),
-                    .name = "written in the settings",
-                    .has_cluster = has_cluster(settings.plan, "plan")};
-  if (!names_plan_file(settings))
-    return std::nullopt;
-  const auto text = read_file(settings.plan);
-  return UserPlan{.plan = plans::parse_plan(text, settings.plan),
-                  .name = settings.plan,
-                  .has_cluster = has_cluster(text, settings.plan)};
+  std::optional<UserPlan> written;
+  if (settings.plan_inline) {
+    written = UserPlan{.plan = parse_inline(settings),
+                       .name = "written in the settings",
+                       .has_cluster = has_cluster(settings.plan, "plan")};
+  } else if (names_plan_file(settings)) {
+    const auto text = read_file(settings.plan);
+    written = UserPlan{.plan = plans::parse_plan(text, settings.plan),
+                       .name = settings.plan,
+                       .has_cluster = has_cluster(text, settings.plan)};
+  }
+  if (written)
+    check_max_lag(settings, written->plan);
+  return written;
+}
+
+std::uint32_t max_lag_of(const Settings& settings) {
+  return static_cast<std::uint32_t>(
+    settings.algorithm.correction.max_lag.value_or(0));
+}
+
+bool lags_too_far(const Settings& settings, std::uint32_t lag) {
+  return settings.algorithm.correction.max_lag && lag > max_lag_of(settings);
+}
+
+std::string allowed_lag_text(const Settings& settings) {
+  const auto place = place_of(settings, "algorithm.max_lag");
+  auto text
+    = fmt::format("at most {}, algorithm.max_lag", max_lag_of(settings));
+  if (place.line > 0)
+    text += fmt::format(" ({}:{})", place.file, place.line);
+  else if (!place.file.empty())
+    text += " (" + place.file + ")";
+  return text;
+}
+
+void check_max_lag(const Settings& settings, const plans::ExecutionPlan& plan) {
+  for (const auto& [call, lag] : plan.lag) {
+    if (!lags_too_far(settings, lag))
+      continue;
+    const auto [place, path] = place_of_lag(settings, call);
+    const bool is_preset = path == "plan";
+    throw ConfigError(
+      {.place = place,
+       .path = path,
+       .expected = (is_preset ? "lags of " : "") + allowed_lag_text(settings),
+       .got = is_preset
+                ? fmt::format("{}, whose {} lags {}", settings.plan, call, lag)
+                : std::to_string(lag),
+       .hint = fmt::format("algorithm.max_lag={}", lag)});
+  }
 }
 
 void check_workers(const Settings& settings, const plans::Cluster& cluster) {
@@ -139,7 +193,9 @@ plans::ExecutionPlan
 named_by_user(const Settings& settings,
               const std::function<plans::ExecutionPlan()>& make) {
   try {
-    return make();
+    auto plan = make();
+    check_max_lag(settings, plan);
+    return plan;
   } catch (const PlanError& error) {
     throw PlanError(to_string(place_of(settings, "plan")) + error.what());
   }

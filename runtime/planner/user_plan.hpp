@@ -20,8 +20,19 @@ struct UserPlan {
 
 /// Reads the plan in `settings.plan` or in the file that it names; nullopt for
 /// `auto` and for names of presets. Throws ConfigError with the line of the
-/// mistake.
+/// mistake, and if it lags further than `algorithm.max_lag` allows.
 std::optional<UserPlan> user_plan(const Settings& settings);
+
+/// Returns the limit of a search's lag: `algorithm.max_lag`, 0 where it is not
+/// set.
+std::uint32_t max_lag_of(const Settings& settings);
+/// Returns whether `algorithm.max_lag` is set, and less than `lag`.
+bool lags_too_far(const Settings& settings, std::uint32_t lag);
+/// Returns "at most 1, algorithm.max_lag (FILE:LINE)".
+std::string allowed_lag_text(const Settings& settings);
+/// Throws ConfigError, which names both places, if a call of the plan that the
+/// user named lags too far.
+void check_max_lag(const Settings& settings, const plans::ExecutionPlan& plan);
 
 /// Returns the cluster block of `written`, which has one. Throws PlanError if
 /// numbers in the settings contradict it; the number of workers is that of the
@@ -35,7 +46,7 @@ void check_workers(const Settings& settings, const plans::Cluster& cluster);
 [[noreturn]] void refuse_plan_name(const Settings& settings);
 
 /// Returns the preset that `make` makes; its errors get the place where the
-/// user named the preset.
+/// user named the preset. Throws as `check_max_lag`.
 plans::ExecutionPlan
 named_by_user(const Settings& settings,
               const std::function<plans::ExecutionPlan()>& make);

@@ -3,9 +3,11 @@
 #include "config/base/clock.hpp"
 #include "config/base/error.hpp"
 #include "plans/cost/plan_problem.hpp"
-#include "plans/search/refined_plans.hpp"
+#include "plans/search/staleness.hpp"
 #include "plans/simulate/simulator.hpp"
 #include "runtime/base/jsonl_file.hpp"
+#include "runtime/planner/staleness_table.hpp"
+#include "runtime/planner/user_plan.hpp"
 #include "runtime/planning/device_memory.hpp"
 
 #include <fmt/format.h>
@@ -168,20 +170,27 @@ fs::path cached_hardware_file() {
 ChosenPlan search_for_run(const Settings& settings,
                           const plans::Workflow& workflow,
                           const std::map<std::string, ModelShape>& shapes,
-                          const plans::Cluster& cluster, MeasuredNow measured) {
+                          const plans::Cluster& cluster, MeasuredNow measured,
+                          const std::optional<PlanLags>& lags_so_far) {
   const auto machine
     = known_machine(settings, workflow, shapes, cluster, measured);
   const auto problem
     = run_problem(settings, workflow, shapes, cluster, machine.profile);
   const plans::CostModel costs(problem);
-  auto found = plans::find_plan(problem, costs,
-                                {.chunks = plans::ChunkSearch::afterwards});
+  plans::SearchOptions options{.chunks = plans::ChunkSearch::afterwards};
+  if (lags_so_far)
+    options.lag = *lags_so_far;
+  auto searched = plans::find_plan_within(
+    problem, costs, options, lags_so_far ? 0 : max_lag_of(settings));
+  auto& found = searched.chosen;
+  const auto buys = staleness_lines(searched, problem);
   ChosenPlan chosen{.plan = std::move(found.best.plan),
                     .name = found.best.origin + " (chosen by auto)",
                     .why = {machine.source}};
   chosen.why.push_back("predicted: " + plans::summary(found));
   std::ranges::move(plans::next_best_lines(found),
                     std::back_inserter(chosen.why));
+  std::ranges::copy(buys, std::back_inserter(chosen.why));
   return chosen;
 }
 

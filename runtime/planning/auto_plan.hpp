@@ -55,13 +55,18 @@ enum class MeasuredNow : std::uint8_t {
   is_forgotten, ///< a dry run writes nothing
 };
 
+/// Lags of a plan, by call.
+using PlanLags = std::map<std::string, std::uint32_t>;
+
 /// Returns the best plan found and, in `why`, the source of its numbers, its
-/// step time, its bound and what the three next best lose. Throws PlanError if
-/// none fits.
+/// step time, its bound, what the three next best lose, and what each staleness
+/// up to `algorithm.max_lag` buys. A run that goes on keeps `lags_so_far`,
+/// which change results. Throws PlanError if none fits.
 ChosenPlan search_for_run(const Settings& settings,
                           const plans::Workflow& workflow,
                           const std::map<std::string, ModelShape>& shapes,
                           const plans::Cluster& cluster,
-                          MeasuredNow measured = MeasuredNow::is_kept);
+                          MeasuredNow measured = MeasuredNow::is_kept,
+                          const std::optional<PlanLags>& lags_so_far = {});
 
 } // namespace troupe::runtime

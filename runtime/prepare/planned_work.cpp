@@ -1,5 +1,6 @@
 #include "runtime/prepare/planned_work.hpp"
 
+#include "runtime/base/jsonl_file.hpp"
 #include "runtime/planner/user_plan.hpp"
 #include "runtime/planning/device_memory.hpp"
 #include "runtime/planning/resolve_cluster.hpp"
@@ -43,6 +44,17 @@ plans::ExecutionPlan preset_for_run(const PlannedWork& work,
   return plans::fitted_preset(work.settings.plan, problem);
 }
 
+/// Returns the lags of the plan that the run had so far, if it has begun and
+/// `algorithm.max_lag` lets searches choose them.
+std::optional<PlanLags> lags_so_far(const Settings& settings,
+                                    const fs::path& old_plan) {
+  std::error_code ignored;
+  if (max_lag_of(settings) == 0 || old_plan.empty()
+      || !fs::exists(old_plan, ignored))
+    return std::nullopt;
+  return plans::parse_plan(read_file(old_plan), old_plan.string()).lag;
+}
+
 } // namespace
 
 PlannedWork plan_work(const Settings& settings, MeasuredNow measured) {
@@ -54,16 +66,17 @@ PlannedWork plan_work(const Settings& settings, MeasuredNow measured) {
   check_allowed_lengths(settings, work.workflow, work.shapes);
   work.samples_per_step = samples_per_step(settings, work.workflow);
   const bool reuses = settings.run.resume != "fresh";
+  const auto old_plan
+    = reuses ? RunFolder(run_folder_of(settings)).plan_file() : fs::path{};
   auto chosen = choose_plan(
-    settings, work.workflow,
-    reuses ? RunFolder(run_folder_of(settings)).plan_file() : fs::path{},
+    settings, work.workflow, old_plan,
     [&](const auto& plan) { return report_on(work, plan).ok(); },
     [&](const plans::Cluster& cluster) {
       return preset_for_run(work, cluster);
     },
     [&](const plans::Cluster& cluster) {
       return search_for_run(work.settings, work.workflow, work.shapes, cluster,
-                            measured);
+                            measured, lags_so_far(settings, old_plan));
     });
   work.plan = std::move(chosen.plan);
   work.plan_name = std::move(chosen.name);

@@ -100,6 +100,41 @@ class PlanCommands(unittest.TestCase):
         self.assertFalse(lagged["proved"])
         self.assertIn("not proved: ", lagged["note"])
 
+    def test_a_search_says_what_each_staleness_buys(self):
+        words = ("search", SIZES, "--hardware", "h100x8", "--iterations", 1500)
+        found = self.document(*words, "algorithm.max_lag=2")
+        rows = found["staleness"]
+        self.assertEqual([row["steps"] for row in rows], [0, 1, 2])
+        for row in rows:
+            alone = ("--lag", f"actor_gen={row['steps']}") * (row["steps"] > 0)
+            self.assertLessEqual(row["step_s"],
+                                 self.document(*words, *alone)["step_s"])
+            self.assertAlmostEqual(row["gain"],
+                                   rows[0]["step_s"] / row["step_s"] - 1)
+            self.assertAlmostEqual(row["steps_per_hour"], 3600 / row["step_s"])
+        chosen, = (row for row in rows if row["chosen"])
+        self.assertEqual((chosen["step_s"], chosen["plan"]),
+                         (found["step_s"], found["plan"]))
+        said = self.plan(*words, "algorithm.max_lag=2").stderr
+        self.assertRegex(said, r"staleness +s a step +steps an hour +tok/s +gain")
+        self.assertRegex(said, r"(?m)^ *2 +[\d.]+ +[\d.]+ .*\+[\d.]+ %")
+        fresh = self.document(*words)
+        self.assertEqual(len(fresh["staleness"]), 1)
+        self.assertNotIn("lag:", fresh["plan"])
+        self.assertEqual(fresh["step_s"], rows[0]["step_s"])
+
+    def test_a_plan_that_lags_beyond_max_lag_is_refused(self):
+        words = ("--hardware", "h100x8", "algorithm.max_lag=1")
+        self.assertIn("--lag: expected at most 1, algorithm.max_lag (command "
+                      "line), got actor_gen=2; try algorithm.max_lag=2",
+                      self.refused(2, "search", SIZES, *words, "--lag",
+                                   "actor_gen=2"))
+        self.assertIn("plan: expected lags of at most 0, algorithm.max_lag "
+                      "(command line), got async, whose actor_gen lags 1",
+                      self.refused(2, "show", SIZES, *words,
+                                   "algorithm.max_lag=0", "--preset", "async"))
+        self.plan("show", SIZES, *words, "--preset", "async")
+
     def test_devices_that_lack_the_same_memory_are_one_error(self):
         done = self.plan("check", SIZES, "--hardware", "h100x8", "--preset",
                          "data_parallel", code=3)

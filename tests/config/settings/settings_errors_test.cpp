@@ -144,6 +144,18 @@ TEST_F(SettingsErrors, IgnoredSettingsAreRefused) {
             "ignores this setting; try removing it (eval.every=null)");
 }
 
+TEST_F(SettingsErrors, ALimitOfTheLagIsANumberOfStepsWhereSomethingGenerates) {
+  for (const auto* word : {"0", "8", "auto"})
+    EXPECT_EQ(over(std::string("algorithm.max_lag=") + word), "no error");
+  EXPECT_EQ(over("algorithm.max_lag=9"),
+            "command line: algorithm.max_lag: expected auto or a whole number "
+            "from 0 to 8, got '9'; try 8");
+  EXPECT_EQ(sft("algorithm: {max_lag: 1}\n"),
+            "x.yaml:1: algorithm.max_lag: expected only settings that workflow "
+            "sft uses, got one that it would ignore; try removing it "
+            "(algorithm.max_lag=null)");
+}
+
 TEST_F(SettingsErrors, AnExplicitDefaultIsAcceptedInAUsedSection) {
   EXPECT_EQ(ppo("reward: {rule: auto, workers: 8}\nalgorithm: {beta: 0.1}\n"),
             "no error");

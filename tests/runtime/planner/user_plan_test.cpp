@@ -97,3 +97,70 @@ TEST(UserPlan, ARefusedPresetNamesItsPlaceInTheFile) {
     EXPECT_STREQ(error.what(), "run.yaml:8: plan: expected 2 devices, got 1");
   }
 }
+
+namespace {
+
+constexpr const char* two_calls = "calls:\n"
+                                  "  actor_gen: {devices: 0}\n"
+                                  "lag:\n"
+                                  "  actor_gen: 2\n";
+
+std::string lag_error(const Settings& settings) {
+  try {
+    user_plan(settings);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+} // namespace
+
+TEST(UserPlan, ALagBeyondMaxLagNamesBothPlaces) {
+  const TempFolder temp;
+  const auto file = (temp.path() / "plan.yaml").string();
+  write_text(file, two_calls);
+  EXPECT_EQ(lag_error(with_plan("algorithm: {max_lag: 1}\nplan: " + file)),
+            file
+              + ":4: lag.actor_gen: expected at most 1, algorithm.max_lag at "
+                "run.yaml:8, got 2; try algorithm.max_lag=2");
+  EXPECT_EQ(lag_error(with_plan("algorithm: {max_lag: 0}\nplan:\n"
+                                "  calls: {actor_gen: {devices: 0}}\n"
+                                "  lag: {actor_gen: 1}\n")),
+            "run.yaml:11: plan.lag.actor_gen: expected at most 0, "
+            "algorithm.max_lag at run.yaml:8, got 1; try algorithm.max_lag=1");
+}
+
+TEST(UserPlan, ALagWithinMaxLagOrWithoutOneIsFree) {
+  const TempFolder temp;
+  const auto file = (temp.path() / "plan.yaml").string();
+  write_text(file, two_calls);
+  for (const auto* limit :
+       {"", "algorithm: {max_lag: auto}\n", "algorithm: {max_lag: 2}\n"})
+    EXPECT_EQ(
+      user_plan(with_plan(limit + ("plan: " + file)))->plan.lag_of("actor_gen"),
+      2u)
+      << limit;
+  EXPECT_EQ(max_lag_of(with_plan("")), 0u);
+  EXPECT_EQ(max_lag_of(with_plan("algorithm: {max_lag: 4}\n")), 4u);
+}
+
+TEST(UserPlan, APresetThatLagsBeyondMaxLagIsRefused) {
+  const auto make = [] {
+    plans::ExecutionPlan plan;
+    plan.lag["actor_gen"] = 1;
+    return plan;
+  };
+  const auto settings = with_plan("algorithm: {max_lag: 0}\nplan: async\n");
+  try {
+    named_by_user(settings, make);
+    FAIL() << "it lags";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "run.yaml:9: plan: expected lags of at most 0, "
+                 "algorithm.max_lag at run.yaml:8, got async, whose actor_gen "
+                 "lags 1; try algorithm.max_lag=1");
+  }
+  EXPECT_EQ(named_by_user(with_plan("plan: async\n"), make).lag_of("actor_gen"),
+            1u);
+}
