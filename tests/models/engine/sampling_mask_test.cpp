@@ -13,6 +13,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace troupe::models {
 namespace {
@@ -26,7 +29,7 @@ using troupe::testing::wide_shape;
 using troupe::testing::write_random_model;
 
 constexpr std::int32_t num_ids = 75; // of wide_shape
-constexpr double temperature = 0.8;
+constexpr double temperature = 0.3;
 
 class SamplingMask : public ::testing::TestWithParam<const char*> {
 protected:
@@ -53,12 +56,14 @@ protected:
   net::Rows to_train_on() const {
     ParallelReplica alone(spec(), "d1");
     net::Rows rows = responses(alone);
-    net::Column advantages = rows.at("logprobs");
-    advantages.key = "advantages";
+    std::vector<std::vector<float>> advantages;
     float sign = 1;
-    for (float& own : advantages.as<float>())
-      own = (sign = -sign) + 0.25F;
-    rows.add(std::move(advantages));
+    for (const std::uint32_t length : rows.at("logprobs").lengths) {
+      advantages.emplace_back();
+      for (std::uint32_t t = 0; t < length; ++t)
+        advantages.back().push_back((sign = -sign) + 0.25F);
+    }
+    rows.add(column_of("advantages", DType::f32, advantages));
     return rows;
   }
   static TrainSpec train(std::int64_t micro_batch_tokens = 40) {
@@ -93,11 +98,9 @@ TEST_P(SamplingMask, IsThatOfOneDevice_I2) {
                 ::testing::ElementsAreArray(want.at(key).as<std::int32_t>()))
       << key;
   const auto counts = want.at("kept_counts").as<std::int32_t>();
-  EXPECT_EQ(std::ranges::max(counts), 9);
-  EXPECT_GT(std::ranges::count_if(
-              counts, [](std::int32_t n) { return n > 1 && n < 9; }),
-            5)
-    << "top_p truncates further";
+  const std::set<std::int32_t> found(counts.begin(), counts.end());
+  EXPECT_LE(*found.rbegin(), 9);
+  EXPECT_GT(found.size(), 3U) << "masks of many lengths";
 }
 
 TEST_P(SamplingMask, MakesScoringComputeWhatWasSampled_I1) {
@@ -189,14 +192,19 @@ TEST_P(SamplingMaskAlone, ThatIsImpossibleIsAMistakeOfTheUser) {
   const net::Rows good = responses(replica);
   const auto score = [&](std::int32_t first_id, std::int32_t more) {
     net::Rows rows = net::select_keys(good, Keys{"sequence_ids", "loss_mask"});
-    net::Column ids = good.at("kept_ids");
-    ids.as<std::int32_t>()[0] = first_id;
-    net::Column counts = good.at("kept_counts");
-    counts.as<std::int32_t>()[0] += more;
-    rows.add(std::move(ids));
-    rows.add(std::move(counts));
+    const net::Column& ids = good.at("kept_ids");
+    const net::Column& counts = good.at("kept_counts");
+    net::Column own_ids = net::make_column(ids.key, DType::i32, ids.lengths,
+                                           ids.as<std::int32_t>().data());
+    net::Column own_counts = net::make_column(
+      counts.key, DType::i32, counts.lengths, counts.as<std::int32_t>().data());
+    own_ids.as<std::int32_t>()[0] = first_id;
+    own_counts.as<std::int32_t>()[0] += more;
+    rows.add(std::move(own_ids));
+    rows.add(std::move(own_counts));
     replica.infer("logprobs", rows, scoring());
   };
+  EXPECT_NO_THROW(score(good.at("kept_ids").as<std::int32_t>()[0], 0));
   EXPECT_THROW(score(num_ids, 0), ConfigError);
   EXPECT_THROW(score(-1, 0), ConfigError);
   EXPECT_THROW(score(good.at("kept_ids").as<std::int32_t>()[0], 1),
