@@ -38,6 +38,19 @@ void limit_responses(models::GenerateOptions& options, const Settings& settings,
   }
 }
 
+/// Returns what a call records of its tokens: masks only if it writes them,
+/// which evaluations and greedy responses do not.
+models::ResponseLogprobs response_logprobs(const Settings& settings,
+                                           const plans::Call& call) {
+  for (const auto& key : call.writes)
+    if (settings.algorithm.loss.sampling_mask
+        && call.argument(key) == "kept_ids")
+      return models::ResponseLogprobs::masked;
+  return settings.rollout.logprobs == "sampled"
+           ? models::ResponseLogprobs::sampled
+           : models::ResponseLogprobs::unfiltered;
+}
+
 } // namespace
 
 std::uint32_t mini_batches_of(const Settings& settings,
@@ -69,7 +82,7 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.repetition_penalty = rollout.repetition_penalty;
   options.greedy = rollout.greedy;
   options.ignore_eos = rollout.ignore_eos;
-  options.sampled_logprobs = rollout.logprobs == "sampled";
+  options.logprobs = response_logprobs(settings, call);
   options.max_batch_tokens = rollout.max_batch_tokens;
   limit_responses(options, settings, room);
   options.seed = settings.run.seed;

@@ -19,8 +19,10 @@ constexpr std::array<std::string_view, 4> response_keys
 /// Returns the info of a key that a generate call writes.
 KeyInfo info_of(const plans::Call& call, const std::string& key) {
   const auto& argument = call.argument(key);
-  for (KeyInfo known : {info(keys::sequence_ids), info(keys::loss_mask),
-                        info(keys::logprobs), info(keys::truncated)})
+  for (KeyInfo known :
+       {info(keys::sequence_ids), info(keys::loss_mask), info(keys::logprobs),
+        info(keys::truncated), KeyInfo{"kept_counts", KeyType::i32, Per::token},
+        KeyInfo{"kept_ids", KeyType::i32, Per::token}})
     if (known.name == argument) {
       known.name = key;
       return known;

@@ -52,6 +52,8 @@ constexpr auto convention_rows = std::to_array<ConventionRow>({
   {correction_key, "rejection", "", "", "algorithm.correction.cap", "1.001"},
   {correction_key, "rejection", "", "", "algorithm.correction.floor", "0.999"},
   {pair_loss, "simpo", "", "", "algorithm.beta", "2"},
+  // masks: training computes what the sampler drew from
+  {"algorithm.sampling_mask", "true", "", "", "rollout.logprobs", "sampled"},
   // verl
   {like_key, "verl", "", "", kl_in, "none"},
   {like_key, "verl", kl_in, "loss", "algorithm.kl_estimator", "k3"},

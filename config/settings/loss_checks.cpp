@@ -74,6 +74,30 @@ public:
            "algorithm.dynamic_sampling.rounds=1");
   }
 
+  /// A mask is a list of at most top_k ids, of logits that training has too.
+  void check_sampling_mask() const {
+    const auto& rollout = settings_.rollout;
+    if (!settings_.algorithm.loss.sampling_mask)
+      return;
+    if (rollout.top_k == 0)
+      fail("rollout.top_k",
+           "a whole number >= 1 with algorithm.sampling_mask: it bounds the "
+           "tokens that are recorded of each",
+           "'0', all tokens",
+           "rollout.top_k=1024, of which top_p and min_p keep fewer");
+    if (rollout.logprobs != "sampled")
+      fail("rollout.logprobs",
+           "sampled with algorithm.sampling_mask, which trains on the "
+           "distribution that was sampled",
+           "'" + rollout.logprobs + "'", "rollout.logprobs=sampled");
+    if (rollout.repetition_penalty != 1)
+      fail("rollout.repetition_penalty",
+           "1 with algorithm.sampling_mask: it changes logits, which a mask "
+           "does not record",
+           fmt::format("{}", rollout.repetition_penalty),
+           "rollout.repetition_penalty=1");
+  }
+
   void check_ptx() const {
     if (settings_.data.ptx.empty())
       return;
@@ -137,6 +161,7 @@ void check_losses(const Settings& settings, const Place& whole) {
     checks.check_like();
     checks.check_correction();
     checks.check_covariances();
+    checks.check_sampling_mask();
     checks.check_ptx();
   }
   if (workflow_reads(settings.workflow, SettingsGroup::labels))

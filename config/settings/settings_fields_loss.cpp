@@ -61,6 +61,17 @@ void add_policy_loss(FieldTable& table) {
     .needs("algorithm.loss", {"kl_cov"});
 }
 
+void add_sampling_mask(FieldTable& table) {
+  add_part(table, "sampling_mask", &AlgorithmSettings::loss,
+           &PolicyLossSettings::sampling_mask,
+           "Generation records the tokens among which top_k, top_p and min_p "
+           "let each token be drawn, and log-probabilities, old, new and of "
+           "the reference, are over these only: of the distribution that was "
+           "sampled. Needs rollout.top_k, which bounds what is recorded; "
+           "rollout.logprobs becomes sampled.")
+    .of(SettingsGroup::policy);
+}
+
 void add_ptx(FieldTable& table) {
   add_part(
     table, "ptx_coef", &AlgorithmSettings::loss, &PolicyLossSettings::ptx_coef,
@@ -229,6 +240,7 @@ void add_distillation(FieldTable& table) {
 
 void add_loss_fields(FieldTable& table) {
   add_policy_loss(table);
+  add_sampling_mask(table);
   add_ptx(table);
   add_mean(table);
   add_correction(table);

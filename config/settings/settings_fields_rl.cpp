@@ -56,7 +56,7 @@ void add_rollout(FieldTable& table) {
   add("logprobs", &R::logprobs,
       "Log-probabilities kept with a response. unfiltered: of the model at the "
       "temperature, which training recomputes; sampled: of the distribution "
-      "after penalty and filters.")
+      "after penalty and filters, the default with algorithm.sampling_mask.")
     .one_of({"unfiltered", "sampled"});
 }
 

@@ -16,6 +16,11 @@ const std::vector<std::string> inferences
 const std::vector<std::string> generated
   = {"sequence_ids", "loss_mask", "logprobs", "truncated"};
 
+/// Keys that a generation gives if a file names them.
+const std::vector<std::string> all_generated
+  = {"sequence_ids", "loss_mask",   "logprobs",
+     "truncated",    "kept_counts", "kept_ids"};
+
 /// Reads a list of keys, or a mapping from keys to the names that fn uses.
 void read_file_keys(const YamlNode& node, const std::string& path,
                     FileCall& call, std::vector<std::string>& keys) {
@@ -143,7 +148,7 @@ void fill_in_call(FileCall& call, const YamlNode& node,
       call.reads = {"prompt_ids"};
     if (call.writes.empty())
       call.writes = generated;
-    check_written_words(call, node, path, generated);
+    check_written_words(call, node, path, all_generated);
   }
   if (call.fn.empty())
     file_mistake(node, path + ".fn",

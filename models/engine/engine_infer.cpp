@@ -5,11 +5,13 @@
 #include "config/trace/trace.hpp"
 #include "models/engine/engine.hpp"
 #include "models/engine/engine_impl.hpp"
+#include "models/engine/kept_reader.hpp"
 #include "models/engine/row_reader.hpp"
 #include "models/parallel/pipeline.hpp"
 #include "net/base/rows.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace troupe::models {
 
@@ -93,6 +95,9 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
   const ColumnReader ids(
     rows.at(prefix.empty() ? "sequence_ids" : prefix + "ids"));
   const ColumnReaders masks = infer_masks(rows, prefix);
+  std::optional<KeptReader> kept;
+  if (prefix.empty() && KeptReader::in(rows))
+    kept.emplace(rows);
   const auto lengths = infer_lengths(ids, rows.num_samples(), 0);
   net::Column logprobs = infer_column(prefix + "logprobs", lengths);
   net::Column entropy = infer_column(prefix + "entropy", lengths);
@@ -100,7 +105,9 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
   const auto consume = [&](const InferBatch& batch) {
     const std::vector<float> mask_L
       = token_mask(masks, batch.rows, batch.sequences.cu_seqlens);
-    const WantedTokens wanted = wanted_tokens(batch.sequences, mask_L);
+    WantedTokens wanted = wanted_tokens(batch.sequences, mask_L);
+    if (kept)
+      kept->read(batch.rows, impl.shape.vocab_size, wanted);
     const TokenStatistics found = token_statistics(
       head, batch.hidden_TH, wanted, impl.workspace_of(0), false);
     impl.backend.wait();

@@ -4,6 +4,7 @@
 #include "config/trace/trace.hpp"
 #include "models/engine/engine.hpp"
 #include "models/engine/engine_impl.hpp"
+#include "models/engine/kept_reader.hpp"
 #include "models/engine/loss_outputs.hpp"
 #include "models/engine/optimizer_step.hpp"
 #include "models/engine/row_reader.hpp"
@@ -23,10 +24,12 @@ namespace troupe::models {
 
 namespace {
 
-// Readers of what LossEntry::picked names.
+// Readers of ids per token: of what LossEntry::picked names, and of sampling
+// masks.
 struct PickedReaders {
   std::optional<ColumnReader> ids;
   std::map<std::string, ColumnReader> columns;
+  std::optional<KeptReader> kept;
 };
 
 class TrainRun;
@@ -60,6 +63,8 @@ public:
     for (const std::string& key : loss_.columns)
       if (auto found = readers(rows, key); !found.empty())
         columns_.emplace(key, std::move(found));
+    if (loss_.exposes.logprobs && !loss_.pairs && KeptReader::in(rows))
+      picked_.kept.emplace(rows);
     if (!loss_.picked.ids.empty())
       picked_.ids.emplace(rows.at(loss_.picked.ids));
     for (const std::string& key : loss_.picked.columns)
@@ -254,7 +259,7 @@ private:
       b.columns.emplace(key, packed_column(column, m.rows, b.cu_seqlens));
     if (picked_.ids)
       read_picked(m);
-    outputs_.expose(m);
+    outputs_.expose(m, picked_.kept ? &*picked_.kept : nullptr);
   }
 
   void read_picked(TrainMicroBatch& m) const {

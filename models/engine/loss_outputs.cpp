@@ -63,11 +63,11 @@ std::vector<float> outputs_sums(const std::vector<float>& d_RK,
 
 } // namespace
 
-void LossOutputs::expose(TrainMicroBatch& m) const {
+void LossOutputs::expose(TrainMicroBatch& m, const KeptReader* kept) const {
   if (!m.picked_LK.empty())
     check_picked(m);
   if (loss_.exposes.logprobs || loss_.exposes.entropy || !m.picked_LK.empty())
-    expose_tokens(m);
+    expose_tokens(m, kept);
   if (loss_.exposes.values || loss_.exposes.scores)
     expose_scalars(m);
 }
@@ -86,8 +86,11 @@ void LossOutputs::check_picked(TrainMicroBatch& m) const {
        .hint = "models with one tokenizer"});
 }
 
-void LossOutputs::expose_tokens(TrainMicroBatch& m) const {
+void LossOutputs::expose_tokens(TrainMicroBatch& m,
+                                const KeptReader* kept) const {
   m.wanted = wanted_tokens(m.sequences, m.mask_L);
+  if (kept != nullptr)
+    kept->read(m.rows, impl_.shape.vocab_size, m.wanted);
   const std::int64_t entries = m.sequences.num_tokens();
   const std::int64_t width
     = static_cast<std::int64_t>(m.picked_LK.size()) / entries;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "models/engine/engine_impl.hpp"
+#include "models/engine/kept_reader.hpp"
 #include "models/losses/loss.hpp"
 #include "models/transformer/shared_prompt.hpp"
 #include "models/transformer/vocab_logprobs.hpp"
@@ -40,15 +41,16 @@ public:
       temperature_(temperature),
       context_(context) {}
 
-  /// Fills the leaf tensors that the loss reads with the model's outputs.
+  /// Fills the leaf tensors that the loss reads with the model's outputs, over
+  /// the tokens that `kept` names; null: over the vocabulary.
   /// Throws ConfigError for picked ids that the model does not have.
-  void expose(TrainMicroBatch& m) const;
+  void expose(TrainMicroBatch& m, const KeptReader* kept) const;
   /// Returns d hidden [T, H] in the workspace, from the leaves' gradients; adds
   /// to the gradient of the head.
   float* gradient(TrainMicroBatch& m) const;
 
 private:
-  void expose_tokens(TrainMicroBatch& m) const;
+  void expose_tokens(TrainMicroBatch& m, const KeptReader* kept) const;
   void check_picked(TrainMicroBatch& m) const;
   void expose_scalars(TrainMicroBatch& m) const;
   void gradient_of_tokens(TrainMicroBatch& m, float* d_hidden_TH) const;

@@ -12,15 +12,24 @@ namespace troupe::models {
 
 class StopTexts;
 
+/// Distribution of the log-probabilities that a response has.
+enum class ResponseLogprobs : std::uint8_t {
+  unfiltered, ///< of the model at the temperature
+  sampled,    ///< of what was sampled from: after penalty and filters
+  masked,     ///< the same, with the ids that the filters kept: at most top_k
+};
+
 struct GenerateOptions {
   std::int64_t max_new_tokens = RolloutSettings{}.max_new_tokens;
   /// Stop ids are not allowed before this many tokens exist.
   std::int64_t min_new_tokens = 0;
   /// Divisor of logits; 0 means greedy (log-probabilities are then at 1).
   double temperature = 1.0;
-  std::int64_t top_k = 0; ///< 0: off; ties with the k-th are kept
-  double top_p = 1.0;     ///< 1: off
-  double min_p = 0.0;     ///< 0: off; share of the largest probability
+  /// 0: off; ties with the k-th are kept, but for masks, which have no more
+  /// than k ids: those of the lowest ids then.
+  std::int64_t top_k = 0;
+  double top_p = 1.0; ///< 1: off
+  double min_p = 0.0; ///< 0: off; share of the largest probability
   /// 1: off; applied once per distinct earlier token of prompt and response.
   double repetition_penalty = 1.0;
   bool greedy = false;
@@ -35,9 +44,7 @@ struct GenerateOptions {
   std::vector<std::int32_t> stop_ids; ///< end tokens; included in the response
   bool ignore_eos = false;            ///< continue to max_new_tokens
   std::shared_ptr<const StopTexts> stop_texts; ///< null: none
-  /// Report log-probabilities of the distribution that was sampled from (after
-  /// penalty and filters) instead of the model's own.
-  bool sampled_logprobs = false;
+  ResponseLogprobs logprobs = ResponseLogprobs::unfiltered;
 };
 
 } // namespace troupe::models

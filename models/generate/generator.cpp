@@ -26,8 +26,10 @@ std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
 class BatchEnds {
 public:
   BatchEnds(std::span<const net::Rows> batches,
-            std::span<const Sequence> sequences, const GenerateEvents& events)
+            std::span<const Sequence> sequences, ResponseLogprobs logprobs,
+            const GenerateEvents& events)
     : sequences_(sequences),
+      logprobs_(logprobs),
       events_(events) {
     std::size_t first = 0;
     for (const net::Rows& batch : batches) {
@@ -64,11 +66,14 @@ private:
 
   void tell(std::size_t i) const {
     if (events_.on_batch)
-      events_.on_batch(i, internal::sequence_rows(sequences_.subspan(
-                            batches_[i].first, batches_[i].count)));
+      events_.on_batch(
+        i,
+        internal::sequence_rows(
+          sequences_.subspan(batches_[i].first, batches_[i].count), logprobs_));
   }
 
   std::span<const Sequence> sequences_;
+  ResponseLogprobs logprobs_;
   const GenerateEvents& events_;
   std::vector<Batch> batches_;
 };
@@ -179,12 +184,12 @@ void Generator::run_batches(std::span<const net::Rows> batches,
                             const RunContext& context,
                             const GenerateEvents& events) {
   auto sequences = internal::make_sequences(batches, impl_->shape, options);
-  BatchEnds ends(batches, sequences, events);
+  BatchEnds ends(batches, sequences, options.logprobs, events);
   const auto report = [&](const Sequence& s) {
     if (events.on_sample)
       events.on_sample({.sample = s.sample,
                         .sequence_ids = s.ids,
-                        .logprobs = s.logprobs,
+                        .logprobs = s.record.logprobs,
                         .num_prompt_tokens = s.num_prompt,
                         .truncated = !s.stopped});
     ends.finished(s);

@@ -56,6 +56,9 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
     options_(options),
     context_(context),
     feed_(feed) {
+  TROUPE_CHECK(options.logprobs != ResponseLogprobs::masked
+                 || options.top_k > 0,
+               "masks have at most top_k ids");
   for (int i = 0; i < std::max(1, compute_threads()); ++i)
     samplers_.emplace_back(options, vocab_size);
 }
@@ -127,15 +130,34 @@ void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
   fed_tokens_ += lane.tokens.size();
   if (lane.due.empty())
     return;
-  lane.drawn.resize(lane.due.size());
+  make_room(lane);
   lane.drawing = !context_.groups.last_stage();
   if (lane.drawing)
     return;
   draw(lane);
   if (context_.groups.stages() > 1)
-    context_.groups.next->send(lane.drawn.data(), lane.drawn_bytes(),
-                               "drawn tokens");
+    pass_on(lane);
   take_drawn(lane, on_ended);
+}
+
+/// Returns the numbers of a token's mask, whatever the filters keep.
+std::size_t Rollout::kept_width() const {
+  if (options_.logprobs != ResponseLogprobs::masked)
+    return 0;
+  return 1 + static_cast<std::size_t>(std::min(options_.top_k, vocab_size_));
+}
+
+void Rollout::make_room(Lane& lane) const {
+  lane.drawn.resize(lane.due.size());
+  lane.masks.resize(lane.due.size() * kept_width());
+}
+
+void Rollout::pass_on(Lane& lane) const {
+  context_.groups.next->send(lane.drawn.data(), lane.drawn_bytes(),
+                             "drawn tokens");
+  if (!lane.masks.empty())
+    context_.groups.next->send(lane.masks.data(), lane.mask_bytes(),
+                               "sampling masks");
 }
 
 /// Receives the tokens that the last stage drew, over the ring.
@@ -143,8 +165,11 @@ void Rollout::learn(Lane& lane, const OnEnded& on_ended) {
   const Groups& groups = context_.groups;
   groups.previous->receive(lane.drawn.data(), lane.drawn_bytes(),
                            "drawn tokens");
+  if (!lane.masks.empty())
+    groups.previous->receive(lane.masks.data(), lane.mask_bytes(),
+                             "sampling masks");
   if (groups.stage() + 2 < groups.stages())
-    groups.next->send(lane.drawn.data(), lane.drawn_bytes(), "drawn tokens");
+    pass_on(lane);
   lane.drawing = false;
   take_drawn(lane, on_ended);
 }
@@ -226,11 +251,18 @@ void Rollout::draw(Lane& lane) {
   const auto work = [&](std::int64_t begin, std::int64_t end) {
     auto& sampler = samplers_[static_cast<std::size_t>(compute_thread())];
     for (auto i = static_cast<std::size_t>(begin);
-         i < static_cast<std::size_t>(end); ++i)
+         i < static_cast<std::size_t>(end); ++i) {
       lane.drawn[i]
         = draw_one(*lane.due[i], sampler,
                    {logits_NV + static_cast<std::int64_t>(i) * vocab_size_,
                     static_cast<std::size_t>(vocab_size_)});
+      if (lane.masks.empty())
+        continue;
+      const auto own
+        = std::span(lane.masks).subspan(i * kept_width(), kept_width());
+      own[0] = static_cast<std::int32_t>(sampler.kept().size());
+      std::ranges::copy(sampler.kept(), own.begin() + 1);
+    }
   };
   const auto count = static_cast<std::int64_t>(lane.due.size());
   if (count * vocab_size_ < generator_parallel_logits || count == 1)
@@ -246,13 +278,24 @@ DrawnToken Rollout::draw_one(const Sequence& s, Sampler& sampler,
   return sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
 }
 
+void Rollout::take_kept(const Lane& lane, std::size_t i,
+                        TokenRecord& to) const {
+  const auto own
+    = std::span(lane.masks).subspan(i * kept_width(), kept_width());
+  const auto ids = own.subspan(1, static_cast<std::size_t>(own[0]));
+  to.kept_counts.push_back(own[0]);
+  to.kept_ids.insert(to.kept_ids.end(), ids.begin(), ids.end());
+}
+
 void Rollout::take_drawn(Lane& lane, const OnEnded& on_ended) {
   const auto& ends = options_.stop_ids;
   for (std::size_t i = 0; i < lane.due.size(); ++i) {
     Sequence& s = *lane.due[i];
     const DrawnToken& drawn = lane.drawn[i];
     s.ids.push_back(drawn.id);
-    s.logprobs.push_back(drawn.logprob);
+    s.record.logprobs.push_back(drawn.logprob);
+    if (!lane.masks.empty())
+      take_kept(lane, i, s.record);
     const bool ended
       = !options_.ignore_eos
         && std::find(ends.begin(), ends.end(), drawn.id) != ends.end();

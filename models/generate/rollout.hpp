@@ -28,6 +28,7 @@ struct Lane {
   std::vector<Sequence*> due;           ///< sequences that draw after this pass
   std::vector<std::int64_t> due_tokens; ///< their last tokens
   std::vector<DrawnToken> drawn;        ///< one each
+  std::vector<std::int32_t> masks;      ///< [due, 1 + top_k] how many, then ids
   bool drawing = false; ///< the last stage draws; tokens not received yet
 
   bool finished() const {
@@ -38,6 +39,9 @@ struct Lane {
   }
   std::size_t drawn_bytes() const {
     return drawn.size() * sizeof(DrawnToken);
+  }
+  std::size_t mask_bytes() const {
+    return masks.size() * sizeof(std::int32_t);
   }
 };
 
@@ -69,11 +73,15 @@ private:
   void give_slot(Lane& lane, Sequence& s);
   void share_prefix(const Lane& lane, Sequence& s);
   bool gather(Lane& lane) const;
+  void make_room(Lane& lane) const;
   void draw(Lane& lane);
+  void pass_on(Lane& lane) const;
   DrawnToken draw_one(const Sequence& s, Sampler& sampler,
                       std::span<const float> logits) const;
   void take_drawn(Lane& lane, const OnEnded& on_ended);
+  void take_kept(const Lane& lane, std::size_t i, TokenRecord& to) const;
   bool all_finished() const;
+  std::size_t kept_width() const;
 
   Decoder& decoder_;
   KvCache& cache_;

@@ -7,7 +7,8 @@
 // filters. PPO's training recomputes the same, so the ratio of the first
 // optimizer step is 1 for any filters. (With filters the sampler's own
 // probabilities are larger; the ratio does not correct for that.)
-// `sampled_logprobs` selects the sampler's own instead.
+// Options select the sampler's own instead, and the ids that filters kept, with
+// which training computes the same (kernels/kept_logits.hpp).
 #pragma once
 
 #include "models/generate/generate_options.hpp"
@@ -22,7 +23,7 @@ namespace troupe::models {
 struct DrawnToken {
   std::int32_t id = 0;
   float logprob = 0; ///< under log softmax(logits / temperature), unfiltered
-                     ///< unless `sampled_logprobs`
+                     ///< unless options.logprobs says otherwise
 };
 
 /// Draws tokens under one set of options. Has scratch space: one per thread.
@@ -38,6 +39,12 @@ public:
                   std::span<const std::int32_t> previous, std::int64_t num_new,
                   const DrawName& name);
 
+  /// Returns the ids among which the last token was drawn, ascending; for
+  /// masked log-probabilities only.
+  std::span<const std::int32_t> kept() const {
+    return kept_;
+  }
+
   /// Penalizes, scales and filters `logits_V` in place: kept entries become
   /// logit / temperature, removed ones -inf.
   void filter(std::span<float> logits_V,
@@ -48,6 +55,7 @@ private:
   void penalize(std::span<float> logits_V,
                 std::span<const std::int32_t> previous);
   void keep_top_k(std::span<float> logits_V);
+  void keep_first_ties(std::span<float> logits_V, float least) const;
   void keep_top_p(std::span<float> logits_V);
   void keep_min_p(std::span<float> logits_V) const;
   bool filters() const;
@@ -62,6 +70,7 @@ private:
   std::vector<float> order_;        ///< values, for top-k
   std::vector<std::int32_t> by_id_; ///< ids by descending value, for top-p
   std::vector<std::uint8_t> seen_V_;
+  std::vector<std::int32_t> kept_;
 };
 
 /// Returns the log of the sum of exp(logits / temperature), in float with

@@ -36,7 +36,7 @@ Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
                         + " positions");
   check_ids(prompt, shape.vocab_size, who);
   s.ids.assign(prompt.begin(), prompt.end());
-  s.logprobs.assign(prompt.size(), 0.0F);
+  record_given(s, prompt.size());
   s.num_prompt = s.given = s.size();
   s.limit = s.most
     = std::min(s.num_prompt + std::max<std::int64_t>(options.max_new_tokens, 0),
@@ -45,6 +45,23 @@ Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
   if (options.stop_texts)
     s.watch.emplace(*options.stop_texts);
   return s;
+}
+
+// Adds kept_counts and kept_ids.
+void add_kept(std::span<const Sequence> sequences,
+              const std::vector<std::uint32_t>& lengths, net::Rows& rows) {
+  std::vector<std::int32_t> counts;
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint32_t> num_ids;
+  for (const Sequence& s : sequences) {
+    const TokenRecord& own = s.record;
+    counts.insert(counts.end(), own.kept_counts.begin(), own.kept_counts.end());
+    ids.insert(ids.end(), own.kept_ids.begin(), own.kept_ids.end());
+    num_ids.push_back(static_cast<std::uint32_t>(own.kept_ids.size()));
+  }
+  rows.add(net::make_column("kept_counts", DType::i32, lengths, counts.data()));
+  rows.add(
+    net::make_column("kept_ids", DType::i32, std::move(num_ids), ids.data()));
 }
 
 } // namespace
@@ -88,7 +105,7 @@ void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
   s.fed = std::min({s.fed, static_cast<std::int64_t>(mine - s.ids.begin()),
                     static_cast<std::int64_t>(ids.size()) - 1});
   s.ids = std::move(ids);
-  s.logprobs.assign(s.ids.size(), 0.0F);
+  record_given(s, s.ids.size());
   s.given = s.size();
   s.limit
     = max_new_tokens > 0 ? std::min(s.most, s.given + max_new_tokens) : s.most;
@@ -97,11 +114,19 @@ void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
 
 TurnEnd turn_end(const Sequence& s) {
   return {.ids = {s.ids.begin() + s.given, s.ids.end()},
-          .logprobs = {s.logprobs.begin() + s.given, s.logprobs.end()},
+          .logprobs
+          = {s.record.logprobs.begin() + s.given, s.record.logprobs.end()},
           .truncated = !s.stopped};
 }
 
-net::Rows sequence_rows(std::span<const Sequence> sequences) {
+void record_given(Sequence& s, std::size_t count) {
+  s.record = {.logprobs = std::vector<float>(count, 0.0F),
+              .kept_counts = std::vector<std::int32_t>(count, 0),
+              .kept_ids = {}};
+}
+
+net::Rows sequence_rows(std::span<const Sequence> sequences,
+                        ResponseLogprobs logprobs_of) {
   std::vector<SampleId> samples;
   std::vector<std::uint32_t> lengths;
   std::vector<std::int32_t> ids;
@@ -115,7 +140,8 @@ net::Rows sequence_rows(std::span<const Sequence> sequences) {
     mask.insert(mask.end(), static_cast<std::size_t>(s.num_prompt), 0);
     mask.insert(mask.end(), static_cast<std::size_t>(s.size() - s.num_prompt),
                 1);
-    logprobs.insert(logprobs.end(), s.logprobs.begin(), s.logprobs.end());
+    logprobs.insert(logprobs.end(), s.record.logprobs.begin(),
+                    s.record.logprobs.end());
     truncated.push_back(s.stopped ? 0 : 1);
   }
   const std::vector<std::uint32_t> ones(samples.size(), 1);
@@ -125,6 +151,8 @@ net::Rows sequence_rows(std::span<const Sequence> sequences) {
   rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
   rows.add(net::make_column("logprobs", DType::f32, lengths, logprobs.data()));
   rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
+  if (logprobs_of == ResponseLogprobs::masked)
+    add_kept(sequences, lengths, rows);
   return rows;
 }
 

@@ -21,11 +21,18 @@ namespace troupe::models::internal {
 /// Throws a FailureError of "generation".
 [[noreturn]] void generation_failed(Errc code, const std::string& what);
 
+/// Numbers that are recorded of each token.
+struct TokenRecord {
+  std::vector<float> logprobs;
+  std::vector<std::int32_t> kept_counts; ///< for masked log-probabilities
+  std::vector<std::int32_t> kept_ids;    ///< of all tokens, one after the other
+};
+
 /// One sample in progress.
 struct Sequence {
   SampleId sample;
   std::vector<std::int32_t> ids; ///< prompt, then response
-  std::vector<float> logprobs;   ///< as long as ids
+  TokenRecord record;            ///< as long as ids
   std::int64_t num_prompt = 0;
   std::int64_t given = 0; ///< tokens before this turn
   std::int64_t most = 0;  ///< limit of tokens over all turns
@@ -58,7 +65,13 @@ void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
                 std::int64_t max_new_tokens, std::int64_t vocab_size);
 TurnEnd turn_end(const Sequence& s);
 
-/// Returns sequence_ids, loss_mask, logprobs, truncated.
-net::Rows sequence_rows(std::span<const Sequence> sequences);
+/// Records `count` tokens that were given.
+void record_given(Sequence& s, std::size_t count);
+
+/// Returns sequence_ids, loss_mask, logprobs, truncated; for masked
+/// log-probabilities also kept_counts i32[L], 0 at tokens that were not drawn,
+/// and kept_ids i32 [their sum].
+net::Rows sequence_rows(std::span<const Sequence> sequences,
+                        ResponseLogprobs logprobs);
 
 } // namespace troupe::models::internal

@@ -94,6 +94,7 @@ public:
                          float* d_act) override;
 
   void cap_logits(float* x, std::int64_t count, float cap) override;
+  void keep_logits(const KeptIds& kept, float* logits_RV) override;
   void logit_parts(const LogitRows& shape, const float* logits_RV,
                    RowPart* parts_R) override;
   void join_parts(const LogitRows& shape, std::uint32_t peers,

@@ -37,6 +37,30 @@ void AtenBackend::cap_logits(float* x, std::int64_t count, float cap) {
   view(x, {count}).div_(cap).tanh_().mul_(cap);
 }
 
+void AtenBackend::keep_logits(const KeptIds& kept, float* logits_RV) {
+  std::vector<std::int64_t> whole; // rows that keep every token
+  std::vector<std::int64_t> places;
+  for (std::int64_t r = 0; r < kept.rows; ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    const std::int64_t first = kept.offsets_R1[at];
+    const std::int64_t last = kept.offsets_R1[at + 1];
+    if (first == last)
+      whole.push_back(r);
+    for (auto i = first; i < last; ++i) {
+      const std::int64_t id
+        = kept.ids[static_cast<std::size_t>(i)] - kept.first_token;
+      if (id >= 0 && id < kept.vocab)
+        places.push_back(r * kept.vocab + id);
+    }
+  }
+  at::Tensor logits = view(logits_RV, {kept.rows, kept.vocab});
+  at::Tensor removed
+    = at::ones({kept.rows, kept.vocab}, logits.options().dtype(at::kBool));
+  removed.view(-1).index_fill_(0, indices(places), 0);
+  removed.index_fill_(0, indices(whole), 0);
+  logits.masked_fill_(removed, double{removed_logit});
+}
+
 void AtenBackend::logit_parts(const LogitRows& shape, const float* logits_RV,
                               RowPart* parts_R) {
   const at::Tensor logits = view(logits_RV, {shape.rows, shape.vocab});

@@ -16,6 +16,7 @@
 #include "models/kernels/elementwise.hpp"
 #include "models/kernels/gemm.hpp"
 #include "models/kernels/graph_capture.hpp"
+#include "models/kernels/kept_logits.hpp"
 #include "models/kernels/logits.hpp"
 #include "models/kernels/mlp.hpp"
 #include "models/kernels/norm.hpp"
@@ -131,6 +132,7 @@ public:
     = 0;
 
   virtual void cap_logits(float* x, std::int64_t count, float cap) = 0;
+  virtual void keep_logits(const KeptIds& kept, float* logits_RV) = 0;
   virtual void logit_parts(const LogitRows& shape, const float* logits_RV,
                            RowPart* parts_R)
     = 0;

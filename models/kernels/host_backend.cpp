@@ -157,6 +157,9 @@ public:
   void cap_logits(float* x, std::int64_t count, float cap) override {
     models::cap_logits(x, count, cap);
   }
+  void keep_logits(const KeptIds& kept, float* logits_RV) override {
+    models::keep_logits(kept, logits_RV);
+  }
   void logit_parts(const LogitRows& shape, const float* logits_RV,
                    RowPart* parts_R) override {
     models::logit_parts(shape, logits_RV, parts_R);

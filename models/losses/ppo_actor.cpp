@@ -107,6 +107,8 @@ LossEntry ppo_actor_loss_entry() {
     return s.algorithm.correction.kind != "none"
            && s.algorithm.old_logprobs == "recompute";
   };
+  const auto masks
+    = [](const Settings& s) { return s.algorithm.loss.sampling_mask; };
   return {.name = "ppo_actor_loss",
           .function = &ppo_actor_loss,
           .exposes = {.logprobs = true, .entropy = true},
@@ -119,7 +121,9 @@ LossEntry ppo_actor_loss_entry() {
                     {"advantages"},
                     {"ref_logprobs", kl},
                     {"rollout_logprobs", corrects},
-                    {"cov_tokens", &chooses_cov_tokens}},
+                    {"cov_tokens", &chooses_cov_tokens},
+                    {"kept_counts", masks},
+                    {"kept_ids", masks}},
           .carried = {{"kl_coef", &LossSettings::kl_coef}}};
 }
 

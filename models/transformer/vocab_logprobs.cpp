@@ -109,6 +109,16 @@ public:
   }
   void compute(float* logits_RV) {
     loss_logits(head_, rows_, gathered_RH_, logits_RV);
+    if (!wanted_.kept.offsets_R1.empty())
+      head_.backend->keep_logits(
+        {.rows = rows_,
+         .vocab = head_.vocab(),
+         .first_token = head_.first_token,
+         .offsets_R1 = std::span(wanted_.kept.offsets_R1)
+                         .subspan(static_cast<std::size_t>(first_),
+                                  static_cast<std::size_t>(rows_) + 1),
+         .ids = wanted_.kept.ids},
+        logits_RV);
   }
 
   // Fills this chunk's part of `found` [all rows].

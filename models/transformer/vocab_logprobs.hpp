@@ -40,6 +40,12 @@ struct VocabularyHead {
   }
 };
 
+/// The ids that the sampler chose among, one row after the other.
+struct KeptTokens {
+  std::vector<std::int64_t> offsets_R1; ///< [R + 1]; empty: all, of every row
+  std::vector<std::int32_t> ids;
+};
+
 /// The requested tokens: for hidden row `positions[r]`, the log-probability of
 /// id `targets[r]`, which the caller stores at `entries[r]`.
 struct WantedTokens {
@@ -48,6 +54,7 @@ struct WantedTokens {
   std::vector<std::int64_t> entries_R;      ///< [R] destination; may be empty
   std::vector<std::int32_t> picked_RK = {}; ///< ids besides the target
   std::int64_t picks = 0;                   ///< K; 0: none
+  KeptTokens kept = {}; ///< the softmax is over these only (kept_logits.hpp)
 
   std::int64_t size() const {
     return static_cast<std::int64_t>(positions_R.size());

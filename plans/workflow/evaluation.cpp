@@ -24,13 +24,30 @@ Call judge(const char* fn, Keys reads) {
           .evaluates = true};
 }
 
+/// Returns the call without what only training reads of responses: masks.
+Call without_masks(Call twin) {
+  const auto is_mask = [](const std::string& argument) {
+    return argument == "kept_counts" || argument == "kept_ids";
+  };
+  if (twin.kind != CallKind::generate)
+    return twin;
+  std::erase_if(twin.writes, [&](const std::string& key) {
+    return is_mask(twin.argument(key));
+  });
+  std::erase_if(twin.renames,
+                [&](const Rename& rename) { return is_mask(rename.argument); });
+  return twin;
+}
+
 /// Appends twins of the calls that make `keys`.
 void add_twins(Workflow& workflow, Keys keys) {
   const auto makers = makers_of(workflow, std::move(keys));
   std::vector<Call> twins;
   for (const auto& call : workflow.calls)
     if (makers.contains(call.name))
-      twins.emplace_back(twin_of(workflow, call, eval_prefix)).evaluates = true;
+      twins.emplace_back(without_masks(twin_of(workflow, call, eval_prefix)))
+        .evaluates
+        = true;
   workflow.calls.insert(workflow.calls.end(), twins.begin(), twins.end());
 }
 

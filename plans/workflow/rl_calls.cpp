@@ -103,6 +103,21 @@ void add_loss_keys(Call& advantages, Call& train, const Settings& settings) {
   train.reads.emplace_back("cov_tokens");
 }
 
+void add_sampling_mask(Workflow& workflow, const Settings& settings) {
+  if (!settings.algorithm.loss.sampling_mask)
+    return;
+  for (auto& call : workflow.calls) {
+    const bool writes = call.kind == CallKind::generate && !call.greedy;
+    const bool reads = call.fn == "logprobs" || call.fn == "ppo_actor_loss";
+    for (const char* key : {"kept_counts", "kept_ids"}) {
+      if (writes)
+        call.writes.emplace_back(key);
+      if (reads)
+        call.reads.emplace_back(key);
+    }
+  }
+}
+
 bool leaves_out_samples(const Settings& settings) {
   return settings.reward.long_response.mask_truncated
          || (settings.reward.kind != "model"

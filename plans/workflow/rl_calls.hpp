@@ -34,6 +34,10 @@ void add_rounds(Workflow& workflow, const Settings& settings);
 /// clip_cov and kl_cov, made by the call that makes advantages.
 void add_loss_keys(Call& advantages, Call& train, const Settings& settings);
 
+/// With `algorithm.sampling_mask`: makes the generation write the tokens that
+/// it chose among, and everything that computes log-probabilities read them.
+void add_sampling_mask(Workflow& workflow, const Settings& settings);
+
 /// Returns whether samples may be excluded from training, those without a score
 /// or truncated ones: then the call that makes advantages writes `train_mask`.
 bool leaves_out_samples(const Settings& settings);

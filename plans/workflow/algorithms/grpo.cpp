@@ -51,6 +51,7 @@ Workflow grpo_workflow(const Settings& settings) {
   }
   grpo.calls.push_back(std::move(advantages));
   grpo.calls.push_back(std::move(train));
+  internal::add_sampling_mask(grpo, settings);
   return grpo;
 }
 

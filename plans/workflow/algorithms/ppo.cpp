@@ -61,6 +61,7 @@ Workflow ppo_workflow(const Settings& settings) {
   }
   for (auto* call : {&advantages, &actor_train, &critic_train})
     ppo.calls.push_back(std::move(*call));
+  internal::add_sampling_mask(ppo, settings);
   return ppo;
 }
 

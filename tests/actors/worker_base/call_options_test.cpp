@@ -23,6 +23,24 @@ TEST(CallOptions, AutoIsTheCacheSizeOfThePlan) {
   EXPECT_EQ(options.kv_cache_bytes, 5'000'000u);
 }
 
+TEST(CallOptions, ACallThatWritesMasksRecordsThem) {
+  Settings settings;
+  settings.rollout.logprobs = "sampled";
+  EXPECT_EQ(options_with(settings, {}).logprobs,
+            models::ResponseLogprobs::sampled);
+  settings.algorithm.loss.sampling_mask = true;
+  EXPECT_EQ(options_with(settings, {}).logprobs,
+            models::ResponseLogprobs::sampled);
+  EXPECT_EQ(generate_options(settings,
+                             {.name = "actor_gen",
+                              .kind = plans::CallKind::generate,
+                              .writes = {"own_ids"},
+                              .renames = {{"own_ids", "kept_ids"}}},
+                             {}, {})
+              .logprobs,
+            models::ResponseLogprobs::masked);
+}
+
 TEST(CallOptions, NumbersOfTheSettingsAreTakenAsLimits) {
   Settings settings;
   settings.cluster.device = "cpu";

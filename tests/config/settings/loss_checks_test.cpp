@@ -55,6 +55,36 @@ TEST(PtxChecks, EachOptimizerStepHasARow) {
               HasSubstr("data.batch_size: expected at least one row"));
 }
 
+TEST(SamplingMaskChecks, MasksNeedABoundAndTheSamplersProbabilities) {
+  const auto with = [](Words overrides) {
+    overrides.emplace_back("algorithm.sampling_mask=true");
+    return error("grpo", overrides);
+  };
+  EXPECT_EQ(with({"rollout.top_k=20"}), "no error");
+  EXPECT_EQ(with({"rollout.top_k=20", "rollout.top_p=0.9", "rollout.min_p=0.01",
+                  "rollout.logprobs=sampled"}),
+            "no error");
+  EXPECT_THAT(with({"rollout.top_p=0.9"}),
+              HasSubstr("rollout.top_k: expected a whole number >= 1"));
+  EXPECT_THAT(with({"rollout.top_k=20", "rollout.logprobs=unfiltered"}),
+              HasSubstr("rollout.logprobs: expected sampled"));
+  EXPECT_THAT(with({"rollout.top_k=20", "rollout.repetition_penalty=1.1"}),
+              HasSubstr("rollout.repetition_penalty: expected 1"));
+  EXPECT_THAT(error("sft", {"algorithm.sampling_mask=true"}),
+              HasSubstr("only settings that workflow sft uses"));
+}
+
+TEST(SamplingMaskChecks, LogprobsBecomeThoseOfTheSampler) {
+  const Words grpo
+    = {"workflow=grpo",       "run.steps=9",       "data.train=p.jsonl",
+       "models.actor.path=a", "models.ref.path=a", "reward.kind=rule",
+       "rollout.n=8",         "rollout.top_k=20"};
+  EXPECT_EQ(troupe::load_settings({}, grpo).rollout.logprobs, "unfiltered");
+  Words masked = grpo;
+  masked.emplace_back("algorithm.sampling_mask=true");
+  EXPECT_EQ(troupe::load_settings({}, masked).rollout.logprobs, "sampled");
+}
+
 TEST(KtoChecks, AStepNeedsOtherRowsToCompareWith) {
   EXPECT_EQ(error("kto", {"data.batch_size=2"}), "no error");
   EXPECT_THAT(error("kto", {"data.batch_size=1"}),

@@ -159,7 +159,7 @@ TEST(Sampler, SampledLogprobsAreOfTheFilteredDistribution) {
   const GoldenTensors io = testing::read_golden(folder / "io.safetensors");
   GenerateOptions options
     = options_of(testing::read_golden_meta(folder).at("params"));
-  options.sampled_logprobs = true;
+  options.logprobs = ResponseLogprobs::sampled;
   const auto vocab = static_cast<std::size_t>(io.at("logits").shape[1]);
   const auto logits = io.at("logits").floats();
   const auto previous = io.at("previous_tokens").ints();
@@ -176,6 +176,53 @@ TEST(Sampler, SampledLogprobsAreOfTheFilteredDistribution) {
     EXPECT_NEAR(drawn.logprob,
                 want[row * vocab + static_cast<std::size_t>(drawn.id)], 1e-4);
   }
+}
+
+TEST(Sampler, AMaskIsWhatTheFiltersKept) {
+  const auto logits = some_logits(64);
+  GenerateOptions options;
+  options.temperature = 0.7;
+  options.top_k = 9;
+  options.top_p = 0.8;
+  options.min_p = 0.05;
+  options.logprobs = ResponseLogprobs::masked;
+  Sampler sampler(options, 64);
+  std::vector<float> filtered = logits;
+  sampler.filter(filtered, {});
+  std::vector<std::int32_t> want;
+  double total = 0;
+  for (std::size_t id = 0; id < filtered.size(); ++id)
+    if (std::isfinite(filtered[id])) {
+      want.push_back(static_cast<std::int32_t>(id));
+      total += std::exp(logits[id] / 0.7);
+    }
+  ASSERT_LT(want.size(), 9u);
+  ASSERT_GT(want.size(), 1u);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const DrawnToken drawn = sampler.draw(logits, {}, 0, {5, 0, i, 0});
+    EXPECT_TRUE(std::ranges::equal(sampler.kept(), want));
+    EXPECT_NEAR(
+      drawn.logprob,
+      logits[static_cast<std::size_t>(drawn.id)] / 0.7 - std::log(total), 1e-5);
+  }
+}
+
+TEST(Sampler, AMaskHasNoMoreThanTopKIdsAmongEqualLogits) {
+  std::vector<float> logits(16, 1.0F);
+  logits[12] = 2.0F;
+  GenerateOptions options;
+  options.top_k = 4;
+  options.logprobs = ResponseLogprobs::masked;
+  options.stop_ids = {1};
+  options.min_new_tokens = 1;
+  Sampler sampler(options, 16);
+  sampler.draw(logits, {}, 1, {1, 0, 0, 0});
+  EXPECT_TRUE(
+    std::ranges::equal(sampler.kept(), std::vector<std::int32_t>{0, 1, 2, 12}));
+  sampler.draw(logits, {}, 0, {1, 0, 0, 0});
+  EXPECT_TRUE(
+    std::ranges::equal(sampler.kept(), std::vector<std::int32_t>{0, 2, 3, 12}))
+    << "a stop id that is not allowed yet is not kept";
 }
 
 TEST(Sampler, TemperatureZeroIsGreedyWithLogprobsAtOne) {

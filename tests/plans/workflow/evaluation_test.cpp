@@ -55,6 +55,16 @@ TEST(WithEvaluation, ARenamedKeyKeepsItsArgument) {
             "logprobs");
 }
 
+TEST(WithEvaluation, ResponsesHaveNoMasks) {
+  const auto masked
+    = make_ppo([](Settings& s) { s.algorithm.loss.sampling_mask = true; });
+  const auto workflow = with_evaluation(masked, eval_settings());
+  check(workflow);
+  const auto& call = workflow.call("eval_actor_gen");
+  EXPECT_EQ(call.writes.size() + 2, workflow.call("actor_gen").writes.size());
+  EXPECT_EQ(workflow.writer("eval_kept_ids"), nullptr);
+}
+
 TEST(WithEvaluation, ModelsOfGivenRowsAreEvaluatedOnHeldOutRows) {
   for (const auto& make : {sft_workflow, reward_workflow}) {
     const auto workflow = with_evaluation(make({}), eval_settings());

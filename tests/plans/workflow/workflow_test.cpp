@@ -77,6 +77,31 @@ TEST(Workflow, RecomputedLogprobsComeFromASeparateCall) {
   EXPECT_THAT(workflow.call("actor_train").reads, Contains("rollout_logprobs"));
 }
 
+TEST(Workflow, MasksAreReadByWhateverComputesLogprobs) {
+  const auto masked = [](Settings& s) {
+    s.algorithm.loss.sampling_mask = true;
+    s.algorithm.old_logprobs = "recompute";
+  };
+  const auto workflow = ppo(masked);
+  check(workflow);
+  for (const char* key : {"kept_counts", "kept_ids"}) {
+    EXPECT_EQ(workflow.writer(key)->name, "actor_gen");
+    for (const char* call : {"ref_inf", "actor_inf", "actor_train"})
+      EXPECT_THAT(workflow.call(call).reads, Contains(key)) << call;
+    for (const char* call : {"rew_inf", "critic_inf", "critic_train"})
+      EXPECT_THAT(workflow.call(call).reads, Not(Contains(key))) << call;
+    EXPECT_EQ(ppo().writer(key), nullptr);
+  }
+  Settings remax;
+  remax.workflow = "grpo";
+  remax.algorithm.advantage = "remax";
+  remax.algorithm.loss.sampling_mask = true;
+  const auto greedy = grpo_workflow(remax);
+  check(greedy);
+  EXPECT_THAT(greedy.call("greedy_actor_gen").writes,
+              Not(Contains("greedy_kept_ids")));
+}
+
 TEST(Workflow, WithoutAKlTermThereIsNoReferenceModel) {
   const auto workflow = ppo([](Settings& s) { s.algorithm.kl_in = "none"; });
   EXPECT_EQ(workflow.find_role("ref"), nullptr);

@@ -90,6 +90,7 @@ public:
                          float* d_act) override;
 
   void cap_logits(float* x, std::int64_t count, float cap) override;
+  void keep_logits(const models::KeptIds& kept, float* logits_RV) override;
   void logit_parts(const models::LogitRows& shape, const float* logits_RV,
                    models::RowPart* parts_R) override;
   void join_parts(const models::LogitRows& shape, std::uint32_t peers,

@@ -1,4 +1,4 @@
-// Kernels of picked tokens of deferred_backend.hpp.
+// Kernels of picked and of kept tokens of deferred_backend.hpp.
 #include "deferred_backend.hpp"
 
 namespace troupe::testing {
@@ -40,6 +40,19 @@ void DeferredBackend::picked_gradient(const models::PickedIds& picked,
   later_with_tables([=, this, ids = ids_of(picked)] {
     inner_.picked_gradient(with(picked, ids), logits_RK, d_logprobs_RK,
                            d_logits_RV);
+  });
+}
+
+void DeferredBackend::keep_logits(const models::KeptIds& kept,
+                                  float* logits_RV) {
+  const std::vector<std::int64_t> offsets(kept.offsets_R1.begin(),
+                                          kept.offsets_R1.end());
+  const std::vector<std::int32_t> ids(kept.ids.begin(), kept.ids.end());
+  later_with_tables([=, this] {
+    models::KeptIds own = kept;
+    own.offsets_R1 = offsets;
+    own.ids = ids;
+    inner_.keep_logits(own, logits_RV);
   });
 }
 
