@@ -17,7 +17,7 @@ namespace troupe::plans {
 /// Least gain of a larger staleness, as a share of a step.
 inline constexpr double least_staleness_gain = 1e-3;
 
-/// What was found for one staleness.
+/// The best plan of one staleness.
 struct Staleness {
   std::uint32_t steps = 0;
   std::optional<FoundPlan> best = {}; ///< empty: no plan fits

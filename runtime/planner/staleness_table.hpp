@@ -1,4 +1,4 @@
-// What each staleness up to `algorithm.max_lag` buys, as lines for people and
+// The gain of each staleness up to `algorithm.max_lag`, as lines for people and
 // as JSON: seconds a step, steps an hour, tokens a second and the gain over
 // fresh weights, before anything runs.
 #pragma once

@@ -92,21 +92,19 @@ TEST(Staleness, TheFastestIsChosenAndOfEqualOnesTheFreshest) {
   const Searched searched;
   const auto found = searched.within(4);
   const auto& chosen = found.chosen.best;
-  bool lags = false;
-  for (const auto& staleness : found.tried) {
+  const auto at
+    = std::ranges::find_if(found.tried, [&](const Staleness& staleness) {
+        return staleness.best->plan.lag == chosen.plan.lag;
+      });
+  ASSERT_NE(at, found.tried.end());
+  EXPECT_EQ(at->best->plan, chosen.plan);
+  EXPECT_GT(at->steps, 0u) << "generation beside training is faster here";
+  for (const auto& staleness : found.tried)
     EXPECT_LE(chosen.step_s * (1 - least_staleness_gain),
               staleness.best->step_s);
-    if (staleness.best->plan.lag == chosen.plan.lag) {
-      EXPECT_EQ(staleness.best->plan, chosen.plan);
-      lags = staleness.steps > 0;
-      for (const auto& fresher : found.tried)
-        if (fresher.steps < staleness.steps) {
-          EXPECT_LT(chosen.step_s,
-                    fresher.best->step_s * (1 - least_staleness_gain));
-        }
-    }
-  }
-  EXPECT_TRUE(lags) << "generation beside training is faster here";
+  for (auto fresher = found.tried.begin(); fresher != at; ++fresher)
+    EXPECT_LT(chosen.step_s,
+              fresher->best->step_s * (1 - least_staleness_gain));
   EXPECT_FALSE(found.chosen.proved);
   EXPECT_EQ(found.options.lag, chosen.plan.lag);
 }
