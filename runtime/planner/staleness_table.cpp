@@ -4,6 +4,7 @@
 #include "runtime/base/text_table.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <sstream>

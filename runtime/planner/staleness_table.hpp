@@ -5,7 +5,7 @@
 
 #include "plans/search/staleness.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <vector>
