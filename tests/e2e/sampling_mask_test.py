@@ -2,7 +2,7 @@
 top-p left, alike under every plan (I1) and resumed to the bit (I8)."""
 import unittest
 
-from support import SOURCE, Case, read_rows, tree_bytes, without_times
+from support import CONSTANT, SOURCE, Case, read_rows, tree_bytes, without_times
 
 ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
               "cluster.workers_per_node=1"]
@@ -17,7 +17,7 @@ class SamplingMask(Case):
         return ["train", "/dev/null", "workflow=grpo", "run.name=grpo",
                 "run.steps=3", "run.save_every=0",
                 "models.actor.path=data/base",
-                "models.actor.optimizer.lr=1e-3",
+                "models.actor.optimizer.lr=1e-3", CONSTANT[0],
                 "data.train=data/prompts.jsonl", "data.batch_size=6",
                 "data.max_prompt_tokens=32", "rollout.n=4",
                 "rollout.max_new_tokens=12", "rollout.top_k=12",

@@ -212,7 +212,7 @@ TEST(Settings, TheDocumentedBlockParses) {
     "algorithm.center_coef", "algorithm.desirable_weight",
     "algorithm.undesirable_weight", "algorithm.ptx_coef", "data.ptx",
     "data.ptx_batch_size", "algorithm.distillation.top_k",
-    "algorithm.dynamic_sampling.rounds",
+    "algorithm.sampling_mask", "algorithm.dynamic_sampling.rounds",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};
   for (const auto& [key, place] : settings.places) {
