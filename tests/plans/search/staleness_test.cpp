@@ -128,13 +128,16 @@ TEST(Staleness, ALagThatIsGivenIsTheOnlyOne) {
   EXPECT_EQ(found.chosen.best.plan, searched.fixed(2).best.plan);
 }
 
-TEST(Staleness, OneDeviceGainsNothingAndStaysFresh) {
+// What a lag overlaps on one device is work of the host, in one step of it.
+TEST(Staleness, OneDeviceGainsNothingFromMoreThanOneStep) {
   const auto problem = make_problem(shape_tiny(), 1, 1);
   const CostModel costs(problem);
   const auto found
     = find_plan_within(problem, costs, {.iterations = few_simulations}, 2);
-  EXPECT_EQ(steps_of(found), Steps({0, 1, 2}));
-  EXPECT_TRUE(found.chosen.best.plan.lag.empty());
+  ASSERT_EQ(steps_of(found), Steps({0, 1, 2}));
+  EXPECT_LE(found.chosen.best.plan.lag_of("actor_gen"), 1u);
+  EXPECT_GE(found.tried[2].best->step_s,
+            found.tried[1].best->step_s * (1 - least_staleness_gain));
 }
 
 TEST(Staleness, TheSameSeedGivesTheSamePlans) {
