@@ -18,7 +18,16 @@ bool is_stopped(const SearchOptions& options) {
   return options.stop && options.stop->load();
 }
 
-/// Finds the best plan of one staleness after the other.
+/// The search of one staleness.
+struct Searched {
+  std::uint32_t steps = 0;
+  SearchOptions options = {};
+  std::optional<SearchResult> found = {}; ///< empty: no plan fits
+};
+
+/// Finds the best plan of each staleness. A walk does not find what branch and
+/// bound or another walk has found, so each staleness tries the plans of the
+/// others too; without a lag the search needs no help.
 class StalenessSearches {
 public:
   StalenessSearches(const PlanProblem& problem, const CostModel& costs,
@@ -33,69 +42,76 @@ public:
     for (const auto steps : all) {
       if (steps > 0 && is_stopped(options_))
         break;
-      search(steps);
+      searched_.push_back(search(steps));
     }
-    return std::move(result_);
+    const auto alone = searched_;
+    for (auto& one : searched_)
+      for (const auto& other : alone)
+        if (one.steps > 0 && one.steps != other.steps && other.found)
+          try_plan(one, other);
+    return chosen();
   }
 
 private:
-  /// Searches plans of this staleness, and takes the best of them if it is
-  /// faster than what was found before.
-  void search(std::uint32_t steps) {
-    auto options = options_;
-    options.lag = lag_of_generation(problem_.workflow, steps);
-    if (steps > 0 && options.method == SearchMethod::exact)
-      options.method = SearchMethod::automatic;
-    Staleness staleness{.steps = steps};
+  Searched search(std::uint32_t steps) const {
+    Searched one{.steps = steps, .options = options_};
+    one.options.lag = lag_of_generation(problem_.workflow, steps);
+    if (steps > 0 && options_.method == SearchMethod::exact)
+      one.options.method = SearchMethod::automatic;
     try {
-      auto found = find_plan(problem_, costs_, options);
-      try_fresher_plans(found, options.lag);
-      staleness.best = found.best;
-      staleness.lower_bound_s = found.lower_bound_s;
-      if (steps == 0
-          || found.best.step_s
-               < result_.chosen.best.step_s * (1 - least_staleness_gain)) {
-        result_.chosen = std::move(found);
-        result_.options = options;
-      }
+      one.found = find_plan(problem_, costs_, one.options);
     } catch (const PlanError&) {
       if (steps == 0)
         throw;
     }
-    result_.tried.push_back(std::move(staleness));
+    return one;
   }
 
-  /// Lets the plans of smaller staleness lag so far: a walk does not find what
-  /// branch and bound has found.
-  void
-  try_fresher_plans(SearchResult& found,
-                    const std::map<std::string, std::uint32_t>& lag) const {
-    for (const auto& fresher : result_.tried) {
-      if (!fresher.best)
+  /// Lets the other's best plan lag as far as this staleness.
+  void try_plan(Searched& one, const Searched& other) const {
+    FoundPlan plan{.origin = fmt::format("plan of staleness {}", other.steps),
+                   .plan = other.found->best.plan};
+    plan.plan.lag = one.options.lag;
+    if (!check_plan(problem_, plan.plan).ok())
+      return;
+    plan.step_s = simulate_step_s(problem_, planned_, plan.plan);
+    if (!one.found)
+      one.found = SearchResult{.best = plan, .lower_bound_s = plan.step_s};
+    auto& found = *one.found;
+    if (plan.step_s >= found.best.step_s)
+      return;
+    found.history.push_back(
+      fmt::format("{}: {:.4g} s with this one", plan.origin, plan.step_s));
+    found.next.insert(found.next.begin(), std::move(found.best));
+    found.next.resize(std::min(found.next.size(), std::size_t{3}));
+    found.lower_bound_s = std::min(found.lower_bound_s, plan.step_s);
+    found.best = std::move(plan);
+  }
+
+  /// Returns the fastest; of equal ones, the least stale.
+  StalenessSearch chosen() {
+    StalenessSearch result;
+    for (auto& [steps, options, found] : searched_) {
+      auto& tried = result.tried.emplace_back(Staleness{.steps = steps});
+      if (!found)
         continue;
-      FoundPlan plan{.origin
-                     = fmt::format("plan of staleness {}", fresher.steps),
-                     .plan = fresher.best->plan};
-      plan.plan.lag = lag;
-      if (!check_plan(problem_, plan.plan).ok())
+      tried.best = found->best;
+      tried.lower_bound_s = found->lower_bound_s;
+      if (steps > 0
+          && found->best.step_s
+               >= result.chosen.best.step_s * (1 - least_staleness_gain))
         continue;
-      plan.step_s = simulate_step_s(problem_, planned_, plan.plan);
-      if (plan.step_s >= found.best.step_s)
-        continue;
-      found.history.push_back(
-        fmt::format("{}: {:.4g} s with this one", plan.origin, plan.step_s));
-      found.next.insert(found.next.begin(), std::move(found.best));
-      found.next.resize(std::min(found.next.size(), std::size_t{3}));
-      found.lower_bound_s = std::min(found.lower_bound_s, plan.step_s);
-      found.best = std::move(plan);
+      result.chosen = std::move(*found);
+      result.options = options;
     }
+    return result;
   }
 
   const PlanProblem& problem_;
   const CostModel& costs_;
   CostModel planned_;
   SearchOptions options_;
-  StalenessSearch result_;
+  std::vector<Searched> searched_;
 };
 
 } // namespace

@@ -128,18 +128,6 @@ TEST(Staleness, ALagThatIsGivenIsTheOnlyOne) {
   EXPECT_EQ(found.chosen.best.plan, searched.fixed(2).best.plan);
 }
 
-// What a lag overlaps on one device is work of the host, in one step of it.
-TEST(Staleness, OneDeviceGainsNothingFromMoreThanOneStep) {
-  const auto problem = make_problem(shape_tiny(), 1, 1);
-  const CostModel costs(problem);
-  const auto found
-    = find_plan_within(problem, costs, {.iterations = few_simulations}, 2);
-  ASSERT_EQ(steps_of(found), Steps({0, 1, 2}));
-  EXPECT_LE(found.chosen.best.plan.lag_of("actor_gen"), 1u);
-  EXPECT_GE(found.tried[2].best->step_s,
-            found.tried[1].best->step_s * (1 - least_staleness_gain));
-}
-
 TEST(Staleness, TheSameSeedGivesTheSamePlans) {
   const Searched searched;
   const auto one = searched.within(2), two = searched.within(2);
