@@ -122,13 +122,13 @@ TEST(UserPlan, ALagBeyondMaxLagNamesBothPlaces) {
   write_text(file, two_calls);
   EXPECT_EQ(lag_error(with_plan("algorithm: {max_lag: 1}\nplan: " + file)),
             file
-              + ":4: lag.actor_gen: expected at most 1, algorithm.max_lag at "
-                "run.yaml:8, got 2; try algorithm.max_lag=2");
+              + ":4: lag.actor_gen: expected at most 1, algorithm.max_lag "
+                "(run.yaml:8), got 2; try algorithm.max_lag=2");
   EXPECT_EQ(lag_error(with_plan("algorithm: {max_lag: 0}\nplan:\n"
                                 "  calls: {actor_gen: {devices: 0}}\n"
                                 "  lag: {actor_gen: 1}\n")),
             "run.yaml:11: plan.lag.actor_gen: expected at most 0, "
-            "algorithm.max_lag at run.yaml:8, got 1; try algorithm.max_lag=1");
+            "algorithm.max_lag (run.yaml:8), got 1; try algorithm.max_lag=1");
 }
 
 TEST(UserPlan, ALagWithinMaxLagOrWithoutOneIsFree) {
@@ -158,7 +158,7 @@ TEST(UserPlan, APresetThatLagsBeyondMaxLagIsRefused) {
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(),
                  "run.yaml:9: plan: expected lags of at most 0, "
-                 "algorithm.max_lag at run.yaml:8, got async, whose actor_gen "
+                 "algorithm.max_lag (run.yaml:8), got async, whose actor_gen "
                  "lags 1; try algorithm.max_lag=1");
   }
   EXPECT_EQ(named_by_user(with_plan("plan: async\n"), make).lag_of("actor_gen"),
