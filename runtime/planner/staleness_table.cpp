@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 namespace troupe::runtime {
@@ -37,6 +38,11 @@ Rates rates_of(const plans::Staleness& staleness,
           .gain = found.tried.front().best->step_s / step_s - 1};
 }
 
+/// Returns "+16.0 %", and "+0.0 %" for what rounds to nothing from below too.
+std::string gain_text(double gain) {
+  return fmt::format("{:+.1f} %", std::round(1000 * gain) / 10 + 0.0);
+}
+
 /// Returns the largest lag of the chosen plan.
 std::uint32_t chosen_steps(const plans::StalenessSearch& found) {
   std::uint32_t steps = 0;
@@ -59,11 +65,11 @@ std::vector<std::string> staleness_lines(const plans::StalenessSearch& found,
       continue;
     }
     const auto rates = rates_of(staleness, found, problem);
-    table.row(
-      {std::to_string(staleness.steps), three_digits(rates.step_s),
-       three_digits(rates.steps_per_hour), count_text(rates.tokens_per_s),
-       staleness.steps == 0 ? "" : fmt::format("{:+.1f} %", 100 * rates.gain),
-       staleness.steps == chosen_steps(found) ? "chosen" : ""});
+    table.row({std::to_string(staleness.steps), three_digits(rates.step_s),
+               three_digits(rates.steps_per_hour),
+               count_text(rates.tokens_per_s),
+               staleness.steps == 0 ? "" : gain_text(rates.gain),
+               staleness.steps == chosen_steps(found) ? "chosen" : ""});
   }
   std::vector<std::string> lines;
   std::istringstream text(table.print());
