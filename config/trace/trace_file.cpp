@@ -159,12 +159,19 @@ void sort_events(TraceFile& file) {
   std::ranges::stable_sort(file.events, {}, &Event::time_ns);
 }
 
+/// Returns whether a segment has its magic, which is written first.
+bool has_magic(const std::filesystem::path& segment) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(segment, error);
+  return !error && bytes >= file_magic.size();
+}
+
 /// Appends a segment to `file`; returns false if it cannot be read.
 bool read_segment(const std::filesystem::path& path, TraceFile& file) {
   std::ifstream stream{path, std::ios::binary};
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
-  if (!stream || error)
+  if (!stream || error || !has_magic(path))
     return false;
   TraceReader reader(path.string(), stream, bytes);
   reader.read_magic();
@@ -178,6 +185,10 @@ TraceFile read_trace(const std::filesystem::path& path) {
   return read_trace(SegmentedTrace{path.filename().string(), {{path, 1}}});
 }
 
+bool has_begun(const SegmentedTrace& trace) {
+  return std::ranges::any_of(trace.segments, has_magic, &Segment::path);
+}
+
 TraceFile read_trace(const SegmentedTrace& trace) {
   TraceFile file;
   bool any = false;
@@ -185,7 +196,8 @@ TraceFile read_trace(const SegmentedTrace& trace) {
     any = read_segment(segment.path, file) || any;
   if (!any)
     throw ConfigError({trace.segments.back().path.string(), 0},
-                      "expected a readable trace file, got none");
+                      "expected a readable trace file of this version, got "
+                      "none");
   sort_events(file);
   return file;
 }

@@ -47,8 +47,11 @@ struct TraceFile {
 /// checked before anything is allocated.
 TraceFile read_trace(const std::filesystem::path& path);
 
+/// Returns whether the process wrote to its trace before it was killed.
+bool has_begun(const SegmentedTrace& trace);
+
 /// Reads all segments as one trace. Segments that a running process removes
-/// meanwhile are left out.
+/// meanwhile, and one that was not begun, are left out.
 TraceFile read_trace(const SegmentedTrace& trace);
 
 /// Appends the events of `records` to `file`: whole records, beginning with the

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <limits>
 #include <tuple>
 
@@ -228,7 +229,8 @@ MergedTrace merge_traces(const std::vector<trace::TraceFile>& files) {
 }
 
 MergedTrace read_run_trace(const RunFolder& folder) {
-  const auto traces = trace::list_traces(folder.trace_folder());
+  auto traces = trace::list_traces(folder.trace_folder());
+  std::erase_if(traces, std::not_fn(trace::has_begun));
   if (traces.empty())
     throw ConfigError({.place = {folder.trace_folder().string(), 0},
                        .path = "",

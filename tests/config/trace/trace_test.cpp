@@ -232,6 +232,18 @@ TEST_F(Trace, EverySegmentHasAllNamesAndTracks) {
   EXPECT_THAT(read_all().names, ::testing::Contains("late"));
 }
 
+TEST_F(Trace, ASegmentThatAKilledProcessDidNotBeginIsLeftOut) {
+  trace::start(file_, "worker 1", 1);
+  trace::begin(track_, name_);
+  trace::stop();
+  std::ofstream(trace::segment_path(file_, 2)) << "TROU";
+  EXPECT_EQ(read_all().events.size(), 1u);
+  EXPECT_TRUE(trace::has_begun(trace::list_traces(file_.parent_path()).at(0)));
+  std::filesystem::resize_file(file_, 0);
+  EXPECT_FALSE(trace::has_begun(trace::list_traces(file_.parent_path()).at(0)));
+  EXPECT_THROW(read_all(), troupe::ConfigError);
+}
+
 TEST_F(Trace, EventsBeforeAMissingSegmentAreDiscarded) {
   trace::start(file_, "worker 1", 1, 4096);
   for (std::uint32_t i = 0; i < 60; ++i)
