@@ -32,7 +32,8 @@ def environment():
     stamp = ENVIRONMENT / "requirements.txt"
     python = ENVIRONMENT / "bin" / "python"
     if not stamp.exists() or stamp.read_text() != wanted:
-        print(f"golden: installing {HERE / 'requirements.txt'} into {ENVIRONMENT} (6 GB)")
+        print(f"golden: installing {HERE / 'requirements.txt'} into {ENVIRONMENT} (6 GB)",
+              file=sys.stderr)
         venv.create(ENVIRONMENT, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet",
                         "--disable-pip-version-check", "-r", HERE / "requirements.txt"],
@@ -75,7 +76,12 @@ def main():
     options.add_argument("--out", type=pathlib.Path, default=HERE / "data")
     options.add_argument("--only", default="")
     options.add_argument("--second", type=pathlib.Path)
+    options.add_argument("--python", action="store_true",
+                         help="print the Python of the environment, and no more")
     given = options.parse_args()
+    if given.python:
+        print(environment())
+        return
     if pathlib.Path(sys.prefix) != ENVIRONMENT:
         python = environment()
         os.execv(python, [str(python), "-B", *sys.argv])
