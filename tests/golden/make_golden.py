@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the golden data of the repository, tests/golden/data (make golden).
 
-usage: make_golden.py [--out DIR] [--only PART[,PART]] [--second DIR]
+usage: make_golden.py [--out DIR] [--only PART[,PART]] [--second DIR] [--python]
 
 Values of transformers, torch, TRL, tokenizers and Jinja2 for small random models,
 small tokenizers trained here, losses, samplers and whole training steps. Runs in a
