@@ -35,8 +35,10 @@ struct Rows;
 namespace troupe::models {
 
 class Backend;
+enum class BatchSlots : std::uint8_t;
 struct GenerateEvents;
 struct GenerateOptions;
+struct ResponseBatch;
 struct LocalModel;
 class Parameters;
 enum class Plane : std::uint8_t;
@@ -117,6 +119,10 @@ public:
   /// Generates batches without a pause between them; see
   /// Generator::run_batches.
   void generate(std::span<const net::Rows> batches,
+                const GenerateOptions& options, RunContext& context,
+                const GenerateEvents& events);
+  /// Generates batches of several steps, or slices of them.
+  void generate(std::span<const ResponseBatch> batches, BatchSlots slots,
                 const GenerateOptions& options, RunContext& context,
                 const GenerateEvents& events);
 

@@ -61,6 +61,15 @@ void Engine::generate(std::span<const net::Rows> batches,
     .run_batches(batches, impl_->resolved_options(options), context, events);
 }
 
+void Engine::generate(std::span<const ResponseBatch> batches, BatchSlots slots,
+                      const GenerateOptions& options, RunContext& context,
+                      const GenerateEvents& events) {
+  Answering(*impl_, context)
+    .generator()
+    .run_batches(batches, slots, impl_->resolved_options(options), context,
+                 events);
+}
+
 void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,
                       TurnQueue* turns, RunContext& context) {
   Answering answering(*impl_, context);

@@ -6,6 +6,7 @@
 #include "config/base/ids.hpp"
 #include "config/model/model_shape.hpp"
 #include "models/generate/generate_options.hpp"
+#include "models/generate/response_batch.hpp"
 #include "models/generate/turns.hpp"
 #include "models/text/stop_texts.hpp"
 #include "net/base/rows.hpp"
@@ -31,6 +32,7 @@ struct TokenRecord {
 /// One sample in progress.
 struct Sequence {
   SampleId sample;
+  StepId step; ///< names the noise
   std::vector<std::int32_t> ids; ///< prompt, then response
   TokenRecord record;            ///< as long as ids
   std::int64_t num_prompt = 0;
@@ -52,9 +54,10 @@ struct Sequence {
   }
 };
 
-/// Returns one sequence per row, batch by batch. Throws FailureError{bad_input}
-/// for a prompt that the model cannot take.
-std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
+/// Returns one sequence per row, batch by batch, with the responses so far.
+/// Throws FailureError{bad_input} for a prompt that the model cannot take, or a
+/// response that does not begin with it.
+std::vector<Sequence> make_sequences(std::span<const ResponseBatch> batches,
                                      const ModelShape& shape,
                                      const GenerateOptions& options);
 

@@ -1,6 +1,7 @@
 // CostModel's seconds of generation: all prompts at once, then one token of
 // every response per step.
 #include "plans/cost/cost_model.hpp"
+#include "plans/memory/call_memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,13 +17,14 @@ constexpr double sampling_bytes_a_token = 24;
 
 } // namespace
 
-double CostModel::prefill_s(const Job& job) const {
-  const auto prompt = problem_.lengths.prompt();
-  const auto tokens = job.samples * prompt;
+/// Feeds `samples` sequences of `length` tokens each.
+double CostModel::prefill_s(const Job& job, double samples,
+                            double length) const {
+  const auto tokens = samples * length;
   const auto hop = hop_s(job, tokens);
   if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
     return *all;
-  return passes_s(job, layer(job, tokens, prompt).forward(), 0, hop);
+  return passes_s(job, layer(job, tokens, length).forward(), 0, hop);
 }
 
 /// Attention of `responses` responses with one query token each over `context`
@@ -109,11 +111,66 @@ double CostModel::rollout_s(const Job& job) const {
 
 double CostModel::generate_s(const Job& job,
                              const std::vector<DecodePhase>& phases) const {
+  return prefill_s(job, job.samples, problem_.lengths.prompt())
+         + decode_s(job, phases);
+}
+
+/// Each slice begins with what is left of its responses, and feeds them first.
+/// Responses beyond the slots wait: more steps of fewer at once.
+double CostModel::slices_s(const Call& call, const Job& job,
+                           std::uint32_t first, std::uint32_t last) const {
+  const auto& lengths = problem_.lengths;
+  const auto count = static_cast<std::uint32_t>(job.placement.slices);
+  const auto limit = problem_.sizes.max_new_tokens > 0
+                       ? double(problem_.sizes.max_new_tokens)
+                       : lengths.max();
+  const auto samples = job.samples * job.rounds;
+  const auto places = static_cast<double>(responses_under_way(
+    problem_.shapes.at(call.role), problem_.dtype(call.role), job.placement,
+    problem_.sizes));
+  double seconds = 0;
+  std::vector<double> starts;
+  for (auto slice = first; slice <= last; ++slice) {
+    starts.push_back(limit * slice / count);
+    const auto left = slice == 0 ? 1.0 : lengths.survival(starts.back());
+    if (left > 0)
+      seconds
+        += prefill_s(job, samples * left, lengths.prompt() + starts.back());
+  }
+  auto phases
+    = lengths.phases_from(starts, limit / count, samples * job.micro_batches);
+  for (auto& phase : phases)
+    if (phase.active > places) {
+      phase.steps *= phase.active / places;
+      phase.active = places;
+    }
+  return seconds + decode_s(job, phases);
+}
+
+double CostModel::slice_alone_s(const Call& call, const Placement& placement,
+                                std::uint32_t index) const {
+  const auto job = make_job(call, placement);
+  return problem_.measured.factor_of(call.name)
+         * cores_.alone(placement.devices)
+         * (numbers(kinds_of(placement.devices)).call_s + master_s(placement)
+            + gather_s(job, 1) + slices_s(call, job, index, index));
+}
+
+double CostModel::slice_beside_s(const Call& call, const Placement& placement,
+                                 std::uint32_t index) const {
+  const auto job = make_job(call, placement);
+  return problem_.measured.factor_of(call.name)
+         * cores_.alone(placement.devices)
+         * (slices_s(call, job, 0, index) - slices_s(call, job, 0, index - 1));
+}
+
+double CostModel::decode_s(const Job& job,
+                           const std::vector<DecodePhase>& phases) const {
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
   const auto layers = std::max(job.other_layers, job.last_layers);
-  double seconds = prefill_s(job);
+  double seconds = 0;
   for (const auto& phase : phases) {
     const auto responses = phase.active / job.micro_batches;
     const auto measured = measured_s(job, ProfileOp::decode, responses);

@@ -15,7 +15,16 @@ namespace troupe::plans {
 
 namespace {
 
-/// Tracks which chunks join the batch of an earlier one, as the master does.
+bool is_in_parts(const TaskPart& part) {
+  return part.chunks > 1 || part.slice.is_cut();
+}
+
+/// Returns whether the batch of a part before may hold it too.
+bool is_later_part(const TaskPart& part) {
+  return part.chunk > 0 || part.slice.index > 0;
+}
+
+/// Tracks which chunks or slices join the batch of an earlier one, as the master does.
 class RunningBatches {
 public:
   explicit RunningBatches(const TaskSeconds& seconds) : seconds_(seconds) {}
@@ -23,7 +32,8 @@ public:
   /// Returns the seconds of a task that starts now.
   double seconds_of(TaskRef task, const Schedule& schedule) {
     const auto& graph = schedule.graph();
-    if (seconds_.begins_batch.empty() || graph.tasks[task.task].part.chunks == 1
+    const auto& part = graph.tasks[task.task].part;
+    if (seconds_.begins_batch.empty() || !is_in_parts(part)
         || joined_.erase(task) > 0)
       return seconds_.all[task.task];
     const auto batch = joined_chunks(graph, task, schedule.followers(task));
@@ -283,8 +293,23 @@ double predict_task_s(const PlanProblem& problem, const CostModel& costs,
   if (task.kind != TaskKind::call || placement == plan.calls.end())
     return 0;
   const auto& call = problem.workflow.call(task.call);
+  if (const auto& slice = task.part.slice; slice.is_cut())
+    return slice.index == 0
+             ? costs.slice_alone_s(call, placement->second, 0)
+             : costs.slice_beside_s(call, placement->second, slice.index);
   return task.part.chunk == 0 ? costs.call_s(call, placement->second)
                               : costs.later_chunk_s(call, placement->second);
+}
+
+/// Returns the seconds of a later part that begins a batch.
+double predict_batch_s(const PlanProblem& problem, const CostModel& costs,
+                       const ExecutionPlan& plan, const TaskTemplate& task) {
+  if (const auto& slice = task.part.slice; slice.is_cut())
+    return costs.slice_alone_s(problem.workflow.call(task.call),
+                               plan.calls.at(task.call), slice.index);
+  auto first = task;
+  first.part.chunk = 0;
+  return predict_task_s(problem, costs, plan, first);
 }
 
 double predict_use(const PlanProblem& problem, const CostModel& costs,
@@ -334,17 +359,15 @@ TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
       seconds.use.push_back(predict_use(problem, costs, plan, task));
   }
   const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
-    return task.part.chunk > 0 && may_join(problem.workflow.call(task.call));
+    return is_later_part(task.part) && may_join(problem.workflow.call(task.call));
   });
   if (!may_end)
     return seconds;
   seconds.begins_batch = seconds.all;
   for (std::size_t i = 0; i < graph.tasks.size(); ++i)
-    if (graph.tasks[i].part.chunk > 0) {
-      auto first = graph.tasks[i];
-      first.part.chunk = 0;
-      seconds.begins_batch[i] = predict_task_s(problem, costs, plan, first);
-    }
+    if (is_later_part(graph.tasks[i].part))
+      seconds.begins_batch[i]
+        = predict_batch_s(problem, costs, plan, graph.tasks[i]);
   return seconds;
 }
 
@@ -367,7 +390,8 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   run.times = run_schedule(run.graph, seconds, run.num_steps);
   run.durations_s = seconds.all;
   for (const auto& task : run.times)
-    if (run.graph.tasks[task.task.task].part.chunks > 1 || seconds.cores.any())
+    if (is_in_parts(run.graph.tasks[task.task.task].part)
+        || seconds.cores.any())
       run.durations_s[task.task.task] = task.end_s - task.start_s;
   run.master_s = seconds.master_s;
   run.step_s = std::max(run.master_s,

@@ -191,6 +191,27 @@ TEST_P(ParallelGeneration, GivesTheSameTokens_I1_I2) {
   expect_same_responses(got, want);
 }
 
+TEST_P(ParallelGeneration, SlicesHaveTheBitsOfAWholeGeneration_I1_I2) {
+  const net::Rows prompts = random_prompts(75);
+  GenerateOptions options
+    = {.max_new_tokens = 12, .seed = 5, .max_sequences = 4, .stop_ids = {3}};
+  ParallelReplica replica(spec(wide_shape()), GetParam());
+  const net::Rows whole = replica.generate(prompts, options);
+  options.max_new_tokens = 5;
+  const net::Rows begun = replica.generate(prompts, options);
+  options.max_new_tokens = 12;
+  const std::vector<std::string> so_far
+    = {"sequence_ids", "logprobs", "truncated"};
+  const net::Rows got = replica.generate(
+    net::merge(std::vector{prompts, net::select_keys(begun, so_far)}), options);
+  EXPECT_THAT(
+    got.at("sequence_ids").as<std::int32_t>(),
+    ::testing::ElementsAreArray(whole.at("sequence_ids").as<std::int32_t>()));
+  EXPECT_THAT(
+    got.at("logprobs").as<float>(),
+    ::testing::ElementsAreArray(whole.at("logprobs").as<float>()));
+}
+
 TEST_P(ParallelGeneration, ContinuousBatchesEndAlikeOnAllDevices_I2) {
   const net::Rows prompts = random_prompts(75);
   const GenerateOptions options
