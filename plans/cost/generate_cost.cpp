@@ -161,7 +161,8 @@ double CostModel::slice_beside_s(const Call& call, const Placement& placement,
   const auto job = make_job(call, placement);
   return problem_.measured.factor_of(call.name)
          * cores_.alone(placement.devices)
-         * (slices_s(call, job, 0, index) - slices_s(call, job, 0, index - 1));
+         * std::max(0.0, slices_s(call, job, 0, index)
+                           - slices_s(call, job, 0, index - 1));
 }
 
 double CostModel::decode_s(const Job& job,
