@@ -89,8 +89,7 @@ plans::SampleRange range_of(MasterSelf self, plans::TaskRef task) {
                             entry.part.chunk, entry.part.chunks);
 }
 
-void ask_call(MasterSelf self, plans::TaskRef task,
-              const JoinedTasks& joined) {
+void ask_call(MasterSelf self, plans::TaskRef task, const JoinedTasks& joined) {
   auto& state = self->state;
   ++state.tasks.running;
   state.tasks.sent_calls[task] = {};

@@ -81,9 +81,7 @@ caf::result<RunDone> generate(ShardSelf self, const Context& context,
       [shard = state.shard,
        who = fmt::format("{}, {}, {} of step {}", state.shard->worker->who,
                          state.name, order.call, step_number(context.step)),
-       chunks = std::move(chunks)] {
-        generate_chunks(*shard, who, chunks);
-      });
+       chunks = std::move(chunks)] { generate_chunks(*shard, who, chunks); });
   return reply.promise();
 }
 

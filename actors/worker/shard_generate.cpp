@@ -103,9 +103,9 @@ void replay_responses(Shard& shard, const plans::Call& call,
 
 /// Returns the batches of chunks whose `rows` are named as the call's function
 /// knows them.
-std::vector<models::ResponseBatch>
-batches_of(std::span<const ChunkRun> chunks, std::span<const net::Rows> rows,
-           std::int64_t max_new_tokens) {
+std::vector<models::ResponseBatch> batches_of(std::span<const ChunkRun> chunks,
+                                              std::span<const net::Rows> rows,
+                                              std::int64_t max_new_tokens) {
   std::vector<models::ResponseBatch> batches;
   for (std::size_t i = 0; i < chunks.size(); ++i)
     batches.push_back(
@@ -137,9 +137,6 @@ void make_responses(Shard& shard, const plans::Call& call,
     on_rows(i, gives_results(shard) ? std::move(made) : net::Rows{});
   };
   shard.engine->generate(batches_of(chunks, rows, options.max_new_tokens),
-                         chunks.front().order.slice.is_cut()
-                           ? models::BatchSlots::of_all
-                           : models::BatchSlots::of_largest,
                          options, context, events);
 }
 
@@ -239,7 +236,8 @@ void generate_chunks(Shard& shard, const std::string& who,
         rename_in(plans::slice_of(call, chunk.order.slice), chunk.rows));
     make_responses(
       shard, call, chunks, rows, [&](std::size_t i, net::Rows responses) {
-        auto done = keep_responses(shard, call, chunks[i], std::move(responses));
+        auto done
+          = keep_responses(shard, call, chunks[i], std::move(responses));
         meter.end(done);
         settle(i, std::move(done));
       });

@@ -1,6 +1,6 @@
 // Generation on a device: chunks of a call that share a running batch, slices
-// of several steps that do, or a call that has none. Each chunk's rows go to the stash, and its reply to the
-// call, as soon as its own samples are done.
+// of several steps that do, or a call that has none. Each chunk's rows go to
+// the stash, and its reply to the call, as soon as its own samples are done.
 #pragma once
 
 #include "actors/worker/shard_actor.hpp"

@@ -35,7 +35,6 @@ struct Rows;
 namespace troupe::models {
 
 class Backend;
-enum class BatchSlots : std::uint8_t;
 struct GenerateEvents;
 struct GenerateOptions;
 struct ResponseBatch;
@@ -116,13 +115,8 @@ public:
   /// stopped.
   net::Rows generate(const net::Rows& prompts, const GenerateOptions& options,
                      RunContext& context);
-  /// Generates batches without a pause between them; see
-  /// Generator::run_batches.
-  void generate(std::span<const net::Rows> batches,
-                const GenerateOptions& options, RunContext& context,
-                const GenerateEvents& events);
-  /// Generates batches of several steps, or slices of them.
-  void generate(std::span<const ResponseBatch> batches, BatchSlots slots,
+  /// Generates batches as one; see Generator::run_batches.
+  void generate(std::span<const ResponseBatch> batches,
                 const GenerateOptions& options, RunContext& context,
                 const GenerateEvents& events);
 

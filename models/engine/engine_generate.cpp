@@ -53,21 +53,12 @@ net::Rows Engine::generate(const net::Rows& prompts,
     .run(prompts, impl_->resolved_options(options), context);
 }
 
-void Engine::generate(std::span<const net::Rows> batches,
+void Engine::generate(std::span<const ResponseBatch> batches,
                       const GenerateOptions& options, RunContext& context,
                       const GenerateEvents& events) {
   Answering(*impl_, context)
     .generator()
     .run_batches(batches, impl_->resolved_options(options), context, events);
-}
-
-void Engine::generate(std::span<const ResponseBatch> batches, BatchSlots slots,
-                      const GenerateOptions& options, RunContext& context,
-                      const GenerateEvents& events) {
-  Answering(*impl_, context)
-    .generator()
-    .run_batches(batches, slots, impl_->resolved_options(options), context,
-                 events);
 }
 
 void Engine::converse(const net::Rows& prompts, const GenerateOptions& options,

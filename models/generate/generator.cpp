@@ -37,6 +37,7 @@ public:
       const auto count = batch.rows->num_samples();
       batches_.push_back({first, count, count});
       first += count;
+      several_steps_ |= batch.step != batches.front().step;
     }
     for (std::size_t i = 0; i < batches_.size(); ++i)
       if (batches_[i].left == 0)
@@ -45,18 +46,18 @@ public:
 
   /// Returns how many responses are generated at once if memory allows, at
   /// least 1; those that have ended need no slot.
-  std::size_t at_once(BatchSlots slots) const {
+  std::size_t at_once() const {
     std::size_t most = 1;
     std::size_t all = 0;
     for (const Batch& batch : batches_) {
       const auto own = sequences_.subspan(batch.first, batch.count);
       const auto running = batch.count
-                           - static_cast<std::size_t>(std::ranges::count_if(
-                             own, &Sequence::finished));
+                           - static_cast<std::size_t>(
+                             std::ranges::count_if(own, &Sequence::finished));
       most = std::max(most, running);
       all += running;
     }
-    return slots == BatchSlots::of_all ? std::max(most, all) : most;
+    return several_steps_ ? std::max(most, all) : most;
   }
   std::size_t batch_of(const Sequence& s) const {
     const auto index = static_cast<std::size_t>(&s - sequences_.data());
@@ -89,6 +90,7 @@ private:
   ResponseLogprobs logprobs_;
   const GenerateEvents& events_;
   std::vector<Batch> batches_;
+  bool several_steps_ = false;
 };
 
 } // namespace
@@ -131,7 +133,7 @@ std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
   std::int64_t tokens = 1;
   for (const Sequence& s : sequences)
     if (!s.finished())
-      tokens = std::max(tokens, s.most);
+      tokens = std::max(tokens, s.limits.all);
   const std::int64_t fitting = least_of_stages(
     static_cast<std::int64_t>(cache_limit(options) / cache.slot_bytes(tokens)),
     groups);
@@ -200,11 +202,11 @@ void Generator::run_batches(std::span<const net::Rows> batches,
   std::vector<ResponseBatch> parts;
   for (const net::Rows& batch : batches)
     parts.push_back({&batch, context.step, options.max_new_tokens});
-  run_batches(parts, BatchSlots::of_largest, options, context, events);
+  run_batches(parts, options, context, events);
 }
 
 void Generator::run_batches(std::span<const ResponseBatch> batches,
-                            BatchSlots slots, const GenerateOptions& options,
+                            const GenerateOptions& options,
                             const RunContext& context,
                             const GenerateEvents& events) {
   auto sequences = internal::make_sequences(batches, impl_->shape, options);
@@ -219,7 +221,7 @@ void Generator::run_batches(std::span<const ResponseBatch> batches,
                         .truncated = !s.stopped});
     ends.finished(s);
   };
-  impl_->generate(sequences, ends.at_once(slots), options, context, {}, report);
+  impl_->generate(sequences, ends.at_once(), options, context, {}, report);
 }
 
 void Generator::converse(const net::Rows& prompts,

@@ -57,9 +57,10 @@ public:
   void run_batches(std::span<const net::Rows> batches,
                    const GenerateOptions& options, const RunContext& context,
                    const GenerateEvents& events);
-  /// Generates batches of several steps, or slices of them, each up to its own
-  /// limit of new tokens. Responses that have ended are passed on as they are.
-  void run_batches(std::span<const ResponseBatch> batches, BatchSlots slots,
+  /// Generates batches, each up to its own limit of new tokens; those of
+  /// several steps are slices, which run side by side: there are slots for all
+  /// of them. Responses that have ended are passed on as they are.
+  void run_batches(std::span<const ResponseBatch> batches,
                    const GenerateOptions& options, const RunContext& context,
                    const GenerateEvents& events);
 

@@ -7,7 +7,6 @@
 #include "config/base/ids.hpp"
 #include "net/base/rows.hpp"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace troupe::models {
@@ -18,12 +17,6 @@ struct ResponseBatch {
   const net::Rows* rows = nullptr;
   StepId step = {};                ///< names the noise
   std::int64_t max_new_tokens = 0; ///< of each response, all slices together
-};
-
-/// Number of responses that batches which run as one may hold at once.
-enum class BatchSlots : std::uint8_t {
-  of_largest, ///< one batch after the other, each ends by itself
-  of_all,     ///< all batches side by side
 };
 
 } // namespace troupe::models

@@ -40,10 +40,10 @@ Sequence make_sequence(const ResponseBatch& batch, std::size_t row,
   s.ids.assign(prompt.begin(), prompt.end());
   record_given(s, prompt.size());
   s.num_prompt = s.given = s.size();
-  s.limit = s.most
+  s.limits.turn = s.limits.all
     = std::min(s.num_prompt + std::max<std::int64_t>(batch.max_new_tokens, 0),
                shape.context_tokens());
-  s.ids.reserve(static_cast<std::size_t>(s.most));
+  s.ids.reserve(static_cast<std::size_t>(s.limits.all));
   if (options.stop_texts)
     s.watch.emplace(*options.stop_texts);
   return s;
@@ -81,8 +81,7 @@ void take_response(Sequence& s, const net::Rows& rows, std::size_t row,
     s.record.kept_counts = copy_of<std::int32_t>(rows.at("kept_counts"), row);
     s.record.kept_ids = copy_of<std::int32_t>(rows.at("kept_ids"), row);
   }
-  s.stopped
-    = elements_of<std::uint8_t>(rows.at("truncated"), row).front() == 0;
+  s.stopped = elements_of<std::uint8_t>(rows.at("truncated"), row).front() == 0;
 }
 
 // Adds kept_counts and kept_ids.
@@ -148,8 +147,9 @@ void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
   s.ids = std::move(ids);
   record_given(s, s.ids.size());
   s.given = s.size();
-  s.limit
-    = max_new_tokens > 0 ? std::min(s.most, s.given + max_new_tokens) : s.most;
+  s.limits.turn = max_new_tokens > 0
+                    ? std::min(s.limits.all, s.given + max_new_tokens)
+                    : s.limits.all;
   s.stopped = false;
 }
 

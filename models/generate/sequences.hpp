@@ -29,17 +29,22 @@ struct TokenRecord {
   std::vector<std::int32_t> kept_ids;    ///< of all tokens, one after the other
 };
 
+/// Most tokens of a sequence.
+struct TokenLimits {
+  std::int64_t all = 0;  ///< over all turns
+  std::int64_t turn = 0; ///< at the end of this turn
+};
+
 /// One sample in progress.
 struct Sequence {
   SampleId sample;
-  StepId step; ///< names the noise
+  StepId step;                   ///< names the noise
   std::vector<std::int32_t> ids; ///< prompt, then response
   TokenRecord record;            ///< as long as ids
   std::int64_t num_prompt = 0;
   std::int64_t given = 0; ///< tokens before this turn
-  std::int64_t most = 0;  ///< limit of tokens over all turns
-  std::int64_t limit = 0; ///< limit of tokens at the end of this turn
-  std::int64_t fed = 0;   ///< tokens in the cache
+  TokenLimits limits;
+  std::int64_t fed = 0; ///< tokens in the cache
   std::int32_t slot = -1;
   bool stopped = false; ///< by an end token or a stop text
   /// Index of the first of the adjacent sequences with the same prompt.
@@ -50,7 +55,7 @@ struct Sequence {
     return static_cast<std::int64_t>(ids.size());
   }
   bool finished() const {
-    return stopped || size() >= limit;
+    return stopped || size() >= limits.turn;
   }
 };
 

@@ -150,12 +150,11 @@ private:
                    "nothing",
                    fmt::format("{}: {}", call.name, placement_example(call)));
     const auto& placement = found->second;
-    const auto why = why_no_chunks(context_, call, placement);
-    if (!why.empty())
-      refuse(path + ".chunks", why);
-    const auto no_slices = why_no_slices(context_, call, placement);
-    if (!no_slices.empty())
-      refuse(path + ".slices", no_slices);
+    for (const auto& [key, why] :
+         {std::pair{".chunks", why_no_chunks(context_, call, placement)},
+          std::pair{".slices", why_no_slices(context_, call, placement)}})
+      if (!why.empty())
+        refuse(path + key, why);
     const auto no_instances = why_no_instances(call, placement);
     if (!no_instances.empty())
       return refuse(path, no_instances);

@@ -37,8 +37,6 @@
 //           all stages + p hops)
 //   slots   responses beyond those that a rank decodes at once wait for free
 //           slots: each further batch of them adds its prompts and mean length
-//   slices  a batch holds the newest step's first slice and what is left of
-//           older steps; each adds its prompts, with the response so far
 //   control call_s + call_device_s for each device of the mesh
 //   chunks  the first one ends with its longest response, each later one adds
 //           its prompts and mean length
@@ -88,12 +86,9 @@ public:
   /// share one batch (joined_chunks.hpp): the time of the first one includes
   /// the wait for the longest response; after it the batch has no empty slot.
   double later_chunk_s(const Call& call, const Placement& placement) const;
-  /// Returns the seconds of slice `index` of a call that is alone in its batch.
-  double slice_alone_s(const Call& call, const Placement& placement,
-                       std::uint32_t index) const;
-  /// Returns the seconds that slice `index` adds to a batch of those before it.
-  double slice_beside_s(const Call& call, const Placement& placement,
-                        std::uint32_t index) const;
+  /// Returns the seconds of slices [first, last] of a call in one batch.
+  double slices_s(const Call& call, const Placement& placement,
+                  std::uint32_t first, std::uint32_t last) const;
   /// Returns the seconds to load planes of `role` from host memory, or to
   /// offload them: a task of its own, during which nothing is computed.
   double planes_s(const std::string& role, const Placement& mesh,
@@ -184,20 +179,13 @@ private:
   double train_s(const Job& job) const;
   double gradients_s(const Job& job) const;
   double optimizer_s(const Job& job) const;
-  double generate_s(const Job& job,
-                    const std::vector<DecodePhase>& phases) const;
   double decode_s(const Job& job, const std::vector<DecodePhase>& phases) const;
-  /// Slices [first, last] side by side.
-  double slices_s(const Call& call, const Job& job, std::uint32_t first,
-                  std::uint32_t last) const;
   double first_responses_s(const Job& job) const;
   double steady_responses_s(const Job& job) const;
-  double later_responses_s(const Job& job) const;
   double decode_attention_s(const Job& job, double responses,
                             double context) const;
   double decode_token_s(const Job& job, double responses, double context) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;
-  double measured_token_s(const Job& job, double step_s) const;
 
   const PlanProblem& problem_;
   const Hardware& hardware_;

@@ -16,13 +16,13 @@ std::string slices_text(const ExecutionPlan& plan,
     std::string versions;
     for (std::uint32_t i = 0; i < count; ++i) {
       const auto lag = slice_lag(plan.lag_of(call), {i, count});
-      versions += (i > 0 ? ", n" : "n") + (lag > 0 ? fmt::format("-{}", lag) : "");
+      versions
+        += (i > 0 ? ", n" : "n") + (lag > 0 ? fmt::format("-{}", lag) : "");
     }
-    const auto size
-      = max_new_tokens > 0
-          ? fmt::format(" of at most {} tokens",
-                        slice_limit(max_new_tokens, {0, count}))
-          : "";
+    const auto size = max_new_tokens > 0
+                        ? fmt::format(" of at most {} tokens",
+                                      slice_limit(max_new_tokens, {0, count}))
+                        : "";
     text += fmt::format("{} in {} slices{}, which step n generates with "
                         "versions {} (0 at least)\n",
                         call, count, size, versions);
@@ -38,8 +38,7 @@ std::vector<VersionSpan> version_spans(const ExecutionPlan& plan,
   const auto count = plan.slices_of(call);
   for (std::uint32_t i = 0; i < count; ++i) {
     const SlicePart slice{i, count};
-    const auto version
-      = version_for(step, slice_lag(plan.lag_of(call), slice));
+    const auto version = version_for(step, slice_lag(plan.lag_of(call), slice));
     if (spans.empty() || spans.back().version != version)
       spans.push_back({first, version});
     first = slice_limit(max_new_tokens, slice);

@@ -2,7 +2,6 @@
 // by newer weights. Pure functions of plan, step and position.
 #pragma once
 
-#include "plans/plan/execution_plan.hpp"
 #include "plans/schedule/step_graph.hpp"
 
 #include <cstdint>

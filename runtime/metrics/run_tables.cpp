@@ -186,8 +186,7 @@ std::string plan_table(const PlannedWork& work) {
     plural(cluster.num_workers(), "worker", "workers"), cluster.num_devices(),
     plural(cluster.num_devices(), "device", "devices"));
   text += table.print();
-  text
-    += plans::slices_text(work.plan, work.settings.rollout.max_new_tokens);
+  text += plans::slices_text(work.plan, work.settings.rollout.max_new_tokens);
   for (const auto& line : work.plan_why)
     text += line + "\n";
   text += adapters_text(work);

@@ -1,9 +1,8 @@
 // Responses that are made in slices, each by a generation of its own that
 // begins with the tokens so far, have the bits of those made at once.
-#include "models/generate/response_batch.hpp"
-
 #include "config/base/error.hpp"
 #include "models/generate/generator.hpp"
+#include "models/generate/response_batch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -53,9 +52,9 @@ net::Rows in_slices(Generator& generator, const net::Rows& prompts,
   net::Rows made;
   for (const auto limit : limits) {
     options.max_new_tokens = limit;
-    made = generator.run(made.samples.empty() ? prompts
-                                              : continued(prompts, made),
-                         options, context);
+    made
+      = generator.run(made.samples.empty() ? prompts : continued(prompts, made),
+                      options, context);
   }
   return made;
 }
@@ -115,19 +114,16 @@ TEST(ResponseBatch, SlicesOfSeveralStepsShareABatch_I2) {
   const auto rest = continued(prompts, first_half);
   const std::vector<ResponseBatch> batches
     = {{&rest, StepId(4), 12}, {&prompts, StepId(5), 6}};
-  for (const auto slots : {BatchSlots::of_all, BatchSlots::of_largest}) {
-    std::map<std::size_t, net::Rows> ended;
-    std::map<std::size_t, std::size_t> samples;
-    generator.run_batches(
-      batches, slots, options, at_step(4),
-      {.on_sample = [&](const GeneratedSample& s) { ++samples[s.batch]; },
-       .on_batch = [&](std::size_t i, net::Rows rows) {
-         ended[i] = std::move(rows);
-       }});
-    EXPECT_EQ(bits_of(ended.at(0)), bits_of(whole));
-    EXPECT_EQ(bits_of(ended.at(1)), bits_of(next_half));
-    EXPECT_EQ(samples, (std::map<std::size_t, std::size_t>{{0, 6}, {1, 6}}));
-  }
+  std::map<std::size_t, net::Rows> ended;
+  std::map<std::size_t, std::size_t> samples;
+  generator.run_batches(
+    batches, options, at_step(4),
+    {.on_sample = [&](const GeneratedSample& s) { ++samples[s.batch]; },
+     .on_batch
+     = [&](std::size_t i, net::Rows rows) { ended[i] = std::move(rows); }});
+  EXPECT_EQ(bits_of(ended.at(0)), bits_of(whole));
+  EXPECT_EQ(bits_of(ended.at(1)), bits_of(next_half));
+  EXPECT_EQ(samples, (std::map<std::size_t, std::size_t>{{0, 6}, {1, 6}}));
 }
 
 TEST(ResponseBatch, EndedResponsesArePassedOnWithoutAPass) {
@@ -156,8 +152,7 @@ TEST(ResponseBatch, ResponsesOfOtherPromptsAreRefused) {
   Generator generator(model.shape, model.weights, {},
                       troupe::testing::backend_under_test());
   auto options = some_options(4);
-  const auto made
-    = generator.run(prompt_rows({{1, 2}}), options, at_step(1));
+  const auto made = generator.run(prompt_rows({{1, 2}}), options, at_step(1));
   options.max_new_tokens = 8;
   try {
     generator.run(continued(prompt_rows({{1, 3}}), made), options, at_step(1));

@@ -78,7 +78,8 @@ TEST(JoinedChunks, SlicesOfOneVersionAreOneBatchTheNewestStepFirst) {
   Chunked run;
   run.plan.calls["actor_gen"] = on(0, 1);
   run.plan.calls["actor_gen"].slices = 3;
-  run.graph = make_step_graph(run.ppo, run.plan, replicas_of(run.ppo, run.plan));
+  run.graph
+    = make_step_graph(run.ppo, run.plan, replicas_of(run.ppo, run.plan));
   const auto newest = at(run.graph, "actor_gen/slice0", 4);
   const auto middle = at(run.graph, "actor_gen/slice1", 3);
   const auto oldest = at(run.graph, "actor_gen/slice2", 2);
@@ -98,7 +99,8 @@ TEST(JoinedChunks, TheOrderOfAPlanPutsSlicesOfOneVersionInARow) {
   Chunked run;
   run.plan = plan_apart(run.ppo);
   run.plan.calls["actor_gen"].slices = 2;
-  run.graph = make_step_graph(run.ppo, run.plan, replicas_of(run.ppo, run.plan));
+  run.graph
+    = make_step_graph(run.ppo, run.plan, replicas_of(run.ppo, run.plan));
   Schedule schedule(run.graph, StepId(0), StepId(6));
   std::vector<TaskRef> running = schedule.start();
   int whole = 0;

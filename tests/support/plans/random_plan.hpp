@@ -1,6 +1,6 @@
-// Random workflows and plans for them: lags, chunks, slices, EMA roles, planes that are
-// kept, dropped and offloaded. Not every one can run: lags may make a step wait
-// for itself.
+// Random workflows and plans for them: lags, chunks, slices, EMA roles, planes
+// that are kept, dropped and offloaded. Not every one can run: lags may make a
+// step wait for itself.
 #pragma once
 
 #include "plans/plan/execution_plan.hpp"
