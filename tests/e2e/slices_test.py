@@ -36,7 +36,7 @@ class Slices(Case):
 
     def grpo(self, name, *overrides):
         return ["train", "/dev/null", "workflow=grpo", f"run.name={name}",
-                "run.steps=5", "run.save_every=0", "run.resume=auto",
+                "run.steps=5", "run.save_every=0",
                 "models.actor.path=data/base",
                 "models.actor.optimizer.lr=1e-3", CONSTANT[0],
                 "data.train=data/prompts.jsonl", "data.batch_size=6",
