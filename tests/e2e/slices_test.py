@@ -140,8 +140,11 @@ class Slices(Case):
     def test_corrections_weigh_tokens_by_the_weights_that_drew_them(self):
         recompute = ["algorithm.old_logprobs=recompute",
                      "algorithm.correction={kind: tis, cap: 10}"]
+        scored = APART.replace(
+            "  rewards:",
+            "  actor_inf:   {{devices: 0-1, strategy: d2}}\n  rewards:")
         lines = {slices: self.train(f"in_{slices}", *recompute,
-                                    self.plan(APART, slices))
+                                    self.plan(scored, slices))
                  for slices in (1, 4)}
         for step in (2, 3, 4, 5):
             whole = lines[1][step]["actor/is_weight_mean"]
