@@ -75,6 +75,29 @@ class Slices(Case):
                                self.plan(text, slices))
                     self.assertEqual(self.samples("cut"), whole)
 
+    def test_masks_and_evaluations_are_those_of_whole_answers_I2(self):
+        extra = ["models.actor.optimizer.lr=0", "rollout.top_k=8",
+                 "algorithm.sampling_mask=true", "run.steps=3",
+                 "eval.data=data/prompts.jsonl", "eval.every=1",
+                 "eval.max_rows=8"]
+        whole = self.train("whole", *extra, self.plan(APART, 1))
+        cut = self.train("cut", *extra, self.plan(APART, 3))
+        for line in cut.values():
+            line.pop("rollout/partial_tokens", None)
+        self.assertEqual(cut, whole)
+        self.assertEqual(self.samples("cut"), self.samples("whole"))
+        self.assertIn("kept_ids", self.samples("cut")[1, 0]["keys"])
+
+    def test_recorded_answers_train_alike_in_slices_I1(self):
+        # slices begin steps that the run does not reach
+        self.train("recorded", "run.steps=4", self.plan(APART, 2))
+        replay = f"run.replay={self.run_folder('recorded')}/samples.jsonl"
+        lines = [self.train(f"in_{slices}", "run.steps=3", replay,
+                            self.plan(APART, slices)) for slices in (1, 2)]
+        for line in lines[1].values():
+            line.pop("rollout/partial_tokens", None)
+        self.assertEqual(*lines)
+
     def test_a_run_in_slices_repeats_to_the_bit_I8(self):
         for text, slices, lag in ((APART, 2, 0), (APART, 4, 1), (AT_HOME, 2, 0)):
             with self.subTest(plan=text, slices=slices, lag=lag):
