@@ -28,10 +28,11 @@ std::vector<net::Column> response() {
   return columns;
 }
 
-nlohmann::json line_of(std::vector<net::Column> columns) {
+nlohmann::json line_of(std::vector<net::Column> columns,
+                       const std::vector<plans::VersionSpan>& versions = {}) {
   const net::Rows rows{{SampleId{5}}, std::move(columns)};
   return nlohmann::json::parse(
-    sample_lines(StepId{0}, rows, {}, testing::letters()));
+    sample_lines(StepId{0}, rows, {}, testing::letters(), versions));
 }
 
 TEST(RolloutRecord, SampledLogprobsReadBackToTheBitForAReplay) {
@@ -56,6 +57,13 @@ TEST(RolloutRecord, KlIsOfTheModelsOwnTokensAndSoAreItsParts) {
               ElementsAre(DoubleEq(-7), DoubleEq(-0.5), DoubleEq(-0.25)));
   EXPECT_THAT(line["advantages"].get<std::vector<double>>(),
               ElementsAre(DoubleEq(0), DoubleEq(1.2346), DoubleEq(-2)));
+}
+
+TEST(RolloutRecord, VersionsBeginAtTokensThatTheResponseHas) {
+  EXPECT_FALSE(line_of(response()).contains("versions"));
+  const auto line
+    = line_of(response(), {{0, Version{3}}, {1, Version{4}}, {2, Version{5}}});
+  EXPECT_EQ(line["versions"], nlohmann::json::parse("[[1, 3], [2, 4]]"));
 }
 
 } // namespace
