@@ -12,8 +12,35 @@ namespace troupe::models {
 
 namespace {
 
+// What a layer keeps of its MLP and its experts, in floats per token.
+struct MlpRoom {
+  std::int64_t mlp = 0;
+  std::int64_t experts = 0;
+};
+
+MlpRoom mlp_room(const ModelShape& shape, const LayerWeights& w,
+                 const stack::Sizes& z) {
+  MlpRoom room;
+  if (w.has_mlp())
+    room.mlp = z.unit(w).columns();
+  if (w.has_experts())
+    room.experts = stack::moe_shape(shape, w.moe, {}, z).unit.columns()
+                   * shape.experts.per_token;
+  return room;
+}
+
+// Returns the room for any layer.
+MlpRoom mlp_room(const Transformer& model, const stack::Sizes& z) {
+  MlpRoom most;
+  for (const LayerWeights& w : model.weights.layers) {
+    const MlpRoom room = mlp_room(model.shape, w, z);
+    most = {std::max(most.mlp, room.mlp), std::max(most.experts, room.experts)};
+  }
+  return most;
+}
+
 LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
-                        Workspace& workspace) {
+                        const MlpRoom& room, Workspace& workspace) {
   LayerSaved s;
   s.rstd1_T = workspace.take(z.own.count);
   s.qkv_TX = workspace.take(z.tokens * z.qkv);
@@ -21,9 +48,8 @@ LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
   s.context_TX = workspace.take(z.tokens * z.context);
   s.middle_TH = workspace.take(z.stream);
   s.rstd2_T = workspace.take(z.own.count);
-  s.gate_up_TX
-    = workspace.take(z.tokens * z.unit.columns()
-                     * std::max<std::int64_t>(1, shape.experts_per_token));
+  s.gate_up_TX = workspace.take(z.tokens * room.mlp);
+  s.expert_gate_up_SX = workspace.take(z.tokens * room.experts);
   if (shape.qk_norm != QkNormScope::none)
     s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
   if (shape.norms_outputs()) {
@@ -131,7 +157,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   float* x = workspace.take(z.stream);
   float* wide = peers.split() ? workspace.take(z.gathered) : nullptr;
   const stack::LayerScratch scratch{
-    workspace.take(z.stream), workspace.take(z.tokens * z.unit.width), wide};
+    workspace.take(z.stream), workspace.take(z.tokens * z.widest.width), wide};
   const stack::StackForward run{model, batch, peers, z, scratch, workspace};
   if (context.groups.first_stage()) {
     model.gate->before_forward(-1);
@@ -147,7 +173,8 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   LayerSaved memory;
   Routing routing; // of layers that are not saved
   if (!keeps)
-    memory = layer_memory(model.shape, z, workspace); // reused by all layers
+    memory = layer_memory(model.shape, z, mlp_room(model, z),
+                          workspace); // reused by all layers
   if (saved == nullptr)
     memory.lse_AT = nullptr;
   std::int64_t number = model.first_layer;
@@ -155,7 +182,8 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     context.check();
     model.gate->before_forward(number++);
     if (keeps)
-      memory = layer_memory(model.shape, z, workspace);
+      memory
+        = layer_memory(model.shape, z, mlp_room(model.shape, w, z), workspace);
     memory.input_TH = x;
     memory.routing = routing_of(saved, routing);
     if (saved != nullptr) {

@@ -33,6 +33,9 @@ struct PackedTokens {
   /// [N] the sequence that each one continues, which itself continues none and
   /// is followed by all that continue it; -1: none. Empty: none at all.
   std::vector<std::int32_t> continues;
+  /// [T, W] experts that tokens go to in all layers with experts, k per layer;
+  /// -1: the router chooses. Empty: it always does.
+  std::vector<std::int32_t> experts_TW;
 
   std::int64_t num_tokens() const {
     return cu_seqlens.back();
@@ -52,8 +55,8 @@ struct LayerSaved {
   float* context_TX = nullptr; ///< [T, A*D] attention output
   float* middle_TH = nullptr;  ///< residual stream after attention
   float* rstd2_T = nullptr;
-  float* gate_up_TX = nullptr; ///< [T, 2I], or [T, I] without a gate; [S, 2I]
-                               ///< of experts
+  float* gate_up_TX = nullptr;        ///< [T, 2I], or [T, I] without a gate
+  float* expert_gate_up_SX = nullptr; ///< [S, 2I] of experts
   float* raw_qk_TX = nullptr;  ///< [T, (A+G)*D] q and k before their norms
   float* behind1_TH = nullptr; ///< attention's output before its norm
   float* rstd3_T = nullptr;
