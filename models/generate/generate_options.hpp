@@ -45,6 +45,7 @@ struct GenerateOptions {
   bool ignore_eos = false;            ///< continue to max_new_tokens
   std::shared_ptr<const StopTexts> stop_texts; ///< null: none
   ResponseLogprobs logprobs = ResponseLogprobs::unfiltered;
+  bool record_experts = false; ///< that each token went to
 };
 
 } // namespace troupe::models

@@ -64,6 +64,19 @@ void add_kept(std::span<const Sequence> sequences,
     net::make_column("kept_ids", DType::i32, std::move(num_ids), ids.data()));
 }
 
+// Adds routed_experts.
+void add_experts(std::span<const Sequence> sequences, net::Rows& rows) {
+  std::vector<std::int32_t> experts;
+  std::vector<std::uint32_t> lengths;
+  for (const Sequence& s : sequences) {
+    const std::vector<std::int32_t>& own = s.record.experts_LW;
+    experts.insert(experts.end(), own.begin(), own.end());
+    lengths.push_back(static_cast<std::uint32_t>(own.size()));
+  }
+  rows.add(net::make_column("routed_experts", DType::i32, std::move(lengths),
+                            experts.data()));
+}
+
 } // namespace
 
 std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
@@ -122,11 +135,12 @@ TurnEnd turn_end(const Sequence& s) {
 void record_given(Sequence& s, std::size_t count) {
   s.record = {.logprobs = std::vector<float>(count, 0.0F),
               .kept_counts = std::vector<std::int32_t>(count, 0),
-              .kept_ids = {}};
+              .kept_ids = {},
+              .experts_LW = {}};
 }
 
 net::Rows sequence_rows(std::span<const Sequence> sequences,
-                        ResponseLogprobs logprobs_of) {
+                        const GenerateOptions& options) {
   std::vector<SampleId> samples;
   std::vector<std::uint32_t> lengths;
   std::vector<std::int32_t> ids;
@@ -151,8 +165,10 @@ net::Rows sequence_rows(std::span<const Sequence> sequences,
   rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
   rows.add(net::make_column("logprobs", DType::f32, lengths, logprobs.data()));
   rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
-  if (logprobs_of == ResponseLogprobs::masked)
+  if (options.logprobs == ResponseLogprobs::masked)
     add_kept(sequences, lengths, rows);
+  if (options.record_experts)
+    add_experts(sequences, rows);
   return rows;
 }
 

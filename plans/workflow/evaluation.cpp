@@ -24,10 +24,12 @@ Call judge(const char* fn, Keys reads) {
           .evaluates = true};
 }
 
-/// Returns the call without what only training reads of responses: masks.
+/// Returns the call without what only training reads of responses: masks and
+/// experts.
 Call without_masks(Call twin) {
   const auto is_mask = [](const std::string& argument) {
-    return argument == "kept_counts" || argument == "kept_ids";
+    return argument == "kept_counts" || argument == "kept_ids"
+           || argument == "routed_experts";
   };
   if (twin.kind != CallKind::generate)
     return twin;
