@@ -1,8 +1,8 @@
-#include "models/io/base64.hpp"
+#include "config/base/base64.hpp"
 
 #include <cstdint>
 
-namespace troupe::models::internal {
+namespace troupe {
 
 std::optional<std::string> from_base64(std::string_view text) {
   constexpr std::string_view letters
@@ -28,4 +28,4 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-} // namespace troupe::models::internal
+} // namespace troupe

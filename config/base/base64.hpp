@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::models::internal {
+namespace troupe {
 
 /// Returns the bytes; nothing if a character is none of base64's 64, ending
 /// '=' aside.
 std::optional<std::string> from_base64(std::string_view text);
 
-} // namespace troupe::models::internal
+} // namespace troupe

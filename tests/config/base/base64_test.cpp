@@ -1,8 +1,8 @@
-#include "models/io/base64.hpp"
+#include "config/base/base64.hpp"
 
 #include <gtest/gtest.h>
 
-namespace troupe::models::internal {
+namespace troupe {
 namespace {
 
 TEST(Base64, HasTheBytesOfRfc4648) {
@@ -20,4 +20,4 @@ TEST(Base64, OtherCharactersAreRefused) {
 }
 
 } // namespace
-} // namespace troupe::models::internal
+} // namespace troupe
