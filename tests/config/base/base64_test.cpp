@@ -2,16 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace troupe {
 namespace {
 
 TEST(Base64, HasTheBytesOfRfc4648) {
-  EXPECT_EQ(from_base64(""), "");
-  EXPECT_EQ(from_base64("Zg=="), "f");
-  EXPECT_EQ(from_base64("Zm8="), "fo");
-  EXPECT_EQ(from_base64("Zm9v"), "foo");
-  EXPECT_EQ(from_base64("Zm9vYmFy"), "foobar");
-  EXPECT_EQ(from_base64("+/8A"), std::string("\xFB\xFF\0", 3));
+  const std::pair<std::string, const char*> pairs[] = {
+    {"", ""},        {"f", "Zg=="},          {"fo", "Zm8="},
+    {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"}, {{"\xFB\xFF\0", 3}, "+/8A"},
+  };
+  for (const auto& [bytes, text] : pairs) {
+    EXPECT_EQ(from_base64(text), bytes);
+    EXPECT_EQ(to_base64(bytes), text);
+  }
+}
+
+TEST(Base64, ReadsBackWhatItWrote) {
+  std::string bytes;
+  for (int i = 0; i < 259; ++i) {
+    EXPECT_EQ(from_base64(to_base64(bytes)), bytes) << i << " bytes";
+    bytes += static_cast<char>(i * 37);
+  }
 }
 
 TEST(Base64, OtherCharactersAreRefused) {
