@@ -122,6 +122,18 @@ class Preferences(Case):
         self.assertAlmostEqual(found["one"]["actor/ptx_loss"],
                                found["four"]["actor/ptx_loss"], 4)
 
+    def test_texts_count_in_the_throughput(self):
+        found = {}
+        for name, texts in (("with", [*PTX, "data.ptx_batch_size=5"]),
+                            ("without", [])):
+            self.troupe(*self.ppo(*texts, f"run.name={name}", "run.steps=1",
+                                  *ONE_DEVICE))
+            found[name] = self.metrics(name)[1]
+        more = (found["with"]["perf/total_num_tokens"]
+                - found["without"]["perf/total_num_tokens"])
+        with_loss = found["with"]["actor/ptx_tokens"]
+        self.assertGreater(more, with_loss, "prompts have no loss")
+
     def test_a_resume_has_the_same_bits_I8(self):
         for workflow in ("reward", "kto", "grpo"):
             with self.subTest(workflow):
