@@ -6,7 +6,7 @@
 #include "tests/support/plans/problem_support.hpp"
 #include <gmock/gmock.h>
 
-using ::testing::HasSubstr;
+using ::testing::HasSubstr, ::testing::Not;
 
 namespace troupe::plans {
 namespace {
@@ -156,6 +156,27 @@ TEST(PlanCheckShapes, MemoryNamesDevicesTaskAndNumbers) {
               HasSubstr(" of it weights, gradients and optimizer; try d8z3 for "
                         "actor_train, fewer calls on it or a smaller "
                         "micro_batch_tokens"));
+}
+
+TEST(PlanCheckShapes, RecomputationIsSuggestedWhereItIsEnough) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.sizes.recompute_activations = false;
+  auto plan
+    = plan_all(problem.workflow,
+               {.devices = ranks(0, 7), .strategy = parse_strategy("t8")}, 8);
+  const auto why = [&] {
+    std::string text;
+    for (const auto& mistake : check_plan(problem, plan).errors)
+      text += mistake.path + ": " + mistake.message + "\n";
+    return text;
+  };
+  EXPECT_THAT(why(), HasSubstr("calls.actor_train: expected at most 76 GB"));
+  EXPECT_THAT(why(), HasSubstr("optimizer; try algorithm.recompute=true\n"));
+  problem.hardware.mem_bytes = 20e9; // less than planes and caches
+  EXPECT_THAT(why(), Not(HasSubstr("recompute")));
+  problem.hardware.mem_bytes = 80e9;
+  problem.sizes.recompute_activations = true;
+  EXPECT_EQ(why(), "") << "what the line says fits";
 }
 
 TEST(PlanCheckShapes, DevicesThatLackDifferentMemoryAreDifferentErrors) {

@@ -32,6 +32,27 @@ TEST(Infeasible, OneLineNamesWhatWouldFit) {
     << "what the line says fits";
 }
 
+TEST(Infeasible, RecomputationIsNamedWhereItIsEnough) {
+  auto problem = make_problem(shape_7b(), 1, 8);
+  problem.sizes.max_sequence_tokens = 4096;
+  problem.lengths = Lengths(2048, 2048, 2048);
+  problem.sizes.recompute_activations = false;
+  problem.sizes.max_sequences = 8;
+  EXPECT_THAT(why_nothing_fits(problem),
+              MatchesRegex("no plan fits: .* in actor_train; try "
+                           "algorithm.recompute=true"));
+  problem.sizes.recompute_activations = true;
+  EXPECT_THAT(why_nothing_fits(problem), HasSubstr("found "))
+    << "what the line says fits";
+}
+
+TEST(Infeasible, RecomputationIsNotNamedWhereItIsTooLittle) {
+  auto problem = make_problem(shape_70b(), 1, 8);
+  problem.sizes.stores_operands = false;
+  problem.sizes.recompute_activations = false;
+  EXPECT_THAT(why_nothing_fits(problem), HasSubstr("; try 32 devices"));
+}
+
 TEST(Infeasible, CallsThatFitOnlyAloneAreNamedTogether) {
   auto problem = make_problem(shape_7b(), 1, 2);
   problem.hardware.mem_bytes = 66e9;
