@@ -163,6 +163,7 @@ void run_shares(CallSelf self, const std::shared_ptr<RunningCall>& running) {
                       .epochs = self->state.setup.epochs,
                       .carried = running->task.carried,
                       .has_rows = running->reads[i],
+                      .slice = running->task.slice,
                       .joined = running->task.joined});
   const std::vector<bool> all(orders.size(), true);
   ask_shares<RunDone>(self, running, run_atom::value, std::move(orders), all,

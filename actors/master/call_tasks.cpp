@@ -42,7 +42,8 @@ void call_done(MasterSelf self, plans::TaskRef task, Clock::time_point started,
     state.save.in_flight[task] = done;
   if (call_of(self, task)->kind == plans::CallKind::generate
       && template_of(self, task).part.chunk == 0
-      && template_of(self, task).part.round == 0)
+      && template_of(self, task).part.round == 0
+      && template_of(self, task).part.slice.index == 0)
     report.tokens.prompts = report.tokens.all;
   count_tokens(report, state.rows.trained_tokens(task.step));
   const auto& entry = template_of(self, task);
@@ -88,13 +89,12 @@ plans::SampleRange range_of(MasterSelf self, plans::TaskRef task) {
                             entry.part.chunk, entry.part.chunks);
 }
 
-void ask_call(MasterSelf self, plans::TaskRef task,
-              const std::vector<std::uint32_t>& joined) {
+void ask_call(MasterSelf self, plans::TaskRef task, const JoinedTasks& joined) {
   auto& state = self->state;
   ++state.tasks.running;
   state.tasks.sent_calls[task] = {};
-  const auto& call = *call_of(self, task);
   const auto& entry = template_of(self, task);
+  const auto call = plans::slice_of(*call_of(self, task), entry.part.slice);
   const auto range = range_of(self, task);
   const auto kept = in_rounds(self, task) ? std::vector<SampleId>{}
                                           : state.rows.kept(task.step);
@@ -108,6 +108,7 @@ void ask_call(MasterSelf self, plans::TaskRef task,
     .tokens = kept.empty() ? state.rows.tokens(task.step)
                            : state.rows.trained_tokens(task.step),
     .carried = carried_list(carried_at(state, task.step)),
+    .slice = entry.part.slice,
     .joined = joined};
   ask<CallDone>(
     self, state.setup.actors.calls.at(call.name), run_atom::value,
@@ -154,9 +155,9 @@ void send_call(MasterSelf self, plans::TaskRef task) {
   }
   if (!state.tasks.sent_calls.contains(task)) {
     const auto batch = batch_of(self, task);
-    std::vector<std::uint32_t> joined;
+    JoinedTasks joined{.step = task.step, .tasks = {}};
     for (const auto one : batch)
-      joined.push_back(one.task);
+      joined.tasks.push_back(one.task);
     for (const auto one : batch)
       ask_call(self, one, joined);
   }

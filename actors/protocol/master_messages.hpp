@@ -20,12 +20,13 @@ struct CallTask {
                                      ///< reads
   std::vector<std::uint32_t> tokens; ///< per sample of the step, or kept one
   std::vector<Carried> carried;
-  /// The tasks that share one running batch, in order, including this one: all
-  /// of them are sent at once, each is answered when its own samples are done.
-  std::vector<std::uint32_t> joined;
+  plans::SlicePart slice;
+  /// The tasks that share one running batch, including this one: all of them
+  /// are sent at once, each is answered when its own samples are done.
+  JoinedTasks joined;
 };
 TROUPE_INSPECT(CallTask, x.task, x.version, x.first, x.count, x.kept, x.sources,
-               x.tokens, x.carried, x.joined)
+               x.tokens, x.carried, x.slice, x.joined)
 
 struct CallDone {
   std::vector<RunDone> parts; ///< in mesh order

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/base/ids.hpp"
+#include "plans/workflow/call_slices.hpp"
 
 #include <caf/all.hpp>
 
@@ -27,6 +28,12 @@ typename Inspector::result_type inspect(Inspector& f, Id<Tag>& id) {
 }
 
 } // namespace troupe
+
+namespace troupe::plans {
+
+TROUPE_INSPECT(SlicePart, x.index, x.count)
+
+} // namespace troupe::plans
 
 namespace troupe::actors {
 
@@ -116,6 +123,14 @@ inline constexpr std::uint32_t evaluation_holder = 0xFFFF'FFFD;
 constexpr bool is_data_file(std::uint32_t holder) {
   return holder == dataset_holder || holder == evaluation_holder;
 }
+
+/// Tasks that run as one batch, in their order: chunks of a step, or slices of
+/// several.
+struct JoinedTasks {
+  StepId step; ///< of the first
+  std::vector<std::uint32_t> tasks;
+};
+TROUPE_INSPECT(JoinedTasks, x.step, x.tasks)
 
 /// The holder of some keys of some samples.
 struct RowSource {

@@ -69,11 +69,11 @@ struct RunOrder {
   std::uint32_t epochs = 1;
   std::vector<Carried> carried;
   bool has_rows = true; ///< false: it reads no rows, so none were fetched
-  /// The tasks that run as one, in order, including this one (CallTask).
-  std::vector<std::uint32_t> joined;
+  plans::SlicePart slice;
+  JoinedTasks joined; ///< including this one (CallTask)
 };
 TROUPE_INSPECT(RunOrder, x.task, x.call, x.version, x.batches, x.epochs,
-               x.carried, x.has_rows, x.joined)
+               x.carried, x.has_rows, x.slice, x.joined)
 
 struct RunDone {
   WorkerId holder;

@@ -1,6 +1,7 @@
-// Orders for chunks of a generation that run as one: they arrive one by one and
-// in any order, each after its own rows, and begin when all are there. Each
-// order lists all of them, so all devices of a mesh begin alike.
+// Orders for chunks of a generation that run as one, or for slices of several
+// steps: they arrive one by one and in any order, each after its own rows, and
+// begin when all are there. Each order lists all of them, so all devices of a
+// mesh begin alike.
 #pragma once
 
 #include "actors/protocol/open_replies.hpp"
@@ -13,8 +14,9 @@
 
 namespace troupe::actors {
 
-/// A chunk, or a call that has none.
+/// A chunk or slice, or a call that has none.
 struct ChunkRun {
+  StepId step;
   RunOrder order;
   net::Rows rows;
   std::function<void(Result<RunDone>)> done; ///< called once, from any thread
@@ -23,12 +25,13 @@ struct ChunkRun {
 class ChunkInbox {
 public:
   /// Returns all chunks that this one joins, in the order of the plan, if it is
-  /// the last one to arrive; otherwise nothing.
-  std::vector<ChunkRun> put(StepId step, ChunkRun chunk);
+  /// the last one to arrive; otherwise nothing. Of slices the last comes first:
+  /// its step is the oldest, and others wait for its responses.
+  std::vector<ChunkRun> put(ChunkRun chunk);
 
 private:
   std::map<std::pair<StepId, std::uint32_t>, std::vector<ChunkRun>>
-    waiting_; ///< by step and first task
+    waiting_; ///< by step and task of the first
 };
 
 } // namespace troupe::actors

@@ -11,6 +11,7 @@
 #include "models/records/rollout_record.hpp"
 #include "models/records/row_lines.hpp"
 #include "models/rl/functions.hpp"
+#include "plans/schedule/slice_versions.hpp"
 
 #include <fmt/format.h>
 
@@ -26,11 +27,24 @@ using FunctionSelf = Self<FunctionActor, FunctionState>;
 /// new ones: samples.jsonl, and the rows of commands.
 using RowWriter = void (*)(WorkerContext&, StepId, const net::Rows&);
 
+/// Returns which weights made which tokens of the step's responses; none where
+/// all of them are by the newest, or recorded.
+std::vector<plans::VersionSpan> versions_of(const RunDescription& run,
+                                            StepId step) {
+  const auto* generates = run.workflow.writer("sequence_ids");
+  if (generates == nullptr || run.plan.most_lag_of(generates->name) == 0
+      || !run.settings.run.replay.empty())
+    return {};
+  return plans::version_spans(run.plan, generates->name, step,
+                              run.settings.rollout.max_new_tokens);
+}
+
 void record(WorkerContext& worker, StepId step, const net::Rows& rows) {
   worker.run.files->append(
     worker.run.folder / samples_file,
     models::sample_lines(step, rows, sample_keys(worker.run.workflow),
-                         worker.data.tokenizer()));
+                         worker.data.tokenizer(),
+                         versions_of(worker.run, step)));
 }
 
 /// Returns where the batch of `step` begins in the data file, which commands

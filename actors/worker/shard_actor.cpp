@@ -73,17 +73,15 @@ caf::result<RunDone> generate(ShardSelf self, const Context& context,
                               const RunOrder& order) {
   Reply<RunDone> reply{self, context};
   auto& state = self->state;
-  auto chunks = state.chunks.put(context.step,
-                                 {order, state.inbox.take(context.step, order),
+  auto chunks = state.chunks.put({context.step, order,
+                                  state.inbox.take(context.step, order),
                                   state.open.open(self, reply)});
   if (!chunks.empty())
     state.shard->device->post(
-      [shard = state.shard, step = context.step,
+      [shard = state.shard,
        who = fmt::format("{}, {}, {} of step {}", state.shard->worker->who,
                          state.name, order.call, step_number(context.step)),
-       chunks = std::move(chunks)] {
-        generate_chunks(*shard, step, who, chunks);
-      });
+       chunks = std::move(chunks)] { generate_chunks(*shard, who, chunks); });
   return reply.promise();
 }
 

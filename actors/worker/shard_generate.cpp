@@ -8,8 +8,10 @@
 #include "actors/worker_base/task_rows.hpp"
 #include "config/trace/trace_at.hpp"
 #include "models/generate/generate_events.hpp"
+#include "models/generate/response_batch.hpp"
 #include "models/records/rollout_replay.hpp"
 #include "models/text/stop_texts.hpp"
+#include "plans/schedule/slice_versions.hpp"
 
 #include <algorithm>
 
@@ -52,14 +54,20 @@ net::Rows rows_of_one(const models::GeneratedSample& response) {
   return rows;
 }
 
-/// Returns events that pass finished responses on while others are being made.
+/// Returns events that pass finished responses on while others are being made:
+/// those of the last slice, which are whole.
 models::GenerateEvents offering(const Shard& shard, const plans::Call& call,
-                                StepId step) {
-  const auto offer = stream_of(shard.worker, call, step);
-  if (!offer || !gives_results(shard))
+                                std::span<const ChunkRun> chunks) {
+  if (!gives_results(shard))
     return {};
+  std::vector<SampleStream> streams;
+  for (const auto& chunk : chunks)
+    streams.push_back(chunk.order.slice.is_last()
+                        ? stream_of(shard.worker, call, chunk.step)
+                        : SampleStream{});
   return {.on_sample = [=](const models::GeneratedSample& response) {
-    offer(rows_of_one(response));
+    if (const auto& offer = streams[response.batch])
+      offer(rows_of_one(response));
   }};
 }
 
@@ -82,38 +90,77 @@ using OnRows = std::function<void(std::size_t chunk, net::Rows rows)>;
 
 /// Replays recorded responses instead of generating; actors that led the
 /// conversations are not called.
-void replay_responses(Shard& shard, const plans::Call& call, StepId step,
-                      std::span<const net::Rows> chunks,
-                      const OnRows& on_rows) {
-  const auto recorded = [&](const net::Rows& prompts) {
-    const auto rows = shard.worker->data.replay()->rows(step, prompts.samples);
+void replay_responses(Shard& shard, const plans::Call& call,
+                      std::span<const ChunkRun> chunks, const OnRows& on_rows) {
+  const auto recorded = [&](const ChunkRun& chunk) {
+    const auto rows
+      = shard.worker->data.replay()->rows(chunk.step, chunk.rows.samples);
     return rename_in(call, net::select_keys(rows, call.writes));
   };
   for (std::size_t i = 0; i < chunks.size(); ++i)
     on_rows(i, gives_results(shard) ? recorded(chunks[i]) : net::Rows{});
 }
 
+/// Returns the batches of chunks whose `rows` are named as the call's function
+/// knows them.
+std::vector<models::ResponseBatch> batches_of(std::span<const ChunkRun> chunks,
+                                              std::span<const net::Rows> rows,
+                                              std::int64_t max_new_tokens) {
+  std::vector<models::ResponseBatch> batches;
+  for (std::size_t i = 0; i < chunks.size(); ++i)
+    batches.push_back(
+      {&rows[i], chunks[i].step,
+       plans::slice_limit(max_new_tokens, chunks[i].order.slice)});
+  return batches;
+}
+
 /// Computes what the call writes of each chunk, empty if another device writes
 /// it.
-void make_responses(Shard& shard, const plans::Call& call, StepId step,
-                    std::span<const net::Rows> chunks, const OnRows& on_rows) {
+void make_responses(Shard& shard, const plans::Call& call,
+                    std::span<const ChunkRun> chunks,
+                    std::span<const net::Rows> rows, const OnRows& on_rows) {
   WorkerContext& worker = *shard.worker;
+  const auto step = chunks.front().step;
   if (!worker.run.settings.run.replay.empty() && !call.evaluates
       && !call.greedy)
-    return replay_responses(shard, call, step, chunks, on_rows);
+    return replay_responses(shard, call, chunks, on_rows);
   auto context = run_context(shard, step);
   const auto options = options_of(worker, call);
   if (const auto* user = find_user_entry(call.fn)) {
     const auto on_ended = stream_of(shard.worker, call, step);
     for (std::size_t i = 0; i < chunks.size(); ++i)
-      on_rows(i, converse(shard, *user, chunks[i], options, context, on_ended));
+      on_rows(i, converse(shard, *user, rows[i], options, context, on_ended));
     return;
   }
-  auto events = offering(shard, call, step);
-  events.on_batch = [&](std::size_t i, net::Rows rows) {
-    on_rows(i, gives_results(shard) ? std::move(rows) : net::Rows{});
+  auto events = offering(shard, call, chunks);
+  events.on_batch = [&](std::size_t i, net::Rows made) {
+    on_rows(i, gives_results(shard) ? std::move(made) : net::Rows{});
   };
-  shard.engine->generate(chunks, options, context, events);
+  shard.engine->generate(batches_of(chunks, rows, options.max_new_tokens),
+                         options, context, events);
+}
+
+/// Returns `rollout/partial_tokens` of the whole responses of a sliced call:
+/// tokens by older weights than the newest of their step.
+models::MetricSums partial_tokens(const Shard& shard, const plans::Call& call,
+                                  StepId step, const net::Rows& responses) {
+  models::MetricSums sums;
+  const auto& run = shard.worker->run;
+  const auto spans = plans::version_spans(run.plan, call.name, step,
+                                          run.settings.rollout.max_new_tokens);
+  for (const auto& column : responses.columns) {
+    if (call.argument(column.key) != "loss_mask")
+      continue;
+    const auto mask = column.as<std::uint8_t>();
+    const auto offsets = column.offsets();
+    for (std::size_t i = 0; i < responses.num_samples(); ++i) {
+      const auto own = mask.subspan(offsets[i], column.lengths[i]);
+      sums.add_total("rollout/partial_tokens",
+                     static_cast<double>(plans::older_tokens(
+                       spans, std::ranges::count(own, std::uint8_t{1}))));
+    }
+  }
+  return sums;
 }
 
 /// Times and memory of chunks that end one by one: each lasts from the end of
@@ -153,9 +200,26 @@ private:
   std::optional<trace::Span> span_;
 };
 
+/// Stores what a chunk or slice has made.
+RunDone keep_responses(const Shard& shard, const plans::Call& call,
+                       const ChunkRun& chunk, net::Rows responses) {
+  const auto& slice = chunk.order.slice;
+  const auto part = plans::slice_of(call, slice);
+  responses = rename_out(part, std::move(responses));
+  trace_rows(shard.device->track(), "reads", chunk.step, chunk.rows);
+  trace_rows(shard.device->track(), "writes", chunk.step, responses);
+  models::MetricSums sums;
+  if (slice.is_cut() && slice.is_last() && !call.greedy)
+    sums = partial_tokens(shard, call, chunk.step, responses);
+  auto done
+    = stash_outputs(*shard.worker, chunk.step, part, std::move(responses));
+  done.sums = to_parts(sums);
+  return done;
+}
+
 } // namespace
 
-void generate_chunks(Shard& shard, StepId step, const std::string& who,
+void generate_chunks(Shard& shard, const std::string& who,
                      const std::vector<ChunkRun>& chunks) {
   const plans::Call& call
     = shard.worker->run.workflow.call(chunks.front().order.call);
@@ -165,17 +229,15 @@ void generate_chunks(Shard& shard, StepId step, const std::string& who,
     chunks[i].done(std::move(result));
   };
   try {
-    ChunkMeter meter(shard, call, step, chunks.size());
+    ChunkMeter meter(shard, call, chunks.front().step, chunks.size());
     std::vector<net::Rows> rows;
     for (const auto& chunk : chunks)
-      rows.push_back(rename_in(call, chunk.rows));
+      rows.push_back(
+        rename_in(plans::slice_of(call, chunk.order.slice), chunk.rows));
     make_responses(
-      shard, call, step, rows, [&](std::size_t i, net::Rows responses) {
-        responses = rename_out(call, std::move(responses));
-        trace_rows(shard.device->track(), "reads", step, chunks[i].rows);
-        trace_rows(shard.device->track(), "writes", step, responses);
+      shard, call, chunks, rows, [&](std::size_t i, net::Rows responses) {
         auto done
-          = stash_outputs(*shard.worker, step, call, std::move(responses));
+          = keep_responses(shard, call, chunks[i], std::move(responses));
         meter.end(done);
         settle(i, std::move(done));
       });

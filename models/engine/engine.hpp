@@ -37,6 +37,7 @@ namespace troupe::models {
 class Backend;
 struct GenerateEvents;
 struct GenerateOptions;
+struct ResponseBatch;
 struct LocalModel;
 class Parameters;
 enum class Plane : std::uint8_t;
@@ -114,9 +115,8 @@ public:
   /// stopped.
   net::Rows generate(const net::Rows& prompts, const GenerateOptions& options,
                      RunContext& context);
-  /// Generates batches without a pause between them; see
-  /// Generator::run_batches.
-  void generate(std::span<const net::Rows> batches,
+  /// Generates batches as one; see Generator::run_batches.
+  void generate(std::span<const ResponseBatch> batches,
                 const GenerateOptions& options, RunContext& context,
                 const GenerateEvents& events);
 

@@ -53,7 +53,7 @@ net::Rows Engine::generate(const net::Rows& prompts,
     .run(prompts, impl_->resolved_options(options), context);
 }
 
-void Engine::generate(std::span<const net::Rows> batches,
+void Engine::generate(std::span<const ResponseBatch> batches,
                       const GenerateOptions& options, RunContext& context,
                       const GenerateEvents& events) {
   Answering(*impl_, context)

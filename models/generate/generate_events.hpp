@@ -14,6 +14,7 @@ namespace troupe::models {
 /// A finished sample; valid only during the call.
 struct GeneratedSample {
   SampleId sample;
+  std::size_t batch = 0;                      ///< index of its batch
   std::span<const std::int32_t> sequence_ids; ///< [L] prompt and response
   std::span<const float> logprobs;            ///< [L], 0 at prompt tokens
   std::int64_t num_prompt_tokens = 0;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace troupe::models {
 namespace {
@@ -25,34 +26,47 @@ std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
 /// Reports each batch once all its sequences have finished.
 class BatchEnds {
 public:
-  BatchEnds(std::span<const net::Rows> batches,
+  BatchEnds(std::span<const ResponseBatch> batches,
             std::span<const Sequence> sequences, const GenerateOptions& options,
             const GenerateEvents& events)
     : sequences_(sequences),
       options_(options),
       events_(events) {
     std::size_t first = 0;
-    for (const net::Rows& batch : batches) {
-      batches_.push_back({first, batch.num_samples(), batch.num_samples()});
-      first += batch.num_samples();
+    for (const ResponseBatch& batch : batches) {
+      const auto count = batch.rows->num_samples();
+      batches_.push_back({first, count, count});
+      first += count;
+      several_steps_ |= batch.step != batches.front().step;
     }
     for (std::size_t i = 0; i < batches_.size(); ++i)
       if (batches_[i].left == 0)
         tell(i);
   }
 
-  /// Returns the samples of the largest batch.
-  std::size_t largest() const {
-    std::size_t most = 0;
-    for (const Batch& batch : batches_)
-      most = std::max(most, batch.count);
-    return most;
+  /// Returns how many responses are generated at once if memory allows, at
+  /// least 1; those that have ended need no slot.
+  std::size_t at_once() const {
+    std::size_t most = 1;
+    std::size_t all = 0;
+    for (const Batch& batch : batches_) {
+      const auto own = sequences_.subspan(batch.first, batch.count);
+      const auto running = batch.count
+                           - static_cast<std::size_t>(
+                             std::ranges::count_if(own, &Sequence::finished));
+      most = std::max(most, running);
+      all += running;
+    }
+    return several_steps_ ? std::max(most, all) : most;
   }
-  void finished(const Sequence& s) {
+  std::size_t batch_of(const Sequence& s) const {
     const auto index = static_cast<std::size_t>(&s - sequences_.data());
     const auto behind
       = std::ranges::upper_bound(batches_, index, {}, &Batch::first);
-    const auto i = static_cast<std::size_t>(behind - batches_.begin()) - 1;
+    return static_cast<std::size_t>(behind - batches_.begin()) - 1;
+  }
+  void finished(const Sequence& s) {
+    const auto i = batch_of(s);
     if (--batches_[i].left == 0)
       tell(i);
   }
@@ -76,6 +90,7 @@ private:
   const GenerateOptions& options_;
   const GenerateEvents& events_;
   std::vector<Batch> batches_;
+  bool several_steps_ = false;
 };
 
 } // namespace
@@ -117,7 +132,8 @@ std::int64_t Generator::Impl::make_slots(const std::vector<Sequence>& sequences,
                                          const Groups& groups) {
   std::int64_t tokens = 1;
   for (const Sequence& s : sequences)
-    tokens = std::max(tokens, s.most);
+    if (!s.finished())
+      tokens = std::max(tokens, s.limits.all);
   const std::int64_t fitting = least_of_stages(
     static_cast<std::int64_t>(cache_limit(options) / cache.slot_bytes(tokens)),
     groups);
@@ -184,25 +200,36 @@ void Generator::run_batches(std::span<const net::Rows> batches,
                             const GenerateOptions& options,
                             const RunContext& context,
                             const GenerateEvents& events) {
+  std::vector<ResponseBatch> parts;
+  for (const net::Rows& batch : batches)
+    parts.push_back({&batch, context.step, options.max_new_tokens});
+  run_batches(parts, options, context, events);
+}
+
+void Generator::run_batches(std::span<const ResponseBatch> batches,
+                            const GenerateOptions& options,
+                            const RunContext& context,
+                            const GenerateEvents& events) {
   auto sequences = internal::make_sequences(batches, impl_->shape, options);
   BatchEnds ends(batches, sequences, options, events);
   const auto report = [&](const Sequence& s) {
     if (events.on_sample)
       events.on_sample({.sample = s.sample,
+                        .batch = ends.batch_of(s),
                         .sequence_ids = s.ids,
                         .logprobs = s.record.logprobs,
                         .num_prompt_tokens = s.num_prompt,
                         .truncated = !s.stopped});
     ends.finished(s);
   };
-  impl_->generate(sequences, ends.largest(), options, context, {}, report);
+  impl_->generate(sequences, ends.at_once(), options, context, {}, report);
 }
 
 void Generator::converse(const net::Rows& prompts,
                          const GenerateOptions& options,
                          const RunContext& context, TurnQueue* turns) {
-  auto sequences
-    = internal::make_sequences({&prompts, 1}, impl_->shape, options);
+  const ResponseBatch batch{&prompts, context.step, options.max_new_tokens};
+  auto sequences = internal::make_sequences({&batch, 1}, impl_->shape, options);
   const auto report = [&](const Sequence& s) {
     if (turns != nullptr)
       turns->end(s.sample, internal::turn_end(s));

@@ -9,6 +9,7 @@
 #include "config/model/model_shape.hpp"
 #include "models/generate/generate_events.hpp"
 #include "models/generate/generate_options.hpp"
+#include "models/generate/response_batch.hpp"
 #include "models/parallel/run_context.hpp"
 #include "models/transformer/transformer.hpp"
 #include "net/base/rows.hpp"
@@ -54,6 +55,12 @@ public:
   /// batches end one by one, the rows of each arrive once all its samples have
   /// finished, and no pass waits for a batch's longest response.
   void run_batches(std::span<const net::Rows> batches,
+                   const GenerateOptions& options, const RunContext& context,
+                   const GenerateEvents& events);
+  /// Generates batches, each up to its own limit of new tokens; those of
+  /// several steps are slices, which run side by side: there are slots for all
+  /// of them. Responses that have ended are passed on as they are.
+  void run_batches(std::span<const ResponseBatch> batches,
                    const GenerateOptions& options, const RunContext& context,
                    const GenerateEvents& events);
 

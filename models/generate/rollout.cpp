@@ -282,7 +282,7 @@ void Rollout::draw(Lane& lane) {
 
 DrawnToken Rollout::draw_one(const Sequence& s, Sampler& sampler,
                              std::span<const float> logits) const {
-  const DrawName name{options_.seed, context_.step.value, s.sample.value,
+  const DrawName name{options_.seed, s.step.value, s.sample.value,
                       static_cast<std::uint32_t>(s.size())};
   return sampler.draw(logits, s.ids, s.size() - s.num_prompt, name);
 }

@@ -20,11 +20,13 @@ void check_ids(std::span<const std::int32_t> ids, std::int64_t vocab_size,
                                            + std::to_string(vocab_size));
 }
 
-Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
+Sequence make_sequence(const ResponseBatch& batch, std::size_t row,
+                       std::span<const std::int32_t> prompt,
                        const ModelShape& shape,
                        const GenerateOptions& options) {
   Sequence s;
-  s.sample = sample;
+  s.sample = batch.rows->samples[row];
+  s.step = batch.step;
   const std::string who = "sample " + to_string(s.sample) + ": ";
   if (prompt.empty())
     generation_failed(Errc::bad_input, who + "its prompt is empty");
@@ -38,13 +40,50 @@ Sequence make_sequence(SampleId sample, std::span<const std::int32_t> prompt,
   s.ids.assign(prompt.begin(), prompt.end());
   record_given(s, prompt.size());
   s.num_prompt = s.given = s.size();
-  s.limit = s.most
-    = std::min(s.num_prompt + std::max<std::int64_t>(options.max_new_tokens, 0),
+  s.limits.turn = s.limits.all
+    = std::min(s.num_prompt + std::max<std::int64_t>(batch.max_new_tokens, 0),
                shape.context_tokens());
-  s.ids.reserve(static_cast<std::size_t>(s.most));
+  s.ids.reserve(static_cast<std::size_t>(s.limits.all));
   if (options.stop_texts)
     s.watch.emplace(*options.stop_texts);
   return s;
+}
+
+/// Returns sample i's elements of a column.
+template <class T>
+std::span<const T> elements_of(const net::Column& column, std::size_t i) {
+  return column.as<T>().subspan(column.offsets()[i], column.lengths[i]);
+}
+
+template <class T>
+std::vector<T> copy_of(const net::Column& column, std::size_t i) {
+  const auto elements = elements_of<T>(column, i);
+  return {elements.begin(), elements.end()};
+}
+
+/// Takes the response that an earlier slice began, as if it had been generated
+/// here; nothing of it is in the cache.
+void take_response(Sequence& s, const net::Rows& rows, std::size_t row,
+                   std::int64_t vocab_size) {
+  const std::string who = "sample " + to_string(s.sample) + ": ";
+  auto ids = copy_of<std::int32_t>(rows.at("sequence_ids"), row);
+  if (ids.size() < s.ids.size()
+      || !std::equal(s.ids.begin(), s.ids.end(), ids.begin()))
+    generation_failed(Errc::bad_input,
+                      who + "its response does not begin with its prompt");
+  check_ids(ids, vocab_size, who);
+  if (s.watch)
+    for (auto id = ids.begin() + s.num_prompt; id != ids.end(); ++id)
+      s.watch->push(*id);
+  s.ids = std::move(ids);
+  s.record.logprobs = copy_of<float>(rows.at("logprobs"), row);
+  if (rows.has("kept_counts")) {
+    s.record.kept_counts = copy_of<std::int32_t>(rows.at("kept_counts"), row);
+    s.record.kept_ids = copy_of<std::int32_t>(rows.at("kept_ids"), row);
+  }
+  if (rows.has("routed_experts"))
+    s.record.experts_LW = copy_of<std::int32_t>(rows.at("routed_experts"), row);
+  s.stopped = elements_of<std::uint8_t>(rows.at("truncated"), row).front() == 0;
 }
 
 // Adds kept_counts and kept_ids.
@@ -79,11 +118,12 @@ void add_experts(std::span<const Sequence> sequences, net::Rows& rows) {
 
 } // namespace
 
-std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
+std::vector<Sequence> make_sequences(std::span<const ResponseBatch> batches,
                                      const ModelShape& shape,
                                      const GenerateOptions& options) {
   std::vector<Sequence> sequences;
-  for (const net::Rows& prompts : batches) {
+  for (const ResponseBatch& batch : batches) {
+    const net::Rows& prompts = *batch.rows;
     if (prompts.samples.empty())
       continue; // such rows have no columns either
     const net::Column& column = prompts.at("prompt_ids");
@@ -91,13 +131,15 @@ std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
     const auto offsets = column.offsets();
     for (std::size_t i = 0; i < prompts.num_samples(); ++i) {
       auto s = make_sequence(
-        prompts.samples[i],
-        ids.subspan(offsets[i], offsets[i + 1] - offsets[i]), shape, options);
+        batch, i, ids.subspan(offsets[i], offsets[i + 1] - offsets[i]), shape,
+        options);
       const bool alike = !sequences.empty()
                          && sequences.back().num_prompt == s.num_prompt
                          && std::equal(s.ids.begin(), s.ids.end(),
                                        sequences.back().ids.begin());
       s.group = alike ? sequences.back().group : sequences.size();
+      if (prompts.has("sequence_ids"))
+        take_response(s, prompts, i, shape.vocab_size);
       sequences.push_back(std::move(s));
     }
   }
@@ -120,8 +162,9 @@ void begin_turn(Sequence& s, std::vector<std::int32_t> ids,
   s.ids = std::move(ids);
   record_given(s, s.ids.size());
   s.given = s.size();
-  s.limit
-    = max_new_tokens > 0 ? std::min(s.most, s.given + max_new_tokens) : s.most;
+  s.limits.turn = max_new_tokens > 0
+                    ? std::min(s.limits.all, s.given + max_new_tokens)
+                    : s.limits.all;
   s.stopped = false;
 }
 

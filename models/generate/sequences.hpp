@@ -6,6 +6,7 @@
 #include "config/base/ids.hpp"
 #include "config/model/model_shape.hpp"
 #include "models/generate/generate_options.hpp"
+#include "models/generate/response_batch.hpp"
 #include "models/generate/turns.hpp"
 #include "models/text/stop_texts.hpp"
 #include "net/base/rows.hpp"
@@ -31,16 +32,22 @@ struct TokenRecord {
   std::vector<std::int32_t> experts_LW;
 };
 
+/// Most tokens of a sequence.
+struct TokenLimits {
+  std::int64_t all = 0;  ///< over all turns
+  std::int64_t turn = 0; ///< at the end of this turn
+};
+
 /// One sample in progress.
 struct Sequence {
   SampleId sample;
+  StepId step;                   ///< names the noise
   std::vector<std::int32_t> ids; ///< prompt, then response
   TokenRecord record;            ///< as long as ids
   std::int64_t num_prompt = 0;
   std::int64_t given = 0; ///< tokens before this turn
-  std::int64_t most = 0;  ///< limit of tokens over all turns
-  std::int64_t limit = 0; ///< limit of tokens at the end of this turn
-  std::int64_t fed = 0;   ///< tokens in the cache
+  TokenLimits limits;
+  std::int64_t fed = 0; ///< tokens in the cache
   std::int32_t slot = -1;
   bool stopped = false; ///< by an end token or a stop text
   /// Index of the first of the adjacent sequences with the same prompt.
@@ -51,13 +58,14 @@ struct Sequence {
     return static_cast<std::int64_t>(ids.size());
   }
   bool finished() const {
-    return stopped || size() >= limit;
+    return stopped || size() >= limits.turn;
   }
 };
 
-/// Returns one sequence per row, batch by batch. Throws FailureError{bad_input}
-/// for a prompt that the model cannot take.
-std::vector<Sequence> make_sequences(std::span<const net::Rows> batches,
+/// Returns one sequence per row, batch by batch, with the responses so far.
+/// Throws FailureError{bad_input} for a prompt that the model cannot take, or a
+/// response that does not begin with it.
+std::vector<Sequence> make_sequences(std::span<const ResponseBatch> batches,
                                      const ModelShape& shape,
                                      const GenerateOptions& options);
 

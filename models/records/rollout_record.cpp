@@ -68,9 +68,22 @@ ordered_json value_json(const net::Rows& rows, const KeyInfo& key,
   return std::vector<int>(bytes.begin(), bytes.end());
 }
 
+/// Returns the spans that a sequence of `tokens` tokens, `prompt` of them not
+/// the model's, has.
+ordered_json versions_json(std::span<const plans::VersionSpan> versions,
+                           std::size_t prompt, std::size_t tokens) {
+  auto spans = ordered_json::array();
+  for (const auto& span : versions)
+    if (const auto first = prompt + static_cast<std::size_t>(span.first_token);
+        first < tokens)
+      spans.push_back({first, span.version.value});
+  return spans;
+}
+
 ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
                          std::span<const KeyInfo> keys,
-                         const Tokenizer& tokenizer) {
+                         const Tokenizer& tokenizer,
+                         std::span<const plans::VersionSpan> versions) {
   const auto ids = values_of<std::int32_t>(rows.at("sequence_ids"), i);
   const auto mask = values_of<std::uint8_t>(rows.at("loss_mask"), i);
   const auto logprobs = values_of<float>(rows.at("logprobs"), i);
@@ -96,6 +109,8 @@ ordered_json sample_json(StepId step, const net::Rows& rows, std::size_t i,
       line[key] = rounded(values_of<float>(rows.at(key), i));
   for (const KeyInfo& key : keys)
     line["keys"][key.name] = value_json(rows, key, i);
+  if (!versions.empty())
+    line["versions"] = versions_json(versions, prompt, ids.size());
   return line;
 }
 
@@ -126,10 +141,11 @@ void AppendFile::append(const std::string& text) {
 
 std::string sample_lines(StepId step, const net::Rows& rows,
                          std::span<const KeyInfo> keys,
-                         const Tokenizer& tokenizer) {
+                         const Tokenizer& tokenizer,
+                         std::span<const plans::VersionSpan> versions) {
   std::string text;
   for (std::size_t i = 0; i < rows.num_samples(); ++i)
-    text += sample_json(step, rows, i, keys, tokenizer)
+    text += sample_json(step, rows, i, keys, tokenizer, versions)
               .dump(-1, ' ', false, ordered_json::error_handler_t::replace)
             + "\n";
   return text;

@@ -5,6 +5,7 @@
 
 #include "config/base/ids.hpp"
 #include "net/base/rows.hpp"
+#include "plans/schedule/slice_versions.hpp"
 
 #include "troupe/key.hpp"
 
@@ -40,9 +41,12 @@ void write_file_whole(const std::filesystem::path& file,
 /// loss_mask, logprobs, truncated; scores, ref_logprobs and advantages if
 /// present, the last two to four decimals, since nothing is computed from them
 /// again (`kl` is in nats per sequence); `keys` are further keys of the
-/// responses. Steps are counted from 1 in the lines.
+/// responses. Steps are counted from 1 in the lines. `versions`: which weights
+/// made which tokens, written as [index in sequence_ids, version]; none: left
+/// out.
 std::string sample_lines(StepId step, const net::Rows& rows,
                          std::span<const KeyInfo> keys,
-                         const Tokenizer& tokenizer);
+                         const Tokenizer& tokenizer,
+                         std::span<const plans::VersionSpan> versions = {});
 
 } // namespace troupe::models

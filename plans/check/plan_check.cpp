@@ -24,6 +24,7 @@ namespace {
 using internal::memory_hint;
 using internal::why_no_chunks;
 using internal::why_no_offload;
+using internal::why_no_slices;
 
 bool are_disjoint(const std::vector<Rank>& a, const std::vector<Rank>& b) {
   return std::ranges::none_of(
@@ -150,9 +151,11 @@ private:
                    "nothing",
                    fmt::format("{}: {}", call.name, placement_example(call)));
     const auto& placement = found->second;
-    const auto why = why_no_chunks(context_, call, placement);
-    if (!why.empty())
-      refuse(path + ".chunks", why);
+    for (const auto& [key, why] :
+         {std::pair{".chunks", why_no_chunks(context_, call, placement)},
+          std::pair{".slices", why_no_slices(context_, call, placement)}})
+      if (!why.empty())
+        refuse(path + key, why);
     const auto no_instances = why_no_instances(call, placement);
     if (!no_instances.empty())
       return refuse(path, no_instances);
@@ -315,6 +318,11 @@ private:
   void warn_lags(const Replicas& replicas) {
     for (const auto& call : workflow_.calls) {
       const auto lag = plan_.lag_of(call.name);
+      if (plan_.most_lag_of(call.name) > 0 && !context_.corrects_for_lag)
+        warn(fmt::format(
+          "{}: the loss does not correct for samples of an older version; try "
+          "algorithm.old_logprobs: rollout or algorithm.correction",
+          lag > 0 ? "lag." + call.name : "calls." + call.name + ".slices"));
       if (lag == 0)
         continue;
       const auto& home = replicas[replicas.home(call.role)];
@@ -328,12 +336,6 @@ private:
         warn(fmt::format("lag.{}: {} overlaps no more than 1, a replica holds "
                          "one version",
                          call.name, lag));
-      if (!context_.corrects_for_lag)
-        warn(
-          fmt::format("lag.{}: the loss does not correct for samples of an "
-                      "older version; try algorithm.old_logprobs: rollout or "
-                      "algorithm.correction",
-                      call.name));
     }
   }
 

@@ -11,6 +11,9 @@ namespace troupe::plans::internal {
 /// Returns "expected ...", or an empty string if the call may be cut like this.
 std::string why_no_chunks(const CheckContext& context, const Call& call,
                           const Placement& placement);
+/// Returns "expected ...", or an empty string if the call may be in slices.
+std::string why_no_slices(const CheckContext& context, const Call& call,
+                          const Placement& placement);
 /// Returns "expected ...", or an empty string if the role may leave the device
 /// like this.
 std::string why_no_offload(const CheckContext& context, const std::string& role,

@@ -30,6 +30,58 @@ std::string why_no_chunks(const CheckContext& context, const Call& call,
   return "";
 }
 
+namespace {
+
+/// Returns why a call cannot be in slices, however many; empty: it can.
+std::string why_never_in_slices(const CheckContext& context, const Call& call,
+                                const Placement& placement) {
+  if (call.kind != CallKind::generate)
+    return fmt::format("{} generates nothing", call.name);
+  if (call.user_actor)
+    return fmt::format("an actor leads the conversations of {}, turn by turn",
+                       call.name);
+  if (!context.workflow.role(call.role).trained)
+    return fmt::format("{} is never trained, so slices gain no newer weights",
+                       call.role);
+  if (call.rows.rounds > 1)
+    return "rounds of dynamic sampling choose after whole responses";
+  if (placement.chunks > 1)
+    return "a call is in chunks or in slices";
+  const auto memory = context.plan.roles.find(call.role);
+  if (memory != context.plan.roles.end() && memory->second.offload_weights)
+    return fmt::format("weights of {} leave the device between calls",
+                       call.role);
+  return "";
+}
+
+} // namespace
+
+std::string why_no_slices(const CheckContext& context, const Call& call,
+                          const Placement& placement) {
+  const auto slices = placement.slices;
+  if (slices == 1)
+    return "";
+  const auto got = std::to_string(slices);
+  if (const auto why = why_never_in_slices(context, call, placement);
+      !why.empty())
+    return expectation("1, for " + why, got, "1");
+  const auto most_new = context.sizes.max_new_tokens > 0
+                          ? context.sizes.max_new_tokens
+                          : std::numeric_limits<std::int64_t>::max();
+  const auto lag = std::min(context.plan.lag_of(call.name), max_plan_lag);
+  const auto most_lagged = std::int64_t{max_plan_lag - lag} + 1;
+  const auto most = std::min(most_new, most_lagged);
+  if (slices < 1 || slices > most)
+    return expectation(
+      most == most_new
+        ? fmt::format("1 to {}, the new tokens of a response", most)
+        : fmt::format("1 to {}, for the first of more slices would lag more "
+                      "than {} steps",
+                      most, max_plan_lag),
+      got, std::to_string(slices < 1 ? 1 : most));
+  return "";
+}
+
 std::string why_no_offload(const CheckContext& context, const std::string& role,
                            const RoleMemory& memory) {
   if (!memory.offload_weights && !memory.offload_optimizer)

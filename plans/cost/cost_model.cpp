@@ -157,7 +157,9 @@ double CostModel::later_chunk_s(const Call& call,
   const auto job = make_job(call, placement);
   return problem_.measured.factor_of(call.name)
          * cores_.alone(placement.devices)
-         * (steady_responses_s(job) + later_responses_s(job));
+         * (steady_responses_s(job)
+            + (job.rounds > 1 ? (job.rounds - 1) * steady_responses_s(job)
+                              : 0));
 }
 
 /// Planned moves, cached because plans of one search share most of them.

@@ -86,6 +86,9 @@ public:
   /// share one batch (joined_chunks.hpp): the time of the first one includes
   /// the wait for the longest response; after it the batch has no empty slot.
   double later_chunk_s(const Call& call, const Placement& placement) const;
+  /// Returns the seconds of slices [first, last] of a call in one batch.
+  double slices_s(const Call& call, const Placement& placement,
+                  std::uint32_t first, std::uint32_t last) const;
   /// Returns the seconds to load planes of `role` from host memory, or to
   /// offload them: a task of its own, during which nothing is computed.
   double planes_s(const std::string& role, const Placement& mesh,
@@ -171,21 +174,18 @@ private:
   std::optional<double> measured_passes_s(const Job& job, ProfileOp op,
                                           double tokens, double hop) const;
   double inference_pass_s(const Job& job) const;
-  double prefill_s(const Job& job) const;
+  double prefill_s(const Job& job, double samples, double tokens) const;
   double inference_s(const Job& job) const;
   double train_s(const Job& job) const;
   double gradients_s(const Job& job) const;
   double optimizer_s(const Job& job) const;
-  double generate_s(const Job& job,
-                    const std::vector<DecodePhase>& phases) const;
+  double decode_s(const Job& job, const std::vector<DecodePhase>& phases) const;
   double first_responses_s(const Job& job) const;
   double steady_responses_s(const Job& job) const;
-  double later_responses_s(const Job& job) const;
   double decode_attention_s(const Job& job, double responses,
                             double context) const;
   double decode_token_s(const Job& job, double responses, double context) const;
   double ring_s(const Job& job, double slowest_s, double all_s) const;
-  double measured_token_s(const Job& job, double step_s) const;
 
   const PlanProblem& problem_;
   const Hardware& hardware_;

@@ -1,6 +1,7 @@
 // CostModel's seconds of generation: all prompts at once, then one token of
 // every response per step.
 #include "plans/cost/cost_model.hpp"
+#include "plans/memory/call_memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,13 +17,14 @@ constexpr double sampling_bytes_a_token = 24;
 
 } // namespace
 
-double CostModel::prefill_s(const Job& job) const {
-  const auto prompt = problem_.lengths.prompt();
-  const auto tokens = job.samples * prompt;
+/// Feeds `samples` sequences of `length` tokens each.
+double CostModel::prefill_s(const Job& job, double samples,
+                            double length) const {
+  const auto tokens = samples * length;
   const auto hop = hop_s(job, tokens);
   if (const auto all = measured_passes_s(job, ProfileOp::prefill, tokens, hop))
     return *all;
-  return passes_s(job, layer(job, tokens, prompt).forward(), 0, hop);
+  return passes_s(job, layer(job, tokens, length).forward(), 0, hop);
 }
 
 /// Attention of `responses` responses with one query token each over `context`
@@ -70,55 +72,89 @@ double CostModel::ring_s(const Job& job, double slowest_s, double all_s) const {
   return std::max(job.micro_batches * slowest_s, all_s + hops);
 }
 
-/// Seconds per token from a measured decode step; the last stage has the head.
-double CostModel::measured_token_s(const Job& job, double step_s) const {
-  const auto& m = job.model;
-  const auto head = step_s * m.head_share();
-  const auto layer_s = (step_s - head) / m.layers;
-  return ring_s(job, slowest_s(job, layer_s, head), step_s);
-}
-
 /// Prompts and responses of as many samples as there are slots, up to the
 /// longest response.
 double CostModel::first_responses_s(const Job& job) const {
-  return generate_s(job,
+  return prefill_s(job, job.samples, problem_.lengths.prompt())
+         + decode_s(job,
                     problem_.lengths.phases(job.samples * job.micro_batches));
 }
 
 /// The same number of samples again, each starting when a slot becomes free.
 double CostModel::steady_responses_s(const Job& job) const {
-  return generate_s(
-    job, {problem_.lengths.steady_phase(job.samples * job.micro_batches)});
-}
-
-/// Seconds that the samples add that had to wait for a slot.
-double CostModel::later_responses_s(const Job& job) const {
-  return job.rounds > 1 ? (job.rounds - 1) * steady_responses_s(job) : 0;
+  return prefill_s(job, job.samples, problem_.lengths.prompt())
+         + decode_s(job, {problem_.lengths.steady_phase(job.samples
+                                                        * job.micro_batches)});
 }
 
 /// OpenRLHF generates in rounds of `micro_rollout_batch_size`: each waits for
 /// the longest response of the round before.
 double CostModel::rollout_s(const Job& job) const {
+  const auto all_s = [&](const Job& some) { // others wait for a slot
+    const auto later = some.rounds - 1;
+    return first_responses_s(some)
+           + (later > 0 ? later * steady_responses_s(some) : 0);
+  };
   if (effects_.engine != Engine::openrlhf)
-    return first_responses_s(job) + later_responses_s(job);
+    return all_s(job);
   auto round = job;
   const auto rounds = numbers(job.kinds).openrlhf_rounds;
   round.samples /= rounds;
-  return rounds * (first_responses_s(round) + later_responses_s(round));
+  return rounds * all_s(round);
 }
 
-double CostModel::generate_s(const Job& job,
-                             const std::vector<DecodePhase>& phases) const {
+/// Each slice begins with what is left of its responses, and feeds them first.
+/// Responses beyond the slots wait: more steps of fewer at once.
+double CostModel::slices_s(const Call& call, const Placement& placement,
+                           std::uint32_t first, std::uint32_t last) const {
+  const auto job = make_job(call, placement);
+  const auto& lengths = problem_.lengths;
+  const auto count = static_cast<std::uint32_t>(placement.slices);
+  const auto limit = problem_.sizes.max_new_tokens > 0
+                       ? double(problem_.sizes.max_new_tokens)
+                       : lengths.max();
+  const auto samples = job.samples * job.rounds;
+  const auto places = static_cast<double>(
+    responses_under_way(problem_.shapes.at(call.role),
+                        problem_.dtype(call.role), placement, problem_.sizes));
+  double seconds = 0;
+  std::vector<double> starts;
+  for (auto slice = first; slice <= last; ++slice) {
+    starts.push_back(limit * slice / count);
+    const auto left = slice == 0 ? 1.0 : lengths.survival(starts.back());
+    if (left > 0)
+      seconds
+        += prefill_s(job, samples * left, lengths.prompt() + starts.back());
+  }
+  auto phases
+    = lengths.phases_from(starts, limit / count, samples * job.micro_batches);
+  for (auto& phase : phases)
+    if (phase.active > places) {
+      phase.steps *= phase.active / places;
+      phase.active = places;
+    }
+  return problem_.measured.factor_of(call.name)
+         * cores_.alone(placement.devices)
+         * (numbers(kinds_of(placement.devices)).call_s + master_s(placement)
+            + gather_s(job, 1) + seconds + decode_s(job, phases));
+}
+
+double CostModel::decode_s(const Job& job,
+                           const std::vector<DecodePhase>& phases) const {
   const auto& lengths = problem_.lengths;
   const auto& m = job.model;
   const auto& hw = numbers(job.kinds);
   const auto layers = std::max(job.other_layers, job.last_layers);
-  double seconds = prefill_s(job);
+  double seconds = 0;
   for (const auto& phase : phases) {
     const auto responses = phase.active / job.micro_batches;
     const auto measured = measured_s(job, ProfileOp::decode, responses);
     if (measured) {
-      seconds += phase.steps * measured_token_s(job, *measured);
+      // the last stage has the head
+      const auto head = *measured * m.head_share();
+      const auto layer_s = (*measured - head) / m.layers;
+      seconds
+        += phase.steps * ring_s(job, slowest_s(job, layer_s, head), *measured);
       continue;
     }
     const auto logits

@@ -43,7 +43,8 @@ public:
   /// Returns at least one response: with less, generation fails. The first
   /// stage has most layers and so the least memory left.
   std::uint64_t slots() const {
-    auto under_way = a_chunk();
+    // slices of several steps share a batch; few of the old ones go on
+    auto under_way = a_chunk() * unsigned_of(std::max(1, place_.slices));
     if (sizes_.max_sequences > 0)
       under_way = std::min<std::uint64_t>(under_way, sizes_.max_sequences);
     if (place_.responses > 0)

@@ -100,6 +100,29 @@ std::vector<DecodePhase> Lengths::phases(double responses) const {
   return phases;
 }
 
+std::vector<DecodePhase> Lengths::phases_from(const std::vector<double>& starts,
+                                              double tokens,
+                                              double responses) const {
+  constexpr int num_phases = 12;
+  std::vector<DecodePhase> phases;
+  const auto width = tokens / num_phases;
+  for (int i = 0; i < num_phases; ++i) {
+    double alive = 0, context = 0, none_log = 0;
+    for (const auto start : starts) {
+      const auto middle = start + width * (i + 0.5);
+      const auto share = survival(middle);
+      alive += share;
+      context += share * middle;
+      none_log += responses * std::log1p(-share);
+    }
+    const auto some = -std::expm1(none_log);
+    if (some > 1e-9)
+      phases.push_back(
+        {some * width, responses * alive / some, context / alive});
+  }
+  return phases;
+}
+
 DecodePhase Lengths::steady_phase(double responses) const {
   const auto response_squares
     = squares_ - prompt_ * prompt_ - 2 * prompt_ * mean_;

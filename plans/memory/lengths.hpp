@@ -49,6 +49,11 @@ public:
   /// Returns the phases of decoding `responses` responses side by side; a dp
   /// rank ends with its longest one.
   std::vector<DecodePhase> phases(double responses) const;
+  /// Returns the phases of decoding side by side what is left of `responses`
+  /// responses at each of `starts`, by `tokens` more tokens each: slices of
+  /// several steps in one batch.
+  std::vector<DecodePhase> phases_from(const std::vector<double>& starts,
+                                       double tokens, double responses) const;
   /// Returns the phase of decoding as many responses as there are slots, each
   /// of which is reused as soon as it is free.
   DecodePhase steady_phase(double responses) const;

@@ -151,6 +151,8 @@ Placement parse_placement(const YamlNode& node, const std::string& path) {
       placement.micro_batches = static_cast<int>(plan_count(value, at, 0));
     else if (key == "chunks")
       placement.chunks = static_cast<int>(plan_count(value, at, 1));
+    else if (key == "slices")
+      placement.slices = static_cast<int>(plan_count(value, at, 1));
     else if (key == "instances")
       placement.instances = static_cast<int>(plan_count(value, at, 1));
     else if (value.is_null()
@@ -159,7 +161,7 @@ Placement parse_placement(const YamlNode& node, const std::string& path) {
     else
       plan_unknown_key(value, path, key,
                        {"devices", "strategy", "micro_batch_tokens",
-                        "micro_batches", "chunks", "instances"});
+                        "micro_batches", "chunks", "slices", "instances"});
   }
   if (!node.find("devices"))
     throw ConfigError({.place = node.place,
@@ -219,6 +221,8 @@ std::string print_placement(const Placement& placement) {
     text += fmt::format(", micro_batches: {}", placement.micro_batches);
   if (placement.chunks != 1)
     text += fmt::format(", chunks: {}", placement.chunks);
+  if (placement.slices != 1)
+    text += fmt::format(", slices: {}", placement.slices);
   if (placement.instances != 0)
     text += fmt::format(", instances: {}", placement.instances);
   return text + "}";
@@ -256,6 +260,24 @@ std::vector<Rank> Cluster::devices_of(WorkerId worker) const {
 std::uint32_t ExecutionPlan::lag_of(const std::string& call) const {
   const auto found = lag.find(call);
   return found == lag.end() ? 0 : found->second;
+}
+
+std::uint32_t ExecutionPlan::slices_of(const std::string& call) const {
+  const auto found = calls.find(call);
+  return found == calls.end()
+           ? 1
+           : static_cast<std::uint32_t>(std::max(found->second.slices, 1));
+}
+
+std::uint32_t ExecutionPlan::most_lag_of(const std::string& call) const {
+  return lag_of(call) + slices_of(call) - 1;
+}
+
+bool ExecutionPlan::lags() const {
+  const auto is_positive = [](const auto& one) { return one.second > 0; };
+  const auto is_cut = [](const auto& one) { return one.second.slices > 1; };
+  return std::ranges::any_of(lag, is_positive)
+         || std::ranges::any_of(calls, is_cut);
 }
 
 std::string print_devices(const std::vector<Rank>& devices) {

@@ -44,6 +44,9 @@ struct Placement {
   std::int64_t micro_batch_tokens = 0; ///< 0: the default
   int micro_batches = 0;               ///< per mini-batch; 0: by tokens
   int chunks = 1;
+  /// Parts in which a generation makes each response, on ever newer weights
+  /// (call_slices.hpp).
+  int slices = 1;
   int instances
     = 0; ///< of a user-defined actor, see user_placement.hpp; 0: default
   /// Responses that a generation decodes at once per dp rank: derived
@@ -71,6 +74,11 @@ struct ExecutionPlan {
 
   bool operator==(const ExecutionPlan&) const = default;
   std::uint32_t lag_of(const std::string& call) const;
+  std::uint32_t slices_of(const std::string& call) const;
+  /// Returns the lag of its oldest tokens: that of its first slice.
+  std::uint32_t most_lag_of(const std::string& call) const;
+  /// Returns whether any call uses older weights than the newest.
+  bool lags() const;
 };
 
 /// Parses a plan file. Throws ConfigError for every mistake, with FILE:LINE and

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <numeric>
 #include <set>
 
 namespace troupe::plans {
@@ -71,6 +70,7 @@ private:
   struct Chunks {
     std::uint32_t first = 0; ///< task of the first chunk
     std::uint32_t count = 1;
+    bool are_slices = false;
     std::uint32_t last() const {
       return first + count - 1;
     }
@@ -82,6 +82,8 @@ private:
     const bool placed = placement != plan_.calls.end();
     TROUPE_CHECK(placed || call.kind == CallKind::function,
                  fmt::format("call '{}' has no placement", call.name));
+    if (plan_.slices_of(call.name) > 1)
+      return add_slices(call, placement->second);
     const auto lag = plan_.lag_of(call.name);
     const bool in_rounds = call.rows.rounds > 1;
     auto count
@@ -102,11 +104,55 @@ private:
     graph_.max_lag = std::max(graph_.max_lag, lag);
   }
 
+  /// Adds the tasks of a call in slices, each with a lag of its own.
+  void add_slices(const Call& call, const Placement& placement) {
+    const auto count = plan_.slices_of(call.name);
+    chunks_.push_back(
+      {static_cast<std::uint32_t>(graph_.tasks.size()), count, true});
+    for (std::uint32_t i = 0; i < count; ++i)
+      graph_.tasks.push_back(
+        {.name = fmt::format("{}/slice{}", call.name, i),
+         .call = call.name,
+         .role = call.role,
+         .devices = placement.devices,
+         .lag = slice_lag(plan_.lag_of(call.name), {i, count}),
+         .part = {.slice = {i, count}}});
+    graph_.max_lag = std::max(graph_.max_lag, plan_.most_lag_of(call.name));
+  }
+
+  /// Returns tasks that read weights of one version each: the slices of a call,
+  /// or all its chunks.
+  std::vector<Chunks> readers_of(const std::string& call) const {
+    const auto& all = chunks_of(call);
+    if (!all.are_slices)
+      return {all};
+    std::vector<Chunks> slices;
+    for (auto task = all.first; task <= all.last(); ++task)
+      slices.push_back({task});
+    return slices;
+  }
+
+  /// Makes slices that share a version run in a row, the newest step first, and
+  /// each after the one before of its own step.
+  void add_slices_in_a_row(const Chunks& all) {
+    for (auto task = all.first; task <= all.last(); ++task) {
+      add_need(graph_.tasks[task], {task, 1, Edge::order});
+      if (task == all.first)
+        continue;
+      add_need(graph_.tasks[task], {task - 1, 0, Edge::data});
+      add_need(graph_.tasks[task], {task - 1, -1, Edge::order});
+    }
+  }
+
   /// Makes each chunk of the reader need the writer's chunks that share samples
   /// with it.
   void add_data(std::uint32_t writer, std::uint32_t reader) {
-    const auto& from = chunks_[writer];
-    const auto& to = chunks_[reader];
+    auto from = chunks_[writer];
+    auto to = chunks_[reader];
+    if (from.are_slices)
+      from = {from.last()}; // writes what others read
+    if (to.are_slices)
+      to = {to.first};
     for (std::uint32_t i = 0; i < to.count; ++i) {
       const auto first = i * from.count / to.count;
       const auto last = ((i + 1) * from.count + to.count - 1) / to.count;
@@ -117,6 +163,8 @@ private:
 
   void add_order(std::uint32_t call) {
     const auto& all = chunks_[call];
+    if (all.are_slices)
+      return add_slices_in_a_row(all);
     for (std::uint32_t i = 1; i < all.count; ++i)
       add_need(graph_.tasks[all.first + i],
                {all.first + i - 1, 0, Edge::order});
@@ -241,7 +289,8 @@ private:
     for (const auto& name : home.calls) {
       if (workflow_.call(name).kind == CallKind::train)
         continue;
-      add_reader(chunks_of(name), last_train_, first_train_);
+      for (const auto& reader : readers_of(name))
+        add_reader(reader, last_train_, first_train_);
     }
   }
 
@@ -270,14 +319,14 @@ private:
     add_need(task, {last_train_, 1, Edge::version});
     add_need(task, {move, 1, Edge::order});
     add_need(graph_.tasks[first_train_], {move, 0, Edge::write_after_read});
-    for (const auto& name : shadow.calls) {
-      const auto& reader = chunks_of(name);
-      const auto lag
-        = static_cast<std::int32_t>(graph_.tasks[reader.first].lag);
-      add_need(graph_.tasks[reader.first], {move, lag, Edge::version});
-      add_need(graph_.tasks[move],
-               {reader.last(), 1 - lag, Edge::write_after_read});
-    }
+    for (const auto& name : shadow.calls)
+      for (const auto& reader : readers_of(name)) {
+        const auto lag
+          = static_cast<std::int32_t>(graph_.tasks[reader.first].lag);
+        add_need(graph_.tasks[reader.first], {move, lag, Edge::version});
+        add_need(graph_.tasks[move],
+                 {reader.last(), 1 - lag, Edge::write_after_read});
+      }
     if (is_dropped(workflow_, plan_, shadow))
       add_drop(shadow, move);
   }
@@ -302,7 +351,8 @@ private:
       add_need(graph_.tasks[trains.front()],
                {ema_update, 1, Edge::write_after_read});
       for (const auto& name : target.calls)
-        add_reader(chunks_of(name), ema_update, ema_update);
+        for (const auto& reader : readers_of(name))
+          add_reader(reader, ema_update, ema_update);
     }
   }
 
@@ -314,58 +364,6 @@ private:
   std::uint32_t first_train_ = 0;
   std::uint32_t last_train_ = 0;
 };
-
-} // namespace
-
-std::string_view to_string(Edge edge) {
-  switch (edge) {
-  case Edge::data:
-    return "data";
-  case Edge::version:
-    return "version";
-  case Edge::write_after_read:
-    return "write after read";
-  case Edge::order:
-    return "order";
-  }
-  return "?";
-}
-
-std::uint32_t StepGraph::index_of(std::string_view task) const {
-  const auto found = std::ranges::find(tasks, task, &TaskTemplate::name);
-  TROUPE_CHECK(found != tasks.end(), fmt::format("no task '{}'", task));
-  return static_cast<std::uint32_t>(found - tasks.begin());
-}
-
-Version version_for(const Role& role, StepId step, std::uint32_t lag) {
-  if (!role.changes())
-    return Version{0};
-  const auto trained = version_for(step, lag);
-  const auto every = role.ema ? role.ema->every : 1;
-  return Version{trained.value - trained.value % every};
-}
-
-std::vector<std::uint32_t> steps_ahead(const StepGraph& graph) {
-  std::vector<std::uint32_t> ahead(graph.tasks.size(), 0);
-  std::vector<std::uint32_t> grown(graph.tasks.size());
-  std::iota(grown.begin(), grown.end(), 0U);
-  while (!grown.empty()) {
-    const auto task = grown.back();
-    grown.pop_back();
-    for (const auto& need : graph.tasks[task].needs) {
-      const auto wanted = std::int64_t{ahead[task]} - need.steps_back;
-      // few steps are open; a graph that needs more does not finish
-      const auto steps = std::min<std::int64_t>(wanted, graph.max_lag);
-      if (steps <= ahead[need.task])
-        continue;
-      ahead[need.task] = static_cast<std::uint32_t>(steps);
-      grown.push_back(need.task);
-    }
-  }
-  return ahead;
-}
-
-namespace {
 
 /// Checks that every role has one version between two steps: that of a
 /// checkpoint.

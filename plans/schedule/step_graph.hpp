@@ -16,7 +16,11 @@
 //   step n waits for that call in step n+k-1 (a need with steps_back = 1-k),
 //   and generation n+1 then runs in parallel with training n. With one buffer
 //   per replica, lags above 1 are kept exactly but overlap no more than lag 1.
-// - Calls on one replica may have different lags.
+// - Calls on one replica may have different lags, and so have the slices of a
+//   generation (call_slices.hpp). Slices of equal version, of steps that follow
+//   each other, run in a row, the newest step first (slices_in_a_row): each
+//   waits for the one before. So a step ends after all of them, and what a
+//   checkpoint needs of later steps is done.
 // An EMA role (Role::ema) changes in place, as home does: the move of step n
 // applies the EMA update with version n+1 of the trained role, on each replica,
 // after training n and the EMA role's readers of that step, before training n+1
@@ -28,6 +32,7 @@
 
 #include "config/base/ids.hpp"
 #include "plans/weights/replicas.hpp"
+#include "plans/workflow/call_slices.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -56,11 +61,12 @@ struct Need {
 };
 
 /// Samples of a call's task: a chunk of those of the step, or all of a round
-/// (Call::rounds).
+/// (Call::rounds); or a slice of the responses of all of them.
 struct TaskPart {
   std::uint32_t chunk = 0;
   std::uint32_t chunks = 1;
   std::uint32_t round = 0;
+  SlicePart slice = {};
 };
 
 struct TaskTemplate {

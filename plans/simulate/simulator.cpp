@@ -4,7 +4,6 @@
 #include "plans/schedule/joined_chunks.hpp"
 #include "plans/simulate/memory_curve.hpp"
 #include "plans/simulate/running_tasks.hpp"
-#include "plans/weights/residency.hpp"
 
 #include <algorithm>
 #include <map>
@@ -15,7 +14,12 @@ namespace troupe::plans {
 
 namespace {
 
-/// Tracks which chunks join the batch of an earlier one, as the master does.
+bool is_in_parts(const TaskPart& part) {
+  return part.chunks > 1 || part.slice.is_cut();
+}
+
+/// Tracks which chunks or slices join the batch of an earlier one, as the
+/// master does.
 class RunningBatches {
 public:
   explicit RunningBatches(const TaskSeconds& seconds) : seconds_(seconds) {}
@@ -23,7 +27,8 @@ public:
   /// Returns the seconds of a task that starts now.
   double seconds_of(TaskRef task, const Schedule& schedule) {
     const auto& graph = schedule.graph();
-    if (seconds_.begins_batch.empty() || graph.tasks[task.task].part.chunks == 1
+    const auto& part = graph.tasks[task.task].part;
+    if (seconds_.begins_batch.empty() || !is_in_parts(part)
         || joined_.erase(task) > 0)
       return seconds_.all[task.task];
     const auto batch = joined_chunks(graph, task, schedule.followers(task));
@@ -277,77 +282,6 @@ double Simulation::moved_bytes() const {
   return bytes;
 }
 
-double predict_task_s(const PlanProblem& problem, const CostModel& costs,
-                      const ExecutionPlan& plan, const TaskTemplate& task) {
-  const auto placement = plan.calls.find(task.call);
-  if (task.kind != TaskKind::call || placement == plan.calls.end())
-    return 0;
-  const auto& call = problem.workflow.call(task.call);
-  return task.part.chunk == 0 ? costs.call_s(call, placement->second)
-                              : costs.later_chunk_s(call, placement->second);
-}
-
-double predict_use(const PlanProblem& problem, const CostModel& costs,
-                   const ExecutionPlan& plan, const TaskTemplate& task) {
-  const auto placement = plan.calls.find(task.call);
-  if (task.kind != TaskKind::call || placement == plan.calls.end())
-    return 1;
-  const auto& call = problem.workflow.call(task.call);
-  const bool works = call.kind != CallKind::function;
-  return works ? costs.use_of(call, placement->second) : 1;
-}
-
-/// Predicts the seconds to load planes for a call, or to offload them.
-double predict_stay_s(const PlanProblem& problem, const CostModel& costs,
-                      const ExecutionPlan& plan, const Replica& replica,
-                      const TaskTemplate& task) {
-  const auto& call = problem.workflow.call(task.call);
-  if (task.kind == TaskKind::offload
-      && !is_written_back(problem.workflow, replica, call))
-    return 0;
-  return costs.planes_s(task.role, mesh_of(replica),
-                        used_by(call, leaves(problem.workflow, plan, replica)));
-}
-
-TaskSeconds predict_seconds(const PlanProblem& problem, const CostModel& costs,
-                            const ExecutionPlan& plan, const Replicas& replicas,
-                            const StepGraph& graph) {
-  TaskSeconds seconds{.cores = {problem.hardware, problem.cluster}};
-  const auto seconds_of = [&](const TaskTemplate& task) {
-    switch (task.kind) {
-    case TaskKind::move:
-      return costs.move_s(task.role, mesh_of(replicas[*task.source]),
-                          mesh_of(replicas[*task.target]))
-             / task.every;
-    case TaskKind::reload:
-    case TaskKind::offload:
-      return predict_stay_s(problem, costs, plan, replicas[*task.target], task);
-    default:
-      return predict_task_s(problem, costs, plan, task);
-    }
-  };
-  for (const auto& task : graph.tasks) {
-    seconds.all.push_back(seconds_of(task));
-    if (task.kind == TaskKind::call && plan.calls.contains(task.call))
-      seconds.master_s += costs.master_s(plan.calls.at(task.call));
-    if (seconds.cores.any())
-      seconds.use.push_back(predict_use(problem, costs, plan, task));
-  }
-  const bool may_end = std::ranges::any_of(graph.tasks, [&](const auto& task) {
-    return task.part.chunk > 0 && may_join(problem.workflow.call(task.call));
-  });
-  if (!may_end)
-    return seconds;
-  seconds.begins_batch = seconds.all;
-  for (std::size_t i = 0; i < graph.tasks.size(); ++i)
-    if (graph.tasks[i].part.chunk > 0) {
-      auto first = graph.tasks[i];
-      first.part.chunk = 0;
-      seconds.begins_batch[i] = predict_task_s(problem, costs, plan, first);
-    }
-  return seconds;
-}
-
 Simulation simulate(const PlanProblem& problem, const CostModel& costs,
                     const ExecutionPlan& wanted) {
   const auto report = check_plan(problem, wanted);
@@ -367,7 +301,8 @@ Simulation simulate(const PlanProblem& problem, const CostModel& costs,
   run.times = run_schedule(run.graph, seconds, run.num_steps);
   run.durations_s = seconds.all;
   for (const auto& task : run.times)
-    if (run.graph.tasks[task.task.task].part.chunks > 1 || seconds.cores.any())
+    if (is_in_parts(run.graph.tasks[task.task.task].part)
+        || seconds.cores.any())
       run.durations_s[task.task.task] = task.end_s - task.start_s;
   run.master_s = seconds.master_s;
   run.step_s = std::max(run.master_s,

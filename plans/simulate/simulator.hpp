@@ -32,8 +32,8 @@ StepGraph with_device_classes(const StepGraph& graph);
 struct TaskSeconds {
   std::vector<double> all = {};
   /// Seconds of tasks that begin a running batch; `all` has the seconds of
-  /// chunks that join one. Another task on their devices ends the batch
-  /// (joined_chunks.hpp). Empty: no generation has chunks.
+  /// chunks or slices that join one. Another task on their devices ends the
+  /// batch (joined_chunks.hpp). Empty: no generation has chunks.
   std::vector<double> begins_batch = {};
   /// Slow-down of tasks that run in parallel on shared cores.
   SharedCores cores = {};

@@ -9,7 +9,7 @@ namespace troupe::plans {
 
 bool has_lag(const ExecutionPlan& plan, const Replica& replica) {
   return std::ranges::any_of(replica.calls, [&](const std::string& call) {
-    return plan.lag_of(call) > 0;
+    return plan.most_lag_of(call) > 0;
   });
 }
 
@@ -27,9 +27,8 @@ bool others_come_first(const Workflow& workflow, const ExecutionPlan& plan,
   const auto is_here = [&](Rank device) {
     return std::ranges::count(replica.devices, device) > 0;
   };
-  for (const auto& [call, lag] : plan.lag)
-    if (lag > 0)
-      return true; // calls of another step may
+  if (plan.lags())
+    return true; // calls of another step may
   for (std::size_t i = 0; i < workflow.calls.size(); ++i) {
     const auto& name = workflow.calls[i].name;
     const auto placement = plan.calls.find(name);

@@ -199,6 +199,7 @@ ExecutionPlan place_evaluation(ExecutionPlan plan, const Workflow& workflow) {
     if (model != nullptr)
       placement = plan.calls.at(model->name);
     placement.chunks = 1;
+    placement.slices = 1;
     placement.responses = 0;
     plan.calls[call.name] = std::move(placement);
   }

@@ -3,6 +3,7 @@
 #include "actors/worker_base/call_options.hpp"
 #include "config/settings/changed_settings.hpp"
 #include "config/settings/conventions.hpp"
+#include "plans/schedule/slice_versions.hpp"
 #include "plans/weights/replicas.hpp"
 #include "runtime/base/human_text.hpp"
 #include "runtime/base/text_table.hpp"
@@ -185,6 +186,7 @@ std::string plan_table(const PlannedWork& work) {
     plural(cluster.num_workers(), "worker", "workers"), cluster.num_devices(),
     plural(cluster.num_devices(), "device", "devices"));
   text += table.print();
+  text += plans::slices_text(work.plan, work.settings.rollout.max_new_tokens);
   for (const auto& line : work.plan_why)
     text += line + "\n";
   text += adapters_text(work);

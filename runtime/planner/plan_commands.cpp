@@ -4,6 +4,7 @@
 #include "plans/check/plan_check.hpp"
 #include "plans/cost/hardware_sources.hpp"
 #include "plans/plan/execution_plan.hpp"
+#include "plans/schedule/slice_versions.hpp"
 #include "runtime/planner/memory_table.hpp"
 #include "runtime/planner/plan_basis.hpp"
 #include "runtime/planner/plan_options.hpp"
@@ -144,8 +145,11 @@ int check_chosen_plan(const PlanArguments& arguments,
                       .hardware = &problem.hardware};
   if (checked.report.ok())
     checked.masks = masks_of(settings, problem.workflow, named.plan);
-  return print_check(arguments, checked, places_of_plan(settings, named.name),
-                     [&] { return plans::print(named.plan); });
+  return print_check(
+    arguments, checked, places_of_plan(settings, named.name), [&] {
+      return plans::print(named.plan)
+             + plans::slices_text(named.plan, problem.sizes.max_new_tokens);
+    });
 }
 
 /// Runs `plan check`; a preset that does not exist for the cluster, or a search

@@ -78,16 +78,39 @@ void check_same(const Settings& settings, const char* key,
      .hint = fmt::format("{}={} or another plan", path, of_plan)});
 }
 
-/// Returns the place and path of a call's lag in the plan that the user named:
-/// in its file or mapping, or where a preset is named.
-std::pair<Place, std::string> place_of_lag(const Settings& settings,
-                                           const std::string& call) {
-  const auto path = "lag." + call;
+/// Returns the place and path of `path` in the plan that the user named: in its
+/// file or mapping, or where a preset is named.
+std::pair<Place, std::string> place_in_plan(const Settings& settings,
+                                            const std::string& path) {
   if (settings.plan_inline)
     return {nearest_place_of(settings, "plan." + path), "plan." + path};
   if (names_plan_file(settings))
     return {place_in_file(settings.plan, path), path};
   return {place_of(settings, "plan"), "plan"};
+}
+
+std::pair<Place, std::string> place_of_lag(const Settings& settings,
+                                           const std::string& call) {
+  return place_in_plan(settings, "lag." + call);
+}
+
+/// Throws ConfigError if the first slice of `call` lags further than allowed.
+void check_max_lag_of_slices(const Settings& settings,
+                             const plans::ExecutionPlan& plan,
+                             const std::string& call) {
+  const auto slices = plan.slices_of(call);
+  const auto most = plan.most_lag_of(call);
+  if (slices == 1 || !lags_too_far(settings, most))
+    return;
+  const auto [place, path]
+    = place_in_plan(settings, "calls." + call + ".slices");
+  throw ConfigError(
+    {.place = place,
+     .path = path,
+     .expected = "slices of which the first lags " + allowed_lag_text(settings),
+     .got = fmt::format("{} slices with a lag of {}, so that it lags {}",
+                        slices, plan.lag_of(call), most),
+     .hint = fmt::format("algorithm.max_lag={}", most)});
 }
 
 } // namespace
@@ -130,6 +153,8 @@ std::string allowed_lag_text(const Settings& settings) {
 }
 
 void check_max_lag(const Settings& settings, const plans::ExecutionPlan& plan) {
+  for (const auto& [call, placement] : plan.calls)
+    check_max_lag_of_slices(settings, plan, call);
   for (const auto& [call, lag] : plan.lag) {
     if (!lags_too_far(settings, lag))
       continue;

@@ -14,13 +14,12 @@ void plan_without(PreparedRun& run, const PlannedWork& whole,
     run.work = whole;
     return;
   }
-  for (const auto& [call, lag] : whole.plan.lag)
-    if (lag > 0)
-      throw FailureError({.code = Errc::refused,
-                          .who = "master",
-                          .what = "a host is lost, and a plan with lag cannot "
-                                  "be made for fewer (cluster.lost_node)",
-                          .cause = ""});
+  if (whole.plan.lags())
+    throw FailureError({.code = Errc::refused,
+                        .who = "master",
+                        .what = "a host is lost, and a plan with lag cannot "
+                                "be made for fewer (cluster.lost_node)",
+                        .cause = ""});
   Settings settings = whole.settings;
   auto& cluster = settings.cluster;
   std::erase_if(cluster.hosts, [&](const std::string& host) {

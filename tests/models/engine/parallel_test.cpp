@@ -6,6 +6,7 @@
 #include "models/engine/engine.hpp"
 #include "models/generate/generate_events.hpp"
 #include "models/generate/generate_options.hpp"
+#include "models/generate/response_batch.hpp"
 #include "models/parallel/local_model.hpp"
 #include "models/parallel/parameters.hpp"
 #include "plans/memory/memory_model.hpp"
@@ -191,6 +192,26 @@ TEST_P(ParallelGeneration, GivesTheSameTokens_I1_I2) {
   expect_same_responses(got, want);
 }
 
+TEST_P(ParallelGeneration, SlicesHaveTheBitsOfAWholeGeneration_I1_I2) {
+  const net::Rows prompts = random_prompts(75);
+  GenerateOptions options
+    = {.max_new_tokens = 12, .seed = 5, .max_sequences = 4, .stop_ids = {3}};
+  ParallelReplica replica(spec(wide_shape()), GetParam());
+  const net::Rows whole = replica.generate(prompts, options);
+  options.max_new_tokens = 5;
+  const net::Rows begun = replica.generate(prompts, options);
+  options.max_new_tokens = 12;
+  const std::vector<std::string> so_far
+    = {"sequence_ids", "logprobs", "truncated"};
+  const net::Rows got = replica.generate(
+    net::merge(std::vector{prompts, net::select_keys(begun, so_far)}), options);
+  EXPECT_THAT(
+    got.at("sequence_ids").as<std::int32_t>(),
+    ::testing::ElementsAreArray(whole.at("sequence_ids").as<std::int32_t>()));
+  EXPECT_THAT(got.at("logprobs").as<float>(),
+              ::testing::ElementsAreArray(whole.at("logprobs").as<float>()));
+}
+
 TEST_P(ParallelGeneration, ContinuousBatchesEndAlikeOnAllDevices_I2) {
   const net::Rows prompts = random_prompts(75);
   const GenerateOptions options
@@ -207,7 +228,10 @@ TEST_P(ParallelGeneration, ContinuousBatchesEndAlikeOnAllDevices_I2) {
   std::map<const Engine*, std::vector<std::size_t>> ends;
   std::map<const Engine*, std::vector<net::Rows>> responses;
   split.run([&](Engine& engine, RunContext& context, std::uint32_t) {
-    engine.generate(batches, options, context,
+    std::vector<ResponseBatch> parts;
+    for (const net::Rows& batch : batches)
+      parts.push_back({&batch, context.step, options.max_new_tokens});
+    engine.generate(parts, options, context,
                     {.on_batch = [&](std::size_t batch, net::Rows rows) {
                       const std::lock_guard lock(mutex);
                       ends[&engine].push_back(batch);

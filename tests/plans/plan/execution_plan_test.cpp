@@ -71,6 +71,7 @@ Placement random_placement(std::mt19937_64& random) {
                         .tp = std::uint32_t(1 + draw(2)),
                         .zero = draw(2) ? Zero::z3 : Zero::none};
   placement.chunks = int(1 + draw(3));
+  placement.slices = int(1 + draw(3));
   placement.micro_batches = int(draw(3));
   placement.micro_batch_tokens = std::int64_t(draw(2) * 4096);
   return placement;
@@ -127,11 +128,10 @@ TEST(ExecutionPlan, MistakesNameLineAndNearestWord) {
   EXPECT_EQ(mistake("clusters: {nodes: 1}\n"),
             "plan.yaml:1: clusters: expected one of cluster, calls, replicas, "
             "roles, lag, got 'clusters'; try cluster");
-  EXPECT_EQ(
-    mistake("calls:\n  a: {device: 0-3}\n"),
-    "plan.yaml:2: calls.a.device: expected one of devices, strategy, "
-    "micro_batch_tokens, micro_batches, chunks, instances, got 'device'; try "
-    "devices");
+  EXPECT_EQ(mistake("calls:\n  a: {device: 0-3}\n"),
+            "plan.yaml:2: calls.a.device: expected one of devices, strategy, "
+            "micro_batch_tokens, micro_batches, chunks, slices, instances, got "
+            "'device'; try devices");
   EXPECT_EQ(mistake("calls:\n  a: {devices: 0..3}\n"),
             "plan.yaml:2: calls.a.devices: expected devices, got '0..3' (no "
             "list such as 0,2-3); try 0-3, [0, 2-3] or host");

@@ -74,6 +74,47 @@ TEST(JoinedChunks, AChunkThatNeedsMoreThanTheFirstStartsAnotherBatch) {
   EXPECT_THAT(run.joined(first, {next}), ElementsAre(first, next));
 }
 
+TEST(JoinedChunks, SlicesOfOneVersionAreOneBatchTheNewestStepFirst) {
+  Chunked run;
+  run.plan.calls["actor_gen"] = on(0, 1);
+  run.plan.calls["actor_gen"].slices = 3;
+  run.graph
+    = make_step_graph(run.ppo, run.plan, replicas_of(run.ppo, run.plan));
+  const auto newest = at(run.graph, "actor_gen/slice0", 4);
+  const auto middle = at(run.graph, "actor_gen/slice1", 3);
+  const auto oldest = at(run.graph, "actor_gen/slice2", 2);
+  EXPECT_THAT(run.joined(newest, {middle, oldest}),
+              ElementsAre(newest, middle, oldest));
+  EXPECT_THAT(run.joined(newest, {oldest}), ElementsAre(newest));
+  EXPECT_THAT(run.joined(middle, {oldest, at(run.graph, "rew_inf[0]", 2)}),
+              ElementsAre(middle, oldest));
+  // another slice of the same step needs its rows; another version, weights
+  EXPECT_THAT(run.joined(newest, {at(run.graph, "actor_gen/slice1", 4)}),
+              ElementsAre(newest));
+  EXPECT_THAT(run.joined(newest, {at(run.graph, "actor_gen/slice0", 5)}),
+              ElementsAre(newest));
+}
+
+TEST(JoinedChunks, TheOrderOfAPlanPutsSlicesOfOneVersionInARow) {
+  Chunked run;
+  run.plan = plan_apart(run.ppo);
+  run.plan.calls["actor_gen"].slices = 2;
+  run.graph
+    = make_step_graph(run.ppo, run.plan, replicas_of(run.ppo, run.plan));
+  Schedule schedule(run.graph, StepId(0), StepId(6));
+  std::vector<TaskRef> running = schedule.start();
+  int whole = 0;
+  while (!running.empty()) {
+    const auto task = running.front();
+    running.erase(running.begin());
+    if (run.graph.tasks[task.task].name == "actor_gen/slice0")
+      whole += run.joined(task, schedule.followers(task)).size() == 2;
+    for (const auto next : schedule.finished(task))
+      running.push_back(next);
+  }
+  EXPECT_EQ(whole, 6) << "all but the first slice of step 0";
+}
+
 TEST(JoinedChunks, OnlyGenerationWithoutAUserActorIsJoined) {
   Chunked run;
   const auto scored = at(run.graph, "rew_inf[0]");

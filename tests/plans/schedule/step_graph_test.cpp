@@ -110,6 +110,53 @@ TEST(StepGraph, WithALagACallReadsWeightsMovedInAnEarlierStep) {
   }
 }
 
+TEST(StepGraph, SlicesAreTasksThatLagOneStepMoreThanTheNext) {
+  const auto workflow = make_ppo();
+  auto plan = plan_apart(workflow);
+  plan.calls["actor_gen"].slices = 2;
+  const auto graph = graph_of(workflow, plan);
+  EXPECT_EQ(graph.max_lag, 1u);
+  EXPECT_EQ(graph.tasks[graph.index_of("actor_gen/slice0")].lag, 1u);
+  EXPECT_EQ(graph.tasks[graph.index_of("actor_gen/slice1")].lag, 0u);
+  EXPECT_THAT(needs_of(graph, "actor_gen/slice0"),
+              AllOf(Contains("actor@actor_gen -1 version"),
+                    Contains("actor_gen/slice0 -1 order")));
+  // what shares its batch comes first: the newest step's first slice
+  EXPECT_THAT(needs_of(graph, "actor_gen/slice1"),
+              AllOf(Contains("actor@actor_gen -0 version"),
+                    Contains("actor_gen/slice0 -0 data"),
+                    Contains("actor_gen/slice0 --1 order")));
+  EXPECT_THAT(needs_of(graph, "actor@actor_gen"),
+              AllOf(Contains("actor_gen/slice0 -0 write after read"),
+                    Contains("actor_gen/slice1 -1 write after read")));
+  EXPECT_THAT(needs_of(graph, "rew_inf"),
+              AllOf(Contains("actor_gen/slice1 -0 data"),
+                    Not(Contains(HasSubstr("slice0")))));
+}
+
+TEST(StepGraph, AStepEndsAfterTheSlicesOfLaterStepsThatItsWeightsMake) {
+  const auto workflow = make_ppo();
+  auto plan = plan_apart(workflow);
+  plan.calls["actor_gen"].slices = 3;
+  const auto graph = graph_of(workflow, plan);
+  const auto ahead = steps_ahead(graph);
+  EXPECT_EQ(ahead[graph.index_of("actor_gen/slice0")], 2u);
+  EXPECT_EQ(ahead[graph.index_of("actor_gen/slice1")], 1u);
+  EXPECT_EQ(ahead[graph.index_of("actor_gen/slice2")], 0u);
+  EXPECT_EQ(ahead[graph.index_of("actor_train")], 0u);
+}
+
+TEST(StepGraph, OnItsHomeASliceReadsTheWeightsBeforeTheyChange) {
+  const auto workflow = make_ppo();
+  auto plan = plan_all(workflow, on(0, 0), 1);
+  plan.calls["actor_gen"].slices = 2;
+  const auto graph = graph_of(workflow, plan);
+  EXPECT_THAT(needs_of(graph, "actor_gen/slice0"),
+              Contains("actor_train -2 version"));
+  EXPECT_THAT(needs_of(graph, "actor_train"),
+              Contains("actor_gen/slice0 --1 write after read"));
+}
+
 TEST(StepGraph, VersionsFollowTheLag) {
   EXPECT_EQ(version_for(StepId{0}, 1), Version{0});
   EXPECT_EQ(version_for(StepId{1}, 1), Version{0});

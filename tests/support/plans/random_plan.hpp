@@ -1,6 +1,6 @@
-// Random workflows and plans for them: lags, chunks, EMA roles, planes that are
-// kept, dropped and offloaded. Not every one can run: lags may make a step wait
-// for itself.
+// Random workflows and plans for them: lags, chunks, slices, EMA roles, planes
+// that are kept, dropped and offloaded. Not every one can run: lags may make a
+// step wait for itself.
 #pragma once
 
 #include "plans/plan/execution_plan.hpp"
@@ -78,12 +78,17 @@ inline ExecutionPlan random_plan(const Workflow& workflow, Random& random) {
       = call.kind != CallKind::train && workflow.role(call.role).changes();
     if (may_lag && draw(random, 3) == 0)
       plan.lag[call.name] = 1 + draw(random, 3);
+    if (may_lag && placement.chunks == 1 && draw(random, 4) == 0)
+      placement.slices = 1 + static_cast<int>(draw(random, 4));
     if (draw(random, 4) == 0)
       plan.replicas[call.role + "@" + call.name] = true;
   }
   for (const auto& role : workflow.roles)
     plan.roles[role.name] = {.offload_weights = draw(random, 4) == 0,
                              .offload_optimizer = draw(random, 4) == 0};
+  for (const auto& call : workflow.calls) // the plan check refuses slices then
+    if (!call.role.empty() && plan.roles[call.role].offload_weights)
+      plan.calls[call.name].slices = 1;
   return plan;
 }
 

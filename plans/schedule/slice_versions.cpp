@@ -1,0 +1,54 @@
+#include "plans/schedule/slice_versions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace troupe::plans {
+
+std::string slices_text(const ExecutionPlan& plan,
+                        std::int64_t max_new_tokens) {
+  std::string text;
+  for (const auto& [call, placement] : plan.calls) {
+    const auto count = plan.slices_of(call);
+    if (count == 1)
+      continue;
+    std::string versions;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto lag = slice_lag(plan.lag_of(call), {i, count});
+      versions
+        += (i > 0 ? ", n" : "n") + (lag > 0 ? fmt::format("-{}", lag) : "");
+    }
+    const auto size = max_new_tokens > 0
+                        ? fmt::format(" of at most {} tokens",
+                                      slice_limit(max_new_tokens, {0, count}))
+                        : "";
+    text += fmt::format("{} in {} slices{}, which step n generates with "
+                        "versions {} (0 at least)\n",
+                        call, count, size, versions);
+  }
+  return text;
+}
+
+std::vector<VersionSpan> version_spans(const ExecutionPlan& plan,
+                                       const std::string& call, StepId step,
+                                       std::int64_t max_new_tokens) {
+  std::vector<VersionSpan> spans;
+  std::int64_t first = 0;
+  const auto count = plan.slices_of(call);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const SlicePart slice{i, count};
+    const auto version = version_for(step, slice_lag(plan.lag_of(call), slice));
+    if (spans.empty() || spans.back().version != version)
+      spans.push_back({first, version});
+    first = slice_limit(max_new_tokens, slice);
+  }
+  return spans;
+}
+
+std::int64_t older_tokens(const std::vector<VersionSpan>& spans,
+                          std::int64_t tokens) {
+  return std::min(tokens, spans.back().first_token);
+}
+
+} // namespace troupe::plans
