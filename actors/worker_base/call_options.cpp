@@ -89,8 +89,8 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.repetition_penalty = rollout.repetition_penalty;
   options.greedy = rollout.greedy;
   options.ignore_eos = rollout.ignore_eos;
-  options.logprobs = response_logprobs(settings, call);
-  options.record_experts = records_experts(call);
+  options.record = {.logprobs = response_logprobs(settings, call),
+                    .experts = records_experts(call)};
   options.max_batch_tokens = rollout.max_batch_tokens;
   limit_responses(options, settings, room);
   options.seed = settings.run.seed;

@@ -30,9 +30,10 @@ double even_share(const Routing& routing, const PackedSequences& sequences,
 void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
                         const ExpertShape& experts, MetricSums& sums) {
   for (const LayerSaved& layer : saved.layers) {
-    if (layer.routing == nullptr || layer.routing->chosen_TK.empty())
+    if (layer.experts.routing == nullptr
+        || layer.experts.routing->chosen_TK.empty())
       continue;
-    const Routing& routing = *layer.routing;
+    const Routing& routing = *layer.experts.routing;
     for (std::size_t s = 0; s + 1 < sequences.cu_seqlens.size(); ++s)
       if (const std::int64_t begin = sequences.cu_seqlens[s],
           end = sequences.cu_seqlens[s + 1];

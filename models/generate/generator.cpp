@@ -178,7 +178,7 @@ void Generator::Impl::generate(std::vector<Sequence>& sequences,
     return;
   const std::int64_t slots
     = make_slots(sequences, at_once, options, context.groups);
-  decoder.record_experts(options.record_experts);
+  decoder.record_experts(options.record.experts);
   internal::Rollout rollout(decoder, cache, shape.vocab_size, options, context,
                             feed);
   rollout.run(sequences, slots, on_ended);

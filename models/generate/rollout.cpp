@@ -56,7 +56,7 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
     options_(options),
     context_(context),
     feed_(feed) {
-  TROUPE_CHECK(options.logprobs != ResponseLogprobs::masked
+  TROUPE_CHECK(options.record.logprobs != ResponseLogprobs::masked
                  || options.top_k > 0,
                "masks have at most top_k ids");
   for (int i = 0; i < std::max(1, compute_threads()); ++i)
@@ -144,7 +144,7 @@ void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
 
 /// Returns the numbers of a token's mask, whatever the filters keep.
 std::size_t Rollout::kept_width() const {
-  if (options_.logprobs != ResponseLogprobs::masked)
+  if (options_.record.logprobs != ResponseLogprobs::masked)
     return 0;
   return 1 + static_cast<std::size_t>(std::min(options_.top_k, vocab_size_));
 }
@@ -300,9 +300,9 @@ void Rollout::take_kept(const Lane& lane, std::size_t i,
 void Rollout::count_experts() {
   const Groups& groups = context_.groups;
   const std::int64_t own
-    = options_.record_experts ? decoder_.experts_per_row() : 0;
+    = options_.record.experts ? decoder_.experts_per_row() : 0;
   std::vector<std::int64_t> all(groups.stages(), own);
-  if (options_.record_experts && groups.pp != nullptr)
+  if (options_.record.experts && groups.pp != nullptr)
     groups.pp->all_gather(&own, all.data(), 1, DType::i64, "experts per token");
   for (std::uint32_t stage = 0; stage < groups.stages(); ++stage) {
     if (stage < groups.stage())

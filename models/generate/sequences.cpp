@@ -208,9 +208,9 @@ net::Rows sequence_rows(std::span<const Sequence> sequences,
   rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
   rows.add(net::make_column("logprobs", DType::f32, lengths, logprobs.data()));
   rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
-  if (options.logprobs == ResponseLogprobs::masked)
+  if (options.record.logprobs == ResponseLogprobs::masked)
     add_kept(sequences, lengths, rows);
-  if (options.record_experts)
+  if (options.record.experts)
     add_experts(sequences, rows);
   return rows;
 }

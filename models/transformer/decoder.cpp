@@ -35,9 +35,9 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
 }
 
 std::array<AlignedFloats*, 14> Decoder::buffers() {
-  return {&stream_RH_,  &normed_RH_, &qkv_RX_,      &context_RX_,
-          &gate_up_RX_, &branch_RH_, &expert_RH_,   &activation_RI_,
-          &last_NH_,    &logits_NV_, &peer_logits_, &rows_,
+  return {&stream_RH_,  &normed_RH_, &qkv_RX_,          &context_RX_,
+          &gate_up_RX_, &branch_RH_, &experts_.rows_RH, &activation_RI_,
+          &last_NH_,    &logits_NV_, &peer_logits_,     &rows_,
           &mlp_in_RH_,  &sums_2R_};
 }
 

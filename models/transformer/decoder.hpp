@@ -77,6 +77,13 @@ private:
                                           ///< ones are views
   };
 
+  /// Rows on their way through experts.
+  struct ExpertRows {
+    AlignedFloats rows_RH; ///< of one expert, input and output
+    bool is_recorded = false;
+    std::vector<std::int32_t> chosen_RW; ///< of the last pass, if recorded
+  };
+
   /// Passes as one launch each.
   struct Capture {
     std::unique_ptr<GraphRecorder> recorder; ///< null: they are not captured
@@ -145,7 +152,7 @@ private:
   AlignedFloats branch_RH_;   ///< of a layer with norms after its branches
   AlignedFloats mlp_in_RH_;   ///< of a layer whose branches read one stream
   AlignedFloats sums_2R_;     ///< over all heads, of queries and of keys
-  AlignedFloats expert_RH_;   ///< rows of one expert, input and output
+  ExpertRows experts_;
   AlignedFloats activation_RI_;
   AlignedFloats last_NH_; ///< rows whose logits are requested
   AlignedFloats logits_NV_;
@@ -153,9 +160,7 @@ private:
   AlignedFloats rows_;                   ///< the pass's rows, in device memory
   std::vector<std::int64_t> table_rows_; ///< of the embedding, scratch
   DecodePass pass_;
-  bool records_experts_ = false;
-  std::vector<std::int32_t> experts_RW_; ///< of the last pass, if recorded
-  std::int64_t room_rows_ = 0;           ///< capacity of the buffers
+  std::int64_t room_rows_ = 0;    ///< capacity of the buffers
   std::uint64_t room_resets_ = 0; ///< of the cache that captured passes use
   Capture capture_;
 };

@@ -51,7 +51,7 @@ void Decoder::end_product(std::int64_t num_rows, const AlignedFloats& x,
 }
 
 void Decoder::record_experts(bool records) {
-  records_experts_ = records;
+  experts_.is_recorded = records;
 }
 
 std::int64_t Decoder::experts_per_row() const {
@@ -61,7 +61,7 @@ std::int64_t Decoder::experts_per_row() const {
 
 std::span<const std::int32_t> Decoder::experts_of(std::int64_t row) const {
   const auto width = static_cast<std::size_t>(experts_per_row());
-  return std::span(experts_RW_)
+  return std::span(experts_.chosen_RW)
     .subspan(static_cast<std::size_t>(row) * width, width);
 }
 
@@ -70,10 +70,10 @@ void Decoder::record(const Routing& routing, std::int64_t column) {
   const std::int64_t width = experts_per_row();
   const auto rows
     = static_cast<std::int64_t>(routing.chosen_TK.size()) / chosen;
-  experts_RW_.resize(static_cast<std::size_t>(rows * width));
+  experts_.chosen_RW.resize(static_cast<std::size_t>(rows * width));
   for (std::int64_t r = 0; r < rows; ++r)
     std::copy_n(routing.chosen_TK.begin() + r * chosen, chosen,
-                experts_RW_.begin() + r * width + column);
+                experts_.chosen_RW.begin() + r * width + column);
 }
 
 void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
@@ -84,16 +84,17 @@ void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
   const std::int64_t width = shape_.experts.width;
   const std::int64_t count = shape_.experts.count;
   MlpShape unit{0, width, shape_.activation, shape_.gated_mlp};
-  float* logits = expert_RH_.reserve(2 * num_rows * hidden + num_rows * count)
-                  + 2 * num_rows * hidden;
-  float* x = expert_RH_.data();
+  float* logits
+    = experts_.rows_RH.reserve(2 * num_rows * hidden + num_rows * count)
+      + 2 * num_rows * hidden;
+  float* x = experts_.rows_RH.data();
   float* y = x + num_rows * hidden;
   backend_.product(num_rows, in_RH, *packed.router, {logits, count}, {});
   backend_.wait();
   const Routing routing
     = route({num_rows, count, shape_.experts.per_token, shape_.experts.router},
             logits, w.moe.correction_E());
-  if (records_experts_)
+  if (experts_.is_recorded)
     record(routing, packed.first_expert_column);
   for (std::size_t e = 0; e < packed.experts.size(); ++e) {
     const std::int64_t begin = routing.begin_E[e];

@@ -150,7 +150,7 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
     }
     model.backend->wait();
     moe_forward(moe_shape(model.shape, w.moe, batch, z), w.moe, normed_TH,
-                *s.routing, s.expert_gate_up_SX, target, workspace);
+                *s.experts.routing, s.experts.gate_up_SX, target, workspace);
   });
 }
 

@@ -49,7 +49,7 @@ LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
   s.middle_TH = workspace.take(z.stream);
   s.rstd2_T = workspace.take(z.own.count);
   s.gate_up_TX = workspace.take(z.tokens * room.mlp);
-  s.expert_gate_up_SX = workspace.take(z.tokens * room.experts);
+  s.experts.gate_up_SX = workspace.take(z.tokens * room.experts);
   if (shape.qk_norm != QkNormScope::none)
     s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
   if (shape.norms_outputs()) {
@@ -83,6 +83,20 @@ PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences) {
     batch.cu_seqlens.push_back(static_cast<std::int64_t>(batch.ids_T.size()));
   }
   return batch;
+}
+
+std::vector<std::int64_t> PackedTokens::copies_T() const {
+  std::vector<std::int64_t> continued_N(
+    static_cast<std::size_t>(num_sequences()), 0);
+  for (const std::int32_t prefix : continues)
+    if (prefix >= 0)
+      ++continued_N[static_cast<std::size_t>(prefix)];
+  std::vector<std::int64_t> copies;
+  for (std::size_t s = 0; s < continued_N.size(); ++s)
+    copies.insert(copies.end(),
+                  static_cast<std::size_t>(cu_seqlens[s + 1] - cu_seqlens[s]),
+                  std::max<std::int64_t>(1, continued_N[s]));
+  return copies;
 }
 
 void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
@@ -139,6 +153,23 @@ Routing* routing_of(Saved* saved, Routing& unsaved) {
   return saved->routings.emplace_back(std::make_unique<Routing>()).get();
 }
 
+// Computes the norm of the last layer's stream x, gathered over the tp group.
+void final_norm(const stack::StackForward& run, float* x_TH, Saved* saved,
+                float* hidden_TH) {
+  float* rstd_T = nullptr;
+  if (saved != nullptr) {
+    rstd_T = run.workspace.take(run.z.own.count);
+    saved->last_TH = x_TH;
+    saved->rstd_T = rstd_T;
+  }
+  float* normed_TH = run.peers.split() ? run.scratch.norm_TH : hidden_TH;
+  run.model.backend->norm(run.z.norm_shape(), x_TH,
+                          run.model.weights.final_norm.weights(), normed_TH,
+                          rstd_T);
+  run.peers.gather(normed_TH, hidden_TH, run.z.tokens, run.z.hidden,
+                   "gather tokens");
+}
+
 } // namespace
 
 std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
@@ -185,7 +216,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
       memory
         = layer_memory(model.shape, z, mlp_room(model.shape, w, z), workspace);
     memory.input_TH = x;
-    memory.routing = routing_of(saved, routing);
+    memory.experts.routing = routing_of(saved, routing);
     if (saved != nullptr) {
       x = workspace.take(z.stream);
       saved->layers.push_back(memory);
@@ -198,16 +229,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     return nullptr;
   }
   model.gate->before_forward(number);
-  float* rstd_T = nullptr;
-  if (saved != nullptr) {
-    rstd_T = workspace.take(z.own.count);
-    saved->last_TH = x;
-    saved->rstd_T = rstd_T;
-  }
-  float* normed = peers.split() ? scratch.norm_TH : hidden;
-  model.backend->norm(z.norm_shape(), x, model.weights.final_norm.weights(),
-                      normed, rstd_T);
-  peers.gather(normed, hidden, z.tokens, z.hidden, "gather tokens");
+  final_norm(run, x, saved, hidden);
   return hidden;
 }
 

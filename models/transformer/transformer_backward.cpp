@@ -34,23 +34,6 @@ NormGrads counted_grads(const Norm& grads, const TensorPeers& peers,
   return {scratch.unused_H, scratch.unused_H + z.hidden};
 }
 
-// Returns how many sequences each packed token belongs to: a prefix to all that
-// continue it.
-std::vector<std::int64_t> copies(const PackedTokens& batch) {
-  const auto count = static_cast<std::size_t>(batch.num_sequences());
-  std::vector<std::int64_t> copies_N(count, 0);
-  for (const std::int32_t prefix : batch.continues)
-    if (prefix >= 0)
-      ++copies_N[static_cast<std::size_t>(prefix)];
-  std::vector<std::int64_t> copies_T;
-  for (std::size_t s = 0; s < count; ++s)
-    copies_T.insert(
-      copies_T.end(),
-      static_cast<std::size_t>(batch.cu_seqlens[s + 1] - batch.cu_seqlens[s]),
-      std::max<std::int64_t>(1, copies_N[s]));
-  return copies_T;
-}
-
 struct LayerBackward {
   const Transformer& model;
   const PackedTokens& batch;
@@ -209,11 +192,11 @@ struct LayerBackward {
     const float* x_TH = normed(stack::mlp_input(model.shape, s), w.post_norm);
     model.backend->wait();
     moe_backward(stack::moe_shape(model.shape, w.moe, batch, z), w.moe, x_TH,
-                 *s.routing, s.expert_gate_up_SX, dy_copy, g.moe,
+                 *s.experts.routing, s.experts.gate_up_SX, dy_copy, g.moe,
                  scratch.d_wide_TH, workspace);
     if (g.moe.correction.defined() && peers.first())
       add_load_excess(stack::moe_shape(model.shape, w.moe, batch, z).router,
-                      *s.routing, copies(batch),
+                      *s.experts.routing, batch.copies_T(),
                       g.moe.correction.mutable_data_ptr<float>());
     workspace.rewind(mark);
   }

@@ -42,16 +42,16 @@ public:
     return p_.layers * attention()
            + tokens()
                * (p_.dense_layers() * dense_room()
-                  + p_.expert_layers * (shared_room() + expert_room()));
+                  + p_.mlps.expert_layers * (shared_room() + expert_room()));
   }
   /// Returns the room for any one layer.
   std::uint64_t layer() const {
     const auto dense = p_.dense_layers() > 0 ? dense_room() : 0;
-    const auto experts = p_.expert_layers > 0 ? shared_room() : 0;
+    const auto experts = p_.mlps.expert_layers > 0 ? shared_room() : 0;
     return attention()
            + tokens()
                * (std::max(dense, experts)
-                  + (p_.expert_layers > 0 ? expert_room() : 0));
+                  + (p_.mlps.expert_layers > 0 ? expert_room() : 0));
   }
   /// Returns what a layer keeps besides its MLP's and experts' products.
   std::uint64_t attention() const {
@@ -69,11 +69,11 @@ public:
   }
   /// Returns the scratch floats while one layer runs.
   std::uint64_t forward_rest() const {
-    if (p_.expert_layers == 0)
+    if (p_.mlps.expert_layers == 0)
       return head_sums(2);
     return wide()
            + tokens()
-               * (p_.hidden + p_.hidden + p_.inner.expert + num_experts());
+               * (p_.hidden + p_.hidden + p_.mlps.expert + num_experts());
   }
   /// Returns the floats that the head keeps for its gradient.
   std::uint64_t head() const {
@@ -123,13 +123,13 @@ private:
     return p_.splits_tokens ? gathered() : 0;
   }
   std::uint64_t dense_room() const {
-    return p_.gate_up(p_.inner.dense);
+    return p_.gate_up(p_.mlps.dense);
   }
   std::uint64_t shared_room() const {
-    return p_.gate_up(p_.inner.shared);
+    return p_.gate_up(p_.mlps.shared);
   }
   std::uint64_t expert_room() const {
-    return chosen() * p_.gate_up(p_.inner.expert);
+    return chosen() * p_.gate_up(p_.mlps.expert);
   }
   std::uint64_t chosen() const {
     return floats_of(p_.whole.experts.per_token);
@@ -167,13 +167,13 @@ private:
     return head_sums(4) + ceil_div(tokens(), norm_chunk_rows) * p_.queries;
   }
   std::uint64_t expert_backward_rest() const {
-    if (p_.expert_layers == 0)
+    if (p_.mlps.expert_layers == 0)
       return 0;
     return tokens()
-           * (4 * p_.hidden + 2 * p_.inner.expert + num_experts() + chosen());
+           * (4 * p_.hidden + 2 * p_.mlps.expert + num_experts() + chosen());
   }
   std::uint64_t again(bool recompute) const {
-    const bool finishes = p_.expert_layers > 0 || p_.whole.norms_outputs();
+    const bool finishes = p_.mlps.expert_layers > 0 || p_.whole.norms_outputs();
     return recompute && finishes ? stream_ + forward_rest() : 0;
   }
 
@@ -197,9 +197,9 @@ StackPart::StackPart(const ModelShape& shape, const Strategy& strategy,
     queries(heads * floats_of(shape.head_dim)),
     keys(std::max<std::uint64_t>(1, floats_of(shape.num_kv_heads) / tp)
          * floats_of(shape.head_dim)),
-    inner{ceil_div(floats_of(shape.intermediate_size), strategy.tp),
-          ceil_div(floats_of(shape.experts.shared_width), strategy.tp),
-          ceil_div(floats_of(shape.experts.width), strategy.tp)},
+    mlps{ceil_div(floats_of(shape.intermediate_size), strategy.tp),
+         ceil_div(floats_of(shape.experts.shared_width), strategy.tp),
+         ceil_div(floats_of(shape.experts.width), strategy.tp)},
     vocab(ceil_div(floats_of(shape.vocab_size), strategy.tp)) {
   layers = floats_of(shape.num_layers);
   std::uint64_t first = 0;
@@ -211,23 +211,22 @@ StackPart::StackPart(const ModelShape& shape, const Strategy& strategy,
     layers = stages.count(stage);
   }
   for (auto layer = first; layer < first + layers; ++layer)
-    expert_layers
+    mlps.expert_layers
       += shape.experts.in_layer(static_cast<std::int64_t>(layer)) ? 1 : 0;
 }
 
 std::uint64_t StackPart::widest() const {
-  return std::max(dense_layers() > 0 ? inner.dense : 0,
-                  expert_layers > 0 ? inner.shared : 0);
+  return std::max(dense_layers() > 0 ? mlps.dense : 0,
+                  mlps.expert_layers > 0 ? mlps.shared : 0);
 }
 
 std::uint64_t StackPart::matrix_elements() const {
   const auto mlp = [&](std::uint64_t width) { return gate_up(width) + width; };
   const auto experts = floats_of(whole.experts.count);
-  const auto with_experts
-    = mlp(inner.shared) + experts * (mlp(inner.expert) + 1);
+  const auto with_experts = mlp(mlps.shared) + experts * (mlp(mlps.expert) + 1);
   return hidden
-         * (layers * (qkv() + queries) + dense_layers() * mlp(inner.dense)
-            + expert_layers * with_experts + (last_stage ? vocab : 0));
+         * (layers * (qkv() + queries) + dense_layers() * mlp(mlps.dense)
+            + mlps.expert_layers * with_experts + (last_stage ? vocab : 0));
 }
 
 std::uint64_t inference_pass_elements(const StackPart& part, PassTokens batch) {
@@ -255,8 +254,8 @@ std::uint64_t train_pass_elements(const StackPart& part,
 }
 
 std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass) {
-  const auto width
-    = std::max(part.widest(), part.expert_layers > 0 ? part.inner.expert : 0);
+  const auto width = std::max(
+    part.widest(), part.mlps.expert_layers > 0 ? part.mlps.expert : 0);
   auto row = 2 * part.hidden + part.qkv() + part.queries + 3 * width;
   if (part.whole.changes_branches())
     row += part.hidden;
@@ -264,7 +263,7 @@ std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass) {
     row += part.hidden;
   if (part.whole.qk_norm == QkNormScope::all_heads)
     row += 2;
-  if (part.expert_layers > 0)
+  if (part.mlps.expert_layers > 0)
     row += 2 * part.hidden + floats_of(part.whole.experts.count);
   auto draw = std::uint64_t{0};
   if (part.last_stage) {

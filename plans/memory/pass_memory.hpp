@@ -12,11 +12,12 @@
 
 namespace troupe::plans {
 
-/// Widths of a stage's MLPs on one device.
-struct MlpWidths {
+/// A stage's MLPs: their widths on one device, and which layers have experts.
+struct StageMlps {
   std::uint64_t dense = 0;  ///< of layers without experts
   std::uint64_t shared = 0; ///< beside experts
   std::uint64_t expert = 0; ///< of one expert
+  std::uint64_t expert_layers = 0;
 };
 
 /// The part of a model that one stage computes on each of its tensor peers.
@@ -31,12 +32,11 @@ struct StackPart {
   bool last_stage = true;
   /// Sizes on this device; widths in elements per token.
   std::uint64_t layers = 0;
-  std::uint64_t expert_layers = 0; ///< of them, layers with experts
   std::uint64_t hidden = 0;
   std::uint64_t heads = 0;
   std::uint64_t queries = 0; ///< heads times their dim
   std::uint64_t keys = 0;    ///< the same for values
-  MlpWidths inner;
+  StageMlps mlps;
   std::uint64_t vocab = 0;
 
   std::uint64_t qkv() const {
@@ -47,7 +47,7 @@ struct StackPart {
     return (whole.gated_mlp ? 2 : 1) * inner_width;
   }
   std::uint64_t dense_layers() const {
-    return layers - expert_layers;
+    return layers - mlps.expert_layers;
   }
   /// Returns the largest width of an MLP for all tokens.
   std::uint64_t widest() const;

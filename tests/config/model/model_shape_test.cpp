@@ -104,19 +104,16 @@ TEST(ModelShape, ParametersEqualThoseOfTheGoldenFiles) {
 TEST(ModelShape, BenchCardsParse) {
   std::ifstream stream(troupe::support::source_folder()
                        / "tests/bench/cards.json");
-  const std::map<std::string, std::uint64_t> expected
-    = {{"tiny", 918656},
-       {"small", 27402752},
-       {"medium", 88099584},
-       {"experts", 79767040}};
+  const std::map<std::string, std::uint64_t> expected = {{"tiny", 918656},
+                                                         {"small", 27402752},
+                                                         {"medium", 88099584},
+                                                         {"experts", 79767040}};
   const auto cards = nlohmann::json::parse(stream);
   for (const auto& [name, card] : cards["cards"].items()) {
     auto config = card["model"];
-    config["model_type"] = "llama";
-    if (card.contains("experts")) {
+    if (card.contains("experts"))
       config.update(card["experts"]);
-      config["model_type"] = "qwen3_moe";
-    }
+    config["model_type"] = card.contains("experts") ? "qwen3_moe" : "llama";
     config["rms_norm_eps"] = 1e-5;
     const auto shape = parse_model_shape(config.dump(), name);
     EXPECT_EQ(num_parameters(shape), expected.at(name)) << name;

@@ -24,6 +24,26 @@ using troupe::testing::random_sequences;
 using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
+ExpertShape experts_of(const std::string& family, std::int64_t width) {
+  if (family == "glm4_moe")
+    return {.count = 8,
+            .per_token = 3,
+            .width = 13,
+            .shared_width = 26,
+            .dense_layers = {true, false},
+            .router = {.score = RouterScore::sigmoid,
+                       .corrected = true,
+                       .groups = 4,
+                       .chosen_groups = 2,
+                       .scale = 1.5}};
+  if (family.ends_with("moe") || family == "mixtral")
+    return {.count = 4,
+            .per_token = 2,
+            .width = width,
+            .router = {.renormalized = family == "mixtral"}};
+  return {};
+}
+
 ModelShape small_model_of(const char* family) {
   const ModelShape sizes = troupe::testing::small_shape();
   ModelShape shape = find_family(family)->traits;
@@ -46,23 +66,7 @@ ModelShape small_model_of(const char* family) {
     shape.sliding_window = 5;
     shape.windowed_layers = {false, true};
   }
-  if (shape.family.ends_with("moe") || family == std::string("mixtral"))
-    shape.experts
-      = {.count = 4,
-         .per_token = 2,
-         .width = shape.intermediate_size,
-         .router = {.renormalized = family == std::string("mixtral")}};
-  if (family == std::string("glm4_moe"))
-    shape.experts = {.count = 8,
-                     .per_token = 3,
-                     .width = 13,
-                     .shared_width = 26,
-                     .dense_layers = {true, false},
-                     .router = {.score = RouterScore::sigmoid,
-                                .corrected = true,
-                                .groups = 4,
-                                .chosen_groups = 2,
-                                .scale = 1.5}};
+  shape.experts = experts_of(family, shape.intermediate_size);
   if (family == std::string("smollm3"))
     shape.unrotated_layers = {false, true};
   if (family == std::string("granite"))

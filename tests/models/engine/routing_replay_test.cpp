@@ -63,7 +63,7 @@ protected:
                              .seed = 5,
                              .max_sequences = 4,
                              .stop_ids = {3},
-                             .record_experts = true});
+                             .record = {.experts = true}});
   }
   net::Rows to_train_on() const {
     ParallelReplica alone(spec(), "d1");

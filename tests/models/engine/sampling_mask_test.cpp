@@ -49,7 +49,7 @@ protected:
             .seed = 5,
             .max_sequences = 4,
             .stop_ids = {3},
-            .logprobs = ResponseLogprobs::masked};
+            .record = {.logprobs = ResponseLogprobs::masked}};
   }
   net::Rows responses(ParallelReplica& replica) const {
     return replica.generate(random_prompts(num_ids), truncating());

@@ -79,7 +79,7 @@ TEST(ResponseBatch, SlicesHaveTheBitsOfAWholeGeneration_I1_I2) {
   auto filtered = plain;
   filtered.top_k = 9;
   filtered.repetition_penalty = 1.3;
-  filtered.logprobs = ResponseLogprobs::masked;
+  filtered.record.logprobs = ResponseLogprobs::masked;
   for (auto options : {plain, filtered})
     for (const std::int64_t tokens : {3, 2048}) {
       options.max_batch_tokens = tokens;
