@@ -6,7 +6,8 @@
 #include "tests/support/plans/problem_support.hpp"
 #include <gmock/gmock.h>
 
-using ::testing::HasSubstr, ::testing::Not;
+using ::testing::EndsWith, ::testing::HasSubstr, ::testing::Not;
+using ::testing::StartsWith;
 
 namespace troupe::plans {
 namespace {
@@ -159,24 +160,28 @@ TEST(PlanCheckShapes, MemoryNamesDevicesTaskAndNumbers) {
 }
 
 TEST(PlanCheckShapes, RecomputationIsSuggestedWhereItIsEnough) {
-  auto problem = make_problem(shape_7b(), 1, 8);
-  problem.sizes.recompute_activations = false;
-  auto plan
-    = plan_all(problem.workflow,
-               {.devices = ranks(0, 7), .strategy = parse_strategy("t8")}, 8);
-  const auto why = [&] {
-    std::string text;
-    for (const auto& mistake : check_plan(problem, plan).errors)
-      text += mistake.path + ": " + mistake.message + "\n";
-    return text;
+  ShapeCase one;
+  one.problem.hardware.reserve_bytes = 0;
+  auto& recomputes = one.problem.sizes.recompute_activations;
+  const auto peak = [&](bool recompute) {
+    recomputes = recompute;
+    return check_plan(one.problem, one.plan).devices[0].peak_bytes;
   };
-  EXPECT_THAT(why(), HasSubstr("calls.actor_train: expected at most 76 GB"));
-  EXPECT_THAT(why(), HasSubstr("optimizer; try algorithm.recompute=true\n"));
-  problem.hardware.mem_bytes = 20e9; // less than planes and caches
-  EXPECT_THAT(why(), Not(HasSubstr("recompute")));
-  problem.hardware.mem_bytes = 80e9;
-  problem.sizes.recompute_activations = true;
-  EXPECT_EQ(why(), "") << "what the line says fits";
+  const auto kept = peak(false), recomputed = peak(true);
+  ASSERT_GT(kept, recomputed);
+  recomputes = false;
+  one.problem.hardware.mem_bytes = double(kept - 1);
+  EXPECT_THAT(one.errors(), StartsWith("calls.actor_train: expected at most "));
+  EXPECT_THAT(one.errors(),
+              EndsWith("optimizer; try algorithm.recompute=true"));
+  one.problem.hardware.mem_bytes = double(recomputed);
+  EXPECT_THAT(one.errors(), EndsWith("; try algorithm.recompute=true"));
+  recomputes = true;
+  EXPECT_EQ(one.errors(), "") << "what the line says fits";
+  recomputes = false;
+  one.problem.hardware.mem_bytes = double(recomputed - 1);
+  EXPECT_THAT(one.errors(), HasSubstr("; try "));
+  EXPECT_THAT(one.errors(), Not(HasSubstr("recompute")));
 }
 
 TEST(PlanCheckShapes, DevicesThatLackDifferentMemoryAreDifferentErrors) {

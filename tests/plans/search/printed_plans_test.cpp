@@ -41,7 +41,10 @@ std::vector<std::pair<std::string, Change>> all_workflows() {
      }},
     {"distillation", {}},
     {"grpo",
-     [](Settings& settings) { settings.algorithm.advantage = "group"; }},
+     [](Settings& settings) {
+       settings.algorithm.advantage = "group";
+       settings.algorithm.kl_in = "loss";
+     }},
     {"grpo", dynamic_sampling},
     {"grpo",
      [](Settings& settings) {
