@@ -36,7 +36,7 @@ class Slices(Case):
 
     def grpo(self, name, *overrides):
         return ["train", "/dev/null", "workflow=grpo", f"run.name={name}",
-                "run.steps=5", "run.save_every=0", "run.resume=auto",
+                "run.steps=5", "run.save_every=0",
                 "models.actor.path=data/base",
                 "models.actor.optimizer.lr=1e-3", CONSTANT[0],
                 "data.train=data/prompts.jsonl", "data.batch_size=6",
@@ -140,8 +140,11 @@ class Slices(Case):
     def test_corrections_weigh_tokens_by_the_weights_that_drew_them(self):
         recompute = ["algorithm.old_logprobs=recompute",
                      "algorithm.correction={kind: tis, cap: 10}"]
+        scored = APART.replace(
+            "  rewards:",
+            "  actor_inf:   {{devices: 0-1, strategy: d2}}\n  rewards:")
         lines = {slices: self.train(f"in_{slices}", *recompute,
-                                    self.plan(APART, slices))
+                                    self.plan(scored, slices))
                  for slices in (1, 4)}
         for step in (2, 3, 4, 5):
             whole = lines[1][step]["actor/is_weight_mean"]
