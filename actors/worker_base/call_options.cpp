@@ -51,6 +51,13 @@ models::ResponseLogprobs response_logprobs(const Settings& settings,
            : models::ResponseLogprobs::unfiltered;
 }
 
+/// Returns whether a call records experts: if it writes them.
+bool records_experts(const plans::Call& call) {
+  return std::ranges::any_of(call.writes, [&](const auto& key) {
+    return call.argument(key) == "routed_experts";
+  });
+}
+
 } // namespace
 
 std::uint32_t mini_batches_of(const Settings& settings,
@@ -82,7 +89,8 @@ models::GenerateOptions generate_options(const Settings& settings,
   options.repetition_penalty = rollout.repetition_penalty;
   options.greedy = rollout.greedy;
   options.ignore_eos = rollout.ignore_eos;
-  options.logprobs = response_logprobs(settings, call);
+  options.record = {.logprobs = response_logprobs(settings, call),
+                    .experts = records_experts(call)};
   options.max_batch_tokens = rollout.max_batch_tokens;
   limit_responses(options, settings, room);
   options.seed = settings.run.seed;

@@ -22,7 +22,8 @@ KeyInfo info_of(const plans::Call& call, const std::string& key) {
   for (KeyInfo known :
        {info(keys::sequence_ids), info(keys::loss_mask), info(keys::logprobs),
         info(keys::truncated), KeyInfo{"kept_counts", KeyType::i32, Per::token},
-        KeyInfo{"kept_ids", KeyType::i32, Per::token}})
+        KeyInfo{"kept_ids", KeyType::i32, Per::token},
+        KeyInfo{"routed_experts", KeyType::i32, Per::token}})
     if (known.name == argument) {
       known.name = key;
       return known;

@@ -12,7 +12,8 @@ const std::vector<Family>& families() {
     mistral_family(), ministral_family(), mixtral_family(), gemma_family(),
     gemma2_family(),  gemma3_family(),    gpt2_family(),    gpt_neox_family(),
     granite_family(), phi3_family(),      smollm3_family(), olmo2_family(),
-    olmo3_family(),   glm_family(),       glm4_family()};
+    olmo3_family(),   glm_family(),       glm4_family(),    glm4_moe_family(),
+    olmoe_family()};
   return all;
 }
 

@@ -70,8 +70,9 @@ ModelShape qwen3(Sizes sizes, bool tied = false) {
 ModelShape experts(const char* family, ModelShape shape, std::int64_t count,
                    std::int64_t a_token) {
   shape.family = family;
-  shape.num_experts = count;
-  shape.experts_per_token = a_token;
+  shape.experts.count = count;
+  shape.experts.per_token = a_token;
+  shape.experts.width = shape.intermediate_size;
   return shape;
 }
 

@@ -15,8 +15,13 @@ struct MissingTrait {
   std::string_view trait;
 };
 
-constexpr std::array<MissingTrait, 1> missing_traits = {{
+constexpr std::array<MissingTrait, 6> missing_traits = {{
   {"ministral3", "queries that are scaled by their position"},
+  {"gpt_oss", "attention sinks and experts with biases"},
+  {"qwen3_next", "linear attention (gated delta networks)"},
+  {"qwen2_moe", "a gate of the shared expert"},
+  {"deepseek_v2", "multi-head latent attention (MLA)"},
+  {"deepseek_v3", "multi-head latent attention (MLA)"},
 }};
 
 } // namespace

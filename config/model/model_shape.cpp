@@ -24,6 +24,7 @@ public:
                    .layer = layer,
                    .split_dim = split_dim,
                    .decay = true,
+                   .balances = false,
                    .split_unit = split_unit,
                    .stored = {}});
   }
@@ -36,6 +37,7 @@ public:
                    .layer = layer,
                    .split_dim = split_dim,
                    .decay = false,
+                   .balances = false,
                    .split_unit = split_unit,
                    .stored = {}});
   }
@@ -66,19 +68,19 @@ void add_attention(const ModelShape& shape, const std::string& prefix,
     list.vector(prefix + "o_proj.bias", shape.hidden_size, layer, split_none);
 }
 
-void add_mlp(const ModelShape& shape, const std::string& prefix,
-             std::int32_t layer, ParameterList& list) {
+void add_mlp(const ModelShape& shape, std::int64_t width,
+             const std::string& prefix, std::int32_t layer,
+             ParameterList& list) {
   for (const char* name : {"gate_proj", "up_proj"}) {
     if (!shape.gated_mlp && name == std::string_view("gate_proj"))
       continue;
-    list.matrix(prefix + name + ".weight", shape.intermediate_size,
-                shape.hidden_size, layer, split_rows);
+    list.matrix(prefix + name + ".weight", width, shape.hidden_size, layer,
+                split_rows);
     if (shape.mlp_bias)
-      list.vector(prefix + name + ".bias", shape.intermediate_size, layer,
-                  split_rows);
+      list.vector(prefix + name + ".bias", width, layer, split_rows);
   }
-  list.matrix(prefix + "down_proj.weight", shape.hidden_size,
-              shape.intermediate_size, layer, split_cols);
+  list.matrix(prefix + "down_proj.weight", shape.hidden_size, width, layer,
+              split_cols);
   if (shape.mlp_bias)
     list.vector(prefix + "down_proj.bias", shape.hidden_size, layer,
                 split_none);
@@ -110,10 +112,19 @@ void add_qk_norms(const ModelShape& shape, const std::string& prefix,
 
 void add_experts(const ModelShape& shape, const std::string& prefix,
                  std::int32_t layer, ParameterList& list) {
-  list.matrix(prefix + "router.weight", shape.num_experts, shape.hidden_size,
-              layer, split_none);
-  for (std::int64_t e = 0; e < shape.num_experts; ++e)
-    add_mlp(shape, fmt::format("{}experts.{}.", prefix, e), layer, list);
+  const ExpertShape& experts = shape.experts;
+  list.matrix(prefix + "router.weight", experts.count, shape.hidden_size, layer,
+              split_none);
+  if (experts.router.corrected) {
+    list.vector(prefix + "router.correction", experts.count, layer, split_none);
+    list.all.back().balances = true;
+  }
+  for (std::int64_t e = 0; e < experts.count; ++e)
+    add_mlp(shape, experts.width, fmt::format("{}experts.{}.", prefix, e),
+            layer, list);
+  if (experts.shared_width > 0)
+    add_mlp(shape, experts.shared_width, prefix + "shared_experts.", layer,
+            list);
 }
 
 void add_layer(const ModelShape& shape, std::int32_t layer,
@@ -126,10 +137,10 @@ void add_layer(const ModelShape& shape, std::int32_t layer,
   add_norm(shape, prefix + "post_attention_layernorm", layer, list);
   if (shape.norm_placement == NormPlacement::both)
     add_norm(shape, prefix + "pre_feedforward_layernorm", layer, list);
-  if (shape.num_experts > 0)
+  if (shape.experts.in_layer(layer))
     add_experts(shape, prefix + "mlp.", layer, list);
   else
-    add_mlp(shape, prefix + "mlp.", layer, list);
+    add_mlp(shape, shape.intermediate_size, prefix + "mlp.", layer, list);
   if (shape.norms_outputs())
     add_norm(shape, prefix + "post_feedforward_layernorm", layer, list);
 }
@@ -176,20 +187,23 @@ double forward_flops(const ModelShape& shape, double tokens,
   const auto q_width = static_cast<double>(shape.num_heads * shape.head_dim);
   const auto kv_width
     = static_cast<double>(shape.num_kv_heads * shape.head_dim);
-  const double layer_weights
-    = hidden * (2 * q_width + 2 * kv_width)
-      + (shape.gated_mlp ? 3 : 2) * hidden
-          * static_cast<double>(shape.intermediate_size)
-          * static_cast<double>(
-            std::max<std::int64_t>(1, shape.experts_per_token))
-      + hidden * static_cast<double>(shape.num_experts);
-  const double head_weights
-    = hidden
-      * (shape.scalar_head ? 1.0 : static_cast<double>(shape.vocab_size));
   const auto layers = static_cast<double>(shape.num_layers);
+  double weights = layers * hidden * (2 * q_width + 2 * kv_width);
+  const ExpertShape& experts = shape.experts;
+  for (std::int64_t layer = 0; layer < shape.num_layers; ++layer) {
+    auto width = static_cast<double>(shape.mlp_width(layer));
+    if (experts.in_layer(layer)) {
+      width += static_cast<double>(experts.width * experts.per_token);
+      weights += hidden * static_cast<double>(experts.count);
+    }
+    weights += (shape.gated_mlp ? 3 : 2) * hidden * width;
+  }
+  weights
+    += hidden
+       * (shape.scalar_head ? 1.0 : static_cast<double>(shape.vocab_size));
   // q k^T and p v: 2 products of 2 L^2 width each, of which half is causal
   const double attention = layers * 2 * q_width * squared_lengths;
-  return 2 * tokens * (layers * layer_weights + head_weights) + attention;
+  return 2 * tokens * weights + attention;
 }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/base/dtype.hpp"
+#include "config/model/expert_shape.hpp"
 #include "config/model/lora.hpp"
 #include "config/model/parameter_shape.hpp"
 #include "config/model/rope_parameters.hpp"
@@ -59,7 +60,7 @@ struct ModelShape {
   std::int64_t num_heads = 0;
   std::int64_t num_kv_heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t intermediate_size = 0;
+  std::int64_t intermediate_size = 0; ///< of a layer without experts
   std::int64_t max_positions = 0;
   RopeParameters rope;
   double norm_eps = 1e-6;
@@ -86,13 +87,7 @@ struct ModelShape {
   std::int64_t window_from_layer = 0; ///< Qwen2's key, for printing
   /// Layers without rotary positions (NoPE); empty: none.
   std::vector<bool> unrotated_layers;
-  std::int64_t num_experts = 0; ///< 0: one MLP for all tokens
-  std::int64_t experts_per_token = 0;
-  /// Weights of a token's experts add up to 1 (norm_topk_prob).
-  bool renormalized_experts = true;
-  /// `intermediate_size` of config.json where experts have a size of their own,
-  /// for printing. 0: that of an expert.
-  std::int64_t dense_intermediate_size = 0;
+  ExpertShape experts;
   LoraShape lora;                  ///< of a trained role; not in config.json
   double initializer_range = 0.02; ///< for new heads
   DType stored_dtype = DType::f32;
@@ -112,6 +107,11 @@ struct ModelShape {
     const bool has_window = windowed_layers.empty()
                             || windowed_layers[static_cast<std::size_t>(layer)];
     return has_window ? sliding_window : 0;
+  }
+  /// Returns the intermediate size of the MLP for all tokens in this layer; 0:
+  /// it has experts only.
+  std::int64_t mlp_width(std::int64_t layer) const {
+    return experts.in_layer(layer) ? experts.shared_width : intermediate_size;
   }
   /// Returns true if a branch is changed before it is added to the stream, by a
   /// norm or a factor.

@@ -39,6 +39,8 @@ struct ParameterShape {
   std::int32_t layer = 0;     ///< -1: embedding; [0, L); L: final norm and head
   std::int8_t split_dim = -1; ///< tensor parallel: -1 whole, 0 rows, 1 columns
   bool decay = true;          ///< AdamW weight decay: two or more dimensions
+  /// Corrections of experts' scores: changed by the experts' loads.
+  bool balances = false;
   /// Rows (or columns) that a split keeps together: the head dimension.
   std::int64_t split_unit = 1;
   StoredAs stored; ///< location in the family's checkpoints

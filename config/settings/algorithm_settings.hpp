@@ -48,7 +48,8 @@ struct PolicyLossSettings {
   std::array<double, 2> cov_range = {1.0, 5.0};
   double cov_kl_coef = 1.0;
   double ptx_coef = 0.0; ///< of the language-model loss of data.ptx; 0: none
-  bool sampling_mask = false; ///< log-probabilities over what sampling kept
+  bool sampling_mask = false;  ///< log-probabilities over what sampling kept
+  bool routing_replay = false; ///< training uses the experts of generation
 };
 
 /// Largest lag of a plan. More is a typo: nothing overlaps further than one

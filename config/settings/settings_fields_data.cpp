@@ -97,6 +97,12 @@ void add_optimizer(FieldTable& table) {
     .at_least(0);
   add("clip", &O::clip, "Largest global gradient norm. 0: no clipping.")
     .at_least(0);
+  add("router_bias_rate", &O::router_bias_rate,
+      "How far an optimizer step moves the correction of each expert's score, "
+      "up where the expert had fewer tokens than the mean and down where it "
+      "had more (auxiliary-loss-free balancing of DeepSeek-V3). For models "
+      "whose routers have corrections (glm4_moe). 0: they stay.")
+    .at_least(0);
 }
 
 void add_data(FieldTable& table) {

@@ -72,6 +72,17 @@ void add_sampling_mask(FieldTable& table) {
     .of(SettingsGroup::policy);
 }
 
+void add_routing_replay(FieldTable& table) {
+  add_part(table, "routing_replay", &AlgorithmSettings::loss,
+           &PolicyLossSettings::routing_replay,
+           "Generation records the experts that each token went to, and the "
+           "actor's training and its old log-probabilities use these experts "
+           "(rollout routing replay, arXiv 2510.11370): a router's near ties "
+           "then cannot make training see another model than the one that "
+           "generated. For actors with experts.")
+    .of(SettingsGroup::policy);
+}
+
 void add_ptx(FieldTable& table) {
   add_part(
     table, "ptx_coef", &AlgorithmSettings::loss, &PolicyLossSettings::ptx_coef,
@@ -241,6 +252,7 @@ void add_distillation(FieldTable& table) {
 void add_loss_fields(FieldTable& table) {
   add_policy_loss(table);
   add_sampling_mask(table);
+  add_routing_replay(table);
   add_ptx(table);
   add_mean(table);
   add_correction(table);

@@ -18,8 +18,8 @@ const std::vector<std::string> generated
 
 /// Keys that a generation gives if a file names them.
 const std::vector<std::string> all_generated
-  = {"sequence_ids", "loss_mask",   "logprobs",
-     "truncated",    "kept_counts", "kept_ids"};
+  = {"sequence_ids", "loss_mask", "logprobs",      "truncated",
+     "kept_counts",  "kept_ids",  "routed_experts"};
 
 /// Reads a list of keys, or a mapping from keys to the names that fn uses.
 void read_file_keys(const YamlNode& node, const std::string& path,

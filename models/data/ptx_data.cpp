@@ -3,6 +3,7 @@
 #include "config/base/error.hpp"
 
 #include <filesystem>
+#include <utility>
 
 namespace troupe::models {
 
@@ -10,6 +11,13 @@ namespace {
 
 /// Keeps the order of these rows apart from that of data.train.
 constexpr std::uint64_t ptx_stream = 0x7074'7800'0000'0000; // "ptx"
+
+std::vector<std::uint32_t> tokens_of_rows(const Dataset& rows) {
+  std::vector<std::uint32_t> tokens;
+  for (std::uint32_t row = 0; row < rows.size(); ++row)
+    tokens.push_back(rows.num_tokens(row));
+  return tokens;
+}
 
 } // namespace
 
@@ -39,6 +47,21 @@ Dataset open_ptx(const Settings& settings, const Tokenizer& tokenizer,
 DataOrder ptx_order(const Settings& settings, std::uint32_t num_rows) {
   return {num_rows, static_cast<std::uint32_t>(ptx_rows(settings)),
           settings.run.seed ^ ptx_stream, settings.data.shuffle};
+}
+
+PtxTokens::PtxTokens(const Settings& settings, const Dataset& rows)
+  : PtxTokens(settings, tokens_of_rows(rows)) {}
+
+PtxTokens::PtxTokens(const Settings& settings,
+                     std::vector<std::uint32_t> tokens)
+  : tokens_(std::move(tokens)),
+    order_(ptx_order(settings, static_cast<std::uint32_t>(tokens_.size()))) {}
+
+std::vector<std::uint32_t> PtxTokens::of_step(std::uint64_t step) const {
+  std::vector<std::uint32_t> tokens;
+  for (const auto row : order_.batch(step))
+    tokens.push_back(tokens_[row]);
+  return tokens;
 }
 
 } // namespace troupe::models

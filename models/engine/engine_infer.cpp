@@ -6,6 +6,7 @@
 #include "models/engine/engine.hpp"
 #include "models/engine/engine_impl.hpp"
 #include "models/engine/kept_reader.hpp"
+#include "models/engine/replay_reader.hpp"
 #include "models/engine/row_reader.hpp"
 #include "models/parallel/pipeline.hpp"
 #include "net/base/rows.hpp"
@@ -47,16 +48,22 @@ struct InferBatch {
   const float* hidden_TH = nullptr;
 };
 
-// Runs the stack over the sequences of `key` and passes each micro-batch to
-// `consume`.
+// The sequences of an inference.
+struct InferInput {
+  const ColumnReader& ids;
+  const ColumnReaders& masks;
+  std::size_t count = 0;
+  const ReplayReader* replay = nullptr; // null: routers choose
+};
+
+// Runs the stack over the sequences and passes each micro-batch to `consume`.
 template <class Consume>
-void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
-                     const ColumnReaders& masks, std::size_t count,
+void infer_sequences(Engine::Impl& impl, const InferInput& input,
                      const RunContext& context, const InferOptions& options,
                      const Consume& consume) {
-  std::vector<std::int64_t> lengths(count);
-  for (std::size_t i = 0; i < count; ++i)
-    lengths[i] = ids.length(i);
+  std::vector<std::int64_t> lengths(input.count);
+  for (std::size_t i = 0; i < input.count; ++i)
+    lengths[i] = input.ids.length(i);
   static const trace::Name name = trace::name("forward");
   std::size_t first = 0;
   int parts = options.micro_batches;
@@ -68,11 +75,13 @@ void infer_sequences(Engine::Impl& impl, const ColumnReader& ids,
     std::vector<std::span<const std::int32_t>> sequences;
     for (std::size_t i = first; i < last; ++i) {
       batch.rows.push_back(i);
-      sequences.push_back(ids.ids(i));
+      sequences.push_back(input.ids.ids(i));
     }
     first = last;
-    batch.sequences
-      = pack_shared(sequences, prompt_lengths(masks, batch.rows, sequences));
+    batch.sequences = pack_shared(
+      sequences, prompt_lengths(input.masks, batch.rows, sequences));
+    if (input.replay != nullptr)
+      input.replay->read(batch.rows, batch.sequences);
     const trace::Span span(
       context.track, name, context.step.value,
       static_cast<std::uint64_t>(batch.sequences.num_tokens()));
@@ -98,6 +107,9 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
   std::optional<KeptReader> kept;
   if (prefix.empty() && KeptReader::in(rows))
     kept.emplace(rows);
+  std::optional<ReplayReader> replay;
+  if (prefix.empty() && ReplayReader::in(rows))
+    replay.emplace(rows, impl.part.whole);
   const auto lengths = infer_lengths(ids, rows.num_samples(), 0);
   net::Column logprobs = infer_column(prefix + "logprobs", lengths);
   net::Column entropy = infer_column(prefix + "entropy", lengths);
@@ -120,8 +132,9 @@ void infer_logprobs(Engine::Impl& impl, const net::Rows& rows,
       entropy.as<float>()[t] = found.entropy_R[r];
     }
   };
-  infer_sequences(impl, ids, masks, rows.num_samples(), context, options,
-                  consume);
+  infer_sequences(impl,
+                  {ids, masks, rows.num_samples(), replay ? &*replay : nullptr},
+                  context, options, consume);
   out.add(std::move(logprobs));
   if (options.entropy)
     out.add(std::move(entropy));
@@ -160,7 +173,7 @@ void infer_top_logprobs(Engine::Impl& impl, const net::Rows& rows,
                   tokens.as<std::int32_t>().begin() + to);
     }
   };
-  infer_sequences(impl, ids, masks, rows.num_samples(), context, options,
+  infer_sequences(impl, {ids, masks, rows.num_samples()}, context, options,
                   consume);
   out.add(std::move(tokens));
   out.add(std::move(logprobs));
@@ -185,8 +198,8 @@ void infer_values(Engine::Impl& impl, const net::Rows& rows,
         *to++ = out_T[packed.packed_L[static_cast<std::size_t>(t)]];
     }
   };
-  infer_sequences(impl, ids, infer_masks(rows, ""), rows.num_samples(), context,
-                  options, consume);
+  infer_sequences(impl, {ids, infer_masks(rows, ""), rows.num_samples()},
+                  context, options, consume);
   out.add(std::move(values));
 }
 
@@ -216,7 +229,7 @@ void infer_scores(Engine::Impl& impl, const net::Rows& rows,
     for (std::size_t i = 0; i < batch.rows.size(); ++i)
       scores.as<float>()[batch.rows[i]] = out_N[i];
   };
-  infer_sequences(impl, ids, infer_masks(rows, prefix), rows.num_samples(),
+  infer_sequences(impl, {ids, infer_masks(rows, prefix), rows.num_samples()},
                   context, options, consume);
   out.add(std::move(scores));
 }

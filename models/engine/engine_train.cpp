@@ -4,9 +4,11 @@
 #include "config/trace/trace.hpp"
 #include "models/engine/engine.hpp"
 #include "models/engine/engine_impl.hpp"
+#include "models/engine/expert_metrics.hpp"
 #include "models/engine/kept_reader.hpp"
 #include "models/engine/loss_outputs.hpp"
 #include "models/engine/optimizer_step.hpp"
+#include "models/engine/replay_reader.hpp"
 #include "models/engine/row_reader.hpp"
 #include "models/engine/train_rows.hpp"
 #include "models/parallel/pipeline.hpp"
@@ -24,12 +26,13 @@ namespace troupe::models {
 
 namespace {
 
-// Readers of ids per token: of what LossEntry::picked names, and of sampling
-// masks.
+// Readers of ids per token: of what LossEntry::picked names, of sampling masks
+// and of recorded experts.
 struct PickedReaders {
   std::optional<ColumnReader> ids;
   std::map<std::string, ColumnReader> columns;
   std::optional<KeptReader> kept;
+  std::optional<ReplayReader> replay;
 };
 
 class TrainRun;
@@ -65,6 +68,8 @@ public:
         columns_.emplace(key, std::move(found));
     if (loss_.exposes.logprobs && !loss_.pairs && KeptReader::in(rows))
       picked_.kept.emplace(rows);
+    if (ReplayReader::in(rows))
+      picked_.replay.emplace(rows, impl.part.whole);
     if (!loss_.picked.ids.empty())
       picked_.ids.emplace(rows.at(loss_.picked.ids));
     for (const std::string& key : loss_.picked.columns)
@@ -216,6 +221,8 @@ private:
     m.workspace = &workspace;
     m.sequences = pack_rows(rows);
     m.rows = rows;
+    if (picked_.replay)
+      picked_.replay->read(rows, m.sequences);
     const trace::Span span(
       context_.track, name, context_.step.value,
       static_cast<std::uint64_t>(m.sequences.num_tokens()));
@@ -223,6 +230,7 @@ private:
     m.saved.recompute = spec_.recompute;
     m.hidden_TH
       = impl_.run_forward(m.sequences.tokens, context_, workspace, &m.saved);
+    add_expert_metrics(m.saved, m.sequences, impl_.shape.experts, sums);
     if (m.hidden_TH == nullptr)
       return m; // the last stage has the loss
     m.mask_L = token_mask(masks_, rows, m.sequences.cu_seqlens);

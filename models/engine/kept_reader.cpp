@@ -41,6 +41,14 @@ bool KeptReader::in(const net::Rows& rows) {
 // Returns the masks of every token of the rows.
 KeptTokens KeptReader::packed(std::span<const std::size_t> rows) const {
   KeptTokens all{.offsets_R1 = {0}, .ids = {}};
+  std::size_t num_tokens = 0;
+  std::size_t num_ids = 0;
+  for (const std::size_t row : rows) {
+    num_tokens += counts_.ids(row).size();
+    num_ids += ids_.ids(row).size();
+  }
+  all.offsets_R1.reserve(num_tokens + 1);
+  all.ids.reserve(num_ids);
   for (const std::size_t row : rows) {
     for (const std::int32_t count : counts_.ids(row))
       all.offsets_R1.push_back(all.offsets_R1.back() + std::max(count, 0));
@@ -57,6 +65,8 @@ void KeptReader::read(std::span<const std::size_t> rows, std::int64_t vocab,
                       WantedTokens& wanted) const {
   const KeptTokens all = packed(rows);
   wanted.kept = {.offsets_R1 = {0}, .ids = {}};
+  wanted.kept.offsets_R1.reserve(wanted.entries_R.size() + 1);
+  wanted.kept.ids.reserve(all.ids.size()); // all that were drawn are wanted
   for (std::size_t r = 0; r < wanted.entries_R.size(); ++r) {
     const auto entry = static_cast<std::size_t>(wanted.entries_R[r]);
     TROUPE_CHECK(entry + 1 < all.offsets_R1.size(),

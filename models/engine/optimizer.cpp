@@ -15,8 +15,8 @@ std::vector<OptimizerRun> whole_runs(const Parameters& parameters) {
   for (std::size_t i = 0; i < parameters.shapes().size(); ++i) {
     const ParameterShape& shape = parameters.shapes()[i];
     const std::int64_t begin = parameters.offset(i);
-    runs.push_back(
-      {begin, begin + shape.num_elements(), begin, shape.decay, true});
+    runs.push_back({begin, begin + shape.num_elements(), begin, shape.decay,
+                    true, shape.balances});
   }
   return runs;
 }
@@ -35,7 +35,8 @@ std::vector<OptimizerRun> optimizer_runs(const LocalModel& part,
           ? moment // same as the weights, which are cut in the same way
           : parameters.offset(part.box_index(owner)) + owner.place_of(box);
     runs.push_back({begin, begin + box.num_elements(), moment,
-                    part.parameters[box.parameter].decay, owner.first_owner});
+                    part.parameters[box.parameter].decay, owner.first_owner,
+                    part.parameters[box.parameter].balances});
   }
   return runs;
 }
@@ -48,10 +49,15 @@ AdamW::AdamW(Parameters& parameters, const OptimizerSettings& settings,
   : parameters_(parameters),
     settings_(settings),
     backend_(backend) {
-  for (const OptimizerRun& run : runs)
+  for (const OptimizerRun& run : runs) {
+    if (run.balances) {
+      balanced_.push_back(run);
+      continue;
+    }
     for (std::int64_t at = run.begin; at < run.end; at += adamw_piece_floats)
       pieces_.push_back({at, std::min(run.end, at + adamw_piece_floats),
                          run.moment + at - run.begin, run.decay, run.counted});
+  }
 }
 
 double AdamW::squared_norm() const {
@@ -82,6 +88,20 @@ void AdamW::apply(double learning_rate, double scale, std::uint64_t step) {
                   parameters_.plane(Plane::m).data(),
                   parameters_.plane(Plane::v).data()},
                  pieces_);
+}
+
+void AdamW::balance() {
+  if (settings_.router_bias_rate == 0 || balanced_.empty())
+    return;
+  backend_.wait();
+  const auto rate = static_cast<float>(settings_.router_bias_rate);
+  const std::span<float> weights = parameters_.plane(Plane::weight);
+  const std::span<float> loads = parameters_.plane(Plane::grad);
+  for (const OptimizerRun& run : balanced_)
+    for (auto i = static_cast<std::size_t>(run.begin);
+         i < static_cast<std::size_t>(run.end); ++i)
+      if (loads[i] != 0)
+        weights[i] -= loads[i] > 0 ? rate : -rate;
 }
 
 void AdamW::clear_gradient() {

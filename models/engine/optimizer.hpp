@@ -33,13 +33,18 @@ public:
   /// Applies one step with the gradient times `scale`. `step` counts applied
   /// steps from 1 (bias correction).
   void apply(double learning_rate, double scale, std::uint64_t step);
+  /// Moves corrections of experts' scores by `router_bias_rate` against their
+  /// gradient's sign, which is that of load - mean load (models/transformer/
+  /// router.hpp): no moments, no learning rate, no part in the norm.
+  void balance();
   void clear_gradient();
 
 private:
   Parameters& parameters_;
   OptimizerSettings settings_;
   Backend& backend_;
-  std::vector<OptimizerRun> pieces_; ///< short runs, for the threads
+  std::vector<OptimizerRun> pieces_;   ///< short runs, for the threads
+  std::vector<OptimizerRun> balanced_; ///< not among them
 };
 
 } // namespace troupe::models

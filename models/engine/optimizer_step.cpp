@@ -23,6 +23,7 @@ void optimizer_step(Engine::Impl& impl, const RunContext& context,
   if (finite) {
     impl.adam->apply(rate, impl.adam->clip_scale(norm),
                      ++impl.steps.applied_steps);
+    impl.adam->balance();
     impl.sync->weights_changed();
   }
   if (context.groups.dp != nullptr && context.groups.dp->rank() != 0)

@@ -19,6 +19,12 @@ enum class ResponseLogprobs : std::uint8_t {
   masked,     ///< the same, with the ids that the filters kept: at most top_k
 };
 
+/// Numbers that are recorded of each token of a response.
+struct ResponseRecord {
+  ResponseLogprobs logprobs = ResponseLogprobs::unfiltered;
+  bool experts = false; ///< that the token went to
+};
+
 struct GenerateOptions {
   std::int64_t max_new_tokens = RolloutSettings{}.max_new_tokens;
   /// Stop ids are not allowed before this many tokens exist.
@@ -44,7 +50,7 @@ struct GenerateOptions {
   std::vector<std::int32_t> stop_ids; ///< end tokens; included in the response
   bool ignore_eos = false;            ///< continue to max_new_tokens
   std::shared_ptr<const StopTexts> stop_texts; ///< null: none
-  ResponseLogprobs logprobs = ResponseLogprobs::unfiltered;
+  ResponseRecord record;
 };
 
 } // namespace troupe::models

@@ -27,10 +27,10 @@ std::int64_t least_of_stages(std::int64_t mine, const Groups& groups) {
 class BatchEnds {
 public:
   BatchEnds(std::span<const ResponseBatch> batches,
-            std::span<const Sequence> sequences, ResponseLogprobs logprobs,
+            std::span<const Sequence> sequences, const GenerateOptions& options,
             const GenerateEvents& events)
     : sequences_(sequences),
-      logprobs_(logprobs),
+      options_(options),
       events_(events) {
     std::size_t first = 0;
     for (const ResponseBatch& batch : batches) {
@@ -83,11 +83,11 @@ private:
       events_.on_batch(
         i,
         internal::sequence_rows(
-          sequences_.subspan(batches_[i].first, batches_[i].count), logprobs_));
+          sequences_.subspan(batches_[i].first, batches_[i].count), options_));
   }
 
   std::span<const Sequence> sequences_;
-  ResponseLogprobs logprobs_;
+  const GenerateOptions& options_;
   const GenerateEvents& events_;
   std::vector<Batch> batches_;
   bool several_steps_ = false;
@@ -178,6 +178,7 @@ void Generator::Impl::generate(std::vector<Sequence>& sequences,
     return;
   const std::int64_t slots
     = make_slots(sequences, at_once, options, context.groups);
+  decoder.record_experts(options.record.experts);
   internal::Rollout rollout(decoder, cache, shape.vocab_size, options, context,
                             feed);
   rollout.run(sequences, slots, on_ended);
@@ -210,7 +211,7 @@ void Generator::run_batches(std::span<const ResponseBatch> batches,
                             const RunContext& context,
                             const GenerateEvents& events) {
   auto sequences = internal::make_sequences(batches, impl_->shape, options);
-  BatchEnds ends(batches, sequences, options.logprobs, events);
+  BatchEnds ends(batches, sequences, options, events);
   const auto report = [&](const Sequence& s) {
     if (events.on_sample)
       events.on_sample({.sample = s.sample,

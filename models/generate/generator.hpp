@@ -42,7 +42,7 @@ public:
 
   /// Generates from `prompt_ids` i32[P] the columns sequence_ids i32[L],
   /// loss_mask u8[L] (1 on new tokens), logprobs f32[L] (of the model at the
-  /// temperature, unless options.logprobs says otherwise; if masked,
+  /// temperature, unless options.record says otherwise; if masked,
   /// kept_counts i32[L] and kept_ids i32 too), truncated u8[1]. Noise is named
   /// by (options.seed, context.step, sample id, position, id). Throws
   /// FailureError: aborted if stopped, bad_input for a prompt that is empty,

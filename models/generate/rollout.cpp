@@ -56,7 +56,7 @@ Rollout::Rollout(Decoder& decoder, KvCache& cache, std::int64_t vocab_size,
     options_(options),
     context_(context),
     feed_(feed) {
-  TROUPE_CHECK(options.logprobs != ResponseLogprobs::masked
+  TROUPE_CHECK(options.record.logprobs != ResponseLogprobs::masked
                  || options.top_k > 0,
                "masks have at most top_k ids");
   for (int i = 0; i < std::max(1, compute_threads()); ++i)
@@ -71,6 +71,7 @@ void Rollout::run(std::vector<Sequence>& sequences, std::int64_t num_slots,
     told(s);
   };
   deal(sequences, num_slots);
+  count_experts();
   while (feed_.open() || !all_finished()) {
     if (feed_.open())
       for (Turn& turn : feed_.take(/*idle=*/all_finished()))
@@ -131,6 +132,7 @@ void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
   if (lane.due.empty())
     return;
   make_room(lane);
+  collect_experts(lane);
   lane.drawing = !context_.groups.last_stage();
   if (lane.drawing)
     return;
@@ -142,7 +144,7 @@ void Rollout::pass(Lane& lane, PhaseSpans& spans, const OnEnded& on_ended) {
 
 /// Returns the numbers of a token's mask, whatever the filters keep.
 std::size_t Rollout::kept_width() const {
-  if (options_.logprobs != ResponseLogprobs::masked)
+  if (options_.record.logprobs != ResponseLogprobs::masked)
     return 0;
   return 1 + static_cast<std::size_t>(std::min(options_.top_k, vocab_size_));
 }
@@ -150,6 +152,7 @@ std::size_t Rollout::kept_width() const {
 void Rollout::make_room(Lane& lane) const {
   lane.drawn.resize(lane.due.size());
   lane.masks.resize(lane.due.size() * kept_width());
+  lane.experts.resize(lane.due.size() * experts_per_token_);
 }
 
 void Rollout::pass_on(Lane& lane) const {
@@ -158,6 +161,9 @@ void Rollout::pass_on(Lane& lane) const {
   if (!lane.masks.empty())
     context_.groups.next->send(lane.masks.data(), lane.mask_bytes(),
                                "sampling masks");
+  if (!lane.experts.empty())
+    context_.groups.next->send(lane.experts.data(), lane.expert_bytes(),
+                               "experts");
 }
 
 /// Receives the tokens that the last stage drew, over the ring.
@@ -168,6 +174,9 @@ void Rollout::learn(Lane& lane, const OnEnded& on_ended) {
   if (!lane.masks.empty())
     groups.previous->receive(lane.masks.data(), lane.mask_bytes(),
                              "sampling masks");
+  if (!lane.experts.empty())
+    groups.previous->receive(lane.experts.data(), lane.expert_bytes(),
+                             "experts");
   if (groups.stage() + 2 < groups.stages())
     pass_on(lane);
   lane.drawing = false;
@@ -287,6 +296,51 @@ void Rollout::take_kept(const Lane& lane, std::size_t i,
   to.kept_ids.insert(to.kept_ids.end(), ids.begin(), ids.end());
 }
 
+/// Counts the experts per token of all stages, and of those before this one.
+void Rollout::count_experts() {
+  const Groups& groups = context_.groups;
+  const std::int64_t own
+    = options_.record.experts ? decoder_.experts_per_row() : 0;
+  std::vector<std::int64_t> all(groups.stages(), own);
+  if (options_.record.experts && groups.pp != nullptr)
+    groups.pp->all_gather(&own, all.data(), 1, DType::i64, "experts per token");
+  for (std::uint32_t stage = 0; stage < groups.stages(); ++stage) {
+    if (stage < groups.stage())
+      experts_before_ += static_cast<std::size_t>(all[stage]);
+    experts_per_token_ += static_cast<std::size_t>(all[stage]);
+  }
+}
+
+/// Sets the experts of due tokens in this stage's layers and those before it;
+/// the last stage then has all.
+void Rollout::collect_experts(Lane& lane) const {
+  if (lane.experts.empty())
+    return;
+  const Groups& groups = context_.groups;
+  if (!groups.first_stage())
+    groups.previous->receive(lane.experts.data(), lane.expert_bytes(),
+                             "experts of earlier stages");
+  for (std::size_t i = 0; i < lane.due.size(); ++i)
+    std::ranges::copy(decoder_.experts_of(lane.due_tokens[i]),
+                      lane.experts.begin()
+                        + static_cast<std::ptrdiff_t>(i * experts_per_token_
+                                                      + experts_before_));
+  if (!groups.last_stage())
+    groups.next->send(lane.experts.data(), lane.expert_bytes(),
+                      "experts of earlier stages");
+}
+
+/// Records the experts of the token before the drawn one, which it was drawn
+/// after.
+void Rollout::take_experts(const Lane& lane, std::size_t i, Sequence& s) const {
+  std::vector<std::int32_t>& to = s.record.experts_LW;
+  to.resize(s.ids.size() * experts_per_token_, -1);
+  std::copy_n(lane.experts.begin()
+                + static_cast<std::ptrdiff_t>(i * experts_per_token_),
+              experts_per_token_,
+              to.end() - static_cast<std::ptrdiff_t>(2 * experts_per_token_));
+}
+
 void Rollout::take_drawn(Lane& lane, const OnEnded& on_ended) {
   const auto& ends = options_.stop_ids;
   for (std::size_t i = 0; i < lane.due.size(); ++i) {
@@ -296,6 +350,8 @@ void Rollout::take_drawn(Lane& lane, const OnEnded& on_ended) {
     s.record.logprobs.push_back(drawn.logprob);
     if (!lane.masks.empty())
       take_kept(lane, i, s.record);
+    if (!lane.experts.empty())
+      take_experts(lane, i, s);
     const bool ended
       = !options_.ignore_eos
         && std::find(ends.begin(), ends.end(), drawn.id) != ends.end();

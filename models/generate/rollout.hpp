@@ -29,6 +29,7 @@ struct Lane {
   std::vector<std::int64_t> due_tokens; ///< their last tokens
   std::vector<DrawnToken> drawn;        ///< one each
   std::vector<std::int32_t> masks;      ///< [due, 1 + top_k] how many, then ids
+  std::vector<std::int32_t> experts;    ///< [due, W] that due tokens went to
   bool drawing = false; ///< the last stage draws; tokens not received yet
 
   bool finished() const {
@@ -42,6 +43,9 @@ struct Lane {
   }
   std::size_t mask_bytes() const {
     return masks.size() * sizeof(std::int32_t);
+  }
+  std::size_t expert_bytes() const {
+    return experts.size() * sizeof(std::int32_t);
   }
 };
 
@@ -80,6 +84,9 @@ private:
                       std::span<const float> logits) const;
   void take_drawn(Lane& lane, const OnEnded& on_ended);
   void take_kept(const Lane& lane, std::size_t i, TokenRecord& to) const;
+  void count_experts();
+  void collect_experts(Lane& lane) const;
+  void take_experts(const Lane& lane, std::size_t i, Sequence& s) const;
   bool all_finished() const;
   std::size_t kept_width() const;
 
@@ -93,6 +100,8 @@ private:
   std::map<SampleId, std::size_t> index_; ///< sample's sequence
   std::vector<Sampler> samplers_;         ///< one per thread
   std::uint64_t fed_tokens_ = 0;
+  std::size_t experts_before_ = 0;    ///< per token, of earlier stages' layers
+  std::size_t experts_per_token_ = 0; ///< W, of all stages; 0: not recorded
 };
 
 } // namespace troupe::models::internal

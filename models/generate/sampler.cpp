@@ -106,13 +106,13 @@ DrawnToken Sampler::draw(std::span<const float> logits_V,
   if (static_cast<std::size_t>(drawn.id) >= logits_V.size())
     sampler_fail();
   const auto at = static_cast<std::size_t>(drawn.id);
-  if (options_.logprobs == ResponseLogprobs::masked) {
+  if (options_.record.logprobs == ResponseLogprobs::masked) {
     kept_.clear();
     for (std::size_t id = 0; id < allowed_V.size(); ++id)
       if (allowed_V[id] > sampler_removed)
         kept_.push_back(static_cast<std::int32_t>(id));
   }
-  if (options_.logprobs != ResponseLogprobs::unfiltered && divisor == 1)
+  if (options_.record.logprobs != ResponseLogprobs::unfiltered && divisor == 1)
     drawn.logprob
       = static_cast<float>(allowed_V[at] - log_sum_exp(allowed_V, 1.0));
   else
@@ -188,7 +188,7 @@ void Sampler::keep_top_k(std::span<float> logits_V) {
   for (float& logit : logits_V)
     if (logit < least)
       logit = sampler_removed;
-  if (options_.logprobs == ResponseLogprobs::masked)
+  if (options_.record.logprobs == ResponseLogprobs::masked)
     keep_first_ties(logits_V, least);
 }
 

@@ -23,7 +23,7 @@ namespace troupe::models {
 struct DrawnToken {
   std::int32_t id = 0;
   float logprob = 0; ///< under log softmax(logits / temperature), unfiltered
-                     ///< unless options.logprobs says otherwise
+                     ///< unless options.record says otherwise
 };
 
 /// Draws tokens under one set of options. Has scratch space: one per thread.

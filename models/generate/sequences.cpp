@@ -81,6 +81,8 @@ void take_response(Sequence& s, const net::Rows& rows, std::size_t row,
     s.record.kept_counts = copy_of<std::int32_t>(rows.at("kept_counts"), row);
     s.record.kept_ids = copy_of<std::int32_t>(rows.at("kept_ids"), row);
   }
+  if (rows.has("routed_experts"))
+    s.record.experts_LW = copy_of<std::int32_t>(rows.at("routed_experts"), row);
   s.stopped = elements_of<std::uint8_t>(rows.at("truncated"), row).front() == 0;
 }
 
@@ -99,6 +101,19 @@ void add_kept(std::span<const Sequence> sequences,
   rows.add(net::make_column("kept_counts", DType::i32, lengths, counts.data()));
   rows.add(
     net::make_column("kept_ids", DType::i32, std::move(num_ids), ids.data()));
+}
+
+// Adds routed_experts.
+void add_experts(std::span<const Sequence> sequences, net::Rows& rows) {
+  std::vector<std::int32_t> experts;
+  std::vector<std::uint32_t> lengths;
+  for (const Sequence& s : sequences) {
+    const std::vector<std::int32_t>& own = s.record.experts_LW;
+    experts.insert(experts.end(), own.begin(), own.end());
+    lengths.push_back(static_cast<std::uint32_t>(own.size()));
+  }
+  rows.add(net::make_column("routed_experts", DType::i32, std::move(lengths),
+                            experts.data()));
 }
 
 } // namespace
@@ -163,11 +178,12 @@ TurnEnd turn_end(const Sequence& s) {
 void record_given(Sequence& s, std::size_t count) {
   s.record = {.logprobs = std::vector<float>(count, 0.0F),
               .kept_counts = std::vector<std::int32_t>(count, 0),
-              .kept_ids = {}};
+              .kept_ids = {},
+              .experts_LW = {}};
 }
 
 net::Rows sequence_rows(std::span<const Sequence> sequences,
-                        ResponseLogprobs logprobs_of) {
+                        const GenerateOptions& options) {
   std::vector<SampleId> samples;
   std::vector<std::uint32_t> lengths;
   std::vector<std::int32_t> ids;
@@ -192,8 +208,10 @@ net::Rows sequence_rows(std::span<const Sequence> sequences,
   rows.add(net::make_column("loss_mask", DType::u8, lengths, mask.data()));
   rows.add(net::make_column("logprobs", DType::f32, lengths, logprobs.data()));
   rows.add(net::make_column("truncated", DType::u8, ones, truncated.data()));
-  if (logprobs_of == ResponseLogprobs::masked)
+  if (options.record.logprobs == ResponseLogprobs::masked)
     add_kept(sequences, lengths, rows);
+  if (options.record.experts)
+    add_experts(sequences, rows);
   return rows;
 }
 

@@ -27,6 +27,9 @@ struct TokenRecord {
   std::vector<float> logprobs;
   std::vector<std::int32_t> kept_counts; ///< for masked log-probabilities
   std::vector<std::int32_t> kept_ids;    ///< of all tokens, one after the other
+  /// [L, W] experts that tokens went to, k per layer with experts; -1: not
+  /// recorded. Empty until one is.
+  std::vector<std::int32_t> experts_LW;
 };
 
 /// Most tokens of a sequence.
@@ -78,8 +81,9 @@ void record_given(Sequence& s, std::size_t count);
 
 /// Returns sequence_ids, loss_mask, logprobs, truncated; for masked
 /// log-probabilities also kept_counts i32[L], 0 at tokens that were not drawn,
-/// and kept_ids i32 [their sum].
+/// and kept_ids i32 [their sum]; with recorded experts also routed_experts i32
+/// [L, W], or [0] of a sample without responses.
 net::Rows sequence_rows(std::span<const Sequence> sequences,
-                        ResponseLogprobs logprobs);
+                        const GenerateOptions& options);
 
 } // namespace troupe::models::internal

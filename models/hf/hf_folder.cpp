@@ -46,7 +46,7 @@ std::vector<TensorToStore> in_model_order(const ModelShape& shape,
     TROUPE_CHECK(it != by_name.end(), "tensor not given: " + name);
     TensorToStore& tensor = ordered.emplace_back(*it->second);
     tensor.shape = stored_shape(parameter);
-    tensor.stored = stored;
+    tensor.stored = parameter.balances ? DType::f32 : stored;
   }
   TROUPE_CHECK(ordered.size() == tensors.size(),
                "more tensors than the model has");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <unordered_set>
 
 namespace troupe::models {
 
@@ -92,18 +93,35 @@ const StoredTensor* find_stored(const StoredWeights& weights,
   return nullptr;
 }
 
-bool is_stored_name(const std::string& name,
-                    const std::vector<ParameterShape>& parameters) {
-  return std::ranges::any_of(parameters, [&](const ParameterShape& parameter) {
-    const auto names = names_of(parameter);
-    return std::ranges::find(names, name) != names.end();
-  });
+namespace {
+
+/// Returns the layers of a checkpoint that predict further tokens, as
+/// "model.layers.46.": each has a projection of the stream beside the
+/// embedding of the next token.
+std::vector<std::string> further_layers(const StoredWeights& stored) {
+  std::vector<std::string> layers;
+  for (const std::string& name : stored.names())
+    if (const auto end = name.rfind("eh_proj.weight"); end != std::string::npos)
+      layers.push_back(name.substr(0, end));
+  return layers;
 }
+
+} // namespace
 
 void refuse_unknown_tensors(const StoredWeights& stored,
                             const std::vector<ParameterShape>& parameters) {
+  std::unordered_set<std::string> known;
+  for (const ParameterShape& parameter : parameters)
+    for (std::string& name : names_of(parameter))
+      known.insert(std::move(name));
+  const std::vector<std::string> further = further_layers(stored);
+  const auto is_further = [&](const std::string& name) {
+    return std::ranges::any_of(further, [&](const std::string& layer) {
+      return name.starts_with(layer);
+    });
+  };
   for (const std::string& name : stored.names())
-    if (!is_stored_name(name, parameters) && !may_ignore_tensor(name))
+    if (!known.contains(name) && !may_ignore_tensor(name) && !is_further(name))
       throw ConfigError(ConfigError::Parts{
         Place{stored.at(name).file, 0}, name, "a parameter of the model",
         "a tensor that config.json does not account for",
@@ -168,8 +186,8 @@ FileTensors::FileTensors(const std::vector<ParameterValues>& values,
     auto known
       = std::ranges::find(tensors_, p.file_name(), &TensorToStore::name);
     if (known == tensors_.end()) {
-      tensors_.push_back(
-        {p.file_name(), stored_shape(p), DType::f32, stored, given.bytes});
+      tensors_.push_back({p.file_name(), stored_shape(p), DType::f32,
+                          p.balances ? DType::f32 : stored, given.bytes});
       buffer_of.push_back(rewritten_.size());
       if (as_it_is(p))
         continue;

@@ -23,14 +23,10 @@ std::vector<std::int64_t> stored_shape(const ParameterShape& parameter);
 /// models of images and text have "language_model" in front or after it.
 const StoredTensor* find_stored(const StoredWeights& weights,
                                 const ParameterShape& parameter);
-/// Returns true if the tensor of that name contains one of the parameters.
-bool is_stored_name(const std::string& name,
-                    const std::vector<ParameterShape>& parameters);
-
 /// Throws ConfigError naming a tensor that belongs to no parameter, unless it
 /// is one that models have besides: heads that the role replaces, buffers of
-/// old checkpoints, and what models of images and text have besides the text
-/// model.
+/// old checkpoints, layers that predict a second token (GLM-4.5), and what
+/// models of images and text have besides the text model.
 void refuse_unknown_tensors(const StoredWeights& weights,
                             const std::vector<ParameterShape>& parameters);
 

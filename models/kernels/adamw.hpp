@@ -16,6 +16,8 @@ struct OptimizerRun {
   bool decay = false;
   bool counted = true; ///< part of the gradient norm here; else another device
                        ///< counts it
+  /// Corrections of experts' scores (AdamW::balance).
+  bool balances = false;
 };
 
 struct AdamNumbers {

@@ -109,6 +109,8 @@ LossEntry ppo_actor_loss_entry() {
   };
   const auto masks
     = [](const Settings& s) { return s.algorithm.loss.sampling_mask; };
+  const auto replays
+    = [](const Settings& s) { return s.algorithm.loss.routing_replay; };
   return {.name = "ppo_actor_loss",
           .function = &ppo_actor_loss,
           .exposes = {.logprobs = true, .entropy = true},
@@ -123,7 +125,8 @@ LossEntry ppo_actor_loss_entry() {
                     {"rollout_logprobs", corrects},
                     {"cov_tokens", &chooses_cov_tokens},
                     {"kept_counts", masks},
-                    {"kept_ids", masks}},
+                    {"kept_ids", masks},
+                    {"routed_experts", replays}},
           .carried = {{"kl_coef", &LossSettings::kl_coef}}};
 }
 

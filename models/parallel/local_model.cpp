@@ -29,16 +29,27 @@ bool part_same_region(const plans::Box& a, const plans::Box& b) {
 // Compares one box with those of another coordinate.
 void part_note_owner(PartBox& mine, const Coordinate& where,
                      const plans::Shard& other) {
-  const bool holds
-    = std::ranges::any_of(other.boxes, [&](const plans::Box& box) {
-        return part_same_region(box, mine.box);
-      });
+  // boxes are in the order of parameters
+  const auto own = std::ranges::equal_range(other.boxes, mine.box.parameter, {},
+                                            &plans::Box::parameter);
+  const bool holds = std::ranges::any_of(own, [&](const plans::Box& box) {
+    return part_same_region(box, mine.box);
+  });
   if (!holds || other.where == where)
     return;
   mine.over_tensor |= other.where.tp != where.tp;
   mine.over_stages |= other.where.pp != where.pp;
   const auto order = [](const Coordinate& c) { return std::pair(c.pp, c.tp); };
   mine.first_owner &= order(where) < order(other.where);
+}
+
+// Returns the intermediate size that an up projection has the rows of.
+std::int64_t& local_width(const std::string& up_projection, ModelShape& local) {
+  if (up_projection.find(".mlp.experts.") != std::string::npos)
+    return local.experts.width;
+  return up_projection.find(".shared_experts.") != std::string::npos
+           ? local.experts.shared_width
+           : local.intermediate_size;
 }
 
 } // namespace
@@ -94,13 +105,14 @@ LocalModel::LocalModel(const ModelShape& model, const Strategy& degrees,
     = std::max<std::int64_t>(1, model.num_kv_heads / strategy.tp);
   for (const ParameterShape& shape : local_parameters)
     if (shape.name.ends_with("up_proj.weight"))
-      local.intermediate_size = shape.rows;
+      local_width(shape.name, local) = shape.rows;
 }
 
 const PartBox& LocalModel::owner(std::uint32_t parameter) const {
-  const auto found = std::ranges::find(
-    boxes, parameter, [](const PartBox& one) { return one.box.parameter; });
-  TROUPE_CHECK(found != boxes.end(), "a parameter of another device");
+  const auto of = [](const PartBox& one) { return one.box.parameter; };
+  const auto found = std::ranges::lower_bound(boxes, parameter, {}, of);
+  TROUPE_CHECK(found != boxes.end() && of(*found) == parameter,
+               "a parameter of another device");
   return *found;
 }
 

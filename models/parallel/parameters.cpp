@@ -38,6 +38,7 @@ Parameters::Parameters(std::vector<ParameterShape> shapes, bool trainable,
   : shapes_(std::move(shapes)),
     trainable_(trainable),
     memory_(memory) {
+  index_names();
   PaddedOffsets padded = padded_offsets(shapes_);
   offsets_ = std::move(padded.offsets);
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p)
@@ -50,6 +51,7 @@ Parameters::Parameters(const LocalModel& part, bool trainable,
     trainable_(trainable),
     memory_(memory),
     sharing_(sharing) {
+  index_names();
   const bool windows = plans::cuts_weights(part.strategy);
   offsets_ = windows ? part.windows.offsets : padded_offsets(shapes_).offsets;
   for (std::size_t p = 0; p < (trainable_ ? num_planes : 1); ++p) {
@@ -91,10 +93,13 @@ void Parameters::Window::allocate(std::int64_t count,
 }
 
 std::int64_t Parameters::find(std::string_view name) const {
-  const auto found
-    = std::find_if(shapes_.begin(), shapes_.end(),
-                   [&](const ParameterShape& s) { return s.name == name; });
-  return found == shapes_.end() ? -1 : found - shapes_.begin();
+  const auto found = index_of_.find(name);
+  return found == index_of_.end() ? -1 : found->second;
+}
+
+void Parameters::index_names() {
+  for (std::size_t i = 0; i < shapes_.size(); ++i)
+    index_of_.emplace(shapes_[i].name, static_cast<std::int64_t>(i));
 }
 
 const Parameters::PlaneMemory& Parameters::memory_of(Plane plane) const {

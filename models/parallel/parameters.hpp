@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe::models {
@@ -129,10 +130,13 @@ private:
     void allocate(std::int64_t count, const net::BlockMemory* memory);
   };
   void allocate(Plane plane, std::int64_t count);
+  void index_names();
   const PlaneMemory& memory_of(Plane plane) const;
   PlaneMemory& memory_of(Plane plane);
 
   std::vector<ParameterShape> shapes_;
+  /// By name; thousands of them with experts.
+  std::unordered_map<std::string_view, std::int64_t> index_of_;
   std::vector<std::int64_t> offsets_;
   bool trainable_ = false;
   const net::BlockMemory* memory_; ///< of the device; null: system memory

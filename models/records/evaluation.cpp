@@ -1,6 +1,7 @@
 #include "models/records/evaluation.hpp"
 
 #include "config/settings/settings.hpp"
+#include "models/rl/kto_functions.hpp"
 #include "models/text/stop_texts.hpp"
 
 #include <nlohmann/json.hpp>
@@ -245,16 +246,47 @@ Evaluation evaluate_preferences(const EvaluationSource& source,
   return found;
 }
 
+Evaluation evaluate_labels(const EvaluationSource& source,
+                           const net::Rows& rows) {
+  const auto desirable = rows.at("desirable").as<std::uint8_t>();
+  const auto& preference = source.preference;
+  const double point = kto_point(rows, "eval_");
+  Evaluation found;
+  for (const auto i : in_sample_order(rows)) {
+    const auto response = response_sum(rows, "", i);
+    if (response.tokens == 0) // as in training, it is no response
+      continue;
+    auto at = eval_row(source, rows, i);
+    const bool good = desirable[i] != 0;
+    const double ahead = (good ? 1 : -1) * (response.logprob - point);
+    const double weight
+      = good ? preference.desirable_weight : preference.undesirable_weight;
+    const double reward = preference.beta * response.logprob;
+    at.line["label"] = good;
+    at.line["reward"] = reward;
+    add_line(found, at.line);
+    found.sums.add(eval_name(at, "loss"),
+                   weight / (1 + std::exp(preference.beta * ahead)), 1);
+    found.sums.add(eval_name(at, "accuracy"),
+                   (response.logprob > point) == good ? 1 : 0, 1);
+    found.sums.add(
+      eval_name(at, good ? "desirable_reward" : "undesirable_reward"), reward,
+      1);
+    found.sums.add(eval_name(at, "kl"), point, 1);
+  }
+  return found;
+}
+
 Evaluator find_evaluator(std::string_view fn) {
   struct Entry {
     std::string_view fn;
     Evaluator evaluator;
   };
-  constexpr std::array entries{
-    Entry{"eval_answers", &evaluate_responses},
-    Entry{"eval_sequences", &evaluate_sequences},
-    Entry{"eval_pairs", &evaluate_pairs},
-    Entry{"eval_preferences", &evaluate_preferences}};
+  constexpr std::array entries{Entry{"eval_answers", &evaluate_responses},
+                               Entry{"eval_sequences", &evaluate_sequences},
+                               Entry{"eval_pairs", &evaluate_pairs},
+                               Entry{"eval_preferences", &evaluate_preferences},
+                               Entry{"eval_labels", &evaluate_labels}};
   const auto at = std::ranges::find(entries, fn, &Entry::fn);
   return at == entries.end() ? nullptr : at->evaluator;
 }

@@ -25,7 +25,7 @@ struct EvaluationSource {
   std::uint32_t samples_per_row = 1;
   /// Least reward of a correct response.
   double pass_at = EvalSettings{}.pass_at;
-  PreferenceSettings preference = {}; ///< of workflows dpo and reward
+  PreferenceSettings preference = {}; ///< of dpo, kto and reward
 };
 
 struct Evaluation {
@@ -50,6 +50,11 @@ Evaluation evaluate_sequences(const EvaluationSource& source,
 /// if the loss does, ref_logprobs.
 Evaluation evaluate_preferences(const EvaluationSource& source,
                                 const net::Rows& rows);
+/// Evaluates loss, accuracy, rewards by label and the point of KTO, which is
+/// that of all rows. Reads loss_mask, desirable, eval_logprobs,
+/// eval_ref_logprobs, and eval_kl_ loss_mask, logprobs and ref_logprobs.
+Evaluation evaluate_labels(const EvaluationSource& source,
+                           const net::Rows& rows);
 /// Evaluates loss and accuracy of the pairwise loss. Reads eval_chosen_scores,
 /// eval_rejected_scores and, where rows have it, pair_margin.
 Evaluation evaluate_pairs(const EvaluationSource& source,

@@ -83,11 +83,11 @@ FunctionEntry kto_mismatch_entry() {
           .reads = {{"sequence_ids"}, {"loss_mask"}}};
 }
 
-FunctionResult kto_kl(const net::Rows& rows, const FunctionContext&) {
-  const auto& masks = rows.at("kl_loss_mask");
+double kto_point(const net::Rows& rows, const std::string& prefix) {
+  const auto& masks = rows.at(prefix + "kl_loss_mask");
   const auto mask = masks.as<std::uint8_t>();
-  const auto policy = rows.at("kl_logprobs").as<float>();
-  const auto reference = rows.at("kl_ref_logprobs").as<float>();
+  const auto policy = rows.at(prefix + "kl_logprobs").as<float>();
+  const auto reference = rows.at(prefix + "kl_ref_logprobs").as<float>();
   const auto offsets = masks.offsets();
   double sum = 0;
   for (const auto i : by_sample(rows)) // a sum that no order of arrival changes
@@ -95,7 +95,11 @@ FunctionResult kto_kl(const net::Rows& rows, const FunctionContext&) {
       if (mask[t] != 0)
         sum += double{policy[t]} - double{reference[t]};
   const auto samples = std::max<std::size_t>(1, rows.num_samples());
-  const double mean = std::max(0.0, sum / static_cast<double>(samples));
+  return std::max(0.0, sum / static_cast<double>(samples));
+}
+
+FunctionResult kto_kl(const net::Rows& rows, const FunctionContext&) {
+  const double mean = kto_point(rows);
   const std::vector<float> points(rows.num_samples(), static_cast<float>(mean));
   FunctionResult result;
   result.rows.samples = rows.samples;

@@ -6,6 +6,8 @@
 
 #include "models/rl/functions.hpp"
 
+#include <string>
+
 namespace troupe::models {
 
 /// Returns kl_sequence_ids and kl_loss_mask: the tokens of each sample before
@@ -16,9 +18,12 @@ FunctionResult kto_mismatch(const net::Rows& rows,
                             const FunctionContext& context);
 FunctionEntry kto_mismatch_entry();
 
-/// Returns kl_point [1], the same number for every sample: the mean over
-/// samples of the sums of kl_logprobs - kl_ref_logprobs over kl_loss_mask, at
-/// least 0. Metric: train/kl.
+/// Returns the point of all rows: the mean over samples of the sums of
+/// kl_logprobs - kl_ref_logprobs over kl_loss_mask, at least 0; `prefix` begins
+/// the names of these keys. The order of the rows changes nothing.
+double kto_point(const net::Rows& rows, const std::string& prefix = {});
+
+/// Returns kl_point [1], the same number for every sample. Metric: train/kl.
 FunctionResult kto_kl(const net::Rows& rows, const FunctionContext& context);
 FunctionEntry kto_kl_entry();
 

@@ -28,16 +28,16 @@ Decoder::Decoder(const ModelShape& shape, const Weights& weights,
     heads_width_(shape.num_heads * shape.head_dim),
     kv_width_(shape.num_kv_heads * shape.head_dim) {
   TROUPE_CHECK(!weights.scalar_head, "a scalar head does not generate");
-  if (shape.num_experts == 0) // with experts, the host assigns rows to them
+  if (!shape.experts.exist()) // with experts, the host assigns rows to them
     capture_.recorder = backend.recorder();
   for (AlignedFloats* buffer : buffers())
     *buffer = AlignedFloats(backend.memory());
 }
 
 std::array<AlignedFloats*, 14> Decoder::buffers() {
-  return {&stream_RH_,  &normed_RH_, &qkv_RX_,      &context_RX_,
-          &gate_up_RX_, &branch_RH_, &expert_RH_,   &activation_RI_,
-          &last_NH_,    &logits_NV_, &peer_logits_, &rows_,
+  return {&stream_RH_,  &normed_RH_, &qkv_RX_,          &context_RX_,
+          &gate_up_RX_, &branch_RH_, &experts_.rows_RH, &activation_RI_,
+          &last_NH_,    &logits_NV_, &peer_logits_,     &rows_,
           &mlp_in_RH_,  &sums_2R_};
 }
 
@@ -110,6 +110,7 @@ void Decoder::pack() {
                         std::initializer_list<at::Tensor> parts = {}) {
     return prepare(fused, parts, weights_.operands);
   };
+  std::int64_t column = 0;
   for (const LayerWeights& w : weights_.layers) {
     Layer& layer = layers_.emplace_back();
     const LayerAdapters& a = w.adapters;
@@ -117,12 +118,15 @@ void Decoder::pack() {
     layer.qkv_bias = stack_bias({w.q_bias, w.k_bias, w.v_bias});
     layer.o = prepare_adapted(layer, {}, {w.o}, {a.o});
     if (w.has_experts()) {
+      layer.first_expert_column = column;
+      column += shape_.experts.per_token;
       layer.router = prepare(w.moe.router, {}, DType::f32);
       for (const ExpertWeights& e : w.moe.experts)
         layer.experts.push_back(
           {pack(e.gate_up, {e.gate, e.up}), pack(e.down)});
-      continue;
     }
+    if (!w.has_mlp())
+      continue;
     layer.gate_up
       = prepare_adapted(layer, w.gate_up, {w.gate, w.up}, {a.gate, a.up});
     layer.gate_up_bias = stack_bias({w.gate_bias, w.up_bias});
@@ -180,8 +184,15 @@ void Decoder::make_room(const KvCache& cache) {
     sums_2R_.reserve(2 * room_rows_);
   qkv_RX_.reserve(room_rows_ * (heads_width_ + 2 * kv_width_));
   context_RX_.reserve(room_rows_ * heads_width_);
-  gate_up_RX_.reserve(room_rows_ * 2 * shape_.intermediate_size);
-  activation_RI_.reserve(room_rows_ * shape_.intermediate_size);
+  std::int64_t width = 0;
+  for (const LayerWeights& w : weights_.layers) {
+    if (w.has_mlp())
+      width = std::max(width, w.up.size(0));
+    if (w.has_experts())
+      width = std::max(width, shape_.experts.width);
+  }
+  gate_up_RX_.reserve(room_rows_ * 2 * width);
+  activation_RI_.reserve(room_rows_ * width);
 }
 
 /// Runs the layers on the stream, in place.
@@ -324,16 +335,19 @@ void Decoder::mlp(std::int64_t layer, const float* in_RH,
   const std::int64_t num_rows = pass_.num_tokens();
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
+  float* to = begin_branch(num_rows, peers);
+  if (w.has_mlp()) {
+    backend_.product(num_rows, in_RH, *packed.gate_up,
+                     {gate_up_RX_.data(), packed.gate_up->out()},
+                     {.accumulate = false, .bias = packed.gate_up_bias.data()});
+    backend_.mlp_unit(
+      {num_rows, w.up.size(0), shape_.activation, shape_.gated_mlp},
+      gate_up_RX_.data(), activation_RI_.data());
+    end_product(num_rows, activation_RI_, *packed.down, w.down_bias, peers, to);
+  }
   if (w.has_experts())
-    return experts(layer, in_RH, peers);
-  backend_.product(num_rows, in_RH, *packed.gate_up,
-                   {gate_up_RX_.data(), packed.gate_up->out()},
-                   {.accumulate = false, .bias = packed.gate_up_bias.data()});
-  backend_.mlp_unit(
-    {num_rows, shape_.intermediate_size, shape_.activation, shape_.gated_mlp},
-    gate_up_RX_.data(), activation_RI_.data());
-  add_product(num_rows, activation_RI_, *packed.down, w.down_bias, w.behind_mlp,
-              peers);
+    experts(layer, in_RH, to);
+  end_branch(num_rows, w.behind_mlp, peers);
 }
 
 void Decoder::finish(float* logits, std::int64_t count) const {

@@ -37,6 +37,13 @@ public:
   /// Packs the current weights.
   void pack();
 
+  /// Records the experts that rows go to from the next pass on, or ceases to.
+  void record_experts(bool records);
+  /// Returns the number of experts per row in this stage's layers.
+  std::int64_t experts_per_row() const;
+  /// Returns those of a row of the last feed, k per layer with experts.
+  std::span<const std::int32_t> experts_of(std::int64_t row) const;
+
   /// Computes the rows and writes their keys and values. Rows of a slot are
   /// adjacent with rising positions. Checks `context` between layers. In a
   /// pipeline the stream is received from the previous stage and sent to the
@@ -65,8 +72,16 @@ private:
     AlignedFloats gate_up_bias; ///< empty: no bias
     Prepared router;            ///< [E, H]
     std::vector<PackedExpert> experts;
-    std::vector<AlignedFloats> merged; ///< with adapters, where `Prepared`
-                                       ///< ones are views
+    std::int64_t first_expert_column = 0; ///< in the record of a row
+    std::vector<AlignedFloats> merged;    ///< with adapters, where `Prepared`
+                                          ///< ones are views
+  };
+
+  /// Rows on their way through experts.
+  struct ExpertRows {
+    AlignedFloats rows_RH; ///< of one expert, input and output
+    bool is_recorded = false;
+    std::vector<std::int32_t> chosen_RW; ///< of the last pass, if recorded
   };
 
   /// Passes as one launch each.
@@ -100,6 +115,10 @@ private:
   void add_product(std::int64_t num_rows, const AlignedFloats& x,
                    const PreparedWeight& b, const at::Tensor& bias,
                    const Norm& behind, const TensorPeers& peers);
+  /// Adds this rank's part of a product to the buffer of a branch.
+  void end_product(std::int64_t num_rows, const AlignedFloats& x,
+                   const PreparedWeight& b, const at::Tensor& bias,
+                   const TensorPeers& peers, float* to);
   NormShape norm_shape(std::int64_t num_rows) const;
   /// Returns the norm of the stream in `to`, or the stream where there is none.
   const float* norm(const Norm& by, std::int64_t num_rows, AlignedFloats& to);
@@ -108,8 +127,10 @@ private:
                   const TensorPeers& peers);
   void attention(std::int64_t layer, const float* in_RH, KvCache& cache,
                  const TensorPeers& peers);
-  void experts(std::int64_t layer, const float* in_RH,
-               const TensorPeers& peers);
+  /// Adds the outputs of the layer's experts to the buffer of a branch.
+  void experts(std::int64_t layer, const float* in_RH, float* to);
+  /// Records a layer's experts from `column` of each row's record on.
+  void record(const Routing& routing, std::int64_t column);
   void finish(float* logits, std::int64_t count) const;
   void receive(net::Channel& previous);
   std::array<AlignedFloats*, 14> buffers();
@@ -131,7 +152,7 @@ private:
   AlignedFloats branch_RH_;   ///< of a layer with norms after its branches
   AlignedFloats mlp_in_RH_;   ///< of a layer whose branches read one stream
   AlignedFloats sums_2R_;     ///< over all heads, of queries and of keys
-  AlignedFloats expert_RH_;   ///< rows of one expert, input and output
+  ExpertRows experts_;
   AlignedFloats activation_RI_;
   AlignedFloats last_NH_; ///< rows whose logits are requested
   AlignedFloats logits_NV_;

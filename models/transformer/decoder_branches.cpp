@@ -36,36 +36,66 @@ void Decoder::end_branch(std::int64_t num_rows, const Norm& behind,
 void Decoder::add_product(std::int64_t num_rows, const AlignedFloats& x,
                           const PreparedWeight& b, const at::Tensor& bias,
                           const Norm& behind, const TensorPeers& peers) {
-  float* to = begin_branch(num_rows, peers);
+  end_product(num_rows, x, b, bias, peers, begin_branch(num_rows, peers));
+  end_branch(num_rows, behind, peers);
+}
+
+void Decoder::end_product(std::int64_t num_rows, const AlignedFloats& x,
+                          const PreparedWeight& b, const at::Tensor& bias,
+                          const TensorPeers& peers, float* to) {
   const float* bias_data
     = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
   backend_.product(
     num_rows, x.data(), b, {to, shape_.hidden_size},
     {.accumulate = true, .bias = peers.first() ? bias_data : nullptr});
-  end_branch(num_rows, behind, peers);
 }
 
-void Decoder::experts(std::int64_t layer, const float* in_RH,
-                      const TensorPeers& peers) {
+void Decoder::record_experts(bool records) {
+  experts_.is_recorded = records;
+}
+
+std::int64_t Decoder::experts_per_row() const {
+  return std::ranges::count_if(weights_.layers, &LayerWeights::has_experts)
+         * shape_.experts.per_token;
+}
+
+std::span<const std::int32_t> Decoder::experts_of(std::int64_t row) const {
+  const auto width = static_cast<std::size_t>(experts_per_row());
+  return std::span(experts_.chosen_RW)
+    .subspan(static_cast<std::size_t>(row) * width, width);
+}
+
+void Decoder::record(const Routing& routing, std::int64_t column) {
+  const std::int64_t chosen = shape_.experts.per_token;
+  const std::int64_t width = experts_per_row();
+  const auto rows
+    = static_cast<std::int64_t>(routing.chosen_TK.size()) / chosen;
+  experts_.chosen_RW.resize(static_cast<std::size_t>(rows * width));
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::copy_n(routing.chosen_TK.begin() + r * chosen, chosen,
+                experts_.chosen_RW.begin() + r * width + column);
+}
+
+void Decoder::experts(std::int64_t layer, const float* in_RH, float* to) {
   const std::int64_t num_rows = pass_.num_tokens();
   const Layer& packed = layers_[static_cast<std::size_t>(layer)];
   const LayerWeights& w = weights_.layers[static_cast<std::size_t>(layer)];
   const std::int64_t hidden = shape_.hidden_size;
-  const std::int64_t width = shape_.intermediate_size;
-  const auto count = static_cast<std::int64_t>(packed.experts.size());
-  MoeShape shape{num_rows,
-                 hidden,
-                 shape_.experts_per_token,
-                 {0, width, shape_.activation, shape_.gated_mlp}};
-  shape.renormalized = shape_.renormalized_experts;
-  float* logits = expert_RH_.reserve(2 * num_rows * hidden + num_rows * count)
-                  + 2 * num_rows * hidden;
-  float* x = expert_RH_.data();
+  const std::int64_t width = shape_.experts.width;
+  const std::int64_t count = shape_.experts.count;
+  MlpShape unit{0, width, shape_.activation, shape_.gated_mlp};
+  float* logits
+    = experts_.rows_RH.reserve(2 * num_rows * hidden + num_rows * count)
+      + 2 * num_rows * hidden;
+  float* x = experts_.rows_RH.data();
   float* y = x + num_rows * hidden;
   backend_.product(num_rows, in_RH, *packed.router, {logits, count}, {});
   backend_.wait();
-  const Routing routing = route(shape, logits, count);
-  float* to = begin_branch(num_rows, peers);
+  const Routing routing
+    = route({num_rows, count, shape_.experts.per_token, shape_.experts.router},
+            logits, w.moe.correction_E());
+  if (experts_.is_recorded)
+    record(routing, packed.first_expert_column);
   for (std::size_t e = 0; e < packed.experts.size(); ++e) {
     const std::int64_t begin = routing.begin_E[e];
     const std::int64_t rows = routing.begin_E[e + 1] - begin;
@@ -74,14 +104,13 @@ void Decoder::experts(std::int64_t layer, const float* in_RH,
     moe_gather(routing, begin, rows, hidden, in_RH, x);
     backend_.product(rows, x, *packed.experts[e].gate_up,
                      {gate_up_RX_.data(), 2 * width}, {});
-    shape.unit.rows = rows;
-    backend_.mlp_unit(shape.unit, gate_up_RX_.data(), activation_RI_.data());
+    unit.rows = rows;
+    backend_.mlp_unit(unit, gate_up_RX_.data(), activation_RI_.data());
     backend_.product(rows, activation_RI_.data(), *packed.experts[e].down,
                      {y, hidden}, {});
     backend_.wait();
     moe_scatter(routing, begin, rows, hidden, /*weighted=*/true, y, to);
   }
-  end_branch(num_rows, w.behind_mlp, peers);
 }
 
 } // namespace troupe::models

@@ -4,34 +4,10 @@
 #include "models/kernels/linear.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 namespace troupe::models {
 
 namespace {
-
-// Computes a softmax over the chosen logits, in place.
-void moe_softmax(float* logits, std::int64_t count) {
-  const float top = *std::max_element(logits, logits + count);
-  float sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    logits[i] = std::exp(logits[i] - top);
-    sum += logits[i];
-  }
-  for (std::int64_t i = 0; i < count; ++i)
-    logits[i] /= sum;
-}
-
-// Appends the softmax over all experts of one token; returns it.
-const float* append_shares(const float* logits, std::int64_t experts,
-                           Routing& routing) {
-  auto& all = routing.shares_TE;
-  all.insert(all.end(), logits, logits + experts);
-  float* shares = all.data() + all.size() - experts;
-  moe_softmax(shares, experts);
-  return shares;
-}
 
 void moe_gate_up(const ExpertWeights& w, ProductRows rows, std::int64_t hidden,
                  std::int64_t width, const float* x, float* out) {
@@ -93,36 +69,6 @@ struct ExpertBackward {
   }
 };
 
-// Computes the gradient of the router's logits [T, E] from that of slots'
-// weights: d logit_e = share_e (d weight_e - sum over chosen c of weight_c d
-// weight_c), where experts that are not chosen have d weight 0, and no share if
-// weights are renormalized.
-void moe_router_gradient(const MoeShape& shape, const Routing& routing,
-                         const float* d_weight_S, std::int64_t experts,
-                         float* d_logits_TE) {
-  std::vector<float> mean_T(static_cast<std::size_t>(shape.tokens), 0.0F);
-  for (std::size_t s = 0; s < routing.token_S.size(); ++s)
-    mean_T[static_cast<std::size_t>(routing.token_S[s])]
-      += routing.weight_S[s] * d_weight_S[s];
-  if (routing.shares_TE.empty())
-    std::fill_n(d_logits_TE, shape.tokens * experts, 0.0F);
-  else
-    for (std::size_t i = 0; i < routing.shares_TE.size(); ++i)
-      d_logits_TE[i]
-        = -routing.shares_TE[i] * mean_T[i / static_cast<std::size_t>(experts)];
-  for (std::int64_t e = 0; e < experts; ++e)
-    for (auto s = static_cast<std::size_t>(
-           routing.begin_E[static_cast<std::size_t>(e)]);
-         s < static_cast<std::size_t>(
-           routing.begin_E[static_cast<std::size_t>(e) + 1]);
-         ++s) {
-      const std::int64_t t = routing.token_S[s];
-      d_logits_TE[t * experts + e]
-        = routing.weight_S[s]
-          * (d_weight_S[s] - mean_T[static_cast<std::size_t>(t)]);
-    }
-}
-
 } // namespace
 
 void moe_gather(const Routing& routing, std::int64_t begin, std::int64_t rows,
@@ -146,60 +92,21 @@ void moe_scatter(const Routing& routing, std::int64_t begin, std::int64_t rows,
   }
 }
 
-Routing route(const MoeShape& shape, const float* logits_TE,
-              std::int64_t experts) {
-  const auto k = static_cast<std::size_t>(shape.chosen);
-  std::vector<std::vector<std::pair<std::int32_t, float>>> by_expert(
-    static_cast<std::size_t>(experts));
-  std::vector<std::int64_t> order(static_cast<std::size_t>(experts));
-  std::vector<float> best(k);
-  Routing routing;
-  if (!shape.renormalized) // pointers to shares stay valid
-    routing.shares_TE.reserve(static_cast<std::size_t>(shape.tokens * experts));
-  for (std::int64_t t = 0; t < shape.tokens; ++t) {
-    const float* logits = logits_TE + t * experts;
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k),
-      order.end(), [&](std::int64_t a, std::int64_t b) {
-        return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
-      });
-    const float* shares
-      = shape.renormalized ? logits : append_shares(logits, experts, routing);
-    for (std::size_t i = 0; i < k; ++i)
-      best[i] = shares[order[i]];
-    if (shape.renormalized)
-      moe_softmax(best.data(), shape.chosen);
-    for (std::size_t i = 0; i < k; ++i)
-      by_expert[static_cast<std::size_t>(order[i])].emplace_back(
-        static_cast<std::int32_t>(t), best[i]);
-  }
-  routing.begin_E.push_back(0);
-  for (const auto& slots : by_expert) {
-    for (const auto& [token, weight] : slots) {
-      routing.token_S.push_back(token);
-      routing.weight_S.push_back(weight);
-    }
-    routing.begin_E.push_back(
-      static_cast<std::int64_t>(routing.token_S.size()));
-  }
-  return routing;
-}
-
 void moe_forward(const MoeShape& shape, const MoeWeights& weights,
                  const float* x_TH, Routing& routing, float* gate_up_SX,
                  float* out_TH, Workspace& workspace) {
-  const auto experts = static_cast<std::int64_t>(weights.experts.size());
+  const std::int64_t tokens = shape.router.tokens;
+  const std::int64_t experts = shape.router.experts;
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
   const Workspace::Mark mark = workspace.mark();
-  float* logits = workspace.take(shape.tokens * experts);
-  float* rows_x = workspace.take(shape.tokens * h);
-  float* rows_y = workspace.take(shape.tokens * h);
-  float* act = workspace.take(shape.tokens * width);
-  linear(host_backend(), shape.tokens, {x_TH, h}, weights.router, {},
+  float* logits = workspace.take(tokens * experts);
+  float* rows_x = workspace.take(tokens * h);
+  float* rows_y = workspace.take(tokens * h);
+  float* act = workspace.take(tokens * width);
+  linear(host_backend(), tokens, {x_TH, h}, weights.router, {},
          {logits, experts});
-  routing = route(shape, logits, experts);
+  routing = route(shape.router, logits, weights.correction_E());
   for (std::int64_t e = 0; e < experts; ++e) {
     const auto at = static_cast<std::size_t>(e);
     const std::int64_t begin = routing.begin_E[at];
@@ -224,18 +131,18 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
                   const float* x_TH, const Routing& routing, float* gate_up_SX,
                   const float* dy_TH, const MoeWeights& grads, float* dx_TH,
                   Workspace& workspace) {
-  const auto experts = static_cast<std::int64_t>(weights.experts.size());
+  const std::int64_t tokens = shape.router.tokens;
+  const std::int64_t experts = shape.router.experts;
   const std::int64_t h = shape.hidden;
   const std::int64_t width = shape.unit.width;
   const Workspace::Mark mark = workspace.mark();
-  float* d_weight_S = workspace.take(shape.slots());
-  float* d_logits = workspace.take(shape.tokens * experts);
-  float* rows_x = workspace.take(shape.tokens * h);
-  float* rows_dy = workspace.take(shape.tokens * h);
-  float* rows_dx = workspace.take(shape.tokens * h);
-  float* d_act = workspace.take(shape.tokens * width);
-  float* act = workspace.take(shape.tokens * width);
-  std::fill_n(dx_TH, shape.tokens * h, 0.0F);
+  float* d_weight_S = workspace.take(shape.router.slots());
+  float* d_logits = workspace.take(tokens * experts);
+  float* rows_x = workspace.take(tokens * h);
+  float* rows_dy = workspace.take(tokens * h);
+  float* rows_dx = workspace.take(tokens * h);
+  float* d_act = workspace.take(tokens * width);
+  float* act = workspace.take(tokens * width);
   for (std::int64_t e = 0; e < experts; ++e) {
     const auto at = static_cast<std::size_t>(e);
     const std::int64_t begin = routing.begin_E[at];
@@ -251,11 +158,11 @@ void moe_backward(const MoeShape& shape, const MoeWeights& weights,
                rows_dx);
     moe_scatter(routing, begin, rows, h, /*weighted=*/false, rows_dx, dx_TH);
   }
-  moe_router_gradient(shape, routing, d_weight_S, experts, d_logits);
-  linear_grad_weight(host_backend(), shape.tokens, {d_logits, experts},
-                     {x_TH, h}, grads.router);
-  linear_grad_input(host_backend(), shape.tokens, {d_logits, experts},
-                    weights.router, {dx_TH, h}, /*accumulate=*/true);
+  route_backward(shape.router, routing, d_weight_S, d_logits);
+  linear_grad_weight(host_backend(), tokens, {d_logits, experts}, {x_TH, h},
+                     grads.router);
+  linear_grad_input(host_backend(), tokens, {d_logits, experts}, weights.router,
+                    {dx_TH, h}, /*accumulate=*/true);
   workspace.rewind(mark);
 }
 

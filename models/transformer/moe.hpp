@@ -1,16 +1,17 @@
-// A mixture of experts instead of one MLP (Mixtral, Qwen3-MoE): a router scores
-// all experts for each token; the top k are used, weighted by a softmax over
-// those k, or over all experts. Tokens are sorted by expert, so that an expert
-// is three products over its tokens. Each tp rank has a part of each expert's
-// width and all of the router; its result is a partial sum. All of it runs on
-// the host, in memory that the device has finished with.
+// A mixture of experts instead of one MLP (Mixtral, Qwen3-MoE, GLM-4.5): the
+// router (router.hpp) chooses k experts per token and their weights. Tokens are
+// sorted by expert, so that an expert is three products over its tokens. Each
+// tp rank has a part of each expert's width and all of the router; its result
+// is a partial sum. All of it runs on the host, in memory that the device has
+// finished with.
 //
 // T packed tokens, H hidden, E experts, k experts per token, S = T * k slots (a
-// token at an expert) in order of expert, I intermediate.
+// token at an expert) in order of expert, I intermediate of an expert.
 #pragma once
 
 #include "models/kernels/mlp.hpp"
 #include "models/kernels/workspace.hpp"
+#include "models/transformer/router.hpp"
 
 #include <ATen/core/Tensor.h>
 
@@ -28,36 +29,22 @@ struct ExpertWeights {
 };
 
 struct MoeWeights {
-  at::Tensor router; ///< [E, H]
+  at::Tensor router;     ///< [E, H]
+  at::Tensor correction; ///< [E], if the rule has one (RouterRule::corrected)
   std::vector<ExpertWeights> experts;
-};
+  std::int64_t ordinal = 0; ///< among the model's layers with experts
 
-/// The assignment of tokens to experts, with weights.
-struct Routing {
-  std::vector<std::int64_t> begin_E; ///< [E+1] first slot of each expert
-  std::vector<std::int32_t> token_S;
-  std::vector<float> weight_S;
-  /// [T, E] softmax over all experts; empty if weights are renormalized.
-  std::vector<float> shares_TE;
-};
-
-struct MoeShape {
-  std::int64_t tokens = 0;     ///< T
-  std::int64_t hidden = 0;     ///< H
-  std::int64_t chosen = 0;     ///< k
-  MlpShape unit;               ///< one expert; its `rows` are ignored
-  DType operands = DType::f32; ///< of the experts' products, not the router's
-  bool renormalized = true;    ///< weights of a token's experts add up to 1
-
-  std::int64_t slots() const {
-    return tokens * chosen;
+  const float* correction_E() const { ///< null: none
+    return correction.defined() ? correction.const_data_ptr<float>() : nullptr;
   }
 };
 
-/// Chooses the k experts with the largest logits for each token; ties go to the
-/// lowest index.
-Routing route(const MoeShape& shape, const float* logits_TE,
-              std::int64_t experts);
+struct MoeShape {
+  std::int64_t hidden = 0;     ///< H
+  RouterShape router;          ///< T, E, k
+  MlpShape unit;               ///< one expert; its `rows` are ignored
+  DType operands = DType::f32; ///< of the experts' products, not the router's
+};
 
 /// Gathers rows of x [T, W] of the slots [begin, begin + rows) into out [rows,
 /// W].
@@ -74,7 +61,7 @@ void moe_forward(const MoeShape& shape, const MoeWeights& weights,
                  const float* x_TH, Routing& routing, float* gate_up_SX,
                  float* out_TH, Workspace& workspace);
 
-/// Adds to `grads` and writes dx[T, H], given the gradient of the sum; consumes
+/// Adds to `grads` and to dx[T, H], given the gradient of the sum; consumes
 /// `gate_up_SX`.
 void moe_backward(const MoeShape& shape, const MoeWeights& weights,
                   const float* x_TH, const Routing& routing, float* gate_up_SX,

@@ -2,9 +2,22 @@
 
 #include "net/collectives/channel.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace troupe::models::stack {
+
+namespace {
+
+std::int64_t widest_mlp(const Weights& weights) {
+  std::int64_t widest = 0;
+  for (const LayerWeights& w : weights.layers)
+    if (w.has_mlp())
+      widest = std::max(widest, w.up.size(0));
+  return widest;
+}
+
+} // namespace
 
 Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers) {
@@ -18,7 +31,7 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
           shape.num_heads * d,
           shape.num_kv_heads * d,
           (shape.num_heads + 2 * shape.num_kv_heads) * d,
-          {batch.num_tokens(), shape.intermediate_size, shape.activation,
+          {batch.num_tokens(), widest_mlp(model.weights), shape.activation,
            shape.gated_mlp},
           static_cast<float>(shape.norm_eps),
           shape.norm,
@@ -50,9 +63,20 @@ AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
           model.weights.operands};
 }
 
-MoeShape moe_shape(const ModelShape& shape, const Sizes& z) {
-  return {z.tokens, z.hidden,   shape.experts_per_token,
-          z.unit,   z.operands, shape.renormalized_experts};
+MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
+                   const PackedTokens& batch, const Sizes& z) {
+  const std::int64_t chosen = shape.experts.per_token;
+  ReplayedExperts replayed;
+  if (!batch.experts_TW.empty())
+    replayed = {batch.experts_TW.data() + experts.ordinal * chosen,
+                static_cast<std::int64_t>(batch.experts_TW.size()) / z.tokens};
+  MlpShape unit = z.widest;
+  unit.width = experts.experts.front().up.size(0);
+  return {
+    z.hidden,
+    {z.tokens, shape.experts.count, chosen, shape.experts.router, replayed},
+    unit,
+    z.operands};
 }
 
 std::array<QkNorm, 2> qk_norms(const LayerWeights& w, const ModelShape& shape,
@@ -77,12 +101,12 @@ std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z) {
           {w.v, w.v_bias, z.context + z.kv}};
 }
 
-std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z) {
+std::vector<Piece> mlp_pieces(const LayerWeights& w, const MlpShape& unit) {
   if (w.gate_up.defined())
     return {{w.gate_up, {}, 0}};
   if (!w.gate.defined())
     return {{w.up, w.up_bias, 0}};
-  return {{w.gate, w.gate_bias, 0}, {w.up, w.up_bias, z.unit.width}};
+  return {{w.gate, w.gate_bias, 0}, {w.up, w.up_bias, unit.width}};
 }
 
 namespace {
@@ -102,8 +126,9 @@ std::vector<AdapterPiece> qkv_adapters(const LayerAdapters& w,
 }
 
 std::vector<AdapterPiece> mlp_adapters(const LayerAdapters& w,
-                                       const LayerAdapters& g, const Sizes& z) {
-  const std::int64_t up = z.unit.columns() - z.unit.width;
+                                       const LayerAdapters& g,
+                                       const MlpShape& unit) {
+  const std::int64_t up = unit.columns() - unit.width;
   return defined_ones({{w.gate, g.gate, 0}, {w.up, g.up, up}});
 }
 

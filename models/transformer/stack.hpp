@@ -30,7 +30,7 @@ struct Sizes {
   std::int64_t context = 0; ///< A*D
   std::int64_t kv = 0;      ///< G*D
   std::int64_t qkv = 0;     ///< (A+2G)*D
-  MlpShape unit;            ///< the MLP (or one expert), T rows
+  MlpShape widest;          ///< the widest MLP for all tokens, T rows
   float eps = 0;
   NormKind norm = NormKind::rms;
   TokenRange own;              ///< rows of the stream on this rank
@@ -38,6 +38,12 @@ struct Sizes {
   std::int64_t gathered = 0;   ///< floats of the whole stream's buffer
   DType operands = DType::f32; ///< of products
 
+  /// Returns the shape of a layer's MLP for all tokens.
+  MlpShape unit(const LayerWeights& w) const {
+    MlpShape unit = widest;
+    unit.width = w.up.size(0);
+    return unit;
+  }
   ProductRows rows() const {
     return {tokens, operands};
   }
@@ -49,7 +55,8 @@ Sizes sizes(const Transformer& model, const PackedTokens& batch,
             const TensorPeers& peers);
 AttentionShape attention_shape(const Transformer& model, const LayerWeights& w,
                                const PackedTokens& batch);
-MoeShape moe_shape(const ModelShape& shape, const Sizes& z);
+MoeShape moe_shape(const ModelShape& shape, const MoeWeights& experts,
+                   const PackedTokens& batch, const Sizes& z);
 
 /// The norm of queries or of keys (of each head, or of all): heads from
 /// `column` of qkv on, whose raw values are stored from `raw` on.
@@ -74,7 +81,7 @@ struct Piece {
   std::int64_t column = 0;
 };
 std::vector<Piece> qkv_pieces(const LayerWeights& w, const Sizes& z);
-std::vector<Piece> mlp_pieces(const LayerWeights& w, const Sizes& z);
+std::vector<Piece> mlp_pieces(const LayerWeights& w, const MlpShape& unit);
 
 /// One adapter of such products: its output begins at `column` of each row.
 struct AdapterPiece {
@@ -86,7 +93,8 @@ struct AdapterPiece {
 std::vector<AdapterPiece> qkv_adapters(const LayerAdapters& w,
                                        const LayerAdapters& g, const Sizes& z);
 std::vector<AdapterPiece> mlp_adapters(const LayerAdapters& w,
-                                       const LayerAdapters& g, const Sizes& z);
+                                       const LayerAdapters& g,
+                                       const MlpShape& unit);
 AdapterMath adapter_math(const Transformer& model, const Sizes& z,
                          Workspace& workspace);
 

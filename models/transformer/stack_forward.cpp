@@ -50,13 +50,18 @@ void StackForward::add(const Branch& branch, const Part& product) const {
 void StackForward::add_product(const Branch& branch, ConstRowsView x,
                                const Product& product) const {
   add(branch, [&](float* target, bool accumulate) {
-    linear(*model.backend, z.rows(), x, product.weight,
-           peers.first() ? product.bias : at::Tensor{}, {target, z.hidden},
-           accumulate);
-    if (product.adapter.defined())
-      adapter_math(model, z, workspace)
-        .add(product.adapter, x, {target, z.hidden});
+    end_product(x, product, target, accumulate);
   });
+}
+
+void StackForward::end_product(ConstRowsView x, const Product& product,
+                               float* out_TH, bool accumulate) const {
+  linear(*model.backend, z.rows(), x, product.weight,
+         peers.first() ? product.bias : at::Tensor{}, {out_TH, z.hidden},
+         accumulate);
+  if (product.adapter.defined())
+    adapter_math(model, z, workspace)
+      .add(product.adapter, x, {out_TH, z.hidden});
 }
 
 void StackForward::add_adapters(const std::vector<AdapterPiece>& adapters,
@@ -112,15 +117,16 @@ void StackForward::attend(const LayerWeights& w, const LayerSaved& s) const {
 
 void StackForward::inner(const LayerWeights& w, const LayerSaved& s) const {
   attend(w, s);
-  if (w.has_experts())
+  if (!w.has_mlp())
     return;
+  const MlpShape unit = z.unit(w);
   const float* normed_TH
     = normed(mlp_input(model.shape, s), w.post_norm, s.rstd2_T);
-  for (const Piece& p : mlp_pieces(w, z))
+  for (const Piece& p : mlp_pieces(w, unit))
     linear(*model.backend, z.rows(), {normed_TH, z.hidden}, p.weight, p.bias,
-           {s.gate_up_TX + p.column, z.unit.columns()});
-  add_adapters(mlp_adapters(w.adapters, {}, z), {normed_TH, z.hidden},
-               {s.gate_up_TX, z.unit.columns()});
+           {s.gate_up_TX + p.column, unit.columns()});
+  add_adapters(mlp_adapters(w.adapters, {}, unit), {normed_TH, z.hidden},
+               {s.gate_up_TX, unit.columns()});
 }
 
 void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
@@ -134,11 +140,17 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
     normed_TH = kept_TH;
   }
   add(branch, [&](float* target, bool accumulate) {
-    if (!accumulate)
+    if (w.has_mlp()) {
+      const MlpShape unit = z.unit(w);
+      model.backend->mlp_unit(unit, s.gate_up_TX, scratch.act_TI);
+      end_product({scratch.act_TI, unit.width},
+                  {w.down, w.down_bias, w.adapters.down}, target, accumulate);
+    } else if (!accumulate) {
       model.backend->fill(target, z.tokens * z.hidden, 0.0F);
+    }
     model.backend->wait();
-    moe_forward(moe_shape(model.shape, z), w.moe, normed_TH, *s.routing,
-                s.gate_up_TX, target, workspace);
+    moe_forward(moe_shape(model.shape, w.moe, batch, z), w.moe, normed_TH,
+                *s.experts.routing, s.experts.gate_up_SX, target, workspace);
   });
 }
 
@@ -152,8 +164,9 @@ void StackForward::finish(const LayerWeights& w, const LayerSaved& s,
     workspace.rewind(mark);
     return;
   }
-  model.backend->mlp_unit(z.unit, s.gate_up_TX, scratch.act_TI);
-  add_product(branch, {scratch.act_TI, z.unit.width},
+  const MlpShape unit = z.unit(w);
+  model.backend->mlp_unit(unit, s.gate_up_TX, scratch.act_TI);
+  add_product(branch, {scratch.act_TI, unit.width},
               {w.down, w.down_bias, w.adapters.down});
 }
 

@@ -55,6 +55,7 @@ private:
   void norm_heads(const LayerWeights& w, const LayerSaved& s) const;
   void attend(const LayerWeights& w, const LayerSaved& s) const;
   void finish(const LayerWeights& w, const LayerSaved& s, float* out_TH) const;
+  /// Computes the outputs of a layer's experts, and of its MLP for all tokens.
   void experts(const LayerWeights& w, const LayerSaved& s,
                const Branch& branch) const;
   /// Computes out = stream + product or stream + norm(product), where the
@@ -64,6 +65,9 @@ private:
   void add(const Branch& branch, const Part& product) const;
   void add_product(const Branch& branch, ConstRowsView x,
                    const Product& product) const;
+  /// Computes this rank's part of a product that ends a branch.
+  void end_product(ConstRowsView x, const Product& product, float* out_TH,
+                   bool accumulate) const;
   /// Adds adapters' outputs to products y of one input.
   void add_adapters(const std::vector<AdapterPiece>& adapters, ConstRowsView x,
                     RowsView y) const;

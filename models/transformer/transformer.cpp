@@ -12,8 +12,35 @@ namespace troupe::models {
 
 namespace {
 
+// What a layer keeps of its MLP and its experts, in floats per token.
+struct MlpRoom {
+  std::int64_t mlp = 0;
+  std::int64_t experts = 0;
+};
+
+MlpRoom mlp_room(const ModelShape& shape, const LayerWeights& w,
+                 const stack::Sizes& z) {
+  MlpRoom room;
+  if (w.has_mlp())
+    room.mlp = z.unit(w).columns();
+  if (w.has_experts())
+    room.experts = stack::moe_shape(shape, w.moe, {}, z).unit.columns()
+                   * shape.experts.per_token;
+  return room;
+}
+
+// Returns the room for any layer.
+MlpRoom mlp_room(const Transformer& model, const stack::Sizes& z) {
+  MlpRoom most;
+  for (const LayerWeights& w : model.weights.layers) {
+    const MlpRoom room = mlp_room(model.shape, w, z);
+    most = {std::max(most.mlp, room.mlp), std::max(most.experts, room.experts)};
+  }
+  return most;
+}
+
 LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
-                        Workspace& workspace) {
+                        const MlpRoom& room, Workspace& workspace) {
   LayerSaved s;
   s.rstd1_T = workspace.take(z.own.count);
   s.qkv_TX = workspace.take(z.tokens * z.qkv);
@@ -21,9 +48,8 @@ LayerSaved layer_memory(const ModelShape& shape, const stack::Sizes& z,
   s.context_TX = workspace.take(z.tokens * z.context);
   s.middle_TH = workspace.take(z.stream);
   s.rstd2_T = workspace.take(z.own.count);
-  s.gate_up_TX
-    = workspace.take(z.tokens * z.unit.columns()
-                     * std::max<std::int64_t>(1, shape.experts_per_token));
+  s.gate_up_TX = workspace.take(z.tokens * room.mlp);
+  s.experts.gate_up_SX = workspace.take(z.tokens * room.experts);
   if (shape.qk_norm != QkNormScope::none)
     s.raw_qk_TX = workspace.take(z.tokens * (z.context + z.kv));
   if (shape.norms_outputs()) {
@@ -57,6 +83,20 @@ PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences) {
     batch.cu_seqlens.push_back(static_cast<std::int64_t>(batch.ids_T.size()));
   }
   return batch;
+}
+
+std::vector<std::int64_t> PackedTokens::copies_T() const {
+  std::vector<std::int64_t> continued_N(
+    static_cast<std::size_t>(num_sequences()), 0);
+  for (const std::int32_t prefix : continues)
+    if (prefix >= 0)
+      ++continued_N[static_cast<std::size_t>(prefix)];
+  std::vector<std::int64_t> copies;
+  for (std::size_t s = 0; s < continued_N.size(); ++s)
+    copies.insert(copies.end(),
+                  static_cast<std::size_t>(cu_seqlens[s + 1] - cu_seqlens[s]),
+                  std::max<std::int64_t>(1, continued_N[s]));
+  return copies;
 }
 
 void embed(const Transformer& model, std::span<const std::int32_t> ids_T,
@@ -113,6 +153,23 @@ Routing* routing_of(Saved* saved, Routing& unsaved) {
   return saved->routings.emplace_back(std::make_unique<Routing>()).get();
 }
 
+// Computes the norm of the last layer's stream x, gathered over the tp group.
+void final_norm(const stack::StackForward& run, float* x_TH, Saved* saved,
+                float* hidden_TH) {
+  float* rstd_T = nullptr;
+  if (saved != nullptr) {
+    rstd_T = run.workspace.take(run.z.own.count);
+    saved->last_TH = x_TH;
+    saved->rstd_T = rstd_T;
+  }
+  float* normed_TH = run.peers.split() ? run.scratch.norm_TH : hidden_TH;
+  run.model.backend->norm(run.z.norm_shape(), x_TH,
+                          run.model.weights.final_norm.weights(), normed_TH,
+                          rstd_T);
+  run.peers.gather(normed_TH, hidden_TH, run.z.tokens, run.z.hidden,
+                   "gather tokens");
+}
+
 } // namespace
 
 std::int64_t hidden_floats(const Transformer& model, const PackedTokens& batch,
@@ -131,7 +188,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   float* x = workspace.take(z.stream);
   float* wide = peers.split() ? workspace.take(z.gathered) : nullptr;
   const stack::LayerScratch scratch{
-    workspace.take(z.stream), workspace.take(z.tokens * z.unit.width), wide};
+    workspace.take(z.stream), workspace.take(z.tokens * z.widest.width), wide};
   const stack::StackForward run{model, batch, peers, z, scratch, workspace};
   if (context.groups.first_stage()) {
     model.gate->before_forward(-1);
@@ -147,7 +204,8 @@ float* forward(const Transformer& model, const PackedTokens& batch,
   LayerSaved memory;
   Routing routing; // of layers that are not saved
   if (!keeps)
-    memory = layer_memory(model.shape, z, workspace); // reused by all layers
+    memory = layer_memory(model.shape, z, mlp_room(model, z),
+                          workspace); // reused by all layers
   if (saved == nullptr)
     memory.lse_AT = nullptr;
   std::int64_t number = model.first_layer;
@@ -155,9 +213,10 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     context.check();
     model.gate->before_forward(number++);
     if (keeps)
-      memory = layer_memory(model.shape, z, workspace);
+      memory
+        = layer_memory(model.shape, z, mlp_room(model.shape, w, z), workspace);
     memory.input_TH = x;
-    memory.routing = routing_of(saved, routing);
+    memory.experts.routing = routing_of(saved, routing);
     if (saved != nullptr) {
       x = workspace.take(z.stream);
       saved->layers.push_back(memory);
@@ -170,16 +229,7 @@ float* forward(const Transformer& model, const PackedTokens& batch,
     return nullptr;
   }
   model.gate->before_forward(number);
-  float* rstd_T = nullptr;
-  if (saved != nullptr) {
-    rstd_T = workspace.take(z.own.count);
-    saved->last_TH = x;
-    saved->rstd_T = rstd_T;
-  }
-  float* normed = peers.split() ? scratch.norm_TH : hidden;
-  model.backend->norm(z.norm_shape(), x, model.weights.final_norm.weights(),
-                      normed, rstd_T);
-  peers.gather(normed, hidden, z.tokens, z.hidden, "gather tokens");
+  final_norm(run, x, saved, hidden);
   return hidden;
 }
 

@@ -33,6 +33,9 @@ struct PackedTokens {
   /// [N] the sequence that each one continues, which itself continues none and
   /// is followed by all that continue it; -1: none. Empty: none at all.
   std::vector<std::int32_t> continues;
+  /// [T, W] experts that tokens go to in all layers with experts, k per layer;
+  /// -1: the router chooses. Empty: it always does.
+  std::vector<std::int32_t> experts_TW;
 
   std::int64_t num_tokens() const {
     return cu_seqlens.back();
@@ -40,8 +43,17 @@ struct PackedTokens {
   std::int64_t num_sequences() const {
     return static_cast<std::int64_t>(cu_seqlens.size()) - 1;
   }
+  /// Returns [T] how many sequences each token belongs to: those of a prefix to
+  /// all that continue it.
+  std::vector<std::int64_t> copies_T() const;
 };
 PackedTokens pack(std::span<const std::span<const std::int32_t>> sequences);
+
+/// Values of a layer's experts that backward needs.
+struct ExpertsSaved {
+  float* gate_up_SX = nullptr; ///< [S, 2I]
+  Routing* routing = nullptr;
+};
 
 /// Values of one layer that backward needs; memory of a Workspace.
 struct LayerSaved {
@@ -52,14 +64,13 @@ struct LayerSaved {
   float* context_TX = nullptr; ///< [T, A*D] attention output
   float* middle_TH = nullptr;  ///< residual stream after attention
   float* rstd2_T = nullptr;
-  float* gate_up_TX = nullptr; ///< [T, 2I], or [T, I] without a gate; [S, 2I]
-                               ///< of experts
+  float* gate_up_TX = nullptr; ///< [T, 2I], or [T, I] without a gate
   float* raw_qk_TX = nullptr;  ///< [T, (A+G)*D] q and k before their norms
   float* behind1_TH = nullptr; ///< attention's output before its norm
   float* rstd3_T = nullptr;
   float* behind2_TH = nullptr; ///< MLP's output before its norm
   float* rstd4_T = nullptr;
-  Routing* routing = nullptr; ///< of experts
+  ExpertsSaved experts;
 };
 struct Saved {
   /// Keeps the layers' inputs only; backward recomputes the rest with the same

@@ -166,17 +166,18 @@ struct LayerBackward {
   }
 
   void dense(const float* dy_TH) {
-    const std::int64_t width = z.unit.width;
+    const MlpShape unit = z.unit(w);
+    const std::int64_t width = unit.width;
     end_input(dy_TH, w.down, w.adapters.down, {scratch.act_TI, width});
-    model.backend->mlp_unit_backward(z.unit, s.gate_up_TX, scratch.act_TI);
+    model.backend->mlp_unit_backward(unit, s.gate_up_TX, scratch.act_TI);
     end_weights(dy_TH, {scratch.act_TI, width}, g.down, w.adapters.down,
                 g.adapters.down);
     shared_bias(dy_TH, g.down_bias);
-    const ConstRowsView dy{s.gate_up_TX, z.unit.columns()};
+    const ConstRowsView dy{s.gate_up_TX, unit.columns()};
     const float* x = normed(stack::mlp_input(model.shape, s), w.post_norm);
-    products(stack::mlp_pieces(w, z), stack::mlp_pieces(g, z), dy, x,
+    products(stack::mlp_pieces(w, unit), stack::mlp_pieces(g, unit), dy, x,
              scratch.d_wide_TH);
-    adapters(stack::mlp_adapters(w.adapters, g.adapters, z), dy, x,
+    adapters(stack::mlp_adapters(w.adapters, g.adapters, unit), dy, x,
              scratch.d_wide_TH);
   }
 
@@ -184,10 +185,19 @@ struct LayerBackward {
     const Workspace::Mark mark = workspace.mark();
     float* dy_copy = workspace.take(z.tokens * z.hidden);
     model.backend->copy(dy_TH, dy_copy, z.tokens * z.hidden);
+    if (w.has_mlp())
+      dense(dy_copy);
+    else
+      model.backend->fill(scratch.d_wide_TH, z.tokens * z.hidden, 0.0F);
     const float* x_TH = normed(stack::mlp_input(model.shape, s), w.post_norm);
     model.backend->wait();
-    moe_backward(stack::moe_shape(model.shape, z), w.moe, x_TH, *s.routing,
-                 s.gate_up_TX, dy_copy, g.moe, scratch.d_wide_TH, workspace);
+    moe_backward(stack::moe_shape(model.shape, w.moe, batch, z), w.moe, x_TH,
+                 *s.experts.routing, s.experts.gate_up_SX, dy_copy, g.moe,
+                 scratch.d_wide_TH, workspace);
+    if (g.moe.correction.defined() && peers.first())
+      add_load_excess(stack::moe_shape(model.shape, w.moe, batch, z).router,
+                      *s.experts.routing, batch.copies_T(),
+                      g.moe.correction.mutable_data_ptr<float>());
     workspace.rewind(mark);
   }
 
@@ -300,7 +310,7 @@ BackwardScratch backward_scratch(const stack::Sizes& z,
                                  Workspace& workspace) {
   const bool split = peers.split();
   BackwardScratch s{};
-  s.act_TI = workspace.take(z.tokens * z.unit.width);
+  s.act_TI = workspace.take(z.tokens * z.widest.width);
   s.norm_TH
     = split || d_hidden_TH == nullptr ? workspace.take(z.stream) : d_hidden_TH;
   s.d_norm_TH = workspace.take(z.stream);

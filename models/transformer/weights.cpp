@@ -97,6 +97,7 @@ MoeWeights moe_weights(const WeightLookup& look, const std::string& at,
                        std::int64_t experts) {
   MoeWeights moe;
   moe.router = look.required(at + "router.weight");
+  moe.correction = look.optional(at + "router.correction");
   for (std::int64_t e = 0; e < experts; ++e) {
     const std::string expert = at + "experts." + std::to_string(e) + ".";
     moe.experts.push_back({look.required(expert + "gate_proj.weight"),
@@ -123,11 +124,13 @@ void norm_weights(const WeightLookup& look, const std::string& at,
   w.behind_mlp = look.required_norm(at + "post_feedforward_layernorm");
 }
 
-LayerAdapters layer_adapters(const WeightLookup& look, const std::string& at) {
+// `mlp_at`: prefix of the MLP for all tokens.
+LayerAdapters layer_adapters(const WeightLookup& look, const std::string& at,
+                             const std::string& mlp_at) {
   const auto attention
     = [&](const char* name) { return look.adapter(at + "self_attn." + name); };
   const auto mlp
-    = [&](const char* name) { return look.adapter(at + "mlp." + name); };
+    = [&](const char* name) { return look.adapter(mlp_at + name); };
   return {attention("q_proj.weight"), attention("k_proj.weight"),
           attention("v_proj.weight"), attention("o_proj.weight"),
           mlp("gate_proj.weight"),    mlp("up_proj.weight"),
@@ -140,11 +143,15 @@ LayerWeights layer_weights(const WeightLookup& look, const ModelShape& shape,
   LayerWeights w;
   norm_weights(look, at, shape.norm_placement, w);
   attention_weights(look, at + "self_attn.", w);
-  if (shape.num_experts > 0)
-    w.moe = moe_weights(look, at + "mlp.", shape.num_experts);
-  else
-    mlp_weights(look, at + "mlp.", w);
-  w.adapters = layer_adapters(look, at);
+  std::string mlp_at = at + "mlp.";
+  if (shape.experts.in_layer(layer)) {
+    w.moe = moe_weights(look, mlp_at, shape.experts.count);
+    w.moe.ordinal = shape.experts.layers_before(layer);
+    mlp_at += "shared_experts.";
+  }
+  if (shape.mlp_width(layer) > 0)
+    mlp_weights(look, mlp_at, w);
+  w.adapters = layer_adapters(look, at, mlp_at);
   w.positions = {shape.window_of(layer), shape.rope_of(layer)};
   return w;
 }

@@ -58,19 +58,22 @@ struct LayerWeights {
   Norm behind_attention; ///< Gemma 2: norm of the attention's output
   Norm post_norm;        ///< norm of the MLP's input; OLMo 2: none
   at::Tensor gate;       ///< [I, H], undefined without a gate
-  at::Tensor up;         ///< [I, H]
+  at::Tensor up;         ///< [I, H], undefined in layers with experts only
   at::Tensor gate_up;    ///< [2I, H] if adjacent, or undefined
   at::Tensor down;       ///< [H, I]
   at::Tensor gate_bias;  ///< [I], if the family has one
   at::Tensor up_bias;    ///< [I], same
   at::Tensor down_bias;  ///< [H], same
   Norm behind_mlp;       ///< Gemma 2: norm of the MLP's output
-  MoeWeights moe;        ///< Mixtral: instead of gate, up and down
+  MoeWeights moe; ///< Mixtral: instead of gate, up and down; GLM-4.5: beside
   LayerAdapters adapters;
   LayerPositions positions;
 
   bool has_experts() const {
     return !moe.experts.empty();
+  }
+  bool has_mlp() const { ///< for all tokens
+    return up.defined();
   }
 };
 

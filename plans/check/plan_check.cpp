@@ -1,6 +1,7 @@
 #include "plans/check/plan_check.hpp"
 
 #include "config/base/error.hpp"
+#include "plans/check/memory_hint.hpp"
 #include "plans/check/plan_limits.hpp"
 #include "plans/check/planned_memory.hpp"
 #include "plans/check/too_full.hpp"
@@ -20,7 +21,7 @@ namespace troupe::plans {
 
 namespace {
 
-using internal::sharding_hint;
+using internal::memory_hint;
 using internal::why_no_chunks;
 using internal::why_no_offload;
 using internal::why_no_slices;
@@ -352,15 +353,6 @@ private:
                        print_devices(idle)));
   }
 
-  std::string memory_hint(const DeviceMemory& memory,
-                          const DevicePeak& peak) const {
-    const auto of_cache = cache_hint(context_, memory, peak.at_task);
-    return !of_cache.empty()
-             ? of_cache
-             : sharding_hint(context_, peak.device)
-                 + "fewer calls on it or a smaller micro_batch_tokens";
-  }
-
   void check_memory(const Replicas& replicas) {
     auto planned = planned_memory(context_, replicas);
     report_.rooms = std::move(planned.rooms);
@@ -378,8 +370,9 @@ private:
           peak.peak_bytes = resident + task.bytes;
           peak.at_task = task.task;
         }
-      too_full.add(memory, peak, limit,
-                   [&] { return memory_hint(memory, peak); });
+      too_full.add(memory, peak, limit, [&] {
+        return memory_hint(context_, replicas, memory, peak);
+      });
       report_.devices.push_back(std::move(peak));
     }
     std::ranges::copy(too_full.mistakes(), std::back_inserter(report_.errors));

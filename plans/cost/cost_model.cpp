@@ -40,12 +40,15 @@ CostModel::CostModel(const PlanProblem& problem, CostEffects effects)
       = static_cast<double>(shape.num_heads * shape.head_dim);
     model.head_width
       = shape.scalar_head ? 0 : static_cast<double>(shape.vocab_size);
-    model.layer_parameters = model.units.units.at(1) / model.element_bytes;
-    if (shape.num_experts > 0) {
-      model.experts = static_cast<double>(shape.num_experts);
-      model.experts_a_token = static_cast<double>(shape.experts_per_token);
+    // of the last layer: dense ones are few, and the first ones
+    model.layer_parameters
+      = model.units.units.at(static_cast<std::size_t>(shape.num_layers))
+        / model.element_bytes;
+    if (shape.experts.exist()) {
+      model.experts = static_cast<double>(shape.experts.count);
+      model.experts_a_token = static_cast<double>(shape.experts.per_token);
       model.expert_parameters = (shape.gated_mlp ? 3.0 : 2.0) * model.hidden
-                                * static_cast<double>(shape.intermediate_size);
+                                * static_cast<double>(shape.experts.width);
     }
     model.parameters = static_cast<double>(num_parameters(shape));
     model.trained.moved = moved_bytes(shape, stored);

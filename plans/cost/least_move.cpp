@@ -14,7 +14,8 @@ double largest_stage(const UnitBytes& model, std::uint32_t pp) {
   const StageLayers layers(static_cast<std::uint32_t>(model.units.size() - 2),
                            pp, model.costs);
   const auto embedding = model.units.front();
-  const auto layer = model.units.at(1);
+  const auto layer
+    = *std::min_element(model.units.begin() + 1, model.units.end() - 1);
   if (pp == 1)
     return embedding + layers.last() * layer + model.units.back();
   const auto head = model.units.back() + (model.tied ? embedding : 0);

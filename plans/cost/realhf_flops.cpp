@@ -17,6 +17,12 @@ double real_forward(const RealShape& m, double tokens, double squares) {
          + 4 * tokens * m.vocab * m.hidden;
 }
 
+/// Returns the intermediate size that a token passes in the last layer.
+double used_width(const ModelShape& shape) {
+  const auto width = shape.mlp_width(shape.num_layers - 1);
+  return double(width + shape.experts.width * shape.experts.per_token);
+}
+
 /// A forward over the prompts, then one token after the other.
 double real_generation(const RealShape& m, double samples, double prompt,
                        double response) {
@@ -40,9 +46,7 @@ double realhf_flops(const PlanProblem& problem) {
       continue;
     const auto& shape = found->second;
     const RealShape real{double(shape.num_layers), double(shape.hidden_size),
-                         double(shape.intermediate_size)
-                           * std::max(1.0, double(shape.experts_per_token)),
-                         double(shape.vocab_size)};
+                         used_width(shape), double(shape.vocab_size)};
     if (call.kind == CallKind::generate)
       sum += real_generation(real, samples, lengths.prompt(), lengths.mean());
     else

@@ -35,12 +35,28 @@ public:
   /// Returns the floats independent of what layers keep: result, stream,
   /// scratch.
   std::uint64_t around_layers() const {
-    return gathered() + stream_ + wide() + stream_ + tokens() * p_.inner;
+    return gathered() + stream_ + wide() + stream_ + tokens() * p_.widest();
   }
+  /// Returns what layers keep, besides their inputs.
+  std::uint64_t layers() const {
+    return p_.layers * attention()
+           + tokens()
+               * (p_.dense_layers() * dense_room()
+                  + p_.mlps.expert_layers * (shared_room() + expert_room()));
+  }
+  /// Returns the room for any one layer.
   std::uint64_t layer() const {
-    const auto experts = std::max<std::uint64_t>(1, chosen());
-    auto floats = 2 * rows_ + tokens() * (p_.qkv() + p_.heads + p_.queries)
-                  + stream_ + tokens() * p_.gate_up() * experts;
+    const auto dense = p_.dense_layers() > 0 ? dense_room() : 0;
+    const auto experts = p_.mlps.expert_layers > 0 ? shared_room() : 0;
+    return attention()
+           + tokens()
+               * (std::max(dense, experts)
+                  + (p_.mlps.expert_layers > 0 ? expert_room() : 0));
+  }
+  /// Returns what a layer keeps besides its MLP's and experts' products.
+  std::uint64_t attention() const {
+    auto floats
+      = 2 * rows_ + tokens() * (p_.qkv() + p_.heads + p_.queries) + stream_;
     if (p_.whole.qk_norm != QkNormScope::none)
       floats += tokens() * (p_.queries + p_.keys);
     if (p_.whole.norms_outputs())
@@ -53,10 +69,11 @@ public:
   }
   /// Returns the scratch floats while one layer runs.
   std::uint64_t forward_rest() const {
-    if (chosen() == 0)
+    if (p_.mlps.expert_layers == 0)
       return head_sums(2);
     return wide()
-           + tokens() * (p_.hidden + p_.hidden + p_.inner + num_experts());
+           + tokens()
+               * (p_.hidden + p_.hidden + p_.mlps.expert + num_experts());
   }
   /// Returns the floats that the head keeps for its gradient.
   std::uint64_t head() const {
@@ -89,7 +106,7 @@ public:
     const auto own_norm = p_.splits_tokens || !p_.last_stage ? stream_ : 0;
     const auto branch = (p_.whole.changes_branches() ? stream_ : 0)
                         + (p_.whole.parallel_residual ? stream_ : 0);
-    return stream_ + tokens() * p_.inner + own_norm + stream_ + 2 * wide()
+    return stream_ + tokens() * p_.widest() + own_norm + stream_ + 2 * wide()
            + tokens() * (p_.queries + p_.qkv()) + 2 * unused() + branch
            + std::max({norm_rest(), expert_backward_rest(), again(recompute),
                        heads_rest()});
@@ -105,11 +122,20 @@ private:
   std::uint64_t wide() const {
     return p_.splits_tokens ? gathered() : 0;
   }
+  std::uint64_t dense_room() const {
+    return p_.gate_up(p_.mlps.dense);
+  }
+  std::uint64_t shared_room() const {
+    return p_.gate_up(p_.mlps.shared);
+  }
+  std::uint64_t expert_room() const {
+    return chosen() * p_.gate_up(p_.mlps.expert);
+  }
   std::uint64_t chosen() const {
-    return floats_of(p_.whole.experts_per_token);
+    return floats_of(p_.whole.experts.per_token);
   }
   std::uint64_t num_experts() const {
-    return floats_of(p_.whole.num_experts);
+    return floats_of(p_.whole.experts.count);
   }
   bool keeps_logits() const {
     return batch_.wanted * p_.vocab <= kept_logits_floats;
@@ -141,12 +167,13 @@ private:
     return head_sums(4) + ceil_div(tokens(), norm_chunk_rows) * p_.queries;
   }
   std::uint64_t expert_backward_rest() const {
-    if (chosen() == 0)
+    if (p_.mlps.expert_layers == 0)
       return 0;
-    return tokens() * (4 * p_.hidden + 2 * p_.inner + num_experts() + chosen());
+    return tokens()
+           * (4 * p_.hidden + 2 * p_.mlps.expert + num_experts() + chosen());
   }
   std::uint64_t again(bool recompute) const {
-    const bool finishes = chosen() > 0 || p_.whole.norms_outputs();
+    const bool finishes = p_.mlps.expert_layers > 0 || p_.whole.norms_outputs();
     return recompute && finishes ? stream_ + forward_rest() : 0;
   }
 
@@ -170,20 +197,36 @@ StackPart::StackPart(const ModelShape& shape, const Strategy& strategy,
     queries(heads * floats_of(shape.head_dim)),
     keys(std::max<std::uint64_t>(1, floats_of(shape.num_kv_heads) / tp)
          * floats_of(shape.head_dim)),
-    inner(ceil_div(floats_of(shape.intermediate_size), strategy.tp)),
+    mlps{ceil_div(floats_of(shape.intermediate_size), strategy.tp),
+         ceil_div(floats_of(shape.experts.shared_width), strategy.tp),
+         ceil_div(floats_of(shape.experts.width), strategy.tp)},
     vocab(ceil_div(floats_of(shape.vocab_size), strategy.tp)) {
   layers = floats_of(shape.num_layers);
-  if (strategy.pp > 1)
-    layers = StageLayers(static_cast<std::uint32_t>(layers), strategy.pp,
-                         unit_costs(shape))
-               .count(stage);
+  std::uint64_t first = 0;
+  if (strategy.pp > 1) {
+    const StageLayers stages(static_cast<std::uint32_t>(layers), strategy.pp,
+                             unit_costs(shape));
+    for (std::uint32_t before = 0; before < stage; ++before)
+      first += stages.count(before);
+    layers = stages.count(stage);
+  }
+  for (auto layer = first; layer < first + layers; ++layer)
+    mlps.expert_layers
+      += shape.experts.in_layer(static_cast<std::int64_t>(layer)) ? 1 : 0;
+}
+
+std::uint64_t StackPart::widest() const {
+  return std::max(dense_layers() > 0 ? mlps.dense : 0,
+                  mlps.expert_layers > 0 ? mlps.shared : 0);
 }
 
 std::uint64_t StackPart::matrix_elements() const {
-  const auto experts = floats_of(whole.num_experts);
-  const auto mlps = std::max<std::uint64_t>(1, experts);
-  const auto layer = qkv() + queries + mlps * (gate_up() + inner) + experts;
-  return hidden * (layers * layer + (last_stage ? vocab : 0));
+  const auto mlp = [&](std::uint64_t width) { return gate_up(width) + width; };
+  const auto experts = floats_of(whole.experts.count);
+  const auto with_experts = mlp(mlps.shared) + experts * (mlp(mlps.expert) + 1);
+  return hidden
+         * (layers * (qkv() + queries) + dense_layers() * mlp(mlps.dense)
+            + mlps.expert_layers * with_experts + (last_stage ? vocab : 0));
 }
 
 std::uint64_t inference_pass_elements(const StackPart& part, PassTokens batch) {
@@ -200,7 +243,7 @@ std::uint64_t train_pass_elements(const StackPart& part,
   const PassFloats floats(part, pass.batch);
   const auto layers = pass.recompute
                         ? floats.layer() + part.layers * floats.stream()
-                        : part.layers * (floats.layer() + floats.stream());
+                        : floats.layers() + part.layers * floats.stream();
   const auto kept = floats.around_layers() + layers + floats.head();
   const auto forward
     = std::max(floats.forward_rest(), floats.head_rest(/*keeps=*/true));
@@ -211,15 +254,17 @@ std::uint64_t train_pass_elements(const StackPart& part,
 }
 
 std::uint64_t decode_pass_elements(const StackPart& part, DecodePass pass) {
-  auto row = 2 * part.hidden + part.qkv() + part.queries + 3 * part.inner;
+  const auto width = std::max(
+    part.widest(), part.mlps.expert_layers > 0 ? part.mlps.expert : 0);
+  auto row = 2 * part.hidden + part.qkv() + part.queries + 3 * width;
   if (part.whole.changes_branches())
     row += part.hidden;
   if (part.whole.parallel_residual)
     row += part.hidden;
   if (part.whole.qk_norm == QkNormScope::all_heads)
     row += 2;
-  if (part.whole.num_experts > 0)
-    row += 2 * part.hidden + floats_of(part.whole.num_experts);
+  if (part.mlps.expert_layers > 0)
+    row += 2 * part.hidden + floats_of(part.whole.experts.count);
   auto draw = std::uint64_t{0};
   if (part.last_stage) {
     const auto peers = part.tp > 1 ? part.tp + 1 : 0;

@@ -12,6 +12,14 @@
 
 namespace troupe::plans {
 
+/// A stage's MLPs: their widths on one device, and which layers have experts.
+struct StageMlps {
+  std::uint64_t dense = 0;  ///< of layers without experts
+  std::uint64_t shared = 0; ///< beside experts
+  std::uint64_t expert = 0; ///< of one expert
+  std::uint64_t expert_layers = 0;
+};
+
 /// The part of a model that one stage computes on each of its tensor peers.
 struct StackPart {
   StackPart(const ModelShape& shape, const Strategy& strategy,
@@ -28,16 +36,21 @@ struct StackPart {
   std::uint64_t heads = 0;
   std::uint64_t queries = 0; ///< heads times their dim
   std::uint64_t keys = 0;    ///< the same for values
-  std::uint64_t inner = 0;   ///< of the MLP or of one expert
+  StageMlps mlps;
   std::uint64_t vocab = 0;
 
   std::uint64_t qkv() const {
     return queries + 2 * keys;
   }
-  /// Returns the width of the products before the MLP's activation.
-  std::uint64_t gate_up() const {
-    return (whole.gated_mlp ? 2 : 1) * inner;
+  /// Returns the width of the products before an MLP's activation.
+  std::uint64_t gate_up(std::uint64_t inner_width) const {
+    return (whole.gated_mlp ? 2 : 1) * inner_width;
   }
+  std::uint64_t dense_layers() const {
+    return layers - mlps.expert_layers;
+  }
+  /// Returns the largest width of an MLP for all tokens.
+  std::uint64_t widest() const;
   /// Returns the elements of the weights that generation multiplies with.
   std::uint64_t matrix_elements() const;
 };

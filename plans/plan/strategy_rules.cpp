@@ -28,11 +28,23 @@ bool deals_heads(const ModelShape& shape, std::int64_t tp) {
              || (shape.num_kv_heads > 0 && tp % shape.num_kv_heads == 0));
 }
 
+/// Returns the least intermediate size of a layer's MLP or experts.
+std::int64_t narrowest_mlp(const ModelShape& shape) {
+  const ExpertShape& experts = shape.experts;
+  const bool has_dense_layers = !experts.exist()
+                                || std::ranges::find(experts.dense_layers, true)
+                                     != experts.dense_layers.end();
+  auto least = has_dense_layers ? shape.intermediate_size : experts.width;
+  for (const auto width : {experts.width, experts.shared_width})
+    if (width > 0)
+      least = std::min(least, width);
+  return least;
+}
+
 } // namespace
 
 bool is_legal_tp(const ModelShape& shape, std::uint32_t tp) {
-  return deals_heads(shape, tp)
-         && everybody_has_some(shape.intermediate_size, tp)
+  return deals_heads(shape, tp) && everybody_has_some(narrowest_mlp(shape), tp)
          && everybody_has_some(shape.vocab_size, tp);
 }
 
@@ -96,7 +108,7 @@ std::string why_illegal(const Strategy& strategy, const ModelShape& shape) {
     return wrong(fmt::format("tensor parallelism (t) that leaves each device "
                              "a part of {} MLP columns and {} token ids (as "
                              "{})",
-                             shape.intermediate_size, shape.vocab_size,
+                             narrowest_mlp(shape), shape.vocab_size,
                              nearest_tps(shape, strategy.tp)));
   if (std::int64_t{strategy.pp} > rules_layers(shape))
     return wrong(fmt::format("at most p{}, as many stages as the model has "

@@ -40,9 +40,19 @@ std::uint32_t devices_that_fit(const PlanProblem& problem) {
   return 0;
 }
 
+bool some_plan_fits_recomputed(const PlanProblem& problem) {
+  if (problem.sizes.recompute_activations)
+    return false;
+  auto recomputed = problem;
+  recomputed.sizes.recompute_activations = true;
+  return some_plan_fits(recomputed, {});
+}
+
 /// Suggests what would fit. Devices of one host share its memory, so more of
 /// them do not help a run.
 std::string what_would_fit(const PlanProblem& problem) {
+  if (some_plan_fits_recomputed(problem))
+    return "algorithm.recompute=true";
   auto fewer = problem;
   fewer.sizes.samples_per_step
     = std::max(1u, problem.sizes.samples_per_step / 4);

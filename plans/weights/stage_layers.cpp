@@ -13,6 +13,8 @@ std::uint32_t stage_ceil(std::uint32_t a, std::uint32_t b) {
 
 } // namespace
 
+/// Layers count as the last one does: few models have other ones, and these
+/// are the first.
 UnitCosts unit_costs(std::span<const ParameterShape> parameters) {
   std::int32_t last = 0;
   for (const auto& parameter : parameters)
@@ -25,7 +27,7 @@ UnitCosts unit_costs(std::span<const ParameterShape> parameters) {
       embedding += elements;
     else if (parameter.layer == last)
       costs.head += elements;
-    else if (parameter.layer == 0)
+    else if (parameter.layer == last - 1)
       costs.layer += elements;
     costs.tied &= parameter.layer != last || parameter.vector;
   }
@@ -43,8 +45,12 @@ UnitCosts unit_costs(const ModelShape& shape) {
   };
   thread_local std::optional<Reply> last;
   if (!last || !(last->shape == shape)) {
-    auto one_layer = shape; // all layers are alike
+    auto one_layer = shape;
     one_layer.num_layers = 1;
+    if (shape.experts.in_layer(shape.num_layers - 1))
+      one_layer.experts.dense_layers.clear();
+    else
+      one_layer.experts.dense_layers = {true};
     last = {shape, unit_costs(parameters(one_layer))};
   }
   return last->costs;

@@ -24,10 +24,12 @@ Call judge(const char* fn, Keys reads) {
           .evaluates = true};
 }
 
-/// Returns the call without what only training reads of responses: masks.
+/// Returns the call without what only training reads of responses: masks and
+/// experts.
 Call without_masks(Call twin) {
   const auto is_mask = [](const std::string& argument) {
-    return argument == "kept_counts" || argument == "kept_ids";
+    return argument == "kept_counts" || argument == "kept_ids"
+           || argument == "routed_experts";
   };
   if (twin.kind != CallKind::generate)
     return twin;
@@ -77,6 +79,19 @@ void add_inference(Workflow& workflow, const Call& train, const char* fn,
   workflow.calls.push_back(std::move(call));
 }
 
+/// Appends KTO's log-probabilities of held-out rows and of their mismatched
+/// pairs. The point is computed by the judge, which sees all rows.
+void add_labels(Workflow& workflow, const Call& train) {
+  Keys read = {"loss_mask", "desirable", eval_prefix + "logprobs"};
+  const Keys made
+    = {"ref_logprobs", "kl_loss_mask", "kl_logprobs", "kl_ref_logprobs"};
+  add_twins(workflow, made);
+  for (const auto& key : made)
+    read.push_back(eval_prefix + key);
+  add_inference(workflow, train, "logprobs", {"logprobs"});
+  workflow.calls.push_back(judge("eval_labels", read));
+}
+
 } // namespace
 
 bool evaluates(const Settings& settings) {
@@ -116,6 +131,8 @@ Workflow with_evaluation(Workflow workflow, const Settings& settings) {
     add_inference(workflow, train, "logprobs",
                   {"chosen_logprobs", "rejected_logprobs"});
     workflow.calls.push_back(judge("eval_preferences", read));
+  } else if (fn == "kto_loss" && workflow.writer("kl_ref_logprobs")) {
+    add_labels(workflow, train);
   } else {
     throw ConfigError({.place = place_of(settings, "eval.data"),
                        .path = "eval.data",

@@ -118,6 +118,18 @@ void add_sampling_mask(Workflow& workflow, const Settings& settings) {
   }
 }
 
+void add_routing_replay(Workflow& workflow, const Settings& settings) {
+  if (!settings.algorithm.loss.routing_replay)
+    return;
+  for (auto& call : workflow.calls) {
+    const bool is_actors = call.role == "actor";
+    if (call.kind == CallKind::generate && !call.greedy)
+      call.writes.emplace_back("routed_experts");
+    if (is_actors && (call.fn == "logprobs" || call.fn == "ppo_actor_loss"))
+      call.reads.emplace_back("routed_experts");
+  }
+}
+
 bool leaves_out_samples(const Settings& settings) {
   return settings.reward.long_response.mask_truncated
          || (settings.reward.kind != "model"

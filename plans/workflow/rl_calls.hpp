@@ -38,6 +38,10 @@ void add_loss_keys(Call& advantages, Call& train, const Settings& settings);
 /// it chose among, and everything that computes log-probabilities read them.
 void add_sampling_mask(Workflow& workflow, const Settings& settings);
 
+/// With `algorithm.routing_replay`: makes the generation write the experts that
+/// tokens went to, and the actor's other calls read them.
+void add_routing_replay(Workflow& workflow, const Settings& settings);
+
 /// Returns whether samples may be excluded from training, those without a score
 /// or truncated ones: then the call that makes advantages writes `train_mask`.
 bool leaves_out_samples(const Settings& settings);

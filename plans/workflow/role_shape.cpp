@@ -51,6 +51,32 @@ std::vector<std::string> targets_of(const ModelShape& shape, const Role& role,
   return ordered;
 }
 
+/// Refuses settings about experts for a model that has none of what they need.
+void check_experts(const ModelShape& shape, const Role& role,
+                   const Settings& settings) {
+  const auto refuse = [&](const std::string& key, const std::string& value,
+                          const std::string& expected, const std::string& off) {
+    throw ConfigError(
+      {.place = place_of(settings, key),
+       .path = key,
+       .expected = expected,
+       .got = fmt::format("{} with a model of family {}", value, shape.family),
+       .hint = key + "=" + off});
+  };
+  if (role.name == "actor" && settings.algorithm.loss.routing_replay
+      && !shape.experts.exist())
+    refuse("algorithm.routing_replay", "'true'",
+           "false for an actor without experts", "false");
+  const auto model = settings.models.find(role.name);
+  if (model == settings.models.end() || shape.experts.router.corrected)
+    return;
+  const double rate = model->second.optimizer.router_bias_rate;
+  if (rate > 0)
+    refuse("models." + role.name + ".optimizer.router_bias_rate",
+           fmt::format("'{}'", rate),
+           "0 for a model whose routers have no corrections", "0");
+}
+
 } // namespace
 
 LoraSettings lora_of(const Settings& settings, const Role& role) {
@@ -64,6 +90,7 @@ LoraSettings lora_of(const Settings& settings, const Role& role) {
 ModelShape role_shape(ModelShape read, const Role& role,
                       const Settings& settings) {
   read.scalar_head = role.scalar_head;
+  check_experts(read, role, settings);
   const auto lora = lora_of(settings, role);
   if (lora.rank > 0)
     read.lora = {.rank = lora.rank,

@@ -23,13 +23,14 @@ PredictedMetrics::PredictedMetrics(const PlannedWork& work) : work_(work) {
 }
 
 void PredictedMetrics::add(const actors::StepReport& report,
+                           std::span<const std::uint32_t> texts,
                            StepMetrics& metrics) const {
   if (!problem_ || report.tokens.num_samples == 0)
     return;
   metrics.set("perf/predicted_step_s", step_s(report));
   for (const auto& call : work_.workflow.calls)
     if (call.kind == plans::CallKind::train)
-      add_mfu(report, call, metrics);
+      add_mfu(report, call, texts, metrics);
 }
 
 /// Predicts for samples as long as the step's were.
@@ -48,12 +49,18 @@ double PredictedMetrics::step_s(const actors::StepReport& report) const {
 /// Adds perf/mfu of a training; a backward pass counts as two forward passes.
 void PredictedMetrics::add_mfu(const actors::StepReport& report,
                                const plans::Call& call,
+                               std::span<const std::uint32_t> texts,
                                StepMetrics& metrics) const {
+  auto tokens = static_cast<double>(report.tokens.all);
+  auto squared = static_cast<double>(report.tokens.squared);
+  if (call.rows.ptx > 0)
+    for (const double length : texts) {
+      tokens += length;
+      squared += length * length;
+    }
   const double work
     = 3 * actors::epochs_of(work_.settings, work_.workflow)
-      * forward_flops(work_.shapes.at(call.role),
-                      static_cast<double>(report.tokens.all),
-                      static_cast<double>(report.tokens.squared));
+      * forward_flops(work_.shapes.at(call.role), tokens, squared);
   const double peak = problem_->hardware.gemm_flops;
   for (const auto& task : report.tasks) {
     if (task.name != call.name)

@@ -9,7 +9,9 @@
 #include "runtime/metrics/step_metrics.hpp"
 #include "runtime/prepare/planned_work.hpp"
 
+#include <cstdint>
 #include <optional>
+#include <span>
 
 namespace troupe::runtime {
 
@@ -18,11 +20,14 @@ public:
   /// Reads the profile. One that cannot be read is logged and ignored.
   explicit PredictedMetrics(const PlannedWork& work);
 
-  void add(const actors::StepReport& report, StepMetrics& metrics) const;
+  /// `texts`: tokens of each row of data.ptx that the step trained on.
+  void add(const actors::StepReport& report,
+           std::span<const std::uint32_t> texts, StepMetrics& metrics) const;
 
 private:
   double step_s(const actors::StepReport& report) const;
   void add_mfu(const actors::StepReport& report, const plans::Call& call,
+               std::span<const std::uint32_t> texts,
                StepMetrics& metrics) const;
 
   const PlannedWork& work_;

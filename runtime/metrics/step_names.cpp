@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace troupe::runtime {
 
@@ -55,7 +56,9 @@ void name_speed(const PreparedRun& run, const actors::StepReport& report,
                 StepMetrics& metrics) {
   const double step_s = std::max(report.duration.count(), 1e-9);
   const auto devices = std::max(1U, run.work.plan.cluster.num_devices());
-  const auto tokens = static_cast<double>(report.tokens.all);
+  const auto texts = text_tokens(run, report.step);
+  const auto tokens = std::accumulate(texts.begin(), texts.end(),
+                                      static_cast<double>(report.tokens.all));
   metrics.set("perf/total_num_tokens", tokens);
   metrics.set("perf/throughput", tokens / step_s / devices);
   metrics.set("perf/max_memory_gb",
@@ -113,6 +116,11 @@ StepMetrics name_step(const PreparedRun& run,
   name_times(run, report, metrics);
   name_speed(run, report, metrics);
   return metrics;
+}
+
+std::vector<std::uint32_t> text_tokens(const PreparedRun& run, StepId step) {
+  const auto& texts = run.data.texts;
+  return texts ? texts->of_step(step.value) : std::vector<std::uint32_t>{};
 }
 
 StepMetrics name_evaluation(const PreparedRun& run,

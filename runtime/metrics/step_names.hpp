@@ -6,9 +6,15 @@
 #include "runtime/metrics/step_metrics.hpp"
 #include "runtime/prepare/prepared_run.hpp"
 
+#include <cstdint>
+#include <vector>
+
 namespace troupe::runtime {
 
 StepMetrics name_step(const PreparedRun& run, const actors::StepReport& report);
+
+/// Returns the tokens of each row of data.ptx that the step trained on.
+std::vector<std::uint32_t> text_tokens(const PreparedRun& run, StepId step);
 
 /// Maps the report of an evaluation after so many steps: val-core/*,
 /// timing_s/testing.

@@ -1,6 +1,7 @@
 #include "runtime/page/trace_report.hpp"
 
 #include "config/base/atomic_file.hpp"
+#include "config/base/base64.hpp"
 #include "config/base/error.hpp"
 #include "runtime/page/run_feed.hpp"
 #include "runtime/page/trace_server.hpp"
@@ -41,24 +42,6 @@ std::string gzipped(std::string_view bytes) {
   return packed;
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view letters
-    = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto at = [&](std::size_t i) {
-    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U;
-  };
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto group = at(i) << 16U | at(i + 1) << 8U | at(i + 2);
-    for (const unsigned shift : {18U, 12U, 6U, 0U})
-      text += letters[group >> shift & 63U];
-  }
-  const auto padding = (3 - bytes.size() % 3) % 3;
-  text.replace(text.size() - padding, padding, padding, '=');
-  return text;
-}
-
 } // namespace
 
 std::string page_with(std::string_view page, std::string_view frames) {
@@ -66,7 +49,7 @@ std::string page_with(std::string_view page, std::string_view frames) {
   TROUPE_CHECK(mark != std::string_view::npos, "the page has no mark");
   std::string whole(page.substr(0, mark));
   whole += "<script type=\"text/plain\" id=\"recorded\">";
-  whole += base64(gzipped(frames));
+  whole += to_base64(gzipped(frames));
   whole += "</script>";
   whole += page.substr(mark + recorded_mark.size());
   return whole;

@@ -3,8 +3,8 @@
 #include "config/base/error.hpp"
 #include "config/yaml/yaml_tree.hpp"
 #include "plans/cost/cluster_file.hpp"
-#include "plans/search/refined_plans.hpp"
 #include "runtime/base/jsonl_file.hpp"
+#include "runtime/planner/best_plan.hpp"
 #include "runtime/planner/progress_line.hpp"
 
 #include <fmt/format.h>
@@ -88,16 +88,6 @@ private:
     return advised;
   }
 
-  /// Returns the options of a search that may lag as far as the file says.
-  static plans::SearchOptions search_options(const plans::PlanProblem& problem,
-                                             std::uint32_t lag) {
-    plans::SearchOptions options{.chunks = plans::ChunkSearch::afterwards};
-    for (const auto& call : problem.workflow.calls)
-      if (lag > 0 && call.kind == plans::CallKind::generate)
-        options.lag[call.name] = lag;
-    return options;
-  }
-
   /// The best plan of all, and how good a plan can be.
   struct Searched {
     AdvisedPlan best;
@@ -105,11 +95,10 @@ private:
   };
 
   Searched searched(std::string what, const plans::PlanProblem& problem,
-                    std::uint32_t lag) {
+                    const LagChoice& lag) {
     progress_.show("searching the best plan of all");
     try {
-      const auto found = plans::find_plan(problem, plans::CostModel(problem),
-                                          search_options(problem, lag));
+      const auto found = find_best(problem, lag);
       return {.best = simulated(std::move(what), problem, found.best.plan),
               .bound = {.step_s = found.lower_bound_s,
                         .proof = plans::proof_sentence(found)}};
@@ -119,7 +108,7 @@ private:
     }
   }
 
-  void search_best(const plans::PlanProblem& problem, std::uint32_t lag) {
+  void search_best(const plans::PlanProblem& problem, const LagChoice& lag) {
     auto found = searched("best of all", problem, lag);
     report_.best = std::move(found.best);
     report_.bound = std::move(found.bound);
@@ -147,11 +136,9 @@ private:
   }
 
   std::optional<double> best_step(const plans::PlanProblem& problem,
-                                  std::uint32_t lag) {
+                                  const LagChoice& lag) {
     try {
-      return plans::find_plan(problem, plans::CostModel(problem),
-                              search_options(problem, lag))
-        .best.step_s;
+      return find_best(problem, lag).best.step_s;
     } catch (const PlanError&) {
       return std::nullopt;
     }
@@ -204,8 +191,10 @@ private:
     const auto what = "what if " + joined(arguments_.what_if);
     const auto changed = load_ours(arguments_.what_if);
     auto plan = named(changed);
-    report_.what_if = plan ? std::move(*plan)
-                           : searched(what, changed.problem, /*lag=*/0).best;
+    report_.what_if
+      = plan
+          ? std::move(*plan)
+          : searched(what, changed.problem, lag_choice(changed.settings)).best;
     report_.what_if->what = what;
     for (const auto& word : arguments_.what_if)
       report_.what_if->flags.push_back(plans::parse_change(word));
@@ -218,7 +207,7 @@ private:
     report_.subject = fmt::format(
       "{}: workflow {} on {} devices of {}", settings.run.name,
       settings.workflow, problem.cluster.num_devices(), hardware_.name);
-    search_best(problem, /*lag=*/0);
+    search_best(problem, lag_choice(settings));
     report_.own = named(ours).value_or(*report_.best);
     if (!arguments_.what_if.empty())
       what_if_ours();
@@ -230,7 +219,7 @@ private:
         {.devices = count,
          .best_s
          = best_step(problem_of(settings, cluster_of_devices(count, hardware_)),
-                     /*lag=*/0)});
+                     lag_choice(settings))});
     }
   }
 
@@ -307,7 +296,7 @@ private:
       report_.of_system = of_layout("best that " + report_.system + " can run",
                                     own.problem, changed, own.recipe);
     }
-    search_best(own.problem, own.recipe.layout.lag);
+    search_best(own.problem, {.fixed = own.recipe.layout.lag});
     prefer_of_system();
     if (report_.best && report_.best->run)
       report_.inexpressible = plans::inexpressible(
@@ -375,7 +364,8 @@ private:
           row.own_s = own.step_s;
         if (const auto best = best_of(other))
           row.system_s = best->step_s;
-        row.best_s = best_step(other.problem, other.recipe.layout.lag);
+        row.best_s
+          = best_step(other.problem, {.fixed = other.recipe.layout.lag});
         if (row.system_s && row.best_s)
           row.best_s = std::min(*row.best_s, *row.system_s);
       } catch (const ConfigError&) { // its layout cannot be cut so

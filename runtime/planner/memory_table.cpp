@@ -53,6 +53,15 @@ std::string memory_table(const plans::PlanReport& report) {
          + snapshots_text(report.snapshots);
 }
 
+std::string masks_text(const plans::MaskBytes& masks) {
+  if (masks.all() == 0)
+    return "";
+  return fmt::format("sampling masks (algorithm.sampling_mask): up to {} of a "
+                     "host's memory, {} of it while they are read\n",
+                     bytes_text(static_cast<double>(masks.all())),
+                     bytes_text(static_cast<double>(masks.read)));
+}
+
 std::string rooms_text(const plans::ResponseRooms& rooms) {
   std::string text;
   for (const auto& [call, room] : rooms)

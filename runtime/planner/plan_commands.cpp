@@ -47,9 +47,25 @@ int show_plan(const PlanArguments& arguments) {
   return static_cast<int>(ExitCode::done);
 }
 
-/// `hardware`: the one the plan was checked for; null: this host.
-std::string check_json(const plans::PlanReport& report,
-                       const plans::ClusterHardware* hardware) {
+/// Returns the memory of sampling masks under a plan that can run.
+plans::MaskBytes masks_of(const Settings& settings,
+                          const plans::Workflow& workflow,
+                          const plans::ExecutionPlan& plan) {
+  if (!settings.algorithm.loss.sampling_mask)
+    return {};
+  const auto sizes = plans::make_check_context(settings, workflow, plan).sizes;
+  return plans::mask_bytes(workflow, plan, sizes, settings.rollout.top_k);
+}
+
+/// A plan, and what the check found.
+struct CheckedPlan {
+  plans::PlanReport report;
+  plans::MaskBytes masks = {};
+  const plans::ClusterHardware* hardware = nullptr; ///< null: this host
+};
+
+std::string check_json(const CheckedPlan& checked) {
+  const auto& [report, masks, hardware] = checked;
   Json errors = Json::array();
   for (const auto& error : report.errors)
     errors.push_back({{"path", error.path}, {"message", error.message}});
@@ -65,7 +81,8 @@ std::string check_json(const plans::PlanReport& report,
                    {"errors", std::move(errors)},
                    {"warnings", report.warnings},
                    {"devices", std::move(devices)},
-                   {"snapshot_bytes", report.snapshots.with_copies}};
+                   {"snapshot_bytes", report.snapshots.with_copies},
+                   {"mask_bytes", masks.all()}};
   if (hardware)
     document["basis"] = basis_json(*hardware);
   return document.dump(2, ' ', /*ensure_ascii=*/false,
@@ -87,12 +104,12 @@ void print_mistakes(const PlanArguments& arguments,
 }
 
 /// `table` is called only for a plan that can run.
-int print_check(const PlanArguments& arguments, const plans::PlanReport& report,
+int print_check(const PlanArguments& arguments, const CheckedPlan& checked,
                 const plans::MistakePlace& place_of,
-                const std::function<std::string()>& table,
-                const plans::ClusterHardware* hardware) {
+                const std::function<std::string()>& table) {
+  const auto& report = checked.report;
   if (arguments.json)
-    print_out(check_json(report, hardware));
+    print_out(check_json(checked));
   else
     for (const auto& warning : report.warnings)
       print_out("warning: " + warning);
@@ -104,10 +121,10 @@ int print_check(const PlanArguments& arguments, const plans::PlanReport& report,
   if (arguments.json)
     return static_cast<int>(ExitCode::done);
   print_out(table());
-  print_out(memory_table(report));
-  print_out(hardware
-              ? "this plan fits the hardware\n" + plans::basis_of(*hardware)
-              : "this plan can run");
+  print_out(memory_table(report) + masks_text(checked.masks));
+  print_out(checked.hardware ? "this plan fits the hardware\n"
+                                 + plans::basis_of(*checked.hardware)
+                             : "this plan can run");
   return static_cast<int>(ExitCode::done);
 }
 
@@ -115,19 +132,24 @@ int check_chosen_plan(const PlanArguments& arguments,
                       const Settings& settings) {
   if (shows_own_run(arguments)) {
     const auto run = arguments.host.run_plan(settings);
-    return print_check(arguments, run.report,
-                       places_of_plan(settings, run.name), run.table, nullptr);
+    CheckedPlan checked{.report = run.report};
+    if (checked.report.ok())
+      checked.masks
+        = masks_of(settings, arguments.host.workflow(settings), run.plan);
+    return print_check(arguments, checked, places_of_plan(settings, run.name),
+                       run.table);
   }
   const auto problem = make_problem(settings, arguments);
   const auto named = plan_or_search(settings, problem, arguments);
+  CheckedPlan checked{.report = plans::check_plan(problem, named.plan),
+                      .hardware = &problem.hardware};
+  if (checked.report.ok())
+    checked.masks = masks_of(settings, problem.workflow, named.plan);
   return print_check(
-    arguments, plans::check_plan(problem, named.plan),
-    places_of_plan(settings, named.name),
-    [&] {
+    arguments, checked, places_of_plan(settings, named.name), [&] {
       return plans::print(named.plan)
              + plans::slices_text(named.plan, problem.sizes.max_new_tokens);
-    },
-    &problem.hardware);
+    });
 }
 
 /// Runs `plan check`; a preset that does not exist for the cluster, or a search
@@ -139,7 +161,7 @@ int check_plan_command(const PlanArguments& arguments) {
     plans::PlanReport report;
     report.errors.push_back({.path = "plan", .message = error.what()});
     if (arguments.json)
-      print_out(check_json(report, nullptr));
+      print_out(check_json({.report = report}));
     throw;
   }
 }

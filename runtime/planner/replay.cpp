@@ -72,6 +72,16 @@ PlanArguments other_arguments(const ReplayArguments& arguments) {
   return other;
 }
 
+/// Throws ConfigError for a --lag that the settings of the run do not allow.
+void check_lag(const Settings& settings, int lag) {
+  if (lag >= 0 && lags_too_far(settings, static_cast<std::uint32_t>(lag)))
+    throw ConfigError({.place = {"command line", 0},
+                       .path = "--lag",
+                       .expected = allowed_lag_text(settings),
+                       .got = std::to_string(lag),
+                       .hint = fmt::format("--lag {}", max_lag_of(settings))});
+}
+
 class Replayer {
 public:
   explicit Replayer(const ReplayArguments& arguments)
@@ -81,6 +91,7 @@ public:
       own_(own_arguments(arguments)),
       settings_(own_.settings()),
       problem_(make_problem(settings_, own_)) {
+    check_lag(settings_, arguments_.lag);
     for (const auto& call : problem_.workflow.calls)
       calls_of_[phase_of(problem_.workflow, call.name)].push_back(call.name);
   }

@@ -46,13 +46,14 @@ RunData open_data(const PlannedWork& work, const RunInputs& inputs) {
 }
 
 /// Checks everything that would make the run fail later.
-void check_work(const PlannedWork& work, std::uint32_t num_steps) {
+void check_work(const PlannedWork& work, std::uint32_t num_steps,
+                RunData& data) {
   plans::require_ok(work.report, places_of_plan(work.settings, work.plan_name));
   actors::check_open_files(actors::open_files_needed(work.workflow, work.plan),
                            work.plan.cluster.num_workers(),
                            net::open_file_limit());
   check_evaluation(work.settings, work.workflow, work.plan, work.shapes);
-  check_ptx(work.settings, work.workflow, work.shapes);
+  data.texts = check_ptx(work.settings, work.workflow, work.shapes);
   check_reward(work.settings, work.workflow);
   check_replay(work.settings, work.workflow, num_steps, work.samples_per_step);
 }
@@ -136,7 +137,7 @@ PreparedRun prepare(const Settings& settings, MeasuredNow measured) {
   run.steps.end = steps_of(settings, run.data.num_rows);
   work.settings.run.steps = static_cast<int>(run.steps.end);
   work.settings.run.epochs = 0;
-  check_work(work, run.steps.end);
+  check_work(work, run.steps.end, run.data);
   if (!settings.run.max_time.empty())
     run.steps.max_time = std::chrono::duration<double>(
       parse_duration_s(settings.run.max_time).value_or(0));

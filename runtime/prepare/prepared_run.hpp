@@ -5,6 +5,7 @@
 #pragma once
 
 #include "actors/master/step_report.hpp"
+#include "models/data/ptx_data.hpp"
 #include "runtime/prepare/planned_work.hpp"
 #include "runtime/prepare/run_attempt.hpp"
 #include "runtime/prepare/run_mode.hpp"
@@ -14,14 +15,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace troupe::runtime {
 
-/// data.train, opened.
+/// data.train, opened, and what it is trained with.
 struct RunData {
-  RunRows rows;               ///< empty for `convert`
-  std::uint64_t num_rows = 0; ///< usable rows
-  std::uint64_t bad_rows = 0; ///< skipped rows
+  RunRows rows;                                ///< empty for `convert`
+  std::uint64_t num_rows = 0;                  ///< usable rows
+  std::uint64_t bad_rows = 0;                  ///< skipped rows
+  std::optional<models::PtxTokens> texts = {}; ///< of data.ptx
 };
 
 /// Range of steps, numbered since the run's first attempt.

@@ -130,14 +130,16 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
   check_row_lengths(settings, workflow, shapes, rows);
 }
 
-void check_ptx(const Settings& settings, const plans::Workflow& workflow,
-               const RoleShapes& shapes) {
+std::optional<models::PtxTokens> check_ptx(const Settings& settings,
+                                           const plans::Workflow& workflow,
+                                           const RoleShapes& shapes) {
   if (settings.data.ptx.empty())
-    return;
+    return std::nullopt;
   const auto rows = models::open_ptx(
     settings, models::Tokenizer::load(tokenizer_folder(settings, workflow)));
   models::warn_of_lost(rows);
   check_whole_rows(shapes.at("actor"), "actor", rows);
+  return models::PtxTokens(settings, rows);
 }
 
 void check_replay(const Settings& settings, const plans::Workflow& workflow,

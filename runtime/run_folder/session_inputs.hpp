@@ -4,6 +4,7 @@
 
 #include "config/model/model_shape.hpp"
 #include "config/settings/settings.hpp"
+#include "models/data/ptx_data.hpp"
 #include "plans/plan/execution_plan.hpp"
 #include "plans/workflow/workflow.hpp"
 #include "runtime/planner/role_shapes.hpp"
@@ -11,12 +12,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
-
-namespace troupe::models {
-class Dataset;
-} // namespace troupe::models
 
 namespace troupe::runtime {
 
@@ -39,10 +37,11 @@ void check_evaluation(const Settings& settings, const plans::Workflow& workflow,
                       const plans::ExecutionPlan& plan,
                       const RoleShapes& shapes);
 
-/// Checks that the rows of `data.ptx`, if set, can be trained on. Throws
-/// ConfigError.
-void check_ptx(const Settings& settings, const plans::Workflow& workflow,
-               const RoleShapes& shapes);
+/// Checks that the rows of `data.ptx`, if set, can be trained on, and returns
+/// how long they are. Throws ConfigError.
+std::optional<models::PtxTokens> check_ptx(const Settings& settings,
+                                           const plans::Workflow& workflow,
+                                           const RoleShapes& shapes);
 
 /// Checks that `run.replay`, if set, has the samples of every step of the run.
 void check_replay(const Settings& settings, const plans::Workflow& workflow,

@@ -44,7 +44,7 @@ void StepFiles::open_attempt() {
 
 StepMetrics StepFiles::add_step(const actors::StepReport& report) {
   StepMetrics metrics = name_step(run_, report);
-  predicted_.add(report, metrics);
+  predicted_.add(report, text_tokens(run_, report.step), metrics);
   if (tensorboard_)
     tensorboard_->write(metrics);
   newest_ = metrics;

@@ -29,7 +29,7 @@ nlohmann::json read_card(const Options& options) {
                        .path = "--card",
                        .expected = "a card of " + file.string(),
                        .got = "'" + options.card + "'",
-                       .hint = "tiny, small or medium"});
+                       .hint = "tiny, small, experts or medium"});
   return cards.at(options.card);
 }
 
@@ -46,6 +46,14 @@ ModelShape shape_of(const nlohmann::json& card) {
   shape.intermediate_size = model.at("intermediate_size");
   shape.max_positions = model.at("max_position_embeddings");
   shape.norm_eps = 1e-5;
+  if (card.contains("experts")) {
+    const auto& experts = card.at("experts");
+    shape.family = "qwen3_moe";
+    shape.qk_norm = QkNormScope::head;
+    shape.experts = {.count = experts.at("num_experts"),
+                     .per_token = experts.at("num_experts_per_tok"),
+                     .width = experts.at("moe_intermediate_size")};
+  }
   return shape;
 }
 

@@ -95,6 +95,21 @@ class Preferences(Case):
         self.assertGreater(one[3]["train/kl"], 0)
         self.assertIn("train/undesirable_reward", one[3])
 
+    def test_kto_evaluates_alike_under_every_plan_I1(self):
+        write_rows(self.folder / "held_out.jsonl",
+                   read_rows(self.folder / "labels.jsonl")[:31])
+        words = ["eval.data=held_out.jsonl", "eval.every=3"]
+        without = self.train("kto", "without", *ONE_DEVICE)
+        one = self.trains_alike("kto", *words)
+        val = {name[len("val-core/held_out/"):]: value
+               for name, value in one[3].items() if name.startswith("val-core")}
+        self.assertEqual(set(val), {"loss", "accuracy", "kl",
+                                    "desirable_reward", "undesirable_reward"})
+        self.assertGreater(val["kl"], 0)
+        self.assertGreater(val["desirable_reward"], val["undesirable_reward"])
+        for name, value in without[3].items():
+            self.assertEqual(value, one[3][name], name)
+
     def test_texts_beside_grpo_train_alike_under_every_plan_I1(self):
         self.train("grpo", "recorded", *ONE_DEVICE)
         replay = f"run.replay={self.run_folder('recorded')}/samples.jsonl"
@@ -121,6 +136,18 @@ class Preferences(Case):
                          found["four"]["actor/ptx_tokens"])
         self.assertAlmostEqual(found["one"]["actor/ptx_loss"],
                                found["four"]["actor/ptx_loss"], 4)
+
+    def test_texts_count_in_the_throughput(self):
+        found = {}
+        for name, texts in (("with", [*PTX, "data.ptx_batch_size=5"]),
+                            ("without", [])):
+            self.troupe(*self.ppo(*texts, f"run.name={name}", "run.steps=1",
+                                  *ONE_DEVICE))
+            found[name] = self.metrics(name)[1]
+        more = (found["with"]["perf/total_num_tokens"]
+                - found["without"]["perf/total_num_tokens"])
+        with_loss = found["with"]["actor/ptx_tokens"]
+        self.assertGreater(more, with_loss, "prompts have no loss")
 
     def test_a_resume_has_the_same_bits_I8(self):
         for workflow in ("reward", "kto", "grpo"):

@@ -80,7 +80,8 @@ class Transformers(Case):
                      "llama_rope_llama3", "llama_tied_sharded",
                      "ministral", "mistral_window", "mixtral", "phi3",
                      "phi4_longrope", "qwen2", "qwen2_yarn", "qwen3", "qwen3_moe", "smollm3", "gemma3",
-                     "olmo2", "olmo3", "gpt_neox", "glm", "glm4"):
+                     "olmo2", "olmo3", "gpt_neox", "glm", "glm4", "glm4_moe",
+                     "olmoe"):
             with self.subTest(name):
                 self.troupe("convert", "--model", str(GOLDEN / name), "--out",
                             name, "--max-shard-size", "10KB")

@@ -9,15 +9,15 @@ from common import load, split, write_json
 from models import MODELS, open_model
 
 
-# where checkpoints have experts: the MLP's name; gate, up and down
-STORED = {"mixtral": ("block_sparse_moe", ("w1", "w3", "w2")),
-          "qwen3_moe": ("mlp", ("gate_proj", "up_proj", "down_proj"))}
+# where checkpoints have experts, if not as here: the MLP's name; gate, up and down
+USUAL = ("mlp", ("gate_proj", "up_proj", "down_proj"))
+STORED = {"mixtral": ("block_sparse_moe", ("w1", "w3", "w2"))}
 HEADS = {"gpt_neox": "embed_out.weight"}
 
 
 def as_stored(grads, family):
     """Experts that the module keeps in one tensor, as the checkpoint has them."""
-    mlp, (gate, up, down) = STORED.get(family, ("mlp", ("", "", "")))
+    mlp, (gate, up, down) = STORED.get(family, USUAL)
     out = {}
     for name, grad in grads.items():
         experts = name.rsplit(".mlp.experts.", 1)[0] + f".{mlp}.experts"

@@ -6,8 +6,8 @@ language models, generation.safetensors (greedy continuations)."""
 import os
 
 import torch
-from common import (cu, describe, difference, fill, fresh, generator, ints, read_json, save,
-                    short, split, store, write_json)
+from common import (cu, describe, difference, fill, fresh, generator, ints, normal, read_json,
+                    save, short, split, store, write_json)
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 NEW_TOKENS = 24
@@ -59,7 +59,7 @@ MODELS = {
               SIZES | SMALLEST | {"head_dim": 16, "rope_theta": 1e6,
                                   "rms_norm_eps": 1e-6}),
     "mistral_window": ("a sliding window of 8", "mistral",
-                       SIZES | SMALL | {"sliding_window": 8}),
+                       SIZES | SMALLEST | {"sliding_window": 8}),
     "ministral": ("a window of 8 in the second layer alone", "ministral",
                   SIZES | SMALLEST | {"head_dim": 8, "sliding_window": 8,
                                       "layer_types": ["full_attention", "sliding_attention"]}),
@@ -81,6 +81,16 @@ MODELS = {
                                       "num_experts": 4, "num_experts_per_tok": 2,
                                       "norm_topk_prob": False, "decoder_sparse_step": 1,
                                       "mlp_only_layers": []}),
+    "olmoe": ("5 experts, 2 per token; norms of queries and keys over all heads", "olmoe",
+              SIZES | SMALLEST | {"intermediate_size": 8, "num_experts": 5,
+                                  "num_experts_per_tok": 2, "num_key_value_heads": 2}),
+    "glm4_moe": ("a dense layer first; then 8 experts in 4 groups, scored by sigmoids, "
+                 "beside an MLP", "glm4_moe",
+                 SIZES | SMALLEST | {"head_dim": 16, "moe_intermediate_size": 8,
+                                     "n_routed_experts": 8, "num_experts_per_tok": 3,
+                                     "n_shared_experts": 2, "n_group": 4, "topk_group": 2,
+                                     "routed_scaling_factor": 1.5, "use_qk_norm": True,
+                                     "attention_bias": True, "first_k_dense_replace": 1}),
     "phi3": ("joined tensors, a window of 8", "phi3",
              SIZES | SMALLEST | {"sliding_window": 8}),
     "phi4_longrope": ("half of each head is rotated, longrope below its original positions",
@@ -148,7 +158,8 @@ def kind_of(config):
 
 
 def num_experts(config):
-    return config.get("num_local_experts") or config.get("num_experts")
+    return (config.get("num_local_experts") or config.get("num_experts")
+            or config.get("n_routed_experts"))
 
 
 def open_model(folder, config, dtype=torch.float32, attention="eager"):
@@ -175,7 +186,9 @@ def numbers_of(model, ids, scalar):
     if experts:
         routers = [r.reshape(ids.shape[1], -1) for r in out.router_logits]
         found["router_logits_0"] = routers[0]
-        found["every_router"] = torch.cat(routers, -1)
+        gates = [m for m in model.modules() if type(m).__name__.endswith("Router")]
+        found["router_gaps"] = torch.stack(
+            [router_gap(logits, gate) for logits, gate in zip(routers, gates)], -1)
     return found
 
 
@@ -184,11 +197,22 @@ def numbers(model, tokens, scalar):
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
-def router_gap(every_router, config):
-    """Between the last expert that is chosen and the first that is not."""
-    chosen, experts = config["num_experts_per_tok"], num_experts(config)
-    shares = every_router.reshape(-1, experts).softmax(-1).sort(-1, descending=True).values
-    return float((shares[:, chosen - 1] - shares[:, chosen]).min())
+def gap_of_best(values, chosen):
+    """Between the last of the chosen ones and the first that is not."""
+    values = values.sort(-1, descending=True).values
+    return values[:, chosen - 1] - values[:, chosen]
+
+
+def router_gap(logits, gate):
+    """How clearly a router chooses groups of experts and experts, per token."""
+    if not hasattr(gate, "e_score_correction_bias"):
+        return gap_of_best(logits.softmax(-1), gate.top_k)
+    scores = logits.sigmoid() + gate.e_score_correction_bias
+    groups = scores.view(len(scores), gate.num_group, -1)
+    best = groups.topk(2, -1).values.sum(-1)
+    lost = best < best.topk(gate.topk_group, -1).values[:, -1:]
+    gap = gap_of_best(groups.masked_fill(lost[..., None], -1e9).flatten(1), gate.top_k)
+    return torch.minimum(gap, gap_of_best(best, gate.topk_group))
 
 
 def robust_numbers(name, model, config, scalar):
@@ -196,8 +220,8 @@ def robust_numbers(name, model, config, scalar):
         tokens = ints(int(scalar), config["vocab_size"], sum(LENGTHS),
                       generator(name, "tokens", attempt))
         found = numbers(model, tokens, scalar)
-        routers = found.pop("every_router", None)
-        if routers is None or router_gap(routers, config) > ROUTER_GAP:
+        gaps = found.pop("router_gaps", None)
+        if gaps is None or float(gaps.min()) > ROUTER_GAP:
             return tokens, found
     raise SystemExit(f"{name}: no tokens that are routed robustly")
 
@@ -294,6 +318,9 @@ def make_one(out, name, summary, family, config):
     gemma = family.startswith("gemma")
     fill(model, generator(name, "weights"), one_plus=gemma,
          embedding_std=0.06 if gemma else None)
+    for buffer, values in model.named_buffers():
+        if buffer.endswith("e_score_correction_bias"):
+            values.copy_(normal(values.shape, generator(name, buffer), 0.05))
     if name == "llama_bf16_weights":
         model = model.to(torch.bfloat16)
     (store_in_two if name == "llama_tied_sharded" else store)(model, folder)

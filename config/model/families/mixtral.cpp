@@ -40,14 +40,15 @@ Family mixtral_family() {
   family.read = [](const HfObject& config, ModelShape& shape) {
     if (config.find("sliding_window"))
       shape.sliding_window = config.size("sliding_window", 0);
-    shape.num_experts = config.size("num_local_experts", 8, 4096);
-    shape.experts_per_token
-      = config.size("num_experts_per_tok", 2, shape.num_experts);
+    ExpertShape& experts = shape.experts;
+    experts.count = config.size("num_local_experts", 8, 4096);
+    experts.per_token = config.size("num_experts_per_tok", 2, experts.count);
+    experts.width = shape.intermediate_size;
   };
   family.print = [](const ModelShape& shape, HfJson& config) {
     print_sliding_window(shape, config);
-    config["num_local_experts"] = shape.num_experts;
-    config["num_experts_per_tok"] = shape.experts_per_token;
+    config["num_local_experts"] = shape.experts.count;
+    config["num_experts_per_tok"] = shape.experts.per_token;
     config["output_router_logits"] = false;
   };
   return family;

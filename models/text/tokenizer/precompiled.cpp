@@ -1,6 +1,6 @@
 #include "models/text/tokenizer/precompiled.hpp"
 
-#include "models/io/base64.hpp"
+#include "config/base/base64.hpp"
 #include "models/io/utf8.hpp"
 
 #include <utf8proc.h>
@@ -34,7 +34,7 @@ struct TrieUnit {
 } // namespace
 
 Precompiled::Precompiled(const internal::JsonAt& charsmap) {
-  const auto decoded = internal::from_base64(charsmap.text());
+  const auto decoded = from_base64(charsmap.text());
   if (!decoded)
     charsmap.expected("base64");
   const std::string& bytes = *decoded;

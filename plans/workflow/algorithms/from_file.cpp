@@ -108,19 +108,23 @@ void add_own_part(Call& call, const Call& own, const Place& place) {
   check_user_keys(call, own, place, "writes", &Call::writes);
 }
 
-/// Checks that masks are written with the setting that bounds them.
-void check_masks(const Call& call, const Settings& settings,
-                 const Place& place) {
-  for (const auto& key : call.writes)
-    if (call.fn == "generate" && call.argument(key) == "kept_ids"
-        && !settings.algorithm.loss.sampling_mask)
-      throw ConfigError(
-        {.place = place,
-         .path = fmt::format("calls.{}.writes", call.name),
-         .expected = "kept_ids with algorithm.sampling_mask only",
-         .got = "it without",
-         .hint = "algorithm.sampling_mask=true, or leaving it "
-                 "out"});
+/// Checks that what a generation records for training is written with the
+/// setting that makes training read it.
+void check_records(const Call& call, const Settings& settings,
+                   const Place& place) {
+  const auto& loss = settings.algorithm.loss;
+  const auto need = [&](const char* record, const char* setting, bool is_set) {
+    for (const auto& key : call.writes)
+      if (call.fn == "generate" && call.argument(key) == record && !is_set)
+        throw ConfigError(
+          {.place = place,
+           .path = fmt::format("calls.{}.writes", call.name),
+           .expected = fmt::format("{} with {} only", record, setting),
+           .got = "it without",
+           .hint = fmt::format("{}=true, or leaving it out", setting)});
+  };
+  need("kept_ids", "algorithm.sampling_mask", loss.sampling_mask);
+  need("routed_experts", "algorithm.routing_replay", loss.routing_replay);
 }
 
 /// Adds the tokens of the data set that calls read, and the texts that
@@ -177,7 +181,7 @@ Workflow file_workflow(const WorkflowFile& file, const Settings& settings,
       texts.insert(texts.end(), own->dataset_keys.begin(),
                    own->dataset_keys.end());
     }
-    check_masks(call, settings, file.places.at("calls." + from.name));
+    check_records(call, settings, file.places.at("calls." + from.name));
     for (const auto& value : from.carries)
       workflow.carried.push_back({.name = value.name,
                                   .initial = initial_value(value, settings),

@@ -52,6 +52,7 @@ Workflow grpo_workflow(const Settings& settings) {
   grpo.calls.push_back(std::move(advantages));
   grpo.calls.push_back(std::move(train));
   internal::add_sampling_mask(grpo, settings);
+  internal::add_routing_replay(grpo, settings);
   return grpo;
 }
 

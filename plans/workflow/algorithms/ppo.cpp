@@ -62,6 +62,7 @@ Workflow ppo_workflow(const Settings& settings) {
   for (auto* call : {&advantages, &actor_train, &critic_train})
     ppo.calls.push_back(std::move(*call));
   internal::add_sampling_mask(ppo, settings);
+  internal::add_routing_replay(ppo, settings);
   return ppo;
 }
 

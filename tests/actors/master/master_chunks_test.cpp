@@ -27,7 +27,7 @@ generation(Self<CallActor, GenerationState> self,
   return {[=](run_atom, const Context&,
               const CallTask& task) -> caf::result<CallDone> {
             auto& waiting = self->state.waiting;
-            joined->push_back(task.joined);
+            joined->push_back(task.joined.tasks);
             waiting.push_back({task, self->make_response_promise<CallDone>()});
             const auto promise = waiting.back().promise;
             if (waiting.size() < num_chunks)

@@ -26,10 +26,10 @@ TEST(CallOptions, AutoIsTheCacheSizeOfThePlan) {
 TEST(CallOptions, ACallThatWritesMasksRecordsThem) {
   Settings settings;
   settings.rollout.logprobs = "sampled";
-  EXPECT_EQ(options_with(settings, {}).logprobs,
+  EXPECT_EQ(options_with(settings, {}).record.logprobs,
             models::ResponseLogprobs::sampled);
   settings.algorithm.loss.sampling_mask = true;
-  EXPECT_EQ(options_with(settings, {}).logprobs,
+  EXPECT_EQ(options_with(settings, {}).record.logprobs,
             models::ResponseLogprobs::sampled);
   EXPECT_EQ(generate_options(settings,
                              {.name = "actor_gen",
@@ -37,8 +37,18 @@ TEST(CallOptions, ACallThatWritesMasksRecordsThem) {
                               .writes = {"own_ids"},
                               .renames = {{"own_ids", "kept_ids"}}},
                              {}, {})
-              .logprobs,
+              .record.logprobs,
             models::ResponseLogprobs::masked);
+}
+
+TEST(CallOptions, ACallThatWritesExpertsRecordsThem) {
+  EXPECT_FALSE(options_with(Settings{}, {}).record.experts);
+  EXPECT_TRUE(generate_options({},
+                               {.name = "actor_gen",
+                                .kind = plans::CallKind::generate,
+                                .writes = {"routed_experts"}},
+                               {}, {})
+                .record.experts);
 }
 
 TEST(CallOptions, NumbersOfTheSettingsAreTakenAsLimits) {

@@ -9,7 +9,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* not_yet_computed[] = {"ministral3"};
+constexpr const char* not_yet_computed[]
+  = {"ministral3", "gpt_oss",     "qwen3_next",
+     "qwen2_moe",  "deepseek_v2", "deepseek_v3"};
 
 TEST(MissingTrait, NamesWhatAFamilyNeedsInTheErrorThatRefusesIt) {
   for (const std::string name : not_yet_computed) {

@@ -104,12 +104,16 @@ TEST(ModelShape, ParametersEqualThoseOfTheGoldenFiles) {
 TEST(ModelShape, BenchCardsParse) {
   std::ifstream stream(troupe::support::source_folder()
                        / "tests/bench/cards.json");
-  const std::map<std::string, std::uint64_t> expected
-    = {{"tiny", 918656}, {"small", 27402752}, {"medium", 88099584}};
+  const std::map<std::string, std::uint64_t> expected = {{"tiny", 918656},
+                                                         {"small", 27402752},
+                                                         {"medium", 88099584},
+                                                         {"experts", 79767040}};
   const auto cards = nlohmann::json::parse(stream);
   for (const auto& [name, card] : cards["cards"].items()) {
     auto config = card["model"];
-    config["model_type"] = "llama";
+    if (card.contains("experts"))
+      config.update(card["experts"]);
+    config["model_type"] = card.contains("experts") ? "qwen3_moe" : "llama";
     config["rms_norm_eps"] = 1e-5;
     const auto shape = parse_model_shape(config.dump(), name);
     EXPECT_EQ(num_parameters(shape), expected.at(name)) << name;
@@ -328,7 +332,7 @@ TEST(ModelShape, MistakesNameFileAndKey) {
     "config.json: model_type: expected a supported family (llama, "
     "qwen2, qwen3, qwen3_moe, mistral, ministral, mixtral, gemma, gemma2, "
     "gemma3_text, gpt2, gpt_neox, granite, phi3, smollm3, olmo2, olmo3, glm, "
-    "glm4), got \"gpt9\"");
+    "glm4, glm4_moe, olmoe), got \"gpt9\"");
   EXPECT_EQ(why_not(changed("vocab_size", nullptr)),
             "config.json: vocab_size: expected a whole number from 1 to "
             "16777216, got nothing");

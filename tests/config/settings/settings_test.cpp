@@ -212,7 +212,8 @@ TEST(Settings, TheDocumentedBlockParses) {
     "algorithm.center_coef", "algorithm.desirable_weight",
     "algorithm.undesirable_weight", "algorithm.ptx_coef", "data.ptx",
     "data.ptx_batch_size", "algorithm.distillation.top_k",
-    "algorithm.sampling_mask", "algorithm.max_lag",
+    "algorithm.sampling_mask", "algorithm.max_lag", "algorithm.routing_replay",
+    "models.ROLE.optimizer.router_bias_rate",
     "algorithm.dynamic_sampling.rounds",
     // of the command generate
     "rollout.greedy", "rollout.ignore_eos"};

@@ -7,7 +7,7 @@
 namespace troupe::models {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::ElementsAre, ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using troupe::testing::DatasetFile;
 using troupe::testing::letters;
@@ -29,6 +29,25 @@ TEST_F(DatasetFile, TextsBesideATrainingAreAsLongAsAPromptWithItsResponse) {
               ElementsAre(0, 10, 11, 12, 1, 0, 10, 11, 1));
   EXPECT_THAT(packed<std::uint8_t>(rows, "loss_mask"),
               ElementsAre(0, 1, 1, 1, 1, 0, 0, 1, 1));
+}
+
+TEST_F(DatasetFile, TextsOfAStepAreCountedWithoutTheirRows) {
+  Settings settings;
+  settings.workflow = "ppo";
+  settings.data.ptx = (folder_ / "rows.jsonl").string();
+  settings.data.ptx_batch_size = 2;
+  options(DataKind::sft, "{\"text\": \"abc\"}\n{\"text\": \"a\"}\n"
+                         "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
+  const auto data = open_ptx(settings, letters());
+  const PtxTokens tokens(settings, data);
+  auto order = ptx_order(settings, data.size());
+  for (const std::uint64_t step : {0, 1, 2, 1}) {
+    const auto rows = order.batch(step);
+    EXPECT_THAT(
+      tokens.of_step(step),
+      ElementsAreArray(data.rows(rows, SampleId(0)).at("sequence_ids").lengths))
+      << step;
+  }
 }
 
 TEST(PtxData, AMissingFileIsNamedWithItsSetting) {

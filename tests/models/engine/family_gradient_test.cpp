@@ -69,6 +69,8 @@ TEST_P(FamilyGradient, EqualsTransformersForEveryParameter) {
     const float* data
       = parameters.plane(Plane::grad).data() + parameters.offset(i);
     const ParameterShape& shape = parameters.shapes()[i];
+    if (shape.balances)
+      continue; // a buffer without a gradient in transformers
     values.push_back(
       {&shape, std::as_bytes(std::span<const float>(
                  data, static_cast<std::size_t>(shape.num_elements())))});

@@ -24,6 +24,26 @@ using troupe::testing::random_sequences;
 using troupe::testing::TempFolder;
 using troupe::testing::write_random_model;
 
+ExpertShape experts_of(const std::string& family, std::int64_t width) {
+  if (family == "glm4_moe")
+    return {.count = 8,
+            .per_token = 3,
+            .width = 13,
+            .shared_width = 26,
+            .dense_layers = {true, false},
+            .router = {.score = RouterScore::sigmoid,
+                       .corrected = true,
+                       .groups = 4,
+                       .chosen_groups = 2,
+                       .scale = 1.5}};
+  if (family.ends_with("moe") || family == "mixtral")
+    return {.count = 4,
+            .per_token = 2,
+            .width = width,
+            .router = {.renormalized = family == "mixtral"}};
+  return {};
+}
+
 ModelShape small_model_of(const char* family) {
   const ModelShape sizes = troupe::testing::small_shape();
   ModelShape shape = find_family(family)->traits;
@@ -46,11 +66,7 @@ ModelShape small_model_of(const char* family) {
     shape.sliding_window = 5;
     shape.windowed_layers = {false, true};
   }
-  if (family == std::string("mixtral") || family == std::string("qwen3_moe")) {
-    shape.num_experts = 4;
-    shape.experts_per_token = 2;
-    shape.renormalized_experts = family == std::string("mixtral");
-  }
+  shape.experts = experts_of(family, shape.intermediate_size);
   if (family == std::string("smollm3"))
     shape.unrotated_layers = {false, true};
   if (family == std::string("granite"))
@@ -133,7 +149,7 @@ TEST_P(FamilyGeneration, GivesTheSameTokens_I1_I2) {
 const auto families = ::testing::Values(
   "qwen3", "qwen3_moe", "mistral", "ministral", "mixtral", "gemma", "gemma2",
   "gemma3_text", "gpt2", "granite", "phi3", "smollm3", "olmo2", "olmo3",
-  "gpt_neox", "glm", "glm4");
+  "gpt_neox", "glm", "glm4", "glm4_moe", "olmoe");
 const auto family_name = [](const auto& test) {
   return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param);
 };

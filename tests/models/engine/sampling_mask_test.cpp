@@ -2,8 +2,10 @@
 // sampler drew from is what scoring and training compute (I1).
 #include "config/base/error.hpp"
 #include "models/engine/engine.hpp"
+#include "models/engine/kept_reader.hpp"
 #include "models/generate/generate_options.hpp"
 #include "models/parallel/parameters.hpp"
+#include "plans/memory/mask_memory.hpp"
 
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
@@ -47,7 +49,7 @@ protected:
             .seed = 5,
             .max_sequences = 4,
             .stop_ids = {3},
-            .logprobs = ResponseLogprobs::masked};
+            .record = {.logprobs = ResponseLogprobs::masked}};
   }
   net::Rows responses(ParallelReplica& replica) const {
     return replica.generate(random_prompts(num_ids), truncating());
@@ -185,6 +187,49 @@ TEST_P(SamplingMaskAlone, OfTheWholeVocabularyChangesNothing) {
   one.train(train(), all);
   other.train(train(), without_masks(rows));
   EXPECT_EQ(one.plane(Plane::grad), other.plane(Plane::grad));
+}
+
+// Top-k alone keeps as many ids of each token as the plans count.
+TEST_P(SamplingMaskAlone, TakesTheMemoryThatPlansCount) {
+  constexpr std::uint32_t samples = 6, prompt = 8, response = 24;
+  ParallelReplica replica(spec(), GetParam());
+  auto options = truncating();
+  options.max_new_tokens = response;
+  options.top_p = 1;
+  options.stop_ids = {};
+  const std::vector prompts(samples, std::vector<std::int32_t>(prompt, 5));
+  const net::Rows rows = replica.generate(
+    {first_samples(samples), {column_of("prompt_ids", DType::i32, prompts)}},
+    options);
+  const plans::BatchSizes sizes{.samples_per_step = samples,
+                                .max_sequence_tokens = prompt + response,
+                                .max_new_tokens = response};
+  const auto is_near = [](double counted, std::uint64_t taken) {
+    return ::testing::Value(counted / static_cast<double>(taken),
+                            ::testing::DoubleNear(1, 0.15));
+  };
+  const auto stored
+    = net::select_keys(rows, Keys{"kept_counts", "kept_ids"}).size_bytes();
+  EXPECT_TRUE(
+    is_near(plans::mask_row_bytes(sizes, samples, options.top_k), stored))
+    << stored;
+  WantedTokens wanted;
+  const auto ids = rows.at("sequence_ids").as<std::int32_t>();
+  const auto mask = rows.at("loss_mask").as<std::uint8_t>();
+  for (std::size_t t = 0; t < ids.size(); ++t)
+    if (mask[t] != 0) {
+      wanted.entries_R.push_back(static_cast<std::int64_t>(t));
+      wanted.targets_R.push_back(ids[t]);
+    }
+  std::vector<std::size_t> all(samples);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  KeptReader(rows).read(all, num_ids, wanted);
+  const auto a_copy
+    = wanted.kept.ids.capacity() * sizeof(std::int32_t)
+      + wanted.kept.offsets_R1.capacity() * sizeof(std::int64_t);
+  EXPECT_TRUE(
+    is_near(plans::mask_batch_bytes(sizes, samples, options.top_k), 2 * a_copy))
+    << a_copy;
 }
 
 TEST_P(SamplingMaskAlone, ThatIsImpossibleIsAMistakeOfTheUser) {

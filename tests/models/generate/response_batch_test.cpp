@@ -39,7 +39,7 @@ GenerateOptions some_options(std::int64_t most,
 }
 
 /// Returns prompts with what a slice has made of their responses.
-net::Rows continued(const net::Rows& prompts, net::Rows made) {
+net::Rows continued_rows(const net::Rows& prompts, net::Rows made) {
   std::vector<std::string> keys;
   for (const auto& column : made.columns)
     if (column.key != "loss_mask")
@@ -53,9 +53,9 @@ net::Rows in_slices(Generator& generator, const net::Rows& prompts,
   net::Rows made;
   for (const auto limit : limits) {
     options.max_new_tokens = limit;
-    made
-      = generator.run(made.samples.empty() ? prompts : continued(prompts, made),
-                      options, context);
+    made = generator.run(made.samples.empty() ? prompts
+                                              : continued_rows(prompts, made),
+                         options, context);
   }
   return made;
 }
@@ -115,7 +115,7 @@ TEST(ResponseBatch, SlicesOfSeveralStepsShareABatch_I2) {
   const auto next_half = generator.run(prompts, half, at_step(5));
   EXPECT_NE(bits_of(first_half), bits_of(next_half)) << "steps have own noise";
 
-  const auto rest = continued(prompts, first_half);
+  const auto rest = continued_rows(prompts, first_half);
   const std::vector<ResponseBatch> batches
     = {{&rest, StepId(4), 12}, {&prompts, StepId(5), 6}};
   std::map<std::size_t, net::Rows> ended;
@@ -146,8 +146,9 @@ TEST(ResponseBatch, EndedResponsesArePassedOnWithoutAPass) {
   std::atomic<std::uint64_t> progress{0};
   RunContext context = at_step(1);
   context.progress = &progress;
-  EXPECT_EQ(bits_of(generator.run(continued(prompts, ended), options, context)),
-            bits_of(ended));
+  EXPECT_EQ(
+    bits_of(generator.run(continued_rows(prompts, ended), options, context)),
+    bits_of(ended));
   EXPECT_EQ(progress.load(), 0U);
 }
 
@@ -159,7 +160,8 @@ TEST(ResponseBatch, ResponsesOfOtherPromptsAreRefused) {
   const auto made = generator.run(prompt_rows({{1, 2}}), options, at_step(1));
   options.max_new_tokens = 8;
   try {
-    generator.run(continued(prompt_rows({{1, 3}}), made), options, at_step(1));
+    generator.run(continued_rows(prompt_rows({{1, 3}}), made), options,
+                  at_step(1));
     FAIL() << "accepted";
   } catch (const FailureError& error) {
     EXPECT_EQ(error.failure().code, Errc::bad_input);

@@ -159,7 +159,7 @@ TEST(Sampler, SampledLogprobsAreOfTheFilteredDistribution) {
   const GoldenTensors io = testing::read_golden(folder / "io.safetensors");
   GenerateOptions options
     = options_of(testing::read_golden_meta(folder).at("params"));
-  options.logprobs = ResponseLogprobs::sampled;
+  options.record.logprobs = ResponseLogprobs::sampled;
   const auto vocab = static_cast<std::size_t>(io.at("logits").shape[1]);
   const auto logits = io.at("logits").floats();
   const auto previous = io.at("previous_tokens").ints();
@@ -185,7 +185,7 @@ TEST(Sampler, AMaskIsWhatTheFiltersKept) {
   options.top_k = 9;
   options.top_p = 0.8;
   options.min_p = 0.05;
-  options.logprobs = ResponseLogprobs::masked;
+  options.record.logprobs = ResponseLogprobs::masked;
   Sampler sampler(options, 64);
   std::vector<float> filtered = logits;
   sampler.filter(filtered, {});
@@ -212,7 +212,7 @@ TEST(Sampler, AMaskHasNoMoreThanTopKIdsAmongEqualLogits) {
   logits[12] = 2.0F;
   GenerateOptions options;
   options.top_k = 4;
-  options.logprobs = ResponseLogprobs::masked;
+  options.record.logprobs = ResponseLogprobs::masked;
   options.stop_ids = {1};
   options.min_new_tokens = 1;
   Sampler sampler(options, 16);

@@ -82,7 +82,7 @@ TEST_P(RecordedDecode, HasTheBitsOfSingleKernelLaunches_I1) {
   TROUPE_NEEDS_GOLDEN();
   const Engine::Spec actor = troupe::testing::actor_of(
     troupe::testing::golden_folder() / "models" / GetParam());
-  const bool has_experts = read_model_shape(actor.folder).num_experts > 0;
+  const bool has_experts = read_model_shape(actor.folder).experts.exist();
   const auto responses = [&](Backend& backend) {
     Engine::Spec spec = actor;
     spec.backend = &backend;

@@ -138,6 +138,45 @@ TEST(HfFolder, TheTextPartOfAModelOfImagesAndTextIsAModel) {
       << parameter.name;
 }
 
+// GLM-4.5 has a layer after its last one that predicts a second token.
+TEST(HfFolder, LayersThatPredictASecondTokenAreLeftOut) {
+  const fs::path source = golden_folder() / "models/glm4_moe";
+  TROUPE_NEEDS_DATA(source);
+  const ModelShape shape = read_model_shape(source);
+  const StoredWeights weights = open_model_weights(source, shape);
+  const std::vector<ParameterShape> all = parameters(shape);
+  const auto refuse = [&](std::initializer_list<const char*> more) {
+    std::vector<TensorToStore> tensors = stored_floats(weights, shape);
+    const TensorToStore some = tensors.back();
+    for (const char* name : more) {
+      tensors.push_back(some);
+      tensors.back().name = name;
+    }
+    const TempFolder folder;
+    write_safetensors(folder / "model.safetensors", tensors);
+    refuse_unknown_tensors(StoredWeights::open(folder.path()), all);
+  };
+  EXPECT_NO_THROW(refuse({"model.layers.2.eh_proj.weight",
+                          "model.layers.2.self_attn.q_proj.weight"}));
+  EXPECT_THROW(refuse({"model.layers.2.self_attn.q_proj.weight"}), ConfigError)
+    << "a layer like the others is missing in config.json";
+}
+
+TEST(HfFolder, CorrectionsOfExpertsStayFloats) {
+  const fs::path source = golden_folder() / "models/glm4_moe";
+  TROUPE_NEEDS_DATA(source);
+  const ModelShape shape = read_model_shape(source);
+  const StoredWeights weights = open_model_weights(source, shape);
+  const TempFolder folder;
+  save_hf_folder(folder.path(), shape, stored_floats(weights, shape),
+                 {.stored = DType::bf16});
+  const StoredWeights saved = StoredWeights::open(folder.path());
+  for (const ParameterShape& parameter : parameters(shape))
+    EXPECT_EQ(saved.at(parameter.file_name()).type(),
+              parameter.balances ? DType::f32 : DType::bf16)
+      << parameter.name;
+}
+
 TEST(HfFolder, NamesTensorAndShapesThatDoNotFit) {
   const fs::path source = golden_folder() / "models/llama_gqa";
   TROUPE_NEEDS_DATA(source);

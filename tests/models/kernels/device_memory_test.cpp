@@ -226,6 +226,19 @@ protected:
     shape.intermediate_size = sizes.intermediate_size;
     shape.max_positions = sizes.max_positions;
     shape.eos = sizes.eos;
+    if (GetParam() == std::string("qwen3_moe"))
+      shape.experts = {.count = 4, .per_token = 2, .width = 64};
+    if (GetParam() == std::string("glm4_moe"))
+      shape.experts
+        = {.count = 8,
+           .per_token = 2,
+           .width = 32,
+           .shared_width = 64,
+           .dense_layers = std::vector<bool>(
+             static_cast<std::size_t>(shape.num_layers), false),
+           .router = {.score = RouterScore::sigmoid, .corrected = true}};
+    if (!shape.experts.dense_layers.empty())
+      shape.experts.dense_layers.front() = true;
     return shape;
   }
 };
@@ -240,7 +253,8 @@ TEST_P(FamilyMemory, OfGenerationEqualsWhatItUses) {
     expect_foreseen_generation(shape(), strategy);
 }
 INSTANTIATE_TEST_SUITE_P(Families, FamilyMemory,
-                         ::testing::Values("olmo2", "gpt_neox", "glm4"));
+                         ::testing::Values("olmo2", "gpt_neox", "glm4",
+                                           "qwen3_moe", "glm4_moe"));
 
 const auto strategy_name = [](const auto& info) { return info.param; };
 INSTANTIATE_TEST_SUITE_P(Strategies, ForeseenMemory,

@@ -153,6 +153,45 @@ TEST_F(EvaluationTest, PreferencesHaveTheLossThatTrainingHas) {
   EXPECT_NEAR(loss({.kind = "ipo", .beta = 0.5}), (3 - 1) * (3 - 1), 1e-9);
 }
 
+TEST_F(EvaluationTest, LabelsHaveTheLossAndThePointThatTrainingHas) {
+  const auto data = open(DataKind::labelled,
+                         R"({"prompt": "a", "completion": "b", "label": true})"
+                         "\n"
+                         R"({"prompt": "a", "completion": "c", "label": false})"
+                         "\n");
+  const net::Rows rows(
+    {SampleId{0}, SampleId{1}},
+    {column<std::uint8_t>("loss_mask", DType::u8, {{0, 0, 1, 1}, {0, 1, 1}}),
+     column<std::uint8_t>("desirable", DType::u8, {{1}, {0}}),
+     column<float>("eval_logprobs", DType::f32, {{9, 9, -1, -2}, {9, -3, -4}}),
+     column<float>("eval_ref_logprobs", DType::f32,
+                   {{7, 7, -2, -3}, {7, -4, -2}}),
+     column<std::uint8_t>("eval_kl_loss_mask", DType::u8,
+                          {{0, 0, 1}, {0, 1, 1, 0}}),
+     column<float>("eval_kl_logprobs", DType::f32,
+                   {{9, 9, -1}, {9, -1, -1, 9}}),
+     column<float>("eval_kl_ref_logprobs", DType::f32,
+                   {{7, 7, -2}, {7, -2, -1, 7}})});
+  const auto tokenizer = testing::letters();
+  const auto found = evaluate_labels(
+    {.data = data,
+     .tokenizer = tokenizer,
+     .preference
+     = {.beta = 0.5, .desirable_weight = 2, .undesirable_weight = 3}},
+    rows);
+  const auto value = [&](const std::string& name) {
+    return found.sums.value("val-core/rows/" + name);
+  };
+  // log-ratios 2 and -1, compared with (1 + 1) / 2
+  EXPECT_DOUBLE_EQ(value("kl"), 1);
+  EXPECT_NEAR(value("loss"),
+              (2 / (1 + std::exp(0.5)) + 3 / (1 + std::exp(1.0))) / 2, 1e-9);
+  EXPECT_DOUBLE_EQ(value("accuracy"), 1);
+  EXPECT_DOUBLE_EQ(value("desirable_reward"), 1);
+  EXPECT_DOUBLE_EQ(value("undesirable_reward"), -0.5);
+  EXPECT_EQ(lines(found).at(1).at("label"), false);
+}
+
 TEST(FindEvaluator, KnowsOnlyItsNames) {
   EXPECT_EQ(find_evaluator("eval_pairs"), &evaluate_pairs);
   EXPECT_EQ(find_evaluator("ppo_advantages"), nullptr);

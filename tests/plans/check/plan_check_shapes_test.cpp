@@ -6,7 +6,8 @@
 #include "tests/support/plans/problem_support.hpp"
 #include <gmock/gmock.h>
 
-using ::testing::HasSubstr;
+using ::testing::EndsWith, ::testing::HasSubstr, ::testing::Not;
+using ::testing::StartsWith;
 
 namespace troupe::plans {
 namespace {
@@ -156,6 +157,31 @@ TEST(PlanCheckShapes, MemoryNamesDevicesTaskAndNumbers) {
               HasSubstr(" of it weights, gradients and optimizer; try d8z3 for "
                         "actor_train, fewer calls on it or a smaller "
                         "micro_batch_tokens"));
+}
+
+TEST(PlanCheckShapes, RecomputationIsSuggestedWhereItIsEnough) {
+  ShapeCase one;
+  one.problem.hardware.reserve_bytes = 0;
+  auto& recomputes = one.problem.sizes.recompute_activations;
+  const auto peak = [&](bool recompute) {
+    recomputes = recompute;
+    return check_plan(one.problem, one.plan).devices[0].peak_bytes;
+  };
+  const auto kept = peak(false), recomputed = peak(true);
+  ASSERT_GT(kept, recomputed);
+  recomputes = false;
+  one.problem.hardware.mem_bytes = double(kept - 1);
+  EXPECT_THAT(one.errors(), StartsWith("calls.actor_train: expected at most "));
+  EXPECT_THAT(one.errors(),
+              EndsWith("optimizer; try algorithm.recompute=true"));
+  one.problem.hardware.mem_bytes = double(recomputed);
+  EXPECT_THAT(one.errors(), EndsWith("; try algorithm.recompute=true"));
+  recomputes = true;
+  EXPECT_EQ(one.errors(), "") << "what the line says fits";
+  recomputes = false;
+  one.problem.hardware.mem_bytes = double(recomputed - 1);
+  EXPECT_THAT(one.errors(), HasSubstr("; try "));
+  EXPECT_THAT(one.errors(), Not(HasSubstr("recompute")));
 }
 
 TEST(PlanCheckShapes, DevicesThatLackDifferentMemoryAreDifferentErrors) {

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// PPO on four devices; a test changes the plan or the context.
-struct Case {
+struct SlicesCase {
   Workflow workflow = make_ppo();
   ExecutionPlan plan = plan_apart(workflow);
   CheckContext context{
@@ -21,23 +21,23 @@ struct Case {
     = {.samples_per_step = 64, .mini_batches = 4, .max_sequence_tokens = 128}};
 };
 
-PlanReport report_of(const std::function<void(Case&)>& break_it) {
-  Case one;
+PlanReport slices_report(const std::function<void(SlicesCase&)>& break_it) {
+  SlicesCase one;
   break_it(one);
   return check_plan(one.context);
 }
 
 /// Returns all errors, each as "path: message".
-std::string broken(const std::function<void(Case&)>& break_it) {
+std::string slices_broken(const std::function<void(SlicesCase&)>& break_it) {
   std::string text;
-  for (const auto& mistake : report_of(break_it).errors)
+  for (const auto& mistake : slices_report(break_it).errors)
     text += (text.empty() ? "" : "\n") + mistake.path + ": " + mistake.message;
   return text;
 }
 
 std::string broken_slices(const char* call,
-                          const std::function<void(Case&)>& change = {}) {
-  return broken([&](Case& c) {
+                          const std::function<void(SlicesCase&)>& change = {}) {
+  return slices_broken([&](SlicesCase& c) {
     c.context.sizes.max_new_tokens = 8;
     c.plan.calls[call].slices = 4;
     if (change)
@@ -51,24 +51,26 @@ TEST(PlanCheckSlices, OnlyGenerationsThatCanBeCutAreInSlices) {
             "calls.rew_inf.slices: expected 1, for rew_inf generates nothing, "
             "got 4; try 1");
   EXPECT_EQ(
-    broken_slices("actor_gen",
-                  [](Case& c) { c.workflow.calls.front().user_actor = true; }),
+    broken_slices(
+      "actor_gen",
+      [](SlicesCase& c) { c.workflow.calls.front().user_actor = true; }),
     "calls.actor_gen.slices: expected 1, for an actor leads the conversations "
     "of actor_gen, turn by turn, got 4; try 1");
   EXPECT_EQ(
     broken_slices("actor_gen",
-                  [](Case& c) { c.plan.calls["actor_gen"].chunks = 2; }),
+                  [](SlicesCase& c) { c.plan.calls["actor_gen"].chunks = 2; }),
     "calls.actor_gen.slices: expected 1, for a call is in chunks or in slices, "
     "got 4; try 1");
   EXPECT_EQ(
     broken_slices(
       "actor_gen",
-      [](Case& c) { c.plan.roles["actor"].offload_weights = true; }),
+      [](SlicesCase& c) { c.plan.roles["actor"].offload_weights = true; }),
     "calls.actor_gen.slices: expected 1, for weights of actor leave the device "
     "between calls, got 4; try 1");
   EXPECT_EQ(
-    broken_slices("actor_gen",
-                  [](Case& c) { c.workflow.calls.front().rows.rounds = 2; }),
+    broken_slices(
+      "actor_gen",
+      [](SlicesCase& c) { c.workflow.calls.front().rows.rounds = 2; }),
     "calls.actor_gen.slices: expected 1, for rounds of dynamic sampling choose "
     "after whole responses, got 4; try 1");
 }
@@ -76,17 +78,18 @@ TEST(PlanCheckSlices, OnlyGenerationsThatCanBeCutAreInSlices) {
 TEST(PlanCheckSlices, SlicesAreNoMoreThanTokensAndLagsAllow) {
   EXPECT_EQ(
     broken_slices("actor_gen",
-                  [](Case& c) { c.context.sizes.max_new_tokens = 3; }),
+                  [](SlicesCase& c) { c.context.sizes.max_new_tokens = 3; }),
     "calls.actor_gen.slices: expected 1 to 3, the new tokens of a response, "
     "got 4; try 3");
   EXPECT_EQ(
-    broken_slices("actor_gen", [](Case& c) { c.plan.lag["actor_gen"] = 7; }),
+    broken_slices("actor_gen",
+                  [](SlicesCase& c) { c.plan.lag["actor_gen"] = 7; }),
     "calls.actor_gen.slices: expected 1 to 2, for the first of more slices "
     "would lag more than 8 steps, got 4; try 2");
 }
 
 TEST(PlanCheckSlices, WarnsOfSlicesThatTheLossDoesNotCorrectFor) {
-  const auto report = report_of([](Case& c) {
+  const auto report = slices_report([](SlicesCase& c) {
     c.plan.calls["actor_gen"].slices = 2;
     c.context.corrects_for_lag = false;
   });

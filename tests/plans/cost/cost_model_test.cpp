@@ -153,7 +153,7 @@ TEST(CostModel, ResponsesBeyondTheSlotsTakeFreedSlots) {
 /// A dense model whose MLP is `times` as wide.
 ModelShape shape_of_width(std::int64_t times) {
   auto shape = shape_mixtral();
-  shape.num_experts = shape.experts_per_token = 0;
+  shape.experts = {};
   shape.intermediate_size *= times;
   return shape;
 }

@@ -32,6 +32,46 @@ TEST(Infeasible, OneLineNamesWhatWouldFit) {
     << "what the line says fits";
 }
 
+/// Half a billion parameters on one device, in sequences whose activations are
+/// most of the memory.
+PlanProblem long_sequences(bool recompute) {
+  auto problem = make_problem(llama_shape(8, 2048, 5504, 16, 16), 1, 1);
+  problem.hardware.mem_bytes = 0;
+  problem.hardware.reserve_bytes = 0;
+  problem.sizes.samples_per_step = 4;
+  problem.sizes.max_sequence_tokens = 1 << 16;
+  problem.sizes.max_sequences = 1;
+  problem.sizes.recompute_activations = recompute;
+  problem.lengths = Lengths(1 << 15, 1 << 15, 1 << 15);
+  return problem;
+}
+
+double peak_on_one_device(const PlanProblem& problem) {
+  const auto plan = plan_all(problem.workflow, on(0, 0), 1);
+  return double(check_plan(problem, plan).devices.at(0).peak_bytes);
+}
+
+TEST(Infeasible, RecomputationIsNamedWhereItIsEnough) {
+  const auto kept = peak_on_one_device(long_sequences(false));
+  const auto recomputed = peak_on_one_device(long_sequences(true));
+  ASSERT_GT(kept, 1.5 * recomputed);
+  auto problem = long_sequences(false);
+  problem.hardware.mem_bytes = 1.05 * recomputed;
+  EXPECT_THAT(why_nothing_fits(problem),
+              MatchesRegex("no plan fits: .* in [a-z]+_train; try "
+                           "algorithm.recompute=true"));
+  problem.sizes.recompute_activations = true;
+  EXPECT_THAT(why_nothing_fits(problem), HasSubstr("found "))
+    << "what the line says fits";
+}
+
+TEST(Infeasible, RecomputationIsNotNamedWhereItIsTooLittle) {
+  auto problem = make_problem(shape_70b(), 1, 8);
+  problem.sizes.stores_operands = false;
+  problem.sizes.recompute_activations = false;
+  EXPECT_THAT(why_nothing_fits(problem), HasSubstr("; try 32 devices"));
+}
+
 TEST(Infeasible, CallsThatFitOnlyAloneAreNamedTogether) {
   auto problem = make_problem(shape_7b(), 1, 2);
   problem.hardware.mem_bytes = 66e9;

@@ -76,6 +76,19 @@ TEST(WithEvaluation, ModelsOfGivenRowsAreEvaluatedOnHeldOutRows) {
   }
 }
 
+TEST(WithEvaluation, LabelsAreEvaluatedWithMismatchedPairsOfTheirOwn) {
+  const auto workflow = with_evaluation(kto_workflow({}), eval_settings());
+  check(workflow);
+  const auto alone = evaluation_of(workflow);
+  check(alone);
+  EXPECT_EQ(alone.call("eval_mismatch").fn, "kto_mismatch");
+  EXPECT_EQ(alone.call("eval_labels").reads.size(), 7u);
+  EXPECT_EQ(alone.find_call("eval_kl"), nullptr)
+    << "train/kl is a metric of training";
+  const auto kto = without_evaluation(workflow);
+  EXPECT_EQ(kto.calls.size(), kto_workflow({}).calls.size());
+}
+
 TEST(WithEvaluation, AWorkflowWithoutScoresIsRefused) {
   auto workflow = make_ppo();
   workflow.calls[1].writes = {"marks"};

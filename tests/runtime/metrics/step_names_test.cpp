@@ -113,3 +113,22 @@ TEST(StepNames, ThroughputIsTokensPerSecondAndDevice) {
   report.tokens.all = 1000;
   EXPECT_DOUBLE_EQ(*name_step(run, report).find("perf/throughput"), 1000);
 }
+
+TEST(StepNames, TextsOfPtxCountInTheThroughput) {
+  auto run = recomputing_ppo();
+  auto& settings = run.work.settings;
+  settings.data.ptx = "texts.jsonl";
+  settings.data.ptx_batch_size = 2;
+  settings.data.shuffle = false;
+  run.data.texts.emplace(settings, std::vector<std::uint32_t>{5, 7, 9});
+  actors::StepReport report;
+  report.duration = actors::Seconds{0.5};
+  report.tokens.all = 1000;
+  const auto metrics_of = [&](std::uint32_t step) {
+    report.step = StepId{step};
+    return name_step(run, report);
+  };
+  EXPECT_EQ(*metrics_of(0).find("perf/total_num_tokens"), 1000 + 5 + 7);
+  EXPECT_EQ(*metrics_of(1).find("perf/total_num_tokens"), 1000 + 9 + 5);
+  EXPECT_EQ(*metrics_of(1).find("perf/throughput"), 1014);
+}

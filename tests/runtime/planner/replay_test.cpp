@@ -119,6 +119,23 @@ TEST_F(Replay, MoreNodesAndALagAreOtherPlans) {
   EXPECT_EQ(report.own.plan.lag_of("actor_gen"), 0U);
 }
 
+TEST_F(Replay, ALagBeyondTheRunsLimitIsRefused) {
+  const auto file = folder_ / "config.yaml";
+  auto settings = load_settings({file.string()}, {"algorithm.max_lag=1"});
+  write("config.yaml", print_settings(settings));
+  arguments_.lag = 2;
+  try {
+    replay(arguments_);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("--lag: expected at most 1, algorithm.max_lag ("));
+    EXPECT_THAT(error.what(), HasSubstr("got 2; try --lag 1"));
+  }
+  arguments_.lag = 1;
+  EXPECT_EQ(replay(arguments_).other.plan.lag_of("actor_gen"), 1U);
+}
+
 TEST_F(Replay, TheDocumentHasTheNumbersOfEachStep) {
   arguments_.other = "verl";
   const auto document = Json::parse(replay_json(replay(arguments_)));

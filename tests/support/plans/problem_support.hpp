@@ -35,8 +35,9 @@ inline ModelShape shape_70b() {
 /// Returns Mixtral 8x7B: 8 experts, 2 per token.
 inline ModelShape shape_mixtral() {
   auto shape = llama_shape(32, 4096, 14336, 32, 8);
-  shape.num_experts = 8;
-  shape.experts_per_token = 2;
+  shape.experts.count = 8;
+  shape.experts.per_token = 2;
+  shape.experts.width = shape.intermediate_size;
   return shape;
 }
 inline ModelShape shape_tiny() {

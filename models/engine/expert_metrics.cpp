@@ -1,0 +1,49 @@
+#include "models/engine/expert_metrics.hpp"
+
+#include <vector>
+
+namespace troupe::models {
+
+namespace {
+
+// Returns the even share of experts that entries [begin, end) of L use.
+double even_share(const Routing& routing, const PackedSequences& sequences,
+                  const ExpertShape& experts, std::int64_t begin,
+                  std::int64_t end) {
+  std::vector<double> load_E(static_cast<std::size_t>(experts.count), 0.0);
+  for (std::int64_t i = begin; i < end; ++i) {
+    const std::int64_t token = sequences.packed_L[static_cast<std::size_t>(i)];
+    for (std::int64_t k = 0; k < experts.per_token; ++k)
+      ++load_E[static_cast<std::size_t>(
+        routing
+          .chosen_TK[static_cast<std::size_t>(token * experts.per_token + k)])];
+  }
+  double squares = 0;
+  for (const double load : load_E)
+    squares += load * load;
+  const auto all = static_cast<double>((end - begin) * experts.per_token);
+  return all * all / (static_cast<double>(experts.count) * squares);
+}
+
+} // namespace
+
+void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
+                        const ExpertShape& experts, MetricSums& sums) {
+  for (const LayerSaved& layer : saved.layers) {
+    if (layer.experts.routing == nullptr
+        || layer.experts.routing->chosen_TK.empty())
+      continue;
+    const Routing& routing = *layer.experts.routing;
+    for (std::size_t s = 0; s + 1 < sequences.cu_seqlens.size(); ++s)
+      if (const std::int64_t begin = sequences.cu_seqlens[s],
+          end = sequences.cu_seqlens[s + 1];
+          begin < end)
+        sums.add("moe/balance",
+                 even_share(routing, sequences, experts, begin, end), 1);
+    if (routing.replayed > 0)
+      sums.add("moe/routing_mismatch", static_cast<double>(routing.mismatched),
+               static_cast<double>(routing.replayed));
+  }
+}
+
+} // namespace troupe::models

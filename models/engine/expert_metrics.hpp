@@ -1,0 +1,21 @@
+// Metrics of a training's routers: how evenly sequences use the experts of this
+// stage's layers, and how often a router would not have chosen an expert that
+// it replays.
+#pragma once
+
+#include "config/model/expert_shape.hpp"
+#include "models/rl/metric_sums.hpp"
+#include "models/transformer/shared_prompt.hpp"
+
+namespace troupe::models {
+
+/// Adds, if layers have experts:
+/// - moe/balance: the share of experts that a sequence uses, as if it used that
+///   many evenly, (sum over experts of load)^2 / (E * sum of load^2), mean over
+///   sequences and layers. It does not depend on micro-batches (I1).
+/// - moe/routing_mismatch: the share of replayed experts that the router would
+///   not have chosen; only if any are replayed.
+void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
+                        const ExpertShape& experts, MetricSums& sums);
+
+} // namespace troupe::models

@@ -1,0 +1,280 @@
+#include "models/transformer/router.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+
+namespace troupe::models {
+
+namespace {
+
+// Keeps a sum of scores that are all 0 from dividing by 0.
+constexpr float least_sum = 1e-20F;
+
+void softmax(std::span<float> logits) {
+  const float top = *std::ranges::max_element(logits);
+  float sum = 0;
+  for (float& x : logits) {
+    x = std::exp(x - top);
+    sum += x;
+  }
+  for (float& x : logits)
+    x /= sum;
+}
+
+void sigmoid(std::span<float> logits) {
+  for (float& x : logits)
+    x = 1.0F / (1.0F + std::exp(-x));
+}
+
+// A softmax that is renormalized over the chosen experts is a softmax over
+// these alone: the others' logits do not matter.
+bool needs_chosen_only(const RouterRule& rule) {
+  return rule.score == RouterScore::softmax && rule.renormalized
+         && !rule.corrected && rule.groups == 1;
+}
+
+// One token's choice.
+class Chooser {
+public:
+  Chooser(const RouterShape& shape, const float* correction_E)
+    : shape_(shape),
+      correction_E_(correction_E),
+      scores_E_(static_cast<std::size_t>(shape.experts)),
+      compared_E_(scores_E_.size()),
+      order_E_(scores_E_.size()),
+      weights_K_(static_cast<std::size_t>(shape.chosen)) {}
+
+  void choose(std::int64_t token, const float* logits_E) {
+    std::copy_n(logits_E, shape_.experts, scores_E_.begin());
+    if (shape_.rule.score == RouterScore::sigmoid)
+      sigmoid(scores_E_);
+    else if (!needs_chosen_only(shape_.rule))
+      softmax(scores_E_);
+    compared_E_ = scores_E_;
+    if (correction_E_ != nullptr)
+      for (std::size_t e = 0; e < compared_E_.size(); ++e)
+        compared_E_[e] += correction_E_[e];
+    if (shape_.rule.groups > 1)
+      leave_out_groups();
+    best(compared_E_, order_E_, shape_.chosen);
+    if (const std::int32_t* given = shape_.replayed.of(token))
+      take(given);
+    weigh();
+  }
+  std::int64_t replayed() const {
+    return replayed_;
+  }
+  std::int64_t mismatched() const {
+    return mismatched_;
+  }
+  std::span<const float> scores_E() const {
+    return scores_E_;
+  }
+  std::int64_t expert(std::size_t i) const {
+    return order_E_[i];
+  }
+  float weight(std::size_t i) const {
+    return weights_K_[i];
+  }
+
+private:
+  // Sorts the indices of the `count` largest values to the front.
+  static void best(std::span<const float> values,
+                   std::vector<std::int64_t>& order, std::int64_t count) {
+    std::iota(order.begin(), order.end(), 0);
+    std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                      [&](std::int64_t a, std::int64_t b) {
+                        const float x = values[static_cast<std::size_t>(a)];
+                        const float y = values[static_cast<std::size_t>(b)];
+                        return x > y || (x == y && a < b);
+                      });
+  }
+
+  // Replaces the chosen experts by given ones.
+  void take(const std::int32_t* given) {
+    const auto chosen_end = order_E_.begin() + shape_.chosen;
+    for (std::int64_t i = 0; i < shape_.chosen; ++i)
+      if (std::find(order_E_.begin(), chosen_end, given[i]) == chosen_end)
+        ++mismatched_;
+    replayed_ += shape_.chosen;
+    std::copy_n(given, shape_.chosen, order_E_.begin());
+  }
+
+  // A group's score is the sum of its two best.
+  void leave_out_groups() {
+    const auto groups = static_cast<std::size_t>(shape_.rule.groups);
+    const std::size_t size = compared_E_.size() / groups;
+    group_scores_.resize(groups);
+    group_order_.resize(groups);
+    for (std::size_t g = 0; g < groups; ++g) {
+      float first = -std::numeric_limits<float>::infinity();
+      float second = first;
+      for (std::size_t i = g * size; i < (g + 1) * size; ++i) {
+        second = std::max(second, std::min(first, compared_E_[i]));
+        first = std::max(first, compared_E_[i]);
+      }
+      group_scores_[g] = first + second;
+    }
+    best(group_scores_, group_order_, shape_.rule.chosen_groups);
+    for (std::size_t i = static_cast<std::size_t>(shape_.rule.chosen_groups);
+         i < groups; ++i)
+      std::fill_n(compared_E_.begin()
+                    + group_order_[i] * static_cast<std::int64_t>(size),
+                  size, -std::numeric_limits<float>::infinity());
+  }
+
+  void weigh() {
+    for (std::size_t i = 0; i < weights_K_.size(); ++i)
+      weights_K_[i] = scores_E_[static_cast<std::size_t>(order_E_[i])];
+    if (needs_chosen_only(shape_.rule)) {
+      softmax(weights_K_);
+    } else if (shape_.rule.renormalized) {
+      const float sum
+        = std::accumulate(weights_K_.begin(), weights_K_.end(), least_sum);
+      for (float& weight : weights_K_)
+        weight /= sum;
+    }
+    if (shape_.rule.scale != 1)
+      for (float& weight : weights_K_)
+        weight *= static_cast<float>(shape_.rule.scale);
+  }
+
+  const RouterShape& shape_;
+  const float* correction_E_;
+  std::vector<float> scores_E_;
+  std::vector<float> compared_E_;
+  std::vector<std::int64_t> order_E_;
+  std::vector<float> weights_K_;
+  std::vector<float> group_scores_;
+  std::vector<std::int64_t> group_order_;
+  std::int64_t replayed_ = 0;
+  std::int64_t mismatched_ = 0;
+};
+
+// Calls visit(slot, token, expert) for all slots.
+template <class Visit>
+void each_slot(const Routing& routing, const Visit& visit) {
+  for (std::size_t e = 0; e + 1 < routing.begin_E.size(); ++e)
+    for (std::int64_t s = routing.begin_E[e]; s < routing.begin_E[e + 1]; ++s)
+      visit(
+        static_cast<std::size_t>(s),
+        static_cast<std::size_t>(routing.token_S[static_cast<std::size_t>(s)]),
+        e);
+}
+
+// Sorts slots by expert, from the chosen experts and their weights.
+void sort_slots(const RouterShape& shape, const std::vector<float>& weight_TK,
+                Routing& routing) {
+  const std::vector<std::int32_t>& chosen_TK = routing.chosen_TK;
+  routing.begin_E.assign(static_cast<std::size_t>(shape.experts) + 1, 0);
+  for (const std::int32_t expert : chosen_TK)
+    ++routing.begin_E[static_cast<std::size_t>(expert) + 1];
+  std::partial_sum(routing.begin_E.begin(), routing.begin_E.end(),
+                   routing.begin_E.begin());
+  std::vector<std::int64_t> next_E = routing.begin_E;
+  routing.token_S.resize(chosen_TK.size());
+  routing.weight_S.resize(chosen_TK.size());
+  for (std::size_t i = 0; i < chosen_TK.size(); ++i) {
+    const auto slot = static_cast<std::size_t>(
+      next_E[static_cast<std::size_t>(chosen_TK[i])]++);
+    routing.token_S[slot]
+      = static_cast<std::int32_t>(i / static_cast<std::size_t>(shape.chosen));
+    routing.weight_S[slot] = weight_TK[i];
+  }
+}
+
+} // namespace
+
+Routing route(const RouterShape& shape, const float* logits_TE,
+              const float* correction_E) {
+  const auto k = static_cast<std::size_t>(shape.chosen);
+  std::vector<float> weight_TK(static_cast<std::size_t>(shape.tokens) * k);
+  Routing routing;
+  routing.chosen_TK.resize(weight_TK.size());
+  const bool keeps_scores = !needs_chosen_only(shape.rule);
+  if (keeps_scores)
+    routing.scores_TE.reserve(
+      static_cast<std::size_t>(shape.tokens * shape.experts));
+  Chooser chooser(shape, correction_E);
+  for (std::int64_t t = 0; t < shape.tokens; ++t) {
+    chooser.choose(t, logits_TE + t * shape.experts);
+    const std::span<const float> scores_E = chooser.scores_E();
+    if (keeps_scores)
+      routing.scores_TE.insert(routing.scores_TE.end(), scores_E.begin(),
+                               scores_E.end());
+    for (std::size_t i = 0; i < k; ++i) {
+      const std::size_t at = static_cast<std::size_t>(t) * k + i;
+      routing.chosen_TK[at] = static_cast<std::int32_t>(chooser.expert(i));
+      weight_TK[at] = chooser.weight(i);
+    }
+  }
+  routing.replayed = chooser.replayed();
+  routing.mismatched = chooser.mismatched();
+  sort_slots(shape, weight_TK, routing);
+  return routing;
+}
+
+void add_load_excess(const RouterShape& shape, const Routing& routing,
+                     std::span<const std::int64_t> copies_T, float* out_E) {
+  std::vector<std::int64_t> load_E(static_cast<std::size_t>(shape.experts), 0);
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < routing.chosen_TK.size(); ++i) {
+    const std::int64_t copies
+      = copies_T[i / static_cast<std::size_t>(shape.chosen)];
+    load_E[static_cast<std::size_t>(routing.chosen_TK[i])] += copies;
+    all += copies;
+  }
+  for (std::size_t e = 0; e < load_E.size(); ++e)
+    out_E[e] += static_cast<float>(load_E[e] * shape.experts - all);
+}
+
+// With scores s, chosen experts C, scale c and N = sum over C of s where
+// weights are renormalized (else 1), w_e = c s_e / N, so
+//   d s_e = c / N (d w_e - [renormalized] sum over C of (w / c) d w)
+// for e in C, and 0 for others. Then
+//   softmax: d logit_e = s_e (d s_e - sum over all of s d s)
+//   sigmoid: d logit_e = s_e (1 - s_e) d s_e.
+// A renormalized softmax needs no scores: d logit_e = w_e (d w_e - mean).
+void route_backward(const RouterShape& shape, const Routing& routing,
+                    const float* d_weight_S, float* d_logits_TE) {
+  const auto tokens = static_cast<std::size_t>(shape.tokens);
+  const auto experts = static_cast<std::size_t>(shape.experts);
+  const auto scale = static_cast<float>(shape.rule.scale);
+  std::fill_n(d_logits_TE, tokens * experts, 0.0F);
+  std::vector<float> mean_T(tokens, 0.0F); // of d w, weighted by w / c
+  if (shape.rule.renormalized)
+    each_slot(routing, [&](std::size_t s, std::size_t t, std::size_t) {
+      mean_T[t] += routing.weight_S[s] / scale * d_weight_S[s];
+    });
+  if (routing.scores_TE.empty())
+    return each_slot(routing, [&](std::size_t s, std::size_t t, std::size_t e) {
+      d_logits_TE[t * experts + e]
+        = routing.weight_S[s] * (d_weight_S[s] - mean_T[t]);
+    });
+  std::vector<float> sum_T(tokens, least_sum); // N
+  std::vector<float> dot_T(tokens, 0.0F);      // sum over all of s d s
+  if (shape.rule.renormalized)
+    each_slot(routing, [&](std::size_t, std::size_t t, std::size_t e) {
+      sum_T[t] += routing.scores_TE[t * experts + e];
+    });
+  else
+    std::ranges::fill(sum_T, 1.0F);
+  each_slot(routing, [&](std::size_t s, std::size_t t, std::size_t e) {
+    const std::size_t at = t * experts + e;
+    d_logits_TE[at] = scale / sum_T[t] * (d_weight_S[s] - mean_T[t]);
+    dot_T[t] += routing.scores_TE[at] * d_logits_TE[at];
+  });
+  const bool is_sigmoid = shape.rule.score == RouterScore::sigmoid;
+  for (std::size_t at = 0; at < tokens * experts; ++at) {
+    const float score = routing.scores_TE[at];
+    d_logits_TE[at] = is_sigmoid
+                        ? score * (1 - score) * d_logits_TE[at]
+                        : score * (d_logits_TE[at] - dot_T[at / experts]);
+  }
+}
+
+} // namespace troupe::models

@@ -1,0 +1,72 @@
+// The router of a layer with experts: chooses k of E experts for each token
+// from the logits of a linear layer, and their weights in the sum of outputs,
+// by the rule of the model (config/model/expert_shape.hpp). Runs on the host.
+//
+// T tokens, E experts, k experts per token, S = T * k slots (a token at an
+// expert) in order of expert, then of token.
+#pragma once
+
+#include "config/model/expert_shape.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::models {
+
+/// Experts of one layer that tokens go to whatever their scores are: those that
+/// generation chose (`algorithm.routing_replay`).
+struct ReplayedExperts {
+  const std::int32_t* first = nullptr; ///< of the first token; null: none
+  std::int64_t stride = 0;             ///< from one token to the next
+
+  /// Returns the k experts of a token; null if the router chooses.
+  const std::int32_t* of(std::int64_t token) const {
+    const std::int32_t* own
+      = first == nullptr ? nullptr : first + token * stride;
+    return own != nullptr && *own >= 0 ? own : nullptr;
+  }
+};
+
+struct RouterShape {
+  std::int64_t tokens = 0;  ///< T
+  std::int64_t experts = 0; ///< E
+  std::int64_t chosen = 0;  ///< k
+  RouterRule rule;
+  ReplayedExperts replayed = {};
+
+  std::int64_t slots() const {
+    return tokens * chosen;
+  }
+};
+
+/// The assignment of tokens to experts, with weights.
+struct Routing {
+  std::vector<std::int64_t> begin_E; ///< [E+1] first slot of each expert
+  std::vector<std::int32_t> token_S;
+  std::vector<float> weight_S;
+  std::vector<std::int32_t> chosen_TK; ///< the same by token, best first
+  std::int64_t replayed = 0;           ///< slots of replayed experts
+  /// Replayed slots of experts that the router would not have chosen.
+  std::int64_t mismatched = 0;
+  /// [T, E] scores of all experts that the gradient needs; empty where it needs
+  /// the weights only (a renormalized softmax).
+  std::vector<float> scores_TE;
+};
+
+/// Chooses the k experts with the largest scores for each token; ties go to the
+/// lowest index. `correction_E` is null unless the rule has one.
+Routing route(const RouterShape& shape, const float* logits_TE,
+              const float* correction_E);
+
+/// Adds each expert's load times E minus the load of all, whole numbers whose
+/// sign says whether it had more tokens than the mean, to out_E. A token counts
+/// `copies_T` times.
+void add_load_excess(const RouterShape& shape, const Routing& routing,
+                     std::span<const std::int64_t> copies_T, float* out_E);
+
+/// Computes the gradient of the logits from that of the slots' weights.
+void route_backward(const RouterShape& shape, const Routing& routing,
+                    const float* d_weight_S, float* d_logits_TE);
+
+} // namespace troupe::models
