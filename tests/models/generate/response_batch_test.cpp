@@ -82,7 +82,7 @@ TEST(ResponseBatch, SlicesHaveTheBitsOfAWholeGeneration_I1_I2) {
     all.push_back(all.back());
     all.back().top_k = 9;
     all.back().repetition_penalty = 1.3;
-    all.back().logprobs = ResponseLogprobs::masked;
+    all.back().record.logprobs = ResponseLogprobs::masked;
   }
   std::size_t truncated = 0, ended = 0;
   for (auto options : all)
