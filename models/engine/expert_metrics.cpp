@@ -25,6 +25,24 @@ double even_share(const Routing& routing, const PackedSequences& sequences,
   return all * all / (static_cast<double>(experts.count) * squares);
 }
 
+// A token of a shared prompt counts once per sequence, as it does without
+// sharing.
+void add_mismatch(const Routing& routing, const PackedSequences& sequences,
+                  const ExpertShape& experts, MetricSums& sums) {
+  std::int64_t mismatched = 0;
+  std::int64_t replayed = 0;
+  for (const std::int64_t token : sequences.packed_L)
+    if (const std::int32_t own
+        = routing.mismatched_T[static_cast<std::size_t>(token)];
+        own >= 0) {
+      mismatched += own;
+      replayed += experts.per_token;
+    }
+  if (replayed > 0)
+    sums.add("moe/routing_mismatch", static_cast<double>(mismatched),
+             static_cast<double>(replayed));
+}
+
 } // namespace
 
 void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
@@ -40,9 +58,7 @@ void add_expert_metrics(const Saved& saved, const PackedSequences& sequences,
           begin < end)
         sums.add("moe/balance",
                  even_share(routing, sequences, experts, begin, end), 1);
-    if (routing.replayed > 0)
-      sums.add("moe/routing_mismatch", static_cast<double>(routing.mismatched),
-               static_cast<double>(routing.replayed));
+    add_mismatch(routing, sequences, experts, sums);
   }
 }
 

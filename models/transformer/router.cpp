@@ -61,14 +61,14 @@ public:
     if (shape_.rule.groups > 1)
       leave_out_groups();
     best(compared_E_, order_E_, shape_.chosen);
+    mismatched_ = -1;
     if (const std::int32_t* given = shape_.replayed.of(token))
       take(given);
     weigh();
   }
-  std::int64_t replayed() const {
-    return replayed_;
-  }
-  std::int64_t mismatched() const {
+  /// Returns how many given experts are not the router's choice; -1: none are
+  /// given.
+  std::int32_t mismatched() const {
     return mismatched_;
   }
   std::span<const float> scores_E() const {
@@ -97,10 +97,10 @@ private:
   // Replaces the chosen experts by given ones.
   void take(const std::int32_t* given) {
     const auto chosen_end = order_E_.begin() + shape_.chosen;
+    mismatched_ = 0;
     for (std::int64_t i = 0; i < shape_.chosen; ++i)
       if (std::find(order_E_.begin(), chosen_end, given[i]) == chosen_end)
         ++mismatched_;
-    replayed_ += shape_.chosen;
     std::copy_n(given, shape_.chosen, order_E_.begin());
   }
 
@@ -151,8 +151,7 @@ private:
   std::vector<float> weights_K_;
   std::vector<float> group_scores_;
   std::vector<std::int64_t> group_order_;
-  std::int64_t replayed_ = 0;
-  std::int64_t mismatched_ = 0;
+  std::int32_t mismatched_ = -1;
 };
 
 // Calls visit(slot, token, expert) for all slots.
@@ -202,6 +201,7 @@ Routing route(const RouterShape& shape, const float* logits_TE,
   Chooser chooser(shape, correction_E);
   for (std::int64_t t = 0; t < shape.tokens; ++t) {
     chooser.choose(t, logits_TE + t * shape.experts);
+    routing.mismatched_T.push_back(chooser.mismatched());
     const std::span<const float> scores_E = chooser.scores_E();
     if (keeps_scores)
       routing.scores_TE.insert(routing.scores_TE.end(), scores_E.begin(),
@@ -212,8 +212,6 @@ Routing route(const RouterShape& shape, const float* logits_TE,
       weight_TK[at] = chooser.weight(i);
     }
   }
-  routing.replayed = chooser.replayed();
-  routing.mismatched = chooser.mismatched();
   sort_slots(shape, weight_TK, routing);
   return routing;
 }

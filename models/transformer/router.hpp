@@ -46,9 +46,9 @@ struct Routing {
   std::vector<std::int32_t> token_S;
   std::vector<float> weight_S;
   std::vector<std::int32_t> chosen_TK; ///< the same by token, best first
-  std::int64_t replayed = 0;           ///< slots of replayed experts
-  /// Replayed slots of experts that the router would not have chosen.
-  std::int64_t mismatched = 0;
+  /// [T] how many of a token's replayed experts the router would not have
+  /// chosen; -1: none are replayed.
+  std::vector<std::int32_t> mismatched_T;
   /// [T, E] scores of all experts that the gradient needs; empty where it needs
   /// the weights only (a renormalized softmax).
   std::vector<float> scores_TE;

@@ -27,7 +27,7 @@ class RoutingReplay(Case):
         return ["train", "/dev/null", "workflow=grpo", "run.name=grpo",
                 "run.steps=3", "run.save_every=0",
                 "models.actor.path=data/experts",
-                "models.actor.optimizer.lr=1e-2", CONSTANT[0],
+                "models.actor.optimizer.lr=1e-3", CONSTANT[0],
                 "data.train=data/prompts.jsonl", "data.batch_size=6",
                 "data.max_prompt_tokens=32", "rollout.n=4",
                 "rollout.max_new_tokens=12", "algorithm.mini_batches=2",
