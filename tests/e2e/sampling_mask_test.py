@@ -2,34 +2,16 @@
 top-p left, alike under every plan (I1) and resumed to the bit (I8)."""
 import unittest
 
-from support import CONSTANT, SOURCE, Case, read_rows, tree_bytes, without_times
+from recorded_rollouts import ONE_DEVICE, RecordedRollouts
+from support import SOURCE, Case, read_rows
 
-ONE_DEVICE = ["plan=single", "cluster.devices_per_node=1",
-              "cluster.workers_per_node=1"]
-FOUR_DEVICES = ["cluster.devices_per_node=4", "cluster.workers_per_node=2"]
-PLANS = ("deepspeed_chat", "openrlhf")
 MASKS = ["algorithm.sampling_mask=true"]
 DIFFERENCE = "training/rollout_probs_diff_mean"
 
 
-class SamplingMask(Case):
-    def grpo(self, *overrides):
-        return ["train", "/dev/null", "workflow=grpo", "run.name=grpo",
-                "run.steps=3", "run.save_every=0",
-                "models.actor.path=data/base",
-                "models.actor.optimizer.lr=1e-3", CONSTANT[0],
-                "data.train=data/prompts.jsonl", "data.batch_size=6",
-                "data.max_prompt_tokens=32", "rollout.n=4",
-                "rollout.max_new_tokens=12", "rollout.top_k=12",
-                "rollout.top_p=0.8", "algorithm.mini_batches=2",
-                "reward.kind=rule",
-                "reward.weights={'regex:a': 1, 'regex:e': 1, 'regex:i': 1}",
-                *overrides]
-
-    def train(self, name, *overrides):
-        self.troupe(*self.grpo(f"run.name={name}", *overrides))
-        return {step: without_times(line)
-                for step, line in self.metrics(name).items()}
+class SamplingMask(RecordedRollouts, Case):
+    more = ("rollout.top_k=12", "rollout.top_p=0.8")
+    record = MASKS
 
     def test_training_computes_what_was_sampled(self):
         # one optimizer step: the policy is still the one that sampled
@@ -53,24 +35,6 @@ class SamplingMask(Case):
                              [own == 1 for own in sample["loss_mask"]])
             self.assertLessEqual(max(counts), 12)
             self.assertEqual(sum(counts), len(sample["keys"]["kept_ids"]))
-
-    def test_it_trains_alike_under_every_plan_I1(self):
-        self.train("recorded", *MASKS, *ONE_DEVICE)
-        replay = f"run.replay={self.run_folder('recorded')}/samples.jsonl"
-        one = self.train("one", replay, *MASKS, *ONE_DEVICE)
-        self.assertGreater(abs(one[1]["actor/pg_loss"]), 0)
-        for plan in PLANS:
-            other = self.train("other", "run.resume=fresh", f"plan={plan}",
-                               replay, *MASKS, *FOUR_DEVICES)
-            self.assert_alike(plan, one, other)
-
-    def test_a_resumed_run_has_the_same_bits_I8(self):
-        plan = ["plan=openrlhf", "run.save_every=2", *MASKS, *FOUR_DEVICES]
-        self.train("whole", "run.steps=4", *plan)
-        self.train("halves", "run.steps=2", *plan)
-        self.train("halves", "run.steps=4", *plan)
-        self.assertEqual(*[tree_bytes(self.latest(name), "*/*.safetensors")
-                           for name in ("whole", "halves")])
 
     def test_ppo_evaluates_and_trains_with_masks(self):
         self.troupe(*self.ppo("rollout.top_k=12", *MASKS, "run.steps=2",
