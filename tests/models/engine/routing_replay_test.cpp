@@ -9,6 +9,7 @@
 #include "tests/support/models/engine_support.hpp"
 #include "tests/support/models/io_support.hpp"
 #include "tests/support/models/parallel_support.hpp"
+#include "tests/support/models/with_advantages.hpp"
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@ using troupe::testing::ParallelReplica;
 using troupe::testing::random_prompts;
 using troupe::testing::TempFolder;
 using troupe::testing::wide_shape;
+using troupe::testing::with_advantages;
 using troupe::testing::write_random_model;
 
 constexpr std::int32_t replay_ids = 75; // of wide_shape
@@ -67,16 +69,7 @@ protected:
   }
   net::Rows to_train_on() const {
     ParallelReplica alone(spec(), "d1");
-    net::Rows rows = responses(alone);
-    std::vector<std::vector<float>> advantages;
-    float sign = 1;
-    for (const std::uint32_t length : rows.at("logprobs").lengths) {
-      advantages.emplace_back();
-      for (std::uint32_t t = 0; t < length; ++t)
-        advantages.back().push_back((sign = -sign) + 0.25F);
-    }
-    rows.add(column_of("advantages", DType::f32, advantages));
-    return rows;
+    return with_advantages(responses(alone));
   }
   static TrainSpec train(std::int64_t micro_batch_tokens = 40) {
     TrainSpec train;

@@ -1,7 +1,7 @@
 // Plans with slices that cannot run, with the exact message that a user reads.
 #include "plans/check/plan_check.hpp"
 
-#include "tests/support/plans/support.hpp"
+#include "tests/support/plans/check_case.hpp"
 #include <gmock/gmock.h>
 
 namespace troupe::plans {
@@ -10,34 +10,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// PPO on four devices; a test changes the plan or the context.
-struct SlicesCase {
-  Workflow workflow = make_ppo();
-  ExecutionPlan plan = plan_apart(workflow);
-  CheckContext context{
-    .workflow = workflow,
-    .plan = plan,
-    .sizes
-    = {.samples_per_step = 64, .mini_batches = 4, .max_sequence_tokens = 128}};
-};
-
-PlanReport slices_report(const std::function<void(SlicesCase&)>& break_it) {
-  SlicesCase one;
-  break_it(one);
-  return check_plan(one.context);
-}
-
-/// Returns all errors, each as "path: message".
-std::string slices_broken(const std::function<void(SlicesCase&)>& break_it) {
-  std::string text;
-  for (const auto& mistake : slices_report(break_it).errors)
-    text += (text.empty() ? "" : "\n") + mistake.path + ": " + mistake.message;
-  return text;
-}
-
 std::string broken_slices(const char* call,
-                          const std::function<void(SlicesCase&)>& change = {}) {
-  return slices_broken([&](SlicesCase& c) {
+                          const std::function<void(CheckCase&)>& change = {}) {
+  return broken([&](CheckCase& c) {
     c.context.sizes.max_new_tokens = 8;
     c.plan.calls[call].slices = 4;
     if (change)
@@ -53,24 +28,24 @@ TEST(PlanCheckSlices, OnlyGenerationsThatCanBeCutAreInSlices) {
   EXPECT_EQ(
     broken_slices(
       "actor_gen",
-      [](SlicesCase& c) { c.workflow.calls.front().user_actor = true; }),
+      [](CheckCase& c) { c.workflow.calls.front().user_actor = true; }),
     "calls.actor_gen.slices: expected 1, for an actor leads the conversations "
     "of actor_gen, turn by turn, got 4; try 1");
   EXPECT_EQ(
     broken_slices("actor_gen",
-                  [](SlicesCase& c) { c.plan.calls["actor_gen"].chunks = 2; }),
+                  [](CheckCase& c) { c.plan.calls["actor_gen"].chunks = 2; }),
     "calls.actor_gen.slices: expected 1, for a call is in chunks or in slices, "
     "got 4; try 1");
   EXPECT_EQ(
     broken_slices(
       "actor_gen",
-      [](SlicesCase& c) { c.plan.roles["actor"].offload_weights = true; }),
+      [](CheckCase& c) { c.plan.roles["actor"].offload_weights = true; }),
     "calls.actor_gen.slices: expected 1, for weights of actor leave the device "
     "between calls, got 4; try 1");
   EXPECT_EQ(
     broken_slices(
       "actor_gen",
-      [](SlicesCase& c) { c.workflow.calls.front().rows.rounds = 2; }),
+      [](CheckCase& c) { c.workflow.calls.front().rows.rounds = 2; }),
     "calls.actor_gen.slices: expected 1, for rounds of dynamic sampling choose "
     "after whole responses, got 4; try 1");
 }
@@ -78,18 +53,18 @@ TEST(PlanCheckSlices, OnlyGenerationsThatCanBeCutAreInSlices) {
 TEST(PlanCheckSlices, SlicesAreNoMoreThanTokensAndLagsAllow) {
   EXPECT_EQ(
     broken_slices("actor_gen",
-                  [](SlicesCase& c) { c.context.sizes.max_new_tokens = 3; }),
+                  [](CheckCase& c) { c.context.sizes.max_new_tokens = 3; }),
     "calls.actor_gen.slices: expected 1 to 3, the new tokens of a response, "
     "got 4; try 3");
   EXPECT_EQ(
     broken_slices("actor_gen",
-                  [](SlicesCase& c) { c.plan.lag["actor_gen"] = 7; }),
+                  [](CheckCase& c) { c.plan.lag["actor_gen"] = 7; }),
     "calls.actor_gen.slices: expected 1 to 2, for the first of more slices "
     "would lag more than 8 steps, got 4; try 2");
 }
 
 TEST(PlanCheckSlices, WarnsOfSlicesThatTheLossDoesNotCorrectFor) {
-  const auto report = slices_report([](SlicesCase& c) {
+  const auto report = report_of([](CheckCase& c) {
     c.plan.calls["actor_gen"].slices = 2;
     c.context.corrects_for_lag = false;
   });

@@ -3,7 +3,7 @@
 #include "config/base/error.hpp"
 #include "plans/check/plan_check.hpp"
 
-#include "tests/support/plans/support.hpp"
+#include "tests/support/plans/check_case.hpp"
 #include <gmock/gmock.h>
 
 using ::testing::AllOf;
@@ -30,38 +30,12 @@ ModelShape toy_shape(bool scalar_head) {
           .eos = {}};
 }
 
-/// PPO on four devices, 64 samples per step in 4 mini-batches; `break_it`
-/// changes the plan or the context.
-struct Case {
-  Workflow workflow = make_ppo();
-  ExecutionPlan plan = plan_apart(workflow);
-  CheckContext context{
-    .workflow = workflow,
-    .plan = plan,
-    .sizes
-    = {.samples_per_step = 64, .mini_batches = 4, .max_sequence_tokens = 128}};
-};
-
-PlanReport report_of(const std::function<void(Case&)>& break_it) {
-  Case one;
-  break_it(one);
-  return check_plan(one.context);
-}
-
-/// Returns the only error as "path: message", or all of them.
-std::string broken(const std::function<void(Case&)>& break_it) {
-  std::string text;
-  for (const auto& mistake : report_of(break_it).errors)
-    text += (text.empty() ? "" : "\n") + mistake.path + ": " + mistake.message;
-  return text;
-}
-
 Placement placed(std::vector<Rank> devices, const char* strategy) {
   return {.devices = std::move(devices), .strategy = parse_strategy(strategy)};
 }
 
 TEST(PlanCheck, AValidPlanHasNoErrorsOrWarnings) {
-  const auto report = report_of([](Case&) {});
+  const auto report = report_of([](CheckCase&) {});
   EXPECT_TRUE(report.ok());
   EXPECT_THAT(report.warnings, IsEmpty());
   EXPECT_THAT(report.devices, SizeIs(4));
@@ -69,27 +43,27 @@ TEST(PlanCheck, AValidPlanHasNoErrorsOrWarnings) {
 }
 
 TEST(PlanCheck, DevicesMustExist) {
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"] = on(4, 7); }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls["rew_inf"] = on(4, 7); }),
             "calls.rew_inf.devices: expected devices of the cluster, which has "
             "4 (0-3), got 4-7; try 0-3");
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"] = on(3, 4); }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls["rew_inf"] = on(3, 4); }),
             "calls.rew_inf.devices: expected devices of the cluster, which has "
             "4 (0-3), got 3-4; try 0-3");
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.plan = plan_all(c.workflow, on(0, 0), 1);
               c.plan.calls["rew_inf"] = on(1, 1);
             }),
             "calls.rew_inf.devices: expected devices of the cluster, which has "
             "1 (0), got 1; try 0");
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inf"].devices = {}; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls["rew_inf"].devices = {}; }),
             "calls.rew_inf.devices: expected devices for a call with weights, "
             "got host; try 0-3");
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{0}}, "d2");
             }),
             "calls.rew_inf.devices: expected devices that ascend, each once, "
             "got 1,0; try 0-1");
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.plan.calls["rew_inf"] = placed({Rank{1}, Rank{1}}, "d2");
             }),
             "calls.rew_inf.devices: expected devices that ascend, each once, "
@@ -97,36 +71,36 @@ TEST(PlanCheck, DevicesMustExist) {
 }
 
 TEST(PlanCheck, EveryCallIsPlacedAndNoOther) {
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls.erase("ref_inf"); }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls.erase("ref_inf"); }),
             "calls.ref_inf: expected devices for every call of workflow ppo, "
             "got nothing; try ref_inf: {devices: 0-3, strategy: d4}");
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls.erase("advantages"); }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls.erase("advantages"); }),
             "calls.advantages: expected devices for every call of workflow "
             "ppo, got nothing; try advantages: {devices: host}");
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls["rew_inff"] = on(0, 0); }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls["rew_inff"] = on(0, 0); }),
             "calls.rew_inff: expected a call of workflow ppo, got 'rew_inff'; "
             "try 'rew_inf'");
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls["judge"] = on(0, 0); }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls["judge"] = on(0, 0); }),
             "calls.judge: expected a call of workflow ppo, got 'judge'; try "
             "one of actor_gen, rew_inf, ref_inf, critic_inf, advantages, "
             "actor_train, critic_train");
 }
 
 TEST(PlanCheck, OtherNamesMustExist) {
-  EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_gem"] = 1; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.lag["actor_gem"] = 1; }),
             "lag.actor_gem: expected a call of workflow ppo, got 'actor_gem'; "
             "try 'actor_gen'");
-  EXPECT_EQ(broken([](Case& c) { c.plan.replicas["actor@gen"] = true; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.replicas["actor@gen"] = true; }),
             "replicas.actor@gen: expected a replica of workflow ppo, got "
             "'actor@gen'; try 'actor@actor_gen'");
-  EXPECT_EQ(broken([](Case& c) { c.plan.roles["reff"] = {}; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.roles["reff"] = {}; }),
             "roles.reff: expected a role of workflow ppo, got 'reff'; try "
             "'ref'");
 }
 
 TEST(PlanCheck, OnlyDroppableReplicasMayBeDropped) {
   const auto dropping = [](const char* replica, auto change) {
-    return broken([&](Case& c) {
+    return broken([&](CheckCase& c) {
       c.plan = plan_apart(c.workflow);
       c.plan.replicas[replica] = false;
       change(c.plan);
@@ -148,22 +122,22 @@ TEST(PlanCheck, OnlyDroppableReplicasMayBeDropped) {
 }
 
 TEST(PlanCheck, StrategiesMustFitTheirDevices) {
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d3");
             }),
             "calls.rew_inf.strategy: expected a strategy for 4 devices (0-3), "
             "got d3, which is for 3; try d4");
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 3), "d4t2");
             }),
             "calls.rew_inf.strategy: expected a strategy for 4 devices (0-3), "
             "got d4t2, which is for 8; try d2t2");
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 2), "t2");
             }),
             "calls.rew_inf.strategy: expected a strategy for 3 devices (0-2), "
             "got t2, which is for 2; try d3");
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.plan.calls["rew_inf"] = placed(ranks(0, 1), "d1");
             }),
             "calls.rew_inf.strategy: expected a strategy for 2 devices (0-1), "
@@ -172,8 +146,9 @@ TEST(PlanCheck, StrategiesMustFitTheirDevices) {
 
 TEST(PlanCheck, EveryCallRunsUnderEveryStrategy) {
   const auto with = [](const char* call, const char* strategy) {
-    return broken(
-      [&](Case& c) { c.plan.calls[call] = placed(ranks(0, 3), strategy); });
+    return broken([&](CheckCase& c) {
+      c.plan.calls[call] = placed(ranks(0, 3), strategy);
+    });
   };
   for (const char* strategy :
        {"d4", "d2t2", "d2p2", "d4z1", "d4z3", "d2t2s", "p2t2", "d2t2z3"})
@@ -182,11 +157,11 @@ TEST(PlanCheck, EveryCallRunsUnderEveryStrategy) {
 }
 
 TEST(PlanCheck, FunctionsRunOnTheHost) {
-  EXPECT_EQ(broken([](Case& c) { c.plan.calls["advantages"] = on(0, 1); }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.calls["advantages"] = on(0, 1); }),
             "calls.advantages.devices: expected host, where functions run, got "
             "0-1; try host");
   EXPECT_EQ(
-    broken([](Case& c) { c.plan.calls["advantages"].strategy.dp = 2; }),
+    broken([](CheckCase& c) { c.plan.calls["advantages"].strategy.dp = 2; }),
     "calls.advantages.strategy: expected none of a function, got d2; try "
     "leaving it out");
 }
@@ -195,10 +170,10 @@ TEST(PlanCheck, EveryDeviceNeedsASample) {
   const std::string d1
     = ".strategy: expected at most d1, as many dp ranks as a mini-batch has "
       "samples, got d2; try d1 on 1 device";
-  EXPECT_EQ(broken([](Case& c) { c.context.sizes.mini_batches = 64; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.context.sizes.mini_batches = 64; }),
             "calls.actor_train" + d1 + "\ncalls.critic_train" + d1);
   EXPECT_EQ(
-    broken([](Case& c) {
+    broken([](CheckCase& c) {
       c.context.sizes.samples_per_step = 3;
       c.context.sizes.mini_batches = 1;
       c.plan.calls["rew_inf"] = on(0, 3);
@@ -208,20 +183,20 @@ TEST(PlanCheck, EveryDeviceNeedsASample) {
 }
 
 TEST(PlanCheck, MiniBatchesMustHaveSamples) {
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               c.context.sizes.group_size = 8;
               c.context.sizes.mini_batches = 9;
             }),
             "algorithm.mini_batches: expected 1 to 8, the rows of a step, got "
             "9; try 8");
-  EXPECT_EQ(broken([](Case& c) { c.context.sizes.mini_batches = 0; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.context.sizes.mini_batches = 0; }),
             "algorithm.mini_batches: expected 1 to 64, the rows of a step, "
             "got 0; try 1");
 }
 
 TEST(PlanCheck, MicroBatchesMustBePossible) {
   const auto with = [](int count, std::int64_t tokens) {
-    return broken([&](Case& c) {
+    return broken([&](CheckCase& c) {
       c.plan.calls["actor_train"].micro_batches = count;
       c.plan.calls["actor_train"].micro_batch_tokens = tokens;
     });
@@ -239,22 +214,22 @@ TEST(PlanCheck, MicroBatchesMustBePossible) {
 }
 
 TEST(PlanCheck, OnlyReadersOfTrainedRolesMayLag) {
-  EXPECT_EQ(broken([](Case& c) { c.plan.lag["advantages"] = 1; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.lag["advantages"] = 1; }),
             "lag.advantages: expected no lag, for advantages has no weights, "
             "got 1; try leaving it out");
-  EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_train"] = 1; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.lag["actor_train"] = 1; }),
             "lag.actor_train: expected no lag, for actor_train makes the "
             "newest version, got 1; try leaving it out");
-  EXPECT_EQ(broken([](Case& c) { c.plan.lag["ref_inf"] = 1; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.lag["ref_inf"] = 1; }),
             "lag.ref_inf: expected no lag, for ref is never trained, got 1; "
             "try leaving it out");
-  EXPECT_EQ(broken([](Case& c) { c.plan.lag["actor_gen"] = 9; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.lag["actor_gen"] = 9; }),
             "lag.actor_gen: expected 0 to 8, got 9; try 1");
-  EXPECT_EQ(broken([](Case& c) { c.plan.lag["ref_inf"] = 0; }), "");
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.lag["ref_inf"] = 0; }), "");
 }
 
 TEST(PlanCheck, ALagThatMakesAStepWaitForItselfIsAnError) {
-  EXPECT_THAT(broken([](Case& c) {
+  EXPECT_THAT(broken([](CheckCase& c) {
                 c.workflow = make_ppo(
                   [](Settings& s) { s.algorithm.old_logprobs = "recompute"; });
                 c.plan = plan_apart(c.workflow);
@@ -267,7 +242,7 @@ TEST(PlanCheck, ALagThatMakesAStepWaitForItselfIsAnError) {
 }
 
 TEST(PlanCheck, TrainCallsOfARoleShareAReplica) {
-  EXPECT_EQ(broken([](Case& c) {
+  EXPECT_EQ(broken([](CheckCase& c) {
               auto again = c.workflow.call("actor_train");
               again.name = "actor_train_2";
               c.workflow.calls.push_back(again);
@@ -279,18 +254,18 @@ TEST(PlanCheck, TrainCallsOfARoleShareAReplica) {
 }
 
 TEST(PlanCheck, WorkersHaveDevices) {
-  EXPECT_EQ(broken([](Case& c) { c.plan.cluster.workers_per_node = 5; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.cluster.workers_per_node = 5; }),
             "cluster.workers_per_node: expected 1 to 4, one worker a device "
             "at most, got 5; try 4");
-  EXPECT_EQ(broken([](Case& c) { c.plan.cluster.workers_per_node = 0; }),
+  EXPECT_EQ(broken([](CheckCase& c) { c.plan.cluster.workers_per_node = 0; }),
             "cluster.workers_per_node: expected 1 to 4, one worker a device "
             "at most, got 0; try 1");
-  EXPECT_THAT(broken([](Case& c) { c.plan.cluster.nodes = 0; }),
+  EXPECT_THAT(broken([](CheckCase& c) { c.plan.cluster.nodes = 0; }),
               HasSubstr("cluster: expected at least 1 device, got 0"));
 }
 
 TEST(PlanCheck, AllMistakesAreReportedAtOnce) {
-  const auto report = report_of([](Case& c) {
+  const auto report = report_of([](CheckCase& c) {
     c.plan.calls["rew_inf"] = on(4, 4);
     c.plan.lag["ref_inf"] = 1;
     c.plan.calls.erase("critic_inf");
@@ -302,21 +277,21 @@ TEST(PlanCheck, AllMistakesAreReportedAtOnce) {
 }
 
 TEST(PlanCheck, WarnsOfALagWithoutBenefit) {
-  const auto warnings = [](const std::function<void(Case&)>& change) {
+  const auto warnings = [](const std::function<void(CheckCase&)>& change) {
     return report_of(change).warnings;
   };
-  EXPECT_THAT(warnings([](Case& c) { c.plan.lag["actor_gen"] = 1; }),
+  EXPECT_THAT(warnings([](CheckCase& c) { c.plan.lag["actor_gen"] = 1; }),
               IsEmpty());
-  EXPECT_THAT(warnings([](Case& c) {
+  EXPECT_THAT(warnings([](CheckCase& c) {
                 c.plan = plan_all(c.workflow, on(0, 3), 4);
                 c.plan.lag["actor_gen"] = 1;
               }),
               ElementsAre("lag.actor_gen: buys no overlap, actor_gen shares "
                           "devices with the training of actor (devices 0-3)"));
-  EXPECT_THAT(warnings([](Case& c) { c.plan.lag["actor_gen"] = 2; }),
+  EXPECT_THAT(warnings([](CheckCase& c) { c.plan.lag["actor_gen"] = 2; }),
               ElementsAre("lag.actor_gen: 2 overlaps no more than 1, a replica "
                           "holds one version"));
-  EXPECT_THAT(warnings([](Case& c) {
+  EXPECT_THAT(warnings([](CheckCase& c) {
                 c.plan.lag["actor_gen"] = 1;
                 c.context.corrects_for_lag = false;
               }),
@@ -326,13 +301,14 @@ TEST(PlanCheck, WarnsOfALagWithoutBenefit) {
 }
 
 TEST(PlanCheck, WarnsOfIdleDevices) {
-  EXPECT_THAT(
-    report_of([](Case& c) { c.plan.cluster.devices_per_node = 6; }).warnings,
-    ElementsAre("no call runs on devices 4-5"));
+  EXPECT_THAT(report_of([](CheckCase& c) {
+                c.plan.cluster.devices_per_node = 6;
+              }).warnings,
+              ElementsAre("no call runs on devices 4-5"));
 }
 
 TEST(PlanCheck, MemoryPeaksWhereTheRoleTrains) {
-  const auto report = report_of([](Case& c) {
+  const auto report = report_of([](CheckCase& c) {
     for (const auto* role : {"actor", "ref"})
       c.context.shapes[role] = toy_shape(false);
     for (const auto* role : {"critic", "reward"})
@@ -349,7 +325,7 @@ TEST(PlanCheck, MemoryPeaksWhereTheRoleTrains) {
 }
 
 TEST(PlanCheck, APlanThatDoesNotFitNamesDevicesAndTask) {
-  const auto why = broken([](Case& c) {
+  const auto why = broken([](CheckCase& c) {
     c.context.shapes["actor"] = toy_shape(false);
     c.context.device_memory_bytes = 1'000'000;
   });
@@ -362,7 +338,7 @@ TEST(PlanCheck, APlanThatDoesNotFitNamesDevicesAndTask) {
 
 TEST(MemoryModel, PlanesAreFp32UnlessTheEngineDiffers) {
   const auto resident = [](DType dtype, bool stores_operands) {
-    return report_of([&](Case& c) {
+    return report_of([&](CheckCase& c) {
              c.context.shapes["actor"] = toy_shape(false);
              c.context.dtypes["actor"] = dtype;
              c.context.sizes.stores_operands = stores_operands;
