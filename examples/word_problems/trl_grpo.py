@@ -17,7 +17,7 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-PROMPTS, ANSWERS, NEW_TOKENS = 8, 8, 48
+PROMPTS, ANSWERS, NEW_TOKENS = 8, 8, 24
 
 
 def read_rows(file):
@@ -60,7 +60,7 @@ def settings(args):
         weight_decay=0.0, adam_beta2=0.95, max_grad_norm=1.0,
         per_device_train_batch_size=PROMPTS * ANSWERS // 2, gradient_accumulation_steps=1,
         steps_per_generation=2, num_generations=ANSWERS, max_completion_length=NEW_TOKENS,
-        temperature=1.0, beta=0.0, epsilon=0.2, epsilon_high=0.28, loss_type="dapo",
+        temperature=0.7, beta=0.0, epsilon=0.2, epsilon_high=0.28, loss_type="dapo",
         use_cpu=True, bf16=False, gradient_checkpointing=False, report_to=[],
         save_strategy="no", logging_steps=1)
 
@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--train", default="train.jsonl")
     parser.add_argument("--eval", default="eval.jsonl")
-    parser.add_argument("--steps", type=int, default=60, help="of generation; two updates each")
+    parser.add_argument("--steps", type=int, default=40, help="of generation; two updates each")
     parser.add_argument("--lr", type=float, default=1e-5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lora", action="store_true")
