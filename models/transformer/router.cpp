@@ -194,7 +194,8 @@ Routing route(const RouterShape& shape, const float* logits_TE,
   std::vector<float> weight_TK(static_cast<std::size_t>(shape.tokens) * k);
   Routing routing;
   routing.chosen_TK.resize(weight_TK.size());
-  const bool keeps_scores = !needs_chosen_only(shape.rule);
+  const bool keeps_scores
+    = shape.keeps_scores || !needs_chosen_only(shape.rule);
   if (keeps_scores)
     routing.scores_TE.reserve(
       static_cast<std::size_t>(shape.tokens * shape.experts));

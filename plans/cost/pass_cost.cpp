@@ -91,6 +91,18 @@ double CostModel::tensor_sum_s(const Job& job, double tokens) const {
          + link_latency_s(job, job.span.tensor);
 }
 
+/// Sends tokens to the experts of other dp ranks and their outputs back. Loads
+/// count as even.
+double CostModel::token_exchange_s(const Job& job, double tokens) const {
+  const double ranks = job.placement.strategy.expert_dp();
+  if (ranks <= 1)
+    return 0;
+  const auto bytes = 2 * (ranks - 1) / ranks * job.model.element_bytes * tokens
+                     * job.model.experts_a_token / job.t * job.model.hidden;
+  return bytes / link_Bps(job, job.span.data)
+         + 3 * link_latency_s(job, job.span.data); // counts first
+}
+
 CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
                                       double attends) const {
   const auto& m = job.model;
@@ -105,7 +117,8 @@ CostModel::LayerTime CostModel::layer(const Job& job, double tokens,
     = 2 * m.attention_width * attends * tokens / (job.t * hw.attn_flops)
       + passes * m.element_bytes * tokens * m.hidden / (job.t * hw.mem_Bps);
   LayerTime time{.compute = gemm + other,
-                 .network = 2 * tensor_sum_s(job, tokens),
+                 .network
+                 = 2 * tensor_sum_s(job, tokens) + token_exchange_s(job, tokens),
                  .host = hw.launch_layer_s * m.launches(tokens)
                          + (job.t > 1 ? hw.launch_tp_extra_s : 0.0)};
   time.compute *= engine_backend(hw);
