@@ -17,7 +17,7 @@ windows_units(std::span<const ParameterShape> parameters,
   std::vector<GatherBuffer> units;
   for (std::size_t begin = 0; begin < boxes.size();) {
     const UnitRun unit = unit_run(parameters, boxes.subspan(begin), strategy);
-    const auto holders = unit.holders(strategy);
+    const auto holders = unit_holders(strategy, unit.is_dealt);
     units.push_back({.layer = unit.layer,
                      .first_box = begin,
                      .end_box = begin + unit.num_boxes,

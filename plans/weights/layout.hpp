@@ -85,14 +85,15 @@ struct UnitRun {
   std::size_t num_boxes = 0;
   std::int64_t num_elements = 0;
 
-  /// Returns how many dp ranks hold these boxes, and which one `dp` is.
-  std::uint32_t holders(const Strategy& strategy) const {
-    return is_dealt ? strategy.dp / strategy.expert_dp() : strategy.dp;
-  }
-  std::uint32_t holder(const Strategy& strategy, std::uint32_t dp) const {
-    return is_dealt ? dp / strategy.expert_dp() : dp;
-  }
 };
+/// Returns how many dp ranks hold a unit, and which of these `dp` is.
+constexpr std::uint32_t unit_holders(const Strategy& strategy, bool is_dealt) {
+  return is_dealt ? strategy.dp / strategy.expert_dp() : strategy.dp;
+}
+constexpr std::uint32_t unit_holder(const Strategy& strategy, bool is_dealt,
+                                    std::uint32_t dp) {
+  return is_dealt ? dp / strategy.expert_dp() : dp;
+}
 /// Returns the first run of `boxes`, those of one coordinate before z cuts
 /// them; there is at least one.
 UnitRun unit_run(std::span<const ParameterShape> parameters,
