@@ -79,11 +79,10 @@ std::shared_ptr<net::Collectives> join_expert_copies(Shard& shard) {
   std::vector<Coordinate> members(strategy.dp / step, shard.where);
   for (std::uint32_t i = 0; i < members.size(); ++i)
     members[i].dp = shard.where.dp % step + i * step;
-  return of_device(
-    shard, net::make_host_collectives(
-             group_spec(shard, line_name("copies", members[0]), members,
-                        shard.where.dp / step),
-             shard.worker->exchange.groups));
+  return of_device(shard, net::make_host_collectives(
+                            group_spec(shard, line_name("copies", members[0]),
+                                       members, shard.where.dp / step),
+                            shard.worker->exchange.groups));
 }
 
 /// Joins the neighbouring dp ranks that have a layer's experts between them,
@@ -102,9 +101,9 @@ std::shared_ptr<net::AllToAll> join_experts(Shard& shard) {
     ends[1].dp += std::max(i, own) - own;
     const auto name
       = line_name("experts", ends[0]) + fmt::format("-d{}", ends[1].dp);
-    channels[i] = net::make_host_channel(
-      group_spec(shard, name, ends, own < i ? 0 : 1),
-      shard.worker->exchange.groups);
+    channels[i]
+      = net::make_host_channel(group_spec(shard, name, ends, own < i ? 0 : 1),
+                               shard.worker->exchange.groups);
   }
   return std::make_shared<net::AllToAll>(std::move(channels), own);
 }

@@ -77,9 +77,10 @@ Strategy parse_strategy(std::string_view text) {
       strategy.sequence_parallel = true;
       break;
     default:
-      throw std::invalid_argument(fmt::format(
-        "'{}' is none of d, p, t, e, z, s (a strategy is written like d2p1t2z1)",
-        letter));
+      throw std::invalid_argument(
+        fmt::format("'{}' is none of d, p, t, e, z, s (a strategy is written "
+                    "like d2p1t2z1)",
+                    letter));
     }
   }
   return strategy;

@@ -48,11 +48,10 @@ std::vector<plans::Box> whole_peer_boxes(const plans::Layout& layout,
 // Returns the first device of a stage that has the parameter; null: none.
 const Coordinate* whole_owner(const plans::Layout& layout, std::uint32_t stage,
                               std::uint32_t parameter) {
-  const auto found
-    = std::ranges::find_if(layout.shards, [&](const plans::Shard& shard) {
-        return shard.where.pp == stage
-               && whole_box(shard, parameter) != nullptr;
-      });
+  const auto found = std::ranges::find_if(
+    layout.shards, [&](const plans::Shard& shard) {
+      return shard.where.pp == stage && whole_box(shard, parameter) != nullptr;
+    });
   return found == layout.shards.end() ? nullptr : &found->where;
 }
 

@@ -1,7 +1,8 @@
 // A plane of the whole model, assembled from its parts, bit for bit: planes
 // that z cuts are gathered over dp, then each parameter's boxes over tp (dealt
-// experts are sent by their owner), then the stages' tensors over pp. On a single device nothing is copied. Used for
-// files: tensors are saved whole for any strategy.
+// experts are sent by their owner), then the stages' tensors over pp. On a
+// single device nothing is copied. Used for files: tensors are saved whole for
+// any strategy.
 #pragma once
 
 #include "models/parallel/local_model.hpp"

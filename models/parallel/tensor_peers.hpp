@@ -2,7 +2,8 @@
 // stream are on this rank, how partial sums of a row-parallel product become
 // the stream again, and how the stream becomes the input of a column-parallel
 // product. With a single rank all of it does nothing: pointers pass through and
-// no byte moves. It also names the dp ranks that a layer's experts are dealt to.
+// no byte moves. It also names the dp ranks that a layer's experts are dealt
+// to.
 //
 // Two forms (Megatron): plain - every rank keeps the whole stream, sums are
 // all-reduces; split (`s`, sequence parallel) - rank i keeps ceil(T / size)
@@ -87,7 +88,7 @@ public:
 private:
   net::Collectives* group_ = nullptr; ///< null: a single rank
   net::AllToAll* experts_ = nullptr;
-  Backend* backend_ = nullptr;        ///< of the exchanged memory
+  Backend* backend_ = nullptr; ///< of the exchanged memory
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;
   bool split_ = false;

@@ -1,8 +1,9 @@
 // How z1 cuts the parts of a model over dp: each unit (embedding, layer, final
 // norm and head) is one flat run of elements, of which dp rank i has the i-th
 // ceil-sized part (plans::Layout); experts that are dealt to dp ranks are units
-// cut over the ranks that hold the same ones. Reduce-scatter and all-gather of a unit go
-// through one packed buffer, because a plane has padding between parameters.
+// cut over the ranks that hold the same ones. Reduce-scatter and all-gather of
+// a unit go through one packed buffer, because a plane has padding between
+// parameters.
 #pragma once
 
 #include "models/kernels/aligned_floats.hpp"

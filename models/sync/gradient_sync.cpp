@@ -112,8 +112,7 @@ double GradientSync::sum_over_parts(double mine) {
 }
 
 // Ranks that have a layer's experts between them compute every pass together.
-std::vector<std::int64_t>
-GradientSync::passes(std::vector<std::int64_t> own) {
+std::vector<std::int64_t> GradientSync::passes(std::vector<std::int64_t> own) {
   return groups_.experts == nullptr ? own
                                     : most_passes(std::move(own), *groups_.dp);
 }

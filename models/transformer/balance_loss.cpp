@@ -47,8 +47,8 @@ SequenceBalance balance_of(const RouterShape& shape, const Routing& routing,
     = count * static_cast<double>(chosen) / static_cast<double>(experts);
   for (const std::size_t t : balance.tokens) {
     for (std::size_t i = 0; i < chosen; ++i)
-      balance.load_E[static_cast<std::size_t>(
-        routing.chosen_TK[t * chosen + i])]
+      balance
+        .load_E[static_cast<std::size_t>(routing.chosen_TK[t * chosen + i])]
         += 1 / mean_load;
     const float* scores_E = scores_of(shape, routing, t);
     const double sum = score_sum(shape, scores_E);
@@ -67,12 +67,12 @@ std::vector<SequenceBalance> balances(const RouterShape& shape,
                  == static_cast<std::size_t>(shape.tokens * shape.experts),
                "a balance loss needs the scores of all experts");
   std::vector<SequenceBalance> found;
-  const auto append = [&](std::size_t sequence,
-                          std::vector<std::size_t>& tokens) {
-    for (auto t = batch.cu_seqlens[sequence];
-         t < batch.cu_seqlens[sequence + 1]; ++t)
-      tokens.push_back(static_cast<std::size_t>(t));
-  };
+  const auto append
+    = [&](std::size_t sequence, std::vector<std::size_t>& tokens) {
+        for (auto t = batch.cu_seqlens[sequence];
+             t < batch.cu_seqlens[sequence + 1]; ++t)
+          tokens.push_back(static_cast<std::size_t>(t));
+      };
   const auto count = static_cast<std::size_t>(batch.num_sequences());
   for (std::size_t s = 0; s < count; ++s) {
     if (std::ranges::find(batch.continues, static_cast<std::int32_t>(s))
@@ -118,8 +118,7 @@ void balance_backward(const RouterShape& shape, const Routing& routing,
         mean += scores_E[e] / sum * balance.load_E[e];
       for (std::size_t e = 0; e < experts; ++e) {
         const double score = scores_E[e];
-        const double slope
-          = is_sigmoid ? score * (1 - score) / sum : score;
+        const double slope = is_sigmoid ? score * (1 - score) / sum : score;
         d_logits_TE[t * experts + e]
           += static_cast<float>(weight * slope * (balance.load_E[e] - mean));
       }

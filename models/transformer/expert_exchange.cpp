@@ -12,8 +12,7 @@ std::vector<std::size_t> sizes_of(const std::vector<ExpertRows::Run>& runs,
                                   std::int64_t width) {
   std::vector<std::size_t> sizes;
   for (const ExpertRows::Run& run : runs)
-    sizes.push_back(static_cast<std::size_t>(run.rows * width)
-                    * sizeof(float));
+    sizes.push_back(static_cast<std::size_t>(run.rows * width) * sizeof(float));
   return sizes;
 }
 

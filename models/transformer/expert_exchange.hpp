@@ -27,12 +27,12 @@ struct ExpertPeers {
   std::int64_t stride = 0;
   std::int64_t count = 0; ///< L
 
-  bool exist() const {
+  bool exist() const { ///< whether other ranks have experts
     return group != nullptr;
   }
 };
 
-/// Where the rows of one layer go.
+/// The rows that a rank sends and receives in one layer.
 struct ExpertRows {
   struct Run {
     std::int64_t begin = 0; ///< first slot of this rank's routing

@@ -178,9 +178,13 @@ void run_experts_backward(const MoeShape& shape, const ExpertInputs& in,
   for (const ExpertSlots& slots : all) {
     moe_gather(in.routing, slots.begin, slots.rows, h, in.x, rows_x);
     moe_gather(in.routing, slots.begin, slots.rows, h, dy, rows_dy);
-    const ExpertBackward expert{
-      shape,       in.routing, in.experts[slots.index], grads[slots.index],
-      slots.begin, slots.rows, d_weight_S};
+    const ExpertBackward expert{shape,
+                                in.routing,
+                                in.experts[slots.index],
+                                grads[slots.index],
+                                slots.begin,
+                                slots.rows,
+                                d_weight_S};
     expert.run(rows_dy, rows_x, in.gate_up + slots.here * 2 * width, d_act, act,
                rows_dx);
     moe_scatter(in.routing, slots.begin, slots.rows, h, /*weighted=*/false,
@@ -225,10 +229,9 @@ void exchanged_forward(const MoeShape& shape, const MoeWeights& weights,
   const ExpertRows& rows = routed.rows;
   const Workspace::Mark mark = workspace.mark();
   float* y_RH = take_zeros(rows.num_in() * shape.hidden, workspace);
-  run_experts(shape,
-              {weights.experts, rows.here, 0, routed.inputs_RH,
-               routed.gate_up_RX},
-              y_RH, workspace);
+  run_experts(
+    shape, {weights.experts, rows.here, 0, routed.inputs_RH, routed.gate_up_RX},
+    y_RH, workspace);
   float* y_SH = workspace.take(rows.num_out() * shape.hidden);
   return_rows(shape.peers, rows, shape.hidden, y_RH, y_SH);
   scatter_back(shape, routed, /*weighted=*/true, y_SH, out_TH);
@@ -245,8 +248,8 @@ void exchanged_backward(const MoeShape& shape, const MoeWeights& weights,
   const std::int64_t h = shape.hidden;
   const Workspace::Mark mark = workspace.mark();
   float* dy_RH = workspace.take(rows.num_in() * h);
-  send_rows(shape.peers, rows, h,
-            gather_out(shape, routed, dy_TH, workspace), dy_RH);
+  send_rows(shape.peers, rows, h, gather_out(shape, routed, dy_TH, workspace),
+            dy_RH);
   std::vector<float> out; // of the slots that are sent
   for (const ExpertRows::Run& run : rows.out_D)
     out.insert(out.end(), routed.routing.weight_S.begin() + run.begin,

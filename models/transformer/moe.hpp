@@ -36,7 +36,7 @@ struct MoeWeights {
   at::Tensor correction; ///< [E], if the rule has one (RouterRule::corrected)
   std::vector<ExpertWeights> experts; ///< neighbours, those of this device
   std::int64_t first_expert = 0;      ///< index of the first of them
-  std::int64_t ordinal = 0; ///< among the model's layers with experts
+  std::int64_t ordinal = 0;           ///< among the model's layers with experts
 
   const float* correction_E() const { ///< null: none
     return correction.defined() ? correction.const_data_ptr<float>() : nullptr;

@@ -165,8 +165,8 @@ void StackForward::experts(const LayerWeights& w, const LayerSaved& s,
       model.backend->fill(target, z.tokens * z.hidden, 0.0F);
     }
     model.backend->wait();
-    moe_forward(moe_shape(model.shape, w.moe, batch, z, peers), w.moe, normed_TH,
-                *s.experts, target, workspace);
+    moe_forward(moe_shape(model.shape, w.moe, batch, z, peers), w.moe,
+                normed_TH, *s.experts, target, workspace);
   });
 }
 

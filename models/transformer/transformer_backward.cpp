@@ -309,6 +309,16 @@ void positions_backward(const Transformer& model, const PackedTokens& batch,
                               d_positions.mutable_data_ptr<float>());
 }
 
+void inputs_backward(const Transformer& model, const PackedTokens& batch,
+                     const TensorPeers& peers, const float* dx_TH,
+                     const Weights& grads) {
+  model.gate->before_backward(-1);
+  embedding_backward(model, batch, dx_TH, grads);
+  if (peers.first())
+    positions_backward(model, batch, dx_TH, grads.positions);
+  model.gate->after_backward(-1);
+}
+
 BackwardScratch backward_scratch(const stack::Sizes& z,
                                  const TensorPeers& peers,
                                  const ModelShape& shape, float* d_hidden_TH,
@@ -382,13 +392,10 @@ void backward(const Transformer& model, const PackedTokens& batch,
     model.gate->after_backward(number);
   }
   if (context.groups.first_stage()) {
-    const float* d_rows
-      = peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens");
-    model.gate->before_backward(-1);
-    embedding_backward(model, batch, d_rows, grads);
-    if (peers.first())
-      positions_backward(model, batch, d_rows, grads.positions);
-    model.gate->after_backward(-1);
+    inputs_backward(
+      model, batch, peers,
+      peers.gather(dx, scratch.wide_TH, z.tokens, z.hidden, "gather tokens"),
+      grads);
   } else {
     stack::send(model, *context.groups.previous, dx, z.stream,
                 "activation gradients");

@@ -19,9 +19,8 @@ AllToAll::AllToAll(std::vector<std::shared_ptr<Channel>> channels,
 /// Channels copy what they send and return, so that all may send before they
 /// receive. Each member begins with its successor: nobody is sent to by all at
 /// once.
-void AllToAll::exchange(const void* out,
-                        std::span<const std::size_t> sizes_out, void* in,
-                        std::span<const std::size_t> sizes_in,
+void AllToAll::exchange(const void* out, std::span<const std::size_t> sizes_out,
+                        void* in, std::span<const std::size_t> sizes_in,
                         const char* name) {
   TROUPE_CHECK(sizes_out.size() == size() && sizes_in.size() == size()
                  && sizes_out[rank_] == sizes_in[rank_],

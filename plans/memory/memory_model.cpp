@@ -25,9 +25,8 @@ std::vector<std::uint64_t> cut_elements(const StagedParameters& parameters,
     for (const auto& unit :
          gather_buffers(parameters.list, boxes[stage], strategy).units) {
       const auto holders = unit_holders(strategy, unit.is_dealt);
-      elements[stage]
-        = std::max(elements[stage],
-                   static_cast<std::uint64_t>(unit.run * (holders + 1)));
+      elements[stage] = std::max(
+        elements[stage], static_cast<std::uint64_t>(unit.run * (holders + 1)));
     }
   return elements;
 }

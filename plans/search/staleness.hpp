@@ -50,10 +50,11 @@ std::vector<std::uint32_t> staleness_up_to(std::uint32_t max_lag);
 /// Runs `find_plan` for each staleness up to `max_lag`, and tries the plans of
 /// a smaller one with a larger one too, so that none is predicted slower than a
 /// smaller one whose plan may lag. The plans of each are tried with responses
-/// in slices, whose first one is as far ahead (call_slices.hpp). Where `options.lag` is given, only that lag
-/// is searched. Seconds of `options` are those of all searches together; branch
-/// and bound covers steps without lag, so `exact` walks for the others. Throws
-/// as `find_plan` does if nothing fits without lag.
+/// in slices, whose first one is as far ahead (call_slices.hpp). Where
+/// `options.lag` is given, only that lag is searched. Seconds of `options` are
+/// those of all searches together; branch and bound covers steps without lag,
+/// so `exact` walks for the others. Throws as `find_plan` does if nothing fits
+/// without lag.
 StalenessSearch find_plan_within(const PlanProblem& problem,
                                  const CostModel& costs,
                                  const SearchOptions& options,

@@ -50,16 +50,14 @@ GatherBuffers gather_buffers(std::span<const ParameterShape> parameters,
                              std::span<const Box> boxes,
                              const Strategy& strategy) {
   constexpr std::int64_t grain = parameter_alignment_bytes / sizeof(float);
-  GatherBuffers windows{.units
-                        = windows_units(parameters, boxes, strategy)};
+  GatherBuffers windows{.units = windows_units(parameters, boxes, strategy)};
   const bool tied = windows_read_twice(parameters, windows.units);
   std::array<std::int64_t, num_places> sizes{};
   for (std::size_t i = 0; i < windows.units.size(); ++i) {
     auto& unit = windows.units[i];
     unit.place
       = tied && i == 0 ? tied_place : static_cast<std::uint32_t>(i % 2);
-    const auto padded
-      = (unit.run * strategy.dp + grain - 1) / grain * grain;
+    const auto padded = (unit.run * strategy.dp + grain - 1) / grain * grain;
     sizes[unit.place] = std::max(sizes[unit.place], padded);
   }
   std::array<std::int64_t, num_places> begins{};

@@ -150,9 +150,9 @@ std::vector<Box> cut_units(const StagedParameters& parameters,
   for (std::size_t begin = 0; begin < whole.size();) {
     const UnitRun unit
       = unit_run(parameters.list, std::span(whole).subspan(begin), strategy);
-    const auto mine = layout_part(unit.num_elements,
-                                  unit_holders(strategy, unit.is_dealt),
-                                  unit_holder(strategy, unit.is_dealt, dp));
+    const auto mine
+      = layout_part(unit.num_elements, unit_holders(strategy, unit.is_dealt),
+                    unit_holder(strategy, unit.is_dealt, dp));
     std::int64_t at = 0;
     for (const auto& box : std::span(whole).subspan(begin, unit.num_boxes)) {
       const auto elements = box.num_elements();

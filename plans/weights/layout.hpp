@@ -84,7 +84,6 @@ struct UnitRun {
   bool is_dealt = false;  ///< only every expert_dp()-th dp rank holds these
   std::size_t num_boxes = 0;
   std::int64_t num_elements = 0;
-
 };
 /// Returns how many dp ranks hold a unit, and which of these `dp` is.
 constexpr std::uint32_t unit_holders(const Strategy& strategy, bool is_dealt) {

@@ -66,9 +66,8 @@ std::vector<std::string> staleness_lines(const plans::StalenessSearch& found,
                                          const plans::PlanProblem& problem) {
   if (found.tried.size() < 2)
     return {};
-  TextTable table(
-    {">staleness", ">slices", ">s a step", ">steps an hour", ">tok/s", ">gain",
-     ""});
+  TextTable table({">staleness", ">slices", ">s a step", ">steps an hour",
+                   ">tok/s", ">gain", ""});
   for (const auto& staleness : found.tried) {
     if (!staleness.best) {
       table.row({std::to_string(staleness.steps), "", "no plan fits"});
@@ -77,8 +76,7 @@ std::vector<std::string> staleness_lines(const plans::StalenessSearch& found,
     const auto rates = rates_of(staleness, found, problem);
     table.row({std::to_string(staleness.steps),
                std::to_string(most_slices(staleness.best->plan)),
-               three_digits(rates.step_s),
-               three_digits(rates.steps_per_hour),
+               three_digits(rates.step_s), three_digits(rates.steps_per_hour),
                count_text(rates.tokens_per_s),
                staleness.steps == 0 ? "" : gain_text(rates.gain),
                staleness.steps == chosen_steps(found) ? "chosen" : ""});
@@ -96,9 +94,8 @@ Json staleness_json(const plans::StalenessSearch& found,
   for (const auto& staleness : found.tried) {
     Json row
       = {{"steps", staleness.steps}, {"fits", staleness.best.has_value()}};
-    for (const auto* key :
-         {"slices", "step_s", "steps_per_hour", "tokens_per_s", "gain",
-          "lower_bound_s"})
+    for (const auto* key : {"slices", "step_s", "steps_per_hour",
+                            "tokens_per_s", "gain", "lower_bound_s"})
       row[key] = nullptr;
     row["chosen"] = staleness.best && staleness.steps == chosen_steps(found);
     row["plan"] = nullptr;

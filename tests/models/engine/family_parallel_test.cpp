@@ -164,9 +164,8 @@ INSTANTIATE_TEST_SUITE_P(
   Experts, FamilyParallel,
   ::testing::Combine(families_with_experts,
                      ::testing::Values("t2e2", "t4e4", "t2e2s", "p2t2e2",
-                                       "d2t2e2z1", "d2t2e2z3", "d2e2",
-                                       "d4e2z1", "d2t2e4", "d2p2e2",
-                                       "d4e2")),
+                                       "d2t2e2z1", "d2t2e2z3", "d2e2", "d4e2z1",
+                                       "d2t2e4", "d2p2e2", "d4e2")),
   family_name);
 INSTANTIATE_TEST_SUITE_P(
   Experts, FamilyGeneration,

@@ -82,10 +82,9 @@ TEST_P(BalanceLoss, IsThatOfTheFormulaForEachSequence) {
   const std::vector<std::vector<std::size_t>> tokens{
     {0, 1, 2, 3}, {4}, {5, 6, 7, 8, 9}};
   for (std::size_t s = 0; s < losses.size(); ++s)
-    EXPECT_NEAR(losses[s],
-                slow_balance_loss(GetParam(), logits, routing.chosen_TK,
-                                  tokens[s]),
-                1e-6)
+    EXPECT_NEAR(
+      losses[s],
+      slow_balance_loss(GetParam(), logits, routing.chosen_TK, tokens[s]), 1e-6)
       << "sequence " << s;
 }
 
@@ -129,10 +128,9 @@ TEST_P(BalanceLoss, OfASharedPromptIsThatOfItsCopies_I1) {
   const auto logits = balance_logits(9);
   std::vector<float> copies;
   for (const std::size_t t : of_copy)
-    copies.insert(copies.end(),
-                  logits.begin() + static_cast<std::ptrdiff_t>(t * experts),
-                  logits.begin()
-                    + static_cast<std::ptrdiff_t>((t + 1) * experts));
+    copies.insert(
+      copies.end(), logits.begin() + static_cast<std::ptrdiff_t>(t * experts),
+      logits.begin() + static_cast<std::ptrdiff_t>((t + 1) * experts));
   const auto shape = balance_shape(GetParam(), 9);
   const auto copied_shape = balance_shape(GetParam(), 12);
   const Routing routing = route(shape, logits.data(), nullptr);

@@ -3,9 +3,8 @@
 #include "net/collectives/all_to_all.hpp"
 #include "net/collectives/host_collectives.hpp"
 
-#include <gmock/gmock.h>
-
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <numeric>
 #include <thread>
@@ -21,8 +20,7 @@ protected:
       if (i == rank)
         continue;
       GroupSpec spec;
-      spec.name
-        = fmt::format("{}-{}", std::min(i, rank), std::max(i, rank));
+      spec.name = fmt::format("{}-{}", std::min(i, rank), std::max(i, rank));
       spec.index = rank < i ? 0 : 1;
       spec.members.resize(2);
       spec.progress_deadline = std::chrono::milliseconds(5000);

@@ -43,17 +43,23 @@ Layout expert_layout(const std::vector<ParameterShape>& model,
                      DType::f32, kind);
 }
 
+using Element = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;
+
+void count_elements(const Box& box, std::map<Element, int>& holders) {
+  for (auto row = box.row0; row < box.row1; ++row)
+    for (auto col = box.col0; col < box.col1; ++col)
+      ++holders[{box.parameter, row, col}];
+}
+
 /// Returns how often the shards hold each element of the experts.
-std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t>, int>
+std::map<Element, int>
 holders_of_experts(const std::vector<ParameterShape>& model,
                    const Layout& layout) {
-  std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t>, int> holders;
+  std::map<Element, int> holders;
   for (const Shard& shard : layout.shards)
     for (const Box& box : shard.boxes)
-      for (auto row = box.row0; row < box.row1; ++row)
-        for (auto col = box.col0; col < box.col1; ++col)
-          if (model[box.parameter].expert >= 0)
-            ++holders[{box.parameter, row, col}];
+      if (model[box.parameter].expert >= 0)
+        count_elements(box, holders);
   return holders;
 }
 
@@ -74,8 +80,7 @@ TEST_P(ExpertLayout, DealsWholeExpertsInRunsOfEqualLength) {
                 expert_rank_of(strategy, shard.where))
         << shape.name;
     }
-  const auto copies
-    = static_cast<int>(strategy.dp * strategy.tp / strategy.ep);
+  const auto copies = static_cast<int>(strategy.dp * strategy.tp / strategy.ep);
   for (const auto& [element, holders] : holders_of_experts(model, layout))
     EXPECT_EQ(holders, copies);
 }
@@ -104,8 +109,8 @@ TEST_P(ExpertLayout, IsReachedFromAnyOtherWithEveryByteWrittenOnce_I3) {
     SCOPED_TRACE(other);
     const auto there
       = expert_layout(model, parse_strategy(other), LayoutKind::weights);
-    for (const auto& [from, to] : {std::pair(&here, &there),
-                                   std::pair(&there, &here)}) {
+    for (const auto& [from, to] :
+         {std::pair(&here, &there), std::pair(&there, &here)}) {
       const auto plan = move_plan(*from, *to, cluster);
       for (const Shard& shard : to->shards)
         ASSERT_NO_FATAL_FAILURE(expect_written_once(shard, plan, *from));
@@ -115,8 +120,8 @@ TEST_P(ExpertLayout, IsReachedFromAnyOtherWithEveryByteWrittenOnce_I3) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ExpertLayout,
                          ::testing::Values("t2e2", "t4e4", "d2e2", "d4e2",
-                                           "d4e4", "d2t2e2", "d2t2e4",
-                                           "d4t2e4", "p2t2e2", "d2p2t2e4"),
+                                           "d4e4", "d2t2e2", "d2t2e4", "d4t2e4",
+                                           "p2t2e2", "d2p2t2e4"),
                          [](const auto& strategy) {
                            return std::string(strategy.param);
                          });

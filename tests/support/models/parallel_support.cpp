@@ -67,8 +67,8 @@ std::shared_ptr<net::AllToAll> join_experts(net::GroupRegistry& registry,
       = "experts" + std::to_string(index_of(strategy, std::min(where, other)))
         + "-" + std::to_string(index_of(strategy, std::max(where, other)));
     if (i != own)
-      channels[i] = net::make_host_channel(group_of(name, own < i ? 0 : 1, 2),
-                                           registry);
+      channels[i]
+        = net::make_host_channel(group_of(name, own < i ? 0 : 1, 2), registry);
   }
   return std::make_shared<net::AllToAll>(std::move(channels), own);
 }

@@ -13,7 +13,7 @@ namespace troupe::plans {
 
 /// Number of an element of a parameter, never 0.
 inline std::uint32_t element(std::uint32_t parameter, std::int64_t row,
-                      std::int64_t col) {
+                             std::int64_t col) {
   return (parameter + 1) * 1'000'003u + std::uint32_t(row) * 1009u
          + std::uint32_t(col) + 1;
 }
@@ -30,8 +30,9 @@ inline std::vector<std::uint32_t> fill(const Shard& shard) {
 }
 
 /// Runs what `shard` receives and checks every element of its boxes.
-inline void expect_written_once(const Shard& shard, const std::vector<Transfer>& plan,
-                         const Layout& source) {
+inline void expect_written_once(const Shard& shard,
+                                const std::vector<Transfer>& plan,
+                                const Layout& source) {
   const auto expected = fill(shard);
   std::vector<std::uint32_t> buffer(expected.size(), 0);
   std::vector<int> writes(expected.size(), 0);
